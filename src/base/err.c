@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The texts of the one error table. */
+#include "base/err.h"
+
+#include "base/assert.h"
+
+#define X(name, text) [ERR_##name] = text,
+static const char *const texts[ERR_COUNT] = {[ERR_OK] = "ok", ERR_TABLE(X)};
+#undef X
+
+const char *
+err_text(int err)
+{
+    ASSERT(err >= 0 && err < ERR_COUNT);
+    return texts[err];
+}

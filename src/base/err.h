@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+/* Every result that can go wrong is an int: 0, or one of these. The text is
+ * what a person reads: it goes into CLIENT_ERROR and SERVER_ERROR replies and
+ * into the log, and says what to do where that is known. */
+#define ERR_TABLE(X)                                                          \
+    X(NO_MEMORY, "out of memory")                                             \
+    X(GONE, "the counter or column has been dropped")                         \
+    X(NOT_FOUND, "not found")                                                 \
+    X(NOT_STORED, "not stored")                                               \
+    X(EXISTS, "changed since it was read")                                    \
+    X(TOO_LARGE, "object too large for cache")                                \
+    X(NOT_NUMERIC, "cannot increment or decrement non-numeric value")         \
+    X(BAD_VALUE, "value must be an unsigned decimal integer")                 \
+    X(OVER_MAX, "value is above the column's max")                            \
+    X(OVERFLOW, "increment would pass the column's max")                      \
+    X(NO_COLUMNS, "the counter has no value column yet")                      \
+    X(BAD_NAME, "a name is 1 to 32 letters, digits or _, no digit first")     \
+    X(RESERVED_NAME, "that name is a word of the dialect")                    \
+    X(NAME_TAKEN, "that name or suffix is already in use")                    \
+    X(NAME_IS_ITEM, "an item of that name exists, delete it first")           \
+    X(NO_COUNTER, "no such counter")                                          \
+    X(NO_COLUMN, "no such column in that counter")                            \
+    X(NOT_CONFIRMED, "write the name twice to confirm")                       \
+    X(NO_KEY, "the counter has no primary key yet, add that column first")    \
+    X(TWO_KEYS, "the counter already has a primary key")                      \
+    X(KEY_WIDTH, "a primary key has max=64, default=0 and no suffix")         \
+    X(DROP_KEY, "the primary key cannot be dropped, drop the counter")        \
+    X(BAD_HINT, "hint must be 0 to 64 and not above max")                     \
+    X(BAD_MAX, "max must be 1 to 64")                                         \
+    X(BAD_DEFAULT, "default must be an integer within max")                   \
+    X(BAD_FLAGS, "flags must be 0 to 4294967295")                             \
+    X(BAD_OPTION, "unknown, repeated or malformed option")                    \
+    X(TOO_MANY_COUNTERS, "256 counters is the limit")                         \
+    X(TOO_MANY_COLUMNS, "16 value columns a counter is the limit")            \
+    X(BAD_FORMAT, "bad command line format")                                  \
+    X(NOT_SCHEMA, "only add counter and add column lines are allowed here")   \
+    X(EXPTIME, "a counter does not expire, send exptime 0")                   \
+    X(NO_APPEND, "a counter takes no append or prepend")                      \
+    X(RECORD_OP, "a whole record takes get, set, add and delete only")        \
+    X(BAD_ID, "an id is a decimal number below 2^64, no leading zeros")       \
+    X(VALUE_COUNT, "this is a counter: send its id and one value a column")   \
+    X(BAD_DELTA, "invalid numeric delta argument")                            \
+    X(MISUSE,                                                                 \
+        "this is a counter's name: get, set, add, replace, delete, "          \
+        "incr and decr take it, see help")                                    \
+    X(CLOSED, "the server is stopping")                                       \
+    X(SYSTEM, "a system call failed")
+
+enum err {
+    ERR_OK = 0,
+#define X(name, text) ERR_##name,
+    ERR_TABLE(X)
+#undef X
+        ERR_COUNT
+};
+
+/* The text of err; "ok" for 0. Never NULL; static storage. */
+const char *err_text(int err);
+
+#endif

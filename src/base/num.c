@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decimal numbers in byte spans.
+ *
+ * Every key of a counter passes num_parse_id and every answer num_format_u64,
+ * so both avoid a multiplication or division a digit. Parsing takes eight
+ * digits at a time in one 64-bit word (SWAR, see Lemire, "Quickly parsing
+ * eight digits", 2018): neighbours are joined to pairs, pairs to fours, fours
+ * to the eight. Up to 19 digits cannot overflow; longer spans take the slow
+ * way, digit by digit with a check. Formatting writes two digits a step from
+ * a table. Nothing is written to an out-parameter before all is checked. */
+#include "base/num.h"
+
+#include <string.h>
+
+enum {
+    CHUNK = 8,       /* digits in one word */
+    SAFE_DIGITS = 19 /* any number of so many digits fits 64 bits */
+};
+
+static const uint64_t powers_of_10[NUM_U64_DIGITS_MAX] = {
+    UINT64_C(1),
+    UINT64_C(10),
+    UINT64_C(100),
+    UINT64_C(1000),
+    UINT64_C(10000),
+    UINT64_C(100000),
+    UINT64_C(1000000),
+    UINT64_C(10000000),
+    UINT64_C(100000000),
+    UINT64_C(1000000000),
+    UINT64_C(10000000000),
+    UINT64_C(100000000000),
+    UINT64_C(1000000000000),
+    UINT64_C(10000000000000),
+    UINT64_C(100000000000000),
+    UINT64_C(1000000000000000),
+    UINT64_C(10000000000000000),
+    UINT64_C(100000000000000000),
+    UINT64_C(1000000000000000000),
+    UINT64_C(10000000000000000000),
+};
+
+static const char digit_pairs[] = "00010203040506070809"
+                                  "10111213141516171819"
+                                  "20212223242526272829"
+                                  "30313233343536373839"
+                                  "40414243444546474849"
+                                  "50515253545556575859"
+                                  "60616263646566676869"
+                                  "70717273747576777879"
+                                  "80818283848586878889"
+                                  "90919293949596979899";
+
+/* Eight bytes as a word whose lowest byte is the first of them. */
+static inline uint64_t
+chunk_load(const char *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* True where all eight bytes are '0'..'9': the high half of each is 3, and
+ * still is after adding 6. */
+static inline bool
+chunk_is_digits(uint64_t word)
+{
+    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0);
+    const uint64_t threes = UINT64_C(0x3030303030303030);
+    const uint64_t sixes = UINT64_C(0x0606060606060606);
+
+    return ((word & high) | (((word + sixes) & high) >> 4)) ==
+        (threes | (threes >> 4));
+}
+
+/* The number that eight digits spell. */
+static inline uint64_t
+chunk_value(uint64_t word)
+{
+    const uint64_t mask = UINT64_C(0x000000ff000000ff);
+    const uint64_t outer = 100 + (UINT64_C(1000000) << 32);
+    const uint64_t inner = 1 + (UINT64_C(10000) << 32);
+
+    word &= UINT64_C(0x0f0f0f0f0f0f0f0f);
+    word = word * 10 + (word >> 8);
+    return ((word & mask) * outer + ((word >> 16) & mask) * inner) >> 32;
+}
+
+static inline bool
+digit_value(char c, uint64_t *out)
+{
+    unsigned digit = (unsigned)(unsigned char)c - '0';
+
+    *out = digit;
+    return digit <= 9;
+}
+
+/* 1 to 7 digits. */
+static inline bool
+parse_short(const char *text, size_t len, uint64_t *out)
+{
+    uint64_t value = 0, digit;
+
+    for (size_t i = 0; i < len; i++) {
+        if (!digit_value(text[i], &digit)) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return true;
+}
+
+/* 8 to 19 digits: whole chunks, then the last eight bytes once more with
+ * those that are already counted replaced by zeros. */
+static inline bool
+parse_chunks(const char *text, size_t len, uint64_t *out)
+{
+    uint64_t value = 0, word, rest_mask;
+    size_t rest;
+
+    for (rest = len; rest >= CHUNK; rest -= CHUNK, text += CHUNK) {
+        word = chunk_load(text);
+        if (!chunk_is_digits(word)) {
+            return false;
+        }
+        value = value * powers_of_10[CHUNK] + chunk_value(word);
+    }
+    if (rest > 0) {
+        word = chunk_load(text + rest - CHUNK);
+        if (!chunk_is_digits(word)) {
+            return false;
+        }
+        rest_mask = UINT64_MAX << (8 * (CHUNK - rest));
+        value = value * powers_of_10[rest] + chunk_value(word & rest_mask);
+    }
+    *out = value;
+    return true;
+}
+
+/* 20 digits and more, some of which may be leading zeros. */
+static bool
+parse_long(const char *text, size_t len, uint64_t *out)
+{
+    uint64_t value = 0, digit;
+
+    for (size_t i = 0; i < len; i++) {
+        if (!digit_value(text[i], &digit) ||
+            __builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, digit, &value)) {
+            return false;
+        }
+    }
+    *out = value;
+    return true;
+}
+
+static inline bool
+parse_u64(const char *text, size_t len, uint64_t *out)
+{
+    if (len < CHUNK) {
+        return len > 0 && parse_short(text, len, out);
+    }
+    if (len <= SAFE_DIGITS) {
+        return parse_chunks(text, len, out);
+    }
+    return parse_long(text, len, out);
+}
+
+bool
+num_parse_u64(const char *text, size_t len, uint64_t *out)
+{
+    return parse_u64(text, len, out);
+}
+
+bool
+num_parse_id(const char *text, size_t len, uint64_t *out)
+{
+    if (len > 1 && text[0] == '0') {
+        return false;
+    }
+    return parse_u64(text, len, out);
+}
+
+bool
+num_parse_u32(const char *text, size_t len, uint32_t *out)
+{
+    uint64_t value;
+
+    if (!parse_u64(text, len, &value) || value > UINT32_MAX) {
+        return false;
+    }
+    *out = (uint32_t)value;
+    return true;
+}
+
+bool
+num_parse_i64(const char *text, size_t len, int64_t *out)
+{
+    bool negative = len > 0 && text[0] == '-';
+    size_t sign = negative || (len > 0 && text[0] == '+');
+    uint64_t magnitude;
+
+    if (!parse_u64(text + sign, len - sign, &magnitude) ||
+        magnitude > (uint64_t)INT64_MAX + negative) {
+        return false;
+    }
+    /* -1 - (m - 1): 2^63 has no positive int64_t to negate. */
+    *out = negative && magnitude > 0 ? -1 - (int64_t)(magnitude - 1)
+                                     : (int64_t)magnitude;
+    return true;
+}
+
+/* What isspace says in the C locale. */
+static bool
+is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+bool
+num_parse_lenient_u64(const char *text, size_t len, uint64_t *out)
+{
+    while (len > 0 && is_space(text[0])) {
+        text++;
+        len--;
+    }
+    if (len > 0 && text[0] == '+') {
+        text++;
+        len--;
+    }
+    while (len > 0 && text[len - 1] == ' ') {
+        len--;
+    }
+    return parse_u64(text, len, out);
+}
+
+/* How many digits a value >= 10 has: log10 from the number of bits (1233/4096
+ * is just above log10 of 2), then one more where it reaches that power. */
+static inline size_t
+count_digits(uint64_t value)
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value);
+    unsigned guess = bits * 1233 >> 12;
+
+    return guess + (value >= powers_of_10[guess]);
+}
+
+size_t
+num_format_u64(uint64_t value, char *out)
+{
+    size_t len, at;
+
+    if (value < 10) {
+        out[0] = (char)('0' + value);
+        return 1;
+    }
+    len = count_digits(value);
+    at = len;
+    while (value >= 100) {
+        at -= 2;
+        memcpy(out + at, digit_pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        memcpy(out, digit_pairs + 2 * value, 2);
+    } else {
+        out[0] = (char)('0' + value);
+    }
+    return len;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_NUM_H
+#define BASE_NUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decimal numbers in byte spans (not terminated). Pure; any thread. */
+
+enum { NUM_U64_DIGITS_MAX = 20 };
+
+/* Parses text[0..len) as digits only (leading zeros allowed, no sign, no
+ * space) into *out. False, with *out untouched, when it is empty, holds
+ * another byte, or exceeds 2^64-1. */
+bool num_parse_u64(const char *text, size_t len, uint64_t *out);
+
+/* The same, refusing leading zeros ("0" itself is fine): the canonical form
+ * in which ids are written. */
+bool num_parse_id(const char *text, size_t len, uint64_t *out);
+
+/* As num_parse_u64, at most 2^32-1. */
+bool num_parse_u32(const char *text, size_t len, uint32_t *out);
+
+/* An optional minus or plus sign and digits, within int64_t. */
+bool num_parse_i64(const char *text, size_t len, int64_t *out);
+
+/* What memcached's incr accepts as a stored value: leading white space and
+ * one plus sign are allowed, trailing spaces too (it pads on decr). */
+bool num_parse_lenient_u64(const char *text, size_t len, uint64_t *out);
+
+/* Writes value in decimal to out (room for NUM_U64_DIGITS_MAX bytes, no
+ * terminator); returns the number of bytes. */
+size_t num_format_u64(uint64_t value, char *out);
+
+#endif

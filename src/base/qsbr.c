@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Quiescent-state-based reclamation.
+ *
+ * A reader's epoch is 0 while it is offline, else a value that qsbr.epoch had
+ * when the reader last said online. A writer first unpublishes (it stores the
+ * new pointer), then calls qsbr_wait, which raises qsbr.epoch to a target and
+ * waits until each reader's epoch is 0 or at least the target. Then no reader
+ * can still hold what was unpublished, and the writer frees it.
+ *
+ * Why that is so, in the terms of C11 (no fences, which TSan cannot follow;
+ * and a seq_cst store alone would not do: it is not ordered before a later
+ * acquire load of another object):
+ *
+ * The dangerous race is a reader that comes online (A: write reader.epoch,
+ * then B: load the pointer) against a writer (C: store the pointer, then D:
+ * look at reader.epoch). It must not happen that B sees the old pointer and D
+ * an offline reader. A and D are therefore both read-modify-writes, acq_rel,
+ * of the same object, of which one comes first:
+ *   - A before D: D reads what A wrote, sees the reader online, and waits;
+ *   - D before A: A reads what D wrote back, so C happens before B, and B
+ *     loads the new pointer.
+ * Each reader's epoch is on the reader's own line, so coming online costs an
+ * exchange on a line that is usually in the reader's cache; only a writer's
+ * check takes it away.
+ *
+ * A reader that stays online and sees the target takes it over: it read
+ * qsbr.epoch by acquire what the writer raised after C, so it uses the new
+ * pointer from there on, and what it read before happens before the writer's
+ * free through the release half of its exchange.
+ *
+ * A reader that is online in the current epoch already has nothing to say:
+ * no waiter that it could see waits for it. If one began just now, the reader
+ * holds it up until it next says online or offline, which is only a delay.
+ *
+ * What can go wrong: a reader that stays online without ever saying so again
+ * blocks qsbr_wait for ever. That is the callers' contract. */
+#include "base/qsbr.h"
+
+#include "base/assert.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+enum {
+    EPOCH_OFFLINE = 0,
+    EPOCH_START = 1,
+    WAIT_YIELDS = 64,           /* tries before the waiter sleeps */
+    WAIT_SLEEP_NS_MIN = 20000,  /* then doubling */
+    WAIT_SLEEP_NS_MAX = 1000000 /* up to this */
+};
+
+static void
+lock(struct qsbr *qsbr)
+{
+    int rv = pthread_mutex_lock(&qsbr->lock);
+
+    ASSERT(rv == 0);
+}
+
+static void
+unlock(struct qsbr *qsbr)
+{
+    int rv = pthread_mutex_unlock(&qsbr->lock);
+
+    ASSERT(rv == 0);
+}
+
+void
+qsbr_init(struct qsbr *qsbr)
+{
+    int rv = pthread_mutex_init(&qsbr->lock, NULL);
+
+    ASSERT(rv == 0);
+    atomic_init(&qsbr->epoch, EPOCH_START);
+    qsbr->readers = NULL;
+}
+
+void
+qsbr_fini(struct qsbr *qsbr)
+{
+    int rv;
+
+    ASSERT(qsbr->readers == NULL);
+    rv = pthread_mutex_destroy(&qsbr->lock);
+    ASSERT(rv == 0);
+}
+
+void
+qsbr_register(struct qsbr *qsbr, struct qsbr_reader *reader)
+{
+    atomic_init(&reader->epoch, EPOCH_OFFLINE);
+    reader->prev = NULL;
+    lock(qsbr);
+    reader->next = qsbr->readers;
+    if (reader->next != NULL) {
+        reader->next->prev = reader;
+    }
+    qsbr->readers = reader;
+    unlock(qsbr);
+}
+
+void
+qsbr_unregister(struct qsbr *qsbr, struct qsbr_reader *reader)
+{
+    /* relaxed: the thread's own last store */
+    ASSERT(atomic_load_explicit(&reader->epoch, memory_order_relaxed) ==
+        EPOCH_OFFLINE);
+    lock(qsbr);
+    if (reader->prev != NULL) {
+        reader->prev->next = reader->next;
+    } else {
+        ASSERT(qsbr->readers == reader);
+        qsbr->readers = reader->next;
+    }
+    if (reader->next != NULL) {
+        reader->next->prev = reader->prev;
+    }
+    unlock(qsbr);
+    reader->next = NULL;
+    reader->prev = NULL;
+}
+
+void
+qsbr_online(struct qsbr *qsbr, struct qsbr_reader *reader)
+{
+    /* acquire: what was published before this epoch began is seen after */
+    uint64_t now = atomic_load_explicit(&qsbr->epoch, memory_order_acquire);
+
+    /* relaxed: only this thread changes the value */
+    if (atomic_load_explicit(&reader->epoch, memory_order_relaxed) == now) {
+        return;
+    }
+    /* release: reads under the last epoch come before the waiter's free;
+     * acquire, and an exchange: see A and D above */
+    (void)atomic_exchange_explicit(&reader->epoch, now, memory_order_acq_rel);
+}
+
+void
+qsbr_offline(struct qsbr_reader *reader)
+{
+    /* release: the reads while online come before the waiter's free. A plain
+     * store will do: the next qsbr_online meets D by its exchange. */
+    atomic_store_explicit(&reader->epoch, EPOCH_OFFLINE, memory_order_release);
+}
+
+static bool
+is_past(uint64_t reader_epoch, uint64_t target)
+{
+    return reader_epoch == EPOCH_OFFLINE || reader_epoch >= target;
+}
+
+/* True once reader can no longer hold what was unpublished before target. */
+static bool
+reader_is_past(struct qsbr_reader *reader, uint64_t target)
+{
+    /* relaxed: a guess that spares the reader's line, confirmed below */
+    uint64_t epoch =
+        atomic_load_explicit(&reader->epoch, memory_order_relaxed);
+
+    if (!is_past(epoch, target)) {
+        return false;
+    }
+    /* D: writes back what it reads. acquire: the reader's reads come before
+     * our free; release: if it was offline, it comes online after our store
+     * of the pointer */
+    epoch = atomic_fetch_add_explicit(&reader->epoch, 0, memory_order_acq_rel);
+    return is_past(epoch, target);
+}
+
+/* Lets others run: readers first of all need the processor. */
+static void
+back_off(unsigned tries)
+{
+    long sleep_ns = WAIT_SLEEP_NS_MIN;
+    struct timespec pause = {0};
+
+    if (tries < WAIT_YIELDS) {
+        (void)sched_yield();
+        return;
+    }
+    for (tries -= WAIT_YIELDS; tries > 0; tries--) {
+        sleep_ns *= 2;
+        if (sleep_ns >= WAIT_SLEEP_NS_MAX) {
+            sleep_ns = WAIT_SLEEP_NS_MAX;
+            break;
+        }
+    }
+    pause.tv_nsec = sleep_ns;
+    /* a signal may cut it short: then it only looks again sooner */
+    (void)nanosleep(&pause, NULL);
+}
+
+void
+qsbr_wait(struct qsbr *qsbr)
+{
+    uint64_t target;
+    unsigned tries;
+
+    lock(qsbr);
+    /* release: a reader that sees target sees what was stored before */
+    target =
+        atomic_fetch_add_explicit(&qsbr->epoch, 1, memory_order_release) + 1;
+    for (struct qsbr_reader *reader = qsbr->readers; reader != NULL;
+         reader = reader->next) {
+        for (tries = 0; !reader_is_past(reader, target); tries++) {
+            back_off(tries);
+        }
+    }
+    unlock(qsbr);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_QSBR_H
+#define BASE_QSBR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Quiescent-state-based reclamation (McKenney; Hart et al., "Performance of
+ * memory reclamation for lockless synchronization", 2007): readers of shared
+ * immutable data take no lock and write no shared line. A reader thread is
+ * online while it may hold such pointers, and says so itself.
+ *
+ * Why not liburcu: doc/adr/0002. */
+
+struct qsbr_reader {
+    _Atomic uint64_t epoch; /* 0 while offline, else the epoch it entered */
+    struct qsbr_reader *next, *prev; /* under qsbr.lock */
+};
+
+struct qsbr {
+    _Atomic uint64_t epoch; /* starts at 1 */
+    pthread_mutex_t lock;   /* the list of readers; one waiter at a time */
+    struct qsbr_reader *readers;
+};
+
+void qsbr_init(struct qsbr *qsbr);
+void qsbr_fini(struct qsbr *qsbr); /* no reader may be left */
+
+/* Adds or removes the calling thread's reader; it starts offline and must be
+ * offline when removed. The caller owns the memory meanwhile. */
+void qsbr_register(struct qsbr *qsbr, struct qsbr_reader *reader);
+void qsbr_unregister(struct qsbr *qsbr, struct qsbr_reader *reader);
+
+/* From here to qsbr_offline the thread may follow shared pointers. Calling it
+ * while online is a quiescent point: pointers got before must not be used
+ * after. The reader's own thread only. */
+void qsbr_online(struct qsbr *qsbr, struct qsbr_reader *reader);
+void qsbr_offline(struct qsbr_reader *reader);
+
+/* Returns when every reader has been offline or quiescent since the call:
+ * what was unpublished before it may then be freed. Blocks; the calling
+ * thread must not be an online reader. */
+void qsbr_wait(struct qsbr *qsbr);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STATS_METRIC_H
+#define STATS_METRIC_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* What workers count. Names and order of the first block are memcached's
+ * (doc/protocol.txt of memcached, "General-purpose statistics"); the second
+ * block is ours and is shown by "stats counters" only. */
+#define METRIC_GENERAL(X)                                                     \
+    X(cmd_get, "keys asked for by get and gets")                              \
+    X(cmd_set, "storage commands")                                            \
+    X(cmd_flush, "flush_all commands")                                        \
+    X(cmd_touch, "keys of touch, gat and gats")                               \
+    X(get_hits, "keys asked for and found")                                   \
+    X(get_misses, "keys asked for and not found")                             \
+    X(delete_misses, "deletes of keys not found")                             \
+    X(delete_hits, "deletes of keys found")                                   \
+    X(incr_misses, "incr of keys not found")                                  \
+    X(incr_hits, "incr of keys found")                                        \
+    X(decr_misses, "decr of keys not found")                                  \
+    X(decr_hits, "decr of keys found")                                        \
+    X(cas_misses, "cas of keys not found")                                    \
+    X(cas_hits, "cas that stored")                                            \
+    X(cas_badval, "cas with another unique than the stored one")              \
+    X(touch_hits, "touch of keys found")                                      \
+    X(touch_misses, "touch of keys not found")                                \
+    X(store_too_large, "sets refused because the value is above -I")          \
+    X(store_no_memory, "sets refused because memory is out")                  \
+    X(bytes_read, "bytes read from clients")                                  \
+    X(bytes_written, "bytes written to clients")                              \
+    X(conn_yields, "turns ended by -R with commands left")
+
+#define METRIC_COUNTERS(X)                                                    \
+    X(cell_gets, "cells read")                                                \
+    X(cell_changes, "changes of cells and records that were done")            \
+    X(cell_refused, "changes refused with CLIENT_ERROR")                      \
+    X(cell_saturated, "increments stopped at a column's max")                 \
+    X(noreply_refused, "refused changes whose client had asked for no reply") \
+    X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
+    X(calls_parked, "calls to the store that were answered later")            \
+    X(slow_commands, "connections closed: command not complete in time")      \
+    X(slow_readers, "connections closed: replies not read in time")
+
+enum metric {
+#define X(name, text) METRIC_##name,
+    METRIC_GENERAL(X) METRIC_COUNTERS(X)
+#undef X
+        METRIC_COUNT
+};
+
+/* One thread's cells, alone on their cache lines. Written by the owner thread
+ * only, read by any. */
+struct metric_set {
+    _Alignas(64) _Atomic uint64_t cell[METRIC_COUNT];
+};
+
+/* Adds to a cell of the calling thread's own set: one writer, so a plain load
+ * and store, no read-modify-write. relaxed: a sum is no synchronisation. */
+static inline void
+metric_add(struct metric_set *set, enum metric metric, uint64_t n)
+{
+    uint64_t old =
+        atomic_load_explicit(&set->cell[metric], memory_order_relaxed);
+    atomic_store_explicit(&set->cell[metric], old + n, memory_order_relaxed);
+}
+
+/* Adds every cell of set to sum[METRIC_COUNT]. Any thread. */
+void metric_sum(const struct metric_set *set, uint64_t *sum);
+
+/* The name and the description of a metric. Static storage. */
+const char *metric_name(enum metric metric);
+const char *metric_text(enum metric metric);
+
+#endif
