@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SCHEMA_SCHEMA_H
+#define SCHEMA_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The schema: counters and their columns. A struct schema is immutable once
+ * made; an edit makes a new one beside it (schema_apply), and the owner
+ * publishes and frees them. Pure: no I/O, no locks; any thread may read. */
+
+enum {
+    SCHEMA_COUNTERS_MAX = 256,
+    SCHEMA_COLUMNS_MAX = 16, /* value columns of one counter */
+    SCHEMA_NAME_MAX = 32,
+    SCHEMA_EDIT_NAMES_MAX = 2,
+    SCHEMA_BITS_MAX = 64
+};
+
+struct schema_name {
+    uint8_t len;                    /* 0: no name */
+    char text[SCHEMA_NAME_MAX + 1]; /* also terminated by a NUL */
+};
+
+/* One value column. */
+struct schema_column {
+    struct schema_name name;
+    struct schema_name suffix; /* len 0: the name serves as suffix */
+    uint32_t serial;           /* never used twice; 0 is never given out */
+    uint8_t slot;              /* 0..15, its place in the engine's records */
+    uint8_t hint_bits;         /* 0..max_bits: the usual width */
+    uint8_t max_bits;          /* 1..64: values are below 2^max_bits */
+    uint32_t flags;            /* returned with every value */
+    uint64_t default_value;
+};
+
+/* One counter: a 64-bit key and its value columns in column order. */
+struct schema_counter {
+    struct schema_name name;
+    struct schema_name key_name; /* len 0: no primary key yet */
+    uint32_t serial;
+    uint8_t slot; /* 0..255, its place in the engine */
+    uint8_t n_columns;
+    uint8_t key_hint_bits;   /* the primary key's hint, as it was declared */
+    bool absent_is_miss;     /* absent=miss */
+    bool overflow_is_error;  /* overflow=error */
+    bool exptime_is_ignored; /* exptime=ignore */
+    struct schema_column column[SCHEMA_COLUMNS_MAX];
+};
+
+struct schema; /* opaque */
+struct alloc;  /* base/alloc.h */
+
+/* What a name after the dot, or after a command, stands for. */
+struct schema_target {
+    const struct schema_counter *counter;
+    const struct schema_column *column; /* NULL: the whole record */
+};
+
+/* The largest value of a column: 2^max_bits - 1. */
+static inline uint64_t
+schema_column_max(const struct schema_column *column)
+{
+    return UINT64_MAX >> (SCHEMA_BITS_MAX - column->max_bits);
+}
+
+/* An empty schema; NULL when memory is out. The caller owns it. */
+struct schema *schema_create(void);
+
+/* The same with memory from alloc (NULL: the heap), as every schema that is
+ * made of it by edits. alloc must outlive them all. */
+struct schema *schema_create_from(const struct alloc *alloc);
+
+/* Frees *schema and nulls it; NULL in it is fine. */
+void schema_destroy(struct schema **schema);
+
+/* Grows by one with every edit. */
+uint64_t schema_version(const struct schema *schema);
+
+/* The counter of that name, or NULL. */
+const struct schema_counter *schema_counter(
+    const struct schema *schema, const char *name, size_t len);
+
+/* The counter in a slot (0..255), or NULL. */
+const struct schema_counter *schema_counter_at(
+    const struct schema *schema, unsigned slot);
+
+/* What stands after the dot: a suffix, a value column's name or a counter's
+ * name. False where there is no such name. */
+bool schema_find(const struct schema *schema, const char *name, size_t len,
+    struct schema_target *out);
+
+/* A column of this counter by name or suffix, or NULL. */
+const struct schema_column *schema_counter_column(
+    const struct schema_counter *counter, const char *name, size_t len);
+
+enum schema_edit_op {
+    SCHEMA_ADD_COUNTER,
+    SCHEMA_ADD_COLUMN,
+    SCHEMA_DROP_COLUMN,
+    SCHEMA_DROP_COUNTER
+};
+
+/* One change of the schema, made by schema_edit_parse. */
+struct schema_edit {
+    enum schema_edit_op op;
+    bool is_key;                   /* ADD_COLUMN: primarykey */
+    struct schema_counter counter; /* ADD_COUNTER: options; all: the name */
+    struct schema_column column;   /* ADD_COLUMN, DROP_COLUMN */
+};
+
+struct schema_word {
+    const char *text;
+    size_t len;
+};
+
+/* Makes an edit of the words after "add counter", "add column", "drop column"
+ * or "drop counter" (doc/protocol.md). Checks grammar, ranges and the
+ * confirmation; the state is checked by schema_apply. 0 or ERR_BAD_NAME,
+ * ERR_RESERVED_NAME, ERR_BAD_OPTION, ERR_BAD_MAX, ERR_BAD_HINT,
+ * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NOT_CONFIRMED. */
+int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
+    size_t n_words, struct schema_edit *out);
+
+/* Applies edit to old: *out is a new schema (the caller's), old is untouched.
+ * 0 or ERR_NO_MEMORY, ERR_NAME_TAKEN, ERR_NO_COUNTER, ERR_NO_COLUMN,
+ * ERR_NO_KEY, ERR_TWO_KEYS, ERR_DROP_KEY, ERR_TOO_MANY_COUNTERS,
+ * ERR_TOO_MANY_COLUMNS. */
+int schema_apply(const struct schema *old, const struct schema_edit *edit,
+    struct schema **out);
+
+/* True where edit would add what is there already, with the same attributes:
+ * reading a schema file again is then no error. */
+bool schema_has_same(
+    const struct schema *schema, const struct schema_edit *edit);
+
+#endif

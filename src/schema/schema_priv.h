@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SCHEMA_SCHEMA_PRIV_H
+#define SCHEMA_SCHEMA_PRIV_H
+
+#include "base/alloc.h"
+#include "schema/schema.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* What the files of this layer share. */
+
+/* The options of "add counter": field of struct schema_counter, word, its
+ * value for false (the default), its value for true. */
+#define SCHEMA_COUNTER_OPTIONS(X)                                             \
+    X(absent_is_miss, "absent", "default", "miss")                            \
+    X(overflow_is_error, "overflow", "saturate", "error")                     \
+    X(exptime_is_ignored, "exptime", "refuse", "ignore")
+
+/* The options of "add column", in the order in which they are written; all
+ * but the last take a value. */
+#define SCHEMA_COLUMN_OPTIONS(X)                                              \
+    X(hint)                                                                   \
+    X(max)                                                                    \
+    X(default)                                                                \
+    X(suffix)                                                                 \
+    X(flags)                                                                  \
+    X(primarykey)
+
+enum schema__option {
+#define X(name) SCHEMA_OPTION_##name,
+    SCHEMA_COLUMN_OPTIONS(X)
+#undef X
+        SCHEMA_OPTION_COUNT
+};
+
+enum {
+    SCHEMA_DEFAULT_MAX_BITS = 32,
+    SCHEMA_DEFAULT_HINT_BITS = 16, /* or max, where that is less */
+    /* both names of every column, and the counter's own */
+    SCHEMA_NAMES_MAX = SCHEMA_COUNTERS_MAX * (2 * SCHEMA_COLUMNS_MAX + 1)
+};
+
+enum schema__kind {
+    SCHEMA_NOTHING, /* an empty place of the index */
+    SCHEMA_COUNTER_NAME,
+    SCHEMA_COLUMN_NAME,
+    SCHEMA_COLUMN_SUFFIX
+};
+
+/* One place of the index over all names. */
+struct schema__entry {
+    uint32_t tag;    /* the high half of the name's hash */
+    uint8_t kind;    /* enum schema__kind */
+    uint8_t counter; /* slot */
+    uint8_t column;  /* place in schema_counter.column */
+};
+
+/* One block of memory. Places of counter that are not in use are zero. */
+struct schema {
+    const struct alloc *alloc; /* where this and its successors come from */
+    uint64_t version;
+    uint32_t last_serial; /* the last one given out, to what lives or not */
+    uint32_t n_counters;
+    uint32_t n_names;
+    uint32_t index_mask; /* places of the index - 1 */
+    struct schema_counter counter[SCHEMA_COUNTERS_MAX];
+    struct schema__entry index[];
+};
+
+static inline bool
+schema__name_is(const struct schema_name *name, const char *text, size_t len)
+{
+    return name->len == len && memcmp(name->text, text, len) == 0;
+}
+
+static inline bool
+schema__names_equal(const struct schema_name *a, const struct schema_name *b)
+{
+    return schema__name_is(a, b->text, b->len);
+}
+
+/* A copy of old with room for two more names in its index, which is empty;
+ * NULL when memory is out. The caller changes counters in place, then calls
+ * schema__index. */
+struct schema *schema__copy(const struct schema *old);
+
+/* Fills the empty index and counts counters and names. */
+void schema__index(struct schema *schema);
+
+/* The word of an option. Static storage. */
+const char *schema__option_word(enum schema__option option);
+
+#endif

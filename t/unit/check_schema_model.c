@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* schema: random edits against a model that is a plain list searched from end
+ * to end. After each edit the error, every attribute, slot, serial and the
+ * order must be the model's; every possible name is looked up; what is printed
+ * must make the same schema again; and old versions must not have changed. */
+#include "schema/schema.h"
+
+#include "base/err.h"
+#include "schema/print.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOTHING = -1,
+    LINE_MAX = 160,
+    WORDS_MAX = 12,
+    KEPT = 8 /* old versions */
+};
+
+struct model_column {
+    int name, suffix; /* numbers of names; NOTHING */
+    unsigned slot, hint, max;
+    uint32_t serial, flags;
+    uint64_t default_value;
+};
+
+struct model_counter {
+    bool used;
+    bool miss, error, ignore;
+    int name, key, n_columns;
+    uint32_t serial;
+    struct model_column column[SCHEMA_COLUMNS_MAX];
+};
+
+struct model {
+    uint32_t last_serial;
+    struct model_counter counter[SCHEMA_COUNTERS_MAX];
+};
+
+/* What names are drawn from: the fewer, the more often they collide, and the
+ * fewer for counters, the more columns each has. */
+struct mixture {
+    int n_names;
+    int n_counter_names; /* the first so many of them */
+    int rounds;
+};
+
+static const struct mixture mixtures[] = {
+    {8, 8, 1000}, {20, 5, 1000}, {60, 60, 1000},
+    {80, 2, 2000},                      /* meets 16 columns */
+    {200, 6, 2000}, {3000, 3000, 3000}, /* meets 256 counters */
+};
+
+struct run {
+    uint64_t random;
+    struct mixture mixture;
+    struct model model;
+    struct schema *schema;
+    struct schema *kept[KEPT];
+    struct buf kept_dump[KEPT];
+    int answers[ERR_COUNT]; /* how often each came */
+};
+
+static unsigned
+draw(struct run *run, unsigned n)
+{
+    run->random ^= run->random << 13;
+    run->random ^= run->random >> 7;
+    run->random ^= run->random << 17;
+    return (unsigned)((run->random >> 11) % n);
+}
+
+static int
+draw_name(struct run *run)
+{
+    return (int)draw(run, (unsigned)run->mixture.n_names);
+}
+
+static int
+draw_counter(struct run *run)
+{
+    return (int)draw(run, (unsigned)run->mixture.n_counter_names);
+}
+
+static struct model_counter *
+model_find(struct model *model, int name)
+{
+    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+        if (model->counter[i].used && model->counter[i].name == name) {
+            return &model->counter[i];
+        }
+    }
+    return NULL;
+}
+
+/* What a name stands for; *column is NOTHING for a counter's own name. */
+static struct model_counter *
+model_lookup(struct model *model, int name, int *column)
+{
+    *column = NOTHING;
+    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+        struct model_counter *counter = &model->counter[i];
+
+        if (!counter->used) {
+            continue;
+        }
+        if (counter->name == name) {
+            return counter;
+        }
+        for (int j = 0; j < counter->n_columns; j++) {
+            if (counter->column[j].name == name ||
+                counter->column[j].suffix == name) {
+                *column = j;
+                return counter;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool
+model_taken(struct model *model, int name)
+{
+    int column;
+
+    return name != NOTHING && model_lookup(model, name, &column) != NULL;
+}
+
+static int
+model_add_counter(struct model *model, const struct model_counter *want)
+{
+    int slot = 0;
+
+    if (model_taken(model, want->name)) {
+        return ERR_NAME_TAKEN;
+    }
+    while (slot < SCHEMA_COUNTERS_MAX && model->counter[slot].used) {
+        slot++;
+    }
+    if (slot == SCHEMA_COUNTERS_MAX) {
+        return ERR_TOO_MANY_COUNTERS;
+    }
+    model->counter[slot] = *want;
+    model->counter[slot].serial = ++model->last_serial;
+    return 0;
+}
+
+static int
+model_add_key(struct model *model, int counter_name, int name)
+{
+    struct model_counter *counter = model_find(model, counter_name);
+
+    if (counter == NULL) {
+        return ERR_NO_COUNTER;
+    }
+    if (counter->key != NOTHING) {
+        return ERR_TWO_KEYS;
+    }
+    counter->key = name;
+    return 0;
+}
+
+static bool
+slot_is_used(const struct model_counter *counter, unsigned slot)
+{
+    for (int i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].slot == slot) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+model_add_column(
+    struct model *model, int counter_name, struct model_column want)
+{
+    struct model_counter *counter = model_find(model, counter_name);
+
+    if (counter == NULL) {
+        return ERR_NO_COUNTER;
+    }
+    if (counter->key == NOTHING) {
+        return ERR_NO_KEY;
+    }
+    if (model_taken(model, want.name) || model_taken(model, want.suffix) ||
+        want.name == counter->key || want.suffix == counter->key) {
+        return ERR_NAME_TAKEN;
+    }
+    if (counter->n_columns == SCHEMA_COLUMNS_MAX) {
+        return ERR_TOO_MANY_COLUMNS;
+    }
+    while (slot_is_used(counter, want.slot)) {
+        want.slot++;
+    }
+    want.serial = ++model->last_serial;
+    counter->column[counter->n_columns++] = want;
+    return 0;
+}
+
+static int
+model_drop_column(struct model *model, int counter_name, int name)
+{
+    struct model_counter *counter = model_find(model, counter_name);
+    int place = 0;
+
+    if (counter == NULL) {
+        return ERR_NO_COUNTER;
+    }
+    if (counter->key == name) {
+        return ERR_DROP_KEY;
+    }
+    while (place < counter->n_columns && counter->column[place].name != name) {
+        place++;
+    }
+    if (place == counter->n_columns) {
+        return ERR_NO_COLUMN;
+    }
+    counter->n_columns--;
+    for (; place < counter->n_columns; place++) {
+        counter->column[place] = counter->column[place + 1];
+    }
+    return 0;
+}
+
+static int
+model_drop_counter(struct model *model, int name)
+{
+    struct model_counter *counter = model_find(model, name);
+
+    if (counter == NULL) {
+        return ERR_NO_COUNTER;
+    }
+    counter->used = false;
+    return 0;
+}
+
+/* Cuts line into words, parses and applies; a version that has been replaced
+ * is given to *old, or destroyed where that is NULL. */
+static int
+apply_line(struct schema **schema, enum schema_edit_op op, const char *line,
+    struct schema **old)
+{
+    struct schema_word word[WORDS_MAX];
+    struct schema_edit edit;
+    struct schema *next;
+    size_t n = 0;
+    int err;
+
+    while (*line != '\0') {
+        size_t len = strcspn(line, " ");
+
+        ck_assert_uint_lt(n, WORDS_MAX);
+        word[n++] = (struct schema_word){line, len};
+        line += len;
+        line += strspn(line, " ");
+    }
+    ck_assert_int_eq(schema_edit_parse(op, word, n, &edit), 0);
+    err = schema_apply(*schema, &edit, &next);
+    if (err == 0) {
+        ck_assert_int_eq(schema_has_same(next, &edit),
+            op == SCHEMA_ADD_COUNTER || op == SCHEMA_ADD_COLUMN);
+        if (old != NULL) {
+            *old = *schema;
+        } else {
+            schema_destroy(schema);
+        }
+        *schema = next;
+    }
+    return err;
+}
+
+static int
+edit_add_counter(struct run *run, char *line)
+{
+    struct model_counter want = {.used = true,
+        .miss = draw(run, 2),
+        .error = draw(run, 2),
+        .ignore = draw(run, 2),
+        .name = draw_counter(run),
+        .key = NOTHING};
+
+    snprintf(line, LINE_MAX, "n%d absent=%s exptime=%s overflow=%s", want.name,
+        want.miss ? "miss" : "default", want.ignore ? "ignore" : "refuse",
+        want.error ? "error" : "saturate");
+    return model_add_counter(&run->model, &want);
+}
+
+static int
+edit_add_key(struct run *run, char *line)
+{
+    int counter = draw_counter(run), name = draw_name(run);
+
+    snprintf(line, LINE_MAX, "n%d n%d primarykey", counter, name);
+    return model_add_key(&run->model, counter, name);
+}
+
+static int
+edit_add_column(struct run *run, char *line)
+{
+    int counter = draw_counter(run);
+    struct model_column want = {.name = draw_name(run),
+        .suffix = draw(run, 2) ? draw_name(run) : NOTHING};
+    int len;
+
+    want.max = 1 + draw(run, 64);
+    want.hint = draw(run, want.max + 1);
+    want.flags = draw(run, 4);
+    want.default_value = run->random >> (64 - want.max);
+    len = snprintf(line, LINE_MAX, "n%d n%d max=%u default=%llu hint=%u",
+        counter, want.name, want.max, (unsigned long long)want.default_value,
+        want.hint);
+    if (want.suffix != NOTHING) {
+        len += snprintf(
+            line + len, (size_t)(LINE_MAX - len), " suffix=n%d", want.suffix);
+    }
+    snprintf(line + len, (size_t)(LINE_MAX - len), " flags=%u", want.flags);
+    if (want.suffix == want.name) {
+        want.suffix = NOTHING;
+    }
+    return model_add_column(&run->model, counter, want);
+}
+
+static int
+edit_drop_column(struct run *run, char *line)
+{
+    int counter = draw_counter(run), name = draw_name(run);
+
+    snprintf(line, LINE_MAX, "n%d n%d n%d", counter, name, name);
+    return model_drop_column(&run->model, counter, name);
+}
+
+static int
+edit_drop_counter(struct run *run, char *line)
+{
+    int name = draw_counter(run);
+
+    snprintf(line, LINE_MAX, "n%d n%d", name, name);
+    return model_drop_counter(&run->model, name);
+}
+
+/* One random edit of both; true where it was done. */
+static bool
+edit_both(struct run *run, struct schema **old)
+{
+    unsigned dice = draw(run, 100);
+    enum schema_edit_op op = SCHEMA_ADD_COLUMN;
+    char line[LINE_MAX];
+    int err, expected;
+
+    if (dice < 25) {
+        op = SCHEMA_ADD_COUNTER;
+        expected = edit_add_counter(run, line);
+    } else if (dice < 45) {
+        expected = edit_add_key(run, line);
+    } else if (dice < 90) {
+        expected = edit_add_column(run, line);
+    } else if (dice < 99) {
+        op = SCHEMA_DROP_COLUMN;
+        expected = edit_drop_column(run, line);
+    } else {
+        op = SCHEMA_DROP_COUNTER;
+        expected = edit_drop_counter(run, line);
+    }
+    err = apply_line(&run->schema, op, line, old);
+    ck_assert_msg(err == expected, "%s: \"%s\" instead of \"%s\"", line,
+        err_text(err), err_text(expected));
+    run->answers[err]++;
+    return err == 0;
+}
+
+static void
+check_name(const struct schema_name *name, int number)
+{
+    char text[16] = "";
+
+    if (number != NOTHING) {
+        snprintf(text, sizeof text, "n%d", number);
+    }
+    ck_assert_str_eq(name->text, text);
+    ck_assert_uint_eq(name->len, strlen(text));
+}
+
+static void
+check_counter(
+    const struct schema_counter *counter, const struct model_counter *model)
+{
+    check_name(&counter->name, model->name);
+    check_name(&counter->key_name, model->key);
+    ck_assert_int_eq(counter->absent_is_miss, model->miss);
+    ck_assert_int_eq(counter->overflow_is_error, model->error);
+    ck_assert_int_eq(counter->exptime_is_ignored, model->ignore);
+    ck_assert_uint_eq(counter->serial, model->serial);
+    ck_assert_int_eq(counter->n_columns, model->n_columns);
+    for (int i = 0; i < model->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        const struct model_column *want = &model->column[i];
+
+        check_name(&column->name, want->name);
+        check_name(&column->suffix, want->suffix);
+        ck_assert_uint_eq(column->slot, want->slot);
+        ck_assert_uint_eq(column->serial, want->serial);
+        ck_assert_uint_eq(column->hint_bits, want->hint);
+        ck_assert_uint_eq(column->max_bits, want->max);
+        ck_assert_uint_eq(column->flags, want->flags);
+        ck_assert_uint_eq(column->default_value, want->default_value);
+    }
+}
+
+static void
+check_lookup(struct run *run, int name)
+{
+    int column;
+    const struct model_counter *want =
+        model_lookup(&run->model, name, &column);
+    struct schema_target target;
+    char text[16];
+    size_t len = (size_t)snprintf(text, sizeof text, "n%d", name);
+    const struct schema_counter *counter =
+        schema_counter(run->schema, text, len);
+
+    ck_assert_int_eq(
+        schema_find(run->schema, text, len, &target), want != NULL);
+    ck_assert_int_eq(counter != NULL, want != NULL && column == NOTHING);
+    if (want == NULL) {
+        return;
+    }
+    ck_assert_uint_eq(
+        target.counter->slot, (unsigned)(want - run->model.counter));
+    if (column == NOTHING) {
+        ck_assert_ptr_null(target.column);
+        ck_assert_ptr_eq(target.counter, counter);
+    } else {
+        ck_assert_ptr_eq(target.column, &target.counter->column[column]);
+        ck_assert_ptr_eq(
+            schema_counter_column(target.counter, text, len), target.column);
+    }
+}
+
+static void
+check_all(struct run *run)
+{
+    for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+        const struct schema_counter *counter =
+            schema_counter_at(run->schema, i);
+
+        ck_assert_int_eq(counter != NULL, run->model.counter[i].used);
+        if (counter != NULL) {
+            ck_assert_uint_eq(counter->slot, i);
+            check_counter(counter, &run->model.counter[i]);
+        }
+    }
+    for (int name = 0; name <= run->mixture.n_names; name++) {
+        check_lookup(run, name);
+    }
+}
+
+static void
+dump(const struct schema *schema, struct buf *out)
+{
+    buf_clear(out);
+    buf_addf(out, "%llu\r\n", (unsigned long long)schema_version(schema));
+    for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+        const struct schema_counter *counter = schema_counter_at(schema, i);
+
+        if (counter != NULL) {
+            ck_assert_int_eq(schema_print(counter, out), 0);
+            buf_addf(out, "%u %u\r\n", counter->slot, counter->serial);
+            for (unsigned j = 0; j < counter->n_columns; j++) {
+                buf_addf(out, "%u %u\r\n", counter->column[j].slot,
+                    counter->column[j].serial);
+            }
+        }
+    }
+    ck_assert(!out->failed);
+}
+
+static void
+check_and_drop_kept(struct run *run, unsigned at)
+{
+    struct buf now = {0};
+
+    if (run->kept[at] != NULL) {
+        dump(run->kept[at], &now);
+        ck_assert_uint_eq(now.len, run->kept_dump[at].len);
+        ck_assert_mem_eq(now.data, run->kept_dump[at].data, now.len);
+        schema_destroy(&run->kept[at]);
+    }
+    buf_fini(&now);
+}
+
+/* Applies every printed line to an empty schema and prints that. */
+static void
+check_round_trip(const struct schema_counter *counter)
+{
+    struct schema *copy = schema_create();
+    struct buf text = {0}, again = {0};
+    char line[LINE_MAX];
+    size_t at = 0, len;
+
+    ck_assert_int_eq(schema_print(counter, &text), 0);
+    while (at < text.len) {
+        const char *start = text.data + at;
+        const char *end = memchr(start, '\r', text.len - at);
+
+        ck_assert_ptr_nonnull(end);
+        len = (size_t)(end - start);
+        ck_assert_int_eq(end[1], '\n');
+        ck_assert_uint_lt(len, LINE_MAX);
+        memcpy(line, start, len);
+        line[len] = '\0';
+        ck_assert_int_eq(
+            apply_line(&copy,
+                strncmp(line, "add counter ", 12) == 0 ? SCHEMA_ADD_COUNTER
+                                                       : SCHEMA_ADD_COLUMN,
+                strchr(line + 4, ' ') + 1, NULL),
+            0);
+        at += len + 2;
+    }
+    ck_assert_int_eq(schema_print(schema_counter_at(copy, 0), &again), 0);
+    ck_assert_uint_eq(again.len, text.len);
+    ck_assert_mem_eq(again.data, text.data, text.len);
+    buf_fini(&text);
+    buf_fini(&again);
+    schema_destroy(&copy);
+}
+
+static void
+run_edits(struct run *run)
+{
+    struct schema *old;
+    unsigned at;
+
+    run->schema = schema_create();
+    ck_assert_ptr_nonnull(run->schema);
+    for (int round = 0; round < run->mixture.rounds; round++) {
+        at = draw(run, KEPT);
+        check_and_drop_kept(run, at);
+        dump(run->schema, &run->kept_dump[at]);
+        if (edit_both(run, &old)) {
+            run->kept[at] = old;
+        }
+        if (round % 16 == 0) {
+            check_all(run);
+        }
+    }
+    for (at = 0; at < KEPT; at++) {
+        check_and_drop_kept(run, at);
+        buf_fini(&run->kept_dump[at]);
+    }
+    check_all(run);
+    for (at = 0; at < SCHEMA_COUNTERS_MAX; at++) {
+        if (schema_counter_at(run->schema, at) != NULL) {
+            check_round_trip(schema_counter_at(run->schema, at));
+        }
+    }
+    schema_destroy(&run->schema);
+}
+
+START_TEST(test_random_edits)
+{
+    static struct run run;
+
+    memset(&run, 0, sizeof run);
+    run.random = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1);
+    run.mixture = mixtures[_i];
+    run_edits(&run);
+    ck_assert_int_gt(run.answers[0], 0);
+    ck_assert_int_gt(run.answers[ERR_NAME_TAKEN], 0);
+    if (run.mixture.n_counter_names == 2) {
+        ck_assert_int_gt(run.answers[ERR_TOO_MANY_COLUMNS], 0);
+    }
+    if (run.mixture.n_names == 3000) {
+        ck_assert_int_gt(run.answers[ERR_TOO_MANY_COUNTERS], 0);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("schema_model");
+    TCase *tcase = tcase_create("schema_model");
+    SRunner *sr = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tcase, 300);
+    tcase_add_loop_test(
+        tcase, test_random_edits, 0, sizeof mixtures / sizeof mixtures[0]);
+    suite_add_tcase(suite, tcase);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
