@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cache of memcached items: life, reads, and what needs no new value.
+ *
+ * items.c (this) and change.c (store, incr, decr) are the operations; core.c
+ * knows what is alive and makes room; stripe.c holds the entries; budget.c
+ * counts bytes. An operation hashes the key, locks the one stripe it falls
+ * into (64 of them, so that threads seldom meet), finds, acts, unlocks. A get
+ * returns a pin: the value stays valid, and unchanged, while other threads
+ * replace, delete or evict the item; the memory is given back by whoever lets
+ * go last. Nothing here can fail but items_create. */
+#include "items/items.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "items/core.h"
+
+#include <stdatomic.h>
+
+enum {
+    EXPTIME_RELATIVE_MAX_S = 60 * 60 * 24 * 30, /* above it: unix time */
+    LONG_AGO_S = 1 /* expired, whatever the time is now */
+};
+
+static const uint64_t item_bytes_least = 1024;
+static const uint64_t item_bytes_most = UINT64_C(1) << 30;
+
+struct items *
+items_create(const struct items_config *config)
+{
+    struct items *items = alloc_zeroed(config->alloc, sizeof *items);
+    int failed;
+
+    ASSERT(config->item_bytes_max >= item_bytes_least);
+    ASSERT(config->item_bytes_max <= item_bytes_most);
+    if (items == NULL) {
+        return NULL;
+    }
+    items->seed = config->seed;
+    items->item_bytes_max = config->item_bytes_max;
+    failed = pthread_mutex_init(&items->flush_lock, NULL);
+    ASSERT(!failed);
+    items__budget_init(&items->budget, config->alloc, config->limit_bytes);
+    items__core_flush(items);
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        items__stripe_init(&items->stripe[i], &items->budget);
+    }
+    return items;
+}
+
+void
+items_destroy(struct items **items)
+{
+    struct items *gone = *items;
+    int failed;
+
+    *items = NULL;
+    if (gone == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        items__stripe_fini(&gone->stripe[i]);
+    }
+    ASSERT(
+        atomic_load_explicit(&gone->budget.bytes, memory_order_relaxed) == 0);
+    failed = pthread_mutex_destroy(&gone->flush_lock);
+    ASSERT(!failed);
+    alloc_free(gone->budget.alloc, gone, sizeof *gone);
+}
+
+const struct item *
+items_get(struct items *items, const char *key, size_t key_len, uint64_t now_s,
+    bool touch, uint64_t expiry_s)
+{
+    struct items_key k = items__core_begin(items, key, key_len, now_s);
+    struct stripe *stripe = items__core_stripe(items, &k);
+    struct entry *entry;
+
+    items__stripe_lock(stripe);
+    entry = items__core_find(items, stripe, &k, now_s);
+    if (entry != NULL) {
+        if (touch) {
+            entry->expiry_s = expiry_s;
+        }
+        entry->fetched = true;
+        items__stripe_use(stripe, entry);
+        /* relaxed: the lock orders it before any look at refs == 1 */
+        atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+    }
+    items__stripe_unlock(stripe);
+    return entry == NULL ? NULL : &entry->item;
+}
+
+void
+items_unpin(struct items *items, const struct item *item)
+{
+    char *start = (char *)(uintptr_t)item - offsetof(struct entry, item);
+
+    items__entry_release(&items->budget, (struct entry *)(void *)start);
+}
+
+int
+items_delete(
+    struct items *items, const char *key, size_t key_len, uint64_t now_s)
+{
+    struct items_key k = items__core_begin(items, key, key_len, now_s);
+    struct stripe *stripe = items__core_stripe(items, &k);
+    struct entry *entry;
+
+    items__stripe_lock(stripe);
+    entry = items__core_find(items, stripe, &k, now_s);
+    if (entry != NULL) {
+        items__stripe_unlink(stripe, entry);
+    }
+    items__stripe_unlock(stripe);
+    return entry == NULL ? ERR_NOT_FOUND : 0;
+}
+
+int
+items_touch(struct items *items, const char *key, size_t key_len,
+    uint64_t expiry_s, uint64_t now_s)
+{
+    struct items_key k = items__core_begin(items, key, key_len, now_s);
+    struct stripe *stripe = items__core_stripe(items, &k);
+    struct entry *entry;
+
+    items__stripe_lock(stripe);
+    entry = items__core_find(items, stripe, &k, now_s);
+    if (entry != NULL) {
+        entry->expiry_s = expiry_s;
+        items__stripe_use(stripe, entry);
+    }
+    items__stripe_unlock(stripe);
+    return entry == NULL ? ERR_NOT_FOUND : 0;
+}
+
+bool
+items_has(struct items *items, const char *key, size_t key_len, uint64_t now_s)
+{
+    struct items_key k = items__core_begin(items, key, key_len, now_s);
+    struct stripe *stripe = items__core_stripe(items, &k);
+    bool has;
+
+    items__stripe_lock(stripe);
+    has = items__core_find(items, stripe, &k, now_s) != NULL;
+    items__stripe_unlock(stripe);
+    return has;
+}
+
+void
+items_flush(struct items *items, uint64_t at_s, uint64_t now_s)
+{
+    pthread_mutex_lock(&items->flush_lock);
+    items__core_flush_due(items, now_s);
+    if (at_s <= now_s) {
+        items__core_flush(items);
+    } else {
+        /* release: as in items__core_flush, for a flush done just now */
+        atomic_store_explicit(&items->flush_at_s, at_s, memory_order_release);
+    }
+    pthread_mutex_unlock(&items->flush_lock);
+}
+
+void
+items_set_limit(struct items *items, uint64_t limit_bytes)
+{
+    /* relaxed: a number on its own */
+    atomic_store_explicit(
+        &items->budget.limit_bytes, limit_bytes, memory_order_relaxed);
+}
+
+uint64_t
+items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s)
+{
+    uint64_t expiry_s, ahead_s;
+
+    if (exptime == 0) {
+        return ITEMS_NEVER;
+    }
+    if (exptime < 0) {
+        return LONG_AGO_S;
+    }
+    if (exptime <= EXPTIME_RELATIVE_MAX_S) {
+        ahead_s = (uint64_t)exptime;
+    } else if (exptime <= unix_now_s) {
+        return LONG_AGO_S;
+    } else {
+        ahead_s = (uint64_t)exptime - (uint64_t)unix_now_s;
+    }
+    if (__builtin_add_overflow(now_s, ahead_s, &expiry_s)) {
+        return UINT64_MAX;
+    }
+    return expiry_s;
+}
+
+void
+items_stats(struct items *items, struct items_stats *out)
+{
+    *out = (struct items_stats){0};
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        struct stripe *stripe = &items->stripe[i];
+
+        items__stripe_lock(stripe);
+#define X(name, text) out->name += stripe->sums.name;
+        ITEMS_STATS(X)
+#undef X
+        items__stripe_unlock(stripe);
+    }
+    out->bytes =
+        atomic_load_explicit(&items->budget.bytes, memory_order_relaxed);
+}
+
+void
+items_verify(struct items *items)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        struct stripe *stripe = &items->stripe[i];
+
+        items__stripe_lock(stripe);
+        bytes += items__stripe_verify(stripe);
+        items__stripe_unlock(stripe);
+    }
+    ASSERT(bytes <=
+        atomic_load_explicit(&items->budget.bytes, memory_order_relaxed));
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ITEMS_ITEMS_H
+#define ITEMS_ITEMS_H
+
+#include "base/alloc.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* memcached items: a cache of byte strings with flags, expiry and cas, bounded
+ * in bytes. All functions lock what they need; any thread. Times are seconds
+ * of one clock that never jumps, passed in by the caller (now_s >= 1). */
+
+enum {
+    ITEMS_KEY_MAX = 250,
+    ITEMS_HEADER_BYTES = 50, /* of an item, as memcached's -I counts them */
+    ITEMS_NEVER = 0          /* expiry_s of an item that does not expire */
+};
+
+struct items; /* opaque */
+
+/* One stored value; immutable while pinned. */
+struct item {
+    const char *value;
+    uint32_t value_len;
+    uint32_t flags;
+    uint64_t cas; /* never 0; larger for every change of any item */
+};
+
+enum items_op {
+    ITEMS_SET,
+    ITEMS_ADD,
+    ITEMS_REPLACE,
+    ITEMS_APPEND,
+    ITEMS_PREPEND,
+    ITEMS_CAS
+};
+
+struct items_store {
+    enum items_op op;
+    const char *key;
+    size_t key_len; /* 1..ITEMS_KEY_MAX; any bytes */
+    const char *value;
+    size_t value_len;
+    uint32_t flags;    /* ignored by append and prepend */
+    uint64_t expiry_s; /* ITEMS_NEVER or a time; ignored by append, prepend */
+    uint64_t cas;      /* ITEMS_CAS: the expected one */
+};
+
+struct items_config {
+    uint64_t limit_bytes; /* memory for items, overhead included */
+    /* memcached's -I: the largest key + value + ITEMS_HEADER_BYTES;
+     * 1024..2^30 */
+    uint64_t item_bytes_max;
+    uint64_t seed;             /* of the hash, random against flooding */
+    const struct alloc *alloc; /* NULL: the heap; else it outlives the cache */
+};
+
+/* Sums since the start (evictions, expired_unfetched ...) and what is held
+ * now. One X-macro table; the names are memcached's. */
+#define ITEMS_STATS(X)                                                        \
+    X(curr_items, "items held now")                                           \
+    X(total_items, "items ever stored")                                       \
+    X(bytes, "memory of the items held now, overhead included")               \
+    X(evictions, "live items given up for room")                              \
+    X(evicted_unfetched, "of these, never read")                              \
+    X(expired_unfetched, "of the reclaimed items, never read")                \
+    X(reclaimed, "expired and flushed items met and given up")
+
+struct items_stats {
+#define X(name, text) uint64_t name;
+    ITEMS_STATS(X)
+#undef X
+};
+
+/* An empty cache, or NULL when memory is out. */
+struct items *items_create(const struct items_config *config);
+void items_destroy(struct items **items); /* nothing may be pinned */
+
+/* The live item under key, pinned: valid until items_unpin. NULL on a miss.
+ * Counts as a use for eviction. If touch, its expiry becomes expiry_s in the
+ * same step (gat). */
+const struct item *items_get(struct items *items, const char *key,
+    size_t key_len, uint64_t now_s, bool touch, uint64_t expiry_s);
+void items_unpin(struct items *items, const struct item *item);
+
+/* 0 and *cas_out (may be NULL), or ERR_NOT_STORED (add, replace, append,
+ * prepend), ERR_NOT_FOUND or ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
+ * A SET that fails with one of the last two removes the old value: a stale
+ * one must not be read on. */
+int items_store(struct items *items, const struct items_store *store,
+    uint64_t now_s, uint64_t *cas_out);
+
+/* incr (negative false) or decr: the value is read as memcached does
+ * (num_parse_lenient_u64), incr wraps at 2^64, decr stops at 0, the result is
+ * not padded; flags and expiry stay. 0, ERR_NOT_FOUND, ERR_NOT_NUMERIC,
+ * ERR_NO_MEMORY. */
+int items_arith(struct items *items, const char *key, size_t key_len,
+    bool negative, uint64_t delta, uint64_t now_s, uint64_t *value_out);
+
+/* 0 or ERR_NOT_FOUND. */
+int items_delete(
+    struct items *items, const char *key, size_t key_len, uint64_t now_s);
+int items_touch(struct items *items, const char *key, size_t key_len,
+    uint64_t expiry_s, uint64_t now_s);
+
+/* True while a live item has this key; no use for eviction. */
+bool items_has(
+    struct items *items, const char *key, size_t key_len, uint64_t now_s);
+
+/* Every item stored before this call (at_s == 0), or before the time at_s
+ * comes, is gone from then on; a later flush replaces an earlier, pending one.
+ * O(1): the memory is reclaimed as items are met. */
+void items_flush(struct items *items, uint64_t at_s, uint64_t now_s);
+
+/* Changes the byte limit; over it, later stores evict. */
+void items_set_limit(struct items *items, uint64_t limit_bytes);
+
+/* The expiry of a client's exptime: 0 never, negative at once, up to 30 days
+ * relative to now_s, above that unix time (unix_now_s is the wall clock at
+ * now_s). Pure. */
+uint64_t items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s);
+
+void items_stats(struct items *items, struct items_stats *out);
+
+/* Asserts the invariants (counts, bytes, lists); for tests. */
+void items_verify(struct items *items);
+
+#endif

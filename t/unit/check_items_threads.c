@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* items/ with many threads at once: exact counts, whole values, bounded
+ * memory, and flushes that nothing outlives. Threads use ASSERT: ck_assert
+ * belongs to the main thread. */
+#include "base/assert.h"
+#include "unit/items_help.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    THREADS = 8,
+    THREAD_STEPS = 40000,
+    NUMBERS = 5, /* keys that all threads count in */
+    SHARED = 40, /* keys that all threads do anything to */
+    CHUNK = 8,   /* shared values are runs of so many equal letters */
+    CHUNKS_MAX = 60
+};
+
+struct worker {
+    struct items *items;
+    struct random random;
+    pthread_t thread;
+    uint64_t sum[NUMBERS]; /* of what it added */
+    _Atomic unsigned *n_running;
+};
+
+static void
+start(struct worker *worker, struct items *items, unsigned i,
+    _Atomic unsigned *n_running, void *(*body)(void *))
+{
+    int failed;
+
+    *worker = (struct worker){.items = items, .n_running = n_running};
+    worker->random.state = i;
+    atomic_fetch_add(n_running, 1);
+    failed = pthread_create(&worker->thread, NULL, body, worker);
+    ASSERT(!failed);
+}
+
+static void
+count(struct worker *worker, unsigned i)
+{
+    uint64_t delta = random_below(&worker->random, 1000), number;
+    char key[16];
+    int err;
+
+    snprintf(key, sizeof key, "number-%u", i);
+    err = add_number(worker->items, key, delta, &number);
+    ASSERT(err == 0);
+    worker->sum[i] += delta;
+}
+
+static void
+read_whole(struct worker *worker, const char *key)
+{
+    const struct item *item = pin_at(worker->items, key, NOW);
+
+    if (item == NULL) {
+        return;
+    }
+    ASSERT(item->value_len % CHUNK == 0);
+    for (uint32_t at = 0; at < item->value_len; at++) {
+        ASSERT(item->value[at] == item->value[at - at % CHUNK]);
+    }
+    items_unpin(worker->items, item);
+}
+
+static void
+store_whole(struct worker *worker, const char *key, enum items_op op)
+{
+    struct items_store store = store_of(op, key, "");
+    char value[CHUNK * CHUNKS_MAX];
+
+    store.value = value;
+    store.value_len = CHUNK * random_below(&worker->random, CHUNKS_MAX);
+    memset(value, (int)('a' + random_below(&worker->random, 26)),
+        store.value_len);
+    (void)items_store(worker->items, &store, NOW, NULL);
+}
+
+static void
+do_anything(struct worker *worker)
+{
+    uint64_t kind = random_below(&worker->random, 12);
+    char key[16];
+
+    snprintf(key, sizeof key, "shared-%u",
+        (unsigned)random_below(&worker->random, SHARED));
+    if (kind <= ITEMS_CAS) {
+        store_whole(worker, key, (enum items_op)kind);
+    } else if (kind == 6) {
+        (void)items_delete(worker->items, key, strlen(key), NOW);
+    } else if (kind == 7) {
+        (void)items_touch(worker->items, key, strlen(key), NOW + 1, NOW);
+    } else {
+        read_whole(worker, key);
+    }
+}
+
+static void *
+mixed_body(void *arg)
+{
+    struct worker *worker = arg;
+
+    for (unsigned step = 0; step < THREAD_STEPS; step++) {
+        if (random_below(&worker->random, 3) == 0) {
+            count(worker, (unsigned)random_below(&worker->random, NUMBERS));
+        } else {
+            do_anything(worker);
+        }
+    }
+    atomic_fetch_sub(worker->n_running, 1);
+    return NULL;
+}
+
+START_TEST(test_threads)
+{
+    struct items *items = make(ROOMY);
+    struct worker worker[THREADS];
+    _Atomic unsigned n_running = 0;
+    char key[16];
+
+    for (unsigned i = 0; i < NUMBERS; i++) {
+        snprintf(key, sizeof key, "number-%u", i);
+        ck_assert_int_eq(put(items, ITEMS_SET, key, "0"), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        start(&worker[i], items, i, &n_running, mixed_body);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(worker[i].thread, NULL);
+    }
+    for (unsigned i = 0; i < NUMBERS; i++) {
+        uint64_t sum = 0, number;
+
+        for (unsigned t = 0; t < THREADS; t++) {
+            sum += worker[t].sum[i];
+        }
+        snprintf(key, sizeof key, "number-%u", i);
+        ck_assert_int_eq(add_number(items, key, 0, &number), 0);
+        ck_assert_uint_eq(number, sum);
+    }
+    finish(&items);
+}
+END_TEST
+
+enum {
+    SMALL_LIMIT = 8 << 20,
+    LARGE_VALUE = 200000,
+    GROWTH_SLACK = 64 << 10, /* bucket arrays on their way */
+    ROOM_STEPS = 3000
+};
+
+static void *
+room_body(void *arg)
+{
+    struct worker *worker = arg;
+    char *value = calloc(1, LARGE_VALUE);
+    char key[16];
+
+    ASSERT(value != NULL);
+    for (unsigned step = 0; step < ROOM_STEPS; step++) {
+        struct items_store store = store_of(ITEMS_SET, key, value);
+        const struct item *item;
+        int err;
+
+        snprintf(key, sizeof key, "%u",
+            (unsigned)random_below(&worker->random, 100000));
+        store.key_len = strlen(key);
+        store.value_len = random_below(&worker->random, 20) == 0
+            ? random_below(&worker->random, LARGE_VALUE)
+            : random_below(&worker->random, 300);
+        err = items_store(worker->items, &store, NOW, NULL);
+        ASSERT(err == 0);
+        item = pin_at(worker->items, key, NOW);
+        if (item != NULL) {
+            items_unpin(worker->items, item);
+        }
+    }
+    free(value);
+    atomic_fetch_sub(worker->n_running, 1);
+    return NULL;
+}
+
+START_TEST(test_threads_stay_in_their_room)
+{
+    const uint64_t most = SMALL_LIMIT + THREADS * LARGE_VALUE + GROWTH_SLACK;
+    struct items *items = make(SMALL_LIMIT);
+    struct worker worker[THREADS];
+    _Atomic unsigned n_running = 0;
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        start(&worker[i], items, i, &n_running, room_body);
+    }
+    while (atomic_load(&n_running) > 0) {
+        ASSERT(stats_of(items).bytes <= most);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(worker[i].thread, NULL);
+    }
+    ck_assert_uint_le(stats_of(items).bytes, SMALL_LIMIT);
+    ck_assert_uint_gt(stats_of(items).evictions, 0);
+    finish(&items);
+}
+END_TEST
+
+enum { FLUSHES = 20000 };
+
+/* Changes what is there, but makes nothing: whatever it does, it must not
+ * carry a value over a flush. */
+static void *
+heir_body(void *arg)
+{
+    struct worker *worker = arg;
+    uint64_t number;
+
+    while (atomic_load(worker->n_running) > 0) {
+        struct items_store store = store_of(ITEMS_CAS, "k", "1");
+        const struct item *item = pin_at(worker->items, "k", NOW);
+
+        if (item != NULL) {
+            store.cas = item->cas;
+            items_unpin(worker->items, item);
+            (void)items_store(worker->items, &store, NOW, NULL);
+        }
+        (void)add_number(worker->items, "k", 1, &number);
+        (void)put(worker->items, ITEMS_REPLACE, "k", "1");
+        (void)put(worker->items, ITEMS_APPEND, "k", "1");
+        (void)put(worker->items, ITEMS_PREPEND, "k", "1");
+    }
+    return NULL;
+}
+
+START_TEST(test_flush_beside_changes)
+{
+    struct items *items = make(ROOMY);
+    struct worker worker[2];
+    _Atomic unsigned n_running = 0;
+
+    start(&worker[0], items, 0, &n_running, heir_body);
+    start(&worker[1], items, 1, &n_running, heir_body);
+    for (uint64_t i = 0; i < FLUSHES; i++) {
+        uint64_t later = NOW + 1 + i;
+        int err = put(items, ITEMS_ADD, "k", "1");
+
+        ASSERT(err == 0);
+        ASSERT(has(items, "k", NOW));
+        if (i % 2 == 0) {
+            items_flush(items, 0, NOW);
+            ASSERT(!has(items, "k", NOW));
+        } else {
+            items_flush(items, later, NOW);
+            ASSERT(has(items, "k", NOW));
+            ASSERT(!has(items, "k", later));
+        }
+    }
+    atomic_store(&n_running, 0);
+    pthread_join(worker[0].thread, NULL);
+    pthread_join(worker[1].thread, NULL);
+    finish(&items);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("items_threads");
+    TCase *slow = tcase_create("slow");
+
+    tcase_add_test(slow, test_threads);
+    tcase_add_test(slow, test_threads_stay_in_their_room);
+    tcase_add_test(slow, test_flush_beside_changes);
+    tcase_set_timeout(slow, SLOW_TEST_S);
+    suite_add_tcase(s, slow);
+    return s;
+}
+
+int
+main(void)
+{
+    SRunner *sr = srunner_create(suite());
+    int failed;
+
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UNIT_ITEMS_HELP_H
+#define UNIT_ITEMS_HELP_H
+
+/* What the tests of items/ share. Texts are terminated by a NUL here. */
+
+#include "items/items.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { NOW = 1000, SEED = 7, SLOW_TEST_S = 300 };
+
+#define ROOMY (256 * MIB)
+
+static inline struct items *
+make(uint64_t limit_bytes)
+{
+    struct items_config config = {
+        .limit_bytes = limit_bytes, .item_bytes_max = MIB, .seed = SEED};
+    struct items *items = items_create(&config);
+
+    ck_assert_ptr_nonnull(items);
+    return items;
+}
+
+static inline void
+finish(struct items **items)
+{
+    items_verify(*items);
+    items_destroy(items);
+    ck_assert_ptr_null(*items);
+}
+
+static inline struct items_stats
+stats_of(struct items *items)
+{
+    struct items_stats stats;
+
+    items_stats(items, &stats);
+    return stats;
+}
+
+static inline struct items_store
+store_of(enum items_op op, const char *key, const char *value)
+{
+    return (struct items_store){.op = op,
+        .key = key,
+        .key_len = strlen(key),
+        .value = value,
+        .value_len = strlen(value)};
+}
+
+static inline int
+put(struct items *items, enum items_op op, const char *key, const char *value)
+{
+    struct items_store store = store_of(op, key, value);
+
+    return items_store(items, &store, NOW, NULL);
+}
+
+static inline int
+put_until(struct items *items, enum items_op op, const char *key,
+    const char *value, uint64_t expiry_s)
+{
+    struct items_store store = store_of(op, key, value);
+
+    store.expiry_s = expiry_s;
+    return items_store(items, &store, NOW, NULL);
+}
+
+static inline const struct item *
+pin_at(struct items *items, const char *key, uint64_t now_s)
+{
+    return items_get(items, key, strlen(key), now_s, false, 0);
+}
+
+static inline bool
+has(struct items *items, const char *key, uint64_t now_s)
+{
+    return items_has(items, key, strlen(key), now_s);
+}
+
+static inline void
+expect_item(struct items *items, const char *key, const char *value)
+{
+    const struct item *item = pin_at(items, key, NOW);
+
+    ck_assert_msg(item != NULL, "%s is missing", key);
+    ck_assert_uint_eq(item->value_len, strlen(value));
+    ck_assert_mem_eq(item->value, value, item->value_len);
+    ck_assert_uint_ne(item->cas, 0);
+    items_unpin(items, item);
+}
+
+static inline int
+add_number(struct items *items, const char *key, uint64_t delta, uint64_t *out)
+{
+    return items_arith(items, key, strlen(key), false, delta, NOW, out);
+}
+
+struct random {
+    uint64_t state;
+};
+
+/* splitmix64 (Steele, Lea, Flood, 2014). */
+static inline uint64_t
+random_below(struct random *random, uint64_t n)
+{
+    uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % n;
+}
+
+#endif
