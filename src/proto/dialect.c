@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The dialect's grammar.
+ *
+ * A line is dialect when its first word is one that memcached does not have
+ * (drop, show, help), when it is `add counter` or `add column` and does not
+ * have the shape of a memcached add, or when its first argument is the name of
+ * a counter. The words behind are only delimited here: ids, columns and
+ * options are resolved by whoever executes the request. */
+#include "proto/dialect.h"
+
+#include "base/num.h"
+
+#include <string.h>
+
+/* The commands on a counter's name, and what each becomes. */
+#define COUNTER_COMMANDS(X)                                                   \
+    X("get", GET)                                                             \
+    X("set", SET)                                                             \
+    X("add", ADD)                                                             \
+    X("replace", REPLACE)                                                     \
+    X("delete", DELETE)                                                       \
+    X("incr", INCR)                                                           \
+    X("decr", DECR)
+
+/* memcached's other commands that begin with a key. */
+static const char *const key_commands[] = {
+    "gets", "gat", "gats", "append", "prepend", "cas", "touch"};
+
+#define HELP_LINES(X)                                                         \
+    X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore]")     \
+    X("add column COUNTER NAME primarykey")                                   \
+    X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
+      "[suffix=NAME] [flags=N]")                                              \
+    X("drop column COUNTER NAME NAME   (the name twice, to confirm)")         \
+    X("drop counter NAME NAME")                                               \
+    X("show counters")                                                        \
+    X("show counter NAME")                                                    \
+    X("get COUNTER ID|ID.SUFFIX ...")                                         \
+    X("set|add|replace COUNTER ID VALUE ...   (one value a column)")          \
+    X("set|add|replace COUNTER ID.SUFFIX VALUE")                              \
+    X("incr|decr COUNTER ID.SUFFIX [N]")                                      \
+    X("incr|decr COUNTER ID N ...   (one number a column)")                   \
+    X("delete COUNTER ID|ID.SUFFIX")                                          \
+    X("get ID.SUFFIX ...   and all other commands of memcached")              \
+    X("stats [counters|settings|reset]")                                      \
+    X("version, verbosity N, quit, help")
+
+static void
+fail(struct request *out, const char *error)
+{
+    out->op = REQUEST_ERROR;
+    out->error = error;
+}
+
+static bool
+is_number(const char *bytes, struct span word)
+{
+    int64_t number;
+    return num_parse_i64(bytes + word.at, word.len, &number);
+}
+
+/* True for `add counter 0 0 5`: memcached's grammar, with the key "counter". */
+static bool
+is_memcached_add(struct words words)
+{
+    struct span word;
+    for (int i = 0; i < 3; i++) {
+        if (!words_next(&words, &word) || !is_number(words.bytes, word)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* `add` or `drop`: counter or column, and the words behind. */
+static bool
+parse_edit(bool adds, struct words words, struct request *out)
+{
+    struct span what;
+    if (!words_next(&words, &what)) {
+        return false;
+    }
+    bool counter = span_is(words.bytes, what, "counter");
+    if (!counter && !span_is(words.bytes, what, "column")) {
+        return false;
+    }
+    if (adds && is_memcached_add(words)) {
+        return false;
+    }
+    out->op = REQUEST_SCHEMA_EDIT;
+    out->words = words_rest(&words);
+    if (counter) {
+        out->schema_op = adds ? SCHEMA_ADD_COUNTER : SCHEMA_DROP_COUNTER;
+    } else {
+        out->schema_op = adds ? SCHEMA_ADD_COLUMN : SCHEMA_DROP_COLUMN;
+    }
+    return true;
+}
+
+static void
+parse_show(struct words words, struct request *out)
+{
+    struct span what;
+    struct span more;
+    if (words_next(&words, &what)) {
+        if (span_is(words.bytes, what, "counters") &&
+            !words_next(&words, &more)) {
+            out->op = REQUEST_SHOW_COUNTERS;
+            return;
+        }
+        if (span_is(words.bytes, what, "counter") &&
+            words_next(&words, &out->key) && !words_next(&words, &more)) {
+            out->op = REQUEST_SHOW_COUNTER;
+            return;
+        }
+    }
+    fail(out, "CLIENT_ERROR usage: show counters, or show counter NAME");
+}
+
+/* Takes a trailing "noreply" off the words. */
+static void
+take_noreply(const char *bytes, struct request *out)
+{
+    static const char noreply[] = "noreply";
+    uint32_t len = sizeof noreply - 1;
+    struct span *words = &out->words;
+    while (words->len > 0 && bytes[words->at + words->len - 1] == ' ') {
+        words->len--;
+    }
+    if (words->len > len &&
+        memcmp(bytes + words->at + words->len - len, noreply, len) == 0 &&
+        bytes[words->at + words->len - len - 1] == ' ') {
+        words->len -= len;
+        out->noreply = true;
+    }
+}
+
+/* What a command does to a counter's name: COUNTER_MISUSE for the commands of
+ * memcached that have no sense there. False for a command without a key. */
+static bool
+find_command(const char *bytes, struct span command, enum request_op *op)
+{
+#define X(text, name)                                                         \
+    if (span_is(bytes, command, text)) {                                      \
+        *op = REQUEST_COUNTER_##name;                                         \
+        return true;                                                          \
+    }
+    COUNTER_COMMANDS(X)
+#undef X
+    *op = REQUEST_COUNTER_MISUSE;
+    for (size_t i = 0; i < sizeof key_commands / sizeof *key_commands; i++) {
+        if (span_is(bytes, command, key_commands[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A command whose first argument is a counter's name. */
+static bool
+parse_on_counter(struct span command, struct words words,
+    const struct schema *schema, struct request *out)
+{
+    struct span name;
+    enum request_op op;
+    const char *bytes = words.bytes;
+    if (!words_next(&words, &name) || bytes[name.at] <= '9' ||
+        schema_counter(schema, bytes + name.at, name.len) == NULL ||
+        !find_command(bytes, command, &op)) {
+        return false; /* names begin with a letter or _, most keys do not */
+    }
+    out->op = op;
+    out->key = name;
+    out->words = words_rest(&words);
+    if (op != REQUEST_COUNTER_GET) {
+        take_noreply(bytes, out);
+    }
+    return true;
+}
+
+bool
+dialect_parse(struct span command, struct words words,
+    const struct schema *schema, struct request *out)
+{
+    const char *bytes = words.bytes;
+    if (span_is(bytes, command, "add") && parse_edit(true, words, out)) {
+        return true;
+    }
+    if (span_is(bytes, command, "drop")) {
+        if (!parse_edit(false, words, out)) {
+            fail(out,
+                "CLIENT_ERROR usage: drop counter NAME NAME, or drop "
+                "column COUNTER NAME NAME");
+        }
+        return true;
+    }
+    if (span_is(bytes, command, "show")) {
+        parse_show(words, out);
+        return true;
+    }
+    if (span_is(bytes, command, "help")) {
+        out->op = REQUEST_HELP;
+        return true;
+    }
+    return parse_on_counter(command, words, schema, out);
+}
+
+void
+dialect_help(struct buf *out)
+{
+#define X(line) buf_add_text(out, line "\r\n");
+    HELP_LINES(X)
+#undef X
+    buf_add_text(out, "END\r\n");
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_DIALECT_H
+#define PROTO_DIALECT_H
+
+#include "base/buf.h"
+#include "proto/request.h"
+#include "proto/words.h"
+#include "schema/schema.h"
+
+/* The telnet dialect: the schema language and commands on whole records
+ * (doc/protocol.md). */
+
+/* Looks whether the line is dialect: command is its first word, words stands
+ * behind it. If so, fills *out (op ERROR where the line is malformed) and
+ * returns true. False, with *out untouched, where memcached's grammar
+ * applies. */
+bool dialect_parse(struct span command, struct words words,
+    const struct schema *schema, struct request *out);
+
+/* Appends the help text, one command a line, ended by END. */
+void dialect_help(struct buf *out);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Telling cells from items by the look of the key.
+ *
+ * A key is cut at its only possible border: digits, then one of the three
+ * separators, then a name. Nothing is copied. A key that fails any step is an
+ * item's, so a schema change turns keys from one into the other and the
+ * dialect refuses names where that could surprise (doc/protocol.md). */
+#include "proto/key.h"
+
+#include "base/num.h"
+
+#include <string.h>
+
+static const char proxy_stop[] = "|#|."; /* mcrouter's hash stop, and a dot */
+
+/* Cuts text into an id and the name behind it; name_len 0 where there is no
+ * separator at all (a bare id). False where the text has not that form. */
+static bool
+cut(const char *text, size_t len, uint64_t *id, const char **name,
+    size_t *name_len)
+{
+    bool braced = len > 0 && text[0] == '{';
+    size_t start = braced ? 1 : 0;
+    size_t at = start;
+    while (at < len && text[at] >= '0' && text[at] <= '9') {
+        at++;
+    }
+    if (!num_parse_id(text + start, at - start, id)) {
+        return false;
+    }
+    size_t stop_len = sizeof proxy_stop - 1;
+    if (braced) {
+        if (at == len || text[at] != '}') {
+            return false;
+        }
+        at++;
+    } else if (len - at > stop_len &&
+        memcmp(text + at, proxy_stop, stop_len) == 0) {
+        at += stop_len - 1;
+    }
+    if (at == len) {
+        *name_len = 0;
+        return !braced;
+    }
+    if (text[at] != '.' || at + 1 == len) {
+        return false;
+    }
+    *name = text + at + 1;
+    *name_len = len - at - 1;
+    return true;
+}
+
+void
+key_parse(
+    const struct schema *schema, const char *text, size_t len, struct key *out)
+{
+    const char *name;
+    size_t name_len;
+    out->kind = KEY_ITEM;
+    if (len == 0 || (text[0] != '{' && (text[0] < '0' || text[0] > '9'))) {
+        return;
+    }
+    if (!cut(text, len, &out->id, &name, &name_len) || name_len == 0 ||
+        !schema_find(schema, name, name_len, &out->target)) {
+        return;
+    }
+    out->kind = out->target.column == NULL ? KEY_RECORD : KEY_CELL;
+}
+
+bool
+key_parse_dialect(const struct schema_counter *counter, const char *text,
+    size_t len, struct key *out)
+{
+    const char *name;
+    size_t name_len;
+    if (!cut(text, len, &out->id, &name, &name_len)) {
+        return false;
+    }
+    out->target = (struct schema_target){counter, NULL};
+    out->kind = KEY_RECORD;
+    if (name_len == 0 ||
+        (name_len == counter->name.len &&
+            memcmp(name, counter->name.text, name_len) == 0)) {
+        return true;
+    }
+    out->kind = KEY_CELL;
+    out->target.column = schema_counter_column(counter, name, name_len);
+    return out->target.column != NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_KEY_H
+#define PROTO_KEY_H
+
+#include "schema/schema.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which keys name counter cells: `ID.NAME`, `{ID}.NAME` and `ID|#|.NAME`,
+ * with ID a canonical decimal number up to 2^64-1 and NAME a suffix, a value
+ * column or a counter. Every other key is an item's. */
+
+enum key_kind { KEY_ITEM, KEY_CELL, KEY_RECORD };
+
+struct key {
+    enum key_kind kind;
+    uint64_t id;                 /* KEY_CELL, KEY_RECORD */
+    struct schema_target target; /* likewise; column NULL for KEY_RECORD */
+};
+
+/* Tells what text[0..len) names under this schema; *out points into it. */
+void key_parse(const struct schema *schema, const char *text, size_t len,
+    struct key *out);
+
+/* A word of the dialect on one counter: `ID` (the record) or `ID.NAME` with a
+ * column of that counter, also in the two proxy forms. False where it is
+ * neither. */
+bool key_parse_dialect(const struct schema_counter *counter, const char *text,
+    size_t len, struct key *out);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Formatting of text replies: room for a whole reply is reserved once, then
+ * filled without further checks. Where memory is out the buffer is marked as
+ * failed and its connection is closed, so a reply is never cut. */
+#include "proto/reply.h"
+
+#include "base/err.h"
+#include "base/num.h"
+
+#include <string.h>
+
+enum {
+    /* "VALUE ", three numbers, spaces, two CRLF, rounded up */
+    VALUE_OVERHEAD_MAX = 96
+};
+
+void
+reply_line(struct buf *out, const char *line)
+{
+    buf_add_text(out, line);
+    buf_add(out, "\r\n", 2);
+}
+
+bool
+reply_is_server_error(int err)
+{
+    return err == ERR_NO_MEMORY || err == ERR_TOO_LARGE || err == ERR_CLOSED ||
+        err == ERR_SYSTEM;
+}
+
+void
+reply_error(struct buf *out, int err)
+{
+    buf_add_text(
+        out, reply_is_server_error(err) ? "SERVER_ERROR " : "CLIENT_ERROR ");
+    reply_line(out, err_text(err));
+}
+
+void
+reply_number(struct buf *out, uint64_t number)
+{
+    char text[NUM_U64_DIGITS_MAX + 2];
+    size_t n = num_format_u64(number, text);
+    text[n] = '\r';
+    text[n + 1] = '\n';
+    buf_add(out, text, n + 2);
+}
+
+static char *
+put(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
+void
+reply_value(struct buf *out, const char *key, size_t key_len, uint32_t flags,
+    const char *value, size_t value_len, const uint64_t *cas)
+{
+    char *start = buf_reserve(out, key_len + value_len + VALUE_OVERHEAD_MAX);
+    if (start == NULL) {
+        return;
+    }
+    char *at = put(start, "VALUE ", 6);
+    at = put(at, key, key_len);
+    *at++ = ' ';
+    at += num_format_u64(flags, at);
+    *at++ = ' ';
+    at += num_format_u64(value_len, at);
+    if (cas != NULL) {
+        *at++ = ' ';
+        at += num_format_u64(*cas, at);
+    }
+    at = put(at, "\r\n", 2);
+    at = put(at, value, value_len);
+    at = put(at, "\r\n", 2);
+    out->len += (size_t)(at - start);
+}
+
+void
+reply_value_u64(struct buf *out, const char *key, size_t key_len,
+    uint32_t flags, uint64_t value, const uint64_t *cas)
+{
+    char text[NUM_U64_DIGITS_MAX];
+    size_t n = num_format_u64(value, text);
+    reply_value(out, key, key_len, flags, text, n, cas);
+}
+
+size_t
+reply_join_u64(const uint64_t *number, size_t n, char *text)
+{
+    char *at = text;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) {
+            *at++ = ' ';
+        }
+        at += num_format_u64(number[i], at);
+    }
+    return (size_t)(at - text);
+}
+
+void
+reply_stat_u64(struct buf *out, const char *name, uint64_t value)
+{
+    buf_add_text(out, "STAT ");
+    buf_add_text(out, name);
+    buf_add(out, " ", 1);
+    reply_number(out, value);
+}
+
+void
+reply_stat_text(struct buf *out, const char *name, const char *value)
+{
+    buf_add_text(out, "STAT ");
+    buf_add_text(out, name);
+    buf_add(out, " ", 1);
+    reply_line(out, value);
+}

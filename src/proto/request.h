@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_REQUEST_H
+#define PROTO_REQUEST_H
+
+#include "schema/schema.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The one request type that every parser makes and the executor takes. */
+
+#define REQUEST_OPS(X)                                                        \
+    X(GET, "values of keys")                                                  \
+    X(GETS, "values and cas uniques of keys")                                 \
+    X(GAT, "values of keys, which get a new exptime")                         \
+    X(GATS, "the same with cas uniques")                                      \
+    X(SET, "store")                                                           \
+    X(ADD, "store where there is nothing")                                    \
+    X(REPLACE, "store where there is something")                              \
+    X(APPEND, "add bytes behind a value")                                     \
+    X(PREPEND, "add bytes before a value")                                    \
+    X(CAS, "store where nothing has changed")                                 \
+    X(DELETE, "delete a key")                                                 \
+    X(INCR, "add to a number")                                                \
+    X(DECR, "subtract from a number")                                         \
+    X(TOUCH, "give a key a new exptime")                                      \
+    X(FLUSH_ALL, "forget all items")                                          \
+    X(VERSION, "the version")                                                 \
+    X(VERBOSITY, "how much is logged")                                        \
+    X(STATS, "figures")                                                       \
+    X(QUIT, "close the connection")                                           \
+    X(TOO_LARGE, "a store whose value is above the limit")                    \
+    X(COUNTER_GET, "dialect: read records and cells")                         \
+    X(COUNTER_SET, "dialect: write a record or cell")                         \
+    X(COUNTER_ADD, "dialect: write what is at its default")                   \
+    X(COUNTER_REPLACE, "dialect: write what is not at its default")           \
+    X(COUNTER_DELETE, "dialect: back to the default")                         \
+    X(COUNTER_INCR, "dialect: add to a record or cell")                       \
+    X(COUNTER_DECR, "dialect: subtract from a record or cell")                \
+    X(COUNTER_MISUSE, "a command that a counter's name does not take")        \
+    X(SCHEMA_EDIT, "dialect: add or drop a counter or column")                \
+    X(SHOW_COUNTERS, "dialect: list the counters")                            \
+    X(SHOW_COUNTER, "dialect: the lines that make a counter")                 \
+    X(HELP, "dialect: what can be typed")                                     \
+    X(ERROR, "not a request: the reply is in error")
+
+enum request_op {
+#define X(name, text) REQUEST_##name,
+    REQUEST_OPS(X)
+#undef X
+};
+
+/* A part of the request's bytes, counted from the request's first byte, so
+ * that a waiting request survives its bytes being moved. */
+struct span {
+    uint32_t at;
+    uint32_t len;
+};
+
+struct request {
+    enum request_op op;
+    bool noreply;
+    enum request_op stored_as;     /* TOO_LARGE: the storage command */
+    enum schema_edit_op schema_op; /* SCHEMA_EDIT */
+    uint32_t len;                  /* bytes of the whole request */
+    struct span key;               /* the key; dialect: the counter's name */
+    struct span words; /* GET..: all keys; dialect: what follows key; STATS:
+                        * the arguments */
+    struct span value; /* the data block of a storage command */
+    uint32_t flags;
+    int64_t exptime;
+    uint64_t number;        /* delta, cas unique, or level */
+    struct span producer;   /* len 0: none; else who numbers its changes ... */
+    uint64_t sequence;      /* ... and the number of this one */
+    const char *error;      /* ERROR: the reply without CRLF; static storage */
+    uint64_t swallow_bytes; /* to be skipped behind the request */
+    bool swallow_line;      /* likewise, up to and with the next newline */
+};
+
+#endif

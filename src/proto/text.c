@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text protocol of memcached 1.6: one line, for storage commands followed
+ * by a data block.
+ *
+ * text_parse looks for the end of the line, takes the first word, lets the
+ * dialect have its lines, and else calls the command's own function from one
+ * table. A storage command is parsed again when its data block is complete:
+ * scan->need says when that is, so the work stays linear.
+ *
+ * What can go wrong is answered in memcached's words (its protocol.txt); where
+ * versions differ, 1.6.45 is followed: too few words are "bad command line
+ * format", too many are let pass. */
+#include "proto/text.h"
+
+#include "base/assert.h"
+#include "base/num.h"
+#include "proto/dialect.h"
+#include "proto/words.h"
+
+#include <string.h>
+
+#define BAD_FORMAT "CLIENT_ERROR bad command line format"
+#define BAD_EXPTIME "CLIENT_ERROR invalid exptime argument"
+
+/* A line being parsed. */
+struct line {
+    const char *bytes; /* the request */
+    size_t len;        /* bytes that are there */
+    uint32_t line_len; /* of the line with its newline */
+    uint64_t value_bytes_max;
+    struct words words; /* behind the command */
+    struct text_scan *scan;
+    struct request *out;
+};
+
+typedef enum text_status parse_fn(struct line *line);
+
+static enum text_status
+fail(struct line *line, const char *error)
+{
+    line->out->op = REQUEST_ERROR;
+    line->out->error = error;
+    return TEXT_REQUEST;
+}
+
+static const char *
+text_of(const struct line *line, struct span span)
+{
+    return line->bytes + span.at;
+}
+
+/* Takes the key; where it is missing or too long the reply is made and false
+ * returned. */
+static bool
+take_key(struct line *line)
+{
+    struct request *out = line->out;
+    if (!words_next(&line->words, &out->key) || out->key.len > TEXT_KEY_MAX) {
+        fail(line, BAD_FORMAT);
+        return false;
+    }
+    return true;
+}
+
+/* True where the last word left is "noreply". */
+static bool
+ends_with_noreply(struct line *line)
+{
+    struct words words = line->words;
+    struct span word = {0, 0};
+    bool any = false;
+    while (words_next(&words, &word)) {
+        any = true;
+    }
+    return any && span_is(line->bytes, word, "noreply");
+}
+
+static bool
+take_i32(struct line *line, int64_t *out)
+{
+    struct span word;
+    int64_t number;
+    if (!words_next(&line->words, &word) ||
+        !num_parse_i64(text_of(line, word), word.len, &number) ||
+        number < INT32_MIN || number > INT32_MAX) {
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+static bool
+take_u64(struct line *line, uint64_t *out)
+{
+    struct span word;
+    return words_next(&line->words, &word) &&
+        num_parse_u64(text_of(line, word), word.len, out);
+}
+
+static bool
+take_u32(struct line *line, uint32_t *out)
+{
+    struct span word;
+    return words_next(&line->words, &word) &&
+        num_parse_u32(text_of(line, word), word.len, out);
+}
+
+/* The data block of len_bytes behind the line. */
+static enum text_status
+take_value(struct line *line, uint32_t len_bytes)
+{
+    struct request *out = line->out;
+    uint64_t whole = (uint64_t)line->line_len + len_bytes + 2;
+    if (len_bytes > line->value_bytes_max) {
+        out->stored_as = out->op;
+        out->op = REQUEST_TOO_LARGE;
+        out->swallow_bytes = (uint64_t)len_bytes + 2;
+        return TEXT_REQUEST;
+    }
+    if (line->len < whole) {
+        line->scan->need = whole;
+        return TEXT_MORE;
+    }
+    out->value = (struct span){line->line_len, len_bytes};
+    out->len = (uint32_t)whole;
+    const char *tail = line->bytes + whole - 2;
+    if (tail[0] != '\r' || tail[1] != '\n') {
+        out->swallow_line = tail[1] != '\n';
+        return fail(line, "CLIENT_ERROR bad data chunk");
+    }
+    return TEXT_REQUEST;
+}
+
+/* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
+ * cas has its unique behind the bytes. */
+static enum text_status
+parse_storage(struct line *line)
+{
+    struct request *out = line->out;
+    int64_t value_len = 0;
+    bool key_fits =
+        words_next(&line->words, &out->key) && out->key.len <= TEXT_KEY_MAX;
+    if (!take_u32(line, &out->flags) || !take_i32(line, &out->exptime) ||
+        !take_i32(line, &value_len) || value_len < 0 ||
+        value_len > INT32_MAX - 2 ||
+        (out->op == REQUEST_CAS && !take_u64(line, &out->number))) {
+        return fail(line, BAD_FORMAT);
+    }
+    out->noreply = ends_with_noreply(line);
+    if (!key_fits) {
+        /* the length is known: the data must not be read as commands */
+        out->swallow_bytes = (uint64_t)value_len + 2;
+        return fail(line, BAD_FORMAT);
+    }
+    return take_value(line, (uint32_t)value_len);
+}
+
+/* get gets <key>+ */
+static enum text_status
+parse_get(struct line *line)
+{
+    line->out->words = words_rest(&line->words);
+    take_key(line);
+    return TEXT_REQUEST;
+}
+
+/* gat gats <exptime> <key>+ */
+static enum text_status
+parse_gat(struct line *line)
+{
+    struct words words = line->words;
+    struct span exptime;
+    struct span key;
+    if (!words_next(&words, &exptime) || !words_next(&words, &key)) {
+        return fail(line, BAD_FORMAT);
+    }
+    if (!take_i32(line, &line->out->exptime)) {
+        return fail(line, BAD_EXPTIME);
+    }
+    return parse_get(line);
+}
+
+/* delete <key> [0] [noreply] */
+static enum text_status
+parse_delete(struct line *line)
+{
+    struct span word;
+    if (!take_key(line)) {
+        return TEXT_REQUEST;
+    }
+    line->out->noreply = ends_with_noreply(line);
+    if (words_next(&line->words, &word) && !span_is(line->bytes, word, "0") &&
+        !span_is(line->bytes, word, "noreply")) {
+        return fail(line, BAD_FORMAT);
+    }
+    return TEXT_REQUEST;
+}
+
+/* incr decr <key> <delta> [noreply] */
+static enum text_status
+parse_arith(struct line *line)
+{
+    struct span delta;
+    if (!take_key(line)) {
+        return TEXT_REQUEST;
+    }
+    if (!words_next(&line->words, &delta)) {
+        return fail(line, BAD_FORMAT);
+    }
+    line->out->noreply = ends_with_noreply(line);
+    if (!num_parse_u64(text_of(line, delta), delta.len, &line->out->number)) {
+        return fail(line, "CLIENT_ERROR invalid numeric delta argument");
+    }
+    return TEXT_REQUEST;
+}
+
+/* touch <key> <exptime> [noreply] */
+static enum text_status
+parse_touch(struct line *line)
+{
+    struct words words;
+    struct span word;
+    if (!take_key(line)) {
+        return TEXT_REQUEST;
+    }
+    words = line->words;
+    if (!words_next(&words, &word)) {
+        return fail(line, BAD_FORMAT);
+    }
+    line->out->noreply = ends_with_noreply(line);
+    if (!take_i32(line, &line->out->exptime)) {
+        return fail(line, BAD_EXPTIME);
+    }
+    return TEXT_REQUEST;
+}
+
+/* flush_all [delay] [noreply] */
+static enum text_status
+parse_flush_all(struct line *line)
+{
+    struct words words = line->words;
+    struct span word;
+    line->out->noreply = ends_with_noreply(line);
+    if (words_next(&words, &word) && !span_is(line->bytes, word, "noreply") &&
+        !take_i32(line, &line->out->exptime)) {
+        return fail(line, BAD_EXPTIME);
+    }
+    return TEXT_REQUEST;
+}
+
+/* verbosity <level> [noreply] */
+static enum text_status
+parse_verbosity(struct line *line)
+{
+    uint32_t level = 0;
+    line->out->noreply = ends_with_noreply(line);
+    if (!take_u32(line, &level)) {
+        return fail(line, BAD_FORMAT);
+    }
+    line->out->number = level;
+    return TEXT_REQUEST;
+}
+
+static enum text_status
+parse_words(struct line *line)
+{
+    line->out->words = words_rest(&line->words);
+    return TEXT_REQUEST;
+}
+
+static enum text_status
+parse_shutdown(struct line *line)
+{
+    return fail(line, "SERVER_ERROR: shutdown not enabled");
+}
+
+static const struct command {
+    const char *name;
+    enum request_op op;
+    parse_fn *parse;
+} commands[] = {
+    {"get", REQUEST_GET, parse_get},
+    {"gets", REQUEST_GETS, parse_get},
+    {"gat", REQUEST_GAT, parse_gat},
+    {"gats", REQUEST_GATS, parse_gat},
+    {"set", REQUEST_SET, parse_storage},
+    {"add", REQUEST_ADD, parse_storage},
+    {"replace", REQUEST_REPLACE, parse_storage},
+    {"append", REQUEST_APPEND, parse_storage},
+    {"prepend", REQUEST_PREPEND, parse_storage},
+    {"cas", REQUEST_CAS, parse_storage},
+    {"delete", REQUEST_DELETE, parse_delete},
+    {"incr", REQUEST_INCR, parse_arith},
+    {"decr", REQUEST_DECR, parse_arith},
+    {"touch", REQUEST_TOUCH, parse_touch},
+    {"flush_all", REQUEST_FLUSH_ALL, parse_flush_all},
+    {"version", REQUEST_VERSION, parse_words},
+    {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
+    {"stats", REQUEST_STATS, parse_words},
+    {"quit", REQUEST_QUIT, parse_words},
+    {"shutdown", REQUEST_ERROR, parse_shutdown},
+};
+
+/* A line whose last word looks like the end of an HTTP request line. */
+static bool
+is_http(struct words words)
+{
+    struct span word = {0, 0};
+    while (words_next(&words, &word)) {
+    }
+    return word.len >= 5 && memcmp(words.bytes + word.at, "HTTP/", 5) == 0;
+}
+
+static enum text_status
+parse_line(struct line *line, const struct schema *schema)
+{
+    struct span command;
+    struct request *out = line->out;
+    if (!words_next(&line->words, &command)) {
+        return fail(line, BAD_FORMAT);
+    }
+    if (dialect_parse(command, line->words, schema, out)) {
+        return TEXT_REQUEST;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (span_is(line->bytes, command, commands[i].name)) {
+            out->op = commands[i].op;
+            return commands[i].parse(line);
+        }
+    }
+    if (is_http(line->words)) {
+        return TEXT_CLOSE;
+    }
+    return fail(line, "ERROR");
+}
+
+/* True for a line that may be long because it has many keys. */
+static bool
+is_retrieval(const char *bytes, size_t len)
+{
+    static const char *const long_lines[] = {"get ", "gets ", "gat ", "gats "};
+    size_t at = 0;
+    while (at < len && at < TEXT_LINE_MAX && bytes[at] == ' ') {
+        at++;
+    }
+    for (size_t i = 0; i < sizeof long_lines / sizeof *long_lines; i++) {
+        size_t n = strlen(long_lines[i]);
+        if (len - at >= n && memcmp(bytes + at, long_lines[i], n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum text_status
+text_parse(const char *bytes, size_t len, const struct schema *schema,
+    uint64_t value_bytes_max, struct text_scan *scan, struct request *out)
+{
+    ASSERT(scan->scanned <= len);
+    if (len < scan->need) {
+        return TEXT_MORE;
+    }
+    const char *newline = len == scan->scanned
+        ? NULL
+        : memchr(bytes + scan->scanned, '\n', len - scan->scanned);
+    size_t line_len = newline == NULL ? len : (size_t)(newline - bytes) + 1;
+    if (line_len > TEXT_LINE_MAX &&
+        (line_len > TEXT_GET_LINE_MAX || !is_retrieval(bytes, line_len))) {
+        return TEXT_CLOSE;
+    }
+    if (newline == NULL) {
+        scan->scanned = len;
+        return TEXT_MORE;
+    }
+    scan->scanned = line_len - 1; /* found again if a data block is missing */
+    uint32_t end = (uint32_t)line_len - 1;
+    if (end > 0 && bytes[end - 1] == '\r') {
+        end--;
+    }
+    *out = (struct request){.op = REQUEST_ERROR, .len = (uint32_t)line_len};
+    struct line line = {.bytes = bytes,
+        .len = len,
+        .line_len = (uint32_t)line_len,
+        .value_bytes_max = value_bytes_max,
+        .words = {bytes, 0, end},
+        .scan = scan,
+        .out = out};
+    return parse_line(&line, schema);
+}
