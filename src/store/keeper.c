@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keeper: makes schema edits take effect while everybody reads and writes.
+ *
+ * Adding: the shards learn the new columns first, then the schema that names
+ * them is published, so that no request can name what a shard does not know.
+ * Dropping: the new schema is published first; after a grace period no request
+ * can resolve the old name any more, and the shards forget the numbers. Keys
+ * that were resolved earlier and are still parked carry a serial the shards no
+ * longer know, and are answered as gone.
+ *
+ * If a shard is out of memory in the middle of an add, the shards that know
+ * the column already keep it under a serial that is never published nor used
+ * again, so nothing of it can be seen; the next definition of that counter
+ * clears it. A drop that lacks memory leaves numbers in the shards in the same
+ * invisible way. */
+#include "store/keeper.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <stdlib.h>
+
+static const struct schema *
+current(struct keeper *keeper)
+{
+    /* relaxed: this thread is the only one that stores it */
+    return atomic_load_explicit(keeper->store->schema, memory_order_relaxed);
+}
+
+/* Publishes next and frees the one before when nobody can see it any more. */
+static void
+publish(struct keeper *keeper, const struct schema *next)
+{
+    struct schema *old = (struct schema *)current(keeper);
+    /* seq_cst: see store_schema */
+    atomic_store_explicit(keeper->store->schema, next, memory_order_seq_cst);
+    qsbr_wait(keeper->store->qsbr);
+    schema_destroy(&old);
+}
+
+static int
+define(struct keeper *keeper, const struct schema_counter *counter)
+{
+    for (unsigned s = 0; s < keeper->n_shards; s++) {
+        int err = shard_define(keeper->shard[s], counter);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+static const struct schema_counter *
+counter_of(const struct schema *schema, const struct schema_edit *edit)
+{
+    const struct schema_name *name = &edit->counter.name;
+    return schema_counter(schema, name->text, name->len);
+}
+
+static bool
+item_has_name(struct keeper *keeper, const struct schema_edit *edit)
+{
+    const struct schema_name *name = &edit->counter.name;
+    return edit->op == SCHEMA_ADD_COUNTER &&
+        items_has(
+            keeper->store->items, name->text, name->len, clock_monotonic_s());
+}
+
+static int
+do_add(
+    struct keeper *keeper, const struct schema_edit *edit, struct schema *next)
+{
+    int err = define(keeper, counter_of(next, edit));
+    if (err != 0) {
+        schema_destroy(&next);
+        return err;
+    }
+    publish(keeper, next);
+    if (edit->op == SCHEMA_ADD_COUNTER) {
+        /* One that was set while the name was being taken: it could never be
+         * reached again. */
+        const struct schema_name *name = &edit->counter.name;
+        items_delete(
+            keeper->store->items, name->text, name->len, clock_monotonic_s());
+    }
+    return 0;
+}
+
+static int
+do_drop(
+    struct keeper *keeper, const struct schema_edit *edit, struct schema *next)
+{
+    unsigned slot = counter_of(current(keeper), edit)->slot;
+    publish(keeper, next);
+    if (edit->op == SCHEMA_DROP_COLUMN) {
+        /* Out of memory here only means that the space comes back later. */
+        (void)define(keeper, counter_of(next, edit));
+        return 0;
+    }
+    for (unsigned s = 0; s < keeper->n_shards; s++) {
+        shard_undefine(keeper->shard[s], slot);
+    }
+    return 0;
+}
+
+static int
+do_edit(struct keeper *keeper, const struct store_edit *call)
+{
+    struct schema *next;
+    const struct schema_edit *edit = &call->edit;
+    if (call->same_is_fine && schema_has_same(current(keeper), edit)) {
+        return 0;
+    }
+    if (item_has_name(keeper, edit)) {
+        return ERR_NAME_IS_ITEM;
+    }
+    int err = schema_apply(current(keeper), edit, &next);
+    if (err != 0) {
+        return err;
+    }
+    if (edit->op == SCHEMA_ADD_COUNTER || edit->op == SCHEMA_ADD_COLUMN) {
+        return do_add(keeper, edit, next);
+    }
+    return do_drop(keeper, edit, next);
+}
+
+/* The next edit, or NULL when the keeper is to end. */
+static struct store_edit *
+take(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    while (keeper->first == NULL && !keeper->stopping) {
+        pthread_cond_wait(&keeper->changed, &keeper->lock);
+    }
+    struct store_call *call = keeper->first;
+    if (call != NULL) {
+        keeper->first = call->next;
+    }
+    pthread_mutex_unlock(&keeper->lock);
+    return (struct store_edit *)call; /* call is its first member */
+}
+
+static void *
+run(void *arg)
+{
+    struct keeper *keeper = arg;
+    struct store_edit *edit;
+    while ((edit = take(keeper)) != NULL) {
+        edit->err = do_edit(keeper, edit);
+        edit->call.done_fn(&edit->call);
+    }
+    return NULL;
+}
+
+int
+keeper_start(struct keeper *keeper, struct store *store, struct shard **shard,
+    unsigned n_shards)
+{
+    *keeper =
+        (struct keeper){.store = store, .shard = shard, .n_shards = n_shards};
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_cond_init(&keeper->changed, NULL);
+    if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {
+        pthread_cond_destroy(&keeper->changed);
+        pthread_mutex_destroy(&keeper->lock);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+void
+keeper_stop(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    keeper->stopping = true;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+    pthread_join(keeper->thread, NULL);
+    ASSERT(keeper->first == NULL);
+    pthread_cond_destroy(&keeper->changed);
+    pthread_mutex_destroy(&keeper->lock);
+}
+
+void
+keeper_add(struct keeper *keeper, struct store_edit *edit)
+{
+    pthread_mutex_lock(&keeper->lock);
+    ASSERT(!keeper->stopping);
+    edit->call.next = NULL;
+    if (keeper->first == NULL) {
+        keeper->first = &edit->call;
+    } else {
+        keeper->last->next = &edit->call;
+    }
+    keeper->last = &edit->call;
+    pthread_cond_signal(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+}

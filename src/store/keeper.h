@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_KEEPER_H
+#define STORE_KEEPER_H
+
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* The thread that edits the schema, one edit after the other. Part of the
+ * store; nobody else calls it. */
+struct keeper {
+    struct store *store;
+    struct shard **shard; /* the store's, n_shards of them */
+    unsigned n_shards;
+    pthread_t thread;
+    pthread_mutex_t lock;   /* the fields below */
+    pthread_cond_t changed; /* the queue, or stopping */
+    struct store_call *first, *last;
+    bool stopping;
+};
+
+/* Starts the thread. shard must outlive it. 0 or ERR_SYSTEM. */
+int keeper_start(struct keeper *keeper, struct store *store,
+    struct shard **shard, unsigned n_shards);
+
+/* Does what is queued, then ends the thread. */
+void keeper_stop(struct keeper *keeper);
+
+/* Queues an edit; its done_fn is called on the keeper's thread. Any thread. */
+void keeper_add(struct keeper *keeper, struct store_edit *edit);
+
+#endif
