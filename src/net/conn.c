@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One connection: reading, turns, writing, deadlines.
+ *
+ * Reading: bytes arrive in the worker's one read buffer and are worked on
+ * there. What is left of an unfinished request is kept in conn->in, and copied
+ * back in front of the next read as long as it is small; a larger one (the
+ * data block of a set) is read on into conn->in, which grows as bytes arrive
+ * and never because a length was announced.
+ *
+ * A turn runs the session on what is there, at most requests_per_turn
+ * requests, and ends with one write of all its replies. What the socket does
+ * not take at once is queued: in_flight is libuv's, queue waits behind it, so
+ * libuv never holds more than one write of a connection. From CONN_WRITE_MARK
+ * queued bytes on no request is begun and nothing is read.
+ *
+ *   reading --> turn --> READY: read on
+ *                        YIELD: worker's ready list --> turn
+ *                        FULL:  queue drained --> ready list --> turn
+ *                        PARKED: store answers --> mailbox --> turn
+ *                        CLOSE: queue drained --> closed
+ *
+ * Closing while parked: the socket goes at once, the memory when the store has
+ * answered. */
+#include "net/conn.h"
+
+#include "net/worker.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static size_t
+queued_bytes(const struct conn *conn)
+{
+    return uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len;
+}
+
+static void
+trim(struct buf *buf)
+{
+    buf_clear(buf);
+    if (buf->capacity > CONN_IDLE_BYTES) {
+        buf_fini(buf);
+    }
+}
+
+static void
+free_conn(struct conn *conn)
+{
+    session_fini(&conn->session);
+    buf_fini(&conn->in);
+    buf_fini(&conn->in_flight);
+    buf_fini(&conn->queue);
+    free(conn);
+}
+
+static void
+unlink_conn(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    if (conn->prev != NULL) {
+        conn->prev->next = conn->next;
+    } else {
+        worker->conns = conn->next;
+    }
+    if (conn->next != NULL) {
+        conn->next->prev = conn->prev;
+    }
+    atomic_fetch_sub(&worker->config.gauge->current, 1);
+    worker_conn_gone(worker);
+}
+
+static void
+on_close(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    conn->is_closed = true;
+    if (!conn->is_parked) {
+        unlink_conn(conn);
+        free_conn(conn);
+    }
+}
+
+void
+conn_close(struct conn *conn)
+{
+    if (!conn->is_closing) {
+        conn->is_closing = true;
+        worker_unready(conn->worker, conn);
+        uv_close(&conn->uv.handle, on_close);
+    }
+}
+
+static void
+become_ready(struct conn *conn)
+{
+    if (!conn->is_closing) {
+        worker_ready(conn->worker, conn);
+    }
+}
+
+static void on_read(
+    uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf);
+
+/* Where the next read goes to (see the head of this file). */
+static void
+on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    struct conn *conn = handle->data;
+    struct worker *worker = conn->worker;
+    size_t kept = conn->in.len - conn->in_at;
+    (void)suggested;
+    if (kept <= CONN_KEEP_BYTES) {
+        if (kept > 0) {
+            memcpy(worker->read_buf, conn->in.data + conn->in_at, kept);
+        }
+        *out = uv_buf_init(
+            worker->read_buf + kept, (unsigned)(WORKER_READ_BYTES - kept));
+        return;
+    }
+    buf_consume(&conn->in, conn->in_at);
+    conn->in_at = 0;
+    char *room = buf_reserve(&conn->in, CONN_KEEP_BYTES);
+    size_t size = conn->in.capacity - conn->in.len;
+    if (size > WORKER_READ_BYTES) {
+        size = WORKER_READ_BYTES;
+    }
+    *out = uv_buf_init(room, room == NULL ? 0 : (unsigned)size);
+}
+
+static void
+set_reading(struct conn *conn, bool reading)
+{
+    if (reading == conn->is_reading || conn->is_closing) {
+        return;
+    }
+    conn->is_reading = reading;
+    if (!reading) {
+        uv_read_stop(&conn->uv.stream);
+    } else if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0) {
+        conn_close(conn);
+    }
+}
+
+static void on_write(uv_write_t *write, int status);
+
+/* Hands what is queued to libuv, if it has no write of ours. */
+static void
+write_queue(struct conn *conn)
+{
+    if (conn->in_flight.len > 0 || conn->queue.len == 0) {
+        return;
+    }
+    struct buf swap = conn->in_flight;
+    conn->in_flight = conn->queue;
+    conn->queue = swap;
+    uv_buf_t part =
+        uv_buf_init(conn->in_flight.data, (unsigned)conn->in_flight.len);
+    if (uv_write(&conn->write, &conn->uv.stream, &part, 1, on_write) != 0) {
+        conn->in_flight.len = 0;
+        conn_close(conn);
+    }
+}
+
+static void
+on_write(uv_write_t *write, int status)
+{
+    struct conn *conn = write->data;
+    worker_enter(conn->worker);
+    trim(&conn->in_flight);
+    if (status < 0 || conn->is_closing) {
+        conn_close(conn);
+        return;
+    }
+    write_queue(conn);
+    if (queued_bytes(conn) >= CONN_WRITE_MARK) {
+        return;
+    }
+    conn->blocked_since_ms = 0;
+    become_ready(conn);
+}
+
+/* Sends the turn's replies: at once as far as the socket takes them. */
+static void
+send_out(struct conn *conn, struct buf *out)
+{
+    size_t sent = 0;
+    if (out->failed) {
+        conn_close(conn); /* a reply is missing: never go on after it */
+        return;
+    }
+    if (out->len == 0 || conn->is_closing) {
+        return;
+    }
+    metric_add(&conn->worker->metrics, METRIC_bytes_written, out->len);
+    if (queued_bytes(conn) == 0) {
+        uv_buf_t part = uv_buf_init(out->data, (unsigned)out->len);
+        int n = uv_try_write(&conn->uv.stream, &part, 1);
+        if (n < 0 && n != UV_EAGAIN) {
+            conn_close(conn);
+            return;
+        }
+        sent = n < 0 ? 0 : (size_t)n;
+    }
+    if (sent < out->len) {
+        buf_add(&conn->queue, out->data + sent, out->len - sent);
+        if (conn->queue.failed) {
+            conn_close(conn);
+            return;
+        }
+        write_queue(conn);
+    }
+}
+
+/* Keeps what a turn has left over. bytes is in the worker's read buffer or in
+ * conn->in; consumed of the len are done with. */
+static void
+keep_rest(struct conn *conn, const char *bytes, size_t len, size_t consumed)
+{
+    if (bytes == conn->worker->read_buf) {
+        conn->in_at = 0;
+        buf_clear(&conn->in);
+        buf_add(&conn->in, bytes + consumed, len - consumed);
+        if (conn->in.failed) {
+            conn_close(conn);
+            return;
+        }
+    } else {
+        conn->in_at += consumed;
+    }
+    if (conn->in_at == conn->in.len) {
+        conn->in_at = 0;
+        trim(&conn->in);
+    }
+}
+
+/* Notes since when the bytes of one command have been waited for. A turn that
+ * has begun a command starts the time anew. */
+static void
+note_command(struct conn *conn, enum session_state state, bool has_begun)
+{
+    if (state != SESSION_READY ||
+        !session_waits_for_bytes(&conn->session, conn->in.len - conn->in_at)) {
+        conn->command_since_ms = 0;
+    } else if (conn->command_since_ms == 0 || has_begun) {
+        conn->command_since_ms = uv_now(&conn->worker->loop);
+    }
+}
+
+/* What follows from the state in which a turn has ended. */
+static void
+after_turn(struct conn *conn, enum session_state state)
+{
+    bool drained = queued_bytes(conn) < CONN_WRITE_MARK;
+    if (conn->is_finishing && state != SESSION_PARKED) {
+        conn_finish(conn);
+        return;
+    }
+    switch (state) {
+    case SESSION_READY:
+        if (conn->has_ended) {
+            conn_finish(conn);
+        } else {
+            set_reading(conn, drained);
+        }
+        return;
+    case SESSION_YIELD:
+        metric_add(&conn->worker->metrics, METRIC_conn_yields, 1);
+        set_reading(conn, false);
+        become_ready(conn);
+        return;
+    case SESSION_FULL:
+        set_reading(conn, false);
+        if (drained) {
+            become_ready(conn);
+        }
+        return;
+    case SESSION_PARKED:
+        conn->is_parked = true;
+        set_reading(conn, false);
+        return;
+    case SESSION_CLOSE:
+        break;
+    }
+    conn_finish(conn);
+}
+
+static void
+turn(struct conn *conn, const char *bytes, size_t len)
+{
+    struct worker *worker = conn->worker;
+    unsigned budget = worker->config.requests_per_turn;
+    size_t consumed = 0;
+    size_t queued = queued_bytes(conn);
+    size_t mark = queued < CONN_WRITE_MARK ? CONN_WRITE_MARK - queued : 0;
+    buf_clear(&worker->out);
+    enum session_state state = session_run(
+        &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
+    keep_rest(conn, bytes, len, consumed);
+    note_command(conn, state, budget < worker->config.requests_per_turn);
+    send_out(conn, &worker->out);
+    if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
+        buf_fini(&worker->out); /* one huge value must not stay for good */
+    }
+    if (queued_bytes(conn) >= CONN_WRITE_MARK && conn->blocked_since_ms == 0) {
+        conn->blocked_since_ms = uv_now(&worker->loop);
+        conn->blocked_bytes = queued_bytes(conn);
+    }
+    after_turn(conn, state);
+}
+
+static void
+on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
+{
+    struct conn *conn = stream->data;
+    struct worker *worker = conn->worker;
+    worker_enter(worker);
+    if (n_read == 0) {
+        return;
+    }
+    if (n_read < 0 && n_read != UV_EOF) {
+        conn_close(conn);
+        return;
+    }
+    if (n_read == UV_EOF) {
+        conn->has_ended = true;
+        set_reading(conn, false);
+        become_ready(conn);
+        return;
+    }
+    size_t n = (size_t)n_read;
+    metric_add(&worker->metrics, METRIC_bytes_read, n);
+    bool shared = read_buf->base >= worker->read_buf &&
+        read_buf->base < worker->read_buf + WORKER_READ_BYTES;
+    if (shared) {
+        size_t kept = (size_t)(read_buf->base - worker->read_buf);
+        turn(conn, worker->read_buf, kept + n);
+    } else {
+        conn->in.len += n;
+        turn(conn, conn->in.data + conn->in_at, conn->in.len - conn->in_at);
+    }
+}
+
+void
+conn_continue(struct conn *conn)
+{
+    if (conn->is_closing || conn->is_parked) {
+        return;
+    }
+    if (conn->is_finishing) {
+        conn_finish(conn);
+        return;
+    }
+    turn(conn, conn->in.data + conn->in_at, conn->in.len - conn->in_at);
+}
+
+void
+conn_woken(struct conn *conn)
+{
+    conn->is_parked = false;
+    session_wake(&conn->session);
+    if (conn->is_closed) {
+        unlink_conn(conn);
+        free_conn(conn);
+        return;
+    }
+    if (!conn->is_closing) {
+        turn(conn, conn->in.data + conn->in_at,
+            conn->in.len - conn->in_at); /* answers even while finishing */
+    }
+}
+
+void
+conn_finish(struct conn *conn)
+{
+    conn->is_finishing = true;
+    set_reading(conn, false);
+    if (queued_bytes(conn) == 0 && !conn->is_parked) {
+        conn_close(conn);
+    } else if (conn->blocked_since_ms == 0) {
+        conn->blocked_since_ms = uv_now(&conn->worker->loop);
+        conn->blocked_bytes = queued_bytes(conn);
+    }
+}
+
+void
+conn_sweep(struct conn *conn, uint64_t now_ms)
+{
+    const struct worker_config *config = &conn->worker->config;
+    if (conn->is_closing) {
+        return;
+    }
+    if (conn->command_since_ms != 0 &&
+        now_ms - conn->command_since_ms >= config->command_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_commands, 1);
+        conn_close(conn);
+        return;
+    }
+    size_t queued = queued_bytes(conn);
+    if (conn->blocked_since_ms == 0 || queued == 0) {
+        return;
+    }
+    if (queued + CONN_WRITE_MARK <= conn->blocked_bytes) {
+        conn->blocked_bytes = queued; /* it does read */
+        conn->blocked_since_ms = now_ms;
+    } else if (now_ms - conn->blocked_since_ms >= config->write_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_readers, 1);
+        conn_close(conn);
+    }
+}
+
+/* The store's answer to the session's call: any thread. */
+static void
+on_wake(struct session *session)
+{
+    struct conn *conn =
+        (struct conn *)((char *)session - offsetof(struct conn, session));
+    struct worker *worker = conn->worker;
+    pthread_mutex_lock(&worker->lock);
+    conn->next_woken = worker->woken;
+    worker->woken = conn;
+    pthread_mutex_unlock(&worker->lock);
+    uv_async_send(&worker->async);
+}
+
+static int
+open_handle(struct conn *conn, int fd, bool is_unix)
+{
+    uv_loop_t *loop = &conn->worker->loop;
+    int err;
+    if (is_unix) {
+        uv_pipe_init(loop, &conn->uv.pipe, 0);
+        err = uv_pipe_open(&conn->uv.pipe, fd);
+    } else {
+        uv_tcp_init(loop, &conn->uv.tcp);
+        err = uv_tcp_open(&conn->uv.tcp, fd);
+    }
+    conn->uv.handle.data = conn;
+    return err;
+}
+
+void
+conn_open(struct worker *worker, int fd, bool is_unix)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (conn == NULL) {
+        close(fd);
+        atomic_fetch_sub(&worker->config.gauge->current, 1);
+        return;
+    }
+    conn->worker = worker;
+    conn->write.data = conn;
+    session_init(&conn->session, &worker->executor, on_wake);
+    conn->next = worker->conns;
+    if (conn->next != NULL) {
+        conn->next->prev = conn;
+    }
+    worker->conns = conn;
+    if (open_handle(conn, fd, is_unix) != 0) {
+        close(fd); /* libuv has not taken it */
+        conn_close(conn);
+        return;
+    }
+    if (!is_unix) {
+        (void)uv_tcp_nodelay(&conn->uv.tcp, 1); /* without it: only slower */
+    }
+    set_reading(conn, true);
+}

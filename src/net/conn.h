@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_CONN_H
+#define NET_CONN_H
+
+#include "base/buf.h"
+#include "net/session.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+/* One client's connection: a socket on a worker's loop, and its session. All
+ * functions run on that worker's thread unless said otherwise. */
+
+enum {
+    CONN_WRITE_MARK = 64 << 10, /* queued reply bytes that stop reading */
+    CONN_KEEP_BYTES = 16 << 10, /* up to here an unfinished request is read on
+                                 * in the worker's buffer */
+    CONN_IDLE_BYTES = 512       /* a larger empty buffer is given back */
+};
+
+struct worker;
+
+struct conn {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    struct worker *worker;
+    struct conn *prev, *next; /* in worker->conns */
+    struct conn *next_ready;  /* in worker->first_ready */
+    struct conn *next_woken;  /* in worker->woken, under worker->lock */
+    struct session session;
+    struct buf in;        /* bytes of requests not yet done */
+    size_t in_at;         /* of these, already consumed */
+    struct buf in_flight; /* being written by libuv */
+    struct buf queue;     /* to be written after that */
+    uv_write_t write;
+    uint64_t command_since_ms; /* an unfinished request began; 0: none */
+    uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */
+    size_t blocked_bytes;      /* queued then */
+    bool is_reading;
+    bool is_ready;     /* in the ready list */
+    bool is_parked;    /* the store will wake the session */
+    bool has_ended;    /* the client has sent its last byte */
+    bool is_finishing; /* close as soon as the queue is empty */
+    bool is_closing;   /* uv_close has been called */
+    bool is_closed;    /* and has finished; waits for the session only */
+};
+
+/* Takes over a connected socket. Where that fails the socket is closed. */
+void conn_open(struct worker *worker, int fd, bool is_unix);
+
+/* Goes on with a connection from the ready list. */
+void conn_continue(struct conn *conn);
+
+/* The store has answered (worker's mailbox). */
+void conn_woken(struct conn *conn);
+
+/* Closes it when the replies on their way are sent. */
+void conn_finish(struct conn *conn);
+
+/* Closes it now. */
+void conn_close(struct conn *conn);
+
+/* Looks at its deadlines. */
+void conn_sweep(struct conn *conn, uint64_t now_ms);
+
+#endif

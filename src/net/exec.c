@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Execution of requests: who does what, and the jobs.
+ *
+ * Most requests are answered in exec_begin. One that asks the store has a job:
+ * the memory that the store's call points to, kept while the store may answer
+ * later. Jobs are reused, so the steady state allocates nothing. */
+#include "net/exec.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "proto/dialect.h"
+#include "proto/reply.h"
+
+#include <stdlib.h>
+
+/* The store's answer to a parked call, on any thread. */
+static void
+on_answer(struct store_call *call)
+{
+    struct job *job = call->owner;
+    job->session->wake_fn(job->session);
+}
+
+struct job *
+exec__job(struct session *session, enum job_stage stage)
+{
+    struct executor *executor = session->executor;
+    struct job *job = executor->free_jobs;
+    ASSERT(session->job == NULL);
+    if (job != NULL) {
+        executor->free_jobs = job->next;
+        executor->n_free_jobs--;
+    } else {
+        job = malloc(sizeof *job);
+        if (job == NULL) {
+            return NULL;
+        }
+    }
+    job->session = session;
+    job->stage = stage;
+    job->waits = false;
+    session->job = job;
+    return job;
+}
+
+static void
+release_job(struct session *session)
+{
+    struct executor *executor = session->executor;
+    struct job *job = session->job;
+    ASSERT(!job->waits);
+    session->job = NULL;
+    if (executor->n_free_jobs >= EXECUTOR_JOBS_KEPT) {
+        free(job);
+        return;
+    }
+    job->next = executor->free_jobs;
+    executor->free_jobs = job;
+    executor->n_free_jobs++;
+}
+
+enum exec_step
+exec__done(struct session *session)
+{
+    if (session->job != NULL) {
+        release_job(session);
+    }
+    return EXEC_DONE;
+}
+
+void
+exec_abandon(struct session *session)
+{
+    exec__done(session);
+}
+
+void
+exec_free_jobs(struct executor *executor)
+{
+    while (executor->free_jobs != NULL) {
+        struct job *job = executor->free_jobs;
+        executor->free_jobs = job->next;
+        free(job);
+    }
+    executor->n_free_jobs = 0;
+}
+
+bool
+exec__waits(struct job *job, struct store_call *call,
+    enum store_answer (*ask)(struct job *job))
+{
+    struct session *session = job->session;
+    *call = (struct store_call){.done_fn = on_answer, .owner = job};
+    job->waits = true; /* before the call: its answer may come at once */
+    if (ask(job) == STORE_LATER) {
+        exec__count(session, METRIC_calls_parked, 1);
+        return true;
+    }
+    job->waits = false;
+    return false;
+}
+
+void
+exec_wake(struct session *session)
+{
+    ASSERT(session->job != NULL && session->job->waits);
+    session->job->waits = false;
+}
+
+enum exec_step
+exec__refuse(struct session *session, int err, struct buf *out)
+{
+    exec__count(session, METRIC_cell_refused, 1);
+    if (session->request.noreply && !reply_is_server_error(err)) {
+        exec__count(session, METRIC_noreply_refused, 1);
+    } else {
+        reply_error(out, err);
+    }
+    return exec__done(session);
+}
+
+enum exec_step
+exec__answer(struct session *session, const char *line, struct buf *out)
+{
+    if (!session->request.noreply) {
+        reply_line(out, line);
+    }
+    return exec__done(session);
+}
+
+/* A command with one key: a cell's or an item's. */
+static enum exec_step
+begin_on_key(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct key key;
+    struct span text = session->request.key;
+    key_parse(exec__schema(session), bytes + text.at, text.len, &key);
+    if (key.kind == KEY_ITEM) {
+        return exec__item(session, bytes, turn->out);
+    }
+    if (session->request.op == REQUEST_TOUCH) {
+        return exec__get_begin(session, bytes, turn);
+    }
+    return exec__change_begin(session, bytes, &key, turn->out);
+}
+
+static enum exec_step
+flush_all(struct session *session, struct buf *out)
+{
+    uint64_t now_s = clock_monotonic_s();
+    int64_t delay = session->request.exptime;
+    uint64_t at_s =
+        delay <= 0 ? 0 : items_expiry(delay, now_s, clock_unix_s());
+    items_flush(session->executor->store->items, at_s, now_s);
+    exec__count(session, METRIC_cmd_flush, 1);
+    return exec__answer(session, "OK", out);
+}
+
+static enum exec_step
+show(struct session *session, const char *bytes, struct buf *out)
+{
+    struct admin *admin = session->executor->admin;
+    const struct request *request = &session->request;
+    switch (request->op) {
+    case REQUEST_VERSION:
+        buf_add_text(out, "VERSION ");
+        reply_line(out, admin->version);
+        return EXEC_DONE;
+    case REQUEST_VERBOSITY:
+        admin->verbosity_fn(admin,
+            request->number > INT8_MAX ? INT8_MAX : (unsigned)request->number);
+        return exec__answer(session, "OK", out);
+    case REQUEST_STATS:
+        admin->stats_fn(
+            admin, bytes + request->words.at, request->words.len, out);
+        return EXEC_DONE;
+    case REQUEST_SHOW_COUNTERS:
+        return exec__show_counters(session, out);
+    case REQUEST_SHOW_COUNTER:
+        return exec__show_counter(session, bytes, out);
+    default:
+        dialect_help(out);
+        return EXEC_DONE;
+    }
+}
+
+static enum exec_step
+misuse(struct session *session, struct buf *out)
+{
+    exec__count(session, METRIC_dialect_misfits, 1);
+    return exec__refuse(session, ERR_MISUSE, out);
+}
+
+enum exec_step
+exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    switch (session->request.op) {
+    case REQUEST_GET:
+    case REQUEST_GETS:
+    case REQUEST_GAT:
+    case REQUEST_GATS:
+    case REQUEST_COUNTER_GET:
+        return exec__get_begin(session, bytes, turn);
+    case REQUEST_SET:
+    case REQUEST_ADD:
+    case REQUEST_REPLACE:
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+    case REQUEST_CAS:
+    case REQUEST_DELETE:
+    case REQUEST_INCR:
+    case REQUEST_DECR:
+    case REQUEST_TOUCH:
+    case REQUEST_TOO_LARGE:
+        return begin_on_key(session, bytes, turn);
+    case REQUEST_COUNTER_SET:
+    case REQUEST_COUNTER_ADD:
+    case REQUEST_COUNTER_REPLACE:
+    case REQUEST_COUNTER_DELETE:
+    case REQUEST_COUNTER_INCR:
+    case REQUEST_COUNTER_DECR:
+        return exec__counter_begin(session, bytes, turn->out);
+    case REQUEST_COUNTER_MISUSE:
+        return misuse(session, turn->out);
+    case REQUEST_SCHEMA_EDIT:
+        return exec__edit_begin(session, bytes, turn->out);
+    case REQUEST_FLUSH_ALL:
+        return flush_all(session, turn->out);
+    case REQUEST_QUIT:
+        return EXEC_CLOSE;
+    case REQUEST_ERROR:
+        return exec__answer(session, session->request.error, turn->out);
+    case REQUEST_VERSION:
+    case REQUEST_VERBOSITY:
+    case REQUEST_STATS:
+    case REQUEST_SHOW_COUNTERS:
+    case REQUEST_SHOW_COUNTER:
+    case REQUEST_HELP:
+        break;
+    }
+    return show(session, bytes, turn->out);
+}
+
+enum exec_step
+exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    ASSERT(!session->job->waits);
+    switch (session->job->stage) {
+    case JOB_GET_GATHER:
+    case JOB_GET_FORMAT:
+        break;
+    case JOB_CHANGE:
+        return exec__change_answer(session, turn->out);
+    case JOB_EDIT:
+        return exec__edit_answer(session, turn->out);
+    }
+    return exec__get_resume(session, bytes, turn);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_EXEC_H
+#define NET_EXEC_H
+
+#include "net/session.h"
+#include "proto/key.h"
+#include "proto/words.h"
+
+#include <stdbool.h>
+
+/* Execution of requests: the one command path of all protocols. Used by
+ * session.c and among the exec_*.c files only; the session's thread. */
+
+enum {
+    EXEC_SLICE_KEYS_MAX = 128 /* keys of a multi-get that are read at once */
+};
+
+enum exec_step {
+    EXEC_DONE,  /* the reply is complete */
+    EXEC_MORE,  /* more bytes are needed */
+    EXEC_FULL,  /* the reply buffer has reached its mark; resume later */
+    EXEC_YIELD, /* the budget is used up; resume later */
+    EXEC_LATER, /* the store answers later; resume after exec_wake */
+    EXEC_CLOSE  /* close the connection */
+};
+
+/* What one call of session_run gives to all its requests. */
+struct exec_turn {
+    size_t mark;
+    unsigned *budget;
+    struct buf *out;
+};
+
+/* What to do with a job when it is resumed. */
+enum job_stage {
+    JOB_GET_GATHER, /* take the next slice of keys and ask the store */
+    JOB_GET_FORMAT, /* answer the slice */
+    JOB_CHANGE,     /* answer a change of a cell or record */
+    JOB_EDIT        /* answer a schema edit */
+};
+
+/* One key of a slice. */
+struct slot {
+    struct span key;
+    uint32_t flags;
+    uint16_t first;  /* its first cell in get.key */
+    uint8_t n_cells; /* 0: an item */
+    bool is_record;  /* answered as numbers separated by spaces */
+    bool absent_is_miss;
+};
+
+/* A request under way: everything it needs that must outlive a turn. */
+struct job {
+    struct job *next; /* in the executor's list of free ones */
+    struct session *session;
+    enum job_stage stage;
+    bool waits; /* the store has not answered yet */
+    /* retrieval: */
+    struct span words; /* keys not yet gathered */
+    unsigned n_slots;
+    unsigned formatted; /* slots already answered */
+    struct slot slot[EXEC_SLICE_KEYS_MAX];
+    struct store_get get;
+    /* others: */
+    struct store_change store_change;
+    struct change change;
+    struct store_edit edit;
+};
+
+/* Begins the session's request, whose first byte is bytes[0]. */
+enum exec_step exec_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* Goes on with the session's job; bytes[0] is the request's first byte. */
+enum exec_step exec_resume(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* The store has answered the session's job. */
+void exec_wake(struct session *session);
+
+/* Drops the session's job, if any; it must not wait for the store. */
+void exec_abandon(struct session *session);
+
+void exec_free_jobs(struct executor *executor);
+
+/* Shared among exec_*.c: */
+
+/* Makes a job for the session, or returns NULL when memory is out. */
+struct job *exec__job(struct session *session, enum job_stage stage);
+
+/* The session's request is answered: gives the job back, if there is one. */
+enum exec_step exec__done(struct session *session);
+
+/* Marks the job as waiting if the store answers later: returns true then. The
+ * caller must not touch the job any more before exec_wake. */
+bool exec__waits(struct job *job, struct store_call *call,
+    enum store_answer (*ask)(struct job *job));
+
+/* Answers with err and is done. A refusal is not sent under noreply, but
+ * counted; a SERVER_ERROR is always sent. */
+enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
+
+/* Answers with a line, unless noreply, and is done. */
+enum exec_step exec__answer(
+    struct session *session, const char *line, struct buf *out);
+
+/* get gets gat gats touch (cells), and the dialect's get. */
+enum exec_step exec__get_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__get_resume(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* All changes of cells and records. key is the request's, already parsed. */
+enum exec_step exec__change_begin(struct session *session, const char *bytes,
+    const struct key *key, struct buf *out);
+enum exec_step exec__counter_begin(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__change_answer(struct session *session, struct buf *out);
+
+/* All commands on items but retrieval. */
+enum exec_step exec__item(
+    struct session *session, const char *bytes, struct buf *out);
+
+/* Schema edits, show, help. */
+enum exec_step exec__edit_begin(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__edit_answer(struct session *session, struct buf *out);
+enum exec_step exec__show_counters(struct session *session, struct buf *out);
+enum exec_step exec__show_counter(
+    struct session *session, const char *bytes, struct buf *out);
+
+/* Counts in the worker's metrics. */
+static inline void
+exec__count(struct session *session, enum metric metric, uint64_t n)
+{
+    metric_add(session->executor->metrics, metric, n);
+}
+
+/* The schema; valid for the rest of this turn. */
+static inline const struct schema *
+exec__schema(struct session *session)
+{
+    return store_schema(session->executor->store);
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The schema from a client's side: edits, which the store's keeper does and
+ * answers later, and show. */
+#include "base/err.h"
+#include "net/exec.h"
+#include "proto/reply.h"
+#include "schema/print.h"
+
+/* More words than any edit has. */
+enum { EDIT_WORDS_MAX = 12 };
+
+static enum store_answer
+ask(struct job *job)
+{
+    return store_edit(job->session->executor->store, &job->edit);
+}
+
+enum exec_step
+exec__edit_answer(struct session *session, struct buf *out)
+{
+    const struct store_edit *edit = &session->job->edit;
+    if (edit->err != 0) {
+        return exec__refuse(session, edit->err, out);
+    }
+    bool drops = edit->edit.op == SCHEMA_DROP_COLUMN ||
+        edit->edit.op == SCHEMA_DROP_COUNTER;
+    return exec__answer(session, drops ? "DELETED" : "STORED", out);
+}
+
+enum exec_step
+exec__edit_begin(struct session *session, const char *bytes, struct buf *out)
+{
+    struct schema_word word[EDIT_WORDS_MAX];
+    struct words words = words_of(bytes, session->request.words);
+    struct span span;
+    size_t n = 0;
+    while (words_next(&words, &span)) {
+        if (n == EDIT_WORDS_MAX) {
+            return exec__refuse(session, ERR_BAD_OPTION, out);
+        }
+        word[n++] = (struct schema_word){bytes + span.at, span.len};
+    }
+    struct job *job = exec__job(session, JOB_EDIT);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, out);
+    }
+    job->edit.same_is_fine = false;
+    int err = schema_edit_parse(
+        session->request.schema_op, word, n, &job->edit.edit);
+    if (err != 0) {
+        return exec__refuse(session, err, out);
+    }
+    if (exec__waits(job, &job->edit.call, ask)) {
+        return EXEC_LATER;
+    }
+    return exec__edit_answer(session, out);
+}
+
+enum exec_step
+exec__show_counters(struct session *session, struct buf *out)
+{
+    const struct schema *schema = exec__schema(session);
+    struct store *store = session->executor->store;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter != NULL) {
+            buf_addf(out, "COUNTER %s columns=%u records=%llu\r\n",
+                counter->name.text, counter->n_columns,
+                (unsigned long long)store_sum(store, slot).records);
+        }
+    }
+    reply_line(out, "END");
+    return EXEC_DONE;
+}
+
+enum exec_step
+exec__show_counter(struct session *session, const char *bytes, struct buf *out)
+{
+    struct span name = session->request.key;
+    const struct schema_counter *counter =
+        schema_counter(exec__schema(session), bytes + name.at, name.len);
+    if (counter == NULL) {
+        return exec__refuse(session, ERR_NO_COUNTER, out);
+    }
+    schema_print(counter, out);
+    reply_line(out, "END");
+    return EXEC_DONE;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Retrieval: get, gets, gat, gats, the dialect's get, and touch of a cell.
+ *
+ * All keys are checked before anything is sent. Then slices of at most
+ * EXEC_SLICE_KEYS_MAX keys are gathered: each key becomes a slot, each cell it
+ * names a place in one batch for the store. When the store has answered, the
+ * slots are formatted in order; items are looked up then. Between slices, and
+ * between slots once the reply buffer is full, the turn can end, so neither
+ * the reply buffer nor the time of a turn grows with the number of keys. */
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "net/exec.h"
+#include "proto/reply.h"
+
+#include <string.h>
+
+/* A record as text: 16 numbers with a space each. */
+enum { RECORD_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
+
+static bool
+wants_cas(const struct request *request)
+{
+    return request->op == REQUEST_GETS || request->op == REQUEST_GATS;
+}
+
+static bool
+touches(const struct request *request)
+{
+    return request->op == REQUEST_GAT || request->op == REQUEST_GATS ||
+        request->op == REQUEST_TOUCH;
+}
+
+/* The counter of a dialect get; NULL where it is another request, or where
+ * the counter has been dropped since. */
+static const struct schema_counter *
+dialect_counter(struct session *session, const char *bytes)
+{
+    struct span name = session->request.key;
+    if (session->request.op != REQUEST_COUNTER_GET) {
+        return NULL;
+    }
+    return schema_counter(exec__schema(session), bytes + name.at, name.len);
+}
+
+static int
+check_dialect_key(
+    const struct schema_counter *counter, const char *text, size_t len)
+{
+    struct key key;
+    if (!key_parse_dialect(counter, text, len, &key)) {
+        return memchr(text, '.', len) == NULL ? ERR_BAD_ID : ERR_NO_COLUMN;
+    }
+    return counter->n_columns == 0 ? ERR_NO_COLUMNS : 0;
+}
+
+/* A cell never expires: an exptime is refused unless the counter says to
+ * ignore it. */
+static int
+check_exptime(const struct schema *schema, const char *text, size_t len)
+{
+    struct key key;
+    key_parse(schema, text, len, &key);
+    return key.kind == KEY_ITEM || key.target.counter->exptime_is_ignored
+        ? 0
+        : ERR_EXPTIME;
+}
+
+/* Looks at all keys of the request: 0, or the ERR_ to answer. */
+static int
+check_keys(struct session *session, const char *bytes)
+{
+    const struct request *request = &session->request;
+    const struct schema *schema = exec__schema(session);
+    const struct schema_counter *counter = dialect_counter(session, bytes);
+    bool has_exptime = touches(request) && request->exptime != 0;
+    if (request->words.len <= TEXT_KEY_MAX && !has_exptime &&
+        counter == NULL) {
+        return 0;
+    }
+    struct words words = words_of(bytes, request->words);
+    struct span key;
+    int err = 0;
+    bool any = false;
+    while (err == 0 && words_next(&words, &key)) {
+        const char *text = bytes + key.at;
+        any = true;
+        if (key.len > TEXT_KEY_MAX) {
+            err = ERR_BAD_FORMAT;
+        } else if (counter != NULL) {
+            err = check_dialect_key(counter, text, key.len);
+        } else if (has_exptime) {
+            err = check_exptime(schema, text, key.len);
+        }
+    }
+    return any ? err : ERR_BAD_ID;
+}
+
+static void
+add_cell(struct job *job, uint64_t id, const struct schema_counter *counter,
+    const struct schema_column *column)
+{
+    job->get.key[job->get.n++] = (struct cell_key){.id = id,
+        .serial = column->serial,
+        .counter = counter->slot,
+        .column = column->slot};
+}
+
+static void
+add_slot(struct job *job, struct span text, const struct key *key)
+{
+    struct slot *slot = &job->slot[job->n_slots++];
+    *slot = (struct slot){.key = text, .first = (uint16_t)job->get.n};
+    if (key->kind == KEY_ITEM) {
+        return;
+    }
+    const struct schema_counter *counter = key->target.counter;
+    slot->absent_is_miss = counter->absent_is_miss;
+    if (key->kind == KEY_CELL) {
+        slot->n_cells = 1;
+        slot->flags = key->target.column->flags;
+        add_cell(job, key->id, counter, key->target.column);
+        return;
+    }
+    slot->is_record = true;
+    slot->n_cells = counter->n_columns;
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        add_cell(job, key->id, counter, &counter->column[i]);
+    }
+}
+
+/* Takes the next slice of keys. */
+static void
+gather(struct session *session, const char *bytes)
+{
+    struct job *job = session->job;
+    const struct schema *schema = exec__schema(session);
+    const struct schema_counter *counter = dialect_counter(session, bytes);
+    bool is_dialect = session->request.op == REQUEST_COUNTER_GET;
+    struct words words = words_of(bytes, job->words);
+    struct span text;
+    job->n_slots = 0;
+    job->formatted = 0;
+    job->get.n = 0;
+    while (job->n_slots < EXEC_SLICE_KEYS_MAX &&
+        job->get.n + SCHEMA_COLUMNS_MAX <= STORE_GET_MAX &&
+        words_next(&words, &text)) {
+        struct key key;
+        if (!is_dialect) {
+            key_parse(schema, bytes + text.at, text.len, &key);
+        } else if (counter == NULL ||
+            !key_parse_dialect(counter, bytes + text.at, text.len, &key)) {
+            continue; /* dropped since the keys were checked */
+        }
+        add_slot(job, text, &key);
+    }
+    job->words = words_rest(&words);
+}
+
+/* True where the slot is answered as a miss. */
+static bool
+is_absent(const struct job *job, const struct slot *slot)
+{
+    bool all_default = true;
+    for (unsigned i = 0; i < slot->n_cells; i++) {
+        uint8_t state = job->get.state[slot->first + i];
+        if (state == CELL_GONE) {
+            return true;
+        }
+        all_default = all_default && state == CELL_DEFAULT;
+    }
+    return all_default && (slot->absent_is_miss || slot->n_cells == 0);
+}
+
+static bool
+format_cells(struct session *session, const char *bytes,
+    const struct slot *slot, struct buf *out)
+{
+    const struct job *job = session->job;
+    const char *key = bytes + slot->key.at;
+    const uint64_t *value = &job->get.value[slot->first];
+    uint64_t cas = slot->is_record ? 0 : cell_cas(*value);
+    const uint64_t *cas_shown = wants_cas(&session->request) ? &cas : NULL;
+    if (is_absent(job, slot)) {
+        return false;
+    }
+    if (session->request.op == REQUEST_TOUCH) {
+        return true;
+    }
+    if (!slot->is_record) {
+        reply_value_u64(
+            out, key, slot->key.len, slot->flags, *value, cas_shown);
+        return true;
+    }
+    char text[RECORD_TEXT_MAX];
+    size_t len = reply_join_u64(value, slot->n_cells, text);
+    reply_value(out, key, slot->key.len, slot->flags, text, len, cas_shown);
+    return true;
+}
+
+static bool
+format_item(struct session *session, const char *bytes,
+    const struct slot *slot, struct buf *out)
+{
+    struct items *items = session->executor->store->items;
+    const struct request *request = &session->request;
+    const char *key = bytes + slot->key.at;
+    uint64_t now_s = clock_monotonic_s();
+    uint64_t expiry_s = items_expiry(request->exptime, now_s, clock_unix_s());
+    const struct item *item = items_get(
+        items, key, slot->key.len, now_s, touches(request), expiry_s);
+    if (item == NULL) {
+        return false;
+    }
+    reply_value(out, key, slot->key.len, item->flags, item->value,
+        item->value_len, wants_cas(request) ? &item->cas : NULL);
+    items_unpin(items, item);
+    return true;
+}
+
+static void
+count_keys(struct session *session, unsigned n, unsigned hits)
+{
+    if (touches(&session->request)) {
+        exec__count(session, METRIC_cmd_touch, n);
+        exec__count(session, METRIC_touch_hits, hits);
+        exec__count(session, METRIC_touch_misses, n - hits);
+    } else {
+        exec__count(session, METRIC_cmd_get, n);
+        exec__count(session, METRIC_get_hits, hits);
+        exec__count(session, METRIC_get_misses, n - hits);
+    }
+}
+
+/* Answers slots until the slice is done or the reply buffer full: true where
+ * it is done. */
+static bool
+format(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    unsigned first = job->formatted;
+    unsigned hits = 0;
+    while (job->formatted < job->n_slots && turn->out->len < turn->mark) {
+        const struct slot *slot = &job->slot[job->formatted++];
+        bool is_cell = slot->n_cells > 0 || slot->is_record;
+        hits += is_cell ? format_cells(session, bytes, slot, turn->out)
+                        : format_item(session, bytes, slot, turn->out);
+    }
+    count_keys(session, job->formatted - first, hits);
+    if (job->formatted < job->n_slots) {
+        return false;
+    }
+    if (session->request.op == REQUEST_TOUCH && !session->request.noreply) {
+        reply_line(turn->out, hits > 0 ? "TOUCHED" : "NOT_FOUND");
+    }
+    return true;
+}
+
+static enum store_answer
+ask(struct job *job)
+{
+    return store_get(job->session->executor->store, &job->get);
+}
+
+/* Takes and asks for the next slice: true where the answer comes later. */
+static bool
+next_slice(struct session *session, const char *bytes)
+{
+    struct job *job = session->job;
+    gather(session, bytes);
+    job->stage = JOB_GET_FORMAT;
+    exec__count(session, METRIC_cell_gets, job->get.n);
+    return job->get.n > 0 && exec__waits(job, &job->get.call, ask);
+}
+
+enum exec_step
+exec__get_resume(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    for (;;) {
+        if (job->stage == JOB_GET_GATHER && next_slice(session, bytes)) {
+            return EXEC_LATER;
+        }
+        if (!format(session, bytes, turn)) {
+            return EXEC_FULL;
+        }
+        struct words words = words_of(bytes, job->words);
+        struct span more;
+        job->stage = JOB_GET_GATHER;
+        if (!words_next(&words, &more)) {
+            break;
+        }
+        if (*turn->budget == 0) {
+            return EXEC_YIELD;
+        }
+        (*turn->budget)--;
+    }
+    if (session->request.op != REQUEST_TOUCH) {
+        reply_line(turn->out, "END");
+    }
+    return exec__done(session);
+}
+
+enum exec_step
+exec__get_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct request *request = &session->request;
+    if (request->op == REQUEST_TOUCH) {
+        request->words = request->key;
+    }
+    int err = check_keys(session, bytes);
+    if (err != 0) {
+        return exec__refuse(session, err, turn->out);
+    }
+    struct job *job = exec__job(session, JOB_GET_GATHER);
+    if (job == NULL) {
+        reply_line(
+            turn->out, "SERVER_ERROR out of memory writing get response");
+        return EXEC_DONE;
+    }
+    job->words = request->words;
+    return exec__get_resume(session, bytes, turn);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Accepting connections: the main thread polls the listening sockets, accepts
+ * what is there (a bounded number at a time) and hands each socket to the next
+ * worker. Over the limit of connections a client is told so and closed. When
+ * the process is out of file descriptors accepting pauses for
+ * LISTENER_PAUSE_MS, since the waiting connection would wake the poll for
+ * ever. */
+#include "net/listener.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { ACCEPTS_MAX = 64 }; /* of one socket, before others are looked at */
+
+static const char too_many[] = "ERROR Too many open connections\r\n";
+
+void
+listener_init(struct listener *listener, const struct listener_config *config)
+{
+    *listener = (struct listener){.config = *config};
+    uv_timer_init(config->loop, &listener->pause);
+    listener->pause.data = listener;
+}
+
+static int
+fail(struct buf *why, const char *what, const char *name, int error)
+{
+    buf_addf(why, "%s %s: %s", what, name, strerror(error));
+    return ERR_SYSTEM;
+}
+
+static int
+add_socket(struct listener *listener, int fd, bool is_unix, struct buf *why)
+{
+    if (listener->n_sockets == LISTENER_SOCKETS_MAX) {
+        buf_addf(
+            why, "more than %d addresses to listen on", LISTENER_SOCKETS_MAX);
+        return ERR_SYSTEM;
+    }
+    listener->socket[listener->n_sockets++] =
+        (struct listening){.listener = listener, .fd = fd, .is_unix = is_unix};
+    return 0;
+}
+
+static uint16_t
+port_of(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6) {
+        return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
+    }
+    return ntohs(((const struct sockaddr_in *)address)->sin_port);
+}
+
+/* A bound and listening socket on one address, or -1 with errno. */
+static int
+bind_one(const struct listener *listener, const struct addrinfo *address,
+    uint16_t *port)
+{
+    int one = 1;
+    struct sockaddr_storage bound;
+    socklen_t bound_len = sizeof bound;
+    int fd = socket(
+        address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (address->ai_family == AF_INET6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    }
+    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 ||
+        listen(fd, listener->config.backlog) != 0 ||
+        getsockname(fd, (struct sockaddr *)&bound, &bound_len) != 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    *port = port_of(&bound);
+    return fd;
+}
+
+static bool
+family_is_missing(int error)
+{
+    return error == EAFNOSUPPORT || error == EADDRNOTAVAIL ||
+        error == EPROTONOSUPPORT;
+}
+
+int
+listener_add_tcp(struct listener *listener, const char *host, uint16_t port,
+    bool optional, uint16_t *port_out, struct buf *why)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found;
+    char service[8];
+    snprintf(service, sizeof service, "%u", port);
+    const char *node = strcmp(host, "*") == 0 ? NULL : host;
+    int gai = getaddrinfo(node, service, &hints, &found);
+    if (gai != 0) {
+        buf_addf(why, "cannot resolve %s: %s", host, gai_strerror(gai));
+        return optional ? 0 : ERR_SYSTEM;
+    }
+    int err = 0;
+    for (struct addrinfo *at = found; at != NULL && err == 0;
+         at = at->ai_next) {
+        int fd = bind_one(listener, at, port_out);
+        if (fd >= 0) {
+            err = add_socket(listener, fd, false, why);
+        } else if (!optional || !family_is_missing(errno)) {
+            err = fail(why, "cannot listen on", host, errno);
+        }
+    }
+    freeaddrinfo(found);
+    return err;
+}
+
+/* Removes a socket file that nobody listens on; true where the path is free
+ * then. */
+static bool
+clear_path(const struct sockaddr_un *address)
+{
+    struct stat info;
+    if (lstat(address->sun_path, &info) != 0) {
+        return errno == ENOENT;
+    }
+    if (!S_ISSOCK(info.st_mode)) {
+        errno = EEXIST;
+        return false;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool alive = fd >= 0 &&
+        connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (alive) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    return unlink(address->sun_path) == 0;
+}
+
+int
+listener_add_unix(
+    struct listener *listener, const char *path, mode_t mask, struct buf *why)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof address.sun_path) {
+        return fail(why, "cannot listen on", path, ENAMETOOLONG);
+    }
+    memcpy(address.sun_path, path, len + 1);
+    if (!clear_path(&address)) {
+        return fail(why, "cannot listen on", path, errno);
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return fail(why, "cannot listen on", path, errno);
+    }
+    /* The file must never be open wider than asked for, not even briefly. */
+    mode_t old = umask((mode_t) ~(mask & 0777));
+    int bound = bind(fd, (struct sockaddr *)&address, sizeof address);
+    int error = errno;
+    umask(old);
+    if (bound != 0 || listen(fd, listener->config.backlog) != 0) {
+        error = bound != 0 ? error : errno;
+        close(fd);
+        return fail(why, "cannot listen on", path, error);
+    }
+    memcpy(listener->unix_path, path, len + 1);
+    return add_socket(listener, fd, true, why);
+}
+
+/* Takes a place among the connections; false where all are taken. */
+static bool
+take_place(struct listener *listener)
+{
+    struct conn_gauge *gauge = listener->config.gauge;
+    /* relaxed: a count, and this is the only thread that adds */
+    unsigned now = atomic_load_explicit(&gauge->current, memory_order_relaxed);
+    if (now >= listener->config.conn_limit) {
+        atomic_fetch_add(&gauge->rejected, 1);
+        return false;
+    }
+    atomic_fetch_add(&gauge->current, 1);
+    atomic_fetch_add(&gauge->total, 1);
+    return true;
+}
+
+static void
+hand_out(struct listener *listener, int fd, bool is_unix)
+{
+    if (!take_place(listener)) {
+        /* a fresh socket's buffer takes one line; if not, so be it */
+        ssize_t ignored = write(fd, too_many, sizeof too_many - 1);
+        (void)ignored;
+        close(fd);
+        return;
+    }
+    unsigned n = listener->next_worker;
+    listener->next_worker = (n + 1) % listener->config.n_workers;
+    if (!worker_add_fd(listener->config.workers[n], fd, is_unix)) {
+        atomic_fetch_sub(&listener->config.gauge->current, 1);
+        close(fd);
+    }
+}
+
+static void on_pause_end(uv_timer_t *timer);
+
+static void
+pause_accepting(struct listener *listener, int error)
+{
+    log_line(listener->config.logger, LOG_WARNING,
+        "cannot accept connections: %s; raise the limit of open files or "
+        "lower -c",
+        strerror(error));
+    for (unsigned i = 0; i < listener->n_sockets; i++) {
+        uv_poll_stop(&listener->socket[i].poll);
+    }
+    uv_timer_start(&listener->pause, on_pause_end, LISTENER_PAUSE_MS, 0);
+}
+
+static void
+on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct listening *listening = poll->data;
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        int fd =
+            accept4(listening->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            hand_out(listening->listener, fd, listening->is_unix);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+            errno == ENOMEM) {
+            pause_accepting(listening->listener, errno);
+            return;
+        } /* else that one client has gone again: the next one */
+    }
+}
+
+static void
+on_pause_end(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    for (unsigned i = 0; i < listener->n_sockets; i++) {
+        uv_poll_start(&listener->socket[i].poll, UV_READABLE, on_connection);
+    }
+}
+
+int
+listener_start(struct listener *listener)
+{
+    for (unsigned i = 0; i < listener->n_sockets; i++) {
+        struct listening *listening = &listener->socket[i];
+        if (uv_poll_init(
+                listener->config.loop, &listening->poll, listening->fd) != 0) {
+            return ERR_SYSTEM;
+        }
+        listening->is_polling = true;
+        listening->poll.data = listening;
+        if (uv_poll_start(&listening->poll, UV_READABLE, on_connection) != 0) {
+            return ERR_SYSTEM;
+        }
+    }
+    return 0;
+}
+
+void
+listener_stop(struct listener *listener)
+{
+    for (unsigned i = 0; i < listener->n_sockets; i++) {
+        struct listening *listening = &listener->socket[i];
+        if (listening->is_polling) {
+            uv_close((uv_handle_t *)&listening->poll, NULL);
+        }
+        close(listening->fd);
+    }
+    uv_close((uv_handle_t *)&listener->pause, NULL);
+    if (listener->unix_path[0] != '\0') {
+        unlink(listener->unix_path);
+    }
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_LISTENER_H
+#define NET_LISTENER_H
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "net/worker.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uv.h>
+
+/* Listening sockets, and the handing out of what they accept. Runs on the main
+ * thread's loop. */
+
+enum { LISTENER_SOCKETS_MAX = 64, LISTENER_PAUSE_MS = 10 };
+
+struct listener;
+
+struct listening {
+    struct listener *listener;
+    uv_poll_t poll;
+    int fd;
+    bool is_unix;
+    bool is_polling; /* poll is an active handle of the loop */
+};
+
+struct listener_config {
+    uv_loop_t *loop;
+    struct logger *logger;
+    struct conn_gauge *gauge;
+    struct worker **workers; /* n_workers; they outlive the listener */
+    unsigned n_workers;
+    unsigned conn_limit; /* memcached's -c */
+    int backlog;         /* memcached's -b */
+};
+
+struct listener {
+    struct listener_config config;
+    unsigned n_sockets;
+    unsigned next_worker;
+    uv_timer_t pause; /* out of file descriptors: tries again after it */
+    struct listening socket[LISTENER_SOCKETS_MAX];
+    char unix_path[108];
+};
+
+/* Prepares an empty listener. */
+void listener_init(
+    struct listener *listener, const struct listener_config *config);
+
+/* Binds host (a name, an address, or * for every address) and port (0: any free one) on every
+ * address it stands for. An optional address is skipped where this machine
+ * has not got its family. *port_out is the port bound. On failure *why says
+ * what went wrong. 0 or ERR_SYSTEM. */
+int listener_add_tcp(struct listener *listener, const char *host,
+    uint16_t port, bool optional, uint16_t *port_out, struct buf *why);
+
+/* Binds a unix socket; a stale socket file there is replaced, anything else
+ * is an error. mask: its permissions, as memcached's -a. */
+int listener_add_unix(
+    struct listener *listener, const char *path, mode_t mask, struct buf *why);
+
+/* Begins to accept; to be called once the workers run. */
+int listener_start(struct listener *listener);
+
+/* Closes all sockets and removes the unix socket's file. No connection is
+ * handed out after it; the loop must run once more to close the handles. */
+void listener_stop(struct listener *listener);
+
+#endif

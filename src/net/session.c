@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop of one conversation: skip what is to be skipped, parse, execute,
+ * next. A request that cannot be finished (parked, reply buffer full, budget
+ * used up) keeps its bytes unconsumed and its job; the next call goes on with
+ * the job before it looks at any further byte, so the order of one
+ * connection's commands holds. */
+#include "net/session.h"
+
+#include "base/assert.h"
+#include "net/exec.h"
+
+#include <string.h>
+
+void
+executor_init(struct executor *executor, struct store *store,
+    struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max)
+{
+    *executor = (struct executor){.store = store,
+        .metrics = metrics,
+        .admin = admin,
+        .value_bytes_max = value_bytes_max};
+}
+
+void
+executor_fini(struct executor *executor)
+{
+    exec_free_jobs(executor);
+}
+
+void
+session_init(struct session *session, struct executor *executor,
+    void (*wake_fn)(struct session *session))
+{
+    *session = (struct session){.executor = executor, .wake_fn = wake_fn};
+}
+
+void
+session_fini(struct session *session)
+{
+    exec_abandon(session);
+}
+
+void
+session_wake(struct session *session)
+{
+    exec_wake(session);
+}
+
+bool
+session_waits_for_bytes(const struct session *session, size_t left)
+{
+    return session->job == NULL &&
+        (left > 0 || session->swallow_bytes > 0 || session->swallow_line);
+}
+
+/* Skips what is to be skipped; returns the number of bytes. */
+static size_t
+swallow(struct session *session, const char *bytes, size_t len)
+{
+    size_t at = len;
+    if (session->swallow_bytes < len) {
+        at = (size_t)session->swallow_bytes;
+    }
+    session->swallow_bytes -= at;
+    if (session->swallow_bytes > 0 || !session->swallow_line) {
+        return at;
+    }
+    const char *newline =
+        at == len ? NULL : memchr(bytes + at, '\n', len - at);
+    if (newline == NULL) {
+        return len;
+    }
+    session->swallow_line = false;
+    return (size_t)(newline - bytes) + 1;
+}
+
+static bool
+swallows(const struct session *session)
+{
+    return session->swallow_bytes > 0 || session->swallow_line;
+}
+
+/* Parses the request at bytes and begins it. */
+static enum exec_step
+begin(struct session *session, const char *bytes, size_t len,
+    struct exec_turn *turn)
+{
+    struct executor *executor = session->executor;
+    switch (text_parse(bytes, len, store_schema(executor->store),
+        executor->value_bytes_max, &session->scan, &session->request)) {
+    case TEXT_MORE:
+        return EXEC_MORE;
+    case TEXT_CLOSE:
+        return EXEC_CLOSE;
+    case TEXT_REQUEST:
+        break;
+    }
+    session->scan = (struct text_scan){0, 0};
+    (*turn->budget)--;
+    return exec_begin(session, bytes, turn);
+}
+
+static enum session_state
+state_of(enum exec_step step)
+{
+    switch (step) {
+    case EXEC_MORE:
+        return SESSION_READY;
+    case EXEC_FULL:
+        return SESSION_FULL;
+    case EXEC_YIELD:
+        return SESSION_YIELD;
+    case EXEC_LATER:
+        return SESSION_PARKED;
+    case EXEC_DONE:
+    case EXEC_CLOSE:
+        break;
+    }
+    return SESSION_CLOSE;
+}
+
+/* One step: a piece of the job under way, or of the next request. */
+static enum exec_step
+step_on(struct session *session, const char *bytes, size_t len,
+    struct exec_turn *turn)
+{
+    if (session->job != NULL) {
+        return exec_resume(session, bytes, turn);
+    }
+    if (len == 0) {
+        return EXEC_MORE;
+    }
+    if (turn->out->len >= turn->mark) {
+        return EXEC_FULL;
+    }
+    if (*turn->budget == 0) {
+        return EXEC_YIELD;
+    }
+    return begin(session, bytes, len, turn);
+}
+
+enum session_state
+session_run(struct session *session, const char *bytes, size_t len,
+    size_t mark, unsigned *budget, struct buf *out, size_t *consumed)
+{
+    struct exec_turn turn = {.mark = mark, .budget = budget, .out = out};
+    enum exec_step step = EXEC_DONE;
+    size_t at = 0;
+    while (step == EXEC_DONE) {
+        if (session->job == NULL && swallows(session)) {
+            at += swallow(session, bytes + at, len - at);
+        }
+        step = step_on(session, bytes + at, len - at, &turn);
+        if (step == EXEC_DONE) {
+            ASSERT(session->job == NULL);
+            at += session->request.len;
+            session->swallow_bytes = session->request.swallow_bytes;
+            session->swallow_line = session->request.swallow_line;
+        }
+    }
+    *consumed = step == EXEC_CLOSE ? len : at;
+    return state_of(step);
+}

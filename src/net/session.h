@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_SESSION_H
+#define NET_SESSION_H
+
+#include "base/buf.h"
+#include "proto/request.h"
+#include "proto/text.h"
+#include "stats/metric.h"
+#include "store/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One connection's conversation, without its socket: bytes in, reply bytes
+ * out. Parses a request, has it executed, goes on with the next; may have to
+ * wait for the store in between (parked). Where the bytes are cut makes no
+ * difference to the replies. Belongs to one thread, which must be an online
+ * reader of the store's qsbr during every call. */
+
+/* What the executor asks of the server around it; a seam. */
+struct admin {
+    /* Appends the reply to "stats <args>" with its END (or RESET, ERROR). */
+    void (*stats_fn)(
+        struct admin *admin, const char *args, size_t len, struct buf *out);
+    void (*verbosity_fn)(struct admin *admin, unsigned level);
+    const char *version; /* static storage */
+};
+
+struct job; /* net/exec.h: a request under way */
+
+/* What all sessions of one worker share; the worker's thread only. */
+struct executor {
+    struct store *store;
+    struct metric_set *metrics;
+    struct admin *admin;
+    uint64_t value_bytes_max; /* memcached's -I */
+    struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
+    unsigned n_free_jobs;
+};
+
+enum { EXECUTOR_JOBS_KEPT = 64 };
+
+/* Prepares an executor; the caller keeps all that is passed alive. */
+void executor_init(struct executor *executor, struct store *store,
+    struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
+
+/* Frees kept memory; no session may be parked. */
+void executor_fini(struct executor *executor);
+
+struct session {
+    struct executor *executor;
+    /* Called once for every SESSION_PARKED, on any thread, when the answer is
+     * there; it must make the session's own thread call session_wake. */
+    void (*wake_fn)(struct session *session);
+    struct text_scan scan;
+    struct request request; /* the one under way; valid while job is set */
+    struct job *job;        /* NULL between requests */
+    uint64_t swallow_bytes; /* still to be skipped */
+    bool swallow_line;      /* skip up to and with the next newline */
+};
+
+enum session_state {
+    SESSION_READY,  /* wants more bytes */
+    SESSION_FULL,   /* the reply buffer has reached its mark: drain it first */
+    SESSION_YIELD,  /* the turn's budget is used up: call again */
+    SESSION_PARKED, /* waits for the store: call after session_wake */
+    SESSION_CLOSE   /* close the connection when out has been sent */
+};
+
+void session_init(struct session *session, struct executor *executor,
+    void (*wake_fn)(struct session *session));
+
+/* Gives back what a session holds; it must not be parked. */
+void session_fini(struct session *session);
+
+/* Works on bytes[0..len): *consumed of them are done with, the others must be
+ * there again (at any address) in the next call. Replies go to out; once that
+ * holds mark bytes no new request is begun. *budget requests may be executed;
+ * it is counted down. If out->failed is set afterwards, replies are missing
+ * and the connection must be closed. */
+enum session_state session_run(struct session *session, const char *bytes,
+    size_t len, size_t mark, unsigned *budget, struct buf *out,
+    size_t *consumed);
+
+/* The store has answered: the next session_run goes on. The session's own
+ * thread, after wake_fn. */
+void session_wake(struct session *session);
+
+/* True where a request has begun and its bytes are not all there. */
+bool session_waits_for_bytes(const struct session *session, size_t left);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The worker's loop.
+ *
+ * Other threads reach a worker through its mailbox only: new sockets from the
+ * listener, sessions that the store has answered, and the order to stop. Each
+ * is put under the lock and announced through uv_async_send.
+ *
+ * Grace periods: the worker is an online reader of the store's qsbr while it
+ * runs callbacks. libuv runs I/O callbacks inside its poll, after having
+ * slept there, so the worker goes offline in uv_prepare, just before the poll,
+ * and every callback comes back online through worker_enter. No callback keeps
+ * a pointer that it got from the store's schema for the next one.
+ *
+ * Ready connections (a turn's budget used up, or room for replies again) are
+ * continued from a uv_idle handle: while it is active the poll does not sleep,
+ * and each connection gets one turn per iteration of the loop, after the
+ * events of all others. */
+#include "net/worker.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "net/conn.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+void
+worker_enter(struct worker *worker)
+{
+    qsbr_online(worker->config.store->qsbr, &worker->reader);
+}
+
+static void
+on_prepare(uv_prepare_t *prepare)
+{
+    struct worker *worker = prepare->data;
+    qsbr_offline(&worker->reader);
+}
+
+static void
+on_idle(uv_idle_t *idle)
+{
+    struct worker *worker = idle->data;
+    worker_enter(worker);
+    /* those that become ready meanwhile are for the next iteration */
+    unsigned n = worker->n_ready;
+    for (; n > 0 && worker->first_ready != NULL; n--) {
+        struct conn *conn = worker->first_ready;
+        worker_unready(worker, conn);
+        conn_continue(conn);
+    }
+    if (worker->n_ready == 0) {
+        uv_idle_stop(idle);
+    }
+}
+
+void
+worker_ready(struct worker *worker, struct conn *conn)
+{
+    if (conn->is_ready) {
+        return;
+    }
+    conn->is_ready = true;
+    conn->next_ready = NULL;
+    if (worker->n_ready++ == 0) {
+        worker->first_ready = conn;
+        uv_idle_start(&worker->idle, on_idle);
+    } else {
+        worker->last_ready->next_ready = conn;
+    }
+    worker->last_ready = conn;
+}
+
+void
+worker_unready(struct worker *worker, struct conn *conn)
+{
+    struct conn **link = &worker->first_ready;
+    struct conn *before = NULL;
+    if (!conn->is_ready) {
+        return;
+    }
+    while (*link != conn) {
+        before = *link;
+        link = &before->next_ready;
+    }
+    *link = conn->next_ready;
+    if (worker->last_ready == conn) {
+        worker->last_ready = before;
+    }
+    conn->is_ready = false;
+    worker->n_ready--;
+}
+
+static void
+on_sweep(uv_timer_t *timer)
+{
+    struct worker *worker = timer->data;
+    worker_enter(worker);
+    uint64_t now_ms = uv_now(&worker->loop);
+    bool give_up = worker->stopping && now_ms >= worker->stop_deadline_ms;
+    struct conn *next;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        if (give_up) {
+            conn_close(conn);
+        } else {
+            conn_sweep(conn, now_ms);
+        }
+    }
+}
+
+/* No connection is left and none will come: ends the loop. */
+static void
+close_handles(struct worker *worker)
+{
+    uv_close((uv_handle_t *)&worker->async, NULL);
+    uv_close((uv_handle_t *)&worker->prepare, NULL);
+    uv_close((uv_handle_t *)&worker->idle, NULL);
+    uv_close((uv_handle_t *)&worker->sweep, NULL);
+}
+
+void
+worker_conn_gone(struct worker *worker)
+{
+    if (worker->stopping && worker->conns == NULL) {
+        close_handles(worker);
+    }
+}
+
+static void
+begin_stop(struct worker *worker)
+{
+    struct conn *next;
+    worker->stopping = true;
+    worker->stop_deadline_ms = uv_now(&worker->loop) + WORKER_STOP_MS;
+    if (worker->conns == NULL) {
+        close_handles(worker);
+        return;
+    }
+    for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        conn_finish(conn);
+    }
+}
+
+static void
+open_fds(struct worker *worker, struct mail_fd *mail)
+{
+    while (mail != NULL) {
+        struct mail_fd *next = mail->next;
+        if (worker->stopping) {
+            close(mail->fd);
+            atomic_fetch_sub(&worker->config.gauge->current, 1);
+        } else {
+            conn_open(worker, mail->fd, mail->is_unix);
+        }
+        free(mail);
+        mail = next;
+    }
+}
+
+static void
+on_mail(uv_async_t *async)
+{
+    struct worker *worker = async->data;
+    worker_enter(worker);
+    pthread_mutex_lock(&worker->lock);
+    struct mail_fd *fds = worker->new_fds;
+    struct conn *woken = worker->woken;
+    bool stop = worker->told_to_stop;
+    worker->new_fds = NULL;
+    worker->woken = NULL;
+    pthread_mutex_unlock(&worker->lock);
+    open_fds(worker, fds);
+    while (woken != NULL) {
+        struct conn *next = woken->next_woken;
+        conn_woken(woken);
+        woken = next;
+    }
+    if (stop && !worker->stopping) {
+        begin_stop(worker);
+    }
+}
+
+static void *
+run(void *arg)
+{
+    struct worker *worker = arg;
+    struct qsbr *qsbr = worker->config.store->qsbr;
+    qsbr_register(qsbr, &worker->reader);
+    uv_run(&worker->loop, UV_RUN_DEFAULT);
+    qsbr_offline(&worker->reader);
+    qsbr_unregister(qsbr, &worker->reader);
+    return NULL;
+}
+
+static int
+init_loop(struct worker *worker)
+{
+    if (uv_loop_init(&worker->loop) != 0) {
+        return ERR_SYSTEM;
+    }
+    if (uv_async_init(&worker->loop, &worker->async, on_mail) != 0) {
+        uv_loop_close(&worker->loop);
+        return ERR_SYSTEM;
+    }
+    uv_prepare_init(&worker->loop, &worker->prepare);
+    uv_idle_init(&worker->loop, &worker->idle);
+    uv_timer_init(&worker->loop, &worker->sweep);
+    worker->async.data = worker;
+    worker->prepare.data = worker;
+    worker->idle.data = worker;
+    worker->sweep.data = worker;
+    uv_prepare_start(&worker->prepare, on_prepare);
+    uv_timer_start(&worker->sweep, on_sweep, WORKER_SWEEP_MS, WORKER_SWEEP_MS);
+    return 0;
+}
+
+static void
+free_worker(struct worker *worker)
+{
+    uv_loop_close(&worker->loop);
+    pthread_mutex_destroy(&worker->lock);
+    executor_fini(&worker->executor);
+    buf_fini(&worker->out);
+    free(worker);
+}
+
+int
+worker_start(const struct worker_config *config, struct worker **out)
+{
+    struct worker *worker;
+    if (posix_memalign(
+            (void **)&worker, _Alignof(struct worker), sizeof *worker) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    *worker = (struct worker){.config = *config};
+    int err = init_loop(worker);
+    if (err != 0) {
+        free(worker);
+        return err;
+    }
+    pthread_mutex_init(&worker->lock, NULL);
+    executor_init(&worker->executor, config->store, &worker->metrics,
+        config->admin, config->value_bytes_max);
+    if (pthread_create(&worker->thread, NULL, run, worker) != 0) {
+        close_handles(worker);
+        uv_run(&worker->loop, UV_RUN_DEFAULT);
+        free_worker(worker);
+        return ERR_SYSTEM;
+    }
+    *out = worker;
+    return 0;
+}
+
+bool
+worker_add_fd(struct worker *worker, int fd, bool is_unix)
+{
+    struct mail_fd *mail = malloc(sizeof *mail);
+    if (mail == NULL) {
+        return false;
+    }
+    *mail = (struct mail_fd){.fd = fd, .is_unix = is_unix};
+    pthread_mutex_lock(&worker->lock);
+    mail->next = worker->new_fds;
+    worker->new_fds = mail;
+    pthread_mutex_unlock(&worker->lock);
+    uv_async_send(&worker->async);
+    return true;
+}
+
+void
+worker_stop(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->told_to_stop = true;
+    pthread_mutex_unlock(&worker->lock);
+    uv_async_send(&worker->async);
+}
+
+void
+worker_join(struct worker **worker)
+{
+    pthread_join((*worker)->thread, NULL);
+    free_worker(*worker);
+    *worker = NULL;
+}

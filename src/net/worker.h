@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_WORKER_H
+#define NET_WORKER_H
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/qsbr.h"
+#include "net/session.h"
+#include "stats/metric.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <uv.h>
+
+/* A worker: one thread with one event loop and its own connections. */
+
+enum {
+    WORKER_READ_BYTES = 64 << 10, /* one read takes at most this */
+    WORKER_SWEEP_MS = 1000,       /* how often deadlines are looked at */
+    WORKER_STOP_MS = 2000         /* for replies on their way at a stop */
+};
+
+/* Connections of all workers together. */
+struct conn_gauge {
+    _Atomic unsigned current;
+    _Atomic uint64_t total;
+    _Atomic uint64_t rejected; /* answered with ERROR Too many ... */
+};
+
+struct worker_config {
+    struct store *store;
+    struct admin *admin;
+    struct logger *logger;
+    struct conn_gauge *gauge;
+    uint64_t value_bytes_max;
+    unsigned requests_per_turn;  /* memcached's -R; at least 1 */
+    uint64_t command_timeout_ms; /* for the bytes of one command */
+    uint64_t write_timeout_ms;   /* for a client that does not read */
+};
+
+struct conn; /* net/conn.h */
+
+/* A socket on its way from the listener. */
+struct mail_fd {
+    struct mail_fd *next;
+    int fd;
+    bool is_unix;
+};
+
+struct worker {
+    struct worker_config config; /* read-only */
+    struct metric_set metrics;   /* written by the worker's thread only */
+    pthread_t thread;
+
+    /* what other threads leave here, under lock; then they signal async */
+    pthread_mutex_t lock;
+    struct mail_fd *new_fds;
+    struct conn *woken;
+    bool told_to_stop;
+    uv_async_t async;
+
+    /* the worker's thread only */
+    uv_loop_t loop;
+    uv_prepare_t prepare;
+    uv_idle_t idle; /* runs while there are ready connections */
+    uv_timer_t sweep;
+    struct qsbr_reader reader;
+    struct executor executor;
+    struct conn *conns;       /* all of them, doubly linked */
+    struct conn *first_ready; /* to go on without an event */
+    struct conn *last_ready;
+    unsigned n_ready;
+    bool stopping;
+    uint64_t stop_deadline_ms;
+    struct buf out; /* replies of the turn under way */
+    char read_buf[WORKER_READ_BYTES];
+};
+
+/* Makes a worker and starts its thread. 0 or ERR_NO_MEMORY, ERR_SYSTEM. */
+int worker_start(const struct worker_config *config, struct worker **out);
+
+/* Hands an accepted, non-blocking socket over; the worker closes it. Any
+ * thread. False (the caller keeps fd) when memory is out. */
+bool worker_add_fd(struct worker *worker, int fd, bool is_unix);
+
+/* Tells it to end; worker_join waits for that and frees *worker. Any thread
+ * but the worker's own. The connections are closed; those with replies on
+ * their way get WORKER_STOP_MS. */
+void worker_stop(struct worker *worker);
+void worker_join(struct worker **worker);
+
+/* For conn.c: every callback of the loop begins with this (see worker.c). */
+void worker_enter(struct worker *worker);
+
+/* For conn.c: puts a connection on the list of those to be continued without
+ * an event, or takes it off; twice is as good as once. */
+void worker_ready(struct worker *worker, struct conn *conn);
+void worker_unready(struct worker *worker, struct conn *conn);
+
+/* For conn.c: the connection has left the list of connections. */
+void worker_conn_gone(struct worker *worker);
+
+#endif
