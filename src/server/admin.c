@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stats commands. Names and order of the general ones are memcached's
+ * (protocol.txt, "General-purpose statistics"), as far as they have a meaning
+ * here; our own are in "stats counters". Reset remembers the sums of that
+ * moment and subtracts them from then on: the workers' cells have one writer
+ * each and are never written from here. */
+#include "server/admin.h"
+
+#include "base/clock.h"
+#include "proto/reply.h"
+#include "proto/words.h"
+
+#include <config.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 96 }; /* "<counter>:<figure>" */
+
+static void
+sum_metrics(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
+{
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        sum[i] = 0;
+    }
+    for (unsigned i = 0; i < admin->n_workers; i++) {
+        metric_sum(&admin->workers[i]->metrics, sum);
+    }
+}
+
+static void
+sum_since_reset(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
+{
+    sum_metrics(admin, sum);
+    pthread_mutex_lock(&admin->lock);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        sum[i] -= admin->forgotten[i];
+    }
+    pthread_mutex_unlock(&admin->lock);
+}
+
+static void
+put_seconds(struct buf *out, const char *name, const struct timeval *time)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%lld.%06ld", (long long)time->tv_sec,
+        (long)time->tv_usec);
+    reply_stat_text(out, name, text);
+}
+
+static void
+put_process(struct server_admin *admin, struct buf *out)
+{
+    struct rusage usage;
+    uint64_t up_s = clock_monotonic_s() - admin->started_s;
+    getrusage(RUSAGE_SELF, &usage);
+    reply_stat_u64(out, "pid", (uint64_t)getpid());
+    reply_stat_u64(out, "uptime", up_s);
+    reply_stat_u64(out, "time", (uint64_t)clock_unix_s());
+    reply_stat_text(out, "version", admin->admin.version);
+    reply_stat_text(out, "libuv", uv_version_string());
+    reply_stat_u64(out, "pointer_size", 8 * sizeof(void *));
+    put_seconds(out, "rusage_user", &usage.ru_utime);
+    put_seconds(out, "rusage_system", &usage.ru_stime);
+}
+
+static void
+put_connections(struct server_admin *admin, struct buf *out)
+{
+    struct conn_gauge *gauge = admin->gauge;
+    reply_stat_u64(
+        out, "max_connections", (uint64_t)admin->options->conn_limit);
+    reply_stat_u64(out, "curr_connections", atomic_load(&gauge->current));
+    reply_stat_u64(out, "total_connections", atomic_load(&gauge->total));
+    reply_stat_u64(out, "rejected_connections", atomic_load(&gauge->rejected));
+}
+
+static void
+put_general(struct server_admin *admin, struct buf *out)
+{
+    uint64_t sum[METRIC_COUNT];
+    struct items_stats items;
+    sum_since_reset(admin, sum);
+    items_stats(admin->store->items, &items);
+    put_process(admin, out);
+    put_connections(admin, out);
+#define X(name, text) reply_stat_u64(out, #name, sum[METRIC_##name]);
+    METRIC_GENERAL(X)
+#undef X
+    reply_stat_u64(out, "limit_maxbytes", admin->options->memory_limit);
+    reply_stat_u64(out, "accepting_conns", 1);
+    reply_stat_u64(out, "threads", admin->n_workers);
+#define X(name, text) reply_stat_u64(out, #name, items.name);
+    ITEMS_STATS(X)
+#undef X
+    reply_line(out, "END");
+}
+
+static void
+put_counter(struct server_admin *admin, const struct schema_counter *counter,
+    struct buf *out)
+{
+    char name[NAME_BYTES];
+    char value[32];
+    struct store_sum sum = store_sum(admin->store, counter->slot);
+    snprintf(name, sizeof name, "%s:columns", counter->name.text);
+    reply_stat_u64(out, name, counter->n_columns);
+    snprintf(name, sizeof name, "%s:records", counter->name.text);
+    reply_stat_u64(out, name, sum.records);
+    snprintf(name, sizeof name, "%s:bytes", counter->name.text);
+    reply_stat_u64(out, name, sum.bytes);
+    snprintf(name, sizeof name, "%s:bytes_per_record", counter->name.text);
+    snprintf(value, sizeof value, "%.2f",
+        sum.records == 0 ? 0.0 : (double)sum.bytes / (double)sum.records);
+    reply_stat_text(out, name, value);
+}
+
+static void
+put_counters(struct server_admin *admin, struct buf *out)
+{
+    uint64_t sum[METRIC_COUNT];
+    const struct schema *schema = store_schema(admin->store);
+    sum_since_reset(admin, sum);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter != NULL) {
+            put_counter(admin, counter, out);
+        }
+    }
+#define X(name, text) reply_stat_u64(out, #name, sum[METRIC_##name]);
+    METRIC_COUNTERS(X)
+#undef X
+    reply_line(out, "END");
+}
+
+static void
+put_setting(void *context, const char *name, const char *value)
+{
+    reply_stat_text(context, name, value);
+}
+
+static void
+put_settings(struct server_admin *admin, struct buf *out)
+{
+    struct options now = *admin->options;
+    /* relaxed: a figure */
+    now.verbosity =
+        atomic_load_explicit(&admin->logger->verbosity, memory_order_relaxed);
+    options_each_setting(&now, put_setting, out);
+    reply_line(out, "END");
+}
+
+static void
+reset(struct server_admin *admin, struct buf *out)
+{
+    uint64_t sum[METRIC_COUNT];
+    sum_metrics(admin, sum);
+    pthread_mutex_lock(&admin->lock);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        admin->forgotten[i] = sum[i];
+    }
+    pthread_mutex_unlock(&admin->lock);
+    reply_line(out, "RESET");
+}
+
+static void
+stats(struct admin *seam, const char *args, size_t len, struct buf *out)
+{
+    struct server_admin *admin = (struct server_admin *)seam;
+    struct words words = words_of(args, (struct span){0, (uint32_t)len});
+    struct span word;
+    if (!words_next(&words, &word)) {
+        put_general(admin, out);
+    } else if (span_is(args, word, "settings")) {
+        put_settings(admin, out);
+    } else if (span_is(args, word, "counters")) {
+        put_counters(admin, out);
+    } else if (span_is(args, word, "reset")) {
+        reset(admin, out);
+    } else {
+        reply_line(out, "ERROR");
+    }
+}
+
+static void
+set_verbosity(struct admin *seam, unsigned level)
+{
+    struct server_admin *admin = (struct server_admin *)seam;
+    /* relaxed: a new verbosity may take effect a line later */
+    atomic_store_explicit(
+        &admin->logger->verbosity, (int)level, memory_order_relaxed);
+}
+
+void
+admin_init(struct server_admin *admin)
+{
+    *admin = (struct server_admin){.admin = {.stats_fn = stats,
+                                       .verbosity_fn = set_verbosity,
+                                       .version = PACKAGE_VERSION},
+        .started_s = clock_monotonic_s()};
+    pthread_mutex_init(&admin->lock, NULL);
+}
+
+void
+admin_fini(struct server_admin *admin)
+{
+    pthread_mutex_destroy(&admin->lock);
+}

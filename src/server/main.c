@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tallyd. */
+#include "server/server.h"
+
+#include <stddef.h>
+
+int
+main(int argc, char **argv)
+{
+    return server_run(argc, argv, NULL);
+}

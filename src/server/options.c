@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading options.
+ *
+ * Values have one way in, set_value: the defaults take it, the lines of the
+ * configuration file and the command line.
+ * The command line is read first, since it may name the file; then the file
+ * goes into a copy of the defaults, and what the command line has not given is
+ * taken from there.
+ *
+ * What can go wrong is always the user's input: one line says where, what
+ * was given and what is wanted, and nothing is started. */
+#include "server/options.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "server/config.h"
+#include "server/options_value.h"
+
+#include <config.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    LONG_FIRST = 256 /* what getopt_long returns for row 0's long name */
+};
+
+static const struct options_row rows[OPTIONS_COUNT] = {
+#define X(field, letter, name, argument, type, lowest, highest, initial,      \
+    setting, text)                                                            \
+    {letter, name, argument, OPTIONS_TYPE_##type, lowest, highest, initial,   \
+        setting, text, offsetof(struct options, field),                       \
+        sizeof(((struct options *)0)->field)},
+    OPTIONS_TABLE(X)
+#undef X
+};
+
+/* What is being filled, and what of it has been given so far. */
+struct filling {
+    struct options *options;
+    bool given[OPTIONS_COUNT];
+};
+
+const struct options_row *
+options_row(enum options_id option)
+{
+    ASSERT(option < OPTIONS_COUNT);
+    return &rows[option];
+}
+
+static bool
+set_value(struct filling *filling, enum options_id option, const char *text)
+{
+    bool first = !filling->given[option];
+
+    filling->given[option] = true;
+    return options__set_value(&rows[option], text, first, filling->options);
+}
+
+static void
+set_defaults(struct options *options)
+{
+    struct filling filling = {.options = options};
+
+    memset(options, 0, sizeof *options);
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        if (rows[i].initial[0] != '\0' && rows[i].type != OPTIONS_TYPE_COUNT) {
+            bool good = set_value(&filling, i, rows[i].initial);
+            ASSERT(good);
+        }
+    }
+    options->listen.is_default = true;
+}
+
+/* Sets an option; where says which place gave it. */
+static int
+take(struct filling *filling, enum options_id option, const char *value,
+    const char *where, struct buf *message)
+{
+    const struct options_row *row = &rows[option];
+
+    if (set_value(filling, option, value)) {
+        return 0;
+    }
+    buf_addf(message, "tallyd: %s%s: '%s' is refused; wanted is ", where,
+        row->name, value);
+    options__add_wanted(row, message);
+    buf_add_text(message, "\n");
+    return ERR_BAD_OPTION;
+}
+
+/* One line of the configuration file, for config_read. */
+static int
+take_config_line(
+    void *context, const struct config_line *line, struct buf *message)
+{
+    struct filling *filling = context;
+    char where[OPTIONS_TEXT_BYTES + 16];
+    const char *wrong = "no such option";
+
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        const struct options_row *row = &rows[i];
+        if (strcmp(row->name, line->name) != 0) {
+            continue;
+        }
+        bool takes = row->argument != NULL;
+        if (i == OPTIONS_ID_config || row->type == OPTIONS_TYPE_HELP ||
+            row->type == OPTIONS_TYPE_VERSION) {
+            wrong = "this option belongs on the command line";
+        } else if (takes != (line->value != NULL)) {
+            wrong = takes ? "a value is missing" : "it takes no value";
+        } else {
+            snprintf(where, sizeof where, "%s:%u: ", line->file, line->line);
+            return take(filling, i, takes ? line->value : "", where, message);
+        }
+    }
+    buf_addf(message, "tallyd: %s:%u: %s: %s\n", line->file, line->line,
+        line->name, wrong);
+    return ERR_BAD_OPTION;
+}
+
+/* Takes from the file what the command line has not given. */
+static int
+merge_config(struct filling *filling, struct buf *message)
+{
+    struct options options;
+    struct filling from_file = {.options = &options};
+
+    set_defaults(&options);
+    int err = config_read(
+        filling->options->config.text, take_config_line, &from_file, message);
+    if (err != 0) {
+        return err;
+    }
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        if (from_file.given[i] && !filling->given[i]) {
+            memcpy((char *)filling->options + rows[i].offset,
+                (const char *)&options + rows[i].offset, rows[i].size);
+        }
+    }
+    return 0;
+}
+
+/* Makes what getopt_long wants of the table. */
+static void
+fill_getopt(char *letters, struct option *long_options)
+{
+    *letters++ = ':'; /* a missing argument is told from a bad option */
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        bool optional = rows[i].type == OPTIONS_TYPE_HELP;
+        bool takes = rows[i].argument != NULL;
+        if (rows[i].letter != 0) {
+            *letters++ = rows[i].letter;
+            if (takes && !optional) {
+                *letters++ = ':';
+            }
+        }
+        long_options[i] = (struct option){.name = rows[i].name,
+            .has_arg = !takes ? no_argument
+                : optional    ? optional_argument
+                              : required_argument,
+            .val = LONG_FIRST + (int)i};
+    }
+    *letters = '\0';
+    long_options[OPTIONS_COUNT] = (struct option){0};
+}
+
+/* The row of what getopt_long returned or left in optopt; OPTIONS_COUNT where
+ * there is none. */
+static enum options_id
+find_row(int value)
+{
+    if (value >= LONG_FIRST) {
+        return (enum options_id)(value - LONG_FIRST);
+    }
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        if (value != 0 && rows[i].letter == value) {
+            return i;
+        }
+    }
+    return OPTIONS_COUNT;
+}
+
+/* Says what getopt_long has refused. */
+static enum options_result
+refuse(int returned, char **argv, struct buf *message)
+{
+    enum options_id option = find_row(optopt);
+    const char *word = argv[optind - 1];
+
+    if (returned == ':' && option != OPTIONS_COUNT) {
+        buf_addf(
+            message, "tallyd: --%s: a value is missing\n", rows[option].name);
+    } else if (option != OPTIONS_COUNT) {
+        buf_addf(
+            message, "tallyd: --%s: it takes no value\n", rows[option].name);
+    } else if (optopt != 0) {
+        buf_addf(message, "tallyd: -%c: no such option; try --help\n", optopt);
+    } else {
+        buf_addf(message,
+            "tallyd: %s: no such option, or short for several; try --help\n",
+            word);
+    }
+    return OPTIONS_EXIT_BAD;
+}
+
+static enum options_result
+print_help(const char *kind, struct buf *message)
+{
+    if (kind == NULL) {
+        options_help(message);
+    } else if (strcmp(kind, "man") == 0) {
+        options_help_man(message);
+    } else {
+        buf_addf(
+            message, "tallyd: --help: '%s' is refused; wanted is man\n", kind);
+        return OPTIONS_EXIT_BAD;
+    }
+    return OPTIONS_EXIT_OK;
+}
+
+static enum options_result
+parse_command_line(
+    int argc, char **argv, struct filling *filling, struct buf *message)
+{
+    char letters[2 * OPTIONS_COUNT + 2];
+    struct option long_options[OPTIONS_COUNT + 1];
+    int returned;
+
+    fill_getopt(letters, long_options);
+    optind = 0; /* glibc and musl: start anew */
+    opterr = 0;
+    while ((returned = getopt_long(argc, argv, letters, long_options, NULL)) !=
+        -1) {
+        enum options_id option = find_row(returned);
+        if (option == OPTIONS_COUNT) {
+            return refuse(returned, argv, message);
+        }
+        if (rows[option].type == OPTIONS_TYPE_HELP) {
+            return print_help(optarg, message);
+        }
+        if (rows[option].type == OPTIONS_TYPE_VERSION) {
+            buf_addf(message, "tallyd %s\n", PACKAGE_VERSION);
+            return OPTIONS_EXIT_OK;
+        }
+        if (take(filling, option, optarg == NULL ? "" : optarg, "--",
+                message) != 0) {
+            return OPTIONS_EXIT_BAD;
+        }
+    }
+    if (optind < argc) {
+        buf_addf(message, "tallyd: %s: only options are taken; try --help\n",
+            argv[optind]);
+        return OPTIONS_EXIT_BAD;
+    }
+    return OPTIONS_RUN;
+}
+
+/* Rules over several options. */
+static enum options_result
+check_together(const struct options *options, struct buf *message)
+{
+    if (!options_want_tcp(options) && options->unix_socket.text[0] == '\0') {
+        buf_add_text(message,
+            "tallyd: nothing to listen on: --port is 0 and there is no "
+            "--unix-socket\n");
+        return OPTIONS_EXIT_BAD;
+    }
+    if (options->item_size_max > options->memory_limit / 2) {
+        buf_add_text(message,
+            "tallyd: --max-item-size is more than half of --memory-limit: "
+            "lower the one or raise the other\n");
+        return OPTIONS_EXIT_BAD;
+    }
+    return OPTIONS_RUN;
+}
+
+enum options_result
+options_parse(int argc, char **argv, struct options *out, struct buf *message)
+{
+    struct filling filling = {.options = out};
+
+    set_defaults(out);
+    enum options_result result =
+        parse_command_line(argc, argv, &filling, message);
+    if (result != OPTIONS_RUN) {
+        return result;
+    }
+    if (filling.given[OPTIONS_ID_config] &&
+        merge_config(&filling, message) != 0) {
+        return OPTIONS_EXIT_BAD;
+    }
+    return check_together(out, message);
+}
+
+bool
+options_want_tcp(const struct options *options)
+{
+    return options->port != 0 && options->unix_socket.text[0] == '\0';
+}
+
+/* Puts directory and a slash before a relative path. */
+static int
+resolve(const struct options_row *row, const char *directory,
+    struct options_text *path, struct buf *message)
+{
+    char relative[OPTIONS_TEXT_BYTES];
+
+    if (path->text[0] == '\0' || path->text[0] == '/' ||
+        (row->type == OPTIONS_TYPE_DIRECTORY &&
+            strcmp(path->text, "none") == 0)) {
+        return 0;
+    }
+    memcpy(relative, path->text, sizeof relative);
+    int len = snprintf(path->text, sizeof path->text, "%s/%s",
+        strcmp(directory, "/") == 0 ? "" : directory, relative);
+    if (len < 0 || len > row->highest) {
+        buf_addf(message,
+            "tallyd: --%s: the path is longer than %lld bytes with the "
+            "working directory before it\n",
+            row->name, (long long)row->highest);
+        return ERR_TOO_LARGE;
+    }
+    return 0;
+}
+
+int
+options_resolve_paths(struct options *options, struct buf *message)
+{
+    char directory[OPTIONS_TEXT_BYTES];
+
+    if (getcwd(directory, sizeof directory) == NULL) {
+        buf_addf(message, "tallyd: cannot tell the working directory: %s\n",
+            strerror(errno));
+        return ERR_SYSTEM;
+    }
+    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        void *field = (char *)options + rows[i].offset;
+        if (rows[i].type != OPTIONS_TYPE_PATH &&
+            rows[i].type != OPTIONS_TYPE_DIRECTORY) {
+            continue;
+        }
+        int err = resolve(&rows[i], directory, field, message);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Values of options: text in, field of struct options out.
+ *
+ * A refused text leaves the field as it was, except that a list keeps the
+ * entries before the refused one; whoever gave it is told what is wanted, in
+ * the words of options__add_wanted, and nothing starts. */
+#include "server/options_value.h"
+
+#include "base/num.h"
+
+#include <string.h>
+
+enum { MIB_SHIFT = 20, KIB_SHIFT = 10, OCTAL_DIGITS_MAX = 4 };
+
+static bool
+set_number(const struct options_row *row, const char *text, int *out)
+{
+    int64_t number;
+    if (!num_parse_i64(text, strlen(text), &number) || number < row->lowest ||
+        number > row->highest) {
+        return false;
+    }
+    if (row->type == OPTIONS_TYPE_POWER_OF_TWO &&
+        (number & (number - 1)) != 0) {
+        return false;
+    }
+    *out = (int)number;
+    return true;
+}
+
+static bool
+set_octal(const struct options_row *row, const char *text, int *out)
+{
+    int number = 0;
+    size_t len = strlen(text);
+    if (len == 0 || len > OCTAL_DIGITS_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '7') {
+            return false;
+        }
+        number = number * 8 + (text[i] - '0');
+    }
+    if (number < row->lowest || number > row->highest) {
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+/* Bytes with k or m behind, or megabytes. */
+static bool
+set_size(const struct options_row *row, const char *text, uint64_t *out)
+{
+    uint64_t number;
+    unsigned shift = 0;
+    size_t len = strlen(text);
+    if (row->type == OPTIONS_TYPE_BYTES && len > 0) {
+        char unit = text[len - 1];
+        shift = unit == 'k' || unit == 'K' ? KIB_SHIFT
+            : unit == 'm' || unit == 'M'   ? MIB_SHIFT
+                                           : 0;
+        len -= shift != 0;
+    }
+    if (!num_parse_u64(text, len, &number) || number > UINT64_MAX >> shift) {
+        return false;
+    }
+    number <<= shift;
+    if (number < (uint64_t)row->lowest || number > (uint64_t)row->highest) {
+        return false;
+    }
+    *out = row->type == OPTIONS_TYPE_MEGABYTES ? number << MIB_SHIFT : number;
+    return true;
+}
+
+static bool
+set_text(
+    const struct options_row *row, const char *text, struct options_text *out)
+{
+    size_t len = strlen(text);
+    if (len < (size_t)row->lowest || len > (size_t)row->highest) {
+        return false;
+    }
+    memcpy(out->text, text, len + 1);
+    return true;
+}
+
+/* Where the host in text[0..*len) ends: *len becomes its length, and the rest
+ * behind is returned: "" or ":PORT" or rubbish. Brackets are not part of it,
+ * and an IPv6 address without brackets has no port. */
+static const char *
+find_host(const char **text, size_t *len)
+{
+    const char *end = *text + *len;
+    const char *colon = memchr(*text, ':', *len);
+    if (**text == '[') {
+        const char *bracket = memchr(*text, ']', *len);
+        if (bracket == NULL) {
+            return NULL;
+        }
+        (*text)++;
+        *len = (size_t)(bracket - *text);
+        return bracket + 1;
+    }
+    if (colon == NULL || memchr(colon + 1, ':', (size_t)(end - colon) - 1)) {
+        return end;
+    }
+    *len = (size_t)(colon - *text);
+    return colon;
+}
+
+static bool
+add_address(const struct options_row *row, const char *text, size_t len,
+    struct options_addresses *out)
+{
+    const char *end = text + len;
+    uint32_t port = OPTIONS_NO_PORT;
+
+    if (out->n == OPTIONS_LISTEN_MAX || len == 0) {
+        return false;
+    }
+    const char *rest = find_host(&text, &len);
+    if (rest == NULL || len == 0 || len >= OPTIONS_HOST_BYTES ||
+        strcspn(text, " \t[]") < len) {
+        return false;
+    }
+    if (rest < end &&
+        (*rest != ':' ||
+            !num_parse_u32(rest + 1, (size_t)(end - rest) - 1, &port) ||
+            port < row->lowest || port > row->highest)) {
+        return false;
+    }
+    struct options_address *address = &out->address[out->n++];
+    memcpy(address->host, text, len);
+    address->host[len] = '\0';
+    address->port = (int)port;
+    return true;
+}
+
+/* A list with commas; added to what was given before, in place of what was
+ * not. */
+static bool
+add_addresses(const struct options_row *row, const char *text, bool first,
+    struct options_addresses *out)
+{
+    if (first) {
+        *out = (struct options_addresses){0};
+    }
+    for (;;) {
+        size_t len = strcspn(text, ",");
+        if (!add_address(row, text, len, out)) {
+            return false;
+        }
+        if (text[len] == '\0') {
+            return true;
+        }
+        text += len + 1;
+    }
+}
+
+bool
+options__set_value(const struct options_row *row, const char *text, bool first,
+    struct options *options)
+{
+    void *field = (char *)options + row->offset;
+    int *count;
+
+    switch (row->type) {
+    case OPTIONS_TYPE_NUMBER:
+    case OPTIONS_TYPE_POWER_OF_TWO:
+        return set_number(row, text, field);
+    case OPTIONS_TYPE_OCTAL:
+        return set_octal(row, text, field);
+    case OPTIONS_TYPE_BYTES:
+    case OPTIONS_TYPE_MEGABYTES:
+        return set_size(row, text, field);
+    case OPTIONS_TYPE_TEXT:
+    case OPTIONS_TYPE_PATH:
+    case OPTIONS_TYPE_DIRECTORY:
+        return set_text(row, text, field);
+    case OPTIONS_TYPE_LISTEN:
+        return add_addresses(row, text, first, field);
+    case OPTIONS_TYPE_COUNT:
+        count = field;
+        *count = first ? 1 : *count + (*count < row->highest);
+        return true;
+    case OPTIONS_TYPE_FLAG:
+    case OPTIONS_TYPE_HELP:
+    case OPTIONS_TYPE_VERSION:
+        *(bool *)field = true;
+        return true;
+    }
+    return false;
+}
+
+static void
+add_size(struct buf *out, int64_t bytes)
+{
+    bool mega = bytes >= 1 << MIB_SHIFT;
+    buf_addf(out, "%lld%c",
+        (long long)(bytes >> (mega ? MIB_SHIFT : KIB_SHIFT)),
+        mega ? 'm' : 'k');
+}
+
+void
+options__add_wanted(const struct options_row *row, struct buf *out)
+{
+    long long lowest = row->lowest;
+    long long highest = row->highest;
+
+    switch (row->type) {
+    case OPTIONS_TYPE_OCTAL:
+        buf_addf(out, "an octal mode from %llo to %llo", lowest, highest);
+        break;
+    case OPTIONS_TYPE_BYTES:
+        buf_add_text(out, "a size from ");
+        add_size(out, row->lowest);
+        buf_add_text(out, " to ");
+        add_size(out, row->highest);
+        break;
+    case OPTIONS_TYPE_MEGABYTES:
+        buf_addf(out, "megabytes from %lld to %lld", lowest, highest);
+        break;
+    case OPTIONS_TYPE_LISTEN:
+        buf_addf(out,
+            "HOST, HOST:PORT or [IPV6]:PORT with a port from %lld to %lld, at "
+            "most %d of them",
+            lowest, highest, OPTIONS_LISTEN_MAX);
+        break;
+    case OPTIONS_TYPE_TEXT:
+    case OPTIONS_TYPE_PATH:
+    case OPTIONS_TYPE_DIRECTORY:
+        buf_addf(out, "a text of %lld to %lld bytes", lowest, highest);
+        break;
+    default:
+        buf_addf(out, "a %s from %lld to %lld",
+            row->type == OPTIONS_TYPE_POWER_OF_TWO ? "power of two" : "number",
+            lowest, highest);
+    }
+}

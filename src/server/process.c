@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process and its system.
+ *
+ * Each function does one step that a server takes once, in the order that
+ * process.h gives, and each failure is final: the caller prints the message
+ * and exits. Nothing here is on a request's path.
+ *
+ * Going to the background takes one fork and a session of its own. The child
+ * then leads that session and could get a controlling terminal by opening one;
+ * it opens none. The socket between parent and child carries one byte,
+ * or its end, which the kernel sends whatever happens to the child. */
+#include "server/process.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    PIDFILE_MODE = 0644,
+    PID_TEXT_BYTES = 32 /* a pid, a newline and a NUL with room to spare */
+};
+
+static int
+system_error(struct buf *message, const char *what, const char *name)
+{
+    buf_addf(
+        message, "tallyd: cannot %s%s: %s\n", what, name, strerror(errno));
+    return ERR_SYSTEM;
+}
+
+static bool
+is_root(void)
+{
+    return getuid() == 0 || geteuid() == 0;
+}
+
+int
+process_refuse_root(const char *user, struct buf *message)
+{
+    if (!is_root() || user[0] != '\0') {
+        return 0;
+    }
+    buf_add_text(message,
+        "tallyd: can't run as root without the -u switch: say -u NAME to "
+        "become that user, or start it as another user\n");
+    return ERR_BAD_OPTION;
+}
+
+int
+process_drop_user(const char *user, struct buf *message)
+{
+    if (!is_root() || user[0] == '\0') {
+        return 0;
+    }
+    errno = 0;
+    const struct passwd *entry = getpwnam(user);
+    if (entry == NULL) {
+        buf_addf(message, "tallyd: -u %s: %s\n", user,
+            errno == 0 || errno == ENOENT || errno == ESRCH
+                ? "there is no such user"
+                : strerror(errno));
+        return ERR_BAD_OPTION;
+    }
+    if (initgroups(user, entry->pw_gid) != 0 || setgid(entry->pw_gid) != 0 ||
+        setuid(entry->pw_uid) != 0) {
+        return system_error(message, "become the user ", user);
+    }
+    if (entry->pw_uid != 0) {
+        /* no way back */
+        ASSERT(setuid(0) != 0 && getuid() != 0 && geteuid() != 0);
+    }
+    return 0;
+}
+
+int
+process_raise_fd_limit(unsigned long n, struct buf *message)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return system_error(message, "read the limit of open files", "");
+    }
+    rlim_t allowed = limit.rlim_max;
+    if (limit.rlim_cur >= n) {
+        return 0;
+    }
+    limit.rlim_cur = n;
+    if (limit.rlim_max < n) {
+        limit.rlim_max = n;
+    }
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        buf_addf(message,
+            "tallyd: needs %lu open files and may have %llu: lower -c, or "
+            "raise the limit (ulimit -Hn %lu as root; LimitNOFILE=%lu in a "
+            "systemd unit)\n",
+            n, (unsigned long long)allowed, n, n);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+/* The parent's part: does not return. */
+static _Noreturn void
+wait_for_child(pid_t child, int fd)
+{
+    char byte;
+    ssize_t got;
+    int status;
+
+    do {
+        got = read(fd, &byte, 1);
+    } while (got < 0 && errno == EINTR);
+    if (got == 1) {
+        _exit(EXIT_SUCCESS);
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    _exit(EXIT_FAILURE);
+}
+
+/* Makes fd a way to /dev/null. */
+static int
+to_dev_null(int fd, int flags)
+{
+    int null = open("/dev/null", flags);
+    if (null < 0) {
+        return -1;
+    }
+    if (null == fd) {
+        return 0;
+    }
+    int done = dup2(null, fd);
+    int saved = errno;
+    close(null);
+    errno = saved;
+    return done < 0 ? -1 : 0;
+}
+
+int
+process_daemonize(int *ready_fd, struct buf *message)
+{
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+        return system_error(message, "make a pair of sockets", "");
+    }
+    fflush(NULL); /* else both would write what is in the streams */
+    pid_t child = fork();
+    if (child < 0) {
+        int err = system_error(message, "go to the background", "");
+        close(fds[0]);
+        close(fds[1]);
+        return err;
+    }
+    if (child > 0) {
+        close(fds[1]);
+        wait_for_child(child, fds[0]);
+    }
+    close(fds[0]);
+    *ready_fd = fds[1];
+    if (setsid() < 0 || chdir("/") != 0 ||
+        to_dev_null(STDIN_FILENO, O_RDONLY) != 0) {
+        return system_error(message, "go to the background", "");
+    }
+    return 0;
+}
+
+int
+process_ready(int *ready_fd, bool keep_stderr, struct buf *message)
+{
+    if (*ready_fd < 0) {
+        return 0;
+    }
+    if (to_dev_null(STDOUT_FILENO, O_WRONLY) != 0) {
+        return system_error(message, "open /dev/null", "");
+    }
+    /* a parent that was killed meanwhile does not matter */
+    while (send(*ready_fd, "r", 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+    }
+    close(*ready_fd);
+    *ready_fd = -1;
+    if (!keep_stderr && to_dev_null(STDERR_FILENO, O_WRONLY) != 0) {
+        return system_error(message, "open /dev/null", "");
+    }
+    return 0;
+}
+
+static int
+write_synced(const char *path, const char *text, size_t len)
+{
+    unlink(path); /* left over by a process of the same number */
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, PIDFILE_MODE);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t put = write(fd, text, len);
+    if (put >= 0 && (size_t)put != len) {
+        errno = ENOSPC; /* a short write of some bytes means just that */
+        put = -1;
+    }
+    if (put < 0 || fsync(fd) != 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return close(fd);
+}
+
+int
+process_write_pidfile(const char *path, struct buf *message)
+{
+    char beside[PATH_MAX];
+    char text[PID_TEXT_BYTES];
+
+    int len = snprintf(beside, sizeof beside, "%s.%ld", path, (long)getpid());
+    if (len < 0 || (size_t)len >= sizeof beside) {
+        errno = ENAMETOOLONG;
+        return system_error(message, "write the pid file ", path);
+    }
+    len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (write_synced(beside, text, (size_t)len) != 0 ||
+        rename(beside, path) != 0) {
+        int err = system_error(message, "write the pid file ", path);
+        unlink(beside);
+        return err;
+    }
+    return 0;
+}
+
+int
+process_remove_pidfile(const char *path, struct buf *message)
+{
+    long pid = 0;
+
+    FILE *stream = fopen(path, "re");
+    if (stream != NULL) {
+        if (fscanf(stream, "%ld", &pid) != 1) {
+            pid = 0;
+        }
+        fclose(stream);
+    }
+    if (pid != (long)getpid()) {
+        return 0;
+    }
+    if (unlink(path) != 0) {
+        return system_error(message, "remove the pid file ", path);
+    }
+    return 0;
+}

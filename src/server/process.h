@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SERVER_PROCESS_H
+#define SERVER_PROCESS_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+/* What the process is to the system: its user, its limits, its background, its
+ * pid file. Called at start and at stop, by a process with one thread.
+ *
+ * All return 0 or an ERR_ with one line for stderr appended to message. The
+ * order at start: process_refuse_root, process_raise_fd_limit (may need
+ * root), options_resolve_paths, process_daemonize, open the sockets (may need
+ * root), process_drop_user, process_write_pidfile (as the new user, who can
+ * then remove it), start the threads, process_ready. */
+
+enum {
+    /* Descriptors beside those of clients: standard streams, listening
+     * sockets, and what each of up to 256 worker loops opens (4 at most). */
+    PROCESS_FDS_RESERVED = 64 + 4 * 256
+};
+
+/* Root without a user to become is refused: ERR_BAD_OPTION. user: "" for
+ * none. */
+int process_refuse_root(const char *user, struct buf *message);
+
+/* Makes user (a name) the process's user, with that user's groups and no
+ * others, for good. Does nothing unless the process is root. ERR_BAD_OPTION
+ * where there is no such user, ERR_SYSTEM. */
+int process_drop_user(const char *user, struct buf *message);
+
+/* Lets the process open n descriptors (RLIMIT_NOFILE); never lowers a limit.
+ * ERR_SYSTEM where that is not allowed; the message says what to do. */
+int process_raise_fd_limit(unsigned long n, struct buf *message);
+
+/* Goes to the background: the caller goes on as a child in a session of its
+ * own, in the directory /, with stdin from /dev/null. The parent waits, and
+ * exits with status 0 at the child's process_ready, or with 1 where the child
+ * ended before: until then stdout and stderr stay, so that who started the
+ * server reads why it failed. Relative paths mean something else from here on;
+ * options_resolve_paths comes first. *ready_fd is for process_ready.
+ * ERR_SYSTEM. */
+int process_daemonize(int *ready_fd, struct buf *message);
+
+/* Ends the parent of process_daemonize and nulls *ready_fd (-1). stdout and,
+ * unless keep_stderr, stderr go to /dev/null from here on. Nothing happens
+ * where *ready_fd is -1. ERR_SYSTEM. */
+int process_ready(int *ready_fd, bool keep_stderr, struct buf *message);
+
+/* Writes the process id and a newline to path, in place of what is there:
+ * first to a file beside it, synced, which is then renamed. ERR_SYSTEM. */
+int process_write_pidfile(const char *path, struct buf *message);
+
+/* Removes path where it still holds this process's id: a server that was
+ * started meanwhile keeps its own. ERR_SYSTEM where it cannot be removed. */
+int process_remove_pidfile(const char *path, struct buf *message);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --schema: the same lines that a person types, read from a file at start and
+ * done one after the other by the store's keeper. */
+#include "server/schema_file.h"
+
+#include "base/err.h"
+#include "proto/dialect.h"
+#include "proto/words.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WORDS_MAX = 12 };
+
+/* Waiting for the keeper. */
+struct wait {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool is_done; /* under lock */
+};
+
+static void
+on_done(struct store_call *call)
+{
+    struct wait *wait = call->owner;
+    pthread_mutex_lock(&wait->lock);
+    wait->is_done = true;
+    pthread_cond_signal(&wait->done);
+    pthread_mutex_unlock(&wait->lock);
+}
+
+static int
+edit_and_wait(struct store *store, struct store_edit *edit)
+{
+    struct wait wait = {.is_done = false};
+    pthread_mutex_init(&wait.lock, NULL);
+    pthread_cond_init(&wait.done, NULL);
+    edit->call = (struct store_call){.done_fn = on_done, .owner = &wait};
+    if (store_edit(store, edit) == STORE_LATER) {
+        pthread_mutex_lock(&wait.lock);
+        while (!wait.is_done) {
+            pthread_cond_wait(&wait.done, &wait.lock);
+        }
+        pthread_mutex_unlock(&wait.lock);
+    }
+    pthread_cond_destroy(&wait.done);
+    pthread_mutex_destroy(&wait.lock);
+    return edit->err;
+}
+
+/* Does one line. */
+static int
+load_line(struct store *store, const char *line, uint32_t len,
+    const struct schema *none)
+{
+    struct words words = {line, 0, len};
+    struct span span;
+    struct request request = {.op = REQUEST_ERROR};
+    struct schema_word word[WORDS_MAX];
+    struct store_edit edit = {.same_is_fine = true};
+    size_t n = 0;
+    if (!words_next(&words, &span) || line[span.at] == '#') {
+        return 0;
+    }
+    if (!dialect_parse(span, words, none, &request) ||
+        request.op != REQUEST_SCHEMA_EDIT ||
+        (request.schema_op != SCHEMA_ADD_COUNTER &&
+            request.schema_op != SCHEMA_ADD_COLUMN)) {
+        return ERR_NOT_SCHEMA;
+    }
+    words = words_of(line, request.words);
+    while (words_next(&words, &span)) {
+        if (n == WORDS_MAX) {
+            return ERR_BAD_OPTION;
+        }
+        word[n++] = (struct schema_word){line + span.at, span.len};
+    }
+    int err = schema_edit_parse(request.schema_op, word, n, &edit.edit);
+    return err != 0 ? err : edit_and_wait(store, &edit);
+}
+
+int
+schema_file_load(struct store *store, const char *path, const struct buf *text,
+    struct buf *why)
+{
+    struct schema *none = schema_create(); /* counters' names mean nothing */
+    int err = none == NULL ? ERR_NO_MEMORY : 0;
+    unsigned line = 0;
+    for (size_t at = 0; err == 0 && at < text->len;) {
+        const char *start = text->data + at;
+        const char *newline = memchr(start, '\n', text->len - at);
+        size_t len =
+            newline == NULL ? text->len - at : (size_t)(newline - start);
+        at += len + 1;
+        line++;
+        if (len > 0 && start[len - 1] == '\r') {
+            len--;
+        }
+        err = load_line(store, start, (uint32_t)len, none);
+    }
+    if (err != 0) {
+        buf_addf(why, "%s:%u: %s", path, line, err_text(err));
+    }
+    schema_destroy(&none);
+    return err;
+}
+
+int
+schema_file_read(const char *path, struct buf *text, struct buf *why)
+{
+    FILE *file = fopen(path, "re");
+    int err = 0;
+    size_t n = 1;
+    if (file == NULL) {
+        buf_addf(why, "cannot read %s: %s", path, strerror(errno));
+        return ERR_SYSTEM;
+    }
+    while (err == 0 && n > 0) {
+        char *room = buf_reserve(text, BUFSIZ);
+        if (room == NULL || text->len > SCHEMA_FILE_BYTES_MAX) {
+            err = room == NULL ? ERR_NO_MEMORY : ERR_TOO_LARGE;
+            buf_addf(why, "cannot read %s: %s", path, err_text(err));
+            break;
+        }
+        n = fread(room, 1, BUFSIZ, file);
+        text->len += n;
+    }
+    if (err == 0 && ferror(file)) {
+        buf_addf(why, "cannot read %s: %s", path, strerror(errno));
+        err = ERR_SYSTEM;
+    }
+    fclose(file);
+    return err;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SERVER_SCHEMA_FILE_H
+#define SERVER_SCHEMA_FILE_H
+
+#include "base/buf.h"
+#include "store/store.h"
+
+enum { SCHEMA_FILE_BYTES_MAX = 4 << 20 };
+
+/* Reads the file of --schema into text (appended; the caller's). 0 or an ERR_
+ * with a line in *why. */
+int schema_file_read(const char *path, struct buf *text, struct buf *why);
+
+/* Does the lines of a schema file's text in order: each adds a counter or a
+ * column; what exists identically is skipped, empty lines and lines that begin
+ * with # too. Stops at the first error, with path, line and reason in *why.
+ * Blocks; not on a worker's thread. 0 or an ERR_. */
+int schema_file_load(struct store *store, const char *path,
+    const struct buf *text, struct buf *why);
+
+#endif
