@@ -207,7 +207,9 @@ format_item(struct session *session, const char *bytes,
     const struct request *request = &session->request;
     const char *key = bytes + slot->key.at;
     uint64_t now_s = clock_monotonic_s();
-    uint64_t expiry_s = items_expiry(request->exptime, now_s, clock_unix_s());
+    uint64_t expiry_s = touches(request)
+        ? items_expiry(request->exptime, now_s, clock_unix_s())
+        : ITEMS_NEVER; /* not looked at */
     const struct item *item = items_get(
         items, key, slot->key.len, now_s, touches(request), expiry_s);
     if (item == NULL) {

@@ -48,10 +48,10 @@ struct listener {
 void listener_init(
     struct listener *listener, const struct listener_config *config);
 
-/* Binds host (a name, an address, or * for every address) and port (0: any free one) on every
- * address it stands for. An optional address is skipped where this machine
- * has not got its family. *port_out is the port bound. On failure *why says
- * what went wrong. 0 or ERR_SYSTEM. */
+/* Binds host (a name, an address, or * for every address) and port (0: any
+ * free one) on every address it stands for. An optional address is skipped
+ * where this machine has not got its family. *port_out is the port bound. On
+ * failure *why says what went wrong. 0 or ERR_SYSTEM. */
 int listener_add_tcp(struct listener *listener, const char *host,
     uint16_t port, bool optional, uint16_t *port_out, struct buf *why);
 

@@ -49,6 +49,19 @@ text_of(const struct line *line, struct span span)
     return line->bytes + span.at;
 }
 
+/* True where the last word left is "noreply". */
+static bool
+ends_with_noreply(const struct line *line)
+{
+    struct words words = line->words;
+    struct span word = {0, 0};
+    bool any = false;
+    while (words_next(&words, &word)) {
+        any = true;
+    }
+    return any && span_is(line->bytes, word, "noreply");
+}
+
 /* Takes the key; where it is missing or too long the reply is made and false
  * returned. */
 static bool
@@ -62,17 +75,19 @@ take_key(struct line *line)
     return true;
 }
 
-/* True where the last word left is "noreply". */
+/* The same for a command that may end with noreply, which then holds for
+ * errors too. */
 static bool
-ends_with_noreply(struct line *line)
+take_key_and_noreply(struct line *line)
 {
     struct words words = line->words;
-    struct span word = {0, 0};
-    bool any = false;
-    while (words_next(&words, &word)) {
-        any = true;
+    bool fits = take_key(line);
+    struct span key;
+    if (words_next(&words, &key)) {
+        line->words = words;
+        line->out->noreply = ends_with_noreply(line);
     }
-    return any && span_is(line->bytes, word, "noreply");
+    return fits;
 }
 
 static bool
@@ -138,15 +153,13 @@ parse_storage(struct line *line)
 {
     struct request *out = line->out;
     int64_t value_len = 0;
-    bool key_fits =
-        words_next(&line->words, &out->key) && out->key.len <= TEXT_KEY_MAX;
+    bool key_fits = take_key_and_noreply(line);
     if (!take_u32(line, &out->flags) || !take_i32(line, &out->exptime) ||
         !take_i32(line, &value_len) || value_len < 0 ||
         value_len > INT32_MAX - 2 ||
         (out->op == REQUEST_CAS && !take_u64(line, &out->number))) {
         return fail(line, BAD_FORMAT);
     }
-    out->noreply = ends_with_noreply(line);
     if (!key_fits) {
         /* the length is known: the data must not be read as commands */
         out->swallow_bytes = (uint64_t)value_len + 2;
@@ -185,10 +198,9 @@ static enum text_status
 parse_delete(struct line *line)
 {
     struct span word;
-    if (!take_key(line)) {
+    if (!take_key_and_noreply(line)) {
         return TEXT_REQUEST;
     }
-    line->out->noreply = ends_with_noreply(line);
     if (words_next(&line->words, &word) && !span_is(line->bytes, word, "0") &&
         !span_is(line->bytes, word, "noreply")) {
         return fail(line, BAD_FORMAT);
@@ -201,13 +213,12 @@ static enum text_status
 parse_arith(struct line *line)
 {
     struct span delta;
-    if (!take_key(line)) {
+    if (!take_key_and_noreply(line)) {
         return TEXT_REQUEST;
     }
     if (!words_next(&line->words, &delta)) {
         return fail(line, BAD_FORMAT);
     }
-    line->out->noreply = ends_with_noreply(line);
     if (!num_parse_u64(text_of(line, delta), delta.len, &line->out->number)) {
         return fail(line, "CLIENT_ERROR invalid numeric delta argument");
     }
@@ -220,14 +231,13 @@ parse_touch(struct line *line)
 {
     struct words words;
     struct span word;
-    if (!take_key(line)) {
+    if (!take_key_and_noreply(line)) {
         return TEXT_REQUEST;
     }
     words = line->words;
     if (!words_next(&words, &word)) {
         return fail(line, BAD_FORMAT);
     }
-    line->out->noreply = ends_with_noreply(line);
     if (!take_i32(line, &line->out->exptime)) {
         return fail(line, BAD_EXPTIME);
     }

@@ -319,8 +319,8 @@ resolve(const struct options_row *row, const char *directory,
         strcmp(directory, "/") == 0 ? "" : directory, relative);
     if (len < 0 || len > row->highest) {
         buf_addf(message,
-            "tallyd: --%s: the path is longer than %lld bytes with the "
-            "working directory before it\n",
+            "--%s: the path is longer than %lld bytes with the working "
+            "directory before it",
             row->name, (long long)row->highest);
         return ERR_TOO_LARGE;
     }
@@ -333,8 +333,8 @@ options_resolve_paths(struct options *options, struct buf *message)
     char directory[OPTIONS_TEXT_BYTES];
 
     if (getcwd(directory, sizeof directory) == NULL) {
-        buf_addf(message, "tallyd: cannot tell the working directory: %s\n",
-            strerror(errno));
+        buf_addf(
+            message, "cannot tell the working directory: %s", strerror(errno));
         return ERR_SYSTEM;
     }
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {

@@ -169,7 +169,8 @@ enum options_result options_parse(
 
 /* Makes every path of *options absolute, so that the working directory may
  * change (process_daemonize does). 0, ERR_SYSTEM, or ERR_TOO_LARGE where a
- * path is too long then; with a line in message. */
+ * path is too long then; what went wrong is appended to message, without a
+ * newline. */
 int options_resolve_paths(struct options *options, struct buf *message);
 
 /* False where only a Unix socket is listened on: with -s, as in memcached, and

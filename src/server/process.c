@@ -36,8 +36,7 @@ enum {
 static int
 system_error(struct buf *message, const char *what, const char *name)
 {
-    buf_addf(
-        message, "tallyd: cannot %s%s: %s\n", what, name, strerror(errno));
+    buf_addf(message, "cannot %s%s: %s", what, name, strerror(errno));
     return ERR_SYSTEM;
 }
 
@@ -54,8 +53,8 @@ process_refuse_root(const char *user, struct buf *message)
         return 0;
     }
     buf_add_text(message,
-        "tallyd: can't run as root without the -u switch: say -u NAME to "
-        "become that user, or start it as another user\n");
+        "can't run as root without the -u switch: say -u NAME to "
+        "become that user, or start it as another user");
     return ERR_BAD_OPTION;
 }
 
@@ -68,7 +67,7 @@ process_drop_user(const char *user, struct buf *message)
     errno = 0;
     const struct passwd *entry = getpwnam(user);
     if (entry == NULL) {
-        buf_addf(message, "tallyd: -u %s: %s\n", user,
+        buf_addf(message, "-u %s: %s", user,
             errno == 0 || errno == ENOENT || errno == ESRCH
                 ? "there is no such user"
                 : strerror(errno));
@@ -103,9 +102,9 @@ process_raise_fd_limit(unsigned long n, struct buf *message)
     }
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
         buf_addf(message,
-            "tallyd: needs %lu open files and may have %llu: lower -c, or "
+            "needs %lu open files and may have %llu: lower -c, or "
             "raise the limit (ulimit -Hn %lu as root; LimitNOFILE=%lu in a "
-            "systemd unit)\n",
+            "systemd unit)",
             n, (unsigned long long)allowed, n, n);
         return ERR_SYSTEM;
     }

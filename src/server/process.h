@@ -9,8 +9,10 @@
 /* What the process is to the system: its user, its limits, its background, its
  * pid file. Called at start and at stop, by a process with one thread.
  *
- * All return 0 or an ERR_ with one line for stderr appended to message. The
- * order at start: process_refuse_root, process_raise_fd_limit (may need
+ * All return 0 or an ERR_ with what went wrong appended to message: a text for
+ * one line, without newline.
+ *
+ * The order at start: process_refuse_root, process_raise_fd_limit (may need
  * root), options_resolve_paths, process_daemonize, open the sockets (may need
  * root), process_drop_user, process_write_pidfile (as the new user, who can
  * then remove it), start the threads, process_ready. */

@@ -153,7 +153,7 @@ enum {
     SMALL_LIMIT = 8 << 20,
     LARGE_VALUE = 200000,
     GROWTH_SLACK = 64 << 10, /* bucket arrays on their way */
-    ROOM_STEPS = 3000
+    ROOM_STEPS = 20000
 };
 
 static void *
@@ -209,7 +209,10 @@ START_TEST(test_threads_stay_in_their_room)
 }
 END_TEST
 
-enum { FLUSHES = 20000 };
+enum {
+    FLUSHES = 20000,
+    FLUSHED_LEN = 60000 /* so that a change takes its time to copy it */
+};
 
 /* Changes what is there, but makes nothing: whatever it does, it must not
  * carry a value over a flush. */
@@ -230,10 +233,34 @@ heir_body(void *arg)
         }
         (void)add_number(worker->items, "k", 1, &number);
         (void)put(worker->items, ITEMS_REPLACE, "k", "1");
-        (void)put(worker->items, ITEMS_APPEND, "k", "1");
         (void)put(worker->items, ITEMS_PREPEND, "k", "1");
     }
     return NULL;
+}
+
+/* The same with nothing but appends, which copy under the lock. */
+static void *
+append_body(void *arg)
+{
+    struct worker *worker = arg;
+
+    while (atomic_load(worker->n_running) > 0) {
+        (void)put(worker->items, ITEMS_APPEND, "k", "1");
+    }
+    return NULL;
+}
+
+static void
+flush_and_look(struct items *items, uint64_t later, bool delayed)
+{
+    if (delayed) {
+        items_flush(items, later, NOW);
+        ASSERT(has(items, "k", NOW));
+        ASSERT(!has(items, "k", later));
+    } else {
+        items_flush(items, 0, NOW);
+        ASSERT(!has(items, "k", NOW));
+    }
 }
 
 START_TEST(test_flush_beside_changes)
@@ -241,27 +268,25 @@ START_TEST(test_flush_beside_changes)
     struct items *items = make(ROOMY);
     struct worker worker[2];
     _Atomic unsigned n_running = 0;
+    struct items_store store = store_of(ITEMS_ADD, "k", "");
+    char *value = calloc(1, FLUSHED_LEN);
 
+    ck_assert_ptr_nonnull(value);
+    store.value = value;
+    store.value_len = FLUSHED_LEN;
     start(&worker[0], items, 0, &n_running, heir_body);
-    start(&worker[1], items, 1, &n_running, heir_body);
+    start(&worker[1], items, 1, &n_running, append_body);
     for (uint64_t i = 0; i < FLUSHES; i++) {
-        uint64_t later = NOW + 1 + i;
-        int err = put(items, ITEMS_ADD, "k", "1");
+        int err = items_store(items, &store, NOW, NULL);
 
         ASSERT(err == 0);
         ASSERT(has(items, "k", NOW));
-        if (i % 2 == 0) {
-            items_flush(items, 0, NOW);
-            ASSERT(!has(items, "k", NOW));
-        } else {
-            items_flush(items, later, NOW);
-            ASSERT(has(items, "k", NOW));
-            ASSERT(!has(items, "k", later));
-        }
+        flush_and_look(items, NOW + 1 + i, i % 2 == 1);
     }
     atomic_store(&n_running, 0);
     pthread_join(worker[0].thread, NULL);
     pthread_join(worker[1].thread, NULL);
+    free(value);
     finish(&items);
 }
 END_TEST

@@ -15,7 +15,7 @@ enum {
     COUNTERS = 2,
     IDS = 600, /* of each counter in the random test */
     GETS = 80, /* cells in one call, more than one batch of the shard */
-    STEPS = 300000,
+    STEPS = 200000,
     SWEEP_STEPS = 1500,
     SWEEPS_MAX = 5000,
     PHASE_STEPS = 6000, /* growing and emptying take turns */
@@ -478,7 +478,7 @@ step(struct world *world)
     default:
         change_step(world, model);
     }
-    if (below(world, 16) == 0) {
+    if (below(world, 32) == 0) {
         get_step(world);
     }
 }
