@@ -344,18 +344,21 @@ parse_line(struct line *line, const struct schema *schema)
     return fail(line, "ERROR");
 }
 
-/* True for a line that may be long because it has many keys. */
+/* True for a line that may be long because it has many keys. Looks at the
+ * first TEXT_LINE_MAX bytes only, which are there whenever it is asked, so
+ * that the answer does not hang on how much has arrived. */
 static bool
-is_retrieval(const char *bytes, size_t len)
+is_retrieval(const char *bytes)
 {
     static const char *const long_lines[] = {"get ", "gets ", "gat ", "gats "};
     size_t at = 0;
-    while (at < len && at < TEXT_LINE_MAX && bytes[at] == ' ') {
+    while (at < TEXT_LINE_MAX && bytes[at] == ' ') {
         at++;
     }
     for (size_t i = 0; i < sizeof long_lines / sizeof *long_lines; i++) {
         size_t n = strlen(long_lines[i]);
-        if (len - at >= n && memcmp(bytes + at, long_lines[i], n) == 0) {
+        if (at + n <= TEXT_LINE_MAX &&
+            memcmp(bytes + at, long_lines[i], n) == 0) {
             return true;
         }
     }
@@ -375,7 +378,7 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
         : memchr(bytes + scan->scanned, '\n', len - scan->scanned);
     size_t line_len = newline == NULL ? len : (size_t)(newline - bytes) + 1;
     if (line_len > TEXT_LINE_MAX &&
-        (line_len > TEXT_GET_LINE_MAX || !is_retrieval(bytes, line_len))) {
+        (line_len > TEXT_GET_LINE_MAX || !is_retrieval(bytes))) {
         return TEXT_CLOSE;
     }
     if (newline == NULL) {

@@ -172,7 +172,7 @@ room_body(void *arg)
         snprintf(key, sizeof key, "%u",
             (unsigned)random_below(&worker->random, 100000));
         store.key_len = strlen(key);
-        store.value_len = random_below(&worker->random, 20) == 0
+        store.value_len = random_below(&worker->random, 4) == 0
             ? random_below(&worker->random, LARGE_VALUE)
             : random_below(&worker->random, 300);
         err = items_store(worker->items, &store, NOW, NULL);

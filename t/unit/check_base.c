@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* base/err, base/assert, base/clock, base/log: the small ones. */
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES = 8192 };
+
+/* What function writes to stderr, in text[TEXT_BYTES]; its length. */
+static size_t
+stderr_of(void (*function)(void *), void *context, char *text)
+{
+    int ends[2];
+    int saved = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_ge(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    ck_assert_int_ge(dup2(ends[1], STDERR_FILENO), 0);
+    function(context);
+    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+    ssize_t n = read(ends[0], text, TEXT_BYTES - 1);
+    text[n < 0 ? 0 : n] = '\0';
+    close(ends[0]);
+    close(ends[1]);
+    close(saved);
+    return n < 0 ? 0 : (size_t)n;
+}
+
+static void
+one_of_each(void *context)
+{
+    log_line(context, LOG_ERROR, "e %d", 1);
+    log_line(context, LOG_WARNING, "w %s", "x");
+    log_line(context, LOG_INFO, "i");
+    log_line(context, LOG_DEBUG, "d");
+}
+
+START_TEST(test_log_levels)
+{
+    static const char *const expected[] = {
+        "tallyd: error: e 1\ntallyd: warning: w x\n",
+        "tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n",
+        "tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n"
+        "tallyd: debug: d\n",
+    };
+    for (int verbosity = 0; verbosity < 3; verbosity++) {
+        char text[TEXT_BYTES];
+        struct logger logger;
+        atomic_init(&logger.verbosity, verbosity);
+        stderr_of(one_of_each, &logger, text);
+        ck_assert_str_eq(text, expected[verbosity]);
+    }
+}
+END_TEST
+
+static void
+long_line(void *context)
+{
+    char words[TEXT_BYTES / 2];
+    memset(words, 'a', sizeof words - 1);
+    words[sizeof words - 1] = '\0';
+    log_line(context, LOG_ERROR, "%s", words);
+}
+
+START_TEST(test_log_cuts)
+{
+    char text[TEXT_BYTES];
+    struct logger logger;
+    atomic_init(&logger.verbosity, 0);
+    size_t n = stderr_of(long_line, &logger, text);
+    ck_assert_uint_gt(n, 100);
+    ck_assert_uint_lt(n, TEXT_BYTES / 2);
+    ck_assert_int_eq(text[n - 1], '\n');
+    ck_assert_ptr_eq(strchr(text, '\n'), text + n - 1);
+}
+END_TEST
+
+START_TEST(test_err_texts)
+{
+    ck_assert_str_eq(err_text(0), "ok");
+    for (int i = 0; i < ERR_COUNT; i++) {
+        const char *text = err_text(i);
+        ck_assert_uint_gt(strlen(text), 0);
+        /* it goes into a reply line */
+        ck_assert_ptr_null(strpbrk(text, "\r\n"));
+        for (int j = 0; j < i; j++) {
+            ck_assert_str_ne(text, err_text(j));
+        }
+    }
+}
+END_TEST
+
+static void
+fail_in_child(void *context)
+{
+    int *status = context;
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGABRT, SIG_DFL);
+        ASSERT(1 + 1 == 3);
+        _exit(EXIT_SUCCESS);
+    }
+    ck_assert_int_eq(waitpid(pid, status, 0), pid);
+}
+
+START_TEST(test_assert)
+{
+    char text[TEXT_BYTES];
+    int status = 0;
+    ASSERT(1 + 1 == 2);
+    stderr_of(fail_in_child, &status, text);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), SIGABRT);
+    ck_assert_ptr_nonnull(strstr(text, "1 + 1 == 3"));
+    ck_assert_ptr_nonnull(strstr(text, "check_base.c"));
+}
+END_TEST
+
+START_TEST(test_clock)
+{
+    uint64_t before = clock_monotonic_ns();
+    uint64_t s = clock_monotonic_s();
+    uint64_t after = clock_monotonic_ns();
+    ck_assert_uint_ge(after, before);
+    ck_assert_uint_ge(s, before / 1000000000U);
+    ck_assert_uint_le(s, after / 1000000000U);
+    ck_assert_int_gt(clock_unix_s(), 1600000000);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("base");
+    TCase *tcase = tcase_create("base");
+    SRunner *sr = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, test_log_levels);
+    tcase_add_test(tcase, test_log_cuts);
+    tcase_add_test(tcase, test_err_texts);
+    tcase_add_test(tcase, test_assert);
+    tcase_add_test(tcase, test_clock);
+    suite_add_tcase(suite, tcase);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* proto/key: which keys name cells and records, and which only look so. */
+#include "proto/key.h"
+
+#include "unit/proto_help.h"
+
+#define MAX_ID "18446744073709551615"
+
+struct row {
+    const char *text;
+    uint64_t id;
+    const char *column; /* NULL: the whole record */
+};
+
+static const struct row cells[] = {
+    {"0.cntcm", 0, "comment_num"},
+    {"1234.cntcm", 1234, "comment_num"},
+    {"1234.cntrn", 1234, "repost_num"},
+    {"1234.comment_num", 1234, "comment_num"},
+    {"1234.weibo", 1234, NULL},
+    {MAX_ID ".cntcm", UINT64_MAX, "comment_num"},
+    {"10000000000000000000.weibo", UINT64_C(10000000000000000000), NULL},
+    {"{0}.cntcm", 0, "comment_num"},
+    {"{1234}.cntcm", 1234, "comment_num"},
+    {"{1234}.weibo", 1234, NULL},
+    {"{" MAX_ID "}.cntcm", UINT64_MAX, "comment_num"},
+    {"0|#|.cntcm", 0, "comment_num"},
+    {"1234|#|.cntcm", 1234, "comment_num"},
+    {"1234|#|.comment_num", 1234, "comment_num"},
+    {"1234|#|.weibo", 1234, NULL},
+    {MAX_ID "|#|.weibo", UINT64_MAX, NULL},
+};
+
+/* Items for memcached's commands, and no words of the dialect either. */
+static const char *const near_misses[] = {"", ".", ".cntcm", "1234.", "1234..",
+    "1234.nosuch", "1234.cntc", "1234.cntcmx", "1234.CNTCM", "1234..cntcm",
+    "1234.cntcm.", "1234.cntcm ", " 1234.cntcm", "1234 .cntcm", "1234cntcm",
+    "1234,cntcm", "007.cntcm", "00.cntcm", "01.cntcm",
+    "18446744073709551616.cntcm", "99999999999999999999.cntcm",
+    "100000000000000000000.cntcm", "+1.cntcm", "-1.cntcm", "1e3.cntcm",
+    "0x10.cntcm", "12a.cntcm", "a12.cntcm", "x.cntcm", "cntcm", "weibo",
+    "{}.cntcm", "{007}.cntcm", "{18446744073709551616}.cntcm", "{1234.cntcm",
+    "1234}.cntcm", "{1234}cntcm", "{1234}", "{1234}.", "{1234}.nosuch",
+    "{{1234}}.cntcm", "{ 1234}.cntcm", "{1234}|#|.cntcm", "{1234|#|}.cntcm",
+    "{", "}", "{}", "1234|#|", "1234|#|.", "1234|#|cntcm", "1234|#.cntcm",
+    "1234|.cntcm", "1234||.cntcm", "1234|#|.nosuch", "1234|#||#|.cntcm",
+    "|#|.cntcm", "1234.|#|cntcm"};
+
+static void
+expect_cell(const struct key *key, const struct row *row)
+{
+    ck_assert_msg(key->kind == (row->column == NULL ? KEY_RECORD : KEY_CELL),
+        "%s is no cell", row->text);
+    ck_assert_uint_eq(key->id, row->id);
+    ck_assert_str_eq(key->target.counter->name.text, "weibo");
+    if (row->column == NULL) {
+        ck_assert_ptr_null(key->target.column);
+    } else {
+        ck_assert_str_eq(key->target.column->name.text, row->column);
+    }
+}
+
+START_TEST(test_cells)
+{
+    struct schema *schema = weibo_schema();
+    const struct schema_counter *weibo = schema_counter(schema, "weibo", 5);
+    const struct schema_counter *bare = schema_counter(schema, "bare", 4);
+    for (size_t i = 0; i < COUNT_OF(cells); i++) {
+        size_t len = strlen(cells[i].text);
+        char *text = copy_of(cells[i].text, len);
+        struct key key;
+        key_parse(schema, text, len, &key);
+        expect_cell(&key, &cells[i]);
+        ck_assert(key_parse_dialect(weibo, text, len, &key));
+        expect_cell(&key, &cells[i]);
+        ck_assert(!key_parse_dialect(bare, text, len, &key));
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+START_TEST(test_near_misses)
+{
+    struct schema *schema = weibo_schema();
+    const struct schema_counter *weibo = schema_counter(schema, "weibo", 5);
+    for (size_t i = 0; i < COUNT_OF(near_misses); i++) {
+        size_t len = strlen(near_misses[i]);
+        char *text = copy_of(near_misses[i], len);
+        struct key key;
+        key_parse(schema, text, len, &key);
+        ck_assert_msg(key.kind == KEY_ITEM, "'%s'", near_misses[i]);
+        ck_assert_msg(!key_parse_dialect(weibo, text, len, &key), "'%s'",
+            near_misses[i]);
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* Every part of a key that is shorter at either end is something else. */
+START_TEST(test_prefixes)
+{
+    static const char whole[] = "1234|#|.cntcm";
+    struct schema *schema = weibo_schema();
+    for (size_t len = 0; len < sizeof whole - 1; len++) {
+        char *text = copy_of(whole, len);
+        struct key key;
+        key_parse(schema, text, len, &key);
+        ck_assert_int_eq(key.kind, KEY_ITEM);
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+START_TEST(test_bare_ids)
+{
+    static const char *const bad[] = {
+        "007", "-1", "1 ", "18446744073709551616", "{7}", "7|#|", "7.", "x"};
+    struct schema *schema = weibo_schema();
+    const struct schema_counter *weibo = schema_counter(schema, "weibo", 5);
+    struct key key;
+    ck_assert(key_parse_dialect(weibo, "0", 1, &key));
+    ck_assert_int_eq(key.kind, KEY_RECORD);
+    ck_assert_uint_eq(key.id, 0);
+    ck_assert(key_parse_dialect(weibo, MAX_ID, strlen(MAX_ID), &key));
+    ck_assert_uint_eq(key.id, UINT64_MAX);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        ck_assert(!key_parse_dialect(weibo, bad[i], strlen(bad[i]), &key));
+    }
+    /* a bare id is nothing to memcached's commands */
+    key_parse(schema, "1234", 4, &key);
+    ck_assert_int_eq(key.kind, KEY_ITEM);
+    schema_destroy(&schema);
+}
+END_TEST
+
+START_TEST(test_follows_the_schema)
+{
+    struct schema *schema = weibo_schema();
+    struct key key;
+    key_parse(schema, "1.bare", 6, &key);
+    ck_assert_int_eq(key.kind, KEY_RECORD);
+    ck_assert_uint_eq(key.target.counter->n_columns, 0);
+    key_parse(schema, "1.late", 6, &key);
+    ck_assert_int_eq(key.kind, KEY_ITEM);
+    edit_schema(&schema, "add column weibo like_num suffix=late");
+    key_parse(schema, "1.late", 6, &key);
+    ck_assert_int_eq(key.kind, KEY_CELL);
+    edit_schema(&schema, "drop column weibo like_num like_num");
+    key_parse(schema, "1.late", 6, &key);
+    ck_assert_int_eq(key.kind, KEY_ITEM);
+    /* the key column is no value */
+    key_parse(schema, "1.weibo_id", 10, &key);
+    ck_assert_int_eq(key.kind, KEY_ITEM);
+    schema_destroy(&schema);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_cells, test_near_misses, test_prefixes,
+        test_bare_ids, test_follows_the_schema};
+    return run_tests("key", tests, COUNT_OF(tests));
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* proto/reply: exact bytes. */
+#include "proto/reply.h"
+
+#include "base/err.h"
+#include "base/num.h"
+#include "unit/check_help.h"
+
+static void
+expect(struct buf *out, const char *bytes)
+{
+    ck_assert(!out->failed);
+    ck_assert_uint_eq(out->len, strlen(bytes));
+    ck_assert_mem_eq(out->data, bytes, out->len);
+    buf_fini(out);
+}
+
+START_TEST(test_lines)
+{
+    struct buf out = {0};
+    reply_line(&out, "STORED");
+    reply_line(&out, "");
+    reply_number(&out, 0);
+    reply_number(&out, UINT64_MAX);
+    expect(&out, "STORED\r\n\r\n0\r\n18446744073709551615\r\n");
+}
+END_TEST
+
+START_TEST(test_errors)
+{
+    struct buf out = {0};
+    reply_error(&out, ERR_OVER_MAX);
+    expect(&out, "CLIENT_ERROR value is above the column's max\r\n");
+    reply_error(&out, ERR_NO_MEMORY);
+    expect(&out, "SERVER_ERROR out of memory\r\n");
+    reply_error(&out, ERR_TOO_LARGE);
+    expect(&out, "SERVER_ERROR object too large for cache\r\n");
+    reply_error(&out, ERR_BAD_FORMAT);
+    expect(&out, "CLIENT_ERROR bad command line format\r\n");
+    reply_error(&out, ERR_NOT_NUMERIC);
+    expect(&out,
+        "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+    reply_error(&out, ERR_BAD_DELTA);
+    expect(&out, "CLIENT_ERROR invalid numeric delta argument\r\n");
+}
+END_TEST
+
+/* Each error is one line, and says whose fault it is. */
+START_TEST(test_all_errors)
+{
+    for (int err = 1; err < ERR_COUNT; err++) {
+        struct buf out = {0};
+        bool ours = err == ERR_NO_MEMORY || err == ERR_TOO_LARGE ||
+            err == ERR_CLOSED || err == ERR_SYSTEM;
+        reply_error(&out, err);
+        ck_assert_int_eq(reply_is_server_error(err), ours);
+        ck_assert_uint_gt(out.len, 15);
+        ck_assert_mem_eq(
+            out.data, ours ? "SERVER_ERROR " : "CLIENT_ERROR ", 13);
+        ck_assert_ptr_eq(
+            memchr(out.data, '\r', out.len), out.data + out.len - 2);
+        ck_assert_ptr_eq(
+            memchr(out.data, '\n', out.len), out.data + out.len - 1);
+        ck_assert_mem_eq(out.data + 13, err_text(err), out.len - 15);
+        buf_fini(&out);
+    }
+}
+END_TEST
+
+START_TEST(test_values)
+{
+    struct buf out = {0};
+    uint64_t cas = UINT64_MAX;
+    reply_value(&out, "a", 1, 0, "hello", 5, NULL);
+    expect(&out, "VALUE a 0 5\r\nhello\r\n");
+    reply_value(&out, "abc", 2, UINT32_MAX, "", 0, &cas);
+    expect(&out, "VALUE ab 4294967295 0 18446744073709551615\r\n\r\n");
+    cas = 1;
+    reply_value_u64(&out, "1234.cntcm", 10, 4, 0, &cas);
+    expect(&out, "VALUE 1234.cntcm 4 1 1\r\n0\r\n");
+    reply_value_u64(&out, "1234.cntcm", 10, 0, UINT64_MAX, NULL);
+    expect(&out, "VALUE 1234.cntcm 0 20\r\n18446744073709551615\r\n");
+}
+END_TEST
+
+/* The longest key and numbers fit what is reserved, at any fill level. */
+START_TEST(test_longest)
+{
+    enum { KEY = 250, VALUE = 1 << 20 };
+    char key[KEY];
+    char *value = malloc(VALUE);
+    uint64_t cas = UINT64_MAX;
+    struct buf out = {0};
+    ck_assert_ptr_nonnull(value);
+    memset(key, 'k', sizeof key);
+    memset(value, 'v', VALUE);
+    for (int i = 0; i < 40; i++) {
+        size_t before = out.len;
+        reply_value_u64(&out, key, KEY, UINT32_MAX, UINT64_MAX, &cas);
+        ck_assert_uint_eq(out.len - before,
+            strlen("VALUE  4294967295 20 ") + KEY + 20 + 2 + 20 + 2);
+    }
+    buf_clear(&out);
+    reply_value(&out, key, KEY, UINT32_MAX, value, VALUE, &cas);
+    ck_assert_uint_eq(out.len,
+        strlen("VALUE  4294967295 1048576 ") + KEY + 20 + 2 + VALUE + 2);
+    ck_assert_mem_eq(out.data + out.len - 3, "v\r\n", 3);
+    free(value);
+    buf_fini(&out);
+}
+END_TEST
+
+START_TEST(test_join)
+{
+    enum { N = 16 };
+    uint64_t number[N] = {0};
+    char text[N * (NUM_U64_DIGITS_MAX + 1)];
+    ck_assert_uint_eq(reply_join_u64(number, 0, text), 0);
+    number[0] = 7;
+    ck_assert_uint_eq(reply_join_u64(number, 1, text), 1);
+    ck_assert_mem_eq(text, "7", 1);
+    number[1] = 0;
+    number[2] = 333;
+    ck_assert_uint_eq(reply_join_u64(number, 3, text), 7);
+    ck_assert_mem_eq(text, "7 0 333", 7);
+    for (size_t i = 0; i < N; i++) {
+        number[i] = UINT64_MAX;
+    }
+    ck_assert_uint_eq(reply_join_u64(number, N, text), sizeof text - 1);
+}
+END_TEST
+
+START_TEST(test_stats)
+{
+    struct buf out = {0};
+    reply_stat_u64(&out, "pid", 42);
+    reply_stat_text(&out, "version", "1.0");
+    expect(&out, "STAT pid 42\r\nSTAT version 1.0\r\n");
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_lines, test_errors, test_all_errors,
+        test_values, test_longest, test_join, test_stats};
+    return run_tests("reply", tests, COUNT_OF(tests));
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* server/schema_file: what a file of --schema may hold, and what is said of
+ * one that is wrong. The edits are done by a real store. */
+#include "server/schema_file.h"
+
+#include "base/err.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHARDS = 2 };
+
+static const char demo[] =
+    "# a comment\n\n"
+    "add counter weibo\r\n"
+    "  add column weibo weibo_id primarykey\n"
+    "add column weibo comment_num hint=16 max=32 default=0  suffix=cntcm";
+
+static struct store *
+make_store(void)
+{
+    struct store_config config = {.shards = SHARDS,
+        .items = {.limit_bytes = 1 << 20, .item_bytes_max = 1024}};
+    struct store *store;
+    ck_assert_int_eq(store_create(&config, &store), 0);
+    return store;
+}
+
+static int
+load(struct store *store, const char *lines, struct buf *why)
+{
+    struct buf text = {0};
+    buf_add_text(&text, lines);
+    int err = schema_file_load(store, "f", &text, why);
+    buf_fini(&text);
+    return err;
+}
+
+static const struct schema_counter *
+weibo(struct store *store)
+{
+    /* nobody edits now, so the schema stays */
+    return schema_counter(store_schema(store), "weibo", 5);
+}
+
+START_TEST(test_loads_twice)
+{
+    struct store *store = make_store();
+    struct buf why = {0};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(load(store, demo, &why), 0);
+        ck_assert_uint_eq(why.len, 0);
+        ck_assert_ptr_nonnull(weibo(store));
+        ck_assert_uint_eq(weibo(store)->n_columns, 1);
+    }
+    ck_assert_int_eq(load(store, "", &why), 0);
+    store_destroy(&store);
+    buf_fini(&why);
+}
+END_TEST
+
+static const struct {
+    const char *lines;
+    int err;
+    const char *where;
+} wrong[] = {
+    {"add counter a\nadd counter 9\n", ERR_BAD_NAME, "f:2: "},
+    {"add counter a\n\nadd column a x\n", ERR_NO_KEY, "f:3: "},
+    {"drop counter weibo weibo\n", ERR_NOT_SCHEMA, "f:1: "},
+    {"set weibo 1 2\n", ERR_NOT_SCHEMA, "f:1: "},
+    {"help\n", ERR_NOT_SCHEMA, "f:1: "},
+    {"add counter a\r\nadd column a i primarykey\nadd column a x max=65",
+        ERR_BAD_MAX, "f:3: "},
+    {"add counter a b c d e f g h i j k l m n o", ERR_BAD_OPTION, "f:1: "},
+};
+
+START_TEST(test_wrong)
+{
+    struct store *store = make_store();
+    struct buf why = {0};
+    ck_assert_int_eq(load(store, wrong[_i].lines, &why), wrong[_i].err);
+    buf_add(&why, "", 1);
+    ck_assert_int_eq(
+        strncmp(why.data, wrong[_i].where, strlen(wrong[_i].where)), 0);
+    ck_assert_ptr_nonnull(strstr(why.data, err_text(wrong[_i].err)));
+    store_destroy(&store);
+    buf_fini(&why);
+}
+END_TEST
+
+START_TEST(test_differs)
+{
+    struct store *store = make_store();
+    struct buf why = {0};
+    ck_assert_int_eq(load(store, demo, &why), 0);
+    ck_assert_int_eq(
+        load(store, "add column weibo comment_num hint=8 max=16", &why),
+        ERR_NAME_TAKEN);
+    ck_assert_uint_eq(weibo(store)->column[0].max_bits, 32);
+    store_destroy(&store);
+    buf_fini(&why);
+}
+END_TEST
+
+START_TEST(test_read)
+{
+    char path[] = "schema-XXXXXX";
+    struct buf text = {0};
+    struct buf why = {0};
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(
+        write(fd, demo, sizeof demo - 1), (ssize_t)sizeof demo - 1);
+    ck_assert_int_eq(schema_file_read(path, &text, &why), 0);
+    ck_assert_mem_eq(text.data, demo, sizeof demo - 1);
+    ck_assert_uint_eq(text.len, sizeof demo - 1);
+    buf_clear(&text);
+    ck_assert_int_eq(ftruncate(fd, SCHEMA_FILE_BYTES_MAX + 65536), 0);
+    ck_assert_int_eq(schema_file_read(path, &text, &why), ERR_TOO_LARGE);
+    ck_assert_uint_gt(why.len, 0);
+    close(fd);
+    unlink(path);
+    buf_clear(&why);
+    ck_assert_int_eq(schema_file_read(path, &text, &why), ERR_SYSTEM);
+    buf_add(&why, "", 1);
+    ck_assert_ptr_nonnull(strstr(why.data, path));
+    buf_fini(&text);
+    buf_fini(&why);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("schema_file");
+    TCase *tcase = tcase_create("schema_file");
+    SRunner *sr = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, test_loads_twice);
+    tcase_add_loop_test(
+        tcase, test_wrong, 0, (int)(sizeof wrong / sizeof *wrong));
+    tcase_add_test(tcase, test_differs);
+    tcase_add_test(tcase, test_read);
+    suite_add_tcase(suite, tcase);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
