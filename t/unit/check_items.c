@@ -451,6 +451,27 @@ START_TEST(test_one_too_large_for_the_limit)
 }
 END_TEST
 
+/* A table that is made for the newest item takes room from another one. */
+START_TEST(test_table_growth_keeps_the_newest)
+{
+    struct items *items = make(ROOMY);
+    uint64_t alone;
+
+    ck_assert_int_eq(put(items, ITEMS_SET, "a", "1"), 0);
+    alone = stats_of(items).bytes;
+    ck_assert_int_eq(put(items, ITEMS_SET, "b", "1"), 0);
+    ck_assert_uint_eq(stats_of(items).bytes, 2 * alone); /* two stripes */
+    finish(&items);
+    items = make(2 * alone - 1);
+    ck_assert_int_eq(put(items, ITEMS_SET, "a", "1"), 0);
+    ck_assert_int_eq(put(items, ITEMS_SET, "b", "1"), 0);
+    ck_assert(!has(items, "a", NOW));
+    ck_assert(has(items, "b", NOW));
+    ck_assert_uint_eq(stats_of(items).bytes, alone);
+    finish(&items);
+}
+END_TEST
+
 START_TEST(test_read_items_survive)
 {
     struct items *items = make(2 * MIB);
@@ -569,6 +590,7 @@ suite(void)
     tcase_add_test(room, test_pins_outlive_removal);
     tcase_add_test(room, test_memory_that_is_all_pinned);
     tcase_add_test(room, test_one_too_large_for_the_limit);
+    tcase_add_test(room, test_table_growth_keeps_the_newest);
     tcase_add_test(room, test_read_items_survive);
     tcase_add_test(room, test_expired_ones_make_room);
     tcase_add_test(room, test_large_through_a_small_limit);

@@ -211,7 +211,7 @@ END_TEST
 
 enum {
     FLUSHES = 20000,
-    FLUSHED_LEN = 60000 /* so that a change takes its time to copy it */
+    FLUSHED_LEN = 300000 /* so that a change takes its time to copy it */
 };
 
 /* Changes what is there, but makes nothing: whatever it does, it must not

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A load generator for servers that speak the memcached text protocol: fills
+ * one with the counters of a feed, asks for them, and measures the server's
+ * CPU time while doing so.
+ *
+ * The main thread draws the questions, starts the workers, and then only
+ * sleeps: through the warm-up, takes a sample of all counts and of the
+ * server's CPU time, through the measured phase, takes another, stops the
+ * workers and reports the difference. With --ops, and for fill, the measured
+ * phase is the whole run. Any error ends the program with status 1. */
+
+#include "base/clock.h"
+#include "bench/fail.h"
+#include "bench/options.h"
+#include "bench/proc.h"
+#include "bench/report.h"
+#include "bench/tape.h"
+#include "bench/worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+enum { PROGRESS_NS = 500000000, EXIT_USAGE = 2 };
+
+static struct sample
+take_sample(const struct options *options, const struct worker *worker)
+{
+    struct sample sample = {
+        .at_ns = clock_monotonic_ns(), .own_cpu_us = proc_own_cpu_us()};
+    for (uint64_t i = 0; i < options->threads; i++) {
+        sample.ops += atomic_load(&worker[i].tally.ops);
+        sample.keys += atomic_load(&worker[i].tally.keys);
+        sample.hits += atomic_load(&worker[i].tally.hits);
+    }
+    if (options->pid != 0) {
+        sample.server_cpu_us = proc_cpu_us(options->pid);
+        sample.rss_bytes = proc_rss_bytes(options->pid);
+    }
+    return sample;
+}
+
+static void
+show_progress(const struct options *options, const struct worker *worker,
+    uint64_t begin_ns)
+{
+    uint64_t ops = 0;
+    for (uint64_t i = 0; i < options->threads; i++) {
+        ops += atomic_load(&worker[i].tally.ops);
+    }
+    uint64_t ns = clock_monotonic_ns() - begin_ns;
+    fprintf(stderr, "\r%s: %" PRIu64 " commands, %" PRIu64 " s ",
+        options_mode_name(options->mode), ops, ns / NS_PER_S);
+}
+
+/* Sleeps until the time, or until all workers have ended. */
+static void
+wait_until(struct run *run, const struct worker *worker, uint64_t end_ns)
+{
+    bool is_shown = isatty(STDERR_FILENO) == 1;
+    uint64_t begin_ns = clock_monotonic_ns();
+    uint64_t now_ns = begin_ns;
+    pthread_mutex_lock(&run->lock);
+    while (now_ns < end_ns && run->n_done < run->options->threads) {
+        uint64_t next_ns = now_ns + PROGRESS_NS;
+        next_ns = next_ns < end_ns ? next_ns : end_ns;
+        struct timespec until = {.tv_sec = (time_t)(next_ns / NS_PER_S),
+            .tv_nsec = (long)(next_ns % NS_PER_S)};
+        pthread_cond_timedwait(&run->done, &run->lock, &until);
+        if (is_shown) {
+            show_progress(run->options, worker, begin_ns);
+        }
+        now_ns = clock_monotonic_ns();
+    }
+    pthread_mutex_unlock(&run->lock);
+    if (is_shown) {
+        fprintf(stderr, "\r\033[K");
+    }
+}
+
+static void
+run_init(
+    struct run *run, const struct options *options, const struct tape *tape)
+{
+    *run = (struct run){.options = options, .tape = tape};
+    verify_init(&run->verify, options);
+    pthread_condattr_t monotonic;
+    if (pthread_mutex_init(&run->lock, NULL) != 0 ||
+        pthread_condattr_init(&monotonic) != 0 ||
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&run->done, &monotonic) != 0) {
+        fail("no condition variable");
+    }
+    pthread_condattr_destroy(&monotonic);
+}
+
+static void
+run_fini(struct run *run)
+{
+    pthread_cond_destroy(&run->done);
+    pthread_mutex_destroy(&run->lock);
+    verify_fini(&run->verify);
+}
+
+/* Begins the measured phase. */
+static struct sample
+begin_phase(struct run *run, const struct worker *worker)
+{
+    struct sample begin = take_sample(run->options, worker);
+    atomic_store(&run->phase, PHASE_MEASURE);
+    return begin;
+}
+
+static uint64_t
+from_now_ns(double seconds)
+{
+    return clock_monotonic_ns() + (uint64_t)(seconds * (double)NS_PER_S);
+}
+
+/* Starts the open workers, measures them and reports. */
+static void
+measure(struct run *run, struct worker *worker)
+{
+    const struct options *options = run->options;
+    bool is_counted = options->ops != 0 || options->mode == MODE_FILL;
+    struct sample begin = begin_phase(run, worker);
+    if (!is_counted) {
+        atomic_store(&run->phase, PHASE_WARMUP);
+    }
+    for (uint64_t i = 0; i < options->threads; i++) {
+        worker_start(&worker[i]);
+    }
+    uint64_t end_ns = UINT64_MAX;
+    if (!is_counted) {
+        wait_until(run, worker, from_now_ns(options->warmup_s));
+        begin = begin_phase(run, worker);
+        end_ns = from_now_ns(options->seconds);
+    }
+    wait_until(run, worker, end_ns);
+    struct sample end = take_sample(options, worker);
+    atomic_store(&run->phase, PHASE_STOP);
+    if (end.ops == begin.ops) {
+        fail("no command was answered in the measured phase");
+    }
+
+    struct hist hist = {0};
+    for (uint64_t i = 0; i < options->threads; i++) {
+        worker_join(&worker[i]);
+        hist_merge(&hist, &worker[i].hist);
+    }
+    report(options, &begin, &end, &hist);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct options options;
+    switch (options_parse(&options, argc, argv)) {
+    case OPTIONS_HELPED:
+        return EXIT_SUCCESS;
+    case OPTIONS_BAD:
+        return EXIT_USAGE;
+    case OPTIONS_RUN:
+        break;
+    }
+
+    struct tape tape = {0};
+    if (options.mode != MODE_FILL) {
+        tape_init(&tape, &options);
+    }
+    struct run run;
+    run_init(&run, &options, &tape);
+    struct worker *worker = calloc(options.threads, sizeof(worker[0]));
+    if (worker == NULL) {
+        fail("out of memory");
+    }
+    for (uint64_t i = 0; i < options.threads; i++) {
+        worker_open(&worker[i], &run, i);
+    }
+    measure(&run, worker);
+    free(worker);
+    run_fini(&run);
+    tape_fini(&tape);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* CPU time and memory from /proc. The second field of /proc/PID/stat is the
+ * program's name in brackets and may hold anything, so fields are counted
+ * from the last closing bracket. */
+
+#include "bench/proc.h"
+
+#include "bench/fail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FILE_BYTES_MAX = 8192, US_PER_S = 1000000, KIB = 1024 };
+
+static void
+read_file(uint64_t pid, const char *name, char *text)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu64 "/%s", pid, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        fail_errno(path);
+    }
+    size_t len = fread(text, 1, FILE_BYTES_MAX - 1, file);
+    text[len] = '\0';
+    fclose(file);
+    if (len == 0) {
+        fail("%s is empty: the process has ended", path);
+    }
+}
+
+uint64_t
+proc_cpu_us(uint64_t pid)
+{
+    char text[FILE_BYTES_MAX];
+    read_file(pid, "stat", text);
+    const char *after_name = strrchr(text, ')');
+    uint64_t utime;
+    uint64_t stime;
+    if (after_name == NULL ||
+        sscanf(after_name,
+            ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u"
+            " %" SCNu64 " %" SCNu64,
+            &utime, &stime) != 2) {
+        fail("/proc/%" PRIu64 "/stat is not understood", pid);
+    }
+    return (utime + stime) * US_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+uint64_t
+proc_rss_bytes(uint64_t pid)
+{
+    char text[FILE_BYTES_MAX];
+    read_file(pid, "status", text);
+    const char *line = strstr(text, "\nVmRSS:");
+    uint64_t kib;
+    if (line == NULL || sscanf(line, "\nVmRSS: %" SCNu64, &kib) != 1) {
+        fail("/proc/%" PRIu64 "/status has no VmRSS", pid);
+    }
+    return kib * KIB;
+}
+
+uint64_t
+proc_own_cpu_us(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0) {
+        fail_errno("clock_gettime");
+    }
+    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / 1000;
+}

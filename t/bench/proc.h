@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_PROC_H
+#define BENCH_PROC_H
+
+#include <stdint.h>
+
+/* What the kernel says of a process. Any thread. */
+
+/* CPU time used so far by all threads of a process, living and dead, user and
+ * system, in microseconds: utime + stime of /proc/PID/stat, whose resolution
+ * is one clock tick (10 ms as a rule). Fails where there is no such process.
+ */
+uint64_t proc_cpu_us(uint64_t pid);
+
+/* Resident memory now, in bytes: VmRSS of /proc/PID/status. Fails likewise. */
+uint64_t proc_rss_bytes(uint64_t pid);
+
+/* CPU time used so far by this process, in microseconds. */
+uint64_t proc_own_cpu_us(void);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include "bench/hist.h"
+#include "bench/options.h"
+
+#include <stdint.h>
+
+/* What was counted at one moment of a run. */
+struct sample {
+    uint64_t at_ns; /* clock_monotonic_ns */
+    uint64_t ops, keys, hits;
+    uint64_t server_cpu_us, own_cpu_us; /* the first: 0 without --pid */
+    uint64_t rss_bytes;                 /* of the server, likewise */
+};
+
+/* Writes what lies between two samples to stdout: a table of one line with
+ * its heading, or one JSON object. */
+void report(const struct options *options, const struct sample *begin,
+    const struct sample *end, const struct hist *hist);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Commands and replies in memcached's text protocol.
+ *
+ * A question is made of consecutive draws of the tape: one draw, or for a
+ * multi-get keys / columns of them, each asked for `columns` columns. Values
+ * come back in the order of the keys, those without one left out; with
+ * --verify the key of each value is looked for among those not yet answered,
+ * and the ones passed over must be absent by right. Numbers hold no newline,
+ * so replies are read by the line. */
+
+#include "bench/talk.h"
+
+#include "base/num.h"
+#include "bench/fail.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { KEY_BYTES_MAX = NUM_U64_DIGITS_MAX + 1 + OPTIONS_SUFFIX_MAX };
+
+static void
+count(_Atomic uint64_t *cell, uint64_t n)
+{
+    /* relaxed: one writer, and a sum is no synchronisation */
+    uint64_t old = atomic_load_explicit(cell, memory_order_relaxed);
+    atomic_store_explicit(cell, old + n, memory_order_relaxed);
+}
+
+static size_t
+write_key(
+    const struct options *options, uint64_t id, unsigned column, char *out)
+{
+    size_t len = num_format_u64(id, out);
+    out[len++] = '.';
+    memcpy(out + len, options->suffix[column], options->suffix_len[column]);
+    return len + options->suffix_len[column];
+}
+
+static void
+add_key(struct buf *out, const struct options *options, uint64_t id,
+    unsigned column)
+{
+    char *at = buf_reserve(out, KEY_BYTES_MAX);
+    if (at != NULL) {
+        out->len += write_key(options, id, column, at);
+    }
+}
+
+/* Key number i of a get: its draw and column. */
+static const struct tape_draw *
+key_at(const struct worker *worker, const struct conn_op *op, uint32_t i,
+    unsigned *column)
+{
+    const struct options *options = worker->run->options;
+    const struct tape *tape = worker->run->tape;
+    uint32_t columns = (uint32_t)options->columns;
+    if (options->mode != MODE_MULTI || columns == 1) {
+        size_t at = ((size_t)op->draw + i) % tape->n;
+        *column = tape->draw[at].column;
+        return &tape->draw[at];
+    }
+    *column = i % columns;
+    return &tape->draw[((size_t)op->draw + i / columns) % tape->n];
+}
+
+/* Moves the cursor to the next post that has a record; false at the end. */
+static bool
+cursor_load(struct fill_cursor *cursor, const struct options *options)
+{
+    while (!cursor->is_loaded) {
+        if (cursor->post >= options->records) {
+            return false;
+        }
+        dist_values(
+            &options->dist, cursor->post, options->n_suffixes, cursor->value);
+        for (size_t i = 0; i < options->n_suffixes; i++) {
+            cursor->is_loaded = cursor->is_loaded || cursor->value[i] != 0;
+        }
+        cursor->column = 0;
+        if (!cursor->is_loaded) {
+            cursor->post += options->threads;
+        }
+    }
+    return true;
+}
+
+static void
+cursor_next_post(struct fill_cursor *cursor, const struct options *options)
+{
+    cursor->post += options->threads;
+    cursor->is_loaded = false;
+}
+
+/* "set ID.counter 0 0 BYTES", then the numbers of the whole record. */
+static void
+ask_record(struct buf *out, const struct options *options,
+    const struct fill_cursor *cursor)
+{
+    char data[DIST_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1)];
+    size_t len = 0;
+    for (size_t i = 0; i < options->n_suffixes; i++) {
+        if (i > 0) {
+            data[len++] = ' ';
+        }
+        len += num_format_u64(cursor->value[i], data + len);
+    }
+    buf_addf(out, "set %" PRIu64 ".%s 0 0 %zu\r\n%.*s\r\n",
+        dist_id(&options->dist, cursor->post), options->counter, len, (int)len,
+        data);
+}
+
+/* One number, by set or incr. */
+static void
+ask_cell(struct buf *out, const struct options *options,
+    const struct fill_cursor *cursor)
+{
+    char data[NUM_U64_DIGITS_MAX];
+    size_t len = num_format_u64(cursor->value[cursor->column], data);
+    uint64_t id = dist_id(&options->dist, cursor->post);
+    const char *suffix = options->suffix[cursor->column];
+    if (options->fill_with == FILL_INCR) {
+        buf_addf(
+            out, "incr %" PRIu64 ".%s %.*s\r\n", id, suffix, (int)len, data);
+    } else {
+        buf_addf(out, "set %" PRIu64 ".%s 0 0 %zu\r\n%.*s\r\n", id, suffix,
+            len, (int)len, data);
+    }
+}
+
+static bool
+ask_fill(struct worker *worker, struct conn *conn, struct conn_op *op)
+{
+    const struct options *options = worker->run->options;
+    struct fill_cursor *cursor = &worker->cursor;
+    op->kind = CONN_OP_STORE;
+    op->draw = (uint32_t)cursor->post;
+    if (options->fill_with == FILL_RECORD) {
+        op->n_keys = (uint32_t)options->n_suffixes;
+        ask_record(&conn->out, options, cursor);
+        cursor_next_post(cursor, options);
+        return true;
+    }
+
+    op->n_keys = 1;
+    while (cursor->value[cursor->column] == 0) {
+        cursor->column++;
+    }
+    ask_cell(&conn->out, options, cursor);
+    do {
+        cursor->column++;
+    } while (cursor->column < options->n_suffixes &&
+        cursor->value[cursor->column] == 0);
+    if (cursor->column == options->n_suffixes) {
+        cursor_next_post(cursor, options);
+    }
+    return true;
+}
+
+/* A get, a multi-get or an incr from the tape. */
+static void
+ask_tape(struct worker *worker, struct conn *conn, struct conn_op *op)
+{
+    const struct options *options = worker->run->options;
+    struct verify *verify = &worker->run->verify;
+    const struct tape *tape = worker->run->tape;
+    const struct tape_draw *draw = &tape->draw[worker->tape_at];
+    bool is_multi = options->mode == MODE_MULTI;
+    op->kind = draw->is_incr ? CONN_OP_INCR : CONN_OP_GET;
+    op->draw = (uint32_t)worker->tape_at;
+    op->n_keys = is_multi ? (uint32_t)options->keys : 1;
+    if (options->verify) {
+        op->acked = draw->is_incr
+            ? verify_incr_sent(verify, draw->post, draw->column)
+            : verify_get_sent(verify, draw->post, draw->column);
+    }
+
+    buf_add_text(&conn->out, draw->is_incr ? "incr" : "get");
+    for (uint32_t i = 0; i < op->n_keys; i++) {
+        unsigned column;
+        const struct tape_draw *key = key_at(worker, op, i, &column);
+        buf_add(&conn->out, " ", 1);
+        add_key(&conn->out, options, key->id, column);
+    }
+    buf_add_text(&conn->out, draw->is_incr ? " 1\r\n" : "\r\n");
+    size_t n_draws = is_multi ? options->keys / options->columns : 1;
+    worker->tape_at = (worker->tape_at + n_draws) % tape->n;
+}
+
+bool
+talk_ask(struct worker *worker, struct conn *conn, uint64_t now_ns)
+{
+    struct run *run = worker->run;
+    const struct options *options = run->options;
+    if (options->mode == MODE_FILL) {
+        if (!cursor_load(&worker->cursor, options)) {
+            return false;
+        }
+        struct conn_op *op = conn_push(conn);
+        op->sent_ns = now_ns;
+        return ask_fill(worker, conn, op);
+    }
+    /* relaxed: the count only bounds the work */
+    if (options->ops != 0 &&
+        atomic_fetch_add_explicit(&run->taken, 1, memory_order_relaxed) >=
+            options->ops) {
+        return false;
+    }
+    struct conn_op *op = conn_push(conn);
+    op->sent_ns = now_ns;
+    ask_tape(worker, conn, op);
+    return true;
+}
+
+/* Ends the program: the reply is not one that the command can have. */
+static _Noreturn void
+bad_reply(const struct worker *worker, const struct conn_op *op,
+    const char *line, size_t len)
+{
+    static const char *const kind[] = {[CONN_OP_STORE] = "store",
+        [CONN_OP_GET] = "get",
+        [CONN_OP_INCR] = "incr"};
+    char text[120];
+    size_t n = 0;
+    while (n < len && n < sizeof(text) - 1) {
+        text[n] = line[n] >= ' ' && line[n] <= '~' ? line[n] : '?';
+        n++;
+    }
+    text[n] = '\0';
+    if (op == NULL) {
+        fail("the server said, unasked: %s", text);
+    }
+    uint64_t id = op->kind == CONN_OP_STORE
+        ? dist_id(&worker->run->options->dist, op->draw)
+        : worker->run->tape->draw[op->draw].id;
+    fail("the server answered a %s of id %" PRIu64 ": %s", kind[op->kind], id,
+        text);
+}
+
+static bool
+is_word(const char *line, size_t len, const char *word)
+{
+    return len == strlen(word) && memcmp(line, word, len) == 0;
+}
+
+static void
+finish(struct worker *worker, struct conn *conn, struct conn_op *op,
+    uint64_t now_ns)
+{
+    count(&worker->tally.ops, 1);
+    count(&worker->tally.keys, op->n_keys);
+    count(&worker->tally.hits, op->hits);
+    /* relaxed: a reply more or less at the edges of the phase */
+    if (atomic_load_explicit(&worker->run->phase, memory_order_relaxed) ==
+        PHASE_MEASURE) {
+        hist_add(&worker->hist, now_ns - op->sent_ns);
+    }
+    conn_pop(conn);
+}
+
+/* With --verify, keys in front of the one answered, or of END (key == NULL),
+ * must be absent by right. False where key is none of those left. */
+static bool
+pass_over(
+    struct worker *worker, struct conn_op *op, const char *key, size_t key_len)
+{
+    const struct options *options = worker->run->options;
+    for (; op->at < op->n_keys; op->at++) {
+        char expected[KEY_BYTES_MAX];
+        unsigned column;
+        const struct tape_draw *draw = key_at(worker, op, op->at, &column);
+        size_t len = write_key(options, draw->id, column, expected);
+        if (key_len == len && memcmp(expected, key, len) == 0) {
+            return true;
+        }
+        verify_absent(&worker->run->verify, draw->post, column);
+    }
+    return key == NULL;
+}
+
+/* "VALUE <key> <flags> <bytes>". */
+static void
+hear_value_line(struct worker *worker, struct conn *conn, struct conn_op *op,
+    const char *line, size_t len)
+{
+    enum { PREFIX = sizeof("VALUE ") - 1 };
+    conn->value_is_next = true;
+    op->hits++;
+    if (op->hits > op->n_keys) {
+        bad_reply(worker, op, line, len);
+    }
+    if (worker->run->options->verify) {
+        const char *key = line + PREFIX;
+        const char *end = memchr(key, ' ', len - PREFIX);
+        if (end == NULL || !pass_over(worker, op, key, (size_t)(end - key))) {
+            bad_reply(worker, op, line, len);
+        }
+    }
+}
+
+/* The number behind a VALUE line. */
+static void
+hear_value(struct worker *worker, struct conn *conn, struct conn_op *op,
+    const char *line, size_t len)
+{
+    conn->value_is_next = false;
+    if (!worker->run->options->verify) {
+        return;
+    }
+    unsigned column;
+    const struct tape_draw *draw = key_at(worker, op, op->at++, &column);
+    uint64_t value;
+    if (!num_parse_u64(line, len, &value)) {
+        bad_reply(worker, op, line, len);
+    }
+    verify_got(&worker->run->verify, draw->post, column, op->acked, value);
+}
+
+static void
+hear_get(struct worker *worker, struct conn *conn, struct conn_op *op,
+    const char *line, size_t len, uint64_t now_ns)
+{
+    if (conn->value_is_next) {
+        hear_value(worker, conn, op, line, len);
+    } else if (len > 6 && memcmp(line, "VALUE ", 6) == 0) {
+        hear_value_line(worker, conn, op, line, len);
+    } else if (is_word(line, len, "END")) {
+        if (worker->run->options->verify) {
+            pass_over(worker, op, NULL, 0);
+        }
+        finish(worker, conn, op, now_ns);
+    } else {
+        bad_reply(worker, op, line, len);
+    }
+}
+
+static void
+hear_incr(struct worker *worker, struct conn *conn, struct conn_op *op,
+    const char *line, size_t len, uint64_t now_ns)
+{
+    struct verify *verify = &worker->run->verify;
+    const struct tape_draw *draw = &worker->run->tape->draw[op->draw];
+    bool is_checked = worker->run->options->verify;
+    uint64_t value;
+    if (num_parse_u64(line, len, &value)) {
+        op->hits = 1;
+        if (is_checked) {
+            verify_incremented(
+                verify, draw->post, draw->column, op->acked, value);
+        }
+    } else if (!is_word(line, len, "NOT_FOUND")) {
+        bad_reply(worker, op, line, len);
+    } else if (is_checked) {
+        verify_not_incremented(verify, draw->post, draw->column);
+    }
+    finish(worker, conn, op, now_ns);
+}
+
+static void
+hear_store(struct worker *worker, struct conn *conn, struct conn_op *op,
+    const char *line, size_t len, uint64_t now_ns)
+{
+    uint64_t value;
+    bool is_incr = worker->run->options->fill_with == FILL_INCR;
+    if (is_incr ? !num_parse_u64(line, len, &value)
+                : !is_word(line, len, "STORED")) {
+        bad_reply(worker, op, line, len);
+    }
+    op->hits = op->n_keys;
+    finish(worker, conn, op, now_ns);
+}
+
+void
+talk_hear(struct worker *worker, struct conn *conn, uint64_t now_ns)
+{
+    const char *line;
+    size_t len;
+    while ((line = conn_line(conn, &len)) != NULL) {
+        struct conn_op *op = conn_oldest(conn);
+        if (op == NULL) {
+            bad_reply(worker, op, line, len);
+        }
+        switch (op->kind) {
+        case CONN_OP_STORE:
+            hear_store(worker, conn, op, line, len, now_ns);
+            break;
+        case CONN_OP_GET:
+            hear_get(worker, conn, op, line, len, now_ns);
+            break;
+        case CONN_OP_INCR:
+            hear_incr(worker, conn, op, line, len, now_ns);
+            break;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UNIT_EDIT_HELP_H
+#define UNIT_EDIT_HELP_H
+
+/* Schema edits made of the lines that a person types. */
+
+#include "schema/schema.h"
+#include "unit/check_help.h"
+
+enum { EDIT_WORDS = 12 };
+
+/* The op of the line's first two words; what is behind goes to *rest. */
+static inline enum schema_edit_op
+edit_op(const char *line, const char **rest)
+{
+    static const char *const starts[] = {[SCHEMA_ADD_COUNTER] = "add counter ",
+        [SCHEMA_ADD_COLUMN] = "add column ",
+        [SCHEMA_DROP_COLUMN] = "drop column ",
+        [SCHEMA_DROP_COUNTER] = "drop counter "};
+    for (size_t i = 0; i < COUNT_OF(starts); i++) {
+        if (strncmp(line, starts[i], strlen(starts[i])) == 0) {
+            *rest = line + strlen(starts[i]);
+            return (enum schema_edit_op)i;
+        }
+    }
+    ck_abort_msg("not an edit: %s", line);
+}
+
+static inline struct schema_edit
+edit_of(const char *line)
+{
+    const char *rest;
+    struct schema_word word[EDIT_WORDS];
+    struct schema_edit edit;
+    size_t n = 0;
+    enum schema_edit_op op = edit_op(line, &rest);
+    while (*rest != '\0') {
+        size_t len = strcspn(rest, " ");
+        ck_assert_uint_lt(n, EDIT_WORDS);
+        word[n++] = (struct schema_word){rest, len};
+        rest += len + strspn(rest + len, " ");
+    }
+    ck_assert_int_eq(schema_edit_parse(op, word, n, &edit), 0);
+    return edit;
+}
+
+#endif
