@@ -136,7 +136,8 @@ exec__count(struct session *session, enum metric metric, uint64_t n)
     metric_add(session->executor->metrics, metric, n);
 }
 
-/* The schema; valid for the rest of this turn. */
+/* The schema now; valid for the rest of this turn. Two calls may give two
+ * schemas: what was found in one need not be in the next. */
 static inline const struct schema *
 exec__schema(struct session *session)
 {

@@ -5,7 +5,6 @@
  * Both become one struct change: an operation, an id, and for each column its
  * slot, its serial and an operand. Everything that can be wrong with the input
  * is found before the store is asked. */
-#include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "net/exec.h"
@@ -296,7 +295,9 @@ exec__counter_begin(
     struct span name = session->request.key;
     const struct schema_counter *counter =
         schema_counter(exec__schema(session), bytes + name.at, name.len);
-    ASSERT(counter != NULL); /* the parser has found it in this schema */
+    if (counter == NULL) { /* dropped since the line was parsed */
+        return exec__refuse(session, ERR_GONE, out);
+    }
     struct job *job = exec__job(session, JOB_CHANGE);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, out);

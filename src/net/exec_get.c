@@ -75,6 +75,9 @@ check_keys(struct session *session, const char *bytes)
     const struct schema *schema = exec__schema(session);
     const struct schema_counter *counter = dialect_counter(session, bytes);
     bool has_exptime = touches(request) && request->exptime != 0;
+    if (request->op == REQUEST_COUNTER_GET && counter == NULL) {
+        return ERR_GONE; /* dropped since the line was parsed */
+    }
     if (request->words.len <= TEXT_KEY_MAX && !has_exptime &&
         counter == NULL) {
         return 0;
@@ -158,43 +161,42 @@ gather(struct session *session, const char *bytes)
     job->words = words_rest(&words);
 }
 
-/* True where the slot is answered as a miss. */
-static bool
-is_absent(const struct job *job, const struct slot *slot)
+/* The values of the slot's columns, without those that have been dropped since
+ * the key was parsed, to value[SCHEMA_COLUMNS_MAX]; how many. 0 where the slot
+ * is answered as a miss. */
+static unsigned
+take_values(const struct job *job, const struct slot *slot, uint64_t *value)
 {
     bool all_default = true;
-    for (unsigned i = 0; i < slot->n_cells; i++) {
-        uint8_t state = job->get.state[slot->first + i];
-        if (state == CELL_GONE) {
-            return true;
+    unsigned n = 0;
+    for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
+        if (job->get.state[i] != CELL_GONE) {
+            value[n++] = job->get.value[i];
+            all_default = all_default && job->get.state[i] == CELL_DEFAULT;
         }
-        all_default = all_default && state == CELL_DEFAULT;
     }
-    return all_default && (slot->absent_is_miss || slot->n_cells == 0);
+    return all_default && slot->absent_is_miss ? 0 : n;
 }
 
 static bool
 format_cells(struct session *session, const char *bytes,
     const struct slot *slot, struct buf *out)
 {
-    const struct job *job = session->job;
     const char *key = bytes + slot->key.at;
-    const uint64_t *value = &job->get.value[slot->first];
-    uint64_t cas = slot->is_record ? 0 : cell_cas(*value);
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+    unsigned n = take_values(session->job, slot, value);
+    if (n == 0 || session->request.op == REQUEST_TOUCH) {
+        return n > 0;
+    }
+    uint64_t cas = slot->is_record ? 0 : cell_cas(value[0]);
     const uint64_t *cas_shown = wants_cas(&session->request) ? &cas : NULL;
-    if (is_absent(job, slot)) {
-        return false;
-    }
-    if (session->request.op == REQUEST_TOUCH) {
-        return true;
-    }
     if (!slot->is_record) {
         reply_value_u64(
-            out, key, slot->key.len, slot->flags, *value, cas_shown);
+            out, key, slot->key.len, slot->flags, value[0], cas_shown);
         return true;
     }
     char text[RECORD_TEXT_MAX];
-    size_t len = reply_join_u64(value, slot->n_cells, text);
+    size_t len = reply_join_u64(value, n, text);
     reply_value(out, key, slot->key.len, slot->flags, text, len, cas_shown);
     return true;
 }

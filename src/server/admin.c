@@ -15,6 +15,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* What clients are told: the memcached whose text protocol this is, then
+ * ourselves (doc/adr/0004). */
+static const char version[] = "1.6.45 tallyd " PACKAGE_VERSION;
+
 enum { NAME_BYTES = 96 }; /* "<counter>:<figure>" */
 
 static void
@@ -196,7 +200,7 @@ admin_init(struct server_admin *admin)
 {
     *admin = (struct server_admin){.admin = {.stats_fn = stats,
                                        .verbosity_fn = set_verbosity,
-                                       .version = PACKAGE_VERSION},
+                                       .version = version},
         .started_s = clock_monotonic_s()};
     pthread_mutex_init(&admin->lock, NULL);
 }

@@ -132,8 +132,8 @@ write_port_file(struct server *server)
     FILE *file =
         n < 0 || (size_t)n >= sizeof temporary ? NULL : fopen(temporary, "we");
     bool written = file != NULL &&
-        fwrite(server->ports.data, 1, server->ports.len, file) ==
-            server->ports.len;
+        (server->ports.len == 0 ||
+            fwrite(server->ports.data, server->ports.len, 1, file) == 1);
     if (file != NULL && fclose(file) != 0) {
         written = false;
     }

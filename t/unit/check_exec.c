@@ -320,7 +320,7 @@ START_TEST(test_too_large)
 }
 END_TEST
 
-/* Fails each allocation of the items in turn. */
+/* While the items get no memory at all. */
 START_TEST(test_items_out_of_memory)
 {
     struct fault_alloc fault;

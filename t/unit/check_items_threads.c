@@ -153,7 +153,7 @@ enum {
     SMALL_LIMIT = 8 << 20,
     LARGE_VALUE = 200000,
     GROWTH_SLACK = 64 << 10, /* bucket arrays on their way */
-    ROOM_STEPS = 20000
+    ROOM_STEPS = 5000
 };
 
 static void *
@@ -210,7 +210,7 @@ START_TEST(test_threads_stay_in_their_room)
 END_TEST
 
 enum {
-    FLUSHES = 20000,
+    FLUSHES = 4000,
     FLUSHED_LEN = 300000 /* so that a change takes its time to copy it */
 };
 

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store that holds calls, in the order in which they came. Calls are done
+ * outside the lock: an answer may lead to the next call at once. */
+#include "lib/hold.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum hold_kind { HOLD_GET, HOLD_CHANGE, HOLD_EDIT };
+
+enum { HOLD_CALLS_MAX = 256 };
+
+struct held {
+    enum hold_kind kind;
+    void *call;
+};
+
+struct hold {
+    struct store store; /* first: the seam */
+    struct store *inner;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t changed;
+    bool holds;
+    bool holds_edits;
+    unsigned n;
+    struct held held[HOLD_CALLS_MAX];
+};
+
+static struct hold *
+hold_of(struct store *store)
+{
+    return (struct hold *)store;
+}
+
+/* True where the call is held. */
+static bool
+take(struct store *store, enum hold_kind kind, void *call)
+{
+    struct hold *hold = hold_of(store);
+    pthread_mutex_lock(&hold->lock);
+    bool taken = hold->holds && (kind != HOLD_EDIT || hold->holds_edits);
+    if (taken) {
+        ASSERT(hold->n < HOLD_CALLS_MAX);
+        hold->held[hold->n++] = (struct held){kind, call};
+        pthread_cond_broadcast(&hold->changed);
+    }
+    pthread_mutex_unlock(&hold->lock);
+    return taken;
+}
+
+static enum store_answer
+hold_get(struct store *store, struct store_get *get)
+{
+    return take(store, HOLD_GET, get) ? STORE_LATER
+                                      : store_get(hold_of(store)->inner, get);
+}
+
+static enum store_answer
+hold_change(struct store *store, struct store_change *change)
+{
+    return take(store, HOLD_CHANGE, change)
+        ? STORE_LATER
+        : store_change(hold_of(store)->inner, change);
+}
+
+static enum store_answer
+hold_edit(struct store *store, struct store_edit *edit)
+{
+    return take(store, HOLD_EDIT, edit)
+        ? STORE_LATER
+        : store_edit(hold_of(store)->inner, edit);
+}
+
+static struct store_sum
+hold_sum(struct store *store, unsigned counter_slot)
+{
+    return store_sum(hold_of(store)->inner, counter_slot);
+}
+
+static const struct store_calls hold_calls = {
+    .get = hold_get,
+    .change = hold_change,
+    .edit = hold_edit,
+    .sum = hold_sum,
+};
+
+int
+hold_create(struct store *inner, struct store **out)
+{
+    struct hold *hold = calloc(1, sizeof *hold);
+    if (hold == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    hold->store = *inner;
+    hold->store.calls = &hold_calls;
+    hold->inner = inner;
+    pthread_mutex_init(&hold->lock, NULL);
+    pthread_cond_init(&hold->changed, NULL);
+    *out = &hold->store;
+    return 0;
+}
+
+void
+hold_begin(struct store *store, bool edits)
+{
+    struct hold *hold = hold_of(store);
+    pthread_mutex_lock(&hold->lock);
+    hold->holds = true;
+    hold->holds_edits = edits;
+    pthread_mutex_unlock(&hold->lock);
+}
+
+void
+hold_end(struct store *store)
+{
+    struct hold *hold = hold_of(store);
+    pthread_mutex_lock(&hold->lock);
+    hold->holds = false;
+    pthread_mutex_unlock(&hold->lock);
+}
+
+void
+hold_wait(struct store *store, unsigned n)
+{
+    struct hold *hold = hold_of(store);
+    pthread_mutex_lock(&hold->lock);
+    while (hold->n < n) {
+        pthread_cond_wait(&hold->changed, &hold->lock);
+    }
+    pthread_mutex_unlock(&hold->lock);
+}
+
+static void
+do_held(struct hold *hold, const struct held *held)
+{
+    struct store_call *call = held->call; /* each begins with it */
+    enum store_answer answer = STORE_DONE;
+    switch (held->kind) {
+    case HOLD_GET:
+        answer = store_get(hold->inner, held->call);
+        break;
+    case HOLD_CHANGE:
+        answer = store_change(hold->inner, held->call);
+        break;
+    case HOLD_EDIT:
+        answer = store_edit(hold->inner, held->call);
+        break;
+    }
+    if (answer == STORE_DONE) {
+        call->done_fn(call);
+    }
+}
+
+unsigned
+hold_release(struct store *store)
+{
+    struct hold *hold = hold_of(store);
+    struct held held[HOLD_CALLS_MAX];
+    pthread_mutex_lock(&hold->lock);
+    unsigned n = hold->n;
+    for (unsigned i = 0; i < n; i++) {
+        held[i] = hold->held[i];
+    }
+    hold->n = 0;
+    pthread_mutex_unlock(&hold->lock);
+    for (unsigned i = 0; i < n; i++) {
+        do_held(hold, &held[i]);
+    }
+    return n;
+}
+
+void
+hold_destroy(struct store **outer)
+{
+    struct hold *hold = hold_of(*outer);
+    ASSERT(hold->n == 0);
+    pthread_cond_destroy(&hold->changed);
+    pthread_mutex_destroy(&hold->lock);
+    free(hold);
+    *outer = NULL;
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests that report in TAP, for the scripts of t/system.
+
+A script marks its tests with @test("what is shown") and ends with run(). The
+plan comes first; a test passes when its function returns, fails when it
+raises, and is skipped when it raises Skip with the reason.
+"""
+
+import signal
+import sys
+import traceback
+
+TESTS = []
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run on this machine; says why."""
+
+
+def test(description):
+    """Registers the decorated function, which takes no arguments."""
+
+    def register(function):
+        TESTS.append((description, function))
+        return function
+
+    return register
+
+
+def add(description, function, *arguments):
+    """Registers a call of function, for tests made in a loop."""
+    TESTS.append((description, lambda: function(*arguments)))
+
+
+def note(text):
+    """Prints text as a TAP comment."""
+    for line in str(text).splitlines():
+        print("# " + line)
+    sys.stdout.flush()
+
+
+def equal(got, wanted, what=""):
+    """Raises unless the two are equal."""
+    if got != wanted:
+        raise AssertionError(
+            "%s\n  got    %.2000r\n  wanted %.2000r" % (what, got, wanted)
+        )
+
+
+def check(condition, what):
+    """Raises unless condition holds."""
+    if not condition:
+        raise AssertionError(what)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def run():
+    """Runs what was registered; exits non-zero when a test failed. A run that
+    is told to end stops its servers first."""
+    signal.signal(signal.SIGTERM, interrupt)
+    if len(sys.argv) > 1:
+        wanted = sys.argv[1]
+        TESTS[:] = [entry for entry in TESTS if wanted in entry[0]]
+    print("1..%d" % len(TESTS))
+    failed = 0
+    for number, (description, function) in enumerate(TESTS, 1):
+        try:
+            function()
+            print("ok %d %s" % (number, description))
+        except Skip as why:
+            print("ok %d # SKIP %s: %s" % (number, description, why))
+        except BaseException as error:
+            failed += 1
+            note(traceback.format_exc())
+            print("not ok %d %s" % (number, description))
+            if isinstance(error, KeyboardInterrupt):
+                print("Bail out! interrupted")
+                break
+        sys.stdout.flush()
+    sys.exit(1 if failed else 0)
