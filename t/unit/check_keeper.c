@@ -326,8 +326,10 @@ START_TEST(test_drop_out_of_memory)
     rig_init(&rig);
     declare(&rig);
     struct cell_key a = find(&rig, "a");
+    struct cell_key b = find(&rig, "b");
     for (int s = 0; s < SHARDS; s++) {
         ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_SET, 7), 0);
+        ck_assert_int_eq(change_in(&rig, s, &b, CHANGE_SET, 8), 0);
     }
     /* the first allocation is the schema's; those of the shards fail */
     arm(&rig, 2, 1000);
@@ -342,6 +344,8 @@ START_TEST(test_drop_out_of_memory)
         ck_assert_int_eq(
             change_in(&rig, s, &now, CHANGE_DELETE, 0), ERR_NOT_FOUND);
         ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_SET, 8), ERR_GONE);
+        ck_assert_int_eq(
+            change_in(&rig, s, &b, CHANGE_ADD, 8), ERR_NOT_STORED);
     }
     rig_fini(&rig);
 }

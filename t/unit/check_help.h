@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UNIT_CHECK_HELP_H
+#define UNIT_CHECK_HELP_H
+
+/* What the test programs of proto, store and net share. */
+
+#include <check.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELP_TIMEOUT_S = 300 };
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* The whole of a main(). */
+static inline int
+run_tests(const char *name, const TTest *const *test, size_t n)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = tcase_create(name);
+    SRunner *sr = srunner_create(suite);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
+    for (size_t i = 0; i < n; i++) {
+        tcase_add_test(tcase, test[i]);
+    }
+    suite_add_tcase(suite, tcase);
+    srunner_set_tap(sr, "-");
+    srunner_run_all(sr, CK_SILENT);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* A copy of just these bytes, so that a sanitizer sees a read past them. */
+static inline char *
+copy_of(const char *bytes, size_t len)
+{
+    char *copy = malloc(len == 0 ? 1 : len);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, bytes, len);
+    return copy;
+}
+
+/* splitmix64 (Steele, Lea, Flood, 2014): a number below n. */
+static inline uint64_t
+random_below(uint64_t *state, uint64_t n)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % n;
+}
+
+#endif
