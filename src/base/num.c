@@ -233,10 +233,11 @@ num_parse_lenient_u64(const char *text, size_t len, uint64_t *out)
         text++;
         len--;
     }
-    while (len > 0 && text[len - 1] == ' ') {
-        len--;
+    size_t end = 0;
+    while (end < len && !is_space(text[end])) {
+        end++;
     }
-    return parse_u64(text, len, out);
+    return parse_u64(text, end, out);
 }
 
 /* How many digits a value >= 10 has: log10 from the number of bits (1233/4096

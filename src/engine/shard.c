@@ -49,6 +49,7 @@ struct counter {
 struct shard {
     _Alignas(LINE_BYTES) pthread_mutex_t lock;
     const struct alloc *alloc; /* read-only */
+    uint64_t key;              /* read-only: of the tables' hash */
     void *block;               /* read-only: what alloc gave */
     struct counter *counter[SCHEMA_COUNTERS_MAX]; /* under lock; owned */
 };
@@ -107,7 +108,7 @@ column_is_live(const struct counter *counter, unsigned slot, uint32_t serial)
 }
 
 struct shard *
-shard_create(const struct alloc *alloc)
+shard_create(const struct alloc *alloc, uint64_t key)
 {
     void *block = alloc_zeroed(alloc, BLOCK_BYTES);
     if (block == NULL) {
@@ -116,6 +117,7 @@ shard_create(const struct alloc *alloc)
     uintptr_t at = (uintptr_t)block + LINE_BYTES - 1;
     struct shard *shard = (void *)(at - at % LINE_BYTES);
     shard->alloc = alloc;
+    shard->key = key;
     shard->block = block;
     if (pthread_mutex_init(&shard->lock, NULL) != 0) {
         alloc_free(alloc, block, BLOCK_BYTES);
@@ -194,7 +196,7 @@ define(struct shard *shard, const struct schema_counter *from)
         if (counter == NULL) {
             return ERR_NO_MEMORY;
         }
-        table_init(&counter->table, shard->alloc);
+        table_init(&counter->table, shard->alloc, shard->key);
         shard->counter[from->slot] = counter;
     }
     return take_columns(counter, from);

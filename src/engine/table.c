@@ -316,9 +316,9 @@ all_codes_zero(const struct table_write *write, size_t n)
 }
 
 void
-table_init(struct table *table, const struct alloc *alloc)
+table_init(struct table *table, const struct alloc *alloc, uint64_t key)
 {
-    *table = (struct table){.alloc = alloc};
+    *table = (struct table){.alloc = alloc, .key = key};
     lay_out(table);
 }
 

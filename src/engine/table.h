@@ -29,6 +29,7 @@ struct table_cell {
 
 struct table {
     const struct alloc *alloc;
+    uint64_t key;  /* of the hash; random where clients choose the ids */
     uint8_t *rows; /* owned; NULL while there is no row */
     size_t capacity;
     size_t count;
@@ -43,7 +44,7 @@ struct table_write {
 };
 
 /* An empty table without columns in use. */
-void table_init(struct table *table, const struct alloc *alloc);
+void table_init(struct table *table, const struct alloc *alloc, uint64_t key);
 void table_fini(struct table *table);
 
 /* The width (0..8 bytes) that a slot starts with at its first code other than
@@ -81,12 +82,14 @@ table__load(const uint8_t *from)
         (uint64_t)from[6] << 48 | (uint64_t)from[7] << 56;
 }
 
-/* Where the search for id starts. The high half of the fold, since the low
- * bits have chosen the shard; capacity is below 2^32. */
+/* Where the search for id starts: in the order of the high half of the keyed
+ * fold; capacity is below 2^32. Without the key nobody can choose ids that
+ * meet in one place. */
 static inline size_t
 table__home(const struct table *table, uint64_t id)
 {
-    return (size_t)(((fold_id(id) >> 32) * table->capacity) >> 32);
+    return (
+        size_t)(((fold_id(id ^ table->key) >> 32) * table->capacity) >> 32);
 }
 
 /* Brings the place of id near; for many searches at once. */

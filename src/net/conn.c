@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static size_t
@@ -236,7 +237,7 @@ keep_rest(struct conn *conn, const char *bytes, size_t len, size_t consumed)
 }
 
 /* Notes since when the bytes of one command have been waited for. A turn that
- * has begun a command starts the time anew. */
+ * has begun a command, or ended the skipping of one, starts the time anew. */
 static void
 note_command(struct conn *conn, enum session_state state, bool has_begun)
 {
@@ -248,19 +249,29 @@ note_command(struct conn *conn, enum session_state state, bool has_begun)
     }
 }
 
+/* Closes when the replies on their way are sent. */
+static void
+finish(struct conn *conn)
+{
+    conn->is_finishing = true;
+    set_reading(conn, false);
+    if (queued_bytes(conn) == 0) {
+        conn_close(conn);
+    } else if (conn->blocked_since_ms == 0) {
+        conn->blocked_since_ms = uv_now(&conn->worker->loop);
+        conn->blocked_bytes = queued_bytes(conn);
+    }
+}
+
 /* What follows from the state in which a turn has ended. */
 static void
 after_turn(struct conn *conn, enum session_state state)
 {
     bool drained = queued_bytes(conn) < CONN_WRITE_MARK;
-    if (conn->is_finishing && state != SESSION_PARKED) {
-        conn_finish(conn);
-        return;
-    }
     switch (state) {
     case SESSION_READY:
         if (conn->has_ended) {
-            conn_finish(conn);
+            finish(conn);
         } else {
             set_reading(conn, drained);
         }
@@ -283,7 +294,7 @@ after_turn(struct conn *conn, enum session_state state)
     case SESSION_CLOSE:
         break;
     }
-    conn_finish(conn);
+    finish(conn);
 }
 
 static void
@@ -291,6 +302,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
 {
     struct worker *worker = conn->worker;
     unsigned budget = worker->config.requests_per_turn;
+    bool was_skipping = session_is_skipping(&conn->session);
     size_t consumed = 0;
     size_t queued = queued_bytes(conn);
     size_t mark = queued < CONN_WRITE_MARK ? CONN_WRITE_MARK - queued : 0;
@@ -298,7 +310,9 @@ turn(struct conn *conn, const char *bytes, size_t len)
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
     keep_rest(conn, bytes, len, consumed);
-    note_command(conn, state, budget < worker->config.requests_per_turn);
+    bool has_begun = budget < worker->config.requests_per_turn ||
+        (was_skipping && !session_is_skipping(&conn->session));
+    note_command(conn, state, has_begun);
     send_out(conn, &worker->out);
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
         buf_fini(&worker->out); /* one huge value must not stay for good */
@@ -308,6 +322,14 @@ turn(struct conn *conn, const char *bytes, size_t len)
         conn->blocked_bytes = queued_bytes(conn);
     }
     after_turn(conn, state);
+}
+
+/* A turn on what conn->in holds. */
+static void
+turn_on_kept(struct conn *conn)
+{
+    size_t len = conn->in.len - conn->in_at;
+    turn(conn, len == 0 ? "" : conn->in.data + conn->in_at, len);
 }
 
 static void
@@ -338,7 +360,7 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
         turn(conn, worker->read_buf, kept + n);
     } else {
         conn->in.len += n;
-        turn(conn, conn->in.data + conn->in_at, conn->in.len - conn->in_at);
+        turn_on_kept(conn);
     }
 }
 
@@ -349,10 +371,10 @@ conn_continue(struct conn *conn)
         return;
     }
     if (conn->is_finishing) {
-        conn_finish(conn);
+        finish(conn);
         return;
     }
-    turn(conn, conn->in.data + conn->in_at, conn->in.len - conn->in_at);
+    turn_on_kept(conn);
 }
 
 void
@@ -366,22 +388,16 @@ conn_woken(struct conn *conn)
         return;
     }
     if (!conn->is_closing) {
-        turn(conn, conn->in.data + conn->in_at,
-            conn->in.len - conn->in_at); /* answers even while finishing */
+        turn_on_kept(conn);
     }
 }
 
 void
-conn_finish(struct conn *conn)
+conn_end(struct conn *conn)
 {
-    conn->is_finishing = true;
+    session_end(&conn->session);
     set_reading(conn, false);
-    if (queued_bytes(conn) == 0 && !conn->is_parked) {
-        conn_close(conn);
-    } else if (conn->blocked_since_ms == 0) {
-        conn->blocked_since_ms = uv_now(&conn->worker->loop);
-        conn->blocked_bytes = queued_bytes(conn);
-    }
+    become_ready(conn);
 }
 
 void
@@ -420,8 +436,8 @@ on_wake(struct session *session)
     pthread_mutex_lock(&worker->lock);
     conn->next_woken = worker->woken;
     worker->woken = conn;
+    uv_async_send(&worker->async); /* under the lock: see worker.c */
     pthread_mutex_unlock(&worker->lock);
-    uv_async_send(&worker->async);
 }
 
 static int
@@ -443,6 +459,7 @@ open_handle(struct conn *conn, int fd, bool is_unix)
 void
 conn_open(struct worker *worker, int fd, bool is_unix)
 {
+    int one = 1;
     struct conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
         close(fd);
@@ -464,6 +481,8 @@ conn_open(struct worker *worker, int fd, bool is_unix)
     }
     if (!is_unix) {
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1); /* without it: only slower */
+        /* finds out about peers that vanished, in the system's time */
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     }
     set_reading(conn, true);
 }

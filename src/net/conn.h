@@ -59,8 +59,9 @@ void conn_continue(struct conn *conn);
 /* The store has answered (worker's mailbox). */
 void conn_woken(struct conn *conn);
 
-/* Closes it when the replies on their way are sent. */
-void conn_finish(struct conn *conn);
+/* Lets the request under way be answered, begins no other, and closes it when
+ * the replies are sent. */
+void conn_end(struct conn *conn);
 
 /* Closes it now. */
 void conn_close(struct conn *conn);

@@ -248,6 +248,7 @@ exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
 {
     ASSERT(!session->job->waits);
     switch (session->job->stage) {
+    case JOB_GET_CHECK:
     case JOB_GET_GATHER:
     case JOB_GET_FORMAT:
         break;

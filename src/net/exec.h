@@ -12,7 +12,8 @@
  * session.c and among the exec_*.c files only; the session's thread. */
 
 enum {
-    EXEC_SLICE_KEYS_MAX = 128 /* keys of a multi-get that are read at once */
+    EXEC_SLICE_KEYS_MAX = 128, /* keys of a multi-get that are read at once */
+    EXEC_CHECK_KEYS_MAX = 1024 /* and that are checked at once */
 };
 
 enum exec_step {
@@ -33,6 +34,7 @@ struct exec_turn {
 
 /* What to do with a job when it is resumed. */
 enum job_stage {
+    JOB_GET_CHECK,  /* look whether all keys are well formed */
     JOB_GET_GATHER, /* take the next slice of keys and ask the store */
     JOB_GET_FORMAT, /* answer the slice */
     JOB_CHANGE,     /* answer a change of a cell or record */
@@ -56,7 +58,8 @@ struct job {
     enum job_stage stage;
     bool waits; /* the store has not answered yet */
     /* retrieval: */
-    struct span words; /* keys not yet gathered */
+    struct span words; /* keys not yet checked, then not yet gathered */
+    bool has_keys;     /* some key has been checked */
     unsigned n_slots;
     unsigned formatted; /* slots already answered */
     struct slot slot[EXEC_SLICE_KEYS_MAX];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Retrieval: get, gets, gat, gats, the dialect's get, and touch of a cell.
  *
- * All keys are checked before anything is sent. Then slices of at most
+ * All keys are checked before anything is sent, EXEC_CHECK_KEYS_MAX at a time.
+ * Then slices of at most
  * EXEC_SLICE_KEYS_MAX keys are gathered: each key becomes a slot, each cell it
  * names a place in one batch for the store. When the store has answered, the
  * slots are formatted in order; items are looked up then. Between slices, and
@@ -67,37 +68,58 @@ check_exptime(const struct schema *schema, const char *text, size_t len)
         : ERR_EXPTIME;
 }
 
-/* Looks at all keys of the request: 0, or the ERR_ to answer. */
+/* True where keys can be wrong. */
+static bool
+needs_check(const struct request *request)
+{
+    return request->words.len > TEXT_KEY_MAX ||
+        request->op == REQUEST_COUNTER_GET ||
+        (touches(request) && request->exptime != 0);
+}
+
+/* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. */
+static int
+check_key(struct session *session, const struct schema_counter *counter,
+    const char *text, size_t len)
+{
+    const struct request *request = &session->request;
+    if (len > TEXT_KEY_MAX) {
+        return ERR_BAD_FORMAT;
+    }
+    if (request->op == REQUEST_COUNTER_GET) {
+        return check_dialect_key(counter, text, len);
+    }
+    return touches(request) && request->exptime != 0
+        ? check_exptime(exec__schema(session), text, len)
+        : 0;
+}
+
+/* Looks at some of the keys that job->words has; after the last one the job
+ * is to gather from the first. 0, or the ERR_ to answer. */
 static int
 check_keys(struct session *session, const char *bytes)
 {
-    const struct request *request = &session->request;
-    const struct schema *schema = exec__schema(session);
+    struct job *job = session->job;
     const struct schema_counter *counter = dialect_counter(session, bytes);
-    bool has_exptime = touches(request) && request->exptime != 0;
-    if (request->op == REQUEST_COUNTER_GET && counter == NULL) {
+    struct words words = words_of(bytes, job->words);
+    struct span key;
+    if (session->request.op == REQUEST_COUNTER_GET && counter == NULL) {
         return ERR_GONE; /* dropped since the line was parsed */
     }
-    if (request->words.len <= TEXT_KEY_MAX && !has_exptime &&
-        counter == NULL) {
-        return 0;
-    }
-    struct words words = words_of(bytes, request->words);
-    struct span key;
-    int err = 0;
-    bool any = false;
-    while (err == 0 && words_next(&words, &key)) {
-        const char *text = bytes + key.at;
-        any = true;
-        if (key.len > TEXT_KEY_MAX) {
-            err = ERR_BAD_FORMAT;
-        } else if (counter != NULL) {
-            err = check_dialect_key(counter, text, key.len);
-        } else if (has_exptime) {
-            err = check_exptime(schema, text, key.len);
+    for (unsigned i = 0; i < EXEC_CHECK_KEYS_MAX; i++) {
+        if (!words_next(&words, &key)) {
+            job->words = session->request.words;
+            job->stage = JOB_GET_GATHER;
+            return job->has_keys ? 0 : ERR_BAD_ID;
         }
+        int err = check_key(session, counter, bytes + key.at, key.len);
+        if (err != 0) {
+            return err;
+        }
+        job->has_keys = true;
     }
-    return any ? err : ERR_BAD_ID;
+    job->words = words_rest(&words);
+    return 0;
 }
 
 static void
@@ -278,11 +300,40 @@ next_slice(struct session *session, const char *bytes)
     return job->get.n > 0 && exec__waits(job, &job->get.call, ask);
 }
 
+/* Ends the turn for this request, or takes one from the turn's budget. */
+static bool
+must_yield(struct exec_turn *turn)
+{
+    if (*turn->budget == 0) {
+        return true;
+    }
+    (*turn->budget)--;
+    return false;
+}
+
+/* True while there are keys to gather. */
+static bool
+has_more(const struct job *job, const char *bytes)
+{
+    struct words words = words_of(bytes, job->words);
+    struct span key;
+    return words_next(&words, &key);
+}
+
 enum exec_step
 exec__get_resume(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
     struct job *job = session->job;
+    while (job->stage == JOB_GET_CHECK) {
+        int err = check_keys(session, bytes);
+        if (err != 0) {
+            return exec__refuse(session, err, turn->out);
+        }
+        if (job->stage == JOB_GET_CHECK && must_yield(turn)) {
+            return EXEC_YIELD;
+        }
+    }
     for (;;) {
         if (job->stage == JOB_GET_GATHER && next_slice(session, bytes)) {
             return EXEC_LATER;
@@ -290,16 +341,13 @@ exec__get_resume(
         if (!format(session, bytes, turn)) {
             return EXEC_FULL;
         }
-        struct words words = words_of(bytes, job->words);
-        struct span more;
         job->stage = JOB_GET_GATHER;
-        if (!words_next(&words, &more)) {
+        if (!has_more(job, bytes)) {
             break;
         }
-        if (*turn->budget == 0) {
+        if (must_yield(turn)) {
             return EXEC_YIELD;
         }
-        (*turn->budget)--;
     }
     if (session->request.op != REQUEST_TOUCH) {
         reply_line(turn->out, "END");
@@ -315,16 +363,14 @@ exec__get_begin(
     if (request->op == REQUEST_TOUCH) {
         request->words = request->key;
     }
-    int err = check_keys(session, bytes);
-    if (err != 0) {
-        return exec__refuse(session, err, turn->out);
-    }
-    struct job *job = exec__job(session, JOB_GET_GATHER);
+    struct job *job = exec__job(
+        session, needs_check(request) ? JOB_GET_CHECK : JOB_GET_GATHER);
     if (job == NULL) {
         reply_line(
             turn->out, "SERVER_ERROR out of memory writing get response");
         return EXEC_DONE;
     }
     job->words = request->words;
+    job->has_keys = false;
     return exec__get_resume(session, bytes, turn);
 }

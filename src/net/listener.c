@@ -39,10 +39,12 @@ fail(struct buf *why, const char *what, const char *name, int error)
     return ERR_SYSTEM;
 }
 
+/* Takes fd over; where there is no place for it, it is closed. */
 static int
 add_socket(struct listener *listener, int fd, bool is_unix, struct buf *why)
 {
     if (listener->n_sockets == LISTENER_SOCKETS_MAX) {
+        close(fd);
         buf_addf(
             why, "more than %d addresses to listen on", LISTENER_SOCKETS_MAX);
         return ERR_SYSTEM;
@@ -127,6 +129,23 @@ listener_add_tcp(struct listener *listener, const char *host, uint16_t port,
     return err;
 }
 
+/* True where nobody listens on the socket; else errno says what is there. */
+static bool
+is_stale(const struct sockaddr_un *address)
+{
+    /* non-blocking: a server whose backlog is full must not hold us up */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    bool connected =
+        connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    int error = connected || errno == EAGAIN ? EADDRINUSE : errno;
+    close(fd);
+    errno = error;
+    return error == ECONNREFUSED;
+}
+
 /* Removes a socket file that nobody listens on; true where the path is free
  * then. */
 static bool
@@ -140,17 +159,7 @@ clear_path(const struct sockaddr_un *address)
         errno = EEXIST;
         return false;
     }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool alive = fd >= 0 &&
-        connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (alive) {
-        errno = EADDRINUSE;
-        return false;
-    }
-    return unlink(address->sun_path) == 0;
+    return is_stale(address) && unlink(address->sun_path) == 0;
 }
 
 int

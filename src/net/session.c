@@ -49,8 +49,19 @@ session_wake(struct session *session)
 bool
 session_waits_for_bytes(const struct session *session, size_t left)
 {
-    return session->job == NULL &&
-        (left > 0 || session->swallow_bytes > 0 || session->swallow_line);
+    return session->job == NULL && (left > 0 || session_is_skipping(session));
+}
+
+void
+session_end(struct session *session)
+{
+    session->is_ending = true;
+}
+
+bool
+session_is_skipping(const struct session *session)
+{
+    return session->swallow_bytes > 0 || session->swallow_line;
 }
 
 /* Skips what is to be skipped; returns the number of bytes. */
@@ -72,12 +83,6 @@ swallow(struct session *session, const char *bytes, size_t len)
     }
     session->swallow_line = false;
     return (size_t)(newline - bytes) + 1;
-}
-
-static bool
-swallows(const struct session *session)
-{
-    return session->swallow_bytes > 0 || session->swallow_line;
 }
 
 /* Parses the request at bytes and begins it. */
@@ -127,6 +132,9 @@ step_on(struct session *session, const char *bytes, size_t len,
     if (session->job != NULL) {
         return exec_resume(session, bytes, turn);
     }
+    if (session->is_ending) {
+        return EXEC_CLOSE;
+    }
     if (len == 0) {
         return EXEC_MORE;
     }
@@ -147,7 +155,7 @@ session_run(struct session *session, const char *bytes, size_t len,
     enum exec_step step = EXEC_DONE;
     size_t at = 0;
     while (step == EXEC_DONE) {
-        if (session->job == NULL && swallows(session)) {
+        if (session->job == NULL && session_is_skipping(session)) {
             at += swallow(session, bytes + at, len - at);
         }
         step = step_on(session, bytes + at, len - at, &turn);

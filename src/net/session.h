@@ -58,6 +58,7 @@ struct session {
     struct job *job;        /* NULL between requests */
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
+    bool is_ending;         /* begin no further request */
 };
 
 enum session_state {
@@ -86,6 +87,13 @@ enum session_state session_run(struct session *session, const char *bytes,
 /* The store has answered: the next session_run goes on. The session's own
  * thread, after wake_fn. */
 void session_wake(struct session *session);
+
+/* No request is begun any more: session_run finishes the one under way, if
+ * any, and then says SESSION_CLOSE. */
+void session_end(struct session *session);
+
+/* True while bytes are being skipped: the rest of a refused request. */
+bool session_is_skipping(const struct session *session);
 
 /* True where a request has begun and its bytes are not all there. */
 bool session_waits_for_bytes(const struct session *session, size_t left);

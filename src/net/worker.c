@@ -3,7 +3,9 @@
  *
  * Other threads reach a worker through its mailbox only: new sockets from the
  * listener, sessions that the store has answered, and the order to stop. Each
- * is put under the lock and announced through uv_async_send.
+ * is put under the lock and announced through uv_async_send before the lock is
+ * given back: the worker may take what it finds at another signal, and end; it
+ * must not be gone while someone still signals it.
  *
  * Grace periods: the worker is an online reader of the store's qsbr while it
  * runs callbacks. libuv runs I/O callbacks inside its poll, after having
@@ -139,7 +141,7 @@ begin_stop(struct worker *worker)
     }
     for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
         next = conn->next;
-        conn_finish(conn);
+        conn_end(conn);
     }
 }
 
@@ -264,8 +266,8 @@ worker_add_fd(struct worker *worker, int fd, bool is_unix)
     pthread_mutex_lock(&worker->lock);
     mail->next = worker->new_fds;
     worker->new_fds = mail;
+    uv_async_send(&worker->async); /* under the lock: see the file's head */
     pthread_mutex_unlock(&worker->lock);
-    uv_async_send(&worker->async);
     return true;
 }
 
@@ -274,14 +276,19 @@ worker_stop(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     worker->told_to_stop = true;
-    pthread_mutex_unlock(&worker->lock);
     uv_async_send(&worker->async);
+    pthread_mutex_unlock(&worker->lock);
 }
 
 void
-worker_join(struct worker **worker)
+worker_join(struct worker *worker)
 {
-    pthread_join((*worker)->thread, NULL);
+    pthread_join(worker->thread, NULL);
+}
+
+void
+worker_destroy(struct worker **worker)
+{
     free_worker(*worker);
     *worker = NULL;
 }

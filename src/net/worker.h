@@ -54,7 +54,7 @@ struct worker {
     struct metric_set metrics;   /* written by the worker's thread only */
     pthread_t thread;
 
-    /* what other threads leave here, under lock; then they signal async */
+    /* what other threads leave here, under lock; there they signal async */
     pthread_mutex_t lock;
     struct mail_fd *new_fds;
     struct conn *woken;
@@ -85,11 +85,15 @@ int worker_start(const struct worker_config *config, struct worker **out);
  * thread. False (the caller keeps fd) when memory is out. */
 bool worker_add_fd(struct worker *worker, int fd, bool is_unix);
 
-/* Tells it to end; worker_join waits for that and frees *worker. Any thread
- * but the worker's own. The connections are closed; those with replies on
- * their way get WORKER_STOP_MS. */
+/* Tells it to end; worker_join waits for that. Any thread but the worker's
+ * own. The connections are closed; those with replies on their way get
+ * WORKER_STOP_MS. */
 void worker_stop(struct worker *worker);
-void worker_join(struct worker **worker);
+void worker_join(struct worker *worker);
+
+/* Frees *worker, which has been joined, and nulls it. Other workers may read
+ * its metrics until they have been joined too. */
+void worker_destroy(struct worker **worker);
 
 /* For conn.c: every callback of the loop begins with this (see worker.c). */
 void worker_enter(struct worker *worker);

@@ -19,6 +19,9 @@
 
 #include <string.h>
 
+/* memcached keeps the length of a block with its CRLF in an int. */
+enum { VALUE_LEN_MAX = INT32_MAX - 2 };
+
 #define BAD_FORMAT "CLIENT_ERROR bad command line format"
 #define BAD_EXPTIME "CLIENT_ERROR invalid exptime argument"
 
@@ -47,6 +50,14 @@ static const char *
 text_of(const struct line *line, struct span span)
 {
     return line->bytes + span.at;
+}
+
+static bool
+has_word(const struct line *line)
+{
+    struct words words = line->words;
+    struct span word;
+    return words_next(&words, &word);
 }
 
 /* True where the last word left is "noreply". */
@@ -91,33 +102,43 @@ take_key_and_noreply(struct line *line)
 }
 
 static bool
-take_i32(struct line *line, int64_t *out)
+take_i64(struct line *line, int64_t *out)
 {
     struct span word;
-    int64_t number;
-    if (!words_next(&line->words, &word) ||
-        !num_parse_i64(text_of(line, word), word.len, &number) ||
-        number < INT32_MIN || number > INT32_MAX) {
-        return false;
-    }
-    *out = number;
-    return true;
+    return words_next(&line->words, &word) &&
+        num_parse_i64(text_of(line, word), word.len, out);
 }
 
+/* One plus sign is let pass, as strtoull does. */
 static bool
 take_u64(struct line *line, uint64_t *out)
 {
     struct span word;
-    return words_next(&line->words, &word) &&
-        num_parse_u64(text_of(line, word), word.len, out);
+    if (!words_next(&line->words, &word)) {
+        return false;
+    }
+    if (word.len > 1 && line->bytes[word.at] == '+') {
+        word = (struct span){word.at + 1, word.len - 1};
+    }
+    return num_parse_u64(text_of(line, word), word.len, out);
 }
 
 static bool
 take_u32(struct line *line, uint32_t *out)
 {
-    struct span word;
-    return words_next(&line->words, &word) &&
-        num_parse_u32(text_of(line, word), word.len, out);
+    uint64_t number;
+    if (!take_u64(line, &number) || number > UINT32_MAX) {
+        return false;
+    }
+    *out = (uint32_t)number;
+    return true;
+}
+
+/* The length of a data block. */
+static bool
+take_len(struct line *line, uint32_t *out)
+{
+    return take_u32(line, out) && *out <= VALUE_LEN_MAX;
 }
 
 /* The data block of len_bytes behind the line. */
@@ -146,26 +167,53 @@ take_value(struct line *line, uint32_t len_bytes)
     return TEXT_REQUEST;
 }
 
+/* Refuses a line whose data block, of a known length, must not be read as
+ * commands. */
+static enum text_status
+fail_and_skip(struct line *line, uint32_t len_bytes)
+{
+    line->out->swallow_bytes = (uint64_t)len_bytes + 2;
+    return fail(line, BAD_FORMAT);
+}
+
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
  * cas has its unique behind the bytes. */
 static enum text_status
 parse_storage(struct line *line)
 {
     struct request *out = line->out;
-    int64_t value_len = 0;
-    bool key_fits = take_key_and_noreply(line);
-    if (!take_u32(line, &out->flags) || !take_i32(line, &out->exptime) ||
-        !take_i32(line, &value_len) || value_len < 0 ||
-        value_len > INT32_MAX - 2 ||
-        (out->op == REQUEST_CAS && !take_u64(line, &out->number))) {
+    uint32_t value_len;
+    bool is_cas = out->op == REQUEST_CAS;
+    bool fits = take_key_and_noreply(line);
+    fits = take_u32(line, &out->flags) && fits;
+    fits = take_i64(line, &out->exptime) && fits;
+    if (!take_len(line, &value_len) || (is_cas && !has_word(line))) {
         return fail(line, BAD_FORMAT);
     }
-    if (!key_fits) {
-        /* the length is known: the data must not be read as commands */
-        out->swallow_bytes = (uint64_t)value_len + 2;
-        return fail(line, BAD_FORMAT);
+    fits = (!is_cas || take_u64(line, &out->number)) && fits;
+    if (!fits) {
+        return fail_and_skip(line, value_len);
     }
-    return take_value(line, (uint32_t)value_len);
+    return take_value(line, value_len);
+}
+
+/* A command with a data block on a counter's name is refused whole: its block
+ * must not be read as commands. */
+static void
+skip_block(struct line *line, struct span command)
+{
+    static const char *const with_block[] = {"append", "prepend", "cas"};
+    uint32_t flags;
+    int64_t exptime;
+    uint32_t len_bytes;
+    struct span name;
+    for (size_t i = 0; i < sizeof with_block / sizeof *with_block; i++) {
+        if (span_is(line->bytes, command, with_block[i]) &&
+            words_next(&line->words, &name) && take_u32(line, &flags) &&
+            take_i64(line, &exptime) && take_len(line, &len_bytes)) {
+            line->out->swallow_bytes = (uint64_t)len_bytes + 2;
+        }
+    }
 }
 
 /* get gets <key>+ */
@@ -187,7 +235,7 @@ parse_gat(struct line *line)
     if (!words_next(&words, &exptime) || !words_next(&words, &key)) {
         return fail(line, BAD_FORMAT);
     }
-    if (!take_i32(line, &line->out->exptime)) {
+    if (!take_i64(line, &line->out->exptime)) {
         return fail(line, BAD_EXPTIME);
     }
     return parse_get(line);
@@ -212,14 +260,13 @@ parse_delete(struct line *line)
 static enum text_status
 parse_arith(struct line *line)
 {
-    struct span delta;
     if (!take_key_and_noreply(line)) {
         return TEXT_REQUEST;
     }
-    if (!words_next(&line->words, &delta)) {
+    if (!has_word(line)) {
         return fail(line, BAD_FORMAT);
     }
-    if (!num_parse_u64(text_of(line, delta), delta.len, &line->out->number)) {
+    if (!take_u64(line, &line->out->number)) {
         return fail(line, "CLIENT_ERROR invalid numeric delta argument");
     }
     return TEXT_REQUEST;
@@ -229,16 +276,13 @@ parse_arith(struct line *line)
 static enum text_status
 parse_touch(struct line *line)
 {
-    struct words words;
-    struct span word;
     if (!take_key_and_noreply(line)) {
         return TEXT_REQUEST;
     }
-    words = line->words;
-    if (!words_next(&words, &word)) {
+    if (!has_word(line)) {
         return fail(line, BAD_FORMAT);
     }
-    if (!take_i32(line, &line->out->exptime)) {
+    if (!take_i64(line, &line->out->exptime)) {
         return fail(line, BAD_EXPTIME);
     }
     return TEXT_REQUEST;
@@ -252,7 +296,7 @@ parse_flush_all(struct line *line)
     struct span word;
     line->out->noreply = ends_with_noreply(line);
     if (words_next(&words, &word) && !span_is(line->bytes, word, "noreply") &&
-        !take_i32(line, &line->out->exptime)) {
+        !take_i64(line, &line->out->exptime)) {
         return fail(line, BAD_EXPTIME);
     }
     return TEXT_REQUEST;
@@ -329,7 +373,12 @@ parse_line(struct line *line, const struct schema *schema)
     if (!words_next(&line->words, &command)) {
         return fail(line, BAD_FORMAT);
     }
-    if (dialect_parse(command, line->words, schema, out)) {
+    /* what was memcached's before its data block came stays memcached's */
+    if (line->scan->need == 0 &&
+        dialect_parse(command, line->words, schema, out)) {
+        if (out->op == REQUEST_COUNTER_MISUSE) {
+            skip_block(line, command);
+        }
         return TEXT_REQUEST;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {

@@ -17,7 +17,8 @@
 
 /* What clients are told: the memcached whose text protocol this is, then
  * ourselves (doc/adr/0004). */
-static const char version[] = "1.6.45 tallyd " PACKAGE_VERSION;
+#define MEMCACHED_VERSION "1.6.45"
+static const char version[] = MEMCACHED_VERSION " tallyd " PACKAGE_VERSION;
 
 enum { NAME_BYTES = 96 }; /* "<counter>:<figure>" */
 
@@ -35,8 +36,9 @@ sum_metrics(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
 static void
 sum_since_reset(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
 {
-    sum_metrics(admin, sum);
+    /* summed under the lock, so never below what is forgotten */
     pthread_mutex_lock(&admin->lock);
+    sum_metrics(admin, sum);
     for (int i = 0; i < METRIC_COUNT; i++) {
         sum[i] -= admin->forgotten[i];
     }
@@ -61,7 +63,7 @@ put_process(struct server_admin *admin, struct buf *out)
     reply_stat_u64(out, "pid", (uint64_t)getpid());
     reply_stat_u64(out, "uptime", up_s);
     reply_stat_u64(out, "time", (uint64_t)clock_unix_s());
-    reply_stat_text(out, "version", admin->admin.version);
+    reply_stat_text(out, "version", MEMCACHED_VERSION);
     reply_stat_text(out, "libuv", uv_version_string());
     reply_stat_u64(out, "pointer_size", 8 * sizeof(void *));
     put_seconds(out, "rusage_user", &usage.ru_utime);
@@ -131,6 +133,7 @@ put_counters(struct server_admin *admin, struct buf *out)
             put_counter(admin, counter, out);
         }
     }
+    reply_stat_text(out, "tallyd_version", PACKAGE_VERSION);
 #define X(name, text) reply_stat_u64(out, #name, sum[METRIC_##name]);
     METRIC_COUNTERS(X)
 #undef X
@@ -158,8 +161,8 @@ static void
 reset(struct server_admin *admin, struct buf *out)
 {
     uint64_t sum[METRIC_COUNT];
-    sum_metrics(admin, sum);
     pthread_mutex_lock(&admin->lock);
+    sum_metrics(admin, sum);
     for (int i = 0; i < METRIC_COUNT; i++) {
         admin->forgotten[i] = sum[i];
     }

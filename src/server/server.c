@@ -154,8 +154,9 @@ create_store(struct server *server)
         .items = {.limit_bytes = options->memory_limit,
             .item_bytes_max = options->item_size_max},
     };
-    if (getrandom(&config.items.seed, sizeof config.items.seed, 0) !=
-        sizeof config.items.seed) {
+    if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed ||
+        getrandom(&config.items.seed, sizeof config.items.seed, 0) !=
+            sizeof config.items.seed) {
         buf_addf(&server->why, "no random numbers: %s", strerror(errno));
         return ERR_SYSTEM;
     }
@@ -206,7 +207,11 @@ stop_workers(struct server *server)
         worker_stop(server->workers[i]);
     }
     for (unsigned i = 0; i < server->n_workers; i++) {
-        worker_join(&server->workers[i]);
+        worker_join(server->workers[i]);
+    }
+    /* one of the last to end may have summed the metrics of all */
+    for (unsigned i = 0; i < server->n_workers; i++) {
+        worker_destroy(&server->workers[i]);
     }
 }
 

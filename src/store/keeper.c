@@ -9,9 +9,9 @@
  * longer know, and are answered as gone.
  *
  * If a shard is out of memory in the middle of an add, the shards that know
- * the column already keep it under a serial that is never published nor used
- * again, so nothing of it can be seen; the next definition of that counter
- * clears it. A drop that lacks memory leaves numbers in the shards in the same
+ * the column already keep it, empty, under a serial that was never published;
+ * nothing can have been written there, and the next definition of that counter
+ * replaces it. A drop that lacks memory leaves numbers in the shards in the same
  * invisible way. */
 #include "store/keeper.h"
 

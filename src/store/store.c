@@ -130,10 +130,10 @@ destroy_shards(struct real_store *real)
 }
 
 static int
-create_shards(struct real_store *real)
+create_shards(struct real_store *real, const struct store_config *config)
 {
     for (unsigned s = 0; s < real->n_shards; s++) {
-        real->shard[s] = shard_create(NULL);
+        real->shard[s] = shard_create(NULL, config->seed);
         if (real->shard[s] == NULL) {
             return ERR_NO_MEMORY;
         }
@@ -155,7 +155,7 @@ store_create(const struct store_config *config, struct store **out)
     const struct schema *schema = schema_create();
     real->store.items = items_create(&config->items);
     if (schema == NULL || real->store.items == NULL ||
-        create_shards(real) != 0) {
+        create_shards(real, config) != 0) {
         goto err_after_parts;
     }
     atomic_init(&real->schema, schema);

@@ -92,6 +92,7 @@ struct store {
 
 struct store_config {
     unsigned shards; /* a power of two, 1..4096 */
+    uint64_t seed;   /* of the tables, random against chosen ids */
     struct items_config items;
 };
 

@@ -397,7 +397,7 @@ START_TEST(test_dropped_while_parked)
         "drop column weibo comment_num comment_num", GONE);
     overtake(&held, "get 1.cntrn 1.weibo 1.cntan",
         "drop column weibo repost_num repost_num",
-        "VALUE 1.cntan 0 2\r\n13\r\nEND\r\n");
+        "VALUE 1.weibo 0 2\r\n13\r\nVALUE 1.cntan 0 2\r\n13\r\nEND\r\n");
     overtake(
         &held, "get weibo 1 1.cntan", "drop counter weibo weibo", "END\r\n");
     close_held(&held);

@@ -191,6 +191,7 @@ static const struct arith_row arith_rows[] = {
     {"9", false, 1, 0, "10"},
     {" 10 ", false, 1, 0, "11"},
     {"007", false, 1, 0, "8"},
+    {"1 1", false, 1, 0, "2"},
     {"+3", false, 1, 0, "4"},
     {"0", true, 0, 0, "0"},
     {"-5", false, 1, ERR_NOT_NUMERIC, NULL},

@@ -205,14 +205,11 @@ model_number(const struct known *known, uint64_t *out)
     while (at < end && known->value[at] == ' ') {
         at++;
     }
-    while (end > at && known->value[end - 1] == ' ') {
-        end--;
-    }
     at += at < end && known->value[at] == '+';
-    if (at == end) {
+    if (at == end || known->value[at] == ' ') {
         return false;
     }
-    for (; at < end; at++) {
+    for (; at < end && known->value[at] != ' '; at++) {
         if (known->value[at] < '0' || known->value[at] > '9') {
             return false;
         }

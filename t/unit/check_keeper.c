@@ -39,7 +39,7 @@ rig_init(struct rig *rig)
         .schema = &rig->schema};
     ck_assert_ptr_nonnull(rig->store.items);
     for (int s = 0; s < SHARDS; s++) {
-        rig->shard[s] = shard_create(&rig->fault.alloc);
+        rig->shard[s] = shard_create(&rig->fault.alloc, 0);
         ck_assert_ptr_nonnull(rig->shard[s]);
     }
     ck_assert_int_eq(

@@ -34,7 +34,7 @@ two_columns(void)
 static struct shard *
 make_shard(const struct schema_counter *def)
 {
-    struct shard *shard = shard_create(NULL);
+    struct shard *shard = shard_create(NULL, 1);
     ck_assert_ptr_nonnull(shard);
     ck_assert_int_eq(shard_define(shard, def), 0);
     return shard;

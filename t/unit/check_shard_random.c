@@ -487,7 +487,7 @@ step(struct world *world)
 static bool
 world_init(struct world *world, unsigned family, unsigned n_columns)
 {
-    world->shard = shard_create(&world->fault.alloc);
+    world->shard = shard_create(&world->fault.alloc, 2);
     if (world->shard == NULL) {
         return false;
     }

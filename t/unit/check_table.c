@@ -26,7 +26,7 @@ static void
 box_init(struct box *box)
 {
     fault_alloc_init(&box->fault);
-    table_init(&box->table, &box->fault.alloc);
+    table_init(&box->table, &box->fault.alloc, 0);
 }
 
 static void

@@ -83,7 +83,10 @@ static inline void
 rig_join(struct rig *rig)
 {
     for (int i = 0; i < RIG_WORKERS; i++) {
-        worker_join(&rig->worker[i]);
+        worker_join(rig->worker[i]);
+    }
+    for (int i = 0; i < RIG_WORKERS; i++) {
+        worker_destroy(&rig->worker[i]);
         ck_assert_ptr_null(rig->worker[i]);
     }
     ck_assert_uint_eq(atomic_load(&rig->gauge.current), 0);

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net/listener: addresses that can and cannot be bound, the socket file, the
+ * limit of connections, and handing out. The listener's loop is run by the
+ * test's own thread, step by step, while it waits for something. */
+#include "net/listener.h"
+
+#include "base/err.h"
+#include "unit/worker_help.h"
+
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+/* A listener with its loop, workers, and a folder for socket files. */
+struct bench {
+    struct rig rig;
+    uv_loop_t loop;
+    struct listener listener;
+    struct buf why;
+    char folder[64];
+};
+
+static void
+bench_init(struct bench *bench, unsigned conn_limit)
+{
+    const char *top = getenv("TMPDIR");
+    rig_init(&bench->rig);
+    rig_start(&bench->rig);
+    ck_assert_int_eq(uv_loop_init(&bench->loop), 0);
+    bench->why = (struct buf){0};
+    struct listener_config config = {.loop = &bench->loop,
+        .logger = &bench->rig.logger,
+        .gauge = &bench->rig.gauge,
+        .workers = bench->rig.worker,
+        .n_workers = RIG_WORKERS,
+        .conn_limit = conn_limit,
+        .backlog = 16};
+    listener_init(&bench->listener, &config);
+    snprintf(bench->folder, sizeof bench->folder, "%s/tallyd-XXXXXX",
+        top == NULL || strlen(top) > 40 ? "/tmp" : top);
+    ck_assert_ptr_nonnull(mkdtemp(bench->folder));
+}
+
+static void
+bench_fini(struct bench *bench)
+{
+    listener_stop(&bench->listener);
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&bench->loop), 0);
+    rig_stop(&bench->rig);
+    rig_join(&bench->rig);
+    rig_fini(&bench->rig);
+    buf_fini(&bench->why);
+    ck_assert_int_eq(rmdir(bench->folder), 0);
+}
+
+/* A path in the bench's folder. */
+static const char *
+path_of(struct bench *bench, char *path, size_t size)
+{
+    snprintf(path, size, "%s/socket", bench->folder);
+    return path;
+}
+
+static void
+expect_why(struct bench *bench, const char *part)
+{
+    buf_add(&bench->why, "", 1);
+    ck_assert_msg(strstr(bench->why.data, part) != NULL, "'%s' not in '%s'",
+        part, bench->why.data);
+    buf_clear(&bench->why);
+}
+
+static uint16_t
+add_loopback(struct bench *bench)
+{
+    uint16_t port = 0;
+    ck_assert_int_eq(listener_add_tcp(&bench->listener, "127.0.0.1", 0, false,
+                         &port, &bench->why),
+        0);
+    ck_assert_uint_eq(bench->why.len, 0);
+    ck_assert_uint_ne(port, 0);
+    return port;
+}
+
+static int
+connect_tcp(uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(
+        connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static struct sockaddr_un
+unix_address(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    ck_assert_uint_lt(strlen(path), sizeof address.sun_path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    return address;
+}
+
+static int
+connect_unix(const char *path)
+{
+    struct sockaddr_un address = unix_address(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(
+        connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* Runs the loop until the next connections have been accepted. */
+static void
+accept_one(struct bench *bench)
+{
+    uint64_t before = atomic_load(&bench->rig.gauge.total) +
+        atomic_load(&bench->rig.gauge.rejected);
+    while (atomic_load(&bench->rig.gauge.total) +
+            atomic_load(&bench->rig.gauge.rejected) ==
+        before) {
+        uv_run(&bench->loop, UV_RUN_ONCE);
+    }
+}
+
+/* Says something, so that the answer shows which side took it. */
+static void
+expect_served(int fd)
+{
+    talk(fd, "version\r\n", "VERSION test\r\n");
+}
+
+START_TEST(test_hands_out_in_turn)
+{
+    enum { CLIENTS = 6 };
+    struct bench bench;
+    int fd[CLIENTS];
+    bench_init(&bench, 100);
+    uint16_t port = add_loopback(&bench);
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = connect_tcp(port);
+        accept_one(&bench);
+        expect_served(fd[i]);
+    }
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.current), CLIENTS);
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.total), CLIENTS);
+    for (int i = 0; i < RIG_WORKERS; i++) {
+        ck_assert_uint_eq(metric_of(bench.rig.worker[i], METRIC_bytes_read),
+            CLIENTS / RIG_WORKERS * strlen("version\r\n"));
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        close(fd[i]);
+    }
+    bench_fini(&bench);
+}
+END_TEST
+
+START_TEST(test_limit)
+{
+    struct bench bench;
+    bench_init(&bench, 2);
+    uint16_t port = add_loopback(&bench);
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    int first = connect_tcp(port);
+    accept_one(&bench);
+    int second = connect_tcp(port);
+    accept_one(&bench);
+    for (int i = 0; i < 3; i++) {
+        int third = connect_tcp(port);
+        accept_one(&bench);
+        expect(third, "ERROR Too many open connections\r\n");
+        expect_end(third);
+    }
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.rejected), 3);
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.total), 2);
+    expect_served(first);
+    talk(second, "version\r\nquit\r\n", "VERSION test\r\n");
+    expect_end(second);
+    while (atomic_load(&bench.rig.gauge.current) == 2) {
+        sched_yield(); /* the place is given back a moment later */
+    }
+    second = connect_tcp(port);
+    accept_one(&bench);
+    expect_served(second);
+    close(first);
+    close(second);
+    bench_fini(&bench);
+}
+END_TEST
+
+START_TEST(test_port_in_use)
+{
+    struct bench bench;
+    struct bench other;
+    uint16_t port;
+    bench_init(&bench, 10);
+    bench_init(&other, 10);
+    uint16_t taken = add_loopback(&bench);
+    ck_assert_int_eq(listener_add_tcp(&other.listener, "127.0.0.1", taken,
+                         false, &port, &other.why),
+        ERR_SYSTEM);
+    expect_why(&other, "cannot listen on 127.0.0.1: Address already in use");
+    /* not even where the address is optional: its family is there */
+    ck_assert_int_eq(listener_add_tcp(&other.listener, "127.0.0.1", taken,
+                         true, &port, &other.why),
+        ERR_SYSTEM);
+    bench_fini(&other);
+    bench_fini(&bench);
+}
+END_TEST
+
+START_TEST(test_addresses)
+{
+    struct bench bench;
+    uint16_t port = 0;
+    bench_init(&bench, 10);
+    /* of a network for documentation (RFC 5737): no machine has it */
+    ck_assert_int_eq(listener_add_tcp(&bench.listener, "192.0.2.1", 0, false,
+                         &port, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "cannot listen on 192.0.2.1: ");
+    ck_assert_int_eq(listener_add_tcp(&bench.listener, "192.0.2.1", 0, true,
+                         &port, &bench.why),
+        0);
+    ck_assert_uint_eq(bench.listener.n_sockets, 0);
+    ck_assert_int_eq(listener_add_tcp(&bench.listener, "no such name", 0,
+                         false, &port, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "cannot resolve no such name: ");
+    ck_assert_int_eq(
+        listener_add_tcp(&bench.listener, "*", 0, true, &port, &bench.why), 0);
+    ck_assert_uint_ge(bench.listener.n_sockets, 1);
+    ck_assert_uint_ne(port, 0);
+    bench_fini(&bench);
+}
+END_TEST
+
+static unsigned
+open_fds(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        n += fcntl(fd, F_GETFD) != -1;
+    }
+    return n;
+}
+
+START_TEST(test_too_many_addresses)
+{
+    struct bench bench;
+    uint16_t port;
+    bench_init(&bench, 10);
+    for (int i = 0; i < LISTENER_SOCKETS_MAX; i++) {
+        add_loopback(&bench);
+    }
+    unsigned before = open_fds();
+    ck_assert_int_eq(listener_add_tcp(&bench.listener, "127.0.0.1", 0, false,
+                         &port, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "more than 64 addresses");
+    ck_assert_uint_eq(open_fds(), before);
+    bench_fini(&bench);
+}
+END_TEST
+
+START_TEST(test_unix_mask)
+{
+    static const mode_t masks[] = {0700, 0660, 0666, 0777, 0600};
+    for (size_t i = 0; i < COUNT_OF(masks); i++) {
+        struct bench bench;
+        char path[128];
+        struct stat info;
+        bench_init(&bench, 10);
+        mode_t before = umask(022);
+        path_of(&bench, path, sizeof path);
+        ck_assert_int_eq(
+            listener_add_unix(&bench.listener, path, masks[i], &bench.why), 0);
+        ck_assert_uint_eq(umask(before), 022); /* as it was */
+        ck_assert_int_eq(lstat(path, &info), 0);
+        ck_assert(S_ISSOCK(info.st_mode));
+        ck_assert_uint_eq(info.st_mode & 0777, masks[i]);
+        ck_assert_int_eq(listener_start(&bench.listener), 0);
+        int fd = connect_unix(path);
+        accept_one(&bench);
+        expect_served(fd);
+        close(fd);
+        bench_fini(&bench); /* the folder is empty then */
+    }
+}
+END_TEST
+
+/* A file whose server has gone without removing it. */
+static void
+leave_stale(const char *path)
+{
+    struct sockaddr_un address = unix_address(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    close(fd);
+}
+
+START_TEST(test_unix_stale)
+{
+    struct bench bench;
+    char path[128];
+    bench_init(&bench, 10);
+    leave_stale(path_of(&bench, path, sizeof path));
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, path, 0700, &bench.why), 0);
+    ck_assert_uint_eq(bench.why.len, 0);
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    int fd = connect_unix(path);
+    accept_one(&bench);
+    expect_served(fd);
+    close(fd);
+    bench_fini(&bench);
+}
+END_TEST
+
+START_TEST(test_unix_live)
+{
+    struct bench bench;
+    struct bench other;
+    char path[128];
+    bench_init(&bench, 10);
+    bench_init(&other, 10);
+    path_of(&bench, path, sizeof path);
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, path, 0700, &bench.why), 0);
+    ck_assert_int_eq(
+        listener_add_unix(&other.listener, path, 0700, &other.why),
+        ERR_SYSTEM);
+    expect_why(&other, "Address already in use");
+    bench_fini(&other); /* and leaves the file to its owner */
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    /* the other's look is the first connection, and has ended */
+    int fd = connect_unix(path);
+    accept_one(&bench);
+    expect_served(fd);
+    close(fd);
+    bench_fini(&bench);
+}
+END_TEST
+
+/* A live server that is behind with accepting must neither lose its socket
+ * nor hold the other up. */
+START_TEST(test_unix_full_backlog)
+{
+    struct bench bench;
+    char path[128];
+    bench_init(&bench, 10);
+    path_of(&bench, path, sizeof path);
+    struct sockaddr_un address = unix_address(path);
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr *any = (struct sockaddr *)&address;
+    ck_assert_int_eq(bind(listening, any, sizeof address), 0);
+    ck_assert_int_eq(listen(listening, 0), 0);
+    ck_assert_int_eq(connect(waiting, any, sizeof address), 0);
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, path, 0700, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "Address already in use");
+    close(waiting);
+    close(listening);
+    ck_assert_int_eq(unlink(path), 0);
+    bench_fini(&bench);
+}
+END_TEST
+
+/* Anything but a stale stream socket is somebody else's. */
+START_TEST(test_unix_other_files)
+{
+    struct bench bench;
+    char path[128];
+    struct stat info;
+    bench_init(&bench, 10);
+    path_of(&bench, path, sizeof path);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, path, 0700, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "File exists");
+    ck_assert_int_eq(lstat(path, &info), 0);
+    ck_assert(S_ISREG(info.st_mode));
+    ck_assert_int_eq(unlink(path), 0);
+    /* a datagram socket */
+    struct sockaddr_un address = unix_address(path);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, path, 0700, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, path);
+    close(fd);
+    ck_assert_int_eq(unlink(path), 0);
+    bench_fini(&bench);
+}
+END_TEST
+
+START_TEST(test_unix_bad_paths)
+{
+    struct bench bench;
+    char path[200];
+    bench_init(&bench, 10);
+    memset(path, 'x', sizeof path);
+    path[sizeof path - 1] = '\0';
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, path, 0700, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "File name too long");
+    ck_assert_int_eq(
+        listener_add_unix(&bench.listener, "", 0700, &bench.why), ERR_SYSTEM);
+    buf_clear(&bench.why);
+    ck_assert_int_eq(listener_add_unix(&bench.listener, "/no/such/folder/s",
+                         0700, &bench.why),
+        ERR_SYSTEM);
+    expect_why(&bench, "/no/such/folder/s: No such file or directory");
+    bench_fini(&bench);
+}
+END_TEST
+
+/* Without file descriptors accepting pauses, and goes on when there are some
+ * again. */
+START_TEST(test_out_of_fds)
+{
+    struct bench bench;
+    struct rlimit old;
+    bench_init(&bench, 10);
+    uint16_t port = add_loopback(&bench);
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    int fd = connect_tcp(port);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    struct rlimit none = {0, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uv_handle_t *pause = (uv_handle_t *)&bench.listener.pause;
+    while (!uv_is_active(pause)) {
+        uv_run(&bench.loop, UV_RUN_ONCE);
+    }
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.current), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    accept_one(&bench);
+    expect_served(fd);
+    close(fd);
+    bench_fini(&bench);
+}
+END_TEST
+
+/* Stopped before it was started. */
+START_TEST(test_never_started)
+{
+    struct bench bench;
+    char path[128];
+    bench_init(&bench, 10);
+    add_loopback(&bench);
+    ck_assert_int_eq(listener_add_unix(&bench.listener,
+                         path_of(&bench, path, sizeof path), 0700, &bench.why),
+        0);
+    bench_fini(&bench);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_hands_out_in_turn, test_limit,
+        test_port_in_use, test_addresses, test_too_many_addresses,
+        test_unix_mask, test_unix_stale, test_unix_live,
+        test_unix_full_backlog, test_unix_other_files, test_unix_bad_paths,
+        test_out_of_fds, test_never_started};
+    return run_tests("listener", tests, COUNT_OF(tests));
+}
