@@ -76,8 +76,8 @@ cell_cas(uint64_t value)
 }
 
 /* An empty shard; NULL when memory is out. alloc is where it and its tables
- * get their memory (NULL: the C library's heap); it must outlive the shard. key makes
- * the places of ids unknown to clients. */
+ * get their memory (NULL: the C library's heap); it must outlive the shard.
+ * key makes the places of ids unknown to clients. */
 struct shard *shard_create(const struct alloc *alloc, uint64_t key);
 
 /* Frees *shard with all its records and nulls it; NULL is fine. */

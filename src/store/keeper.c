@@ -10,9 +10,9 @@
  *
  * If a shard is out of memory in the middle of an add, the shards that know
  * the column already keep it, empty, under a serial that was never published;
- * nothing can have been written there, and the next definition of that counter
- * replaces it. A drop that lacks memory leaves numbers in the shards in the same
- * invisible way. */
+ * nothing can have been written there, and the next definition of that
+ * counter replaces it. A drop that lacks memory leaves numbers in the shards
+ * that nobody can name any more, until a later definition. */
 #include "store/keeper.h"
 
 #include "base/assert.h"

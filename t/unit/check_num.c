@@ -180,7 +180,11 @@ START_TEST(test_lenient)
     check_lenient("+ 5", false, 0);
     check_lenient("1.5", false, 0);
     check_lenient("0x10", false, 0);
-    check_lenient("5\t", false, 0);
+    check_lenient("5\t", true, 5);
+    check_lenient("5\r\n6", true, 5);
+    check_lenient("5 abc", true, 5);
+    check_lenient("5abc", false, 0);
+    check_lenient("5.", false, 0);
     check_lenient("", false, 0);
     check_lenient("   ", false, 0);
     check_lenient("+", false, 0);

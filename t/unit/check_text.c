@@ -11,10 +11,10 @@
 
 enum { VALUE_MAX = 1000 };
 
-#define KEY_250                                                                \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk" \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk" \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk" \
+#define KEY_250                                                               \
+    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
+    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
+    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
     "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
 #define KEY_251 KEY_250 "k"
 
@@ -46,9 +46,9 @@ static const struct row retrieval[] = {
     {"gat 0 a\r\n", "GAT key=[a] words=[ a]"},
     {"gat 100 a b\r\n", "GAT key=[a] words=[ a b] exptime=100"},
     {"gats -1 a\r\n", "GATS key=[a] words=[ a] exptime=-1"},
-    {"gat 2147483647 a\r\n", "GAT key=[a] words=[ a] exptime=2147483647"},
-    {"gat 2147483648 a\r\n", BAD_EXPTIME},
-    {"gat -2147483649 a\r\n", BAD_EXPTIME},
+    {"gat 9223372036854775807 a\r\n",
+        "GAT key=[a] words=[ a] exptime=9223372036854775807"},
+    {"gat 9223372036854775808 a\r\n", BAD_EXPTIME},
     {"gat x a\r\n", BAD_EXPTIME},
     {"gat 1.5 a\r\n", BAD_EXPTIME},
     {"gat 0\r\n", BAD_FORMAT},
@@ -77,27 +77,32 @@ static const struct row storage[] = {
     {"set " KEY_250 " 0 0 1\r\nx\r\n", "SET key=[" KEY_250 "] value=[x]"},
     {"add counter 0 0 5\r\nhello\r\n", "ADD key=[counter] value=[hello]"},
     {"set a 0 0 01\r\nx\r\n", "SET key=[a] value=[x]"},
+    {"set a +1 +2 +1\r\nx\r\n", "SET key=[a] value=[x] flags=1 exptime=2"},
+    {"set a 0 2147483648 1\r\nx\r\n",
+        "SET key=[a] value=[x] exptime=2147483648"},
     /* grammar */
     {"set\r\n", BAD_FORMAT},
     {"set a\r\n", BAD_FORMAT},
     {"set a 0\r\n", BAD_FORMAT},
     {"set a 0 0\r\n", BAD_FORMAT},
-    {"cas a 0 0 1\r\n", BAD_FORMAT},
-    {"cas a 0 0 1 x\r\n", BAD_FORMAT},
-    {"cas a 0 0 1 noreply\r\n", BAD_FORMAT " noreply"},
-    {"cas a 0 0 1 18446744073709551616\r\n", BAD_FORMAT},
-    {"set a x 0 1\r\n", BAD_FORMAT},
-    {"set a -1 0 1\r\n", BAD_FORMAT},
-    {"set a 4294967296 0 1\r\n", BAD_FORMAT},
-    {"set a 0 x 1\r\n", BAD_FORMAT},
-    {"set a 0 2147483648 1\r\n", BAD_FORMAT},
-    {"set a 0 0 -1\r\n", BAD_FORMAT},
     {"set a 0 0 x\r\n", BAD_FORMAT},
+    {"cas a 0 0 x 1\r\n", BAD_FORMAT},
+    {"cas a 0 0 1\r\n", BAD_FORMAT},
+    {"set a 0 0 -1\r\n", BAD_FORMAT},
     {"set a 0 0 4294967296\r\n", BAD_FORMAT},
     {"set a 0 0 2147483646\r\n", BAD_FORMAT},
     {"set a 0 0 99999999999999999999999\r\n", BAD_FORMAT},
     {"set a 0 0 -1 noreply\r\n", BAD_FORMAT " noreply"},
-    /* what follows is skipped: the block of a key that is too long ... */
+    /* what follows is skipped: the block of a line that is wrong, but for its
+     * length; of a key that is too long ... */
+    {"cas a 0 0 1 x\r\n", BAD_FORMAT " swallow=3"},
+    {"cas a 0 0 1 noreply\r\n", BAD_FORMAT " noreply swallow=3"},
+    {"cas a 0 0 1 18446744073709551616\r\n", BAD_FORMAT " swallow=3"},
+    {"set a x 0 1\r\n", BAD_FORMAT " swallow=3"},
+    {"set a -1 0 1\r\n", BAD_FORMAT " swallow=3"},
+    {"set a 4294967296 0 1\r\n", BAD_FORMAT " swallow=3"},
+    {"set a 0 x 1\r\n", BAD_FORMAT " swallow=3"},
+    {"set a 0 9223372036854775808 0\r\n", BAD_FORMAT " swallow=2"},
     {"set " KEY_251 " 0 0 5\r\n", BAD_FORMAT " swallow=7"},
     {"set " KEY_251 " 0 0 0 noreply\r\n", BAD_FORMAT " noreply swallow=2"},
     {"cas " KEY_251 " 0 0 2147483645 1\r\n", BAD_FORMAT " swallow=2147483647"},
@@ -130,6 +135,9 @@ static const struct row changes[] = {
         "DECR key=[a] number=18446744073709551615"},
     {"incr a 0 noreply\r\n", "INCR key=[a] noreply"},
     {"incr a 007\r\n", "INCR key=[a] number=7"},
+    {"incr a +5\r\n", "INCR key=[a] number=5"},
+    {"incr a +\r\n", BAD_DELTA},
+    {"incr a ++5\r\n", BAD_DELTA},
     {"incr a\r\n", BAD_FORMAT},
     {"incr\r\n", BAD_FORMAT},
     {"decr\r\n", BAD_FORMAT},
@@ -145,7 +153,8 @@ static const struct row changes[] = {
     {"touch\r\n", BAD_FORMAT},
     {"touch " KEY_251 " 0\r\n", BAD_FORMAT},
     {"touch a x\r\n", BAD_EXPTIME},
-    {"touch a 2147483648\r\n", BAD_EXPTIME},
+    {"touch a 2147483648\r\n", "TOUCH key=[a] exptime=2147483648"},
+    {"touch a 9223372036854775808\r\n", BAD_EXPTIME},
 };
 
 static const struct row others[] = {
@@ -216,15 +225,15 @@ play_row(const struct schema *schema, const struct row *row)
     memcpy(longer + len, "\nx", 2);
     for (size_t n = 0; n < len; n++) {
         struct text_scan fresh = {0, 0};
-        ck_assert_int_eq(
-            parse(schema, longer, n, &scan, &request), TEXT_MORE);
+        ck_assert_int_eq(parse(schema, longer, n, &scan, &request), TEXT_MORE);
         ck_assert_int_eq(
             parse(schema, longer, n, &fresh, &request), TEXT_MORE);
         ck_assert_int_eq(
             parse(schema, longer, len + 2, &fresh, &request), TEXT_REQUEST);
         expect_request(row, &request);
     }
-    ck_assert_int_eq(parse(schema, longer, len, &scan, &request), TEXT_REQUEST);
+    ck_assert_int_eq(
+        parse(schema, longer, len, &scan, &request), TEXT_REQUEST);
     expect_request(row, &request);
     free(longer);
 }
@@ -271,9 +280,38 @@ START_TEST(test_dialect)
         {"set weibo 1 2 3\r\n", "COUNTER_SET key=[weibo] words=[ 1 2 3]"},
         {"add counter x\r\n", "SCHEMA_EDIT edit=add counter words=[ x]"},
         {"gat weibo 1\r\n", "COUNTER_MISUSE key=[weibo] words=[ 1]"},
+        {"append weibo 0 0 5\r\n",
+            "COUNTER_MISUSE key=[weibo] words=[ 0 0 5] swallow=7"},
+        {"cas weibo 0 0 0 1 noreply\r\n",
+            "COUNTER_MISUSE key=[weibo] words=[ 0 0 0 1 ] noreply swallow=2"},
+        {"prepend weibo 0 0 x\r\n",
+            "COUNTER_MISUSE key=[weibo] words=[ 0 0 x]"},
         {"help\r\n", "HELP"},
     };
     play(rows, COUNT_OF(rows));
+}
+END_TEST
+
+/* A counter that comes while the data block of a set of that key is on its
+ * way: the block stays a block. */
+START_TEST(test_schema_changes_in_a_block)
+{
+    static const struct row row = {
+        "set weibo 0 0 5\r\nhello\r\n", "SET key=[weibo] value=[hello]"};
+    size_t len = strlen(row.bytes);
+    for (size_t cut = strlen("set weibo 0 0 5\r\n"); cut < len; cut++) {
+        struct schema *none = schema_create();
+        struct schema *schema = weibo_schema();
+        struct text_scan scan = {0, 0};
+        struct request request;
+        ck_assert_int_eq(
+            parse(none, row.bytes, cut, &scan, &request), TEXT_MORE);
+        ck_assert_int_eq(
+            parse(schema, row.bytes, len, &scan, &request), TEXT_REQUEST);
+        expect_request(&row, &request);
+        schema_destroy(&none);
+        schema_destroy(&schema);
+    }
 }
 END_TEST
 
@@ -295,8 +333,8 @@ static void
 expect_status(const char *line, size_t len, enum text_status expected)
 {
     const size_t cuts[] = {1, 5, TEXT_LINE_MAX - 2, TEXT_LINE_MAX - 1,
-        TEXT_LINE_MAX, TEXT_LINE_MAX + 1, TEXT_LINE_MAX + 2,
-        TEXT_LINE_MAX + 6, len - 2, len - 1};
+        TEXT_LINE_MAX, TEXT_LINE_MAX + 1, TEXT_LINE_MAX + 2, TEXT_LINE_MAX + 6,
+        len - 2, len - 1};
     struct schema *schema = weibo_schema();
     struct request request;
     struct text_scan scan = {0, 0};
@@ -449,8 +487,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_retrieval, test_storage, test_changes,
-        test_others, test_dialect, test_line_limit, test_get_line_limit,
-        test_spaces_before_get, test_endless_lines, test_http_closes,
-        test_scans_once, test_value_limit};
+        test_others, test_dialect, test_schema_changes_in_a_block,
+        test_line_limit, test_get_line_limit, test_spaces_before_get,
+        test_endless_lines, test_http_closes, test_scans_once,
+        test_value_limit};
     return run_tests("text", tests, COUNT_OF(tests));
 }
