@@ -55,7 +55,11 @@ dialog_open(
         .budget = DIALOG_BUDGET};
     int rv = sem_init(&dialog->woken, 0, 0);
     ASSERT(rv == 0);
-    executor_init(&dialog->executor, store, &dialog->metrics, &dialog->admin,
+    dialog->metrics =
+        aligned_alloc(_Alignof(struct metric_set), sizeof *dialog->metrics);
+    ASSERT(dialog->metrics != NULL);
+    memset(dialog->metrics, 0, sizeof *dialog->metrics);
+    executor_init(&dialog->executor, store, dialog->metrics, &dialog->admin,
         value_bytes_max);
     session_init(&dialog->session, &dialog->executor, on_wake);
     qsbr_register(store->qsbr, &dialog->reader);
@@ -66,6 +70,7 @@ dialog_close(struct dialog *dialog)
 {
     session_fini(&dialog->session);
     executor_fini(&dialog->executor);
+    free(dialog->metrics);
     qsbr_unregister(dialog->store->qsbr, &dialog->reader);
     buf_fini(&dialog->in);
     buf_fini(&dialog->replies);

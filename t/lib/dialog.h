@@ -23,8 +23,8 @@ enum { DIALOG_MARK = 64 << 10, DIALOG_BUDGET = 20 };
 
 struct dialog {
     struct store *store;
-    struct metric_set metrics;
-    struct admin admin; /* stats repeats its arguments */
+    struct metric_set *metrics; /* owned: a stack may lack its alignment */
+    struct admin admin;         /* stats repeats its arguments */
     struct executor executor;
     struct session session;
     struct qsbr_reader reader;

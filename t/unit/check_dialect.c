@@ -200,7 +200,8 @@ START_TEST(test_help)
     ck_assert_uint_gt(out.len, 7);
     ck_assert_mem_eq(out.data + out.len - 7, "\r\nEND\r\n", 7);
     for (size_t i = 0; i < out.len; i++) {
-        ck_assert_int_eq(out.data[i] == '\n', i > 0 && out.data[i - 1] == '\r');
+        ck_assert_int_eq(
+            out.data[i] == '\n', i > 0 && out.data[i - 1] == '\r');
     }
     buf_add(&out, "", 1);
     for (size_t i = 0; i < COUNT_OF(names); i++) {

@@ -87,8 +87,8 @@ START_TEST(test_item_cas)
     exchange(&dialog, said, "STORED\r\n");
     exchange(&dialog, said, "EXISTS\r\n");
     exchange(&dialog, "get a", "VALUE a 0 1\r\ny\r\nEND\r\n");
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_cas_hits), 1);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_cas_badval), 1);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_cas_hits), 1);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_cas_badval), 1);
     close_new(&dialog);
 }
 END_TEST
@@ -164,8 +164,8 @@ START_TEST(test_cells)
     open_new(&dialog);
     declare(&dialog);
     PLAY(&dialog, cells);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_cell_saturated), 1);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_noreply_refused), 2);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_cell_saturated), 1);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_noreply_refused), 2);
     close_new(&dialog);
 }
 END_TEST
@@ -253,7 +253,7 @@ START_TEST(test_dialect)
     declare(&dialog);
     PLAY(&dialog, dialect);
     ck_assert_uint_eq(dialog.verbosity, 1);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_dialect_misfits), 4);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_dialect_misfits), 4);
     exchange(&dialog, "verbosity 4294967295", "OK\r\n");
     ck_assert_uint_eq(dialog.verbosity, INT8_MAX);
     close_new(&dialog);
@@ -315,7 +315,7 @@ START_TEST(test_too_large)
     exchange(&dialog, "set 1.cntcm 0 0 11\r\n00000000001",
         "CLIENT_ERROR value must be an unsigned decimal integer\r\n");
     exchange(&dialog, "set 1.cntcm 0 0 10\r\n0000000001", "STORED\r\n");
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_store_too_large), 2);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_store_too_large), 2);
     close_new(&dialog);
 }
 END_TEST
@@ -331,7 +331,7 @@ START_TEST(test_items_out_of_memory)
     exchange(&dialog, "set a 0 0 1\r\nx",
         "SERVER_ERROR out of memory storing object\r\n");
     exchange(&dialog, "get a", "END\r\n");
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_store_no_memory), 1);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_store_no_memory), 1);
     fault_alloc_arm(&fault, 0);
     exchange(&dialog, "set a 0 0 1\r\n9", "STORED\r\n");
     fault_alloc_arm(&fault, SIZE_MAX / 2);

@@ -48,7 +48,8 @@ static const struct exchange conversation[] = {
     {"nonsense", "ERROR\r\n"},
     {"", "CLIENT_ERROR bad command line format\r\n"},
     {"set a 0 0 2\r\nabcdef get a", "CLIENT_ERROR bad data chunk\r\n"},
-    {"set a 0 0 70\r\n0123456789012345678901234567890123456789012345678901234567890123456789",
+    {"set a 0 0 70\r\n01234567890123456789012345678901234"
+     "56789012345678901234567890123456789",
         "SERVER_ERROR object too large for cache\r\n"},
     {"get a", "END\r\n"},
     {"set kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
@@ -267,8 +268,8 @@ START_TEST(test_many_keys)
     ck_assert_uint_le(dialog.out_bytes_max, MARK + REPLY);
     ck_assert_uint_gt(dialog.n_full, 0);
     ck_assert_uint_gt(dialog.n_yield, 0);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_cmd_get), KEYS);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_get_misses), KEYS / 4);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_cmd_get), KEYS);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_get_misses), KEYS / 4);
     buf_fini(&said);
     buf_fini(&expected);
     close_new(&dialog);
@@ -342,7 +343,7 @@ START_TEST(test_budget)
     dialog.budget = BUDGET;
     for (uint64_t done = 0; done < REQUESTS;) {
         enum session_state state = dialog_step(&dialog);
-        uint64_t now = metric_of(&dialog.metrics, METRIC_incr_hits);
+        uint64_t now = metric_of(dialog.metrics, METRIC_incr_hits);
         ck_assert_uint_le(now - done, BUDGET);
         done = now;
         ck_assert_int_eq(
@@ -352,7 +353,7 @@ START_TEST(test_budget)
     dialog.budget = 0;
     dialog_add(&dialog, line, sizeof line - 1);
     ck_assert_int_eq(dialog_step(&dialog), SESSION_YIELD);
-    ck_assert_uint_eq(metric_of(&dialog.metrics, METRIC_incr_hits), REQUESTS);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_incr_hits), REQUESTS);
     close_new(&dialog);
 }
 END_TEST
@@ -422,6 +423,25 @@ START_TEST(test_close)
 }
 END_TEST
 
+/* Told to end: what is under way is finished, and nothing is begun. */
+START_TEST(test_end)
+{
+    static const char said[] = "get a a\r\nversion\r\n";
+    struct dialog dialog;
+    open_new(&dialog);
+    exchange(&dialog, "set a 0 0 1\r\nx", "STORED\r\n");
+    dialog.mark = 1;
+    dialog_add(&dialog, said, sizeof said - 1);
+    ck_assert_int_eq(dialog_step(&dialog), SESSION_FULL);
+    session_end(&dialog.session);
+    dialog_say(&dialog, "", 0);
+    ck_assert(dialog.is_closed);
+    expect_replies(
+        &dialog, said, "VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+    close_new(&dialog);
+}
+END_TEST
+
 START_TEST(test_line_too_long)
 {
     enum { LEN = 9000 };
@@ -488,7 +508,7 @@ main(void)
     const TTest *const tests[] = {test_conversation, test_every_cut,
         test_small_turns, test_parking_store, test_byte_by_byte,
         test_many_keys, test_many_large_items, test_longest_line, test_budget,
-        test_full_stays_full, test_fini_in_a_full_get, test_close,
+        test_full_stays_full, test_fini_in_a_full_get, test_close, test_end,
         test_line_too_long, test_swallows_in_pieces, test_waits_for_bytes};
     return run_tests("session", tests, COUNT_OF(tests));
 }
