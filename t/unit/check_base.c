@@ -50,8 +50,8 @@ START_TEST(test_log_levels)
     static const char *const expected[] = {
         "tallyd: error: e 1\ntallyd: warning: w x\n",
         "tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n",
-        "tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n"
-        "tallyd: debug: d\n",
+        ("tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n"
+         "tallyd: debug: d\n"),
     };
     for (int verbosity = 0; verbosity < 3; verbosity++) {
         char text[TEXT_BYTES];
