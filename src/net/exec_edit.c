@@ -44,7 +44,6 @@ exec__edit_begin(struct session *session, const char *bytes, struct buf *out)
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, out);
     }
-    job->edit.same_is_fine = false;
     int err = schema_edit_parse(
         session->request.schema_op, word, n, &job->edit.edit);
     if (err != 0) {

@@ -59,7 +59,7 @@ load_line(struct store *store, const char *line, uint32_t len,
     struct span span;
     struct request request = {.op = REQUEST_ERROR};
     struct schema_word word[WORDS_MAX];
-    struct store_edit edit = {.same_is_fine = true};
+    struct store_edit edit = {0};
     size_t n = 0;
     if (!words_next(&words, &span) || line[span.at] == '#') {
         return 0;

@@ -109,7 +109,7 @@ do_edit(struct keeper *keeper, const struct store_edit *call)
 {
     struct schema *next;
     const struct schema_edit *edit = &call->edit;
-    if (call->same_is_fine && schema_has_same(current(keeper), edit)) {
+    if (schema_has_same(current(keeper), edit)) {
         return 0;
     }
     if (item_has_name(keeper, edit)) {

@@ -56,11 +56,11 @@ struct store_change {
     struct change *change; /* the caller's array of n */
 };
 
-/* Edits the schema. Always in the order of the calls. */
+/* Edits the schema. Always in the order of the calls. To add what exists
+ * identically already is no error and changes nothing. */
 struct store_edit {
     struct store_call call;
     struct schema_edit edit;
-    bool same_is_fine; /* what exists identically already is no error */
     int err; /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM */
 };
 

@@ -22,7 +22,8 @@ NON_NUMERIC = [b"CLIENT_ERROR cannot increment or decrement non-numeric value"]
 
 
 class Column:
-    def __init__(self, name, suffix, max_bits, default, flags):
+    def __init__(self, name, suffix, hint_bits, max_bits, default, flags):
+        self.options = (name, suffix, hint_bits, max_bits, default, flags)
         self.name = name
         self.suffix = suffix
         self.max = 2**max_bits - 1
@@ -48,6 +49,13 @@ class Counter:
         self.exptime_is_ignored = ignore
         self.has_key = False
         self.columns = []
+
+    def options(self):
+        return (
+            self.absent_is_miss,
+            self.overflow_is_error,
+            self.exptime_is_ignored,
+        )
 
 
 class Item:
@@ -354,6 +362,9 @@ class Model:
     # -- the schema --
 
     def add_counter(self, name, miss, refuse, ignore):
+        same = self.counters.get(name)
+        if same and same.options() == (miss, refuse, ignore):
+            return STORED
         if self.taken(name) or name in self.items:
             return REFUSED
         self.counters[name] = Counter(name, miss, refuse, ignore)
@@ -361,15 +372,17 @@ class Model:
 
     def add_key(self, name):
         counter = self.counters.get(name)
-        if counter is None or counter.has_key:
+        if counter is None:
             return REFUSED
-        counter.has_key = True
+        counter.has_key = True  # the same key again is no error
         return STORED
 
     def add_column(self, name, column):
         counter = self.counters.get(name)
         if counter is None or not counter.has_key:
             return REFUSED
+        if column.options in [other.options for other in counter.columns]:
+            return STORED
         if len(counter.columns) == COLUMNS_MAX:
             return REFUSED
         if self.taken(column.name) or self.taken(column.suffix):

@@ -221,7 +221,8 @@ static const struct exchange dialect[] = {
         "add column opt opt_a hint=4 max=8 default=5 suffix=oa flags=4\r\n"
         "END\r\n"},
     {"show counter nosuch", "CLIENT_ERROR no such counter\r\n"},
-    {"add counter weibo",
+    {"add counter weibo", "STORED\r\n"},
+    {"add counter weibo absent=miss",
         "CLIENT_ERROR that name or suffix is already in use\r\n"},
     {"add counter item", "STORED\r\n"},
     {"get item 1", "CLIENT_ERROR the counter has no value column yet\r\n"},

@@ -213,46 +213,92 @@ go_round(int fd, int rounds)
     return (uint64_t)rounds * strlen("version\r\n");
 }
 
-/* A client that asks for much and does not read: what is made for it stays
- * bounded, and nothing more is read from it; when it does read, all is
- * there. */
-START_TEST(test_unread_replies)
+enum { ITEM = 1000000 };
+
+/* Hears n answers to a get of the item, which is of ITEM bytes. */
+static void
+expect_items(int fd, int n)
+{
+    char *item = malloc(ITEM);
+    ck_assert_ptr_nonnull(item);
+    for (int i = 0; i < n; i++) {
+        expect(fd, "VALUE big 0 1000000\r\n");
+        receive(fd, item, ITEM);
+        expect(fd, "\r\nEND\r\n");
+    }
+    free(item);
+}
+
+/* Asks n times without reading: what is made for it stays bounded, and nothing
+ * more is read from it; when it does read, all is there. */
+static void
+expect_bounded(struct rig *rig, int other, int n)
 {
     enum {
-        ITEM = 100000,
-        REQUESTS = 300,
         ROUNDS = 100,
         BOUND = CONN_WRITE_MARK + ITEM + (1 << 20) /* sockets' buffers */
     };
-    struct rig rig;
+    struct worker *worker = rig->worker[0];
     struct buf said = {0};
-    char *item = malloc(ITEM);
-    ck_assert_ptr_nonnull(item);
-    rig_init(&rig);
-    rig_start(&rig);
-    int fd = connect_to(&rig, 0);
-    int other = connect_to(&rig, 0);
-    struct worker *worker = rig.worker[0];
-    set_item(other, "big", ITEM);
-    for (int i = 0; i < REQUESTS; i++) {
+    int fd = connect_to(rig, 0);
+    uint64_t written = metric_of(worker, METRIC_bytes_written);
+    for (int i = 0; i < n; i++) {
         buf_add_text(&said, "get big\r\n");
     }
     send_bytes(fd, said.data, said.len);
     go_round(other, ROUNDS);
-    ck_assert_uint_lt(metric_of(worker, METRIC_bytes_written), BOUND);
+    ck_assert_uint_lt(
+        metric_of(worker, METRIC_bytes_written) - written, BOUND);
     uint64_t bytes_read = metric_of(worker, METRIC_bytes_read);
     say(fd, "version\r\n");
     bytes_read += go_round(other, ROUNDS);
     ck_assert_uint_eq(metric_of(worker, METRIC_bytes_read), bytes_read);
-    for (int i = 0; i < REQUESTS; i++) {
-        expect(fd, "VALUE big 0 100000\r\n");
-        receive(fd, item, ITEM);
-        expect(fd, "\r\nEND\r\n");
-    }
+    expect_items(fd, n);
     expect(fd, "VERSION test\r\n");
-    free(item);
     buf_fini(&said);
     close(fd);
+}
+
+START_TEST(test_unread_replies)
+{
+    struct rig rig;
+    rig_init(&rig);
+    rig_start(&rig);
+    int other = connect_to(&rig, 0);
+    set_item(other, "big", ITEM);
+    expect_bounded(&rig, other, 50);
+    expect_bounded(&rig, other, 1);
+    close(other);
+    stop_all(&rig);
+}
+END_TEST
+
+/* The client's end comes while replies, few or many, are on their way. */
+START_TEST(test_end_before_replies)
+{
+    enum { SMALL = 20000, REQUESTS_MAX = 30, ROUNDS = 30 };
+    struct rig rig;
+    char *item = malloc(SMALL);
+    ck_assert_ptr_nonnull(item);
+    rig_init(&rig);
+    rig_start(&rig);
+    int other = connect_to(&rig, 0);
+    set_item(other, "a", SMALL);
+    for (int n = 1; n <= REQUESTS_MAX; n++) {
+        int fd = connect_to(&rig, 0);
+        for (int i = 0; i < n; i++) {
+            say(fd, "get a\r\n");
+        }
+        ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+        go_round(other, ROUNDS);
+        for (int i = 0; i < n; i++) {
+            expect(fd, "VALUE a 0 20000\r\n");
+            receive(fd, item, SMALL);
+            expect(fd, "\r\nEND\r\n");
+        }
+        expect_end(fd);
+    }
+    free(item);
     close(other);
     stop_all(&rig);
 }
@@ -313,7 +359,6 @@ END_TEST
 /* At a stop, replies that are on their way arrive whole. */
 START_TEST(test_stop_with_replies)
 {
-    enum { ITEM = 1000000 };
     static const char head[] = "VALUE big 0 1000000\r\n";
     size_t reply_len = sizeof head - 1 + ITEM + strlen("\r\nEND\r\n");
     size_t len = sizeof head - 1;
@@ -620,10 +665,11 @@ main(void)
 {
     const TTest *const tests[] = {test_replies, test_byte_by_byte,
         test_large_values, test_end_after_commands, test_quit, test_yields,
-        test_tcp, test_unread_replies, test_slow_reader, test_slow_command,
-        test_stop_with_replies, test_stop_with_an_unread_reply,
-        test_stop_with_new_sockets, test_parked, test_closed_while_parked,
-        test_stopped_while_parked, test_answered_after_the_stop,
-        test_clients_that_go, test_stop_while_answers_come};
+        test_tcp, test_unread_replies, test_end_before_replies,
+        test_slow_reader, test_slow_command, test_stop_with_replies,
+        test_stop_with_an_unread_reply, test_stop_with_new_sockets,
+        test_parked, test_closed_while_parked, test_stopped_while_parked,
+        test_answered_after_the_stop, test_clients_that_go,
+        test_stop_while_answers_come};
     return run_tests("worker", tests, COUNT_OF(tests));
 }

@@ -56,11 +56,10 @@ answer_wait(struct answer *answer)
 
 /* Edits the schema by a line, waits, and returns the err. */
 static inline int
-edit_as(struct store *store, const char *line, bool same_is_fine)
+edit(struct store *store, const char *line)
 {
     struct answer answer;
-    struct store_edit edit = {
-        .edit = edit_of(line), .same_is_fine = same_is_fine, .err = -1};
+    struct store_edit edit = {.edit = edit_of(line), .err = -1};
     answer_init(&answer);
     edit.call = call_of(&answer);
     if (store_edit(store, &edit) == STORE_LATER) {
@@ -68,12 +67,6 @@ edit_as(struct store *store, const char *line, bool same_is_fine)
     }
     answer_fini(&answer);
     return edit.err;
-}
-
-static inline int
-edit(struct store *store, const char *line)
-{
-    return edit_as(store, line, false);
 }
 
 static inline void
