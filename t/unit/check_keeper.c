@@ -358,7 +358,7 @@ START_TEST(test_stop)
     struct pending pending[3];
     rig_init(&rig);
     begin(&rig, &pending[0], "add counter w");
-    begin(&rig, &pending[1], "add counter w");
+    begin(&rig, &pending[1], "add counter w absent=miss");
     begin(&rig, &pending[2], "drop counter w w");
     rig_fini(&rig);
     ck_assert_int_eq(end(&pending[0]), 0);
