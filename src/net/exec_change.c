@@ -10,8 +10,6 @@
 #include "net/exec.h"
 #include "proto/reply.h"
 
-#include <string.h>
-
 enum { NUMBERS_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
 
 static enum change_op
@@ -279,8 +277,7 @@ parse_dialect(struct session *session, const char *bytes,
         return ERR_BAD_ID;
     }
     if (!key_parse_dialect(counter, bytes + word.at, word.len, &key)) {
-        return memchr(bytes + word.at, '.', word.len) == NULL ? ERR_BAD_ID
-                                                              : ERR_NO_COLUMN;
+        return key_dialect_fault(bytes + word.at, word.len);
     }
     change->op = op_of(session->request.op);
     int err = add_columns(change, &key);

@@ -3,11 +3,9 @@
  * answers later, and show. */
 #include "base/err.h"
 #include "net/exec.h"
+#include "proto/dialect.h"
 #include "proto/reply.h"
 #include "schema/print.h"
-
-/* More words than any edit has. */
-enum { EDIT_WORDS_MAX = 12 };
 
 static enum store_answer
 ask(struct job *job)
@@ -30,22 +28,11 @@ exec__edit_answer(struct session *session, struct buf *out)
 enum exec_step
 exec__edit_begin(struct session *session, const char *bytes, struct buf *out)
 {
-    struct schema_word word[EDIT_WORDS_MAX];
-    struct words words = words_of(bytes, session->request.words);
-    struct span span;
-    size_t n = 0;
-    while (words_next(&words, &span)) {
-        if (n == EDIT_WORDS_MAX) {
-            return exec__refuse(session, ERR_BAD_OPTION, out);
-        }
-        word[n++] = (struct schema_word){bytes + span.at, span.len};
-    }
     struct job *job = exec__job(session, JOB_EDIT);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, out);
     }
-    int err = schema_edit_parse(
-        session->request.schema_op, word, n, &job->edit.edit);
+    int err = dialect_edit(bytes, &session->request, &job->edit.edit);
     if (err != 0) {
         return exec__refuse(session, err, out);
     }

@@ -15,8 +15,6 @@
 #include "net/exec.h"
 #include "proto/reply.h"
 
-#include <string.h>
-
 /* A record as text: 16 numbers with a space each. */
 enum { RECORD_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
 
@@ -51,7 +49,7 @@ check_dialect_key(
 {
     struct key key;
     if (!key_parse_dialect(counter, text, len, &key)) {
-        return memchr(text, '.', len) == NULL ? ERR_BAD_ID : ERR_NO_COLUMN;
+        return key_dialect_fault(text, len);
     }
     return counter->n_columns == 0 ? ERR_NO_COLUMNS : 0;
 }

@@ -8,9 +8,13 @@
  * options are resolved by whoever executes the request. */
 #include "proto/dialect.h"
 
+#include "base/err.h"
 #include "base/num.h"
 
 #include <string.h>
+
+/* More words than any edit has. */
+enum { EDIT_WORDS_MAX = 12 };
 
 /* The commands on a counter's name, and what each becomes. */
 #define COUNTER_COMMANDS(X)                                                   \
@@ -203,6 +207,23 @@ dialect_parse(struct span command, struct words words,
         return true;
     }
     return parse_on_counter(command, words, schema, out);
+}
+
+int
+dialect_edit(
+    const char *bytes, const struct request *request, struct schema_edit *out)
+{
+    struct schema_word word[EDIT_WORDS_MAX];
+    struct words words = words_of(bytes, request->words);
+    struct span span;
+    size_t n = 0;
+    while (words_next(&words, &span)) {
+        if (n == EDIT_WORDS_MAX) {
+            return ERR_BAD_OPTION;
+        }
+        word[n++] = (struct schema_word){bytes + span.at, span.len};
+    }
+    return schema_edit_parse(request->schema_op, word, n, out);
 }
 
 void

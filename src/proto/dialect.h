@@ -17,6 +17,11 @@
 bool dialect_parse(struct span command, struct words words,
     const struct schema *schema, struct request *out);
 
+/* Makes the edit that a SCHEMA_EDIT request asks for; bytes[0] is its first
+ * byte. 0 or an ERR_ of schema_edit_parse. */
+int dialect_edit(
+    const char *bytes, const struct request *request, struct schema_edit *out);
+
 /* Appends the help text, one command a line, ended by END. */
 void dialect_help(struct buf *out);
 

@@ -7,6 +7,7 @@
  * dialect refuses names where that could surprise (doc/protocol.md). */
 #include "proto/key.h"
 
+#include "base/err.h"
 #include "base/num.h"
 
 #include <string.h>
@@ -86,4 +87,10 @@ key_parse_dialect(const struct schema_counter *counter, const char *text,
     out->kind = KEY_CELL;
     out->target.column = schema_counter_column(counter, name, name_len);
     return out->target.column != NULL;
+}
+
+int
+key_dialect_fault(const char *text, size_t len)
+{
+    return memchr(text, '.', len) == NULL ? ERR_BAD_ID : ERR_NO_COLUMN;
 }

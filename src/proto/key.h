@@ -30,4 +30,8 @@ void key_parse(const struct schema *schema, const char *text, size_t len,
 bool key_parse_dialect(const struct schema_counter *counter, const char *text,
     size_t len, struct key *out);
 
+/* What to say of a word that key_parse_dialect refuses: ERR_BAD_ID or
+ * ERR_NO_COLUMN. */
+int key_dialect_fault(const char *text, size_t len);
+
 #endif

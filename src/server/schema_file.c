@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MAX = 12 };
-
 /* Waiting for the keeper. */
 struct wait {
     pthread_mutex_t lock;
@@ -58,9 +56,7 @@ load_line(struct store *store, const char *line, uint32_t len,
     struct words words = {line, 0, len};
     struct span span;
     struct request request = {.op = REQUEST_ERROR};
-    struct schema_word word[WORDS_MAX];
     struct store_edit edit = {0};
-    size_t n = 0;
     if (!words_next(&words, &span) || line[span.at] == '#') {
         return 0;
     }
@@ -70,14 +66,7 @@ load_line(struct store *store, const char *line, uint32_t len,
             request.schema_op != SCHEMA_ADD_COLUMN)) {
         return ERR_NOT_SCHEMA;
     }
-    words = words_of(line, request.words);
-    while (words_next(&words, &span)) {
-        if (n == WORDS_MAX) {
-            return ERR_BAD_OPTION;
-        }
-        word[n++] = (struct schema_word){line + span.at, span.len};
-    }
-    int err = schema_edit_parse(request.schema_op, word, n, &edit.edit);
+    int err = dialect_edit(line, &request, &edit.edit);
     return err != 0 ? err : edit_and_wait(store, &edit);
 }
 
