@@ -46,6 +46,8 @@
     X(MISUSE,                                                                 \
         "this is a counter's name: get, set, add, replace, delete, "          \
         "incr and decr take it, see help")                                    \
+    X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
+    X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
     X(CLOSED, "the server is stopping")                                       \
     X(SYSTEM, "a system call failed")
 

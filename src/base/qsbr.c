@@ -3,9 +3,10 @@
  *
  * A reader's epoch is 0 while it is offline, else a value that qsbr.epoch had
  * when the reader last said online. A writer first unpublishes (it stores the
- * new pointer), then calls qsbr_wait, which raises qsbr.epoch to a target and
- * waits until each reader's epoch is 0 or at least the target. Then no reader
- * can still hold what was unpublished, and the writer frees it.
+ * new pointer), then calls qsbr_begin, which raises qsbr.epoch to a target. The
+ * grace period is over once a look at all readers finds each one's epoch at 0
+ * or at least at the target: qsbr_is_over looks, qsbr_wait looks until it is
+ * so. Then no reader can still hold what was unpublished, and it is freed.
  *
  * Why that is so, in the terms of C11 (no fences, which TSan cannot follow;
  * and a seq_cst store alone would not do: it is not ordered before a later
@@ -29,17 +30,34 @@
  * free through the release half of its exchange.
  *
  * A reader that is online in the current epoch already has nothing to say:
- * no waiter that it could see waits for it. If one began just now, the reader
- * holds it up until it next says online or offline, which is only a delay.
+ * no grace period that it could see waits for it. If one began just now, the
+ * reader holds it up until it next says online or offline, which is only a
+ * delay.
+ *
+ * The thread that looks need not be the one that began: the target came to it
+ * by something that orders the two (a lock), so C still happens before D. Nor
+ * does it matter which readers are in the list: one that registers after the
+ * look comes after C through qsbr.lock, and one that left before it did so
+ * after its last read, through the same lock.
+ *
+ * Every look starts anew, and a reader that passed the last one may fail the
+ * next: it may have loaded qsbr.epoch long ago and come online with that only
+ * now. It then holds nothing old (D before A), and the false answer is only a
+ * delay, until it next says online. So true may be followed by false: whoever
+ * has seen true once must act on that and not ask again.
+ *
+ * A reader's own thread may look while it is online. Its epoch is then below
+ * the target until it says online again, so it cannot free under its own feet,
+ * and it must not wait, for it would wait for itself.
  *
  * What can go wrong: a reader that stays online without ever saying so again
- * blocks qsbr_wait for ever. That is the callers' contract. */
+ * blocks qsbr_wait for ever, and what polls never frees. That is the callers'
+ * contract. */
 #include "base/qsbr.h"
 
 #include "base/assert.h"
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -151,22 +169,60 @@ is_past(uint64_t reader_epoch, uint64_t target)
     return reader_epoch == EPOCH_OFFLINE || reader_epoch >= target;
 }
 
-/* True once reader can no longer hold what was unpublished before target. */
+/* D for one reader: true when it can no longer hold what was unpublished
+ * before target. */
 static bool
 reader_is_past(struct qsbr_reader *reader, uint64_t target)
 {
-    /* relaxed: a guess that spares the reader's line, confirmed below */
+    /* Writes back what it reads. acquire: the reader's reads come before our
+     * free; release: if it was offline, it comes online after our store of
+     * the pointer */
     uint64_t epoch =
-        atomic_load_explicit(&reader->epoch, memory_order_relaxed);
+        atomic_fetch_add_explicit(&reader->epoch, 0, memory_order_acq_rel);
 
-    if (!is_past(epoch, target)) {
-        return false;
-    }
-    /* D: writes back what it reads. acquire: the reader's reads come before
-     * our free; release: if it was offline, it comes online after our store
-     * of the pointer */
-    epoch = atomic_fetch_add_explicit(&reader->epoch, 0, memory_order_acq_rel);
     return is_past(epoch, target);
+}
+
+/* A guess that leaves the readers' lines with them while one of them still
+ * holds up the rest. Under the lock. */
+static bool
+seem_past(const struct qsbr *qsbr, uint64_t target)
+{
+    for (struct qsbr_reader *reader = qsbr->readers; reader != NULL;
+         reader = reader->next) {
+        /* relaxed: confirmed by D where it matters */
+        uint64_t epoch =
+            atomic_load_explicit(&reader->epoch, memory_order_relaxed);
+
+        if (!is_past(epoch, target)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t
+qsbr_begin(struct qsbr *qsbr)
+{
+    /* release: a reader that sees target sees what was stored before; later
+     * targets carry it on, being read-modify-writes */
+    return atomic_fetch_add_explicit(&qsbr->epoch, 1, memory_order_release) +
+        1;
+}
+
+bool
+qsbr_is_over(struct qsbr *qsbr, uint64_t target)
+{
+    bool is_over;
+
+    lock(qsbr);
+    is_over = seem_past(qsbr, target);
+    for (struct qsbr_reader *reader = qsbr->readers; is_over && reader != NULL;
+         reader = reader->next) {
+        is_over = reader_is_past(reader, target);
+    }
+    unlock(qsbr);
+    return is_over;
 }
 
 /* Lets others run: readers first of all need the processor. */
@@ -195,18 +251,9 @@ back_off(unsigned tries)
 void
 qsbr_wait(struct qsbr *qsbr)
 {
-    uint64_t target;
-    unsigned tries;
+    uint64_t target = qsbr_begin(qsbr);
 
-    lock(qsbr);
-    /* release: a reader that sees target sees what was stored before */
-    target =
-        atomic_fetch_add_explicit(&qsbr->epoch, 1, memory_order_release) + 1;
-    for (struct qsbr_reader *reader = qsbr->readers; reader != NULL;
-         reader = reader->next) {
-        for (tries = 0; !reader_is_past(reader, target); tries++) {
-            back_off(tries);
-        }
+    for (unsigned tries = 0; !qsbr_is_over(qsbr, target); tries++) {
+        back_off(tries);
     }
-    unlock(qsbr);
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Quiescent-state-based reclamation (McKenney; Hart et al., "Performance of
@@ -20,7 +21,7 @@ struct qsbr_reader {
 
 struct qsbr {
     _Atomic uint64_t epoch; /* starts at 1 */
-    pthread_mutex_t lock;   /* the list of readers; one waiter at a time */
+    pthread_mutex_t lock;   /* the list of readers; never held for long */
     struct qsbr_reader *readers;
 };
 
@@ -37,6 +38,18 @@ void qsbr_unregister(struct qsbr *qsbr, struct qsbr_reader *reader);
  * after. The reader's own thread only. */
 void qsbr_online(struct qsbr *qsbr, struct qsbr_reader *reader);
 void qsbr_offline(struct qsbr_reader *reader);
+
+/* Starts a grace period and returns its target, for qsbr_is_over: it covers
+ * what was unpublished before the call. Does not block; any thread. */
+uint64_t qsbr_begin(struct qsbr *qsbr);
+
+/* True when every registered reader has been offline or quiescent since the
+ * qsbr_begin that returned target: what it covers may then be freed, and what
+ * earlier targets cover too. Never waits for a reader. Any thread that came by
+ * target in an orderly way (a lock, an acquire); on the thread of an online
+ * reader it is true only once that reader has said online again. It may
+ * be false again after it was true, see qsbr.c: act on the first true. */
+bool qsbr_is_over(struct qsbr *qsbr, uint64_t target);
 
 /* Returns when every reader has been offline or quiescent since the call:
  * what was unpublished before it may then be freed. Blocks; the calling

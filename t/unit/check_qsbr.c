@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base/qsbr: what a waiter waits for and what not, and a stress in which
- * readers follow pointers to structs that writers poison and free right after
- * qsbr_wait. Run it under TSan and ASan too. */
+/* base/qsbr: what a waiter waits for and what not, the same for one who only
+ * asks, and a stress in which readers follow pointers to structs that writers
+ * poison and free right after qsbr_wait or once qsbr_is_over. Run it under
+ * TSan and ASan too. */
 #include "base/qsbr.h"
 
 #include <check.h>
@@ -10,11 +11,12 @@
 #include <stdlib.h>
 
 enum {
-    READERS = 4,
+    READERS = 3,
     WRITERS = 2,
-    WRITES = 3000, /* of each writer */
+    WRITES = 300, /* of each writer */
     WORDS = 16,
     READS_ONLINE = 50,
+    PENDING = 8, /* blocks that a writer who asks lets wait */
     POISON = 0x5a5a5a5a
 };
 
@@ -153,6 +155,89 @@ START_TEST(test_wait_for_quiescent)
 }
 END_TEST
 
+/* What holds up a target and what not, asked by one thread. */
+START_TEST(test_is_over)
+{
+    struct qsbr qsbr;
+    struct qsbr_reader reader, other, late;
+    uint64_t first, second;
+
+    qsbr_init(&qsbr);
+    first = qsbr_begin(&qsbr);
+    ck_assert_uint_eq(first, 2);
+    ck_assert(qsbr_is_over(&qsbr, first));
+
+    qsbr_register(&qsbr, &reader);
+    qsbr_register(&qsbr, &other);
+    ck_assert(qsbr_is_over(&qsbr, first));
+    qsbr_online(&qsbr, &reader);
+    qsbr_online(&qsbr, &other);
+    ck_assert(qsbr_is_over(&qsbr, first));
+    first = qsbr_begin(&qsbr);
+    ck_assert(!qsbr_is_over(&qsbr, first));
+    qsbr_online(&qsbr, &reader); /* also: on this reader's own thread */
+    ck_assert(!qsbr_is_over(&qsbr, first));
+
+    second = qsbr_begin(&qsbr);
+    ck_assert_uint_gt(second, first);
+    qsbr_offline(&other);
+    ck_assert(qsbr_is_over(&qsbr, first));
+    ck_assert(!qsbr_is_over(&qsbr, second));
+
+    /* neither who registers nor who comes online now can hold it up */
+    qsbr_register(&qsbr, &late);
+    qsbr_online(&qsbr, &late);
+    qsbr_online(&qsbr, &other);
+    ck_assert(!qsbr_is_over(&qsbr, second));
+    qsbr_offline(&reader);
+    ck_assert(qsbr_is_over(&qsbr, second));
+    ck_assert(qsbr_is_over(&qsbr, first));
+
+    /* who has left does not */
+    first = qsbr_begin(&qsbr);
+    qsbr_offline(&late);
+    qsbr_unregister(&qsbr, &late);
+    ck_assert(!qsbr_is_over(&qsbr, first));
+    qsbr_offline(&other);
+    qsbr_unregister(&qsbr, &other);
+    ck_assert(qsbr_is_over(&qsbr, first));
+    qsbr_unregister(&qsbr, &reader);
+    qsbr_fini(&qsbr);
+}
+END_TEST
+
+/* While somebody waits, others may ask, begin, register and leave: were they
+ * held up with him, this would never end. */
+START_TEST(test_never_blocks)
+{
+    struct qsbr qsbr;
+    struct qsbr_reader reader, other;
+    struct waiter waiter = {.qsbr = &qsbr};
+    pthread_t thread;
+
+    qsbr_init(&qsbr);
+    qsbr_register(&qsbr, &reader);
+    qsbr_online(&qsbr, &reader);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_once, &waiter), 0);
+    await_epoch(&qsbr, 2);
+    for (int i = 0; i < 500; i++) {
+        ck_assert(!qsbr_is_over(&qsbr, 2));
+        ck_assert(!qsbr_is_over(&qsbr, qsbr_begin(&qsbr)));
+        qsbr_register(&qsbr, &other);
+        qsbr_online(&qsbr, &other);
+        qsbr_offline(&other);
+        qsbr_unregister(&qsbr, &other);
+        (void)sched_yield();
+    }
+    ck_assert(!atomic_load(&waiter.done));
+    qsbr_offline(&reader);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert(qsbr_is_over(&qsbr, qsbr_begin(&qsbr)));
+    qsbr_unregister(&qsbr, &reader);
+    qsbr_fini(&qsbr);
+}
+END_TEST
+
 static void
 read_all(struct stress *stress)
 {
@@ -224,11 +309,43 @@ poison(struct block *block)
     free(block);
 }
 
+/* What a writer who only asks has unpublished and not freed yet. */
+struct pending {
+    struct block *block[PENDING];
+    uint64_t target[PENDING];
+    unsigned n;
+};
+
+/* Frees all that is over; keeps at it until there is room for one more. */
+static void
+free_pending(struct qsbr *qsbr, struct pending *pending, unsigned n_max)
+{
+    unsigned n;
+
+    do {
+        n = 0;
+        for (unsigned i = 0; i < pending->n; i++) {
+            if (qsbr_is_over(qsbr, pending->target[i])) {
+                poison(pending->block[i]);
+            } else {
+                pending->block[n] = pending->block[i];
+                pending->target[n++] = pending->target[i];
+            }
+        }
+        pending->n = n;
+        if (n > n_max) {
+            (void)sched_yield();
+        }
+    } while (n > n_max);
+}
+
+/* Even writers wait for each grace period, odd ones ask. */
 static void *
 write_many(void *arg)
 {
     struct worker *worker = arg;
     struct stress *stress = worker->stress;
+    struct pending pending = {.n = 0};
 
     for (uint64_t i = 0; i < WRITES; i++) {
         /* release: readers see the words */
@@ -236,9 +353,16 @@ write_many(void *arg)
             atomic_exchange_explicit(&stress->published[worker->number],
                 make_block(i), memory_order_release);
 
-        qsbr_wait(&stress->qsbr);
-        poison(old);
+        if (worker->number % 2 == 0) {
+            qsbr_wait(&stress->qsbr);
+            poison(old);
+        } else {
+            pending.block[pending.n] = old;
+            pending.target[pending.n++] = qsbr_begin(&stress->qsbr);
+            free_pending(&stress->qsbr, &pending, PENDING - 1);
+        }
     }
+    free_pending(&stress->qsbr, &pending, 0);
     return NULL;
 }
 
@@ -253,7 +377,11 @@ START_TEST(test_stress)
     for (unsigned i = 0; i < WRITERS; i++) {
         atomic_store(&stress.published[i], make_block(0));
     }
-    for (unsigned i = 0; i < READERS + WRITERS; i++) {
+    for (unsigned i = READERS + WRITERS; i-- > 0;) {
+        /* readers first: writers would be done before they have begun */
+        while (i < WRITERS && atomic_load(&stress.reads) == 0) {
+            (void)sched_yield();
+        }
         workers[i] = (struct worker){
             .stress = &stress, .number = i < WRITERS ? i : i - WRITERS};
         ck_assert_int_eq(
@@ -263,9 +391,6 @@ START_TEST(test_stress)
     }
     for (int i = 0; i < READERS + WRITERS; i++) {
         if (i == WRITERS) {
-            while (atomic_load(&stress.reads) == 0) {
-                sched_yield(); /* no reader has had its turn yet */
-            }
             atomic_store(&stress.stop, true);
         }
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
@@ -293,6 +418,8 @@ main(void)
     tcase_add_test(tcase, test_registration);
     tcase_add_test(tcase, test_wait_for_offline);
     tcase_add_test(tcase, test_wait_for_quiescent);
+    tcase_add_test(tcase, test_is_over);
+    tcase_add_test(tcase, test_never_blocks);
     tcase_add_test(tcase, test_stress);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
