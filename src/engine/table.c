@@ -1,453 +1,576 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-/* The simple hot table: open addressing with linear probing over rows of one
- * fixed size (Knuth, TAOCP vol. 3, 6.4, algorithms L and R).
+/* A range table, seen from its writer.
  *
- *   row:   0        8       8 + w0   ...        row_bytes
- *          | id     | cell  | cell   | ... cell |
- *   rows:  | row 0 | row 1 | ... | row capacity-1 | 8 bytes of padding |
+ * A record is in its first line, or in its second line (far), or in the stash.
+ * Invariants (table_verify): a far record has its bit set in the overflow mask
+ * of its first line, one in the stash in those of both its lines; so a reader
+ * that finds the bit clear needs to look no further. No record is all 0. The
+ * counts in struct table are those of what is there.
  *
- * Integers are little-endian. Each column has one width in the whole table,
- * 0 to 8 bytes; a column that was never written takes none.
+ * A change of several lines is worked out on private copies (struct edits) and
+ * then stored at once while all sequence counters involved are odd, so readers
+ * see it whole or try again. Between lines and stash the order does it: what
+ * goes to the stash is put there first, what leaves it is in its line first;
+ * in between it is in both, and the line is looked at first.
  *
- * Invariants (table_verify):
- * - A free place is all zero bytes. A row has a cell other than 0, so that id
- *   0 needs no special case: only where the id reads 0 are the cells asked.
- * - From the home of an id to its row there is no free place, and an id has
- *   one row at most. Removal shifts rows back, there are no tombstones.
- * - count <= LOAD_NUMERATOR/LOAD_DENOMINATOR of capacity, so that every search
- *   ends at a free place. rows is NULL exactly while count is 0.
- *
- * The home of an id grows with its hash, so rows stand nearly in the order of
- * their hashes, and a rebuild reads the old rows and writes the new ones from
- * front to back.
- *
- * Happy path of a write: find the row or take the free place where the search
- * ended, store the cells. A code that does not fit its column, and a full
- * table, make a new set of rows aside first; when memory is out there, the old
- * one still stands untouched. A shrink that finds no memory is left for the
- * next removal. Ids chosen to collide in the high half of their fold make
- * searches long. */
-
+ * What can go wrong: no room (TABLE_FULL: the caller builds the table anew) or
+ * no memory for the stash; both leave everything as it was. */
 #include "engine/table.h"
+#include "engine/table_place.h"
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/edits.h"
+#include "engine/hook.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum {
-    ROWS_MIN = 8,
-    LOAD_NUMERATOR = 5, /* at most 5/6 of the places hold a row */
-    LOAD_DENOMINATOR = 6,
-    GROW_DIVISOR = 4,  /* grows by a quarter: load 0.67 to 0.83 */
-    SHRINK_DIVISOR = 4 /* shrinks below a quarter */
+    NARROW_SHARE = 96,       /* narrow records in the stash: 1 in 96, and */
+    STALE_SHARE = 25,        /* mask bits that may be stale: 1 in 25 */
+    STASH_RECORDS_FIRST = 8, /* what a stash is made for at first */
+    CLEAR_BATCH = 32         /* keys taken out of a stash at a time */
 };
 
-static const size_t ROWS_MAX = UINT32_MAX;
+static void
+begin(_Atomic uint32_t *stripe)
+{
+    /* relaxed, written under the lock only. It is seen before what it guards:
+     * every store of that is a release. */
+    uint32_t now = atomic_load_explicit(stripe, memory_order_relaxed);
+    atomic_store_explicit(stripe, now + 1, memory_order_relaxed);
+}
 
+static void
+end(_Atomic uint32_t *stripe)
+{
+    uint32_t now = atomic_load_explicit(stripe, memory_order_relaxed);
+    /* release: who sees it even again sees all that was stored before */
+    atomic_store_explicit(stripe, now + 1, memory_order_release);
+}
+
+static struct stash *
+stash_of(const struct table *table)
+{
+    /* relaxed: stored under the caller's lock */
+    return atomic_load_explicit(&table->stash, memory_order_relaxed);
+}
+
+static unsigned
+value_bits_max(const struct table *table)
+{
+    return SHAPES_BITS_MAX - table->form.extra_bits;
+}
+
+/* Why a record of that need would be in the stash. */
+static enum table_kind
+kind_of(const struct table *table, const struct shapes_need *need)
+{
+    unsigned sum = 0;
+    if (shapes_fit(table->form.shapes, need) >= 0) {
+        return TABLE_NARROW;
+    }
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        sum += need->packed[i / 8] >> (i % 8 * 8) & 0xff;
+    }
+    return sum > value_bits_max(table) ? TABLE_WIDE : TABLE_MISFIT;
+}
+
+static struct shapes_need
+need_of(const uint64_t *code)
+{
+    return shapes_need_all(code);
+}
+
+/* True where one more of that kind may go to the stash of a table that then
+ * has n_records. */
+static bool
+stash_may_take(
+    const struct table *table, enum table_kind kind, uint32_t n_records)
+{
+    switch (kind) {
+    case TABLE_NARROW:
+        return ((uint64_t)table->n_stash[kind] + 1) * NARROW_SHARE <=
+            n_records;
+    case TABLE_MISFIT:
+        return table->n_stash[kind] < table->n_misfits_max;
+    case TABLE_WIDE:
+    case TABLE_KINDS:
+        break;
+    }
+    return true;
+}
+
+/* What readers look at goes under the stripes; a table without stripes has no
+ * readers yet. */
+static void
+store_edits(struct table_owner *owner, struct edits *edits)
+{
+    struct stripes *stripes = owner->stripes;
+    uint64_t seen = 0;
+    if (stripes != NULL) {
+        for (unsigned i = 0; i < edits->n; i++) {
+            uint32_t at = edits->line[i] % TABLE_STRIPES;
+            if ((seen >> at & 1) == 0) {
+                begin(&stripes->line[at]);
+                seen |= UINT64_C(1) << at;
+            }
+        }
+    }
+    for (unsigned i = 0; i < edits->n; i++) {
+        ENGINE_HOOK("line store");
+        line_store(table_line(edits->table, edits->line[i]), &edits->copy[i]);
+    }
+    for (; seen != 0; seen &= seen - 1) {
+        end(&stripes->line[__builtin_ctzll(seen)]);
+    }
+}
+
+static void
+take_over(
+    struct table_owner *owner, struct table *table, const struct edits *edits)
+{
+    table->n_far = (uint32_t)((int32_t)table->n_far + edits->n_far);
+    table->n_stale += edits->n_stale;
+    owner->moves += edits->n_moves;
+}
+
+/* Puts a record into the stash, which may have to become larger. */
+static int
+stash_store(struct table_owner *owner, struct table *table, uint64_t key,
+    const uint64_t *code, enum pool_purpose purpose)
+{
+    struct stash *old = stash_of(table);
+    struct stash *made;
+    int err;
+    if (old != NULL) {
+        if (owner->stripes != NULL) {
+            begin(&owner->stripes->stash);
+        }
+        ENGINE_HOOK("stash put");
+        bool is_done = stash_put(old, key, code);
+        if (owner->stripes != NULL) {
+            end(&owner->stripes->stash);
+        }
+        if (is_done) {
+            return 0;
+        }
+        err = stash_grown(owner->pool, old, code, purpose, &made);
+    } else {
+        struct shapes_need need = need_of(code);
+        unsigned bits = 0;
+        for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+            bits += need.packed[i / 8] >> (i % 8 * 8) & 0xff;
+        }
+        err = stash_create(owner->pool, table->width, STASH_RECORDS_FIRST,
+            bits, purpose, &made);
+    }
+    if (err != 0) {
+        return err;
+    }
+    ASSERT(stash_put(made, key, code));
+    /* release: readers see a whole stash */
+    atomic_store_explicit(&table->stash, made, memory_order_release);
+    stash_retire(owner->pool, old);
+    return 0;
+}
+
+static void
+stash_forget(struct table_owner *owner, struct table *table, uint64_t key)
+{
+    if (owner->stripes != NULL) {
+        begin(&owner->stripes->stash);
+    }
+    ENGINE_HOOK("stash remove");
+    ASSERT(stash_remove(stash_of(table), key));
+    if (owner->stripes != NULL) {
+        end(&owner->stripes->stash);
+    }
+}
+
+void
+table_find(const struct table_owner *owner, const struct table *table,
+    uint64_t row, struct table_spot *spot)
+{
+    struct line_copy copy;
+    spot->where = TABLE_NOWHERE;
+    spot->row = row;
+    spot->place = table_place(table, owner->perm, row);
+    const struct table_place *place = &spot->place;
+    bool is_far = false;
+    spot->line = place->line_1;
+    line_load(table_line(table, spot->line), &copy);
+    int index = line_find(&copy, &table->form, place->remainder, false);
+    if (index < 0 && line_mask_has(&copy, place->bit)) {
+        is_far = true;
+        spot->line = place->line_2;
+        line_load(table_line(table, spot->line), &copy);
+        index = line_find(&copy, &table->form, place->remainder, true);
+    }
+    if (index >= 0) {
+        spot->where = TABLE_LINE;
+        spot->index = (uint8_t)index;
+        line_get(&copy, &table->form, (unsigned)index, &spot->record);
+        return;
+    }
+    memset(&spot->record, 0, sizeof spot->record);
+    if (is_far && line_mask_has(&copy, place->bit) &&
+        stash_of(table) != NULL &&
+        stash_find(stash_of(table), row & table->mask, spot->record.code)) {
+        spot->where = TABLE_STASH;
+    }
+}
+
+/* Puts a record that is in no line of edits into one of its lines, or fails.
+ * With only_direct nothing is moved out of the way. */
+static bool
+find_room(struct edits *edits, const struct table_spot *spot,
+    struct line_record *record, bool only_direct)
+{
+    const struct table_place *place = &spot->place;
+    struct edits trial;
+    if (edits_insert(edits, place, record)) {
+        return true;
+    }
+    if (only_direct) {
+        return false;
+    }
+    trial = *edits;
+    if (edits_make_room(&trial, place, record)) {
+        *edits = trial;
+        return true;
+    }
+    return false;
+}
+
+/* Takes the record at spot out of where it was, in the books. */
+static void
+uncount(struct table *table, const struct table_spot *spot)
+{
+    if (spot->where == TABLE_LINE) {
+        table->used_bits -=
+            LINE_RECORD_BITS + table->form.total[spot->record.shape];
+    } else if (spot->where == TABLE_STASH) {
+        struct shapes_need need = need_of(spot->record.code);
+        table->n_stash[kind_of(table, &need)]--;
+    } else {
+        table->n_records++;
+    }
+}
+
+static int
+put_in_line(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const uint64_t *code, int shape)
+{
+    struct edits edits;
+    struct line_record record = {
+        .remainder = spot->place.remainder, .shape = (uint8_t)shape};
+    edits_init(&edits, table);
+    memcpy(record.code, code, sizeof record.code);
+    if (spot->where == TABLE_LINE) {
+        struct line_copy *copy = edits_copy(&edits, spot->line);
+        if (line_rewrite(
+                copy, &table->form, spot->index, (unsigned)shape, code)) {
+            goto found;
+        }
+        edits_remove(&edits, spot->line, spot->index);
+    }
+    if (!find_room(&edits, spot, &record, spot->where == TABLE_STASH)) {
+        return TABLE_FULL;
+    }
+found:
+    store_edits(owner, &edits);
+    if (spot->where == TABLE_STASH) {
+        stash_forget(owner, table, spot->row & table->mask);
+        table->n_stale += 2;
+    }
+    take_over(owner, table, &edits);
+    uncount(table, spot);
+    table->used_bits += LINE_RECORD_BITS + (uint64_t)table->form.total[shape];
+    return 0;
+}
+
+static int
+put_in_stash(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const uint64_t *code,
+    enum pool_purpose purpose)
+{
+    struct shapes_need need = need_of(code);
+    enum table_kind kind = kind_of(table, &need);
+    uint32_t n = table->n_records + (spot->where == TABLE_NOWHERE);
+    struct edits edits;
+    if (spot->where != TABLE_STASH && !stash_may_take(table, kind, n)) {
+        return TABLE_FULL;
+    }
+    int err =
+        stash_store(owner, table, spot->row & table->mask, code, purpose);
+    if (err != 0) {
+        return err;
+    }
+    if (spot->where != TABLE_STASH) {
+        edits_init(&edits, table);
+        if (spot->where == TABLE_LINE) {
+            edits_remove(&edits, spot->line, spot->index);
+        }
+        line_mask_add(edits_copy(&edits, spot->place.line_1), spot->place.bit);
+        line_mask_add(edits_copy(&edits, spot->place.line_2), spot->place.bit);
+        store_edits(owner, &edits);
+        take_over(owner, table, &edits);
+    }
+    uncount(table, spot);
+    table->n_stash[kind]++;
+    return 0;
+}
+
+/* The usual increment: the record stays in its line and keeps its shape, and
+ * nothing else changes. */
+static void
+put_in_place(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const uint64_t *code)
+{
+    struct line *line = table_line(table, spot->line);
+    struct line_copy copy;
+    line_load(line, &copy);
+    bool fits = line_rewrite(
+        &copy, &table->form, spot->index, spot->record.shape, code);
+    ASSERT(fits);
+    if (owner->stripes == NULL) {
+        line_store(line, &copy);
+        return;
+    }
+    _Atomic uint32_t *stripe =
+        &owner->stripes->line[spot->line % TABLE_STRIPES];
+    begin(stripe);
+    ENGINE_HOOK("line store");
+    line_store(line, &copy);
+    end(stripe);
+}
+
+int
+table_put(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const uint64_t *code,
+    enum pool_purpose purpose)
+{
+    struct shapes_need need = need_of(code);
+    ASSERT((need.packed[0] | need.packed[1]) != 0);
+    int shape = shapes_fit(table->form.shapes, &need);
+    int err = TABLE_FULL;
+    if (spot->where == TABLE_LINE && shape == spot->record.shape) {
+        put_in_place(owner, table, spot, code);
+        table->widest = shapes_need_join(table->widest, need);
+        return 0;
+    }
+    if (shape >= 0) {
+        err = put_in_line(owner, table, spot, code, shape);
+    }
+    if (err != 0) {
+        err = put_in_stash(owner, table, spot, code, purpose);
+    }
+    if (err == 0) {
+        table->widest = shapes_need_join(table->widest, need);
+    }
+    return err;
+}
+
+void
+table_remove(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot)
+{
+    ASSERT(spot->where != TABLE_NOWHERE);
+    if (spot->where == TABLE_LINE) {
+        struct edits edits;
+        edits_init(&edits, table);
+        edits_remove(&edits, spot->line, spot->index);
+        store_edits(owner, &edits);
+        take_over(owner, table, &edits);
+    } else {
+        stash_forget(owner, table, spot->row & table->mask);
+        table->n_stale += 2;
+    }
+    uncount(table, spot);
+    table->n_records--;
+}
+
+bool
+table__put_home(const struct table_owner *owner, struct table *table,
+    uint64_t row, const uint64_t *code)
+{
+    struct shapes_need need = need_of(code);
+    struct table_place place = table_place(table, owner->perm, row);
+    struct line *line = table_line(table, place.line_1);
+    struct line_copy copy;
+    struct line_record record = {.remainder = place.remainder};
+    int shape = shapes_fit(table->form.shapes, &need);
+    if (shape < 0) {
+        return false;
+    }
+    record.shape = (uint8_t)shape;
+    memcpy(record.code, code, sizeof record.code);
+    line_load(line, &copy);
+    if (!line_insert(&copy, &table->form, &record)) {
+        return false;
+    }
+    line_store(line, &copy);
+    table->widest = shapes_need_join(table->widest, need);
+    table->n_records++;
+    table->used_bits += LINE_RECORD_BITS + (uint64_t)table->form.total[shape];
+    return true;
+}
+
+/* The row of a record found in a line. */
 static uint64_t
-width_mask(unsigned bytes)
+row_of(const struct table_owner *owner, const struct table *table,
+    uint32_t line, const struct line_record *record)
 {
-    return bytes == 0 ? 0 : UINT64_MAX >> (64 - 8 * bytes);
+    uint32_t home = record->is_far
+        ? edits_partner(table, line, record->remainder, true)
+        : line;
+    uint64_t y = table__start(table, home) + record->remainder;
+    return table->base + perm_undo(owner->perm, y, table->width);
 }
 
-static uint8_t
-bytes_of(uint64_t code)
-{
-    unsigned bytes = 0;
-    while (code > width_mask(bytes)) {
-        bytes++;
-    }
-    return (uint8_t)bytes;
-}
-
-static void
-store(uint8_t *to, uint64_t word)
-{
-    for (unsigned i = 0; i < 8; i++) {
-        to[i] = (uint8_t)(word >> (8 * i));
-    }
-}
+struct each {
+    const struct table *table;
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code);
+    void *context;
+};
 
 static void
-set_code(struct table *table, uint8_t *row, unsigned slot, uint64_t code)
+each_in_stash(void *context, uint64_t key, const uint64_t *code)
 {
-    const struct table_cell *cell = &table->cell[slot];
-    uint8_t *at = row + cell->offset;
-    ASSERT((code & ~cell->mask) == 0);
-    store(at, (table__load(at) & ~cell->mask) | code);
+    struct each *each = context;
+    each->record_fn(each->context, each->table->base + key, code);
 }
 
-static uint8_t *
-row_at(const struct table *table, size_t place)
+void
+table_each_line(const struct table_owner *owner, const struct table *table,
+    uint32_t stride,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context)
 {
-    return table->rows + place * table->row_bytes;
+    struct line_copy copy;
+    struct line_record record;
+    for (uint32_t i = 0; i < table->n_lines; i += stride) {
+        line_load(table_line(table, i), &copy);
+        for (unsigned j = 0; j < line_count(&copy); j++) {
+            line_get(&copy, &table->form, j, &record);
+            record_fn(context, row_of(owner, table, i, &record), record.code);
+        }
+    }
+}
+
+void
+table_each(const struct table_owner *owner, const struct table *table,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context)
+{
+    struct each each = {table, record_fn, context};
+    table_each_line(owner, table, 1, record_fn, context);
+    if (stash_of(table) != NULL) {
+        stash_each(stash_of(table), each_in_stash, &each);
+    }
+}
+
+/* False where nothing is left. */
+static bool
+clear_code(uint64_t *code, uint32_t columns)
+{
+    uint64_t rest = 0;
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        if ((columns >> i & 1) != 0) {
+            code[i] = 0;
+        }
+        rest |= code[i];
+    }
+    return rest != 0;
 }
 
 static bool
-cells_are_zero(const struct table *table, const uint8_t *row)
+has_any(const uint64_t *code, uint32_t columns)
 {
-    size_t at = TABLE_ID_BYTES;
-    for (; at + 8 <= table->row_bytes; at += 8) {
-        if (table__load(row + at) != 0) {
-            return false;
-        }
-    }
-    uint64_t rest = width_mask((unsigned)(table->row_bytes - at));
-    return (table__load(row + at) & rest) == 0;
-}
-
-static bool
-is_free(const struct table *table, const uint8_t *row)
-{
-    return table__load(row) == 0 && cells_are_zero(table, row);
-}
-
-static size_t
-next_place(const struct table *table, size_t place)
-{
-    return place + 1 == table->capacity ? 0 : place + 1;
-}
-
-/* The place of id's row, or the free one where the search for it ends. */
-static size_t
-search(const struct table *table, uint64_t id)
-{
-    size_t place = table__home(table, id);
-    for (;;) {
-        const uint8_t *row = row_at(table, place);
-        uint64_t found = table__load(row);
-        if (found == id || (found == 0 && cells_are_zero(table, row))) {
-            return place;
-        }
-        place = next_place(table, place);
-    }
-}
-
-/* The bytes of a set of rows. */
-static size_t
-rows_bytes(size_t capacity, size_t row_bytes)
-{
-    return capacity * row_bytes + TABLE_PAD_BYTES;
-}
-
-static size_t
-count_max(size_t capacity)
-{
-    return capacity * LOAD_NUMERATOR / LOAD_DENOMINATOR;
-}
-
-/* A capacity in which count rows have room to grow by a quarter. */
-static size_t
-capacity_for(size_t count)
-{
-    size_t capacity = count + count / 2;
-    return capacity < ROWS_MIN ? ROWS_MIN : capacity;
-}
-
-static void
-lay_out(struct table *table)
-{
-    size_t at = TABLE_ID_BYTES;
-    for (unsigned i = 0; i < TABLE_CELLS_MAX; i++) {
-        struct table_cell *cell = &table->cell[i];
-        cell->offset = (uint8_t)at;
-        cell->mask = width_mask(cell->width);
-        at += cell->width;
-    }
-    table->row_bytes = at;
-}
-
-static void
-release_rows(struct table *table)
-{
-    alloc_free(table->alloc, table->rows, table_bytes(table));
-    table->rows = NULL;
-    table->capacity = 0;
-    table->count = 0;
-}
-
-/* Nothing stored: gives all memory and all widths back. */
-static void
-reset(struct table *table)
-{
-    release_rows(table);
-    for (unsigned i = 0; i < TABLE_CELLS_MAX; i++) {
-        table->cell[i].width = 0;
-    }
-    lay_out(table);
-}
-
-/* Copies the codes that *to has columns for. */
-static void
-copy_row(struct table *to, const struct table *from, const uint8_t *row)
-{
-    uint64_t id = table__load(row);
-    uint8_t *copy = row_at(to, search(to, id));
-    store(copy, id);
-    for (unsigned i = 0; i < TABLE_CELLS_MAX; i++) {
-        if (to->cell[i].width != 0) {
-            set_code(to, copy, i, table_code(from, row, i));
-        }
-    }
-    to->count++;
-}
-
-/* True where a row holds something in a column that wanted still has. */
-static bool
-row_is_kept(
-    const struct table *table, const struct table *wanted, const uint8_t *row)
-{
-    for (unsigned i = 0; i < TABLE_CELLS_MAX; i++) {
-        if (wanted->cell[i].width != 0 && table_code(table, row, i) != 0) {
+    for (; columns != 0; columns &= columns - 1) {
+        if (code[__builtin_ctz(columns)] != 0) {
             return true;
         }
     }
     return false;
 }
 
-/* Replaces the rows by ones of the layout of *wanted and that capacity. */
 static int
-rebuild(struct table *table, const struct table *wanted, size_t capacity)
+clear_record(struct table_owner *owner, struct table *table,
+    struct table_spot *spot, uint32_t columns)
 {
-    struct table made = *wanted;
-    if (capacity > ROWS_MAX) {
-        return ERR_NO_MEMORY;
+    uint64_t code[SHAPES_COLUMNS_MAX];
+    memcpy(code, spot->record.code, sizeof code);
+    if (!clear_code(code, columns)) {
+        table_remove(owner, table, spot);
+        return 0;
     }
-    made.rows = alloc_zeroed(made.alloc, rows_bytes(capacity, made.row_bytes));
-    if (made.rows == NULL) {
-        return ERR_NO_MEMORY;
-    }
-    made.capacity = capacity;
-    made.count = 0;
-    for (size_t i = 0; i < table->capacity; i++) {
-        const uint8_t *row = row_at(table, i);
-        if (!is_free(table, row) && row_is_kept(table, wanted, row)) {
-            copy_row(&made, table, row);
-        }
-    }
-    release_rows(table);
-    *table = made;
-    return 0;
+    /* its old shape would do, so a line has room for the new one */
+    return table_put(owner, table, spot, code, POOL_UPDATE);
 }
 
-static size_t
-count_kept(const struct table *table, const struct table *wanted)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < table->capacity; i++) {
-        const uint8_t *row = row_at(table, i);
-        n += !is_free(table, row) && row_is_kept(table, wanted, row);
-    }
-    return n;
-}
+struct clearing {
+    uint32_t columns;
+    unsigned n;
+    uint64_t key[CLEAR_BATCH];
+};
 
 static void
-shrink_if_sparse(struct table *table)
+collect_key(void *context, uint64_t key, const uint64_t *code)
 {
-    if (table->capacity > ROWS_MIN &&
-        table->count < table->capacity / SHRINK_DIVISOR) {
-        (void)rebuild(table, table, capacity_for(table->count));
+    struct clearing *clearing = context;
+    if (clearing->n < CLEAR_BATCH && has_any(code, clearing->columns)) {
+        clearing->key[clearing->n++] = key;
     }
 }
 
-/* Frees a place and moves the rows behind it back, each as far as its home
- * allows. */
-static void
-remove_row(struct table *table, size_t place)
-{
-    size_t hole = place;
-    size_t at = place;
-    for (;;) {
-        at = next_place(table, at);
-        const uint8_t *row = row_at(table, at);
-        if (is_free(table, row)) {
-            break;
-        }
-        size_t home = table__home(table, table__load(row));
-        bool stays =
-            hole <= at ? hole < home && home <= at : hole < home || home <= at;
-        if (!stays) {
-            memcpy(row_at(table, hole), row, table->row_bytes);
-            hole = at;
-        }
-    }
-    memset(row_at(table, hole), 0, table->row_bytes);
-    table->count--;
-}
-
-/* Makes columns wide enough and, for a new row, room for it. */
 static int
-make_room(struct table *table, const struct table_write *write, size_t n,
-    bool is_new)
+clear_stash(struct table_owner *owner, struct table *table, uint32_t columns)
 {
-    struct table wanted = *table;
-    bool wider = false;
-    for (size_t i = 0; i < n; i++) {
-        struct table_cell *cell = &wanted.cell[write[i].slot];
-        uint8_t bytes = bytes_of(write[i].code);
-        if (bytes > cell->width) {
-            cell->width = bytes > cell->width_hint ? bytes : cell->width_hint;
-            wider = true;
+    struct clearing clearing = {.columns = columns};
+    struct table_spot spot;
+    do {
+        clearing.n = 0;
+        stash_each(stash_of(table), collect_key, &clearing);
+        for (unsigned i = 0; i < clearing.n; i++) {
+            table_find(owner, table, table->base + clearing.key[i], &spot);
+            int err = clear_record(owner, table, &spot, columns);
+            if (err != 0) {
+                return err;
+            }
         }
-    }
-    size_t capacity = table->capacity;
-    if (is_new && table->count + 1 > count_max(capacity)) {
-        capacity += capacity / GROW_DIVISOR;
-        capacity = capacity < ROWS_MIN ? ROWS_MIN : capacity;
-    } else if (!wider) {
-        return 0;
-    }
-    lay_out(&wanted);
-    return rebuild(table, &wanted, capacity);
-}
-
-static bool
-all_codes_zero(const struct table_write *write, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (write[i].code != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void
-table_init(struct table *table, const struct alloc *alloc, uint64_t key)
-{
-    *table = (struct table){.alloc = alloc, .key = key};
-    lay_out(table);
-}
-
-void
-table_fini(struct table *table)
-{
-    release_rows(table);
-}
-
-void
-table_hint(struct table *table, unsigned slot, unsigned bytes)
-{
-    ASSERT(slot < TABLE_CELLS_MAX && bytes <= TABLE_CELL_BYTES_MAX);
-    table->cell[slot].width_hint = (uint8_t)bytes;
-}
-
-const uint8_t *
-table_find(const struct table *table, uint64_t id)
-{
-    if (table->rows == NULL) {
-        return NULL;
-    }
-    return table_row_at(table, search(table, id));
-}
-
-int
-table_write(struct table *table, uint64_t id, const struct table_write *write,
-    size_t n)
-{
-    bool is_new = table_find(table, id) == NULL;
-    if (is_new && all_codes_zero(write, n)) {
-        return 0;
-    }
-    int err = make_room(table, write, n, is_new);
-    if (err != 0) {
-        return err;
-    }
-    size_t place = search(table, id);
-    uint8_t *row = row_at(table, place);
-    if (is_new) {
-        store(row, id);
-        table->count++;
-    }
-    for (size_t i = 0; i < n; i++) {
-        set_code(table, row, write[i].slot, write[i].code);
-    }
-    if (!cells_are_zero(table, row)) {
-        return 0;
-    }
-    if (table->count == 1) {
-        reset(table);
-        return 0;
-    }
-    remove_row(table, place);
-    shrink_if_sparse(table);
+    } while (clearing.n > 0);
     return 0;
 }
 
 int
-table_drop(struct table *table, unsigned slots)
+table_clear(struct table_owner *owner, struct table *table, uint32_t columns)
 {
-    struct table wanted = *table;
-    bool in_use = false;
-    for (unsigned i = 0; i < TABLE_CELLS_MAX; i++) {
-        if ((slots >> i & 1) != 0) {
-            in_use = in_use || wanted.cell[i].width != 0;
-            wanted.cell[i].width = 0;
+    struct line_copy copy;
+    struct table_spot spot;
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        line_load(table_line(table, i), &copy);
+        /* from the end: a removal moves only what is behind it */
+        for (unsigned j = line_count(&copy); j-- > 0;) {
+            struct line_record record;
+            line_get(&copy, &table->form, j, &record);
+            if (has_any(record.code, columns)) {
+                table_find(
+                    owner, table, row_of(owner, table, i, &record), &spot);
+                int err = clear_record(owner, table, &spot, columns);
+                ASSERT(err == 0);
+            }
         }
     }
-    if (!in_use) {
-        return 0;
-    }
-    lay_out(&wanted);
-    size_t kept = count_kept(table, &wanted);
-    if (kept == 0) {
-        reset(table);
-        return 0;
-    }
-    return rebuild(table, &wanted, capacity_for(kept));
+    return stash_of(table) == NULL ? 0 : clear_stash(owner, table, columns);
 }
 
-const uint8_t *
-table_row_at(const struct table *table, size_t place)
+bool
+table_is_worn(const struct table *table)
 {
-    const uint8_t *row = row_at(table, place);
-    return is_free(table, row) ? NULL : row;
-}
-
-size_t
-table_bytes(const struct table *table)
-{
-    if (table->rows == NULL) {
-        return 0;
-    }
-    return rows_bytes(table->capacity, table->row_bytes);
-}
-
-static void
-verify_layout(const struct table *table)
-{
-    size_t at = TABLE_ID_BYTES;
-    for (unsigned i = 0; i < TABLE_CELLS_MAX; i++) {
-        const struct table_cell *cell = &table->cell[i];
-        ASSERT(cell->width <= TABLE_CELL_BYTES_MAX);
-        ASSERT(cell->offset == at);
-        ASSERT(cell->mask == width_mask(cell->width));
-        at += cell->width;
-    }
-    ASSERT(table->row_bytes == at);
-}
-
-void
-table_verify(const struct table *table)
-{
-    verify_layout(table);
-    ASSERT((table->rows == NULL) == (table->count == 0));
-    ASSERT((table->rows == NULL) == (table->capacity == 0));
-    ASSERT(table->count <= count_max(table->capacity));
-    size_t n = 0;
-    for (size_t i = 0; i < table->capacity; i++) {
-        const uint8_t *row = table_row_at(table, i);
-        if (row != NULL) {
-            ASSERT(!cells_are_zero(table, row));
-            ASSERT(search(table, table__load(row)) == i);
-            n++;
-        }
-    }
-    ASSERT(n == table->count);
-    if (table->rows != NULL) {
-        ASSERT(table__load(row_at(table, table->capacity)) == 0);
-    }
+    uint32_t n_small = table->n_stash[TABLE_NARROW];
+    return (uint64_t)table->n_stale * STALE_SHARE >
+        (uint64_t)table->n_lines * LINE_MASK_BITS ||
+        (uint64_t)n_small * TABLE_STASH_SHARE > table->n_records;
 }

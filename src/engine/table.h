@@ -2,114 +2,191 @@
 #ifndef ENGINE_TABLE_H
 #define ENGINE_TABLE_H
 
-#include "base/alloc.h"
-#include "base/fold.h"
+#include "base/perm.h"
+#include "engine/line.h"
+#include "engine/pool.h"
+#include "engine/stash.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The rows of one counter in one shard: a map from id to up to 16 codes. A
- * code is a number whose 0 means "nothing here"; a row whose codes are all 0
- * does not exist. No locks: the caller keeps writers alone. */
+/* A range table: the records of one aligned range of row numbers, packed in
+ * lines. Its size and its shapes never change; a table that does not suit any
+ * more is built anew (build.h) and exchanged. Readers need no lock: see
+ * reader_body.h. Everything here but table_place and table_line is for the
+ * holder of the shard's lock. */
 
 enum {
-    TABLE_CELLS_MAX = 16,
-    TABLE_CELL_BYTES_MAX = 8,
-    TABLE_ID_BYTES = 8,
-    TABLE_PAD_BYTES = 8, /* behind the last row: cells are read 8 bytes wide */
-    TABLE_LINE_BYTES = 64
+    TABLE_PIECE_LINES = ARENA_PIECE_BYTES_MAX / LINE_BYTES,
+    TABLE_LINES_MIN = 2,   /* two candidates a record */
+    TABLE_STRIPES = 64,    /* sequence counters of lines, by line number */
+    TABLE_STASH_SHARE = 64 /* narrow records in the stash: at most 1 in 64 */
 };
 
-struct table_cell {
-    uint64_t mask;      /* of the width; 0 where the width is 0 */
-    uint8_t offset;     /* in the row */
-    uint8_t width;      /* 0..8 bytes */
-    uint8_t width_hint; /* 0..8: what it gets when it first needs any */
+/* Sequence counters of a shard: odd while what they guard is being changed.
+ * Written under the shard's lock. */
+struct stripes {
+    _Atomic uint32_t line[TABLE_STRIPES];
+    _Atomic uint32_t stash;
+};
+
+/* A set of shapes shared by tables of one counter in one shard. */
+struct shapes_set {
+    struct pool_garbage garbage;
+    uint32_t refs; /* tables, and the counter itself */
+    struct shapes shapes;
+};
+
+/* What a table's writer needs of its shard. */
+struct table_owner {
+    struct pool *pool;
+    const struct perm *perm;
+    struct stripes *stripes;
+    uint64_t moves; /* records moved to make room; under the lock */
+};
+
+/* Why a record is in the stash. */
+enum table_kind {
+    TABLE_NARROW, /* it would fit a line, had its lines room */
+    TABLE_MISFIT, /* fits no shape of this set */
+    TABLE_WIDE,   /* fits no shape of any set */
+    TABLE_KINDS
 };
 
 struct table {
-    const struct alloc *alloc;
-    uint64_t key;  /* of the hash; random where clients choose the ids */
-    uint8_t *rows; /* owned; NULL while there is no row */
-    size_t capacity;
-    size_t count;
-    size_t row_bytes;
-    struct table_cell cell[TABLE_CELLS_MAX];
+    struct pool_garbage garbage;
+    /* under the lock: */
+    struct shapes_need widest; /* no record ever needed more in a column */
+    uint64_t used_bits;
+    uint64_t seen_bits;   /* used_bits at tend's last look ... */
+    uint64_t seen_ms;     /* ... that found them changed */
+    uint64_t packed_bits; /* used_bits when it was last packed; 0: never */
+    /* by purpose: memory in use when it could not grow; 0: never */
+    uint64_t refused_bytes[2];
+    uint32_t n_records; /* stash included */
+    uint32_t n_far;
+    uint32_t n_stash[TABLE_KINDS];
+    uint32_t n_misfits_max; /* more of them call for new shapes */
+    uint32_t n_stale;       /* mask bits that may stand for nothing */
+    uint32_t n_planned;     /* records when the range was last thought over */
+    uint8_t apart[LINE_BYTES]; /* what writers write, from what readers read */
+    /* under the lock; readers load it: */
+    _Atomic(struct stash *) stash; /* owned, NULL while empty */
+    /* constant: */
+    uint64_t base, mask; /* the rows: base + 0..mask */
+    uint64_t step;       /* floor(2^64 / n_lines): see table_place */
+    uint32_t n_lines;
+    uint32_t width; /* w: mask is 2^w - 1 */
+    struct line_form form;
+    struct shapes_set *set; /* a reference; form.shapes is in it */
+    uint32_t n_pieces;
+    uint8_t last_class;   /* of the last piece; the others are full */
+    struct line *piece[]; /* n_pieces */
 };
 
-/* One cell to be written. */
-struct table_write {
-    uint64_t code;
-    unsigned slot;
+/* Where a row may lie. */
+struct table_place {
+    uint32_t line_1, line_2;
+    uint32_t bit; /* in overflow masks */
+    uint64_t remainder;
 };
 
-/* An empty table without columns in use. */
-void table_init(struct table *table, const struct alloc *alloc, uint64_t key);
-void table_fini(struct table *table);
-
-/* The width (0..8 bytes) that a slot starts with at its first code other than
- * 0; it may be wider when that code is. */
-void table_hint(struct table *table, unsigned slot, unsigned bytes);
-
-/* The row of id, or NULL. Valid until the next write. */
-const uint8_t *table_find(const struct table *table, uint64_t id);
-
-/* Writes cells of one row, each slot at most once: makes the row, widens
- * columns or removes the row as needed. 0 or ERR_NO_MEMORY (then nothing has
- * changed). */
-int table_write(struct table *table, uint64_t id,
-    const struct table_write *write, size_t n);
-
-/* Forgets all codes of the slots whose bits are set in slots, and the rows
- * that hold nothing else. 0 or ERR_NO_MEMORY (then nothing has changed). */
-int table_drop(struct table *table, unsigned slots);
-
-/* The row at a place 0..capacity-1, or NULL where that place is free. */
-const uint8_t *table_row_at(const struct table *table, size_t place);
-
-/* Bytes allocated now. */
-size_t table_bytes(const struct table *table);
-
-/* Asserts the invariants (see table.c); for tests. */
-void table_verify(const struct table *table);
-
-static inline uint64_t
-table__load(const uint8_t *from)
+static inline struct line *
+table_line(const struct table *table, uint32_t line)
 {
-    return (uint64_t)from[0] | (uint64_t)from[1] << 8 |
-        (uint64_t)from[2] << 16 | (uint64_t)from[3] << 24 |
-        (uint64_t)from[4] << 32 | (uint64_t)from[5] << 40 |
-        (uint64_t)from[6] << 48 | (uint64_t)from[7] << 56;
+    return &table->piece[line / TABLE_PIECE_LINES][line % TABLE_PIECE_LINES];
 }
 
-/* Where the search for id starts: in the order of the high half of the keyed
- * fold; capacity is below 2^32. Without the key nobody can choose ids that
- * meet in one place. */
-static inline size_t
-table__home(const struct table *table, uint64_t id)
+static inline bool
+table_covers(const struct table *table, uint64_t row)
 {
-    return (
-        size_t)(((fold_id(id ^ table->key) >> 32) * table->capacity) >> 32);
+    return ((row ^ table->base) & ~table->mask) == 0;
 }
 
-/* Brings the place of id near; for many searches at once. */
-static inline void
-table_prefetch(const struct table *table, uint64_t id)
-{
-    if (table->rows != NULL) {
-        const uint8_t *row =
-            table->rows + table__home(table, id) * table->row_bytes;
-        __builtin_prefetch(row);
-        __builtin_prefetch(row + TABLE_LINE_BYTES);
-    }
-}
+/* The smallest number of lines >= n that pieces make without waste. */
+uint32_t table_lines_round(uint32_t n);
 
-/* The code in a slot of a row of this table. */
-static inline uint64_t
-table_code(const struct table *table, const uint8_t *row, unsigned slot)
-{
-    const struct table_cell *cell = &table->cell[slot];
-    return table__load(row + cell->offset) & cell->mask;
-}
+/* Bits of a remainder beyond the tag in such a table: 0..48. */
+unsigned table_extra_bits(unsigned width, uint32_t n_lines);
+
+/* An empty table of n_lines (from table_lines_round) with one reference to set
+ * taken. 0, ERR_HOT_FULL, ERR_NO_MEMORY. */
+int table_create(struct pool *pool, uint64_t base, unsigned width,
+    uint32_t n_lines, struct shapes_set *set, enum pool_purpose purpose,
+    struct table **out);
+
+/* At once (nobody can see it); or when no reader can. NULL is fine. */
+void table_destroy(struct pool *pool, struct table **table);
+void table_retire(struct pool *pool, struct table *table);
+
+/* A set with one reference, the caller's. */
+int shapes_set_create(struct pool *pool, const struct shapes *shapes,
+    enum pool_purpose purpose, struct shapes_set **out);
+/* Gives a reference back; the last one retires it. NULL is fine. */
+void shapes_set_drop(struct pool *pool, struct shapes_set *set);
+
+/* Where a record is. */
+struct table_spot {
+    enum { TABLE_NOWHERE, TABLE_LINE, TABLE_STASH } where;
+    uint64_t row;
+    uint32_t line; /* TABLE_LINE: its number, and in it: */
+    uint8_t index;
+    struct table_place place;
+    struct line_record record; /* codes all 0 where there is none */
+};
+
+void table_find(const struct table_owner *owner, const struct table *table,
+    uint64_t row, struct table_spot *spot);
+
+/* table_put's answer beside 0 and ERR_: build it anew, with this record in
+ * view. */
+enum { TABLE_FULL = -1 };
+
+/* Gives the record at spot these codes (not all 0), from nowhere or over the
+ * old ones. 0, TABLE_FULL, ERR_HOT_FULL, ERR_NO_MEMORY; nothing has changed
+ * unless it is 0. The spot is void afterwards. */
+int table_put(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const uint64_t *code,
+    enum pool_purpose purpose);
+
+/* Removes the record at spot, which is somewhere. */
+void table_remove(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot);
+
+/* Calls record_fn for each record in lines 0, stride, 2 stride ... It must not
+ * change the table. */
+void table_each_line(const struct table_owner *owner,
+    const struct table *table, uint32_t stride,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context);
+
+/* Calls record_fn for each record. It must not change the table. */
+void table_each(const struct table_owner *owner, const struct table *table,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context);
+
+/* Sets the columns of a mask to 0 in all records and removes those that hold
+ * nothing else. 0, or ERR_HOT_FULL, ERR_NO_MEMORY where a stash had to grow
+ * for it: then some are left. */
+int table_clear(
+    struct table_owner *owner, struct table *table, uint32_t columns);
+
+/* For a table that is being built: adds the record of row, which is new, to
+ * its first line; false where it has no room there. */
+bool table__put_home(const struct table_owner *owner, struct table *table,
+    uint64_t row, const uint64_t *code);
+
+/* True where it had better be built anew: too many mask bits may stand for
+ * nothing, or too much is in the stash. */
+bool table_is_worn(const struct table *table);
+
+/* Memory of lines, and of all else but the set. */
+size_t table_line_bytes(const struct table *table);
+size_t table_other_bytes(const struct table *table);
+
+/* Asserts the invariants. */
+void table_verify(const struct table_owner *owner, const struct table *table);
 
 #endif

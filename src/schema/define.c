@@ -2,7 +2,7 @@
 /* The schema language: words become an edit.
  *
  *   add counter NAME [absent=default|miss] [overflow=saturate|error]
- *                    [exptime=refuse|ignore]
+ *                    [exptime=refuse|ignore] [maxjump=N]
  *   add column COUNTER NAME [hint=N] [max=N] [default=N] [suffix=S]
  *                    [flags=N] [primarykey]
  *   drop column COUNTER NAME NAME
@@ -132,6 +132,18 @@ parse_counter_option(const struct schema_word *word,
     }                                                                         \
     bit <<= 1;
     SCHEMA_COUNTER_OPTIONS(X)
+#undef X
+#define X(field, option)                                                      \
+    if (word_is(&name, option)) {                                             \
+        if ((*given & bit) != 0 ||                                            \
+            !num_parse_u64(value.text, value.len, &counter->field)) {         \
+            return ERR_BAD_OPTION;                                            \
+        }                                                                     \
+        *given |= bit;                                                        \
+        return 0;                                                             \
+    }                                                                         \
+    bit <<= 1;
+    SCHEMA_COUNTER_NUMBERS(X)
 #undef X
     return ERR_BAD_OPTION;
 }

@@ -136,8 +136,9 @@ add_counter(struct schema *schema, const struct schema_edit *edit)
     }
     counter = &schema->counter[slot];
     counter->name = edit->counter.name;
-#define X(field, word, no, yes) counter->field = edit->counter.field;
+#define X(field, ...) counter->field = edit->counter.field;
     SCHEMA_COUNTER_OPTIONS(X)
+    SCHEMA_COUNTER_NUMBERS(X)
 #undef X
     counter->slot = (uint8_t)slot;
     counter->serial = ++schema->last_serial;
@@ -227,11 +228,12 @@ static bool
 is_same_counter(
     const struct schema_counter *counter, const struct schema_edit *edit)
 {
-#define X(field, word, no, yes)                                               \
+#define X(field, ...)                                                         \
     if (counter->field != edit->counter.field) {                              \
         return false;                                                         \
     }
     SCHEMA_COUNTER_OPTIONS(X)
+    SCHEMA_COUNTER_NUMBERS(X)
 #undef X
     return true;
 }

@@ -67,6 +67,13 @@ schema_print(const struct schema_counter *counter, struct buf *out)
     }
     SCHEMA_COUNTER_OPTIONS(X)
 #undef X
+#define X(field, word)                                                        \
+    if (counter->field != 0) {                                                \
+        add_word(out, word "=");                                              \
+        buf_add_u64(out, counter->field);                                     \
+    }
+    SCHEMA_COUNTER_NUMBERS(X)
+#undef X
     buf_add_text(out, "\r\n");
     if (counter->key_name.len > 0) {
         add_column(out, counter, &counter->key_name, counter->key_hint_bits,

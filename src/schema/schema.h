@@ -46,6 +46,8 @@ struct schema_counter {
     bool absent_is_miss;     /* absent=miss */
     bool overflow_is_error;  /* overflow=error */
     bool exptime_is_ignored; /* exptime=ignore */
+    uint64_t max_jump;       /* maxjump: how far a new id may be above the
+                              * largest one; 0: as far as it likes */
     struct schema_column column[SCHEMA_COLUMNS_MAX];
 };
 

@@ -12,12 +12,16 @@
 
 /* What the files of this layer share. */
 
-/* The options of "add counter": field of struct schema_counter, word, its
- * value for false (the default), its value for true. */
+/* The options of "add counter" that are one of two words: field of struct
+ * schema_counter, word, its value for false (the default), its value for
+ * true. */
 #define SCHEMA_COUNTER_OPTIONS(X)                                             \
     X(absent_is_miss, "absent", "default", "miss")                            \
     X(overflow_is_error, "overflow", "saturate", "error")                     \
     X(exptime_is_ignored, "exptime", "refuse", "ignore")
+
+/* Those that are a 64-bit number, 0 by default: field, word. */
+#define SCHEMA_COUNTER_NUMBERS(X) X(max_jump, "maxjump")
 
 /* The options of "add column", in the order in which they are written; all
  * but the last take a value. */

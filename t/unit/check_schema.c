@@ -115,6 +115,9 @@ static const struct parse_case parse_cases[] = {
     {SCHEMA_ADD_COUNTER, 0, NAME_32},
     {SCHEMA_ADD_COUNTER, 0, "weibo absent=miss overflow=error"},
     {SCHEMA_ADD_COUNTER, 0, "w exptime=ignore overflow=saturate absent=miss"},
+    {SCHEMA_ADD_COUNTER, 0, "w maxjump=0"},
+    {SCHEMA_ADD_COUNTER, 0, "w maxjump=1 absent=miss"},
+    {SCHEMA_ADD_COUNTER, 0, "w absent=miss maxjump=18446744073709551615"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, ""},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, NAME_32 "3"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, "9lives"},
@@ -135,6 +138,14 @@ static const struct parse_case parse_cases[] = {
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo absent=default absent=miss"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo color=red"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo =miss"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump="},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=-1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=1k"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo Maxjump=1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=1 maxjump=1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=0 maxjump=1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=18446744073709551616"},
     {SCHEMA_ADD_COLUMN, 0, "weibo id primarykey"},
     {SCHEMA_ADD_COLUMN, 0, "weibo id primarykey hint=0 default=0 max=64"},
     {SCHEMA_ADD_COLUMN, 0, "weibo n"},
@@ -217,6 +228,11 @@ START_TEST(test_parse_attributes)
     ck_assert(!edit.counter.absent_is_miss);
     ck_assert(edit.counter.overflow_is_error);
     ck_assert(!edit.counter.exptime_is_ignored);
+    ck_assert_uint_eq(edit.counter.max_jump, 0);
+    ck_assert_int_eq(
+        parse(SCHEMA_ADD_COUNTER, "weibo maxjump=18446744073709551615", &edit),
+        0);
+    ck_assert_uint_eq(edit.counter.max_jump, UINT64_MAX);
 
     ck_assert_int_eq(parse(SCHEMA_ADD_COLUMN, "weibo n", &edit), 0);
     ck_assert_str_eq(edit.counter.name.text, "weibo");
@@ -388,6 +404,11 @@ START_TEST(test_print)
         "add counter u absent=miss overflow=error exptime=ignore\r\n"
         "add column u k hint=0 max=64 default=0 primarykey\r\n"
         "add column u n hint=0 max=3 default=7 flags=4\r\n");
+    ck_assert_int_eq(
+        apply(&schema, SCHEMA_ADD_COUNTER, "v maxjump=77 overflow=error"), 0);
+    check_printed(schema, "v", "add counter v overflow=error maxjump=77\r\n");
+    ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COUNTER, "w maxjump=0"), 0);
+    check_printed(schema, "w", "add counter w\r\n");
     schema_destroy(&schema);
 }
 END_TEST
@@ -440,6 +461,12 @@ START_TEST(test_has_same)
     ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo overflow=saturate"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo absent=miss"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo exptime=ignore"));
+    ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo maxjump=0"));
+    ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo maxjump=1"));
+    ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "user"));
+    ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COUNTER, "user maxjump=10"), 0);
+    ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "user maxjump=10"));
+    ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "user maxjump=11"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "user"));
     ck_assert(!has_same(schema, SCHEMA_DROP_COUNTER, "weibo weibo"));
     schema_destroy(&schema);

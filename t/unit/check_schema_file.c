@@ -23,6 +23,7 @@ static struct store *
 make_store(void)
 {
     struct store_config config = {.shards = SHARDS,
+        .hot_bytes = ENGINE_HOT_BYTES_MIN,
         .items = {.limit_bytes = 1 << 20, .item_bytes_max = 1024}};
     struct store *store;
     ck_assert_int_eq(store_create(&config, &store), 0);

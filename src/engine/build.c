@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Building a table: one look at all records of the sources says what they
+ * need; shapes are trained for that unless the counter's present ones are
+ * nearly as good; from both follows the number of lines. Then all records are
+ * put into their first lines, and only when every record has had that chance
+ * the rest goes to second lines, by moves, and to the stash: so as few as
+ * possible are far. If the lines do not suffice after all, a few more are
+ * taken. */
+#include "engine/build.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <string.h>
+
+enum {
+    SAMPLE_RECORDS = 2048, /* about as many are sampled */
+    TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
+    LATE_MAX = 2048,       /* rows remembered that found no first line */
+    TRIES = 12
+};
+
+struct measure {
+    const struct build *build;
+    uint64_t base, mask;
+    uint32_t n; /* records there will be, about */
+    uint32_t n_sampled;
+    struct shapes_sample sample;
+};
+
+static void
+sample_need(struct measure *measure, const uint64_t *code)
+{
+    struct shapes_need need = shapes_need_all(code);
+    shapes_sample_add(&measure->sample, &need);
+    measure->n_sampled++;
+}
+
+static void
+measure_record(void *context, uint64_t row, const uint64_t *code)
+{
+    struct measure *measure = context;
+    if (((row ^ measure->base) & ~measure->mask) == 0) {
+        sample_need(measure, code);
+    }
+}
+
+/* True where all rows of a table are within base + 0..mask. */
+static bool
+is_within(uint64_t base, uint64_t mask, const struct table *table)
+{
+    return ((table->base ^ base) & ~mask) == 0 && table->mask <= mask;
+}
+
+struct misfits {
+    struct measure *measure;
+    const struct table *source;
+    uint32_t stride, at;
+};
+
+/* What did not suit the old shapes is what new ones are for. Wide records will
+ * be in the stash again, and narrow ones are too few to count. */
+static void
+measure_misfit(void *context, uint64_t key, const uint64_t *code)
+{
+    struct misfits *misfits = context;
+    const struct table *source = misfits->source;
+    struct shapes_need need = shapes_need_all(code);
+    unsigned bits = source->form.extra_bits;
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        bits += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
+    }
+    if (bits <= SHAPES_BITS_MAX &&
+        shapes_fit(source->form.shapes, &need) < 0 &&
+        misfits->at++ % misfits->stride == 0) {
+        measure_record(misfits->measure, source->base + key, code);
+    }
+}
+
+static void
+measure_stash(
+    struct measure *measure, const struct table *source, uint32_t stride)
+{
+    struct misfits misfits = {measure, source, stride, 0};
+    if (source->n_stash[TABLE_MISFIT] > 0) {
+        /* relaxed: stored under the caller's lock */
+        stash_each(atomic_load_explicit(&source->stash, memory_order_relaxed),
+            measure_misfit, &misfits);
+    }
+}
+
+/* A sample of the lines and of what fits no shape; how wide the widest is, is
+ * known of all. */
+static void
+measure_all(struct measure *measure)
+{
+    const struct build *build = measure->build;
+    struct shapes_need widest = {{0, 0}};
+    shapes_sample_init(&measure->sample);
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        const struct table *source = build->source[i];
+        if (source != NULL) {
+            uint32_t stride = source->n_records / SAMPLE_RECORDS + 1;
+            uint32_t before = measure->n_sampled;
+            table_each_line(
+                build->owner, source, stride, measure_record, measure);
+            measure_stash(measure, source, stride);
+            bool is_whole = is_within(measure->base, measure->mask, source);
+            measure->n += is_whole ? source->n_records
+                                   : (measure->n_sampled - before) * stride;
+            widest = shapes_need_join(widest, source->widest);
+        }
+    }
+    if (build->code != NULL &&
+        ((build->row ^ measure->base) & ~measure->mask) == 0) {
+        measure->n += build->is_new;
+        sample_need(measure, build->code);
+        widest = shapes_need_join(widest, shapes_need_all(build->code));
+    }
+    measure->sample.widest = widest;
+}
+
+/* Takes a better set for the counter, if there is one. */
+static int
+choose_set(const struct build *build, const struct measure *measure,
+    unsigned bits_max)
+{
+    const struct shapes_sample *sample = &measure->sample;
+    struct shapes_set *now = *build->set;
+    struct shapes_set *made;
+    struct shapes shapes;
+    bool suits = now != NULL && now->shapes.total[SHAPES_N - 1] <= bits_max;
+    if (suits && measure->n < TRAIN_RECORDS &&
+        shapes_fit(&now->shapes, &sample->widest) >= 0) {
+        return 0;
+    }
+    shapes_train(&shapes, sample, build->columns, bits_max);
+    if (suits) {
+        uint64_t old = shapes_cost(&now->shapes, sample, bits_max);
+        uint64_t new = shapes_cost(&shapes, sample, bits_max);
+        if (old <= new + new / 64) {
+            return 0;
+        }
+    }
+    int err =
+        shapes_set_create(build->owner->pool, &shapes, build->purpose, &made);
+    if (err == 0) {
+        shapes_set_drop(build->owner->pool, now);
+        *build->set = made;
+    }
+    return err;
+}
+
+/* Lines for that many records at that load. */
+static uint32_t
+choose_lines(
+    const struct build *build, const struct measure *measure, unsigned width)
+{
+    const struct shapes *shapes = &(*build->set)->shapes;
+    uint64_t values = shapes_cost(shapes, &measure->sample, SHAPES_BITS_MAX);
+    uint64_t weight = measure->n_sampled == 0 ? 1 : measure->n_sampled;
+    uint32_t lines = TABLE_LINES_MIN;
+    for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
+        uint64_t bits = (uint64_t)measure->n *
+            (LINE_RECORD_BITS + table_extra_bits(width, lines));
+        bits += values * measure->n / weight;
+        lines = (uint32_t)(bits * BUILD_LOAD_FULL /
+                ((uint64_t)LINE_USABLE_BITS * (unsigned)build->load) +
+            1);
+    }
+    if (lines < build->n_lines_min) {
+        lines = build->n_lines_min;
+    }
+    return table_lines_round(
+        lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : lines);
+}
+
+struct filling {
+    const struct build *build;
+    struct table *table;
+    unsigned n_late;
+    int err;
+    uint64_t late[LATE_MAX];
+};
+
+/* Puts a record wherever there is room. */
+static int
+fill_late(struct filling *filling, uint64_t row)
+{
+    struct table_owner aside = *filling->build->owner;
+    struct table_spot from;
+    struct table_spot spot;
+    aside.stripes = NULL; /* no reader sees it yet */
+    from.where = TABLE_NOWHERE;
+    for (int i = 0; from.where == TABLE_NOWHERE; i++) {
+        ASSERT(i < BUILD_SOURCES_MAX);
+        const struct table *source = filling->build->source[i];
+        if (source != NULL && table_covers(source, row)) {
+            table_find(&aside, source, row, &from);
+        }
+    }
+    table_find(&aside, filling->table, row, &spot);
+    ASSERT(spot.where == TABLE_NOWHERE);
+    return table_put(&aside, filling->table, &spot, from.record.code,
+        filling->build->purpose);
+}
+
+static void
+fill_all_late(struct filling *filling)
+{
+    for (unsigned i = 0; i < filling->n_late && filling->err == 0; i++) {
+        filling->err = fill_late(filling, filling->late[i]);
+    }
+    filling->n_late = 0;
+}
+
+static void
+fill_record(void *context, uint64_t row, const uint64_t *code)
+{
+    struct filling *filling = context;
+    if (filling->err != 0 || !table_covers(filling->table, row)) {
+        return;
+    }
+    if (table__put_home(filling->build->owner, filling->table, row, code)) {
+        return;
+    }
+    if (filling->n_late == LATE_MAX) {
+        fill_all_late(filling);
+    }
+    filling->late[filling->n_late++] = row;
+}
+
+/* A table is new: what fits no shape goes to the stash without asking for
+ * other shapes, since these were made for it. */
+static int
+fill(const struct build *build, struct table *table)
+{
+    struct filling filling = {.build = build, .table = table};
+    table->n_misfits_max = UINT32_MAX;
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        if (build->source[i] != NULL) {
+            table_each(build->owner, build->source[i], fill_record, &filling);
+        }
+    }
+    fill_all_late(&filling);
+    uint32_t n = table->n_stash[TABLE_MISFIT];
+    uint32_t more = table->n_records / (2 * TABLE_STASH_SHARE);
+    table->n_misfits_max = n + (more > n / 4 ? more : n / 4);
+    if (build->code != NULL) {
+        /* and the record that all this is for, if no set has a shape for it */
+        struct shapes_need need = shapes_need_all(build->code);
+        table->n_misfits_max +=
+            shapes_fit(table->form.shapes, &need) < 0 ? 1 : 0;
+    }
+    table->n_planned = table->n_records;
+    table->n_stale = 0;
+    return filling.err;
+}
+
+int
+build_table(const struct build *build, uint64_t base, unsigned width,
+    struct table **out)
+{
+    struct measure measure = {
+        .build = build, .base = base, .mask = perm_mask(width)};
+    pool_reclaim(build->owner->pool);
+    measure_all(&measure);
+    /* no line holds more records than that, so there are at least so many */
+    uint32_t fewest = measure.n / (LINE_RECORDS_MAX + 1);
+    unsigned extra = table_extra_bits(
+        width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest);
+    int err = choose_set(build, &measure, SHAPES_BITS_MAX - extra);
+    if (err != 0) {
+        return err;
+    }
+    uint32_t lines = choose_lines(build, &measure, width);
+    for (int i = 0; i < TRIES; i++) {
+        struct table *table;
+        err = table_create(build->owner->pool, base, width, lines, *build->set,
+            build->purpose, &table);
+        if (err != 0) {
+            return err;
+        }
+        err = fill(build, table);
+        if (err == 0) {
+            *out = table;
+            return 0;
+        }
+        table_destroy(build->owner->pool, &table);
+        if (err != TABLE_FULL) {
+            return err;
+        }
+        /* large records leave much of a line unused */
+        uint32_t share = i < TRIES / 2 ? 32 : 4;
+        lines = table_lines_round(lines + lines / share + 1);
+    }
+    return ERR_NO_MEMORY;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_BUILD_H
+#define ENGINE_BUILD_H
+
+#include "engine/table.h"
+
+/* Makes a table out of the records of others. The sources stay as they are.
+ * Under the shard's lock. */
+
+enum { BUILD_SOURCES_MAX = 2 };
+
+/* A load (used bits / usable bits) in 1/1024. */
+enum {
+    BUILD_LOAD_NEWEST = 640, /* 62 %: the one that ids in order fill */
+    BUILD_LOAD_GROW = 840,   /* 82 %: grows again after some 18 % more */
+    BUILD_LOAD_TIGHT = 980,  /* 95.7 %: for what has stopped growing */
+    BUILD_LOAD_FULL = 1024
+};
+
+struct build {
+    struct table_owner *owner;
+    const struct table *source[BUILD_SOURCES_MAX]; /* NULL: none */
+    /* A record that is about to be added or to change; its need and its row
+     * are taken into account, but it is not put in. NULL: none. */
+    const uint64_t *code;
+    uint64_t row;
+    bool is_new;
+    uint32_t columns;        /* slots in use */
+    struct shapes_set **set; /* the counter's own set: used where it suits,
+                               * exchanged where another is better */
+    enum pool_purpose purpose;
+    uint32_t n_lines_min; /* for what was TABLE_FULL at one less; else 0 */
+    int load;             /* BUILD_LOAD_ */
+};
+
+/* *out has the records of the sources that lie in the aligned range base,
+ * width; it is the caller's. 0, ERR_HOT_FULL, ERR_NO_MEMORY. */
+int build_table(const struct build *build, uint64_t base, unsigned width,
+    struct table **out);
+
+#endif

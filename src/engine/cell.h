@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_CELL_H
+#define ENGINE_CELL_H
+
+#include "schema/schema.h"
+
+#include <stdint.h>
+
+/* What is asked of the engine: reads of cells and changes of records. */
+
+/* Names one cell: the engine knows slots and serials, not names. A key whose
+ * serial is not that of the column now in the slot is answered as gone, so a
+ * request that was resolved before a drop can never touch later data. */
+struct cell_key {
+    uint64_t id;
+    uint32_t serial; /* of the column */
+    uint8_t counter; /* slot of the counter, 0..255 */
+    uint8_t column;  /* slot of the column, 0..15 */
+};
+
+enum cell_state {
+    CELL_DEFAULT, /* at its default (there may be no record at all) */
+    CELL_SET,     /* differs from its default */
+    CELL_GONE     /* the column has been dropped */
+};
+
+enum change_op {
+    CHANGE_SET,     /* every column named becomes its operand */
+    CHANGE_ADD,     /* as SET, only while all named columns are default */
+    CHANGE_REPLACE, /* as SET, only while some named column is not default */
+    CHANGE_CAS,     /* one column: as SET, only while value + 1 == cas */
+    CHANGE_INCR,    /* plus operand, saturating at the column's max */
+    CHANGE_DECR,    /* minus operand, stopping at 0 */
+    CHANGE_DELETE   /* back to the default */
+};
+
+/* One change of one record, all or nothing. The caller owns it; only the
+ * first n_columns entries of each array are used. */
+struct change {
+    uint64_t id;
+    uint64_t cas; /* CAS: value + 1; the one collision is at 2^64-1, see cas */
+    enum change_op op;
+    uint8_t counter;                      /* slot */
+    uint8_t n_columns;                    /* 1..16 */
+    uint8_t column[SCHEMA_COLUMNS_MAX];   /* slots */
+    uint32_t serial[SCHEMA_COLUMNS_MAX];  /* of those columns */
+    uint64_t operand[SCHEMA_COLUMNS_MAX]; /* value or delta */
+    /* out: */
+    /* err: 0, ERR_NOT_STORED (add, replace), ERR_EXISTS (cas), ERR_NOT_FOUND
+     * (delete of what is default already, cas of a default cell under
+     * absent=miss), ERR_OVER_MAX (set ...), ERR_OVERFLOW (incr under
+     * overflow=error), ERR_GONE, ERR_JUMP (the id is beyond maxjump),
+     * ERR_HOT_FULL, ERR_NO_MEMORY; nothing has changed unless it is 0 */
+    int err;
+    uint8_t n_saturated; /* columns that incr stopped at their max */
+    uint64_t value[SCHEMA_COLUMNS_MAX]; /* the values now; valid if err is 0 */
+};
+
+/* The cas unique of a value: value + 1, except that 2^64-1 gives 2^64-1 too
+ * (0 is never given out): the one documented collision. */
+static inline uint64_t
+cell_cas(uint64_t value)
+{
+    return value == UINT64_MAX ? UINT64_MAX : value + 1;
+}
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine: shards with their locks, the counters' columns, and changes.
+ *
+ * An id belongs to one shard; in it each counter has its tables (ranges.h). A
+ * counter's columns are a view, immutable and published by one pointer, so
+ * readers and writers agree on what a serial stands for: a writer loads the
+ * view under its shard's lock, and whoever exchanges it takes every lock
+ * afterwards before it relies on nobody using the old one.
+ *
+ * Changes of a batch are done shard by shard, each shard's lock taken once;
+ * those of one record together: one lookup, the new codes worked out one after
+ * the other, one write. If that write finds no memory the changes are done
+ * again one by one, so that each is refused or done on its own. */
+#include "engine/engine.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "engine/engine_priv.h"
+#include "engine/reader_priv.h"
+#include "engine/table_place.h"
+
+#include <string.h>
+
+enum {
+    LINE_ALIGN = 64,
+    CHANGE_BATCH = 64 /* changes that are sorted and prefetched together */
+};
+
+struct engine_batch {
+    uint64_t done; /* bit i: change i is done */
+    struct engine_row at[CHANGE_BATCH];
+};
+
+_Static_assert(CHANGE_BATCH <= 64, "one bit each in done");
+
+static size_t
+shards_bytes(unsigned n)
+{
+    return n * sizeof(struct shard) + LINE_ALIGN;
+}
+
+static int
+make_shards(struct engine *engine)
+{
+    size_t bytes = shards_bytes(engine->n_shards);
+    engine->shard_block = alloc_zeroed(engine->alloc, bytes);
+    if (engine->shard_block == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    uintptr_t at = (uintptr_t)engine->shard_block + LINE_ALIGN - 1;
+    engine->shard = (void *)(at - at % LINE_ALIGN);
+    for (unsigned i = 0; i < engine->n_shards; i++) {
+        struct shard *shard = &engine->shard[i];
+        int rv = pthread_mutex_init(&shard->lock, NULL);
+        ASSERT(rv == 0);
+        shard->owner = (struct table_owner){.pool = &engine->pool,
+            .perm = &engine->perm,
+            .stripes = &shard->stripes};
+    }
+    return 0;
+}
+
+/* The limit of a table: what was asked for, and small enough that a budget
+ * holds eight tables a shard. */
+static uint32_t
+records_max(const struct engine_config *config)
+{
+    uint64_t most = config->table_records_max == 0 ? ENGINE_TABLE_RECORDS_MAX
+                                                   : config->table_records_max;
+    uint64_t share = config->hot_bytes / (8 * (uint64_t)config->shards) / 5;
+    uint64_t least = 64;
+    if (share < most) {
+        most = share < least ? least : share;
+    }
+    return (uint32_t)most;
+}
+
+int
+engine_create(const struct engine_config *config, struct engine **out)
+{
+    unsigned n = config->shards;
+    ASSERT(n >= 1 && n <= ENGINE_SHARDS_MAX && (n & (n - 1)) == 0);
+    ASSERT(config->hot_bytes >= ENGINE_HOT_BYTES_MIN);
+    struct engine *engine = alloc_zeroed(config->alloc, sizeof *engine);
+    if (engine == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    engine->n_shards = n;
+    engine->shard_bits = (unsigned)__builtin_ctz(n);
+    engine->shard_key = fold_id(config->seed);
+    engine->perm = perm_make(config->seed);
+    engine->alloc = config->alloc;
+    engine->n_records_max = records_max(config);
+    engine->get_fn = reader_fn(config->isa);
+    int err = pool_init(
+        &engine->pool, config->alloc, config->qsbr, config->hot_bytes);
+    if (err != 0) {
+        goto err_after_engine;
+    }
+    err = make_shards(engine);
+    if (err != 0) {
+        goto err_after_pool;
+    }
+    *out = engine;
+    return 0;
+
+err_after_pool:
+    pool_fini(&engine->pool);
+err_after_engine:
+    alloc_free(config->alloc, engine, sizeof *engine);
+    return err;
+}
+
+static size_t
+counter_bytes(const struct engine *engine)
+{
+    return sizeof(struct counter) + engine->n_shards * sizeof(struct ranges);
+}
+
+void
+engine_destroy(struct engine **engine)
+{
+    struct engine *it = *engine;
+    if (it == NULL) {
+        return;
+    }
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct counter *counter = engine__counter(it, slot);
+        engine_undefine(it, slot);
+        if (counter != NULL) {
+            pool_give_block(&it->pool, counter, counter_bytes(it));
+        }
+    }
+    pool_fini(&it->pool);
+    for (unsigned i = 0; i < it->n_shards; i++) {
+        int rv = pthread_mutex_destroy(&it->shard[i].lock);
+        ASSERT(rv == 0);
+    }
+    alloc_free(it->alloc, it->shard_block, shards_bytes(it->n_shards));
+    alloc_free(it->alloc, it, sizeof *it);
+    *engine = NULL;
+}
+
+void
+engine_get(struct engine *engine, const struct cell_key *key, size_t n,
+    uint64_t *value, uint8_t *state)
+{
+    engine->get_fn(engine, key, n, value, state);
+}
+
+static bool
+is_beyond(struct counter *counter, const struct view *view, uint64_t id)
+{
+    /* relaxed: a guard against strays, not an order between threads */
+    if (!atomic_load_explicit(&counter->has_largest, memory_order_relaxed)) {
+        return false;
+    }
+    uint64_t largest =
+        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
+    return id > largest && id - largest > view->max_jump;
+}
+
+static void
+raise_largest(struct counter *counter, const struct view *view, uint64_t id)
+{
+    /* relaxed: see is_beyond */
+    if (view->max_jump == 0) {
+        return;
+    }
+    uint64_t largest =
+        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
+    while (id > largest &&
+        !atomic_compare_exchange_weak_explicit(&counter->largest_id, &largest,
+            id, memory_order_relaxed, memory_order_relaxed)) {
+    }
+    atomic_store_explicit(&counter->has_largest, true, memory_order_relaxed);
+}
+
+static bool
+is_empty(const uint64_t *code)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        any |= code[i];
+    }
+    return any == 0;
+}
+
+/* Does one change on code, which is what the record will be. */
+static void
+apply(struct counter *counter, const struct view *view, struct change *change,
+    uint64_t *code)
+{
+    uint64_t next[SCHEMA_COLUMNS_MAX];
+    memcpy(next, code, sizeof next);
+    change_apply(view, change, next);
+    if (change->err != 0) {
+        return;
+    }
+    if (view->max_jump != 0 && is_empty(code) && !is_empty(next) &&
+        is_beyond(counter, view, change->id)) {
+        change->err = ERR_JUMP;
+        change->n_saturated = 0;
+        return;
+    }
+    memcpy(code, next, sizeof next);
+}
+
+/* Does the changes of one record among those of mask, in order, and the n-th
+ * alone where the mask has only that. Under the shard's lock. */
+static void
+change_record(struct engine *engine, struct change *change,
+    const struct engine_row *at, uint64_t mask)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    struct counter *counter = engine__counter(engine, first->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    struct ranges_look look;
+    uint64_t code[SCHEMA_COLUMNS_MAX];
+    if (view == NULL) {
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+            change[__builtin_ctzll(rest)].err = ERR_GONE;
+            change[__builtin_ctzll(rest)].n_saturated = 0;
+        }
+        return;
+    }
+    struct ranges *ranges = &counter->ranges[at->shard];
+    ranges_find(ranges, at->row, &look);
+    memcpy(code, look.spot.record.code, sizeof code);
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        apply(counter, view, &change[__builtin_ctzll(rest)], code);
+    }
+    if (memcmp(code, look.spot.record.code, sizeof code) == 0) {
+        return;
+    }
+    int err = ranges_store(ranges, &look, code);
+    if (err == 0) {
+        if (look.spot.where == TABLE_NOWHERE) {
+            raise_largest(counter, view, first->id);
+        }
+        return;
+    }
+    if ((mask & (mask - 1)) == 0) {
+        first->err = err;
+        first->n_saturated = 0;
+        return;
+    }
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        change_record(engine, change, at, rest & (0 - rest));
+    }
+}
+
+static void
+prefetch(
+    const struct engine *engine, unsigned slot, const struct engine_row *at)
+{
+    const struct counter *counter = engine__counter(engine, slot);
+    if (counter == NULL) {
+        return;
+    }
+    /* relaxed: stored under the caller's lock */
+    const struct directory *directory = atomic_load_explicit(
+        &counter->ranges[at->shard].directory, memory_order_relaxed);
+    const struct table *table =
+        directory == NULL ? NULL : directory_find(directory, at->row);
+    if (table != NULL && table_covers(table, at->row)) {
+        struct table_place place = table_place(table, &engine->perm, at->row);
+        __builtin_prefetch(table_line(table, place.line_1), 1);
+    }
+}
+
+/* The changes of one shard, from change[first] on. */
+static void
+change_shard(struct engine *engine, struct change *change, unsigned n,
+    unsigned first, struct engine_batch *batch)
+{
+    uint32_t number = batch->at[first].shard;
+    struct shard *shard = &engine->shard[number];
+    shard__lock(shard);
+    for (unsigned i = first; i < n; i++) {
+        if (batch->at[i].shard == number) {
+            prefetch(engine, change[i].counter, &batch->at[i]);
+        }
+    }
+    for (unsigned i = first; i < n; i++) {
+        if ((batch->done >> i & 1) != 0 || batch->at[i].shard != number) {
+            continue;
+        }
+        uint64_t mask = 0;
+        for (unsigned j = i; j < n; j++) {
+            if (change[j].id == change[i].id &&
+                change[j].counter == change[i].counter) {
+                mask |= UINT64_C(1) << j;
+            }
+        }
+        change_record(engine, change, &batch->at[i], mask);
+        batch->done |= mask;
+    }
+    shard__unlock(shard);
+}
+
+static void
+change_one(struct engine *engine, struct change *change)
+{
+    struct engine_row at = engine__row(engine, change->id);
+    struct shard *shard = &engine->shard[at.shard];
+    shard__lock(shard);
+    change_record(engine, change, &at, 1);
+    shard__unlock(shard);
+}
+
+void
+engine_change(struct engine *engine, struct change *change, size_t n)
+{
+    struct engine_batch batch;
+    if (n == 1) {
+        change_one(engine, change);
+        return;
+    }
+    while (n > 0) {
+        unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
+        batch.done = 0;
+        for (unsigned i = 0; i < now; i++) {
+            batch.at[i] = engine__row(engine, change[i].id);
+        }
+        for (unsigned i = 0; i < now; i++) {
+            if ((batch.done >> i & 1) == 0) {
+                change_shard(engine, change, now, i, &batch);
+            }
+        }
+        change += now;
+        n -= now;
+    }
+}
+
+uint64_t
+engine_hot_bytes(struct engine *engine, uint64_t *garbage_bytes)
+{
+    *garbage_bytes = pool_garbage_bytes(&engine->pool);
+    /* relaxed: a figure */
+    return atomic_load_explicit(
+        &engine->pool.used_bytes, memory_order_relaxed);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "base/alloc.h"
+#include "base/qsbr.h"
+#include "engine/cell.h"
+#include "engine/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The hot engine: all records of all counters, cut into shards. Reads take no
+ * lock; changes take the lock of one shard. */
+
+enum {
+    ENGINE_SHARDS_MAX = 4096,
+    ENGINE_TABLE_RECORDS_MAX = 49152 /* a table with more is split */
+};
+
+/* The smallest budget: below it tables would have to be too small. */
+#define ENGINE_HOT_BYTES_MIN (UINT64_C(16) << 20)
+
+struct engine_config {
+    unsigned shards;    /* a power of two, 1..4096 */
+    uint64_t seed;      /* of the places of ids; random against chosen ids */
+    uint64_t hot_bytes; /* budget; >= ENGINE_HOT_BYTES_MIN */
+    struct qsbr *qsbr;  /* readers register here; NULL: one thread only */
+    const struct alloc *alloc;  /* NULL: the arena; else everything is from
+                                * it, piece by piece, so that a test can fail
+                                * the n-th */
+    enum reader_isa isa;        /* READER_BEST but in tests */
+    uint32_t table_records_max; /* 0: ENGINE_TABLE_RECORDS_MAX; else 64..that,
+                                 * for tests that want many splits */
+};
+
+/* What is held of one counter, in one shard or in all. Figures of moments that
+ * may differ by the length of one change. */
+#define ENGINE_SUMS(X)                                                        \
+    X(tables, "range tables")                                                 \
+    X(records, "records, those in stashes included")                          \
+    X(lines, "lines of 64 bytes")                                             \
+    X(used_bits, "bits of lines taken by records")                            \
+    X(usable_bits, "bits of lines that records can take")                     \
+    X(line_bytes, "memory of lines")                                          \
+    X(stash_records, "records in stashes")                                    \
+    X(stash_wide, "of these, too wide for any shape of their table")          \
+    X(stash_bytes, "memory of stashes")                                       \
+    X(other_bytes, "memory of table heads, shapes and directories")           \
+    X(far_records, "records in their second line")                            \
+    X(mask_bits, "bits set in overflow masks")                                \
+    X(moves, "records moved to their other line to make room")                \
+    X(rebuilds, "tables made anew, all reasons")                              \
+    X(splits, "tables cut in two or more")                                    \
+    X(merges, "tables joined")                                                \
+    X(tightened, "tables packed after they stopped growing")
+
+struct engine_sum {
+#define X(name, text) uint64_t name;
+    ENGINE_SUMS(X)
+#undef X
+};
+
+enum { ENGINE_WIDTHS = 65 };
+
+struct engine; /* opaque */
+
+/* *out is the caller's. 0 or ERR_NO_MEMORY. */
+int engine_create(const struct engine_config *config, struct engine **out);
+
+/* Frees all and nulls *engine; NULL in it is fine. No reader may be online
+ * and no other call under way. */
+void engine_destroy(struct engine **engine);
+
+/* Makes the columns of counter known (or takes over changed ones); columns in
+ * slots that counter no longer has, or whose serial differs, are dropped with
+ * all their numbers, and records that hold nothing else go too. Added columns:
+ * nothing stored is touched. A drop clears the numbers table by table. Readers
+ * that were online before the call may still read under the old columns until
+ * they are quiescent: the caller waits a grace period after a drop before it
+ * defines that slot anew. Not two at a time. 0 or ERR_NO_MEMORY, ERR_HOT_FULL
+ * (then nothing has changed; a drop never fails for a counter that exists). */
+int engine_define(struct engine *engine, const struct schema_counter *counter);
+
+/* Forgets the counter in slot with all its records. */
+void engine_undefine(struct engine *engine, unsigned slot);
+
+/* Reads n cells: value[i] and state[i] (enum cell_state) for key[i]. value is
+ * the default where the cell has none, 0 where it is gone. Cells of one record
+ * that stand side by side are read at one moment and cost one lookup. The
+ * calling thread is an online reader of config.qsbr. No lock is taken but
+ * after 64 vain tries. */
+void engine_get(struct engine *engine, const struct cell_key *key, size_t n,
+    uint64_t *value, uint8_t *state);
+
+/* Does n changes, each all or nothing; answers in change[i].err and
+ * change[i].value. Changes of one id are done in their order; between ids the
+ * order is the engine's. Several changes of one record cost one lookup and one
+ * write. Any thread; online or not. */
+void engine_change(struct engine *engine, struct change *change, size_t n);
+
+/* Adds what is held of the counter in slot to *sum: in one shard, or in all
+ * with shard = -1. */
+void engine_sum(
+    struct engine *engine, unsigned slot, int shard, struct engine_sum *sum);
+
+/* Adds how many values of a sample of records need 0, 1, ... 64 bits to
+ * width[column slot][bits]. */
+void engine_widths(struct engine *engine, unsigned slot,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS]);
+
+/* Bytes of tables, stashes and directories now, and of these, what waits for
+ * readers. */
+uint64_t engine_hot_bytes(struct engine *engine, uint64_t *garbage_bytes);
+
+/* Background work of one round: frees garbage, packs tables that have stopped
+ * growing, joins sparse neighbours. now_ms is any monotonic clock; a table has
+ * stopped growing when its records have not become more for a second. Holds no
+ * lock longer than one table takes. True where there was work. The calling
+ * thread is not an online reader. One thread at a time. */
+bool engine_tend(struct engine *engine, uint64_t now_ms);
+
+/* Walks all structures and asserts their invariants; for tests. */
+void engine_verify(struct engine *engine);
+
+#endif

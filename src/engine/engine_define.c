@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters come and go while everybody reads and writes.
+ *
+ * A new column is made known to the shards' ranges first (so that the next
+ * table built has shapes for it), then the view that has it is published. A
+ * dropped one leaves the view first; then every shard's lock has been taken
+ * once before its numbers are cleared, so nobody writes under the old view any
+ * more. If clearing lacks memory, the slot is remembered as dirty, and is
+ * cleared again before another column may use it. */
+#include "engine/engine_priv.h"
+
+#include "base/err.h"
+
+static void
+free_view(struct pool *pool, struct pool_garbage *garbage)
+{
+    pool_give_block(pool, garbage, sizeof(struct view));
+}
+
+static void
+publish(struct engine *engine, struct counter *counter, struct view *view)
+{
+    struct view *old = counter__view(counter);
+    /* release: with all that is in it */
+    atomic_store_explicit(&counter->view, view, memory_order_release);
+    if (old != NULL) {
+        pool_retire(&engine->pool, &old->garbage, sizeof *old, free_view);
+    }
+}
+
+static void
+read_columns(const struct schema_counter *from, struct view *view)
+{
+    view->absent_is_miss = from->absent_is_miss;
+    view->overflow_is_error = from->overflow_is_error;
+    view->max_jump = from->max_jump;
+    for (unsigned i = 0; i < from->n_columns; i++) {
+        const struct schema_column *it = &from->column[i];
+        ASSERT(it->slot < SCHEMA_COLUMNS_MAX &&
+            view->column[it->slot].serial == 0);
+        ASSERT(it->max_bits >= 1 && it->max_bits <= SCHEMA_BITS_MAX);
+        ASSERT(it->hint_bits <= SCHEMA_BITS_MAX && it->serial != 0);
+        ASSERT(it->default_value <= schema_column_max(it));
+        view->column[it->slot] = (struct column){
+            .default_value = it->default_value,
+            .max = schema_column_max(it),
+            .serial = it->serial,
+        };
+        view->columns |= 1U << it->slot;
+    }
+}
+
+static int
+make_counter(struct engine *engine, struct counter **out)
+{
+    void *block;
+    size_t bytes =
+        sizeof(struct counter) + engine->n_shards * sizeof(struct ranges);
+    int err = pool_take_block(&engine->pool, bytes, POOL_NEW, &block);
+    if (err != 0) {
+        return err;
+    }
+    struct counter *counter = block;
+    for (unsigned i = 0; i < engine->n_shards; i++) {
+        counter->ranges[i] = (struct ranges){
+            .owner = &engine->shard[i].owner,
+            .n_records_max = engine->n_records_max,
+            .row_bits = 64 - engine->shard_bits,
+        };
+    }
+    *out = counter;
+    return 0;
+}
+
+/* Tells all shards what columns there are to be. */
+static int
+prepare(struct engine *engine, struct counter *counter,
+    const struct schema_counter *from, uint32_t columns)
+{
+    uint8_t hint_bits[SCHEMA_COLUMNS_MAX] = {0};
+    for (unsigned i = 0; i < from->n_columns; i++) {
+        hint_bits[from->column[i].slot] = from->column[i].hint_bits;
+    }
+    for (unsigned i = 0; i < engine->n_shards; i++) {
+        struct ranges *ranges = &counter->ranges[i];
+        int err = 0;
+        shard__lock(&engine->shard[i]);
+        ranges->columns = columns;
+        if (ranges->n_records == 0 || ranges->set == NULL) {
+            err = ranges_hint(ranges, hint_bits);
+            if (ranges->set != NULL) {
+                err = 0; /* an older one will do */
+            }
+        }
+        shard__unlock(&engine->shard[i]);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+/* Forgets columns in all tables, one table at a time. */
+static int
+clear(struct engine *engine, struct counter *counter, uint32_t columns)
+{
+    int err = 0;
+    for (unsigned i = 0; columns != 0 && i < engine->n_shards; i++) {
+        uint64_t row = 0;
+        bool more = true;
+        while (more) {
+            shard__lock(&engine->shard[i]);
+            more =
+                ranges_drop_columns(&counter->ranges[i], &row, columns, &err);
+            shard__unlock(&engine->shard[i]);
+        }
+    }
+    counter->dirty =
+        err == 0 ? counter->dirty & ~columns : counter->dirty | columns;
+    return err;
+}
+
+static void
+set_columns(struct engine *engine, struct counter *counter, uint32_t columns)
+{
+    for (unsigned i = 0; i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        counter->ranges[i].columns = columns;
+        shard__unlock(&engine->shard[i]);
+    }
+}
+
+/* Slots whose old column is not in the new view. */
+static uint32_t
+dropped_columns(const struct view *old, const struct view *new)
+{
+    uint32_t dropped = 0;
+    for (unsigned i = 0; old != NULL && i < SCHEMA_COLUMNS_MAX; i++) {
+        if (old->column[i].serial != 0 &&
+            old->column[i].serial != new->column[i].serial) {
+            dropped |= 1U << i;
+        }
+    }
+    return dropped;
+}
+
+static int
+make_view(struct engine *engine, const struct schema_counter *from,
+    struct view **out)
+{
+    void *block;
+    int err = pool_take_block(
+        &engine->pool, sizeof(struct view), POOL_UPDATE, &block);
+    if (err == 0) {
+        *out = block;
+        read_columns(from, *out);
+    }
+    return err;
+}
+
+/* A slot is to be used by another column: whoever knew the old one must not
+ * write there any more, and its numbers must be gone, before the new one is
+ * published. */
+static int
+vacate(struct engine *engine, struct counter *counter, uint32_t columns)
+{
+    const struct view *old = counter__view(counter);
+    if (old != NULL && (old->columns & columns) != 0) {
+        void *block;
+        int err = pool_take_block(
+            &engine->pool, sizeof(struct view), POOL_UPDATE, &block);
+        if (err != 0) {
+            return err;
+        }
+        struct view *without = block;
+        *without = *old;
+        without->columns &= ~columns;
+        for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+            if ((columns >> i & 1) != 0) {
+                without->column[i] = (struct column){0};
+            }
+        }
+        publish(engine, counter, without);
+    }
+    return clear(engine, counter, columns);
+}
+
+/* True where the counter has all these columns already. */
+static bool
+only_drops(const struct counter *counter, const struct schema_counter *from)
+{
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    for (unsigned i = 0; view != NULL && i < from->n_columns; i++) {
+        const struct schema_column *it = &from->column[i];
+        if (view->column[it->slot].serial != it->serial) {
+            return false;
+        }
+    }
+    return view != NULL;
+}
+
+/* Drops columns without memory for a new view. */
+static void
+drop_in_place(struct engine *engine, struct counter *counter,
+    const struct schema_counter *from)
+{
+    struct view *view = counter__view(counter);
+    uint32_t dropped = view->columns | counter->dirty;
+    for (unsigned i = 0; i < from->n_columns; i++) {
+        dropped &= ~(1U << from->column[i].slot);
+    }
+    for (uint32_t left = dropped; left != 0; left &= left - 1) {
+        /* relaxed: who still reads it is as if it had come earlier */
+        atomic_store_explicit(&view->column[__builtin_ctz(left)].serial, 0,
+            memory_order_relaxed);
+    }
+    view->columns &= ~dropped;
+    if (clear(engine, counter, dropped) == 0) {
+        set_columns(engine, counter, view->columns);
+    }
+}
+
+int
+engine_define(struct engine *engine, const struct schema_counter *from)
+{
+    struct counter *counter = engine__counter(engine, from->slot);
+    struct view *view;
+    int err = make_view(engine, from, &view);
+    if (err != 0 && only_drops(counter, from)) {
+        drop_in_place(engine, counter, from);
+        return 0;
+    }
+    if (err != 0) {
+        return err;
+    }
+    if (counter == NULL) {
+        err = make_counter(engine, &counter);
+        if (err != 0) {
+            goto err_after_view;
+        }
+        /* release: with all that is in it; it stays, empty, on failure */
+        atomic_store_explicit(
+            &engine->counter[from->slot], counter, memory_order_release);
+    }
+    uint32_t dropped =
+        dropped_columns(counter__view(counter), view) | counter->dirty;
+    /* tables that are built before it is cleared still have what is dropped */
+    err = prepare(engine, counter, from, view->columns | dropped);
+    if (err == 0 && (dropped & view->columns) != 0) {
+        err = vacate(engine, counter, dropped & view->columns);
+    }
+    if (err != 0) {
+        goto err_after_view;
+    }
+    publish(engine, counter, view);
+    /* what lacks memory now stays dirty, out of sight */
+    if (clear(engine, counter, dropped & ~view->columns) == 0) {
+        set_columns(engine, counter, view->columns);
+    }
+    return 0;
+
+err_after_view:
+    pool_give_block(&engine->pool, view, sizeof *view);
+    return err;
+}
+
+void
+engine_undefine(struct engine *engine, unsigned slot)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
+    struct counter *counter = engine__counter(engine, slot);
+    if (counter == NULL) {
+        return;
+    }
+    publish(engine, counter, NULL);
+    for (unsigned i = 0; i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        ranges_clear(&counter->ranges[i]);
+        counter->ranges[i].columns = 0;
+        shard__unlock(&engine->shard[i]);
+    }
+    counter->dirty = 0;
+    /* relaxed: no writer has the counter any more */
+    atomic_store_explicit(&counter->largest_id, 0, memory_order_relaxed);
+    atomic_store_explicit(&counter->has_largest, false, memory_order_relaxed);
+}

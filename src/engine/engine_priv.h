@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_ENGINE_PRIV_H
+#define ENGINE_ENGINE_PRIV_H
+
+#include "base/assert.h"
+#include "engine/engine.h"
+#include "engine/ranges.h"
+
+#include <pthread.h>
+
+/* What the engine is made of; for the files of this layer. */
+
+/* A column as the engine knows it. */
+struct column {
+    uint64_t default_value;
+    uint64_t max;
+    _Atomic uint32_t serial; /* 0: no column in this slot, or not any more */
+};
+
+/* What a counter's columns are now: immutable, published by one pointer. */
+struct view {
+    struct pool_garbage garbage;
+    uint32_t columns; /* slots in use */
+    bool absent_is_miss;
+    bool overflow_is_error;
+    uint64_t max_jump; /* 0: none */
+    struct column column[SCHEMA_COLUMNS_MAX];
+};
+
+/* A counter's slot: made at its first definition, kept until the end. */
+struct counter {
+    _Atomic(struct view *) view; /* owned; NULL: no counter in this slot */
+    /* of ids that had a record; only kept where there is a maxjump */
+    _Atomic uint64_t largest_id;
+    _Atomic bool has_largest;
+    uint32_t dirty;         /* definer's: dropped columns with numbers left */
+    struct ranges ranges[]; /* one a shard, under its lock */
+};
+
+struct shard {
+    _Alignas(64) pthread_mutex_t lock;
+    struct stripes stripes;
+    struct table_owner owner;
+};
+
+struct engine {
+    /* constant: */
+    unsigned n_shards, shard_bits;
+    uint64_t shard_key;
+    struct perm perm;
+    void (*get_fn)(struct engine *engine, const struct cell_key *key, size_t n,
+        uint64_t *value, uint8_t *state);
+    uint32_t n_records_max;
+    const struct alloc *alloc;
+    void *shard_block;
+    struct shard *shard; /* n_shards */
+    struct pool pool;
+    _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
+};
+
+/* The shard of an id, and the row in it: the id without its low bits, which
+ * the shard and the row give back: invertible, and the order of ids stays. */
+struct engine_row {
+    uint32_t shard;
+    uint64_t row;
+};
+
+static inline struct engine_row
+engine__row(const struct engine *engine, uint64_t id)
+{
+    uint64_t row = engine->shard_bits == 0 ? id : id >> engine->shard_bits;
+    uint32_t mix = (uint32_t)(fold_id(row ^ engine->shard_key) >> 32);
+    return (struct engine_row){
+        .shard = ((uint32_t)id ^ mix) & (engine->n_shards - 1), .row = row};
+}
+
+/* A column with default 0 stores its values as they are. Else zigzag of the
+ * distance to the default, modulo 2^64: 0, -1, 1, -2 ... become 0, 1, 2, 3. */
+static inline uint64_t
+column_encode(const struct column *column, uint64_t value)
+{
+    uint64_t distance = value - column->default_value;
+    if (column->default_value == 0) {
+        return value;
+    }
+    return (distance << 1) ^ (0 - (distance >> 63));
+}
+
+static inline uint64_t
+column_decode(const struct column *column, uint64_t code)
+{
+    if (column->default_value == 0) {
+        return code;
+    }
+    return column->default_value + ((code >> 1) ^ (0 - (code & 1)));
+}
+
+static inline struct counter *
+engine__counter(const struct engine *engine, unsigned slot)
+{
+    /* acquire: a whole counter is seen */
+    return atomic_load_explicit(&engine->counter[slot], memory_order_acquire);
+}
+
+static inline struct view *
+counter__view(const struct counter *counter)
+{
+    /* acquire: a whole view is seen */
+    return atomic_load_explicit(&counter->view, memory_order_acquire);
+}
+
+static inline void
+shard__lock(struct shard *shard)
+{
+    int rv = pthread_mutex_lock(&shard->lock);
+    ASSERT(rv == 0);
+}
+
+static inline void
+shard__unlock(struct shard *shard)
+{
+    int rv = pthread_mutex_unlock(&shard->lock);
+    ASSERT(rv == 0);
+}
+
+/* Works out what a change makes of the record of view with these codes:
+ * change->err, value and n_saturated; code is changed if err is 0. */
+void change_apply(
+    const struct view *view, struct change *change, uint64_t *code);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What looks at all tables, one after the other: background work, figures and
+ * checks. A shard's lock is held for one table's work at most. */
+#include "engine/engine_priv.h"
+
+enum {
+    TEND_TABLES = 64,  /* looked at under one hold of the lock */
+    SAMPLE_LINES = 64, /* of each table, for mask bits */
+    WIDTH_LINES = 8    /* of each table, for widths */
+};
+
+/* One counter in one shard; true where there was work. */
+static bool
+tend_ranges(
+    struct engine *engine, unsigned i, struct ranges *ranges, uint64_t now_ms)
+{
+    bool any = false;
+    ptrdiff_t at = 0;
+    while (at >= 0) {
+        bool worked = false;
+        shard__lock(&engine->shard[i]);
+        for (int n = 0; n < TEND_TABLES && at >= 0 && !worked; n++) {
+            at = ranges_tend(ranges, at, now_ms, &worked);
+        }
+        shard__unlock(&engine->shard[i]);
+        if (worked) {
+            pool_reclaim(&engine->pool);
+        }
+        any = any || worked;
+    }
+    return any;
+}
+
+bool
+engine_tend(struct engine *engine, uint64_t now_ms)
+{
+    bool any = false;
+    pool_reclaim(&engine->pool);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct counter *counter = engine__counter(engine, slot);
+        for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
+            any |= tend_ranges(engine, i, &counter->ranges[i], now_ms);
+        }
+    }
+    return any;
+}
+
+/* The entry at an index, or NULL behind the last. */
+static const struct directory_entry *
+entry_at(const struct ranges *ranges, size_t i)
+{
+    /* relaxed: stored under the caller's lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    if (directory == NULL || i >= directory_count(directory)) {
+        return NULL;
+    }
+    return &directory_entries(directory)[i];
+}
+
+static void
+add_table(struct engine_sum *sum, const struct table *table)
+{
+    struct line_copy copy;
+    uint64_t bits = 0;
+    uint32_t n = 0;
+    uint32_t stride = table->n_lines / SAMPLE_LINES + 1;
+    /* relaxed: stored under the caller's lock */
+    const struct stash *stash =
+        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    for (uint32_t i = 0; i < table->n_lines; i += stride) {
+        line_load(table_line(table, i), &copy);
+        bits += (unsigned)__builtin_popcountll(copy.word[0] & UINT16_MAX);
+        n++;
+    }
+    sum->tables++;
+    sum->records += table->n_records;
+    sum->lines += table->n_lines;
+    sum->used_bits += table->used_bits;
+    sum->usable_bits += (uint64_t)table->n_lines * LINE_USABLE_BITS;
+    sum->line_bytes += table_line_bytes(table);
+    sum->stash_records += stash_count(stash);
+    sum->stash_wide +=
+        table->n_stash[TABLE_WIDE] + table->n_stash[TABLE_MISFIT];
+    sum->stash_bytes += stash_bytes(stash);
+    sum->other_bytes += table_other_bytes(table);
+    sum->far_records += table->n_far;
+    sum->mask_bits += bits * table->n_lines / n;
+}
+
+static void
+add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
+    struct engine_sum *sum)
+{
+    const struct directory_entry *entry;
+    for (size_t at = 0;; at++) {
+        shard__lock(&engine->shard[i]);
+        entry = entry_at(ranges, at);
+        if (entry != NULL) {
+            add_table(sum, entry->table);
+        }
+        shard__unlock(&engine->shard[i]);
+        if (entry == NULL) {
+            break;
+        }
+    }
+    shard__lock(&engine->shard[i]);
+    /* relaxed: stored under this lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    sum->other_bytes += directory == NULL ? 0 : directory_bytes(directory);
+    sum->other_bytes += sizeof *ranges;
+    sum->other_bytes += ranges->set == NULL ? 0 : sizeof *ranges->set;
+    sum->moves += ranges->owner->moves;
+    sum->rebuilds += ranges->n_rebuilds;
+    sum->splits += ranges->n_splits;
+    sum->merges += ranges->n_merges;
+    sum->tightened += ranges->n_tightened;
+    shard__unlock(&engine->shard[i]);
+}
+
+void
+engine_sum(
+    struct engine *engine, unsigned slot, int shard, struct engine_sum *sum)
+{
+    const struct counter *counter = engine__counter(engine, slot);
+    if (counter == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < engine->n_shards; i++) {
+        if (shard < 0 || (unsigned)shard == i) {
+            add_ranges(engine, i, &counter->ranges[i], sum);
+        }
+    }
+}
+
+struct widths {
+    uint64_t (*width)[ENGINE_WIDTHS];
+    uint32_t columns;
+};
+
+static void
+add_widths(const struct table *table, const struct widths *widths)
+{
+    struct line_copy copy;
+    struct line_record record;
+    uint32_t stride = table->n_lines / WIDTH_LINES + 1;
+    for (uint32_t i = 0; i < table->n_lines; i += stride) {
+        line_load(table_line(table, i), &copy);
+        for (unsigned j = 0; j < line_count(&copy); j++) {
+            line_get(&copy, &table->form, j, &record);
+            for (unsigned k = 0; k < SCHEMA_COLUMNS_MAX; k++) {
+                if ((widths->columns >> k & 1) != 0) {
+                    widths->width[k][shapes_bits(record.code[k])]++;
+                }
+            }
+        }
+    }
+}
+
+void
+engine_widths(struct engine *engine, unsigned slot,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+{
+    const struct counter *counter = engine__counter(engine, slot);
+    struct widths widths = {.width = width};
+    for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
+        const struct directory_entry *entry;
+        for (size_t at = 0;; at++) {
+            shard__lock(&engine->shard[i]);
+            widths.columns = counter->ranges[i].columns;
+            entry = entry_at(&counter->ranges[i], at);
+            if (entry != NULL) {
+                add_widths(entry->table, &widths);
+            }
+            shard__unlock(&engine->shard[i]);
+            if (entry == NULL) {
+                break;
+            }
+        }
+    }
+}
+
+void
+engine_verify(struct engine *engine)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct counter *counter = engine__counter(engine, slot);
+        for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
+            shard__lock(&engine->shard[i]);
+            ranges_verify(&counter->ranges[i]);
+            shard__unlock(&engine->shard[i]);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of the engine: an account, and what waits for readers.
+ *
+ * Account: used_bytes is the sum of all pieces and blocks handed out and not
+ * yet given back, garbage included; a piece counts its size, a block what
+ * glibc's malloc takes for it (heap_bytes; other heaps differ by a few bytes,
+ * and a block so large that it is mapped on its own by a part of a page). It
+ * is raised before the memory is asked for and lowered after it was given
+ * back, so the memory held is never more, and the limit never passed; a take
+ * that then finds no memory lowers it again, and meanwhile another one may be
+ * refused that would just have fitted.
+ *
+ * Garbage: each piece of garbage has a grace period of its own, begun when it
+ * is retired, under the lock. So the list, in order of retirement, is in order
+ * of targets too, and what may be freed is always its front.
+ *
+ * Invariants: targets rise along the list; garbage_bytes is the sum of bytes
+ * over it. free_fn is called with no lock of the pool held, because it
+ * gives memory back and may retire more.
+ *
+ * What can go wrong: a reader that stays online and says nothing keeps all
+ * garbage, which fills the budget; pool_drain then does not return. */
+#include "engine/pool.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+enum {
+    UPDATE_SHARE = 20, /* the reserve of POOL_UPDATE: a 20th of the limit */
+    /* glibc: a size word a block, multiples of 16, 32 at least */
+    HEAP_HEAD_BYTES = 8,
+    HEAP_STEP_BYTES = 16,
+    HEAP_BLOCK_BYTES_MIN = 32
+};
+
+static void
+lock(struct pool *pool)
+{
+    int rv = pthread_mutex_lock(&pool->lock);
+
+    ASSERT(rv == 0);
+}
+
+static void
+unlock(struct pool *pool)
+{
+    int rv = pthread_mutex_unlock(&pool->lock);
+
+    ASSERT(rv == 0);
+}
+
+static size_t
+piece_bytes(unsigned class_)
+{
+    ASSERT(class_ < ARENA_CLASSES);
+    return (size_t)ARENA_PIECE_BYTES_MIN << class_;
+}
+
+/* What the heap takes for a block. */
+static size_t
+heap_bytes(size_t bytes)
+{
+    size_t all;
+
+    ASSERT(bytes > 0);
+    ASSERT(bytes <= SIZE_MAX - HEAP_HEAD_BYTES - HEAP_STEP_BYTES);
+    all = (bytes + HEAP_HEAD_BYTES + HEAP_STEP_BYTES - 1) / HEAP_STEP_BYTES *
+        HEAP_STEP_BYTES;
+    return all < HEAP_BLOCK_BYTES_MIN ? HEAP_BLOCK_BYTES_MIN : all;
+}
+
+/* The account. */
+
+/* What used_bytes may become. */
+static uint64_t
+most(const struct pool *pool, enum pool_purpose purpose)
+{
+    uint64_t reserve =
+        purpose == POOL_UPDATE ? pool->limit_bytes / UPDATE_SHARE : 0;
+
+    return pool->limit_bytes > UINT64_MAX - reserve
+        ? UINT64_MAX
+        : pool->limit_bytes + reserve;
+}
+
+int
+pool_has_room(struct pool *pool, size_t bytes, enum pool_purpose purpose)
+{
+    /* relaxed: a number that orders nothing */
+    uint64_t used =
+        atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+
+    return used + bytes > most(pool, purpose) ? ERR_HOT_FULL : 0;
+}
+
+/* 0 or ERR_HOT_FULL. */
+static int
+charge(struct pool *pool, size_t bytes, enum pool_purpose purpose)
+{
+    const uint64_t limit = most(pool, purpose);
+    /* relaxed, here and below: a number that orders nothing */
+    uint64_t used =
+        atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+
+    do {
+        if (used > limit || bytes > limit - used) {
+            return ERR_HOT_FULL;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&pool->used_bytes, &used,
+        used + bytes, memory_order_relaxed, memory_order_relaxed));
+    return 0;
+}
+
+static void
+discharge(struct pool *pool, size_t bytes)
+{
+    uint64_t before = atomic_fetch_sub_explicit(
+        &pool->used_bytes, bytes, memory_order_relaxed);
+
+    ASSERT(before >= bytes);
+}
+
+int
+pool_take_piece(
+    struct pool *pool, unsigned class_, enum pool_purpose purpose, void **out)
+{
+    const size_t bytes = piece_bytes(class_);
+    int err = charge(pool, bytes, purpose);
+
+    if (err != 0) {
+        return err;
+    }
+    *out = pool->arena != NULL ? arena_take(pool->arena, class_)
+                               : alloc_zeroed(pool->alloc, bytes);
+    if (*out == NULL) {
+        discharge(pool, bytes);
+        return ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+void
+pool_give_piece(struct pool *pool, void *piece, unsigned class_)
+{
+    const size_t bytes = piece_bytes(class_);
+
+    ASSERT(piece != NULL);
+    if (pool->arena != NULL) {
+        arena_give(pool->arena, piece, class_);
+    } else {
+        alloc_free(pool->alloc, piece, bytes);
+    }
+    discharge(pool, bytes);
+}
+
+int
+pool_take_block(
+    struct pool *pool, size_t bytes, enum pool_purpose purpose, void **out)
+{
+    int err = charge(pool, heap_bytes(bytes), purpose);
+
+    if (err != 0) {
+        return err;
+    }
+    *out = alloc_zeroed(pool->alloc, bytes);
+    if (*out == NULL) {
+        discharge(pool, heap_bytes(bytes));
+        return ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+void
+pool_give_block(struct pool *pool, void *block, size_t bytes)
+{
+    ASSERT(block != NULL);
+    alloc_free(pool->alloc, block, bytes);
+    discharge(pool, heap_bytes(bytes));
+}
+
+/* Garbage. */
+
+/* Takes the garbage with targets up to target off the front of the list. Under
+ * the lock. */
+static struct pool_garbage *
+cut_front(struct pool *pool, uint64_t target)
+{
+    struct pool_garbage *front = pool->first, *end = NULL;
+
+    while (pool->first != NULL && pool->first->epoch <= target) {
+        end = pool->first;
+        ASSERT(pool->garbage_bytes >= end->bytes);
+        pool->garbage_bytes -= end->bytes;
+        pool->first = end->next;
+    }
+    if (end == NULL) {
+        return NULL;
+    }
+    end->next = NULL;
+    return front;
+}
+
+/* Without the lock. */
+static void
+free_all(struct pool *pool, struct pool_garbage *garbage)
+{
+    struct pool_garbage *next;
+
+    for (; garbage != NULL; garbage = next) {
+        next = garbage->next;
+        garbage->free_fn(pool, garbage);
+    }
+}
+
+/* The target of the newest garbage; 0, which no target is, where there is
+ * none. Under the lock. */
+static uint64_t
+newest_target(const struct pool *pool)
+{
+    return pool->first == NULL ? 0 : pool->last->epoch;
+}
+
+void
+pool_retire(struct pool *pool, struct pool_garbage *garbage, size_t bytes,
+    void (*free_fn)(struct pool *, struct pool_garbage *))
+{
+    *garbage = (struct pool_garbage){.bytes = bytes, .free_fn = free_fn};
+    if (pool->qsbr == NULL) {
+        free_fn(pool, garbage);
+        return;
+    }
+    lock(pool);
+    garbage->epoch = qsbr_begin(pool->qsbr);
+    if (pool->first == NULL) {
+        pool->first = garbage;
+    } else {
+        pool->last->next = garbage;
+    }
+    pool->last = garbage;
+    pool->garbage_bytes += bytes;
+    unlock(pool);
+}
+
+/* The newest target that is over; 0: none. Mostly all are or none is. Under
+ * the lock. */
+static uint64_t
+target_over(struct pool *pool)
+{
+    uint64_t over = newest_target(pool);
+
+    if (over == 0 || qsbr_is_over(pool->qsbr, over)) {
+        return over;
+    }
+    over = 0;
+    for (const struct pool_garbage *garbage = pool->first;
+         garbage->next != NULL && qsbr_is_over(pool->qsbr, garbage->epoch);
+         garbage = garbage->next) {
+        over = garbage->epoch;
+    }
+    return over;
+}
+
+void
+pool_reclaim(struct pool *pool)
+{
+    struct pool_garbage *front;
+
+    lock(pool);
+    front = cut_front(pool, target_over(pool));
+    unlock(pool);
+    free_all(pool, front);
+}
+
+void
+pool_drain(struct pool *pool)
+{
+    struct pool_garbage *front;
+    uint64_t target;
+
+    lock(pool);
+    target = newest_target(pool);
+    unlock(pool);
+    if (target == 0) {
+        return;
+    }
+    qsbr_wait(pool->qsbr);
+    /* A grace period that began later is over, so those up to target are,
+     * and are not asked for again: see qsbr.c. */
+    lock(pool);
+    front = cut_front(pool, target);
+    unlock(pool);
+    free_all(pool, front);
+}
+
+uint64_t
+pool_garbage_bytes(struct pool *pool)
+{
+    uint64_t bytes;
+
+    lock(pool);
+    bytes = pool->garbage_bytes;
+    unlock(pool);
+    return bytes;
+}
+
+int
+pool_init(struct pool *pool, const struct alloc *alloc, struct qsbr *qsbr,
+    uint64_t limit_bytes)
+{
+    int rv;
+
+    *pool = (struct pool){
+        .alloc = alloc, .qsbr = qsbr, .limit_bytes = limit_bytes};
+    atomic_init(&pool->used_bytes, 0);
+    if (alloc == NULL) {
+        pool->arena = arena_create(NULL);
+        if (pool->arena == NULL) {
+            return ERR_NO_MEMORY;
+        }
+    }
+    rv = pthread_mutex_init(&pool->lock, NULL);
+    ASSERT(rv == 0);
+    return 0;
+}
+
+void
+pool_fini(struct pool *pool)
+{
+    struct pool_garbage *all;
+    int rv;
+
+    do { /* what is freed may retire more */
+        lock(pool);
+        all = cut_front(pool, UINT64_MAX);
+        unlock(pool);
+        free_all(pool, all);
+    } while (all != NULL);
+    ASSERT(pool->garbage_bytes == 0);
+    /* relaxed: no other thread is left */
+    ASSERT(atomic_load_explicit(&pool->used_bytes, memory_order_relaxed) == 0);
+    arena_destroy(&pool->arena);
+    rv = pthread_mutex_destroy(&pool->lock);
+    ASSERT(rv == 0);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_RANGES_H
+#define ENGINE_RANGES_H
+
+#include "engine/directory.h"
+#include "engine/table.h"
+
+/* The tables of one counter in one shard: which ranges they cover, and how
+ * they grow, split, shrink and join. Under the shard's lock, but for what
+ * readers load from directory. */
+
+struct ranges {
+    struct table_owner *owner;             /* the shard's */
+    _Atomic(struct directory *) directory; /* owned; NULL: no records */
+    struct shapes_set *set;                /* a reference; NULL at first */
+    uint32_t columns;                      /* slots in use */
+    uint32_t n_records_max;                /* a table with more is split */
+    unsigned row_bits;                     /* rows are below 2^row_bits */
+    uint64_t n_records;                    /* in all tables */
+    uint64_t n_rebuilds, n_splits, n_merges, n_tightened;
+};
+
+/* Where a row's record is: table is NULL where no table covers it. */
+struct ranges_look {
+    struct table *table;
+    struct table_spot spot; /* codes are 0 where there is no record */
+};
+
+/* Frees all tables when no reader can see them. */
+void ranges_clear(struct ranges *ranges);
+
+/* Takes shapes from hints for a counter without records. 0, ERR_HOT_FULL,
+ * ERR_NO_MEMORY. */
+int ranges_hint(struct ranges *ranges, const uint8_t *hint_bits);
+
+void ranges_find(
+    const struct ranges *ranges, uint64_t row, struct ranges_look *look);
+
+/* Gives the record looked at these codes; all 0 removes it. 0, ERR_HOT_FULL,
+ * ERR_NO_MEMORY: then nothing has changed. The look is void afterwards. */
+int ranges_store(struct ranges *ranges, const struct ranges_look *look,
+    const uint64_t *code);
+
+/* Forgets the columns of a mask in the first table that has rows from *row on,
+ * and moves *row behind it; so tables that are built between two calls are not
+ * missed. False when there was nothing left to do. *err is set where something
+ * could not be forgotten. */
+bool ranges_drop_columns(
+    struct ranges *ranges, uint64_t *row, uint32_t columns, int *err);
+
+/* Background work on the table at index `at`: packs it if it has not grown
+ * for a second, joins it with the next one if both together are cheaper.
+ * Returns the index to go on with, or -1 at the end; sets *worked. */
+ptrdiff_t ranges_tend(
+    struct ranges *ranges, ptrdiff_t at, uint64_t now_ms, bool *worked);
+
+/* Asserts the invariants. */
+void ranges_verify(const struct ranges *ranges);
+
+#endif
