@@ -31,7 +31,8 @@ static const char *const key_commands[] = {
     "gets", "gat", "gats", "append", "prepend", "cas", "touch"};
 
 #define HELP_LINES(X)                                                         \
-    X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore]")     \
+    X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
+      "[maxjump=N]")                                                          \
     X("add column COUNTER NAME primarykey")                                   \
     X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
       "[suffix=NAME] [flags=N]")                                              \
@@ -46,7 +47,7 @@ static const char *const key_commands[] = {
     X("incr|decr COUNTER ID N ...   (one number a column)")                   \
     X("delete COUNTER ID|ID.SUFFIX")                                          \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
-    X("stats [counters|settings|reset]")                                      \
+    X("stats [counters|tables|settings|reset]")                               \
     X("version, verbosity N, quit, help")
 
 static void

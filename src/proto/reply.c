@@ -24,8 +24,16 @@ reply_line(struct buf *out, const char *line)
 bool
 reply_is_server_error(int err)
 {
-    return err == ERR_NO_MEMORY || err == ERR_TOO_LARGE || err == ERR_CLOSED ||
-        err == ERR_SYSTEM;
+    switch (err) {
+    case ERR_NO_MEMORY:
+    case ERR_HOT_FULL:
+    case ERR_TOO_LARGE:
+    case ERR_CLOSED:
+    case ERR_SYSTEM:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void

@@ -14,7 +14,8 @@
 void reply_line(struct buf *out, const char *line);
 
 /* "CLIENT_ERROR <text of err>\r\n", or SERVER_ERROR where the fault is on our
- * side (ERR_NO_MEMORY, ERR_TOO_LARGE, ERR_CLOSED, ERR_SYSTEM). */
+ * side (ERR_NO_MEMORY, ERR_HOT_FULL, ERR_TOO_LARGE, ERR_CLOSED, ERR_SYSTEM).
+ */
 void reply_error(struct buf *out, int err);
 
 /* True where reply_error says SERVER_ERROR. */

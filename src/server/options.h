@@ -54,6 +54,10 @@
         "half of --memory-limit")                                             \
     X(memory_limit, 'm', "memory-limit", "MB", MEGABYTES, 1, 1 << 24, "64",   \
         "maxbytes", "memory for items, in megabytes")                         \
+    X(hot_memory, 0, "hot-memory", "SIZE", BYTES_OR_AUTO,                     \
+        OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
+        "memory for counters, in bytes, or with k, m or g behind; auto: "     \
+        "half of the machine's memory, or of the cgroup's limit")             \
     X(schema, 0, "schema", "FILE", PATH, 1, 1023, "", "schema",               \
         "read counters and columns from FILE at start: lines as typed in "    \
         "telnet; what exists already is skipped")                             \
@@ -82,6 +86,7 @@ enum {
     OPTIONS_TEXT_BYTES = 1024, /* with the NUL */
     OPTIONS_HOST_BYTES = 256,  /* with the NUL */
     OPTIONS_LISTEN_MAX = 16,
+    OPTIONS_HOT_MEMORY_MIN = 16 << 20,
     OPTIONS_NO_PORT = 0 /* an address without port: that of --port */
 };
 
@@ -106,7 +111,8 @@ enum options_type {
     OPTIONS_TYPE_COUNT, /* how often the option was given */
     OPTIONS_TYPE_OCTAL,
     OPTIONS_TYPE_BYTES,
-    OPTIONS_TYPE_MEGABYTES, /* kept in bytes */
+    OPTIONS_TYPE_BYTES_OR_AUTO, /* "auto" is kept as what it stands for */
+    OPTIONS_TYPE_MEGABYTES,     /* kept in bytes */
     OPTIONS_TYPE_FLAG,
     OPTIONS_TYPE_HELP,
     OPTIONS_TYPE_VERSION,
@@ -122,6 +128,7 @@ enum options_type {
 #define OPTIONS_AS_COUNT int
 #define OPTIONS_AS_OCTAL int
 #define OPTIONS_AS_BYTES uint64_t
+#define OPTIONS_AS_BYTES_OR_AUTO uint64_t
 #define OPTIONS_AS_MEGABYTES uint64_t
 #define OPTIONS_AS_FLAG bool
 #define OPTIONS_AS_HELP bool

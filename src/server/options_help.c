@@ -196,6 +196,7 @@ add_value(const struct options_row *row, const void *field, struct buf *out)
         buf_addf(out, "%o", (unsigned)*(const int *)field);
         break;
     case OPTIONS_TYPE_BYTES:
+    case OPTIONS_TYPE_BYTES_OR_AUTO:
     case OPTIONS_TYPE_MEGABYTES:
         buf_addf(out, "%" PRIu64, *(const uint64_t *)field);
         break;

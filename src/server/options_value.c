@@ -7,10 +7,11 @@
 #include "server/options_value.h"
 
 #include "base/num.h"
+#include "server/process.h"
 
 #include <string.h>
 
-enum { MIB_SHIFT = 20, KIB_SHIFT = 10, OCTAL_DIGITS_MAX = 4 };
+enum { GIB_SHIFT = 30, MIB_SHIFT = 20, KIB_SHIFT = 10, OCTAL_DIGITS_MAX = 4 };
 
 static bool
 set_number(const struct options_row *row, const char *text, int *out)
@@ -49,18 +50,33 @@ set_octal(const struct options_row *row, const char *text, int *out)
     return true;
 }
 
-/* Bytes with k or m behind, or megabytes. */
+static unsigned
+shift_of_unit(char unit)
+{
+    switch (unit) {
+    case 'k':
+    case 'K':
+        return KIB_SHIFT;
+    case 'm':
+    case 'M':
+        return MIB_SHIFT;
+    case 'g':
+    case 'G':
+        return GIB_SHIFT;
+    default:
+        return 0;
+    }
+}
+
+/* Bytes with k, m or g behind, or megabytes. */
 static bool
 set_size(const struct options_row *row, const char *text, uint64_t *out)
 {
     uint64_t number;
     unsigned shift = 0;
     size_t len = strlen(text);
-    if (row->type == OPTIONS_TYPE_BYTES && len > 0) {
-        char unit = text[len - 1];
-        shift = unit == 'k' || unit == 'K' ? KIB_SHIFT
-            : unit == 'm' || unit == 'M'   ? MIB_SHIFT
-                                           : 0;
+    if (row->type != OPTIONS_TYPE_MEGABYTES && len > 0) {
+        shift = shift_of_unit(text[len - 1]);
         len -= shift != 0;
     }
     if (!num_parse_u64(text, len, &number) || number > UINT64_MAX >> shift) {
@@ -72,6 +88,29 @@ set_size(const struct options_row *row, const char *text, uint64_t *out)
     }
     *out = row->type == OPTIONS_TYPE_MEGABYTES ? number << MIB_SHIFT : number;
     return true;
+}
+
+/* Half of the memory there is, within the option's range; its lowest where
+ * nobody can tell. */
+static uint64_t
+half_of_memory(const struct options_row *row)
+{
+    uint64_t half = process_memory_bytes() / 2;
+    if (half < (uint64_t)row->lowest) {
+        return (uint64_t)row->lowest;
+    }
+    return half > (uint64_t)row->highest ? (uint64_t)row->highest : half;
+}
+
+static bool
+set_size_or_auto(
+    const struct options_row *row, const char *text, uint64_t *out)
+{
+    if (strcmp(text, "auto") == 0) {
+        *out = half_of_memory(row);
+        return true;
+    }
+    return set_size(row, text, out);
 }
 
 static bool
@@ -175,6 +214,8 @@ options__set_value(const struct options_row *row, const char *text, bool first,
     case OPTIONS_TYPE_BYTES:
     case OPTIONS_TYPE_MEGABYTES:
         return set_size(row, text, field);
+    case OPTIONS_TYPE_BYTES_OR_AUTO:
+        return set_size_or_auto(row, text, field);
     case OPTIONS_TYPE_TEXT:
     case OPTIONS_TYPE_PATH:
     case OPTIONS_TYPE_DIRECTORY:
@@ -197,10 +238,15 @@ options__set_value(const struct options_row *row, const char *text, bool first,
 static void
 add_size(struct buf *out, int64_t bytes)
 {
+    bool giga = bytes > 1 << GIB_SHIFT;
     bool mega = bytes >= 1 << MIB_SHIFT;
     buf_addf(out, "%lld%c",
-        (long long)(bytes >> (mega ? MIB_SHIFT : KIB_SHIFT)),
-        mega ? 'm' : 'k');
+        (long long)(bytes >> (giga          ? GIB_SHIFT
+                                     : mega ? MIB_SHIFT
+                                            : KIB_SHIFT)),
+        giga       ? 'g'
+            : mega ? 'm'
+                   : 'k');
 }
 
 void
@@ -214,10 +260,14 @@ options__add_wanted(const struct options_row *row, struct buf *out)
         buf_addf(out, "an octal mode from %llo to %llo", lowest, highest);
         break;
     case OPTIONS_TYPE_BYTES:
+    case OPTIONS_TYPE_BYTES_OR_AUTO:
         buf_add_text(out, "a size from ");
         add_size(out, row->lowest);
         buf_add_text(out, " to ");
         add_size(out, row->highest);
+        if (row->type == OPTIONS_TYPE_BYTES_OR_AUTO) {
+            buf_add_text(out, ", or auto");
+        }
         break;
     case OPTIONS_TYPE_MEGABYTES:
         buf_addf(out, "megabytes from %lld to %lld", lowest, highest);

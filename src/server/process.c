@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/num.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,9 @@
 
 enum {
     PIDFILE_MODE = 0644,
-    PID_TEXT_BYTES = 32 /* a pid, a newline and a NUL with room to spare */
+    PID_TEXT_BYTES = 32,   /* a pid, a newline and a NUL with room to spare */
+    LIMIT_TEXT_BYTES = 32, /* a number, or "max", and a newline */
+    CGROUP_LINE_BYTES = 4200 /* PATH_MAX and a little */
 };
 
 static int
@@ -259,4 +262,91 @@ process_remove_pidfile(const char *path, struct buf *message)
         return system_error(message, "remove the pid file ", path);
     }
     return 0;
+}
+
+/* The number in a cgroup's memory.max; UINT64_MAX for "max", and where the
+ * file is missing, as in the root cgroup. */
+static uint64_t
+read_limit(const char *cgroup)
+{
+    char path[3 * CGROUP_LINE_BYTES];
+    char text[LIMIT_TEXT_BYTES];
+    uint64_t limit = UINT64_MAX;
+
+    snprintf(path, sizeof path, "%s/memory.max", cgroup);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return limit;
+    }
+    if (fgets(text, sizeof text, file) == NULL ||
+        !num_parse_u64(text, strcspn(text, "\n"), &limit)) {
+        limit = UINT64_MAX;
+    }
+    fclose(file);
+    return limit;
+}
+
+/* Reads the path of the cgroup from a line "0::/path": version 2 has the
+ * number 0 and names no controller (cgroups(7)). */
+static bool
+read_cgroup(const char *self, char path[CGROUP_LINE_BYTES])
+{
+    static const char start[] = "0::/";
+    char line[CGROUP_LINE_BYTES];
+    bool found = false;
+
+    FILE *file = fopen(self, "re");
+    if (file == NULL) {
+        return false;
+    }
+    while (!found && fgets(line, sizeof line, file) != NULL) {
+        found = strncmp(line, start, strlen(start)) == 0;
+    }
+    fclose(file);
+    if (found) {
+        line[strcspn(line, "\n")] = '\0';
+        memcpy(
+            path, line + strlen(start) - 1, sizeof line - (strlen(start) - 1));
+    }
+    return found;
+}
+
+uint64_t
+process_cgroup_limit(const char *self, const char *mount)
+{
+    char path[CGROUP_LINE_BYTES] = "";
+    char cgroup[2 * CGROUP_LINE_BYTES];
+    uint64_t lowest = UINT64_MAX;
+    size_t top = strlen(mount);
+
+    if (top >= CGROUP_LINE_BYTES || !read_cgroup(self, path)) {
+        return lowest;
+    }
+    snprintf(cgroup, sizeof cgroup, "%s%s", mount, path);
+    for (;;) {
+        uint64_t limit = read_limit(cgroup);
+        char *slash = strrchr(cgroup + top, '/');
+        lowest = limit < lowest ? limit : lowest;
+        if (slash == NULL) {
+            return lowest;
+        }
+        *slash = '\0'; /* the one above */
+    }
+}
+
+uint64_t
+process_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t limit =
+        process_cgroup_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+    uint64_t machine = pages <= 0 || page_bytes <= 0
+        ? 0
+        : (uint64_t)pages * (uint64_t)page_bytes;
+
+    if (machine == 0) {
+        return limit == UINT64_MAX ? 0 : limit;
+    }
+    return limit < machine ? limit : machine;
 }

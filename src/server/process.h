@@ -5,12 +5,13 @@
 #include "base/buf.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What the process is to the system: its user, its limits, its background, its
  * pid file. Called at start and at stop, by a process with one thread.
  *
- * All return 0 or an ERR_ with what went wrong appended to message: a text for
- * one line, without newline.
+ * All but the last two return 0 or an ERR_ with what went wrong appended to
+ * message: a text for one line, without newline.
  *
  * The order at start: process_refuse_root, process_raise_fd_limit (may need
  * root), options_resolve_paths, process_daemonize, open the sockets (may need
@@ -57,5 +58,14 @@ int process_write_pidfile(const char *path, struct buf *message);
 /* Removes path where it still holds this process's id: a server that was
  * started meanwhile keeps its own. ERR_SYSTEM where it cannot be removed. */
 int process_remove_pidfile(const char *path, struct buf *message);
+
+/* The memory that the process can have: the machine's, or less where a cgroup
+ * of version 2 sets a limit. 0 where that cannot be told. */
+uint64_t process_memory_bytes(void);
+
+/* The lowest memory.max of the process's cgroup and those above it; UINT64_MAX
+ * where there is none. self: what stands for /proc/self/cgroup; mount: where
+ * the cgroups are. */
+uint64_t process_cgroup_limit(const char *self, const char *mount);
 
 #endif

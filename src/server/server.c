@@ -27,6 +27,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+_Static_assert(OPTIONS_HOT_MEMORY_MIN == ENGINE_HOT_BYTES_MIN,
+    "the option lets through what the engine takes");
+
 enum { WORKERS_MAX = 256, MS_PER_S = 1000, PATH_BYTES = 1100 };
 
 struct server {
@@ -151,6 +154,7 @@ create_store(struct server *server)
     const struct options *options = &server->options;
     struct store_config config = {
         .shards = (unsigned)options->shards,
+        .hot_bytes = options->hot_memory,
         .items = {.limit_bytes = options->memory_limit,
             .item_bytes_max = options->item_size_max},
     };

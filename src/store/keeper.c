@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keeper: makes schema edits take effect while everybody reads and writes.
  *
- * Adding: the shards learn the new columns first, then the schema that names
- * them is published, so that no request can name what a shard does not know.
- * Dropping: the new schema is published first; after a grace period no request
- * can resolve the old name any more, and the shards forget the numbers. Keys
- * that were resolved earlier and are still parked carry a serial the shards no
- * longer know, and are answered as gone.
+ * Adding: the engine learns the new columns first, then the schema that names
+ * them is published, so that no request can name what the engine does not
+ * know. Dropping: the new schema is published first; after a grace period no
+ * request can resolve the old name any more, and the engine forgets the
+ * numbers. Keys that were resolved earlier and are still parked carry a serial
+ * that the engine no longer knows, and are answered as gone.
  *
- * If a shard is out of memory in the middle of an add, the shards that know
- * the column already keep it, empty, under a serial that was never published;
- * nothing can have been written there, and the next definition of that
- * counter replaces it. A drop that lacks memory leaves numbers in the shards
- * that nobody can name any more, until a later definition. */
+ * If an add lacks memory, the engine may keep columns under a serial that was
+ * never published; nothing can have been written there, and the next
+ * definition of that counter replaces it. A drop that lacks memory leaves
+ * numbers behind that nobody can name any more, until a later definition. */
 #include "store/keeper.h"
 
 #include "base/assert.h"
@@ -39,18 +38,6 @@ publish(struct keeper *keeper, const struct schema *next)
     schema_destroy(&old);
 }
 
-static int
-define(struct keeper *keeper, const struct schema_counter *counter)
-{
-    for (unsigned s = 0; s < keeper->n_shards; s++) {
-        int err = shard_define(keeper->shard[s], counter);
-        if (err != 0) {
-            return err;
-        }
-    }
-    return 0;
-}
-
 static const struct schema_counter *
 counter_of(const struct schema *schema, const struct schema_edit *edit)
 {
@@ -71,7 +58,7 @@ static int
 do_add(
     struct keeper *keeper, const struct schema_edit *edit, struct schema *next)
 {
-    int err = define(keeper, counter_of(next, edit));
+    int err = engine_define(keeper->engine, counter_of(next, edit));
     if (err != 0) {
         schema_destroy(&next);
         return err;
@@ -95,12 +82,13 @@ do_drop(
     publish(keeper, next);
     if (edit->op == SCHEMA_DROP_COLUMN) {
         /* Out of memory here only means that the space comes back later. */
-        (void)define(keeper, counter_of(next, edit));
-        return 0;
+        (void)engine_define(keeper->engine, counter_of(next, edit));
+    } else {
+        engine_undefine(keeper->engine, slot);
     }
-    for (unsigned s = 0; s < keeper->n_shards; s++) {
-        shard_undefine(keeper->shard[s], slot);
-    }
+    /* the slot may be used again by the next edit: nobody may still read
+     * under the old columns then */
+    qsbr_wait(keeper->store->qsbr);
     return 0;
 }
 
@@ -154,11 +142,9 @@ run(void *arg)
 }
 
 int
-keeper_start(struct keeper *keeper, struct store *store, struct shard **shard,
-    unsigned n_shards)
+keeper_start(struct keeper *keeper, struct store *store, struct engine *engine)
 {
-    *keeper =
-        (struct keeper){.store = store, .shard = shard, .n_shards = n_shards};
+    *keeper = (struct keeper){.store = store, .engine = engine};
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->changed, NULL);
     if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {

@@ -11,8 +11,7 @@
  * store; nobody else calls it. */
 struct keeper {
     struct store *store;
-    struct shard **shard; /* the store's, n_shards of them */
-    unsigned n_shards;
+    struct engine *engine; /* the store's */
     pthread_t thread;
     pthread_mutex_t lock;   /* the fields below */
     pthread_cond_t changed; /* the queue, or stopping */
@@ -20,9 +19,9 @@ struct keeper {
     bool stopping;
 };
 
-/* Starts the thread. shard must outlive it. 0 or ERR_SYSTEM. */
-int keeper_start(struct keeper *keeper, struct store *store,
-    struct shard **shard, unsigned n_shards);
+/* Starts the thread. engine must outlive it. 0 or ERR_SYSTEM. */
+int keeper_start(
+    struct keeper *keeper, struct store *store, struct engine *engine);
 
 /* Does what is queued, then ends the thread. */
 void keeper_stop(struct keeper *keeper);

@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store: shards for counters, the items, and the keeper of the schema.
- *
- * A cell belongs to shard fold_id(id) mod number of shards. A batch of reads is
- * sorted by shard (a counting sort that keeps the order inside a shard, so that
- * columns of one record stay side by side) and each shard is asked once.
- * Changes are done one after the other, in order. Both answer at once today;
- * the calls are built so that they need not (store.h). */
+/* The store: the engine for counters, the items, the keeper of the schema and
+ * the gardener of the tables. Reads and changes answer at once today; the
+ * calls are built so that they need not (store.h). */
 #include "store/store.h"
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "base/fold.h"
+#include "store/gardener.h"
 #include "store/keeper.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum { SHARDS_MAX = 4096 };
 
 struct real_store {
     struct store store; /* first: the seam */
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
+    struct engine *engine;
     struct keeper keeper;
-    unsigned n_shards; /* a power of two */
-    struct shard *shard[];
+    struct gardener gardener;
 };
 
 static struct real_store *
@@ -33,64 +26,19 @@ real_of(struct store *store)
     return (struct real_store *)store;
 }
 
-static unsigned
-shard_of(const struct real_store *real, uint64_t id)
-{
-    return (unsigned)fold_id(id) & (real->n_shards - 1);
-}
-
-static enum store_answer
-get_one(struct real_store *real, struct store_get *get)
-{
-    static const uint16_t only[1] = {0};
-    unsigned at = shard_of(real, get->key[0].id);
-    shard_get(real->shard[at], get->key, only, 1, get->value, get->state);
-    return STORE_DONE;
-}
-
 static enum store_answer
 real_get(struct store *store, struct store_get *get)
 {
-    struct real_store *real = real_of(store);
-    uint16_t shard_at[STORE_GET_MAX];
-    uint16_t order[STORE_GET_MAX];
-    uint16_t end[SHARDS_MAX];
     ASSERT(get->n <= STORE_GET_MAX);
-    if (get->n == 1) {
-        return get_one(real, get);
-    }
-    memset(end, 0, real->n_shards * sizeof *end);
-    for (uint32_t i = 0; i < get->n; i++) {
-        shard_at[i] = (uint16_t)shard_of(real, get->key[i].id);
-        end[shard_at[i]]++;
-    }
-    uint16_t sum = 0;
-    for (unsigned s = 0; s < real->n_shards; s++) {
-        uint16_t n = end[s];
-        end[s] = sum; /* where the shard's part begins, for now */
-        sum = (uint16_t)(sum + n);
-    }
-    for (uint32_t i = 0; i < get->n; i++) {
-        order[end[shard_at[i]]++] = (uint16_t)i;
-    }
-    for (unsigned s = 0, begin = 0; s < real->n_shards; s++) {
-        if (end[s] > begin) {
-            shard_get(real->shard[s], get->key, order + begin, end[s] - begin,
-                get->value, get->state);
-        }
-        begin = end[s];
-    }
+    engine_get(
+        real_of(store)->engine, get->key, get->n, get->value, get->state);
     return STORE_DONE;
 }
 
 static enum store_answer
 real_change(struct store *store, struct store_change *change)
 {
-    struct real_store *real = real_of(store);
-    for (uint32_t i = 0; i < change->n; i++) {
-        struct change *one = &change->change[i];
-        shard_change(real->shard[shard_of(real, one->id)], one);
-    }
+    engine_change(real_of(store)->engine, change->change, change->n);
     return STORE_DONE;
 }
 
@@ -104,14 +52,30 @@ real_edit(struct store *store, struct store_edit *edit)
 static struct store_sum
 real_sum(struct store *store, unsigned counter_slot)
 {
-    struct real_store *real = real_of(store);
-    struct store_sum sum = {0, 0};
-    for (unsigned s = 0; s < real->n_shards; s++) {
-        struct shard_sum part = shard_sum(real->shard[s], counter_slot);
-        sum.records += part.records;
-        sum.bytes += part.bytes;
-    }
-    return sum;
+    struct engine_sum sum = {0};
+    engine_sum(real_of(store)->engine, counter_slot, -1, &sum);
+    return (struct store_sum){.records = sum.records,
+        .bytes = sum.line_bytes + sum.stash_bytes + sum.other_bytes};
+}
+
+static void
+real_tables(struct store *store, unsigned counter_slot, int shard,
+    struct engine_sum *sum)
+{
+    engine_sum(real_of(store)->engine, counter_slot, shard, sum);
+}
+
+static void
+real_widths(struct store *store, unsigned counter_slot,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+{
+    engine_widths(real_of(store)->engine, counter_slot, width);
+}
+
+static uint64_t
+real_hot_bytes(struct store *store, uint64_t *garbage_bytes)
+{
+    return engine_hot_bytes(real_of(store)->engine, garbage_bytes);
 }
 
 static const struct store_calls real_calls = {
@@ -119,63 +83,85 @@ static const struct store_calls real_calls = {
     .change = real_change,
     .edit = real_edit,
     .sum = real_sum,
+    .tables = real_tables,
+    .widths = real_widths,
+    .hot_bytes = real_hot_bytes,
 };
 
-static void
-destroy_shards(struct real_store *real)
+/* Schema, items and engine; 0 or an error, with nothing left behind. */
+static int
+make_parts(struct real_store *real, const struct store_config *config)
 {
-    for (unsigned s = 0; s < real->n_shards; s++) {
-        shard_destroy(&real->shard[s]);
+    const struct engine_config engine = {.shards = config->shards,
+        .seed = config->seed,
+        .hot_bytes = config->hot_bytes,
+        .qsbr = &real->qsbr};
+    struct schema *schema = schema_create();
+    int err = ERR_NO_MEMORY;
+    if (schema == NULL) {
+        return err;
     }
+    real->store.items = items_create(&config->items);
+    if (real->store.items == NULL) {
+        goto err_after_schema;
+    }
+    err = engine_create(&engine, &real->engine);
+    if (err != 0) {
+        goto err_after_items;
+    }
+    atomic_init(&real->schema, schema);
+    return 0;
+
+err_after_items:
+    items_destroy(&real->store.items);
+err_after_schema:
+    schema_destroy(&schema);
+    return err;
 }
 
-static int
-create_shards(struct real_store *real, const struct store_config *config)
+static void
+destroy_parts(struct real_store *real)
 {
-    for (unsigned s = 0; s < real->n_shards; s++) {
-        real->shard[s] = shard_create(NULL, config->seed);
-        if (real->shard[s] == NULL) {
-            return ERR_NO_MEMORY;
-        }
-    }
-    return 0;
+    /* relaxed: the keeper, its only writer, has been joined or never ran */
+    struct schema *schema = (struct schema *)atomic_load_explicit(
+        &real->schema, memory_order_relaxed);
+    engine_destroy(&real->engine);
+    items_destroy(&real->store.items);
+    schema_destroy(&schema);
 }
 
 int
 store_create(const struct store_config *config, struct store **out)
 {
-    unsigned n = config->shards;
-    ASSERT(n >= 1 && n <= SHARDS_MAX && (n & (n - 1)) == 0);
-    int err = ERR_NO_MEMORY;
-    struct real_store *real = calloc(1, sizeof *real + n * sizeof(void *));
+    struct real_store *real = calloc(1, sizeof *real);
     if (real == NULL) {
-        return err;
+        return ERR_NO_MEMORY;
     }
-    real->n_shards = n;
-    const struct schema *schema = schema_create();
-    real->store.items = items_create(&config->items);
-    if (schema == NULL || real->store.items == NULL ||
-        create_shards(real, config) != 0) {
-        goto err_after_parts;
-    }
-    atomic_init(&real->schema, schema);
     qsbr_init(&real->qsbr);
+    int err = make_parts(real, config);
+    if (err != 0) {
+        goto err_after_qsbr;
+    }
     real->store.calls = &real_calls;
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
-    err =
-        keeper_start(&real->keeper, &real->store, real->shard, real->n_shards);
+    err = keeper_start(&real->keeper, &real->store, real->engine);
     if (err != 0) {
-        qsbr_fini(&real->qsbr);
         goto err_after_parts;
+    }
+    err = gardener_start(&real->gardener, real->engine);
+    if (err != 0) {
+        goto err_after_keeper;
     }
     *out = &real->store;
     return 0;
 
+err_after_keeper:
+    keeper_stop(&real->keeper);
 err_after_parts:
-    destroy_shards(real);
-    items_destroy(&real->store.items);
-    schema_destroy((struct schema **)&schema);
+    destroy_parts(real);
+err_after_qsbr:
+    qsbr_fini(&real->qsbr);
     free(real);
     return err;
 }
@@ -184,13 +170,9 @@ void
 store_destroy(struct store **store)
 {
     struct real_store *real = real_of(*store);
+    gardener_stop(&real->gardener);
     keeper_stop(&real->keeper);
-    destroy_shards(real);
-    items_destroy(&real->store.items);
-    /* relaxed: the keeper, its only writer, has been joined */
-    struct schema *schema = (struct schema *)atomic_load_explicit(
-        &real->schema, memory_order_relaxed);
-    schema_destroy(&schema);
+    destroy_parts(real);
     qsbr_fini(&real->qsbr);
     free(real);
     *store = NULL;
@@ -199,9 +181,6 @@ store_destroy(struct store **store)
 void
 store_verify(struct store *store)
 {
-    struct real_store *real = real_of(store);
-    for (unsigned s = 0; s < real->n_shards; s++) {
-        shard_verify(real->shard[s]);
-    }
+    engine_verify(real_of(store)->engine);
     items_verify(store->items);
 }

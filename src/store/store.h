@@ -3,7 +3,8 @@
 #define STORE_STORE_H
 
 #include "base/qsbr.h"
-#include "engine/shard.h"
+#include "engine/cell.h"
+#include "engine/engine.h"
 #include "items/items.h"
 #include "schema/schema.h"
 
@@ -80,6 +81,17 @@ struct store_calls {
     /* What is held of the counter in a slot, summed over all shards (zeroes
      * where there is none); answers at once. */
     struct store_sum (*sum)(struct store *store, unsigned counter_slot);
+    /* Adds what is held of the counter in a slot to *sum: in one shard, or in
+     * all with shard = -1; answers at once. */
+    void (*tables)(struct store *store, unsigned counter_slot, int shard,
+        struct engine_sum *sum);
+    /* Adds how many values of a sample of its records need 0, 1, ... 64 bits
+     * to width[column slot][bits]; answers at once. */
+    void (*widths)(struct store *store, unsigned counter_slot,
+        uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS]);
+    /* Bytes of tables, stashes and directories now; of these, *garbage_bytes
+     * wait for readers. */
+    uint64_t (*hot_bytes)(struct store *store, uint64_t *garbage_bytes);
 };
 
 /* What every implementation begins with. Read-only after creation. */
@@ -91,8 +103,9 @@ struct store {
 };
 
 struct store_config {
-    unsigned shards; /* a power of two, 1..4096 */
-    uint64_t seed;   /* of the tables, random against chosen ids */
+    unsigned shards;    /* a power of two, 1..4096 */
+    uint64_t seed;      /* of the tables, random against chosen ids */
+    uint64_t hot_bytes; /* budget of counters; >= ENGINE_HOT_BYTES_MIN */
     struct items_config items;
 };
 
@@ -136,6 +149,26 @@ static inline struct store_sum
 store_sum(struct store *store, unsigned counter_slot)
 {
     return store->calls->sum(store, counter_slot);
+}
+
+static inline void
+store_tables(struct store *store, unsigned counter_slot, int shard,
+    struct engine_sum *sum)
+{
+    store->calls->tables(store, counter_slot, shard, sum);
+}
+
+static inline void
+store_widths(struct store *store, unsigned counter_slot,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+{
+    store->calls->widths(store, counter_slot, width);
+}
+
+static inline uint64_t
+store_hot_bytes(struct store *store, uint64_t *garbage_bytes)
+{
+    return store->calls->hot_bytes(store, garbage_bytes);
 }
 
 /* Asserts the invariants of all shards and items; for tests, and only for a

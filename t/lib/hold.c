@@ -80,11 +80,34 @@ hold_sum(struct store *store, unsigned counter_slot)
     return store_sum(hold_of(store)->inner, counter_slot);
 }
 
+static void
+hold_tables(struct store *store, unsigned counter_slot, int shard,
+    struct engine_sum *sum)
+{
+    store_tables(hold_of(store)->inner, counter_slot, shard, sum);
+}
+
+static void
+hold_widths(struct store *store, unsigned counter_slot,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+{
+    store_widths(hold_of(store)->inner, counter_slot, width);
+}
+
+static uint64_t
+hold_hot_bytes(struct store *store, uint64_t *garbage_bytes)
+{
+    return store_hot_bytes(hold_of(store)->inner, garbage_bytes);
+}
+
 static const struct store_calls hold_calls = {
     .get = hold_get,
     .change = hold_change,
     .edit = hold_edit,
     .sum = hold_sum,
+    .tables = hold_tables,
+    .widths = hold_widths,
+    .hot_bytes = hold_hot_bytes,
 };
 
 int
@@ -133,6 +156,19 @@ hold_wait(struct store *store, unsigned n)
     pthread_mutex_unlock(&hold->lock);
 }
 
+/* As a reader of its own, so that any thread may release calls. */
+static enum store_answer
+do_held_get(struct hold *hold, struct store_get *get)
+{
+    struct qsbr_reader reader;
+    qsbr_register(hold->store.qsbr, &reader);
+    qsbr_online(hold->store.qsbr, &reader);
+    enum store_answer answer = store_get(hold->inner, get);
+    qsbr_offline(&reader);
+    qsbr_unregister(hold->store.qsbr, &reader);
+    return answer;
+}
+
 static void
 do_held(struct hold *hold, const struct held *held)
 {
@@ -140,7 +176,7 @@ do_held(struct hold *hold, const struct held *held)
     enum store_answer answer = STORE_DONE;
     switch (held->kind) {
     case HOLD_GET:
-        answer = store_get(hold->inner, held->call);
+        answer = do_held_get(hold, held->call);
         break;
     case HOLD_CHANGE:
         answer = store_change(hold->inner, held->call);

@@ -2,7 +2,8 @@
 /* A parking store. A call is either passed on at once, or put on a list; the
  * thread takes the list as a whole, turns it round, and does the calls: so
  * answers come late, from another thread, and not in the order of the calls.
- * Calls of one session keep their order, since a session waits for each. */
+ * Calls of one session keep their order, since a session waits for each. The
+ * thread is an online reader of the store only while it reads. */
 #include "lib/park.h"
 
 #include "base/err.h"
@@ -24,7 +25,8 @@ struct park {
     struct store store; /* first: the seam */
     struct store *inner;
     pthread_t thread;
-    pthread_mutex_t lock; /* all below */
+    struct qsbr_reader reader; /* the thread's */
+    pthread_mutex_t lock;      /* all below */
     pthread_cond_t changed;
     struct parked *list;
     uint64_t random;
@@ -38,7 +40,9 @@ do_parked(struct park *park, const struct parked *parked)
     enum store_answer answer = STORE_DONE;
     switch (parked->kind) {
     case PARK_GET:
+        qsbr_online(park->store.qsbr, &park->reader);
         answer = store_get(park->inner, parked->call);
+        qsbr_offline(&park->reader);
         break;
     case PARK_CHANGE:
         answer = store_change(park->inner, parked->call);
@@ -70,6 +74,7 @@ run(void *arg)
 {
     struct park *park = arg;
     struct parked *list;
+    qsbr_register(park->store.qsbr, &park->reader);
     while ((list = take_all(park)) != NULL) {
         while (list != NULL) {
             struct parked *next = list->next;
@@ -78,6 +83,7 @@ run(void *arg)
             list = next;
         }
     }
+    qsbr_unregister(park->store.qsbr, &park->reader);
     return NULL;
 }
 
@@ -137,11 +143,34 @@ park_sum(struct store *store, unsigned counter_slot)
     return store_sum(((struct park *)store)->inner, counter_slot);
 }
 
+static void
+park_tables(struct store *store, unsigned counter_slot, int shard,
+    struct engine_sum *sum)
+{
+    store_tables(((struct park *)store)->inner, counter_slot, shard, sum);
+}
+
+static void
+park_widths(struct store *store, unsigned counter_slot,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+{
+    store_widths(((struct park *)store)->inner, counter_slot, width);
+}
+
+static uint64_t
+park_hot_bytes(struct store *store, uint64_t *garbage_bytes)
+{
+    return store_hot_bytes(((struct park *)store)->inner, garbage_bytes);
+}
+
 static const struct store_calls park_calls = {
     .get = park_get,
     .change = park_change,
     .edit = park_edit,
     .sum = park_sum,
+    .tables = park_tables,
+    .widths = park_widths,
+    .hot_bytes = park_hot_bytes,
 };
 
 int

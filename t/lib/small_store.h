@@ -12,7 +12,8 @@ enum {
     SMALL_STORE_SHARDS = 4,
     SMALL_STORE_ITEM_BYTES = 1 << 20,
     SMALL_STORE_BYTES = 64 << 20,
-    SMALL_STORE_SEED = 1
+    SMALL_STORE_SEED = 1,
+    SMALL_STORE_HOT_BYTES = 64 << 20
 };
 
 /* The caller's; alloc is for its items, NULL the heap. */
@@ -20,6 +21,7 @@ static inline struct store *
 small_store(const struct alloc *alloc)
 {
     struct store_config config = {.shards = SMALL_STORE_SHARDS,
+        .hot_bytes = SMALL_STORE_HOT_BYTES,
         .items = {.limit_bytes = SMALL_STORE_BYTES,
             .item_bytes_max = SMALL_STORE_ITEM_BYTES,
             .seed = SMALL_STORE_SEED,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/keeper, on shards of the test's own: when the shards learn and forget
- * what the schema says, and what is left where memory is out. */
+/* store/keeper, on an engine of the test's own: when the engine learns and
+ * forgets what the schema says, and what is left where memory is out. */
 #include "store/keeper.h"
 
 #include "base/clock.h"
@@ -10,9 +10,10 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { SHARDS = 3 };
+/* IDS ids in a row have several in every shard. */
+enum { SHARDS = 4, IDS = 16 };
 
-/* What a store is to its keeper. Its shards and its schemas take their memory
+/* What a store is to its keeper. Its engine and its schemas take their memory
  * from fault, which is the keeper's thread's while an edit is under way and
  * the test's otherwise. */
 struct rig {
@@ -20,7 +21,7 @@ struct rig {
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
     struct store store;
-    struct shard *shard[SHARDS];
+    struct engine *engine;
     struct keeper keeper;
 };
 
@@ -30,6 +31,11 @@ rig_init(struct rig *rig)
     struct items_config items = {.limit_bytes = SMALL_STORE_BYTES,
         .item_bytes_max = SMALL_STORE_ITEM_BYTES,
         .seed = SMALL_STORE_SEED};
+    struct engine_config engine = {.shards = SHARDS,
+        .seed = SMALL_STORE_SEED,
+        .hot_bytes = SMALL_STORE_HOT_BYTES,
+        .qsbr = &rig->qsbr,
+        .alloc = &rig->fault.alloc};
     fault_alloc_init(&rig->fault);
     qsbr_init(&rig->qsbr);
     atomic_init(&rig->schema, schema_create_from(&rig->fault.alloc));
@@ -38,12 +44,8 @@ rig_init(struct rig *rig)
         .qsbr = &rig->qsbr,
         .schema = &rig->schema};
     ck_assert_ptr_nonnull(rig->store.items);
-    for (int s = 0; s < SHARDS; s++) {
-        rig->shard[s] = shard_create(&rig->fault.alloc, 0);
-        ck_assert_ptr_nonnull(rig->shard[s]);
-    }
-    ck_assert_int_eq(
-        keeper_start(&rig->keeper, &rig->store, rig->shard, SHARDS), 0);
+    ck_assert_int_eq(engine_create(&engine, &rig->engine), 0);
+    ck_assert_int_eq(keeper_start(&rig->keeper, &rig->store, rig->engine), 0);
 }
 
 static void
@@ -53,10 +55,8 @@ rig_fini(struct rig *rig)
     keeper_stop(&rig->keeper);
     schema = (struct schema *)atomic_load(&rig->schema);
     schema_destroy(&schema);
-    for (int s = 0; s < SHARDS; s++) {
-        shard_verify(rig->shard[s]);
-        shard_destroy(&rig->shard[s]);
-    }
+    engine_verify(rig->engine);
+    engine_destroy(&rig->engine);
     items_destroy(&rig->store.items);
     qsbr_fini(&rig->qsbr);
     ck_assert_uint_eq(rig->fault.live_bytes, 0);
@@ -100,13 +100,42 @@ find(struct rig *rig, const char *name)
     return cell_of(atomic_load(&rig->schema), 1, name);
 }
 
-static int
-change_in(struct rig *rig, int shard, const struct cell_key *key,
-    enum change_op op, uint64_t operand)
+/* Does the same change to the cell of key's column of every id; each must be
+ * answered so. */
+static void
+change_all(struct rig *rig, struct cell_key key, enum change_op op,
+    uint64_t operand, int err)
 {
-    struct change change = change_of(key, op, operand);
-    shard_change(rig->shard[shard], &change);
-    return change.err;
+    for (key.id = 0; key.id < IDS; key.id++) {
+        struct change change = change_of(&key, op, operand);
+        engine_change(rig->engine, &change, 1);
+        ck_assert_int_eq(change.err, err);
+    }
+}
+
+/* Reads the same cells; the calling thread is online. */
+static void
+expect_all(struct rig *rig, struct cell_key key, enum cell_state state,
+    uint64_t value)
+{
+    for (key.id = 0; key.id < IDS; key.id++) {
+        uint64_t found = ~value;
+        uint8_t found_state = UINT8_MAX;
+        engine_get(rig->engine, &key, 1, &found, &found_state);
+        ck_assert_int_eq(found_state, state);
+        ck_assert_uint_eq(found, value);
+    }
+}
+
+/* The same, as a reader for just that. */
+static void
+expect_now(struct rig *rig, struct cell_key key, enum cell_state state,
+    uint64_t value)
+{
+    struct qsbr_reader reader;
+    reader_begin(&rig->store, &reader);
+    expect_all(rig, key, state, value);
+    reader_end(&rig->store, &reader);
 }
 
 static void
@@ -116,22 +145,6 @@ declare(struct rig *rig)
     ck_assert_int_eq(edit_now(rig, "add column w id primarykey"), 0);
     ck_assert_int_eq(edit_now(rig, "add column w a"), 0);
     ck_assert_int_eq(edit_now(rig, "add column w b default=5"), 0);
-}
-
-/* A reader that is online while an edit wants to finish. The reader's part is
- * played by the test's thread. */
-static void
-go_online(struct rig *rig, struct qsbr_reader *reader)
-{
-    qsbr_register(&rig->qsbr, reader);
-    qsbr_online(&rig->qsbr, reader);
-}
-
-static void
-go_offline(struct rig *rig, struct qsbr_reader *reader)
-{
-    qsbr_offline(reader);
-    qsbr_unregister(&rig->qsbr, reader);
 }
 
 /* Makes the n-th allocation from now on fail, and those up to the m-th. */
@@ -157,8 +170,9 @@ wait_for_publication(struct rig *rig, const struct schema *old)
     }
 }
 
-/* The shards know a column by the time that anybody can name it; the old
- * schema is there while a reader may look at it. */
+/* The engine knows a column by the time that anybody can name it; the old
+ * schema is there while a reader may look at it. That reader is the test's
+ * thread. */
 START_TEST(test_add)
 {
     struct rig rig;
@@ -166,18 +180,18 @@ START_TEST(test_add)
     struct pending pending;
     rig_init(&rig);
     declare(&rig);
-    go_online(&rig, &reader);
+    reader_begin(&rig.store, &reader);
     const struct schema *old = store_schema(&rig.store);
     begin(&rig, &pending, "add column w c");
     wait_for_publication(&rig, old);
     struct cell_key c = find(&rig, "c");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(&rig, s, &c, CHANGE_SET, 3), 0);
-    }
+    expect_all(&rig, c, CELL_DEFAULT, 0);
+    change_all(&rig, c, CHANGE_SET, 3, 0);
+    expect_all(&rig, c, CELL_SET, 3);
     ck_assert_ptr_nonnull(schema_counter(old, "w", 1));
     ck_assert_uint_eq(schema_counter(old, "w", 1)->n_columns, 2);
     ck_assert_uint_eq(atomic_load(&pending.answer.n), 0);
-    go_offline(&rig, &reader);
+    reader_end(&rig.store, &reader);
     ck_assert_int_eq(end(&pending), 0);
     rig_fini(&rig);
 }
@@ -191,31 +205,36 @@ expect_late_drop(struct rig *rig, const char *line, const char *name)
     struct qsbr_reader reader;
     struct pending pending;
     struct cell_key key = find(rig, name);
-    go_online(rig, &reader);
+    reader_begin(&rig->store, &reader);
     const struct schema *old = store_schema(&rig->store);
     begin(rig, &pending, line);
     wait_for_publication(rig, old);
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(rig, s, &key, CHANGE_INCR, 1), 0);
-    }
+    change_all(rig, key, CHANGE_SET, 77, 0);
+    expect_all(rig, key, CELL_SET, 77);
     ck_assert_uint_eq(atomic_load(&pending.answer.n), 0);
-    go_offline(rig, &reader);
+    reader_end(&rig->store, &reader);
     ck_assert_int_eq(end(&pending), 0);
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(rig, s, &key, CHANGE_INCR, 1), ERR_GONE);
-    }
+    change_all(rig, key, CHANGE_INCR, 1, ERR_GONE);
+    expect_now(rig, key, CELL_GONE, 0);
 }
 
 START_TEST(test_drop)
 {
     struct rig rig;
+    struct engine_sum sum = {0};
+    uint64_t garbage_bytes;
     rig_init(&rig);
     declare(&rig);
     expect_late_drop(&rig, "drop column w a a", "a");
     expect_late_drop(&rig, "drop counter w w", "b");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_uint_eq(shard_sum(rig.shard[s], 0).bytes, 0);
+    engine_sum(rig.engine, 0, -1, &sum);
+    ck_assert_uint_eq(sum.records, 0);
+    ck_assert_uint_eq(sum.tables, 0);
+    /* all tables are freed once nobody can see them */
+    while (engine_tend(rig.engine, 1)) {
     }
+    (void)engine_hot_bytes(rig.engine, &garbage_bytes);
+    ck_assert_uint_eq(garbage_bytes, 0);
     rig_fini(&rig);
 }
 END_TEST
@@ -232,73 +251,94 @@ START_TEST(test_item_of_that_name)
         .value = "x",
         .value_len = 1};
     rig_init(&rig);
-    go_online(&rig, &reader);
+    reader_begin(&rig.store, &reader);
     const struct schema *old = store_schema(&rig.store);
     begin(&rig, &pending, "add counter w");
     wait_for_publication(&rig, old);
     uint64_t now_s = clock_monotonic_s();
     ck_assert_int_eq(items_store(rig.store.items, &item, now_s, NULL), 0);
-    go_offline(&rig, &reader);
+    reader_end(&rig.store, &reader);
     ck_assert_int_eq(end(&pending), 0);
     ck_assert(!items_has(rig.store.items, "w", 1, now_s));
     rig_fini(&rig);
 }
 END_TEST
 
-/* Fails the n-th allocation of an add for n = 1, 2, 3, ...: nothing of it is
- * seen, and the next one works. */
+static const char *const adds[] = {"add counter w",
+    "add column w id primarykey", "add column w a",
+    "add column w b default=5"};
+
+/* An add that was done: it is published, and its column works. */
 static void
-sweep_add(struct rig *rig, const char *line)
+expect_added(struct rig *rig, size_t i)
 {
-    const struct schema *old = atomic_load(&rig->schema);
-    for (size_t n = 1;; n++) {
-        size_t failures = rig->fault.failures;
-        arm(rig, n, n);
-        int err = edit_now(rig, line);
-        disarm(rig);
-        if (rig->fault.failures == failures) {
-            ck_assert_int_eq(err, 0);
-            ck_assert_uint_gt(n, 1);
-            return;
-        }
-        ck_assert_int_eq(err, ERR_NO_MEMORY);
-        ck_assert_ptr_eq(atomic_load(&rig->schema), old);
+    const struct schema *schema = atomic_load(&rig->schema);
+    const struct schema_counter *counter = schema_counter(schema, "w", 1);
+    ck_assert_ptr_nonnull(counter);
+    ck_assert_uint_eq(counter->n_columns, i < 2 ? 0 : i - 1);
+    if (i >= 2) {
+        struct cell_key key = find(rig, i == 2 ? "a" : "b");
+        uint64_t value = i == 2 ? 0 : 5;
+        expect_now(rig, key, CELL_DEFAULT, value);
+        change_all(rig, key, CHANGE_ADD, 7, 0);
+        change_all(rig, key, CHANGE_CAS, 7, ERR_EXISTS);
+        expect_now(rig, key, CELL_SET, 7);
     }
+    if (i == 3) {
+        expect_now(rig, find(rig, "a"), CELL_SET, 7);
+    }
+}
+
+/* Does the adds, and fails the n-th allocation of number i: either nothing of
+ * it is seen and it works later, or it was done all the same. True where that
+ * allocation was asked for. */
+static bool
+fail_in_add(size_t i, size_t n)
+{
+    struct rig rig;
+    rig_init(&rig);
+    for (size_t k = 0; k < i; k++) {
+        ck_assert_int_eq(edit_now(&rig, adds[k]), 0);
+        expect_added(&rig, k);
+    }
+    const struct schema *old = atomic_load(&rig.schema);
+    arm(&rig, n, n);
+    int err = edit_now(&rig, adds[i]);
+    disarm(&rig);
+    bool has_failed = rig.fault.failures > 0;
+    ck_assert(err == 0 || (has_failed && err == ERR_NO_MEMORY));
+    ck_assert_int_eq(err != 0, atomic_load(&rig.schema) == old);
+    /* the schema itself comes first */
+    ck_assert(n > 1 || err != 0);
+    if (err != 0) {
+        ck_assert_int_eq(edit_now(&rig, adds[i]), 0);
+    }
+    expect_added(&rig, i);
+    rig_fini(&rig);
+    return has_failed;
 }
 
 START_TEST(test_add_out_of_memory)
 {
-    struct rig rig;
-    rig_init(&rig);
-    sweep_add(&rig, "add counter w");
-    sweep_add(&rig, "add column w id primarykey");
-    sweep_add(&rig, "add column w a");
-    struct cell_key a = find(&rig, "a");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_SET, 7), 0);
+    for (size_t i = 0; i < COUNT_OF(adds); i++) {
+        size_t n = 1;
+        while (fail_in_add(i, n)) {
+            n++;
+        }
+        /* a schema, and a view of the engine */
+        ck_assert_uint_gt(n, 2);
     }
-    sweep_add(&rig, "add column w b default=5");
-    struct cell_key b = find(&rig, "b");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_CAS, 7), ERR_EXISTS);
-        ck_assert_int_eq(
-            change_in(&rig, s, &b, CHANGE_DELETE, 0), ERR_NOT_FOUND);
-    }
-    rig_fini(&rig);
 }
 END_TEST
 
 /* An add that failed, then another column in its place: nothing is left of
- * what the first of the shards have learned. */
+ * what the engine has learned. */
 START_TEST(test_another_after_failed_add)
 {
     struct rig rig;
     rig_init(&rig);
     declare(&rig);
-    struct cell_key a = find(&rig, "a");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_SET, 7), 0);
-    }
+    change_all(&rig, find(&rig, "a"), CHANGE_SET, 7, 0);
     for (size_t n = 1; n <= 8; n++) {
         arm(&rig, n, n);
         int err = edit_now(&rig, "add column w c default=9");
@@ -309,44 +349,77 @@ START_TEST(test_another_after_failed_add)
     }
     ck_assert_int_eq(edit_now(&rig, "add column w d default=1 max=1"), 0);
     struct cell_key d = find(&rig, "d");
-    for (int s = 0; s < SHARDS; s++) {
+    for (d.id = 0; d.id < IDS; d.id++) {
         struct change change = change_of(&d, CHANGE_INCR, 5);
-        shard_change(rig.shard[s], &change);
+        engine_change(rig.engine, &change, 1);
         ck_assert_int_eq(change.err, 0);
         ck_assert_uint_eq(change.value[0], 1);
     }
+    expect_now(&rig, find(&rig, "a"), CELL_SET, 7);
     rig_fini(&rig);
 }
 END_TEST
 
-/* A drop that finds no memory to free memory with is a drop all the same. */
-START_TEST(test_drop_out_of_memory)
+/* Drops column a with no memory from the n-th allocation on; true where one
+ * has failed. The first is the schema's. */
+static bool
+fail_in_drop(size_t n)
 {
     struct rig rig;
+    struct schema_target target;
     rig_init(&rig);
     declare(&rig);
     struct cell_key a = find(&rig, "a");
     struct cell_key b = find(&rig, "b");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_SET, 7), 0);
-        ck_assert_int_eq(change_in(&rig, s, &b, CHANGE_SET, 8), 0);
-    }
-    /* the first allocation is the schema's; those of the shards fail */
-    arm(&rig, 2, 1000);
+    change_all(&rig, a, CHANGE_SET, 7, 0);
+    change_all(&rig, b, CHANGE_SET, 8, 0);
+    arm(&rig, n, SIZE_MAX / 2);
     ck_assert_int_eq(edit_now(&rig, "drop column w a a"), 0);
     disarm(&rig);
-    ck_assert_uint_gt(rig.fault.failures, 0);
-    struct schema_target target;
+    bool has_failed = rig.fault.failures > 0;
     ck_assert(!schema_find(atomic_load(&rig.schema), "a", 1, &target));
+    if (!has_failed) {
+        expect_now(&rig, a, CELL_GONE, 0);
+    }
+    expect_now(&rig, b, CELL_SET, 8);
+    /* nothing that is added now can see the old numbers */
     ck_assert_int_eq(edit_now(&rig, "add column w a"), 0);
     struct cell_key now = find(&rig, "a");
-    for (int s = 0; s < SHARDS; s++) {
-        ck_assert_int_eq(
-            change_in(&rig, s, &now, CHANGE_DELETE, 0), ERR_NOT_FOUND);
-        ck_assert_int_eq(change_in(&rig, s, &a, CHANGE_SET, 8), ERR_GONE);
-        ck_assert_int_eq(
-            change_in(&rig, s, &b, CHANGE_ADD, 8), ERR_NOT_STORED);
+    expect_now(&rig, now, CELL_DEFAULT, 0);
+    change_all(&rig, now, CHANGE_DELETE, 0, ERR_NOT_FOUND);
+    change_all(&rig, a, CHANGE_SET, 8, ERR_GONE);
+    expect_now(&rig, a, CELL_GONE, 0);
+    change_all(&rig, b, CHANGE_ADD, 8, ERR_NOT_STORED);
+    rig_fini(&rig);
+    return has_failed;
+}
+
+/* A drop that finds no memory to free memory with is a drop all the same. */
+START_TEST(test_drop_out_of_memory)
+{
+    size_t n = 2;
+    while (fail_in_drop(n)) {
+        n++;
     }
+    ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
+/* Dropping a counter asks for no memory but the new schema's. */
+START_TEST(test_drop_counter_out_of_memory)
+{
+    struct rig rig;
+    struct engine_sum sum = {0};
+    rig_init(&rig);
+    declare(&rig);
+    struct cell_key b = find(&rig, "b");
+    change_all(&rig, b, CHANGE_SET, 8, 0);
+    arm(&rig, 2, SIZE_MAX / 2);
+    ck_assert_int_eq(edit_now(&rig, "drop counter w w"), 0);
+    disarm(&rig);
+    expect_now(&rig, b, CELL_GONE, 0);
+    engine_sum(rig.engine, b.counter, -1, &sum);
+    ck_assert_uint_eq(sum.tables, 0);
     rig_fini(&rig);
 }
 END_TEST
@@ -372,6 +445,6 @@ main(void)
 {
     const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
         test_add_out_of_memory, test_another_after_failed_add,
-        test_drop_out_of_memory, test_stop};
+        test_drop_out_of_memory, test_drop_counter_out_of_memory, test_stop};
     return run_tests("keeper", tests, COUNT_OF(tests));
 }

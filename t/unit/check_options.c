@@ -5,6 +5,7 @@
 #include "server/options.h"
 
 #include "base/err.h"
+#include "server/process.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -76,6 +77,14 @@ bad(const char *line, const char *words)
     buf_fini(&message);
 }
 
+/* What --hot-memory=auto stands for. */
+static uint64_t
+half_of_memory(void)
+{
+    uint64_t half = process_memory_bytes() / 2;
+    return half < 16 << 20 ? 16 << 20 : half;
+}
+
 START_TEST(test_defaults)
 {
     struct options o = good("");
@@ -97,6 +106,7 @@ START_TEST(test_defaults)
     ck_assert_int_eq(o.reqs_per_event, 20);
     ck_assert_uint_eq(o.item_size_max, 1 << 20);
     ck_assert_uint_eq(o.memory_limit, 64 << 20);
+    ck_assert_uint_eq(o.hot_memory, half_of_memory());
     ck_assert_str_eq(o.data.text, "");
     ck_assert_int_eq(o.command_timeout_s, 60);
     ck_assert_int_eq(o.write_timeout_s, 30);
@@ -185,13 +195,53 @@ START_TEST(test_sizes)
     bad("-I 18014398509481985k", "size from 1k to 1024m");
     bad("-I k", "size from 1k to 1024m");
     bad("-I ''", "size from 1k to 1024m");
-    bad("-I 1g", "size from 1k to 1024m");
+    bad("-I 2g", "size from 1k to 1024m");
+    bad("-I g", "size from 1k to 1024m");
+    ck_assert_uint_eq(good("-m 2048 -I 1g").item_size_max, 1 << 30);
     bad("-I 1kk", "size from 1k to 1024m");
     bad("-m 0", "megabytes from 1 to");
     bad("-m 1m", "megabytes from 1 to");
     bad("-m 1", "half of --memory-limit");
     bad("-I 33m", "half of --memory-limit");
     good("-I 32m");
+}
+END_TEST
+
+static void
+hot_memory_is(const char *line, uint64_t bytes)
+{
+    ck_assert_uint_eq(good(line).hot_memory, bytes);
+}
+
+START_TEST(test_hot_memory)
+{
+    hot_memory_is("--hot-memory=16m", 16 << 20);
+    hot_memory_is("--hot-memory 16777216", 16 << 20);
+    hot_memory_is("--hot-memory=16777217", (16 << 20) + 1);
+    hot_memory_is("--hot-memory=16384k", 16 << 20);
+    hot_memory_is("--hot-memory=20000K", 20000 << 10);
+    hot_memory_is("--hot-memory=7g", UINT64_C(7) << 30);
+    hot_memory_is("--hot-memory=7G", UINT64_C(7) << 30);
+    hot_memory_is("--hot-memory=65536g", UINT64_C(1) << 46);
+    hot_memory_is("--hot-memory=auto", half_of_memory());
+    hot_memory_is("--hot-memory=1g --hot-memory=auto", half_of_memory());
+    bad("--hot-memory=16777215",
+        "--hot-memory: '16777215' is refused; wanted is a size from 16m to "
+        "65536g, or auto");
+    bad("--hot-memory=15m", "size from 16m to 65536g, or auto");
+    bad("--hot-memory=0", "size from 16m");
+    bad("--hot-memory=-1", "size from 16m");
+    bad("--hot-memory=65537g", "size from 16m");
+    bad("--hot-memory=17179869184g", "size from 16m"); /* 2^64 */
+    bad("--hot-memory=g", "size from 16m");
+    bad("--hot-memory=1gg", "size from 16m");
+    bad("--hot-memory=1t", "size from 16m");
+    bad("--hot-memory=Auto", "size from 16m");
+    bad("--hot-memory=auto~", "size from 16m");
+    bad("--hot-memory=", "size from 16m");
+    bad("--hot-memory", "--hot-memory: a value is missing");
+    bad("-I auto", "size from 1k to 1024m");
+    bad("-m 1g", "megabytes from 1 to");
 }
 END_TEST
 
@@ -319,6 +369,7 @@ START_TEST(test_help)
         }
         ck_assert_ptr_nonnull(strstr(message.data, name));
     }
+    ck_assert_ptr_nonnull(strstr(message.data, "(default auto)"));
     char *rest = message.data;
     while (rest != NULL) {
         char *line = strsep(&rest, "\n");
@@ -402,6 +453,11 @@ START_TEST(test_settings)
     has_setting("-R 3", "reqs_per_event=3");
     has_setting("-b 9", "tcp_backlog=9");
     has_setting("-I 2k", "item_size_max=2048");
+    has_setting("--hot-memory=20m", "hot_memory=20971520");
+    char half[48];
+    snprintf(half, sizeof half, "hot_memory=%llu",
+        (unsigned long long)half_of_memory());
+    has_setting("", half);
     has_setting("", "cas_enabled=yes");
     has_setting("--write-timeout=9", "write_timeout=9");
 }
@@ -449,7 +505,8 @@ START_TEST(test_config_file)
 {
     static const char file[] = "port = 5\nlisten a\nlisten b,c\n\n"
                                "verbose\nverbose\ndaemon\nunix-mask 0660\n"
-                               "max-item-size = 2m # more\nthreads=2\n";
+                               "max-item-size = 2m # more\nthreads=2\n"
+                               "hot-memory = 3g\n";
 
     struct options o = good_file(file, "-t 3");
     ck_assert_int_eq(o.port, 5);
@@ -461,6 +518,7 @@ START_TEST(test_config_file)
     ck_assert(o.daemon);
     ck_assert_int_eq(o.unix_mask, 0660);
     ck_assert_uint_eq(o.item_size_max, 2 << 20);
+    ck_assert_uint_eq(o.hot_memory, UINT64_C(3) << 30);
     ck_assert_int_eq(o.conn_limit, 1024);
 
     o = good_file(file, "-l x -v -p 11211");
@@ -534,6 +592,7 @@ main(void)
     tcase_add_test(tcase, test_forms);
     tcase_add_test(tcase, test_numbers);
     tcase_add_test(tcase, test_sizes);
+    tcase_add_test(tcase, test_hot_memory);
     tcase_add_test(tcase, test_mask_and_texts);
     tcase_add_test(tcase, test_listen);
     tcase_add_test(tcase, test_listen_limits);

@@ -249,6 +249,87 @@ START_TEST(test_daemonize)
 }
 END_TEST
 
+/* A file of a tree that stands for the system's. */
+static void
+put_file(const char *directory, const char *name, const char *text)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void
+put_directory(const char *directory, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+}
+
+static uint64_t
+limit_with(const char *directory, const char *cgroups)
+{
+    char self[256];
+
+    put_file(directory, "self", cgroups);
+    snprintf(self, sizeof self, "%s/self", directory);
+    return process_cgroup_limit(self, directory);
+}
+
+START_TEST(test_cgroup_limit)
+{
+    char top[] = "check_process.XXXXXX";
+    char command[64];
+
+    ck_assert_ptr_nonnull(mkdtemp(top));
+    put_directory(top, "a");
+    put_directory(top, "a/b");
+    put_directory(top, "a/c");
+    put_file(top, "a/memory.max", "5000\n");
+    put_file(top, "a/b/memory.max", "max\n");
+    put_file(top, "a/c/memory.max", "4000\n");
+    ck_assert_uint_eq(limit_with(top, "0::/a\n"), 5000);
+    ck_assert_uint_eq(limit_with(top, "0::/a/b\n"), 5000);
+    ck_assert_uint_eq(limit_with(top, "0::/a/c\n"), 4000);
+    ck_assert_uint_eq(limit_with(top, "0::/a/c/none"), 4000);
+    put_file(top, "a/c/memory.max", "6000\n");
+    ck_assert_uint_eq(limit_with(top, "0::/a/c\n"), 5000);
+    ck_assert_uint_eq(limit_with(top, "3:cpu:/a\n0::/a\n1:name=x:/\n"), 5000);
+    ck_assert_uint_eq(limit_with(top, "0::/\n"), UINT64_MAX);
+    ck_assert_uint_eq(limit_with(top, "0::/../../x\n"), UINT64_MAX);
+    ck_assert_uint_eq(limit_with(top, "3:memory:/a\n"), UINT64_MAX);
+    ck_assert_uint_eq(limit_with(top, ""), UINT64_MAX);
+    /* in a container the root has a limit too */
+    put_file(top, "memory.max", "3000\n");
+    ck_assert_uint_eq(limit_with(top, "0::/\n"), 3000);
+    ck_assert_uint_eq(limit_with(top, "0::/a/b\n"), 3000);
+    put_file(top, "memory.max", "rubbish\n");
+    ck_assert_uint_eq(limit_with(top, "0::/\n"), UINT64_MAX);
+    put_file(top, "memory.max", "");
+    ck_assert_uint_eq(limit_with(top, "0::/\n"), UINT64_MAX);
+    ck_assert_uint_eq(process_cgroup_limit("no/such/file", top), UINT64_MAX);
+    snprintf(command, sizeof command, "rm -r %s", top);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+START_TEST(test_memory)
+{
+    uint64_t machine =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t limit =
+        process_cgroup_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+
+    ck_assert_uint_eq(
+        process_memory_bytes(), limit < machine ? limit : machine);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -262,6 +343,8 @@ main(void)
     tcase_add_test(tcase, test_fd_limit);
     tcase_add_test(tcase, test_pidfile);
     tcase_add_test(tcase, test_daemonize);
+    tcase_add_test(tcase, test_cgroup_limit);
+    tcase_add_test(tcase, test_memory);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);

@@ -33,6 +33,13 @@ START_TEST(test_errors)
     expect(&out, "CLIENT_ERROR value is above the column's max\r\n");
     reply_error(&out, ERR_NO_MEMORY);
     expect(&out, "SERVER_ERROR out of memory\r\n");
+    reply_error(&out, ERR_HOT_FULL);
+    expect(&out,
+        "SERVER_ERROR the memory for counters is full, see --hot-memory\r\n");
+    reply_error(&out, ERR_JUMP);
+    expect(&out,
+        "CLIENT_ERROR the id is too far beyond the largest one, "
+        "see maxjump\r\n");
     reply_error(&out, ERR_TOO_LARGE);
     expect(&out, "SERVER_ERROR object too large for cache\r\n");
     reply_error(&out, ERR_BAD_FORMAT);
@@ -50,8 +57,8 @@ START_TEST(test_all_errors)
 {
     for (int err = 1; err < ERR_COUNT; err++) {
         struct buf out = {0};
-        bool ours = err == ERR_NO_MEMORY || err == ERR_TOO_LARGE ||
-            err == ERR_CLOSED || err == ERR_SYSTEM;
+        bool ours = err == ERR_NO_MEMORY || err == ERR_HOT_FULL ||
+            err == ERR_TOO_LARGE || err == ERR_CLOSED || err == ERR_SYSTEM;
         reply_error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);
         ck_assert_uint_gt(out.len, 15);

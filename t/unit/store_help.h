@@ -54,6 +54,21 @@ answer_wait(struct answer *answer)
     }
 }
 
+/* The calling thread becomes a reader of the store, or ceases to be one. */
+static inline void
+reader_begin(struct store *store, struct qsbr_reader *reader)
+{
+    qsbr_register(store->qsbr, reader);
+    qsbr_online(store->qsbr, reader);
+}
+
+static inline void
+reader_end(struct store *store, struct qsbr_reader *reader)
+{
+    qsbr_offline(reader);
+    qsbr_unregister(store->qsbr, reader);
+}
+
 /* Edits the schema by a line, waits, and returns the err. */
 static inline int
 edit(struct store *store, const char *line)
@@ -134,15 +149,20 @@ change_cell(struct store *store, const struct cell_key *cell,
     return change.err;
 }
 
-/* Reads one cell; *value_out is its value. */
+/* Reads one cell; *value_out is its value. Not for an online reader: the
+ * answer may have to be waited for. */
 static inline enum cell_state
 get_cell(struct store *store, const struct cell_key *cell, uint64_t *value_out)
 {
     struct answer answer;
+    struct qsbr_reader reader;
     struct store_get get = {.n = 1, .key = {*cell}};
     answer_init(&answer);
     get.call = call_of(&answer);
-    if (store_get(store, &get) == STORE_LATER) {
+    reader_begin(store, &reader);
+    enum store_answer given = store_get(store, &get);
+    reader_end(store, &reader);
+    if (given == STORE_LATER) {
         answer_wait(&answer);
     }
     answer_fini(&answer);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_GARDENER_H
+#define STORE_GARDENER_H
+
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* The gardener: one thread that packs tables which have stopped growing, joins
+ * sparse ones and frees what readers have left, so that no worker's loop has
+ * to (engine_tend). */
+struct gardener {
+    struct engine *engine;
+    pthread_t thread;
+    pthread_mutex_t lock; /* stopping */
+    pthread_cond_t changed;
+    bool stopping;
+};
+
+/* 0 or ERR_SYSTEM. */
+int gardener_start(struct gardener *gardener, struct engine *engine);
+
+/* Returns when the thread has ended. */
+void gardener_stop(struct gardener *gardener);
+
+#endif

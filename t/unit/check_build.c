@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engine/build: every record of the sources is in the new table, whatever the
+ * records look like; how full tables become, for the posts of lib/dist; parts
+ * of a range, two sources, memory that is out. */
+#include "engine/build.h"
+
+#include "lib/dist.h"
+#include "unit/table_help.h"
+
+#include <stdio.h>
+
+enum { COLUMNS = 0x7, SHARDS_LOG2 = 4 };
+
+/* Posts of the main distribution, as one of 16 shards sees them: n records,
+ * ascending. Numbers as they are stored, zigzag of a difference from 0. */
+static void
+model_of_posts(struct table_model *model, size_t n)
+{
+    struct dist dist = {.seed = 1, .kind = DIST_MAIN};
+    table_model_init(model, n);
+    size_t i = 0;
+    for (uint64_t post = 0; i < n; post++) {
+        uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+        dist_values(&dist, post << SHARDS_LOG2, DIST_COLUMNS, code);
+        for (unsigned k = 0; k < DIST_COLUMNS; k++) {
+            code[k] <<= 1;
+        }
+        if (!code_is_empty(code)) {
+            model->row[i] = dist_id(&dist, post << SHARDS_LOG2) >> SHARDS_LOG2;
+            table_model_set(model, i++, code);
+        }
+    }
+}
+
+/* The width of the smallest aligned range around all rows. */
+static unsigned
+width_of(const struct table_model *model)
+{
+    unsigned width = shapes_bits(model->row[0] ^ model->row[model->n - 1]);
+    return width == 0 ? 1 : width;
+}
+
+static uint64_t
+base_of(const struct table_model *model, unsigned width)
+{
+    return model->row[0] & ~perm_mask(width);
+}
+
+static struct build
+build_of(struct table_rig *rig, const struct table *source,
+    struct shapes_set **set, int load)
+{
+    return (struct build){.owner = &rig->owner,
+        .source = {source, NULL},
+        .columns = COLUMNS,
+        .set = set,
+        .purpose = POOL_NEW,
+        .load = load};
+}
+
+/* Builds a table anew for a record that it refused; more lines where that was
+ * not enough. */
+static struct table *
+remade(struct table_rig *rig, struct table *table, const struct build *like,
+    int tries)
+{
+    struct build build = *like;
+    struct table *made;
+    build.source[0] = table;
+    build.n_lines_min = tries > 1 ? table->n_lines + 1 : 0;
+    ck_assert_int_lt(tries, 16);
+    ck_assert_int_eq(build_table(&build, table->base, table->width, &made), 0);
+    ck_assert_uint_eq(made->n_records, table->n_records);
+    table_destroy(&rig->pool, &table);
+    return made;
+}
+
+/* Gives row these codes, in this table or one made anew. */
+static struct table *
+stored(struct table_rig *rig, struct table *table, struct shapes_set **set,
+    uint32_t columns, uint64_t row, const uint64_t *code)
+{
+    struct build build = build_of(rig, NULL, set, BUILD_LOAD_GROW);
+    build.columns = columns;
+    build.code = code;
+    build.row = row;
+    for (int tries = 0;; tries++) {
+        struct table_spot spot;
+        table_find(&rig->owner, table, row, &spot);
+        build.is_new = spot.where == TABLE_NOWHERE;
+        int err = table_put(&rig->owner, table, &spot, code, POOL_NEW);
+        if (err == 0) {
+            return table;
+        }
+        ck_assert_int_eq(err, TABLE_FULL);
+        table = remade(rig, table, &build, tries);
+    }
+}
+
+/* A table with all of the model, grown one by one. */
+static struct table *
+grown(struct table_rig *rig, const struct table_model *model, uint32_t columns,
+    struct shapes_set **set)
+{
+    unsigned width = width_of(model);
+    struct build build = build_of(rig, NULL, set, BUILD_LOAD_GROW);
+    struct table *table;
+    ck_assert_int_eq(
+        build_table(&build, base_of(model, width), width, &table), 0);
+    for (size_t i = 0; i < model->n; i++) {
+        table =
+            stored(rig, table, set, columns, model->row[i], model->code[i]);
+    }
+    return table;
+}
+
+static double
+load_of(const struct table *table)
+{
+    return (double)table->used_bits /
+        ((double)table->n_lines * LINE_USABLE_BITS);
+}
+
+/* Builds the whole range anew and checks all that is in it. */
+static struct table *
+rebuilt(struct table_rig *rig, const struct table *source,
+    const struct table_model *model, struct shapes_set **set, int load)
+{
+    struct build build = build_of(rig, source, set, load);
+    struct table *made;
+    ck_assert_int_eq(
+        build_table(&build, source->base, source->width, &made), 0);
+    ck_assert(!table_is_worn(made));
+    expect_table(rig, made, model);
+    return made;
+}
+
+START_TEST(test_loads)
+{
+    enum { RECORDS = 20000 };
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    table_rig_init(&rig, 1, true);
+    model_of_posts(&model, RECORDS);
+    struct table *source = grown(&rig, &model, COLUMNS, &set);
+    expect_table(&rig, source, &model);
+    struct table *loose = rebuilt(&rig, source, &model, &set, BUILD_LOAD_GROW);
+    struct table *tight = rebuilt(&rig, loose, &model, &set, BUILD_LOAD_TIGHT);
+    struct table *again = rebuilt(&rig, tight, &model, &set, BUILD_LOAD_TIGHT);
+    printf("# loads: grown %.3f, loose %.3f, tight %.3f: %.3f bytes a record, "
+           "far %.3f, stash %.4f\n",
+        load_of(source), load_of(loose), load_of(tight),
+        (double)table_line_bytes(tight) / RECORDS,
+        (double)tight->n_far / RECORDS,
+        (double)tight->n_stash[TABLE_NARROW] / RECORDS);
+    ck_assert(load_of(loose) > 0.78 && load_of(loose) < 0.85);
+    ck_assert(load_of(tight) >= 0.93);
+    ck_assert_uint_eq(again->n_lines, tight->n_lines);
+    ck_assert_uint_lt(
+        tight->n_stash[TABLE_NARROW] * TABLE_STASH_SHARE, RECORDS);
+    ck_assert_uint_eq(tight->n_stash[TABLE_WIDE], 0);
+    /* one in 200 as misfit would be shapes that do not suit */
+    ck_assert_uint_lt(tight->n_stash[TABLE_MISFIT], RECORDS / 200);
+    struct table *tables[] = {source, loose, tight, again};
+    for (size_t i = 0; i < COUNT_OF(tables); i++) {
+        table_destroy(&rig.pool, &tables[i]);
+    }
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* Random rows and codes, with 16 full columns in one of so many records (0:
+ * none). */
+struct kind {
+    unsigned width;
+    unsigned bits_min, bits_max; /* of each column */
+    uint32_t columns;
+    unsigned wide_in;
+    size_t n;
+};
+
+static const struct kind kinds[] = {
+    {20, 1, 1, 0x1, 0, 3000},
+    {64, 1, 8, 0x7, 0, 3000},
+    {64, 1, 64, 0x8421, 0, 700},
+    {30, 1, 12, 0xffff, 0, 1000},
+    {40, 1, 5, 0x7, 10, 2000},
+    {40, 1, 64, 0xffff, 1, 100},
+    {12, 1, 3, 0x3, 0, 3000},
+    {11, 1, 64, 0x3, 0, 4000},
+    {1, 1, 5, 0x1, 0, 2},
+    {50, 1, 64, 0x7, 2, 3},
+    /* two in a line, just; then one */
+    {24, 54, 54, 0xf, 0, 1000},
+    {24, 56, 56, 0xf, 0, 1000},
+    {64, 60, 64, 0x7, 0, 1000},
+    {20, 50, 60, 0xf, 0, 1000},
+    {24, 58, 58, 0xf, 0, 1000},
+    {64, 49, 50, 0xf, 0, 1500},
+};
+
+static void
+codes_of_kind(uint64_t *random, const struct kind *kind, uint64_t *code)
+{
+    unsigned more = kind->bits_max - kind->bits_min + 1;
+    memset(code, 0, SHAPES_COLUMNS_MAX * sizeof *code);
+    for (uint32_t rest = kind->columns; rest != 0; rest &= rest - 1) {
+        unsigned bits = kind->bits_min + (unsigned)random_below(random, more);
+        uint64_t top = UINT64_C(1) << (bits - 1);
+        if (more == 1 || random_below(random, 3) > 0) {
+            code[__builtin_ctz(rest)] =
+                top | (random_below(random, UINT64_MAX) & (top - 1));
+        }
+    }
+    if (code_is_empty(code)) {
+        code[__builtin_ctz(kind->columns)] = 1;
+    }
+}
+
+static void
+model_of_kind(struct table_model *model, const struct kind *kind)
+{
+    uint64_t random = kind->width;
+    table_model_init(model, kind->n);
+    for (size_t i = 0; i < kind->n; i++) {
+        model->row[i] =
+            random_below(&random, UINT64_MAX) & perm_mask(kind->width);
+    }
+    table_model_sort(model);
+    for (size_t i = 0; i < model->n; i++) {
+        uint64_t code[SHAPES_COLUMNS_MAX];
+        codes_of_kind(&random, kind, code);
+        if (kind->wide_in != 0 && i % kind->wide_in == 0) {
+            memset(code, 0xff, sizeof code);
+        }
+        table_model_set(model, i, code);
+    }
+}
+
+START_TEST(test_kinds)
+{
+    static const int loads[] = {
+        BUILD_LOAD_GROW, BUILD_LOAD_TIGHT, BUILD_LOAD_FULL, 300};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct table_rig rig;
+        struct table_model model;
+        struct shapes_set *set = NULL;
+        table_rig_init(&rig, i, true);
+        model_of_kind(&model, &kinds[i]);
+        struct table *table = grown(&rig, &model, kinds[i].columns, &set);
+        expect_table(&rig, table, &model);
+        for (size_t k = 0; k < COUNT_OF(loads); k++) {
+            struct build build = build_of(&rig, table, &set, loads[k]);
+            struct table *made;
+            build.columns = kinds[i].columns;
+            ck_assert_int_eq(
+                build_table(&build, table->base, table->width, &made), 0);
+            expect_table(&rig, made, &model);
+            unsigned n_wide = 0;
+            for (size_t j = 0; kinds[i].wide_in != 0 && j < model.n;
+                 j += kinds[i].wide_in) {
+                n_wide++;
+            }
+            ck_assert_uint_ge(made->n_stash[TABLE_WIDE], n_wide);
+            table_destroy(&rig.pool, &table);
+            table = made;
+        }
+        table_destroy(&rig.pool, &table);
+        shapes_set_drop(&rig.pool, set);
+        table_model_fini(&model);
+        table_rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* A column that comes late: its first numbers fit no shape and go to the
+ * stash; soon there are shapes for them. */
+START_TEST(test_late_column)
+{
+    enum { RECORDS = 2000, LATE = 9 };
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    table_rig_init(&rig, 3, true);
+    model_of_posts(&model, RECORDS);
+    struct table *table = grown(&rig, &model, COLUMNS, &set);
+    const struct table *first = table;
+    unsigned most = 0, before = 0;
+    for (size_t i = 0; i < RECORDS; i++) {
+        uint64_t code[SHAPES_COLUMNS_MAX];
+        memcpy(code, model.code[i], sizeof code);
+        code[LATE] = 1000;
+        table =
+            stored(&rig, table, &set, COLUMNS | 1 << LATE, model.row[i], code);
+        table_model_set(&model, i, code);
+        uint32_t misfits = table->n_stash[TABLE_MISFIT];
+        most = misfits > most ? misfits : most;
+        before += table == first;
+    }
+    printf("# %u as they came, at most %u misfits, in the end %u\n", before,
+        most, table->n_stash[TABLE_MISFIT]);
+    expect_table(&rig, table, &model);
+    ck_assert_uint_lt(most, RECORDS / 20);
+    ck_assert_uint_lt(table->n_stash[TABLE_MISFIT], RECORDS / 100);
+    ck_assert(load_of(table) > 0.5);
+    table_destroy(&rig.pool, &table);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* The model's rows in a range, as a model of its own. */
+static void
+part_of(const struct table_model *model, uint64_t base, unsigned width,
+    struct table_model *part)
+{
+    size_t n = 0;
+    table_model_init(part, model->n);
+    for (size_t i = 0; i < model->n; i++) {
+        if (((model->row[i] ^ base) & ~perm_mask(width)) == 0) {
+            part->row[n] = model->row[i];
+            table_model_set(part, n++, model->code[i]);
+        }
+    }
+    part->n = n;
+}
+
+/* Cut in halves down to width least; each part has just its records. */
+static void
+expect_parts(struct table_rig *rig, const struct table *source,
+    const struct table_model *model, struct shapes_set **set, uint64_t base,
+    unsigned width, unsigned least)
+{
+    struct build build = build_of(rig, source, set, BUILD_LOAD_GROW);
+    struct table_model part;
+    struct table *made;
+    ck_assert_int_eq(build_table(&build, base, width, &made), 0);
+    part_of(model, base, width, &part);
+    expect_table(rig, made, &part);
+    table_model_fini(&part);
+    if (width > least) {
+        uint64_t half = UINT64_C(1) << (width - 1);
+        /* each from the whole, or from the part just made */
+        expect_parts(rig, source, model, set, base, width - 1, least);
+        expect_parts(rig, made, model, set, base + half, width - 1, least);
+    }
+    table_destroy(&rig->pool, &made);
+}
+
+START_TEST(test_parts)
+{
+    enum { RECORDS = 3000 };
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    table_rig_init(&rig, 4, false);
+    model_of_posts(&model, RECORDS);
+    struct table *source = grown(&rig, &model, COLUMNS, &set);
+    expect_parts(&rig, source, &model, &set, source->base, source->width,
+        source->width - 3);
+    expect_table(&rig, source, &model);
+    table_destroy(&rig.pool, &source);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(test_two_sources)
+{
+    static const struct kind kind = {24, 1, 6, 0x7, 50, 3000};
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    struct table *half[2], *made;
+    table_rig_init(&rig, 5, true);
+    model_of_kind(&model, &kind);
+    struct table *whole = grown(&rig, &model, COLUMNS, &set);
+    for (int i = 0; i < 2; i++) {
+        struct build build = build_of(&rig, whole, &set, BUILD_LOAD_TIGHT);
+        uint64_t base = (uint64_t)i << (kind.width - 1);
+        ck_assert_int_eq(
+            build_table(&build, base, kind.width - 1, &half[i]), 0);
+    }
+    table_destroy(&rig.pool, &whole);
+    struct build build = build_of(&rig, half[0], &set, BUILD_LOAD_GROW);
+    build.source[1] = half[1];
+    ck_assert_int_eq(build_table(&build, 0, kind.width, &made), 0);
+    expect_table(&rig, made, &model);
+    struct table *tables[] = {half[0], half[1], made};
+    for (size_t i = 0; i < COUNT_OF(tables); i++) {
+        table_destroy(&rig.pool, &tables[i]);
+    }
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* The record in view is thought of, and not put in; lines at least as many as
+ * asked for. */
+START_TEST(test_in_view)
+{
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    struct table *table;
+    uint64_t code[SHAPES_COLUMNS_MAX] = {UINT64_MAX, 1};
+    table_rig_init(&rig, 6, true);
+    table_model_init(&model, 1);
+    struct build build = build_of(&rig, NULL, &set, BUILD_LOAD_GROW);
+    build.code = code;
+    build.row = 77;
+    build.is_new = true;
+    build.n_lines_min = 100;
+    ck_assert_int_eq(build_table(&build, 0, 40, &table), 0);
+    ck_assert_uint_ge(table->n_lines, 100);
+    ck_assert_uint_eq(table->n_records, 0);
+    struct shapes_need need = shapes_need_of(code, UINT16_MAX);
+    ck_assert_int_ge(shapes_fit(&set->shapes, &need), 0);
+    model.row[0] = 77;
+    expect_table(&rig, table, &model);
+    table_destroy(&rig.pool, &table);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* Fails the n-th allocation, and all from the n-th on; the source stays. */
+static void
+sweep(struct table_rig *rig, const struct table *source,
+    const struct table_model *model, struct shapes_set **set, bool all_from)
+{
+    for (size_t n = 1;; n++) {
+        size_t failures = rig->fault.failures;
+        struct build build = build_of(rig, source, set, BUILD_LOAD_FULL);
+        struct table *made = NULL;
+        build.columns = UINT16_MAX;
+        rig->fault.fail_from = rig->fault.calls + n;
+        rig->fault.fail_to = all_from ? SIZE_MAX : rig->fault.fail_from;
+        int err = build_table(&build, source->base, source->width, &made);
+        rig->fault.fail_from = rig->fault.fail_to = 0;
+        table_verify(&rig->owner, source);
+        if (rig->fault.failures == failures) {
+            ck_assert_int_eq(err, 0);
+            expect_table(rig, made, model);
+            table_destroy(&rig->pool, &made);
+            break;
+        }
+        ck_assert_int_eq(err, ERR_NO_MEMORY);
+        ck_assert_ptr_null(made);
+    }
+    expect_table(rig, source, model);
+}
+
+START_TEST(test_out_of_memory)
+{
+    static const struct kind kind = {40, 1, 9, 0x7, 7, 1500};
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    table_rig_init(&rig, 7, true);
+    model_of_kind(&model, &kind);
+    struct table *source = grown(&rig, &model, COLUMNS, &set);
+    sweep(&rig, source, &model, &set, false);
+    sweep(&rig, source, &model, &set, true);
+    /* no budget is another error */
+    struct build build = build_of(&rig, source, &set, BUILD_LOAD_GROW);
+    struct table *made = NULL;
+    rig.pool.limit_bytes = atomic_load(&rig.pool.used_bytes) + 4096;
+    ck_assert_int_eq(
+        build_table(&build, source->base, source->width, &made), ERR_HOT_FULL);
+    rig.pool.limit_bytes = TABLE_RIG_BYTES;
+    expect_table(&rig, source, &model);
+    table_destroy(&rig.pool, &source);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_loads, test_kinds, test_late_column,
+        test_parts, test_two_sources, test_in_view, test_out_of_memory};
+    return run_tests("build", tests, COUNT_OF(tests));
+}

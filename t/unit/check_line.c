@@ -1,0 +1,787 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engine/line and engine/line_read.h beside a slow model: an array of records
+ * that is written into a line bit by bit. */
+#include "engine/line.h"
+
+#include "unit/check_help.h"
+#include "unit/line_form.h"
+#include "unit/line_reader.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct line_reader *const readers[] = {&line_reader_portable,
+    &line_reader_sse2, &line_reader_avx2, &line_reader_avx512,
+    &line_reader_neon};
+
+struct model {
+    unsigned n, far;
+    uint16_t mask;
+    struct line_record record[LINE_RECORDS_MAX];
+};
+
+/* Model */
+
+static void
+set_bits(struct line_copy *copy, unsigned at, unsigned width, uint64_t value)
+{
+    for (unsigned i = at; i < at + width; i++, value >>= 1) {
+        MUST((copy->word[i / 64] >> i % 64 & 1) == 0);
+        copy->word[i / 64] |= (value & 1) << i % 64;
+    }
+    MUST(value == 0);
+}
+
+/* As the picture in line.h says. */
+static void
+encode(
+    const struct model *model, const struct form *form, struct line_copy *copy)
+{
+    unsigned end = 504;
+    memset(copy, 0, sizeof *copy);
+    set_bits(copy, 0, 16, model->mask);
+    set_bits(copy, 504, 5, model->n);
+    set_bits(copy, 509, 3, model->far);
+    for (unsigned i = 0; i < model->n; i++) {
+        const struct line_record *record = &model->record[i];
+        unsigned extra_bits = form->form.extra_bits;
+        set_bits(copy, 16 + 16 * i, 16, record->remainder & 0xffff);
+        set_bits(copy, 16 + 16 * model->n + 4 * i, 4, record->shape);
+        end -= form->form.total[record->shape];
+        set_bits(copy, end, extra_bits, record->remainder >> 16);
+        for (unsigned column = 0; column < SHAPES_COLUMNS_MAX; column++) {
+            const struct shapes_field *field =
+                &form->shapes.field[column][record->shape];
+            set_bits(copy, end + extra_bits + field->start, field->width,
+                record->code[column]);
+        }
+    }
+}
+
+static unsigned
+model_used(const struct model *model, const struct form *form)
+{
+    unsigned used = 0;
+    for (unsigned i = 0; i < model->n; i++) {
+        used += 20 + form->form.total[model->record[i].shape];
+    }
+    return used;
+}
+
+static int
+model_find(const struct model *model, uint64_t remainder, bool is_far)
+{
+    for (unsigned i = 0; i < model->n; i++) {
+        if (model->record[i].remainder == remainder &&
+            model->record[i].is_far == is_far) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static void
+model_insert(struct model *model, const struct line_record *record)
+{
+    unsigned at = record->is_far ? model->n : model->n - model->far;
+    memmove(model->record + at + 1, model->record + at,
+        (model->n - at) * sizeof *record);
+    model->record[at] = *record;
+    model->n++;
+    model->far += record->is_far;
+}
+
+static void
+model_remove(struct model *model, unsigned index)
+{
+    model->far -= model->record[index].is_far;
+    model->n--;
+    memmove(model->record + index, model->record + index + 1,
+        (model->n - index) * sizeof model->record[0]);
+}
+
+/* Codes for a shape, often all ones. */
+static void
+random_codes(const struct form *form, uint64_t *state, unsigned shape,
+    uint64_t code[SHAPES_COLUMNS_MAX])
+{
+    for (unsigned column = 0; column < SHAPES_COLUMNS_MAX; column++) {
+        unsigned width = form->shapes.field[column][shape].width;
+        code[column] = random_bits(state, width);
+        if (width != 0 && random_below(state, 4) == 0) {
+            code[column] = UINT64_MAX >> (64 - width);
+        }
+    }
+}
+
+/* Few tags and few extra bits, so that many records look alike. */
+static uint64_t
+random_remainder(const struct form *form, uint64_t *state)
+{
+    static const uint64_t tag[] = {0, 1, 0x8000, 0xffff, 0x7fff, 0x0100};
+    uint64_t high = random_bits(state, form->form.extra_bits);
+    if (random_below(state, 2) == 0 && form->form.extra_bits > 3) {
+        high = random_below(state, 4) << (form->form.extra_bits - 2);
+    }
+    return high << 16 |
+        (random_below(state, 2) == 0 ? tag[random_below(state, COUNT_OF(tag))]
+                                     : random_bits(state, 16));
+}
+
+/* Comparisons */
+
+static void
+check_record(const struct line_record *found, const struct line_record *wanted)
+{
+    MUST(found->remainder == wanted->remainder);
+    MUST(found->shape == wanted->shape);
+    MUST(found->is_far == wanted->is_far);
+    MUST(memcmp(found->code, wanted->code, sizeof wanted->code) == 0);
+}
+
+/* The writers' functions give what the model has. */
+static void
+check_copy(const struct line_copy *copy, const struct model *model,
+    const struct form *form)
+{
+    struct line_copy wanted;
+    encode(model, form, &wanted);
+    MUST(memcmp(copy, &wanted, sizeof wanted) == 0);
+    line_verify(copy, &form->form);
+    unsigned used = model_used(model, form);
+    MUST(line_used_bits(copy, &form->form) == used);
+    for (unsigned i = 0; i < model->n; i++) {
+        const struct line_record *record = &model->record[i];
+        struct line_record found;
+        memset(&found, 0xff, sizeof found);
+        line_get(copy, &form->form, i, &found);
+        check_record(&found, record);
+        MUST(line_find(copy, &form->form, record->remainder, record->is_far) ==
+            (int)i);
+        MUST(
+            line_find(copy, &form->form, record->remainder, !record->is_far) ==
+            model_find(model, record->remainder, !record->is_far));
+    }
+    for (unsigned i = 0; i < SHAPES_N; i++) {
+        bool fits = model->n < LINE_RECORDS_MAX &&
+            used + 20 + form->form.total[i] <= LINE_USABLE_BITS;
+        MUST(line_has_room(copy, &form->form, i, false) == fits);
+        MUST(line_has_room(copy, &form->form, i, true) ==
+            (fits && model->far < LINE_FAR_MAX));
+    }
+}
+
+/* Every reader gives what the model has, for a record or none. */
+static void
+check_readers(const struct line *line, const struct model *model,
+    const struct form *form, uint64_t remainder, bool is_far)
+{
+    int index = model_find(model, remainder, is_far);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        struct line_hit hit;
+        if (!readers[i]->runs()) {
+            continue;
+        }
+        MUST(readers[i]->find(line, &form->form, remainder, is_far, &hit) ==
+            (index >= 0));
+        MUST(hit.mask == model->mask);
+        if (index < 0) {
+            continue;
+        }
+        const struct line_record *record = &model->record[index];
+        MUST(hit.index == index);
+        MUST(hit.shape == record->shape);
+        for (unsigned j = 0; j < SHAPES_COLUMNS_MAX; j++) {
+            MUST(readers[i]->value(line, &form->form, &hit, j) ==
+                record->code[j]);
+        }
+    }
+}
+
+static void
+check_line(const struct line_copy *copy, const struct model *model,
+    const struct form *form, uint64_t *state)
+{
+    struct line *line = calloc(1, sizeof *line);
+    MUST(line != NULL);
+    line_store(line, copy);
+    for (unsigned i = 0; i < model->n; i++) {
+        uint64_t remainder = model->record[i].remainder;
+        check_readers(line, model, form, remainder, false);
+        check_readers(line, model, form, remainder, true);
+    }
+    for (int i = 0; i < 4; i++) {
+        uint64_t other = random_remainder(form, state);
+        check_readers(line, model, form, other, false);
+        check_readers(line, model, form, other, true);
+        MUST(line_find(copy, &form->form, other, false) ==
+            model_find(model, other, false));
+    }
+    free(line);
+}
+
+/* Random operations */
+
+static void
+try_insert(struct line_copy *copy, struct model *model,
+    const struct form *form, uint64_t *state)
+{
+    struct line_record record = {.is_far = random_below(state, 4) == 0};
+    record.remainder = random_remainder(form, state);
+    record.shape = (uint8_t)random_below(state, SHAPES_N);
+    if (random_below(state, 2) == 0) {
+        record.shape = (uint8_t)random_below(state, 3);
+    }
+    random_codes(form, state, record.shape, record.code);
+    if (model_find(model, record.remainder, record.is_far) >= 0) {
+        return;
+    }
+    bool fits = line_has_room(copy, &form->form, record.shape, record.is_far);
+    struct line_copy before = *copy;
+    MUST(line_insert(copy, &form->form, &record) == fits);
+    if (fits) {
+        model_insert(model, &record);
+    } else {
+        MUST(memcmp(copy, &before, sizeof before) == 0);
+    }
+}
+
+static void
+try_rewrite(struct line_copy *copy, struct model *model,
+    const struct form *form, uint64_t *state)
+{
+    if (model->n == 0) {
+        return;
+    }
+    uint64_t code[SHAPES_COLUMNS_MAX];
+    unsigned index = (unsigned)random_below(state, model->n);
+    struct line_record *record = &model->record[index];
+    unsigned shape = random_below(state, 3) == 0
+        ? record->shape
+        : (unsigned)random_below(state, SHAPES_N);
+    random_codes(form, state, shape, code);
+    bool fits = model_used(model, form) - form->form.total[record->shape] +
+            form->form.total[shape] <=
+        LINE_USABLE_BITS;
+    struct line_copy before = *copy;
+    MUST(line_rewrite(copy, &form->form, index, shape, code) == fits);
+    if (fits) {
+        record->shape = (uint8_t)shape;
+        memcpy(record->code, code, sizeof code);
+    } else {
+        MUST(memcmp(copy, &before, sizeof before) == 0);
+    }
+}
+
+/* share: insertions in 8 operations. */
+static void
+try_any(struct line_copy *copy, struct model *model, const struct form *form,
+    unsigned share, uint64_t *state)
+{
+    if (random_below(state, 8) < share) {
+        try_insert(copy, model, form, state);
+    } else if (random_below(state, 2) == 0) {
+        try_rewrite(copy, model, form, state);
+    } else if (model->n != 0 && random_below(state, 4) != 0) {
+        unsigned index = (unsigned)random_below(state, model->n);
+        line_remove(copy, &form->form, index);
+        model_remove(model, index);
+    } else {
+        unsigned bit = (unsigned)random_below(state, LINE_MASK_BITS);
+        MUST(line_mask_has(copy, bit) == ((model->mask >> bit & 1) != 0));
+        line_mask_add(copy, bit);
+        model->mask |= (uint16_t)(1u << bit);
+    }
+    check_copy(copy, model, form);
+}
+
+START_TEST(test_random)
+{
+    enum { ROUNDS = 320, STEPS = 240 };
+    uint64_t state = 1;
+    unsigned fullest = 0;
+    unsigned most = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct form form;
+        struct model model = {0};
+        struct line_copy copy = {{0}};
+        form_random(&form, &state, round);
+        check_copy(&copy, &model, &form);
+        for (unsigned step = 0; step < STEPS; step++) {
+            /* Fill to the brim, live at the brim, drain, live half full. */
+            static const unsigned share[] = {8, 5, 1, 4};
+            try_any(&copy, &model, &form,
+                share[step * COUNT_OF(share) / STEPS], &state);
+            if (step % 8 == 7) {
+                check_line(&copy, &model, &form, &state);
+            }
+            unsigned used = model_used(&model, &form);
+            fullest = used > fullest ? used : fullest;
+            most = model.n > most ? model.n : most;
+        }
+        while (model.n != 0) {
+            line_remove(&copy, &form.form, model.n - 1);
+            model_remove(&model, model.n - 1);
+            check_copy(&copy, &model, &form);
+        }
+    }
+    ck_assert_uint_eq(fullest, LINE_USABLE_BITS);
+    ck_assert_uint_eq(most, LINE_RECORDS_MAX);
+}
+END_TEST
+
+/* One line by hand, so that code and model cannot be wrong together. */
+START_TEST(test_layout)
+{
+    static const unsigned width[SHAPES_N][SHAPES_COLUMNS_MAX] = {
+        {0}, {3, 5}, {8, 0}};
+    struct form form = {.form = {.extra_bits = 4}};
+    struct line_copy copy = {{0}};
+    form.form.shapes = &form.shapes;
+    for (unsigned i = 0; i < SHAPES_N; i++) {
+        form_set(&form, i, width[i < 3 ? i : 2]);
+    }
+    struct line_record home = {
+        .remainder = 0x51234, .shape = 1, .code = {6, 17}};
+    struct line_record far = {
+        .remainder = 0xfabcd, .shape = 2, .is_far = true, .code = {200, 0}};
+    ck_assert(line_insert(&copy, &form.form, &far));
+    ck_assert(line_insert(&copy, &form.form, &home));
+    line_mask_add(&copy, 3);
+    line_mask_add(&copy, 15);
+    ck_assert_uint_eq(copy.word[0], UINT64_C(0x0021abcd12348008));
+    for (unsigned i = 1; i < 7; i++) {
+        ck_assert_uint_eq(copy.word[i], 0);
+    }
+    ck_assert_uint_eq(copy.word[7],
+        UINT64_C(0x22) << 56 |                       /* 2, of them 1 far */
+            (uint64_t)(5 | 6 << 4 | 17 << 7) << 44 | /* 12 bits to 504 */
+            (uint64_t)(15 | 200 << 4) << 32);        /* 12 bits to that */
+}
+END_TEST
+
+/* The limits: 23 records, 7 far ones, 488 bits. */
+START_TEST(test_full)
+{
+    static const unsigned none[SHAPES_COLUMNS_MAX] = {0};
+    static const unsigned wide[SHAPES_COLUMNS_MAX] = {64, 38};
+    static const unsigned wider[SHAPES_COLUMNS_MAX] = {64, 39};
+    static const uint64_t ones[SHAPES_COLUMNS_MAX] = {
+        UINT64_MAX, (UINT64_C(1) << 38) - 1};
+    struct form form = {.form = {.shapes = NULL}};
+    struct line_copy copy = {{0}};
+    struct line_record record = {.shape = 0};
+    form.form.shapes = &form.shapes;
+    for (unsigned i = 0; i < SHAPES_N; i++) {
+        form_set(&form, i, i < 14 ? none : i == 14 ? wide : wider);
+    }
+    for (unsigned i = 0; i < LINE_RECORDS_MAX; i++) {
+        record.is_far = i < LINE_FAR_MAX;
+        record.remainder = i;
+        ck_assert(line_insert(&copy, &form.form, &record));
+        ck_assert_int_eq(
+            line_has_room(&copy, &form.form, 0, true), i + 1 < LINE_FAR_MAX);
+    }
+    ck_assert_uint_eq(line_used_bits(&copy, &form.form), 460);
+    record.remainder = 100;
+    ck_assert(!line_insert(&copy, &form.form, &record));
+    ck_assert(!line_has_room(&copy, &form.form, 0, false));
+    while (line_count(&copy) > 4) {
+        line_remove(&copy, &form.form, 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(line_rewrite(&copy, &form.form, i, 14, ones));
+    }
+    ck_assert_uint_eq(line_used_bits(&copy, &form.form), LINE_USABLE_BITS);
+    line_verify(&copy, &form.form);
+    struct line_copy before = copy;
+    ck_assert(!line_rewrite(&copy, &form.form, 2, 15, ones));
+    ck_assert(!line_insert(&copy, &form.form, &record));
+    ck_assert_mem_eq(&copy, &before, sizeof copy);
+}
+END_TEST
+
+/* Payloads of 63 to 240 bits, with fields as long as a word. */
+START_TEST(test_words)
+{
+    static const unsigned width[][SHAPES_COLUMNS_MAX] = {{62}, {0, 63},
+        {63, 0}, {64}, {0, 64}, {0, 0, 64}, {63, 1}, {1, 63}, {64, 1}, {1, 64},
+        {63, 3}, {64, 63}, {64, 64}, {0, 64, 64}, {1, 63, 64, 64},
+        {64, 64, 64}};
+    uint64_t state = 4;
+    for (unsigned extra_bits = 0; extra_bits <= 48; extra_bits++) {
+        struct form form = {.form = {.extra_bits = (uint8_t)extra_bits}};
+        form.form.shapes = &form.shapes;
+        for (unsigned i = 0; i < SHAPES_N; i++) {
+            form_set(&form, i, width[i]);
+        }
+        struct model model = {0};
+        struct line_copy copy = {{0}};
+        for (unsigned i = 0; i < 40; i++) {
+            try_any(&copy, &model, &form, 2, &state);
+            check_line(&copy, &model, &form, &state);
+        }
+    }
+}
+END_TEST
+
+/* Garbage */
+
+/* What a reader may see: noise, a line with noise in it, two lines mixed. */
+static void
+make_garbage(struct line *line, const struct line_copy *copy, uint64_t *state)
+{
+    unsigned kind = (unsigned)random_below(state, 4);
+    for (unsigned i = 0; i < LINE_WORDS; i++) {
+        uint64_t noise = random_bits(state, 64);
+        uint64_t word = copy[0].word[i];
+        if (kind == 0) {
+            word = noise;
+        } else if (kind == 1) {
+            word ^= noise & random_bits(state, 64) & random_bits(state, 64);
+        } else if (kind == 2) {
+            word = copy[noise % 2].word[i];
+        } else if (i == LINE_WORDS - 1) {
+            word = (word & (UINT64_MAX >> 8)) | noise << LINE_COUNTS_SHIFT;
+        }
+        atomic_init(&line->word[i], word);
+    }
+}
+
+/* All readers see the same, and sanitizers see no wrong access. */
+static void
+check_garbage(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far)
+{
+    struct line_hit first = {.mask = 0};
+    int found = readers[0]->find(line, form, remainder, is_far, &first);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        struct line_hit hit = {.mask = 0};
+        if (!readers[i]->runs()) {
+            continue;
+        }
+        MUST(readers[i]->find(line, form, remainder, is_far, &hit) == found);
+        if (!found) {
+            continue;
+        }
+        MUST(hit.index < LINE_RECORDS_MAX);
+        MUST(hit.shape < SHAPES_N);
+        MUST(hit.at < 512);
+        MUST(hit.index == first.index);
+        for (unsigned j = 0; j < SHAPES_COLUMNS_MAX; j++) {
+            MUST(readers[i]->value(line, form, &hit, j) ==
+                readers[0]->value(line, form, &first, j));
+        }
+    }
+}
+
+START_TEST(test_garbage)
+{
+    enum { FORMS = 64, LINES = 40 };
+    uint64_t state = 2;
+    for (unsigned round = 0; round < FORMS; round++) {
+        struct form form;
+        struct model model[2] = {{0}};
+        struct line_copy copy[2] = {{{0}}};
+        form_random(&form, &state, round);
+        for (unsigned i = 0; i < LINES; i++) {
+            struct line *line = malloc(sizeof *line);
+            MUST(line != NULL);
+            try_insert(&copy[i % 2], &model[i % 2], &form, &state);
+            make_garbage(line, copy, &state);
+            for (unsigned j = 0; j < 32; j++) {
+                uint64_t tag = atomic_load(&line->word[j / 4]) >> j % 4 * 16;
+                uint64_t high = random_bits(&state, form.form.extra_bits);
+                uint64_t remainder = high << 16 | (tag & 0xffff);
+                check_garbage(line, &form.form, remainder, false);
+                check_garbage(line, &form.form, remainder, true);
+            }
+            free(line);
+        }
+    }
+}
+END_TEST
+
+/* Loads and stores */
+
+/* Half of a line lies where a store is fatal. */
+START_TEST(test_store)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(pages, MAP_FAILED);
+    struct line *line = (struct line *)(void *)(pages + page - 32);
+    struct line_copy copy, again;
+    for (unsigned i = 0; i < LINE_WORDS; i++) {
+        copy.word[i] = 0x0123456789abcdef * (i + 1);
+    }
+    line_store(line, &copy);
+    line_load(line, &again);
+    ck_assert_mem_eq(&copy, &again, sizeof copy);
+    ck_assert_int_eq(mprotect(pages + page, page, PROT_READ), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        copy.word[i]++;
+        line_store(line, &copy);
+        line_load(line, &again);
+        ck_assert_mem_eq(&copy, &again, sizeof copy);
+    }
+    ck_assert_int_eq(munmap(pages, 2 * page), 0);
+}
+END_TEST
+
+/* A line under a sequence counter; each record has the same code in both
+ * columns, so that a torn read shows. */
+struct watched {
+    struct form form;
+    struct line line;
+    _Atomic uint32_t sequence;
+    atomic_bool done;
+};
+
+enum { WATCHED_RECORDS = 6, WATCHED_CHANGES = 30000 };
+
+struct watcher {
+    struct watched *watched;
+    const struct line_reader *reader;
+    unsigned seen, wrong;
+};
+
+static void *
+watch(void *argument)
+{
+    struct watcher *watcher = argument;
+    struct watched *watched = watcher->watched;
+    const struct line_form *form = &watched->form.form;
+    const struct line *line = &watched->line;
+    const struct line_reader *reader = watcher->reader;
+    bool done = false;
+    for (uint64_t i = 0; !done || watcher->seen == 0; i++) {
+        struct line_hit hit;
+        uint64_t code[2] = {0, 1};
+        done = atomic_load(&watched->done);
+        /* acquire: the look comes after. */
+        uint32_t before =
+            atomic_load_explicit(&watched->sequence, memory_order_acquire);
+        int found = reader->find(line, form, i % WATCHED_RECORDS, false, &hit);
+        if (found) {
+            code[0] = reader->value(line, form, &hit, 0);
+            code[1] = reader->value(line, form, &hit, 1);
+        }
+        reader->fence();
+        /* relaxed: the fence or the reader's own loads order it. */
+        if (before % 2 == 0 &&
+            atomic_load_explicit(&watched->sequence, memory_order_relaxed) ==
+                before) {
+            watcher->seen++;
+            watcher->wrong += !found || code[0] != code[1];
+        }
+    }
+    return NULL;
+}
+
+/* Changes shapes and order; the records 0..5 are always there. */
+static void
+change_watched(struct watched *watched, uint64_t *state)
+{
+    const struct line_form *form = &watched->form.form;
+    struct line_copy copy;
+    struct line_record record;
+    line_load(&watched->line, &copy);
+    unsigned index = (unsigned)random_below(state, WATCHED_RECORDS);
+    unsigned shape = (unsigned)random_below(state, SHAPES_N);
+    line_get(&copy, form, index, &record);
+    unsigned width = watched->form.shapes.field[0][shape].width;
+    record.code[0] = record.code[1] = random_bits(state, width);
+    if (shape % 2 == 0) {
+        ck_assert(line_rewrite(&copy, form, index, shape, record.code));
+    } else {
+        record.shape = (uint8_t)shape;
+        line_remove(&copy, form, index);
+        ck_assert(line_insert(&copy, form, &record));
+    }
+    uint32_t sequence =
+        atomic_load_explicit(&watched->sequence, memory_order_relaxed);
+    /* relaxed: the stores of words are release and come after. */
+    atomic_store_explicit(
+        &watched->sequence, sequence + 1, memory_order_relaxed);
+    line_store(&watched->line, &copy);
+    /* release: after the words. */
+    atomic_store_explicit(
+        &watched->sequence, sequence + 2, memory_order_release);
+}
+
+START_TEST(test_watched)
+{
+    uint64_t state = 3;
+    struct watched watched = {.sequence = 0};
+    watched.form.form.shapes = &watched.form.shapes;
+    for (unsigned i = 0; i < SHAPES_N; i++) {
+        unsigned width[SHAPES_COLUMNS_MAX] = {2 * i, 2 * i};
+        form_set(&watched.form, i, width);
+    }
+    struct line_copy copy = {{0}};
+    for (unsigned i = 0; i < WATCHED_RECORDS; i++) {
+        struct line_record record = {.remainder = i};
+        ck_assert(line_insert(&copy, &watched.form.form, &record));
+    }
+    line_store(&watched.line, &copy);
+    struct watcher watcher[COUNT_OF(readers)];
+    pthread_t thread[COUNT_OF(readers)];
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        if (readers[i]->runs()) {
+            watcher[n] = (struct watcher){&watched, readers[i], 0, 0};
+            ck_assert_int_eq(
+                pthread_create(&thread[n], NULL, watch, &watcher[n]), 0);
+            n++;
+        }
+    }
+    for (unsigned i = 0; i < WATCHED_CHANGES; i++) {
+        change_watched(&watched, &state);
+    }
+    atomic_store(&watched.done, true);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+        ck_assert_uint_gt(watcher[i].seen, 0);
+        ck_assert_uint_eq(watcher[i].wrong, 0);
+    }
+}
+END_TEST
+
+/* Misuse and broken lines are fatal */
+
+enum misuse {
+    GET_BEHIND,
+    REMOVE_BEHIND,
+    REWRITE_BEHIND,
+    WIDE_CODE,
+    WIDE_LONG_CODE,
+    WIDE_REMAINDER,
+    NO_SHAPE,
+    DIRTY_LOW,
+    DIRTY_HIGH,
+    TOO_MANY,
+    TOO_MANY_FAR,
+    TOO_LONG,
+    TWICE,
+    WRONG_TOTAL,
+    MISUSES
+};
+
+static void
+do_misuse(enum misuse misuse, struct form *form, struct line_copy *copy)
+{
+    struct line_record record;
+    line_get(copy, &form->form, 1, &record);
+    unsigned last = line_count(copy) - 1;
+    switch (misuse) {
+    case GET_BEHIND:
+        line_get(copy, &form->form, last + 1, &record);
+        break;
+    case REMOVE_BEHIND:
+        line_remove(copy, &form->form, last + 1);
+        break;
+    case REWRITE_BEHIND:
+        line_rewrite(copy, &form->form, last + 1, 1, record.code);
+        break;
+    case WIDE_CODE:
+        record.code[0] = 8;
+        line_rewrite(copy, &form->form, 0, 1, record.code);
+        break;
+    case WIDE_LONG_CODE:
+        record.code[1] = UINT64_C(1) << 40;
+        line_rewrite(copy, &form->form, 0, 2, record.code);
+        break;
+    case WIDE_REMAINDER:
+        record.remainder = 1 << 20;
+        line_insert(copy, &form->form, &record);
+        break;
+    case NO_SHAPE:
+        line_has_room(copy, &form->form, SHAPES_N, false);
+        break;
+    case DIRTY_LOW:
+        copy->word[1] |= 1 << 12; /* right behind the last shape */
+        break;
+    case DIRTY_HIGH:
+        copy->word[7] |= UINT64_C(1) << 19; /* right below the payloads */
+        break;
+    case TOO_MANY:
+        memset(copy, 0, sizeof *copy);
+        copy->word[7] = UINT64_C(24) << 56;
+        break;
+    case TOO_MANY_FAR:
+        copy->word[7] |= UINT64_C(4) << 61;
+        break;
+    case TOO_LONG:
+        for (unsigned i = 0; i < 5; i++) {
+            record.remainder = 100 + i;
+            ck_assert(line_insert(copy, &form->form, &record));
+        }
+        /* Eight records of shape 15 at once. */
+        copy->word[2] |= UINT64_C(0xffffffff) << 16;
+        break;
+    case TWICE:
+        record.remainder = 0x51234;
+        line_insert(copy, &form->form, &record);
+        break;
+    case WRONG_TOTAL:
+        form->form.total[1]++;
+        form->shapes.total[1]--;
+        break;
+    default:
+        break;
+    }
+    line_verify(copy, &form->form);
+}
+
+/* In a child: the signal that ends it, 0 for none. */
+static int
+misuse_signal(enum misuse misuse)
+{
+    static const unsigned width[3][SHAPES_COLUMNS_MAX] = {
+        {0}, {3, 5}, {64, 40}};
+    struct form form = {.form = {.extra_bits = 4}};
+    struct line_copy copy = {{0}};
+    form.form.shapes = &form.shapes;
+    for (unsigned i = 0; i < SHAPES_N; i++) {
+        form_set(&form, i, width[i < 3 ? i : 2]);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        struct line_record record = {
+            .remainder = 0x51234 + i, .shape = 1, .code = {6, 17}};
+        ck_assert(line_insert(&copy, &form.form, &record));
+    }
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+        do_misuse(misuse, &form, &copy);
+        _exit(EXIT_SUCCESS);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+START_TEST(test_misuse)
+{
+    for (int i = 0; i < MISUSES; i++) {
+        ck_assert_msg(misuse_signal((enum misuse)i) == SIGABRT, "%d", i);
+    }
+    ck_assert_int_eq(misuse_signal(MISUSES), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_layout, test_full, test_words,
+        test_random, test_garbage, test_store, test_watched, test_misuse};
+    return run_tests("line", tests, COUNT_OF(tests));
+}

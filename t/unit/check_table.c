@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engine/table: where rows lie, against arithmetic without tricks; random
+ * changes against a plain array, for every width of the range, in tables that
+ * become full; what is far or in the stash; nothing changed where something
+ * failed; sequence counters even again, and moved for every line that was
+ * written. */
+#include "engine/table.h"
+
+#include "engine/edits.h"
+#include "engine/table_place.h"
+#include "unit/table_help.h"
+
+#include <stdio.h>
+
+enum { COLUMNS = 0x7, HINT_BITS = 6, SUM_BITS_MAX = 240 };
+
+/* A set for three columns in a table of that form; the caller's. */
+static struct shapes_set *
+make_set(struct table_rig *rig, unsigned extra_bits)
+{
+    static const uint8_t hint_bits[SHAPES_COLUMNS_MAX] = {
+        HINT_BITS, HINT_BITS, HINT_BITS};
+    struct shapes shapes;
+    struct shapes_set *set;
+    shapes_from_hints(&shapes, hint_bits, COLUMNS, SUM_BITS_MAX - extra_bits);
+    ck_assert_int_eq(
+        shapes_set_create(&rig->pool, &shapes, POOL_NEW, &set), 0);
+    return set;
+}
+
+static struct table *
+make_table(
+    struct table_rig *rig, uint64_t base, unsigned width, uint32_t n_lines)
+{
+    struct table *table;
+    struct shapes_set *set = make_set(rig, table_extra_bits(width, n_lines));
+    ck_assert_int_eq(
+        table_create(&rig->pool, base, width, n_lines, set, POOL_NEW, &table),
+        0);
+    shapes_set_drop(&rig->pool, set);
+    return table;
+}
+
+/* True for numbers of lines that pieces make. */
+static bool
+is_round(uint32_t n)
+{
+    uint32_t rest = n % TABLE_PIECE_LINES;
+    return n >= TABLE_LINES_MIN && rest != 1 && (rest & (rest - 1)) == 0;
+}
+
+START_TEST(test_lines_round)
+{
+    for (uint32_t n = 0; n <= 3 * TABLE_PIECE_LINES + 1; n++) {
+        uint32_t expected = n;
+        while (!is_round(expected)) {
+            expected++;
+        }
+        ck_assert_uint_eq(table_lines_round(n), expected);
+    }
+}
+END_TEST
+
+/* What is common to places of rows, and where a line's share of the permuted
+ * numbers begins: the smallest y with y * n_lines / 2^w == line. */
+static void
+expect_place(const struct table *table, const struct perm *perm, uint64_t row)
+{
+    struct table_place place = table_place(table, perm, row);
+    unsigned w = table->width;
+    uint64_t y = perm_apply(perm, row & table->mask, w);
+    unsigned __int128 product = (unsigned __int128)y * table->n_lines;
+    uint64_t start = y - place.remainder;
+    uint32_t n = table->n_lines;
+    /* the same share's first number, rounded down */
+    unsigned __int128 exact = ((unsigned __int128)place.line_1 << w) / n;
+    bool is_right = place.line_1 == (uint32_t)(product >> w) &&
+        place.line_2 < n && place.line_2 != place.line_1 &&
+        place.bit < LINE_MASK_BITS && place.remainder <= y && start <= exact &&
+        exact - start <= 1 + ((uint64_t)n >> (64 - w)) &&
+        place.remainder >> 16 >> table->form.extra_bits == 0 &&
+        edits_partner(table, place.line_1, place.remainder, false) ==
+            place.line_2 &&
+        edits_partner(table, place.line_2, place.remainder, true) ==
+            place.line_1;
+    if (!is_right) {
+        ck_abort_msg("width %u, %u lines: row %llx is misplaced", w, n,
+            (unsigned long long)row);
+    }
+}
+
+/* A table's numbers only, without lines. */
+static struct table
+bare_table(unsigned width, uint32_t n_lines)
+{
+    return (struct table){.mask = perm_mask(width),
+        .width = width,
+        .n_lines = n_lines,
+        .step = (uint64_t)(((unsigned __int128)1 << 64) / n_lines),
+        .form.extra_bits = (uint8_t)table_extra_bits(width, n_lines)};
+}
+
+START_TEST(test_places_all_rows)
+{
+    static const uint32_t lines[] = {2, 4, 8, 64, 130, 192, 1024};
+    struct perm perm = perm_make(1);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        for (unsigned w = 1; w <= 18; w++) {
+            struct table table = bare_table(w, lines[i]);
+            uint64_t largest = 0;
+            for (uint64_t row = 0; row <= table.mask; row++) {
+                uint64_t it = table_place(&table, &perm, row).remainder;
+                largest = it > largest ? it : largest;
+            }
+            for (uint64_t row = 0; row <= table.mask; row += 61) {
+                expect_place(&table, &perm, row);
+            }
+            /* enough bits, and not one more than the sum of shares asks */
+            unsigned extra = table.form.extra_bits;
+            ck_assert_uint_eq(largest >> (16 + extra), 0);
+            ck_assert(extra == 0 || largest + 4 > UINT64_C(1) << (15 + extra));
+        }
+    }
+}
+END_TEST
+
+/* The first and the last number of the share of a line have the smallest and
+ * the largest remainders. */
+static void
+expect_ends(const struct table *table, const struct perm *perm, uint32_t line)
+{
+    unsigned w = table->width;
+    unsigned __int128 first =
+        (((unsigned __int128)line << w) + table->n_lines - 1) / table->n_lines;
+    unsigned __int128 end =
+        (((unsigned __int128)(line + 1) << w) + table->n_lines - 1) /
+        table->n_lines;
+    if (first < end) {
+        expect_place(table, perm, perm_undo(perm, (uint64_t)first, w));
+        expect_place(table, perm, perm_undo(perm, (uint64_t)(end - 1), w));
+    }
+}
+
+START_TEST(test_places_wide)
+{
+    enum { LINES_TRIED = 40, TABLES = 30 };
+    uint64_t random = 2;
+    struct perm perm = perm_make(2);
+    for (unsigned w = 1; w <= 64; w++) {
+        for (int i = 0; i < TABLES; i++) {
+            uint32_t most = i == 0 ? 2 : i < TABLES / 2 ? 300 : 1 << 20;
+            uint32_t n =
+                table_lines_round(1 + (uint32_t)random_below(&random, most));
+            struct table table = bare_table(w, n);
+            ck_assert_uint_le(table.form.extra_bits, 48);
+            expect_ends(&table, &perm, 0);
+            expect_ends(&table, &perm, n - 1);
+            for (int k = 0; k < LINES_TRIED; k++) {
+                expect_ends(&table, &perm, (uint32_t)random_below(&random, n));
+                expect_place(&table, &perm,
+                    random_below(&random, UINT64_MAX) & table.mask);
+            }
+        }
+    }
+}
+END_TEST
+
+/* How a table, its lines and its sequence counters were. */
+struct before {
+    struct table head;
+    struct stripes stripes;
+    uint64_t moves, used_bytes;
+    uint32_t n_lines;
+    struct line_copy *line;
+};
+
+static void
+before_init(struct before *before, const struct table_rig *rig,
+    const struct table *table)
+{
+    before->head = *table;
+    before->stripes = rig->stripes;
+    before->moves = rig->owner.moves;
+    before->used_bytes = atomic_load(&rig->pool.used_bytes);
+    before->n_lines = table->n_lines;
+    before->line = calloc(table->n_lines, sizeof *before->line);
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        line_load(table_line(table, i), &before->line[i]);
+    }
+}
+
+/* Lines differ from before only where their counter has moved on; all counters
+ * are even. is_same: nothing may differ at all. */
+static void
+before_check(const struct before *before, const struct table_rig *rig,
+    const struct table *table, bool is_same)
+{
+    struct line_copy copy;
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        uint32_t at = i % TABLE_STRIPES;
+        uint32_t was = before->stripes.line[at];
+        uint32_t now = rig->stripes.line[at];
+        line_load(table_line(table, i), &copy);
+        bool differs = memcmp(&copy, &before->line[i], sizeof copy) != 0;
+        bool has_moved = now != was || rig->owner.stripes == NULL;
+        if (now % 2 != 0 || (differs && (is_same || !has_moved))) {
+            ck_abort_msg("line %u is not as it should be", i);
+        }
+    }
+    ck_assert_uint_eq(rig->stripes.stash % 2, 0);
+    if (is_same) {
+        ck_assert_mem_eq(&before->head, table, sizeof before->head);
+        ck_assert_uint_eq(before->moves, rig->owner.moves);
+        ck_assert_uint_eq(
+            before->used_bytes, atomic_load(&rig->pool.used_bytes));
+    }
+}
+
+static void
+before_fini(struct before *before)
+{
+    free(before->line);
+}
+
+/* Gives row i these codes, in both, if the table takes them. */
+static int
+put(struct table_rig *rig, struct table *table, struct table_model *model,
+    size_t i, const uint64_t *code)
+{
+    struct table_spot spot;
+    struct before before;
+    table_find(&rig->owner, table, model->row[i], &spot);
+    ck_assert_mem_eq(spot.record.code, model->code[i], sizeof model->code[i]);
+    before_init(&before, rig, table);
+    int err = table_put(&rig->owner, table, &spot, code, POOL_NEW);
+    before_check(&before, rig, table, err != 0);
+    before_fini(&before);
+    if (err == 0) {
+        table_model_set(model, i, code);
+    }
+    return err;
+}
+
+static void
+take_out(struct table_rig *rig, struct table *table, struct table_model *model,
+    size_t i)
+{
+    static const uint64_t none[SHAPES_COLUMNS_MAX];
+    struct table_spot spot;
+    struct before before;
+    table_find(&rig->owner, table, model->row[i], &spot);
+    ck_assert_int_ne(spot.where, TABLE_NOWHERE);
+    before_init(&before, rig, table);
+    table_remove(&rig->owner, table, &spot);
+    before_check(&before, rig, table, false);
+    before_fini(&before);
+    table_model_set(model, i, none);
+}
+
+/* Up to n rows of the range: its ends, and some in between. */
+static void
+choose_rows(struct table_model *model, const struct table *table, size_t n,
+    uint64_t *random)
+{
+    table_model_init(model, n);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = i == 0 ? 0
+            : i == 1         ? table->mask
+                             : random_below(random, UINT64_MAX) & table->mask;
+        model->row[i] = table->base + at;
+    }
+    table_model_sort(model);
+}
+
+/* What was met on the way. */
+struct met {
+    unsigned far, moves, full, narrow, misfit, wide;
+};
+
+static void
+meet(struct met *met, const struct table_rig *rig, const struct table *table,
+    int err)
+{
+    met->far += table->n_far > 0;
+    met->moves += rig->owner.moves > 0;
+    met->full += err == TABLE_FULL;
+    met->narrow += table->n_stash[TABLE_NARROW] > 0;
+    met->misfit += table->n_stash[TABLE_MISFIT] > 0;
+    met->wide += table->n_stash[TABLE_WIDE] > 0;
+}
+
+/* One random change of a random row: mostly small numbers in the columns of
+ * the set, now and then a wide one or another column. */
+static int
+change_one(struct table_rig *rig, struct table *table,
+    struct table_model *model, uint64_t *random, unsigned bits)
+{
+    size_t i = random_below(random, model->n);
+    uint64_t code[SHAPES_COLUMNS_MAX];
+    unsigned dice = (unsigned)random_below(random, 200);
+    if (!code_is_empty(model->code[i]) && dice < 50) {
+        take_out(rig, table, model, i);
+        return 0;
+    }
+    random_codes(random, COLUMNS, bits, code);
+    if (dice == 50) {
+        random_codes(random, UINT16_MAX, 64, code);
+    } else if (dice == 51) {
+        random_codes(random, 0x11, 7, code);
+    } else if (dice == 52) {
+        random_codes(random, COLUMNS, 64, code);
+    }
+    return put(rig, table, model, i, code);
+}
+
+/* The range of a table of that width at one of some places. */
+static uint64_t
+some_base(uint64_t *random, unsigned w)
+{
+    uint64_t place = random_below(random, 3);
+    uint64_t at = place == 0 ? 0
+        : place == 1         ? UINT64_MAX
+                             : random_below(random, UINT64_MAX);
+    return at & ~perm_mask(w);
+}
+
+static void
+run_random(unsigned w, uint32_t n_lines, unsigned bits, uint64_t seed,
+    struct met *met)
+{
+    enum { CHANGES = 1500 };
+    struct table_rig rig;
+    struct table_model model;
+    uint64_t random = seed;
+    table_rig_init(&rig, seed, seed % 2 == 0);
+    struct table *table = make_table(&rig, some_base(&random, w), w, n_lines);
+    table->n_misfits_max = 3;
+    choose_rows(&model, table, n_lines * 16, &random);
+    for (int i = 0; i < CHANGES; i++) {
+        int err = change_one(&rig, table, &model, &random, bits);
+        ck_assert(err == 0 || err == TABLE_FULL);
+        meet(met, &rig, table, err);
+        if (i % 500 == 0) {
+            expect_table(&rig, table, &model);
+        }
+    }
+    expect_table(&rig, table, &model);
+    table_destroy(&rig.pool, &table);
+    ck_assert_ptr_null(table);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+
+START_TEST(test_every_width)
+{
+    static const uint32_t lines[] = {2, 4, 16, 132};
+    struct met met = {0};
+    for (unsigned w = 1; w <= 64; w++) {
+        for (size_t i = 0; i + (w % 8 != 0) < COUNT_OF(lines); i++) {
+            run_random(w, lines[i], HINT_BITS, w * 10 + i, &met);
+        }
+    }
+    ck_assert_uint_gt(met.far, 0);
+    ck_assert_uint_gt(met.moves, 0);
+    ck_assert_uint_gt(met.full, 0);
+    ck_assert_uint_gt(met.narrow, 0);
+    ck_assert_uint_gt(met.misfit, 0);
+    ck_assert_uint_gt(met.wide, 0);
+}
+END_TEST
+
+/* Nearly everything refused, stored over, or taken out again. */
+START_TEST(test_wide_codes)
+{
+    struct met met = {0};
+    for (unsigned bits = 1; bits <= 64; bits += 7) {
+        run_random(40, 16, bits, bits, &met);
+    }
+    ck_assert_uint_gt(met.full, 0);
+    ck_assert_uint_gt(met.far, 0);
+}
+END_TEST
+
+/* Puts rows of one small number until one is refused; returns how many. */
+static size_t
+fill(struct table_rig *rig, struct table *table, struct table_model *model)
+{
+    const uint64_t code[SHAPES_COLUMNS_MAX] = {5, 9, 3};
+    for (size_t i = 0; i < model->n; i++) {
+        int err = put(rig, table, model, i, code);
+        if (err != 0) {
+            ck_assert_int_eq(err, TABLE_FULL);
+            return i;
+        }
+    }
+    ck_abort_msg("never full");
+    return 0;
+}
+
+static double
+load_of(const struct table *table)
+{
+    return (double)table->used_bits /
+        ((double)table->n_lines * LINE_USABLE_BITS);
+}
+
+/* Records of one size fill a table to the last few per cent before it is
+ * called full, and what is there can still be changed and removed. */
+START_TEST(test_full)
+{
+    const uint64_t other[SHAPES_COLUMNS_MAX] = {1, 1, 1};
+    struct table_rig rig;
+    struct table_model model;
+    uint64_t random = 7;
+    table_rig_init(&rig, 7, true);
+    struct table *table = make_table(&rig, UINT64_C(5) << 30, 30, 128);
+    choose_rows(&model, table, 128 * LINE_RECORDS_MAX, &random);
+    size_t n = fill(&rig, table, &model);
+    ck_assert_uint_eq(table->n_records, n);
+    printf("# full at %.3f, far %.3f, stash %.4f\n", load_of(table),
+        (double)table->n_far / (double)n,
+        (double)table->n_stash[TABLE_NARROW] / (double)n);
+    ck_assert(load_of(table) > 0.93);
+    ck_assert_uint_gt(table->n_far, n / 50);
+    ck_assert_uint_gt(table->n_stash[TABLE_NARROW], 0);
+    ck_assert_uint_le(
+        (uint64_t)table->n_stash[TABLE_NARROW] * TABLE_STASH_SHARE, n);
+    expect_table(&rig, table, &model);
+    for (size_t i = 0; i < n; i += 3) {
+        ck_assert_int_eq(put(&rig, table, &model, i, other), 0);
+    }
+    expect_table(&rig, table, &model);
+    for (size_t i = 0; i < n; i++) {
+        take_out(&rig, table, &model, i);
+    }
+    ck_assert_uint_eq(table->n_records, 0);
+    ck_assert_uint_eq(table->used_bits, 0);
+    expect_table(&rig, table, &model);
+    table_destroy(&rig.pool, &table);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* How many records are in the stash, by kind. */
+static void
+expect_stash(
+    const struct table *table, unsigned narrow, unsigned misfit, unsigned wide)
+{
+    ck_assert_uint_eq(table->n_stash[TABLE_NARROW], narrow);
+    ck_assert_uint_eq(table->n_stash[TABLE_MISFIT], misfit);
+    ck_assert_uint_eq(table->n_stash[TABLE_WIDE], wide);
+}
+
+/* A record goes from a line to the stash and back as its codes ask. */
+START_TEST(test_kinds)
+{
+    const uint64_t small[SHAPES_COLUMNS_MAX] = {1, 2, 3};
+    const uint64_t misfit[SHAPES_COLUMNS_MAX] = {1, 0, 0, 4};
+    uint64_t wide[SHAPES_COLUMNS_MAX];
+    struct table_rig rig;
+    struct table_model model;
+    uint64_t random = 8;
+    memset(wide, 0xff, sizeof wide);
+    table_rig_init(&rig, 8, true);
+    struct table *table = make_table(&rig, 0, 20, 4);
+    choose_rows(&model, table, 6, &random);
+    table->n_misfits_max = 2;
+    for (int round = 0; round < 3; round++) {
+        ck_assert_int_eq(put(&rig, table, &model, 0, small), 0);
+        expect_stash(table, 0, 0, 0);
+        ck_assert_int_eq(put(&rig, table, &model, 0, misfit), 0);
+        expect_stash(table, 0, 1, 0);
+        ck_assert_int_eq(put(&rig, table, &model, 1, misfit), 0);
+        /* a third one asks for other shapes, new or not */
+        ck_assert_int_eq(put(&rig, table, &model, 2, misfit), TABLE_FULL);
+        ck_assert_int_eq(put(&rig, table, &model, 2, wide), 0);
+        ck_assert_int_eq(put(&rig, table, &model, 0, wide), 0);
+        expect_stash(table, 0, 1, 2);
+        expect_table(&rig, table, &model);
+        ck_assert_int_eq(put(&rig, table, &model, 2, misfit), 0);
+        ck_assert_int_eq(put(&rig, table, &model, 2, small), 0);
+        ck_assert_int_eq(put(&rig, table, &model, 1, small), 0);
+        expect_stash(table, 0, 0, 1);
+        take_out(&rig, table, &model, 0);
+        take_out(&rig, table, &model, 1);
+        take_out(&rig, table, &model, 2);
+        expect_stash(table, 0, 0, 0);
+        expect_table(&rig, table, &model);
+    }
+    table_destroy(&rig.pool, &table);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* Forgets columns in the model. */
+static void
+clear_model(struct table_model *model, uint32_t columns)
+{
+    uint64_t code[SHAPES_COLUMNS_MAX];
+    for (size_t i = 0; i < model->n; i++) {
+        for (unsigned k = 0; k < SHAPES_COLUMNS_MAX; k++) {
+            code[k] = (columns >> k & 1) != 0 ? 0 : model->code[i][k];
+        }
+        table_model_set(model, i, code);
+    }
+}
+
+START_TEST(test_clear)
+{
+    static const uint32_t columns[] = {
+        0x1, 0x2, 0x4, 0x3, 0x7, 0xfff8, 0x10, 0xffff, 0};
+    struct met met = {0};
+    for (size_t k = 0; k < COUNT_OF(columns); k++) {
+        struct table_rig rig;
+        struct table_model model;
+        uint64_t random = k;
+        table_rig_init(&rig, k, true);
+        struct table *table = make_table(&rig, 0, 24, 64);
+        table->n_misfits_max = 50;
+        choose_rows(&model, table, 1000, &random);
+        for (int i = 0; i < 2500; i++) {
+            int err = change_one(&rig, table, &model, &random, HINT_BITS);
+            ck_assert(err == 0 || err == TABLE_FULL);
+        }
+        meet(&met, &rig, table, 0);
+        struct before before;
+        before_init(&before, &rig, table);
+        ck_assert_int_eq(table_clear(&rig.owner, table, columns[k]), 0);
+        before_check(&before, &rig, table, columns[k] == 0);
+        before_fini(&before);
+        clear_model(&model, columns[k]);
+        expect_table(&rig, table, &model);
+        table_destroy(&rig.pool, &table);
+        table_model_fini(&model);
+        table_rig_fini(&rig);
+    }
+    ck_assert_uint_gt(met.far, 0);
+    ck_assert_uint_gt(met.misfit, 0);
+    ck_assert_uint_gt(met.wide, 0);
+}
+END_TEST
+
+/* Mask bits that stand for nothing: those set, less those that a far record
+ * or one in the stash asks for. */
+struct needed {
+    const struct table_rig *rig;
+    const struct table *table;
+    uint16_t *mask;
+};
+
+static void
+note_needed(void *context, uint64_t row, const uint64_t *code)
+{
+    struct needed *needed = context;
+    struct table_spot spot;
+    (void)code;
+    table_find(&needed->rig->owner, needed->table, row, &spot);
+    uint16_t bit = (uint16_t)(1 << spot.place.bit);
+    if (spot.where == TABLE_STASH || spot.record.is_far) {
+        needed->mask[spot.place.line_1] |= bit;
+    }
+    if (spot.where == TABLE_STASH) {
+        needed->mask[spot.place.line_2] |= bit;
+    }
+}
+
+static unsigned
+count_stale(const struct table_rig *rig, const struct table *table)
+{
+    struct needed needed = {
+        rig, table, calloc(table->n_lines, sizeof *needed.mask)};
+    unsigned n = 0;
+    table_each(&rig->owner, table, note_needed, &needed);
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        struct line_copy copy;
+        line_load(table_line(table, i), &copy);
+        unsigned set = (unsigned)(copy.word[0] & UINT16_MAX);
+        ck_assert_uint_eq(needed.mask[i] & ~set, 0);
+        n += (unsigned)__builtin_popcount(set & ~(unsigned)needed.mask[i]);
+    }
+    free(needed.mask);
+    return n;
+}
+
+/* Removing and adding leaves bits behind; before they are 5 % of all the table
+ * says so. */
+START_TEST(test_worn_by_changes)
+{
+    struct table_rig rig;
+    struct table_model model;
+    uint64_t random = 10;
+    unsigned rounds = 0;
+    table_rig_init(&rig, 10, false);
+    struct table *table = make_table(&rig, 0, 30, 64);
+    choose_rows(&model, table, 64 * LINE_RECORDS_MAX, &random);
+    size_t n = fill(&rig, table, &model);
+    for (size_t i = 0; i < n; i += 20) {
+        take_out(&rig, table, &model, i);
+    }
+    ck_assert(!table_is_worn(table));
+    while (!table_is_worn(table)) {
+        const uint64_t code[SHAPES_COLUMNS_MAX] = {5, 9, 3};
+        ck_assert_uint_le(
+            count_stale(&rig, table), table->n_lines * LINE_MASK_BITS / 20);
+        size_t i = random_below(&random, n);
+        if (code_is_empty(model.code[i])) {
+            (void)put(&rig, table, &model, i, code);
+        } else if (random_below(&random, 2) == 0) {
+            take_out(&rig, table, &model, i);
+        }
+        ck_assert_uint_lt(rounds++, 100000);
+    }
+    printf("# worn after %u changes, %u bits of %u\n", rounds,
+        count_stale(&rig, table), table->n_lines * LINE_MASK_BITS);
+    expect_table(&rig, table, &model);
+    table_destroy(&rig.pool, &table);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* Too large a part of a table in its stash. */
+START_TEST(test_worn_by_stash)
+{
+    struct table_rig rig;
+    struct table_model model;
+    uint64_t random = 11;
+    table_rig_init(&rig, 11, false);
+    struct table *table = make_table(&rig, 0, 30, 128);
+    choose_rows(&model, table, 128 * LINE_RECORDS_MAX, &random);
+    size_t n = fill(&rig, table, &model);
+    table->n_stale = 0;
+    size_t left = n;
+    for (size_t i = 0; i < n && !table_is_worn(table); i++) {
+        struct table_spot spot;
+        table_find(&rig.owner, table, model.row[i], &spot);
+        if (spot.where == TABLE_LINE && !spot.record.is_far) {
+            take_out(&rig, table, &model, i);
+            left--;
+        }
+    }
+    ck_assert(table_is_worn(table));
+    ck_assert_uint_eq(table->n_stale, 0);
+    uint64_t in_stash = table->n_stash[TABLE_NARROW];
+    ck_assert_uint_gt(in_stash * TABLE_STASH_SHARE, left);
+    ck_assert_uint_le((in_stash - 1) * TABLE_STASH_SHARE, left);
+    table_destroy(&rig.pool, &table);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* Fails the n-th allocation of making a table of several pieces. */
+START_TEST(test_create_out_of_memory)
+{
+    enum { LINES = 2 * TABLE_PIECE_LINES + 8 };
+    struct table_rig rig;
+    struct table *table = NULL;
+    table_rig_init(&rig, 12, true);
+    struct shapes_set *set = make_set(&rig, table_extra_bits(40, LINES));
+    uint64_t used = atomic_load(&rig.pool.used_bytes);
+    for (size_t n = 1; table == NULL; n++) {
+        rig.fault.fail_from = rig.fault.fail_to = rig.fault.calls + n;
+        int err = table_create(
+            &rig.pool, UINT64_C(3) << 40, 40, LINES, set, POOL_NEW, &table);
+        rig.fault.fail_from = rig.fault.fail_to = 0;
+        if (err != 0) {
+            ck_assert_int_eq(err, ERR_NO_MEMORY);
+            ck_assert_ptr_null(table);
+            ck_assert_uint_eq(atomic_load(&rig.pool.used_bytes), used);
+            ck_assert_uint_eq(set->refs, 1);
+        }
+    }
+    ck_assert_uint_eq(rig.fault.failures, 4); /* a head and three pieces */
+    ck_assert_uint_eq(set->refs, 2);
+    ck_assert_uint_eq(table_line_bytes(table), LINES * LINE_BYTES);
+    ck_assert_uint_ge(atomic_load(&rig.pool.used_bytes) - used,
+        table_line_bytes(table) + table_other_bytes(table));
+    table_verify(&rig.owner, table);
+    shapes_set_drop(&rig.pool, set);
+    table_retire(&rig.pool, table);
+    table_retire(&rig.pool, NULL);
+    shapes_set_drop(&rig.pool, NULL);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+/* A stash that finds no memory, or no budget, to become larger: the record
+ * stays as it was. Clearing then leaves some, and says so. */
+START_TEST(test_stash_out_of_memory)
+{
+    enum { ROWS = 200 };
+    uint64_t wide[SHAPES_COLUMNS_MAX];
+    struct table_rig rig;
+    struct table_model model;
+    uint64_t random = 13;
+    memset(wide, 0xff, sizeof wide);
+    table_rig_init(&rig, 13, true);
+    struct table *table = make_table(&rig, 0, 30, 16);
+    choose_rows(&model, table, ROWS, &random);
+    unsigned refused = 0;
+    for (size_t i = 0; i < model.n; i++) {
+        size_t failures = rig.fault.failures;
+        fault_alloc_arm(&rig.fault, 1);
+        int err = put(&rig, table, &model, i, wide);
+        rig.fault.fail_from = rig.fault.fail_to = 0;
+        ck_assert_int_eq(
+            err, rig.fault.failures > failures ? ERR_NO_MEMORY : 0);
+        if (err != 0) {
+            refused++;
+            rig.pool.limit_bytes = atomic_load(&rig.pool.used_bytes);
+            ck_assert_int_eq(put(&rig, table, &model, i, wide), ERR_HOT_FULL);
+            rig.pool.limit_bytes = TABLE_RIG_BYTES;
+            ck_assert_int_eq(put(&rig, table, &model, i, wide), 0);
+        }
+    }
+    ck_assert_uint_gt(refused, 3);
+    expect_stash(table, 0, 0, ROWS);
+    expect_table(&rig, table, &model);
+    ck_assert_int_eq(table_clear(&rig.owner, table, 0xfffe), 0);
+    clear_model(&model, 0xfffe);
+    expect_table(&rig, table, &model);
+    table_destroy(&rig.pool, &table);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_lines_round, test_places_all_rows,
+        test_places_wide, test_every_width, test_wide_codes, test_full,
+        test_kinds, test_clear, test_worn_by_changes, test_worn_by_stash,
+        test_create_out_of_memory, test_stash_out_of_memory};
+    return run_tests("table", tests, COUNT_OF(tests));
+}
