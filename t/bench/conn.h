@@ -21,6 +21,7 @@ struct conn_op {
     uint32_t hits;   /* get: values so far */
     uint32_t acked;  /* see verify.h */
     uint32_t n_keys; /* numbers asked for or stored */
+    bool is_first;   /* store: the first number of its post */
 };
 
 struct conn {

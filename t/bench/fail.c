@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The one way out of the load generator when something is wrong. _exit and not
+/* The one way out of a benchmark when something is wrong. _exit and not
  * exit: other threads may be running. */
 
 #include "bench/fail.h"
@@ -22,7 +22,7 @@ fail(const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
-    fprintf(stderr, "load: %s\n", line);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, line);
     _exit(EXIT_FAILURE);
 }
 

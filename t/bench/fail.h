@@ -2,7 +2,7 @@
 #ifndef BENCH_FAIL_H
 #define BENCH_FAIL_H
 
-/* Writes "load: text\n" to stderr and exits with status 1. Any thread: a
+/* Writes "program: text\n" to stderr and exits with status 1. Any thread: a
  * benchmark that went wrong in one place has no result. */
 _Noreturn void fail(const char *format, ...)
     __attribute__((format(printf, 1, 2)));

@@ -26,7 +26,12 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-enum { PROGRESS_NS = 500000000, EXIT_USAGE = 2 };
+enum {
+    PROGRESS_NS = 500000000,
+    SAMPLE_NS = 50000000,
+    NS_PER_MS = 1000000,
+    EXIT_USAGE = 2
+};
 
 static struct sample
 take_sample(const struct options *options, const struct worker *worker)
@@ -37,10 +42,11 @@ take_sample(const struct options *options, const struct worker *worker)
         sample.ops += atomic_load(&worker[i].tally.ops);
         sample.keys += atomic_load(&worker[i].tally.keys);
         sample.hits += atomic_load(&worker[i].tally.hits);
+        sample.records += atomic_load(&worker[i].tally.records);
     }
     if (options->pid != 0) {
         sample.server_cpu_us = proc_cpu_us(options->pid);
-        sample.rss_bytes = proc_rss_bytes(options->pid);
+        sample.memory = proc_memory(options->pid);
     }
     return sample;
 }
@@ -58,22 +64,40 @@ show_progress(const struct options *options, const struct worker *worker,
         options_mode_name(options->mode), ops, ns / NS_PER_S);
 }
 
-/* Sleeps until the time, or until all workers have ended. */
+/* A line of --samples. Records are counted first, so there may be more in the
+ * memory than are said to be, never fewer. */
 static void
-wait_until(struct run *run, const struct worker *worker, uint64_t end_ns)
+write_sample(FILE *out, const struct options *options,
+    const struct worker *worker, uint64_t begin_ns)
+{
+    struct sample sample = take_sample(options, worker);
+    fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+        (sample.at_ns - begin_ns) / NS_PER_MS, sample.records,
+        sample.memory.rss_bytes, sample.memory.anon_bytes);
+}
+
+/* Sleeps until the time, or until all workers have ended. Writes to samples
+ * meanwhile, where it is not NULL. */
+static void
+wait_until(struct run *run, const struct worker *worker, uint64_t end_ns,
+    FILE *samples)
 {
     bool is_shown = isatty(STDERR_FILENO) == 1;
     uint64_t begin_ns = clock_monotonic_ns();
     uint64_t now_ns = begin_ns;
     pthread_mutex_lock(&run->lock);
     while (now_ns < end_ns && run->n_done < run->options->threads) {
-        uint64_t next_ns = now_ns + PROGRESS_NS;
+        uint64_t next_ns =
+            now_ns + (samples != NULL ? SAMPLE_NS : PROGRESS_NS);
         next_ns = next_ns < end_ns ? next_ns : end_ns;
         struct timespec until = {.tv_sec = (time_t)(next_ns / NS_PER_S),
             .tv_nsec = (long)(next_ns % NS_PER_S)};
         pthread_cond_timedwait(&run->done, &run->lock, &until);
         if (is_shown) {
             show_progress(run->options, worker, begin_ns);
+        }
+        if (samples != NULL) {
+            write_sample(samples, run->options, worker, begin_ns);
         }
         now_ns = clock_monotonic_ns();
     }
@@ -122,12 +146,28 @@ from_now_ns(double seconds)
     return clock_monotonic_ns() + (uint64_t)(seconds * (double)NS_PER_S);
 }
 
+/* The file of --samples with its first line; NULL without. */
+static FILE *
+open_samples(const struct options *options, const struct worker *worker)
+{
+    if (options->samples == NULL) {
+        return NULL;
+    }
+    FILE *file = fopen(options->samples, "w");
+    if (file == NULL) {
+        fail_errno(options->samples);
+    }
+    write_sample(file, options, worker, clock_monotonic_ns());
+    return file;
+}
+
 /* Starts the open workers, measures them and reports. */
 static void
 measure(struct run *run, struct worker *worker)
 {
     const struct options *options = run->options;
     bool is_counted = options->ops != 0 || options->mode == MODE_FILL;
+    FILE *samples = open_samples(options, worker);
     struct sample begin = begin_phase(run, worker);
     if (!is_counted) {
         atomic_store(&run->phase, PHASE_WARMUP);
@@ -137,15 +177,18 @@ measure(struct run *run, struct worker *worker)
     }
     uint64_t end_ns = UINT64_MAX;
     if (!is_counted) {
-        wait_until(run, worker, from_now_ns(options->warmup_s));
+        wait_until(run, worker, from_now_ns(options->warmup_s), NULL);
         begin = begin_phase(run, worker);
         end_ns = from_now_ns(options->seconds);
     }
-    wait_until(run, worker, end_ns);
+    wait_until(run, worker, end_ns, samples);
     struct sample end = take_sample(options, worker);
     atomic_store(&run->phase, PHASE_STOP);
     if (end.ops == begin.ops) {
         fail("no command was answered in the measured phase");
+    }
+    if (samples != NULL && fclose(samples) != 0) {
+        fail_errno(options->samples);
     }
 
     struct hist hist = {0};

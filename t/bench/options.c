@@ -35,6 +35,7 @@ struct option_row {
 static const char *const mode_words[] = {
     "fill", "get", "multi", "incr", "mixed", NULL};
 static const char *const fill_words[] = {"record", "cell", "incr", NULL};
+static const char *const order_words[] = {"id", "random", NULL};
 static const char *const kind_words[] = {"main", "heavy", "lognormal", NULL};
 static const char *const age_words[] = {"newest", "exp", "flat", "one", NULL};
 
@@ -50,6 +51,9 @@ static const struct option_row rows[] = {
     {"items", 'i', OPTION_FLAG, AT(items), 0, 0, NULL, NULL,
         "the server has plain items: fill stores the numbers that are not 0 "
         "one by one, and a miss stands for 0"},
+    {"redis", 0, OPTION_FLAG, AT(redis), 0, 0, NULL, NULL,
+        "the server is Redis (fill only): a hash a record, a string with SET "
+        "or INCRBY a number"},
     {"counter", 0, OPTION_TEXT, AT(counter), 0, 0, NULL, "NAME",
         "counter's name, for fill by record [weibo]"},
     {"suffixes", 0, OPTION_TEXT, AT(suffixes), 0, 0, NULL, "A,B,...",
@@ -57,6 +61,14 @@ static const struct option_row rows[] = {
     {"with", 'w', OPTION_WORD, AT(fill_with), 0, 0, fill_words, NULL,
         "what fill sends: a set a record, a set or an incr a number "
         "[record; cell with --items]"},
+    {"order", 0, OPTION_WORD, AT(order), 0, 0, order_words, NULL,
+        "order in which fill stores the posts [id]"},
+    {"by-column", 0, OPTION_FLAG, AT(by_column), 0, 0, NULL, NULL,
+        "fill the first column of all posts, then the next, number by number"},
+    {"samples", 0, OPTION_TEXT, AT(samples), 0, 0, NULL, "FILE",
+        "with --pid, write every 50 ms of a fill to FILE: ms since the "
+        "begin, records stored, VmRSS and RssAnon in bytes; the first line "
+        "is from before"},
     {"connections", 'c', OPTION_COUNT, AT(connections), 1,
         OPTIONS_CONNECTIONS_MAX, NULL, "N", "connections [50]"},
     {"depth", 'd', OPTION_COUNT, AT(depth), 1, OPTIONS_DEPTH_MAX, NULL, "N",
@@ -69,6 +81,8 @@ static const struct option_row rows[] = {
         "columns asked of each id in a multi-get [1]"},
     {"records", 'n', OPTION_COUNT, AT(records), 1, UINT32_MAX, NULL, "N",
         "posts, with and without numbers [1000000]"},
+    {"ids", 0, OPTION_WORD, AT(ids), 0, 0, posts_ids_words, NULL,
+        "ids of the posts [main]"},
     {"dist", 0, OPTION_WORD, AT(kind), 0, 0, kind_words, NULL,
         "distribution of the numbers [main]"},
     {"age", 'a', OPTION_WORD, AT(age), 0, 0, age_words, NULL,
@@ -306,6 +320,16 @@ check_whole(struct options *options)
     if (options->items && options->fill_with == FILL_INCR) {
         return "items cannot be filled with incr";
     }
+    if (options->redis && options->mode != MODE_FILL) {
+        return "with --redis there is only fill";
+    }
+    if (options->by_column && options->fill_with == FILL_RECORD) {
+        return "--by-column stores numbers, not records";
+    }
+    if (options->samples != NULL &&
+        (options->mode != MODE_FILL || options->pid == 0)) {
+        return "--samples wants fill and --pid";
+    }
     if (options->threads > options->connections) {
         return "more threads than connections";
     }
@@ -353,10 +377,14 @@ options_parse(struct options *out, int argc, char **argv)
         return OPTIONS_BAD;
     }
     if (out->fill_with < 0 || out->items) {
-        out->fill_with = out->items ? FILL_CELL : FILL_RECORD;
+        out->fill_with =
+            out->items || out->by_column ? FILL_CELL : FILL_RECORD;
     }
-    out->dist =
-        (struct dist){.seed = out->seed, .kind = (enum dist_kind)out->kind};
+    out->posts = (struct posts){
+        .dist = {.seed = out->seed, .kind = (enum dist_kind)out->kind},
+        .ids = out->ids,
+        .columns = (unsigned)out->n_suffixes,
+        .n = out->records};
     return OPTIONS_RUN;
 }
 

@@ -2,7 +2,7 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
-#include "lib/dist.h"
+#include "bench/posts.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +13,8 @@
 enum mode { MODE_FILL, MODE_GET, MODE_MULTI, MODE_INCR, MODE_MIXED };
 
 enum fill_with { FILL_RECORD, FILL_CELL, FILL_INCR };
+
+enum fill_order { ORDER_ID, ORDER_RANDOM };
 
 enum {
     OPTIONS_KEYS_MAX = 1000,
@@ -25,6 +27,8 @@ enum {
 struct options {
     int mode;      /* enum mode */
     int fill_with; /* enum fill_with */
+    int order;     /* enum fill_order */
+    int ids;       /* enum posts_ids */
     int kind;      /* enum dist_kind */
     int age;       /* enum dist_age */
     const char *host;
@@ -41,9 +45,10 @@ struct options {
     double miss; /* share of ids without record; negative: as it comes */
     double mix;  /* share of gets in mixed */
     uint64_t pid;
-    bool items, nonzero, verify, json;
+    const char *samples; /* file for the memory while filling, or NULL */
+    bool items, redis, by_column, nonzero, verify, json;
     /* derived: */
-    struct dist dist;
+    struct posts posts;
     size_t n_suffixes;
     char suffix[DIST_COLUMNS_MAX][OPTIONS_SUFFIX_MAX + 1];
     size_t suffix_len[DIST_COLUMNS_MAX];

@@ -51,17 +51,25 @@ proc_cpu_us(uint64_t pid)
     return (utime + stime) * US_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-uint64_t
-proc_rss_bytes(uint64_t pid)
+/* The number behind "\nNAME:" in /proc/PID/status. */
+static uint64_t
+field_bytes(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    uint64_t kib;
+    if (line == NULL || sscanf(line + strlen(name), "%" SCNu64, &kib) != 1) {
+        fail("/proc/PID/status has no%s", name);
+    }
+    return kib * KIB;
+}
+
+struct proc_memory
+proc_memory(uint64_t pid)
 {
     char text[FILE_BYTES_MAX];
     read_file(pid, "status", text);
-    const char *line = strstr(text, "\nVmRSS:");
-    uint64_t kib;
-    if (line == NULL || sscanf(line, "\nVmRSS: %" SCNu64, &kib) != 1) {
-        fail("/proc/%" PRIu64 "/status has no VmRSS", pid);
-    }
-    return kib * KIB;
+    return (struct proc_memory){.rss_bytes = field_bytes(text, "\nVmRSS:"),
+        .anon_bytes = field_bytes(text, "\nRssAnon:")};
 }
 
 uint64_t

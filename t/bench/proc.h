@@ -12,8 +12,12 @@
  */
 uint64_t proc_cpu_us(uint64_t pid);
 
-/* Resident memory now, in bytes: VmRSS of /proc/PID/status. Fails likewise. */
-uint64_t proc_rss_bytes(uint64_t pid);
+/* Resident memory now, in bytes, of /proc/PID/status. Fails likewise. */
+struct proc_memory {
+    uint64_t rss_bytes;  /* VmRSS */
+    uint64_t anon_bytes; /* RssAnon: of these, not the program's file */
+};
+struct proc_memory proc_memory(uint64_t pid);
 
 /* CPU time used so far by this process, in microseconds. */
 uint64_t proc_own_cpu_us(void);

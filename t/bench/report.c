@@ -5,6 +5,8 @@
 
 #include "bench/report.h"
 
+#include "bench/bound.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -66,6 +68,11 @@ report_json(const struct options *options, const struct sample *begin,
     printf(", \"seconds\": %.3f, \"ops\": %" PRIu64 ", \"keys\": %" PRIu64
            ", \"hits\": %" PRIu64 ", \"ops_per_s\": %.0f",
         f->seconds, f->ops, f->keys, f->hits, (double)f->ops / f->seconds);
+    if (options->mode == MODE_FILL) {
+        struct bound bound = bound_of(&options->posts);
+        printf(", \"stored\": %" PRIu64 ", \"bound_bytes\": %.3f",
+            end->records - begin->records, bound_bytes(&bound));
+    }
     printf(", \"client_us_per_op\": %.4f, \"client_cpu\": %.3f",
         f->client_us_op, f->client_share);
     if (options->pid != 0) {
@@ -73,7 +80,7 @@ report_json(const struct options *options, const struct sample *begin,
                ", \"server_cpu\": %.3f, \"rss_before\": %" PRIu64
                ", \"rss_after\": %" PRIu64,
             f->server_us_op, f->server_us_key, f->server_share,
-            begin->rss_bytes, end->rss_bytes);
+            begin->memory.rss_bytes, end->memory.rss_bytes);
     }
     printf(", \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f"
            ", \"max_us\": %.1f, \"verified\": %s}\n",

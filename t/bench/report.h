@@ -4,15 +4,16 @@
 
 #include "bench/hist.h"
 #include "bench/options.h"
+#include "bench/proc.h"
 
 #include <stdint.h>
 
 /* What was counted at one moment of a run. */
 struct sample {
     uint64_t at_ns; /* clock_monotonic_ns */
-    uint64_t ops, keys, hits;
+    uint64_t ops, keys, hits, records;
     uint64_t server_cpu_us, own_cpu_us; /* the first: 0 without --pid */
-    uint64_t rss_bytes;                 /* of the server, likewise */
+    struct proc_memory memory;          /* of the server, likewise */
 };
 
 /* Writes what lies between two samples to stdout: a table of one line with

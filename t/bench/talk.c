@@ -64,99 +64,6 @@ key_at(const struct worker *worker, const struct conn_op *op, uint32_t i,
     return &tape->draw[((size_t)op->draw + i / columns) % tape->n];
 }
 
-/* Moves the cursor to the next post that has a record; false at the end. */
-static bool
-cursor_load(struct fill_cursor *cursor, const struct options *options)
-{
-    while (!cursor->is_loaded) {
-        if (cursor->post >= options->records) {
-            return false;
-        }
-        dist_values(
-            &options->dist, cursor->post, options->n_suffixes, cursor->value);
-        for (size_t i = 0; i < options->n_suffixes; i++) {
-            cursor->is_loaded = cursor->is_loaded || cursor->value[i] != 0;
-        }
-        cursor->column = 0;
-        if (!cursor->is_loaded) {
-            cursor->post += options->threads;
-        }
-    }
-    return true;
-}
-
-static void
-cursor_next_post(struct fill_cursor *cursor, const struct options *options)
-{
-    cursor->post += options->threads;
-    cursor->is_loaded = false;
-}
-
-/* "set ID.counter 0 0 BYTES", then the numbers of the whole record. */
-static void
-ask_record(struct buf *out, const struct options *options,
-    const struct fill_cursor *cursor)
-{
-    char data[DIST_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1)];
-    size_t len = 0;
-    for (size_t i = 0; i < options->n_suffixes; i++) {
-        if (i > 0) {
-            data[len++] = ' ';
-        }
-        len += num_format_u64(cursor->value[i], data + len);
-    }
-    buf_addf(out, "set %" PRIu64 ".%s 0 0 %zu\r\n%.*s\r\n",
-        dist_id(&options->dist, cursor->post), options->counter, len, (int)len,
-        data);
-}
-
-/* One number, by set or incr. */
-static void
-ask_cell(struct buf *out, const struct options *options,
-    const struct fill_cursor *cursor)
-{
-    char data[NUM_U64_DIGITS_MAX];
-    size_t len = num_format_u64(cursor->value[cursor->column], data);
-    uint64_t id = dist_id(&options->dist, cursor->post);
-    const char *suffix = options->suffix[cursor->column];
-    if (options->fill_with == FILL_INCR) {
-        buf_addf(
-            out, "incr %" PRIu64 ".%s %.*s\r\n", id, suffix, (int)len, data);
-    } else {
-        buf_addf(out, "set %" PRIu64 ".%s 0 0 %zu\r\n%.*s\r\n", id, suffix,
-            len, (int)len, data);
-    }
-}
-
-static bool
-ask_fill(struct worker *worker, struct conn *conn, struct conn_op *op)
-{
-    const struct options *options = worker->run->options;
-    struct fill_cursor *cursor = &worker->cursor;
-    op->kind = CONN_OP_STORE;
-    op->draw = (uint32_t)cursor->post;
-    if (options->fill_with == FILL_RECORD) {
-        op->n_keys = (uint32_t)options->n_suffixes;
-        ask_record(&conn->out, options, cursor);
-        cursor_next_post(cursor, options);
-        return true;
-    }
-
-    op->n_keys = 1;
-    while (cursor->value[cursor->column] == 0) {
-        cursor->column++;
-    }
-    ask_cell(&conn->out, options, cursor);
-    do {
-        cursor->column++;
-    } while (cursor->column < options->n_suffixes &&
-        cursor->value[cursor->column] == 0);
-    if (cursor->column == options->n_suffixes) {
-        cursor_next_post(cursor, options);
-    }
-    return true;
-}
-
 /* A get, a multi-get or an incr from the tape. */
 static void
 ask_tape(struct worker *worker, struct conn *conn, struct conn_op *op)
@@ -193,12 +100,14 @@ talk_ask(struct worker *worker, struct conn *conn, uint64_t now_ns)
     struct run *run = worker->run;
     const struct options *options = run->options;
     if (options->mode == MODE_FILL) {
-        if (!cursor_load(&worker->cursor, options)) {
+        if (!fill_has_next(&worker->cursor, options)) {
             return false;
         }
         struct conn_op *op = conn_push(conn);
+        op->kind = CONN_OP_STORE;
         op->sent_ns = now_ns;
-        return ask_fill(worker, conn, op);
+        fill_ask(&worker->cursor, options, &conn->out, op);
+        return true;
     }
     /* relaxed: the count only bounds the work */
     if (options->ops != 0 &&
@@ -231,7 +140,7 @@ bad_reply(const struct worker *worker, const struct conn_op *op,
         fail("the server said, unasked: %s", text);
     }
     uint64_t id = op->kind == CONN_OP_STORE
-        ? dist_id(&worker->run->options->dist, op->draw)
+        ? posts_id(&worker->run->options->posts, op->draw)
         : worker->run->tape->draw[op->draw].id;
     fail("the server answered a %s of id %" PRIu64 ": %s", kind[op->kind], id,
         text);
@@ -360,13 +269,11 @@ static void
 hear_store(struct worker *worker, struct conn *conn, struct conn_op *op,
     const char *line, size_t len, uint64_t now_ns)
 {
-    uint64_t value;
-    bool is_incr = worker->run->options->fill_with == FILL_INCR;
-    if (is_incr ? !num_parse_u64(line, len, &value)
-                : !is_word(line, len, "STORED")) {
+    if (!fill_is_stored(worker->run->options, line, len)) {
         bad_reply(worker, op, line, len);
     }
     op->hits = op->n_keys;
+    count(&worker->tally.records, op->is_first);
     finish(worker, conn, op, now_ns);
 }
 

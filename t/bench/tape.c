@@ -33,7 +33,7 @@ fits(const struct options *options, enum want want, struct dist_rng *rng,
     size_t nonzero[DIST_COLUMNS_MAX];
     size_t n_nonzero = 0;
     size_t leading = 0; /* of the columns asked together, those not 0 */
-    dist_values(&options->dist, draw->post, options->n_suffixes, value);
+    posts_values(&options->posts, draw->post, value);
     for (size_t i = 0; i < options->n_suffixes; i++) {
         if (value[i] != 0) {
             nonzero[n_nonzero++] = i;
@@ -76,7 +76,7 @@ draw_one(const struct options *options, struct dist_rng *rng,
         draw->post = (uint32_t)dist_pick(
             rng, (enum dist_age)options->age, options->records);
     } while (!fits(options, want, rng, draw));
-    draw->id = dist_id(&options->dist, draw->post);
+    draw->id = posts_id(&options->posts, draw->post);
     draw->is_incr = draw_is_incr(options, rng);
 }
 

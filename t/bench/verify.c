@@ -47,8 +47,7 @@ static uint64_t
 stored(const struct verify *verify, uint32_t post, unsigned column)
 {
     uint64_t value[DIST_COLUMNS_MAX];
-    dist_values(
-        &verify->options->dist, post, verify->options->n_suffixes, value);
+    posts_values(&verify->options->posts, post, value);
     return value[column];
 }
 
@@ -75,7 +74,7 @@ check_range(const struct verify *verify, uint32_t post, unsigned column,
     if (value < base + least || value > most) {
         fail("wrong number for %" PRIu64 ".%s: %" PRIu64 " instead of %" PRIu64
              " to %" PRIu64,
-            dist_id(&verify->options->dist, post),
+            posts_id(&verify->options->posts, post),
             verify->options->suffix[column], value, base + least, most);
     }
 }
@@ -100,7 +99,7 @@ verify_absent(struct verify *verify, uint32_t post, unsigned column)
 {
     if (!verify->options->items || stored(verify, post, column) != 0) {
         fail("no number for %" PRIu64 ".%s",
-            dist_id(&verify->options->dist, post),
+            posts_id(&verify->options->posts, post),
             verify->options->suffix[column]);
     }
 }

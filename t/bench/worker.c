@@ -110,7 +110,7 @@ worker_open(struct worker *worker, struct run *run, uint64_t index)
     const struct options *options = run->options;
     worker->run = run;
     worker->index = index;
-    worker->cursor.post = index;
+    fill_init(&worker->cursor, options, index);
     worker->n_conns = (options->connections + index) / options->threads;
     if (run->tape->n > 0) {
         worker->tape_at = run->tape->n / options->threads * index;

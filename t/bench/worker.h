@@ -3,6 +3,7 @@
 #define BENCH_WORKER_H
 
 #include "bench/conn.h"
+#include "bench/fill.h"
 #include "bench/hist.h"
 #include "bench/options.h"
 #include "bench/tape.h"
@@ -30,17 +31,10 @@ struct run {
 
 /* Counted since the start; written by the worker, read by the main thread. */
 struct tally {
-    _Atomic uint64_t ops;  /* commands answered */
-    _Atomic uint64_t keys; /* numbers asked for or stored */
-    _Atomic uint64_t hits; /* numbers that came back */
-};
-
-/* Where a filling thread is: every threads-th post is its own. */
-struct fill_cursor {
-    uint64_t post;
-    size_t column; /* the next one to look at */
-    uint64_t value[DIST_COLUMNS_MAX];
-    bool is_loaded; /* value[] is that of post */
+    _Atomic uint64_t ops;     /* commands answered */
+    _Atomic uint64_t keys;    /* numbers asked for or stored */
+    _Atomic uint64_t hits;    /* numbers that came back */
+    _Atomic uint64_t records; /* posts of which something is stored */
 };
 
 struct worker {
