@@ -145,6 +145,7 @@ unit_take(struct arena *arena, uint8_t state, struct chunk **out)
     unit = unit_first(chunk, CLASS_MAX);
     ASSERT(chunk->state[unit] == UNIT_FREE);
     chunk->state[unit] = state;
+    chunk->touched[unit / WORD_BITS] |= UINT64_C(1) << unit % WORD_BITS;
     chunk->free_units--;
     unit_has_no_room(arena, chunk, unit, CLASS_MAX);
     if (arena->spare == chunk->number) {
@@ -356,6 +357,18 @@ arena_give(struct arena *arena, void *piece, unsigned class_)
     } else {
         slot_give(arena, chunk, unit, class_,
             (unsigned)(offset % ARENA_PIECE_BYTES_MAX / class_bytes(class_)));
+    }
+    unlock(arena);
+}
+
+void
+arena_trim(struct arena *arena)
+{
+    lock(arena);
+    for (uint32_t i = 0; i < arena->capacity; i++) {
+        if (arena->chunk[i] != NULL) {
+            arena__chunk_trim(arena, arena->chunk[i]);
+        }
     }
     unlock(arena);
 }

@@ -285,6 +285,26 @@ remove_chunk(struct arena *arena, struct chunk *chunk)
     free(chunk);
 }
 
+void
+arena__chunk_trim(struct arena *arena, struct chunk *chunk)
+{
+    if (arena->source != NULL || chunk->number >= CHUNKS_SMALL) {
+        return;
+    }
+    for (unsigned i = 0; i < UNIT_WORDS; i++) {
+        uint64_t left = chunk->room[CLASS_MAX][i] & chunk->touched[i];
+
+        chunk->touched[i] &= ~left;
+        for (; left != 0; left &= left - 1) {
+            size_t unit = i * WORD_BITS + lowest_bit(left);
+
+            /* advice: where it is not taken the pages stay */
+            (void)madvise(chunk->base + unit * ARENA_PIECE_BYTES_MAX,
+                ARENA_PIECE_BYTES_MAX, MADV_DONTNEED);
+        }
+    }
+}
+
 /* Keeps an empty chunk as the spare, or lets it go; of two the lower stays. */
 void
 arena__chunk_empty(struct arena *arena, struct chunk *chunk)

@@ -50,6 +50,7 @@ struct chunk {
     /* bit i of room[class]: unit i is a slab of class with a free slot, and
      * for the largest class: it is free */
     uint64_t room[ARENA_CLASSES][UNIT_WORDS];
+    uint64_t touched[UNIT_WORDS]; /* units that may have pages */
     uint8_t state[UNITS];
 };
 
@@ -108,6 +109,10 @@ void arena__chunk_empty(struct arena *arena, struct chunk *chunk);
 
 /* The chunk that has the piece; asserts that there is one. */
 struct chunk *arena__chunk_of(const struct arena *arena, const void *piece);
+
+/* Gives the pages of free units of a chunk back to the system, where that
+ * costs no huge page. */
+void arena__chunk_trim(struct arena *arena, struct chunk *chunk);
 
 /* Frees the arrays; no chunk may be left. */
 void arena__chunks_fini(struct arena *arena);

@@ -45,8 +45,8 @@ void edits_remove(struct edits *edits, uint32_t line, unsigned index);
 bool edits_insert(struct edits *edits, const struct table_place *place,
     struct line_record *record);
 
-/* The same after moving one or two others to their other lines; false, and
- * *edits void, where the bounded search finds no way. */
+/* The same after moving another one to its other line; false, and
+ * *edits void, where that cannot be. */
 bool edits_make_room(struct edits *edits, const struct table_place *place,
     struct line_record *record);
 

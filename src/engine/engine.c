@@ -151,10 +151,11 @@ engine_get(struct engine *engine, const struct cell_key *key, size_t n,
 static bool
 is_beyond(struct counter *counter, const struct view *view, uint64_t id)
 {
-    /* relaxed: a guard against strays, not an order between threads */
-    if (!atomic_load_explicit(&counter->has_largest, memory_order_relaxed)) {
+    /* acquire: with an id in largest_id, from the release below */
+    if (!atomic_load_explicit(&counter->has_largest, memory_order_acquire)) {
         return false;
     }
+    /* relaxed: a guard against strays, not an order between threads */
     uint64_t largest =
         atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
     return id > largest && id - largest > view->max_jump;
@@ -173,7 +174,8 @@ raise_largest(struct counter *counter, const struct view *view, uint64_t id)
         !atomic_compare_exchange_weak_explicit(&counter->largest_id, &largest,
             id, memory_order_relaxed, memory_order_relaxed)) {
     }
-    atomic_store_explicit(&counter->has_largest, true, memory_order_relaxed);
+    /* release: see is_beyond */
+    atomic_store_explicit(&counter->has_largest, true, memory_order_release);
 }
 
 static bool

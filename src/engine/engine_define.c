@@ -23,6 +23,11 @@ publish(struct engine *engine, struct counter *counter, struct view *view)
     struct view *old = counter__view(counter);
     /* release: with all that is in it */
     atomic_store_explicit(&counter->view, view, memory_order_release);
+    /* writers need not be readers: those that have the old view hold a lock */
+    for (unsigned i = 0; old != NULL && i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        shard__unlock(&engine->shard[i]);
+    }
     if (old != NULL) {
         pool_retire(&engine->pool, &old->garbage, sizeof *old, free_view);
     }

@@ -42,6 +42,7 @@ engine_tend(struct engine *engine, uint64_t now_ms)
             any |= tend_ranges(engine, i, &counter->ranges[i], now_ms);
         }
     }
+    pool_trim(&engine->pool);
     return any;
 }
 

@@ -366,6 +366,22 @@ line_find(const struct line_copy *copy, const struct line_form *form,
 }
 
 void
+line_get_head(const struct line_copy *copy, const struct line_form *form,
+    unsigned index, struct line_record *out)
+{
+    unsigned n = line_count(copy);
+    ASSERT(index < n);
+    struct nibbles shapes = load_shapes(copy, n);
+    out->remainder = tag_of(copy, index);
+    if (form->extra_bits > 0) {
+        unsigned at = LINE_PAYLOADS_END - total_of(shapes, form, index + 1);
+        out->remainder |= get_extra(copy, form, at) << LINE_TAG_BITS;
+    }
+    out->is_far = index >= n - line_far(copy);
+    out->shape = (uint8_t)shape_of(shapes, index);
+}
+
+void
 line_get(const struct line_copy *copy, const struct line_form *form,
     unsigned index, struct line_record *out)
 {

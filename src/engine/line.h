@@ -112,7 +112,9 @@ bool line_has_room(const struct line_copy *copy, const struct line_form *form,
 int line_find(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far);
 
-/* Record index into *out. */
+/* Record index into *out, all but its codes; or all. */
+void line_get_head(const struct line_copy *copy, const struct line_form *form,
+    unsigned index, struct line_record *out);
 void line_get(const struct line_copy *copy, const struct line_form *form,
     unsigned index, struct line_record *out);
 

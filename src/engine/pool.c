@@ -83,6 +83,14 @@ most(const struct pool *pool, enum pool_purpose purpose)
         : pool->limit_bytes + reserve;
 }
 
+void
+pool_trim(struct pool *pool)
+{
+    if (pool->arena != NULL) {
+        arena_trim(pool->arena);
+    }
+}
+
 int
 pool_has_room(struct pool *pool, size_t bytes, enum pool_purpose purpose)
 {

@@ -91,6 +91,9 @@ void pool_reclaim(struct pool *pool);
  * for. */
 void pool_drain(struct pool *pool);
 
+/* Gives free memory back to the system where it can; now and then. */
+void pool_trim(struct pool *pool);
+
 /* Bytes that wait for readers. */
 uint64_t pool_garbage_bytes(struct pool *pool);
 

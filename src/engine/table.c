@@ -71,7 +71,7 @@ kind_of(const struct table *table, const struct shapes_need *need)
         return TABLE_NARROW;
     }
     for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        sum += need->packed[i / 8] >> (i % 8 * 8) & 0xff;
+        sum += (unsigned)(need->packed[i / 8] >> (i % 8 * 8) & 0xff);
     }
     return sum > value_bits_max(table) ? TABLE_WIDE : TABLE_MISFIT;
 }
@@ -160,7 +160,7 @@ stash_store(struct table_owner *owner, struct table *table, uint64_t key,
         struct shapes_need need = need_of(code);
         unsigned bits = 0;
         for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-            bits += need.packed[i / 8] >> (i % 8 * 8) & 0xff;
+            bits += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
         }
         err = stash_create(owner->pool, table->width, STASH_RECORDS_FIRST,
             bits, purpose, &made);

@@ -234,7 +234,7 @@ verify_record(void *context, uint64_t row, const uint64_t *code)
     }
     unsigned sum = 0;
     for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        sum += need.packed[i / 8] >> (i % 8 * 8) & 0xff;
+        sum += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
     }
     bool is_narrow = shapes_fit(table->form.shapes, &need) >= 0;
     bool is_wide = sum + table->form.extra_bits > SHAPES_BITS_MAX;
