@@ -31,7 +31,7 @@ enum {
     PLAN_ROUNDS = 8,
     RECORD_BYTES_USUAL = 8, /* a table of wider records has fewer of them */
     SPLIT_RECORDS_MIN = 32,
-    MANY_TABLES = 8,       /* of which the newest is a small part */
+    MANY_TABLES = 16,      /* of which the newest is a small part */
     NEIGHBOUR_RECORDS = 64 /* fewer say nothing of the density */
 };
 
