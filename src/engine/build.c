@@ -17,6 +17,7 @@ enum {
     SAMPLE_RECORDS = 2048, /* about as many are sampled */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
     LATE_MAX = 2048,       /* rows remembered that found no first line */
+    MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
     TRIES = 12
 };
 
@@ -58,8 +59,9 @@ struct misfits {
     uint32_t stride, at;
 };
 
-/* What did not suit the old shapes is what new ones are for. Wide records will
- * be in the stash again, and narrow ones are too few to count. */
+/* What did not suit the old shapes is what new ones are for. Large records,
+ * of which a line takes less than four, are as cheap in the stash, wide ones
+ * will be there again, and narrow ones are too few to count. */
 static void
 measure_misfit(void *context, uint64_t key, const uint64_t *code)
 {
@@ -70,7 +72,7 @@ measure_misfit(void *context, uint64_t key, const uint64_t *code)
     for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
         bits += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
     }
-    if (bits <= SHAPES_BITS_MAX &&
+    if (bits <= MISFIT_BITS_MAX &&
         shapes_fit(source->form.shapes, &need) < 0 &&
         misfits->at++ % misfits->stride == 0) {
         measure_record(misfits->measure, source->base + key, code);

@@ -9,6 +9,8 @@
  *   absent   never are: a record under a wrong id shows
  *   churned  each belongs to one writer, comes and goes, and is some top bits
  *            of a hash of its id: a reader sees that it is of that id
+ *   walking  the same, but never 0, and often too wide for a line: walks
+ *            between lines and stash, and a false miss shows
  *
  * All columns of a record are always set alike and read together, so a record
  * that is read half old and half new shows. A column beside them comes and
@@ -41,7 +43,7 @@
 #define SLOWNESS 4
 #endif
 #if !defined(SLOWNESS) && defined(TALLYD_HOOKS)
-#define SLOWNESS 2
+#define SLOWNESS 3
 #elif !defined(SLOWNESS)
 #define SLOWNESS 1
 #endif
@@ -59,13 +61,21 @@ enum {
     IDS = 6400,
     KIND_EACH = 16,    /* of so many ids one is absent, one present ... */
     SHARED_EACH = 160, /* and one shared */
+    WALKING_EACH = 320,
+    WALKING = IDS / WALKING_EACH,
     SHARED = IDS / SHARED_EACH,
     COLUMNS = 4, /* that stay; even ids use two of them */
     PASSING = 9, /* slot of the column that comes and goes */
     PASSING_BITS = 32
 };
 
-enum kind { KIND_SHARED, KIND_PRESENT, KIND_ABSENT, KIND_CHURNED };
+enum kind {
+    KIND_SHARED,
+    KIND_PRESENT,
+    KIND_ABSENT,
+    KIND_CHURNED,
+    KIND_WALKING
+};
 
 struct round {
     struct engine *engine;
@@ -106,7 +116,7 @@ below(struct dist_rng *rng, unsigned n)
 void
 engine_hook(const char *name)
 {
-    enum { YIELD_EACH = 16, SLEEP_EACH = 512, SLEEP_US = 60 };
+    enum { YIELD_EACH = 8, SLEEP_EACH = 128, SLEEP_US = 50 };
     static _Thread_local struct dist_rng rng;
     uintptr_t here = (uintptr_t)&rng ^ (uintptr_t)name;
     uint64_t dice = dist_rng_u64(&rng) ^ fold_id(here);
@@ -124,15 +134,43 @@ kind_of(unsigned i)
     if (i % SHARED_EACH == 0) {
         return KIND_SHARED;
     }
-    return i % KIND_EACH == 1 ? KIND_PRESENT
-        : i % KIND_EACH == 2  ? KIND_ABSENT
-                              : KIND_CHURNED;
+    switch (i % KIND_EACH) {
+    case 1:
+        return KIND_PRESENT;
+    case 2:
+        return KIND_ABSENT;
+    default:
+        return i % WALKING_EACH == 3 ? KIND_WALKING : KIND_CHURNED;
+    }
 }
 
 static unsigned
 columns_of(unsigned i)
 {
-    return i % 2 == 0 ? COLUMNS / 2 : COLUMNS;
+    bool has_two = (i / KIND_EACH + i / SHARED_EACH) % 2 == 0;
+    return has_two && kind_of(i) != KIND_WALKING ? COLUMNS / 2 : COLUMNS;
+}
+
+/* The writer of a churned or a walking id. */
+static unsigned
+owner_of(unsigned i)
+{
+    return (i / KIND_EACH + i / WALKING_EACH) % WRITERS;
+}
+
+static unsigned
+random_shared(struct dist_rng *rng)
+{
+    return below(rng, SHARED) * SHARED_EACH;
+}
+
+/* Any, or with an owner one of its own. */
+static unsigned
+random_walking(struct dist_rng *rng, unsigned owner)
+{
+    unsigned n = below(rng, WALKING);
+    n = owner == WRITERS ? n : n - n % WRITERS + owner;
+    return n * WALKING_EACH + 3;
 }
 
 /* Of an id's hash, its top bits: what a churned record holds. */
@@ -146,7 +184,7 @@ hash_bits(uint64_t id, unsigned bits)
 static uint64_t
 present_value(uint64_t id)
 {
-    return hash_bits(id, 1 + (unsigned)(id % 11));
+    return hash_bits(id, id % 8 == 0 ? 64 : 1 + (unsigned)(id % 11));
 }
 
 static uint64_t
@@ -195,6 +233,10 @@ check_value(const struct round *round, unsigned i, uint64_t value)
         break;
     case KIND_ABSENT:
         ASSERT(value == 0);
+        break;
+    case KIND_WALKING:
+        ASSERT(value != 0); /* else a false miss */
+        ASSERT(is_of_id(id, value));
         break;
     case KIND_CHURNED:
         ASSERT(is_of_id(id, value));
@@ -251,14 +293,17 @@ next_churned(struct writer *writer)
     do {
         writer->sweep = (writer->sweep + 1) % IDS;
     } while (kind_of(writer->sweep) != KIND_CHURNED ||
-        writer->sweep / KIND_EACH % WRITERS != writer->number);
+        owner_of(writer->sweep) != writer->number);
     return writer->sweep;
 }
 
 static unsigned
-random_bits(struct writer *writer)
+random_bits(struct writer *writer, unsigned i)
 {
     unsigned dice = below(&writer->rng, 16);
+    if (kind_of(i) == KIND_WALKING) { /* 4 x 61 bits fit no line */
+        return dice < 8 ? 1 + dice : 57 + below(&writer->rng, 8);
+    }
     if (dice == 0) {
         return below(&writer->rng, 65);
     }
@@ -269,13 +314,15 @@ static struct change
 random_change(struct writer *writer, unsigned *i_out)
 {
     const struct round *round = writer->round;
-    unsigned i = below(&writer->rng, SHARED) * SHARED_EACH;
+    unsigned dice = below(&writer->rng, 6);
+    unsigned i = random_shared(&writer->rng);
     uint64_t operand = UINT64_C(1) << (LANE_BITS * writer->number);
     enum change_op op = CHANGE_INCR;
-    if (below(&writer->rng, 3) > 0) {
-        i = next_churned(writer);
+    if (dice > 1) {
+        i = dice == 2 ? random_walking(&writer->rng, writer->number)
+                      : next_churned(writer);
         op = CHANGE_SET;
-        operand = hash_bits(round->id[i], random_bits(writer));
+        operand = hash_bits(round->id[i], random_bits(writer, i));
     }
     *i_out = i;
     if (op == CHANGE_SET && below(&writer->rng, 16) == 0) {
@@ -335,9 +382,8 @@ check_own(struct writer *writer)
     uint64_t value[COLUMNS];
     uint8_t state[COLUMNS];
     const struct round *round = writer->round;
-    unsigned i = below(&writer->rng, 2) == 0
-        ? below(&writer->rng, SHARED) * SHARED_EACH
-        : next_churned(writer);
+    unsigned i = below(&writer->rng, 2) == 0 ? random_shared(&writer->rng)
+                                             : next_churned(writer);
     unsigned n = add_keys(round, i, key);
     qsbr_online(&writer->round->qsbr, &writer->reader);
     engine_get(round->engine, key, n, value, state);
@@ -383,9 +429,10 @@ watch(struct watcher *watcher)
     unsigned n = 0;
     memcpy(next, watcher->last, sizeof(next));
     for (unsigned m = 0; m < n_ids; m++) {
-        at[m] = below(&watcher->rng, 4) > 0
-            ? below(&watcher->rng, IDS)
-            : below(&watcher->rng, SHARED) * SHARED_EACH;
+        unsigned dice = below(&watcher->rng, 4);
+        at[m] = dice == 0 ? random_shared(&watcher->rng)
+            : dice == 1   ? random_walking(&watcher->rng, WRITERS)
+                          : below(&watcher->rng, IDS);
         n += add_keys(watcher->round, at[m], &key[n]);
     }
     engine_get(watcher->round->engine, key, n, value, state);
@@ -512,6 +559,8 @@ round_init(struct round *round, unsigned number)
     for (unsigned i = 0; i < IDS; i++) {
         if (kind_of(i) == KIND_PRESENT) {
             change_one(round, i, present_value(round->id[i]));
+        } else if (kind_of(i) == KIND_WALKING) {
+            change_one(round, i, hash_bits(round->id[i], 1));
         }
     }
     atomic_init(&round->serial, 1);
@@ -526,7 +575,7 @@ check_end(
 {
     uint64_t records = 0;
     for (unsigned i = 0; i < IDS; i++) {
-        unsigned owner = i / KIND_EACH % WRITERS;
+        unsigned owner = owner_of(i);
         uint64_t want = 0;
         switch (kind_of(i)) {
         case KIND_SHARED:
@@ -540,6 +589,7 @@ check_end(
         case KIND_ABSENT:
             break;
         case KIND_CHURNED:
+        case KIND_WALKING:
             want = hash_bits(round->id[i], writer[owner].bits[i]);
             break;
         }
@@ -566,6 +616,9 @@ run_round(unsigned number, struct engine_sum *total)
     for (unsigned i = 0; i < WRITERS; i++) {
         writer[i].round = round;
         writer[i].number = i;
+        for (unsigned k = 0; k < IDS; k++) {
+            writer[i].bits[k] = kind_of(k) == KIND_WALKING;
+        }
         dist_rng_init(&writer[i].rng, number, i);
         ck_assert_int_eq(
             pthread_create(&writer[i].thread, NULL, write_all, &writer[i]), 0);
