@@ -52,7 +52,7 @@ below(struct world *world, size_t n)
 static void
 check_record(struct world *world, const struct cell_model *model, uint64_t id)
 {
-    struct cell_key key[SCHEMA_COLUMNS_MAX];
+    struct cell_key key[SCHEMA_COLUMNS_MAX] = {0};
     uint64_t value[SCHEMA_COLUMNS_MAX];
     uint8_t state[SCHEMA_COLUMNS_MAX];
     unsigned n = model->def.n_columns;

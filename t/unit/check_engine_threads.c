@@ -37,10 +37,10 @@
  * thread that sleeps. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define SLOWNESS 4
+#define SLOWNESS 6
 #endif
 #elif defined(__SANITIZE_THREAD__)
-#define SLOWNESS 4
+#define SLOWNESS 6
 #endif
 #if !defined(SLOWNESS) && defined(TALLYD_HOOKS)
 #define SLOWNESS 3
