@@ -30,7 +30,7 @@ table_lines_round(uint32_t n)
     if (n > 0 && rest == 0) {
         return n;
     }
-    return n - rest + (SMALLEST_PIECE_LINES << class_of(rest));
+    return n - rest + ((uint32_t)SMALLEST_PIECE_LINES << class_of(rest));
 }
 
 unsigned

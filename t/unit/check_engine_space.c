@@ -155,7 +155,7 @@ budget_cycle(unsigned shards)
 
     /* wider, as far as it goes: nothing is lost on the way */
     fill.bits = 55;
-    for (uint64_t i = 0; i < tried / 8; i++) {
+    for (uint64_t i = 0; i < tried / 64; i++) {
         struct change change = change_of(&fill.def, CHANGE_REPLACE, fill_id(i),
             fill.columns, fill_value(&fill, i));
         engine_change(fill.engine, &change, 1);

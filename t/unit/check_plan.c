@@ -142,7 +142,7 @@ START_TEST(test_random)
         uint64_t base;
         unsigned width;
         uint32_t scale = 1 + (uint32_t)random_below(&random, 20);
-        uint32_t most = 64 << random_below(&random, 10);
+        uint32_t most = 64U << random_below(&random, 10);
         random_rows(&rows, &base, &width, &random);
         make(&plan, &rows, scale, base, width, UINT32_MAX, NO_WIDENING);
         /* no dearer than one range */

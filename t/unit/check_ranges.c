@@ -477,7 +477,7 @@ store_failing(
         ck_assert(err == 0 || (has_failed && err == ERR_NO_MEMORY));
         /* what frees memory is never refused */
         ck_assert(err == 0 || !code_is_empty(code));
-        if (has_failed) {
+        if (has_failed && (n + i) % 4 == 0) {
             expect_ranges(rig);
         }
         if (err == 0) {

@@ -169,11 +169,11 @@ END_TEST
 
 /* How a table, its lines and its sequence counters were. */
 struct before {
-    struct table head;
     struct stripes stripes;
     uint64_t moves, used_bytes;
     uint32_t n_lines;
     struct line_copy *line;
+    struct table head; /* last: it ends in a table's pieces */
 };
 
 static void
@@ -531,7 +531,7 @@ START_TEST(test_kinds)
         take_out(&rig, table, &model, 2);
         expect_stash(table, 0, 0, 0);
         expect_table(&rig, table, &model);
-        /* three records, each far from both its lines at times */
+        /* bits are left of when they were in the stash */
         ck_assert_uint_gt(count_stale(&rig, table), 0);
         ck_assert_uint_le(count_stale(&rig, table), table->n_stale);
     }
