@@ -187,7 +187,7 @@ check_keys(struct world *world, const struct cell_key *key, size_t n)
 static void
 check_all(struct world *world)
 {
-    struct cell_key key[GETS_MAX];
+    struct cell_key key[GETS_MAX] = {0};
     size_t n = 0;
     for (unsigned c = 0; c < COUNTERS; c++) {
         const struct cell_model *model = &world->model[c];
@@ -219,7 +219,7 @@ pick_known(struct world *world, unsigned c, enum dist_age age)
 static void
 get_step(struct world *world)
 {
-    struct cell_key key[GETS_MAX];
+    struct cell_key key[GETS_MAX] = {0};
     unsigned n = 1 + below(world, below(world, 4) == 0 ? GETS_MAX : 20);
     for (unsigned i = 0; i < n; i++) {
         if (i > 0 && below(world, 3) > 0) {

@@ -78,7 +78,7 @@ static bool
 is_stored(const struct fill *fill, uint64_t i)
 {
     enum { COLUMNS = SCHEMA_COLUMNS_MAX };
-    struct cell_key key[COLUMNS];
+    struct cell_key key[COLUMNS] = {0};
     uint64_t value[COLUMNS];
     uint8_t state[COLUMNS];
     for (unsigned k = 0; k < fill->columns; k++) {
@@ -121,9 +121,9 @@ fill_init(struct fill *fill, unsigned shards)
     struct engine_config config = {
         .shards = shards, .seed = 3, .hot_bytes = ENGINE_HOT_BYTES_MIN};
     *fill = (struct fill){.engine = engine_of(&config),
-        .def = plain_counter(SLOT, 4),
-        .columns = 4,
-        .bits = 30,
+        .def = plain_counter(SLOT, 2),
+        .columns = 2,
+        .bits = 20,
         .limit = ENGINE_HOT_BYTES_MIN};
     ck_assert_int_eq(engine_define(fill->engine, &fill->def), 0);
 }
@@ -166,10 +166,10 @@ budget_cycle(unsigned shards)
     ck_assert_uint_eq(sum_of(fill.engine, SLOT).records, records);
     engine_verify(fill.engine);
 
-    fill.bits = 30;
+    fill.bits = 20;
     for (uint64_t i = 0; i < tried; i += 2) {
         int err =
-            change_id(fill.engine, &fill.def, CHANGE_DELETE, fill_id(i), 4, 0);
+            change_id(fill.engine, &fill.def, CHANGE_DELETE, fill_id(i), 2, 0);
         CHECK(err == 0 || err == ERR_NOT_FOUND);
     }
     uint64_t left = sum_of(fill.engine, SLOT).records;
@@ -205,7 +205,9 @@ START_TEST(test_budget_drop)
     ck_assert_uint_eq(count_stored(&fill, tried), records);
     tend_all(fill.engine, &fill.now_ms);
     (void)fill_up(&fill, tried);
-    ck_assert_uint_ge(sum_of(fill.engine, SLOT).records, 2 * records);
+    /* some 58 bits a record became some 38 */
+    ck_assert_uint_ge(
+        sum_of(fill.engine, SLOT).records, records + records / 3);
     engine_undefine(fill.engine, SLOT);
     tend_all(fill.engine, &fill.now_ms);
     ck_assert_uint_eq(sum_of(fill.engine, SLOT).tables, 0);

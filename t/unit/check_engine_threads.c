@@ -378,7 +378,7 @@ change_batch(struct writer *writer)
 static void
 check_own(struct writer *writer)
 {
-    struct cell_key key[COLUMNS];
+    struct cell_key key[COLUMNS] = {0};
     uint64_t value[COLUMNS];
     uint8_t state[COLUMNS];
     const struct round *round = writer->round;
@@ -420,7 +420,7 @@ write_all(void *arg)
 static void
 watch(struct watcher *watcher)
 {
-    struct cell_key key[GETS_MAX];
+    struct cell_key key[GETS_MAX] = {0};
     uint64_t value[GETS_MAX];
     uint8_t state[GETS_MAX];
     unsigned at[GETS_MAX];
@@ -453,7 +453,7 @@ watch(struct watcher *watcher)
 static void
 check_passing(struct round *round, unsigned first, unsigned n)
 {
-    struct cell_key key[GETS_MAX];
+    struct cell_key key[GETS_MAX] = {0};
     uint64_t value[GETS_MAX];
     uint8_t state[GETS_MAX];
     uint32_t serial = atomic_load(&round->serial);
