@@ -68,10 +68,7 @@ measure_misfit(void *context, uint64_t key, const uint64_t *code)
     struct misfits *misfits = context;
     const struct table *source = misfits->source;
     struct shapes_need need = shapes_need_all(code);
-    unsigned bits = source->form.extra_bits;
-    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        bits += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
-    }
+    unsigned bits = source->form.extra_bits + shapes_need_sum(&need);
     if (bits <= MISFIT_BITS_MAX &&
         shapes_fit(source->form.shapes, &need) < 0 &&
         misfits->at++ % misfits->stride == 0) {

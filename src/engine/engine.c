@@ -111,12 +111,6 @@ err_after_engine:
     return err;
 }
 
-static size_t
-counter_bytes(const struct engine *engine)
-{
-    return sizeof(struct counter) + engine->n_shards * sizeof(struct ranges);
-}
-
 void
 engine_destroy(struct engine **engine)
 {
@@ -128,7 +122,7 @@ engine_destroy(struct engine **engine)
         struct counter *counter = engine__counter(it, slot);
         engine_undefine(it, slot);
         if (counter != NULL) {
-            pool_give_block(&it->pool, counter, counter_bytes(it));
+            pool_give_block(&it->pool, counter, counter__bytes(it));
         }
     }
     pool_fini(&it->pool);
@@ -339,7 +333,5 @@ uint64_t
 engine_hot_bytes(struct engine *engine, uint64_t *garbage_bytes)
 {
     *garbage_bytes = pool_garbage_bytes(&engine->pool);
-    /* relaxed: a figure */
-    return atomic_load_explicit(
-        &engine->pool.used_bytes, memory_order_relaxed);
+    return pool_used_bytes(&engine->pool);
 }

@@ -59,9 +59,8 @@ static int
 make_counter(struct engine *engine, struct counter **out)
 {
     void *block;
-    size_t bytes =
-        sizeof(struct counter) + engine->n_shards * sizeof(struct ranges);
-    int err = pool_take_block(&engine->pool, bytes, POOL_NEW, &block);
+    int err = pool_take_block(
+        &engine->pool, counter__bytes(engine), POOL_NEW, &block);
     if (err != 0) {
         return err;
     }

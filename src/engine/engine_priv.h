@@ -102,6 +102,13 @@ engine__counter(const struct engine *engine, unsigned slot)
     return atomic_load_explicit(&engine->counter[slot], memory_order_acquire);
 }
 
+/* Of a struct counter with its ranges. */
+static inline size_t
+counter__bytes(const struct engine *engine)
+{
+    return sizeof(struct counter) + engine->n_shards * sizeof(struct ranges);
+}
+
 static inline struct view *
 counter__view(const struct counter *counter)
 {

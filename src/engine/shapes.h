@@ -70,6 +70,17 @@ shapes_need_all(const uint64_t code[SHAPES_COLUMNS_MAX])
     return need;
 }
 
+/* The bits of a need, all columns together. */
+static inline unsigned
+shapes_need_sum(const struct shapes_need *need)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        sum += (unsigned)(need->packed[i / 8] >> (i % 8 * 8) & 0xff);
+    }
+    return sum;
+}
+
 /* The widths of both, whichever is more in each column: with their high bits
  * set no byte borrows, and a byte's high bit then says which is the larger. */
 static inline struct shapes_need

@@ -56,30 +56,16 @@ stash_of(const struct table *table)
     return atomic_load_explicit(&table->stash, memory_order_relaxed);
 }
 
-static unsigned
-value_bits_max(const struct table *table)
-{
-    return SHAPES_BITS_MAX - table->form.extra_bits;
-}
-
 /* Why a record of that need would be in the stash. */
 static enum table_kind
 kind_of(const struct table *table, const struct shapes_need *need)
 {
-    unsigned sum = 0;
     if (shapes_fit(table->form.shapes, need) >= 0) {
         return TABLE_NARROW;
     }
-    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        sum += (unsigned)(need->packed[i / 8] >> (i % 8 * 8) & 0xff);
-    }
-    return sum > value_bits_max(table) ? TABLE_WIDE : TABLE_MISFIT;
-}
-
-static struct shapes_need
-need_of(const uint64_t *code)
-{
-    return shapes_need_all(code);
+    return shapes_need_sum(need) + table->form.extra_bits > SHAPES_BITS_MAX
+        ? TABLE_WIDE
+        : TABLE_MISFIT;
 }
 
 /* True where one more of that kind may go to the stash of a table that then
@@ -157,13 +143,9 @@ stash_store(struct table_owner *owner, struct table *table, uint64_t key,
         }
         err = stash_grown(owner->pool, old, code, purpose, &made);
     } else {
-        struct shapes_need need = need_of(code);
-        unsigned bits = 0;
-        for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-            bits += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
-        }
+        struct shapes_need need = shapes_need_all(code);
         err = stash_create(owner->pool, table->width, STASH_RECORDS_FIRST,
-            bits, purpose, &made);
+            shapes_need_sum(&need), purpose, &made);
     }
     if (err != 0) {
         return err;
@@ -251,7 +233,7 @@ uncount(struct table *table, const struct table_spot *spot)
         table->used_bits -=
             LINE_RECORD_BITS + table->form.total[spot->record.shape];
     } else if (spot->where == TABLE_STASH) {
-        struct shapes_need need = need_of(spot->record.code);
+        struct shapes_need need = shapes_need_all(spot->record.code);
         table->n_stash[kind_of(table, &need)]--;
     } else {
         table->n_records++;
@@ -295,7 +277,7 @@ put_in_stash(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
     enum pool_purpose purpose)
 {
-    struct shapes_need need = need_of(code);
+    struct shapes_need need = shapes_need_all(code);
     enum table_kind kind = kind_of(table, &need);
     uint32_t n = table->n_records + (spot->where == TABLE_NOWHERE);
     struct edits edits;
@@ -351,7 +333,7 @@ table_put(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
     enum pool_purpose purpose)
 {
-    struct shapes_need need = need_of(code);
+    struct shapes_need need = shapes_need_all(code);
     ASSERT((need.packed[0] | need.packed[1]) != 0);
     int shape = shapes_fit(table->form.shapes, &need);
     int err = TABLE_FULL;
@@ -395,7 +377,7 @@ bool
 table__put_home(const struct table_owner *owner, struct table *table,
     uint64_t row, const uint64_t *code)
 {
-    struct shapes_need need = need_of(code);
+    struct shapes_need need = shapes_need_all(code);
     struct table_place place = table_place(table, owner->perm, row);
     struct line *line = table_line(table, place.line_1);
     struct line_copy copy;

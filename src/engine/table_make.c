@@ -232,12 +232,9 @@ verify_record(void *context, uint64_t row, const uint64_t *code)
             LINE_RECORD_BITS + (uint64_t)table->form.total[spot.record.shape];
         return;
     }
-    unsigned sum = 0;
-    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        sum += (unsigned)(need.packed[i / 8] >> (i % 8 * 8) & 0xff);
-    }
     bool is_narrow = shapes_fit(table->form.shapes, &need) >= 0;
-    bool is_wide = sum + table->form.extra_bits > SHAPES_BITS_MAX;
+    bool is_wide =
+        shapes_need_sum(&need) + table->form.extra_bits > SHAPES_BITS_MAX;
     verify->n_stash[is_narrow ? TABLE_NARROW
             : is_wide         ? TABLE_WIDE
                               : TABLE_MISFIT]++;
