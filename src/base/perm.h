@@ -47,13 +47,26 @@ perm_mask(unsigned w)
     return UINT64_MAX >> (64 - w);
 }
 
+/* How far the upper half is moved down. */
+static inline unsigned
+perm_fold(unsigned w)
+{
+    return (w + 1) / 2;
+}
+
+/* perm_apply with perm_mask(w) and perm_fold(w) at hand. */
+static inline uint64_t
+perm__apply(const struct perm *perm, uint64_t x, uint64_t mask, unsigned fold)
+{
+    uint64_t y = ((x ^ perm->key) * perm->odd_1) & mask;
+    y ^= y >> fold;
+    return (y * perm->odd_2) & mask;
+}
+
 static inline uint64_t
 perm_apply(const struct perm *perm, uint64_t x, unsigned w)
 {
-    uint64_t mask = perm_mask(w);
-    uint64_t y = ((x ^ perm->key) * perm->odd_1) & mask;
-    y ^= y >> ((w + 1) / 2);
-    return (y * perm->odd_2) & mask;
+    return perm__apply(perm, x, perm_mask(w), perm_fold(w));
 }
 
 /* perm_undo(perm, perm_apply(perm, x, w), w) == x for x below 2^w. */
@@ -62,7 +75,7 @@ perm_undo(const struct perm *perm, uint64_t y, unsigned w)
 {
     uint64_t mask = perm_mask(w);
     uint64_t x = (y * perm->inverse_2) & mask;
-    x ^= x >> ((w + 1) / 2);
+    x ^= x >> perm_fold(w);
     return ((x * perm->inverse_1) ^ perm->key) & mask;
 }
 

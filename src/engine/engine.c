@@ -87,7 +87,7 @@ engine_create(const struct engine_config *config, struct engine **out)
     }
     engine->n_shards = n;
     engine->shard_bits = (unsigned)__builtin_ctz(n);
-    engine->shard_key = fold_id(config->seed);
+    engine->shard_odd = fold_id(config->seed) | 1;
     engine->perm = perm_make(config->seed);
     engine->alloc = config->alloc;
     engine->n_records_max = records_max(config);

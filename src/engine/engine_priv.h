@@ -46,7 +46,7 @@ struct shard {
 struct engine {
     /* constant: */
     unsigned n_shards, shard_bits;
-    uint64_t shard_key;
+    uint64_t shard_odd; /* an odd number */
     struct perm perm;
     void (*get_fn)(struct engine *engine, const struct cell_key *key, size_t n,
         uint64_t *value, uint8_t *state);
@@ -59,7 +59,10 @@ struct engine {
 };
 
 /* The shard of an id, and the row in it: the id without its low bits, which
- * the shard and the row give back: invertible, and the order of ids stays. */
+ * the shard and the row give back: invertible, and the order of ids stays. A
+ * number of the row's own is added to the low bits, which may always be the
+ * same: the upper bits of its product with an odd number (Knuth, TAOCP 3,
+ * 6.4: multiplicative hashing). */
 struct engine_row {
     uint32_t shard;
     uint64_t row;
@@ -69,7 +72,7 @@ static inline struct engine_row
 engine__row(const struct engine *engine, uint64_t id)
 {
     uint64_t row = engine->shard_bits == 0 ? id : id >> engine->shard_bits;
-    uint32_t mix = (uint32_t)(fold_id(row ^ engine->shard_key) >> 32);
+    uint32_t mix = (uint32_t)(row * engine->shard_odd >> 52);
     return (struct engine_row){
         .shard = ((uint32_t)id ^ mix) & (engine->n_shards - 1), .row = row};
 }

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* What line_read.h needs of an instruction set (line_target.h): a look at all
- * tags at once, and the sum of the payloads up to a record. */
+/* What line_read.h needs of an instruction set: bits, and all tags at once. */
 
 #if !LINE_READ_HAVE || LINE_READ_PORTABLE
 /* no vectors */
@@ -45,6 +44,22 @@ line_match_bits(const struct line *line, unsigned at)
         line_match_word(line, at / 64 + 1), at % 64);
 }
 
+/* Bits from bit at (modulo 512) on: the first 57 or more, and at least those
+ * before bit 504; what is behind the line's end is 0. */
+LINE_READ_INLINE uint64_t
+line_match_near(const struct line *line, unsigned at)
+{
+    uint64_t bits;
+    unsigned byte = at % 512 / 8;
+    byte = byte < LINE_BYTES - 8 ? byte : LINE_BYTES - 8;
+#if LINE_READ_PORTABLE
+    bits = line_match_bits(line, 8 * byte);
+#else
+    memcpy(&bits, (const char *)line + byte, sizeof bits);
+#endif
+    return bits >> ((at - 8 * byte) & 63);
+}
+
 /* The low width (0..64) bits. */
 LINE_READ_INLINE uint64_t
 line_match_low(uint64_t bits, unsigned width)
@@ -53,6 +68,17 @@ line_match_low(uint64_t bits, unsigned width)
     return _bzhi_u64(bits, width);
 #else
     return bits & line_bits_mask(width);
+#endif
+}
+
+/* The low width bits of a mask; width is 1..32, else any of them. */
+LINE_READ_INLINE uint32_t
+line_match_below(uint32_t mask, unsigned width)
+{
+#if LINE_READ_AVX512 || LINE_READ_AVX2
+    return _bzhi_u32(mask, width);
+#else
+    return mask & ((UINT32_C(2) << ((width - 1) & 31)) - 1);
 #endif
 }
 
@@ -68,7 +94,21 @@ line_match_tags(const struct line *line, uint16_t tag)
         _mm512_loadu_si512(line), _mm512_set1_epi16((short)tag));
 }
 
-#elif LINE_READ_AVX2 || LINE_READ_SSE2
+#elif LINE_READ_AVX2
+
+LINE_READ_INLINE uint32_t
+line_match_tags(const struct line *line, uint16_t tag)
+{
+    const __m256i *part = (const __m256i *)(const void *)line;
+    __m256i wanted = _mm256_set1_epi16((short)tag);
+    __m256i a = _mm256_cmpeq_epi16(_mm256_loadu_si256(part), wanted);
+    __m256i b = _mm256_cmpeq_epi16(_mm256_loadu_si256(part + 1), wanted);
+    /* packs works in halves: put them in order */
+    __m256i all = _mm256_permute4x64_epi64(_mm256_packs_epi16(a, b), 0xd8);
+    return (uint32_t)_mm256_movemask_epi8(all);
+}
+
+#elif LINE_READ_SSE2
 
 LINE_READ_INLINE uint32_t
 line_match_tags(const struct line *line, uint16_t tag)
@@ -115,56 +155,6 @@ line_match_tags(const struct line *line, uint16_t tag)
         match |= (uint32_t)line_bits_lanes(word, tag) << 4 * i;
     }
     return match;
-}
-
-#endif
-
-/* line_match_total: the sum of form->total over the shapes of the records from
- * 0 to index (0..22), where shapes begin behind n (0..23) tags. */
-
-#if LINE_READ_AVX512 || LINE_READ_AVX2
-
-LINE_READ_INLINE unsigned
-line_match_total(const struct line *line, const struct line_form *form,
-    unsigned n, unsigned index)
-{
-    /* Bytes 2 + 2n to 17 + 2n, at most 63. */
-    const char *from = (const char *)line + 2 + 2 * n;
-    __m128i shapes = _mm_loadu_si128((const __m128i *)(const void *)from);
-    return line_bits_total_ssse3(form->total, shapes, index + 1);
-}
-
-#elif LINE_READ_NEON
-
-LINE_READ_INLINE unsigned
-line_match_total(const struct line *line, const struct line_form *form,
-    unsigned n, unsigned index)
-{
-    static const uint8_t place[2][16] = {
-        {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30},
-        {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31}};
-    uint8x16_t total = vld1q_u8(form->total);
-    uint8x16_t end = vdupq_n_u8((uint8_t)(index + 1));
-    uint8x16_t shapes;
-    /* Bytes 2 + 2n to 17 + 2n, at most 63. */
-    memcpy(&shapes, (const char *)line + 2 + 2 * n, sizeof shapes);
-    uint8x16_t even = vqtbl1q_u8(total, vandq_u8(shapes, vdupq_n_u8(15)));
-    uint8x16_t odd = vqtbl1q_u8(total, vshrq_n_u8(shapes, 4));
-    even = vandq_u8(even, vcltq_u8(vld1q_u8(place[0]), end));
-    odd = vandq_u8(odd, vcltq_u8(vld1q_u8(place[1]), end));
-    return vaddvq_u16(vaddq_u16(vpaddlq_u8(even), vpaddlq_u8(odd)));
-}
-
-#else
-
-LINE_READ_INLINE unsigned
-line_match_total(const struct line *line, const struct line_form *form,
-    unsigned n, unsigned index)
-{
-    unsigned at = LINE_MASK_BITS + LINE_TAG_BITS * n;
-    uint64_t low = line_match_bits(line, at);
-    uint64_t high = line_match_bits(line, at + 64);
-    return line_bits_total(form->total, low, high, index + 1);
 }
 
 #endif

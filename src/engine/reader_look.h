@@ -1,40 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_READER_LOOK_H
+#define ENGINE_READER_LOOK_H
 
-/* A look for one record, for the instruction set that the including file has
- * chosen; included by reader_body.h only.
+/* Looks into one line for each record of a group, for the instruction set that
+ * the including file has chosen; included for reader_body.h only.
  *
- * A look is right if the sequence counters of all it has read, even before the
- * first word, are unchanged after the last (line_read.h). A record may move
- * between its first line, its second and the stash; its overflow bits are set
- * before it leaves the first, so a first line that is seen whole and has
- * neither the record nor its bit is a miss. Otherwise first line, second line
- * and stash are all read between the two looks at their counters. A table that
- * has been exchanged meanwhile is frozen and remains what it was. */
-#include "engine/engine_priv.h"
+ * Records and misses come in no order a processor could foresee, so all go the
+ * same way, without a branch on what a line holds, and what a line did not
+ * answer is set aside. All lines are matched before the first is answered
+ * from: there is much to wait for from a line to a place in it, and the waits
+ * overlap. */
 #include "engine/hook.h"
-#include "engine/line_read.h"
+#include "engine/reader_group.h"
 #include "engine/table_place.h"
 
 #if LINE_READ_HAVE
 
 LINE_TARGET_BEGIN
-
-enum {
-    READ_BATCH = 128, /* records under way together */
-    READ_TRIES = 64   /* before the lock is taken */
-};
-
-struct look {
-    const struct view *view;   /* NULL: no such counter */
-    const struct table *table; /* NULL: no record */
-    struct table_place place;
-    uint64_t row;
-    uint32_t shard;
-    uint32_t first, n; /* keys */
-};
-
-/* How a look went. */
-enum found { FOUND, ABSENT, DISTURBED };
 
 static inline uint32_t
 counter_now(const _Atomic uint32_t *stripe)
@@ -43,111 +25,129 @@ counter_now(const _Atomic uint32_t *stripe)
     return atomic_load_explicit(stripe, memory_order_acquire);
 }
 
-static inline bool
-is_unchanged(const _Atomic uint32_t *stripe, uint32_t before)
+static inline uint32_t
+counter_after(const _Atomic uint32_t *stripe)
 {
     /* relaxed: behind line_read_fence, or behind acquire loads */
-    return atomic_load_explicit(stripe, memory_order_relaxed) == before;
+    return atomic_load_explicit(stripe, memory_order_relaxed);
 }
 
-/* Reads the codes of the look's cells into value. */
+/* Answers key k with a code that has just been read. */
 static inline void
-take_codes(const struct look *look, const struct line *line,
-    const struct line_hit *hit, const struct cell_key *key, uint64_t *value)
+answer_key(const struct part *part, const struct view *view, uint32_t k,
+    uint64_t code)
 {
-    for (uint32_t i = look->first; i < look->first + look->n; i++) {
-        value[i] =
-            line_read_value(line, &look->table->form, hit, key[i].column);
+    const struct cell_key *key = &part->key[k];
+    const struct column *column = &view->column[key->column];
+    /* After the code: a column's serial is gone before its numbers are.
+     * relaxed: behind line_read_fence, or behind acquire loads */
+    line_read_fence();
+    uint32_t serial =
+        atomic_load_explicit(&column->serial, memory_order_relaxed);
+    if (__builtin_expect((key->serial == 0) | (serial != key->serial), 0)) {
+        part->value[k] = 0;
+        part->state[k] = CELL_GONE;
+    } else {
+        part->value[k] = column_decode(column, code);
+        part->state[k] = code == 0 ? CELL_DEFAULT : CELL_SET;
     }
 }
 
+/* First pass: where in its line each record may be, among the home records or
+ * the far ones. */
 static inline void
-spread_codes(const struct look *look, const struct cell_key *key,
-    const uint64_t *code, uint64_t *value)
+match(struct group *group, bool is_far)
 {
-    for (uint32_t i = look->first; i < look->first + look->n; i++) {
-        value[i] = code == NULL ? 0 : code[key[i].column];
+    uint32_t n = group->n;
+    for (uint32_t i = 0; i < n; i++) {
+        group->seq[i] = counter_now(group->stripe[i]);
+        group->glance[i] = line_read_glance(group->line[i],
+            &group->table[i]->form, (uint16_t)group->remainder[i], is_far);
     }
 }
 
-/* All three places; the rare way, out of line. */
-static __attribute__((noinline)) enum found
-look_further(const struct stripes *stripes, const struct look *look,
-    const struct cell_key *key, uint64_t *value)
+/* Second pass: the records' values. Returns how many have more than near
+ * ones. */
+static inline uint32_t
+take_bits(struct group *group)
 {
-    const struct table *table = look->table;
-    const struct table_place *place = &look->place;
-    const _Atomic uint32_t *stripe_1 =
-        &stripes->line[place->line_1 % TABLE_STRIPES];
-    const _Atomic uint32_t *stripe_2 =
-        &stripes->line[place->line_2 % TABLE_STRIPES];
-    uint32_t seq_1 = counter_now(stripe_1);
-    uint32_t seq_2 = counter_now(stripe_2);
-    uint32_t seq_stash = counter_now(&stripes->stash);
-    uint64_t code[SHAPES_COLUMNS_MAX];
-    struct line_hit hit;
-    enum found found = ABSENT;
-    if (((seq_1 | seq_2 | seq_stash) & 1) != 0) {
-        return DISTURBED;
+    uint32_t n = group->n;
+    uint32_t n_wide = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct line_form *form = &group->table[i]->form;
+        uint64_t remainder = group->remainder[i];
+        group->is_open[i] = line_read_glanced(group->line[i], form,
+            group->glance[i], remainder, table__bit(table__hash(remainder)),
+            &group->bits[i]);
+        n_wide += form->total[group->glance[i].shape] > LINE_READ_NEAR;
     }
-    const struct line *line = table_line(table, place->line_1);
-    if (line_read_find(line, &table->form, place->remainder, false, &hit)) {
-        take_codes(look, line, &hit, key, value);
-        found = FOUND;
-    } else if ((hit.mask >> place->bit & 1) != 0) {
-        ENGINE_HOOK("second line");
-        line = table_line(table, place->line_2);
-        if (line_read_find(line, &table->form, place->remainder, true, &hit)) {
-            take_codes(look, line, &hit, key, value);
-            found = FOUND;
-        } else if ((hit.mask >> place->bit & 1) != 0) {
-            ENGINE_HOOK("stash");
-            /* acquire: a whole stash is seen */
-            const struct stash *stash =
-                atomic_load_explicit(&table->stash, memory_order_acquire);
-            if (stash != NULL &&
-                stash_find(stash, look->row & table->mask, code)) {
-                spread_codes(look, key, code, value);
-                found = FOUND;
-            }
+    return n_wide;
+}
+
+/* Third pass: answers all keys, as if all values were near. */
+static inline void
+answer(const struct part *part, const struct group *group)
+{
+    const struct part it = *part; /* which nothing written here can be */
+    uint32_t n = group->n;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct shapes_field *field =
+            &group->table[i]->form.shapes->field[0][group->glance[i].shape];
+        const struct view *view = group->view[i];
+        uint64_t bits = group->bits[i];
+        uint32_t k = group->first[i];
+        uint32_t end = group->end[i];
+        do {
+            answer_key(
+                &it, view, k, line_read_near(field, bits, it.key[k].column));
+        } while (++k != end);
+    }
+}
+
+/* The same for records that have others. */
+static __attribute__((noinline)) void
+answer_wide(const struct part *part, const struct group *group)
+{
+    for (uint32_t i = 0; i < group->n; i++) {
+        const struct line_form *form = &group->table[i]->form;
+        uint32_t k = group->first[i];
+        if (form->total[group->glance[i].shape] <= LINE_READ_NEAR) {
+            continue;
         }
+        do {
+            answer_key(part, group->view[i], k,
+                line_read_far(group->line[i], form, group->glance[i],
+                    part->key[k].column));
+        } while (++k != group->end[i]);
     }
-    line_read_fence();
-    ENGINE_HOOK("validate");
-    return is_unchanged(stripe_1, seq_1) && is_unchanged(stripe_2, seq_2) &&
-            is_unchanged(&stripes->stash, seq_stash)
-        ? found
-        : DISTURBED;
 }
 
-/* One try. Most records are in their first line, and most misses show there.
- */
-static inline enum found
-look_once(const struct stripes *stripes, const struct look *look,
-    const struct cell_key *key, uint64_t *value)
+/* Answers all keys of the group as far as one line of each record tells, and
+ * writes to open which records that is not good for: they may be elsewhere, or
+ * the line was being changed. Returns how many. */
+static inline uint32_t
+look(const struct part *part, struct group *group, bool is_far,
+    uint8_t open[READ_GROUP + 1])
 {
-    const struct table *table = look->table;
-    const struct line *line = table_line(table, look->place.line_1);
-    const _Atomic uint32_t *stripe =
-        &stripes->line[look->place.line_1 % TABLE_STRIPES];
-    uint32_t seq = counter_now(stripe);
-    struct line_hit hit;
-    enum found found = ABSENT;
-    if ((seq & 1) != 0) {
-        return DISTURBED;
-    }
-    if (line_read_find(
-            line, &table->form, look->place.remainder, false, &hit)) {
-        take_codes(look, line, &hit, key, value);
-        found = FOUND;
-    } else if ((hit.mask >> look->place.bit & 1) != 0) {
-        return look_further(stripes, look, key, value);
+    uint32_t n_open = 0;
+    match(group, is_far);
+    uint32_t n_wide = take_bits(group);
+    answer(part, group);
+    if (n_wide > 0) {
+        answer_wide(part, group);
     }
     line_read_fence();
     ENGINE_HOOK("validate");
-    return is_unchanged(stripe, seq) ? found : DISTURBED;
+    for (uint32_t i = 0; i < group->n; i++) {
+        uint32_t seq = group->seq[i];
+        uint32_t changed = counter_after(group->stripe[i]) ^ seq;
+        open[n_open] = (uint8_t)i;
+        n_open += (changed | (seq & 1) | group->is_open[i]) != 0;
+    }
+    return n_open;
 }
 
 LINE_TARGET_END
 
+#endif
 #endif

@@ -75,14 +75,17 @@ struct table {
     /* under the lock; readers load it: */
     _Atomic(struct stash *) stash; /* owned, NULL while empty */
     /* constant: */
+    struct shapes_set *set; /* a reference; form.shapes is in it */
+    uint32_t n_pieces;
+    uint8_t last_class; /* of the last piece; the others are full */
+    /* constant, and what a look needs (table_prefetch): */
     uint64_t base, mask; /* the rows: base + 0..mask */
     uint64_t step;       /* floor(2^64 / n_lines): see table_place */
     uint32_t n_lines;
-    uint32_t width; /* w: mask is 2^w - 1 */
+    uint8_t width; /* w: mask is 2^w - 1 */
+    uint8_t shift; /* 64 - w */
+    uint8_t fold;  /* perm_fold(w) */
     struct line_form form;
-    struct shapes_set *set; /* a reference; form.shapes is in it */
-    uint32_t n_pieces;
-    uint8_t last_class;   /* of the last piece; the others are full */
     struct line *piece[]; /* n_pieces */
 };
 

@@ -139,7 +139,9 @@ table_create(struct pool *pool, uint64_t base, unsigned width,
     struct table *table = block;
     table->base = base;
     table->mask = perm_mask(width);
-    table->width = width;
+    table->width = (uint8_t)width;
+    table->shift = (uint8_t)(64 - width);
+    table->fold = (uint8_t)perm_fold(width);
     table->n_lines = n_lines;
     table->step = (uint64_t)(((unsigned __int128)1 << 64) / n_lines);
     table->n_pieces = n_pieces;

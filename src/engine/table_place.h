@@ -12,7 +12,7 @@
 static inline uint64_t
 table__start(const struct table *table, uint64_t line)
 {
-    return (line * table->step) >> (64 - table->width);
+    return (line * table->step) >> table->shift;
 }
 
 /* How far apart the two lines of a remainder are: 1..n_lines-1. */
@@ -35,22 +35,49 @@ table__bit(uint64_t hash)
     return (uint32_t)(hash >> 60);
 }
 
-/* The places of row (within the table's range): permute, let the quotient by
- * the lines' share name the line and the rest be the remainder. Any thread. */
+/* The first line of row (within the table's range), and its remainder there:
+ * permute, let the quotient by the lines' share name the line and the rest be
+ * the remainder. */
+static inline uint32_t
+table_first(const struct table *table, const struct perm *perm, uint64_t row,
+    uint64_t *remainder)
+{
+    uint64_t y = perm__apply(perm, row, table->mask, table->fold);
+    uint64_t share = y << table->shift;
+    uint32_t line =
+        (uint32_t)((unsigned __int128)share * table->n_lines >> 64);
+    *remainder = y - table__start(table, line);
+    return line;
+}
+
+/* The second one of a record from its first. */
+static inline uint32_t
+table_second(const struct table *table, uint32_t line_1, uint64_t remainder)
+{
+    uint32_t line = line_1 + table__distance(table, table__hash(remainder));
+    return line >= table->n_lines ? line - table->n_lines : line;
+}
+
+/* All about the places of row. */
 static inline struct table_place
 table_place(const struct table *table, const struct perm *perm, uint64_t row)
 {
-    unsigned w = table->width;
-    uint64_t y = perm_apply(perm, row & table->mask, w);
-    uint32_t line =
-        (uint32_t)((unsigned __int128)(y << (64 - w)) * table->n_lines >> 64);
-    uint64_t remainder = y - table__start(table, line);
-    uint64_t hash = table__hash(remainder);
-    uint32_t other = line + table__distance(table, hash);
+    uint64_t remainder;
+    uint32_t line = table_first(table, perm, row, &remainder);
     return (struct table_place){.line_1 = line,
-        .line_2 = other >= table->n_lines ? other - table->n_lines : other,
-        .bit = table__bit(hash),
+        .line_2 = table_second(table, line, remainder),
+        .bit = table__bit(table__hash(remainder)),
         .remainder = remainder};
+}
+
+/* Asks for what table_first and table_line will read. */
+static inline void
+table_prefetch(const struct table *table)
+{
+    const char *head = (const char *)&table->base;
+    for (int i = 0; i < 3; i++) {
+        __builtin_prefetch(head + i * LINE_BYTES);
+    }
 }
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "unit/check_help.h"
 #include "unit/line_form.h"
+#include "unit/line_model.h"
 #include "unit/line_reader.h"
 
 #include <pthread.h>
@@ -18,91 +19,7 @@ static const struct line_reader *const readers[] = {&line_reader_portable,
     &line_reader_sse2, &line_reader_avx2, &line_reader_avx512,
     &line_reader_neon};
 
-struct model {
-    unsigned n, far;
-    uint16_t mask;
-    struct line_record record[LINE_RECORDS_MAX];
-};
-
-/* Model */
-
-static void
-set_bits(struct line_copy *copy, unsigned at, unsigned width, uint64_t value)
-{
-    for (unsigned i = at; i < at + width; i++, value >>= 1) {
-        MUST((copy->word[i / 64] >> i % 64 & 1) == 0);
-        copy->word[i / 64] |= (value & 1) << i % 64;
-    }
-    MUST(value == 0);
-}
-
-/* As the picture in line.h says. */
-static void
-encode(
-    const struct model *model, const struct form *form, struct line_copy *copy)
-{
-    unsigned end = 504;
-    memset(copy, 0, sizeof *copy);
-    set_bits(copy, 0, 16, model->mask);
-    set_bits(copy, 504, 5, model->n);
-    set_bits(copy, 509, 3, model->far);
-    for (unsigned i = 0; i < model->n; i++) {
-        const struct line_record *record = &model->record[i];
-        unsigned extra_bits = form->form.extra_bits;
-        set_bits(copy, 16 + 16 * i, 16, record->remainder & 0xffff);
-        set_bits(copy, 16 + 16 * model->n + 4 * i, 4, record->shape);
-        end -= form->form.total[record->shape];
-        set_bits(copy, end, extra_bits, record->remainder >> 16);
-        for (unsigned column = 0; column < SHAPES_COLUMNS_MAX; column++) {
-            const struct shapes_field *field =
-                &form->shapes.field[column][record->shape];
-            set_bits(copy, end + extra_bits + field->start, field->width,
-                record->code[column]);
-        }
-    }
-}
-
-static unsigned
-model_used(const struct model *model, const struct form *form)
-{
-    unsigned used = 0;
-    for (unsigned i = 0; i < model->n; i++) {
-        used += 20 + form->form.total[model->record[i].shape];
-    }
-    return used;
-}
-
-static int
-model_find(const struct model *model, uint64_t remainder, bool is_far)
-{
-    for (unsigned i = 0; i < model->n; i++) {
-        if (model->record[i].remainder == remainder &&
-            model->record[i].is_far == is_far) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-static void
-model_insert(struct model *model, const struct line_record *record)
-{
-    unsigned at = record->is_far ? model->n : model->n - model->far;
-    memmove(model->record + at + 1, model->record + at,
-        (model->n - at) * sizeof *record);
-    model->record[at] = *record;
-    model->n++;
-    model->far += record->is_far;
-}
-
-static void
-model_remove(struct model *model, unsigned index)
-{
-    model->far -= model->record[index].is_far;
-    model->n--;
-    memmove(model->record + index, model->record + index + 1,
-        (model->n - index) * sizeof model->record[0]);
-}
+/* Random records */
 
 /* Codes for a shape, often all ones. */
 static void
@@ -175,6 +92,31 @@ check_copy(const struct line_copy *copy, const struct model *model,
     }
 }
 
+/* A glance finds what the model has, or says that more is to be looked at:
+ * because of a mask bit, or because the first tag that matches is another
+ * record's. */
+static void
+check_glance(const struct line_reader *reader, const struct line *line,
+    const struct model *model, const struct form *form, uint64_t remainder,
+    bool is_far)
+{
+    int index = model_find(model, remainder, is_far);
+    int first = model_find_tag(model, (uint16_t)remainder, is_far);
+    for (unsigned bit = 0; bit < LINE_MASK_BITS; bit++) {
+        uint64_t code[SHAPES_COLUMNS_MAX];
+        uint32_t open =
+            reader->glance(line, &form->form, remainder, is_far, bit, code);
+        if (first != index) {
+            MUST(open > LINE_READ_ELSEWHERE);
+            continue;
+        }
+        MUST(open == (index >= 0 ? 0 : (uint32_t)(model->mask >> bit & 1)));
+        for (unsigned j = 0; j < SHAPES_COLUMNS_MAX; j++) {
+            MUST(code[j] == (index < 0 ? 0 : model->record[index].code[j]));
+        }
+    }
+}
+
 /* Every reader gives what the model has, for a record or none. */
 static void
 check_readers(const struct line *line, const struct model *model,
@@ -186,6 +128,7 @@ check_readers(const struct line *line, const struct model *model,
         if (!readers[i]->runs()) {
             continue;
         }
+        check_glance(readers[i], line, model, form, remainder, is_far);
         MUST(readers[i]->find(line, &form->form, remainder, is_far, &hit) ==
             (index >= 0));
         MUST(hit.mask == model->mask);
@@ -452,6 +395,24 @@ make_garbage(struct line *line, const struct line_copy *copy, uint64_t *state)
     }
 }
 
+/* The same for a glance. The word with the counts is always whole, and so they
+ * are never too large. */
+static void
+check_same_glance(const struct line_reader *reader, const struct line *line,
+    const struct line_form *form, uint64_t remainder, bool is_far)
+{
+    uint64_t word = atomic_load(&line->word[LINE_WORDS - 1]);
+    unsigned n = (unsigned)(word >> LINE_COUNTS_SHIFT) & 31;
+    unsigned far = (unsigned)(word >> (LINE_COUNTS_SHIFT + 5));
+    uint64_t code[SHAPES_COLUMNS_MAX], other[SHAPES_COLUMNS_MAX];
+    if (n > LINE_RECORDS_MAX || far > n) {
+        return;
+    }
+    MUST(reader->glance(line, form, remainder, is_far, 5, code) ==
+        readers[0]->glance(line, form, remainder, is_far, 5, other));
+    MUST(memcmp(code, other, sizeof code) == 0);
+}
+
 /* All readers see the same, and sanitizers see no wrong access. */
 static void
 check_garbage(const struct line *line, const struct line_form *form,
@@ -465,6 +426,7 @@ check_garbage(const struct line *line, const struct line_form *form,
             continue;
         }
         MUST(readers[i]->find(line, form, remainder, is_far, &hit) == found);
+        check_same_glance(readers[i], line, form, remainder, is_far);
         if (!found) {
             continue;
         }

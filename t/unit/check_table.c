@@ -94,7 +94,9 @@ static struct table
 bare_table(unsigned width, uint32_t n_lines)
 {
     return (struct table){.mask = perm_mask(width),
-        .width = width,
+        .width = (uint8_t)width,
+        .shift = (uint8_t)(64 - width),
+        .fold = (uint8_t)perm_fold(width),
         .n_lines = n_lines,
         .step = (uint64_t)(((unsigned __int128)1 << 64) / n_lines),
         .form.extra_bits = (uint8_t)table_extra_bits(width, n_lines)};

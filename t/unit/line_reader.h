@@ -15,6 +15,9 @@ struct line_reader {
         uint64_t remainder, bool is_far, struct line_hit *hit);
     uint64_t (*value)(const struct line *line, const struct line_form *form,
         const struct line_hit *hit, unsigned column);
+    /* both halves of a glance, and all values */
+    uint32_t (*glance)(const struct line *line, const struct line_form *form,
+        uint64_t remainder, bool is_far, unsigned bit, uint64_t *code);
     void (*fence)(void);
 };
 
@@ -50,6 +53,23 @@ value(const struct line *line, const struct line_form *form,
     return line_read_value(line, form, hit, column);
 }
 
+static uint32_t
+glance(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, unsigned bit, uint64_t *code)
+{
+    uint64_t bits;
+    struct line_glance seen =
+        line_read_glance(line, form, (uint16_t)remainder, is_far);
+    uint32_t open = line_read_glanced(line, form, seen, remainder, bit, &bits);
+    bool is_near = form->total[seen.shape] <= LINE_READ_NEAR;
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        code[i] = is_near
+            ? line_read_near(&form->shapes->field[0][seen.shape], bits, i)
+            : line_read_far(line, form, seen, i);
+    }
+    return open;
+}
+
 static void
 fence(void)
 {
@@ -59,10 +79,11 @@ fence(void)
 LINE_TARGET_END
 
 #define LINE_READER_IS(text)                                                  \
-    const struct line_reader LINE_READER = {text, runs, find, value, fence}
+    const struct line_reader LINE_READER = {                                  \
+        text, runs, find, value, glance, fence}
 #else
 #define LINE_READER_IS(text)                                                  \
-    const struct line_reader LINE_READER = {text, runs, NULL, NULL, NULL}
+    const struct line_reader LINE_READER = {text, runs, NULL, NULL, NULL, NULL}
 #endif
 
 #endif
