@@ -59,8 +59,16 @@ entry_at(const struct ranges *ranges, size_t i)
     return &directory_entries(directory)[i];
 }
 
+/* A holder's share of the memory of a set; NULL: none. */
+static size_t
+set_share(const struct pool *pool, const struct shapes_set *set)
+{
+    return set == NULL ? 0 : pool_block_bytes(pool, sizeof *set) / set->refs;
+}
+
 static void
-add_table(struct engine_sum *sum, const struct table *table)
+add_table(
+    struct engine_sum *sum, const struct pool *pool, const struct table *table)
 {
     struct line_copy copy;
     uint64_t bits = 0;
@@ -83,8 +91,10 @@ add_table(struct engine_sum *sum, const struct table *table)
     sum->stash_records += stash_count(stash);
     sum->stash_wide +=
         table->n_stash[TABLE_WIDE] + table->n_stash[TABLE_MISFIT];
-    sum->stash_bytes += stash_bytes(stash);
-    sum->other_bytes += table_other_bytes(table);
+    sum->stash_bytes +=
+        stash == NULL ? 0 : pool_block_bytes(pool, stash_bytes(stash));
+    sum->other_bytes += pool_block_bytes(pool, table_other_bytes(table)) +
+        set_share(pool, table->set);
     sum->far_records += table->n_far;
     sum->mask_bits += bits * table->n_lines / n;
 }
@@ -98,7 +108,7 @@ add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
         shard__lock(&engine->shard[i]);
         entry = entry_at(ranges, at);
         if (entry != NULL) {
-            add_table(sum, entry->table);
+            add_table(sum, &engine->pool, entry->table);
         }
         shard__unlock(&engine->shard[i]);
         if (entry == NULL) {
@@ -109,9 +119,10 @@ add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
     /* relaxed: stored under this lock */
     const struct directory *directory =
         atomic_load_explicit(&ranges->directory, memory_order_relaxed);
-    sum->other_bytes += directory == NULL ? 0 : directory_bytes(directory);
-    sum->other_bytes += sizeof *ranges;
-    sum->other_bytes += ranges->set == NULL ? 0 : sizeof *ranges->set;
+    sum->other_bytes += directory == NULL
+        ? 0
+        : pool_block_bytes(&engine->pool, directory_bytes(directory));
+    sum->other_bytes += sizeof *ranges + set_share(&engine->pool, ranges->set);
     sum->moves += ranges->owner->moves;
     sum->rebuilds += ranges->n_rebuilds;
     sum->splits += ranges->n_splits;

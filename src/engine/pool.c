@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of the engine: an account, and what waits for readers.
  *
+ * Blocks are pieces too where they are small enough: tables, stashes and
+ * directories come and go all day in many sizes, which leaves holes in a heap,
+ * and their heads lie close together and on large pages.
+ *
  * Account: used_bytes is the sum of all pieces and blocks handed out and not
- * yet given back, garbage included; a piece counts its size, a block what
- * glibc's malloc takes for it (heap_bytes; other heaps differ by a few bytes,
- * and a block so large that it is mapped on its own by a part of a page). It
+ * yet given back, garbage included; a piece counts its size, a larger block
+ * what glibc's malloc takes for it (heap_bytes; other heaps differ by a few
+ * bytes, and a block so large that it is mapped on its own by a part of a
+ * page). It
  * is raised before the memory is asked for and lowered after it was given
  * back, so the memory held is never more, and the limit never passed; a take
  * that then finds no memory lowers it again, and meanwhile another one may be
@@ -24,6 +29,9 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+
+#include <stdbool.h>
+#include <string.h>
 
 enum {
     UPDATE_SHARE = 20, /* the reserve of POOL_UPDATE: a 20th of the limit */
@@ -161,10 +169,39 @@ pool_give_piece(struct pool *pool, void *piece, unsigned class_)
     discharge(pool, bytes);
 }
 
+/* True where a block is a piece, and of which class. */
+static bool
+is_piece(const struct pool *pool, size_t bytes, unsigned *class_)
+{
+    *class_ = 0;
+    while (*class_ < ARENA_CLASSES && piece_bytes(*class_) < bytes) {
+        ++*class_;
+    }
+    return pool->arena != NULL && *class_ < ARENA_CLASSES;
+}
+
+size_t
+pool_block_bytes(const struct pool *pool, size_t bytes)
+{
+    unsigned class_;
+    return is_piece(pool, bytes, &class_) ? piece_bytes(class_)
+                                          : heap_bytes(bytes);
+}
+
 int
 pool_take_block(
     struct pool *pool, size_t bytes, enum pool_purpose purpose, void **out)
 {
+    unsigned class_;
+    ASSERT(bytes > 0);
+    if (is_piece(pool, bytes, &class_)) {
+        int err = pool_take_piece(pool, class_, purpose, out);
+
+        if (err == 0) {
+            memset(*out, 0, bytes);
+        }
+        return err;
+    }
     int err = charge(pool, heap_bytes(bytes), purpose);
 
     if (err != 0) {
@@ -181,7 +218,12 @@ pool_take_block(
 void
 pool_give_block(struct pool *pool, void *block, size_t bytes)
 {
+    unsigned class_;
     ASSERT(block != NULL);
+    if (is_piece(pool, bytes, &class_)) {
+        pool_give_piece(pool, block, class_);
+        return;
+    }
     alloc_free(pool->alloc, block, bytes);
     discharge(pool, heap_bytes(bytes));
 }

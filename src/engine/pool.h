@@ -69,11 +69,15 @@ int pool_take_piece(
     struct pool *pool, unsigned class_, enum pool_purpose purpose, void **out);
 void pool_give_piece(struct pool *pool, void *piece, unsigned class_);
 
-/* *out is a block of zero bytes, accounted with an estimate of the heap's own
- * overhead. Errors as above. */
+/* *out is a block of zero bytes: a piece where it is no larger than one, else
+ * from the heap and accounted with an estimate of its overhead. bytes > 0.
+ * Errors as above. */
 int pool_take_block(
     struct pool *pool, size_t bytes, enum pool_purpose purpose, void **out);
 void pool_give_block(struct pool *pool, void *block, size_t bytes);
+
+/* What a block of so many bytes (> 0) is accounted with. */
+size_t pool_block_bytes(const struct pool *pool, size_t bytes);
 
 /* Hands over what has just been unpublished; free_fn is called once, on any
  * thread, without locks held but the caller's own, when every reader that was

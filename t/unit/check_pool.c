@@ -34,9 +34,10 @@ used(struct pool *pool)
 
 START_TEST(test_account)
 {
-    /* bytes asked for and bytes charged: malloc's for glibc on 64 bits */
-    static const size_t block[][2] = {{1, 32}, {24, 32}, {25, 48}, {40, 48},
-        {41, 64}, {4096, 4112}, {100000, 100016}};
+    /* bytes asked for and bytes charged: a piece's, or malloc's for glibc on
+     * 64 bits */
+    static const size_t block[][2] = {{1, 128}, {128, 128}, {129, 256},
+        {4096, 4096}, {8192, 8192}, {8193, 8208}, {100000, 100016}};
     struct pool pool;
     void *out;
 
@@ -82,7 +83,7 @@ START_TEST(test_limit)
     ck_assert_int_eq(pool_take_piece(&pool, 0, POOL_NEW, &none), ERR_HOT_FULL);
     ck_assert_int_eq(pool_take_block(&pool, 1, POOL_NEW, &none), ERR_HOT_FULL);
     ck_assert_int_eq(
-        pool_take_block(&pool, ARENA_PIECE_BYTES_MAX, POOL_UPDATE, &none),
+        pool_take_block(&pool, ARENA_PIECE_BYTES_MAX + 1, POOL_UPDATE, &none),
         ERR_HOT_FULL);
     ck_assert_int_eq(pool_take_block(&pool, SIZE_MAX / 2, POOL_UPDATE, &none),
         ERR_HOT_FULL);
@@ -151,11 +152,18 @@ take_any(struct pool *pool, uint64_t *seed, struct holding *out)
         out->charged = (uint64_t)128 << out->class_;
         return pool_take_piece(pool, out->class_, purpose, &out->memory);
     }
-    out->bytes = 1 + random_below(seed, 5000);
+    out->bytes = 1 + random_below(seed, 2 * ARENA_PIECE_BYTES_MAX);
     out->charged = (out->bytes + 8 + 15) / 16 * 16;
     if (out->charged < 32) {
         out->charged = 32;
     }
+    if (pool->arena != NULL && out->bytes <= ARENA_PIECE_BYTES_MAX) {
+        out->charged = 128;
+        while (out->charged < out->bytes) {
+            out->charged *= 2;
+        }
+    }
+    ck_assert_uint_eq(pool_block_bytes(pool, out->bytes), out->charged);
     return pool_take_block(pool, out->bytes, purpose, &out->memory);
 }
 
