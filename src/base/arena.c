@@ -367,9 +367,10 @@ arena_trim(struct arena *arena)
     lock(arena);
     for (uint32_t i = 0; i < arena->capacity; i++) {
         if (arena->chunk[i] != NULL) {
-            arena__chunk_trim(arena, arena->chunk[i]);
+            arena__chunk_trim(arena->chunk[i]);
         }
     }
+    arena__chunks_enlarge(arena);
     unlock(arena);
 }
 

@@ -43,8 +43,10 @@ void *arena_take(struct arena *arena, unsigned class_);
 /* Takes a piece back; class is what it was taken with. */
 void arena_give(struct arena *arena, void *piece, unsigned class_);
 
-/* Gives pages of free pieces back to the system in chunks of small pages. Some
- * microseconds for what has become free since the last time. */
+/* Gives pages of free pieces back to the system in chunks of small pages, some
+ * microseconds for what has become free since the last time; in a large arena
+ * makes one such chunk's pages huge, about half a millisecond each time while
+ * there is one. */
 void arena_trim(struct arena *arena);
 
 struct arena_sum arena_sum(struct arena *arena);

@@ -20,7 +20,10 @@
  * CHUNKS_SMALL are therefore kept to small pages, and the first huge one can
  * waste 2 MB of 66, 3 %, at most. An empty chunk is kept as a spare, so that
  * one at its boundary is not mapped and cleared over and over, only from
- * CHUNKS_SPARE on, where it is 1.5 %.
+ * CHUNKS_SPARE on, where it is 1.5 %. From CHUNKS_LARGE on the small pages are
+ * made huge too, a chunk at a time (a copy of 2 MB under the lock): what is
+ * read at random from a large arena waits for its addresses as much as for
+ * the memory.
  *
  * What can go wrong: no memory for a chunk, or for what is known of it; then
  * nothing has changed. */
@@ -31,9 +34,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1, newer than this C library */
+#endif
+
 enum {
     CHUNKS_SMALL = 32, /* chunks with lower numbers: small pages */
     CHUNKS_SPARE = 64, /* with more chunks than this one spare may be kept */
+    CHUNKS_LARGE = 96, /* with as many, none needs small pages any more */
     BLOCK_ALIGN = 64,
     /* of another source: a chunk and what alignment may take */
     BLOCK_BYTES = ARENA_CHUNK_BYTES + BLOCK_ALIGN
@@ -159,8 +167,9 @@ chunk_open(const struct arena *arena, struct chunk *chunk)
             return false;
         }
         /* advice only: a system without huge pages refuses it */
+        chunk->is_small = chunk->number < CHUNKS_SMALL;
         (void)madvise(chunk->base, ARENA_CHUNK_BYTES,
-            chunk->number < CHUNKS_SMALL ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+            chunk->is_small ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     } else {
         chunk->block = alloc_zeroed(arena->source, BLOCK_BYTES);
         if (chunk->block == NULL) {
@@ -286,9 +295,9 @@ remove_chunk(struct arena *arena, struct chunk *chunk)
 }
 
 void
-arena__chunk_trim(struct arena *arena, struct chunk *chunk)
+arena__chunk_trim(struct chunk *chunk)
 {
-    if (arena->source != NULL || chunk->number >= CHUNKS_SMALL) {
+    if (!chunk->is_small) {
         return;
     }
     for (unsigned i = 0; i < UNIT_WORDS; i++) {
@@ -301,6 +310,22 @@ arena__chunk_trim(struct arena *arena, struct chunk *chunk)
             /* advice: where it is not taken the pages stay */
             (void)madvise(chunk->base + unit * ARENA_PIECE_BYTES_MAX,
                 ARENA_PIECE_BYTES_MAX, MADV_DONTNEED);
+        }
+    }
+}
+
+void
+arena__chunks_enlarge(struct arena *arena)
+{
+    for (uint32_t i = 0; i < CHUNKS_SMALL && arena->n_chunks >= CHUNKS_LARGE;
+         i++) {
+        struct chunk *chunk = arena->chunk[i];
+        if (chunk != NULL && chunk->is_small) {
+            chunk->is_small = false;
+            (void)madvise(chunk->base, ARENA_CHUNK_BYTES, MADV_HUGEPAGE);
+            /* where a kernel cannot do it at once it will do it later */
+            (void)madvise(chunk->base, ARENA_CHUNK_BYTES, MADV_COLLAPSE);
+            return;
         }
     }
 }

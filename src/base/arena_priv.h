@@ -47,6 +47,7 @@ struct chunk {
     void *block; /* what the source gave; NULL: mmap */
     uint32_t number;
     uint32_t free_units;
+    bool is_small; /* its pages are */
     /* bit i of room[class]: unit i is a slab of class with a free slot, and
      * for the largest class: it is free */
     uint64_t room[ARENA_CLASSES][UNIT_WORDS];
@@ -112,7 +113,11 @@ struct chunk *arena__chunk_of(const struct arena *arena, const void *piece);
 
 /* Gives the pages of free units of a chunk back to the system, where that
  * costs no huge page. */
-void arena__chunk_trim(struct arena *arena, struct chunk *chunk);
+void arena__chunk_trim(struct chunk *chunk);
+
+/* Makes the pages of one chunk with small ones huge, if there are many chunks
+ * and there is one left. */
+void arena__chunks_enlarge(struct arena *arena);
 
 /* Frees the arrays; no chunk may be left. */
 void arena__chunks_fini(struct arena *arena);

@@ -71,7 +71,7 @@ struct table {
     uint32_t n_misfits_max; /* more of them call for new shapes */
     uint32_t n_stale;       /* mask bits that may stand for nothing */
     uint32_t n_planned;     /* records when the range was last thought over */
-    uint8_t apart[LINE_BYTES]; /* what writers write, from what readers read */
+    uint8_t apart[40];      /* what writers write, from what readers read */
     /* under the lock; readers load it: */
     _Atomic(struct stash *) stash; /* owned, NULL while empty */
     /* constant: */
@@ -88,6 +88,10 @@ struct table {
     struct line_form form;
     struct line *piece[]; /* n_pieces */
 };
+_Static_assert(offsetof(struct table, base) % LINE_BYTES == 0 &&
+        offsetof(struct table, piece) ==
+            offsetof(struct table, base) + LINE_BYTES,
+    "a table comes from the arena: one cache line for a look, then pieces");
 
 /* Where a row may lie. */
 struct table_place {

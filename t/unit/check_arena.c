@@ -566,25 +566,51 @@ has_flag(const void *address, const char *flag, bool *known)
     return has;
 }
 
-/* A small process never pays 2 MB for a few KB. */
-START_TEST(test_huge_pages)
+/* The first n_small chunks have small pages, all others huge ones. */
+static void
+expect_pages(void *const *unit, unsigned n_chunks, unsigned n_small)
 {
-    enum { N = SMALL + 2 };
-    struct arena *arena = arena_create(NULL);
-    void **unit = malloc(sizeof *unit * N * UNITS);
     bool known = false;
-
-    ck_assert_ptr_nonnull(unit);
-    for (unsigned i = 0; i < N * UNITS; i++) {
-        unit[i] = arena_take(arena, LARGEST);
-    }
-    for (unsigned i = 0; i < N; i++) {
-        const char *flag = i < SMALL ? " nh" : " hg";
+    for (unsigned i = 0; i < n_chunks; i++) {
+        const char *flag = i < n_small ? " nh" : " hg";
         bool has = has_flag(unit[i * UNITS], flag, &known);
 
         ck_assert_msg(has || !known, "chunk %u lacks%s", i, flag);
     }
-    for (unsigned i = 0; i < N * UNITS; i++) {
+}
+
+/* A small process never pays 2 MB for a few KB; a large one has huge pages
+ * only, once it has been trimmed for a while. */
+START_TEST(test_huge_pages)
+{
+    enum { LARGE = 96, N = LARGE * UNITS, MARK = 97 };
+    struct arena *arena = arena_create(NULL);
+    void **unit = malloc(sizeof *unit * N);
+    unsigned n = 0;
+
+    ck_assert_ptr_nonnull(unit);
+    while (n < (LARGE - 1) * UNITS) {
+        unit[n++] = arena_take(arena, LARGEST);
+    }
+    for (unsigned i = 0; i < n; i += MARK) {
+        memset(unit[i], (int)(i & 0xff), ARENA_PIECE_BYTES_MAX);
+    }
+    arena_trim(arena);
+    expect_pages(unit, LARGE - 1, SMALL);
+    while (n < N) {
+        unit[n++] = arena_take(arena, LARGEST);
+    }
+    for (unsigned i = 0; i < SMALL; i++) {
+        arena_trim(arena);
+        arena_verify(arena);
+    }
+    expect_pages(unit, LARGE, 0);
+    for (unsigned i = 0; i < (LARGE - 1) * UNITS; i += MARK) {
+        const unsigned char *byte = unit[i];
+        ck_assert_uint_eq(byte[0], i & 0xff);
+        ck_assert_mem_eq(byte, byte + 1, ARENA_PIECE_BYTES_MAX - 1);
+    }
+    for (unsigned i = 0; i < N; i++) {
         arena_give(arena, unit[i], LARGEST);
     }
     free(unit);
