@@ -80,7 +80,7 @@ locate(const struct engine *engine, struct group *group)
         }
         uint32_t number = table_first(table, &perm, row, &group->remainder[i]);
         const struct line *line = table_line(table, number);
-        __builtin_prefetch(line);
+        __builtin_prefetch(line, 0, 2); /* the second level will do */
         group->number[i] = number;
         group->line[i] = line;
         group->stripe[i] =
