@@ -73,6 +73,7 @@ try_all(const struct part *part, const struct group *group, uint32_t i,
     if (((seq_1 | seq_2 | seq_stash) & 1) != 0) {
         return DISTURBED;
     }
+    ENGINE_HOOK("first line");
     const struct line *line = table_line(table, place->line_1);
     if (line_read_find(line, &table->form, place->remainder, false, &hit)) {
         answer_hit(part, group, i, line, &hit);

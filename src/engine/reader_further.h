@@ -74,6 +74,7 @@ look_further(const struct part *part, const struct group *group, uint32_t i,
         look_everywhere(part, group, i);
         return;
     }
+    ENGINE_HOOK("put off");
     uint32_t at = to->n;
     uint32_t number =
         table_second(table, group->number[i], group->remainder[i]);

@@ -75,6 +75,12 @@ struct hot_state {
 
 struct hot_state hot_look(struct hot *hot);
 
+/* How many lines, and stashes, this process has looked at beyond the first
+ * line of each record it asked for; one that is looked at again counts again.
+ * Counted in t/bench/lines only, whose engine is slower for it: false
+ * elsewhere. */
+bool hot_further_looks(uint64_t *n);
+
 /* A fill: in, then out. */
 struct hot_fill {
     const struct posts *posts;

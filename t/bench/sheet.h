@@ -7,7 +7,7 @@
 
 /* A table of figures, written as Markdown and as JSON. */
 
-enum { SHEET_COLUMNS_MAX = 12, SHEET_ROWS_MAX = 64, SHEET_NAME_MAX = 64 };
+enum { SHEET_COLUMNS_MAX = 16, SHEET_ROWS_MAX = 64, SHEET_NAME_MAX = 64 };
 
 struct sheet_column {
     const char *key;  /* in JSON */
