@@ -105,6 +105,11 @@ void engine_change(struct engine *engine, struct change *change, size_t n);
 void engine_sum(
     struct engine *engine, unsigned slot, int shard, struct engine_sum *sum);
 
+/* Records of the counter in slot and their memory, without a look at lines:
+ * some hundred nanoseconds a table. */
+void engine_size(
+    struct engine *engine, unsigned slot, uint64_t *records, uint64_t *bytes);
+
 /* Adds how many values of a sample of records need 0, 1, ... 64 bits to
  * width[column slot][bits]. */
 void engine_widths(struct engine *engine, unsigned slot,

@@ -70,18 +70,9 @@ static void
 add_table(
     struct engine_sum *sum, const struct pool *pool, const struct table *table)
 {
-    struct line_copy copy;
-    uint64_t bits = 0;
-    uint32_t n = 0;
-    uint32_t stride = table->n_lines / SAMPLE_LINES + 1;
     /* relaxed: stored under the caller's lock */
     const struct stash *stash =
         atomic_load_explicit(&table->stash, memory_order_relaxed);
-    for (uint32_t i = 0; i < table->n_lines; i += stride) {
-        line_load(table_line(table, i), &copy);
-        bits += (unsigned)__builtin_popcountll(copy.word[0] & UINT16_MAX);
-        n++;
-    }
     sum->tables++;
     sum->records += table->n_records;
     sum->lines += table->n_lines;
@@ -96,12 +87,27 @@ add_table(
     sum->other_bytes += pool_block_bytes(pool, table_other_bytes(table)) +
         set_share(pool, table->set);
     sum->far_records += table->n_far;
+}
+
+/* From a sample of the lines. */
+static void
+add_mask_bits(struct engine_sum *sum, const struct table *table)
+{
+    struct line_copy copy;
+    uint64_t bits = 0;
+    uint32_t n = 0;
+    uint32_t stride = table->n_lines / SAMPLE_LINES + 1;
+    for (uint32_t i = 0; i < table->n_lines; i += stride) {
+        line_load(table_line(table, i), &copy);
+        bits += (unsigned)__builtin_popcountll(copy.word[0] & UINT16_MAX);
+        n++;
+    }
     sum->mask_bits += bits * table->n_lines / n;
 }
 
 static void
 add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
-    struct engine_sum *sum)
+    bool with_masks, struct engine_sum *sum)
 {
     const struct directory_entry *entry;
     for (size_t at = 0;; at++) {
@@ -109,6 +115,9 @@ add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
         entry = entry_at(ranges, at);
         if (entry != NULL) {
             add_table(sum, &engine->pool, entry->table);
+            if (with_masks) {
+                add_mask_bits(sum, entry->table);
+            }
         }
         shard__unlock(&engine->shard[i]);
         if (entry == NULL) {
@@ -131,9 +140,9 @@ add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
     shard__unlock(&engine->shard[i]);
 }
 
-void
-engine_sum(
-    struct engine *engine, unsigned slot, int shard, struct engine_sum *sum)
+static void
+add_counter(struct engine *engine, unsigned slot, int shard, bool with_masks,
+    struct engine_sum *sum)
 {
     const struct counter *counter = engine__counter(engine, slot);
     if (counter == NULL) {
@@ -141,9 +150,26 @@ engine_sum(
     }
     for (unsigned i = 0; i < engine->n_shards; i++) {
         if (shard < 0 || (unsigned)shard == i) {
-            add_ranges(engine, i, &counter->ranges[i], sum);
+            add_ranges(engine, i, &counter->ranges[i], with_masks, sum);
         }
     }
+}
+
+void
+engine_sum(
+    struct engine *engine, unsigned slot, int shard, struct engine_sum *sum)
+{
+    add_counter(engine, slot, shard, true, sum);
+}
+
+void
+engine_size(
+    struct engine *engine, unsigned slot, uint64_t *records, uint64_t *bytes)
+{
+    struct engine_sum sum = {0};
+    add_counter(engine, slot, -1, false, &sum);
+    *records = sum.records;
+    *bytes = sum.line_bytes + sum.stash_bytes + sum.other_bytes;
 }
 
 struct widths {

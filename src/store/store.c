@@ -52,10 +52,10 @@ real_edit(struct store *store, struct store_edit *edit)
 static struct store_sum
 real_sum(struct store *store, unsigned counter_slot)
 {
-    struct engine_sum sum = {0};
-    engine_sum(real_of(store)->engine, counter_slot, -1, &sum);
-    return (struct store_sum){.records = sum.records,
-        .bytes = sum.line_bytes + sum.stash_bytes + sum.other_bytes};
+    struct store_sum sum;
+    engine_size(
+        real_of(store)->engine, counter_slot, &sum.records, &sum.bytes);
+    return sum;
 }
 
 static void

@@ -348,6 +348,12 @@ START_TEST(test_sums)
     ck_assert_uint_eq(none.records, 0);
     ck_assert_uint_ge(all.line_bytes, all.lines * 64);
     ck_assert_ptr_null(sum_fault(&all, count_nonzero(POSTS_N)));
+    uint64_t records, size;
+    engine_size(engine, SLOT, &records, &size);
+    ck_assert_uint_eq(records, all.records);
+    ck_assert_uint_eq(size, sum_bytes(&all));
+    engine_size(engine, SLOT + 1, &records, &size);
+    ck_assert_uint_eq(records + size, 0);
     uint64_t garbage = 0;
     uint64_t bytes = engine_hot_bytes(engine, &garbage);
     ck_assert_uint_ge(bytes - garbage, sum_bytes(&all));
