@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/reach.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ enum {
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
     LATE_MAX = 2048,       /* rows remembered that found no first line */
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
+    WASTE_SHARE = 25, /* of lines: less is not worth a try */
     TRIES = 12
 };
 
@@ -150,28 +152,70 @@ choose_set(const struct build *build, const struct measure *measure,
     return err;
 }
 
-/* Lines for that many records at that load. */
+/* How full lines can be of records as large as those of the sample: large ones
+ * leave more of a line unused. */
+static unsigned
+choose_reach(const struct build *build, const struct measure *measure,
+    unsigned extra_bits)
+{
+    const struct shapes *shapes = &(*build->set)->shapes;
+    uint64_t weight[SHAPES_N];
+    uint16_t size[SHAPES_N];
+    shapes_weigh(shapes, &measure->sample, weight);
+    for (int i = 0; i < SHAPES_N; i++) {
+        size[i] = (uint16_t)(LINE_RECORD_BITS + extra_bits + shapes->total[i]);
+    }
+    return reach_load(size, weight);
+}
+
 static uint32_t
-choose_lines(
-    const struct build *build, const struct measure *measure, unsigned width)
+lines_at(uint64_t bits, unsigned load, uint32_t least)
+{
+    uint64_t lines =
+        bits * BUILD_LOAD_FULL / ((uint64_t)LINE_USABLE_BITS * load) + 1;
+    least = least < TABLE_LINES_MIN ? TABLE_LINES_MIN : least;
+    return lines < least ? least : (uint32_t)lines;
+}
+
+/* Numbers of lines to be tried: for the load wanted, and before that, where
+ * rounding up to whole pieces would waste much, fewer that may just do. */
+struct sizes {
+    unsigned n;
+    uint32_t lines[2];
+};
+
+static void
+choose_lines(const struct build *build, const struct measure *measure,
+    unsigned width, struct sizes *sizes)
 {
     const struct shapes *shapes = &(*build->set)->shapes;
     uint64_t values = shapes_cost(shapes, &measure->sample, SHAPES_BITS_MAX);
     uint64_t weight = measure->n_sampled == 0 ? 1 : measure->n_sampled;
+    unsigned load = (unsigned)build->load;
     uint32_t lines = TABLE_LINES_MIN;
+    uint64_t bits = 0;
+    unsigned extra = 0;
     for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
-        uint64_t bits = (uint64_t)measure->n *
-            (LINE_RECORD_BITS + table_extra_bits(width, lines));
-        bits += values * measure->n / weight;
-        lines = (uint32_t)(bits * BUILD_LOAD_FULL /
-                ((uint64_t)LINE_USABLE_BITS * (unsigned)build->load) +
-            1);
+        extra = table_extra_bits(width, lines);
+        bits = (uint64_t)measure->n * (LINE_RECORD_BITS + extra) +
+            values * measure->n / weight;
+        lines = lines_at(bits, load, build->n_lines_min);
     }
-    if (lines < build->n_lines_min) {
-        lines = build->n_lines_min;
+    unsigned reach = choose_reach(build, measure, extra);
+    lines = table_lines_round(
+        lines_at(bits, load * reach / REACH_USUAL, build->n_lines_min));
+    sizes->n = 0;
+    if (build->load == BUILD_LOAD_TIGHT) {
+        /* what is reached differs by some per cent */
+        unsigned most = reach + reach / 32;
+        most = most > REACH_USUAL ? REACH_USUAL : most;
+        uint32_t fewer =
+            table_lines_round(lines_at(bits, most, build->n_lines_min));
+        if (fewer < lines - lines / WASTE_SHARE) {
+            sizes->lines[sizes->n++] = fewer;
+        }
     }
-    return table_lines_round(
-        lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : lines);
+    sizes->lines[sizes->n++] = lines;
 }
 
 struct filling {
@@ -256,12 +300,34 @@ fill(const struct build *build, struct table *table)
     return filling.err;
 }
 
+/* Makes a table of that many lines and fills it; also TABLE_FULL. */
+static int
+try_lines(const struct build *build, uint64_t base, unsigned width,
+    uint32_t lines, struct table **out)
+{
+    struct pool *pool = build->owner->pool;
+    struct table *table;
+    int err = table_create(
+        pool, base, width, lines, *build->set, build->purpose, &table);
+    if (err != 0) {
+        return err;
+    }
+    err = fill(build, table);
+    if (err != 0) {
+        table_destroy(pool, &table);
+        return err;
+    }
+    *out = table;
+    return 0;
+}
+
 int
 build_table(const struct build *build, uint64_t base, unsigned width,
     struct table **out)
 {
     struct measure measure = {
         .build = build, .base = base, .mask = perm_mask(width)};
+    struct sizes sizes;
     pool_reclaim(build->owner->pool);
     measure_all(&measure);
     /* no line holds more records than that, so there are at least so many */
@@ -272,26 +338,19 @@ build_table(const struct build *build, uint64_t base, unsigned width,
     if (err != 0) {
         return err;
     }
-    uint32_t lines = choose_lines(build, &measure, width);
-    for (int i = 0; i < TRIES; i++) {
-        struct table *table;
-        err = table_create(build->owner->pool, base, width, lines, *build->set,
-            build->purpose, &table);
-        if (err != 0) {
-            return err;
+    choose_lines(build, &measure, width, &sizes);
+    uint32_t lines = sizes.lines[0];
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (i < sizes.n) {
+            lines = sizes.lines[i];
+        } else {
+            lines = table_lines_round(
+                lines + lines / (i < TRIES / 2 ? 32 : 4) + 1);
         }
-        err = fill(build, table);
-        if (err == 0) {
-            *out = table;
-            return 0;
-        }
-        table_destroy(build->owner->pool, &table);
+        err = try_lines(build, base, width, lines, out);
         if (err != TABLE_FULL) {
             return err;
         }
-        /* large records leave much of a line unused */
-        uint32_t share = i < TRIES / 2 ? 32 : 4;
-        lines = table_lines_round(lines + lines / share + 1);
     }
     return ERR_NO_MEMORY;
 }

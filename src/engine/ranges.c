@@ -20,6 +20,7 @@
 #include "engine/hook.h"
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
+#include "engine/reach.h"
 
 #include <string.h>
 
@@ -457,12 +458,24 @@ ranges_find(
     memset(&look->spot.record, 0, sizeof look->spot.record);
 }
 
+/* A load of small records (1/1024), for a table's records. */
+static uint64_t
+load_scaled(const struct table *table, int load)
+{
+    uint32_t n = table->n_records;
+    for (int i = 0; i < TABLE_KINDS; i++) {
+        n -= table->n_stash[i];
+    }
+    return (unsigned)load * (uint64_t)reach_load_least(table->used_bits, n) /
+        REACH_USUAL;
+}
+
 /* Lines that a table would have at a load. */
 static bool
 would_shrink(const struct table *table, int load)
 {
     uint64_t lines = table->used_bits * BUILD_LOAD_FULL /
-            ((uint64_t)LINE_USABLE_BITS * (unsigned)load) +
+            (LINE_USABLE_BITS * load_scaled(table, load)) +
         1;
     return table_lines_round((uint32_t)lines) < table->n_lines;
 }
@@ -470,8 +483,8 @@ would_shrink(const struct table *table, int load)
 bool
 ranges__is_loose(const struct table *table, int below, int load)
 {
-    return table->used_bits * BUILD_LOAD_FULL <
-        (uint64_t)table->n_lines * LINE_USABLE_BITS * (unsigned)below &&
+    return table->used_bits * BUILD_LOAD_FULL < (uint64_t)table->n_lines *
+            LINE_USABLE_BITS * load_scaled(table, below) &&
         would_shrink(table, load);
 }
 
