@@ -15,11 +15,14 @@
 #include <string.h>
 
 enum {
-    SAMPLE_RECORDS = 2048, /* about as many are sampled */
+    SAMPLE_RECORDS = 2048, /* about as many are sampled for shapes */
+    SAMPLE_FEW = 512,      /* and to see whether shapes still suit */
+    WORSE_SHARE = 64,      /* they do where records take no 1/64 more bits */
+    BETTER_SHARE = 128,    /* new ones must save that share of them */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
     LATE_MAX = 2048,       /* rows remembered that found no first line */
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
-    WASTE_SHARE = 25, /* of lines: less is not worth a try */
+    WASTE_SHARE = 50, /* of lines: less is not worth a try */
     TRIES = 12
 };
 
@@ -93,15 +96,17 @@ measure_stash(
 /* A sample of the lines and of what fits no shape; how wide the widest is, is
  * known of all. */
 static void
-measure_all(struct measure *measure)
+measure_all(struct measure *measure, uint32_t n_wanted)
 {
     const struct build *build = measure->build;
     struct shapes_need widest = {{0, 0}};
     shapes_sample_init(&measure->sample);
+    measure->n = 0;
+    measure->n_sampled = 0;
     for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
         const struct table *source = build->source[i];
         if (source != NULL) {
-            uint32_t stride = source->n_records / SAMPLE_RECORDS + 1;
+            uint32_t stride = source->n_records / n_wanted + 1;
             uint32_t before = measure->n_sampled;
             table_each_line(
                 build->owner, source, stride, measure_record, measure);
@@ -121,35 +126,107 @@ measure_all(struct measure *measure)
     measure->sample.widest = widest;
 }
 
-/* Takes a better set for the counter, if there is one. */
-static int
-choose_set(const struct build *build, const struct measure *measure,
+/* Bits of the sample's records under a set, those of their ids but for tags
+ * left out. */
+static uint64_t
+sample_bits(const struct measure *measure, const struct shapes *shapes,
     unsigned bits_max)
 {
-    const struct shapes_sample *sample = &measure->sample;
+    return (uint64_t)measure->n_sampled * LINE_RECORD_BITS +
+        shapes_cost(shapes, &measure->sample, bits_max);
+}
+
+/* The same to what the records need, in 1/1024. */
+static uint32_t
+sample_ratio(const struct measure *measure, const struct shapes *shapes,
+    unsigned bits_max)
+{
+    uint64_t least = (uint64_t)measure->n_sampled * LINE_RECORD_BITS +
+        shapes_cost_least(&measure->sample);
+    uint64_t bits = sample_bits(measure, shapes, bits_max);
+    return least == 0 ? 1024 : (uint32_t)(bits * 1024 / least);
+}
+
+/* True where the counter's set is sure to be good enough: it was weighed
+ * against another for a table no smaller than half of this, and is hardly
+ * worse for this one. */
+static bool
+is_good(const struct build *build, const struct measure *measure,
+    unsigned bits_max)
+{
+    const struct shapes_set *now = *build->set;
+    const struct build_trained *trained = build->trained;
+    if (now == NULL || now->shapes.total[SHAPES_N - 1] > bits_max) {
+        return false;
+    }
+    if (measure->n < TRAIN_RECORDS) {
+        return shapes_fit(&now->shapes, &measure->sample.widest) >= 0;
+    }
+    if (trained == NULL || measure->n / 2 >= trained->n) {
+        return false;
+    }
+    if (build->code != NULL) {
+        struct shapes_need need = shapes_need_all(build->code);
+        if (shapes_fit(&now->shapes, &need) < 0) {
+            return false;
+        }
+    }
+    return sample_ratio(measure, &now->shapes, bits_max) <=
+        trained->ratio + trained->ratio / WORSE_SHARE;
+}
+
+/* Takes a better set for the counter, if there is one. */
+static int
+weigh_set(const struct build *build, const struct measure *measure,
+    unsigned bits_max)
+{
     struct shapes_set *now = *build->set;
     struct shapes_set *made;
     struct shapes shapes;
-    bool suits = now != NULL && now->shapes.total[SHAPES_N - 1] <= bits_max;
-    if (suits && measure->n < TRAIN_RECORDS &&
-        shapes_fit(&now->shapes, &sample->widest) >= 0) {
-        return 0;
-    }
-    shapes_train(&shapes, sample, build->columns, bits_max);
-    if (suits) {
-        uint64_t old = shapes_cost(&now->shapes, sample, bits_max);
-        uint64_t new = shapes_cost(&shapes, sample, bits_max);
-        if (old <= new + new / 64) {
-            return 0;
+    const struct shapes *best = &shapes;
+    shapes_train(&shapes, &measure->sample, build->columns, bits_max);
+    if (now != NULL && now->shapes.total[SHAPES_N - 1] <= bits_max) {
+        uint64_t old = sample_bits(measure, &now->shapes, bits_max);
+        uint64_t new = sample_bits(measure, &shapes, bits_max);
+        if (old <= new + new / BETTER_SHARE) {
+            best = &now->shapes;
         }
     }
-    int err =
-        shapes_set_create(build->owner->pool, &shapes, build->purpose, &made);
-    if (err == 0) {
+    if (best == &shapes) {
+        int err = shapes_set_create(
+            build->owner->pool, &shapes, build->purpose, &made);
+        if (err != 0) {
+            return err;
+        }
         shapes_set_drop(build->owner->pool, now);
         *build->set = made;
+        best = &made->shapes;
     }
-    return err;
+    if (build->trained != NULL && measure->n >= TRAIN_RECORDS) {
+        build->trained->n = measure->n;
+        build->trained->ratio = sample_ratio(measure, best, bits_max);
+    }
+    return 0;
+}
+
+/* Looks at the sources, and sees to shapes for them. */
+static int
+choose_set(const struct build *build, struct measure *measure, unsigned width)
+{
+    bool is_tight = build->load == BUILD_LOAD_TIGHT;
+    measure_all(measure, is_tight ? SAMPLE_RECORDS : SAMPLE_FEW);
+    /* no line holds more records than that, so there are at least so many */
+    uint32_t fewest = measure->n / (LINE_RECORDS_MAX + 1);
+    unsigned bits_max = SHAPES_BITS_MAX -
+        table_extra_bits(
+            width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest);
+    if (is_good(build, measure, bits_max)) {
+        return 0;
+    }
+    if (!is_tight && measure->n_sampled < measure->n) {
+        measure_all(measure, SAMPLE_RECORDS);
+    }
+    return weigh_set(build, measure, bits_max);
 }
 
 /* How full lines can be of records as large as those of the sample: large ones
@@ -166,6 +243,37 @@ choose_reach(const struct build *build, const struct measure *measure,
         size[i] = (uint16_t)(LINE_RECORD_BITS + extra_bits + shapes->total[i]);
     }
     return reach_load(size, weight);
+}
+
+/* Value bits of all records: known where they keep their shapes, else from
+ * the sample. */
+static uint64_t
+choose_values(const struct build *build, const struct measure *measure)
+{
+    const struct shapes_set *set = *build->set;
+    uint64_t values = 0;
+    uint64_t n = 0;
+    bool is_known = true;
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        const struct table *source = build->source[i];
+        if (source != NULL) {
+            uint32_t n_here = source->n_records;
+            for (int k = 0; k < TABLE_KINDS; k++) {
+                n_here -= source->n_stash[k];
+            }
+            is_known = is_known && source->set == set &&
+                is_within(measure->base, measure->mask, source);
+            values += source->used_bits -
+                (uint64_t)n_here *
+                    (LINE_RECORD_BITS + source->form.extra_bits);
+            n += n_here;
+        }
+    }
+    if (!is_known || n == 0) {
+        n = measure->n_sampled == 0 ? 1 : measure->n_sampled;
+        values = shapes_cost(&set->shapes, &measure->sample, SHAPES_BITS_MAX);
+    }
+    return values * measure->n / n;
 }
 
 static uint32_t
@@ -188,17 +296,14 @@ static void
 choose_lines(const struct build *build, const struct measure *measure,
     unsigned width, struct sizes *sizes)
 {
-    const struct shapes *shapes = &(*build->set)->shapes;
-    uint64_t values = shapes_cost(shapes, &measure->sample, SHAPES_BITS_MAX);
-    uint64_t weight = measure->n_sampled == 0 ? 1 : measure->n_sampled;
+    uint64_t values = choose_values(build, measure);
     unsigned load = (unsigned)build->load;
     uint32_t lines = TABLE_LINES_MIN;
     uint64_t bits = 0;
     unsigned extra = 0;
     for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
         extra = table_extra_bits(width, lines);
-        bits = (uint64_t)measure->n * (LINE_RECORD_BITS + extra) +
-            values * measure->n / weight;
+        bits = (uint64_t)measure->n * (LINE_RECORD_BITS + extra) + values;
         lines = lines_at(bits, load, build->n_lines_min);
     }
     unsigned reach = choose_reach(build, measure, extra);
@@ -313,6 +418,10 @@ try_lines(const struct build *build, uint64_t base, unsigned width,
         return err;
     }
     err = fill(build, table);
+    if (build->trained != NULL) {
+        build->trained->n_fills++;
+        build->trained->n_builds += err == 0;
+    }
     if (err != 0) {
         table_destroy(pool, &table);
         return err;
@@ -329,12 +438,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
         .build = build, .base = base, .mask = perm_mask(width)};
     struct sizes sizes;
     pool_reclaim(build->owner->pool);
-    measure_all(&measure);
-    /* no line holds more records than that, so there are at least so many */
-    uint32_t fewest = measure.n / (LINE_RECORDS_MAX + 1);
-    unsigned extra = table_extra_bits(
-        width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest);
-    int err = choose_set(build, &measure, SHAPES_BITS_MAX - extra);
+    int err = choose_set(build, &measure, width);
     if (err != 0) {
         return err;
     }

@@ -142,6 +142,7 @@ ranges__build(struct ranges *ranges, const struct table *source,
         .source = {source, NULL},
         .columns = ranges->columns,
         .set = &ranges->set,
+        .trained = &ranges->trained,
         .purpose = purpose,
         .load = load};
 }
@@ -602,6 +603,7 @@ ranges_hint(struct ranges *ranges, const uint8_t *hint_bits)
     if (err == 0) {
         shapes_set_drop(ranges->owner->pool, ranges->set);
         ranges->set = set;
+        ranges->trained.n = 0;
     }
     return err;
 }
@@ -623,5 +625,6 @@ ranges_clear(struct ranges *ranges)
     }
     shapes_set_drop(pool, ranges->set);
     ranges->set = NULL;
+    ranges->trained.n = 0;
     ranges->n_records = 0;
 }

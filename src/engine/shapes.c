@@ -228,6 +228,16 @@ shapes_cost(const struct shapes *shapes, const struct shapes_sample *sample,
     return cost / WEIGHT_ONE;
 }
 
+uint64_t
+shapes_cost_least(const struct shapes_sample *sample)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < sample->n; i++) {
+        cost += sample_weight(sample, i) * total_of(&sample->need[i]);
+    }
+    return cost / WEIGHT_ONE;
+}
+
 void
 shapes_weigh(const struct shapes *shapes, const struct shapes_sample *sample,
     uint64_t weight[SHAPES_N])
