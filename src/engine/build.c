@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/carry.h"
 #include "engine/reach.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ enum {
     WORSE_SHARE = 64,      /* they do where records take no 1/64 more bits */
     BETTER_SHARE = 128,    /* new ones must save that share of them */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
-    LATE_MAX = 2048,       /* rows remembered that found no first line */
+    LATE_MAX = 8192,       /* remembered that found no first line */
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
     WASTE_SHARE = 50, /* of lines: less is not worth a try */
     TRIES = 12
@@ -323,59 +324,111 @@ choose_lines(const struct build *build, const struct measure *measure,
     sizes->lines[sizes->n++] = lines;
 }
 
-struct filling {
-    const struct build *build;
-    struct table *table;
-    unsigned n_late;
-    int err;
-    uint64_t late[LATE_MAX];
+/* A record that found no room in its first line. */
+struct late {
+    uint32_t line : 26;
+    uint32_t index : 5;
+    uint32_t source : 1;
 };
 
-/* Puts a record wherever there is room. */
-static int
-fill_late(struct filling *filling, uint64_t row)
+_Static_assert(BUILD_SOURCES_MAX <= 2 && LINE_RECORDS_MAX < 32,
+    "a late record is named in 32 bits");
+
+struct filling {
+    const struct build *build;
+    struct table_owner aside; /* no reader sees the table yet */
+    struct table *table;
+    int err;
+    unsigned source; /* the one in hand */
+    unsigned n_late;
+    bool is_over; /* there was one more than these: */
+    struct late late[LATE_MAX];
+};
+
+/* Puts a record wherever there is room, unless it is there. */
+static void
+put_late(struct filling *filling, uint64_t row, const uint64_t *code)
 {
-    struct table_owner aside = *filling->build->owner;
-    struct table_spot from;
     struct table_spot spot;
-    aside.stripes = NULL; /* no reader sees it yet */
-    from.where = TABLE_NOWHERE;
-    for (int i = 0; from.where == TABLE_NOWHERE; i++) {
-        ASSERT(i < BUILD_SOURCES_MAX);
-        const struct table *source = filling->build->source[i];
-        if (source != NULL && table_covers(source, row)) {
-            table_find(&aside, source, row, &from);
-        }
-    }
-    table_find(&aside, filling->table, row, &spot);
-    ASSERT(spot.where == TABLE_NOWHERE);
-    return table_put(&aside, filling->table, &spot, from.record.code,
-        filling->build->purpose);
-}
-
-static void
-fill_all_late(struct filling *filling)
-{
-    for (unsigned i = 0; i < filling->n_late && filling->err == 0; i++) {
-        filling->err = fill_late(filling, filling->late[i]);
-    }
-    filling->n_late = 0;
-}
-
-static void
-fill_record(void *context, uint64_t row, const uint64_t *code)
-{
-    struct filling *filling = context;
     if (filling->err != 0 || !table_covers(filling->table, row)) {
         return;
     }
-    if (table__put_home(filling->build->owner, filling->table, row, code)) {
+    table_find(&filling->aside, filling->table, row, &spot);
+    if (spot.where == TABLE_NOWHERE) {
+        filling->err = table_put(&filling->aside, filling->table, &spot, code,
+            filling->build->purpose);
+    }
+}
+
+static void
+remember_late(void *context, uint32_t line, unsigned index)
+{
+    struct filling *filling = context;
+    if (filling->n_late == LATE_MAX) {
+        filling->is_over = true;
         return;
     }
-    if (filling->n_late == LATE_MAX) {
-        fill_all_late(filling);
+    filling->late[filling->n_late++] =
+        (struct late){.line = line & ((1U << 26) - 1),
+            .index = index & 31,
+            .source = filling->source & 1};
+}
+
+static void
+put_remembered(struct filling *filling, struct late late)
+{
+    const struct table *source = filling->build->source[late.source];
+    struct line_copy copy;
+    struct line_record record;
+    line_load(table_line(source, late.line), &copy);
+    line_get(&copy, &source->form, late.index, &record);
+    put_late(filling,
+        carry_row(filling->build->owner, source, late.line, &record),
+        record.code);
+}
+
+static void
+put_again(void *context, uint64_t row, const uint64_t *code)
+{
+    put_late(context, row, code);
+}
+
+struct stashed {
+    struct filling *filling;
+    uint64_t base;
+};
+
+static void
+put_stashed(void *context, uint64_t key, const uint64_t *code)
+{
+    struct stashed *stashed = context;
+    put_late(stashed->filling, stashed->base + key, code);
+}
+
+/* All but the records that their first lines have taken. */
+static void
+fill_late(struct filling *filling)
+{
+    for (unsigned i = 0; i < filling->n_late; i++) {
+        put_remembered(filling, filling->late[i]);
     }
-    filling->late[filling->n_late++] = row;
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        const struct table *source = filling->build->source[i];
+        if (source == NULL) {
+            continue;
+        }
+        if (filling->is_over) {
+            table_each_line(
+                filling->build->owner, source, 1, put_again, filling);
+        }
+        /* relaxed: stored under the caller's lock */
+        const struct stash *stash =
+            atomic_load_explicit(&source->stash, memory_order_relaxed);
+        struct stashed stashed = {filling, source->base};
+        if (stash != NULL) {
+            stash_each(stash, put_stashed, &stashed);
+        }
+    }
 }
 
 /* A table is new: what fits no shape goes to the stash without asking for
@@ -383,14 +436,25 @@ fill_record(void *context, uint64_t row, const uint64_t *code)
 static int
 fill(const struct build *build, struct table *table)
 {
-    struct filling filling = {.build = build, .table = table};
+    struct filling filling;
+    struct carry carry;
+    filling.build = build;
+    filling.aside = *build->owner;
+    filling.aside.stripes = NULL;
+    filling.table = table;
+    filling.err = 0;
+    filling.n_late = 0;
+    filling.is_over = false;
     table->n_misfits_max = UINT32_MAX;
-    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+    carry_begin(&carry, build->owner, table);
+    for (unsigned i = 0; i < BUILD_SOURCES_MAX; i++) {
         if (build->source[i] != NULL) {
-            table_each(build->owner, build->source[i], fill_record, &filling);
+            filling.source = i;
+            carry_lines(&carry, build->source[i], remember_late, &filling);
         }
     }
-    fill_all_late(&filling);
+    carry_end(&carry);
+    fill_late(&filling);
     uint32_t n = table->n_stash[TABLE_MISFIT];
     uint32_t more = table->n_records / (2 * TABLE_STASH_SHARE);
     table->n_misfits_max = n + (more > n / 4 ? more : n / 4);
