@@ -226,17 +226,25 @@ settle(struct carry *carry, const struct table *source,
     return true;
 }
 
+/* The remainder of record index, whose payload begins with those bits. */
+static inline uint64_t
+remainder_at(const struct line_copy *copy, const struct line_form *form,
+    unsigned index, uint64_t bits)
+{
+    unsigned at = LINE_MASK_BITS + LINE_TAG_BITS * index;
+    return (bits & line_bits_mask(form->extra_bits)) << LINE_TAG_BITS |
+        (copy->word[at / 64] >> at % 64 & 0xffff);
+}
+
 /* Reads the record whose payload begins at bit at. */
 static inline void
 pick_up(const struct line_copy *copy, const struct line_form *form,
     unsigned at, struct carried *carried)
 {
-    unsigned tag_at = LINE_MASK_BITS + LINE_TAG_BITS * carried->index;
     uint64_t bits = bits_at(copy, at);
     unsigned extra_bits = form->extra_bits;
     unsigned rest = form->total[carried->shape] - extra_bits;
-    carried->remainder = (bits & line_bits_mask(extra_bits)) << LINE_TAG_BITS |
-        (copy->word[tag_at / 64] >> tag_at % 64 & 0xffff);
+    carried->remainder = remainder_at(copy, form, carried->index, bits);
     if (rest + extra_bits <= 64) {
         carried->value[0] = bits >> extra_bits & line_bits_mask(rest);
         carried->value[1] = 0;
@@ -310,4 +318,48 @@ carry_end(struct carry *carry)
     }
     table->n_records += (uint32_t)carry->n_records;
     table->used_bits += carry->used_bits;
+}
+
+struct rows {
+    const struct table *table;
+    void (*row_fn)(void *context, uint64_t row);
+    void *context;
+};
+
+static void
+row_in_stash(void *context, uint64_t key, const uint64_t *code)
+{
+    const struct rows *rows = context;
+    (void)code;
+    rows->row_fn(rows->context, rows->table->base + key);
+}
+
+void
+carry_rows(const struct table_owner *owner, const struct table *table,
+    void (*row_fn)(void *context, uint64_t row), void *context)
+{
+    const struct line_form *form = &table->form;
+    struct rows rows = {table, row_fn, context};
+    struct line_copy copy;
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        line_load(table_line(table, i), &copy);
+        unsigned n = line_count(&copy);
+        unsigned home = n - line_far(&copy);
+        unsigned at = LINE_PAYLOADS_END;
+        unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n;
+        for (unsigned j = 0; j < n; j++, shape_at += 4) {
+            at -= form->total[copy.word[shape_at / 64] >> shape_at % 64 & 15];
+            uint64_t remainder =
+                remainder_at(&copy, form, j, bits_at(&copy, at));
+            uint64_t y = number_of(table, i, remainder, j >= home);
+            row_fn(context,
+                table->base + perm_undo(owner->perm, y, table->width));
+        }
+    }
+    /* relaxed: stored under the caller's lock */
+    const struct stash *stash =
+        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    if (stash != NULL) {
+        stash_each(stash, row_in_stash, &rows);
+    }
 }

@@ -29,6 +29,10 @@ void carry_lines(struct carry *carry, const struct table *source,
 /* The table is whole then, without those that were late. */
 void carry_end(struct carry *carry);
 
+/* Calls row_fn for the row of each record of a table, stash included. */
+void carry_rows(const struct table_owner *owner, const struct table *table,
+    void (*row_fn)(void *context, uint64_t row), void *context);
+
 /* The row of a record found in a line of a table. */
 uint64_t carry_row(const struct table_owner *owner, const struct table *table,
     uint32_t line, const struct line_record *record);

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/build.h"
+#include "engine/carry.h"
 #include "engine/hook.h"
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
@@ -198,10 +199,9 @@ plan_has(const struct plan *plan, uint64_t row)
 }
 
 static void
-take_row(void *context, uint64_t row, const uint64_t *code)
+take_row(void *context, uint64_t row)
 {
     struct rows *rows = context;
-    (void)code;
     if (rows->plan == NULL) {
         if (rows->at++ % rows->stride == 0 && rows->n < SAMPLE_ROWS) {
             rows->row[rows->n++] = row;
@@ -233,7 +233,7 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
     uint32_t n = table->n_records + 1;
     uint32_t n_max = ranges->n_records_max;
     rows->stride = n / SAMPLE_ROWS + 1;
-    table_each(ranges->owner, table, take_row, rows);
+    carry_rows(ranges->owner, table, take_row, rows);
     rows->row[rows->n++] = row;
     for (int i = 0; i < PLAN_ROUNDS; i++) {
         uint32_t counted = rows->n * rows->stride;
@@ -244,9 +244,13 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
         plan_sort(rows->row, rows->spare, rows->n);
         plan_ranges(plan, rows->row, rows->n, rows->stride, table->base,
             table->width, limit, ranges__n_fit(ranges));
+        if (plan->n == 1 && plan->range[0].base == table->base &&
+            plan->range[0].width == table->width) {
+            return true;
+        }
         uint32_t before = rows->n_missed;
         rows->plan = plan;
-        table_each(ranges->owner, table, take_row, rows);
+        carry_rows(ranges->owner, table, take_row, rows);
         if (rows->n_missed == before) {
             return true;
         }
