@@ -22,6 +22,7 @@ enum {
     BETTER_SHARE = 128,    /* new ones must save that share of them */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
     LATE_MAX = 8192,       /* remembered that found no first line */
+    LATE_LINES = 1 << 26,
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
     WASTE_SHARE = 50, /* of lines: less is not worth a try */
     TRIES = 12
@@ -326,7 +327,7 @@ choose_lines(const struct build *build, const struct measure *measure,
 
 /* A record that found no room in its first line. */
 struct late {
-    uint32_t line : 26;
+    uint32_t line : 26; /* below LATE_LINES */
     uint32_t index : 5;
     uint32_t source : 1;
 };
