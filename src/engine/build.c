@@ -10,14 +10,21 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/carry.h"
+#include "engine/reach.h"
 
 #include <string.h>
 
 enum {
-    SAMPLE_RECORDS = 2048, /* about as many are sampled */
+    SAMPLE_RECORDS = 2048, /* about as many are sampled for shapes */
+    SAMPLE_FEW = 512,      /* and to see whether shapes still suit */
+    WORSE_SHARE = 64,      /* they do where records take no 1/64 more bits */
+    BETTER_SHARE = 128,    /* new ones must save that share of them */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
-    LATE_MAX = 2048,       /* rows remembered that found no first line */
+    LATE_MAX = 8192,       /* remembered that found no first line */
+    LATE_LINES = 1 << 26,
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
+    WASTE_SHARE = 50, /* of lines: less is not worth a try */
     TRIES = 12
 };
 
@@ -91,15 +98,17 @@ measure_stash(
 /* A sample of the lines and of what fits no shape; how wide the widest is, is
  * known of all. */
 static void
-measure_all(struct measure *measure)
+measure_all(struct measure *measure, uint32_t n_wanted)
 {
     const struct build *build = measure->build;
     struct shapes_need widest = {{0, 0}};
     shapes_sample_init(&measure->sample);
+    measure->n = 0;
+    measure->n_sampled = 0;
     for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
         const struct table *source = build->source[i];
         if (source != NULL) {
-            uint32_t stride = source->n_records / SAMPLE_RECORDS + 1;
+            uint32_t stride = source->n_records / n_wanted + 1;
             uint32_t before = measure->n_sampled;
             table_each_line(
                 build->owner, source, stride, measure_record, measure);
@@ -119,114 +128,308 @@ measure_all(struct measure *measure)
     measure->sample.widest = widest;
 }
 
-/* Takes a better set for the counter, if there is one. */
-static int
-choose_set(const struct build *build, const struct measure *measure,
+/* Bits of the sample's records under a set, those of their ids but for tags
+ * left out. */
+static uint64_t
+sample_bits(const struct measure *measure, const struct shapes *shapes,
     unsigned bits_max)
 {
-    const struct shapes_sample *sample = &measure->sample;
+    return (uint64_t)measure->n_sampled * LINE_RECORD_BITS +
+        shapes_cost(shapes, &measure->sample, bits_max);
+}
+
+/* The same to what the records need, in 1/1024. */
+static uint32_t
+sample_ratio(const struct measure *measure, const struct shapes *shapes,
+    unsigned bits_max)
+{
+    uint64_t least = (uint64_t)measure->n_sampled * LINE_RECORD_BITS +
+        shapes_cost_least(&measure->sample);
+    uint64_t bits = sample_bits(measure, shapes, bits_max);
+    return least == 0 ? 1024 : (uint32_t)(bits * 1024 / least);
+}
+
+/* True where the counter's set is sure to be good enough: it was weighed
+ * against another for a table no smaller than half of this, and is hardly
+ * worse for this one. */
+static bool
+is_good(const struct build *build, const struct measure *measure,
+    unsigned bits_max)
+{
+    const struct shapes_set *now = *build->set;
+    const struct build_trained *trained = build->trained;
+    if (now == NULL || now->shapes.total[SHAPES_N - 1] > bits_max) {
+        return false;
+    }
+    if (measure->n < TRAIN_RECORDS) {
+        return shapes_fit(&now->shapes, &measure->sample.widest) >= 0;
+    }
+    if (trained == NULL || measure->n / 2 >= trained->n) {
+        return false;
+    }
+    if (build->code != NULL) {
+        struct shapes_need need = shapes_need_all(build->code);
+        if (shapes_fit(&now->shapes, &need) < 0) {
+            return false;
+        }
+    }
+    return sample_ratio(measure, &now->shapes, bits_max) <=
+        trained->ratio + trained->ratio / WORSE_SHARE;
+}
+
+/* Takes a better set for the counter, if there is one. */
+static int
+weigh_set(const struct build *build, const struct measure *measure,
+    unsigned bits_max)
+{
     struct shapes_set *now = *build->set;
     struct shapes_set *made;
     struct shapes shapes;
-    bool suits = now != NULL && now->shapes.total[SHAPES_N - 1] <= bits_max;
-    if (suits && measure->n < TRAIN_RECORDS &&
-        shapes_fit(&now->shapes, &sample->widest) >= 0) {
-        return 0;
-    }
-    shapes_train(&shapes, sample, build->columns, bits_max);
-    if (suits) {
-        uint64_t old = shapes_cost(&now->shapes, sample, bits_max);
-        uint64_t new = shapes_cost(&shapes, sample, bits_max);
-        if (old <= new + new / 64) {
-            return 0;
+    const struct shapes *best = &shapes;
+    shapes_train(&shapes, &measure->sample, build->columns, bits_max);
+    if (now != NULL && now->shapes.total[SHAPES_N - 1] <= bits_max) {
+        uint64_t old = sample_bits(measure, &now->shapes, bits_max);
+        uint64_t new = sample_bits(measure, &shapes, bits_max);
+        if (old <= new + new / BETTER_SHARE) {
+            best = &now->shapes;
         }
     }
-    int err =
-        shapes_set_create(build->owner->pool, &shapes, build->purpose, &made);
-    if (err == 0) {
+    if (best == &shapes) {
+        int err = shapes_set_create(
+            build->owner->pool, &shapes, build->purpose, &made);
+        if (err != 0) {
+            return err;
+        }
         shapes_set_drop(build->owner->pool, now);
         *build->set = made;
+        best = &made->shapes;
     }
-    return err;
+    if (build->trained != NULL && measure->n >= TRAIN_RECORDS) {
+        build->trained->n = measure->n;
+        build->trained->ratio = sample_ratio(measure, best, bits_max);
+    }
+    return 0;
 }
 
-/* Lines for that many records at that load. */
-static uint32_t
-choose_lines(
-    const struct build *build, const struct measure *measure, unsigned width)
+/* Looks at the sources, and sees to shapes for them. */
+static int
+choose_set(const struct build *build, struct measure *measure, unsigned width)
+{
+    bool is_tight = build->load == BUILD_LOAD_TIGHT;
+    measure_all(measure, is_tight ? SAMPLE_RECORDS : SAMPLE_FEW);
+    /* no line holds more records than that, so there are at least so many */
+    uint32_t fewest = measure->n / (LINE_RECORDS_MAX + 1);
+    unsigned bits_max = SHAPES_BITS_MAX -
+        table_extra_bits(
+            width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest);
+    if (is_good(build, measure, bits_max)) {
+        return 0;
+    }
+    if (!is_tight && measure->n_sampled < measure->n) {
+        measure_all(measure, SAMPLE_RECORDS);
+    }
+    return weigh_set(build, measure, bits_max);
+}
+
+/* How full lines can be of records as large as those of the sample: large ones
+ * leave more of a line unused. */
+static unsigned
+choose_reach(const struct build *build, const struct measure *measure,
+    unsigned extra_bits)
 {
     const struct shapes *shapes = &(*build->set)->shapes;
-    uint64_t values = shapes_cost(shapes, &measure->sample, SHAPES_BITS_MAX);
-    uint64_t weight = measure->n_sampled == 0 ? 1 : measure->n_sampled;
-    uint32_t lines = TABLE_LINES_MIN;
-    for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
-        uint64_t bits = (uint64_t)measure->n *
-            (LINE_RECORD_BITS + table_extra_bits(width, lines));
-        bits += values * measure->n / weight;
-        lines = (uint32_t)(bits * BUILD_LOAD_FULL /
-                ((uint64_t)LINE_USABLE_BITS * (unsigned)build->load) +
-            1);
+    uint64_t weight[SHAPES_N];
+    uint16_t size[SHAPES_N];
+    shapes_weigh(shapes, &measure->sample, weight);
+    for (int i = 0; i < SHAPES_N; i++) {
+        size[i] = (uint16_t)(LINE_RECORD_BITS + extra_bits + shapes->total[i]);
     }
-    if (lines < build->n_lines_min) {
-        lines = build->n_lines_min;
-    }
-    return table_lines_round(
-        lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : lines);
+    return reach_load(size, weight);
 }
+
+/* Value bits of all records: known where they keep their shapes, else from
+ * the sample. */
+static uint64_t
+choose_values(const struct build *build, const struct measure *measure)
+{
+    const struct shapes_set *set = *build->set;
+    uint64_t values = 0;
+    uint64_t n = 0;
+    bool is_known = true;
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        const struct table *source = build->source[i];
+        if (source != NULL) {
+            uint32_t n_here = source->n_records;
+            for (int k = 0; k < TABLE_KINDS; k++) {
+                n_here -= source->n_stash[k];
+            }
+            is_known = is_known && source->set == set &&
+                is_within(measure->base, measure->mask, source);
+            values += source->used_bits -
+                (uint64_t)n_here *
+                    (LINE_RECORD_BITS + source->form.extra_bits);
+            n += n_here;
+        }
+    }
+    if (!is_known || n == 0) {
+        n = measure->n_sampled == 0 ? 1 : measure->n_sampled;
+        values = shapes_cost(&set->shapes, &measure->sample, SHAPES_BITS_MAX);
+    }
+    return values * measure->n / n;
+}
+
+static uint32_t
+lines_at(uint64_t bits, unsigned load, uint32_t least)
+{
+    uint64_t lines =
+        bits * BUILD_LOAD_FULL / ((uint64_t)LINE_USABLE_BITS * load) + 1;
+    least = least < TABLE_LINES_MIN ? TABLE_LINES_MIN : least;
+    return lines < least ? least : (uint32_t)lines;
+}
+
+/* Numbers of lines to be tried: for the load wanted, and before that, where
+ * rounding up to whole pieces would waste much, fewer that may just do. */
+struct sizes {
+    unsigned n;
+    uint32_t lines[2];
+};
+
+static void
+choose_lines(const struct build *build, const struct measure *measure,
+    unsigned width, struct sizes *sizes)
+{
+    uint64_t values = choose_values(build, measure);
+    unsigned load = (unsigned)build->load;
+    uint32_t lines = TABLE_LINES_MIN;
+    uint64_t bits = 0;
+    unsigned extra = 0;
+    for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
+        extra = table_extra_bits(width, lines);
+        bits = (uint64_t)measure->n * (LINE_RECORD_BITS + extra) + values;
+        lines = lines_at(bits, load, build->n_lines_min);
+    }
+    unsigned reach = choose_reach(build, measure, extra);
+    lines = table_lines_round(
+        lines_at(bits, load * reach / REACH_USUAL, build->n_lines_min));
+    sizes->n = 0;
+    if (build->load == BUILD_LOAD_TIGHT) {
+        /* what is reached differs by some per cent */
+        unsigned most = reach + reach / 32;
+        most = most > REACH_USUAL ? REACH_USUAL : most;
+        uint32_t fewer =
+            table_lines_round(lines_at(bits, most, build->n_lines_min));
+        if (fewer < lines - lines / WASTE_SHARE) {
+            sizes->lines[sizes->n++] = fewer;
+        }
+    }
+    sizes->lines[sizes->n++] = lines;
+}
+
+/* A record that found no room in its first line. */
+struct late {
+    uint32_t line : 26; /* below LATE_LINES */
+    uint32_t index : 5;
+    uint32_t source : 1;
+};
+
+_Static_assert(BUILD_SOURCES_MAX <= 2 && LINE_RECORDS_MAX < 32,
+    "a late record is named in 32 bits");
 
 struct filling {
     const struct build *build;
+    struct table_owner aside; /* no reader sees the table yet */
     struct table *table;
-    unsigned n_late;
     int err;
-    uint64_t late[LATE_MAX];
+    unsigned source; /* the one in hand */
+    unsigned n_late;
+    bool is_over; /* there was one more than these: */
+    struct late late[LATE_MAX];
 };
 
-/* Puts a record wherever there is room. */
-static int
-fill_late(struct filling *filling, uint64_t row)
+/* Puts a record wherever there is room, unless it is there. */
+static void
+put_late(struct filling *filling, uint64_t row, const uint64_t *code)
 {
-    struct table_owner aside = *filling->build->owner;
-    struct table_spot from;
     struct table_spot spot;
-    aside.stripes = NULL; /* no reader sees it yet */
-    from.where = TABLE_NOWHERE;
-    for (int i = 0; from.where == TABLE_NOWHERE; i++) {
-        ASSERT(i < BUILD_SOURCES_MAX);
-        const struct table *source = filling->build->source[i];
-        if (source != NULL && table_covers(source, row)) {
-            table_find(&aside, source, row, &from);
-        }
-    }
-    table_find(&aside, filling->table, row, &spot);
-    ASSERT(spot.where == TABLE_NOWHERE);
-    return table_put(&aside, filling->table, &spot, from.record.code,
-        filling->build->purpose);
-}
-
-static void
-fill_all_late(struct filling *filling)
-{
-    for (unsigned i = 0; i < filling->n_late && filling->err == 0; i++) {
-        filling->err = fill_late(filling, filling->late[i]);
-    }
-    filling->n_late = 0;
-}
-
-static void
-fill_record(void *context, uint64_t row, const uint64_t *code)
-{
-    struct filling *filling = context;
     if (filling->err != 0 || !table_covers(filling->table, row)) {
         return;
     }
-    if (table__put_home(filling->build->owner, filling->table, row, code)) {
+    table_find(&filling->aside, filling->table, row, &spot);
+    if (spot.where == TABLE_NOWHERE) {
+        filling->err = table_put(&filling->aside, filling->table, &spot, code,
+            filling->build->purpose);
+    }
+}
+
+static void
+remember_late(void *context, uint32_t line, unsigned index)
+{
+    struct filling *filling = context;
+    if (filling->n_late == LATE_MAX) {
+        filling->is_over = true;
         return;
     }
-    if (filling->n_late == LATE_MAX) {
-        fill_all_late(filling);
+    filling->late[filling->n_late++] =
+        (struct late){.line = line & ((1U << 26) - 1),
+            .index = index & 31,
+            .source = filling->source & 1};
+}
+
+static void
+put_remembered(struct filling *filling, struct late late)
+{
+    const struct table *source = filling->build->source[late.source];
+    struct line_copy copy;
+    struct line_record record;
+    line_load(table_line(source, late.line), &copy);
+    line_get(&copy, &source->form, late.index, &record);
+    put_late(filling,
+        carry_row(filling->build->owner, source, late.line, &record),
+        record.code);
+}
+
+static void
+put_again(void *context, uint64_t row, const uint64_t *code)
+{
+    put_late(context, row, code);
+}
+
+struct stashed {
+    struct filling *filling;
+    uint64_t base;
+};
+
+static void
+put_stashed(void *context, uint64_t key, const uint64_t *code)
+{
+    struct stashed *stashed = context;
+    put_late(stashed->filling, stashed->base + key, code);
+}
+
+/* All but the records that their first lines have taken. */
+static void
+fill_late(struct filling *filling)
+{
+    for (unsigned i = 0; i < filling->n_late; i++) {
+        put_remembered(filling, filling->late[i]);
     }
-    filling->late[filling->n_late++] = row;
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        const struct table *source = filling->build->source[i];
+        if (source == NULL) {
+            continue;
+        }
+        if (filling->is_over) {
+            table_each_line(
+                filling->build->owner, source, 1, put_again, filling);
+        }
+        /* relaxed: stored under the caller's lock */
+        const struct stash *stash =
+            atomic_load_explicit(&source->stash, memory_order_relaxed);
+        struct stashed stashed = {filling, source->base};
+        if (stash != NULL) {
+            stash_each(stash, put_stashed, &stashed);
+        }
+    }
 }
 
 /* A table is new: what fits no shape goes to the stash without asking for
@@ -234,14 +437,25 @@ fill_record(void *context, uint64_t row, const uint64_t *code)
 static int
 fill(const struct build *build, struct table *table)
 {
-    struct filling filling = {.build = build, .table = table};
+    struct filling filling;
+    struct carry carry;
+    filling.build = build;
+    filling.aside = *build->owner;
+    filling.aside.stripes = NULL;
+    filling.table = table;
+    filling.err = 0;
+    filling.n_late = 0;
+    filling.is_over = false;
     table->n_misfits_max = UINT32_MAX;
-    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+    carry_begin(&carry, build->owner, table);
+    for (unsigned i = 0; i < BUILD_SOURCES_MAX; i++) {
         if (build->source[i] != NULL) {
-            table_each(build->owner, build->source[i], fill_record, &filling);
+            filling.source = i;
+            carry_lines(&carry, build->source[i], remember_late, &filling);
         }
     }
-    fill_all_late(&filling);
+    carry_end(&carry);
+    fill_late(&filling);
     uint32_t n = table->n_stash[TABLE_MISFIT];
     uint32_t more = table->n_records / (2 * TABLE_STASH_SHARE);
     table->n_misfits_max = n + (more > n / 4 ? more : n / 4);
@@ -256,42 +470,56 @@ fill(const struct build *build, struct table *table)
     return filling.err;
 }
 
+/* Makes a table of that many lines and fills it; also TABLE_FULL. */
+static int
+try_lines(const struct build *build, uint64_t base, unsigned width,
+    uint32_t lines, struct table **out)
+{
+    struct pool *pool = build->owner->pool;
+    struct table *table;
+    int err = table_create(
+        pool, base, width, lines, *build->set, build->purpose, &table);
+    if (err != 0) {
+        return err;
+    }
+    err = fill(build, table);
+    if (build->trained != NULL) {
+        build->trained->n_fills++;
+        build->trained->n_builds += err == 0;
+    }
+    if (err != 0) {
+        table_destroy(pool, &table);
+        return err;
+    }
+    *out = table;
+    return 0;
+}
+
 int
 build_table(const struct build *build, uint64_t base, unsigned width,
     struct table **out)
 {
     struct measure measure = {
         .build = build, .base = base, .mask = perm_mask(width)};
+    struct sizes sizes;
     pool_reclaim(build->owner->pool);
-    measure_all(&measure);
-    /* no line holds more records than that, so there are at least so many */
-    uint32_t fewest = measure.n / (LINE_RECORDS_MAX + 1);
-    unsigned extra = table_extra_bits(
-        width, fewest < TABLE_LINES_MIN ? TABLE_LINES_MIN : fewest);
-    int err = choose_set(build, &measure, SHAPES_BITS_MAX - extra);
+    int err = choose_set(build, &measure, width);
     if (err != 0) {
         return err;
     }
-    uint32_t lines = choose_lines(build, &measure, width);
-    for (int i = 0; i < TRIES; i++) {
-        struct table *table;
-        err = table_create(build->owner->pool, base, width, lines, *build->set,
-            build->purpose, &table);
-        if (err != 0) {
-            return err;
+    choose_lines(build, &measure, width, &sizes);
+    uint32_t lines = sizes.lines[0];
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (i < sizes.n) {
+            lines = sizes.lines[i];
+        } else {
+            lines = table_lines_round(
+                lines + lines / (i < TRIES / 2 ? 32 : 4) + 1);
         }
-        err = fill(build, table);
-        if (err == 0) {
-            *out = table;
-            return 0;
-        }
-        table_destroy(build->owner->pool, &table);
+        err = try_lines(build, base, width, lines, out);
         if (err != TABLE_FULL) {
             return err;
         }
-        /* large records leave much of a line unused */
-        uint32_t share = i < TRIES / 2 ? 32 : 4;
-        lines = table_lines_round(lines + lines / share + 1);
     }
     return ERR_NO_MEMORY;
 }

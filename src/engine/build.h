@@ -17,6 +17,13 @@ enum {
     BUILD_LOAD_FULL = 1024
 };
 
+/* What a counter's set was when it was last weighed against a fresh one. */
+struct build_trained {
+    uint32_t n;                 /* records of the table; 0: never weighed */
+    uint32_t ratio;             /* bits of records to what they need, 1/1024 */
+    uint64_t n_fills, n_builds; /* tables filled and made, ever */
+};
+
 struct build {
     struct table_owner *owner;
     const struct table *source[BUILD_SOURCES_MAX]; /* NULL: none */
@@ -28,6 +35,7 @@ struct build {
     uint32_t columns;        /* slots in use */
     struct shapes_set **set; /* the counter's own set: used where it suits,
                                * exchanged where another is better */
+    struct build_trained *trained; /* of *set; NULL: it is weighed each time */
     enum pool_purpose purpose;
     uint32_t n_lines_min; /* for what was TABLE_FULL at one less; else 0 */
     int load;             /* BUILD_LOAD_ */

@@ -35,6 +35,8 @@
 
 enum {
     UPDATE_SHARE = 20, /* the reserve of POOL_UPDATE: a 20th of the limit */
+    /* the most of it that new records may use against garbage */
+    GARBAGE_SHARE = 2 * UPDATE_SHARE,
     /* glibc: a size word a block, multiples of 16, 32 at least */
     HEAP_HEAD_BYTES = 8,
     HEAP_STEP_BYTES = 16,
@@ -79,13 +81,23 @@ heap_bytes(size_t bytes)
 
 /* The account. */
 
-/* What used_bytes may become. */
+/* What used_bytes may become. Garbage is in it and soon will not be; that of
+ * a reader that stays must not cost updates all of their reserve. */
 static uint64_t
 most(const struct pool *pool, enum pool_purpose purpose)
 {
-    uint64_t reserve =
-        purpose == POOL_UPDATE ? pool->limit_bytes / UPDATE_SHARE : 0;
+    uint64_t reserve = pool->limit_bytes / UPDATE_SHARE;
 
+    if (purpose == POOL_NEW) {
+        /* relaxed: a number that orders nothing. It falls before used_bytes
+         * does: where the account has not changed since, so much of it is
+         * garbage still. */
+        reserve =
+            atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
+        if (reserve > pool->limit_bytes / GARBAGE_SHARE) {
+            reserve = pool->limit_bytes / GARBAGE_SHARE;
+        }
+    }
     return pool->limit_bytes > UINT64_MAX - reserve
         ? UINT64_MAX
         : pool->limit_bytes + reserve;
@@ -113,12 +125,13 @@ pool_has_room(struct pool *pool, size_t bytes, enum pool_purpose purpose)
 static int
 charge(struct pool *pool, size_t bytes, enum pool_purpose purpose)
 {
-    const uint64_t limit = most(pool, purpose);
     /* relaxed, here and below: a number that orders nothing */
     uint64_t used =
         atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
 
     do {
+        const uint64_t limit = most(pool, purpose);
+
         if (used > limit || bytes > limit - used) {
             return ERR_HOT_FULL;
         }
@@ -230,6 +243,19 @@ pool_give_block(struct pool *pool, void *block, size_t bytes)
 
 /* Garbage. */
 
+/* Under the lock. */
+static void
+garbage_add(struct pool *pool, uint64_t bytes)
+{
+    /* relaxed: a number that orders nothing */
+    uint64_t sum =
+        atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
+
+    ASSERT(bytes <= INT64_MAX || sum >= 0 - bytes);
+    atomic_store_explicit(
+        &pool->garbage_bytes, sum + bytes, memory_order_relaxed);
+}
+
 /* Takes the garbage with targets up to target off the front of the list. Under
  * the lock. */
 static struct pool_garbage *
@@ -239,8 +265,7 @@ cut_front(struct pool *pool, uint64_t target)
 
     while (pool->first != NULL && pool->first->epoch <= target) {
         end = pool->first;
-        ASSERT(pool->garbage_bytes >= end->bytes);
-        pool->garbage_bytes -= end->bytes;
+        garbage_add(pool, 0 - (uint64_t)end->bytes);
         pool->first = end->next;
     }
     if (end == NULL) {
@@ -287,7 +312,7 @@ pool_retire(struct pool *pool, struct pool_garbage *garbage, size_t bytes,
         pool->last->next = garbage;
     }
     pool->last = garbage;
-    pool->garbage_bytes += bytes;
+    garbage_add(pool, bytes);
     unlock(pool);
 }
 
@@ -345,12 +370,8 @@ pool_drain(struct pool *pool)
 uint64_t
 pool_garbage_bytes(struct pool *pool)
 {
-    uint64_t bytes;
-
-    lock(pool);
-    bytes = pool->garbage_bytes;
-    unlock(pool);
-    return bytes;
+    /* relaxed: a number that orders nothing */
+    return atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
 }
 
 int
@@ -362,6 +383,7 @@ pool_init(struct pool *pool, const struct alloc *alloc, struct qsbr *qsbr,
     *pool = (struct pool){
         .alloc = alloc, .qsbr = qsbr, .limit_bytes = limit_bytes};
     atomic_init(&pool->used_bytes, 0);
+    atomic_init(&pool->garbage_bytes, 0);
     if (alloc == NULL) {
         pool->arena = arena_create(NULL);
         if (pool->arena == NULL) {
@@ -385,7 +407,7 @@ pool_fini(struct pool *pool)
         unlock(pool);
         free_all(pool, all);
     } while (all != NULL);
-    ASSERT(pool->garbage_bytes == 0);
+    ASSERT(pool_garbage_bytes(pool) == 0);
     /* relaxed: no other thread is left */
     ASSERT(atomic_load_explicit(&pool->used_bytes, memory_order_relaxed) == 0);
     arena_destroy(&pool->arena);

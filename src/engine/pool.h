@@ -18,7 +18,8 @@
 struct pool;
 
 enum pool_purpose {
-    POOL_NEW,   /* for a new record: refused above the limit */
+    POOL_NEW,   /* for a new record: refused above the limit; what waits for
+                 * readers does not count up to a 40th of the limit */
     POOL_UPDATE /* for what exists: may pass the limit by 5 % */
 };
 
@@ -39,7 +40,7 @@ struct pool {
     pthread_mutex_t lock;        /* what follows: */
     struct pool_garbage *first;  /* oldest; NULL: none waits */
     struct pool_garbage *last;   /* newest, while there is one */
-    uint64_t garbage_bytes;
+    _Atomic uint64_t garbage_bytes; /* read without the lock too */
 };
 
 /* 0 or ERR_NO_MEMORY. */

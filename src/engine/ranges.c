@@ -17,9 +17,11 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/build.h"
+#include "engine/carry.h"
 #include "engine/hook.h"
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
+#include "engine/reach.h"
 
 #include <string.h>
 
@@ -141,6 +143,7 @@ ranges__build(struct ranges *ranges, const struct table *source,
         .source = {source, NULL},
         .columns = ranges->columns,
         .set = &ranges->set,
+        .trained = &ranges->trained,
         .purpose = purpose,
         .load = load};
 }
@@ -196,10 +199,9 @@ plan_has(const struct plan *plan, uint64_t row)
 }
 
 static void
-take_row(void *context, uint64_t row, const uint64_t *code)
+take_row(void *context, uint64_t row)
 {
     struct rows *rows = context;
-    (void)code;
     if (rows->plan == NULL) {
         if (rows->at++ % rows->stride == 0 && rows->n < SAMPLE_ROWS) {
             rows->row[rows->n++] = row;
@@ -231,7 +233,7 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
     uint32_t n = table->n_records + 1;
     uint32_t n_max = ranges->n_records_max;
     rows->stride = n / SAMPLE_ROWS + 1;
-    table_each(ranges->owner, table, take_row, rows);
+    carry_rows(ranges->owner, table, take_row, rows);
     rows->row[rows->n++] = row;
     for (int i = 0; i < PLAN_ROUNDS; i++) {
         uint32_t counted = rows->n * rows->stride;
@@ -242,9 +244,13 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
         plan_sort(rows->row, rows->spare, rows->n);
         plan_ranges(plan, rows->row, rows->n, rows->stride, table->base,
             table->width, limit, ranges__n_fit(ranges));
+        if (plan->n == 1 && plan->range[0].base == table->base &&
+            plan->range[0].width == table->width) {
+            return true;
+        }
         uint32_t before = rows->n_missed;
         rows->plan = plan;
-        table_each(ranges->owner, table, take_row, rows);
+        carry_rows(ranges->owner, table, take_row, rows);
         if (rows->n_missed == before) {
             return true;
         }
@@ -457,12 +463,24 @@ ranges_find(
     memset(&look->spot.record, 0, sizeof look->spot.record);
 }
 
+/* A load of small records (1/1024), for a table's records. */
+static uint64_t
+load_scaled(const struct table *table, int load)
+{
+    uint32_t n = table->n_records;
+    for (int i = 0; i < TABLE_KINDS; i++) {
+        n -= table->n_stash[i];
+    }
+    return (unsigned)load * (uint64_t)reach_load_least(table->used_bits, n) /
+        REACH_USUAL;
+}
+
 /* Lines that a table would have at a load. */
 static bool
 would_shrink(const struct table *table, int load)
 {
     uint64_t lines = table->used_bits * BUILD_LOAD_FULL /
-            ((uint64_t)LINE_USABLE_BITS * (unsigned)load) +
+            (LINE_USABLE_BITS * load_scaled(table, load)) +
         1;
     return table_lines_round((uint32_t)lines) < table->n_lines;
 }
@@ -470,8 +488,8 @@ would_shrink(const struct table *table, int load)
 bool
 ranges__is_loose(const struct table *table, int below, int load)
 {
-    return table->used_bits * BUILD_LOAD_FULL <
-        (uint64_t)table->n_lines * LINE_USABLE_BITS * (unsigned)below &&
+    return table->used_bits * BUILD_LOAD_FULL < (uint64_t)table->n_lines *
+            LINE_USABLE_BITS * load_scaled(table, below) &&
         would_shrink(table, load);
 }
 
@@ -589,6 +607,7 @@ ranges_hint(struct ranges *ranges, const uint8_t *hint_bits)
     if (err == 0) {
         shapes_set_drop(ranges->owner->pool, ranges->set);
         ranges->set = set;
+        ranges->trained.n = 0;
     }
     return err;
 }
@@ -610,5 +629,6 @@ ranges_clear(struct ranges *ranges)
     }
     shapes_set_drop(pool, ranges->set);
     ranges->set = NULL;
+    ranges->trained.n = 0;
     ranges->n_records = 0;
 }

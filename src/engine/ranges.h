@@ -2,6 +2,7 @@
 #ifndef ENGINE_RANGES_H
 #define ENGINE_RANGES_H
 
+#include "engine/build.h"
 #include "engine/directory.h"
 #include "engine/table.h"
 
@@ -13,6 +14,7 @@ struct ranges {
     struct table_owner *owner;             /* the shard's */
     _Atomic(struct directory *) directory; /* owned; NULL: no records */
     struct shapes_set *set;                /* a reference; NULL at first */
+    struct build_trained trained;          /* of set */
     uint32_t columns;                      /* slots in use */
     uint32_t n_records_max;                /* a table with more is split */
     unsigned row_bits;                     /* rows are below 2^row_bits */

@@ -31,7 +31,7 @@ int ranges__rebuild(
     struct ranges *ranges, struct table *table, const struct build *build);
 
 /* True where a table's load is below `below` and at `load` it would have
- * fewer lines; both in 1/1024. */
+ * fewer lines; both in 1/1024, of what lines hold of records as large. */
 bool ranges__is_loose(const struct table *table, int below, int load);
 
 /* Shrinks a table or takes it out, if that is due. */

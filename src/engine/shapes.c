@@ -228,6 +228,29 @@ shapes_cost(const struct shapes *shapes, const struct shapes_sample *sample,
     return cost / WEIGHT_ONE;
 }
 
+uint64_t
+shapes_cost_least(const struct shapes_sample *sample)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < sample->n; i++) {
+        cost += sample_weight(sample, i) * total_of(&sample->need[i]);
+    }
+    return cost / WEIGHT_ONE;
+}
+
+void
+shapes_weigh(const struct shapes *shapes, const struct shapes_sample *sample,
+    uint64_t weight[SHAPES_N])
+{
+    memset(weight, 0, SHAPES_N * sizeof *weight);
+    for (uint32_t i = 0; i < sample->n; i++) {
+        int fit = shapes_fit(shapes, &sample->need[i]);
+        if (fit >= 0) {
+            weight[fit] += sample_weight(sample, i);
+        }
+    }
+}
+
 /* Makes *out from n (1..16) tuples of widths, in any order; the widest fills
  * the rest. */
 static void

@@ -157,6 +157,14 @@ void shapes_train(struct shapes *out, const struct shapes_sample *sample,
 uint64_t shapes_cost(const struct shapes *shapes,
     const struct shapes_sample *sample, unsigned bits_max);
 
+/* Value bits that they would take if each had a shape of its own. */
+uint64_t shapes_cost_least(const struct shapes_sample *sample);
+
+/* How many of the sample's records each shape would hold, times a constant;
+ * those that fit none are in no weight. */
+void shapes_weigh(const struct shapes *shapes,
+    const struct shapes_sample *sample, uint64_t weight[SHAPES_N]);
+
 /* Asserts the invariants; for tests. */
 void shapes_verify(const struct shapes *shapes);
 

@@ -78,9 +78,11 @@ remade(struct table_rig *rig, struct table *table, const struct build *like,
 /* Gives row these codes, in this table or one made anew. */
 static struct table *
 stored(struct table_rig *rig, struct table *table, struct shapes_set **set,
-    uint32_t columns, uint64_t row, const uint64_t *code)
+    struct build_trained *trained, uint32_t columns, uint64_t row,
+    const uint64_t *code)
 {
     struct build build = build_of(rig, NULL, set, BUILD_LOAD_GROW);
+    build.trained = trained;
     build.columns = columns;
     build.code = code;
     build.row = row;
@@ -100,16 +102,17 @@ stored(struct table_rig *rig, struct table *table, struct shapes_set **set,
 /* A table with all of the model, grown one by one. */
 static struct table *
 grown(struct table_rig *rig, const struct table_model *model, uint32_t columns,
-    struct shapes_set **set)
+    struct shapes_set **set, struct build_trained *trained)
 {
     unsigned width = width_of(model);
     struct build build = build_of(rig, NULL, set, BUILD_LOAD_GROW);
     struct table *table;
+    build.trained = trained;
     ck_assert_int_eq(
         build_table(&build, base_of(model, width), width, &table), 0);
     for (size_t i = 0; i < model->n; i++) {
-        table =
-            stored(rig, table, set, columns, model->row[i], model->code[i]);
+        table = stored(
+            rig, table, set, trained, columns, model->row[i], model->code[i]);
     }
     return table;
 }
@@ -143,7 +146,7 @@ START_TEST(test_loads)
     struct shapes_set *set = NULL;
     table_rig_init(&rig, 1, true);
     model_of_posts(&model, RECORDS);
-    struct table *source = grown(&rig, &model, COLUMNS, &set);
+    struct table *source = grown(&rig, &model, COLUMNS, &set, NULL);
     expect_table(&rig, source, &model);
     struct table *loose = rebuilt(&rig, source, &model, &set, BUILD_LOAD_GROW);
     struct table *tight = rebuilt(&rig, loose, &model, &set, BUILD_LOAD_TIGHT);
@@ -250,7 +253,8 @@ START_TEST(test_kinds)
         struct shapes_set *set = NULL;
         table_rig_init(&rig, i, true);
         model_of_kind(&model, &kinds[i]);
-        struct table *table = grown(&rig, &model, kinds[i].columns, &set);
+        struct table *table =
+            grown(&rig, &model, kinds[i].columns, &set, NULL);
         expect_table(&rig, table, &model);
         for (size_t k = 0; k < COUNT_OF(loads); k++) {
             struct build build = build_of(&rig, table, &set, loads[k]);
@@ -276,6 +280,42 @@ START_TEST(test_kinds)
 }
 END_TEST
 
+/* Large records leave much of a line unused: the first number of lines is
+ * nearly always right all the same, and there is room to grow. */
+START_TEST(test_fills)
+{
+    static const struct kind large[] = {
+        {40, 8, 12, 0xffff, 0, 3000},
+        {40, 40, 40, 0x7, 0, 3000},
+        {40, 4, 16, 0xff, 0, 3000},
+        {24, 54, 54, 0xf, 0, 3000},
+        {24, 56, 56, 0xf, 0, 3000},
+    };
+    for (size_t i = 0; i < COUNT_OF(large); i++) {
+        struct table_rig rig;
+        struct table_model model;
+        struct shapes_set *set = NULL;
+        struct build_trained trained = {.n = 0};
+        table_rig_init(&rig, i, true);
+        model_of_kind(&model, &large[i]);
+        struct table *table =
+            grown(&rig, &model, large[i].columns, &set, &trained);
+        expect_table(&rig, table, &model);
+        printf("# %u columns of %u..%u bits: %u fills for %u tables, "
+               "load %.3f\n",
+            (unsigned)__builtin_popcount(large[i].columns), large[i].bits_min,
+            large[i].bits_max, (unsigned)trained.n_fills,
+            (unsigned)trained.n_builds, load_of(table));
+        ck_assert_uint_le(trained.n_fills, 2 * trained.n_builds);
+        ck_assert_uint_lt(trained.n_builds, 60);
+        table_destroy(&rig.pool, &table);
+        shapes_set_drop(&rig.pool, set);
+        table_model_fini(&model);
+        table_rig_fini(&rig);
+    }
+}
+END_TEST
+
 /* A column that comes late: its first numbers fit no shape and go to the
  * stash; soon there are shapes for them. */
 START_TEST(test_late_column)
@@ -286,15 +326,15 @@ START_TEST(test_late_column)
     struct shapes_set *set = NULL;
     table_rig_init(&rig, 3, true);
     model_of_posts(&model, RECORDS);
-    struct table *table = grown(&rig, &model, COLUMNS, &set);
+    struct table *table = grown(&rig, &model, COLUMNS, &set, NULL);
     const struct table *first = table;
     unsigned most = 0, before = 0;
     for (size_t i = 0; i < RECORDS; i++) {
         uint64_t code[SHAPES_COLUMNS_MAX];
         memcpy(code, model.code[i], sizeof code);
         code[LATE] = 1000;
-        table =
-            stored(&rig, table, &set, COLUMNS | 1 << LATE, model.row[i], code);
+        table = stored(
+            &rig, table, &set, NULL, COLUMNS | 1 << LATE, model.row[i], code);
         table_model_set(&model, i, code);
         uint32_t misfits = table->n_stash[TABLE_MISFIT];
         most = misfits > most ? misfits : most;
@@ -359,7 +399,7 @@ START_TEST(test_parts)
     struct shapes_set *set = NULL;
     table_rig_init(&rig, 4, false);
     model_of_posts(&model, RECORDS);
-    struct table *source = grown(&rig, &model, COLUMNS, &set);
+    struct table *source = grown(&rig, &model, COLUMNS, &set, NULL);
     expect_parts(&rig, source, &model, &set, source->base, source->width,
         source->width - 3);
     expect_table(&rig, source, &model);
@@ -379,7 +419,7 @@ START_TEST(test_two_sources)
     struct table *half[2], *made;
     table_rig_init(&rig, 5, true);
     model_of_kind(&model, &kind);
-    struct table *whole = grown(&rig, &model, COLUMNS, &set);
+    struct table *whole = grown(&rig, &model, COLUMNS, &set, NULL);
     for (int i = 0; i < 2; i++) {
         struct build build = build_of(&rig, whole, &set, BUILD_LOAD_TIGHT);
         uint64_t base = (uint64_t)i << (kind.width - 1);
@@ -466,7 +506,7 @@ START_TEST(test_out_of_memory)
     struct shapes_set *set = NULL;
     table_rig_init(&rig, 7, true);
     model_of_kind(&model, &kind);
-    struct table *source = grown(&rig, &model, COLUMNS, &set);
+    struct table *source = grown(&rig, &model, COLUMNS, &set, NULL);
     sweep(&rig, source, &model, &set, false);
     sweep(&rig, source, &model, &set, true);
     /* no budget is another error */
@@ -487,7 +527,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_loads, test_kinds, test_late_column,
-        test_parts, test_two_sources, test_in_view, test_out_of_memory};
+    const TTest *const tests[] = {test_loads, test_kinds, test_fills,
+        test_late_column, test_parts, test_two_sources, test_in_view,
+        test_out_of_memory};
     return run_tests("build", tests, COUNT_OF(tests));
 }

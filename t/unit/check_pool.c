@@ -332,6 +332,12 @@ free_object(struct pool *pool, struct pool_garbage *garbage)
     pool_give_block(pool, object, sizeof *object);
 }
 
+static void
+free_quietly(struct pool *pool, struct pool_garbage *garbage)
+{
+    pool_give_block(pool, garbage, sizeof(struct object));
+}
+
 /* The numbers freed so far are 0 to n-1, in that order; waiting more wait. */
 static void
 expect_freed(
@@ -374,6 +380,64 @@ START_TEST(test_no_readers)
     retire(&pool, make_object(&pool, &diary, 2));
     pool_drain(&pool);
     expect_freed(&pool, &diary, 3, 0);
+    pool_fini(&pool);
+    qsbr_fini(&qsbr);
+}
+END_TEST
+
+/* New records may use what garbage will soon give back, but no more than half
+ * of the reserve. */
+START_TEST(test_garbage_limit)
+{
+    const uint64_t limit = 100000;
+    struct pool pool;
+    struct diary diary = {0};
+    struct qsbr qsbr;
+    struct qsbr_reader reader;
+    void *filler, *more, *rest, *none;
+    size_t bytes = sizeof(struct object);
+
+    qsbr_init(&qsbr);
+    qsbr_register(&qsbr, &reader);
+    ck_assert_int_eq(pool_init(&pool, NULL, &qsbr, limit), 0);
+    qsbr_online(&qsbr, &reader);
+    struct object *object = make_object(&pool, &diary, 0);
+    size_t left = limit - used(&pool) - 8;
+    left -= (left + 8) % 16; /* what the heap takes is a multiple of 16 */
+    ck_assert_int_eq(pool_take_block(&pool, left, POOL_NEW, &filler), 0);
+    ck_assert_uint_gt(used(&pool) + 16, limit);
+    ck_assert_int_eq(
+        pool_take_block(&pool, bytes - 8, POOL_NEW, &none), ERR_HOT_FULL);
+    retire(&pool, object);
+    ck_assert_int_eq(pool_take_block(&pool, bytes - 32, POOL_NEW, &more), 0);
+    ck_assert_uint_gt(used(&pool), limit);
+    ck_assert_int_eq(
+        pool_take_block(&pool, bytes, POOL_NEW, &none), ERR_HOT_FULL);
+    qsbr_offline(&reader);
+    pool_reclaim(&pool);
+    ck_assert_uint_le(used(&pool), limit);
+    ck_assert_int_eq(
+        pool_take_block(&pool, bytes, POOL_NEW, &none), ERR_HOT_FULL);
+    pool_give_block(&pool, more, bytes - 32);
+    pool_give_block(&pool, filler, left);
+
+    /* much garbage */
+    qsbr_online(&qsbr, &reader);
+    while (used(&pool) + 2 * bytes < limit) {
+        struct object *one = make_object(&pool, &diary, 0);
+        pool_retire(&pool, &one->garbage, bytes, free_quietly);
+    }
+    ck_assert_int_eq(
+        pool_take_block(&pool, limit / 40 - 16, POOL_NEW, &rest), 0);
+    ck_assert_uint_gt(used(&pool), limit);
+    ck_assert_int_eq(
+        pool_take_block(&pool, limit / 40, POOL_NEW, &none), ERR_HOT_FULL);
+    ck_assert_int_eq(
+        pool_take_block(&pool, limit / 50, POOL_UPDATE, &more), 0);
+    pool_give_block(&pool, more, limit / 50);
+    pool_give_block(&pool, rest, limit / 40 - 16);
+    qsbr_offline(&reader);
+    qsbr_unregister(&qsbr, &reader);
     pool_fini(&pool);
     qsbr_fini(&qsbr);
 }
@@ -685,8 +749,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_account, test_limit, test_no_limit,
-        test_model, test_limit_threads, test_no_readers, test_order,
-        test_chain, test_drain, test_threads};
+        test_model, test_limit_threads, test_no_readers, test_garbage_limit,
+        test_order, test_chain, test_drain, test_threads};
 
     return run_tests("pool", tests, COUNT_OF(tests));
 }

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Most of building a table is to copy records. Lines are walked from their
+ * first record to the last, so that where a payload begins is one addition
+ * from the record before; records are appended behind those that are there,
+ * so that nothing moves but the nibbles of the shapes; and the bits of the
+ * values are copied as they are where both tables have one set of shapes.
+ *
+ * The layout of a line is drawn in line.h. While records are carried, a line
+ * of the new table has, in the place of its overflow mask, the number of its
+ * payload bits (carry_end clears it); it has home records only, and all bits
+ * between the shapes and the payloads are 0, so that what is put there is
+ * flipped in.
+ *
+ * Invariant: any[shape] is the or of all values under that shape; the widest
+ * code of a column has as many bits as the or of all codes. */
+#include "engine/carry.h"
+
+#include "base/assert.h"
+#include "engine/edits.h"
+#include "engine/line_bits.h"
+#include "engine/table_place.h"
+
+#include <string.h>
+
+enum {
+    VALUE_WORDS = SHAPES_BITS_MAX / 64 + 1,
+    PAYLOAD_BITS = 0xffff, /* in word[0] of a line that is being filled */
+    NIBBLES_SHORT = 11     /* with a tag's width behind them, in a word */
+};
+
+/* A record on its way. */
+struct carried {
+    uint32_t shape;
+    uint32_t index;
+    uint64_t remainder;
+    uint64_t value[VALUE_WORDS + 1]; /* from bit 0 on; above them zeros */
+};
+
+static uint64_t
+word_get(const struct line *line, unsigned i)
+{
+    /* relaxed, here and below: nobody else sees the table */
+    return atomic_load_explicit(&line->word[i], memory_order_relaxed);
+}
+
+static void
+word_set(struct line *line, unsigned i, uint64_t word)
+{
+    atomic_store_explicit(&line->word[i], word, memory_order_relaxed);
+}
+
+/* Flips the bits of value from bit at on. */
+static inline void
+flip(struct line *line, unsigned at, uint64_t value)
+{
+    unsigned first = at / 64 % LINE_WORDS;
+    unsigned next = (first + 1) % LINE_WORDS;
+    word_set(line, first, word_get(line, first) ^ value << at % 64);
+    word_set(line, next, word_get(line, next) ^ value >> 1 >> (63 - at % 64));
+}
+
+/* 64 bits from bit at on. */
+static inline uint64_t
+bits_at(const struct line_copy *copy, unsigned at)
+{
+    return line_bits_join(copy->word[at / 64 % LINE_WORDS],
+        copy->word[(at / 64 + 1) % LINE_WORDS], at % 64);
+}
+
+/* Makes room for a tag between n tags and their shapes, and puts in the tag
+ * and one more shape. */
+static inline void
+append_tag(struct line *line, unsigned n, uint64_t tag, uint64_t shape)
+{
+    unsigned at = LINE_MASK_BITS + LINE_TAG_BITS * n;
+    uint64_t low = word_get(line, at / 64);
+    uint64_t high = word_get(line, at / 64 + 1);
+    uint64_t nibbles = line_bits_join(low, high, at % 64);
+    if (n <= NIBBLES_SHORT) {
+        nibbles &= (UINT64_C(1) << 4 * n) - 1;
+        nibbles ^= nibbles << LINE_TAG_BITS ^ tag ^
+            shape << (LINE_TAG_BITS + 4 * n) % 64;
+        flip(line, at, nibbles);
+        return;
+    }
+    uint64_t above = word_get(line, (at / 64 + 2) % LINE_WORDS);
+    unsigned __int128 all =
+        (unsigned __int128)line_bits_join(high, above, at % 64) << 64 |
+        nibbles;
+    all &= ((unsigned __int128)1 << 4 * n) - 1;
+    all ^= all << LINE_TAG_BITS ^ tag ^
+        (unsigned __int128)shape << (LINE_TAG_BITS + 4 * n);
+    flip(line, at, (uint64_t)all);
+    flip(line, at + 64, (uint64_t)(all >> 64));
+}
+
+/* False where it has no room. */
+static inline bool
+append(struct line *line, const struct line_form *form,
+    const struct carried *carried)
+{
+    unsigned n = (unsigned)(word_get(line, 7) >> LINE_COUNTS_SHIFT) & 31;
+    unsigned used = (unsigned)(word_get(line, 0) & PAYLOAD_BITS);
+    unsigned total = form->total[carried->shape];
+    if (n == LINE_RECORDS_MAX ||
+        LINE_RECORD_BITS * (n + 1) + used + total > LINE_USABLE_BITS) {
+        return false;
+    }
+    append_tag(line, n, carried->remainder & 0xffff, carried->shape);
+    unsigned at = LINE_PAYLOADS_END - used - total;
+    uint64_t extra = carried->remainder >> LINE_TAG_BITS;
+    if (total <= 64) {
+        flip(line, at, extra | carried->value[0] << form->extra_bits);
+    } else {
+        flip(line, at, extra);
+        at += form->extra_bits;
+        for (unsigned i = 0; i * 64 + form->extra_bits < total; i++) {
+            flip(line, at + 64 * i, carried->value[i]);
+        }
+    }
+    word_set(line, 0, word_get(line, 0) + total);
+    word_set(line, 7, word_get(line, 7) + (UINT64_C(1) << LINE_COUNTS_SHIFT));
+    return true;
+}
+
+/* Column codes out of the bits of values. */
+static inline uint64_t
+value_get(const uint64_t *value, struct shapes_field field)
+{
+    return line_bits_join(value[field.start / 64], value[field.start / 64 + 1],
+               field.start % 64) &
+        line_bits_mask(field.width);
+}
+
+/* Gives a record a shape of another set; false where none is wide enough. */
+static bool
+recode(struct carried *carried, const struct shapes *from,
+    const struct shapes *to)
+{
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    for (unsigned left = from->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        code[i] = value_get(carried->value, from->field[i][carried->shape]);
+    }
+    struct shapes_need need = shapes_need_of(code, from->columns);
+    int shape = shapes_fit(to, &need);
+    if (shape < 0) {
+        return false;
+    }
+    carried->shape = (uint32_t)shape;
+    memset(carried->value, 0, sizeof carried->value);
+    for (unsigned left = to->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        unsigned start = to->field[i][shape].start;
+        uint64_t *value = &carried->value[start / 64];
+        value[0] |= code[i] << start % 64;
+        value[1] |= code[i] >> 1 >> (63 - start % 64);
+    }
+    return true;
+}
+
+/* The permuted number of a record in its table. */
+static inline uint64_t
+number_of(
+    const struct table *table, uint32_t line, uint64_t remainder, bool is_far)
+{
+    uint32_t home =
+        is_far ? edits_partner(table, line, remainder, true) : line;
+    return table__start(table, home) + remainder;
+}
+
+uint64_t
+carry_row(const struct table_owner *owner, const struct table *table,
+    uint32_t line, const struct line_record *record)
+{
+    uint64_t y = number_of(table, line, record->remainder, record->is_far);
+    return table->base + perm_undo(owner->perm, y, table->width);
+}
+
+/* Turns the number of a record in its table into that in the new one; false
+ * where that does not cover it. */
+static inline bool
+translate(
+    const struct carry *carry, const struct table *source, uint64_t *number)
+{
+    const struct table *table = carry->table;
+    const struct perm *perm = carry->owner->perm;
+    if (source->base == table->base && source->width == table->width) {
+        return true;
+    }
+    uint64_t row = source->base + perm_undo(perm, *number, source->width);
+    if (!table_covers(table, row)) {
+        return false;
+    }
+    *number = perm_apply(perm, row & table->mask, table->width);
+    return true;
+}
+
+/* To its first line; false where it has no room there, or no shape. */
+static inline bool
+settle(struct carry *carry, const struct table *source,
+    struct carried *carried, uint64_t number)
+{
+    struct table *table = carry->table;
+    const struct line_form *form = &table->form;
+    if (source->set != table->set &&
+        !recode(carried, source->form.shapes, form->shapes)) {
+        return false;
+    }
+    uint32_t line =
+        (uint32_t)((unsigned __int128)(number << (64 - table->width)) *
+                table->n_lines >>
+            64);
+    carried->remainder = number - table__start(table, line);
+    ASSERT(carried->remainder >> LINE_TAG_BITS >> form->extra_bits == 0);
+    if (!append(table_line(table, line), form, carried)) {
+        return false;
+    }
+    uint64_t *any = carry->any[carried->shape];
+    for (unsigned i = 0; i * 64 < form->shapes->total[carried->shape]; i++) {
+        any[i] |= carried->value[i];
+    }
+    carry->n_records++;
+    carry->used_bits +=
+        (unsigned)LINE_RECORD_BITS + form->total[carried->shape];
+    return true;
+}
+
+/* The remainder of record index, whose payload begins with those bits. */
+static inline uint64_t
+remainder_at(const struct line_copy *copy, const struct line_form *form,
+    unsigned index, uint64_t bits)
+{
+    unsigned at = LINE_MASK_BITS + LINE_TAG_BITS * index;
+    return (bits & line_bits_mask(form->extra_bits)) << LINE_TAG_BITS |
+        (copy->word[at / 64] >> at % 64 & 0xffff);
+}
+
+/* Reads the record whose payload begins at bit at. */
+static inline void
+pick_up(const struct line_copy *copy, const struct line_form *form,
+    unsigned at, struct carried *carried)
+{
+    uint64_t bits = bits_at(copy, at);
+    unsigned extra_bits = form->extra_bits;
+    unsigned rest = form->total[carried->shape] - extra_bits;
+    carried->remainder = remainder_at(copy, form, carried->index, bits);
+    if (rest + extra_bits <= 64) {
+        carried->value[0] = bits >> extra_bits & line_bits_mask(rest);
+        carried->value[1] = 0;
+        return;
+    }
+    at += extra_bits;
+    unsigned i = 0;
+    for (; rest > 64; rest -= 64) {
+        carried->value[i++] = bits_at(copy, at);
+        at += 64;
+    }
+    carried->value[i] = bits_at(copy, at) & line_bits_mask(rest);
+    carried->value[i + 1] = 0;
+}
+
+void
+carry_begin(
+    struct carry *carry, const struct table_owner *owner, struct table *table)
+{
+    memset(carry, 0, sizeof *carry);
+    carry->owner = owner;
+    carry->table = table;
+    ASSERT(table->n_records == 0);
+}
+
+void
+carry_lines(struct carry *carry, const struct table *source,
+    void (*late_fn)(void *context, uint32_t line, unsigned index),
+    void *context)
+{
+    struct line_copy copy;
+    struct carried carried;
+    memset(&carried, 0, sizeof carried);
+    for (uint32_t i = 0; i < source->n_lines; i++) {
+        line_load(table_line(source, i), &copy);
+        unsigned n = line_count(&copy);
+        unsigned home = n - line_far(&copy);
+        unsigned at = LINE_PAYLOADS_END;
+        unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n;
+        for (unsigned j = 0; j < n; j++, shape_at += 4) {
+            carried.index = j;
+            carried.shape = copy.word[shape_at / 64] >> shape_at % 64 & 15;
+            at -= source->form.total[carried.shape];
+            pick_up(&copy, &source->form, at, &carried);
+            uint64_t number =
+                number_of(source, i, carried.remainder, j >= home);
+            if (translate(carry, source, &number) &&
+                !settle(carry, source, &carried, number)) {
+                late_fn(context, i, j);
+            }
+        }
+    }
+}
+
+void
+carry_end(struct carry *carry)
+{
+    struct table *table = carry->table;
+    const struct shapes *shapes = table->form.shapes;
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        struct line *line = table_line(table, i);
+        word_set(line, 0, word_get(line, 0) & ~(uint64_t)PAYLOAD_BITS);
+    }
+    for (unsigned shape = 0; shape < SHAPES_N; shape++) {
+        uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+        for (unsigned left = shapes->columns; left != 0; left &= left - 1) {
+            unsigned i = (unsigned)__builtin_ctz(left);
+            code[i] = value_get(carry->any[shape], shapes->field[i][shape]);
+        }
+        table->widest = shapes_need_join(table->widest, shapes_need_all(code));
+    }
+    table->n_records += (uint32_t)carry->n_records;
+    table->used_bits += carry->used_bits;
+}
+
+struct rows {
+    const struct table *table;
+    void (*row_fn)(void *context, uint64_t row);
+    void *context;
+};
+
+static void
+row_in_stash(void *context, uint64_t key, const uint64_t *code)
+{
+    const struct rows *rows = context;
+    (void)code;
+    rows->row_fn(rows->context, rows->table->base + key);
+}
+
+void
+carry_rows(const struct table_owner *owner, const struct table *table,
+    void (*row_fn)(void *context, uint64_t row), void *context)
+{
+    const struct line_form *form = &table->form;
+    struct rows rows = {table, row_fn, context};
+    struct line_copy copy;
+    for (uint32_t i = 0; i < table->n_lines; i++) {
+        line_load(table_line(table, i), &copy);
+        unsigned n = line_count(&copy);
+        unsigned home = n - line_far(&copy);
+        unsigned at = LINE_PAYLOADS_END;
+        unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n;
+        for (unsigned j = 0; j < n; j++, shape_at += 4) {
+            at -= form->total[copy.word[shape_at / 64] >> shape_at % 64 & 15];
+            uint64_t remainder =
+                remainder_at(&copy, form, j, bits_at(&copy, at));
+            uint64_t y = number_of(table, i, remainder, j >= home);
+            row_fn(context,
+                table->base + perm_undo(owner->perm, y, table->width));
+        }
+    }
+    /* relaxed: stored under the caller's lock */
+    const struct stash *stash =
+        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    if (stash != NULL) {
+        stash_each(stash, row_in_stash, &rows);
+    }
+}

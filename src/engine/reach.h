@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_REACH_H
+#define ENGINE_REACH_H
+
+#include <stdint.h>
+
+/* How full the lines of a table become before a record finds no room. Records
+ * are whole: of large ones, much of a line stays unused. Pure. */
+
+enum {
+    REACH_SIZES = 16,  /* of records: one a shape */
+    REACH_USUAL = 1000 /* in 1/1024: where records are small */
+};
+
+/* The load (used bits / usable bits, in 1/1024) at which lines refuse records
+ * of size[i] bits (at most 488) drawn with weight[i]; at most REACH_USUAL. The
+ * same arguments give the same answer. Up to 0.1 ms; nearly nothing where all
+ * are small. */
+unsigned reach_load(
+    const uint16_t size[REACH_SIZES], const uint64_t weight[REACH_SIZES]);
+
+/* The same, roughly and from below, for n records with that many bits
+ * together: by what a line holds of records of their average size. */
+unsigned reach_load_least(uint64_t used_bits, uint64_t n);
+
+#endif
