@@ -7,10 +7,12 @@
 #include <stdint.h>
 
 /* A keyed invertible permutation of the numbers of w bits, for any w of 1 to
- * 64: multiply by an odd number, xor the upper half onto the lower one,
- * multiply again, all modulo 2^w. Every step has an inverse. The upper bits of
- * the result depend on all bits of the argument. Not cryptography: it spreads
- * ids, and nobody who does not know the key can choose ids that meet. Pure. */
+ * 64: xor with a key, then twice xor the upper half onto the lower one and
+ * multiply by an odd number, all modulo 2^w. Every step has an inverse. The
+ * upper bits of the result depend on all bits of the argument; without the
+ * first xor onto the lower half, ids in regular steps would stay in regular
+ * steps too often. Not cryptography: it spreads ids, and nobody who does not
+ * know the key can choose ids that meet. Pure. */
 struct perm {
     uint64_t key;
     uint64_t odd_1, odd_2;         /* odd */
@@ -58,7 +60,9 @@ perm_fold(unsigned w)
 static inline uint64_t
 perm__apply(const struct perm *perm, uint64_t x, uint64_t mask, unsigned fold)
 {
-    uint64_t y = ((x ^ perm->key) * perm->odd_1) & mask;
+    uint64_t y = (x ^ perm->key) & mask;
+    y ^= y >> fold;
+    y = (y * perm->odd_1) & mask;
     y ^= y >> fold;
     return (y * perm->odd_2) & mask;
 }
@@ -76,7 +80,9 @@ perm_undo(const struct perm *perm, uint64_t y, unsigned w)
     uint64_t mask = perm_mask(w);
     uint64_t x = (y * perm->inverse_2) & mask;
     x ^= x >> perm_fold(w);
-    return ((x * perm->inverse_1) ^ perm->key) & mask;
+    x = (x * perm->inverse_1) & mask;
+    x ^= x >> perm_fold(w);
+    return (x ^ perm->key) & mask;
 }
 
 #endif
