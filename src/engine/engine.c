@@ -10,7 +10,13 @@
  * Changes of a batch are done shard by shard, each shard's lock taken once;
  * those of one record together: one lookup, the new codes worked out one after
  * the other, one write. If that write finds no memory the changes are done
- * again one by one, so that each is refused or done on its own. */
+ * again one by one, so that each is refused or done on its own.
+ *
+ * Before the first lock the whole batch is looked up as a read would be
+ * (reader_body.h), only to ask for the memory: first all table heads, then all
+ * lines. What was found there is forgotten again; under the lock it is looked
+ * up anew, and may lie elsewhere by then. That look is why the caller is an
+ * online reader. */
 #include "engine/engine.h"
 
 #include "base/assert.h"
@@ -23,15 +29,17 @@
 
 enum {
     LINE_ALIGN = 64,
-    CHANGE_BATCH = 64 /* changes that are sorted and prefetched together */
+    CHANGE_BATCH = 64, /* changes that are sorted and prefetched together */
+    SHARD_BUCKETS = 64
 };
 
 struct engine_batch {
-    uint64_t done; /* bit i: change i is done */
+    uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
     struct engine_row at[CHANGE_BATCH];
+    const struct table *table[CHANGE_BATCH]; /* seen without the lock */
 };
 
-_Static_assert(CHANGE_BATCH <= 64, "one bit each in done");
+_Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
 
 static size_t
 shards_bytes(unsigned n)
@@ -182,10 +190,21 @@ is_empty(const uint64_t *code)
     return any == 0;
 }
 
-/* Does one change on code, which is what the record will be. */
+static bool
+is_same(const uint64_t *a, const uint64_t *b)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        any |= a[i] ^ b[i];
+    }
+    return any == 0;
+}
+
+/* Does one change on code, which is what the record will be, where ids may not
+ * be far beyond the largest. */
 static void
-apply(struct counter *counter, const struct view *view, struct change *change,
-    uint64_t *code)
+apply_guarded(struct counter *counter, const struct view *view,
+    struct change *change, uint64_t *code)
 {
     uint64_t next[SCHEMA_COLUMNS_MAX];
     memcpy(next, code, sizeof next);
@@ -193,7 +212,7 @@ apply(struct counter *counter, const struct view *view, struct change *change,
     if (change->err != 0) {
         return;
     }
-    if (view->max_jump != 0 && is_empty(code) && !is_empty(next) &&
+    if (is_empty(code) && !is_empty(next) &&
         is_beyond(counter, view, change->id)) {
         change->err = ERR_JUMP;
         change->n_saturated = 0;
@@ -202,8 +221,39 @@ apply(struct counter *counter, const struct view *view, struct change *change,
     memcpy(code, next, sizeof next);
 }
 
-/* Does the changes of one record among those of mask, in order, and the n-th
- * alone where the mask has only that. Under the shard's lock. */
+/* Does changes, those of mask, on code. Returns the slots that may differ
+ * now. */
+static uint32_t
+apply(struct counter *counter, const struct view *view, struct change *change,
+    uint64_t mask, uint64_t *code)
+{
+    uint32_t columns = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        if (view->max_jump == 0) {
+            change_apply(view, it, code);
+        } else {
+            apply_guarded(counter, view, it, code);
+        }
+        for (unsigned i = 0; i < it->n_columns; i++) {
+            columns |= 1U << it->column[i];
+        }
+    }
+    return columns;
+}
+
+static void
+refuse(struct change *change, uint64_t mask, int err)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        it->err = err;
+        it->n_saturated = 0;
+    }
+}
+
+/* Does the changes of one record, those of mask, in order. Under the shard's
+ * lock. */
 static void
 change_record(struct engine *engine, struct change *change,
     const struct engine_row *at, uint64_t mask)
@@ -214,19 +264,15 @@ change_record(struct engine *engine, struct change *change,
     struct ranges_look look;
     uint64_t code[SCHEMA_COLUMNS_MAX];
     if (view == NULL) {
-        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-            change[__builtin_ctzll(rest)].err = ERR_GONE;
-            change[__builtin_ctzll(rest)].n_saturated = 0;
-        }
+        refuse(change, mask, ERR_GONE);
         return;
     }
     struct ranges *ranges = &counter->ranges[at->shard];
     ranges_find(ranges, at->row, &look);
     memcpy(code, look.spot.record.code, sizeof code);
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        apply(counter, view, &change[__builtin_ctzll(rest)], code);
-    }
-    if (memcmp(code, look.spot.record.code, sizeof code) == 0) {
+    uint32_t columns = apply(counter, view, change, mask, code);
+    if (table_rewrite(ranges->owner, look.table, &look.spot, code, columns) ||
+        is_same(code, look.spot.record.code)) {
         return;
     }
     int err = ranges_store(ranges, &look, code);
@@ -237,8 +283,7 @@ change_record(struct engine *engine, struct change *change,
         return;
     }
     if ((mask & (mask - 1)) == 0) {
-        first->err = err;
-        first->n_saturated = 0;
+        refuse(change, mask, err);
         return;
     }
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
@@ -246,51 +291,75 @@ change_record(struct engine *engine, struct change *change,
     }
 }
 
-static void
-prefetch(
+static const struct table *
+table_seen(
     const struct engine *engine, unsigned slot, const struct engine_row *at)
 {
     const struct counter *counter = engine__counter(engine, slot);
     if (counter == NULL) {
-        return;
+        return NULL;
     }
-    /* relaxed: stored under the caller's lock */
+    /* acquire: whole tables are seen behind it */
     const struct directory *directory = atomic_load_explicit(
-        &counter->ranges[at->shard].directory, memory_order_relaxed);
-    const struct table *table =
-        directory == NULL ? NULL : directory_find(directory, at->row);
-    if (table != NULL && table_covers(table, at->row)) {
-        struct table_place place = table_place(table, &engine->perm, at->row);
-        __builtin_prefetch(table_line(table, place.line_1), 1);
+        &counter->ranges[at->shard].directory, memory_order_acquire);
+    return directory == NULL ? NULL : directory_find(directory, at->row);
+}
+
+/* Sorts n changes by shard, and asks for the memory of all of them. */
+static void
+prepare(const struct engine *engine, const struct change *change, unsigned n,
+    struct engine_batch *batch)
+{
+    memset(batch->todo, 0, sizeof batch->todo);
+    for (unsigned i = 0; i < n; i++) {
+        struct engine_row at = engine__row(engine, change[i].id);
+        const struct table *table = table_seen(engine, change[i].counter, &at);
+        if (table != NULL) {
+            __builtin_prefetch(&table->stash);
+            __builtin_prefetch(&table->form.total);
+        }
+        batch->at[i] = at;
+        batch->table[i] = table;
+        batch->todo[at.shard % SHARD_BUCKETS] |= UINT64_C(1) << i;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct table *table = batch->table[i];
+        uint64_t row = batch->at[i].row;
+        if (table != NULL && table_covers(table, row)) {
+            struct table_place place = table_place(table, &engine->perm, row);
+            __builtin_prefetch(table_line(table, place.line_1), 1);
+        }
     }
 }
 
-/* The changes of one shard, from change[first] on. */
+/* The changes of one shard, that of change[first] and others behind it. */
 static void
-change_shard(struct engine *engine, struct change *change, unsigned n,
-    unsigned first, struct engine_batch *batch)
+change_shard(struct engine *engine, struct change *change, unsigned first,
+    struct engine_batch *batch)
 {
     uint32_t number = batch->at[first].shard;
     struct shard *shard = &engine->shard[number];
-    shard__lock(shard);
-    for (unsigned i = first; i < n; i++) {
-        if (batch->at[i].shard == number) {
-            prefetch(engine, change[i].counter, &batch->at[i]);
+    uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
+    uint64_t mask = *todo;
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        if (batch->at[__builtin_ctzll(rest)].shard != number) {
+            mask &= ~(rest & (0 - rest));
         }
     }
-    for (unsigned i = first; i < n; i++) {
-        if ((batch->done >> i & 1) != 0 || batch->at[i].shard != number) {
-            continue;
-        }
-        uint64_t mask = 0;
-        for (unsigned j = i; j < n; j++) {
+    *todo &= ~mask;
+    shard__lock(shard);
+    while (mask != 0) {
+        unsigned i = (unsigned)__builtin_ctzll(mask);
+        uint64_t same = 0;
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+            unsigned j = (unsigned)__builtin_ctzll(rest);
             if (change[j].id == change[i].id &&
                 change[j].counter == change[i].counter) {
-                mask |= UINT64_C(1) << j;
+                same |= UINT64_C(1) << j;
             }
         }
-        change_record(engine, change, &batch->at[i], mask);
-        batch->done |= mask;
+        change_record(engine, change, &batch->at[i], same);
+        mask &= ~same;
     }
     shard__unlock(shard);
 }
@@ -315,13 +384,11 @@ engine_change(struct engine *engine, struct change *change, size_t n)
     }
     while (n > 0) {
         unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
-        batch.done = 0;
+        prepare(engine, change, now, &batch);
         for (unsigned i = 0; i < now; i++) {
-            batch.at[i] = engine__row(engine, change[i].id);
-        }
-        for (unsigned i = 0; i < now; i++) {
-            if ((batch.done >> i & 1) == 0) {
-                change_shard(engine, change, now, i, &batch);
+            uint32_t shard = batch.at[i].shard;
+            if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {
+                change_shard(engine, change, i, &batch);
             }
         }
         change += now;

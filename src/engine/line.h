@@ -41,7 +41,9 @@ enum {
     LINE_RECORD_BITS = 20, /* tag and shape */
     LINE_TAG_BITS = 16,
     LINE_PAYLOADS_END = 504,
-    LINE_COUNTS_SHIFT = LINE_PAYLOADS_END - 448 /* in word[7] */
+    LINE_COUNTS_SHIFT = LINE_PAYLOADS_END - 448, /* in word[7] */
+    LINE_DIFF_WORDS =
+        (SHAPES_BITS_MAX + 62) / 64 + 1 /* that a payload meets */
 };
 
 /* As it lies in a table: readers look at it while a writer changes it. */
@@ -66,7 +68,14 @@ struct line_record {
     uint64_t remainder; /* extra << 16 | tag */
     bool is_far;
     uint8_t shape;
+    uint16_t at; /* where it was read: the first bit of its columns */
     uint64_t code[SHAPES_COLUMNS_MAX]; /* slots the form lacks are 0 */
+};
+
+/* Bits to be flipped in a line: in n words from word first on. */
+struct line_diff {
+    unsigned first, n;
+    uint64_t word[LINE_DIFF_WORDS];
 };
 
 /* For the owner of the lock: plain loads, release stores,
@@ -112,7 +121,11 @@ bool line_has_room(const struct line_copy *copy, const struct line_form *form,
 int line_find(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far);
 
-/* Record index into *out, all but its codes; or all. */
+/* The same, and all of the record into *out where there is one. */
+int line_fetch(const struct line_copy *copy, const struct line_form *form,
+    uint64_t remainder, bool is_far, struct line_record *out);
+
+/* Record index into *out, all but its codes and where they are; or all. */
 void line_get_head(const struct line_copy *copy, const struct line_form *form,
     unsigned index, struct line_record *out);
 void line_get(const struct line_copy *copy, const struct line_form *form,
@@ -130,6 +143,15 @@ void line_remove(
  * and nothing changed, where the new shape has no room. Indices stay. */
 bool line_rewrite(struct line_copy *copy, const struct line_form *form,
     unsigned index, unsigned shape, const uint64_t *code);
+
+/* What turns the codes of a record that was read (line_get, line_fetch) into
+ * others that fit its shape. columns: slots that may differ; code's others are
+ * not looked at. */
+void line_diff_make(struct line_diff *diff, const struct line_form *form,
+    const struct line_record *record, const uint64_t *code, uint32_t columns);
+
+/* Flips the bits, in the words that have some, as line_store. */
+void line_diff_store(struct line *line, const struct line_diff *diff);
 
 /* Asserts the invariants. */
 void line_verify(const struct line_copy *copy, const struct line_form *form);
