@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "engine/engine_priv.h"
 #include "engine/reader_priv.h"
+#include "engine/table_change.h"
 #include "engine/table_place.h"
 
 #include <string.h>
@@ -221,13 +222,11 @@ apply_guarded(struct counter *counter, const struct view *view,
     memcpy(code, next, sizeof next);
 }
 
-/* Does changes, those of mask, on code. Returns the slots that may differ
- * now. */
-static uint32_t
+/* Does changes, those of mask, on code. */
+static void
 apply(struct counter *counter, const struct view *view, struct change *change,
     uint64_t mask, uint64_t *code)
 {
-    uint32_t columns = 0;
     for (; mask != 0; mask &= mask - 1) {
         struct change *it = &change[__builtin_ctzll(mask)];
         if (view->max_jump == 0) {
@@ -235,11 +234,30 @@ apply(struct counter *counter, const struct view *view, struct change *change,
         } else {
             apply_guarded(counter, view, it, code);
         }
+    }
+}
+
+/* The slots that changes name, those of mask. */
+static uint32_t
+columns_of(const struct change *change, uint64_t mask)
+{
+    uint32_t columns = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        const struct change *it = &change[__builtin_ctzll(mask)];
         for (unsigned i = 0; i < it->n_columns; i++) {
-            columns |= 1U << it->column[i];
+            columns |= 1U << it->column[i] % SCHEMA_COLUMNS_MAX;
         }
     }
     return columns;
+}
+
+static void
+copy_columns(uint64_t *to, const uint64_t *from, uint32_t columns)
+{
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        to[column] = from[column];
+    }
 }
 
 static void
@@ -250,6 +268,37 @@ refuse(struct change *change, uint64_t mask, int err)
         it->err = err;
         it->n_saturated = 0;
     }
+}
+
+/* ranges_find, but of a record in a line only those columns are read. */
+static void
+seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
+    struct ranges_look *look)
+{
+    /* relaxed: stored under the caller's lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    look->table = directory == NULL ? NULL : directory_find(directory, row);
+    if (look->table != NULL && table_covers(look->table, row)) {
+        table_seek(ranges->owner, look->table, row, columns, &look->spot);
+        return;
+    }
+    look->table = NULL;
+    look->spot.where = TABLE_NOWHERE;
+    look->spot.row = row;
+    memset(&look->spot.record, 0, sizeof look->spot.record);
+}
+
+/* Makes code, of which only some columns have been read and changed, that of
+ * the whole record. */
+static void
+complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
+{
+    uint64_t whole[SCHEMA_COLUMNS_MAX];
+    table_fill(look->table, &look->spot);
+    memcpy(whole, look->spot.record.code, sizeof whole);
+    copy_columns(whole, code, columns);
+    memcpy(code, whole, sizeof whole);
 }
 
 /* Does the changes of one record, those of mask, in order. Under the shard's
@@ -268,11 +317,18 @@ change_record(struct engine *engine, struct change *change,
         return;
     }
     struct ranges *ranges = &counter->ranges[at->shard];
-    ranges_find(ranges, at->row, &look);
-    memcpy(code, look.spot.record.code, sizeof code);
-    uint32_t columns = apply(counter, view, change, mask, code);
-    if (table_rewrite(ranges->owner, look.table, &look.spot, code, columns) ||
-        is_same(code, look.spot.record.code)) {
+    uint32_t columns = columns_of(change, mask);
+    seek(ranges, at->row, columns, &look);
+    copy_columns(code, look.spot.record.code, columns);
+    if (view->max_jump != 0) { /* it matters whether all are empty */
+        complete(&look, columns, code);
+    }
+    apply(counter, view, change, mask, code);
+    if (table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
+        return;
+    }
+    complete(&look, columns, code);
+    if (is_same(code, look.spot.record.code)) {
         return;
     }
     int err = ranges_store(ranges, &look, code);

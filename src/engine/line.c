@@ -7,10 +7,9 @@
  *   the same records in the same order are equal;
  * - no remainder twice among the home records, nor among the far ones.
  *
- * The happy path of an increment: load, fetch, and flip the bits that differ
- * in the one to five words that the payload lies in; what lies beside it is
- * not even written. Any other shape moves the payloads below it, an insertion
- * of a home record those of the far ones; such moves go by whole words.
+ * The happy path of an increment needs no copy, see line_seek.c. Another shape
+ * moves the payloads below it, an insertion of a home record those of the far
+ * ones; such moves go by whole words.
  *
  * What can go wrong: a line is full (false, nothing has changed). Everything
  * else is a caller's mistake and asserted: an index that is not there, a code
@@ -553,58 +552,6 @@ line_rewrite(struct line_copy *copy, const struct line_form *form,
     put_codes(
         copy, form, end - form->total[shape] + form->extra_bits, shape, code);
     return true;
-}
-
-void
-line_diff_make(struct line_diff *diff, const struct line_form *form,
-    const struct line_record *record, const uint64_t *code, uint32_t columns)
-{
-    const struct shapes *shapes = form->shapes;
-    unsigned shape = record->shape;
-    unsigned shift = record->at % 64;
-    diff->first = record->at / 64;
-    if (shapes->total[shape] < 64) {
-        uint64_t joined = 0;
-        for (; columns != 0; columns &= columns - 1) {
-            unsigned column = (unsigned)__builtin_ctz(columns);
-            struct shapes_field field = shapes->field[column][shape];
-            uint64_t flip = code[column] ^ record->code[column];
-            ASSERT(flip >> field.width == 0);
-            joined |= flip << field.start;
-        }
-        diff->n = 2;
-        diff->word[0] = joined << shift;
-        diff->word[1] = joined >> 1 >> (63 - shift);
-        return;
-    }
-    diff->n = LINE_DIFF_WORDS;
-    memset(diff->word, 0, sizeof diff->word);
-    for (; columns != 0; columns &= columns - 1) {
-        unsigned column = (unsigned)__builtin_ctz(columns);
-        struct shapes_field field = shapes->field[column][shape];
-        uint64_t flip = code[column] ^ record->code[column];
-        ASSERT((flip & ~line_bits_mask(field.width)) == 0);
-        unsigned at = shift + field.start;
-        diff->word[at / 64] ^= flip << at % 64;
-        if (at % 64 + field.width > 64) {
-            diff->word[at / 64 + 1] ^= flip >> (64 - at % 64);
-        }
-    }
-}
-
-void
-line_diff_store(struct line *line, const struct line_diff *diff)
-{
-    for (unsigned i = 0; i < diff->n; i++) {
-        if (diff->word[i] != 0) {
-            _Atomic uint64_t *word = &line->word[diff->first + i];
-            /* relaxed: only the owner of the lock writes. */
-            uint64_t was = atomic_load_explicit(word, memory_order_relaxed);
-            /* release: see line_store. */
-            atomic_store_explicit(
-                word, was ^ diff->word[i], memory_order_release);
-        }
-    }
 }
 
 /* The remainders of records from..to-1 differ. */

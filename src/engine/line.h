@@ -41,9 +41,7 @@ enum {
     LINE_RECORD_BITS = 20, /* tag and shape */
     LINE_TAG_BITS = 16,
     LINE_PAYLOADS_END = 504,
-    LINE_COUNTS_SHIFT = LINE_PAYLOADS_END - 448, /* in word[7] */
-    LINE_DIFF_WORDS =
-        (SHAPES_BITS_MAX + 62) / 64 + 1 /* that a payload meets */
+    LINE_COUNTS_SHIFT = LINE_PAYLOADS_END - 448 /* in word[7] */
 };
 
 /* As it lies in a table: readers look at it while a writer changes it. */
@@ -72,12 +70,6 @@ struct line_record {
     uint64_t code[SHAPES_COLUMNS_MAX]; /* slots the form lacks are 0 */
 };
 
-/* Bits to be flipped in a line: in n words from word first on. */
-struct line_diff {
-    unsigned first, n;
-    uint64_t word[LINE_DIFF_WORDS];
-};
-
 /* For the owner of the lock: plain loads, release stores,
  * of the words that differ only, which a reader under a sequence counter may
  * watch (line_read.h). */
@@ -100,6 +92,15 @@ static inline bool
 line_mask_has(const struct line_copy *copy, unsigned bit)
 {
     return (copy->word[0] >> bit & 1) != 0;
+}
+
+/* The same, of a line that nobody writes meanwhile. */
+static inline bool
+line_may_lack(const struct line *line, unsigned bit)
+{
+    /* relaxed: only the owner of the lock writes. */
+    return (atomic_load_explicit(&line->word[0], memory_order_relaxed) >> bit &
+               1) != 0;
 }
 
 static inline void
@@ -144,14 +145,17 @@ void line_remove(
 bool line_rewrite(struct line_copy *copy, const struct line_form *form,
     unsigned index, unsigned shape, const uint64_t *code);
 
-/* What turns the codes of a record that was read (line_get, line_fetch) into
- * others that fit its shape. columns: slots that may differ; code's others are
- * not looked at. */
-void line_diff_make(struct line_diff *diff, const struct line_form *form,
-    const struct line_record *record, const uint64_t *code, uint32_t columns);
+/* line_fetch from a line that nobody writes meanwhile, for the slots in
+ * columns; out's other codes stay as they are. */
+int line_seek(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns,
+    struct line_record *out);
 
-/* Flips the bits, in the words that have some, as line_store. */
-void line_diff_store(struct line *line, const struct line_diff *diff);
+/* Gives a record that was just read from the line other codes, which fit its
+ * shape, in the slots of columns: flips the bits that differ and stores the
+ * words that have some, as line_store does. Other codes are not looked at. */
+void line_flip(struct line *line, const struct line_form *form,
+    const struct line_record *record, const uint64_t *code, uint32_t columns);
 
 /* Asserts the invariants. */
 void line_verify(const struct line_copy *copy, const struct line_form *form);

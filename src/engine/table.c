@@ -16,6 +16,7 @@
  * What can go wrong: no room (TABLE_FULL: the caller builds the table anew) or
  * no memory for the stash; both leave everything as it was. */
 #include "engine/table.h"
+#include "engine/table_change.h"
 #include "engine/table_place.h"
 
 #include "base/assert.h"
@@ -174,38 +175,64 @@ stash_forget(struct table_owner *owner, struct table *table, uint64_t key)
     end(owner, STRIPE_STASH);
 }
 
+static inline void
+seek(const struct table_owner *owner, const struct table *table, uint64_t row,
+    uint32_t columns, struct table_spot *spot)
+{
+    const struct table_place *place = &spot->place;
+    spot->where = TABLE_LINE;
+    spot->row = row;
+    spot->place = table_place(table, owner->perm, row);
+    spot->line = place->line_1;
+    const struct line *line = table_line(table, spot->line);
+    int index = line_seek(
+        line, &table->form, place->remainder, false, columns, &spot->record);
+    if (index >= 0) {
+        spot->index = (uint8_t)index;
+        return;
+    }
+    bool is_elsewhere = line_may_lack(line, place->bit);
+    if (is_elsewhere) {
+        spot->line = place->line_2;
+        line = table_line(table, spot->line);
+        index = line_seek(line, &table->form, place->remainder, true, columns,
+            &spot->record);
+        if (index >= 0) {
+            spot->index = (uint8_t)index;
+            return;
+        }
+        is_elsewhere = line_may_lack(line, place->bit);
+    }
+    memset(&spot->record, 0, sizeof spot->record);
+    spot->where = is_elsewhere && stash_of(table) != NULL &&
+            stash_find(stash_of(table), row & table->mask, spot->record.code)
+        ? TABLE_STASH
+        : TABLE_NOWHERE;
+}
+
+void
+table_seek(const struct table_owner *owner, const struct table *table,
+    uint64_t row, uint32_t columns, struct table_spot *spot)
+{
+    seek(owner, table, row, columns, spot);
+}
+
+void
+table_fill(const struct table *table, struct table_spot *spot)
+{
+    struct line_copy copy;
+    if (spot->where == TABLE_LINE) {
+        line_load(table_line(table, spot->line), &copy);
+        line_get(&copy, &table->form, spot->index, &spot->record);
+    }
+}
+
 void
 table_find(const struct table_owner *owner, const struct table *table,
     uint64_t row, struct table_spot *spot)
 {
-    struct line_copy copy;
-    spot->where = TABLE_NOWHERE;
-    spot->row = row;
-    spot->place = table_place(table, owner->perm, row);
-    const struct table_place *place = &spot->place;
-    bool is_far = false;
-    spot->line = place->line_1;
-    line_load(table_line(table, spot->line), &copy);
-    int index = line_fetch(
-        &copy, &table->form, place->remainder, false, &spot->record);
-    if (index < 0 && line_mask_has(&copy, place->bit)) {
-        is_far = true;
-        spot->line = place->line_2;
-        line_load(table_line(table, spot->line), &copy);
-        index = line_fetch(
-            &copy, &table->form, place->remainder, true, &spot->record);
-    }
-    if (index >= 0) {
-        spot->where = TABLE_LINE;
-        spot->index = (uint8_t)index;
-        return;
-    }
-    memset(&spot->record, 0, sizeof spot->record);
-    if (is_far && line_mask_has(&copy, place->bit) &&
-        stash_of(table) != NULL &&
-        stash_find(stash_of(table), row & table->mask, spot->record.code)) {
-        spot->where = TABLE_STASH;
-    }
+    memset(spot->record.code, 0, sizeof spot->record.code);
+    seek(owner, table, row, table->form.shapes->columns, spot);
 }
 
 /* Puts a record that is in no line of edits into one of its lines, or fails.
@@ -314,11 +341,10 @@ static void
 put_in_place(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code, uint32_t columns)
 {
-    struct line_diff diff;
-    line_diff_make(&diff, &table->form, &spot->record, code, columns);
     begin(owner, spot->line % TABLE_STRIPES);
     ENGINE_HOOK("line store");
-    line_diff_store(table_line(table, spot->line), &diff);
+    line_flip(table_line(table, spot->line), &table->form, &spot->record, code,
+        columns);
     end(owner, spot->line % TABLE_STRIPES);
 }
 

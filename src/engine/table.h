@@ -151,13 +151,6 @@ int table_put(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
     enum pool_purpose purpose);
 
-/* The usual increment: where the record is in a line and all its codes are as
- * many bits as before, which keeps its shape, rewrites it in place. columns:
- * slots that may differ; code's others are not looked at. False, and nothing
- * done, where it is for table_put. */
-bool table_rewrite(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, const uint64_t *code, uint32_t columns);
-
 /* Removes the record at spot, which is somewhere. */
 void table_remove(struct table_owner *owner, struct table *table,
     const struct table_spot *spot);

@@ -64,7 +64,6 @@ change_one(const struct line_copy *before, const struct form *form,
 {
     struct line line;
     struct line_record record, found;
-    struct line_diff diff;
     struct line_copy after, wanted = *before;
     uint64_t code[SHAPES_COLUMNS_MAX], whole[SHAPES_COLUMNS_MAX];
     uint32_t columns = (uint32_t)random_bits(state, SHAPES_COLUMNS_MAX);
@@ -84,8 +83,7 @@ change_one(const struct line_copy *before, const struct form *form,
     }
     MUST(line_rewrite(&wanted, &form->form, index, record.shape, whole));
     line_store(&line, before);
-    line_diff_make(&diff, &form->form, &found, code, columns);
-    line_diff_store(&line, &diff);
+    line_flip(&line, &form->form, &found, code, columns);
     line_load(&line, &after);
     MUST(memcmp(&after, &wanted, sizeof after) == 0);
     check_neighbours(before, &after, record.at,
@@ -138,14 +136,11 @@ START_TEST(test_other_words)
     ck_assert_int_eq(mprotect(pages, page, PROT_READ), 0);
     for (unsigned i = 0; i < 7; i++) {
         struct line_record record;
-        struct line_diff diff;
         uint64_t code[SHAPES_COLUMNS_MAX] = {100 + i, 200, 50};
         line_get(&copy, &form.form, i, &record);
         bool is_high = record.at >= 256;
         ck_assert_int_eq(is_high, i < 5);
-        line_diff_make(
-            &diff, &form.form, &record, is_high ? code : record.code, 7);
-        line_diff_store(line, &diff);
+        line_flip(line, &form.form, &record, is_high ? code : record.code, 7);
         if (is_high) {
             ck_assert(line_rewrite(&copy, &form.form, i, 0, code));
         }
@@ -162,6 +157,7 @@ signal_of(unsigned shape, uint64_t first, uint64_t second)
 {
     static const unsigned width[2][SHAPES_COLUMNS_MAX] = {{3, 5}, {64, 40}};
     struct form form = {.form = {.extra_bits = 4}};
+    struct line line = {{0}};
     struct line_record record = {.shape = (uint8_t)shape, .at = 100};
     uint64_t code[SHAPES_COLUMNS_MAX] = {first, second};
     form.form.shapes = &form.shapes;
@@ -171,10 +167,9 @@ signal_of(unsigned shape, uint64_t first, uint64_t second)
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        struct line_diff diff;
         signal(SIGABRT, SIG_DFL);
         ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
-        line_diff_make(&diff, &form.form, &record, code, 3);
+        line_flip(&line, &form.form, &record, code, 3);
         _exit(EXIT_SUCCESS);
     }
     int status;

@@ -7,6 +7,7 @@
 #include "engine/table.h"
 
 #include "engine/edits.h"
+#include "engine/table_change.h"
 #include "engine/table_place.h"
 #include "unit/table_help.h"
 
