@@ -13,10 +13,10 @@
  * again one by one, so that each is refused or done on its own.
  *
  * Before the first lock the whole batch is looked up as a read would be
- * (reader_body.h), only to ask for the memory: first all table heads, then all
- * lines. What was found there is forgotten again; under the lock it is looked
- * up anew, and may lie elsewhere by then. That look is why the caller is an
- * online reader. */
+ * (reader_body.h), only to ask for the memory: all table heads, all first
+ * lines, and where a first line says so the second one. What was found there
+ * is forgotten again; under the lock it is looked up anew, and may lie
+ * elsewhere by then. That look is why the caller is an online reader. */
 #include "engine/engine.h"
 
 #include "base/assert.h"
@@ -34,10 +34,18 @@ enum {
     SHARD_BUCKETS = 64
 };
 
+/* Where a change of a batch goes; and, seen without the lock, where its record
+ * may lie. */
+struct pending {
+    struct engine_row at;
+    const struct table *table;
+    const struct line *line, *other;
+    uint32_t bit; /* set in line: it may lie in other */
+};
+
 struct engine_batch {
     uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
-    struct engine_row at[CHANGE_BATCH];
-    const struct table *table[CHANGE_BATCH]; /* seen without the lock */
+    struct pending pending[CHANGE_BATCH];
 };
 
 _Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
@@ -361,29 +369,51 @@ table_seen(
     return directory == NULL ? NULL : directory_find(directory, at->row);
 }
 
-/* Sorts n changes by shard, and asks for the memory of all of them. */
+/* Sorts n changes by shard. */
 static void
-prepare(const struct engine *engine, const struct change *change, unsigned n,
+sort(const struct engine *engine, const struct change *change, unsigned n,
     struct engine_batch *batch)
 {
     memset(batch->todo, 0, sizeof batch->todo);
     for (unsigned i = 0; i < n; i++) {
         struct engine_row at = engine__row(engine, change[i].id);
-        const struct table *table = table_seen(engine, change[i].counter, &at);
-        if (table != NULL) {
-            __builtin_prefetch(&table->stash);
-            __builtin_prefetch(&table->form.total);
-        }
-        batch->at[i] = at;
-        batch->table[i] = table;
+        batch->pending[i].at = at;
         batch->todo[at.shard % SHARD_BUCKETS] |= UINT64_C(1) << i;
     }
+}
+
+/* Asks for the memory that n changes are about. Each round waits for nothing
+ * but what the one before has asked for. */
+static void
+ask(const struct engine *engine, const struct change *change, unsigned n,
+    struct engine_batch *batch)
+{
     for (unsigned i = 0; i < n; i++) {
-        const struct table *table = batch->table[i];
-        uint64_t row = batch->at[i].row;
-        if (table != NULL && table_covers(table, row)) {
-            struct table_place place = table_place(table, &engine->perm, row);
-            __builtin_prefetch(table_line(table, place.line_1), 1);
+        struct pending *it = &batch->pending[i];
+        it->table = table_seen(engine, change[i].counter, &it->at);
+        if (it->table != NULL) {
+            __builtin_prefetch(&it->table->stash);
+            __builtin_prefetch(&it->table->form.total);
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        struct pending *it = &batch->pending[i];
+        const struct table *table = it->table;
+        if (table == NULL || !table_covers(table, it->at.row)) {
+            it->table = NULL;
+            continue;
+        }
+        struct table_place place =
+            table_place(table, &engine->perm, it->at.row);
+        it->line = table_line(table, place.line_1);
+        it->other = table_line(table, place.line_2);
+        it->bit = place.bit;
+        __builtin_prefetch(it->line, 1);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct pending *it = &batch->pending[i];
+        if (it->table != NULL && line_may_lack(it->line, it->bit)) {
+            __builtin_prefetch(it->other, 1);
         }
     }
 }
@@ -393,12 +423,12 @@ static void
 change_shard(struct engine *engine, struct change *change, unsigned first,
     struct engine_batch *batch)
 {
-    uint32_t number = batch->at[first].shard;
+    uint32_t number = batch->pending[first].at.shard;
     struct shard *shard = &engine->shard[number];
     uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
     uint64_t mask = *todo;
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        if (batch->at[__builtin_ctzll(rest)].shard != number) {
+        if (batch->pending[__builtin_ctzll(rest)].at.shard != number) {
             mask &= ~(rest & (0 - rest));
         }
     }
@@ -414,7 +444,7 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
                 same |= UINT64_C(1) << j;
             }
         }
-        change_record(engine, change, &batch->at[i], same);
+        change_record(engine, change, &batch->pending[i].at, same);
         mask &= ~same;
     }
     shard__unlock(shard);
@@ -440,9 +470,10 @@ engine_change(struct engine *engine, struct change *change, size_t n)
     }
     while (n > 0) {
         unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
-        prepare(engine, change, now, &batch);
+        sort(engine, change, now, &batch);
+        ask(engine, change, now, &batch);
         for (unsigned i = 0; i < now; i++) {
-            uint32_t shard = batch.at[i].shard;
+            uint32_t shard = batch.pending[i].at.shard;
             if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {
                 change_shard(engine, change, i, &batch);
             }

@@ -94,11 +94,11 @@ line_mask_has(const struct line_copy *copy, unsigned bit)
     return (copy->word[0] >> bit & 1) != 0;
 }
 
-/* The same, of a line that nobody writes meanwhile. */
+/* The same of a line in its table; a guess where somebody may write it. */
 static inline bool
 line_may_lack(const struct line *line, unsigned bit)
 {
-    /* relaxed: only the owner of the lock writes. */
+    /* relaxed: the owner of the lock knows, and nobody else relies on it */
     return (atomic_load_explicit(&line->word[0], memory_order_relaxed) >> bit &
                1) != 0;
 }
@@ -150,6 +150,11 @@ bool line_rewrite(struct line_copy *copy, const struct line_form *form,
 int line_seek(const struct line *line, const struct line_form *form,
     uint64_t remainder, bool is_far, uint32_t columns,
     struct line_record *out);
+
+/* Reads more codes of a record that line_seek has found, as far as the form
+ * has these slots. */
+void line_codes(const struct line *line, const struct line_form *form,
+    uint32_t columns, struct line_record *record);
 
 /* Gives a record that was just read from the line other codes, which fit its
  * shape, in the slots of columns: flips the bits that differ and stores the

@@ -114,6 +114,21 @@ line_seek(const struct line *line, const struct line_form *form,
     return index;
 }
 
+void
+line_codes(const struct line *line, const struct line_form *form,
+    uint32_t columns, struct line_record *record)
+{
+    for (columns &= form->shapes->columns; columns != 0;
+         columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        struct shapes_field field = form->shapes->field[column][record->shape];
+        unsigned at = (unsigned)record->at + field.start;
+        record->code[column] = line_bits_join(word_of(line, at / 64),
+                                   word_of(line, at / 64 + 1), at % 64) &
+            line_bits_mask(field.width);
+    }
+}
+
 static inline void
 flip_word(struct line *line, unsigned i, uint64_t flip)
 {

@@ -220,10 +220,13 @@ table_seek(const struct table_owner *owner, const struct table *table,
 void
 table_fill(const struct table *table, struct table_spot *spot)
 {
-    struct line_copy copy;
     if (spot->where == TABLE_LINE) {
-        line_load(table_line(table, spot->line), &copy);
-        line_get(&copy, &table->form, spot->index, &spot->record);
+        /* In two halves: see line.c. */
+        memset(spot->record.code, 0, sizeof spot->record.code / 2);
+        memset(spot->record.code + SHAPES_COLUMNS_MAX / 2, 0,
+            sizeof spot->record.code / 2);
+        line_codes(table_line(table, spot->line), &table->form, UINT16_MAX,
+            &spot->record);
     }
 }
 
@@ -272,33 +275,60 @@ uncount(struct table *table, const struct table_spot *spot)
     }
 }
 
+static void
+store_line(struct table_owner *owner, struct table *table, uint32_t line,
+    const struct line_copy *copy)
+{
+    begin(owner, line % TABLE_STRIPES);
+    ENGINE_HOOK("line store");
+    line_store(table_line(table, line), copy);
+    end(owner, line % TABLE_STRIPES);
+}
+
+/* Gives a record that is in a line or new its codes where only that line, or
+ * the first one, is touched; false, and nothing done, where it has no room. */
+static bool
+put_in_own_line(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const struct line_record *record)
+{
+    const struct line_form *form = &table->form;
+    struct line_copy copy;
+    bool is_new = spot->where == TABLE_NOWHERE;
+    uint32_t line = is_new ? spot->place.line_1 : spot->line;
+    line_load(table_line(table, line), &copy);
+    bool fits = is_new
+        ? line_insert(&copy, form, record)
+        : line_rewrite(&copy, form, spot->index, record->shape, record->code);
+    if (fits) {
+        store_line(owner, table, line, &copy);
+    }
+    return fits;
+}
+
 static int
 put_in_line(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code, int shape)
 {
-    struct edits edits;
     struct line_record record = {
         .remainder = spot->place.remainder, .shape = (uint8_t)shape};
-    edits_init(&edits, table);
     memcpy(record.code, code, sizeof record.code);
-    if (spot->where == TABLE_LINE) {
-        struct line_copy *copy = edits_copy(&edits, spot->line);
-        if (line_rewrite(
-                copy, &table->form, spot->index, (unsigned)shape, code)) {
-            goto found;
+    if (spot->where == TABLE_STASH ||
+        !put_in_own_line(owner, table, spot, &record)) {
+        struct edits edits;
+        edits_init(&edits, table);
+        if (spot->where == TABLE_LINE) {
+            edits_remove(&edits, spot->line, spot->index);
         }
-        edits_remove(&edits, spot->line, spot->index);
+        if (!find_room(&edits, spot, &record, spot->where == TABLE_STASH)) {
+            return TABLE_FULL;
+        }
+        store_edits(owner, &edits);
+        take_over(owner, table, &edits);
     }
-    if (!find_room(&edits, spot, &record, spot->where == TABLE_STASH)) {
-        return TABLE_FULL;
-    }
-found:
-    store_edits(owner, &edits);
     if (spot->where == TABLE_STASH) {
         stash_forget(owner, table, spot->row & table->mask);
         table->n_stale += 2;
     }
-    take_over(owner, table, &edits);
     uncount(table, spot);
     table->used_bits += LINE_RECORD_BITS + (uint64_t)table->form.total[shape];
     return 0;
