@@ -309,6 +309,24 @@ complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
     memcpy(code, whole, sizeof whole);
 }
 
+/* Stores what a look found and changes have changed in some columns; 0, or why
+ * not. The usual change does not come here. */
+static __attribute__((noinline)) int
+store(struct counter *counter, const struct view *view, struct ranges *ranges,
+    struct ranges_look *look, uint32_t columns, uint64_t *code, uint64_t id)
+{
+    complete(look, columns, code);
+    if (is_same(code, look->spot.record.code)) {
+        return 0;
+    }
+    bool is_new = look->spot.where == TABLE_NOWHERE;
+    int err = ranges_store(ranges, look, code);
+    if (err == 0 && is_new) {
+        raise_largest(counter, view, id);
+    }
+    return err;
+}
+
 /* Does the changes of one record, those of mask, in order. Under the shard's
  * lock. */
 static void
@@ -335,23 +353,13 @@ change_record(struct engine *engine, struct change *change,
     if (table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
         return;
     }
-    complete(&look, columns, code);
-    if (is_same(code, look.spot.record.code)) {
-        return;
-    }
-    int err = ranges_store(ranges, &look, code);
-    if (err == 0) {
-        if (look.spot.where == TABLE_NOWHERE) {
-            raise_largest(counter, view, first->id);
-        }
-        return;
-    }
-    if ((mask & (mask - 1)) == 0) {
+    int err = store(counter, view, ranges, &look, columns, code, first->id);
+    if (err != 0 && (mask & (mask - 1)) == 0) {
         refuse(change, mask, err);
-        return;
-    }
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        change_record(engine, change, at, rest & (0 - rest));
+    } else if (err != 0) {
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+            change_record(engine, change, at, rest & (0 - rest));
+        }
     }
 }
 

@@ -88,15 +88,11 @@ LINE_TARGET_END
 
 #endif
 
-int
-line_seek(const struct line *line, const struct line_form *form,
+/* The same on a copy. */
+static __attribute__((noinline)) int
+seek_copy(const struct line *line, const struct line_form *form,
     uint64_t remainder, bool is_far, uint32_t columns, struct line_record *out)
 {
-#if LINE_READ_HAVE
-    if (LINE_TARGET_RUNS) {
-        return seek(line, form, remainder, is_far, columns, out);
-    }
-#endif
     struct line_copy copy;
     struct line_record whole;
     line_load(line, &copy);
@@ -112,6 +108,18 @@ line_seek(const struct line *line, const struct line_form *form,
         }
     }
     return index;
+}
+
+int
+line_seek(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns, struct line_record *out)
+{
+#if LINE_READ_HAVE
+    if (LINE_TARGET_RUNS) {
+        return seek(line, form, remainder, is_far, columns, out);
+    }
+#endif
+    return seek_copy(line, form, remainder, is_far, columns, out);
 }
 
 void
