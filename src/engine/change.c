@@ -7,30 +7,31 @@
 #include "base/assert.h"
 #include "base/err.h"
 
-static bool
-column_is_live(const struct view *view, unsigned slot, uint32_t serial)
-{
-    ASSERT(slot < SCHEMA_COLUMNS_MAX);
-    return serial != 0 && view->column[slot].serial == serial;
-}
-
 /* Reads the values of the columns named into change->value; returns how many
- * of them differ from their defaults. */
-static unsigned
+ * of them differ from their defaults, or -1 where one is no column any more. */
+static int
 read_record(
     const struct view *view, struct change *change, const uint64_t *code)
 {
-    unsigned n_set = 0;
+    int n_set = 0;
+    unsigned seen = 0;
+    bool is_gone = false;
+    ASSERT(change->n_columns >= 1 && change->n_columns <= SCHEMA_COLUMNS_MAX);
     for (unsigned i = 0; i < change->n_columns; i++) {
         unsigned slot = change->column[i];
-        change->value[i] = column_decode(&view->column[slot], code[slot]);
+        ASSERT(slot < SCHEMA_COLUMNS_MAX && (seen >> slot & 1) == 0);
+        const struct column *column = &view->column[slot];
+        uint32_t serial = change->serial[i];
+        seen |= 1U << slot;
+        is_gone |= serial == 0 || column->serial != serial;
+        change->value[i] = column_decode(column, code[slot]);
         n_set += code[slot] != 0;
     }
-    return n_set;
+    return is_gone ? -1 : n_set;
 }
 
 static int
-assign(const struct view *view, struct change *change, unsigned n_set)
+assign(const struct view *view, struct change *change, int n_set)
 {
     for (unsigned i = 0; i < change->n_columns; i++) {
         if (change->operand[i] > view->column[change->column[i]].max) {
@@ -87,7 +88,7 @@ decrement(struct change *change)
 }
 
 static int
-clear(const struct view *view, struct change *change, unsigned n_set)
+clear(const struct view *view, struct change *change, int n_set)
 {
     if (n_set == 0) {
         return ERR_NOT_FOUND;
@@ -100,7 +101,7 @@ clear(const struct view *view, struct change *change, unsigned n_set)
 
 /* Turns the values now in change->value into those to be stored. */
 static int
-work_out(const struct view *view, struct change *change, unsigned n_set)
+work_out(const struct view *view, struct change *change, int n_set)
 {
     switch (change->op) {
     case CHANGE_INCR:
@@ -119,46 +120,18 @@ work_out(const struct view *view, struct change *change, unsigned n_set)
     return assign(view, change, n_set);
 }
 
-static void
-check_form(const struct change *change)
+void
+change_apply(const struct view *view, struct change *change, uint64_t *code)
 {
-    ASSERT(change->n_columns >= 1 && change->n_columns <= SCHEMA_COLUMNS_MAX);
     ASSERT(change->op != CHANGE_CAS || change->n_columns == 1);
-    unsigned seen = 0;
-    for (unsigned i = 0; i < change->n_columns; i++) {
-        ASSERT(change->column[i] < SCHEMA_COLUMNS_MAX);
-        ASSERT((seen >> change->column[i] & 1) == 0);
-        seen |= 1U << change->column[i];
-    }
-}
-
-static int
-change_record(const struct view *view, struct change *change, uint64_t *code)
-{
-    for (unsigned i = 0; i < change->n_columns; i++) {
-        if (!column_is_live(view, change->column[i], change->serial[i])) {
-            return ERR_GONE;
-        }
-    }
-    unsigned n_set = read_record(view, change, code);
-    int err = work_out(view, change, n_set);
-    if (err != 0) {
-        return err;
+    change->n_saturated = 0;
+    int n_set = read_record(view, change, code);
+    change->err = n_set < 0 ? ERR_GONE : work_out(view, change, n_set);
+    if (change->err != 0) {
+        return;
     }
     for (unsigned i = 0; i < change->n_columns; i++) {
         unsigned slot = change->column[i];
         code[slot] = column_encode(&view->column[slot], change->value[i]);
-    }
-    return 0;
-}
-
-void
-change_apply(const struct view *view, struct change *change, uint64_t *code)
-{
-    check_form(change);
-    change->n_saturated = 0;
-    change->err = change_record(view, change, code);
-    if (change->err != 0) {
-        change->n_saturated = 0;
     }
 }

@@ -10,28 +10,45 @@
  * Changes of a batch are done shard by shard, each shard's lock taken once;
  * those of one record together: one lookup, the new codes worked out one after
  * the other, one write. If that write finds no memory the changes are done
- * again one by one, so that each is refused or done on its own. */
+ * again one by one, so that each is refused or done on its own.
+ *
+ * Before the first lock the whole batch is looked up as a read would be
+ * (reader_body.h), only to ask for the memory: all table heads, all first
+ * lines, and where a first line says so the second one. What was found there
+ * is forgotten again; under the lock it is looked up anew, and may lie
+ * elsewhere by then. That look is why the caller is an online reader. */
 #include "engine/engine.h"
 
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/engine_priv.h"
 #include "engine/reader_priv.h"
+#include "engine/table_change.h"
 #include "engine/table_place.h"
 
 #include <string.h>
 
 enum {
     LINE_ALIGN = 64,
-    CHANGE_BATCH = 64 /* changes that are sorted and prefetched together */
+    CHANGE_BATCH = 64, /* changes that are sorted and prefetched together */
+    SHARD_BUCKETS = 64
+};
+
+/* Where a change of a batch goes; and, seen without the lock, where its record
+ * may lie. */
+struct pending {
+    struct engine_row at;
+    const struct table *table;
+    const struct line *line, *other;
+    uint32_t bit; /* set in line: it may lie in other */
 };
 
 struct engine_batch {
-    uint64_t done; /* bit i: change i is done */
-    struct engine_row at[CHANGE_BATCH];
+    uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
+    struct pending pending[CHANGE_BATCH];
 };
 
-_Static_assert(CHANGE_BATCH <= 64, "one bit each in done");
+_Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
 
 static size_t
 shards_bytes(unsigned n)
@@ -182,10 +199,21 @@ is_empty(const uint64_t *code)
     return any == 0;
 }
 
-/* Does one change on code, which is what the record will be. */
+static bool
+is_same(const uint64_t *a, const uint64_t *b)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        any |= a[i] ^ b[i];
+    }
+    return any == 0;
+}
+
+/* Does one change on code, which is what the record will be, where ids may not
+ * be far beyond the largest. */
 static void
-apply(struct counter *counter, const struct view *view, struct change *change,
-    uint64_t *code)
+apply_guarded(struct counter *counter, const struct view *view,
+    struct change *change, uint64_t *code)
 {
     uint64_t next[SCHEMA_COLUMNS_MAX];
     memcpy(next, code, sizeof next);
@@ -193,7 +221,7 @@ apply(struct counter *counter, const struct view *view, struct change *change,
     if (change->err != 0) {
         return;
     }
-    if (view->max_jump != 0 && is_empty(code) && !is_empty(next) &&
+    if (is_empty(code) && !is_empty(next) &&
         is_beyond(counter, view, change->id)) {
         change->err = ERR_JUMP;
         change->n_saturated = 0;
@@ -202,8 +230,105 @@ apply(struct counter *counter, const struct view *view, struct change *change,
     memcpy(code, next, sizeof next);
 }
 
-/* Does the changes of one record among those of mask, in order, and the n-th
- * alone where the mask has only that. Under the shard's lock. */
+/* Does changes, those of mask, on code. */
+static void
+apply(struct counter *counter, const struct view *view, struct change *change,
+    uint64_t mask, uint64_t *code)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        if (view->max_jump == 0) {
+            change_apply(view, it, code);
+        } else {
+            apply_guarded(counter, view, it, code);
+        }
+    }
+}
+
+/* The slots that changes name, those of mask. */
+static uint32_t
+columns_of(const struct change *change, uint64_t mask)
+{
+    uint32_t columns = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        const struct change *it = &change[__builtin_ctzll(mask)];
+        for (unsigned i = 0; i < it->n_columns; i++) {
+            columns |= 1U << it->column[i] % SCHEMA_COLUMNS_MAX;
+        }
+    }
+    return columns;
+}
+
+static void
+copy_columns(uint64_t *to, const uint64_t *from, uint32_t columns)
+{
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        to[column] = from[column];
+    }
+}
+
+static void
+refuse(struct change *change, uint64_t mask, int err)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        it->err = err;
+        it->n_saturated = 0;
+    }
+}
+
+/* ranges_find, but of a record in a line only those columns are read. */
+static void
+seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
+    struct ranges_look *look)
+{
+    /* relaxed: stored under the caller's lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    look->table = directory == NULL ? NULL : directory_find(directory, row);
+    if (look->table != NULL && table_covers(look->table, row)) {
+        table_seek(ranges->owner, look->table, row, columns, &look->spot);
+        return;
+    }
+    look->table = NULL;
+    look->spot.where = TABLE_NOWHERE;
+    look->spot.row = row;
+    memset(&look->spot.record, 0, sizeof look->spot.record);
+}
+
+/* Makes code, of which only some columns have been read and changed, that of
+ * the whole record. */
+static void
+complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
+{
+    uint64_t whole[SCHEMA_COLUMNS_MAX];
+    table_fill(look->table, &look->spot);
+    memcpy(whole, look->spot.record.code, sizeof whole);
+    copy_columns(whole, code, columns);
+    memcpy(code, whole, sizeof whole);
+}
+
+/* Stores what a look found and changes have changed in some columns; 0, or why
+ * not. The usual change does not come here. */
+static __attribute__((noinline)) int
+store(struct counter *counter, const struct view *view, struct ranges *ranges,
+    struct ranges_look *look, uint32_t columns, uint64_t *code, uint64_t id)
+{
+    complete(look, columns, code);
+    if (is_same(code, look->spot.record.code)) {
+        return 0;
+    }
+    bool is_new = look->spot.where == TABLE_NOWHERE;
+    int err = ranges_store(ranges, look, code);
+    if (err == 0 && is_new) {
+        raise_largest(counter, view, id);
+    }
+    return err;
+}
+
+/* Does the changes of one record, those of mask, in order. Under the shard's
+ * lock. */
 static void
 change_record(struct engine *engine, struct change *change,
     const struct engine_row *at, uint64_t mask)
@@ -214,83 +339,121 @@ change_record(struct engine *engine, struct change *change,
     struct ranges_look look;
     uint64_t code[SCHEMA_COLUMNS_MAX];
     if (view == NULL) {
-        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-            change[__builtin_ctzll(rest)].err = ERR_GONE;
-            change[__builtin_ctzll(rest)].n_saturated = 0;
-        }
+        refuse(change, mask, ERR_GONE);
         return;
     }
     struct ranges *ranges = &counter->ranges[at->shard];
-    ranges_find(ranges, at->row, &look);
-    memcpy(code, look.spot.record.code, sizeof code);
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        apply(counter, view, &change[__builtin_ctzll(rest)], code);
+    uint32_t columns = columns_of(change, mask);
+    seek(ranges, at->row, columns, &look);
+    copy_columns(code, look.spot.record.code, columns);
+    if (view->max_jump != 0) { /* it matters whether all are empty */
+        complete(&look, columns, code);
     }
-    if (memcmp(code, look.spot.record.code, sizeof code) == 0) {
+    apply(counter, view, change, mask, code);
+    if (table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
         return;
     }
-    int err = ranges_store(ranges, &look, code);
-    if (err == 0) {
-        if (look.spot.where == TABLE_NOWHERE) {
-            raise_largest(counter, view, first->id);
+    int err = store(counter, view, ranges, &look, columns, code, first->id);
+    if (err != 0 && (mask & (mask - 1)) == 0) {
+        refuse(change, mask, err);
+    } else if (err != 0) {
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+            change_record(engine, change, at, rest & (0 - rest));
         }
-        return;
-    }
-    if ((mask & (mask - 1)) == 0) {
-        first->err = err;
-        first->n_saturated = 0;
-        return;
-    }
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        change_record(engine, change, at, rest & (0 - rest));
     }
 }
 
-static void
-prefetch(
+static const struct table *
+table_seen(
     const struct engine *engine, unsigned slot, const struct engine_row *at)
 {
     const struct counter *counter = engine__counter(engine, slot);
     if (counter == NULL) {
-        return;
+        return NULL;
     }
-    /* relaxed: stored under the caller's lock */
+    /* acquire: whole tables are seen behind it */
     const struct directory *directory = atomic_load_explicit(
-        &counter->ranges[at->shard].directory, memory_order_relaxed);
-    const struct table *table =
-        directory == NULL ? NULL : directory_find(directory, at->row);
-    if (table != NULL && table_covers(table, at->row)) {
-        struct table_place place = table_place(table, &engine->perm, at->row);
-        __builtin_prefetch(table_line(table, place.line_1), 1);
+        &counter->ranges[at->shard].directory, memory_order_acquire);
+    return directory == NULL ? NULL : directory_find(directory, at->row);
+}
+
+/* Sorts n changes by shard. */
+static void
+sort(const struct engine *engine, const struct change *change, unsigned n,
+    struct engine_batch *batch)
+{
+    memset(batch->todo, 0, sizeof batch->todo);
+    for (unsigned i = 0; i < n; i++) {
+        struct engine_row at = engine__row(engine, change[i].id);
+        batch->pending[i].at = at;
+        batch->todo[at.shard % SHARD_BUCKETS] |= UINT64_C(1) << i;
     }
 }
 
-/* The changes of one shard, from change[first] on. */
+/* Asks for the memory that n changes are about. Each round waits for nothing
+ * but what the one before has asked for. */
 static void
-change_shard(struct engine *engine, struct change *change, unsigned n,
-    unsigned first, struct engine_batch *batch)
+ask(const struct engine *engine, const struct change *change, unsigned n,
+    struct engine_batch *batch)
 {
-    uint32_t number = batch->at[first].shard;
-    struct shard *shard = &engine->shard[number];
-    shard__lock(shard);
-    for (unsigned i = first; i < n; i++) {
-        if (batch->at[i].shard == number) {
-            prefetch(engine, change[i].counter, &batch->at[i]);
+    for (unsigned i = 0; i < n; i++) {
+        struct pending *it = &batch->pending[i];
+        it->table = table_seen(engine, change[i].counter, &it->at);
+        if (it->table != NULL) {
+            __builtin_prefetch(&it->table->stash);
+            __builtin_prefetch(&it->table->form.total);
         }
     }
-    for (unsigned i = first; i < n; i++) {
-        if ((batch->done >> i & 1) != 0 || batch->at[i].shard != number) {
+    for (unsigned i = 0; i < n; i++) {
+        struct pending *it = &batch->pending[i];
+        const struct table *table = it->table;
+        if (table == NULL || !table_covers(table, it->at.row)) {
+            it->table = NULL;
             continue;
         }
-        uint64_t mask = 0;
-        for (unsigned j = i; j < n; j++) {
+        struct table_place place =
+            table_place(table, &engine->perm, it->at.row);
+        it->line = table_line(table, place.line_1);
+        it->other = table_line(table, place.line_2);
+        it->bit = place.bit;
+        __builtin_prefetch(it->line, 1);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct pending *it = &batch->pending[i];
+        if (it->table != NULL && line_may_lack(it->line, it->bit)) {
+            __builtin_prefetch(it->other, 1);
+        }
+    }
+}
+
+/* The changes of one shard, that of change[first] and others behind it. */
+static void
+change_shard(struct engine *engine, struct change *change, unsigned first,
+    struct engine_batch *batch)
+{
+    uint32_t number = batch->pending[first].at.shard;
+    struct shard *shard = &engine->shard[number];
+    uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
+    uint64_t mask = *todo;
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        if (batch->pending[__builtin_ctzll(rest)].at.shard != number) {
+            mask &= ~(rest & (0 - rest));
+        }
+    }
+    *todo &= ~mask;
+    shard__lock(shard);
+    while (mask != 0) {
+        unsigned i = (unsigned)__builtin_ctzll(mask);
+        uint64_t same = 0;
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+            unsigned j = (unsigned)__builtin_ctzll(rest);
             if (change[j].id == change[i].id &&
                 change[j].counter == change[i].counter) {
-                mask |= UINT64_C(1) << j;
+                same |= UINT64_C(1) << j;
             }
         }
-        change_record(engine, change, &batch->at[i], mask);
-        batch->done |= mask;
+        change_record(engine, change, &batch->pending[i].at, same);
+        mask &= ~same;
     }
     shard__unlock(shard);
 }
@@ -315,13 +478,12 @@ engine_change(struct engine *engine, struct change *change, size_t n)
     }
     while (n > 0) {
         unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
-        batch.done = 0;
+        sort(engine, change, now, &batch);
+        ask(engine, change, now, &batch);
         for (unsigned i = 0; i < now; i++) {
-            batch.at[i] = engine__row(engine, change[i].id);
-        }
-        for (unsigned i = 0; i < now; i++) {
-            if ((batch.done >> i & 1) == 0) {
-                change_shard(engine, change, now, i, &batch);
+            uint32_t shard = batch.pending[i].at.shard;
+            if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {
+                change_shard(engine, change, i, &batch);
             }
         }
         change += now;

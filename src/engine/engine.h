@@ -97,7 +97,8 @@ void engine_get(struct engine *engine, const struct cell_key *key, size_t n,
 /* Does n changes, each all or nothing; answers in change[i].err and
  * change[i].value. Changes of one id are done in their order; between ids the
  * order is the engine's. Several changes of one record cost one lookup and one
- * write. Any thread; online or not. */
+ * write. With n > 1 the calling thread is an online reader of config.qsbr, or
+ * no other thread uses the engine meanwhile; one change may be done offline. */
 void engine_change(struct engine *engine, struct change *change, size_t n);
 
 /* Adds what is held of the counter in slot to *sum: in one shard, or in all

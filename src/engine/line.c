@@ -7,10 +7,9 @@
  *   the same records in the same order are equal;
  * - no remainder twice among the home records, nor among the far ones.
  *
- * The happy path of an increment: load, find, get, rewrite with the same
- * shape, store; rewrite then changes the one to five words that the payload
- * lies in. Any other shape moves the payloads below it, an insertion of a home
- * record those of the far ones; such moves go by whole words.
+ * The happy path of an increment needs no copy, see line_seek.c. Another shape
+ * moves the payloads below it, an insertion of a home record those of the far
+ * ones; such moves go by whole words.
  *
  * What can go wrong: a line is full (false, nothing has changed). Everything
  * else is a caller's mistake and asserted: an index that is not there, a code
@@ -345,24 +344,73 @@ match_tags(const struct line_copy *copy, uint16_t tag, bool is_far)
     return match & (is_far ? all & ~homes : homes);
 }
 
-int
-line_find(const struct line_copy *copy, const struct line_form *form,
-    uint64_t remainder, bool is_far)
+/* The index (0..n-1) of the record, or -1; *at is then where its payload
+ * begins. */
+static inline int
+find(const struct line_copy *copy, const struct line_form *form,
+    struct nibbles shapes, uint32_t match, uint64_t extra, unsigned *at)
 {
-    uint32_t match = match_tags(copy, (uint16_t)remainder, is_far);
-    if (match == 0) {
-        return -1;
-    }
-    unsigned n = line_count(copy);
-    struct nibbles shapes = load_shapes(copy, n);
     for (; match != 0; match &= match - 1) {
         unsigned end = (unsigned)__builtin_ctz(match);
-        unsigned at = LINE_PAYLOADS_END - total_of(shapes, form, end);
-        if (get_extra(copy, form, at) == remainder >> LINE_TAG_BITS) {
+        *at = LINE_PAYLOADS_END - total_of(shapes, form, end);
+        if (get_extra(copy, form, *at) == extra) {
             return (int)end - 1;
         }
     }
     return -1;
+}
+
+int
+line_find(const struct line_copy *copy, const struct line_form *form,
+    uint64_t remainder, bool is_far)
+{
+    unsigned at;
+    uint32_t match = match_tags(copy, (uint16_t)remainder, is_far);
+    return match == 0 ? -1
+                      : find(copy, form, load_shapes(copy, line_count(copy)),
+                            match, remainder >> LINE_TAG_BITS, &at);
+}
+
+/* Reads the codes of a record of that shape whose payload begins at bit at. */
+static inline void
+get_codes(const struct line_copy *copy, const struct line_form *form,
+    unsigned shape, unsigned at, struct line_record *out)
+{
+    const struct shapes *shapes = form->shapes;
+    /* In two halves: gcc makes a slow string instruction of the whole. */
+    memset(out->code, 0, sizeof out->code / 2);
+    memset(out->code + SHAPES_COLUMNS_MAX / 2, 0, sizeof out->code / 2);
+    out->shape = (uint8_t)shape;
+    out->at = (uint16_t)(at + form->extra_bits);
+    bool is_short = form->total[shape] < 64;
+    uint64_t bits = get_bits(copy, at, 64) >> form->extra_bits;
+    for (unsigned left = shapes->columns; left != 0; left &= left - 1) {
+        unsigned column = (unsigned)__builtin_ctz(left);
+        struct shapes_field field = shapes->field[column][shape];
+        out->code[column] = is_short
+            ? bits >> field.start & ((UINT64_C(1) << field.width) - 1)
+            : get_bits(copy, out->at + field.start, field.width);
+    }
+}
+
+int
+line_fetch(const struct line_copy *copy, const struct line_form *form,
+    uint64_t remainder, bool is_far, struct line_record *out)
+{
+    unsigned at;
+    uint32_t match = match_tags(copy, (uint16_t)remainder, is_far);
+    if (match == 0) {
+        return -1;
+    }
+    struct nibbles shapes = load_shapes(copy, line_count(copy));
+    int index =
+        find(copy, form, shapes, match, remainder >> LINE_TAG_BITS, &at);
+    if (index >= 0) {
+        out->remainder = remainder;
+        out->is_far = is_far;
+        get_codes(copy, form, shape_of(shapes, (unsigned)index), at, out);
+    }
+    return index;
 }
 
 void
@@ -388,27 +436,11 @@ line_get(const struct line_copy *copy, const struct line_form *form,
     unsigned n = line_count(copy);
     ASSERT(index < n);
     struct nibbles shapes = load_shapes(copy, n);
-    unsigned shape = shape_of(shapes, index);
     unsigned at = LINE_PAYLOADS_END - total_of(shapes, form, index + 1);
-    uint64_t bits = get_bits(copy, at, 64);
-    out->remainder = (bits & line_bits_mask(form->extra_bits))
-            << LINE_TAG_BITS |
-        tag_of(copy, index);
+    out->remainder =
+        get_extra(copy, form, at) << LINE_TAG_BITS | tag_of(copy, index);
     out->is_far = index >= n - line_far(copy);
-    out->shape = (uint8_t)shape;
-    /* In two halves: gcc makes a slow string instruction of the whole. */
-    memset(out->code, 0, sizeof out->code / 2);
-    memset(out->code + SHAPES_COLUMNS_MAX / 2, 0, sizeof out->code / 2);
-    bool is_short = form->total[shape] < 64;
-    bits >>= form->extra_bits;
-    at += form->extra_bits;
-    for (unsigned left = form->shapes->columns; left != 0; left &= left - 1) {
-        unsigned column = (unsigned)__builtin_ctz(left);
-        struct shapes_field field = form->shapes->field[column][shape];
-        out->code[column] = is_short
-            ? bits >> field.start & ((UINT64_C(1) << field.width) - 1)
-            : get_bits(copy, at + field.start, field.width);
-    }
+    get_codes(copy, form, shape_of(shapes, index), at, out);
 }
 
 /* Makes room for tag index and puts it and the shapes of n + 1 records in. */

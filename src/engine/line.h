@@ -66,6 +66,7 @@ struct line_record {
     uint64_t remainder; /* extra << 16 | tag */
     bool is_far;
     uint8_t shape;
+    uint16_t at; /* where it was read: the first bit of its columns */
     uint64_t code[SHAPES_COLUMNS_MAX]; /* slots the form lacks are 0 */
 };
 
@@ -93,6 +94,15 @@ line_mask_has(const struct line_copy *copy, unsigned bit)
     return (copy->word[0] >> bit & 1) != 0;
 }
 
+/* The same of a line in its table; a guess where somebody may write it. */
+static inline bool
+line_may_lack(const struct line *line, unsigned bit)
+{
+    /* relaxed: the owner of the lock knows, and nobody else relies on it */
+    return (atomic_load_explicit(&line->word[0], memory_order_relaxed) >> bit &
+               1) != 0;
+}
+
 static inline void
 line_mask_add(struct line_copy *copy, unsigned bit)
 {
@@ -112,7 +122,11 @@ bool line_has_room(const struct line_copy *copy, const struct line_form *form,
 int line_find(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far);
 
-/* Record index into *out, all but its codes; or all. */
+/* The same, and all of the record into *out where there is one. */
+int line_fetch(const struct line_copy *copy, const struct line_form *form,
+    uint64_t remainder, bool is_far, struct line_record *out);
+
+/* Record index into *out, all but its codes and where they are; or all. */
 void line_get_head(const struct line_copy *copy, const struct line_form *form,
     unsigned index, struct line_record *out);
 void line_get(const struct line_copy *copy, const struct line_form *form,
@@ -130,6 +144,23 @@ void line_remove(
  * and nothing changed, where the new shape has no room. Indices stay. */
 bool line_rewrite(struct line_copy *copy, const struct line_form *form,
     unsigned index, unsigned shape, const uint64_t *code);
+
+/* line_fetch from a line that nobody writes meanwhile, for the slots in
+ * columns; out's other codes stay as they are. */
+int line_seek(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns,
+    struct line_record *out);
+
+/* Reads more codes of a record that line_seek has found, as far as the form
+ * has these slots. */
+void line_codes(const struct line *line, const struct line_form *form,
+    uint32_t columns, struct line_record *record);
+
+/* Gives a record that was just read from the line other codes, which fit its
+ * shape, in the slots of columns: flips the bits that differ and stores the
+ * words that have some, as line_store does. Other codes are not looked at. */
+void line_flip(struct line *line, const struct line_form *form,
+    const struct line_record *record, const uint64_t *code, uint32_t columns);
 
 /* Asserts the invariants. */
 void line_verify(const struct line_copy *copy, const struct line_form *form);

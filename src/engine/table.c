@@ -16,6 +16,7 @@
  * What can go wrong: no room (TABLE_FULL: the caller builds the table anew) or
  * no memory for the stash; both leave everything as it was. */
 #include "engine/table.h"
+#include "engine/table_change.h"
 #include "engine/table_place.h"
 
 #include "base/assert.h"
@@ -29,24 +30,41 @@ enum {
     NARROW_SHARE = 96,       /* narrow records in the stash: 1 in 96, and */
     STALE_SHARE = 25,        /* mask bits that may be stale: 1 in 25 */
     STASH_RECORDS_FIRST = 8, /* what a stash is made for at first */
-    CLEAR_BATCH = 32         /* keys taken out of a stash at a time */
+    CLEAR_BATCH = 32,        /* keys taken out of a stash at a time */
+    STRIPE_STASH = TABLE_STRIPES /* the sequence counter of stashes */
 };
 
-static void
-begin(_Atomic uint32_t *stripe)
+/* What readers look at goes under the stripes; a table without stripes has no
+ * readers yet. */
+static _Atomic uint32_t *
+stripe_at(const struct table_owner *owner, unsigned stripe)
 {
-    /* relaxed, written under the lock only. It is seen before what it guards:
-     * every store of that is a release. */
-    uint32_t now = atomic_load_explicit(stripe, memory_order_relaxed);
-    atomic_store_explicit(stripe, now + 1, memory_order_relaxed);
+    return stripe == STRIPE_STASH ? &owner->stripes->stash
+                                  : &owner->stripes->line[stripe];
 }
 
 static void
-end(_Atomic uint32_t *stripe)
+begin(const struct table_owner *owner, unsigned stripe)
 {
-    uint32_t now = atomic_load_explicit(stripe, memory_order_relaxed);
-    /* release: who sees it even again sees all that was stored before */
-    atomic_store_explicit(stripe, now + 1, memory_order_release);
+    if (owner->stripes != NULL) {
+        _Atomic uint32_t *it = stripe_at(owner, stripe);
+        /* relaxed, written under the lock only. It is seen before what it
+         * guards: every store of that is a release. */
+        uint32_t now = atomic_load_explicit(it, memory_order_relaxed);
+        atomic_store_explicit(it, now + 1, memory_order_relaxed);
+    }
+}
+
+static void
+end(const struct table_owner *owner, unsigned stripe)
+{
+    if (owner->stripes != NULL) {
+        _Atomic uint32_t *it = stripe_at(owner, stripe);
+        /* relaxed: see begin */
+        uint32_t now = atomic_load_explicit(it, memory_order_relaxed);
+        /* release: who sees it even again sees all that was stored before */
+        atomic_store_explicit(it, now + 1, memory_order_release);
+    }
 }
 
 static struct stash *
@@ -87,20 +105,15 @@ stash_may_take(
     return true;
 }
 
-/* What readers look at goes under the stripes; a table without stripes has no
- * readers yet. */
 static void
 store_edits(struct table_owner *owner, struct edits *edits)
 {
-    struct stripes *stripes = owner->stripes;
     uint64_t seen = 0;
-    if (stripes != NULL) {
-        for (unsigned i = 0; i < edits->n; i++) {
-            uint32_t at = edits->line[i] % TABLE_STRIPES;
-            if ((seen >> at & 1) == 0) {
-                begin(&stripes->line[at]);
-                seen |= UINT64_C(1) << at;
-            }
+    for (unsigned i = 0; i < edits->n; i++) {
+        unsigned stripe = edits->line[i] % TABLE_STRIPES;
+        if ((seen >> stripe & 1) == 0) {
+            begin(owner, stripe);
+            seen |= UINT64_C(1) << stripe;
         }
     }
     for (unsigned i = 0; i < edits->n; i++) {
@@ -108,7 +121,7 @@ store_edits(struct table_owner *owner, struct edits *edits)
         line_store(table_line(edits->table, edits->line[i]), &edits->copy[i]);
     }
     for (; seen != 0; seen &= seen - 1) {
-        end(&stripes->line[__builtin_ctzll(seen)]);
+        end(owner, (unsigned)__builtin_ctzll(seen));
     }
 }
 
@@ -130,14 +143,10 @@ stash_store(struct table_owner *owner, struct table *table, uint64_t key,
     struct stash *made;
     int err;
     if (old != NULL) {
-        if (owner->stripes != NULL) {
-            begin(&owner->stripes->stash);
-        }
+        begin(owner, STRIPE_STASH);
         ENGINE_HOOK("stash put");
         bool is_done = stash_put(old, key, code);
-        if (owner->stripes != NULL) {
-            end(&owner->stripes->stash);
-        }
+        end(owner, STRIPE_STASH);
         if (is_done) {
             return 0;
         }
@@ -160,13 +169,64 @@ stash_store(struct table_owner *owner, struct table *table, uint64_t key,
 static void
 stash_forget(struct table_owner *owner, struct table *table, uint64_t key)
 {
-    if (owner->stripes != NULL) {
-        begin(&owner->stripes->stash);
-    }
+    begin(owner, STRIPE_STASH);
     ENGINE_HOOK("stash remove");
     ASSERT(stash_remove(stash_of(table), key));
-    if (owner->stripes != NULL) {
-        end(&owner->stripes->stash);
+    end(owner, STRIPE_STASH);
+}
+
+static inline void
+seek(const struct table_owner *owner, const struct table *table, uint64_t row,
+    uint32_t columns, struct table_spot *spot)
+{
+    const struct table_place *place = &spot->place;
+    spot->where = TABLE_LINE;
+    spot->row = row;
+    spot->place = table_place(table, owner->perm, row);
+    spot->line = place->line_1;
+    const struct line *line = table_line(table, spot->line);
+    int index = line_seek(
+        line, &table->form, place->remainder, false, columns, &spot->record);
+    if (index >= 0) {
+        spot->index = (uint8_t)index;
+        return;
+    }
+    bool is_elsewhere = line_may_lack(line, place->bit);
+    if (is_elsewhere) {
+        spot->line = place->line_2;
+        line = table_line(table, spot->line);
+        index = line_seek(line, &table->form, place->remainder, true, columns,
+            &spot->record);
+        if (index >= 0) {
+            spot->index = (uint8_t)index;
+            return;
+        }
+        is_elsewhere = line_may_lack(line, place->bit);
+    }
+    memset(&spot->record, 0, sizeof spot->record);
+    spot->where = is_elsewhere && stash_of(table) != NULL &&
+            stash_find(stash_of(table), row & table->mask, spot->record.code)
+        ? TABLE_STASH
+        : TABLE_NOWHERE;
+}
+
+void
+table_seek(const struct table_owner *owner, const struct table *table,
+    uint64_t row, uint32_t columns, struct table_spot *spot)
+{
+    seek(owner, table, row, columns, spot);
+}
+
+void
+table_fill(const struct table *table, struct table_spot *spot)
+{
+    if (spot->where == TABLE_LINE) {
+        /* In two halves: see line.c. */
+        memset(spot->record.code, 0, sizeof spot->record.code / 2);
+        memset(spot->record.code + SHAPES_COLUMNS_MAX / 2, 0,
+            sizeof spot->record.code / 2);
+        line_codes(table_line(table, spot->line), &table->form, UINT16_MAX,
+            &spot->record);
     }
 }
 
@@ -174,33 +234,8 @@ void
 table_find(const struct table_owner *owner, const struct table *table,
     uint64_t row, struct table_spot *spot)
 {
-    struct line_copy copy;
-    spot->where = TABLE_NOWHERE;
-    spot->row = row;
-    spot->place = table_place(table, owner->perm, row);
-    const struct table_place *place = &spot->place;
-    bool is_far = false;
-    spot->line = place->line_1;
-    line_load(table_line(table, spot->line), &copy);
-    int index = line_find(&copy, &table->form, place->remainder, false);
-    if (index < 0 && line_mask_has(&copy, place->bit)) {
-        is_far = true;
-        spot->line = place->line_2;
-        line_load(table_line(table, spot->line), &copy);
-        index = line_find(&copy, &table->form, place->remainder, true);
-    }
-    if (index >= 0) {
-        spot->where = TABLE_LINE;
-        spot->index = (uint8_t)index;
-        line_get(&copy, &table->form, (unsigned)index, &spot->record);
-        return;
-    }
-    memset(&spot->record, 0, sizeof spot->record);
-    if (is_far && line_mask_has(&copy, place->bit) &&
-        stash_of(table) != NULL &&
-        stash_find(stash_of(table), row & table->mask, spot->record.code)) {
-        spot->where = TABLE_STASH;
-    }
+    memset(spot->record.code, 0, sizeof spot->record.code);
+    seek(owner, table, row, table->form.shapes->columns, spot);
 }
 
 /* Puts a record that is in no line of edits into one of its lines, or fails.
@@ -240,33 +275,60 @@ uncount(struct table *table, const struct table_spot *spot)
     }
 }
 
+static void
+store_line(struct table_owner *owner, struct table *table, uint32_t line,
+    const struct line_copy *copy)
+{
+    begin(owner, line % TABLE_STRIPES);
+    ENGINE_HOOK("line store");
+    line_store(table_line(table, line), copy);
+    end(owner, line % TABLE_STRIPES);
+}
+
+/* Gives a record that is in a line or new its codes where only that line, or
+ * the first one, is touched; false, and nothing done, where it has no room. */
+static bool
+put_in_own_line(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const struct line_record *record)
+{
+    const struct line_form *form = &table->form;
+    struct line_copy copy;
+    bool is_new = spot->where == TABLE_NOWHERE;
+    uint32_t line = is_new ? spot->place.line_1 : spot->line;
+    line_load(table_line(table, line), &copy);
+    bool fits = is_new
+        ? line_insert(&copy, form, record)
+        : line_rewrite(&copy, form, spot->index, record->shape, record->code);
+    if (fits) {
+        store_line(owner, table, line, &copy);
+    }
+    return fits;
+}
+
 static int
 put_in_line(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code, int shape)
 {
-    struct edits edits;
     struct line_record record = {
         .remainder = spot->place.remainder, .shape = (uint8_t)shape};
-    edits_init(&edits, table);
     memcpy(record.code, code, sizeof record.code);
-    if (spot->where == TABLE_LINE) {
-        struct line_copy *copy = edits_copy(&edits, spot->line);
-        if (line_rewrite(
-                copy, &table->form, spot->index, (unsigned)shape, code)) {
-            goto found;
+    if (spot->where == TABLE_STASH ||
+        !put_in_own_line(owner, table, spot, &record)) {
+        struct edits edits;
+        edits_init(&edits, table);
+        if (spot->where == TABLE_LINE) {
+            edits_remove(&edits, spot->line, spot->index);
         }
-        edits_remove(&edits, spot->line, spot->index);
+        if (!find_room(&edits, spot, &record, spot->where == TABLE_STASH)) {
+            return TABLE_FULL;
+        }
+        store_edits(owner, &edits);
+        take_over(owner, table, &edits);
     }
-    if (!find_room(&edits, spot, &record, spot->where == TABLE_STASH)) {
-        return TABLE_FULL;
-    }
-found:
-    store_edits(owner, &edits);
     if (spot->where == TABLE_STASH) {
         stash_forget(owner, table, spot->row & table->mask);
         table->n_stale += 2;
     }
-    take_over(owner, table, &edits);
     uncount(table, spot);
     table->used_bits += LINE_RECORD_BITS + (uint64_t)table->form.total[shape];
     return 0;
@@ -275,10 +337,9 @@ found:
 static int
 put_in_stash(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
-    enum pool_purpose purpose)
+    const struct shapes_need *need, enum pool_purpose purpose)
 {
-    struct shapes_need need = shapes_need_all(code);
-    enum table_kind kind = kind_of(table, &need);
+    enum table_kind kind = kind_of(table, need);
     uint32_t n = table->n_records + (spot->where == TABLE_NOWHERE);
     struct edits edits;
     if (spot->where != TABLE_STASH && !stash_may_take(table, kind, n)) {
@@ -304,28 +365,36 @@ put_in_stash(struct table_owner *owner, struct table *table,
     return 0;
 }
 
-/* The usual increment: the record stays in its line and keeps its shape, and
- * nothing else changes. */
+/* The record stays in its line and keeps its shape, and nothing else changes.
+ * columns: those that may differ. */
 static void
 put_in_place(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, const uint64_t *code)
+    const struct table_spot *spot, const uint64_t *code, uint32_t columns)
 {
-    struct line *line = table_line(table, spot->line);
-    struct line_copy copy;
-    line_load(line, &copy);
-    bool fits = line_rewrite(
-        &copy, &table->form, spot->index, spot->record.shape, code);
-    ASSERT(fits);
-    if (owner->stripes == NULL) {
-        line_store(line, &copy);
-        return;
-    }
-    _Atomic uint32_t *stripe =
-        &owner->stripes->line[spot->line % TABLE_STRIPES];
-    begin(stripe);
+    begin(owner, spot->line % TABLE_STRIPES);
     ENGINE_HOOK("line store");
-    line_store(line, &copy);
-    end(stripe);
+    line_flip(table_line(table, spot->line), &table->form, &spot->record, code,
+        columns);
+    end(owner, spot->line % TABLE_STRIPES);
+}
+
+bool
+table_rewrite(struct table_owner *owner, struct table *table,
+    const struct table_spot *spot, const uint64_t *code, uint32_t columns)
+{
+    if (spot->where != TABLE_LINE) {
+        return false;
+    }
+    for (uint32_t left = columns; left != 0; left &= left - 1) {
+        unsigned column = (unsigned)__builtin_ctz(left);
+        uint64_t was = spot->record.code[column];
+        /* the highest bit set is the same: it is in the conjunction only */
+        if ((was ^ code[column]) > (was & code[column])) {
+            return false;
+        }
+    }
+    put_in_place(owner, table, spot, code, columns);
+    return true;
 }
 
 int
@@ -338,15 +407,13 @@ table_put(struct table_owner *owner, struct table *table,
     int shape = shapes_fit(table->form.shapes, &need);
     int err = TABLE_FULL;
     if (spot->where == TABLE_LINE && shape == spot->record.shape) {
-        put_in_place(owner, table, spot, code);
-        table->widest = shapes_need_join(table->widest, need);
-        return 0;
-    }
-    if (shape >= 0) {
+        put_in_place(owner, table, spot, code, table->form.shapes->columns);
+        err = 0;
+    } else if (shape >= 0) {
         err = put_in_line(owner, table, spot, code, shape);
     }
     if (err != 0) {
-        err = put_in_stash(owner, table, spot, code, purpose);
+        err = put_in_stash(owner, table, spot, code, &need, purpose);
     }
     if (err == 0) {
         table->widest = shapes_need_join(table->widest, need);

@@ -40,7 +40,7 @@ enum {
 };
 
 /* Reads cells. Columns of one record that stand side by side are read at one
- * moment. */
+ * moment. The calling thread is an online reader of store->qsbr. */
 struct store_get {
     struct store_call call;
     uint32_t n; /* 0..STORE_GET_MAX */
@@ -50,7 +50,8 @@ struct store_get {
     uint8_t state[STORE_GET_MAX]; /* enum cell_state */
 };
 
-/* Does changes, in order; each answers for itself in change[i].err. */
+/* Does changes, in order; each answers for itself in change[i].err. The
+ * calling thread is an online reader of store->qsbr. */
 struct store_change {
     struct store_call call;
     uint32_t n;

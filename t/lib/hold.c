@@ -156,14 +156,17 @@ hold_wait(struct store *store, unsigned n)
     pthread_mutex_unlock(&hold->lock);
 }
 
-/* As a reader of its own, so that any thread may release calls. */
+/* A get or a change, as a reader of its own, so that any thread may release
+ * calls. */
 static enum store_answer
-do_held_get(struct hold *hold, struct store_get *get)
+do_online(struct hold *hold, const struct held *held)
 {
     struct qsbr_reader reader;
     qsbr_register(hold->store.qsbr, &reader);
     qsbr_online(hold->store.qsbr, &reader);
-    enum store_answer answer = store_get(hold->inner, get);
+    enum store_answer answer = held->kind == HOLD_GET
+        ? store_get(hold->inner, held->call)
+        : store_change(hold->inner, held->call);
     qsbr_offline(&reader);
     qsbr_unregister(hold->store.qsbr, &reader);
     return answer;
@@ -176,10 +179,8 @@ do_held(struct hold *hold, const struct held *held)
     enum store_answer answer = STORE_DONE;
     switch (held->kind) {
     case HOLD_GET:
-        answer = do_held_get(hold, held->call);
-        break;
     case HOLD_CHANGE:
-        answer = store_change(hold->inner, held->call);
+        answer = do_online(hold, held);
         break;
     case HOLD_EDIT:
         answer = store_edit(hold->inner, held->call);

@@ -45,7 +45,9 @@ do_parked(struct park *park, const struct parked *parked)
         qsbr_offline(&park->reader);
         break;
     case PARK_CHANGE:
+        qsbr_online(park->store.qsbr, &park->reader);
         answer = store_change(park->inner, parked->call);
+        qsbr_offline(&park->reader);
         break;
     case PARK_EDIT:
         answer = store_edit(park->inner, parked->call);

@@ -368,7 +368,11 @@ change_batch(struct writer *writer)
             at[m] = at[m - 1];
         }
     }
+    if (n > 1) { /* one alone may come from a thread that is offline */
+        qsbr_online(&writer->round->qsbr, &writer->reader);
+    }
     engine_change(writer->round->engine, change, n);
+    qsbr_offline(&writer->reader);
     for (unsigned m = 0; m < n; m++) {
         take_answer(writer, at[m], &change[m]);
     }

@@ -409,7 +409,7 @@ START_TEST(test_garbage_limit)
     ck_assert_int_eq(
         pool_take_block(&pool, bytes - 8, POOL_NEW, &none), ERR_HOT_FULL);
     retire(&pool, object);
-    ck_assert_int_eq(pool_take_block(&pool, bytes - 32, POOL_NEW, &more), 0);
+    ck_assert_int_eq(pool_take_block(&pool, bytes / 2, POOL_NEW, &more), 0);
     ck_assert_uint_gt(used(&pool), limit);
     ck_assert_int_eq(
         pool_take_block(&pool, bytes, POOL_NEW, &none), ERR_HOT_FULL);
@@ -418,7 +418,7 @@ START_TEST(test_garbage_limit)
     ck_assert_uint_le(used(&pool), limit);
     ck_assert_int_eq(
         pool_take_block(&pool, bytes, POOL_NEW, &none), ERR_HOT_FULL);
-    pool_give_block(&pool, more, bytes - 32);
+    pool_give_block(&pool, more, bytes / 2);
     pool_give_block(&pool, filler, left);
 
     /* much garbage */
@@ -427,15 +427,14 @@ START_TEST(test_garbage_limit)
         struct object *one = make_object(&pool, &diary, 0);
         pool_retire(&pool, &one->garbage, bytes, free_quietly);
     }
-    ck_assert_int_eq(
-        pool_take_block(&pool, limit / 40 - 16, POOL_NEW, &rest), 0);
+    ck_assert_int_eq(pool_take_block(&pool, limit / 50, POOL_NEW, &rest), 0);
     ck_assert_uint_gt(used(&pool), limit);
     ck_assert_int_eq(
         pool_take_block(&pool, limit / 40, POOL_NEW, &none), ERR_HOT_FULL);
     ck_assert_int_eq(
         pool_take_block(&pool, limit / 50, POOL_UPDATE, &more), 0);
     pool_give_block(&pool, more, limit / 50);
-    pool_give_block(&pool, rest, limit / 40 - 16);
+    pool_give_block(&pool, rest, limit / 50);
     qsbr_offline(&reader);
     qsbr_unregister(&qsbr, &reader);
     pool_fini(&pool);

@@ -7,6 +7,7 @@
 #include "engine/table.h"
 
 #include "engine/edits.h"
+#include "engine/table_change.h"
 #include "engine/table_place.h"
 #include "unit/table_help.h"
 
@@ -226,6 +227,30 @@ before_fini(struct before *before)
     free(before->line);
 }
 
+/* True where all codes are as wide as those at spot. */
+static bool
+is_as_wide(const struct table_spot *spot, const uint64_t *code)
+{
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        if (shapes_bits(code[i]) != shapes_bits(spot->record.code[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* As the engine does: in place if that will do. */
+static int
+rewrite_or_put(struct table_rig *rig, struct table *table,
+    const struct table_spot *spot, const uint64_t *code)
+{
+    bool is_easy = spot->where == TABLE_LINE && is_as_wide(spot, code);
+    bool is_done = table_rewrite(&rig->owner, table, spot, code, UINT16_MAX);
+    ck_assert_int_eq(is_done, is_easy);
+    rig->n_rewritten += is_done;
+    return is_done ? 0 : table_put(&rig->owner, table, spot, code, POOL_NEW);
+}
+
 /* Gives row i these codes, in both, if the table takes them. */
 static int
 put(struct table_rig *rig, struct table *table, struct table_model *model,
@@ -236,7 +261,9 @@ put(struct table_rig *rig, struct table *table, struct table_model *model,
     table_find(&rig->owner, table, model->row[i], &spot);
     ck_assert_mem_eq(spot.record.code, model->code[i], sizeof model->code[i]);
     before_init(&before, rig, table);
-    int err = table_put(&rig->owner, table, &spot, code, POOL_NEW);
+    int err = i % 2 == 0
+        ? rewrite_or_put(rig, table, &spot, code)
+        : table_put(&rig->owner, table, &spot, code, POOL_NEW);
     before_check(&before, rig, table, err != 0);
     before_fini(&before);
     if (err == 0) {
@@ -278,13 +305,14 @@ choose_rows(struct table_model *model, const struct table *table, size_t n,
 
 /* What was met on the way. */
 struct met {
-    unsigned far, moves, full, narrow, misfit, wide;
+    unsigned rewritten, far, moves, full, narrow, misfit, wide;
 };
 
 static void
 meet(struct met *met, const struct table_rig *rig, const struct table *table,
     int err)
 {
+    met->rewritten += rig->n_rewritten > 0;
     met->far += table->n_far > 0;
     met->moves += rig->owner.moves > 0;
     met->full += err == TABLE_FULL;
@@ -364,6 +392,7 @@ START_TEST(test_every_width)
             run_random(w, lines[i], HINT_BITS, w * 10 + i, &met);
         }
     }
+    ck_assert_uint_gt(met.rewritten, 0);
     ck_assert_uint_gt(met.far, 0);
     ck_assert_uint_gt(met.moves, 0);
     ck_assert_uint_gt(met.full, 0);

@@ -131,10 +131,14 @@ static inline void
 do_changes(struct store *store, struct change *change, uint32_t n)
 {
     struct answer answer;
+    struct qsbr_reader reader;
     struct store_change call = {.n = n, .change = change};
     answer_init(&answer);
     call.call = call_of(&answer);
-    if (store_change(store, &call) == STORE_LATER) {
+    reader_begin(store, &reader);
+    enum store_answer at_once = store_change(store, &call);
+    reader_end(store, &reader);
+    if (at_once == STORE_LATER) {
         answer_wait(&answer);
     }
     answer_fini(&answer);

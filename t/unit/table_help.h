@@ -21,6 +21,7 @@ struct table_rig {
     struct perm perm;
     struct stripes stripes;
     struct table_owner owner;
+    uint64_t n_rewritten; /* changes that table_rewrite was enough for */
 };
 
 /* The rig must stay where it is. */
@@ -28,6 +29,7 @@ static inline void
 table_rig_init(struct table_rig *rig, uint64_t seed, bool has_stripes)
 {
     fault_alloc_init(&rig->fault);
+    rig->n_rewritten = 0;
     ck_assert_int_eq(
         pool_init(&rig->pool, &rig->fault.alloc, NULL, TABLE_RIG_BYTES), 0);
     rig->perm = perm_make(seed);

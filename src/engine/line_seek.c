@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engine/line: the usual change of a record, in its line and without a private
+ * copy: find it and read some of its columns, then flip the bits that differ.
+ *
+ * Under the lock nobody else writes, so the line may be looked at as vectors
+ * while readers look too. Where the machine has no AVX2 and BMI2 the line is
+ * copied and looked into as line.c does it. */
+#include "engine/line.h"
+
+#include "base/assert.h"
+#include "engine/line_bits.h"
+
+#include <string.h>
+
+#define LINE_READ_AVX2 1
+#include "engine/line_target.h"
+
+static inline uint64_t
+word_of(const struct line *line, unsigned i)
+{
+    /* relaxed: only the owner of the lock writes. */
+    return atomic_load_explicit(
+        &line->word[i % LINE_WORDS], memory_order_relaxed);
+}
+
+#if LINE_READ_HAVE
+
+LINE_TARGET_BEGIN
+
+/* width (0..64) bits from bit at on. */
+static inline uint64_t
+bits_of(const struct line *line, unsigned at, unsigned width)
+{
+    return _bzhi_u64(line_bits_join(word_of(line, at / 64),
+                         word_of(line, at / 64 + 1), at % 64),
+        width);
+}
+
+/* Where the payload of record index begins. */
+static inline unsigned
+payload_of(const struct line *line, const struct line_form *form, unsigned n,
+    unsigned index)
+{
+    /* bytes 2 + 2n to 17 + 2n, at most 63 */
+    const char *from = (const char *)line + 2 + 2 * n;
+    __m128i shapes = _mm_loadu_si128((const __m128i *)(const void *)from);
+    return LINE_PAYLOADS_END -
+        line_bits_total_ssse3(form->total, shapes, index + 1);
+}
+
+static int
+seek(const struct line *line, const struct line_form *form, uint64_t remainder,
+    bool is_far, uint32_t columns, struct line_record *out)
+{
+    uint64_t counts = word_of(line, LINE_WORDS - 1);
+    unsigned n = (unsigned)(counts >> LINE_COUNTS_SHIFT) & 31;
+    unsigned home = n - (unsigned)(counts >> (LINE_COUNTS_SHIFT + 5));
+    uint32_t match = line_bits_match(
+        (const uint64_t *)(const void *)line, (uint16_t)remainder);
+    uint32_t homes = (UINT32_C(2) << home) - 2;
+    uint32_t all = (UINT32_C(2) << n) - 2;
+    for (match &= is_far ? all & ~homes : homes; match != 0;
+         match &= match - 1) {
+        unsigned index = (unsigned)__builtin_ctz(match) - 1;
+        unsigned at = payload_of(line, form, n, index);
+        if (bits_of(line, at, form->extra_bits) !=
+            remainder >> LINE_TAG_BITS) {
+            continue;
+        }
+        unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n + 4 * index;
+        unsigned shape = word_of(line, shape_at / 64) >> shape_at % 64 & 15;
+        at += form->extra_bits;
+        out->remainder = remainder;
+        out->is_far = is_far;
+        out->shape = (uint8_t)shape;
+        out->at = (uint16_t)at;
+        for (; columns != 0; columns &= columns - 1) {
+            unsigned column = (unsigned)__builtin_ctz(columns);
+            struct shapes_field field = form->shapes->field[column][shape];
+            out->code[column] = bits_of(line, at + field.start, field.width);
+        }
+        return (int)index;
+    }
+    return -1;
+}
+
+LINE_TARGET_END
+
+#endif
+
+/* The same on a copy. */
+static __attribute__((noinline)) int
+seek_copy(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns, struct line_record *out)
+{
+    struct line_copy copy;
+    struct line_record whole;
+    line_load(line, &copy);
+    int index = line_fetch(&copy, form, remainder, is_far, &whole);
+    if (index >= 0) {
+        out->remainder = remainder;
+        out->is_far = is_far;
+        out->shape = whole.shape;
+        out->at = whole.at;
+        for (; columns != 0; columns &= columns - 1) {
+            unsigned column = (unsigned)__builtin_ctz(columns);
+            out->code[column] = whole.code[column];
+        }
+    }
+    return index;
+}
+
+int
+line_seek(const struct line *line, const struct line_form *form,
+    uint64_t remainder, bool is_far, uint32_t columns, struct line_record *out)
+{
+#if LINE_READ_HAVE
+    if (LINE_TARGET_RUNS) {
+        return seek(line, form, remainder, is_far, columns, out);
+    }
+#endif
+    return seek_copy(line, form, remainder, is_far, columns, out);
+}
+
+void
+line_codes(const struct line *line, const struct line_form *form,
+    uint32_t columns, struct line_record *record)
+{
+    for (columns &= form->shapes->columns; columns != 0;
+         columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        struct shapes_field field = form->shapes->field[column][record->shape];
+        unsigned at = (unsigned)record->at + field.start;
+        record->code[column] = line_bits_join(word_of(line, at / 64),
+                                   word_of(line, at / 64 + 1), at % 64) &
+            line_bits_mask(field.width);
+    }
+}
+
+static inline void
+flip_word(struct line *line, unsigned i, uint64_t flip)
+{
+    /* release: see line_store. */
+    atomic_store_explicit(
+        &line->word[i], word_of(line, i) ^ flip, memory_order_release);
+}
+
+void
+line_flip(struct line *line, const struct line_form *form,
+    const struct line_record *record, const uint64_t *code, uint32_t columns)
+{
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        struct shapes_field field = form->shapes->field[column][record->shape];
+        uint64_t flip = record->code[column] ^ code[column];
+        unsigned at = (unsigned)record->at + field.start;
+        if (flip == 0) {
+            continue;
+        }
+        ASSERT((flip & ~line_bits_mask(field.width)) == 0);
+        flip_word(line, at / 64, flip << at % 64);
+        if (at % 64 + field.width > 64) {
+            flip_word(line, at / 64 + 1, flip >> (64 - at % 64));
+        }
+    }
+}
