@@ -4,9 +4,9 @@
 
 #include "engine/table.h"
 
-/* Records out of the lines of one table into those of another that is being
- * built: what table__put_home does, for all of them and many times as fast.
- * Under the shard's lock; nobody else sees the new table. */
+/* Records out of the lines of one table into the first lines of another that is
+ * being built, as far as there is room: as bits, not one by one. Under the
+ * shard's lock; nobody else sees the new table. */
 
 struct carry {
     const struct table_owner *owner;

@@ -400,8 +400,7 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
         struct pending *it = &batch->pending[i];
         it->table = table_seen(engine, change[i].counter, &it->at);
         if (it->table != NULL) {
-            __builtin_prefetch(&it->table->stash);
-            __builtin_prefetch(&it->table->form.total);
+            table_prefetch(it->table);
         }
     }
     for (unsigned i = 0; i < n; i++) {

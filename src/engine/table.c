@@ -440,32 +440,6 @@ table_remove(struct table_owner *owner, struct table *table,
     table->n_records--;
 }
 
-bool
-table__put_home(const struct table_owner *owner, struct table *table,
-    uint64_t row, const uint64_t *code)
-{
-    struct shapes_need need = shapes_need_all(code);
-    struct table_place place = table_place(table, owner->perm, row);
-    struct line *line = table_line(table, place.line_1);
-    struct line_copy copy;
-    struct line_record record = {.remainder = place.remainder};
-    int shape = shapes_fit(table->form.shapes, &need);
-    if (shape < 0) {
-        return false;
-    }
-    record.shape = (uint8_t)shape;
-    memcpy(record.code, code, sizeof record.code);
-    line_load(line, &copy);
-    if (!line_insert(&copy, &table->form, &record)) {
-        return false;
-    }
-    line_store(line, &copy);
-    table->widest = shapes_need_join(table->widest, need);
-    table->n_records++;
-    table->used_bits += LINE_RECORD_BITS + (uint64_t)table->form.total[shape];
-    return true;
-}
-
 /* The row of a record found in a line. */
 static uint64_t
 row_of(const struct table_owner *owner, const struct table *table,

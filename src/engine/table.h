@@ -180,11 +180,6 @@ void table_each(const struct table_owner *owner, const struct table *table,
 int table_clear(
     struct table_owner *owner, struct table *table, uint32_t columns);
 
-/* For a table that is being built: adds the record of row, which is new, to
- * its first line; false where it has no room there. */
-bool table__put_home(const struct table_owner *owner, struct table *table,
-    uint64_t row, const uint64_t *code);
-
 /* True where it had better be built anew: too many mask bits may stand for
  * nothing, or too much is in the stash. */
 bool table_is_worn(const struct table *table);

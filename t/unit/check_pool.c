@@ -401,14 +401,19 @@ START_TEST(test_garbage_limit)
     qsbr_register(&qsbr, &reader);
     ck_assert_int_eq(pool_init(&pool, NULL, &qsbr, limit), 0);
     qsbr_online(&qsbr, &reader);
-    struct object *object = make_object(&pool, &diary, 0);
+    struct object *object[3]; /* together more than the smallest piece */
+    for (size_t i = 0; i < COUNT_OF(object); i++) {
+        object[i] = make_object(&pool, &diary, 0);
+    }
     size_t left = limit - used(&pool) - 8;
     left -= (left + 8) % 16; /* what the heap takes is a multiple of 16 */
     ck_assert_int_eq(pool_take_block(&pool, left, POOL_NEW, &filler), 0);
     ck_assert_uint_gt(used(&pool) + 16, limit);
     ck_assert_int_eq(
         pool_take_block(&pool, bytes - 8, POOL_NEW, &none), ERR_HOT_FULL);
-    retire(&pool, object);
+    for (size_t i = 0; i < COUNT_OF(object); i++) {
+        retire(&pool, object[i]);
+    }
     ck_assert_int_eq(pool_take_block(&pool, bytes / 2, POOL_NEW, &more), 0);
     ck_assert_uint_gt(used(&pool), limit);
     ck_assert_int_eq(
@@ -417,7 +422,7 @@ START_TEST(test_garbage_limit)
     pool_reclaim(&pool);
     ck_assert_uint_le(used(&pool), limit);
     ck_assert_int_eq(
-        pool_take_block(&pool, bytes, POOL_NEW, &none), ERR_HOT_FULL);
+        pool_take_block(&pool, 8 * bytes, POOL_NEW, &none), ERR_HOT_FULL);
     pool_give_block(&pool, more, bytes / 2);
     pool_give_block(&pool, filler, left);
 
