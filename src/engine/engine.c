@@ -278,25 +278,6 @@ refuse(struct change *change, uint64_t mask, int err)
     }
 }
 
-/* ranges_find, but of a record in a line only those columns are read. */
-static void
-seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
-    struct ranges_look *look)
-{
-    /* relaxed: stored under the caller's lock */
-    const struct directory *directory =
-        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
-    look->table = directory == NULL ? NULL : directory_find(directory, row);
-    if (look->table != NULL && table_covers(look->table, row)) {
-        table_seek(ranges->owner, look->table, row, columns, &look->spot);
-        return;
-    }
-    look->table = NULL;
-    look->spot.where = TABLE_NOWHERE;
-    look->spot.row = row;
-    memset(&look->spot.record, 0, sizeof look->spot.record);
-}
-
 /* Makes code, of which only some columns have been read and changed, that of
  * the whole record. */
 static void
@@ -344,7 +325,7 @@ change_record(struct engine *engine, struct change *change,
     }
     struct ranges *ranges = &counter->ranges[at->shard];
     uint32_t columns = columns_of(change, mask);
-    seek(ranges, at->row, columns, &look);
+    ranges_seek(ranges, at->row, columns, &look);
     copy_columns(code, look.spot.record.code, columns);
     if (view->max_jump != 0) { /* it matters whether all are empty */
         complete(&look, columns, code);

@@ -22,6 +22,7 @@
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
 #include "engine/reach.h"
+#include "engine/table_change.h"
 
 #include <string.h>
 
@@ -447,20 +448,39 @@ cover(struct ranges *ranges, uint64_t row, const uint64_t *code,
     return err;
 }
 
-void
-ranges_find(
-    const struct ranges *ranges, uint64_t row, struct ranges_look *look)
+/* Sets look to the table that covers row; or to that there is no record, and
+ * returns false. */
+static bool
+find_table(const struct ranges *ranges, uint64_t row, struct ranges_look *look)
 {
     const struct directory *directory = ranges__directory(ranges);
     look->table = directory == NULL ? NULL : directory_find(directory, row);
     if (look->table != NULL && table_covers(look->table, row)) {
-        table_find(ranges->owner, look->table, row, &look->spot);
-        return;
+        return true;
     }
     look->table = NULL;
     look->spot.where = TABLE_NOWHERE;
     look->spot.row = row;
     memset(&look->spot.record, 0, sizeof look->spot.record);
+    return false;
+}
+
+void
+ranges_find(
+    const struct ranges *ranges, uint64_t row, struct ranges_look *look)
+{
+    if (find_table(ranges, row, look)) {
+        table_find(ranges->owner, look->table, row, &look->spot);
+    }
+}
+
+void
+ranges_seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
+    struct ranges_look *look)
+{
+    if (find_table(ranges, row, look)) {
+        table_seek(ranges->owner, look->table, row, columns, &look->spot);
+    }
 }
 
 /* A load of small records (1/1024), for a table's records. */

@@ -38,6 +38,11 @@ int ranges_hint(struct ranges *ranges, const uint8_t *hint_bits);
 void ranges_find(
     const struct ranges *ranges, uint64_t row, struct ranges_look *look);
 
+/* The same, but of a record in a line only the codes of these columns are read
+ * (table_change.h). */
+void ranges_seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
+    struct ranges_look *look);
+
 /* Gives the record looked at these codes; all 0 removes it. 0, ERR_HOT_FULL,
  * ERR_NO_MEMORY: then nothing has changed. The look is void afterwards. */
 int ranges_store(struct ranges *ranges, const struct ranges_look *look,
