@@ -16,13 +16,13 @@
 #include <string.h>
 
 enum {
+    LATE_LINES = 1 << 26,  /* a table has fewer lines */
     SAMPLE_RECORDS = 2048, /* about as many are sampled for shapes */
     SAMPLE_FEW = 512,      /* and to see whether shapes still suit */
     WORSE_SHARE = 64,      /* they do where records take no 1/64 more bits */
     BETTER_SHARE = 128,    /* new ones must save that share of them */
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
     LATE_MAX = 8192,       /* remembered that found no first line */
-    LATE_LINES = 1 << 26,
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
     WASTE_SHARE = 50, /* of lines: less is not worth a try */
     TRIES = 12
@@ -31,7 +31,7 @@ enum {
 struct measure {
     const struct build *build;
     uint64_t base, mask;
-    uint32_t n; /* records there will be, about */
+    uint32_t n; /* records there will be in lines, about */
     uint32_t n_sampled;
     struct shapes_sample sample;
 };
@@ -83,7 +83,8 @@ measure_misfit(void *context, uint64_t key, const uint64_t *code)
     }
 }
 
-static void
+/* Returns how many of the stash may find a line. */
+static uint32_t
 measure_stash(
     struct measure *measure, const struct table *source, uint32_t stride)
 {
@@ -93,6 +94,18 @@ measure_stash(
         stash_each(atomic_load_explicit(&source->stash, memory_order_relaxed),
             measure_misfit, &misfits);
     }
+    return misfits.at + source->n_stash[TABLE_NARROW];
+}
+
+/* Records of a table in its lines. */
+static uint32_t
+count_in_lines(const struct table *table)
+{
+    uint32_t n = table->n_records;
+    for (int i = 0; i < TABLE_KINDS; i++) {
+        n -= table->n_stash[i];
+    }
+    return n;
 }
 
 /* A sample of the lines and of what fits no shape; how wide the widest is, is
@@ -112,9 +125,9 @@ measure_all(struct measure *measure, uint32_t n_wanted)
             uint32_t before = measure->n_sampled;
             table_each_line(
                 build->owner, source, stride, measure_record, measure);
-            measure_stash(measure, source, stride);
+            uint32_t n_more = measure_stash(measure, source, stride);
             bool is_whole = is_within(measure->base, measure->mask, source);
-            measure->n += is_whole ? source->n_records
+            measure->n += is_whole ? count_in_lines(source) + n_more
                                    : (measure->n_sampled - before) * stride;
             widest = shapes_need_join(widest, source->widest);
         }
@@ -259,10 +272,7 @@ choose_values(const struct build *build, const struct measure *measure)
     for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
         const struct table *source = build->source[i];
         if (source != NULL) {
-            uint32_t n_here = source->n_records;
-            for (int k = 0; k < TABLE_KINDS; k++) {
-                n_here -= source->n_stash[k];
-            }
+            uint32_t n_here = count_in_lines(source);
             is_known = is_known && source->set == set &&
                 is_within(measure->base, measure->mask, source);
             values += source->used_bits -
@@ -292,6 +302,7 @@ lines_at(uint64_t bits, unsigned load, uint32_t least)
 struct sizes {
     unsigned n;
     uint32_t lines[2];
+    unsigned reach; /* see struct table */
 };
 
 static void
@@ -309,6 +320,7 @@ choose_lines(const struct build *build, const struct measure *measure,
         lines = lines_at(bits, load, build->n_lines_min);
     }
     unsigned reach = choose_reach(build, measure, extra);
+    sizes->reach = reach;
     lines = table_lines_round(
         lines_at(bits, load * reach / REACH_USUAL, build->n_lines_min));
     sizes->n = 0;
@@ -365,12 +377,13 @@ static void
 remember_late(void *context, uint32_t line, unsigned index)
 {
     struct filling *filling = context;
+    ASSERT(line < LATE_LINES);
     if (filling->n_late == LATE_MAX) {
         filling->is_over = true;
         return;
     }
     filling->late[filling->n_late++] =
-        (struct late){.line = line & ((1U << 26) - 1),
+        (struct late){.line = line & (LATE_LINES - 1),
             .index = index & 31,
             .source = filling->source & 1};
 }
@@ -517,6 +530,10 @@ build_table(const struct build *build, uint64_t base, unsigned width,
                 lines + lines / (i < TRIES / 2 ? 32 : 4) + 1);
         }
         err = try_lines(build, base, width, lines, out);
+        if (err == 0) {
+            (*out)->reach = sizes.reach;
+            (*out)->built_bits = (*out)->used_bits;
+        }
         if (err != TABLE_FULL) {
             return err;
         }

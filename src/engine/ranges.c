@@ -31,6 +31,7 @@ enum {
     PLAN_RECORDS = 128, /* a table's range is first thought over then */
     SAMPLE_ROWS = 4096, /* rows that a plan is made of */
     MISSED_ROWS = 1024, /* and those that it left out */
+    ROWS_MAX = SAMPLE_ROWS + 1 + MISSED_ROWS, /* and the new one */
     PLAN_ROUNDS = 8,
     RECORD_BYTES_USUAL = 8, /* a table of wider records has fewer of them */
     SPLIT_RECORDS_MIN = 32,
@@ -176,8 +177,8 @@ struct rows {
     uint32_t n, n_missed;
     uint32_t stride, at;
     const struct plan *plan; /* NULL: take the sample */
-    uint64_t row[SAMPLE_ROWS + MISSED_ROWS];
-    uint64_t spare[SAMPLE_ROWS + MISSED_ROWS];
+    uint64_t row[ROWS_MAX];
+    uint64_t spare[ROWS_MAX];
 };
 
 static bool
@@ -483,34 +484,33 @@ ranges_seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
     }
 }
 
-/* A load of small records (1/1024), for a table's records. */
-static uint64_t
-load_scaled(const struct table *table, int load)
-{
-    uint32_t n = table->n_records;
-    for (int i = 0; i < TABLE_KINDS; i++) {
-        n -= table->n_stash[i];
-    }
-    return (unsigned)load * (uint64_t)reach_load_least(table->used_bits, n) /
-        REACH_USUAL;
-}
-
 /* Lines that a table would have at a load. */
 static bool
-would_shrink(const struct table *table, int load)
+would_shrink(const struct table *table, unsigned load)
 {
     uint64_t lines = table->used_bits * BUILD_LOAD_FULL /
-            (LINE_USABLE_BITS * load_scaled(table, load)) +
+            ((uint64_t)LINE_USABLE_BITS * load) +
         1;
     return table_lines_round((uint32_t)lines) < table->n_lines;
 }
 
 bool
-ranges__is_loose(const struct table *table, int below, int load)
+ranges__is_loose(const struct table *table, unsigned below, unsigned load)
 {
-    return table->used_bits * BUILD_LOAD_FULL < (uint64_t)table->n_lines *
-            LINE_USABLE_BITS * load_scaled(table, below) &&
+    return table->used_bits * BUILD_LOAD_FULL <
+        (uint64_t)table->n_lines * LINE_USABLE_BITS * below &&
         would_shrink(table, load);
+}
+
+/* True where so much has gone since a table was built that it may be smaller:
+ * one that could not be made so small must not be tried at each removal. */
+static bool
+has_become_loose(const struct table *table)
+{
+    unsigned reach = table->reach;
+    return table->used_bits < table->built_bits / 32 * 31 &&
+        ranges__is_loose(table, RANGES_LOAD_SHRINK * reach / REACH_USUAL,
+            BUILD_LOAD_GROW * reach / REACH_USUAL);
 }
 
 /* Builds a table anew for the better. Out of memory: it stays as it is, and is
@@ -534,8 +534,7 @@ ranges__after_removal(struct ranges *ranges, struct table *table)
         /* out of memory: an empty table stays, as good as none */
         (void)ranges__replace(
             ranges, index_of(ranges, table), 1, NULL, 0, POOL_UPDATE);
-    } else if (table_is_worn(table) ||
-        ranges__is_loose(table, RANGES_LOAD_SHRINK, BUILD_LOAD_GROW)) {
+    } else if (table_is_worn(table) || has_become_loose(table)) {
         renew(ranges, table);
     }
 }
@@ -591,6 +590,27 @@ store_again(struct ranges *ranges, uint64_t row, const uint64_t *code,
     return ERR_NO_MEMORY;
 }
 
+/* Records that only a stash has room for fill no lines, so that their table
+ * is never found full. */
+static bool
+is_overgrown(const struct ranges *ranges, const struct table *table)
+{
+    uint32_t n = table->n_records;
+    return n > ranges->n_records_max && n - n / 4 > table->n_planned;
+}
+
+/* Cuts a table that has a record at row. Out of memory: it stays as it is for
+ * now. */
+static void
+cut(struct ranges *ranges, struct table *table, uint64_t row)
+{
+    struct build build =
+        ranges__build(ranges, table, POOL_UPDATE, BUILD_LOAD_GROW);
+    build.row = row;
+    table->n_planned = table->n_records;
+    (void)grow_by_plan(ranges, table, &build);
+}
+
 int
 ranges_store(struct ranges *ranges, const struct ranges_look *look,
     const uint64_t *code)
@@ -608,6 +628,8 @@ ranges_store(struct ranges *ranges, const struct ranges_look *look,
             ranges->n_records += is_new;
             if (table_is_worn(look->table)) {
                 renew(ranges, look->table);
+            } else if (is_overgrown(ranges, look->table)) {
+                cut(ranges, look->table, look->spot.row);
             }
         }
     }

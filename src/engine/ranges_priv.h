@@ -31,8 +31,9 @@ int ranges__rebuild(
     struct ranges *ranges, struct table *table, const struct build *build);
 
 /* True where a table's load is below `below` and at `load` it would have
- * fewer lines; both in 1/1024, of what lines hold of records as large. */
-bool ranges__is_loose(const struct table *table, int below, int load);
+ * fewer lines; both in 1/1024. */
+bool ranges__is_loose(
+    const struct table *table, unsigned below, unsigned load);
 
 /* Shrinks a table or takes it out, if that is due. */
 void ranges__after_removal(struct ranges *ranges, struct table *table);

@@ -19,8 +19,7 @@ enum {
     DRAWS = 256, /* different ones */
     STASH_SHARE = 96,
     /* bits of the record that an average bit is in: then all is well */
-    SMALL_BITS = 56,
-    LEAST_PLACES = 6 /* from here on: small records */
+    SMALL_BITS = 56
 };
 
 struct place {
@@ -156,19 +155,4 @@ reach_load(
     }
     bits = fill(size, draw) * 1024 / (LINES * (unsigned)LINE_USABLE_BITS);
     return bits > REACH_USUAL ? REACH_USUAL : (unsigned)bits;
-}
-
-unsigned
-reach_load_least(uint64_t used_bits, uint64_t n)
-{
-    /* of the places in a line, in 1/1024 */
-    static const uint16_t share[LEAST_PLACES] = {0, 440, 690, 810, 890, 930};
-    uint64_t places =
-        n == 0 || used_bits == 0 ? 0 : n * LINE_USABLE_BITS / used_bits;
-    if (places == 0 || places >= LEAST_PLACES) {
-        return REACH_USUAL;
-    }
-    uint64_t load =
-        places * share[places] * used_bits / (n * LINE_USABLE_BITS);
-    return load > REACH_USUAL ? REACH_USUAL : (unsigned)load;
 }

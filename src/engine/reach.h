@@ -19,8 +19,4 @@ enum {
 unsigned reach_load(
     const uint16_t size[REACH_SIZES], const uint64_t weight[REACH_SIZES]);
 
-/* The same, roughly and from below, for n records with that many bits
- * together: by what a line holds of records of their average size. */
-unsigned reach_load_least(uint64_t used_bits, uint64_t n);
-
 #endif

@@ -264,10 +264,13 @@ place_set(struct stash *stash, uint64_t place, uint32_t value)
 }
 
 /* Where the search for a key begins: splitmix64's finisher (Steele, Lea and
- * Flood, 2014), scaled to the number of places. */
+ * Flood, 2014), scaled to the number of places. Every number of places has an
+ * order of its own: else the records of a large stash, which come in the order
+ * of their homes, would all go to the same few places of a small one. */
 static uint32_t
 home_of(const struct stash *stash, uint64_t key)
 {
+    key ^= stash->places * UINT64_C(0x9e3779b97f4a7c15);
     key = (key ^ (key >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     key = (key ^ (key >> 27)) * UINT64_C(0x94d049bb133111eb);
     key ^= key >> 31;

@@ -593,7 +593,13 @@ bool
 table_is_worn(const struct table *table)
 {
     uint32_t n_small = table->n_stash[TABLE_NARROW];
-    return (uint64_t)table->n_stale * STALE_SHARE >
-        (uint64_t)table->n_lines * LINE_MASK_BITS ||
+    uint64_t most = (uint64_t)table->n_lines * LINE_MASK_BITS / STALE_SHARE;
+    uint64_t n_stash = 0;
+    for (int i = 0; i < TABLE_KINDS; i++) {
+        n_stash += table->n_stash[i];
+    }
+    /* where many records are in the stash, most bits are set for them */
+    most = most < n_stash / 4 ? n_stash / 4 : most;
+    return table->n_stale > most ||
         (uint64_t)n_small * TABLE_STASH_SHARE > table->n_records;
 }

@@ -71,7 +71,9 @@ struct table {
     uint32_t n_misfits_max; /* more of them call for new shapes */
     uint32_t n_stale;       /* mask bits that may stand for nothing */
     uint32_t n_planned;     /* records when the range was last thought over */
-    uint8_t apart[40];      /* what writers write, from what readers read */
+    uint32_t reach;         /* how full lines of its records get, in 1/1024 */
+    uint64_t built_bits;    /* used_bits when it was built */
+    uint8_t apart[24];      /* what writers write, from what readers read */
     /* under the lock; readers load it: */
     _Atomic(struct stash *) stash; /* owned, NULL while empty */
     /* constant: */

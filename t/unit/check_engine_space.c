@@ -397,10 +397,52 @@ START_TEST(test_widths)
 }
 END_TEST
 
+/* Removals among records of two widths; returns how many tables were made anew
+ * for the first of them. */
+static uint64_t
+rebuilds_of_removals(
+    unsigned narrow, unsigned wide, uint32_t table_records_max)
+{
+    enum { IDS = 6000, REMOVED = 100, COLUMNS = 4 };
+    struct schema_counter def = plain_counter(SLOT, COLUMNS);
+    struct engine *engine = small_engine(1, table_records_max);
+    ck_assert_int_eq(engine_define(engine, &def), 0);
+    for (uint64_t id = 0; id < IDS; id++) {
+        unsigned bits = id % 2 == 0 ? narrow : wide;
+        uint64_t value = UINT64_C(1) << (bits - 1) | id;
+        ck_assert_int_eq(
+            change_id(engine, &def, CHANGE_SET, id, COLUMNS, value), 0);
+    }
+    struct engine_sum before = sum_of(engine, SLOT);
+    for (uint64_t id = 0; id < REMOVED; id++) {
+        ck_assert_int_eq(
+            change_id(engine, &def, CHANGE_DELETE, id, COLUMNS, 0), 0);
+    }
+    struct engine_sum after = sum_of(engine, SLOT);
+    ck_assert_uint_eq(after.records, IDS - REMOVED);
+    ck_assert_uint_le(
+        after.records, (uint64_t)after.tables * table_records_max * 3 / 2);
+    finish_engine(&engine);
+    return after.rebuilds - before.rebuilds;
+}
+
+/* However records fill lines, or only a stash, few removals make few tables
+ * anew, and too large tables are split. */
+START_TEST(test_large_records)
+{
+    ck_assert_uint_le(rebuilds_of_removals(34, 38, 100000), 4);
+    ck_assert_uint_le(rebuilds_of_removals(13, 44, 100000), 4);
+    ck_assert_uint_le(rebuilds_of_removals(44, 62, 100000), 4);
+    ck_assert_uint_le(rebuilds_of_removals(62, 62, 100000), 4);
+    ck_assert_uint_le(rebuilds_of_removals(62, 62, 1000), 8);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_budget, test_budget_drop,
-        test_steady_fill, test_shrinks, test_sums, test_widths};
+    const TTest *const tests[] = {test_large_records, test_budget,
+        test_budget_drop, test_steady_fill, test_shrinks, test_sums,
+        test_widths};
     return run_tests("engine_space", tests, COUNT_OF(tests));
 }

@@ -61,21 +61,9 @@ START_TEST(test_mixed)
 }
 END_TEST
 
-START_TEST(test_least)
-{
-    for (unsigned bits = 83; bits <= 260; bits++) {
-        unsigned least = reach_load_least((uint64_t)bits * 1000, 1000);
-        ck_assert_uint_le(least, reach_of(bits) + 15);
-        ck_assert_uint_ge(least + 45, reach_of(bits));
-    }
-    ck_assert_uint_eq(reach_load_least(0, 0), REACH_USUAL);
-    ck_assert_uint_eq(reach_load_least(100, 0), REACH_USUAL);
-}
-END_TEST
-
 int
 main(void)
 {
-    const TTest *const tests[] = {test_one_size, test_mixed, test_least};
+    const TTest *const tests[] = {test_one_size, test_mixed};
     return run_tests("reach", tests, COUNT_OF(tests));
 }
