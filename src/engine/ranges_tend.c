@@ -7,8 +7,11 @@
 #include "engine/ranges_priv.h"
 
 enum {
-    STILL_MS = 1000,  /* a table that has not changed for so long is packed */
-    STILL_SHARE = 256 /* changes of less than 1 in so many bits do not count */
+    STILL_MS = 1000, /* a table that has not changed for so long is packed */
+    /* changes of less than 1 in so many bits do not count: a packed table has
+     * 4 % to spare, which then last for a minute and more */
+    STILL_SHARE = 2048,
+    PACKED_SHARE = 32 /* nor, to one that has been packed, those of less */
 };
 
 /* The index of the first entry that has rows from `row` on. */
@@ -66,7 +69,7 @@ pack(struct ranges *ranges, struct table *table, uint64_t now_ms)
         return false;
     }
     if (now_ms - table->seen_ms < STILL_MS ||
-        !differs(bits, table->packed_bits, STILL_SHARE / 8) ||
+        !differs(bits, table->packed_bits, PACKED_SHARE) ||
         !ranges__is_loose(table, RANGES_LOAD_PACK, BUILD_LOAD_TIGHT)) {
         return false;
     }
