@@ -101,11 +101,7 @@ measure_stash(
 static uint32_t
 count_in_lines(const struct table *table)
 {
-    uint32_t n = table->n_records;
-    for (int i = 0; i < TABLE_KINDS; i++) {
-        n -= table->n_stash[i];
-    }
-    return n;
+    return table->n_records - table_n_stashed(table);
 }
 
 /* A sample of the lines and of what fits no shape; how wide the widest is, is

@@ -207,10 +207,7 @@ settle(struct carry *carry, const struct table *source,
         !recode(carried, source->form.shapes, form->shapes)) {
         return false;
     }
-    uint32_t line =
-        (uint32_t)((unsigned __int128)(number << (64 - table->width)) *
-                table->n_lines >>
-            64);
+    uint32_t line = table__line(table, number);
     carried->remainder = number - table__start(table, line);
     ASSERT(carried->remainder >> LINE_TAG_BITS >> form->extra_bits == 0);
     if (!append(table_line(table, line), form, carried)) {

@@ -344,20 +344,6 @@ change_record(struct engine *engine, struct change *change,
     }
 }
 
-static const struct table *
-table_seen(
-    const struct engine *engine, unsigned slot, const struct engine_row *at)
-{
-    const struct counter *counter = engine__counter(engine, slot);
-    if (counter == NULL) {
-        return NULL;
-    }
-    /* acquire: whole tables are seen behind it */
-    const struct directory *directory = atomic_load_explicit(
-        &counter->ranges[at->shard].directory, memory_order_acquire);
-    return directory == NULL ? NULL : directory_find(directory, at->row);
-}
-
 /* Sorts n changes by shard. */
 static void
 sort(const struct engine *engine, const struct change *change, unsigned n,
@@ -379,7 +365,11 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
 {
     for (unsigned i = 0; i < n; i++) {
         struct pending *it = &batch->pending[i];
-        it->table = table_seen(engine, change[i].counter, &it->at);
+        const struct counter *counter =
+            engine__counter(engine, change[i].counter);
+        it->table = counter == NULL
+            ? NULL
+            : counter__table(counter, it->at.shard, it->at.row);
         if (it->table != NULL) {
             table_prefetch(it->table);
         }

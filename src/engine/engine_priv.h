@@ -119,6 +119,16 @@ counter__view(const struct counter *counter)
     return atomic_load_explicit(&counter->view, memory_order_acquire);
 }
 
+/* A table that may have the row, or NULL. For an online reader. */
+static inline const struct table *
+counter__table(const struct counter *counter, uint32_t shard, uint64_t row)
+{
+    /* acquire: whole tables are seen behind it */
+    const struct directory *directory = atomic_load_explicit(
+        &counter->ranges[shard].directory, memory_order_acquire);
+    return directory == NULL ? NULL : directory_find(directory, row);
+}
+
 static inline void
 shard__lock(struct shard *shard)
 {

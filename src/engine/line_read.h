@@ -87,7 +87,7 @@ line_read_find(const struct line *line, const struct line_form *form,
     return 0;
 }
 
-/* The first home record whose tag matches, as far as tags tell; what is in it
+/* The first record whose tag matches, as far as tags tell; what is in it
  * where none does is safe to use, and means nothing. */
 struct line_glance {
     uint32_t match; /* 0: no tag matches */
@@ -179,7 +179,7 @@ line_read_value(const struct line *line, const struct line_form *form,
     const struct line_hit *hit, unsigned column)
 {
     struct shapes_field field = form->shapes->field[column][hit->shape];
-    if (form->extra_bits + field.start + field.width <= 57) {
+    if (form->extra_bits + field.start + field.width <= LINE_READ_NEAR) {
         return line_match_low(hit->bits >> field.start % 64, field.width);
     }
     return line_match_low(

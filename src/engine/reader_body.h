@@ -39,12 +39,10 @@ get_part(struct part *part)
     struct seconds seconds;
     group[1].n = 0;
     seconds.group.n = 0;
-    seconds.n_asked = 0;
     for (unsigned side = 0; part->at < part->n || group[side ^ 1].n > 0;
          side ^= 1) {
         resolve(part, &group[side]);
         locate(part->engine, &group[side]);
-        ask_for_seconds(&seconds);
         ENGINE_HOOK("located");
         settle(part, &group[side ^ 1], &seconds);
     }

@@ -23,21 +23,9 @@ LINE_TARGET_BEGIN
 /* Records on their way to their second lines, and what guards the first. */
 struct seconds {
     struct group group;
-    uint32_t n_asked; /* lines asked for; n of the group at most */
     const _Atomic uint32_t *stripe[READ_GROUP];
     uint32_t seq[READ_GROUP];
 };
-
-/* Asks for the second lines that were not asked for yet: not one by one when
- * they come up, for the processor waits at a prefetch whose address it has to
- * translate, and translates several at a time. */
-static inline void
-ask_for_seconds(struct seconds *seconds)
-{
-    for (; seconds->n_asked < seconds->group.n; seconds->n_asked++) {
-        __builtin_prefetch(seconds->group.line[seconds->n_asked]);
-    }
-}
 
 /* Looks into the second lines of all that are on their way there. */
 static __attribute__((noinline)) void
@@ -45,7 +33,6 @@ look_at_seconds(const struct part *part, struct seconds *seconds)
 {
     uint8_t open[READ_GROUP + 1];
     struct group *group = &seconds->group;
-    ask_for_seconds(seconds);
     ENGINE_HOOK("second lines");
     uint32_t n_open = look(part, group, true, open);
     uint32_t is_open = 0;
@@ -59,7 +46,6 @@ look_at_seconds(const struct part *part, struct seconds *seconds)
         }
     }
     group->n = 0;
-    seconds->n_asked = 0;
 }
 
 /* What is to be done about record i of a group, which its first line did not
@@ -79,6 +65,7 @@ look_further(const struct part *part, const struct group *group, uint32_t i,
     uint32_t number =
         table_second(table, group->number[i], group->remainder[i]);
     to->line[at] = table_line(table, number);
+    __builtin_prefetch(to->line[at]);
     to->stripe[at] = &part->engine->shard[group->shard[i]]
                           .stripes.line[number % TABLE_STRIPES];
     to->first[at] = group->first[i];

@@ -24,13 +24,7 @@ table_of(const struct counter *counter, uint32_t shard, uint64_t row)
     if (counter == NULL) {
         return NULL;
     }
-    /* acquire: whole tables are seen behind it */
-    const struct directory *directory = atomic_load_explicit(
-        &counter->ranges[shard].directory, memory_order_acquire);
-    if (directory == NULL) {
-        return NULL;
-    }
-    const struct table *table = directory_find(directory, row);
+    const struct table *table = counter__table(counter, shard, row);
     if (table != NULL) {
         table_prefetch(table);
     }

@@ -589,15 +589,22 @@ table_clear(struct table_owner *owner, struct table *table, uint32_t columns)
     return stash_of(table) == NULL ? 0 : clear_stash(owner, table, columns);
 }
 
+uint32_t
+table_n_stashed(const struct table *table)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < TABLE_KINDS; i++) {
+        n += table->n_stash[i];
+    }
+    return n;
+}
+
 bool
 table_is_worn(const struct table *table)
 {
     uint32_t n_small = table->n_stash[TABLE_NARROW];
     uint64_t most = (uint64_t)table->n_lines * LINE_MASK_BITS / STALE_SHARE;
-    uint64_t n_stash = 0;
-    for (int i = 0; i < TABLE_KINDS; i++) {
-        n_stash += table->n_stash[i];
-    }
+    uint64_t n_stash = table_n_stashed(table);
     /* where many records are in the stash, most bits are set for them */
     most = most < n_stash / 4 ? n_stash / 4 : most;
     return table->n_stale > most ||

@@ -114,6 +114,9 @@ table_covers(const struct table *table, uint64_t row)
     return ((row ^ table->base) & ~table->mask) == 0;
 }
 
+/* Records in its stash. */
+uint32_t table_n_stashed(const struct table *table);
+
 /* The smallest number of lines >= n that pieces make without waste. */
 uint32_t table_lines_round(uint32_t n);
 

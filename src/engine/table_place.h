@@ -35,6 +35,14 @@ table__bit(uint64_t hash)
     return (uint32_t)(hash >> 60);
 }
 
+/* The line whose share a permuted number is in: the quotient. */
+static inline uint32_t
+table__line(const struct table *table, uint64_t y)
+{
+    uint64_t share = y << table->shift;
+    return (uint32_t)((unsigned __int128)share * table->n_lines >> 64);
+}
+
 /* The first line of row (within the table's range), and its remainder there:
  * permute, let the quotient by the lines' share name the line and the rest be
  * the remainder. */
@@ -43,9 +51,7 @@ table_first(const struct table *table, const struct perm *perm, uint64_t row,
     uint64_t *remainder)
 {
     uint64_t y = perm__apply(perm, row, table->mask, table->fold);
-    uint64_t share = y << table->shift;
-    uint32_t line =
-        (uint32_t)((unsigned __int128)share * table->n_lines >> 64);
+    uint32_t line = table__line(table, y);
     *remainder = y - table__start(table, line);
     return line;
 }
