@@ -14,3 +14,18 @@ err_text(int err)
     ASSERT(err >= 0 && err < ERR_COUNT);
     return texts[err];
 }
+
+const char *
+err_file_text(int err)
+{
+    switch (err) {
+    case ERR_DISK_FULL:
+        return "the disk is full";
+    case ERR_DISK:
+        return "a file could not be read or written";
+    case ERR_FILE_SIZE:
+        return "a file size limit is reached";
+    default:
+        return err_text(err);
+    }
+}

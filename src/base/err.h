@@ -49,6 +49,23 @@
     X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
     X(CLOSED, "the server is stopping")                                       \
+    X(LOADING, "loading, try again in a moment")                              \
+    X(DISK_FULL,                                                              \
+        "the disk is full, counters are read-only until it has room")         \
+    X(DISK, "writing to the disk failed, counters are read-only")             \
+    X(DISK_SLOW,                                                              \
+        "the disk is slow, outcome unknown: get the value before a retry")    \
+    X(LOG_FULL,                                                               \
+        "the disk is slow, no change is taken until it has caught up")        \
+    X(LOG_GONE, "that part of the log has been removed, begin anew")          \
+    X(FILE_SIZE, "a file size limit is reached, counters are read-only")      \
+    X(NO_DATA_DIR, "no data directory")                                       \
+    X(DIR_IN_USE, "another process uses this data directory")                 \
+    X(NO_CHECKPOINT,                                                          \
+        "no checkpoint was made, but the log has all changes: see the "       \
+        "server's log")                                                       \
+    X(CORRUPT, "a file is damaged or missing")                                \
+    X(NEWER_FORMAT, "a file was written by a newer tallyd")                   \
     X(SYSTEM, "a system call failed")
 
 enum err {
@@ -61,5 +78,10 @@ enum err {
 
 /* The text of err; "ok" for 0. Never NULL; static storage. */
 const char *err_text(int err);
+
+/* The same where err is about a file that is read or written apart from the
+ * changes of clients (at a start, for a checkpoint): it does not say that
+ * counters are read-only. */
+const char *err_file_text(int err);
 
 #endif

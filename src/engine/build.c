@@ -10,8 +10,8 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "engine/carry.h"
 #include "engine/reach.h"
+#include "engine/table_place.h"
 
 #include <string.h>
 
@@ -97,6 +97,44 @@ measure_stash(
     return misfits.at + source->n_stash[TABLE_NARROW];
 }
 
+/* Records too wide for any line do not count. */
+static void
+measure_rows(
+    struct measure *measure, uint32_t n_wanted, struct shapes_need *widest)
+{
+    const struct carry_rows *rows = measure->build->rows;
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    uint64_t any[SHAPES_COLUMNS_MAX] = {0};
+    uint64_t n = 0;
+    uint32_t n_wide = 0;
+    size_t stride = rows->n / n_wanted + 1;
+    uint64_t lines = rows->n / (LINE_RECORDS_MAX + 1);
+    unsigned bits_max = SHAPES_BITS_MAX -
+        table_extra_bits((unsigned)__builtin_popcountll(measure->mask),
+            lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : (uint32_t)lines);
+    for (size_t i = 0; i < rows->n; i++) {
+        n += carry_codes(rows, i, code) != 0;
+        for (unsigned c = 0; c < rows->n_columns; c++) {
+            any[rows->column[c]] |= rows->code[c][i];
+        }
+    }
+    for (size_t i = 0; i < rows->n; i += stride) {
+        if (carry_codes(rows, i, code) != 0) {
+            struct shapes_need need = shapes_need_all(code);
+            if (shapes_need_sum(&need) > bits_max) {
+                n_wide++;
+            } else {
+                sample_need(measure, code);
+            }
+        }
+    }
+    *widest = shapes_need_join(*widest, shapes_need_all(any));
+    n = n_wide == 0
+        ? n
+        : n * measure->n_sampled / ((uint64_t)measure->n_sampled + n_wide);
+    measure->n += (uint32_t)n;
+}
+
 /* Records of a table in its lines. */
 static uint32_t
 count_in_lines(const struct table *table)
@@ -127,6 +165,9 @@ measure_all(struct measure *measure, uint32_t n_wanted)
                                    : (measure->n_sampled - before) * stride;
             widest = shapes_need_join(widest, source->widest);
         }
+    }
+    if (build->rows != NULL) {
+        measure_rows(measure, n_wanted, &widest);
     }
     if (build->code != NULL &&
         ((build->row ^ measure->base) & ~measure->mask) == 0) {
@@ -351,7 +392,10 @@ struct filling {
     unsigned source; /* the one in hand */
     unsigned n_late;
     bool is_over; /* there was one more than these: */
-    struct late late[LATE_MAX];
+    union {
+        struct late late[LATE_MAX];
+        uint32_t late_row[LATE_MAX]; /* where build->rows are the source */
+    };
 };
 
 /* Puts a record wherever there is room, unless it is there. */
@@ -395,6 +439,35 @@ put_remembered(struct filling *filling, struct late late)
     put_late(filling,
         carry_row(filling->build->owner, source, late.line, &record),
         record.code);
+}
+
+static void
+remember_row(void *context, size_t i)
+{
+    struct filling *filling = context;
+    if (filling->n_late == LATE_MAX) {
+        filling->is_over = true;
+        return;
+    }
+    filling->late_row[filling->n_late++] = (uint32_t)i;
+}
+
+/* Of the rows, what first lines have not taken. */
+static void
+fill_rows(struct filling *filling)
+{
+    const struct carry_rows *rows = filling->build->rows;
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    for (unsigned j = 0; j < filling->n_late; j++) {
+        uint32_t i = filling->late_row[j];
+        (void)carry_codes(rows, i, code);
+        put_late(filling, rows->row[i], code);
+    }
+    for (size_t i = 0; filling->is_over && i < rows->n; i++) {
+        if (carry_codes(rows, i, code) != 0) {
+            put_late(filling, rows->row[i], code);
+        }
+    }
 }
 
 static void
@@ -463,8 +536,15 @@ fill(const struct build *build, struct table *table)
             carry_lines(&carry, build->source[i], remember_late, &filling);
         }
     }
+    if (build->rows != NULL) {
+        carry_in(&carry, build->rows, remember_row, &filling);
+    }
     carry_end(&carry);
-    fill_late(&filling);
+    if (build->rows != NULL) {
+        fill_rows(&filling);
+    } else {
+        fill_late(&filling);
+    }
     uint32_t n = table->n_stash[TABLE_MISFIT];
     uint32_t more = table->n_records / (2 * TABLE_STASH_SHARE);
     table->n_misfits_max = n + (more > n / 4 ? more : n / 4);

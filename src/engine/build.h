@@ -2,18 +2,19 @@
 #ifndef ENGINE_BUILD_H
 #define ENGINE_BUILD_H
 
-#include "engine/table.h"
+#include "engine/carry.h"
 
-/* Makes a table out of the records of others. The sources stay as they are.
- * Under the shard's lock. */
+/* Makes a table out of the records of others, or of arrays. The sources stay
+ * as they are. Under the shard's lock. */
 
 enum { BUILD_SOURCES_MAX = 2 };
 
 /* A load (used bits / usable bits) in 1/1024. */
 enum {
-    BUILD_LOAD_NEWEST = 640, /* 62 %: the one that ids in order fill */
-    BUILD_LOAD_GROW = 840,   /* 82 %: grows again after some 18 % more */
-    BUILD_LOAD_TIGHT = 980,  /* 95.7 %: for what has stopped growing */
+    BUILD_LOAD_LOADING = 420, /* 41 %: while a log is replayed */
+    BUILD_LOAD_NEWEST = 640,  /* 62 %: the one that ids in order fill */
+    BUILD_LOAD_GROW = 840,    /* 82 %: grows again after some 18 % more */
+    BUILD_LOAD_TIGHT = 980,   /* 95.7 %: for what has stopped growing */
     BUILD_LOAD_FULL = 1024
 };
 
@@ -27,6 +28,9 @@ struct build_trained {
 struct build {
     struct table_owner *owner;
     const struct table *source[BUILD_SOURCES_MAX]; /* NULL: none */
+    /* Records that are in no table, instead of sources; their rows are all in
+     * the range. NULL: none. */
+    const struct carry_rows *rows;
     /* A record that is about to be added or to change; its need and its row
      * are taken into account, but it is not put in. NULL: none. */
     const uint64_t *code;
@@ -37,7 +41,8 @@ struct build {
                                * exchanged where another is better */
     struct build_trained *trained; /* of *set; NULL: it is weighed each time */
     enum pool_purpose purpose;
-    uint32_t n_lines_min; /* for what was TABLE_FULL at one less; else 0 */
+    uint32_t n_lines_min; /* for what was TABLE_FULL at one less, or for what
+                           * is to come; else 0 */
     int load;             /* BUILD_LOAD_ */
 };
 

@@ -16,6 +16,7 @@
 #include "engine/carry.h"
 
 #include "base/assert.h"
+#include "base/give_way.h"
 #include "engine/edits.h"
 #include "engine/line_bits.h"
 #include "engine/table_place.h"
@@ -25,7 +26,8 @@
 enum {
     VALUE_WORDS = SHAPES_BITS_MAX / 64 + 1,
     PAYLOAD_BITS = 0xffff, /* in word[0] of a line that is being filled */
-    NIBBLES_SHORT = 11     /* with a tag's width behind them, in a word */
+    NIBBLES_SHORT = 11,    /* with a tag's width behind them, in a word */
+    PLACES_AT_ONCE = 2048  /* listed before others get the core */
 };
 
 /* A record on its way. */
@@ -132,7 +134,30 @@ value_get(const uint64_t *value, struct shapes_field field)
         line_bits_mask(field.width);
 }
 
-/* Gives a record a shape of another set; false where none is wide enough. */
+/* Gives a record these codes, those of columns, and a shape for them; false
+ * where none is wide enough. */
+static inline bool
+encode(struct carried *carried, const struct shapes *to, const uint64_t *code,
+    uint32_t columns)
+{
+    struct shapes_need need = shapes_need_of(code, columns);
+    int shape = shapes_fit(to, &need);
+    if (shape < 0) {
+        return false;
+    }
+    carried->shape = (uint32_t)shape;
+    memset(carried->value, 0, sizeof carried->value);
+    for (unsigned left = columns & to->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        unsigned start = to->field[i][shape].start;
+        uint64_t *value = &carried->value[start / 64];
+        value[0] |= code[i] << start % 64;
+        value[1] |= code[i] >> 1 >> (63 - start % 64);
+    }
+    return true;
+}
+
+/* The same from another set. */
 static bool
 recode(struct carried *carried, const struct shapes *from,
     const struct shapes *to)
@@ -142,21 +167,7 @@ recode(struct carried *carried, const struct shapes *from,
         unsigned i = (unsigned)__builtin_ctz(left);
         code[i] = value_get(carried->value, from->field[i][carried->shape]);
     }
-    struct shapes_need need = shapes_need_of(code, from->columns);
-    int shape = shapes_fit(to, &need);
-    if (shape < 0) {
-        return false;
-    }
-    carried->shape = (uint32_t)shape;
-    memset(carried->value, 0, sizeof carried->value);
-    for (unsigned left = to->columns; left != 0; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
-        unsigned start = to->field[i][shape].start;
-        uint64_t *value = &carried->value[start / 64];
-        value[0] |= code[i] << start % 64;
-        value[1] |= code[i] >> 1 >> (63 - start % 64);
-    }
-    return true;
+    return encode(carried, to, code, from->columns);
 }
 
 /* The permuted number of a record in its table. */
@@ -196,17 +207,12 @@ translate(
     return true;
 }
 
-/* To its first line; false where it has no room there, or no shape. */
+/* To its first line; false where it has no room there. */
 static inline bool
-settle(struct carry *carry, const struct table *source,
-    struct carried *carried, uint64_t number)
+settle(struct carry *carry, struct carried *carried, uint64_t number)
 {
     struct table *table = carry->table;
     const struct line_form *form = &table->form;
-    if (source->set != table->set &&
-        !recode(carried, source->form.shapes, form->shapes)) {
-        return false;
-    }
     uint32_t line = table__line(table, number);
     carried->remainder = number - table__start(table, line);
     ASSERT(carried->remainder >> LINE_TAG_BITS >> form->extra_bits == 0);
@@ -288,10 +294,41 @@ carry_lines(struct carry *carry, const struct table *source,
             pick_up(&copy, &source->form, at, &carried);
             uint64_t number =
                 number_of(source, i, carried.remainder, j >= home);
-            if (translate(carry, source, &number) &&
-                !settle(carry, source, &carried, number)) {
+            if (!translate(carry, source, &number)) {
+                continue;
+            }
+            bool has_shape = source->set == carry->table->set ||
+                recode(
+                    &carried, source->form.shapes, carry->table->form.shapes);
+            if (!has_shape || !settle(carry, &carried, number)) {
                 late_fn(context, i, j);
             }
+        }
+    }
+}
+
+void
+carry_in(struct carry *carry, const struct carry_rows *rows,
+    void (*late_fn)(void *context, size_t i), void *context)
+{
+    const struct table *table = carry->table;
+    const struct perm *perm = carry->owner->perm;
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    uint32_t columns = 0;
+    struct carried carried;
+    for (unsigned c = 0; c < rows->n_columns; c++) {
+        columns |= 1U << rows->column[c];
+    }
+    for (size_t i = 0; i < rows->n; i++) {
+        if (carry_codes(rows, i, code) == 0) {
+            continue;
+        }
+        ASSERT(table_covers(table, rows->row[i]));
+        uint64_t number = perm__apply(
+            perm, rows->row[i] & table->mask, table->mask, table->fold);
+        if (!encode(&carried, table->form.shapes, code, columns) ||
+            !settle(carry, &carried, number)) {
+            late_fn(context, i);
         }
     }
 }
@@ -317,27 +354,15 @@ carry_end(struct carry *carry)
     table->used_bits += carry->used_bits;
 }
 
-struct rows {
-    const struct table *table;
-    void (*row_fn)(void *context, uint64_t row);
-    void *context;
-};
-
-static void
-row_in_stash(void *context, uint64_t key, const uint64_t *code)
-{
-    const struct rows *rows = context;
-    (void)code;
-    rows->row_fn(rows->context, rows->table->base + key);
-}
-
-void
-carry_rows(const struct table_owner *owner, const struct table *table,
-    void (*row_fn)(void *context, uint64_t row), void *context)
+/* Calls place_fn for each record of a table, in lines first. */
+static inline __attribute__((always_inline)) void
+walk(const struct table_owner *owner, const struct table *table,
+    void (*place_fn)(void *context, const struct carry_place *place),
+    void *context)
 {
     const struct line_form *form = &table->form;
-    struct rows rows = {table, row_fn, context};
     struct line_copy copy;
+    struct carry_place place;
     for (uint32_t i = 0; i < table->n_lines; i++) {
         line_load(table_line(table, i), &copy);
         unsigned n = line_count(&copy);
@@ -345,18 +370,93 @@ carry_rows(const struct table_owner *owner, const struct table *table,
         unsigned at = LINE_PAYLOADS_END;
         unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n;
         for (unsigned j = 0; j < n; j++, shape_at += 4) {
-            at -= form->total[copy.word[shape_at / 64] >> shape_at % 64 & 15];
+            unsigned shape = copy.word[shape_at / 64] >> shape_at % 64 & 15;
+            at -= form->total[shape];
             uint64_t remainder =
                 remainder_at(&copy, form, j, bits_at(&copy, at));
             uint64_t y = number_of(table, i, remainder, j >= home);
-            row_fn(context,
-                table->base + perm_undo(owner->perm, y, table->width));
+            place.row = table->base + perm_undo(owner->perm, y, table->width);
+            place.line = i;
+            place.at = (uint16_t)(at + form->extra_bits);
+            place.shape = (uint8_t)shape;
+            place_fn(context, &place);
         }
     }
+}
+
+/* The same for the stash. */
+struct stashed {
+    const struct table *table;
+    void (*place_fn)(void *context, const struct carry_place *place);
+    void *context;
+};
+
+static void
+place_in_stash(void *context, uint64_t key, const uint64_t *code)
+{
+    const struct stashed *stashed = context;
+    struct carry_place place = {
+        .row = stashed->table->base + key, .shape = SHAPES_N};
+    (void)code;
+    stashed->place_fn(stashed->context, &place);
+}
+
+static void
+walk_stash(const struct table *table,
+    void (*place_fn)(void *context, const struct carry_place *place),
+    void *context)
+{
+    struct stashed stashed = {table, place_fn, context};
     /* relaxed: stored under the caller's lock */
     const struct stash *stash =
         atomic_load_explicit(&table->stash, memory_order_relaxed);
     if (stash != NULL) {
-        stash_each(stash, row_in_stash, &rows);
+        stash_each(stash, place_in_stash, &stashed);
     }
+}
+
+struct rows {
+    void (*row_fn)(void *context, uint64_t row);
+    void *context;
+};
+
+static inline void
+hand_row(void *context, const struct carry_place *place)
+{
+    const struct rows *rows = context;
+    rows->row_fn(rows->context, place->row);
+}
+
+void
+carry_each(const struct table_owner *owner, const struct table *table,
+    void (*row_fn)(void *context, uint64_t row), void *context)
+{
+    struct rows rows = {row_fn, context};
+    walk(owner, table, hand_row, &rows);
+    walk_stash(table, hand_row, &rows);
+}
+
+struct placing {
+    struct carry_place *place;
+    uint32_t n;
+};
+
+static inline void
+write_place(void *context, const struct carry_place *place)
+{
+    struct placing *placing = context;
+    placing->place[placing->n++] = *place;
+    if (placing->n % PLACES_AT_ONCE == 0) {
+        give_way();
+    }
+}
+
+void
+carry_places(const struct table_owner *owner, const struct table *table,
+    struct carry_place *place)
+{
+    struct placing placing = {.place = place};
+    walk(owner, table, write_place, &placing);
+    walk_stash(table, write_place, &placing);
+    ASSERT(placing.n == table->n_records);
 }

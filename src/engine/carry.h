@@ -8,6 +8,28 @@
  * being built, as far as there is room: as bits, not one by one. Under the
  * shard's lock; nobody else sees the new table. */
 
+/* Records that are in no table, in order of their rows. */
+struct carry_rows {
+    size_t n;
+    const uint64_t *row; /* n, ascending */
+    unsigned n_columns;
+    uint8_t column[SHAPES_COLUMNS_MAX];       /* slots, all different */
+    const uint64_t *code[SHAPES_COLUMNS_MAX]; /* of column[i]: n */
+};
+
+/* The codes of record i, by slot; those of slots not named are left alone.
+ * Returns their or: 0 where it is no record. */
+static inline uint64_t
+carry_codes(const struct carry_rows *rows, size_t i, uint64_t *code)
+{
+    uint64_t any = 0;
+    for (unsigned c = 0; c < rows->n_columns; c++) {
+        code[rows->column[c]] = rows->code[c][i];
+        any |= rows->code[c][i];
+    }
+    return any;
+}
+
 struct carry {
     const struct table_owner *owner;
     struct table *table; /* new; nothing else is put in before carry_end */
@@ -26,11 +48,29 @@ void carry_lines(struct carry *carry, const struct table *source,
     void (*late_fn)(void *context, uint32_t line, unsigned index),
     void *context);
 
+/* The same for records that are in no table, all of whose rows the table
+ * covers; those without a code but 0 are left out. */
+void carry_in(struct carry *carry, const struct carry_rows *rows,
+    void (*late_fn)(void *context, size_t i), void *context);
+
 /* The table is whole then, without those that were late. */
 void carry_end(struct carry *carry);
 
+/* Where a record of a table lies. */
+struct carry_place {
+    uint64_t row;
+    uint32_t line;
+    uint16_t at;   /* the first bit of its values in the line */
+    uint8_t shape; /* SHAPES_N: it is in the stash, line and at are void */
+};
+
+/* Writes the places of all n_records records of a table, in any order. Gives
+ * way to others in between: for a table that is a copy, without a lock. */
+void carry_places(const struct table_owner *owner, const struct table *table,
+    struct carry_place *place);
+
 /* Calls row_fn for the row of each record of a table, stash included. */
-void carry_rows(const struct table_owner *owner, const struct table *table,
+void carry_each(const struct table_owner *owner, const struct table *table,
     void (*row_fn)(void *context, uint64_t row), void *context);
 
 /* The row of a record found in a line of a table. */

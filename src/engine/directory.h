@@ -53,28 +53,32 @@ void directory_destroy(struct pool *pool, struct directory **directory);
 /* Retires it; NULL is fine. The tables are not touched. */
 void directory_retire(struct pool *pool, struct directory *directory);
 
+/* The slot of a row; 0 where it is not in the node. */
+static inline uintptr_t
+directory__slot(const struct directory__node *node, uint64_t row)
+{
+    /* a row below base wraps round, and ends up beyond the last slot */
+    uint64_t at = (row - node->base) >> node->shift;
+    if (at >= node->n_slots) {
+        return 0;
+    }
+    /* acquire: with the release of directory_replace */
+    return atomic_load_explicit(&node->slot[at], memory_order_acquire);
+}
+
 /* A table that may have row, or NULL where none has: the caller compares row
  * with the table's own range. Any thread, at any time; acquire: what was
  * written to the table before it was published is seen. */
 static inline struct table *
 directory_find(const struct directory *directory, uint64_t row)
 {
-    const struct directory__node *node =
-        (const struct directory__node *)(directory + 1);
-    for (;;) {
-        /* a row below base wraps round, and ends up beyond the last slot */
-        uint64_t at = (row - node->base) >> node->shift;
-        if (at >= node->n_slots) {
-            return NULL;
-        }
-        /* acquire: with the release of directory_replace */
-        uintptr_t slot =
-            atomic_load_explicit(&node->slot[at], memory_order_acquire);
-        if ((slot & DIRECTORY__NODE) == 0) {
-            return (struct table *)slot;
-        }
-        node = (const struct directory__node *)(slot - DIRECTORY__NODE);
+    uintptr_t slot =
+        directory__slot((const struct directory__node *)(directory + 1), row);
+    while (__builtin_expect((slot & DIRECTORY__NODE) != 0, 0)) {
+        slot = directory__slot(
+            (const struct directory__node *)(slot - DIRECTORY__NODE), row);
     }
+    return (struct table *)slot;
 }
 
 /* Puts another table with the same range in the place of entry i. Under the

@@ -12,6 +12,9 @@
  * the other, one write. If that write finds no memory the changes are done
  * again one by one, so that each is refused or done on its own.
  *
+ * Where there is a sink, what a record has become is gathered after each write,
+ * and the sink is told once before the lock is left.
+ *
  * Before the first lock the whole batch is looked up as a read would be
  * (reader_body.h), only to ask for the memory: all table heads, all first
  * lines, and where a first line says so the second one. What was found there
@@ -43,12 +46,21 @@ struct pending {
     uint32_t bit; /* set in line: it may lie in other */
 };
 
+/* What the sink is going to be told. */
+struct tale {
+    struct engine_write *write;
+    unsigned n;
+};
+
 struct engine_batch {
     uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
     struct pending pending[CHANGE_BATCH];
+    struct engine_write write[ENGINE_WRITES_MAX]; /* of one shard */
 };
 
 _Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
+_Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
+    "a change is at most one write");
 
 static size_t
 shards_bytes(unsigned n)
@@ -172,23 +184,6 @@ is_beyond(struct counter *counter, const struct view *view, uint64_t id)
     return id > largest && id - largest > view->max_jump;
 }
 
-static void
-raise_largest(struct counter *counter, const struct view *view, uint64_t id)
-{
-    /* relaxed: see is_beyond */
-    if (view->max_jump == 0) {
-        return;
-    }
-    uint64_t largest =
-        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
-    while (id > largest &&
-        !atomic_compare_exchange_weak_explicit(&counter->largest_id, &largest,
-            id, memory_order_relaxed, memory_order_relaxed)) {
-    }
-    /* release: see is_beyond */
-    atomic_store_explicit(&counter->has_largest, true, memory_order_release);
-}
-
 static bool
 is_empty(const uint64_t *code)
 {
@@ -293,8 +288,8 @@ complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
 /* Stores what a look found and changes have changed in some columns; 0, or why
  * not. The usual change does not come here. */
 static __attribute__((noinline)) int
-store(struct counter *counter, const struct view *view, struct ranges *ranges,
-    struct ranges_look *look, uint32_t columns, uint64_t *code, uint64_t id)
+store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
+    uint32_t columns, uint64_t *code, uint64_t id)
 {
     complete(look, columns, code);
     if (is_same(code, look->spot.record.code)) {
@@ -303,16 +298,42 @@ store(struct counter *counter, const struct view *view, struct ranges *ranges,
     bool is_new = look->spot.where == TABLE_NOWHERE;
     int err = ranges_store(ranges, look, code);
     if (err == 0 && is_new) {
-        raise_largest(counter, view, id);
+        counter__raise(counter, id);
     }
     return err;
 }
 
-/* Does the changes of one record, those of mask, in order. Under the shard's
- * lock. */
+/* Adds to a tale what the columns of a record have become that differ. */
+static void
+gather(struct tale *tale, const struct view *view, const struct change *change,
+    uint32_t columns, const uint64_t *before, const uint64_t *code)
+{
+    struct engine_write *write = &tale->write[tale->n];
+    unsigned n = 0;
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned i = (unsigned)__builtin_ctz(columns);
+        /* relaxed: 0 where it is being dropped, and then it does not matter */
+        uint32_t serial = atomic_load_explicit(
+            &view->column[i].serial, memory_order_relaxed);
+        if (before[i] != code[i] && serial != 0) {
+            write->serial[n] = serial;
+            write->value[n] = column_decode(&view->column[i], code[i]);
+            n++;
+        }
+    }
+    if (n > 0) {
+        write->id = change->id;
+        write->counter = change->counter;
+        write->n = (uint8_t)n;
+        tale->n++;
+    }
+}
+
+/* Does the changes of one record, those of mask, in order. tale: NULL where
+ * nobody is told. Under the shard's lock. */
 static void
 change_record(struct engine *engine, struct change *change,
-    const struct engine_row *at, uint64_t mask)
+    const struct engine_row *at, uint64_t mask, struct tale *tale)
 {
     struct change *first = &change[__builtin_ctzll(mask)];
     struct counter *counter = engine__counter(engine, first->counter);
@@ -331,17 +352,35 @@ change_record(struct engine *engine, struct change *change,
         complete(&look, columns, code);
     }
     apply(counter, view, change, mask, code);
-    if (table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
-        return;
+    int err = 0;
+    if (!table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
+        err = store(counter, ranges, &look, columns, code, first->id);
     }
-    int err = store(counter, view, ranges, &look, columns, code, first->id);
-    if (err != 0 && (mask & (mask - 1)) == 0) {
+    if (err == 0) {
+        if (tale != NULL) {
+            gather(tale, view, first, columns, look.spot.record.code, code);
+        }
+    } else if ((mask & (mask - 1)) == 0) {
         refuse(change, mask, err);
-    } else if (err != 0) {
+    } else {
         for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-            change_record(engine, change, at, rest & (0 - rest));
+            change_record(engine, change, at, rest & (0 - rest), tale);
         }
     }
+}
+
+/* Tells the sink, if any of the changes, those of mask, was done. Under the
+ * shard's lock. Returns the position, or the old one. */
+static uint64_t
+tell(const struct engine *engine, const struct change *change, uint64_t mask,
+    const struct tale *tale, uint64_t position)
+{
+    bool is_due = tale->n > 0;
+    for (; mask != 0 && !is_due; mask &= mask - 1) {
+        is_due = change[__builtin_ctzll(mask)].err == 0;
+    }
+    return is_due ? engine->sink->write_fn(engine->sink, tale->write, tale->n)
+                  : position;
 }
 
 /* Sorts n changes by shard. */
@@ -396,11 +435,13 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
     }
 }
 
-/* The changes of one shard, that of change[first] and others behind it. */
-static void
+/* The changes of one shard, that of change[first] and others behind it.
+ * Returns the position of the sink, or the old one. */
+static uint64_t
 change_shard(struct engine *engine, struct change *change, unsigned first,
-    struct engine_batch *batch)
+    struct engine_batch *batch, uint64_t position)
 {
+    struct tale tale = {.write = batch->write};
     uint32_t number = batch->pending[first].at.shard;
     struct shard *shard = &engine->shard[number];
     uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
@@ -412,40 +453,52 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
     }
     *todo &= ~mask;
     shard__lock(shard);
-    while (mask != 0) {
-        unsigned i = (unsigned)__builtin_ctzll(mask);
+    for (uint64_t left = mask; left != 0;) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
         uint64_t same = 0;
-        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
             unsigned j = (unsigned)__builtin_ctzll(rest);
             if (change[j].id == change[i].id &&
                 change[j].counter == change[i].counter) {
                 same |= UINT64_C(1) << j;
             }
         }
-        change_record(engine, change, &batch->pending[i].at, same);
-        mask &= ~same;
+        change_record(engine, change, &batch->pending[i].at, same,
+            engine->sink == NULL ? NULL : &tale);
+        left &= ~same;
+    }
+    if (engine->sink != NULL) {
+        position = tell(engine, change, mask, &tale, position);
     }
     shard__unlock(shard);
+    return position;
 }
 
-static void
+static uint64_t
 change_one(struct engine *engine, struct change *change)
 {
     struct engine_row at = engine__row(engine, change->id);
     struct shard *shard = &engine->shard[at.shard];
+    struct engine_write write; /* filled in where there is a sink */
+    struct tale tale = {.write = &write};
+    uint64_t position = 0;
     shard__lock(shard);
-    change_record(engine, change, &at, 1);
+    if (engine->sink == NULL) {
+        change_record(engine, change, &at, 1, NULL);
+    } else {
+        change_record(engine, change, &at, 1, &tale);
+        position = tell(engine, change, 1, &tale, 0);
+    }
     shard__unlock(shard);
+    return position;
 }
 
-void
-engine_change(struct engine *engine, struct change *change, size_t n)
+/* A function of its own: its frame is large. */
+static __attribute__((noinline)) uint64_t
+change_many(struct engine *engine, struct change *change, size_t n)
 {
     struct engine_batch batch;
-    if (n == 1) {
-        change_one(engine, change);
-        return;
-    }
+    uint64_t position = 0;
     while (n > 0) {
         unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
         sort(engine, change, now, &batch);
@@ -453,12 +506,41 @@ engine_change(struct engine *engine, struct change *change, size_t n)
         for (unsigned i = 0; i < now; i++) {
             uint32_t shard = batch.pending[i].at.shard;
             if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {
-                change_shard(engine, change, i, &batch);
+                position = change_shard(engine, change, i, &batch, position);
             }
         }
         change += now;
         n -= now;
     }
+    return position;
+}
+
+uint64_t
+engine_change(struct engine *engine, struct change *change, size_t n)
+{
+    return n == 1 ? change_one(engine, change)
+                  : change_many(engine, change, n);
+}
+
+void
+engine_set_sink(struct engine *engine, struct engine_sink *sink)
+{
+    engine->sink = sink;
+}
+
+void
+engine_row(
+    const struct engine *engine, uint64_t id, unsigned *shard, uint64_t *row)
+{
+    struct engine_row at = engine__row(engine, id);
+    *shard = at.shard;
+    *row = at.row;
+}
+
+uint64_t
+engine_id(const struct engine *engine, unsigned shard, uint64_t row)
+{
+    return engine__id(engine, shard, row);
 }
 
 uint64_t

@@ -66,6 +66,30 @@ enum { ENGINE_WIDTHS = 65 };
 
 struct engine; /* opaque */
 
+/* What cells of one record have become, those that differ from before. A
+ * record that is removed has them at their defaults. */
+struct engine_write {
+    uint64_t id;
+    uint8_t counter; /* slot */
+    uint8_t n;       /* cells, 1..16, by slot ascending */
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+};
+
+enum { ENGINE_WRITES_MAX = 64 };
+
+/* Who is told of all changes; a seam. */
+struct engine_sink {
+    /* Called under the lock of their shard with what n records
+     * (0..ENGINE_WRITES_MAX) have become, in order: where memory was short, a
+     * record may be there several times. Returns a position, which never goes
+     * back. n = 0: changes that changed nothing have been answered, or a range
+     * is being copied; the position of what was told last. Must not call the
+     * engine. */
+    uint64_t (*write_fn)(
+        struct engine_sink *sink, const struct engine_write *write, size_t n);
+};
+
 /* *out is the caller's. 0 or ERR_NO_MEMORY. */
 int engine_create(const struct engine_config *config, struct engine **out);
 
@@ -97,9 +121,21 @@ void engine_get(struct engine *engine, const struct cell_key *key, size_t n,
 /* Does n changes, each all or nothing; answers in change[i].err and
  * change[i].value. Changes of one id are done in their order; between ids the
  * order is the engine's. Several changes of one record cost one lookup and one
- * write. With n > 1 the calling thread is an online reader of config.qsbr, or
- * no other thread uses the engine meanwhile; one change may be done offline. */
-void engine_change(struct engine *engine, struct change *change, size_t n);
+ * write, and the sink is told once. Returns the sink's position: all that was
+ * answered with err = 0 was told up to it; 0 where nothing was, or without a
+ * sink. With n > 1 the calling thread is an online reader of config.qsbr, or
+ * no other thread uses the engine meanwhile; one change may be done offline.
+ */
+uint64_t engine_change(struct engine *engine, struct change *change, size_t n);
+
+/* From now on the sink is told of all changes; NULL: nobody is. No other call
+ * may be under way. */
+void engine_set_sink(struct engine *engine, struct engine_sink *sink);
+
+/* Where an id is: its shard and its row in it; and back. */
+void engine_row(
+    const struct engine *engine, uint64_t id, unsigned *shard, uint64_t *row);
+uint64_t engine_id(const struct engine *engine, unsigned shard, uint64_t row);
 
 /* Adds what is held of the counter in slot to *sum: in one shard, or in all
  * with shard = -1. */

@@ -30,7 +30,7 @@ struct view {
 /* A counter's slot: made at its first definition, kept until the end. */
 struct counter {
     _Atomic(struct view *) view; /* owned; NULL: no counter in this slot */
-    /* of ids that had a record; only kept where there is a maxjump */
+    /* of ids that had a record */
     _Atomic uint64_t largest_id;
     _Atomic bool has_largest;
     uint32_t dirty;         /* definer's: dropped columns with numbers left */
@@ -53,7 +53,9 @@ struct engine {
     uint32_t n_records_max;
     const struct alloc *alloc;
     void *shard_block;
-    struct shard *shard; /* n_shards */
+    struct shard *shard;      /* n_shards */
+    struct engine_sink *sink; /* not owned; NULL: none. Set while nothing is
+                               * under way */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
 };
@@ -68,13 +70,29 @@ struct engine_row {
     uint64_t row;
 };
 
+enum { ENGINE_MIX_SHIFT = 52 };
+
+static inline uint32_t
+engine__mix(const struct engine *engine, uint64_t row)
+{
+    return (uint32_t)(row * engine->shard_odd >> ENGINE_MIX_SHIFT);
+}
+
 static inline struct engine_row
 engine__row(const struct engine *engine, uint64_t id)
 {
     uint64_t row = engine->shard_bits == 0 ? id : id >> engine->shard_bits;
-    uint32_t mix = (uint32_t)(row * engine->shard_odd >> 52);
     return (struct engine_row){
-        .shard = ((uint32_t)id ^ mix) & (engine->n_shards - 1), .row = row};
+        .shard =
+            ((uint32_t)id ^ engine__mix(engine, row)) & (engine->n_shards - 1),
+        .row = row};
+}
+
+static inline uint64_t
+engine__id(const struct engine *engine, uint32_t shard, uint64_t row)
+{
+    uint64_t low = (shard ^ engine__mix(engine, row)) & (engine->n_shards - 1);
+    return row << engine->shard_bits | low;
 }
 
 /* A column with default 0 stores its values as they are. Else zigzag of the
@@ -127,6 +145,26 @@ counter__table(const struct counter *counter, uint32_t shard, uint64_t row)
     const struct directory *directory = atomic_load_explicit(
         &counter->ranges[shard].directory, memory_order_acquire);
     return directory == NULL ? NULL : directory_find(directory, row);
+}
+
+/* An id has a record. Kept without a maxjump too: a counter is loaded without
+ * its own. */
+static inline void
+counter__raise(struct counter *counter, uint64_t id)
+{
+    /* relaxed: a guard against strays, not an order between threads */
+    uint64_t largest =
+        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
+    if (id <= largest &&
+        atomic_load_explicit(&counter->has_largest, memory_order_relaxed)) {
+        return;
+    }
+    while (id > largest &&
+        !atomic_compare_exchange_weak_explicit(&counter->largest_id, &largest,
+            id, memory_order_relaxed, memory_order_relaxed)) {
+    }
+    /* release: who sees it true sees an id in largest_id */
+    atomic_store_explicit(&counter->has_largest, true, memory_order_release);
 }
 
 static inline void

@@ -59,7 +59,11 @@ struct line_form {
     const struct shapes *shapes;
     uint8_t total[SHAPES_N]; /* payload bits, at most SHAPES_BITS_MAX */
     uint8_t extra_bits;      /* 0..48 */
+    uint16_t wide;           /* bit i: total[i] is above LINE_NEAR_BITS */
 };
+
+/* What a line keeps of such a record is read by one load. */
+enum { LINE_NEAR_BITS = 57 };
 
 /* A record out of its line. */
 struct line_record {

@@ -44,20 +44,47 @@ line_match_bits(const struct line *line, unsigned at)
         line_match_word(line, at / 64 + 1), at % 64);
 }
 
+/* The 8 bytes from byte (0..56) on. */
+LINE_READ_INLINE uint64_t
+line_match_bytes(const struct line *line, unsigned byte)
+{
+#if LINE_READ_PORTABLE
+    return line_match_bits(line, 8 * byte);
+#else
+    uint64_t bits;
+    memcpy(&bits, (const char *)line + byte, sizeof bits);
+    return bits;
+#endif
+}
+
+/* The one byte (0..63). */
+LINE_READ_INLINE uint8_t
+line_match_byte(const struct line *line, unsigned byte)
+{
+#if LINE_READ_PORTABLE
+    return (uint8_t)(line_match_word(line, byte / 8) >> byte % 8 * 8);
+#else
+    uint8_t bits;
+    memcpy(&bits, (const char *)line + byte, sizeof bits);
+    return bits;
+#endif
+}
+
+/* The counts of the line: n in the low 5 bits, far in the 3 above. */
+LINE_READ_INLINE uint32_t
+line_match_counts(const struct line *line)
+{
+    return line_match_byte(line, LINE_BYTES - 1);
+}
+
 /* Bits from bit at (modulo 512) on: the first 57 or more, and at least those
  * before bit 504; what is behind the line's end is 0. */
 LINE_READ_INLINE uint64_t
 line_match_near(const struct line *line, unsigned at)
 {
-    uint64_t bits;
     unsigned byte = at % 512 / 8;
     byte = byte < LINE_BYTES - 8 ? byte : LINE_BYTES - 8;
-#if LINE_READ_PORTABLE
-    bits = line_match_bits(line, 8 * byte);
-#else
-    memcpy(&bits, (const char *)line + byte, sizeof bits);
-#endif
-    return bits >> ((at - 8 * byte) & 63);
+    return line_match_bytes(line, byte) >> ((at - 8 * byte) & 63);
 }
 
 /* The low width (0..64) bits. */
@@ -68,17 +95,6 @@ line_match_low(uint64_t bits, unsigned width)
     return _bzhi_u64(bits, width);
 #else
     return bits & line_bits_mask(width);
-#endif
-}
-
-/* The low width bits of a mask; width is 1..32, else any of them. */
-LINE_READ_INLINE uint32_t
-line_match_below(uint32_t mask, unsigned width)
-{
-#if LINE_READ_AVX512 || LINE_READ_AVX2
-    return _bzhi_u32(mask, width);
-#else
-    return mask & ((UINT32_C(2) << ((width - 1) & 31)) - 1);
 #endif
 }
 

@@ -35,8 +35,9 @@
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS                                                      \
     (__builtin_cpu_supports("avx512bw") &&                                    \
+        __builtin_cpu_supports("avx512dq") &&                                 \
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
-#define LINE_TARGET "avx512bw,avx512vl,bmi,bmi2,popcnt"
+#define LINE_TARGET "avx512bw,avx512dq,avx512vl,bmi,bmi2,popcnt"
 #elif LINE_READ_AVX2 && LINE_TARGET_X86
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS                                                      \
@@ -56,6 +57,13 @@
 #define LINE_READ_PORTABLE 1
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS 1
+#endif
+
+/* Before a loop: several of its rounds at a time. */
+#if defined __clang__
+#define LINE_TARGET_UNROLL _Pragma("clang loop unroll_count(4)")
+#else
+#define LINE_TARGET_UNROLL _Pragma("GCC unroll 4")
 #endif
 
 #define LINE_TARGET_PRAGMA(text) _Pragma(#text)

@@ -86,21 +86,26 @@ heap_bytes(size_t bytes)
 static uint64_t
 most(const struct pool *pool, enum pool_purpose purpose)
 {
-    uint64_t reserve = pool->limit_bytes / UPDATE_SHARE;
+    uint64_t limit = pool->limit_bytes;
+    uint64_t reserve = limit / UPDATE_SHARE;
 
+    if (pool_is_loading(pool)) {
+        /* relaxed: a number that orders nothing */
+        uint64_t garbage =
+            atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
+        return limit > UINT64_MAX / 4 ? UINT64_MAX : 2 * limit + garbage;
+    }
     if (purpose == POOL_NEW) {
         /* relaxed: a number that orders nothing. It falls before used_bytes
          * does: where the account has not changed since, so much of it is
          * garbage still. */
         reserve =
             atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
-        if (reserve > pool->limit_bytes / GARBAGE_SHARE) {
-            reserve = pool->limit_bytes / GARBAGE_SHARE;
+        if (reserve > limit / GARBAGE_SHARE) {
+            reserve = limit / GARBAGE_SHARE;
         }
     }
-    return pool->limit_bytes > UINT64_MAX - reserve
-        ? UINT64_MAX
-        : pool->limit_bytes + reserve;
+    return limit > UINT64_MAX - reserve ? UINT64_MAX : limit + reserve;
 }
 
 void

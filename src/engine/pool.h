@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,7 @@ struct pool {
     struct arena *arena;         /* owned; NULL where alloc is given */
     struct qsbr *qsbr;           /* NULL: no readers, garbage goes at once */
     uint64_t limit_bytes;        /* read-only */
+    _Atomic bool is_loading;     /* twice the limit holds, but for garbage */
     _Atomic uint64_t used_bytes; /* pieces and blocks, garbage included */
     pthread_mutex_t lock;        /* what follows: */
     struct pool_garbage *first;  /* oldest; NULL: none waits */
@@ -61,6 +63,14 @@ pool_used_bytes(const struct pool *pool)
 {
     /* relaxed: a number that orders nothing */
     return atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+}
+
+/* See engine_begin_loading. */
+static inline bool
+pool_is_loading(const struct pool *pool)
+{
+    /* relaxed: threads that load are started and joined in between */
+    return atomic_load_explicit(&pool->is_loading, memory_order_relaxed);
 }
 
 /* *out is a piece of 128 << class bytes, contents undefined, aligned to 64

@@ -23,6 +23,7 @@
 #include "engine/ranges_priv.h"
 #include "engine/reach.h"
 #include "engine/table_change.h"
+#include "engine/table_place.h"
 
 #include <string.h>
 
@@ -83,6 +84,7 @@ ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
     if (n_old == 1 && n_made == 1 && old[at].base == made[0]->base &&
         old[at].width == made[0]->width) {
         struct table *before = old[at].table;
+        made[0]->is_clean = before->is_clean;
         ENGINE_HOOK("publish");
         directory_replace(directory, at, made[0]);
         ENGINE_HOOK("published");
@@ -135,6 +137,14 @@ index_of(const struct ranges *ranges, const struct table *table)
     ptrdiff_t at = directory_before(directory, table->base);
     ASSERT(at >= 0 && directory_entries(directory)[at].table == table);
     return (size_t)at;
+}
+
+bool
+ranges__is_roomy(const struct ranges *ranges)
+{
+    const struct pool *pool = ranges->owner->pool;
+    return pool_is_loading(pool) &&
+        pool_used_bytes(pool) < pool->limit_bytes / RANGES_LOOSE_SHARE;
 }
 
 struct build
@@ -235,7 +245,7 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
     uint32_t n = table->n_records + 1;
     uint32_t n_max = ranges->n_records_max;
     rows->stride = n / SAMPLE_ROWS + 1;
-    carry_rows(ranges->owner, table, take_row, rows);
+    carry_each(ranges->owner, table, take_row, rows);
     rows->row[rows->n++] = row;
     for (int i = 0; i < PLAN_ROUNDS; i++) {
         uint32_t counted = rows->n * rows->stride;
@@ -252,7 +262,7 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
         }
         uint32_t before = rows->n_missed;
         rows->plan = plan;
-        carry_rows(ranges->owner, table, take_row, rows);
+        carry_each(ranges->owner, table, take_row, rows);
         if (rows->n_missed == before) {
             return true;
         }
@@ -318,13 +328,17 @@ grow_by_plan(
 }
 
 /* The newest table of many may be emptier than the rest: it is filled next,
- * and in larger steps less is copied. */
+ * and in larger steps less is copied. While a log is replayed all may, for
+ * they are packed when that is done. */
 static int
 load_for(const struct ranges *ranges, const struct table *table)
 {
     size_t n = count_entries(ranges);
     const struct directory_entry *entry =
         directory_entries(ranges__directory(ranges));
+    if (ranges__is_roomy(ranges)) {
+        return BUILD_LOAD_LOADING;
+    }
     return n >= MANY_TABLES && entry[n - 1].table == table ? BUILD_LOAD_NEWEST
                                                            : BUILD_LOAD_GROW;
 }
@@ -424,6 +438,27 @@ width_for(const struct ranges *ranges, uint64_t row)
     return width;
 }
 
+/* Lines for as many records as there are in the table that ends where a range
+ * begins, were it as wide: ids in time order fill the one as they did the
+ * other. 0 where no table ends there. */
+static uint32_t
+lines_as_before(const struct ranges *ranges, uint64_t base, unsigned width)
+{
+    const struct directory *directory = ranges__directory(ranges);
+    ptrdiff_t before =
+        directory == NULL ? -1 : directory_before(directory, base);
+    if (before < 0) {
+        return 0;
+    }
+    const struct table *table = directory_entries(directory)[before].table;
+    if (table->base + table->mask + 1 != base || table->width < width) {
+        return 0;
+    }
+    uint64_t bits = table->used_bits >> (table->width - width);
+    return (uint32_t)(bits * BUILD_LOAD_FULL /
+        ((uint64_t)LINE_USABLE_BITS * BUILD_LOAD_GROW));
+}
+
 /* A table for a row that none covers; in the directory, still empty. */
 static int
 cover(struct ranges *ranges, uint64_t row, const uint64_t *code,
@@ -436,6 +471,10 @@ cover(struct ranges *ranges, uint64_t row, const uint64_t *code,
     build.code = code;
     build.row = row;
     build.is_new = true;
+    if (ranges__is_roomy(ranges)) {
+        build.n_lines_min =
+            lines_as_before(ranges, row & ~perm_mask(width), width);
+    }
     int err = build_table(&build, row & ~perm_mask(width), width, &made);
     if (err != 0) {
         return err;
@@ -534,7 +573,8 @@ ranges__after_removal(struct ranges *ranges, struct table *table)
         /* out of memory: an empty table stays, as good as none */
         (void)ranges__replace(
             ranges, index_of(ranges, table), 1, NULL, 0, POOL_UPDATE);
-    } else if (table_is_worn(table) || has_become_loose(table)) {
+    } else if (table_is_worn(table) ||
+        (has_become_loose(table) && !ranges__is_roomy(ranges))) {
         renew(ranges, table);
     }
 }

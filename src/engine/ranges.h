@@ -48,6 +48,16 @@ void ranges_seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
 int ranges_store(struct ranges *ranges, const struct ranges_look *look,
     const uint64_t *code);
 
+/* Puts records into rows first..last, where there were none; others are left
+ * out. An aligned range becomes one table that counts as unchanged, where it
+ * can be; else all count as changed. 0, ERR_HOT_FULL, ERR_NO_MEMORY (part of
+ * it may be there). */
+int ranges_load(struct ranges *ranges, const struct carry_rows *rows,
+    uint64_t first, uint64_t last);
+
+/* The first table that has rows from `row` on, or NULL. */
+struct table *ranges_from(const struct ranges *ranges, uint64_t row);
+
 /* Forgets the columns of a mask in the first table that has rows from *row on,
  * and moves *row behind it; so tables that are built between two calls are not
  * missed. False when there was nothing left to do. *err is set where something

@@ -8,18 +8,26 @@
 /* What ranges.c and ranges_tend.c share. Under the shard's lock. */
 
 enum {
-    RANGES_LOAD_SHRINK = 614,  /* 60 %: below that a table is built smaller */
-    RANGES_LOAD_PACK = 955,    /* 93.3 %: one that stands still is packed */
-    RANGES_HINT_BITS_MAX = 192 /* leaves room for any id */
+    RANGES_LOAD_SHRINK = 614,   /* 60 %: below that a table is built smaller */
+    RANGES_LOAD_PACK = 955,     /* 93.3 %: one that stands still is packed */
+    RANGES_HINT_BITS_MAX = 192, /* leaves room for any id */
+    RANGES_LOOSE_SHARE = 4 /* of the limit: with less in use, what is loaded
+                            * has room to grow */
 };
 
 struct directory *ranges__directory(const struct ranges *ranges);
 
+/* True while an engine loads and much of its memory is free: tables that
+ * changes fill grow in large steps then, and do not shrink. */
+bool ranges__is_roomy(const struct ranges *ranges);
+
 /* Records that a range is made wide enough for. */
 uint32_t ranges__n_fit(const struct ranges *ranges);
 
-/* Puts made[] in the place of n_old entries from `at` on, and retires those
- * tables. 0, ERR_HOT_FULL, ERR_NO_MEMORY: then nothing has changed. */
+/* Puts made[], which have the records of n_old entries from `at` on, in their
+ * place, and retires those tables. One that takes the place of one with the
+ * same range counts as changed where that does, all others do. 0,
+ * ERR_HOT_FULL, ERR_NO_MEMORY: then nothing has changed. */
 int ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
     struct table *const *made, size_t n_made, enum pool_purpose purpose);
 

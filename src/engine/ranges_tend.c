@@ -27,16 +27,25 @@ index_from(const struct directory *directory, uint64_t row)
     return (size_t)(before + 1);
 }
 
+struct table *
+ranges_from(const struct ranges *ranges, uint64_t row)
+{
+    const struct directory *directory = ranges__directory(ranges);
+    size_t at = directory == NULL ? 0 : index_from(directory, row);
+    if (directory == NULL || at == directory_count(directory)) {
+        return NULL;
+    }
+    return directory_entries(directory)[at].table;
+}
+
 bool
 ranges_drop_columns(
     struct ranges *ranges, uint64_t *row, uint32_t columns, int *err)
 {
-    const struct directory *directory = ranges__directory(ranges);
-    size_t at = directory == NULL ? 0 : index_from(directory, *row);
-    if (directory == NULL || at == directory_count(directory)) {
+    struct table *table = ranges_from(ranges, *row);
+    if (table == NULL) {
         return false;
     }
-    struct table *table = directory_entries(directory)[at].table;
     uint64_t last = table->base + table->mask;
     uint32_t before = table->n_records;
     int failed = table_clear(ranges->owner, table, columns);

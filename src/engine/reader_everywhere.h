@@ -34,7 +34,7 @@ answer_codes(const struct part *part, const struct group *group, uint32_t i,
     const uint64_t *code)
 {
     for (uint32_t k = group->first[i]; k < group->end[i]; k++) {
-        answer_key(part, group->view[i], k,
+        answer_one(part, group->view[i], k,
             code == NULL ? 0 : code[part->key[k].column]);
     }
 }
@@ -45,7 +45,7 @@ answer_hit(const struct part *part, const struct group *group, uint32_t i,
     const struct line *line, const struct line_hit *hit)
 {
     for (uint32_t k = group->first[i]; k < group->end[i]; k++) {
-        answer_key(part, group->view[i], k,
+        answer_one(part, group->view[i], k,
             line_read_value(
                 line, &group->table[i]->form, hit, part->key[k].column));
     }
@@ -90,7 +90,7 @@ try_all(const struct part *part, const struct group *group, uint32_t i,
             const struct stash *stash =
                 atomic_load_explicit(&table->stash, memory_order_acquire);
             if (stash != NULL &&
-                stash_find(stash, group->row[i] & table->mask, code)) {
+                stash_find(stash, group->row[i] & table_mask(table), code)) {
                 answer_codes(part, group, i, code);
                 found = FOUND;
             }
@@ -118,7 +118,7 @@ look_everywhere(const struct part *part, const struct group *group, uint32_t i)
     }
     if (found == DISTURBED) {
         reader__locked(part->engine, part->key[group->first[i]].counter,
-            group->shard[i], group->row[i], code);
+            (uint32_t)group->shard[i], group->row[i], code);
         answer_codes(part, group, i, code);
     } else if (found == ABSENT) {
         answer_codes(part, group, i, NULL);

@@ -24,28 +24,80 @@ LINE_TARGET_BEGIN
 struct seconds {
     struct group group;
     const _Atomic uint32_t *stripe[READ_GROUP];
-    uint32_t seq[READ_GROUP];
+    uint64_t seq[READ_GROUP];
+    uint32_t n_asked; /* lines that are on their way */
 };
+
+/* Asks for the lines that have not been asked for yet: many at a time, as the
+ * processor waits for the pages of them all at once then. */
+static inline void
+ask_seconds(struct seconds *seconds)
+{
+    for (; seconds->n_asked < seconds->group.n; seconds->n_asked++) {
+        __builtin_prefetch(seconds->group.looks.line[seconds->n_asked], 0, 2);
+    }
+}
+
+/* Looks into the stash for record i, which has its bit in both lines. False
+ * where something was changed meanwhile. */
+static bool
+look_into_stash(
+    const struct part *part, const struct seconds *seconds, uint32_t i)
+{
+    const struct group *group = &seconds->group;
+    const struct line_looks *looks = &group->looks;
+    const struct table *table = group->table[i];
+    const _Atomic uint32_t *stripe =
+        &part->engine->shard[group->shard[i]].stripes.stash;
+    uint64_t code[SHAPES_COLUMNS_MAX];
+    uint32_t seq = counter_now(stripe);
+    if ((seq & 1) != 0) {
+        return false;
+    }
+    ENGINE_HOOK("stash");
+    /* acquire: a whole stash is seen */
+    const struct stash *stash =
+        atomic_load_explicit(&table->stash, memory_order_acquire);
+    bool is_found = stash != NULL &&
+        stash_find(stash, group->row[i] & table_mask(table), code);
+    answer_codes(part, group, i, is_found ? code : NULL);
+    line_read_fence();
+    ENGINE_HOOK("validate");
+    return counter_after(stripe) == seq &&
+        counter_after(looks->stripe[i]) == looks->seq[i] &&
+        counter_after(seconds->stripe[i]) == seconds->seq[i];
+}
 
 /* Looks into the second lines of all that are on their way there. */
 static __attribute__((noinline)) void
 look_at_seconds(const struct part *part, struct seconds *seconds)
 {
-    uint8_t open[READ_GROUP + 1];
     struct group *group = &seconds->group;
+    ask_seconds(seconds);
     ENGINE_HOOK("second lines");
-    uint32_t n_open = look(part, group, true, open);
-    uint32_t is_open = 0;
-    for (uint32_t i = 0; i < n_open; i++) {
-        is_open |= UINT32_C(1) << open[i];
+    uint32_t open = look(part, group, true);
+    for (uint32_t left = open; left != 0; left &= left - 1) {
+        const struct table *table = group->table[__builtin_ctz(left)];
+        /* relaxed: what of it is needed is loaded again */
+        stash_prefetch(
+            atomic_load_explicit(&table->stash, memory_order_relaxed));
     }
     for (uint32_t i = 0; i < group->n; i++) {
-        if ((is_open >> i & 1) != 0 ||
-            counter_after(seconds->stripe[i]) != seconds->seq[i]) {
+        if (counter_after(seconds->stripe[i]) != seconds->seq[i]) {
+            look_everywhere(part, group, i);
+        }
+    }
+    for (; open != 0; open &= open - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(open);
+        if (group->looks.is_open[i] != LINE_LOOK_ELSEWHERE ||
+            !look_into_stash(part, seconds, i)) {
             look_everywhere(part, group, i);
         }
     }
     group->n = 0;
+    seconds->n_asked = 0;
+    group->is_single = true;
+    group->is_plain = true;
 }
 
 /* What is to be done about record i of a group, which its first line did not
@@ -54,29 +106,35 @@ static inline void
 look_further(const struct part *part, const struct group *group, uint32_t i,
     struct seconds *seconds)
 {
-    struct group *to = &seconds->group;
+    const struct line_looks *looks = &group->looks;
     const struct table *table = group->table[i];
-    if (group->is_open[i] != LINE_READ_ELSEWHERE || (group->seq[i] & 1) != 0) {
+    if (looks->is_open[i] != LINE_LOOK_ELSEWHERE) {
         look_everywhere(part, group, i);
         return;
     }
     ENGINE_HOOK("put off");
+    struct group *to = &seconds->group;
     uint32_t at = to->n;
+    uint64_t remainder = looks->remainder[i];
     uint32_t number =
-        table_second(table, group->number[i], group->remainder[i]);
-    to->line[at] = table_line(table, number);
-    __builtin_prefetch(to->line[at]);
-    to->stripe[at] = &part->engine->shard[group->shard[i]]
-                          .stripes.line[number % TABLE_STRIPES];
+        table_second(table, (uint32_t)group->number[i], remainder);
+    const struct line *line = table_line(table, number);
+    to->looks.line[at] = line;
+    to->looks.form[at] = &table->form;
+    to->looks.stripe[at] = &part->engine->shard[group->shard[i]]
+                                .stripes.line[number % TABLE_STRIPES];
+    to->looks.remainder[at] = remainder;
+    to->looks.bit[at] = looks->bit[i];
     to->first[at] = group->first[i];
     to->end[at] = group->end[i];
+    to->is_single &= group->is_single;
+    to->is_plain &= group->is_plain;
     to->view[at] = group->view[i];
     to->row[at] = group->row[i];
     to->shard[at] = group->shard[i];
     to->table[at] = table;
-    to->remainder[at] = group->remainder[i];
-    seconds->stripe[at] = group->stripe[i];
-    seconds->seq[at] = group->seq[i];
+    seconds->stripe[at] = looks->stripe[i];
+    seconds->seq[at] = looks->seq[i];
     to->n++;
     if (to->n == READ_GROUP) {
         look_at_seconds(part, seconds);

@@ -2,14 +2,16 @@
 
 /* The stash: open addressing over a heap of bit-packed entries, in one block.
  *
- *   word[0]          word[heap_word]
- *   | place 0, 1 ... | entry | entry | (dead) | entry ... | free     |
- *                    0                                 heap_end   heap_bytes
+ *   word[0]        word[places / 8]   word[heap_word]
+ *   | tag 0, 1 ... | place 0, 1 ... | entry | (dead) | entry ... | free     |
+ *                                   0                     heap_end  heap_bytes
  *
- * A place has 16 bits, or 32 where the heap is too long for that: 0 where it
- * is free, else 1 + the byte of the heap where its entry begins. Probing is
- * linear; removal shifts back, so there are no tombstones (Knuth, TAOCP vol.
- * 3, 6.4, algorithms L and R).
+ * A place is the byte of the heap where its entry begins, in as many bits as
+ * the heap's length has. Its tag has 8: 0 where the place is free, else some
+ * of the key's hash. Probing is linear, over eight tags at a time, and looks
+ * at an entry where the tag is equal; so a look ends after a cache line or
+ * two, for a key that is there with two more. Removal shifts back, so there
+ * are no tombstones (Knuth, TAOCP vol. 3, 6.4, algorithms L and R).
  *
  *   entry:  key (key_bits) | 0, mask (4)  | columns of the mask, slot 0 first
  *                          | 1, mask (16) |
@@ -20,8 +22,8 @@
  * byte. Three columns of a few bits and a key of 27 take 6 bytes.
  *
  * Invariants (stash_verify):
- * - count places are in use, of at most 5/6, so that every search ends; from
- *   the home of a key to its place none is free.
+ * - count places are in use, of at most 7/8, so that every search ends; from
+ *   the home of a key to its place none is free; its tag is the key's.
  * - heap_end is the sum of the lengths of the entries and dead.
  *
  * Happy path of a put: write the entry behind the last one, then its place. An
@@ -56,12 +58,12 @@ enum {
         SHAPES_COLUMNS_MAX * (SHAPES_WIDTH_MAX + COLUMN_EXTRA_BITS),
     ENTRY_WORDS_MAX = (ENTRY_BITS_MAX + 63) / 64,
 
-    PLACE_BITS_FEW = 16,
-    PLACE_BITS = 32,
-    LOAD_NUMERATOR = 5, /* at most 5/6 of the places are in use */
-    LOAD_DENOMINATOR = 6,
+    TAG_BITS = 8,
+    TAGS_A_WORD = 64 / TAG_BITS, /* the number of places is a multiple */
+    LOAD_NUMERATOR = 7,          /* at most 7/8 of the places are in use */
+    LOAD_DENOMINATOR = 8,
 
-    GROW_DIVISOR = 4,
+    GROW_DIVISOR = 6,
     GROW_RECORDS_MIN = 4,
     GROW_BYTES_MIN = 24,
     RECORDS_MAX = 1 << 24 /* offsets of 32 bits reach all their entries */
@@ -74,7 +76,7 @@ struct stash {
     uint32_t places;
     uint32_t heap_word; /* where the heap begins */
     uint8_t key_bits;
-    uint8_t place_bits; /* 16 or 32 */
+    uint8_t place_bits; /* at most 32 */
     /* the writer's */
     uint32_t count;
     uint32_t heap_end; /* bytes */
@@ -251,30 +253,54 @@ heap_read(const struct stash *stash, uint64_t byte, uint64_t *code)
 }
 
 static uint32_t
+tag_get(const struct stash *stash, uint64_t place)
+{
+    return (uint32_t)bits_get(stash, place * TAG_BITS, TAG_BITS);
+}
+
+/* The first bit of a place. */
+static uint64_t
+place_bit(const struct stash *stash, uint64_t place)
+{
+    return (uint64_t)stash->places * TAG_BITS + place * stash->place_bits;
+}
+
+static uint32_t
 place_get(const struct stash *stash, uint64_t place)
 {
     return (uint32_t)bits_get(
-        stash, place * stash->place_bits, stash->place_bits);
+        stash, place_bit(stash, place), stash->place_bits);
 }
 
+/* Lets the place be that of the entry at byte, whose key has that tag. */
 static void
-place_set(struct stash *stash, uint64_t place, uint32_t value)
+place_set(struct stash *stash, uint64_t place, uint32_t tag, uint64_t byte)
 {
-    bits_set(stash, place * stash->place_bits, stash->place_bits, value);
+    bits_set(stash, place_bit(stash, place), stash->place_bits, byte);
+    bits_set(stash, place * TAG_BITS, TAG_BITS, tag);
 }
 
-/* Where the search for a key begins: splitmix64's finisher (Steele, Lea and
- * Flood, 2014), scaled to the number of places. Every number of places has an
- * order of its own: else the records of a large stash, which come in the order
- * of their homes, would all go to the same few places of a small one. */
-static uint32_t
+/* Where the search for a key begins, and what its tag is. */
+struct home {
+    uint32_t place;
+    uint32_t tag; /* 1..255 */
+};
+
+/* By splitmix64's finisher (Steele, Lea and Flood, 2014), scaled to the number
+ * of places. Every number of places has an order of its own: else the records
+ * of a large stash, which come in the order of their homes, would all go to
+ * the same few places of a small one. */
+static struct home
 home_of(const struct stash *stash, uint64_t key)
 {
     key ^= stash->places * UINT64_C(0x9e3779b97f4a7c15);
     key = (key ^ (key >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     key = (key ^ (key >> 27)) * UINT64_C(0x94d049bb133111eb);
     key ^= key >> 31;
-    return (uint32_t)((key >> 32) * stash->places >> 32);
+    uint32_t tag = (uint32_t)(key & low_bits(TAG_BITS));
+    return (struct home){
+        .place = (uint32_t)((key >> 32) * stash->places >> 32),
+        .tag = tag == 0 ? 1 : tag};
 }
 
 static uint32_t
@@ -283,23 +309,48 @@ place_after(const struct stash *stash, uint32_t place)
     return place + 1 < stash->places ? place + 1 : 0;
 }
 
+/* The top bit of each byte is set where that of word is equal to tag. Exact in
+ * every byte: no carry leaves one (Warren, Hacker's Delight, 6-1). */
+static uint64_t
+tags_equal(uint64_t word, uint32_t tag)
+{
+    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
+    uint64_t other = word ^ tag * UINT64_C(0x0101010101010101);
+    return ~(((other & low) + low) | other | low);
+}
+
 /* Sets *place to where the key is, or to the free one where the search ended;
  * true and the byte of its entry where it is. */
 static bool
-search(
-    const struct stash *stash, uint64_t key, uint32_t *place, uint32_t *byte)
+search(const struct stash *stash, uint64_t key, struct home home,
+    uint32_t *place, uint32_t *byte)
 {
-    *place = home_of(stash, key);
-    for (uint32_t left = stash->places; left > 0; left--) {
-        uint32_t value = place_get(stash, *place);
-        if (value == 0) {
+    uint32_t n_words = stash->places / TAGS_A_WORD;
+    uint32_t at = home.place / TAGS_A_WORD;
+    /* of the first word those from home on; and at the end those before */
+    uint64_t wanted = UINT64_MAX << home.place % TAGS_A_WORD * TAG_BITS;
+    /* while the tags are on their way; it is inside */
+    __builtin_prefetch(&stash->word[place_bit(stash, home.place) / 64]);
+    for (uint32_t left = n_words + 1; left > 0; left--) {
+        uint64_t word = word_load(stash, at);
+        uint64_t free = tags_equal(word, 0) & wanted;
+        uint64_t equal = tags_equal(word, home.tag) & wanted;
+        /* not those behind the first that is free */
+        for (equal &= free - 1; equal != 0; equal &= equal - 1) {
+            unsigned bit = (unsigned)__builtin_ctzll(equal);
+            *place = at * TAGS_A_WORD + bit / TAG_BITS;
+            *byte = place_get(stash, *place);
+            if (heap_key(stash, *byte) == key) {
+                return true;
+            }
+        }
+        if (free != 0) {
+            unsigned bit = (unsigned)__builtin_ctzll(free);
+            *place = at * TAGS_A_WORD + bit / TAG_BITS;
             return false;
         }
-        *byte = value - 1;
-        if (heap_key(stash, *byte) == key) {
-            return true;
-        }
-        *place = place_after(stash, *place);
+        wanted = UINT64_MAX;
+        at = at + 1 < n_words ? at + 1 : 0;
     }
     return false;
 }
@@ -313,10 +364,10 @@ make(struct pool *pool, unsigned key_bits, uint64_t n, uint64_t heap,
     if (n > RECORDS_MAX) {
         return ERR_NO_MEMORY;
     }
-    bool few = heap <= low_bits(PLACE_BITS_FEW);
-    unsigned place_bits = few ? PLACE_BITS_FEW : PLACE_BITS;
+    unsigned place_bits = shapes_bits(heap);
     uint64_t places = n * LOAD_DENOMINATOR / LOAD_NUMERATOR + 1;
-    uint64_t heap_word = (places * place_bits + 63) / 64;
+    places = (places + TAGS_A_WORD - 1) / TAGS_A_WORD * TAGS_A_WORD;
+    uint64_t heap_word = (places * (TAG_BITS + place_bits) + 63) / 64;
     /* An odd number of words is what the C library's heap has no loss on. */
     uint64_t n_words = (heap_word + (heap + 7) / 8) | 1;
     size_t bytes = STASH_HEAD_BYTES + (size_t)n_words * 8;
@@ -378,7 +429,7 @@ bool
 stash_find(const struct stash *stash, uint64_t key, uint64_t *code)
 {
     uint32_t place, byte;
-    if (!search(stash, key, &place, &byte)) {
+    if (!search(stash, key, home_of(stash, key), &place, &byte)) {
         return false;
     }
     heap_read(stash, byte, code);
@@ -420,7 +471,7 @@ replace(struct stash *stash, uint32_t place, uint32_t byte,
     if (at < 0) {
         return false;
     }
-    place_set(stash, place, (uint32_t)at + 1);
+    place_set(stash, place, tag_get(stash, place), (uint64_t)at);
     stash->dead += old;
     return true;
 }
@@ -431,8 +482,9 @@ stash_put(struct stash *stash, uint64_t key, const uint64_t *code)
     ASSERT((key & ~low_bits(stash->key_bits)) == 0);
     uint32_t place, byte;
     struct entry entry;
+    struct home home = home_of(stash, key);
     entry_make(&entry, stash->key_bits, key, code);
-    if (search(stash, key, &place, &byte)) {
+    if (search(stash, key, home, &place, &byte)) {
         return replace(stash, place, byte, &entry);
     }
     uint64_t most = (uint64_t)stash->places * LOAD_NUMERATOR;
@@ -443,7 +495,7 @@ stash_put(struct stash *stash, uint64_t key, const uint64_t *code)
     if (at < 0) {
         return false;
     }
-    place_set(stash, place, (uint32_t)at + 1);
+    place_set(stash, place, home.tag, (uint64_t)at);
     stash->count++;
     return true;
 }
@@ -455,21 +507,22 @@ place_clear(struct stash *stash, uint32_t hole)
     uint32_t place = hole;
     for (;;) {
         place = place_after(stash, place);
-        uint32_t value = place_get(stash, place);
-        if (value == 0) {
+        uint32_t tag = tag_get(stash, place);
+        if (tag == 0) {
             break;
         }
-        uint32_t home = home_of(stash, heap_key(stash, value - 1));
+        uint32_t byte = place_get(stash, place);
+        uint32_t home = home_of(stash, heap_key(stash, byte)).place;
         uint32_t from_home =
             place >= home ? place - home : place + stash->places - home;
         uint32_t from_hole =
             place >= hole ? place - hole : place + stash->places - hole;
         if (from_home >= from_hole) {
-            place_set(stash, hole, value);
+            place_set(stash, hole, tag, byte);
             hole = place;
         }
     }
-    place_set(stash, hole, 0);
+    bits_set(stash, (uint64_t)hole * TAG_BITS, TAG_BITS, 0);
 }
 
 bool
@@ -477,7 +530,7 @@ stash_remove(struct stash *stash, uint64_t key)
 {
     uint64_t code[SHAPES_COLUMNS_MAX];
     uint32_t place, byte;
-    if (!search(stash, key, &place, &byte)) {
+    if (!search(stash, key, home_of(stash, key), &place, &byte)) {
         return false;
     }
     uint32_t old = heap_read(stash, byte, code);
@@ -540,11 +593,11 @@ stash_each(const struct stash *stash,
     void *context)
 {
     for (uint32_t place = 0; place < stash->places; place++) {
-        uint32_t value = place_get(stash, place);
-        if (value != 0) {
+        if (tag_get(stash, place) != 0) {
+            uint32_t byte = place_get(stash, place);
             uint64_t code[SHAPES_COLUMNS_MAX];
-            heap_read(stash, value - 1, code);
-            record_fn(context, heap_key(stash, value - 1), code);
+            heap_read(stash, byte, code);
+            record_fn(context, heap_key(stash, byte), code);
         }
     }
 }
@@ -554,20 +607,21 @@ stash_verify(const struct stash *stash)
 {
     uint64_t bytes = stash->dead;
     uint32_t count = 0;
-    ASSERT((uint64_t)stash->places * stash->place_bits <=
-        (uint64_t)stash->heap_word * 64);
+    ASSERT(stash->places % TAGS_A_WORD == 0);
+    ASSERT(place_bit(stash, stash->places) <= (uint64_t)stash->heap_word * 64);
     ASSERT(stash->heap_end <= heap_bytes(stash));
     for (uint32_t place = 0; place < stash->places; place++) {
-        uint32_t value = place_get(stash, place);
-        if (value == 0) {
+        if (tag_get(stash, place) == 0) {
             continue;
         }
         uint64_t code[SHAPES_COLUMNS_MAX];
-        uint32_t found, byte;
-        unsigned length = heap_read(stash, value - 1, code);
-        ASSERT(value - 1 + (uint64_t)length <= stash->heap_end);
-        ASSERT(search(stash, heap_key(stash, value - 1), &found, &byte));
-        ASSERT(found == place);
+        uint32_t found, at;
+        uint32_t byte = place_get(stash, place);
+        uint64_t key = heap_key(stash, byte);
+        unsigned length = heap_read(stash, byte, code);
+        ASSERT(byte + (uint64_t)length <= stash->heap_end);
+        ASSERT(search(stash, key, home_of(stash, key), &found, &at));
+        ASSERT(found == place && at == byte);
         bytes += length;
         count++;
     }

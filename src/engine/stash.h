@@ -37,6 +37,15 @@ void stash_destroy(struct pool *pool, struct stash **stash);
 /* Retires it; NULL is fine. */
 void stash_retire(struct pool *pool, struct stash *stash);
 
+/* Asks for what stash_find will read first; NULL is fine. */
+static inline void
+stash_prefetch(const struct stash *stash)
+{
+    uintptr_t head = (uintptr_t)stash;
+    __builtin_prefetch(stash);
+    __builtin_prefetch((const void *)(head + STASH_HEAD_BYTES));
+}
+
 /* Fills code[16] (absent columns 0) and returns true where the key is; else
  * code is left alone. */
 bool stash_find(const struct stash *stash, uint64_t key, uint64_t *code);
@@ -50,7 +59,7 @@ bool stash_put(struct stash *stash, uint64_t key, const uint64_t *code);
 bool stash_remove(struct stash *stash, uint64_t key);
 
 /* A copy, compacted, with room for one more record of these codes (or for
- * them in the place of another record's) and some growth (about a quarter).
+ * them in the place of another record's) and some growth (about a sixth).
  * Errors as stash_create. */
 int stash_grown(struct pool *pool, const struct stash *stash,
     const uint64_t *code, enum pool_purpose purpose, struct stash **out);

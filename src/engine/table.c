@@ -365,6 +365,16 @@ put_in_stash(struct table_owner *owner, struct table *table,
     return 0;
 }
 
+/* Its records are not those any more that were copied last. The line of the
+ * mark is written only where it says otherwise. */
+static inline void
+mark_changed(struct table *table)
+{
+    if (table->is_clean) {
+        table->is_clean = false;
+    }
+}
+
 /* The record stays in its line and keeps its shape, and nothing else changes.
  * columns: those that may differ. */
 static void
@@ -385,15 +395,20 @@ table_rewrite(struct table_owner *owner, struct table *table,
     if (spot->where != TABLE_LINE) {
         return false;
     }
+    uint64_t differ = 0;
     for (uint32_t left = columns; left != 0; left &= left - 1) {
         unsigned column = (unsigned)__builtin_ctz(left);
         uint64_t was = spot->record.code[column];
+        differ |= was ^ code[column];
         /* the highest bit set is the same: it is in the conjunction only */
         if ((was ^ code[column]) > (was & code[column])) {
             return false;
         }
     }
-    put_in_place(owner, table, spot, code, columns);
+    if (differ != 0) {
+        put_in_place(owner, table, spot, code, columns);
+        mark_changed(table);
+    }
     return true;
 }
 
@@ -417,6 +432,7 @@ table_put(struct table_owner *owner, struct table *table,
     }
     if (err == 0) {
         table->widest = shapes_need_join(table->widest, need);
+        mark_changed(table);
     }
     return err;
 }
@@ -438,6 +454,7 @@ table_remove(struct table_owner *owner, struct table *table,
     }
     uncount(table, spot);
     table->n_records--;
+    mark_changed(table);
 }
 
 /* The row of a record found in a line. */

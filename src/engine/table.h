@@ -15,7 +15,7 @@
 /* A range table: the records of one aligned range of row numbers, packed in
  * lines. Its size and its shapes never change; a table that does not suit any
  * more is built anew (build.h) and exchanged. Readers need no lock: see
- * reader_body.h. Everything here but table_place and table_line is for the
+ * reader_body.h. Everything here but table_line is for the
  * holder of the shard's lock. */
 
 enum {
@@ -47,8 +47,7 @@ struct table_owner {
     uint64_t moves; /* records moved to make room; under the lock */
 };
 
-/* Why a record is in the stash. */
-enum table_kind {
+enum table_kind { /* why a record is in the stash */
     TABLE_NARROW, /* it would fit a line, had its lines room */
     TABLE_MISFIT, /* fits no shape of this set */
     TABLE_WIDE,   /* fits no shape of any set */
@@ -73,16 +72,18 @@ struct table {
     uint32_t n_planned;     /* records when the range was last thought over */
     uint32_t reach;         /* how full lines of its records get, in 1/1024 */
     uint64_t built_bits;    /* used_bits when it was built */
-    uint8_t apart[24];      /* what writers write, from what readers read */
-    /* under the lock; readers load it: */
-    _Atomic(struct stash *) stash; /* owned, NULL while empty */
+    bool is_clean;          /* not changed since it was copied or loaded */
+    uint8_t apart[23];      /* what writers write, from what readers read */
     /* constant: */
+    uint64_t mask;          /* 2^w - 1, for writers; see table_mask */
     struct shapes_set *set; /* a reference; form.shapes is in it */
     uint32_t n_pieces;
     uint8_t last_class; /* of the last piece; the others are full */
-    /* constant, and what a look needs (table_prefetch): */
-    uint64_t base, mask; /* the rows: base + 0..mask */
-    uint64_t step;       /* floor(2^64 / n_lines): see table_place */
+    /* what a look needs (table_prefetch); constant but for the stash: */
+    uint64_t base;                 /* of the rows base + 0..mask */
+    _Atomic(struct stash *) stash; /* owned, NULL while empty; seldom stored,
+                                    * under the lock */
+    uint64_t step;                 /* floor(2^64 / n_lines): see table_place */
     uint32_t n_lines;
     uint8_t width; /* w: mask is 2^w - 1 */
     uint8_t shift; /* 64 - w */
@@ -106,12 +107,6 @@ static inline struct line *
 table_line(const struct table *table, uint32_t line)
 {
     return &table->piece[line / TABLE_PIECE_LINES][line % TABLE_PIECE_LINES];
-}
-
-static inline bool
-table_covers(const struct table *table, uint64_t row)
-{
-    return ((row ^ table->base) & ~table->mask) == 0;
 }
 
 /* Records in its stash. */

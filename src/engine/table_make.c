@@ -153,6 +153,7 @@ table_create(struct pool *pool, uint64_t base, unsigned width,
         unsigned total = set->shapes.total[i] + table->form.extra_bits;
         ASSERT(total <= SHAPES_BITS_MAX);
         table->form.total[i] = (uint8_t)total;
+        table->form.wide |= (uint16_t)((total > LINE_NEAR_BITS) << i);
     }
     err = take_pieces(pool, table, purpose);
     if (err != 0) {

@@ -6,6 +6,19 @@
 
 /* Where in its table a row may lie. Pure; any thread. */
 
+/* The same as table->mask, from what a look needs anyway. */
+static inline uint64_t
+table_mask(const struct table *table)
+{
+    return UINT64_MAX >> table->shift;
+}
+
+static inline bool
+table_covers(const struct table *table, uint64_t row)
+{
+    return ((row ^ table->base) & ~table_mask(table)) == 0;
+}
+
 /* The start of a line's share of the permuted numbers. line * step is below
  * 2^64, so this never passes the exact share's start, and a remainder is never
  * negative. */
@@ -23,16 +36,19 @@ table__distance(const struct table *table, uint64_t hash)
         ((hash >> 20 & UINT32_MAX) * (uint64_t)(table->n_lines - 1) >> 32));
 }
 
+#define TABLE__HASH_ODD UINT64_C(0x9e3779b97f4a7c15)
+enum { TABLE__BIT_SHIFT = 60 };
+
 static inline uint64_t
 table__hash(uint64_t remainder)
 {
-    return remainder * UINT64_C(0x9e3779b97f4a7c15);
+    return remainder * TABLE__HASH_ODD;
 }
 
 static inline uint32_t
 table__bit(uint64_t hash)
 {
-    return (uint32_t)(hash >> 60);
+    return (uint32_t)(hash >> TABLE__BIT_SHIFT);
 }
 
 /* The line whose share a permuted number is in: the quotient. */
@@ -50,7 +66,7 @@ static inline uint32_t
 table_first(const struct table *table, const struct perm *perm, uint64_t row,
     uint64_t *remainder)
 {
-    uint64_t y = perm__apply(perm, row, table->mask, table->fold);
+    uint64_t y = perm__apply(perm, row, table_mask(table), table->fold);
     uint32_t line = table__line(table, y);
     *remainder = y - table__start(table, line);
     return line;
@@ -82,7 +98,8 @@ table_prefetch(const struct table *table)
 {
     const char *head = (const char *)&table->base;
     for (int i = 0; i < 3; i++) {
-        __builtin_prefetch(head + i * LINE_BYTES);
+        /* the second level of the cache will do */
+        __builtin_prefetch(head + i * LINE_BYTES, 0, 2);
     }
 }
 

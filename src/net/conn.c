@@ -19,17 +19,28 @@
  *                        PARKED: store answers --> mailbox --> turn
  *                        CLOSE: queue drained --> closed
  *
+ * Replies that acknowledge changes may have to wait at the worker's gate for
+ * their commit (gate.h): then the turn ends only when they pass. Until then no
+ * other turn is run, unless this one has ended because of its budget: those
+ * that follow are held behind it, as many as the gate takes. Reading goes on,
+ * so that nothing has to be armed anew for a client that waits for its reply,
+ * but the first bytes that arrive are kept and end it.
+ *
  * Closing while parked: the socket goes at once, the memory when the store has
  * answered. */
 #include "net/conn.h"
 
 #include "net/worker.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static_assert((int)HELD_BYTES_MAX <= (int)CONN_WRITE_MARK,
+    "a turn behind held replies has room for some of its own");
 
 static size_t
 queued_bytes(const struct conn *conn)
@@ -53,6 +64,7 @@ free_conn(struct conn *conn)
     buf_fini(&conn->in);
     buf_fini(&conn->in_flight);
     buf_fini(&conn->queue);
+    gate_drop(&conn->worker->gate, &conn->held);
     free(conn);
 }
 
@@ -89,6 +101,7 @@ conn_close(struct conn *conn)
     if (!conn->is_closing) {
         conn->is_closing = true;
         worker_unready(conn->worker, conn);
+        gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
     }
 }
@@ -297,14 +310,83 @@ after_turn(struct conn *conn, enum session_state state)
     finish(conn);
 }
 
+/* Sends a turn's replies and notes since when they are not read. */
+static void
+send_replies(struct conn *conn, struct buf *out)
+{
+    send_out(conn, out);
+    if (queued_bytes(conn) >= CONN_WRITE_MARK && conn->blocked_since_ms == 0) {
+        conn->blocked_since_ms = uv_now(&conn->worker->loop);
+        conn->blocked_bytes = queued_bytes(conn);
+    }
+}
+
+static bool
+is_held(const struct conn *conn)
+{
+    return conn->held.n != 0;
+}
+
+/* True where the next turn need not wait for what is held. */
+static bool
+may_go_on(const struct conn *conn)
+{
+    return conn->held_state == SESSION_YIELD && !held_is_full(&conn->held);
+}
+
+/* Ends a turn whose replies must wait. */
+static void
+hold_turn(struct conn *conn, enum session_state state, struct buf *out,
+    struct session_acks *acks)
+{
+    conn->command_since_ms = 0; /* it is us who are slow */
+    conn->held_state = state;
+    conn->must_turn = false;
+    conn->is_parked = state == SESSION_PARKED;
+    if (state == SESSION_YIELD) {
+        metric_add(&conn->worker->metrics, METRIC_conn_yields, 1);
+    }
+    if (!gate_hold(&conn->worker->gate, &conn->held, out, acks)) {
+        conn_close(conn);
+    } else if (may_go_on(conn)) {
+        become_ready(conn);
+    }
+}
+
+void
+conn_pass(struct held *held, struct buf *out)
+{
+    struct conn *conn =
+        (struct conn *)((char *)held - offsetof(struct conn, held));
+    enum session_state state = conn->held_state;
+    send_replies(conn, out);
+    if (is_held(conn)) {
+        if (may_go_on(conn)) {
+            become_ready(conn);
+        }
+        return;
+    }
+    note_command(conn, state, true);
+    if (state == SESSION_YIELD) {
+        set_reading(conn, false);
+        become_ready(conn);
+    } else if ((state == SESSION_PARKED && !conn->is_parked) ||
+        (state == SESSION_READY && conn->must_turn)) {
+        become_ready(conn); /* there is something to go on with */
+    } else {
+        after_turn(conn, state);
+    }
+}
+
 static void
 turn(struct conn *conn, const char *bytes, size_t len)
 {
+    struct session_acks *acks = &conn->worker->executor.acks;
     struct worker *worker = conn->worker;
     unsigned budget = worker->config.requests_per_turn;
     bool was_skipping = session_is_skipping(&conn->session);
     size_t consumed = 0;
-    size_t queued = queued_bytes(conn);
+    size_t queued = queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark = queued < CONN_WRITE_MARK ? CONN_WRITE_MARK - queued : 0;
     buf_clear(&worker->out);
     enum session_state state = session_run(
@@ -313,15 +395,16 @@ turn(struct conn *conn, const char *bytes, size_t len)
     bool has_begun = budget < worker->config.requests_per_turn ||
         (was_skipping && !session_is_skipping(&conn->session));
     note_command(conn, state, has_begun);
-    send_out(conn, &worker->out);
+    if (conn->is_closing || worker->out.failed ||
+        (!is_held(conn) && gate_is_open(&worker->gate, acks))) {
+        send_replies(conn, &worker->out);
+        after_turn(conn, state);
+    } else {
+        hold_turn(conn, state, &worker->out, acks);
+    }
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
         buf_fini(&worker->out); /* one huge value must not stay for good */
     }
-    if (queued_bytes(conn) >= CONN_WRITE_MARK && conn->blocked_since_ms == 0) {
-        conn->blocked_since_ms = uv_now(&worker->loop);
-        conn->blocked_bytes = queued_bytes(conn);
-    }
-    after_turn(conn, state);
 }
 
 /* A turn on what conn->in holds. */
@@ -330,6 +413,18 @@ turn_on_kept(struct conn *conn)
 {
     size_t len = conn->in.len - conn->in_at;
     turn(conn, len == 0 ? "" : conn->in.data + conn->in_at, len);
+}
+
+/* Keeps bytes that have arrived while replies are held: len of them in the
+ * worker's buffer, or they are in conn->in already. */
+static void
+keep_unread(struct conn *conn, size_t len)
+{
+    conn->must_turn = true;
+    set_reading(conn, false);
+    if (len > 0) {
+        keep_rest(conn, conn->worker->read_buf, len, 0);
+    }
 }
 
 static void
@@ -355,11 +450,17 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
     metric_add(&worker->metrics, METRIC_bytes_read, n);
     bool shared = read_buf->base >= worker->read_buf &&
         read_buf->base < worker->read_buf + WORKER_READ_BYTES;
+    size_t len = n;
     if (shared) {
-        size_t kept = (size_t)(read_buf->base - worker->read_buf);
-        turn(conn, worker->read_buf, kept + n);
+        len += (size_t)(read_buf->base - worker->read_buf);
     } else {
         conn->in.len += n;
+    }
+    if (is_held(conn)) {
+        keep_unread(conn, shared ? len : 0);
+    } else if (shared) {
+        turn(conn, worker->read_buf, len);
+    } else {
         turn_on_kept(conn);
     }
 }
@@ -367,6 +468,10 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
 void
 conn_continue(struct conn *conn)
 {
+    if (is_held(conn) && !may_go_on(conn)) {
+        conn->must_turn = true;
+        return;
+    }
     if (conn->is_closing || conn->is_parked) {
         return;
     }
@@ -387,7 +492,7 @@ conn_woken(struct conn *conn)
         free_conn(conn);
         return;
     }
-    if (!conn->is_closing) {
+    if (!conn->is_closing && !is_held(conn)) {
         turn_on_kept(conn);
     }
 }

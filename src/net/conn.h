@@ -3,6 +3,7 @@
 #define NET_CONN_H
 
 #include "base/buf.h"
+#include "net/gate.h"
 #include "net/session.h"
 
 #include <stdbool.h>
@@ -38,7 +39,10 @@ struct conn {
     struct buf in_flight; /* being written by libuv */
     struct buf queue;     /* to be written after that */
     uv_write_t write;
-    uint64_t command_since_ms; /* an unfinished request began; 0: none */
+    struct held held; /* replies of its last turns, while the gate has them */
+    enum session_state held_state; /* in which the last of these ended */
+    bool must_turn;                /* something has happened meanwhile */
+    uint64_t command_since_ms;     /* an unfinished request began; 0: none */
     uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */
     size_t blocked_bytes;      /* queued then */
     bool is_reading;
@@ -55,6 +59,10 @@ void conn_open(struct worker *worker, int fd, bool is_unix);
 
 /* Goes on with a connection from the ready list. */
 void conn_continue(struct conn *conn);
+
+/* Some of what the gate held of a connection has passed. Looks at nothing that
+ * the store publishes: the worker may be offline. */
+void conn_pass(struct held *held, struct buf *out);
 
 /* The store has answered (worker's mailbox). */
 void conn_woken(struct conn *conn);

@@ -3,7 +3,12 @@
  *
  * Most requests are answered in exec_begin. One that asks the store has a job:
  * the memory that the store's call points to, kept while the store may answer
- * later. Jobs are reused, so the steady state allocates nothing. */
+ * later. Jobs are reused, so the steady state allocates nothing.
+ *
+ * Changes of cells and records share a job: as long as one follows the other
+ * they are gathered, and exec_flush gives them to the store in one call. Every
+ * other request, and every refusal, settles what has been gathered before it
+ * answers, so replies and effects keep the order of the requests. */
 #include "net/exec.h"
 
 #include "base/assert.h"
@@ -108,15 +113,29 @@ exec_wake(struct session *session)
     session->job->waits = false;
 }
 
-enum exec_step
-exec__refuse(struct session *session, int err, struct buf *out)
+bool
+exec__settle(struct session *session, struct exec_turn *turn)
+{
+    return !exec_is_gathering(session) ||
+        exec_flush(session, turn) == EXEC_DONE;
+}
+
+void
+exec__say_refusal(
+    struct session *session, int err, bool noreply, struct buf *out)
 {
     exec__count(session, METRIC_cell_refused, 1);
-    if (session->request.noreply && !reply_is_server_error(err)) {
+    if (noreply && !reply_is_server_error(err)) {
         exec__count(session, METRIC_noreply_refused, 1);
     } else {
         reply_error(out, err);
     }
+}
+
+enum exec_step
+exec__refuse(struct session *session, int err, struct buf *out)
+{
+    exec__say_refusal(session, err, session->request.noreply, out);
     return exec__done(session);
 }
 
@@ -137,13 +156,15 @@ begin_on_key(
     struct key key;
     struct span text = session->request.key;
     key_parse(exec__schema(session), bytes + text.at, text.len, &key);
-    if (key.kind == KEY_ITEM) {
-        return exec__item(session, bytes, turn->out);
+    bool is_touch = session->request.op == REQUEST_TOUCH;
+    if (key.kind != KEY_ITEM && !is_touch) {
+        return exec__change_begin(session, bytes, &key, turn);
     }
-    if (session->request.op == REQUEST_TOUCH) {
-        return exec__get_begin(session, bytes, turn);
+    if (!exec__settle(session, turn)) {
+        return EXEC_LATER;
     }
-    return exec__change_begin(session, bytes, &key, turn->out);
+    return key.kind == KEY_ITEM ? exec__item(session, bytes, turn->out)
+                                : exec__get_begin(session, bytes, turn);
 }
 
 static enum exec_step
@@ -193,8 +214,26 @@ misuse(struct session *session, struct buf *out)
     return exec__refuse(session, ERR_MISUSE, out);
 }
 
-enum exec_step
-exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
+/* True for what needs neither counters nor items. */
+static bool
+works_while_loading(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_VERSION:
+    case REQUEST_VERBOSITY:
+    case REQUEST_STATS:
+    case REQUEST_QUIT:
+    case REQUEST_HELP:
+    case REQUEST_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Whatever cannot join the changes gathered; there are none. */
+static enum exec_step
+begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
 {
     switch (session->request.op) {
     case REQUEST_GET:
@@ -203,6 +242,31 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_GATS:
     case REQUEST_COUNTER_GET:
         return exec__get_begin(session, bytes, turn);
+    case REQUEST_COUNTER_MISUSE:
+        return misuse(session, turn->out);
+    case REQUEST_SCHEMA_EDIT:
+        return exec__edit_begin(session, bytes, turn);
+    case REQUEST_CHECKPOINT:
+        return exec__checkpoint_begin(session, turn->out);
+    case REQUEST_FLUSH_ALL:
+        return flush_all(session, turn->out);
+    case REQUEST_QUIT:
+        return EXEC_CLOSE;
+    case REQUEST_ERROR:
+        return exec__answer(session, session->request.error, turn->out);
+    default:
+        return show(session, bytes, turn->out);
+    }
+}
+
+enum exec_step
+exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    if (turn->fault == ERR_LOADING &&
+        !works_while_loading(session->request.op)) {
+        return exec__refuse(session, ERR_LOADING, turn->out);
+    }
+    switch (session->request.op) {
     case REQUEST_SET:
     case REQUEST_ADD:
     case REQUEST_REPLACE:
@@ -221,41 +285,30 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_COUNTER_DELETE:
     case REQUEST_COUNTER_INCR:
     case REQUEST_COUNTER_DECR:
-        return exec__counter_begin(session, bytes, turn->out);
-    case REQUEST_COUNTER_MISUSE:
-        return misuse(session, turn->out);
-    case REQUEST_SCHEMA_EDIT:
-        return exec__edit_begin(session, bytes, turn->out);
-    case REQUEST_FLUSH_ALL:
-        return flush_all(session, turn->out);
-    case REQUEST_QUIT:
-        return EXEC_CLOSE;
-    case REQUEST_ERROR:
-        return exec__answer(session, session->request.error, turn->out);
-    case REQUEST_VERSION:
-    case REQUEST_VERBOSITY:
-    case REQUEST_STATS:
-    case REQUEST_SHOW_COUNTERS:
-    case REQUEST_SHOW_COUNTER:
-    case REQUEST_HELP:
-        break;
+        return exec__counter_begin(session, bytes, turn);
+    default:
+        return exec__settle(session, turn) ? begin_alone(session, bytes, turn)
+                                           : EXEC_LATER;
     }
-    return show(session, bytes, turn->out);
 }
 
 enum exec_step
 exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    ASSERT(!session->job->waits);
+    ASSERT(!session->job->waits && !exec_is_gathering(session));
     switch (session->job->stage) {
     case JOB_GET_CHECK:
     case JOB_GET_GATHER:
     case JOB_GET_FORMAT:
         break;
+    case JOB_GATHER:
+        break; /* not reached: ASSERT above */
     case JOB_CHANGE:
-        return exec__change_answer(session, turn->out);
+        return exec__change_answer(session, turn);
     case JOB_EDIT:
         return exec__edit_answer(session, turn->out);
+    case JOB_CHECKPOINT:
+        return exec__checkpoint_answer(session, turn->out);
     }
     return exec__get_resume(session, bytes, turn);
 }

@@ -12,17 +12,20 @@
  * session.c and among the exec_*.c files only; the session's thread. */
 
 enum {
-    EXEC_SLICE_KEYS_MAX = 128, /* keys of a multi-get that are read at once */
-    EXEC_CHECK_KEYS_MAX = 1024 /* and that are checked at once */
+    EXEC_SLICE_KEYS_MAX = 128,  /* keys of a multi-get that are read at once */
+    EXEC_CHECK_KEYS_MAX = 1024, /* and that are checked at once */
+    EXEC_BATCH_MAX = 64         /* changes that the store is given at once */
 };
 
 enum exec_step {
-    EXEC_DONE,  /* the reply is complete */
-    EXEC_MORE,  /* more bytes are needed */
-    EXEC_FULL,  /* the reply buffer has reached its mark; resume later */
-    EXEC_YIELD, /* the budget is used up; resume later */
-    EXEC_LATER, /* the store answers later; resume after exec_wake */
-    EXEC_CLOSE  /* close the connection */
+    EXEC_DONE,     /* the reply is complete */
+    EXEC_GATHERED, /* a change that waits for exec_flush; go on with the next
+                    * request */
+    EXEC_MORE,     /* more bytes are needed */
+    EXEC_FULL,     /* the reply buffer has reached its mark; resume later */
+    EXEC_YIELD,    /* the budget is used up; resume later */
+    EXEC_LATER,    /* the store answers later; resume after exec_wake */
+    EXEC_CLOSE     /* close the connection */
 };
 
 /* What one call of session_run gives to all its requests. */
@@ -30,6 +33,9 @@ struct exec_turn {
     size_t mark;
     unsigned *budget;
     struct buf *out;
+    struct session_acks *acks; /* what out waits for */
+    int fault;                 /* of the store, when the turn began */
+    size_t done;               /* bytes of the requests answered */
 };
 
 /* What to do with a job when it is resumed. */
@@ -37,8 +43,10 @@ enum job_stage {
     JOB_GET_CHECK,  /* look whether all keys are well formed */
     JOB_GET_GATHER, /* take the next slice of keys and ask the store */
     JOB_GET_FORMAT, /* answer the slice */
-    JOB_CHANGE,     /* answer a change of a cell or record */
-    JOB_EDIT        /* answer a schema edit */
+    JOB_GATHER,     /* changes are being gathered; never between turns */
+    JOB_CHANGE,     /* answer the changes */
+    JOB_EDIT,       /* answer a schema edit */
+    JOB_CHECKPOINT  /* answer a checkpoint */
 };
 
 /* One key of a slice. */
@@ -57,26 +65,50 @@ struct job {
     struct session *session;
     enum job_stage stage;
     bool waits; /* the store has not answered yet */
-    /* retrieval: */
-    struct span words; /* keys not yet checked, then not yet gathered */
-    bool has_keys;     /* some key has been checked */
-    unsigned n_slots;
-    unsigned formatted; /* slots already answered */
-    struct slot slot[EXEC_SLICE_KEYS_MAX];
-    struct store_get get;
-    /* others: */
-    struct store_change store_change;
-    struct change change;
-    struct store_edit edit;
+    union {
+        struct { /* retrieval: */
+            struct span
+                words;     /* keys not yet checked, then not yet gathered */
+            bool has_keys; /* some key has been checked */
+            unsigned n_slots;
+            unsigned formatted; /* slots already answered */
+            struct slot slot[EXEC_SLICE_KEYS_MAX];
+            struct store_get get;
+        };
+        struct { /* changes, store_change.n of them: */
+            struct store_change store_change;
+            size_t request_bytes;   /* of their requests */
+            size_t reply_bytes_max; /* about, of their replies */
+            bool noreply[EXEC_BATCH_MAX];
+            struct change change[EXEC_BATCH_MAX];
+        };
+        struct store_edit edit;
+        struct store_checkpoint checkpoint;
+    };
 };
 
-/* Begins the session's request, whose first byte is bytes[0]. */
+/* Begins the session's request, whose first byte is bytes[0]. Changes gathered
+ * before are answered first, unless the request joins them; where the store
+ * answers them later nothing of the request has been begun. */
 enum exec_step exec_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
 /* Goes on with the session's job; bytes[0] is the request's first byte. */
 enum exec_step exec_resume(
     struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* True while the session has changes that exec_flush is to do. */
+bool exec_is_gathering(const struct session *session);
+
+/* Bytes of the requests gathered. */
+size_t exec_gathered_bytes(const struct session *session);
+
+/* True where no other request may be gathered before exec_flush. */
+bool exec_must_flush(
+    const struct session *session, const struct exec_turn *turn);
+
+/* Does the changes gathered: EXEC_DONE or EXEC_LATER. */
+enum exec_step exec_flush(struct session *session, struct exec_turn *turn);
 
 /* The store has answered the session's job. */
 void exec_wake(struct session *session);
@@ -99,8 +131,16 @@ enum exec_step exec__done(struct session *session);
 bool exec__waits(struct job *job, struct store_call *call,
     enum store_answer (*ask)(struct job *job));
 
-/* Answers with err and is done. A refusal is not sent under noreply, but
- * counted; a SERVER_ERROR is always sent. */
+/* Does the changes gathered, if any: false where the store answers them later,
+ * and the request at hand is to be begun anew after that. */
+bool exec__settle(struct session *session, struct exec_turn *turn);
+
+/* Answers with err. A refusal is not sent under noreply, but counted; a
+ * SERVER_ERROR is always sent. */
+void exec__say_refusal(
+    struct session *session, int err, bool noreply, struct buf *out);
+
+/* The same, and is done. */
 enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
 
 /* Answers with a line, unless noreply, and is done. */
@@ -115,10 +155,11 @@ enum exec_step exec__get_resume(
 
 /* All changes of cells and records. key is the request's, already parsed. */
 enum exec_step exec__change_begin(struct session *session, const char *bytes,
-    const struct key *key, struct buf *out);
+    const struct key *key, struct exec_turn *turn);
 enum exec_step exec__counter_begin(
-    struct session *session, const char *bytes, struct buf *out);
-enum exec_step exec__change_answer(struct session *session, struct buf *out);
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__change_answer(
+    struct session *session, struct exec_turn *turn);
 
 /* All commands on items but retrieval. */
 enum exec_step exec__item(
@@ -126,8 +167,14 @@ enum exec_step exec__item(
 
 /* Schema edits, show, help. */
 enum exec_step exec__edit_begin(
-    struct session *session, const char *bytes, struct buf *out);
+    struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__edit_answer(struct session *session, struct buf *out);
+
+/* checkpoint */
+enum exec_step exec__checkpoint_begin(
+    struct session *session, struct buf *out);
+enum exec_step exec__checkpoint_answer(
+    struct session *session, struct buf *out);
 enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);

@@ -4,13 +4,22 @@
  *
  * Both become one struct change: an operation, an id, and for each column its
  * slot, its serial and an operand. Everything that can be wrong with the input
- * is found before the store is asked. */
+ * is found before the change is gathered. The schema may become another one
+ * between that and the store's call: serials make it safe.
+ *
+ * What is gathered goes to the store in one call, so that the engine can fetch
+ * the lines of all before it needs the first. A change that the store answers
+ * with a position (seq) is noted as an acknowledgement that waits for it. */
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "net/exec.h"
 #include "proto/reply.h"
 
-enum { NUMBERS_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
+enum {
+    NUMBERS_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1),
+    ANSWER_TEXT_MAX = 128 /* of a reply without numbers, about */
+};
 
 static enum change_op
 op_of(enum request_op op)
@@ -113,49 +122,102 @@ count_change(struct session *session, const struct change *change)
     exec__count(session, METRIC_cell_changes, found);
 }
 
-static enum exec_step
-answer_numbers(
-    struct session *session, const struct change *change, struct buf *out)
+/* The reply to a change that was done, or was not for a reason of its own. */
+static const char *
+line_of(const struct change *change)
 {
-    char text[NUMBERS_TEXT_MAX];
-    if (!session->request.noreply) {
-        buf_add(
-            out, text, reply_join_u64(change->value, change->n_columns, text));
-        buf_add(out, "\r\n", 2);
+    switch (change->err) {
+    case 0:
+        return change->op == CHANGE_DELETE ? "DELETED" : "STORED";
+    case ERR_NOT_STORED:
+        return "NOT_STORED";
+    case ERR_EXISTS:
+        return "EXISTS";
+    case ERR_NOT_FOUND:
+        return "NOT_FOUND";
+    default:
+        return NULL;
     }
-    return exec__done(session);
+}
+
+static void
+say_numbers(const struct change *change, struct buf *out)
+{
+    char text[NUMBERS_TEXT_MAX + 2];
+    size_t n = reply_join_u64(change->value, change->n_columns, text);
+    text[n] = '\r';
+    text[n + 1] = '\n';
+    buf_add(out, text, n + 2);
+}
+
+static void
+say_change(struct session *session, const struct change *change, bool noreply,
+    struct buf *out)
+{
+    const char *line = line_of(change);
+    if (line == NULL) {
+        exec__say_refusal(session, change->err, noreply, out);
+    } else if (noreply) {
+        return;
+    } else if (change->err == 0 &&
+        (change->op == CHANGE_INCR || change->op == CHANGE_DECR)) {
+        say_numbers(change, out);
+    } else {
+        reply_line(out, line);
+    }
+}
+
+/* Notes that what has been added to out since it had len bytes acknowledges a
+ * change. */
+static void
+note_ack(struct session_acks *acks, const struct buf *out, size_t len)
+{
+    ASSERT(out->len <= UINT32_MAX);
+    struct span span = {(uint32_t)len, (uint32_t)(out->len - len)};
+    buf_add(&acks->at, &span, sizeof span);
 }
 
 enum exec_step
-exec__change_answer(struct session *session, struct buf *out)
+exec__change_answer(struct session *session, struct exec_turn *turn)
 {
-    const struct change *change = &session->job->change;
-    count_change(session, change);
-    switch (change->err) {
-    case 0:
-        break;
-    case ERR_NOT_STORED:
-        return exec__answer(session, "NOT_STORED", out);
-    case ERR_EXISTS:
-        return exec__answer(session, "EXISTS", out);
-    case ERR_NOT_FOUND:
-        return exec__answer(session, "NOT_FOUND", out);
-    default:
-        return exec__refuse(session, change->err, out);
+    const struct job *job = session->job;
+    uint64_t seq = job->store_change.seq;
+    struct buf *out = turn->out;
+    for (unsigned i = 0; i < job->store_change.n; i++) {
+        const struct change *change = &job->change[i];
+        size_t len = out->len;
+        count_change(session, change);
+        say_change(session, change, job->noreply[i], out);
+        if (seq != 0 && change->err == 0) {
+            note_ack(turn->acks, out, len);
+        }
     }
-    switch (change->op) {
-    case CHANGE_INCR:
-    case CHANGE_DECR:
-        return answer_numbers(session, change, out);
-    case CHANGE_DELETE:
-        return exec__answer(session, "DELETED", out);
-    case CHANGE_SET:
-    case CHANGE_ADD:
-    case CHANGE_REPLACE:
-    case CHANGE_CAS:
-        break;
+    if (seq > turn->acks->seq) {
+        turn->acks->seq = seq;
     }
-    return exec__answer(session, "STORED", out);
+    turn->done += job->request_bytes;
+    return exec__done(session);
+}
+
+bool
+exec_is_gathering(const struct session *session)
+{
+    return session->job != NULL && session->job->stage == JOB_GATHER;
+}
+
+size_t
+exec_gathered_bytes(const struct session *session)
+{
+    return exec_is_gathering(session) ? session->job->request_bytes : 0;
+}
+
+bool
+exec_must_flush(const struct session *session, const struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    return exec_is_gathering(session) &&
+        (job->store_change.n == EXEC_BATCH_MAX ||
+            turn->out->len + job->reply_bytes_max >= turn->mark);
 }
 
 static enum store_answer
@@ -164,17 +226,62 @@ ask(struct job *job)
     return store_change(job->session->executor->store, &job->store_change);
 }
 
-/* Does the change that the job holds. */
-static enum exec_step
-do_change(struct session *session, struct buf *out)
+enum exec_step
+exec_flush(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    job->store_change.n = 1;
-    job->store_change.change = &job->change;
-    if (exec__waits(job, &job->store_change.call, ask)) {
+    job->stage = JOB_CHANGE;
+    job->store_change.change = job->change;
+    job->store_change.seq = 0;
+    if (turn->fault != 0) {
+        for (unsigned i = 0; i < job->store_change.n; i++) {
+            job->change[i].err = turn->fault;
+        }
+    } else if (job->store_change.n > 0 &&
+        exec__waits(job, &job->store_change.call, ask)) {
         return EXEC_LATER;
     }
-    return exec__change_answer(session, out);
+    return exec__change_answer(session, turn);
+}
+
+/* The session's job to gather in, with room for one more; NULL when memory is
+ * out. */
+static struct job *
+gather(struct session *session)
+{
+    struct job *job = session->job;
+    if (job == NULL) {
+        job = exec__job(session, JOB_GATHER);
+        if (job == NULL) {
+            return NULL;
+        }
+        job->store_change.n = 0;
+        job->request_bytes = 0;
+        job->reply_bytes_max = 0;
+    }
+    ASSERT(job->stage == JOB_GATHER && job->store_change.n < EXEC_BATCH_MAX);
+    return job;
+}
+
+/* The change of the session's request, which gather has made room for, is
+ * ready to be done; or, with err, the request is wrong. */
+static enum exec_step
+take(struct session *session, int err, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    struct job *job = session->job;
+    if (err != 0) {
+        return exec__settle(session, turn)
+            ? exec__refuse(session, err, turn->out)
+            : EXEC_LATER;
+    }
+    ASSERT(request->swallow_bytes == 0 && !request->swallow_line);
+    unsigned i = job->store_change.n++;
+    job->noreply[i] = request->noreply;
+    job->request_bytes += request->len;
+    job->reply_bytes_max += ANSWER_TEXT_MAX +
+        job->change[i].n_columns * (size_t)(NUM_U64_DIGITS_MAX + 1);
+    return EXEC_GATHERED;
 }
 
 /* What memcached's request asks of the cell or record: fills the change's
@@ -219,32 +326,30 @@ take_operands(const struct request *request, const char *bytes,
 
 enum exec_step
 exec__change_begin(struct session *session, const char *bytes,
-    const struct key *key, struct buf *out)
+    const struct key *key, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
     if (request->op == REQUEST_TOO_LARGE) {
-        return exec__refuse(session, ERR_BAD_VALUE, out);
+        return take(session, ERR_BAD_VALUE, turn);
     }
-    struct job *job = exec__job(session, JOB_CHANGE);
+    struct job *job = gather(session);
     if (job == NULL) {
-        return exec__refuse(session, ERR_NO_MEMORY, out);
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
-    job->change.op = op_of(request->op);
-    int err = add_columns(&job->change, key);
+    struct change *change = &job->change[job->store_change.n];
+    change->op = op_of(request->op);
+    int err = add_columns(change, key);
     if (err == 0) {
-        err = take_operands(request, bytes, key, &job->change);
+        err = take_operands(request, bytes, key, change);
     }
-    if (err != 0) {
-        return exec__refuse(session, err, out);
-    }
-    return do_change(session, out);
+    return take(session, err, turn);
 }
 
 /* The numbers behind the dialect's id: one a column for a record; for a cell
  * one, which incr and decr may leave out; none for delete. */
 static int
-take_dialect_operands(struct session *session, struct words words,
-    enum key_kind kind, struct change *change)
+take_dialect_operands(
+    struct words words, enum key_kind kind, struct change *change)
 {
     struct words rest = words;
     struct span word;
@@ -259,11 +364,7 @@ take_dialect_operands(struct session *session, struct words words,
         }
         return take_numbers(change, words, ERR_BAD_DELTA);
     }
-    int err = take_numbers(change, words, ERR_BAD_VALUE);
-    if (err != 0) {
-        exec__count(session, METRIC_dialect_misfits, 1);
-    }
-    return err;
+    return take_numbers(change, words, ERR_BAD_VALUE);
 }
 
 static int
@@ -281,27 +382,36 @@ parse_dialect(struct session *session, const char *bytes,
     }
     change->op = op_of(session->request.op);
     int err = add_columns(change, &key);
-    return err != 0 ? err
-                    : take_dialect_operands(session, words, key.kind, change);
+    return err != 0 ? err : take_dialect_operands(words, key.kind, change);
+}
+
+/* True for a line that memcached might take for a set of an item. */
+static bool
+is_misfit(enum request_op op, int err)
+{
+    return (err == ERR_BAD_VALUE || err == ERR_VALUE_COUNT) &&
+        op != REQUEST_COUNTER_INCR && op != REQUEST_COUNTER_DECR;
 }
 
 enum exec_step
 exec__counter_begin(
-    struct session *session, const char *bytes, struct buf *out)
+    struct session *session, const char *bytes, struct exec_turn *turn)
 {
     struct span name = session->request.key;
     const struct schema_counter *counter =
         schema_counter(exec__schema(session), bytes + name.at, name.len);
     if (counter == NULL) { /* dropped since the line was parsed */
-        return exec__refuse(session, ERR_GONE, out);
+        return take(session, ERR_GONE, turn);
     }
-    struct job *job = exec__job(session, JOB_CHANGE);
+    struct job *job = gather(session);
     if (job == NULL) {
-        return exec__refuse(session, ERR_NO_MEMORY, out);
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
-    int err = parse_dialect(session, bytes, counter, &job->change);
-    if (err != 0) {
-        return exec__refuse(session, err, out);
+    int err = parse_dialect(
+        session, bytes, counter, &job->change[job->store_change.n]);
+    enum exec_step step = take(session, err, turn);
+    if (step == EXEC_DONE && is_misfit(session->request.op, err)) {
+        exec__count(session, METRIC_dialect_misfits, 1);
     }
-    return do_change(session, out);
+    return step;
 }

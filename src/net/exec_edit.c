@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The schema from a client's side: edits, which the store's keeper does and
- * answers later, and show. */
+ * answers later, and show; and checkpoints, likewise. */
 #include "base/err.h"
 #include "net/exec.h"
 #include "proto/dialect.h"
@@ -26,13 +26,18 @@ exec__edit_answer(struct session *session, struct buf *out)
 }
 
 enum exec_step
-exec__edit_begin(struct session *session, const char *bytes, struct buf *out)
+exec__edit_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn)
 {
+    struct buf *out = turn->out;
     struct job *job = exec__job(session, JOB_EDIT);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, out);
     }
     int err = dialect_edit(bytes, &session->request, &job->edit.edit);
+    if (err == 0) {
+        err = turn->fault;
+    }
     if (err != 0) {
         return exec__refuse(session, err, out);
     }
@@ -40,6 +45,33 @@ exec__edit_begin(struct session *session, const char *bytes, struct buf *out)
         return EXEC_LATER;
     }
     return exec__edit_answer(session, out);
+}
+
+static enum store_answer
+ask_checkpoint(struct job *job)
+{
+    return store_checkpoint(job->session->executor->store, &job->checkpoint);
+}
+
+enum exec_step
+exec__checkpoint_answer(struct session *session, struct buf *out)
+{
+    int err = session->job->checkpoint.err;
+    return err != 0 ? exec__refuse(session, err, out)
+                    : exec__answer(session, "OK", out);
+}
+
+enum exec_step
+exec__checkpoint_begin(struct session *session, struct buf *out)
+{
+    struct job *job = exec__job(session, JOB_CHECKPOINT);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, out);
+    }
+    if (exec__waits(job, &job->checkpoint.call, ask_checkpoint)) {
+        return EXEC_LATER;
+    }
+    return exec__checkpoint_answer(session, out);
 }
 
 enum exec_step

@@ -63,6 +63,15 @@ port_of(const struct sockaddr_storage *address)
     return ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
 
+/* As listen, unless that is for later. */
+static int
+begin_listening(const struct listener *listener, int fd)
+{
+    return listener->config.listens_late
+        ? 0
+        : listen(fd, listener->config.backlog);
+}
+
 /* A bound and listening socket on one address, or -1 with errno. */
 static int
 bind_one(const struct listener *listener, const struct addrinfo *address,
@@ -81,7 +90,7 @@ bind_one(const struct listener *listener, const struct addrinfo *address,
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
     }
     if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 ||
-        listen(fd, listener->config.backlog) != 0 ||
+        begin_listening(listener, fd) != 0 ||
         getsockname(fd, (struct sockaddr *)&bound, &bound_len) != 0) {
         int error = errno;
         close(fd);
@@ -184,7 +193,7 @@ listener_add_unix(
     int bound = bind(fd, (struct sockaddr *)&address, sizeof address);
     int error = errno;
     umask(old);
-    if (bound != 0 || listen(fd, listener->config.backlog) != 0) {
+    if (bound != 0 || begin_listening(listener, fd) != 0) {
         error = bound != 0 ? error : errno;
         close(fd);
         return fail(why, "cannot listen on", path, error);
@@ -277,6 +286,10 @@ listener_start(struct listener *listener)
 {
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         struct listening *listening = &listener->socket[i];
+        if (listener->config.listens_late &&
+            listen(listening->fd, listener->config.backlog) != 0) {
+            return ERR_SYSTEM;
+        }
         if (uv_poll_init(
                 listener->config.loop, &listening->poll, listening->fd) != 0) {
             return ERR_SYSTEM;

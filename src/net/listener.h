@@ -33,6 +33,7 @@ struct listener_config {
     unsigned n_workers;
     unsigned conn_limit; /* memcached's -c */
     int backlog;         /* memcached's -b */
+    bool listens_late;   /* connections are refused until listener_start */
 };
 
 struct listener {

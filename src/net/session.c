@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of one conversation: skip what is to be skipped, parse, execute,
- * next. A request that cannot be finished (parked, reply buffer full, budget
- * used up) keeps its bytes unconsumed and its job; the next call goes on with
- * the job before it looks at any further byte, so the order of one
- * connection's commands holds. */
+ * next. Changes that follow one another are gathered and executed together
+ * (exec.c); their bytes are consumed when they are answered. A request that
+ * cannot be finished (parked, reply buffer full, budget used up) keeps its
+ * bytes unconsumed and its job; the next call goes on with the job before it
+ * looks at any further byte, so the order of one connection's commands
+ * holds. */
 #include "net/session.h"
 
 #include "base/assert.h"
@@ -25,6 +27,7 @@ void
 executor_fini(struct executor *executor)
 {
     exec_free_jobs(executor);
+    buf_fini(&executor->acks.at);
 }
 
 void
@@ -118,53 +121,101 @@ state_of(enum exec_step step)
     case EXEC_LATER:
         return SESSION_PARKED;
     case EXEC_DONE:
+    case EXEC_GATHERED:
     case EXEC_CLOSE:
         break;
     }
     return SESSION_CLOSE;
 }
 
-/* One step: a piece of the job under way, or of the next request. */
+/* The session's request is answered, and no other one is under way. */
+static void
+end_request(struct session *session, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    ASSERT(session->job == NULL);
+    turn->done += request->len;
+    session->swallow_bytes = request->swallow_bytes;
+    session->swallow_line = request->swallow_line;
+}
+
 static enum exec_step
-step_on(struct session *session, const char *bytes, size_t len,
+resume(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    bool is_batch = session->job->stage == JOB_CHANGE;
+    enum exec_step step = exec_resume(session, bytes, turn);
+    if (step == EXEC_DONE && !is_batch) {
+        end_request(session, turn);
+    }
+    return step;
+}
+
+/* Begins the next request, if it may be begun now. */
+static enum exec_step
+next(struct session *session, const char *bytes, size_t len,
     struct exec_turn *turn)
 {
-    if (session->job != NULL) {
-        return exec_resume(session, bytes, turn);
-    }
     if (session->is_ending) {
         return EXEC_CLOSE;
     }
     if (len == 0) {
         return EXEC_MORE;
     }
-    if (turn->out->len >= turn->mark) {
+    if (turn->out->len >= turn->mark || exec_must_flush(session, turn)) {
         return EXEC_FULL;
     }
     if (*turn->budget == 0) {
         return EXEC_YIELD;
     }
-    return begin(session, bytes, len, turn);
+    enum exec_step step = begin(session, bytes, len, turn);
+    if (step == EXEC_DONE) {
+        end_request(session, turn);
+    }
+    return step;
+}
+
+/* One step: a piece of the job under way, or of the next request. Where that
+ * cannot be begun, the changes gathered so far: the step after it looks again
+ * why not. bytes[0] is the first one not done with. */
+static enum exec_step
+step_on(struct session *session, const char *bytes, size_t len,
+    struct exec_turn *turn)
+{
+    if (session->job != NULL && !exec_is_gathering(session)) {
+        return resume(session, bytes, turn);
+    }
+    size_t ahead = exec_gathered_bytes(session);
+    enum exec_step step = next(session, bytes + ahead, len - ahead, turn);
+    return step != EXEC_GATHERED && exec_is_gathering(session)
+        ? exec_flush(session, turn)
+        : step;
 }
 
 enum session_state
 session_run(struct session *session, const char *bytes, size_t len,
     size_t mark, unsigned *budget, struct buf *out, size_t *consumed)
 {
-    struct exec_turn turn = {.mark = mark, .budget = budget, .out = out};
+    struct executor *executor = session->executor;
+    struct exec_turn turn = {.mark = mark,
+        .budget = budget,
+        .out = out,
+        .acks = &executor->acks,
+        .fault = store_fault(executor->store)};
     enum exec_step step = EXEC_DONE;
     size_t at = 0;
-    while (step == EXEC_DONE) {
+    executor->acks.seq = 0;
+    buf_clear(&executor->acks.at);
+    while (step == EXEC_DONE || step == EXEC_GATHERED) {
         if (session->job == NULL && session_is_skipping(session)) {
             at += swallow(session, bytes + at, len - at);
         }
         step = step_on(session, bytes + at, len - at, &turn);
-        if (step == EXEC_DONE) {
-            ASSERT(session->job == NULL);
-            at += session->request.len;
-            session->swallow_bytes = session->request.swallow_bytes;
-            session->swallow_line = session->request.swallow_line;
-        }
+        at += turn.done;
+        turn.done = 0;
+    }
+    ASSERT(!exec_is_gathering(session));
+    if (executor->acks.at.failed) {
+        out->failed = true;
     }
     *consumed = step == EXEC_CLOSE ? len : at;
     return state_of(step);

@@ -27,7 +27,15 @@ struct admin {
     const char *version; /* static storage */
 };
 
-struct job; /* net/exec.h: a request under way */
+struct job; /* net/exec.h: a request under way, or some changes */
+
+/* What the replies of one session_run wait for. */
+struct session_acks {
+    uint64_t seq;  /* store_outcome of it: none may leave before that is
+                   * STORE_COMMITTED; 0: nothing to wait for */
+    struct buf at; /* struct span each, in order: the bytes of out that
+                    * acknowledge a change; none of them under noreply */
+};
 
 /* What all sessions of one worker share; the worker's thread only. */
 struct executor {
@@ -35,6 +43,7 @@ struct executor {
     struct metric_set *metrics;
     struct admin *admin;
     uint64_t value_bytes_max; /* memcached's -I */
+    struct session_acks acks; /* of the last session_run */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
 };
@@ -78,8 +87,9 @@ void session_fini(struct session *session);
 /* Works on bytes[0..len): *consumed of them are done with, the others must be
  * there again (at any address) in the next call. Replies go to out; once that
  * holds mark bytes no new request is begun. *budget requests may be executed;
- * it is counted down. If out->failed is set afterwards, replies are missing
- * and the connection must be closed. */
+ * it is counted down. out is empty at first; the executor's acks say what the
+ * replies wait for. If out->failed is set afterwards, replies are missing and
+ * the connection must be closed. */
 enum session_state session_run(struct session *session, const char *bytes,
     size_t len, size_t mark, unsigned *budget, struct buf *out,
     size_t *consumed);

@@ -16,7 +16,11 @@
  * Ready connections (a turn's budget used up, or room for replies again) are
  * continued from a uv_idle handle: while it is active the poll does not sleep,
  * and each connection gets one turn per iteration of the loop, after the
- * events of all others. */
+ * events of all others.
+ *
+ * Replies that wait for a commit (gate.h) are committed and sent in uv_prepare:
+ * once for all turns since the last poll. A connection that becomes ready there
+ * starts the idle handle, so that the poll does not sleep. */
 #include "net/worker.h"
 
 #include "base/assert.h"
@@ -37,6 +41,7 @@ on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
     qsbr_offline(&worker->reader);
+    gate_commit(&worker->gate); /* may write to a disk */
 }
 
 static void
@@ -115,6 +120,7 @@ on_sweep(uv_timer_t *timer)
 static void
 close_handles(struct worker *worker)
 {
+    gate_fini(&worker->gate); /* first: it signals async */
     uv_close((uv_handle_t *)&worker->async, NULL);
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
@@ -173,6 +179,7 @@ on_mail(uv_async_t *async)
     worker->new_fds = NULL;
     worker->woken = NULL;
     pthread_mutex_unlock(&worker->lock);
+    gate_look(&worker->gate);
     open_fds(worker, fds);
     while (woken != NULL) {
         struct conn *next = woken->next_woken;
@@ -245,6 +252,8 @@ worker_start(const struct worker_config *config, struct worker **out)
     pthread_mutex_init(&worker->lock, NULL);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
+    gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
+        config->commit_timeout_ms, conn_pass);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) {
         close_handles(worker);
         uv_run(&worker->loop, UV_RUN_DEFAULT);

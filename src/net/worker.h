@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/qsbr.h"
+#include "net/gate.h"
 #include "net/session.h"
 #include "stats/metric.h"
 #include "store/store.h"
@@ -19,7 +20,8 @@
 enum {
     WORKER_READ_BYTES = 64 << 10, /* one read takes at most this */
     WORKER_SWEEP_MS = 1000,       /* how often deadlines are looked at */
-    WORKER_STOP_MS = 2000         /* for replies on their way at a stop */
+    WORKER_STOP_MS = 2000,        /* for replies on their way at a stop */
+    WORKER_COMMIT_MS = 1000       /* commit_timeout_ms of the server */
 };
 
 /* Connections of all workers together. */
@@ -38,6 +40,8 @@ struct worker_config {
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
+    uint64_t commit_timeout_ms;  /* for the log, until a change is answered
+                                  * with an error; at least 1 */
 };
 
 struct conn; /* net/conn.h */
@@ -68,6 +72,7 @@ struct worker {
     uv_timer_t sweep;
     struct qsbr_reader reader;
     struct executor executor;
+    struct gate gate;
     struct conn *conns;       /* all of them, doubly linked */
     struct conn *first_ready; /* to go on without an event */
     struct conn *last_ready;

@@ -2,10 +2,10 @@
 /* The dialect's grammar.
  *
  * A line is dialect when its first word is one that memcached does not have
- * (drop, show, help), when it is `add counter` or `add column` and does not
- * have the shape of a memcached add, or when its first argument is the name of
- * a counter. The words behind are only delimited here: ids, columns and
- * options are resolved by whoever executes the request. */
+ * (drop, show, checkpoint, help), when it is `add counter` or `add column` and
+ * does not have the shape of a memcached add, or when its first argument is
+ * the name of a counter. The words behind are only delimited here: ids,
+ * columns and options are resolved by whoever executes the request. */
 #include "proto/dialect.h"
 
 #include "base/err.h"
@@ -47,7 +47,8 @@ static const char *const key_commands[] = {
     X("incr|decr COUNTER ID N ...   (one number a column)")                   \
     X("delete COUNTER ID|ID.SUFFIX")                                          \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
-    X("stats [counters|tables|settings|reset]")                               \
+    X("checkpoint   (answers OK when all changes so far are in one)")         \
+    X("stats [counters|tables|wal|settings|reset]")                           \
     X("version, verbosity N, quit, help")
 
 static void
@@ -201,6 +202,14 @@ dialect_parse(struct span command, struct words words,
     }
     if (span_is(bytes, command, "show")) {
         parse_show(words, out);
+        return true;
+    }
+    if (span_is(bytes, command, "checkpoint")) {
+        struct span more;
+        out->op = REQUEST_CHECKPOINT;
+        if (words_next(&words, &more)) {
+            fail(out, "CLIENT_ERROR usage: checkpoint");
+        }
         return true;
     }
     if (span_is(bytes, command, "help")) {

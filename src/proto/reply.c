@@ -30,6 +30,14 @@ reply_is_server_error(int err)
     case ERR_TOO_LARGE:
     case ERR_CLOSED:
     case ERR_SYSTEM:
+    case ERR_LOADING:
+    case ERR_DISK_FULL:
+    case ERR_DISK:
+    case ERR_DISK_SLOW:
+    case ERR_LOG_FULL:
+    case ERR_FILE_SIZE:
+    case ERR_NO_CHECKPOINT:
+    case ERR_NO_DATA_DIR:
         return true;
     default:
         return false;

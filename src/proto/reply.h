@@ -14,8 +14,7 @@
 void reply_line(struct buf *out, const char *line);
 
 /* "CLIENT_ERROR <text of err>\r\n", or SERVER_ERROR where the fault is on our
- * side (ERR_NO_MEMORY, ERR_HOT_FULL, ERR_TOO_LARGE, ERR_CLOSED, ERR_SYSTEM).
- */
+ * side: memory, the disk, loading, a stop. */
 void reply_error(struct buf *out, int err);
 
 /* True where reply_error says SERVER_ERROR. */

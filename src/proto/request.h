@@ -42,6 +42,7 @@
     X(SCHEMA_EDIT, "dialect: add or drop a counter or column")                \
     X(SHOW_COUNTERS, "dialect: list the counters")                            \
     X(SHOW_COUNTER, "dialect: the lines that make a counter")                 \
+    X(CHECKPOINT, "dialect: make a checkpoint")                               \
     X(HELP, "dialect: what can be typed")                                     \
     X(ERROR, "not a request: the reply is in error")
 

@@ -58,20 +58,26 @@ is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+bool
+schema__is_name(const char *text, size_t len)
+{
+    if (len == 0 || len > SCHEMA_NAME_MAX || !is_letter(text[0])) {
+        return false;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if (!is_letter(text[i]) && (text[i] < '0' || text[i] > '9')) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A name of something that may exist. */
 static int
 parse_reference(const struct schema_word *word, struct schema_name *out)
 {
-    if (word->len == 0 || word->len > SCHEMA_NAME_MAX ||
-        !is_letter(word->text[0])) {
+    if (!schema__is_name(word->text, word->len)) {
         return ERR_BAD_NAME;
-    }
-    for (size_t i = 1; i < word->len; i++) {
-        char c = word->text[i];
-
-        if (!is_letter(c) && (c < '0' || c > '9')) {
-            return ERR_BAD_NAME;
-        }
     }
     memcpy(out->text, word->text, word->len);
     out->text[word->len] = '\0';

@@ -19,6 +19,8 @@
 _Static_assert(SCHEMA_COUNTERS_MAX - 1 <= UINT8_MAX, "a slot is a byte");
 _Static_assert(SCHEMA_COLUMNS_MAX <= 32, "slots in use are a 32-bit mask");
 
+enum { NAMES_OF_EDIT_MAX = 2 /* what one adds: a name and a suffix */ };
+
 static const struct schema_counter *
 counter_of(const struct schema *schema, const struct schema_edit *edit)
 {
@@ -37,7 +39,7 @@ is_taken(const struct schema *schema, const struct schema_name *name)
 static bool
 serials_are_out(const struct schema *schema)
 {
-    return schema->last_serial == UINT32_MAX;
+    return schema->last_serial >= UINT32_MAX - 1;
 }
 
 /* Columns are dropped by name; a suffix is only a way to ask. */
@@ -202,7 +204,7 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     if (err != 0) {
         return err;
     }
-    schema = schema__copy(old);
+    schema = schema__copy(old, NAMES_OF_EDIT_MAX);
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }

@@ -24,10 +24,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum {
-    INDEX_PLACES_MIN = 16,
-    NAMES_OF_EDIT_MAX = 2 /* what one edit can add: a name and a suffix */
-};
+enum { INDEX_PLACES_MIN = 16 };
 
 static size_t
 size_of(uint32_t index_mask)
@@ -187,9 +184,9 @@ schema_counter_column(
 }
 
 struct schema *
-schema__copy(const struct schema *old)
+schema__copy(const struct schema *old, uint32_t more_names)
 {
-    struct schema *copy = make(old->alloc, old->n_names + NAMES_OF_EDIT_MAX);
+    struct schema *copy = make(old->alloc, old->n_names + more_names);
 
     if (copy == NULL) {
         return NULL;

@@ -86,13 +86,17 @@ schema__names_equal(const struct schema_name *a, const struct schema_name *b)
     return schema__name_is(a, b->text, b->len);
 }
 
-/* A copy of old with room for two more names in its index, which is empty;
+/* A copy of old with room for more_names more in its index, which is empty;
  * NULL when memory is out. The caller changes counters in place, then calls
  * schema__index. */
-struct schema *schema__copy(const struct schema *old);
+struct schema *schema__copy(const struct schema *old, uint32_t more_names);
 
 /* Fills the empty index and counts counters and names. */
 void schema__index(struct schema *schema);
+
+/* True where text is 1 to SCHEMA_NAME_MAX letters, digits or _, no digit
+ * first; reserved words are not looked at. */
+bool schema__is_name(const char *text, size_t len);
 
 /* The word of an option. Static storage. */
 const char *schema__option_word(enum schema__option option);

@@ -274,6 +274,19 @@ put_settings(struct server_admin *admin, struct buf *out)
 }
 
 static void
+put_wal(struct server_admin *admin, struct buf *out)
+{
+    uint64_t sum[METRIC_COUNT];
+    store_data_stats(admin->store, put_setting, out);
+    sum_since_reset(admin, sum);
+    reply_stat_u64(
+        out, metric_name(METRIC_changes_unsure), sum[METRIC_changes_unsure]);
+    reply_stat_u64(
+        out, metric_name(METRIC_changes_late), sum[METRIC_changes_late]);
+    reply_line(out, "END");
+}
+
+static void
 reset(struct server_admin *admin, struct buf *out)
 {
     uint64_t sum[METRIC_COUNT];
@@ -301,6 +314,8 @@ stats(struct admin *seam, const char *args, size_t len, struct buf *out)
     } else if (span_is(args, word, "tables")) {
         bool named = words_next(&words, &word);
         put_tables(admin, args + word.at, named ? word.len : 0, out);
+    } else if (span_is(args, word, "wal")) {
+        put_wal(admin, out);
     } else if (span_is(args, word, "reset")) {
         reset(admin, out);
     } else {

@@ -3,6 +3,7 @@
 #define SERVER_OPTIONS_H
 
 #include "base/buf.h"
+#include "server/options_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,69 +12,6 @@
  * command line, the configuration file, --help, the OPTIONS of tallyd(1) and
  * `stats settings`. Letters, names and defaults are memcached's where it has
  * the option. */
-
-/* field, letter (0: none), long name, name of the argument (NULL: none), type,
- * lowest, highest, default, name in `stats settings` (NULL: not shown), text.
- * lowest and highest bound a number, or the length of a text. */
-#define OPTIONS_TABLE(X)                                                      \
-    X(port, 'p', "port", "NUM", NUMBER, -1, 65535, "11211", "tcpport",        \
-        "TCP port; 0 is no TCP, -1 any free port")                            \
-    X(listen, 'l', "listen", "ADDR[,ADDR...]", LISTEN, 1, 65535,              \
-        "127.0.0.1,::1", "inter",                                             \
-        "address to listen on: HOST, HOST:PORT or [IPV6]:PORT; may be given " \
-        "several times; HOST is a name, an address, or * for every address")  \
-    X(unix_socket, 's', "unix-socket", "FILE", PATH, 1, 107, "",              \
-        "domain_socket",                                                      \
-        "Unix socket to listen on; then there is no TCP, as in memcached")    \
-    X(unix_mask, 'a', "unix-mask", "MASK", OCTAL, 0, 0777, "0700", "umask",   \
-        "access mode of the Unix socket, in octal")                           \
-    X(threads, 't', "threads", "NUM", NUMBER, 1, 256, "4", "num_threads",     \
-        "worker threads")                                                     \
-    X(conn_limit, 'c', "conn-limit", "NUM", NUMBER, 1, 1000000, "1024",       \
-        "maxconns", "connections at one time")                                \
-    X(user, 'u', "user", "NAME", TEXT, 1, 255, "", NULL,                      \
-        "user to become when started by root")                                \
-    X(daemon, 'd', "daemon", NULL, FLAG, 0, 0, "", NULL,                      \
-        "go to the background once the server is ready")                      \
-    X(pidfile, 'P', "pidfile", "FILE", PATH, 1, 1023, "", NULL,               \
-        "file to write the process id to")                                    \
-    X(verbosity, 'v', "verbose", NULL, COUNT, 0, 3, "0", "verbosity",         \
-        "write more to stderr: -v what happens, -vv details")                 \
-    X(help, 'h', "help", "man", HELP, 0, 0, "", NULL,                         \
-        "print this help; =man prints it for the manual page")                \
-    X(version, 'V', "version", NULL, VERSION, 0, 0, "", NULL,                 \
-        "print the version")                                                  \
-    X(listen_backlog, 'b', "listen-backlog", "NUM", NUMBER, 1, 65535, "1024", \
-        "tcp_backlog", "connections that may wait to be accepted")            \
-    X(reqs_per_event, 'R', "max-reqs-per-event", "NUM", NUMBER, 1, 1000000,   \
-        "20", "reqs_per_event",                                               \
-        "requests of one connection in a turn, before others have theirs")    \
-    X(item_size_max, 'I', "max-item-size", "SIZE", BYTES, 1024, 1 << 30,      \
-        "1m", "item_size_max",                                                \
-        "largest value of an item, in bytes, or with k or m behind; at most " \
-        "half of --memory-limit")                                             \
-    X(memory_limit, 'm', "memory-limit", "MB", MEGABYTES, 1, 1 << 24, "64",   \
-        "maxbytes", "memory for items, in megabytes")                         \
-    X(hot_memory, 0, "hot-memory", "SIZE", BYTES_OR_AUTO,                     \
-        OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
-        "memory for counters, in bytes, or with k, m or g behind; auto: "     \
-        "half of the machine's memory, or of the cgroup's limit")             \
-    X(schema, 0, "schema", "FILE", PATH, 1, 1023, "", "schema",               \
-        "read counters and columns from FILE at start: lines as typed in "    \
-        "telnet; what exists already is skipped")                             \
-    X(data, 0, "data", "DIR|none", DIRECTORY, 1, 1023, "", NULL,              \
-        "directory for what is to survive a restart; accepted, but counters " \
-        "live in memory only in this version")                                \
-    X(config, 0, "config", "FILE", PATH, 1, 1023, "", "config",               \
-        "read options from FILE; those of the command line win")              \
-    X(command_timeout_s, 0, "command-timeout", "SECONDS", NUMBER, 1, 86400,   \
-        "60", "command_timeout",                                              \
-        "close a connection whose command is not complete after so long")     \
-    X(write_timeout_s, 0, "write-timeout", "SECONDS", NUMBER, 1, 86400, "30", \
-        "write_timeout",                                                      \
-        "close a connection that has not read its replies for so long")       \
-    X(shards, 0, "shards", "NUM", POWER_OF_TWO, 1, 4096, "16", "shards",      \
-        "partitions of the ids; more let more threads write at a time")
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,
@@ -89,6 +27,9 @@ enum {
     OPTIONS_HOT_MEMORY_MIN = 16 << 20,
     OPTIONS_NO_PORT = 0 /* an address without port: that of --port */
 };
+
+/* The words of --loading. */
+enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
 
 struct options_text {
     char text[OPTIONS_TEXT_BYTES]; /* "": not given */
@@ -113,6 +54,7 @@ enum options_type {
     OPTIONS_TYPE_BYTES,
     OPTIONS_TYPE_BYTES_OR_AUTO, /* "auto" is kept as what it stands for */
     OPTIONS_TYPE_MEGABYTES,     /* kept in bytes */
+    OPTIONS_TYPE_CHOICE, /* one of the argument's words; kept as its place */
     OPTIONS_TYPE_FLAG,
     OPTIONS_TYPE_HELP,
     OPTIONS_TYPE_VERSION,
@@ -130,6 +72,7 @@ enum options_type {
 #define OPTIONS_AS_BYTES uint64_t
 #define OPTIONS_AS_BYTES_OR_AUTO uint64_t
 #define OPTIONS_AS_MEGABYTES uint64_t
+#define OPTIONS_AS_CHOICE int
 #define OPTIONS_AS_FLAG bool
 #define OPTIONS_AS_HELP bool
 #define OPTIONS_AS_VERSION bool

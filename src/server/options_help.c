@@ -180,6 +180,17 @@ add_addresses(const struct options_addresses *addresses, struct buf *out)
     }
 }
 
+/* The word at a place of "this|that". */
+static void
+add_choice(const struct options_row *row, int place, struct buf *out)
+{
+    const char *word = row->argument;
+    for (; place > 0; place--) {
+        word += strcspn(word, "|") + 1;
+    }
+    buf_add(out, word, strcspn(word, "|"));
+}
+
 /* Appends the value of an option as memcached would show it. */
 static void
 add_value(const struct options_row *row, const void *field, struct buf *out)
@@ -191,6 +202,9 @@ add_value(const struct options_row *row, const void *field, struct buf *out)
     case OPTIONS_TYPE_POWER_OF_TWO:
     case OPTIONS_TYPE_COUNT:
         buf_addf(out, "%d", *(const int *)field);
+        break;
+    case OPTIONS_TYPE_CHOICE:
+        add_choice(row, *(const int *)field, out);
         break;
     case OPTIONS_TYPE_OCTAL:
         buf_addf(out, "%o", (unsigned)*(const int *)field);

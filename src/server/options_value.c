@@ -29,6 +29,25 @@ set_number(const struct options_row *row, const char *text, int *out)
     return true;
 }
 
+/* The place of a word among those of the argument, "this|that". */
+static bool
+set_choice(const struct options_row *row, const char *text, int *out)
+{
+    size_t len = strlen(text);
+    const char *word = row->argument;
+    for (int i = 0;; i++) {
+        size_t n = strcspn(word, "|");
+        if (n == len && memcmp(word, text, n) == 0) {
+            *out = i;
+            return true;
+        }
+        if (word[n] == '\0') {
+            return false;
+        }
+        word += n + 1;
+    }
+}
+
 static bool
 set_octal(const struct options_row *row, const char *text, int *out)
 {
@@ -209,6 +228,8 @@ options__set_value(const struct options_row *row, const char *text, bool first,
     case OPTIONS_TYPE_NUMBER:
     case OPTIONS_TYPE_POWER_OF_TWO:
         return set_number(row, text, field);
+    case OPTIONS_TYPE_CHOICE:
+        return set_choice(row, text, field);
     case OPTIONS_TYPE_OCTAL:
         return set_octal(row, text, field);
     case OPTIONS_TYPE_BYTES:
@@ -256,6 +277,9 @@ options__add_wanted(const struct options_row *row, struct buf *out)
     long long highest = row->highest;
 
     switch (row->type) {
+    case OPTIONS_TYPE_CHOICE:
+        buf_addf(out, "one of %s", row->argument);
+        break;
     case OPTIONS_TYPE_OCTAL:
         buf_addf(out, "an octal mode from %llo to %llo", lowest, highest);
         break;

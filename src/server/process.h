@@ -59,6 +59,12 @@ int process_write_pidfile(const char *path, struct buf *message);
  * started meanwhile keeps its own. ERR_SYSTEM where it cannot be removed. */
 int process_remove_pidfile(const char *path, struct buf *message);
 
+/* Tells the service manager (systemd's sd_notify protocol), if there is one
+ * that wants to know: $NOTIFY_SOCKET. lines: "READY=1" and the like. Never
+ * waits: false where the socket is full because nobody reads it, so that a
+ * later try may help. */
+bool process_notify(const char *lines);
+
 /* The memory that the process can have: the machine's, or less where a cgroup
  * of version 2 sets a limit. 0 where that cannot be told. */
 uint64_t process_memory_bytes(void);

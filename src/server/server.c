@@ -6,8 +6,12 @@
  * schema file's text (perhaps readable for root only), then the user is
  * dropped, and only then threads and clients come. Every failure before that
  * is one line on stderr and exit status 1, and undoes nothing but what the
- * kernel undoes at exit. At SIGINT or SIGTERM the listening sockets close
- * first, then each worker ends its connections, then the store goes. */
+ * kernel undoes at exit. With a data directory the main loop runs while the
+ * store loads; the schema file is read into it when that is done, and then the
+ * server is ready. At SIGINT or SIGTERM the listening sockets close first,
+ * then each worker ends its connections, then the store syncs its log and
+ * goes; SIGUSR1 does the same with a checkpoint before, SIGUSR2 makes one
+ * and goes on. A signal that comes during a stop changes nothing. */
 #include "server/server.h"
 
 #include "base/assert.h"
@@ -15,6 +19,7 @@
 #include "net/listener.h"
 #include "net/worker.h"
 #include "server/admin.h"
+#include "server/keeping.h"
 #include "server/options.h"
 #include "server/process.h"
 #include "server/schema_file.h"
@@ -30,7 +35,17 @@
 _Static_assert(OPTIONS_HOT_MEMORY_MIN == ENGINE_HOT_BYTES_MIN,
     "the option lets through what the engine takes");
 
-enum { WORKERS_MAX = 256, MS_PER_S = 1000, PATH_BYTES = 1100 };
+_Static_assert(OPTIONS_LOADING_ANSWER == 0 && OPTIONS_LOADING_REFUSE == 1,
+    "the words of --loading are in this order");
+
+enum {
+    WORKERS_MAX = 256,
+    MS_PER_S = 1000,
+    PATH_BYTES = 1100,
+    LOADING_TELL_MS = 1000 /* between words to the service manager */
+};
+
+enum { SERVER_SIGNALS = 5 };
 
 struct server {
     struct options options;
@@ -38,7 +53,12 @@ struct server {
     struct logger logger;
     struct conn_gauge gauge;
     uv_loop_t loop; /* the main thread's */
-    uv_signal_t on_int, on_term, on_hup;
+    uv_signal_t on_signal[SERVER_SIGNALS];
+    uv_async_t loaded;        /* the store has loaded, or cannot */
+    uv_timer_t still_loading; /* meanwhile; then, until READY=1 is told */
+    _Atomic int load_err;
+    int err; /* why the main loop has ended; 0: it was told to */
+    struct keeping keeping;
     struct listener listener;
     struct store *real;  /* of store_create */
     struct store *store; /* real, or the hooks' */
@@ -52,29 +72,75 @@ struct server {
     struct buf why;   /* the line for stderr of what failed */
 };
 
+/* For a service manager: what a last checkpoint may take, in microseconds. */
+#define LAST_CHECKPOINT_TIME "EXTEND_TIMEOUT_USEC=3600000000"
+
+/* signal, what is to be done */
+#define SIGNALS(X)                                                            \
+    X(SIGINT, STOP)                                                           \
+    X(SIGTERM, STOP)                                                          \
+    X(SIGUSR1, CHECKPOINT_AND_STOP)                                           \
+    X(SIGUSR2, CHECKPOINT)                                                    \
+    X(SIGHUP, NOTHING)
+
+enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, NOTHING };
+
+static const struct {
+    int number;
+    enum signal_deed deed;
+} signals[] = {
+#define X(number, deed) {number, deed},
+    SIGNALS(X)
+#undef X
+};
+_Static_assert(sizeof signals / sizeof signals[0] == SERVER_SIGNALS,
+    "one watcher a signal");
+
+static enum signal_deed
+deed_of(int number)
+{
+    for (unsigned i = 0; i < SERVER_SIGNALS; i++) {
+        if (signals[i].number == number) {
+            return signals[i].deed;
+        }
+    }
+    return NOTHING;
+}
+
 static void
-on_stop_signal(uv_signal_t *signal, int number)
+on_signal(uv_signal_t *signal, int number)
 {
     struct server *server = signal->data;
+    enum signal_deed deed = deed_of(number);
+    switch (deed) {
+    case CHECKPOINT_AND_STOP:
+        if (server->real != NULL) {
+            store_want_last_checkpoint(server->real);
+            (void)process_notify(LAST_CHECKPOINT_TIME);
+        }
+        break;
+    case CHECKPOINT:
+        if (server->real != NULL) {
+            store_want_checkpoint(server->real);
+        }
+        return;
+    case NOTHING:
+        log_line(&server->logger, LOG_INFO,
+            "signal %d: nothing to reload in this version", number);
+        return;
+    case STOP:
+        break;
+    }
     log_line(&server->logger, LOG_INFO, "stopping (signal %d)", number);
     uv_stop(&server->loop);
 }
 
 static void
-on_hup(uv_signal_t *signal, int number)
-{
-    struct server *server = signal->data;
-    log_line(&server->logger, LOG_INFO,
-        "signal %d: nothing to reload in this version", number);
-}
-
-static void
-watch_signal(struct server *server, uv_signal_t *watcher, int number,
-    uv_signal_cb callback)
+watch_signal(struct server *server, uv_signal_t *watcher, int number)
 {
     uv_signal_init(&server->loop, watcher);
     watcher->data = server;
-    uv_signal_start(watcher, callback, number);
+    uv_signal_start(watcher, on_signal, number);
 }
 
 /* One address of -l. */
@@ -148,6 +214,21 @@ write_port_file(struct server *server)
     return 0;
 }
 
+/* On a thread of the store. */
+static void
+on_store_loaded(void *context, int err)
+{
+    struct server *server = context;
+    atomic_store(&server->load_err, err);
+    uv_async_send(&server->loaded);
+}
+
+static bool
+loads(const struct server *server)
+{
+    return server->keeping.is_wanted && !server->keeping.config.is_missing;
+}
+
 static int
 create_store(struct server *server)
 {
@@ -157,7 +238,10 @@ create_store(struct server *server)
         .hot_bytes = options->hot_memory,
         .items = {.limit_bytes = options->memory_limit,
             .item_bytes_max = options->item_size_max},
+        .data = server->keeping.is_wanted ? &server->keeping.config : NULL,
     };
+    server->keeping.config.loaded_fn = on_store_loaded;
+    server->keeping.config.context = server;
     if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed ||
         getrandom(&config.items.seed, sizeof config.items.seed, 0) !=
             sizeof config.items.seed) {
@@ -170,9 +254,20 @@ create_store(struct server *server)
         err = server->hooks->wrap_fn(server->real, &server->store);
     } /* a wrapper that fails leaves store as it was */
     if (err != 0) {
-        buf_addf(&server->why, "cannot make the store: %s", err_text(err));
+        buf_addf(&server->why, "cannot make the store: %s%s%s",
+            err_file_text(err),
+            loads(server) ? "; the data directory is " : "",
+            loads(server) ? options->data.text : "");
+        return err;
     }
-    return err;
+    if (server->real->shards != (unsigned)options->shards) {
+        log_line(&server->logger, LOG_INFO,
+            "the data directory has %u shards, which stay; --shards=%d is for "
+            "new ones",
+            server->real->shards, options->shards);
+        server->options.shards = (int)server->real->shards;
+    }
+    return 0;
 }
 
 static int
@@ -188,6 +283,7 @@ start_workers(struct server *server)
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,
         .write_timeout_ms = (uint64_t)options->write_timeout_s * MS_PER_S,
+        .commit_timeout_ms = WORKER_COMMIT_MS,
     };
     int err = 0;
     ASSERT(options->threads <= WORKERS_MAX);
@@ -228,6 +324,7 @@ prepare(struct server *server)
     unsigned long fds =
         (unsigned long)options->conn_limit + PROCESS_FDS_RESERVED;
     int err = process_refuse_root(options->user.text, why);
+    keeping_choose(&server->keeping, options);
     if (err == 0) {
         err = process_raise_fd_limit(fds, why);
     }
@@ -238,29 +335,6 @@ prepare(struct server *server)
         err = process_daemonize(&server->ready_fd, why);
     }
     return err;
-}
-
-/* The main loop and what is always on it. */
-static int
-open_loop(struct server *server)
-{
-    const struct options *options = &server->options;
-    struct listener_config config = {.loop = &server->loop,
-        .logger = &server->logger,
-        .gauge = &server->gauge,
-        .workers = server->workers,
-        .n_workers = (unsigned)options->threads,
-        .conn_limit = (unsigned)options->conn_limit,
-        .backlog = options->listen_backlog};
-    if (uv_loop_init(&server->loop) != 0) {
-        buf_add_text(&server->why, "cannot make an event loop");
-        return ERR_SYSTEM;
-    }
-    listener_init(&server->listener, &config);
-    watch_signal(server, &server->on_int, SIGINT, on_stop_signal);
-    watch_signal(server, &server->on_term, SIGTERM, on_stop_signal);
-    watch_signal(server, &server->on_hup, SIGHUP, on_hup);
-    return 0;
 }
 
 static int
@@ -277,7 +351,13 @@ open_files(struct server *server)
             schema_file_read(options->schema.text, &server->schema_text, why);
     }
     if (err == 0) {
+        err = keeping_make(&server->keeping, options, &server->logger, why);
+    }
+    if (err == 0) {
         err = process_drop_user(options->user.text, why);
+    }
+    if (err == 0) {
+        err = keeping_take(&server->keeping, options, &server->logger, why);
     }
     if (err == 0 && options->pidfile.text[0] != '\0') {
         err = process_write_pidfile(options->pidfile.text, why);
@@ -286,19 +366,11 @@ open_files(struct server *server)
     return err;
 }
 
+/* Lets clients in. */
 static int
-start_threads(struct server *server)
+open_doors(struct server *server)
 {
-    int err = create_store(server);
-    if (err == 0) {
-        err = schema_file_load(server->real, server->options.schema.text,
-            &server->schema_text, &server->why);
-    }
-    if (err != 0) {
-        return err;
-    }
-    server->admin.store = server->store;
-    err = start_workers(server);
+    int err = start_workers(server);
     server->admin.n_workers = server->n_workers;
     if (err == 0 && listener_start(&server->listener) != 0) {
         buf_add_text(&server->why, "cannot watch the listening sockets");
@@ -307,20 +379,141 @@ start_threads(struct server *server)
     return err;
 }
 
+/* Until the service manager has room for it. */
+static void
+tell_ready(uv_timer_t *timer)
+{
+    if (process_notify("READY=1\nSTATUS=serving")) {
+        uv_timer_stop(timer);
+    } else {
+        uv_timer_start(timer, tell_ready, LOADING_TELL_MS, 0);
+    }
+}
+
+/* The counters of the schema file; then who has waited for the server is told
+ * that it serves. */
+static int
+become_ready(struct server *server)
+{
+    int err = 0;
+    if (!server->keeping.config.is_missing) { /* else it has no counters */
+        err = schema_file_load(server->real, server->options.schema.text,
+            &server->schema_text, &server->why);
+    }
+    if (err == 0 && server->n_workers == 0) {
+        err = open_doors(server);
+    }
+    if (err == 0) {
+        store_begin(server->real);
+        err = process_ready(
+            &server->ready_fd, server->options.verbosity > 0, &server->why);
+    }
+    if (err == 0) {
+        tell_ready(&server->still_loading);
+    }
+    return err;
+}
+
+static void
+on_loaded(uv_async_t *async)
+{
+    struct server *server = async->data;
+    int err = atomic_load(&server->load_err);
+    uv_timer_stop(&server->still_loading);
+    if (err != 0) {
+        buf_addf(&server->why, "cannot load the data directory %s: %s",
+            server->options.data.text, err_file_text(err));
+    } else {
+        err = become_ready(server);
+    }
+    if (err != 0) {
+        server->err = err;
+        uv_stop(&server->loop);
+    }
+}
+
+/* The main loop and what is always on it. */
+static int
+open_loop(struct server *server)
+{
+    const struct options *options = &server->options;
+    struct listener_config config = {.loop = &server->loop,
+        .logger = &server->logger,
+        .gauge = &server->gauge,
+        .workers = server->workers,
+        .n_workers = (unsigned)options->threads,
+        .conn_limit = (unsigned)options->conn_limit,
+        .backlog = options->listen_backlog,
+        .listens_late =
+            loads(server) && options->loading == OPTIONS_LOADING_REFUSE};
+    if (uv_loop_init(&server->loop) != 0) {
+        buf_add_text(&server->why, "cannot make an event loop");
+        return ERR_SYSTEM;
+    }
+    listener_init(&server->listener, &config);
+    for (unsigned i = 0; i < SERVER_SIGNALS; i++) {
+        watch_signal(server, &server->on_signal[i], signals[i].number);
+    }
+    uv_async_init(&server->loop, &server->loaded, on_loaded);
+    uv_timer_init(&server->loop, &server->still_loading);
+    server->loaded.data = server;
+    server->still_loading.data = server;
+    return 0;
+}
+
+static void
+on_still_loading(uv_timer_t *timer)
+{
+    (void)timer;
+    /* in microseconds: ten of our periods */
+    (void)process_notify("STATUS=loading\nEXTEND_TIMEOUT_USEC=10000000");
+}
+
+static int
+start_threads(struct server *server)
+{
+    int err = create_store(server);
+    if (err != 0) {
+        return err;
+    }
+    server->admin.store = server->store;
+    if (!loads(server)) {
+        return become_ready(server);
+    }
+    uv_timer_start(&server->still_loading, on_still_loading, LOADING_TELL_MS,
+        LOADING_TELL_MS);
+    return server->options.loading == OPTIONS_LOADING_ANSWER
+        ? open_doors(server)
+        : 0;
+}
+
 static int
 serve(struct server *server)
 {
-    log_line(&server->logger, LOG_WARNING,
-        "counters live in memory only in this version: they are gone when "
-        "the server stops%s",
-        server->options.data.text[0] == '\0' ? ""
-                                             : " (--data is not used yet)");
-    int err = process_ready(
-        &server->ready_fd, server->options.verbosity > 0, &server->why);
-    if (err == 0) {
-        uv_run(&server->loop, UV_RUN_DEFAULT);
+    if (!server->keeping.is_wanted) {
+        log_line(&server->logger, LOG_WARNING,
+            "counters live in memory only: they are gone when the server "
+            "stops");
     }
-    return err;
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+    (void)process_notify("STOPPING=1");
+    return server->err;
+}
+
+/* Not before all is saved: a signal without a watcher ends the process. From
+ * here on one that comes waits for the exit; the other threads are gone. */
+static void
+close_signals(struct server *server)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (unsigned i = 0; i < SERVER_SIGNALS; i++) {
+        sigaddset(&set, signals[i].number);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (unsigned i = 0; i < SERVER_SIGNALS; i++) {
+        uv_close((uv_handle_t *)&server->on_signal[i], NULL);
+    }
 }
 
 /* Takes down what there is, after open_loop. */
@@ -329,33 +522,57 @@ stop_all(struct server *server)
 {
     int err = 0;
     listener_stop(&server->listener);
-    uv_close((uv_handle_t *)&server->on_int, NULL);
-    uv_close((uv_handle_t *)&server->on_term, NULL);
-    uv_close((uv_handle_t *)&server->on_hup, NULL);
-    uv_run(&server->loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&server->still_loading, NULL);
+    if (server->real != NULL) {
+        store_end_checkpoints(server->real);
+    }
     stop_workers(server);
     if (server->store != server->real) {
         server->hooks->unwrap_fn(&server->store);
     }
     if (server->real != NULL) {
-        store_destroy(&server->real);
+        err = store_destroy(&server->real);
+        if (err != 0) {
+            buf_addf(&server->why, "not all changes are on disk: %s",
+                err_text(err));
+        }
     }
+    /* the store's loader sends no more */
+    uv_close((uv_handle_t *)&server->loaded, NULL);
+    close_signals(server);
+    uv_run(&server->loop, UV_RUN_DEFAULT);
     if (server->has_pidfile) {
-        err =
+        int rm_err =
             process_remove_pidfile(server->options.pidfile.text, &server->why);
+        err = err == 0 ? rm_err : err;
     }
     uv_loop_close(&server->loop);
     return err;
+}
+
+/* What --check does instead of all else. */
+static int
+check_directory(struct server *server)
+{
+    const struct options *options = &server->options;
+    keeping_choose(&server->keeping, &server->options);
+    int err = process_drop_user(options->user.text, &server->why);
+    return err != 0 ? err
+                    : keeping_check(options, &server->logger, &server->why);
 }
 
 static int
 run(struct server *server)
 {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write fails with EFBIG instead */
     server->admin.options = &server->options;
     server->admin.logger = &server->logger;
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
+    if (server->options.check) {
+        return check_directory(server);
+    }
     int err = prepare(server);
     if (err == 0) {
         err = open_loop(server);

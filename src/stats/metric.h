@@ -40,6 +40,9 @@
     X(noreply_refused, "refused changes whose client had asked for no reply") \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(calls_parked, "calls to the store that were answered later")            \
+    X(turns_held, "turns whose replies waited for the log")                   \
+    X(changes_unsure, "changes done, but answered with SERVER_ERROR")         \
+    X(changes_late, "of these, changes whose commit was not waited for")      \
     X(slow_commands, "connections closed: command not complete in time")      \
     X(slow_readers, "connections closed: replies not read in time")
 

@@ -8,6 +8,11 @@
  * numbers. Keys that were resolved earlier and are still parked carry a serial
  * that the engine no longer knows, and are answered as gone.
  *
+ * With a data directory every edit is in the log before the schema that has
+ * it is published, so before any change that rests on it, and is synced before
+ * it is answered, whatever the sync mode is. A change of a dropped column may
+ * be in the log behind the drop: its serial tells.
+ *
  * If an add lacks memory, the engine may keep columns under a serial that was
  * never published; nothing can have been written there, and the next
  * definition of that counter replaces it. A drop that lacks memory leaves
@@ -17,6 +22,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "schema/restore.h"
 
 #include <stdlib.h>
 
@@ -54,15 +60,34 @@ item_has_name(struct keeper *keeper, const struct schema_edit *edit)
             keeper->store->items, name->text, name->len, clock_monotonic_s());
 }
 
-static int
-do_add(
-    struct keeper *keeper, const struct schema_edit *edit, struct schema *next)
+/* Logs what the edit's counter has become in next (NULL there: it is gone);
+ * serial is the counter's. */
+static uint64_t
+log_edit(struct keeper *keeper, const struct schema *next,
+    const struct schema_edit *edit, uint32_t serial)
 {
-    int err = engine_define(keeper->engine, counter_of(next, edit));
+    const struct schema_counter *counter = counter_of(next, edit);
+    uint32_t last_serial = schema_last_serial(next);
+    if (keeper->durable == NULL) {
+        return 0;
+    }
+    return counter == NULL
+        ? durable_log_dropped(keeper->durable, serial, last_serial)
+        : durable_log_counter(keeper->durable, counter, last_serial);
+}
+
+static int
+do_add(struct keeper *keeper, const struct schema_edit *edit,
+    struct schema *next, uint64_t *seq)
+{
+    int err = keeper->is_missing
+        ? ERR_NO_DATA_DIR
+        : engine_define(keeper->engine, counter_of(next, edit));
     if (err != 0) {
         schema_destroy(&next);
         return err;
     }
+    *seq = log_edit(keeper, next, edit, 0);
     publish(keeper, next);
     if (edit->op == SCHEMA_ADD_COUNTER) {
         /* One that was set while the name was being taken: it could never be
@@ -75,10 +100,12 @@ do_add(
 }
 
 static int
-do_drop(
-    struct keeper *keeper, const struct schema_edit *edit, struct schema *next)
+do_drop(struct keeper *keeper, const struct schema_edit *edit,
+    struct schema *next, uint64_t *seq)
 {
-    unsigned slot = counter_of(current(keeper), edit)->slot;
+    const struct schema_counter *old = counter_of(current(keeper), edit);
+    unsigned slot = old->slot;
+    *seq = log_edit(keeper, next, edit, old->serial);
     publish(keeper, next);
     if (edit->op == SCHEMA_DROP_COLUMN) {
         /* Out of memory here only means that the space comes back later. */
@@ -92,13 +119,19 @@ do_drop(
     return 0;
 }
 
+/* Under the durable's edit_lock; *seq is what must be durable before the
+ * answer, 0: nothing. */
 static int
-do_edit(struct keeper *keeper, const struct store_edit *call)
+do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
 {
     struct schema *next;
     const struct schema_edit *edit = &call->edit;
     if (schema_has_same(current(keeper), edit)) {
         return 0;
+    }
+    int fault = keeper->durable == NULL ? 0 : wal_fault(keeper->durable->wal);
+    if (fault != 0) {
+        return fault;
     }
     if (item_has_name(keeper, edit)) {
         return ERR_NAME_IS_ITEM;
@@ -108,9 +141,26 @@ do_edit(struct keeper *keeper, const struct store_edit *call)
         return err;
     }
     if (edit->op == SCHEMA_ADD_COUNTER || edit->op == SCHEMA_ADD_COLUMN) {
-        return do_add(keeper, edit, next);
+        return do_add(keeper, edit, next, seq);
     }
-    return do_drop(keeper, edit, next);
+    return do_drop(keeper, edit, next, seq);
+}
+
+static int
+do_call(struct keeper *keeper, const struct store_edit *call)
+{
+    struct durable *durable = keeper->durable;
+    uint64_t seq = 0;
+    if (durable == NULL) {
+        return do_edit(keeper, call, &seq);
+    }
+    pthread_mutex_lock(&durable->edit_lock);
+    int err = do_edit(keeper, call, &seq);
+    pthread_mutex_unlock(&durable->edit_lock);
+    if (err == 0 && seq == 0) { /* it was there already: since just now? */
+        seq = wal_last(durable->wal);
+    }
+    return err == 0 ? wal_sync_up_to(durable->wal, seq) : err;
 }
 
 /* The next edit, or NULL when the keeper is to end. */
@@ -135,16 +185,18 @@ run(void *arg)
     struct keeper *keeper = arg;
     struct store_edit *edit;
     while ((edit = take(keeper)) != NULL) {
-        edit->err = do_edit(keeper, edit);
+        edit->err = do_call(keeper, edit);
         edit->call.done_fn(&edit->call);
     }
     return NULL;
 }
 
 int
-keeper_start(struct keeper *keeper, struct store *store, struct engine *engine)
+keeper_start(struct keeper *keeper)
 {
-    *keeper = (struct keeper){.store = store, .engine = engine};
+    keeper->first = NULL;
+    keeper->last = NULL;
+    keeper->stopping = false;
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->changed, NULL);
     if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {

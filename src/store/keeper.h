@@ -2,6 +2,7 @@
 #ifndef STORE_KEEPER_H
 #define STORE_KEEPER_H
 
+#include "store/durable.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -11,7 +12,9 @@
  * store; nobody else calls it. */
 struct keeper {
     struct store *store;
-    struct engine *engine; /* the store's */
+    struct engine *engine;   /* the store's */
+    struct durable *durable; /* the store's; NULL: nothing is logged */
+    bool is_missing;         /* no counter may be added: see data_config */
     pthread_t thread;
     pthread_mutex_t lock;   /* the fields below */
     pthread_cond_t changed; /* the queue, or stopping */
@@ -19,9 +22,9 @@ struct keeper {
     bool stopping;
 };
 
-/* Starts the thread. engine must outlive it. 0 or ERR_SYSTEM. */
-int keeper_start(
-    struct keeper *keeper, struct store *store, struct engine *engine);
+/* Starts the thread. The caller has filled store, engine, durable and
+ * is_missing; all must outlive it. 0 or ERR_SYSTEM. */
+int keeper_start(struct keeper *keeper);
 
 /* Does what is queued, then ends the thread. */
 void keeper_stop(struct keeper *keeper);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store: the engine for counters, the items, the keeper of the schema and
- * the gardener of the tables. Reads and changes answer at once today; the
+ * the gardener of the tables; where there is a data directory also the log,
+ * the loader and the checkpointer. Reads and changes answer at once today; the
  * calls are built so that they need not (store.h). */
 #include "store/store.h"
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "schema/restore.h"
+#include "store/checkpoint.h"
+#include "store/durable.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
 
+#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 struct real_store {
@@ -18,6 +24,20 @@ struct real_store {
     struct engine *engine;
     struct keeper keeper;
     struct gardener gardener;
+    bool has_gardener;
+
+    /* Where there is a data directory: */
+    bool is_durable;
+    bool wants_last_checkpoint;
+    struct durable durable;
+    struct checkpointer checkpointer; /* runs where has_loaded */
+    struct schema *loading;           /* the loader's, until it is published */
+    pthread_t loader;
+    bool has_loaded;   /* the loader's, until it is joined */
+    _Atomic int state; /* ERR_LOADING, then 0 */
+    pthread_mutex_t listeners_lock;
+    struct store_listener *listeners;
+    struct wal_listener log_listener;
 };
 
 static struct real_store *
@@ -38,7 +58,8 @@ real_get(struct store *store, struct store_get *get)
 static enum store_answer
 real_change(struct store *store, struct store_change *change)
 {
-    engine_change(real_of(store)->engine, change->change, change->n);
+    change->seq =
+        engine_change(real_of(store)->engine, change->change, change->n);
     return STORE_DONE;
 }
 
@@ -78,6 +99,117 @@ real_hot_bytes(struct store *store, uint64_t *garbage_bytes)
     return engine_hot_bytes(real_of(store)->engine, garbage_bytes);
 }
 
+static enum store_commit
+commit_of(enum wal_outcome outcome)
+{
+    switch (outcome) {
+    case WAL_COMMITTED:
+        return STORE_COMMITTED;
+    case WAL_WAITS:
+        return STORE_COMMIT_WAITS;
+    case WAL_FAILED:
+        break;
+    }
+    return STORE_COMMIT_FAILED;
+}
+
+static enum store_commit
+real_commit(struct store *store, uint64_t seq)
+{
+    struct real_store *real = real_of(store);
+    return seq == 0 || !real->is_durable
+        ? STORE_COMMITTED
+        : commit_of(wal_commit(real->durable.wal, seq));
+}
+
+static enum store_commit
+real_outcome(struct store *store, uint64_t seq)
+{
+    struct real_store *real = real_of(store);
+    return seq == 0 || !real->is_durable
+        ? STORE_COMMITTED
+        : commit_of(wal_outcome(real->durable.wal, seq));
+}
+
+static int
+real_fault(struct store *store)
+{
+    struct real_store *real = real_of(store);
+    if (!real->is_durable) {
+        return 0;
+    }
+    /* acquire: who sees 0 sees all that has been loaded */
+    int state = atomic_load_explicit(&real->state, memory_order_acquire);
+    return state != 0 ? state : wal_fault(real->durable.wal);
+}
+
+/* The log's listener: tells all of ours. They are told under the lock, so that
+ * one that has been taken off is not being told. */
+static void
+on_log_moved(struct wal_listener *listener)
+{
+    struct real_store *real = (struct real_store *)((char *)listener -
+        offsetof(struct real_store, log_listener));
+    pthread_mutex_lock(&real->listeners_lock);
+    for (struct store_listener *it = real->listeners; it != NULL;
+         it = it->next) {
+        it->moved_fn(it);
+    }
+    pthread_mutex_unlock(&real->listeners_lock);
+}
+
+static void
+real_listen(struct store *store, struct store_listener *listener)
+{
+    struct real_store *real = real_of(store);
+    pthread_mutex_lock(&real->listeners_lock);
+    listener->next = real->listeners;
+    real->listeners = listener;
+    pthread_mutex_unlock(&real->listeners_lock);
+}
+
+static void
+real_unlisten(struct store *store, struct store_listener *listener)
+{
+    struct real_store *real = real_of(store);
+    pthread_mutex_lock(&real->listeners_lock);
+    struct store_listener **link = &real->listeners;
+    while (*link != listener) {
+        link = &(*link)->next;
+    }
+    *link = listener->next;
+    pthread_mutex_unlock(&real->listeners_lock);
+}
+
+static enum store_answer
+real_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
+{
+    struct real_store *real = real_of(store);
+    if (!real->is_durable) {
+        checkpoint->err = ERR_NO_DATA_DIR;
+        return STORE_DONE;
+    }
+    checkpointer_want(&real->checkpointer, checkpoint);
+    return STORE_LATER;
+}
+
+static void
+real_data_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    struct real_store *real = real_of(store);
+    if (!real->is_durable) {
+        stat_fn(context, "state",
+            real->keeper.is_missing ? err_text(ERR_NO_DATA_DIR)
+                                    : "memory only");
+        return;
+    }
+    int fault = real_fault(store);
+    stat_fn(context, "state", fault == 0 ? "writable" : err_text(fault));
+    durable_each_stat(&real->durable, fault != ERR_LOADING, stat_fn, context);
+}
+
 static const struct store_calls real_calls = {
     .get = real_get,
     .change = real_change,
@@ -86,19 +218,36 @@ static const struct store_calls real_calls = {
     .tables = real_tables,
     .widths = real_widths,
     .hot_bytes = real_hot_bytes,
+    .commit = real_commit,
+    .outcome = real_outcome,
+    .fault = real_fault,
+    .listen = real_listen,
+    .unlisten = real_unlisten,
+    .checkpoint = real_checkpoint,
+    .data_stats = real_data_stats,
 };
 
 /* Schema, items and engine; 0 or an error, with nothing left behind. */
 static int
-make_parts(struct real_store *real, const struct store_config *config)
+make_parts(struct real_store *real, const struct store_config *config,
+    unsigned shards, uint64_t seed)
 {
-    const struct engine_config engine = {.shards = config->shards,
-        .seed = config->seed,
+    const struct engine_config engine = {.shards = shards,
+        .seed = seed,
         .hot_bytes = config->hot_bytes,
-        .qsbr = &real->qsbr};
-    struct schema *schema = schema_create();
+        .table_records_max = config->table_records_max,
+        .qsbr = &real->qsbr,
+        .alloc = config->alloc};
+    struct schema *schema = NULL;
+    /* of a data directory what is known of it: lines are parsed by it while
+     * the rest is loaded, only to be refused */
+    if (real->loading == NULL) {
+        schema = schema_create();
+    } else {
+        (void)schema_restore_serial(real->loading, 0, &schema);
+    }
     int err = ERR_NO_MEMORY;
-    if (schema == NULL) {
+    if (schema == NULL) { /* the only reason of both */
         return err;
     }
     real->store.items = items_create(&config->items);
@@ -130,26 +279,127 @@ destroy_parts(struct real_store *real)
     schema_destroy(&schema);
 }
 
+/* Makes the schema that has been loaded everybody's. */
+static void
+publish(struct real_store *real)
+{
+    /* relaxed: nobody else stores it while loading */
+    struct schema *old = (struct schema *)atomic_load_explicit(
+        &real->schema, memory_order_relaxed);
+    /* seq_cst: see store_schema */
+    atomic_store_explicit(&real->schema, real->loading, memory_order_seq_cst);
+    real->loading = NULL;
+    qsbr_wait(&real->qsbr);
+    schema_destroy(&old);
+}
+
+static int
+start_gardener(struct real_store *real)
+{
+    int err = gardener_start(&real->gardener, real->engine);
+    real->has_gardener = err == 0;
+    return err;
+}
+
+/* The loader's thread. */
+static void *
+load(void *arg)
+{
+    struct real_store *real = arg;
+    const struct data_config *config = &real->durable.config;
+    int err = durable_load(
+        &real->durable, real->engine, &real->qsbr, &real->loading);
+    if (real->durable.wal != NULL) {
+        wal_listen(real->durable.wal, &real->log_listener);
+    }
+    if (err == 0) {
+        publish(real);
+        err = checkpointer_start(
+            &real->checkpointer, &real->durable, &real->schema);
+        real->has_loaded = err == 0;
+    }
+    if (err == 0) {
+        err = start_gardener(real);
+    }
+    if (config->loaded_fn != NULL) {
+        config->loaded_fn(config->context, err);
+    }
+    return NULL;
+}
+
+/* The directory's shards and seed take the place of those given. */
+static int
+open_data(struct real_store *real, const struct store_config *config,
+    unsigned *shards, uint64_t *seed)
+{
+    struct data_dir dir = config->data->dir;
+    if (config->data->is_missing) {
+        return 0;
+    }
+    int err = durable_open(&real->durable, config->data, shards, seed);
+    if (err != 0) {
+        data_dir_close(&dir);
+        return err;
+    }
+    real->is_durable = true;
+    real->log_listener.moved_fn = on_log_moved;
+    atomic_init(&real->state, ERR_LOADING);
+    real->loading = schema_create();
+    err = real->loading == NULL
+        ? ERR_NO_MEMORY
+        : durable_schema(&real->durable, &real->loading);
+    if (err != 0) {
+        schema_destroy(&real->loading);
+        (void)durable_close(&real->durable);
+    }
+    return err;
+}
+
+static int
+start_loading(struct real_store *real)
+{
+    if (!real->is_durable) {
+        return start_gardener(real);
+    }
+    return pthread_create(&real->loader, NULL, load, real) == 0 ? 0
+                                                                : ERR_SYSTEM;
+}
+
 int
 store_create(const struct store_config *config, struct store **out)
 {
     struct real_store *real = calloc(1, sizeof *real);
+    unsigned shards = config->shards;
+    uint64_t seed = config->seed;
+    int err = 0;
     if (real == NULL) {
         return ERR_NO_MEMORY;
     }
     qsbr_init(&real->qsbr);
-    int err = make_parts(real, config);
+    pthread_mutex_init(&real->listeners_lock, NULL);
+    if (config->data != NULL) {
+        err = open_data(real, config, &shards, &seed);
+    }
     if (err != 0) {
         goto err_after_qsbr;
+    }
+    err = make_parts(real, config, shards, seed);
+    if (err != 0) {
+        goto err_after_data;
     }
     real->store.calls = &real_calls;
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
-    err = keeper_start(&real->keeper, &real->store, real->engine);
+    real->store.shards = shards;
+    real->keeper = (struct keeper){.store = &real->store,
+        .engine = real->engine,
+        .durable = real->is_durable ? &real->durable : NULL,
+        .is_missing = config->data != NULL && config->data->is_missing};
+    err = keeper_start(&real->keeper);
     if (err != 0) {
         goto err_after_parts;
     }
-    err = gardener_start(&real->gardener, real->engine);
+    err = start_loading(real);
     if (err != 0) {
         goto err_after_keeper;
     }
@@ -160,22 +410,89 @@ err_after_keeper:
     keeper_stop(&real->keeper);
 err_after_parts:
     destroy_parts(real);
+err_after_data:
+    if (real->is_durable) {
+        schema_destroy(&real->loading);
+        (void)durable_close(&real->durable);
+    }
 err_after_qsbr:
+    pthread_mutex_destroy(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
     free(real);
     return err;
 }
 
 void
+store_begin(struct store *store)
+{
+    /* release: see real_fault */
+    atomic_store_explicit(&real_of(store)->state, 0, memory_order_release);
+}
+
+void
+store_want_checkpoint(struct store *store)
+{
+    struct real_store *real = real_of(store);
+    /* acquire: who sees 0 sees the checkpointer */
+    if (real->is_durable &&
+        atomic_load_explicit(&real->state, memory_order_acquire) == 0) {
+        checkpointer_want(&real->checkpointer, NULL);
+    }
+}
+
+void
+store_end_checkpoints(struct store *store)
+{
+    struct real_store *real = real_of(store);
+    /* acquire: who sees 0 sees the checkpointer */
+    if (real->is_durable &&
+        atomic_load_explicit(&real->state, memory_order_acquire) == 0) {
+        checkpointer_end(&real->checkpointer, real->wants_last_checkpoint);
+    }
+}
+
+void
+store_want_last_checkpoint(struct store *store)
+{
+    real_of(store)->wants_last_checkpoint = true;
+}
+
+int
 store_destroy(struct store **store)
 {
     struct real_store *real = real_of(*store);
-    gardener_stop(&real->gardener);
+    int err = 0;
+    if (real->is_durable) {
+        durable_cancel(&real->durable);
+        pthread_join(real->loader, NULL);
+    }
+    if (real->has_gardener) {
+        gardener_stop(&real->gardener);
+    }
     keeper_stop(&real->keeper);
+    bool has_last = !real->has_loaded ||
+        checkpointer_stop(&real->checkpointer, real->wants_last_checkpoint) ==
+            0;
+    if (real->is_durable) {
+        schema_destroy(&real->loading);
+        engine_set_sink(real->engine, NULL);
+        if (real->durable.wal != NULL) {
+            wal_unlisten(real->durable.wal, &real->log_listener);
+        }
+        struct logger *logger = real->durable.config.logger;
+        err = durable_close(&real->durable);
+        if (err == 0 && !has_last) {
+            log_line(logger, LOG_WARNING,
+                "stopped without a last checkpoint; the log has all changes, "
+                "the next start replays it");
+        }
+    }
     destroy_parts(real);
+    pthread_mutex_destroy(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
     free(real);
     *store = NULL;
+    return err;
 }
 
 void

@@ -3,10 +3,11 @@
 #define STORE_STORE_H
 
 #include "base/qsbr.h"
-#include "engine/cell.h"
 #include "engine/engine.h"
 #include "items/items.h"
 #include "schema/schema.h"
+#include "store/call.h"
+#include "store/data.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,75 +26,9 @@
  * struct store_calls is a seam: t/lib has an implementation that parks calls
  * at random in front of the real one. */
 
-enum store_answer { STORE_DONE, STORE_LATER };
-
-/* The head of every call that may be answered later. */
-struct store_call {
-    void (*done_fn)(struct store_call *call); /* the caller's */
-    void *owner;                              /* the caller's */
-    struct store_call *next; /* whoever holds the call may link it */
-};
-
-enum {
-    STORE_GET_MAX = 256, /* cells in one call */
-    STORE_SHARDS_DEFAULT = 16
-};
-
-/* Reads cells. Columns of one record that stand side by side are read at one
- * moment. The calling thread is an online reader of store->qsbr. */
-struct store_get {
-    struct store_call call;
-    uint32_t n; /* 0..STORE_GET_MAX */
-    struct cell_key key[STORE_GET_MAX];
-    /* out: */
-    uint64_t value[STORE_GET_MAX];
-    uint8_t state[STORE_GET_MAX]; /* enum cell_state */
-};
-
-/* Does changes, in order; each answers for itself in change[i].err. The
- * calling thread is an online reader of store->qsbr. */
-struct store_change {
-    struct store_call call;
-    uint32_t n;
-    struct change *change; /* the caller's array of n */
-};
-
-/* Edits the schema. Always in the order of the calls. To add what exists
- * identically already is no error and changes nothing. */
-struct store_edit {
-    struct store_call call;
-    struct schema_edit edit;
-    int err; /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM */
-};
+enum { STORE_SHARDS_DEFAULT = 16 };
 
 struct store;
-
-/* What the store holds of one counter. */
-struct store_sum {
-    uint64_t records;
-    uint64_t bytes; /* memory allocated for them */
-};
-
-struct store_calls {
-    enum store_answer (*get)(struct store *store, struct store_get *get);
-    enum store_answer (*change)(
-        struct store *store, struct store_change *change);
-    enum store_answer (*edit)(struct store *store, struct store_edit *edit);
-    /* What is held of the counter in a slot, summed over all shards (zeroes
-     * where there is none); answers at once. */
-    struct store_sum (*sum)(struct store *store, unsigned counter_slot);
-    /* Adds what is held of the counter in a slot to *sum: in one shard, or in
-     * all with shard = -1; answers at once. */
-    void (*tables)(struct store *store, unsigned counter_slot, int shard,
-        struct engine_sum *sum);
-    /* Adds how many values of a sample of its records need 0, 1, ... 64 bits
-     * to width[column slot][bits]; answers at once. */
-    void (*widths)(struct store *store, unsigned counter_slot,
-        uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS]);
-    /* Bytes of tables, stashes and directories now; of these, *garbage_bytes
-     * wait for readers. */
-    uint64_t (*hot_bytes)(struct store *store, uint64_t *garbage_bytes);
-};
 
 /* What every implementation begins with. Read-only after creation. */
 struct store {
@@ -101,6 +36,7 @@ struct store {
     struct items *items; /* owned by the store; see items/items.h */
     struct qsbr *qsbr;   /* owned by the store; readers register here */
     _Atomic(const struct schema *) *schema; /* the published one */
+    unsigned shards;
 };
 
 struct store_config {
@@ -108,14 +44,38 @@ struct store_config {
     uint64_t seed;      /* of the tables, random against chosen ids */
     uint64_t hot_bytes; /* budget of counters; >= ENGINE_HOT_BYTES_MIN */
     struct items_config items;
+    uint32_t table_records_max;     /* as in engine_config; 0 but in tests */
+    const struct alloc *alloc;      /* of the tables, as in engine_config; NULL
+                                     * but in tests */
+    const struct data_config *data; /* NULL: counters live in memory only */
 };
 
-/* The real store. *out is the caller's. 0 or ERR_NO_MEMORY, ERR_SYSTEM. */
+/* The real store. *out is the caller's. With a data directory, shards and seed
+ * are those of the directory, if it has some, counters are loaded on a thread
+ * of the store (see data_config), and store_fault is ERR_LOADING until
+ * store_begin. 0 or ERR_NO_MEMORY, ERR_SYSTEM, ERR_DISK, ERR_DISK_FULL,
+ * ERR_CORRUPT, ERR_NEWER_FORMAT; the directory is closed then. */
 int store_create(const struct store_config *config, struct store **out);
 
-/* Finishes the edits under way, then frees all and nulls *store. No other
- * call may be under way. */
-void store_destroy(struct store **store);
+/* All is loaded, and the caller's own edits are done: others may come. Only
+ * for a store of store_create, like the next three. */
+void store_begin(struct store *store);
+
+/* Asks for a checkpoint and does not wait. Any thread. */
+void store_want_checkpoint(struct store *store);
+
+/* A stop begins: the checkpoint under way is given up, and who waits for one
+ * is answered; where a last one is wanted it begins now. */
+void store_end_checkpoints(struct store *store);
+
+/* Has store_destroy, or store_end_checkpoints, make a checkpoint. */
+void store_want_last_checkpoint(struct store *store);
+
+/* Finishes the edits under way, or gives up loading, syncs the log, then frees
+ * all and nulls *store. No other call may be under way. 0, or why something
+ * that was to be kept may be lost: a last checkpoint that fails loses nothing,
+ * and the logger is told. */
+int store_destroy(struct store **store);
 
 static inline enum store_answer
 store_get(struct store *store, struct store_get *get)
@@ -170,6 +130,50 @@ static inline uint64_t
 store_hot_bytes(struct store *store, uint64_t *garbage_bytes)
 {
     return store->calls->hot_bytes(store, garbage_bytes);
+}
+
+static inline enum store_commit
+store_commit(struct store *store, uint64_t seq)
+{
+    return store->calls->commit(store, seq);
+}
+
+static inline enum store_commit
+store_outcome(struct store *store, uint64_t seq)
+{
+    return store->calls->outcome(store, seq);
+}
+
+static inline int
+store_fault(struct store *store)
+{
+    return store->calls->fault(store);
+}
+
+static inline void
+store_listen(struct store *store, struct store_listener *listener)
+{
+    store->calls->listen(store, listener);
+}
+
+static inline void
+store_unlisten(struct store *store, struct store_listener *listener)
+{
+    store->calls->unlisten(store, listener);
+}
+
+static inline enum store_answer
+store_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
+{
+    return store->calls->checkpoint(store, checkpoint);
+}
+
+static inline void
+store_data_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->data_stats(store, stat_fn, context);
 }
 
 /* Asserts the invariants of all shards and items; for tests, and only for a

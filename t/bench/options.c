@@ -52,8 +52,8 @@ static const struct option_row rows[] = {
         "the server has plain items: fill stores the numbers that are not 0 "
         "one by one, and a miss stands for 0"},
     {"redis", 0, OPTION_FLAG, AT(redis), 0, 0, NULL, NULL,
-        "the server is Redis (fill only): a hash a record, a string with SET "
-        "or INCRBY a number"},
+        "the server is Redis (fill and incr only): a hash a record, a string "
+        "with SET or INCRBY a number"},
     {"counter", 0, OPTION_TEXT, AT(counter), 0, 0, NULL, "NAME",
         "counter's name, for fill by record [weibo]"},
     {"suffixes", 0, OPTION_TEXT, AT(suffixes), 0, 0, NULL, "A,B,...",
@@ -88,7 +88,7 @@ static const struct option_row rows[] = {
     {"age", 'a', OPTION_WORD, AT(age), 0, 0, age_words, NULL,
         "which posts are asked for: newest hottest (Zipf of exponent 1 over "
         "age), exponential with a mean of 5 % of the posts, all alike, the "
-        "newest only [newest]"},
+        "newest only that fits [newest]"},
     {"seed", 0, OPTION_COUNT, AT(seed), 0, UINT64_MAX, NULL, "N",
         "seed of posts, numbers and questions [1]"},
     {"draws", 0, OPTION_COUNT, AT(draws), 1000, 1 << 28, NULL, "N",
@@ -320,8 +320,9 @@ check_whole(struct options *options)
     if (options->items && options->fill_with == FILL_INCR) {
         return "items cannot be filled with incr";
     }
-    if (options->redis && options->mode != MODE_FILL) {
-        return "with --redis there is only fill";
+    if (options->redis && options->mode != MODE_FILL &&
+        options->mode != MODE_INCR) {
+        return "with --redis there are only fill and incr";
     }
     if (options->by_column && options->fill_with == FILL_RECORD) {
         return "--by-column stores numbers, not records";

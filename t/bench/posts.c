@@ -67,14 +67,13 @@ posts_fini(struct posts *posts)
 }
 
 static uint64_t
-millisecond_id(const struct dist *dist, uint64_t post)
+millisecond_id(const struct dist *dist, uint64_t post, unsigned workers)
 {
     struct dist_rng rng;
-    uint32_t key[BLOCK]; /* ms << 5 | worker, ascending */
+    uint32_t key[BLOCK]; /* ms * workers + worker, ascending */
     dist_rng_init(&rng, dist->seed + STREAM_SALT_BLOCK, post / BLOCK);
     for (size_t n = 0; n < BLOCK; n++) {
-        uint32_t drawn =
-            (uint32_t)(dist_rng_u64(&rng) % (BLOCK * POSTS_WORKERS));
+        uint32_t drawn = (uint32_t)(dist_rng_u64(&rng) % (BLOCK * workers));
         size_t at = n;
         for (; at > 0 && key[at - 1] > drawn; at--) {
             key[at] = key[at - 1];
@@ -86,8 +85,8 @@ millisecond_id(const struct dist *dist, uint64_t post)
     while (seq < i && key[i - seq - 1] == key[i]) {
         seq++;
     }
-    uint64_t ms = FIRST_MS + post / BLOCK * BLOCK + key[i] / POSTS_WORKERS;
-    return ms << ID_SHIFT | key[i] % POSTS_WORKERS << WORKER_SHIFT | seq;
+    uint64_t ms = FIRST_MS + post / BLOCK * BLOCK + key[i] / workers;
+    return ms << ID_SHIFT | key[i] % workers << WORKER_SHIFT | seq;
 }
 
 uint64_t
@@ -102,7 +101,14 @@ posts_id(const struct posts *posts, uint64_t post)
     case POSTS_SEQUENTIAL:
         return post + 1;
     case POSTS_MILLISECOND:
-        return millisecond_id(&posts->dist, post);
+        return millisecond_id(&posts->dist, post, POSTS_WORKERS);
+    case POSTS_SNOWFLAKE:
+        return millisecond_id(&posts->dist, post, POSTS_MORE_WORKERS);
+    case POSTS_DENSE:
+        return (DIST_FIRST_SECOND + post / DIST_POSTS_A_SECOND)
+            << DIST_SECOND_BITS |
+            post % DIST_POSTS_A_SECOND;
+
     case POSTS_MULTIPLE:
         return (post + 1) << ID_SHIFT;
     case POSTS_FILE:
@@ -149,9 +155,12 @@ posts_places(const struct posts *posts)
         return 0x1p64;
     case POSTS_SEQUENTIAL:
     case POSTS_MULTIPLE:
+    case POSTS_DENSE:
         return n;
     case POSTS_MILLISECOND:
         return n * POSTS_WORKERS;
+    case POSTS_SNOWFLAKE:
+        return n * POSTS_MORE_WORKERS;
     case POSTS_FILE:
         return (double)(posts->row[posts->n - 1].id - posts->row[0].id) + 1.0;
     default:

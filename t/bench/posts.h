@@ -17,10 +17,12 @@
     X(RANDOM, "random")         /* 64 random bits */                          \
     X(SEQUENTIAL, "sequential") /* 1, 2, 3 ... */                             \
     X(MILLISECOND,                                                            \
-        "millisecond")      /* ms << 22 | worker << 12 | seq: a post a  \
+        "millisecond")        /* ms << 22 | worker << 12 | seq: a post a  \
                                    * ms on average, 32 workers, seq mostly 0  \
-                                   */     \
-    X(MULTIPLE, "multiple") /* multiples of 2^22 */
+                                   */   \
+    X(MULTIPLE, "multiple")   /* multiples of 2^22 */                         \
+    X(DENSE, "dense")         /* second << 22 | 0, 1, 2 ... in the second */  \
+    X(SNOWFLAKE, "snowflake") /* as millisecond, with 64 workers */
 
 enum posts_ids {
 #define X(name, word) POSTS_##name,
@@ -29,7 +31,7 @@ enum posts_ids {
         POSTS_FILE /* as read by posts_read */
 };
 
-enum { POSTS_COLUMNS_MAX = 16, POSTS_WORKERS = 32 };
+enum { POSTS_COLUMNS_MAX = 16, POSTS_WORKERS = 32, POSTS_MORE_WORKERS = 64 };
 
 struct posts_row {
     uint64_t id;

@@ -64,6 +64,21 @@ key_at(const struct worker *worker, const struct conn_op *op, uint32_t i,
     return &tape->draw[((size_t)op->draw + i / columns) % tape->n];
 }
 
+/* INCRBY by 1 in Redis's protocol. */
+static void
+add_redis_incr(struct buf *out, const struct options *options,
+    const struct tape_draw *draw)
+{
+    char key[KEY_BYTES_MAX];
+    char digits[NUM_U64_DIGITS_MAX];
+    size_t len = write_key(options, draw->id, draw->column, key);
+    buf_add_text(out, "*3\r\n$6\r\nINCRBY\r\n$");
+    buf_add(out, digits, num_format_u64(len, digits));
+    buf_add_text(out, "\r\n");
+    buf_add(out, key, len);
+    buf_add_text(out, "\r\n$1\r\n1\r\n");
+}
+
 /* A get, a multi-get or an incr from the tape. */
 static void
 ask_tape(struct worker *worker, struct conn *conn, struct conn_op *op)
@@ -82,6 +97,11 @@ ask_tape(struct worker *worker, struct conn *conn, struct conn_op *op)
             : verify_get_sent(verify, draw->post, draw->column);
     }
 
+    if (options->redis) {
+        add_redis_incr(&conn->out, options, draw);
+        worker->tape_at = (worker->tape_at + 1) % tape->n;
+        return;
+    }
     buf_add_text(&conn->out, draw->is_incr ? "incr" : "get");
     for (uint32_t i = 0; i < op->n_keys; i++) {
         unsigned column;
@@ -251,7 +271,8 @@ hear_incr(struct worker *worker, struct conn *conn, struct conn_op *op,
     const struct tape_draw *draw = &worker->run->tape->draw[op->draw];
     bool is_checked = worker->run->options->verify;
     uint64_t value;
-    if (num_parse_u64(line, len, &value)) {
+    size_t sign = worker->run->options->redis && len > 0 && line[0] == ':';
+    if (num_parse_u64(line + sign, len - sign, &value)) {
         op->hits = 1;
         if (is_checked) {
             verify_incremented(

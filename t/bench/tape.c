@@ -69,12 +69,14 @@ draw_one(const struct options *options, struct dist_rng *rng,
 {
     enum want want = draw_want(options, rng);
     unsigned tries = 0;
+    uint64_t posts = options->records;
     do {
-        if (tries++ == TRIES_MAX) {
+        if (tries++ == TRIES_MAX || posts == 0) {
             fail("no post fits --miss, --nonzero and --age together");
         }
-        draw->post = (uint32_t)dist_pick(
-            rng, (enum dist_age)options->age, options->records);
+        draw->post =
+            (uint32_t)dist_pick(rng, (enum dist_age)options->age, posts);
+        posts -= options->age == DIST_AGE_ONE; /* else the one before it */
     } while (!fits(options, want, rng, draw));
     draw->id = posts_id(&options->posts, draw->post);
     draw->is_incr = draw_is_incr(options, rng);

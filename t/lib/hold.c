@@ -21,8 +21,10 @@ struct held {
 struct hold {
     struct store store; /* first: the seam */
     struct store *inner;
+    struct outcomes outcomes;
     pthread_mutex_t lock; /* all below */
     pthread_cond_t changed;
+    bool logs;
     bool holds;
     bool holds_edits;
     unsigned n;
@@ -59,11 +61,24 @@ hold_get(struct store *store, struct store_get *get)
 }
 
 static enum store_answer
+do_change(struct hold *hold, struct store_change *change)
+{
+    enum store_answer answer = store_change(hold->inner, change);
+    pthread_mutex_lock(&hold->lock);
+    bool logs = hold->logs;
+    pthread_mutex_unlock(&hold->lock);
+    if (logs) {
+        change->seq = outcomes_next(&hold->outcomes);
+    }
+    return answer;
+}
+
+static enum store_answer
 hold_change(struct store *store, struct store_change *change)
 {
     return take(store, HOLD_CHANGE, change)
         ? STORE_LATER
-        : store_change(hold_of(store)->inner, change);
+        : do_change(hold_of(store), change);
 }
 
 static enum store_answer
@@ -100,14 +115,65 @@ hold_hot_bytes(struct store *store, uint64_t *garbage_bytes)
     return store_hot_bytes(hold_of(store)->inner, garbage_bytes);
 }
 
+static enum store_commit
+hold_commit(struct store *store, uint64_t seq)
+{
+    return outcomes_ask(&hold_of(store)->outcomes, seq);
+}
+
+static enum store_commit
+hold_outcome(struct store *store, uint64_t seq)
+{
+    return outcomes_get(&hold_of(store)->outcomes, seq);
+}
+
+static int
+hold_fault(struct store *store)
+{
+    return outcomes_fault(&hold_of(store)->outcomes);
+}
+
+static void
+hold_listen(struct store *store, struct store_listener *listener)
+{
+    outcomes_listen(&hold_of(store)->outcomes, listener);
+}
+
+static void
+hold_unlisten(struct store *store, struct store_listener *listener)
+{
+    outcomes_unlisten(&hold_of(store)->outcomes, listener);
+}
+
+static enum store_answer
+hold_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
+{
+    return store_checkpoint(hold_of(store)->inner, checkpoint);
+}
+
+static void
+hold_data_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_data_stats(hold_of(store)->inner, stat_fn, context);
+}
+
 static const struct store_calls hold_calls = {
     .get = hold_get,
     .change = hold_change,
     .edit = hold_edit,
+    .commit = hold_commit,
+    .outcome = hold_outcome,
+    .fault = hold_fault,
+    .listen = hold_listen,
+    .unlisten = hold_unlisten,
     .sum = hold_sum,
     .tables = hold_tables,
     .widths = hold_widths,
     .hot_bytes = hold_hot_bytes,
+    .checkpoint = hold_checkpoint,
+    .data_stats = hold_data_stats,
 };
 
 int
@@ -122,6 +188,7 @@ hold_create(struct store *inner, struct store **out)
     hold->inner = inner;
     pthread_mutex_init(&hold->lock, NULL);
     pthread_cond_init(&hold->changed, NULL);
+    outcomes_init(&hold->outcomes);
     *out = &hold->store;
     return 0;
 }
@@ -145,6 +212,16 @@ hold_end(struct store *store)
     pthread_mutex_unlock(&hold->lock);
 }
 
+struct outcomes *
+hold_log(struct store *store, bool logs)
+{
+    struct hold *hold = hold_of(store);
+    pthread_mutex_lock(&hold->lock);
+    hold->logs = logs;
+    pthread_mutex_unlock(&hold->lock);
+    return &hold->outcomes;
+}
+
 void
 hold_wait(struct store *store, unsigned n)
 {
@@ -166,7 +243,7 @@ do_online(struct hold *hold, const struct held *held)
     qsbr_online(hold->store.qsbr, &reader);
     enum store_answer answer = held->kind == HOLD_GET
         ? store_get(hold->inner, held->call)
-        : store_change(hold->inner, held->call);
+        : do_change(hold, held->call);
     qsbr_offline(&reader);
     qsbr_unregister(hold->store.qsbr, &reader);
     return answer;
@@ -214,6 +291,7 @@ hold_destroy(struct store **outer)
 {
     struct hold *hold = hold_of(*outer);
     ASSERT(hold->n == 0);
+    outcomes_fini(&hold->outcomes);
     pthread_cond_destroy(&hold->changed);
     pthread_mutex_destroy(&hold->lock);
     free(hold);

@@ -3,13 +3,19 @@
  * thread takes the list as a whole, turns it round, and does the calls: so
  * answers come late, from another thread, and not in the order of the calls.
  * Calls of one session keep their order, since a session waits for each. The
- * thread is an online reader of the store only while it reads. */
+ * thread is an online reader of the store only while it reads.
+ *
+ * Changes get numbers of a log, those of the inner store's where it has one. A
+ * second thread moves what is committed: late, and in steps of its own. */
 #include "lib/park.h"
 
 #include "base/err.h"
+#include "lib/outcomes.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 enum park_kind { PARK_GET, PARK_CHANGE, PARK_EDIT };
@@ -26,12 +32,52 @@ struct park {
     struct store *inner;
     pthread_t thread;
     struct qsbr_reader reader; /* the thread's */
-    pthread_mutex_t lock;      /* all below */
+    pthread_t log_thread;
+    struct outcomes outcomes;
+    struct store_listener listener; /* to the inner store */
+    pthread_mutex_t lock;           /* all below */
     pthread_cond_t changed;
     struct parked *list;
     uint64_t random;
+    unsigned fails; /* one commit in so many; 0: none */
+    bool has_log;   /* the inner store gives numbers */
     bool stopping;
 };
+
+static uint64_t
+next_random(struct park *park)
+{
+    pthread_mutex_lock(&park->lock);
+    park->random = park->random * UINT64_C(6364136223846793005) + 1;
+    uint64_t random = park->random >> 32;
+    pthread_mutex_unlock(&park->lock);
+    return random;
+}
+
+/* False where this commit is to fail. */
+static bool
+may_commit(struct park *park)
+{
+    uint64_t random = next_random(park);
+    pthread_mutex_lock(&park->lock);
+    bool may = park->fails == 0 || (random >> 8) % park->fails != 0;
+    pthread_mutex_unlock(&park->lock);
+    return may;
+}
+
+static enum store_answer
+do_change(struct park *park, struct store_change *change)
+{
+    enum store_answer answer = store_change(park->inner, change);
+    pthread_mutex_lock(&park->lock);
+    park->has_log = park->has_log || change->seq != 0;
+    bool numbers = !park->has_log;
+    pthread_mutex_unlock(&park->lock);
+    if (numbers) {
+        change->seq = outcomes_next(&park->outcomes);
+    }
+    return answer;
+}
 
 static void
 do_parked(struct park *park, const struct parked *parked)
@@ -46,7 +92,7 @@ do_parked(struct park *park, const struct parked *parked)
         break;
     case PARK_CHANGE:
         qsbr_online(park->store.qsbr, &park->reader);
-        answer = store_change(park->inner, parked->call);
+        answer = do_change(park, parked->call);
         qsbr_offline(&park->reader);
         break;
     case PARK_EDIT:
@@ -95,14 +141,12 @@ parks(struct store *store, enum park_kind kind, void *call)
 {
     struct park *park = (struct park *)store;
     struct parked *parked = malloc(sizeof *parked);
-    bool chosen;
+    bool chosen = next_random(park) % 256 < 128;
     if (parked == NULL) {
         return false;
     }
     *parked = (struct parked){.kind = kind, .call = call};
     pthread_mutex_lock(&park->lock);
-    park->random = park->random * UINT64_C(6364136223846793005) + 1;
-    chosen = (park->random >> 40) % 2 == 0;
     if (chosen) {
         parked->next = park->list;
         park->list = parked;
@@ -128,7 +172,7 @@ park_change(struct store *store, struct store_change *change)
 {
     return parks(store, PARK_CHANGE, change)
         ? STORE_LATER
-        : store_change(((struct park *)store)->inner, change);
+        : do_change((struct park *)store, change);
 }
 
 static enum store_answer
@@ -165,15 +209,137 @@ park_hot_bytes(struct store *store, uint64_t *garbage_bytes)
     return store_hot_bytes(((struct park *)store)->inner, garbage_bytes);
 }
 
+/* What is asked of the inner store for a number: 0 where it gives none. */
+static uint64_t
+inner_seq(struct park *park, uint64_t seq)
+{
+    pthread_mutex_lock(&park->lock);
+    bool has_log = park->has_log;
+    pthread_mutex_unlock(&park->lock);
+    return has_log ? seq : 0;
+}
+
+/* The inner store's log has its say, and then it takes its time. */
+static enum store_commit
+park_commit(struct store *store, uint64_t seq)
+{
+    struct park *park = (struct park *)store;
+    enum store_commit inner = store_commit(park->inner, inner_seq(park, seq));
+    if (next_random(park) % 2 == 0 && may_commit(park)) {
+        outcomes_commit(&park->outcomes, seq, 0);
+    }
+    enum store_commit outer = outcomes_ask(&park->outcomes, seq);
+    return outer == STORE_COMMITTED ? inner : outer;
+}
+
+static enum store_commit
+park_outcome(struct store *store, uint64_t seq)
+{
+    struct park *park = (struct park *)store;
+    enum store_commit outer = outcomes_get(&park->outcomes, seq);
+    return outer == STORE_COMMITTED
+        ? store_outcome(park->inner, inner_seq(park, seq))
+        : outer;
+}
+
+static int
+park_fault(struct store *store)
+{
+    return store_fault(((struct park *)store)->inner);
+}
+
+static void
+park_listen(struct store *store, struct store_listener *listener)
+{
+    outcomes_listen(&((struct park *)store)->outcomes, listener);
+}
+
+static void
+park_unlisten(struct store *store, struct store_listener *listener)
+{
+    outcomes_unlisten(&((struct park *)store)->outcomes, listener);
+}
+
+/* The inner store's log has moved: any thread. */
+static void
+on_moved(struct store_listener *listener)
+{
+    struct park *park =
+        (struct park *)((char *)listener - offsetof(struct park, listener));
+    outcomes_tell(&park->outcomes);
+}
+
+/* The log's thread: what was asked for is committed late, or fails. */
+static void *
+run_log(void *arg)
+{
+    struct park *park = arg;
+    uint64_t from, asked;
+    while ((asked = outcomes_wait_more(&park->outcomes, &from)) != 0) {
+        uint64_t random = next_random(park);
+        uint64_t seq = from + 1 + (random >> 8) % (asked - from);
+        for (uint64_t i = random % 4; i > 0; i--) {
+            sched_yield();
+        }
+        if (may_commit(park)) {
+            outcomes_commit(&park->outcomes, seq, 0);
+        } else {
+            outcomes_fail(&park->outcomes, seq, 0);
+        }
+    }
+    return NULL;
+}
+
+static enum store_answer
+park_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
+{
+    return store_checkpoint(((struct park *)store)->inner, checkpoint);
+}
+
+static void
+park_data_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_data_stats(((struct park *)store)->inner, stat_fn, context);
+}
+
 static const struct store_calls park_calls = {
     .get = park_get,
     .change = park_change,
     .edit = park_edit,
+    .commit = park_commit,
+    .outcome = park_outcome,
+    .fault = park_fault,
+    .listen = park_listen,
+    .unlisten = park_unlisten,
     .sum = park_sum,
     .tables = park_tables,
     .widths = park_widths,
     .hot_bytes = park_hot_bytes,
+    .checkpoint = park_checkpoint,
+    .data_stats = park_data_stats,
 };
+
+/* Does what is parked, and ends the thread. */
+static void
+stop_thread(struct park *park)
+{
+    pthread_mutex_lock(&park->lock);
+    park->stopping = true;
+    pthread_cond_signal(&park->changed);
+    pthread_mutex_unlock(&park->lock);
+    pthread_join(park->thread, NULL);
+}
+
+static void
+free_park(struct park *park)
+{
+    outcomes_fini(&park->outcomes);
+    pthread_cond_destroy(&park->changed);
+    pthread_mutex_destroy(&park->lock);
+    free(park);
+}
 
 int
 park_create(struct store *inner, uint64_t seed, struct store **out)
@@ -188,25 +354,41 @@ park_create(struct store *inner, uint64_t seed, struct store **out)
     park->random = seed;
     pthread_mutex_init(&park->lock, NULL);
     pthread_cond_init(&park->changed, NULL);
+    outcomes_init(&park->outcomes);
     if (pthread_create(&park->thread, NULL, run, park) != 0) {
-        free(park);
-        return ERR_SYSTEM;
+        goto err_after_outcomes;
     }
+    if (pthread_create(&park->log_thread, NULL, run_log, park) != 0) {
+        stop_thread(park);
+        goto err_after_outcomes;
+    }
+    park->listener.moved_fn = on_moved;
+    store_listen(inner, &park->listener);
     *out = &park->store;
     return 0;
+
+err_after_outcomes:
+    free_park(park);
+    return ERR_SYSTEM;
+}
+
+void
+park_fail(struct store *outer, unsigned one_in)
+{
+    struct park *park = (struct park *)outer;
+    pthread_mutex_lock(&park->lock);
+    park->fails = one_in;
+    pthread_mutex_unlock(&park->lock);
 }
 
 void
 park_destroy(struct store **outer)
 {
     struct park *park = (struct park *)*outer;
-    pthread_mutex_lock(&park->lock);
-    park->stopping = true;
-    pthread_cond_signal(&park->changed);
-    pthread_mutex_unlock(&park->lock);
-    pthread_join(park->thread, NULL);
-    pthread_cond_destroy(&park->changed);
-    pthread_mutex_destroy(&park->lock);
-    free(park);
+    store_unlisten(park->inner, &park->listener);
+    stop_thread(park);
+    outcomes_stop(&park->outcomes);
+    pthread_join(park->log_thread, NULL);
+    free_park(park);
     *outer = NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/engine: what its records take, the budget and what happens when it is
  * used up, and the figures it gives of itself. */
+#include "engine/engine_copy.h"
 #include "lib/dist.h"
 #include "unit/engine_help.h"
 
@@ -288,6 +289,68 @@ START_TEST(test_steady_fill)
 }
 END_TEST
 
+/* Fills an engine with posts, takes most of them out again, and returns how
+ * often tables were made anew for that. */
+static uint64_t
+rebuilds_of_replay(struct engine *engine, uint64_t n)
+{
+    struct schema_counter def = plain_counter(SLOT, DIST_COLUMNS);
+    ck_assert_int_eq(engine_define(engine, &def), 0);
+    count_posts(engine, &def, 0, n);
+    for (uint64_t i = 0; i < n; i++) {
+        if (i % 8 != 0) {
+            int err = change_id(engine, &def, CHANGE_DELETE,
+                dist_id(&POSTS, i), DIST_COLUMNS, 0);
+            CHECK(err == 0 || err == ERR_NOT_FOUND);
+        }
+    }
+    engine_verify(engine);
+    return sum_of(engine, SLOT).rebuilds;
+}
+
+/* While an engine loads, tables that changes fill are seldom made anew, and
+ * not at all for being emptied; afterwards they are packed as any. */
+START_TEST(test_replay)
+{
+    enum { POSTS_N = 200000 };
+    struct engine *plain = small_engine(1, 8192);
+    struct engine *loading = small_engine(1, 8192);
+    uint64_t now_ms = 0;
+    engine_begin_loading(loading);
+    uint64_t few = rebuilds_of_replay(loading, POSTS_N);
+    ck_assert_uint_lt(few * 20, rebuilds_of_replay(plain, POSTS_N));
+    engine_end_loading(loading);
+    tend_all(plain, &now_ms);
+    tend_all(loading, &now_ms);
+    struct engine_sum usual = sum_of(plain, SLOT);
+    struct engine_sum sum = sum_of(loading, SLOT);
+    ck_assert_uint_eq(sum.records, usual.records);
+    ck_assert_uint_lt(sum_bytes(&sum) * 10, sum_bytes(&usual) * 11);
+    finish_engine(&plain);
+    finish_engine(&loading);
+}
+END_TEST
+
+/* What a budget held can be replayed into it, and is within it again. */
+START_TEST(test_replay_budget)
+{
+    struct fill fill;
+    fill_init(&fill, 4);
+    uint64_t n = fill_up(&fill, 0) * 9 / 10;
+    finish_engine(&fill.engine);
+    fill_init(&fill, 4);
+    fill.limit = 0; /* for now */
+    engine_begin_loading(fill.engine);
+    ck_assert_uint_eq(fill_some(&fill, CHANGE_SET, 0, 1, n), n);
+    fill.limit = ENGINE_HOT_BYTES_MIN;
+    ck_assert_uint_lt(bytes_of(fill.engine), fill.limit + fill.limit / 8);
+    engine_end_loading(fill.engine);
+    check_budget(&fill);
+    ck_assert_uint_eq(count_stored(&fill, n), n);
+    finish_engine(&fill.engine);
+}
+END_TEST
+
 /* Emptied tables shrink, sparse neighbours are joined, and nothing is left in
  * the end. */
 START_TEST(test_shrinks)
@@ -442,7 +505,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_large_records, test_budget,
-        test_budget_drop, test_steady_fill, test_shrinks, test_sums,
-        test_widths};
+        test_budget_drop, test_steady_fill, test_replay, test_replay_budget,
+        test_shrinks, test_sums, test_widths};
     return run_tests("engine_space", tests, COUNT_OF(tests));
 }

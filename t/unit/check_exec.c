@@ -4,8 +4,7 @@
 #include "net/exec.h"
 
 #include "lib/fault_alloc.h"
-#include "lib/hold.h"
-#include "unit/net_help.h"
+#include "unit/held_help.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -344,34 +343,6 @@ START_TEST(test_items_out_of_memory)
     ck_assert_uint_eq(fault.live_bytes, 0);
 }
 END_TEST
-
-/* A dialog behind a store that holds calls. */
-struct held_dialog {
-    struct store *inner;
-    struct store *hold;
-    struct dialog dialog;
-    struct dialog other; /* straight on the inner store */
-};
-
-static void
-open_held(struct held_dialog *held)
-{
-    held->inner = small_store(NULL);
-    ck_assert_int_eq(hold_create(held->inner, &held->hold), 0);
-    dialog_open(&held->dialog, held->hold, SMALL_STORE_ITEM_BYTES);
-    dialog_open(&held->other, held->inner, SMALL_STORE_ITEM_BYTES);
-    declare(&held->other);
-    exchange(&held->other, "set weibo 1 11 12 13", "STORED\r\n");
-    hold_begin(held->hold, false);
-}
-
-static void
-close_held(struct held_dialog *held)
-{
-    dialog_close(&held->dialog);
-    hold_destroy(&held->hold);
-    close_new(&held->other);
-}
 
 /* Says a line whose call is held; meanwhile the other says one. */
 static void

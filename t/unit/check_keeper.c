@@ -45,7 +45,8 @@ rig_init(struct rig *rig)
         .schema = &rig->schema};
     ck_assert_ptr_nonnull(rig->store.items);
     ck_assert_int_eq(engine_create(&engine, &rig->engine), 0);
-    ck_assert_int_eq(keeper_start(&rig->keeper, &rig->store, rig->engine), 0);
+    rig->keeper = (struct keeper){.store = &rig->store, .engine = rig->engine};
+    ck_assert_int_eq(keeper_start(&rig->keeper), 0);
 }
 
 static void

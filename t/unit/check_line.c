@@ -107,7 +107,7 @@ check_glance(const struct line_reader *reader, const struct line *line,
         uint32_t open =
             reader->glance(line, &form->form, remainder, is_far, bit, code);
         if (first != index) {
-            MUST(open > LINE_READ_ELSEWHERE);
+            MUST(open > LINE_LOOK_ELSEWHERE);
             continue;
         }
         MUST(open == (index >= 0 ? 0 : (uint32_t)(model->mask >> bit & 1)));

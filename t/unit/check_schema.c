@@ -517,9 +517,9 @@ START_TEST(test_serials_run_out)
 {
     struct schema *schema = make_weibo();
 
-    schema->last_serial = UINT32_MAX - 1;
+    schema->last_serial = UINT32_MAX - 2;
     ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COLUMN, "weibo n"), 0);
-    check_column(schema, 3, "n", 3, UINT32_MAX);
+    check_column(schema, 3, "n", 3, UINT32_MAX - 1);
     ck_assert_int_eq(
         apply(&schema, SCHEMA_ADD_COLUMN, "weibo m"), ERR_TOO_MANY_COLUMNS);
     ck_assert_int_eq(

@@ -39,6 +39,9 @@ form_set(struct form *form, unsigned i, const unsigned *width)
     }
     form->shapes.total[i] = (uint8_t)start;
     form->form.total[i] = (uint8_t)(start + form->form.extra_bits);
+    if (start + form->form.extra_bits > LINE_NEAR_BITS) {
+        form->form.wide |= (uint16_t)(1u << i);
+    }
     MUST(start + form->form.extra_bits <= (unsigned)SHAPES_BITS_MAX);
 }
 

@@ -6,6 +6,8 @@
  * them all: line_reader_NAME.c defines LINE_READ_NAME and LINE_READER before
  * it includes this. */
 
+#include "base/assert.h"
+#include "engine/line_look.h"
 #include "engine/line_read.h"
 
 struct line_reader {
@@ -15,7 +17,7 @@ struct line_reader {
         uint64_t remainder, bool is_far, struct line_hit *hit);
     uint64_t (*value)(const struct line *line, const struct line_form *form,
         const struct line_hit *hit, unsigned column);
-    /* both halves of a glance, and all values */
+    /* a group's look, and all values */
     uint32_t (*glance)(const struct line *line, const struct line_form *form,
         uint64_t remainder, bool is_far, unsigned bit, uint64_t *code);
     void (*fence)(void);
@@ -53,21 +55,40 @@ value(const struct line *line, const struct line_form *form,
     return line_read_value(line, form, hit, column);
 }
 
+/* The same look from every place of a group: all see the same. */
 static uint32_t
 glance(const struct line *line, const struct line_form *form,
     uint64_t remainder, bool is_far, unsigned bit, uint64_t *code)
 {
-    uint64_t bits;
-    struct line_glance seen =
-        line_read_glance(line, form, (uint16_t)remainder, is_far);
-    uint32_t open = line_read_glanced(line, form, seen, remainder, bit, &bits);
-    bool is_near = form->total[seen.shape] <= LINE_READ_NEAR;
-    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        code[i] = is_near
-            ? line_read_near(&form->shapes->field[0][seen.shape], bits, i)
-            : line_read_far(line, form, seen, i);
+    static _Atomic uint32_t stripe;
+    struct line_looks looks;
+    for (uint32_t i = 0; i < LINE_LOOKS; i++) {
+        looks.line[i] = line;
+        looks.form[i] = form;
+        looks.stripe[i] = &stripe;
+        looks.remainder[i] = remainder;
+        looks.bit[i] = bit;
     }
-    return open;
+    uint32_t n = 1 + (uint32_t)(remainder + bit) % LINE_LOOKS;
+    bool is_wide = line_look(&looks, n, is_far);
+    uint32_t at = n / 2;
+    for (uint32_t i = 0; i < n; i++) {
+        ASSERT(looks.is_open[i] == looks.is_open[at] &&
+            looks.is_found[i] == looks.is_found[at] &&
+            looks.bits[i] == looks.bits[at] &&
+            looks.shape[i] == looks.shape[at] && looks.seq[i] == 0);
+    }
+    unsigned shape = (unsigned)looks.shape[at];
+    bool is_near = form->total[shape] <= LINE_NEAR_BITS;
+    ASSERT(is_wide != is_near);
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        const struct shapes_field *field = &form->shapes->field[0][shape];
+        unsigned first = (unsigned)looks.at[at];
+        code[i] = is_near
+            ? line_look_near(field, looks.bits[at], i)
+            : line_look_far(line, form, shape, first, i) & looks.is_found[at];
+    }
+    return (uint32_t)looks.is_open[at];
 }
 
 static void

@@ -58,7 +58,8 @@ rig_init(struct rig *rig)
         .value_bytes_max = SMALL_STORE_ITEM_BYTES,
         .requests_per_turn = 20,
         .command_timeout_ms = 600000,
-        .write_timeout_ms = 600000};
+        .write_timeout_ms = 600000,
+        .commit_timeout_ms = 600000};
 }
 
 static inline void

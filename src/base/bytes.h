@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_BYTES_H
+#define BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Numbers in files: little-endian, byte by byte, whatever the machine; and
+ * varints, seven bits a byte, the lowest first, the top bit set on all bytes
+ * but the last (LEB128). Pure; any thread. */
+
+enum { BYTES_VARINT_MAX = 10 /* bytes of the longest varint */ };
+
+static inline void
+bytes_put_u16(uint8_t *out, uint16_t value)
+{
+    out[0] = (uint8_t)value;
+    out[1] = (uint8_t)(value >> 8);
+}
+
+static inline void
+bytes_put_u32(uint8_t *out, uint32_t value)
+{
+    bytes_put_u16(out, (uint16_t)value);
+    bytes_put_u16(out + 2, (uint16_t)(value >> 16));
+}
+
+static inline void
+bytes_put_u64(uint8_t *out, uint64_t value)
+{
+    bytes_put_u32(out, (uint32_t)value);
+    bytes_put_u32(out + 4, (uint32_t)(value >> 32));
+}
+
+static inline uint16_t
+bytes_get_u16(const uint8_t *in)
+{
+    return (uint16_t)(in[0] | in[1] << 8);
+}
+
+static inline uint32_t
+bytes_get_u32(const uint8_t *in)
+{
+    return bytes_get_u16(in) | (uint32_t)bytes_get_u16(in + 2) << 16;
+}
+
+static inline uint64_t
+bytes_get_u64(const uint8_t *in)
+{
+    return bytes_get_u32(in) | (uint64_t)bytes_get_u32(in + 4) << 32;
+}
+
+/* Writes value to out (room for BYTES_VARINT_MAX); returns its length. */
+static inline size_t
+bytes_put_varint(uint8_t *out, uint64_t value)
+{
+    size_t n = 0;
+    while (value >= 0x80) {
+        out[n++] = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    out[n++] = (uint8_t)value;
+    return n;
+}
+
+/* Reads a varint at *in, which ends before end, and moves *in behind it.
+ * False, with *in untouched, where it is cut off, passes 2^64-1 or is longer
+ * than it need be. */
+static inline bool
+bytes_get_varint(const uint8_t **in, const uint8_t *end, uint64_t *out)
+{
+    uint64_t value = 0;
+    const uint8_t *at = *in;
+    for (unsigned shift = 0; at < end && shift < 64; shift += 7) {
+        uint8_t byte = *at++;
+        if (shift == 63 && byte > 1) {
+            return false;
+        }
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            if (byte == 0 && shift > 0) {
+                return false;
+            }
+            *in = at;
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Distances that may be negative as small numbers: 0, -1, 1, -2 ... */
+static inline uint64_t
+bytes_zigzag(uint64_t distance)
+{
+    return (distance << 1) ^ (0 - (distance >> 63));
+}
+
+static inline uint64_t
+bytes_unzigzag(uint64_t code)
+{
+    return (code >> 1) ^ (0 - (code & 1));
+}
+
+#endif

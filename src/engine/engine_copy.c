@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranges out of the engine and back.
+ *
+ * A table is copied as it lies while its shard's lock is held, and in the same
+ * hold the sink says where it is: so the copy has all that the sink was told
+ * of this shard up to there. What is needed of the counter's view is taken
+ * along. The memory for all of it, for reading the copy out too, is there
+ * before the lock is taken: where it does not suffice, the lock is left, more
+ * is taken, and the look begins anew. So once a table counts as unchanged
+ * nothing can fail any more. */
+#include "engine/engine_copy.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "engine/engine_priv.h"
+#include "engine/table_copy.h"
+
+#include <string.h>
+
+enum {
+    SPARE_SHARE = 8, /* of a block: room to grow */
+    PACK_ROUNDS = 8,
+    PACK_ROUND_MS = 2000
+};
+
+void
+engine_rows_fini(struct engine_rows *rows)
+{
+    alloc_free(rows->alloc, rows->block, rows->block_bytes);
+    rows->block = NULL;
+    rows->block_bytes = 0;
+    rows->row = NULL;
+    rows->n = 0;
+    memset(rows->code, 0, sizeof rows->code);
+}
+
+static int
+reserve(struct engine_rows *rows, size_t bytes)
+{
+    engine_rows_fini(rows);
+    bytes += bytes / SPARE_SHARE;
+    rows->block = alloc_zeroed(rows->alloc, bytes);
+    if (rows->block == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    rows->block_bytes = bytes;
+    return 0;
+}
+
+static void
+take_columns(const struct view *view, struct engine_rows *rows)
+{
+    rows->n_columns = 0;
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        /* relaxed: 0 where it is being dropped, and then it is gone */
+        uint32_t serial = atomic_load_explicit(
+            &view->column[i].serial, memory_order_relaxed);
+        if (serial != 0) {
+            rows->column[rows->n_columns] = (uint8_t)i;
+            rows->serial[rows->n_columns] = serial;
+            rows->n_columns++;
+        }
+    }
+}
+
+/* Of the rows and codes that a copy is read out to. */
+static size_t
+numbers_bytes(const struct table *table, uint32_t n_columns)
+{
+    return (size_t)table->n_records * (1 + n_columns) * sizeof(uint64_t);
+}
+
+/* Under the lock: the range of a table, and a copy of it if it has changed;
+ * NULL with *bytes = 0 where it has not, and with the size of the block that
+ * is needed where rows have a smaller one. */
+static const struct table *
+take_table(struct engine_rows *rows, struct table *table, size_t *bytes)
+{
+    *bytes = 0;
+    rows->first_row = table->base;
+    rows->last_row = table->base + table->mask;
+    if (table->is_clean) {
+        return NULL;
+    }
+    size_t numbers = numbers_bytes(table, rows->n_columns);
+    size_t all = numbers + table_copy_bytes(table);
+    if (all > rows->block_bytes) {
+        *bytes = all;
+        return NULL;
+    }
+    table->is_clean = true;
+    return table_copy(table, (char *)rows->block + numbers);
+}
+
+static void
+read_out(const struct engine *engine, const struct table *copy,
+    struct engine_rows *rows)
+{
+    uint64_t *row = rows->block;
+    uint64_t *code[SCHEMA_COLUMNS_MAX] = {NULL};
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        code[i] = row + (size_t)(i + 1) * copy->n_records;
+        rows->code[i] = code[i];
+    }
+    rows->row = row;
+    rows->n = table_copy_read(
+        copy, &engine->perm, rows->n_columns, rows->column, row, code);
+}
+
+/* One look under the lock. Returns the table's copy, or NULL and in *bytes
+ * what take_table says; *copied is set where *bytes is 0. */
+static const struct table *
+look(struct engine *engine, struct counter *counter, struct shard *shard,
+    uint64_t from_row, struct engine_rows *rows, size_t *bytes,
+    enum engine_copied *copied)
+{
+    const struct table *copy = NULL;
+    struct ranges *ranges = NULL;
+    struct table *table = NULL;
+    *bytes = 0;
+    shard__lock(shard);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    if (view != NULL) {
+        ranges = &counter->ranges[shard - engine->shard];
+        table = ranges_from(ranges, from_row);
+        take_columns(view, rows);
+    }
+    if (table != NULL) {
+        copy = take_table(rows, table, bytes);
+        *copied = copy == NULL ? ENGINE_COPY_CLEAN : ENGINE_COPY_DONE;
+    } else {
+        rows->first_row = from_row;
+        rows->last_row = UINT64_MAX >> engine->shard_bits;
+        *copied = ENGINE_COPY_END;
+    }
+    if (*bytes == 0) {
+        rows->position = engine->sink == NULL
+            ? 0
+            : engine->sink->write_fn(engine->sink, NULL, 0);
+    }
+    shard__unlock(shard);
+    return copy;
+}
+
+int
+engine_copy(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t from_row, struct engine_rows *rows, enum engine_copied *copied)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
+    struct counter *counter = engine__counter(engine, slot);
+    size_t bytes;
+    rows->n = 0;
+    rows->n_columns = 0;
+    for (;;) {
+        const struct table *copy = look(engine, counter, &engine->shard[shard],
+            from_row, rows, &bytes, copied);
+        if (copy != NULL) {
+            read_out(engine, copy, rows);
+        }
+        if (bytes == 0) {
+            return 0;
+        }
+        int err = reserve(rows, bytes);
+        if (err != 0) {
+            return err;
+        }
+    }
+}
+
+void
+engine_mark(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
+    struct counter *counter = engine__counter(engine, slot);
+    bool more = counter != NULL;
+    while (more) {
+        shard__lock(&engine->shard[shard]);
+        struct table *table = ranges_from(&counter->ranges[shard], first_row);
+        more = table != NULL && table->base <= last_row;
+        if (more) {
+            table->is_clean = false;
+            first_row = table->base + table->mask + 1;
+            more = first_row > table->base && first_row <= last_row;
+        }
+        shard__unlock(&engine->shard[shard]);
+    }
+}
+
+static void
+set_loading(struct engine *engine, bool is_loading)
+{
+    /* relaxed: threads that load are started and joined in between */
+    atomic_store_explicit(
+        &engine->pool.is_loading, is_loading, memory_order_relaxed);
+}
+
+void
+engine_begin_loading(struct engine *engine)
+{
+    set_loading(engine, true);
+}
+
+void
+engine_end_loading(struct engine *engine)
+{
+    uint64_t now_ms = 0;
+    /* a table is packed when it has not grown for a while: so time passes */
+    engine_drain(engine);
+    for (unsigned i = 0; i < PACK_ROUNDS &&
+         pool_used_bytes(&engine->pool) > engine->pool.limit_bytes;
+         i++) {
+        (void)engine_tend(engine, now_ms);
+        now_ms += PACK_ROUND_MS;
+    }
+    set_loading(engine, false);
+}
+
+void
+engine_drain(struct engine *engine)
+{
+    pool_drain(&engine->pool);
+}
+
+/* The arrays of those columns that the counter has. */
+static struct carry_rows
+choose_columns(const struct view *view, const struct engine_rows *from)
+{
+    struct carry_rows rows = {.n = from->n, .row = from->row};
+    for (unsigned i = 0; i < from->n_columns; i++) {
+        unsigned slot = from->column[i];
+        ASSERT(slot < SCHEMA_COLUMNS_MAX && from->serial[i] != 0);
+        /* relaxed: as take_columns */
+        if (atomic_load_explicit(&view->column[slot].serial,
+                memory_order_relaxed) == from->serial[i]) {
+            rows.column[rows.n_columns] = (uint8_t)slot;
+            rows.code[rows.n_columns] = from->code[i];
+            rows.n_columns++;
+        }
+    }
+    return rows;
+}
+
+/* The last record there is, for maxjump. */
+static void
+raise_last(const struct engine *engine, struct counter *counter,
+    unsigned shard, const struct engine_rows *from,
+    const struct carry_rows *rows)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX];
+    for (size_t i = rows->n; i-- > 0;) {
+        uint64_t row = rows->row[i];
+        if (row < from->first_row) {
+            return;
+        }
+        if (row <= from->last_row && row <= UINT64_MAX >> engine->shard_bits &&
+            carry_codes(rows, i, code) != 0) {
+            counter__raise(counter, engine__id(engine, shard, row));
+            return;
+        }
+    }
+}
+
+int
+engine_load(struct engine *engine, unsigned slot, unsigned shard,
+    const struct engine_rows *rows)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
+    struct counter *counter = engine__counter(engine, slot);
+    int err = 0;
+    if (counter == NULL) {
+        return 0;
+    }
+    shard__lock(&engine->shard[shard]);
+    const struct view *view = counter__view(counter);
+    if (view != NULL) {
+        struct carry_rows records = choose_columns(view, rows);
+        err = ranges_load(&counter->ranges[shard], &records, rows->first_row,
+            rows->last_row);
+        if (err == 0) {
+            raise_last(engine, counter, shard, rows, &records);
+        }
+    }
+    shard__unlock(&engine->shard[shard]);
+    return err;
+}

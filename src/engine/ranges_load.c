@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records that come by the range, in order: tables are built of them, not
+ * filled one record at a time.
+ *
+ * An aligned range becomes one table, however few records it has, so that
+ * whoever keeps images of ranges finds the same ranges again. Any other is cut
+ * into aligned pieces. What cannot be a table of its own (a piece of one row,
+ * or rows that a table covers already) is stored record by record.
+ *
+ * While a quarter of the memory is not used up tables get room to grow; the
+ * others are packed, so that all that was there before finds room again: what
+ * the loose ones take more than packed ones is then at most a sixth of that
+ * quarter, which is within what is allowed to what exists (POOL_UPDATE). */
+#include "base/assert.h"
+#include "engine/ranges.h"
+#include "engine/ranges_priv.h"
+
+#include <string.h>
+
+enum {
+    CROWDED_TIMES = 2 /* n_records_max: more records are cut */
+};
+
+/* Rows first..end-1 of them. */
+static struct carry_rows
+slice(const struct carry_rows *rows, size_t first, size_t end)
+{
+    struct carry_rows part = *rows;
+    part.n = end - first;
+    part.row += first;
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        part.code[i] += first;
+    }
+    return part;
+}
+
+/* The index of the first row >= row. */
+static size_t
+lower_bound(const struct carry_rows *rows, uint64_t row)
+{
+    size_t first = 0;
+    size_t end = rows->n;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (rows->row[middle] < row) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+/* Those from first to last. */
+static struct carry_rows
+between(const struct carry_rows *rows, uint64_t first, uint64_t last)
+{
+    size_t end = last == UINT64_MAX ? rows->n : lower_bound(rows, last + 1);
+    return slice(rows, lower_bound(rows, first), end);
+}
+
+static int
+store_each(struct ranges *ranges, const struct carry_rows *rows)
+{
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    for (size_t i = 0; i < rows->n; i++) {
+        struct ranges_look look;
+        if (carry_codes(rows, i, code) == 0) {
+            continue;
+        }
+        ranges_find(ranges, rows->row[i], &look);
+        int err = ranges_store(ranges, &look, code);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+static int
+build(struct ranges *ranges, const struct carry_rows *rows, uint64_t base,
+    unsigned width, bool is_clean)
+{
+    struct pool *pool = ranges->owner->pool;
+    const struct directory *directory = ranges__directory(ranges);
+    bool is_loose =
+        pool_used_bytes(pool) < pool->limit_bytes / RANGES_LOOSE_SHARE;
+    struct build build = ranges__build(ranges, NULL, POOL_UPDATE,
+        is_loose ? BUILD_LOAD_GROW : BUILD_LOAD_TIGHT);
+    struct table *made;
+    build.rows = rows;
+    int err = build_table(&build, base, width, &made);
+    if (err != 0) {
+        return err;
+    }
+    if (made->n_records == 0) {
+        table_destroy(pool, &made);
+        return 0;
+    }
+    size_t at = directory == NULL
+        ? 0
+        : (size_t)(directory_before(directory, base) + 1);
+    err = ranges__replace(ranges, at, 0, &made, 1, POOL_UPDATE);
+    if (err != 0) {
+        table_destroy(pool, &made);
+        return err;
+    }
+    made->is_clean = is_clean;
+    ranges->n_records += made->n_records;
+    return 0;
+}
+
+/* An aligned piece, and its records. */
+static int
+load_piece(struct ranges *ranges, const struct carry_rows *rows, uint64_t base,
+    unsigned width, bool is_clean)
+{
+    const struct table *next = ranges_from(ranges, base);
+    if (rows->n == 0) {
+        return 0;
+    }
+    uint64_t last = base + (width == 0 ? 0 : perm_mask(width));
+    if (width == 0 || (next != NULL && next->base <= last)) {
+        return store_each(ranges, rows);
+    }
+    if (width == 1 ||
+        rows->n <= (uint64_t)ranges->n_records_max * CROWDED_TIMES) {
+        return build(ranges, rows, base, width, is_clean);
+    }
+    uint64_t half = base + (perm_mask(width) >> 1) + 1;
+    struct carry_rows low = between(rows, base, half - 1);
+    struct carry_rows high = between(rows, half, last);
+    int err = load_piece(ranges, &low, base, width - 1, false);
+    return err != 0 ? err : load_piece(ranges, &high, half, width - 1, false);
+}
+
+/* The width of the widest aligned range that begins with first and ends with
+ * last or before. */
+static unsigned
+width_at(uint64_t first, uint64_t last)
+{
+    unsigned width = first == 0 ? 64 : (unsigned)__builtin_ctzll(first);
+    while (width > 0 && perm_mask(width) > last - first) {
+        width--;
+    }
+    return width;
+}
+
+int
+ranges_load(struct ranges *ranges, const struct carry_rows *rows,
+    uint64_t first, uint64_t last)
+{
+    uint64_t most = perm_mask(ranges->row_bits);
+    last = last < most ? last : most;
+    bool is_clean = true; /* one piece */
+    while (first <= last) {
+        unsigned width = width_at(first, last);
+        uint64_t end = first + (width == 0 ? 0 : perm_mask(width));
+        struct carry_rows part = between(rows, first, end);
+        is_clean = is_clean && end == last;
+        int err = load_piece(ranges, &part, first, width, is_clean);
+        if (err != 0 || end == UINT64_MAX) {
+            return err;
+        }
+        first = end + 1;
+        is_clean = false;
+    }
+    return 0;
+}

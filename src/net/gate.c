@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The gate: replies leave when what they acknowledge is committed.
+ *
+ * A turn whose changes are not yet committed has its replies held, all of
+ * them: a read behind a change in the same turn must not be seen before the
+ * change is safe. A turn that ended because of -R may be followed by another
+ * one meanwhile, and its replies are held behind the first, so that changes of
+ * one connection pile up in a commit as those of many do; there are bounds for
+ * that (HELD_CHANGES_MAX, HELD_BYTES_MAX), and the other connections have their
+ * turns in between. Any other end of a turn lets the connection wait.
+ *
+ * Replies that wait for the same batch of the log are one part. Parts leave in
+ * their order, the front one as soon as its own batch is committed. What comes
+ * when there are HELD_PARTS joins the last one and raises its number: it leaves
+ * later than it could, and never too early.
+ *
+ * Before the loop sleeps the store is asked once to commit the largest number
+ * of all turns held (group commit); where it has done so at once the replies
+ * are sent at once. Else the store's listener signals the loop when an outcome
+ * may have changed, and the gate looks at each part held.
+ *
+ * A change whose commit failed is answered with SERVER_ERROR in place of its
+ * acknowledgement, also under noreply; the other replies of its turn are what
+ * they were.
+ *
+ * So is one whose commit is still open late_ms after its turn: the disk hangs,
+ * and nobody knows what comes of it. Then its turn has left the gate and is
+ * not answered again, whatever the outcome will be; the connection goes on,
+ * and its next change waits anew. A timer looks for such turns. It is started
+ * when one is held while it does not run, and starts itself as long as
+ * something is held; so a commit that is in time costs no timer.
+ *
+ * The listener runs on any thread and only reads and clears is_waiting. The
+ * gate sets it before it asks for outcomes: an outcome that changes after the
+ * question finds it set. Both are read-modify-writes, so one of them is seen
+ * by the other: either the listener signals, or the gate sees what had moved.
+ *
+ * What can go wrong: memory for held replies. Then the connection is closed,
+ * as with any reply that is missing. */
+#include "net/gate.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "proto/reply.h"
+
+#include <stddef.h>
+
+enum {
+    GATE_COPY_BYTES = 2048, /* longer replies change hands where they can,
+                             * they are not copied */
+    GATE_IDLE_BYTES = 512,  /* a larger empty buffer is given back */
+    GATE_PAUSE_MS = 20      /* from one look for late turns to the next */
+};
+
+/* Any thread. */
+static void
+on_moved(struct store_listener *listener)
+{
+    struct gate *gate =
+        (struct gate *)((char *)listener - offsetof(struct gate, listener));
+    /* acq_rel: see the head of this file */
+    if (atomic_exchange_explicit(
+            &gate->is_waiting, false, memory_order_acq_rel)) {
+        uv_async_send(gate->async);
+    }
+}
+
+void
+gate_init(struct gate *gate, struct store *store, struct metric_set *metrics,
+    uv_async_t *async, uint64_t late_ms,
+    void (*pass_fn)(struct held *held, struct buf *out))
+{
+    ASSERT(late_ms > 0);
+    *gate = (struct gate){.store = store,
+        .metrics = metrics,
+        .async = async,
+        .pass_fn = pass_fn,
+        .listener = {.moved_fn = on_moved},
+        .late_ms = late_ms};
+    uv_timer_init(async->loop, &gate->timer);
+    gate->timer.data = gate;
+    store_listen(store, &gate->listener);
+}
+
+void
+gate_fini(struct gate *gate)
+{
+    ASSERT(gate->first == NULL);
+    store_unlisten(gate->store, &gate->listener);
+    uv_close((uv_handle_t *)&gate->timer, NULL);
+}
+
+size_t
+held_bytes(const struct held *held)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < held->n; i++) {
+        bytes += held->part[i].out.len;
+    }
+    return bytes;
+}
+
+bool
+held_is_full(const struct held *held)
+{
+    size_t changes = 0;
+    for (unsigned i = 0; i < held->n; i++) {
+        changes += held->part[i].acks.len / sizeof(struct span);
+    }
+    return changes >= HELD_CHANGES_MAX || held_bytes(held) >= HELD_BYTES_MAX;
+}
+
+/* Takes over what from holds, behind what to holds: copies the little, swaps
+ * the much. */
+static bool
+take_over(struct buf *to, struct buf *from)
+{
+    if (to->len == 0 && from->len > GATE_COPY_BYTES) {
+        struct buf swap = *to;
+        *to = *from;
+        *from = swap;
+        return true;
+    }
+    buf_add(to, from->data, from->len);
+    buf_clear(from);
+    return !to->failed;
+}
+
+/* The same for places in replies, which now are base further on. */
+static bool
+take_over_acks(struct buf *to, struct buf *from, size_t base)
+{
+    struct span *ack = (void *)from->data;
+    size_t n = base == 0 ? 0 : from->len / sizeof *ack;
+    for (size_t i = 0; i < n; i++) {
+        ASSERT(base <= UINT32_MAX - ack[i].at);
+        ack[i].at += (uint32_t)base;
+    }
+    return take_over(to, from);
+}
+
+static void
+empty(struct buf *buf)
+{
+    buf_clear(buf);
+    if (buf->capacity > GATE_IDLE_BYTES) {
+        buf_fini(buf);
+    }
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* Has the timer run in ms, unless it does. */
+static void
+watch(struct gate *gate, uint64_t ms)
+{
+    if (!uv_is_active((uv_handle_t *)&gate->timer)) {
+        uv_timer_start(&gate->timer, on_timer, ms, 0);
+    }
+}
+
+static void
+link_held(struct gate *gate, struct held *held)
+{
+    held->prev = NULL;
+    held->next = gate->first;
+    if (held->next != NULL) {
+        held->next->prev = held;
+    }
+    gate->first = held;
+}
+
+static void
+unlink_held(struct gate *gate, struct held *held)
+{
+    if (held->prev != NULL) {
+        held->prev->next = held->next;
+    } else {
+        gate->first = held->next;
+    }
+    if (held->next != NULL) {
+        held->next->prev = held->prev;
+    }
+}
+
+/* The part that takes what waits for seq (0: for what is before it). */
+static struct held_part *
+part_for(struct gate *gate, struct held *held, uint64_t seq)
+{
+    struct held_part *last = &held->part[held->n == 0 ? 0 : held->n - 1];
+    if (held->n == 0) {
+        ASSERT(seq != 0);
+        link_held(gate, held);
+    } else if (seq <= last->seq || held->n == HELD_PARTS) {
+        last->seq = seq > last->seq ? seq : last->seq;
+        return last;
+    } else {
+        last++;
+    }
+    held->n++;
+    last->seq = seq;
+    last->since_ms = uv_now(gate->async->loop);
+    watch(gate, gate->late_ms);
+    return last;
+}
+
+bool
+gate_hold(struct gate *gate, struct held *held, struct buf *out,
+    struct session_acks *acks)
+{
+    struct held_part *part = part_for(gate, held, acks->seq);
+    size_t base = part->out.len;
+    if (acks->seq > gate->new_seq) {
+        gate->new_seq = acks->seq;
+    }
+    metric_add(
+        gate->metrics, METRIC_turns_held, acks->seq != 0 || out->len != 0);
+    return take_over(&part->out, out) &&
+        take_over_acks(&part->acks, &acks->at, base);
+}
+
+void
+gate_drop(struct gate *gate, struct held *held)
+{
+    if (held->n != 0) {
+        unlink_held(gate, held);
+    }
+    for (unsigned i = 0; i < HELD_PARTS; i++) {
+        buf_fini(&held->part[i].out);
+        buf_fini(&held->part[i].acks);
+    }
+    held->n = 0;
+}
+
+/* Puts the error in the place of each acknowledgement. */
+static void
+refuse(struct gate *gate, struct held_part *part, int err)
+{
+    const struct span *ack = (const void *)part->acks.data;
+    size_t n = part->acks.len / sizeof *ack;
+    struct buf out = {0};
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        buf_add(&out, part->out.data + at, ack[i].at - at);
+        reply_error(&out, err);
+        at = (size_t)ack[i].at + ack[i].len;
+    }
+    if (at < part->out.len) {
+        buf_add(&out, part->out.data + at, part->out.len - at);
+    }
+    buf_fini(&part->out);
+    part->out = out; /* out.failed is for whoever sends it */
+    metric_add(gate->metrics, METRIC_changes_unsure, n);
+    if (err == ERR_DISK_SLOW) {
+        metric_add(gate->metrics, METRIC_changes_late, n);
+    }
+}
+
+/* The front part leaves. Its memory is kept for the next one, if it is
+ * little. */
+static void
+pass(struct gate *gate, struct held *held)
+{
+    struct held_part front = held->part[0];
+    held->n--;
+    for (unsigned i = 0; i < held->n; i++) {
+        held->part[i] = held->part[i + 1];
+    }
+    held->part[held->n] = (struct held_part){0};
+    if (held->n == 0) {
+        unlink_held(gate, held);
+    }
+    gate->pass_fn(held, &front.out);
+    empty(&front.out);
+    empty(&front.acks);
+    held->part[held->n] = front;
+}
+
+/* Whether the part may leave, when all up to committed_seq are committed and
+ * what has come to the gate by late_ms (0: nothing) is late. */
+static bool
+may_leave(struct gate *gate, struct held_part *part, uint64_t committed_seq,
+    uint64_t late_ms)
+{
+    int fault = ERR_DISK;
+    enum store_commit outcome = STORE_COMMITTED;
+    if (part->seq > committed_seq) {
+        outcome = store_outcome(gate->store, part->seq);
+    }
+    if (outcome == STORE_COMMIT_FAILED) {
+        fault = store_fault(gate->store);
+        if (fault == 0) { /* well again meanwhile */
+            outcome = store_outcome(gate->store, part->seq);
+            fault = ERR_DISK;
+        }
+    }
+    if (outcome == STORE_COMMIT_WAITS) {
+        if (part->since_ms > late_ms) {
+            return false;
+        }
+        refuse(gate, part, ERR_DISK_SLOW);
+    }
+    if (outcome == STORE_COMMIT_FAILED) {
+        refuse(gate, part, fault);
+    }
+    return true;
+}
+
+static void
+look_at_all(struct gate *gate, uint64_t committed_seq, uint64_t late_ms)
+{
+    struct held *next;
+    for (struct held *held = gate->first; held != NULL; held = next) {
+        next = held->next;
+        while (held->n > 0 &&
+            may_leave(gate, &held->part[0], committed_seq, late_ms)) {
+            pass(gate, held);
+        }
+    }
+}
+
+/* Outside the poll: the worker may be offline. */
+static void
+on_timer(uv_timer_t *timer)
+{
+    struct gate *gate = timer->data;
+    uint64_t now_ms = uv_now(timer->loop);
+    uint64_t oldest_ms = now_ms;
+    if (now_ms > gate->late_ms) {
+        look_at_all(gate, 0, now_ms - gate->late_ms);
+    }
+    if (gate->first == NULL) {
+        return;
+    }
+    for (struct held *held = gate->first; held != NULL; held = held->next) {
+        if (held->part[0].since_ms < oldest_ms) {
+            oldest_ms = held->part[0].since_ms;
+        }
+    }
+    uint64_t left_ms = oldest_ms + gate->late_ms - now_ms;
+    watch(gate, left_ms < GATE_PAUSE_MS ? GATE_PAUSE_MS : left_ms);
+}
+
+void
+gate_look(struct gate *gate)
+{
+    if (gate->first == NULL) {
+        return;
+    }
+    /* acq_rel: see the head of this file */
+    (void)atomic_exchange_explicit(
+        &gate->is_waiting, true, memory_order_acq_rel);
+    look_at_all(gate, 0, 0);
+    if (gate->first == NULL) {
+        /* relaxed: spares a signal, no more */
+        atomic_store_explicit(&gate->is_waiting, false, memory_order_relaxed);
+    }
+}
+
+void
+gate_commit(struct gate *gate)
+{
+    uint64_t seq = gate->new_seq;
+    gate->new_seq = 0;
+    if (seq == 0) {
+        return;
+    }
+    if (store_commit(gate->store, seq) == STORE_COMMITTED) {
+        look_at_all(gate, seq, 0);
+    }
+    gate_look(gate);
+}

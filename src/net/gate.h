@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_GATE_H
+#define NET_GATE_H
+
+#include "base/buf.h"
+#include "net/session.h"
+#include "store/store.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+/* Where the replies of turns that have changed something wait until the store
+ * has committed that, but no longer than late_ms. One a worker; its thread
+ * only, unless said otherwise. */
+
+/* What the log is at, what it takes next, and what comes before it is known
+ * that it has done so. */
+enum { HELD_PARTS = 3 };
+
+/* From there on a connection begins no turn while it has replies here: changes
+ * that they acknowledge, and their bytes. The last turn may pass both. */
+enum { HELD_CHANGES_MAX = 2048, HELD_BYTES_MAX = 64 << 10 };
+
+/* Replies that wait for the same commit. */
+struct held_part {
+    uint64_t seq;      /* to be committed */
+    uint64_t since_ms; /* when the first came, by the loop's clock */
+    struct buf out;    /* the replies, of one turn or several */
+    struct buf acks;   /* struct session_acks, at, in out */
+};
+
+/* What one connection has at the gate. All zero: nothing. */
+struct held {
+    struct held *prev, *next;          /* in gate->first */
+    unsigned n;                        /* parts; 0: nothing is held */
+    struct held_part part[HELD_PARTS]; /* in the order of the replies, and so
+                                        * of seq */
+};
+
+struct gate {
+    struct store *store;
+    struct metric_set *metrics;
+    uv_async_t *async; /* signalled when gate_look is to be called */
+    /* gives up what has passed: out, the gate's, may be sent, and the
+     * connection goes on; held->n is what is left. May call gate_drop for it
+     * and nothing else of the gate. */
+    void (*pass_fn)(struct held *held, struct buf *out);
+    struct store_listener listener;
+    atomic_bool is_waiting; /* the listener is to signal; any thread */
+    struct held *first;
+    uint64_t new_seq; /* the largest that no commit was asked for; 0: none */
+    uint64_t late_ms; /* what is held as long is not waited for any more */
+    uv_timer_t timer; /* runs while something may become late */
+};
+
+/* Prepares an empty gate on async's loop and listens to the store. late_ms is
+ * at least 1. */
+void gate_init(struct gate *gate, struct store *store,
+    struct metric_set *metrics, uv_async_t *async, uint64_t late_ms,
+    void (*pass_fn)(struct held *held, struct buf *out));
+
+/* Nothing may be held. When it returns async is signalled no more; the loop
+ * has to run on until the gate's timer is closed. */
+void gate_fini(struct gate *gate);
+
+/* True where the replies with these acks may leave now. */
+static inline bool
+gate_is_open(const struct gate *gate, const struct session_acks *acks)
+{
+    return acks->seq == 0 ||
+        store_outcome(gate->store, acks->seq) == STORE_COMMITTED;
+}
+
+/* Bytes of replies that are held. */
+size_t held_bytes(const struct held *held);
+
+/* True where no other turn may be begun behind what is held. */
+bool held_is_full(const struct held *held);
+
+/* Keeps the replies of a turn behind those held already, and empties out and
+ * acks. Where acks waits for nothing they wait for those before them, of which
+ * there must be some. False where memory is out: then replies are lost, and the
+ * rest of them must not be sent either. */
+bool gate_hold(struct gate *gate, struct held *held, struct buf *out,
+    struct session_acks *acks);
+
+/* Forgets what is held, if anything. */
+void gate_drop(struct gate *gate, struct held *held);
+
+/* Has the store commit what is held, and lets pass what can: to be called
+ * before the loop sleeps. */
+void gate_commit(struct gate *gate);
+
+/* Lets pass what can, after async was signalled. */
+void gate_look(struct gate *gate);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A schema as it was, from what was stored of it.
+ *
+ * Edits (edit.c) choose slots and serials; here they are given, and what the
+ * edits ensured has to be checked: the schema asserts it later on, and a file
+ * with a right checksum may still be one that nobody should have written. As
+ * there, all is checked on the old version before the copy is made.
+ *
+ * A counter is sound in itself (counter_is_sound), and agrees with all others
+ * (agrees): their names are one namespace, their serials one sequence. The
+ * name of a primary key is in no namespace but that of its own columns, as in
+ * edit.c.
+ *
+ * What can go wrong: a counter that does not fit (ERR_CORRUPT), memory. */
+#include "schema/restore.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "schema/schema_priv.h"
+
+enum { NAMES_OF_COUNTER_MAX = 1 + 2 * SCHEMA_COLUMNS_MAX };
+
+static bool
+name_is_sound(const struct schema_name *name)
+{
+    return name->len <= SCHEMA_NAME_MAX && name->text[name->len] == '\0' &&
+        schema__is_name(name->text, name->len);
+}
+
+/* A name that need not be there. */
+static bool
+name_may_be(const struct schema_name *name)
+{
+    return name->len == 0 || name_is_sound(name);
+}
+
+static bool
+column_is_sound(const struct schema_column *column, uint32_t last_serial)
+{
+    return name_is_sound(&column->name) && name_may_be(&column->suffix) &&
+        column->serial > 0 && column->serial <= last_serial &&
+        column->slot < SCHEMA_COLUMNS_MAX && column->max_bits >= 1 &&
+        column->max_bits <= SCHEMA_BITS_MAX &&
+        column->hint_bits <= column->max_bits &&
+        column->default_value <= schema_column_max(column);
+}
+
+/* All names after the dot that a counter has; returns how many. */
+static unsigned
+names_of(const struct schema_counter *counter,
+    const struct schema_name *name[NAMES_OF_COUNTER_MAX])
+{
+    unsigned n = 0;
+
+    name[n++] = &counter->name;
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        name[n++] = &counter->column[i].name;
+        if (counter->column[i].suffix.len > 0) {
+            name[n++] = &counter->column[i].suffix;
+        }
+    }
+    return n;
+}
+
+/* True where all its names differ, and those of columns from its key's. */
+static bool
+names_differ(const struct schema_counter *counter)
+{
+    const struct schema_name *name[NAMES_OF_COUNTER_MAX];
+    unsigned n = names_of(counter, name);
+
+    for (unsigned i = 1; i < n; i++) {
+        if (schema__names_equal(name[i], &counter->key_name)) {
+            return false;
+        }
+        for (unsigned k = 0; k < i; k++) {
+            if (schema__names_equal(name[i], name[k])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* True where slots and serials of its columns differ, and its own serial. */
+static bool
+places_differ(const struct schema_counter *counter)
+{
+    uint32_t slots = 0;
+
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        uint32_t slot = UINT32_C(1) << counter->column[i].slot;
+        uint32_t serial = counter->column[i].serial;
+
+        if ((slots & slot) != 0 || serial == counter->serial) {
+            return false;
+        }
+        slots |= slot;
+        for (unsigned k = 0; k < i; k++) {
+            if (serial == counter->column[k].serial) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool
+counter_is_sound(const struct schema_counter *counter, uint32_t last_serial)
+{
+    if (!name_is_sound(&counter->name) || !name_may_be(&counter->key_name) ||
+        counter->serial == 0 || counter->serial > last_serial ||
+        counter->n_columns > SCHEMA_COLUMNS_MAX ||
+        counter->key_hint_bits > SCHEMA_BITS_MAX ||
+        (counter->n_columns > 0 && counter->key_name.len == 0)) {
+        return false;
+    }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (!column_is_sound(&counter->column[i], last_serial)) {
+            return false;
+        }
+    }
+    return names_differ(counter) && places_differ(counter);
+}
+
+/* True where counter, or a column of it, has that serial. */
+static bool
+has_serial(const struct schema_counter *counter, uint32_t serial)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == serial) {
+            return true;
+        }
+    }
+    return counter->serial == serial;
+}
+
+static bool
+serials_agree(
+    const struct schema_counter *counter, const struct schema_counter *other)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (has_serial(other, counter->column[i].serial)) {
+            return false;
+        }
+    }
+    return !has_serial(other, counter->serial);
+}
+
+/* True where counter can live with all others of old. */
+static bool
+agrees(const struct schema *old, const struct schema_counter *counter)
+{
+    const struct schema_name *name[NAMES_OF_COUNTER_MAX];
+    unsigned n = names_of(counter, name);
+    struct schema_target target;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (schema_find(old, name[i]->text, name[i]->len, &target) &&
+            target.counter->slot != counter->slot) {
+            return false;
+        }
+    }
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *other = schema_counter_at(old, slot);
+
+        if (other != NULL && slot != counter->slot &&
+            !serials_agree(counter, other)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+note_edit(struct schema *schema, uint32_t last_serial)
+{
+    if (schema->last_serial < last_serial) {
+        schema->last_serial = last_serial;
+    }
+    schema->version++;
+    schema__index(schema);
+}
+
+uint32_t
+schema_last_serial(const struct schema *schema)
+{
+    return schema->last_serial;
+}
+
+int
+schema_restore(const struct schema *old, const struct schema_counter *counter,
+    uint32_t last_serial, struct schema **out)
+{
+    const struct schema_counter *there;
+    struct schema *schema;
+    struct schema_counter *place;
+
+    there = schema_counter_at(old, counter->slot);
+    if (!counter_is_sound(counter, last_serial) ||
+        (there != NULL && there->serial != counter->serial) ||
+        !agrees(old, counter)) {
+        return ERR_CORRUPT;
+    }
+    schema = schema__copy(old, NAMES_OF_COUNTER_MAX);
+    if (schema == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    place = &schema->counter[counter->slot];
+    *place = *counter;
+    for (unsigned i = counter->n_columns; i < SCHEMA_COLUMNS_MAX; i++) {
+        place->column[i] = (struct schema_column){0};
+    }
+    note_edit(schema, last_serial);
+    *out = schema;
+    return 0;
+}
+
+int
+schema_restore_drop(const struct schema *old, uint32_t counter_serial,
+    uint32_t last_serial, struct schema **out)
+{
+    struct schema *schema;
+    unsigned slot = 0;
+
+    while (slot < SCHEMA_COUNTERS_MAX &&
+        (old->counter[slot].name.len == 0 ||
+            old->counter[slot].serial != counter_serial)) {
+        slot++;
+    }
+    if (slot == SCHEMA_COUNTERS_MAX || last_serial < counter_serial) {
+        return ERR_CORRUPT;
+    }
+    schema = schema__copy(old, 0);
+    if (schema == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    schema->counter[slot] = (struct schema_counter){0};
+    note_edit(schema, last_serial);
+    *out = schema;
+    return 0;
+}
+
+int
+schema_restore_serial(
+    const struct schema *old, uint32_t last_serial, struct schema **out)
+{
+    struct schema *schema = schema__copy(old, 0);
+
+    if (schema == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    note_edit(schema, last_serial);
+    *out = schema;
+    return 0;
+}

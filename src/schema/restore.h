@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SCHEMA_RESTORE_H
+#define SCHEMA_RESTORE_H
+
+#include "schema/schema.h"
+
+#include <stdint.h>
+
+/* A schema as it was, from what was stored of it: counters as they were, with
+ * their slots and serial numbers, one after the other. */
+
+/* The last serial number given out, to what lives or not. */
+uint32_t schema_last_serial(const struct schema *schema);
+
+/* *out is a new schema (the caller's) with that counter in its slot, where
+ * old has none or one of the same serial, which it replaces; old is untouched.
+ * last_serial: the last one given out by then; that of *out is this or old's,
+ * whichever is higher. 0, ERR_NO_MEMORY, or ERR_CORRUPT where no schema that
+ * was made by edits of old's counters could have such a counter: the slot is
+ * another's, a name or a serial is in use or impossible, a number out of its
+ * range. */
+int schema_restore(const struct schema *old,
+    const struct schema_counter *counter, uint32_t last_serial,
+    struct schema **out);
+
+/* The same without the counter of that serial. 0, ERR_NO_MEMORY, or
+ * ERR_CORRUPT where there is none or last_serial is below it. */
+int schema_restore_drop(const struct schema *old, uint32_t counter_serial,
+    uint32_t last_serial, struct schema **out);
+
+/* The same counters, of a time when last_serial had been given out. 0 or
+ * ERR_NO_MEMORY. */
+int schema_restore_serial(
+    const struct schema *old, uint32_t last_serial, struct schema **out);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/keeping.h"
+
+#include "base/err.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_DIR "tallyd-data"
+
+enum { MS_PER_S = 1000, THREADS_MAX = 64 };
+
+_Static_assert(
+    WAL_SYNC_NONE == 0 && WAL_SYNC_INTERVAL == 1 && WAL_SYNC_ALWAYS == 2,
+    "the words of --sync are in this order");
+
+void
+keeping_choose(struct keeping *keeping, struct options *options)
+{
+    const char *given = getenv("STATE_DIRECTORY");
+    char *text = options->data.text;
+    *keeping = (struct keeping){.dir_fd = -1,
+        .is_default = text[0] == '\0',
+        .is_wanted = strcmp(text, "none") != 0};
+    if (!keeping->is_default) {
+        return;
+    }
+    /* systemd separates several with colons; the first one is ours */
+    size_t len = given == NULL ? 0 : strcspn(given, ":");
+    if (len > 0 && len < sizeof options->data.text) {
+        memcpy(text, given, len);
+        text[len] = '\0';
+    } else {
+        memcpy(text, DEFAULT_DIR, sizeof DEFAULT_DIR);
+    }
+}
+
+/* There is no directory, and none can be made: fine where nobody named one.
+ * One that is there and cannot be used is another matter: it has numbers that
+ * would seem to be gone. */
+static void
+go_without(struct keeping *keeping, struct logger *logger, struct buf *why)
+{
+    log_line(logger, LOG_WARNING,
+        "%.*s; the server starts as a cache without counters: give a "
+        "directory with --data, or --data=none to keep counters in memory",
+        (int)why->len, why->len == 0 ? "" : why->data);
+    buf_clear(why);
+    keeping->config.is_missing = true;
+}
+
+int
+keeping_make(struct keeping *keeping, const struct options *options,
+    struct logger *logger, struct buf *why)
+{
+    if (!keeping->is_wanted) {
+        return 0;
+    }
+    int err = data_dir_make(
+        options->data.text, options->user.text, &keeping->dir_fd, why);
+    if (err == ERR_NO_DATA_DIR && keeping->is_default) {
+        go_without(keeping, logger, why);
+        err = 0;
+    }
+    return err;
+}
+
+static unsigned
+threads_to_load(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
+}
+
+int
+keeping_take(struct keeping *keeping, const struct options *options,
+    struct logger *logger, struct buf *why)
+{
+    struct data_config *config = &keeping->config;
+    int fd = keeping->dir_fd;
+    if (!keeping->is_wanted || config->is_missing) {
+        return 0;
+    }
+    keeping->dir_fd = -1;
+    int err = data_dir_lock(fd, options->data.text, &config->dir, why);
+    if (err != 0) {
+        return err;
+    }
+    config->sync = (enum wal_sync)options->sync;
+    config->interval_ms = (uint64_t)options->sync_interval_ms;
+    config->log_file_bytes = options->log_file_bytes;
+    config->unsynced_bytes_max = options->log_memory;
+    config->checkpoint_log_bytes = options->checkpoint_log;
+    config->checkpoint_ms =
+        (uint64_t)options->checkpoint_interval_s * MS_PER_S;
+    config->threads = threads_to_load();
+    config->logger = logger;
+    return 0;
+}
+
+int
+keeping_check(
+    const struct options *options, struct logger *logger, struct buf *why)
+{
+    const char *path = options->data.text;
+    struct data_dir dir;
+    struct buf found = {0};
+    if (strcmp(path, "none") == 0) {
+        buf_add_text(why, "--check wants a data directory: give --data=DIR");
+        return ERR_BAD_OPTION;
+    }
+    int err = data_dir_look(path, &dir, logger, why);
+    if (err != 0) {
+        return err;
+    }
+    err = data_check(&dir, logger, &found);
+    fwrite(found.data, 1, found.len, stdout);
+    if (err == 0 && fflush(stdout) != 0) {
+        err = ERR_SYSTEM;
+    }
+    if (err != 0) {
+        buf_addf(why, "%s: %s", path, err_file_text(err));
+    }
+    buf_fini(&found);
+    data_dir_close(&dir);
+    return err;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SERVER_KEEPING_H
+#define SERVER_KEEPING_H
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "server/options.h"
+#include "store/data.h"
+
+#include <stdbool.h>
+
+/* From options to the data directory that counters are kept in. */
+struct keeping {
+    bool is_wanted;  /* not --data=none */
+    bool is_default; /* nobody named the directory */
+    int dir_fd;      /* between make and take; -1: none */
+    struct data_config config;
+};
+
+/* Puts the default directory into options->data where none was given. Before
+ * options_resolve_paths. */
+void keeping_choose(struct keeping *keeping, struct options *options);
+
+/* Makes and opens the directory, as root where the process is. 0, or
+ * ERR_NO_DATA_DIR, ERR_SYSTEM; where the default one is not there and cannot
+ * be made the server starts as a cache, which the logger is told. */
+int keeping_make(struct keeping *keeping, const struct options *options,
+    struct logger *logger, struct buf *why);
+
+/* Locks it, as the user that stays, and fills config. 0, ERR_SYSTEM,
+ * ERR_DIR_IN_USE. */
+int keeping_take(struct keeping *keeping, const struct options *options,
+    struct logger *logger, struct buf *why);
+
+/* What --check does, as the user that stays: prints what is in the directory,
+ * and changes nothing there. 0 or ERR_. */
+int keeping_check(
+    const struct options *options, struct logger *logger, struct buf *why);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SERVER_OPTIONS_TABLE_H
+#define SERVER_OPTIONS_TABLE_H
+
+#include <stdint.h>
+
+/* The one table of tallyd's options; see server/options.h. */
+
+/* field, letter (0: none), long name, name of the argument (NULL: none), type,
+ * lowest, highest, default, name in `stats settings` (NULL: not shown), text.
+ * lowest and highest bound a number, or the length of a text. */
+#define OPTIONS_TABLE(X)                                                      \
+    X(port, 'p', "port", "NUM", NUMBER, -1, 65535, "11211", "tcpport",        \
+        "TCP port; 0 is no TCP, -1 any free port")                            \
+    X(listen, 'l', "listen", "ADDR[,ADDR...]", LISTEN, 1, 65535,              \
+        "127.0.0.1,::1", "inter",                                             \
+        "address to listen on: HOST, HOST:PORT or [IPV6]:PORT; may be given " \
+        "several times; HOST is a name, an address, or * for every address")  \
+    X(unix_socket, 's', "unix-socket", "FILE", PATH, 1, 107, "",              \
+        "domain_socket",                                                      \
+        "Unix socket to listen on; then there is no TCP, as in memcached")    \
+    X(unix_mask, 'a', "unix-mask", "MASK", OCTAL, 0, 0777, "0700", "umask",   \
+        "access mode of the Unix socket, in octal")                           \
+    X(threads, 't', "threads", "NUM", NUMBER, 1, 256, "4", "num_threads",     \
+        "worker threads")                                                     \
+    X(conn_limit, 'c', "conn-limit", "NUM", NUMBER, 1, 1000000, "1024",       \
+        "maxconns", "connections at one time")                                \
+    X(user, 'u', "user", "NAME", TEXT, 1, 255, "", NULL,                      \
+        "user to become when started by root")                                \
+    X(daemon, 'd', "daemon", NULL, FLAG, 0, 0, "", NULL,                      \
+        "go to the background once the server is ready")                      \
+    X(pidfile, 'P', "pidfile", "FILE", PATH, 1, 1023, "", NULL,               \
+        "file to write the process id to")                                    \
+    X(verbosity, 'v', "verbose", NULL, COUNT, 0, 3, "0", "verbosity",         \
+        "write more to stderr: -v what happens, -vv details")                 \
+    X(help, 'h', "help", "man", HELP, 0, 0, "", NULL,                         \
+        "print this help; =man prints it for the manual page")                \
+    X(version, 'V', "version", NULL, VERSION, 0, 0, "", NULL,                 \
+        "print the version")                                                  \
+    X(listen_backlog, 'b', "listen-backlog", "NUM", NUMBER, 1, 65535, "1024", \
+        "tcp_backlog", "connections that may wait to be accepted")            \
+    X(reqs_per_event, 'R', "max-reqs-per-event", "NUM", NUMBER, 1, 1000000,   \
+        "20", "reqs_per_event",                                               \
+        "requests of one connection in a turn, before others have theirs")    \
+    X(item_size_max, 'I', "max-item-size", "SIZE", BYTES, 1024, 1 << 30,      \
+        "1m", "item_size_max",                                                \
+        "largest value of an item, in bytes, or with k or m behind; at most " \
+        "half of --memory-limit")                                             \
+    X(memory_limit, 'm', "memory-limit", "MB", MEGABYTES, 1, 1 << 24, "64",   \
+        "maxbytes", "memory for items, in megabytes")                         \
+    X(hot_memory, 0, "hot-memory", "SIZE", BYTES_OR_AUTO,                     \
+        OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
+        "memory for counters, in bytes, or with k, m or g behind; auto: "     \
+        "half of the machine's memory, or of the cgroup's limit")             \
+    X(schema, 0, "schema", "FILE", PATH, 1, 1023, "", "schema",               \
+        "read counters and columns from FILE at start: lines as typed in "    \
+        "telnet; what exists already is skipped")                             \
+    X(data, 0, "data", "DIR|none", DIRECTORY, 1, 1023, "", "data",            \
+        "directory that counters are kept in; none: they live in memory "     \
+        "only. Without this option: $STATE_DIRECTORY, or ./tallyd-data; "     \
+        "where that cannot be made, the server is a cache without counters")  \
+    X(sync, 0, "sync", "none|interval|always", CHOICE, 0, 2, "interval",      \
+        "sync",                                                               \
+        "what an acknowledged change survives: always, a power cut; "         \
+        "interval, the end of the process at any time, and a power cut but "  \
+        "for the last interval; none, a clean stop")                          \
+    X(sync_interval_ms, 0, "sync-interval", "MS", NUMBER, 10, 60000, "1000",  \
+        "sync_interval",                                                      \
+        "with --sync=interval: how long a change may stay unsynced")          \
+    X(log_file_bytes, 0, "log-file-size", "SIZE", BYTES, 2 << 20,             \
+        INT64_C(1) << 32, "64m", "log_file_size",                             \
+        "a log file is followed by the next one from there on")               \
+    X(log_memory, 0, "log-memory", "SIZE", BYTES, 4 << 20, INT64_C(1) << 36,  \
+        "64m", "log_memory",                                                  \
+        "unsynced changes kept in memory, to be written anew where a disk "   \
+        "fails; beyond it replies wait")                                      \
+    X(checkpoint_log, 0, "checkpoint-log", "SIZE", BYTES, 4 << 20,            \
+        INT64_C(1) << 46, "512m", "checkpoint_log",                           \
+        "make a checkpoint when the log has grown to this")                   \
+    X(checkpoint_interval_s, 0, "checkpoint-interval", "SECONDS", NUMBER, 0,  \
+        31536000, "3600", "checkpoint_interval",                              \
+        "and when the last one is so long ago; 0: only by the log's size")    \
+    X(loading, 0, "loading", "answer|refuse", CHOICE, 0, 1, "answer",         \
+        "loading",                                                            \
+        "while counters are loaded: answer clients with SERVER_ERROR, or "    \
+        "refuse connections")                                                 \
+    X(check, 0, "check", NULL, FLAG, 0, 0, "", NULL,                          \
+        "verify all files of the data directory, print what is in them, and " \
+        "end; nothing is changed")                                            \
+    X(config, 0, "config", "FILE", PATH, 1, 1023, "", "config",               \
+        "read options from FILE; those of the command line win")              \
+    X(command_timeout_s, 0, "command-timeout", "SECONDS", NUMBER, 1, 86400,   \
+        "60", "command_timeout",                                              \
+        "close a connection whose command is not complete after so long")     \
+    X(write_timeout_s, 0, "write-timeout", "SECONDS", NUMBER, 1, 86400, "30", \
+        "write_timeout",                                                      \
+        "close a connection that has not read its replies for so long")       \
+    X(shards, 0, "shards", "NUM", POWER_OF_TWO, 1, 4096, "16", "shards",      \
+        "partitions of the ids; more let more threads write at a time")
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_CALL_H
+#define STORE_CALL_H
+
+#include "engine/cell.h"
+#include "engine/engine.h"
+#include "schema/schema.h"
+
+#include <stdint.h>
+
+/* What is asked of the store, and how it answers; see store/store.h. */
+
+enum store_answer { STORE_DONE, STORE_LATER };
+
+/* The head of every call that may be answered later. */
+struct store_call {
+    void (*done_fn)(struct store_call *call); /* the caller's */
+    void *owner;                              /* the caller's */
+    struct store_call *next; /* whoever holds the call may link it */
+};
+
+enum { STORE_GET_MAX = 256 /* cells in one call */ };
+
+/* Reads cells. Columns of one record that stand side by side are read at one
+ * moment. The calling thread is an online reader of store->qsbr. */
+struct store_get {
+    struct store_call call;
+    uint32_t n; /* 0..STORE_GET_MAX */
+    struct cell_key key[STORE_GET_MAX];
+    /* out: */
+    uint64_t value[STORE_GET_MAX];
+    uint8_t state[STORE_GET_MAX]; /* enum cell_state */
+};
+
+/* Does changes, in order; each answers for itself in change[i].err. The
+ * calling thread is an online reader of store->qsbr. */
+struct store_change {
+    struct store_call call;
+    uint32_t n;
+    struct change *change; /* the caller's array of n */
+    uint64_t seq; /* out: what is to be committed before any of them may be
+                   * acknowledged (store_commit); 0: nothing */
+};
+
+/* Where changes stand on their way to the disk. */
+enum store_commit {
+    STORE_COMMITTED,    /* they may be acknowledged */
+    STORE_COMMIT_WAITS, /* listeners will be told when that may have changed */
+    STORE_COMMIT_FAILED /* they must be answered with store_fault: whether they
+                         * last is unknown */
+};
+
+/* Told, on any thread, that an outcome may have changed. Must not block and
+ * must not call the store. */
+struct store_listener {
+    void (*moved_fn)(struct store_listener *listener);
+    struct store_listener *next; /* the store's */
+};
+
+/* Edits the schema. Always in the order of the calls. To add what exists
+ * identically already is no error and changes nothing. */
+struct store_edit {
+    struct store_call call;
+    struct schema_edit edit;
+    int err; /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM */
+};
+
+/* Asks for a checkpoint that begins after the call; answered when it is
+ * durable. */
+struct store_checkpoint {
+    struct store_call call;
+    int err; /* out: 0, ERR_NO_DATA_DIR; ERR_NO_CHECKPOINT where the
+              * disk refused it; ERR_DISK_FULL, ERR_DISK, ... where the log is
+              * at fault, too */
+};
+
+struct store; /* store/store.h */
+
+/* What the store holds of one counter. */
+struct store_sum {
+    uint64_t records;
+    uint64_t bytes; /* memory allocated for them */
+};
+
+struct store_calls {
+    enum store_answer (*get)(struct store *store, struct store_get *get);
+    enum store_answer (*change)(
+        struct store *store, struct store_change *change);
+    enum store_answer (*edit)(struct store *store, struct store_edit *edit);
+    /* What is held of the counter in a slot, summed over all shards (zeroes
+     * where there is none); answers at once. */
+    struct store_sum (*sum)(struct store *store, unsigned counter_slot);
+    /* Adds what is held of the counter in a slot to *sum: in one shard, or in
+     * all with shard = -1; answers at once. */
+    void (*tables)(struct store *store, unsigned counter_slot, int shard,
+        struct engine_sum *sum);
+    /* Adds how many values of a sample of its records need 0, 1, ... 64 bits
+     * to width[column slot][bits]; answers at once. */
+    void (*widths)(struct store *store, unsigned counter_slot,
+        uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS]);
+    /* Bytes of tables, stashes and directories now; of these, *garbage_bytes
+     * wait for readers. */
+    uint64_t (*hot_bytes)(struct store *store, uint64_t *garbage_bytes);
+    /* Sees to it that all changes up to seq are committed. */
+    enum store_commit (*commit)(struct store *store, uint64_t seq);
+    /* Where they stand; nothing but a look. seq 0 is committed. */
+    enum store_commit (*outcome)(struct store *store, uint64_t seq);
+    /* 0, or why counters cannot be changed now, or not even read
+     * (ERR_LOADING). */
+    int (*fault)(struct store *store);
+    void (*listen)(struct store *store, struct store_listener *listener);
+    /* Returns when the listener is not being told and will not be. */
+    void (*unlisten)(struct store *store, struct store_listener *listener);
+    enum store_answer (*checkpoint)(
+        struct store *store, struct store_checkpoint *checkpoint);
+    /* Calls stat_fn for each line of `stats wal`. */
+    void (*data_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
+};
+
+#endif

@@ -1,0 +1,774 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Incremental checkpoints.
+ *
+ * A pass begins a new log file; when it is through, all that the older ones
+ * hold is in images, and they go. In between it walks the tables of all
+ * counters and shards. One that has changed since its last image is copied,
+ * encoded, and appended to a checkpoint file; rows that no table covers take
+ * their older images with them. Every STEP_BYTES the file is synced, the log
+ * is synced past what the images have in them, and a manifest with them is
+ * put in place: a pass that is cut short leaves what it has done, and the log
+ * is as long as it was.
+ *
+ * The map of live images is changed in a copy, which takes the place of the
+ * old one when the manifest is durable. Where something fails, the tables of
+ * the step count as changed again, and the pass ends; files that a manifest
+ * may name, though its writing failed, stay until a later one does not.
+ *
+ * Files of which less than half is live are emptied: their blocks go into the
+ * new file as they are. The thread gives way to others: it sleeps as long as
+ * it has worked, and its priority is low. */
+#include "store/checkpoint_priv.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/give_way.h"
+#include "engine/engine_copy.h"
+#include "schema/restore.h"
+#include "store/recover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+enum {
+    STEP_BYTES = 8 << 20,       /* of images between two manifests */
+    WRITE_BYTES = 256 << 10,    /* of them in one write */
+    FILE_BYTES_MAX = 256 << 20, /* of a checkpoint file; then the next one */
+    NICE = 10,
+    ROUND_MS = 200, /* between looks at the log's size */
+    RETRY_MS = 2000 /* after a pass that failed, or has not helped */
+};
+
+bool
+checkpoint__is_stopping(const struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    pthread_mutex_lock(&owner->lock);
+    bool stopping = owner->stopping && !owner->is_urgent;
+    pthread_mutex_unlock(&owner->lock);
+    return stopping;
+}
+
+/* Sleeps for as long as it has worked. */
+void
+checkpoint__rest(struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    uint64_t now_ns = clock_monotonic_ns();
+    if (now_ns - pass->rested_ns < NS_PER_MS) {
+        return;
+    }
+    uint64_t until_ns = now_ns + (now_ns - pass->rested_ns);
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+        .tv_nsec = (long)(until_ns % NS_PER_S)};
+    pthread_mutex_lock(&owner->lock);
+    while (!owner->is_urgent && !owner->stopping &&
+        pthread_cond_timedwait(&owner->changed, &owner->lock, &until) == 0) {
+    }
+    pthread_mutex_unlock(&owner->lock);
+    pass->rested_ns = clock_monotonic_ns();
+}
+
+int
+checkpoint__add(struct pass *pass, const struct op *op)
+{
+    if (pass->n_ops == pass->op_capacity) {
+        size_t n = pass->op_capacity == 0 ? 64 : 2 * pass->op_capacity;
+        struct op *more = realloc(pass->op, n * sizeof *more);
+        if (more == NULL) {
+            return ERR_NO_MEMORY;
+        }
+        pass->op = more;
+        pass->op_capacity = n;
+    }
+    pass->op[pass->n_ops++] = *op;
+    return 0;
+}
+
+static int
+drop_rows(struct pass *pass, uint8_t counter, uint16_t shard, uint64_t first,
+    uint64_t last)
+{
+    struct op op = {.kind = OP_DROP,
+        .entry = {.counter = counter,
+            .shard = shard,
+            .first_row = first,
+            .last_row = last}};
+    return checkpoint__add(pass, &op);
+}
+
+static int
+begin_file(struct pass *pass)
+{
+    struct disk *disk = pass->durable->disk;
+    struct manifest *manifest = &pass->durable->manifest;
+    char name[NAMES_BYTES];
+    int error;
+    do {
+        pass->file = manifest->next_file++;
+        names_make(name, NAMES_CHECKPOINT, pass->file);
+        error = disk->calls->open(disk, name, DISK_CREATE, &pass->fd);
+    } while (error == EEXIST);
+    pass->file_bytes = 0;
+    if (error != 0) {
+        pass->file = 0;
+        return checkpoint__tell(pass, "make a checkpoint file", error);
+    }
+    return 0;
+}
+
+static void
+end_file(struct pass *pass)
+{
+    if (pass->file != 0) {
+        pass->durable->disk->calls->close(pass->durable->disk, pass->fd);
+        pass->file = 0;
+    }
+}
+
+/* A piece at a time: copying megabytes into the page cache keeps the core. */
+static int
+write_pieces(struct pass *pass)
+{
+    struct disk *disk = pass->durable->disk;
+    int error = 0;
+    size_t len;
+    for (size_t at = 0; error == 0 && at < pass->block.len; at += len) {
+        size_t left = pass->block.len - at;
+        len = left < WRITE_BYTES ? left : WRITE_BYTES;
+        error = disk->calls->write(
+            disk, pass->fd, pass->block.data + at, len, pass->file_bytes + at);
+        give_way();
+    }
+    return error;
+}
+
+/* Writes and syncs the images that have been gathered. Offsets in ops are
+ * within pass->block until here. */
+static int
+write_block(struct pass *pass)
+{
+    struct disk *disk = pass->durable->disk;
+    if (pass->block.len == 0) {
+        return 0;
+    }
+    if (pass->file == 0) {
+        int err = begin_file(pass);
+        if (err != 0) {
+            return err;
+        }
+    }
+    int error = write_pieces(pass);
+    if (error == 0) {
+        error = disk->calls->sync(disk, pass->fd);
+    }
+    if (error == 0) {
+        error = disk->calls->sync_names(disk);
+    }
+    if (error != 0) {
+        return checkpoint__tell(pass, "write a checkpoint file", error);
+    }
+    for (size_t i = 0; i < pass->n_ops; i++) {
+        if (pass->op[i].kind == OP_ADD) {
+            pass->op[i].entry.file = pass->file;
+            pass->op[i].entry.offset += pass->file_bytes;
+        }
+    }
+    pass->file_bytes += pass->block.len;
+    pass->n_bytes += pass->block.len;
+    durable_count(&pass->durable->stats.checkpoint_bytes, pass->block.len);
+    buf_clear(&pass->block);
+    return 0;
+}
+
+/* The images as they will be. */
+static int
+apply_ops(const struct pass *pass, struct images *out)
+{
+    int err = images_copy(&pass->durable->manifest.images, out);
+    for (size_t i = 0; err == 0 && i < pass->n_ops; i++) {
+        const struct images_entry *entry = &pass->op[i].entry;
+        err = pass->op[i].kind == OP_ADD
+            ? images_add(out, entry)
+            : images_drop(out, entry->counter, entry->shard, entry->first_row,
+                  entry->last_row);
+    }
+    if (err != 0) {
+        images_fini(out);
+    }
+    return err;
+}
+
+static const struct schema *
+schema_of(const struct pass *pass)
+{
+    /* relaxed: under edit_lock, like all who store it */
+    return atomic_load_explicit(pass->owner->schema, memory_order_relaxed);
+}
+
+/* The counters as they are now, and up to which batch: one that is closed, so
+ * that no later edit comes under its number. */
+static int
+take_schema(struct pass *pass, struct manifest *next)
+{
+    next->counter = calloc(SCHEMA_COUNTERS_MAX, sizeof(struct schema_counter));
+    next->n_counters = 0;
+    if (next->counter == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    pthread_mutex_lock(&pass->durable->edit_lock);
+    const struct schema *schema = schema_of(pass);
+    next->schema_seq = wal_last(pass->durable->wal);
+    int err = wal_sync_up_to(pass->durable->wal, next->schema_seq);
+    next->last_serial = schema_last_serial(schema);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter != NULL) {
+            next->counter[next->n_counters++] = *counter;
+        }
+    }
+    pthread_mutex_unlock(&pass->durable->edit_lock);
+    return err;
+}
+
+/* Writes the manifest; where the disk is full, once more without the ballast.
+ */
+static int
+put_manifest(struct pass *pass, const struct manifest *next)
+{
+    struct disk *disk = pass->durable->disk;
+    uint64_t bytes = 0;
+    int error;
+    int err = manifest_write(disk, next, &bytes, &error);
+    if (err == ERR_DISK_FULL && durable_drop_ballast(pass->durable)) {
+        err = manifest_write(disk, next, &bytes, &error);
+    }
+    if (err != 0) {
+        pass->owner->is_in_doubt = true;
+        if (error != 0) {
+            (void)checkpoint__tell(pass, "replace " MANIFEST_NAME, error);
+        }
+        return err;
+    }
+    pass->owner->is_in_doubt = false;
+    durable_count(&pass->durable->stats.manifests, 1);
+    durable_count(&pass->durable->stats.manifest_bytes, bytes);
+    durable_note(&pass->durable->stats.live_images, next->images.n);
+    return 0;
+}
+
+/* A manifest with the images so far, whose log begins at log_number. */
+int
+checkpoint__step(struct pass *pass, uint64_t log_number)
+{
+    struct manifest *manifest = &pass->durable->manifest;
+    int err = write_block(pass);
+    if (err != 0) {
+        return err;
+    }
+    struct manifest next = *manifest;
+    next.log_number = log_number;
+    next.counter = NULL;
+    next.images = (struct images){0};
+    err = take_schema(pass, &next);
+    if (err == 0) {
+        err = apply_ops(pass, &next.images);
+    }
+    if (err == 0) {
+        err = wal_sync_up_to(pass->durable->wal, pass->seq);
+    }
+    if (err == 0) {
+        err = put_manifest(pass, &next);
+    }
+    if (err != 0) {
+        free(next.counter);
+        images_fini(&next.images);
+        return err;
+    }
+    free(manifest->counter);
+    images_fini(&manifest->images);
+    *manifest = next;
+    pass->n_ops = 0;
+    if (pass->file_bytes >= pass->file_bytes_max) {
+        end_file(pass);
+    }
+    return 0;
+}
+
+/* Takes some of the copied rows, those from number `at` on, as an image of
+ * rows first..last. All of the batches before their position is in it; of that
+ * one, which may still be open, perhaps not all. */
+static int
+take_piece(struct pass *pass, const struct images_entry *piece, size_t at,
+    uint32_t counter_serial)
+{
+    const struct engine_rows *rows = &pass->rows;
+    struct image image = {.counter = piece->counter,
+        .shard = piece->shard,
+        .counter_serial = counter_serial,
+        .seq = piece->seq,
+        .first_row = piece->first_row,
+        .last_row = piece->last_row,
+        .n_columns = rows->n_columns,
+        .n = piece->n,
+        .row = rows->row + at};
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        image.column[i] = rows->column[i];
+        image.serial[i] = rows->serial[i];
+        image.code[i] = rows->code[i] + at;
+    }
+    struct op op = {.kind = OP_ADD, .is_copied = true, .entry = *piece};
+    op.entry.offset = pass->block.len;
+    int err = image_encode(&image, &pass->block);
+    if (err != 0) {
+        return err;
+    }
+    op.entry.len = (uint32_t)(pass->block.len - op.entry.offset);
+    pass->n_images++;
+    pass->n_records += piece->n;
+    return checkpoint__add(pass, &op);
+}
+
+/* Takes all copied rows: one image, unless they are very many. */
+static int
+take_image(
+    struct pass *pass, uint8_t slot, uint16_t shard, uint32_t counter_serial)
+{
+    const struct engine_rows *rows = &pass->rows;
+    struct images_entry piece = {.counter = slot,
+        .shard = shard,
+        .first_row = rows->first_row,
+        .seq = rows->position == 0 ? 0 : rows->position - 1};
+    size_t at = 0;
+    int err = 0;
+    if (pass->seq < rows->position) {
+        pass->seq = rows->position;
+    }
+    do {
+        size_t left = rows->n - at;
+        bool is_last = left <= IMAGE_RECORDS_MAX;
+        piece.n = is_last ? (uint32_t)left : IMAGE_RECORDS_MAX;
+        piece.last_row =
+            is_last ? rows->last_row : rows->row[at + piece.n] - 1;
+        err = take_piece(pass, &piece, at, counter_serial);
+        at += piece.n;
+        piece.first_row = piece.last_row + 1;
+    } while (err == 0 && at < rows->n);
+    return err;
+}
+
+/* The table that has rows from *row on; *row moves behind it. True in *ended
+ * where there was none. */
+static int
+take_table(struct pass *pass, uint8_t slot, uint16_t shard, uint64_t *row,
+    bool *ended)
+{
+    struct durable *durable = pass->durable;
+    const struct engine_rows *rows = &pass->rows;
+    enum engine_copied copied = ENGINE_COPY_END;
+    uint32_t serial = 0;
+    pthread_mutex_lock(&durable->edit_lock);
+    const struct schema_counter *counter =
+        schema_counter_at(schema_of(pass), slot);
+    int err = 0;
+    if (counter != NULL) {
+        serial = counter->serial;
+        err = engine_copy(
+            durable->engine, slot, shard, *row, &pass->rows, &copied);
+    }
+    pthread_mutex_unlock(&durable->edit_lock);
+    if (err != 0) {
+        return err;
+    }
+    *ended = copied == ENGINE_COPY_END;
+    if (*ended) {
+        return drop_rows(pass, slot, shard, *row, UINT64_MAX);
+    }
+    if (rows->first_row > *row) {
+        err = drop_rows(pass, slot, shard, *row, rows->first_row - 1);
+    }
+    if (copied == ENGINE_COPY_DONE) {
+        int image_err = err == 0 ? take_image(pass, slot, shard, serial) : err;
+        if (image_err != 0) {
+            engine_mark(
+                durable->engine, slot, shard, rows->first_row, rows->last_row);
+            return image_err;
+        }
+    }
+    *ended = rows->last_row == UINT64_MAX;
+    *row = rows->last_row + 1;
+    return err;
+}
+
+/* All tables of one counter in one shard. */
+static int
+walk(struct pass *pass, uint8_t slot, uint16_t shard)
+{
+    uint64_t row = 0;
+    bool ended = false;
+    int err = 0;
+    while (err == 0 && !ended) {
+        err = take_table(pass, slot, shard, &row, &ended);
+        if (err == 0 && pass->block.len >= pass->step_bytes) {
+            err = checkpoint__step(pass, pass->durable->manifest.log_number);
+        }
+        if (err == 0 && checkpoint__is_stopping(pass)) {
+            err = ERR_CLOSED;
+        }
+        checkpoint__rest(pass);
+    }
+    return err;
+}
+
+/* Tables whose images come to nothing count as changed again. */
+static void
+undo(struct pass *pass)
+{
+    for (size_t i = 0; i < pass->n_ops; i++) {
+        const struct op *op = &pass->op[i];
+        if (op->kind == OP_ADD && op->is_copied) {
+            engine_mark(pass->durable->engine, op->entry.counter,
+                op->entry.shard, op->entry.first_row, op->entry.last_row);
+        }
+    }
+}
+
+static void
+note_slot(void *context, const struct images_entry *entry)
+{
+    bool *is_used = context;
+    is_used[entry->counter] = true;
+}
+
+/* The slots that have a counter, or images of one. */
+static void
+find_slots(struct pass *pass, bool is_used[SCHEMA_COUNTERS_MAX])
+{
+    memset(is_used, 0, SCHEMA_COUNTERS_MAX * sizeof is_used[0]);
+    images_each(&pass->durable->manifest.images, note_slot, is_used);
+    pthread_mutex_lock(&pass->durable->edit_lock);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        is_used[slot] |= schema_counter_at(schema_of(pass), slot) != NULL;
+    }
+    pthread_mutex_unlock(&pass->durable->edit_lock);
+}
+
+static int
+walk_all(struct pass *pass)
+{
+    bool is_used[SCHEMA_COUNTERS_MAX];
+    int err = 0;
+    find_slots(pass, is_used);
+    for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
+        for (unsigned shard = 0; is_used[slot] && err == 0 &&
+             shard < pass->durable->manifest.shards;
+             shard++) {
+            err = walk(pass, (uint8_t)slot, (uint16_t)shard);
+        }
+    }
+    return err;
+}
+
+/* What a pass that came through leaves. */
+static void
+note_done(const struct pass *pass, uint64_t seq, uint64_t began_ns)
+{
+    struct durable_stats *stats = &pass->durable->stats;
+    durable_count(&stats->checkpoints, 1);
+    durable_note(&stats->last_checkpoint_seq, seq);
+    durable_note(&stats->last_checkpoint_ms,
+        (clock_monotonic_ns() - began_ns) / NS_PER_MS);
+    durable_note(&stats->last_checkpoint_time, (uint64_t)clock_unix_s());
+    log_line(pass->durable->config.logger, LOG_INFO,
+        "checkpoint: %" PRIu64 " images, %" PRIu64 " records, %" PRIu64
+        " bytes",
+        pass->n_images, pass->n_records, pass->n_bytes);
+}
+
+/* The walk, and the manifest that lets the log go. */
+static int
+do_pass(struct pass *pass, uint64_t began_ns)
+{
+    struct durable *durable = pass->durable;
+    uint64_t number, seq;
+    int err = wal_rotate(durable->wal, &number, &seq);
+    if (err == 0) {
+        err = walk_all(pass);
+    }
+    if (err == 0) {
+        err = checkpoint__step(pass, number);
+    }
+    if (err == 0) {
+        wal_forget(durable->wal, number);
+        note_done(pass, seq, began_ns);
+        checkpoint__tell_well(pass);
+        pass->owner->wants_ballast = true;
+    }
+    return err;
+}
+
+static void
+fail(struct pass *pass, int err)
+{
+    undo(pass);
+    pass->n_ops = 0;
+    buf_clear(&pass->block);
+    if (err != ERR_CLOSED) {
+        durable_count(&pass->durable->stats.checkpoint_failures, 1);
+        checkpoint__tell_failed(pass, err);
+    }
+}
+
+static int
+run_pass(struct checkpointer *owner)
+{
+    struct durable *durable = owner->durable;
+    const struct data_config *config = &durable->config;
+    uint64_t began_ns = clock_monotonic_ns();
+    struct pass pass = {.owner = owner,
+        .durable = durable,
+        .rested_ns = began_ns,
+        .step_bytes = config->checkpoint_step_bytes == 0
+            ? (uint64_t)STEP_BYTES
+            : config->checkpoint_step_bytes,
+        .file_bytes_max = config->checkpoint_file_bytes == 0
+            ? (uint64_t)FILE_BYTES_MAX
+            : config->checkpoint_file_bytes,
+        .reader = {.disk = durable->disk, .logger = config->logger}};
+    pass.is_quiet = checkpoint__is_quiet(owner, began_ns);
+    checkpoint__remove_dead(&pass);
+    int err = do_pass(&pass, began_ns);
+    int compact_err = err == 0 ? checkpoint__compact(&pass) : 0;
+    if (err != 0 || compact_err != 0) {
+        fail(&pass, err != 0 ? err : compact_err);
+    }
+    end_file(&pass);
+    checkpoint__remove_dead(&pass);
+    durable_count(&durable->stats.checkpoint_images, pass.n_images);
+    durable_count(&durable->stats.checkpoint_records, pass.n_records);
+    recover_reader_fini(&pass.reader);
+    engine_rows_fini(&pass.rows);
+    buf_fini(&pass.block);
+    free(pass.op);
+    return err;
+}
+
+static uint64_t
+n_removed(const struct durable *durable)
+{
+    struct wal_stats stats;
+    wal_stats(durable->wal, &stats);
+    return stats.removed_files;
+}
+
+/* True where the last pass has left nothing to do: it came through, and
+ * nothing has been logged since. */
+static bool
+is_done_already(const struct checkpointer *it)
+{
+    struct durable *durable = it->durable;
+    /* relaxed: figures, stored by this thread */
+    uint64_t n = atomic_load_explicit(
+        &durable->stats.checkpoints, memory_order_relaxed);
+    uint64_t seq = atomic_load_explicit(
+        &durable->stats.last_checkpoint_seq, memory_order_relaxed);
+    return n > 0 && it->last_err == 0 && !it->is_in_doubt &&
+        wal_fault(durable->wal) == 0 && wal_last(durable->wal) <= seq &&
+        n_removed(durable) == it->n_removed;
+}
+
+/* One checkpoint; where the disk is full, once more without the ballast. */
+static int
+make_one(struct checkpointer *it)
+{
+    if (is_done_already(it)) {
+        return 0;
+    }
+    uint64_t removed = n_removed(it->durable);
+    int err = run_pass(it);
+    if (err == ERR_DISK_FULL && durable_drop_ballast(it->durable)) {
+        err = run_pass(it);
+    }
+    if (err == 0) {
+        it->n_removed = removed;
+    }
+    return err;
+}
+
+/* True where the log has grown enough, or the last pass is long enough ago. */
+static bool
+is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
+{
+    const struct durable *durable = checkpointer->durable;
+    const struct data_config *config = &durable->config;
+    struct wal_stats stats;
+    wal_stats(durable->wal, &stats);
+    if (stats.live_bytes >= config->checkpoint_log_bytes ||
+        stats.removed_files != checkpointer->n_removed) {
+        return true;
+    }
+    /* relaxed: a figure */
+    uint64_t seq = atomic_load_explicit(
+        &durable->stats.last_checkpoint_seq, memory_order_relaxed);
+    return config->checkpoint_ms != 0 && stats.last_seq > seq &&
+        clock_monotonic_ns() - last_ns >= config->checkpoint_ms * NS_PER_MS;
+}
+
+/* What comes once the log can be written; a ballast not before, it may be
+ * waiting for that room. */
+static void
+renew_ballast(struct checkpointer *it)
+{
+    if (wal_fault(it->durable->wal) != 0) {
+        it->wants_ballast = true;
+    } else if (it->wants_ballast) {
+        it->wants_ballast = false;
+        durable_name_log(it->durable);
+        durable_keep_ballast(it->durable);
+    }
+}
+
+/* Waits for a reason to begin a pass; false when it is time to end. *calls are
+ * those who wait for it. */
+static bool
+wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
+    struct store_call **calls)
+{
+    bool goes_on = true;
+    renew_ballast(it);
+    pthread_mutex_lock(&it->lock);
+    while (!it->stopping && !it->is_wanted) {
+        uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
+        struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+            .tv_nsec = (long)(until_ns % NS_PER_S)};
+        (void)pthread_cond_timedwait(&it->changed, &it->lock, &until);
+        pthread_mutex_unlock(&it->lock);
+        renew_ballast(it);
+        bool due = clock_monotonic_ns() >= not_before && is_due(it, last_ns);
+        pthread_mutex_lock(&it->lock);
+        if (due) {
+            break;
+        }
+    }
+    goes_on = !it->stopping || it->is_wanted;
+    it->is_asked = it->is_wanted;
+    it->is_wanted = false;
+    *calls = it->first;
+    it->first = NULL;
+    it->last = NULL;
+    pthread_mutex_unlock(&it->lock);
+    return goes_on;
+}
+
+static void
+answer(struct store_call *call, int err)
+{
+    while (call != NULL) {
+        struct store_call *next = call->next;
+        ((struct store_checkpoint *)call)->err = err;
+        call->done_fn(call);
+        call = next;
+    }
+}
+
+static void *
+run(void *arg)
+{
+    struct checkpointer *it = arg;
+    struct store_call *calls = NULL;
+    uint64_t last_ns = clock_monotonic_ns();
+    uint64_t not_before = 0;
+    /* lower than the workers'; without the right to it, as it is */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+    while (wait_for_work(it, last_ns, not_before, &calls)) {
+        int err = make_one(it);
+        last_ns = clock_monotonic_ns();
+        /* also where it has not helped: a file that does not go */
+        bool waits = err != 0 || is_due(it, last_ns);
+        not_before = waits ? last_ns + RETRY_MS * NS_PER_MS : 0;
+        it->last_err = err;
+        answer(calls, checkpoint__reply(it, err));
+        calls = NULL;
+    }
+    answer(calls, ERR_CLOSED);
+    return NULL;
+}
+
+int
+checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
+    _Atomic(const struct schema *) *schema)
+{
+    pthread_condattr_t attr;
+    *checkpointer = (struct checkpointer){.durable = durable,
+        .schema = schema,
+        .is_in_doubt = true,
+        .wants_ballast = true};
+    pthread_mutex_init(&checkpointer->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&checkpointer->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
+        pthread_cond_destroy(&checkpointer->changed);
+        pthread_mutex_destroy(&checkpointer->lock);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+void
+checkpointer_end(struct checkpointer *checkpointer, bool at_end)
+{
+    pthread_mutex_lock(&checkpointer->lock);
+    if (!checkpointer->stopping) {
+        checkpointer->stopping = true;
+        checkpointer->is_urgent = at_end;
+        checkpointer->is_wanted |= at_end;
+    }
+    pthread_cond_signal(&checkpointer->changed);
+    pthread_mutex_unlock(&checkpointer->lock);
+}
+
+int
+checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
+{
+    checkpointer_end(checkpointer, at_end);
+    pthread_join(checkpointer->thread, NULL);
+    pthread_cond_destroy(&checkpointer->changed);
+    pthread_mutex_destroy(&checkpointer->lock);
+    return at_end ? checkpointer->last_err : 0;
+}
+
+void
+checkpointer_want(
+    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
+{
+    pthread_mutex_lock(&checkpointer->lock);
+    bool stopping = checkpointer->stopping;
+    checkpointer->is_wanted |= !stopping;
+    if (checkpoint != NULL && !stopping) {
+        checkpoint->call.next = NULL;
+        if (checkpointer->first == NULL) {
+            checkpointer->first = &checkpoint->call;
+        } else {
+            checkpointer->last->next = &checkpoint->call;
+        }
+        checkpointer->last = &checkpoint->call;
+    }
+    pthread_cond_signal(&checkpointer->changed);
+    pthread_mutex_unlock(&checkpointer->lock);
+    if (stopping && checkpoint != NULL) {
+        checkpoint->err = ERR_CLOSED;
+        checkpoint->call.done_fn(&checkpoint->call);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_CHECKPOINT_H
+#define STORE_CHECKPOINT_H
+
+#include "store/call.h"
+#include "store/durable.h"
+
+#include <pthread.h>
+
+/* The thread that makes checkpoints. Part of the store; nobody else calls it.
+ */
+struct checkpointer {
+    struct durable *durable;
+    _Atomic(const struct schema *) *schema; /* the store's */
+    /* The manifest on the disk may not be the one in memory: at first, since
+     * loading leaves out what has no counter any more, and where writing one
+     * failed. The thread's. */
+    bool is_in_doubt;
+    bool wants_ballast; /* to be made, once the log is well; the thread's */
+    /* Of wal_stats.removed_files, those that a pass has made up for; the
+     * thread\'s. */
+    uint64_t n_removed;
+    bool is_asked; /* somebody wants the pass under way; the thread's */
+    /* Failures, and how often they are said (checkpoint_say.c); the
+     * thread's. */
+    uint64_t n_failed; /* passes since one came through */
+    int said_err;      /* the last one that was said */
+    uint64_t say_ns;   /* when the next one is */
+    uint64_t say_gap_ns;
+    pthread_t thread;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t changed;
+    struct store_call *first, *last; /* who waits for the next checkpoint */
+    bool is_wanted;
+    bool is_urgent; /* do not hold back for others */
+    bool stopping;
+    int last_err; /* of the last pass; the thread's until it is joined */
+};
+
+/* durable has loaded. 0 or ERR_SYSTEM. */
+int checkpointer_start(struct checkpointer *checkpointer,
+    struct durable *durable, _Atomic(const struct schema *) *schema);
+
+/* Tells the thread to end soon, after one more checkpoint where at_end, and
+ * to answer who waits. Any thread. */
+void checkpointer_end(struct checkpointer *checkpointer, bool at_end);
+
+/* The same, and waits for it. 0, or why the checkpoint at_end failed. */
+int checkpointer_stop(struct checkpointer *checkpointer, bool at_end);
+
+/* Asks for a checkpoint that begins after the call. call (NULL: nobody waits)
+ * is a struct store_checkpoint's; its done_fn is called on the thread. Any
+ * thread. */
+void checkpointer_want(
+    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_CHECKPOINT_PRIV_H
+#define STORE_CHECKPOINT_PRIV_H
+
+#include "base/buf.h"
+#include "engine/engine_copy.h"
+#include "store/checkpoint.h"
+#include "store/recover.h"
+
+/* One pass of the checkpointer, for the files of this module. */
+
+/* A change of the map that waits for the next manifest. */
+struct op {
+    enum { OP_ADD, OP_DROP } kind;
+    struct images_entry entry; /* OP_DROP: its counter, shard and rows */
+    bool is_copied;            /* OP_ADD: of a table, which was marked clean */
+};
+
+struct pass {
+    struct checkpointer *owner;
+    struct durable *durable;
+    struct engine_rows rows;
+    struct recover_reader reader; /* for blocks that are moved */
+    struct buf block;             /* images not written yet */
+    struct op *op;                /* owned; n_ops of op_capacity */
+    size_t n_ops, op_capacity;
+    uint64_t seq;  /* the largest of what ops have in them */
+    uint64_t file; /* number of the file under way; 0: none */
+    uint64_t file_bytes;
+    uint64_t step_bytes, file_bytes_max;
+    int fd;
+    uint64_t rested_ns; /* when it last slept */
+    uint64_t n_images, n_records, n_bytes;
+    bool is_quiet; /* its failure has been said often enough */
+};
+
+/* True where the pass is to be given up. */
+bool checkpoint__is_stopping(const struct pass *pass);
+
+/* Gives way to others, if it has worked for a while. */
+void checkpoint__rest(struct pass *pass);
+
+/* Appends to pass->op. 0 or ERR_NO_MEMORY. */
+int checkpoint__add(struct pass *pass, const struct op *op);
+
+/* Makes what has been gathered durable, and a manifest whose log begins at
+ * log_number. 0 or ERR_. */
+int checkpoint__step(struct pass *pass, uint64_t log_number);
+
+/* Moves blocks out of files of which less than half is live. Nothing is lost
+ * where it fails: 0 or ERR_. */
+int checkpoint__compact(struct pass *pass);
+
+/* Removes checkpoint files that the manifest does not name. Not while there is
+ * doubt which manifest is on the disk. */
+void checkpoint__remove_dead(struct pass *pass);
+
+/* ---- checkpoint_say.c: what the operator and clients are told ---- */
+
+/* Whether a pass that begins now need not say why it fails, as others have
+ * just said it. */
+bool checkpoint__is_quiet(const struct checkpointer *owner, uint64_t now_ns);
+
+/* What the disk refused; the ERR_ that this is. */
+int checkpoint__tell(const struct pass *pass, const char *what, int error);
+
+/* The pass has failed. */
+void checkpoint__tell_failed(const struct pass *pass, int err);
+
+/* The pass has come through. */
+void checkpoint__tell_well(const struct pass *pass);
+
+/* What is answered to those who asked for a pass that ended with err. */
+int checkpoint__reply(const struct checkpointer *owner, int err);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_DATA_H
+#define STORE_DATA_H
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "wal/disk.h"
+#include "wal/wal.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The data directory, and how counters are kept in it. */
+
+/* An open and locked directory: all zero but for dir_fd = -1 is none. */
+struct data_dir {
+    int dir_fd;  /* -1: none */
+    int lock_fd; /* of the file "lock" in it; -1: only looked at, and there is
+                  * none. Both are locked while they are open */
+};
+
+/* Makes the directory path (mode 0700, its parent must exist) unless it is
+ * there, for the user of that name where the process is root and user is not
+ * "". 0, ERR_NO_DATA_DIR where there is none and none can be made, or
+ * ERR_SYSTEM; why says what went wrong and what to do. *dir_fd is the
+ * caller's. Called before the user is dropped. */
+int data_dir_make(
+    const char *path, const char *user, int *dir_fd, struct buf *why);
+
+/* Takes dir_fd over, locks the directory, writes the process id into the lock,
+ * and takes others' rights away. A directory with files of others and without
+ * a manifest is refused and not touched. 0, ERR_SYSTEM, ERR_DIR_IN_USE; dir_fd
+ * is closed then. */
+int data_dir_lock(
+    int dir_fd, const char *path, struct data_dir *out, struct buf *why);
+
+/* Opens a directory to look at it, without writing to it or making anything:
+ * a server cannot take it meanwhile, others may look as well. Without a lock
+ * file that can be read it is taken for a copy, which the logger is told. 0,
+ * ERR_SYSTEM, ERR_DIR_IN_USE. */
+int data_dir_look(const char *path, struct data_dir *out,
+    struct logger *logger, struct buf *why);
+
+/* Unlocks and closes; none is fine. */
+void data_dir_close(struct data_dir *dir);
+
+/* Verifies all files of a directory without changing any, and appends what it
+ * found to out, line by line: counters, records, images, batches, changes. 0,
+ * or the first ERR_ (the logger has been told which file and where). */
+int data_check(
+    const struct data_dir *dir, struct logger *logger, struct buf *out);
+
+/* The same of a disk, for tests. */
+int data_check_disk(struct disk *disk, struct logger *logger, struct buf *out);
+
+struct data_config {
+    struct data_dir dir; /* the store's from then on */
+    struct disk *disk;   /* NULL: the one in dir; else the caller's, for tests,
+                          * and dir is none */
+    bool is_missing;     /* dir is none, but there should be one: counters
+                          * cannot be added */
+    enum wal_sync sync;
+    uint64_t interval_ms;           /* see wal_config */
+    uint64_t log_file_bytes;        /* see wal_config */
+    uint64_t unsynced_bytes_max;    /* see wal_config */
+    uint64_t retry_ms;              /* see wal_config; 0 but in tests */
+    uint64_t idle_ms;               /* the same */
+    uint64_t checkpoint_log_bytes;  /* a checkpoint when the log has so many */
+    uint64_t checkpoint_ms;         /* and so long after the last; 0: never */
+    uint64_t checkpoint_step_bytes; /* of images between two manifests; 0: the
+                                     * usual, but in tests */
+    uint64_t checkpoint_file_bytes; /* of a file, then the next; the same */
+    unsigned threads;               /* that load; >= 1 */
+    struct logger *logger;
+    /* Called once, on a thread of the store, when all is loaded (err 0) or
+     * cannot be. The store goes on refusing with ERR_LOADING until
+     * store_begin. NULL: nobody waits. */
+    void (*loaded_fn)(void *context, int err);
+    void *context;
+};
+
+#endif

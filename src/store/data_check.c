@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tallyd --check: reads everything that a start would read, and nothing is
+ * changed. Damage is told by who finds it, with file and offset. Without a
+ * sound manifest nothing else can be looked at; all images are, also behind a
+ * damaged one; the log ends at its first damage, since what follows has no
+ * meaning without it. */
+#include "store/data.h"
+
+#include "base/err.h"
+#include "store/recover.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct check {
+    struct disk *disk;
+    struct logger *logger;
+    struct manifest manifest;
+    struct recover_schema recover;
+    struct recover_reader reader;
+    uint64_t records, image_bytes;
+    uint64_t changes, edits;
+    struct replay_end end;
+    int err;
+};
+
+static void
+check_image(void *context, const struct images_entry *entry)
+{
+    struct check *check = context;
+    struct image image;
+    int err = recover_read(&check->reader, entry, &image);
+    if (err != 0) {
+        check->err = check->err == 0 ? err : check->err;
+        return;
+    }
+    check->image_bytes += entry->len;
+    for (uint32_t i = 0; i < image.n; i++) {
+        check->records += image.row[i] >= entry->first_row &&
+            image.row[i] <= entry->last_row;
+    }
+}
+
+static int
+check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct check *check = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+    while (reader.at < reader.end) {
+        if (!entry_next(&reader, &entry)) {
+            log_line(check->logger, LOG_ERROR,
+                "log batch %" PRIu64 ": an entry of an unknown kind, written "
+                "by a newer tallyd; start that one",
+                seq);
+            return ERR_NEWER_FORMAT;
+        }
+        if (entry.kind == ENTRY_CELLS) {
+            check->changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
+            continue;
+        }
+        check->edits++;
+        int err = seq <= check->manifest.schema_seq
+            ? 0
+            : recover_schema_apply(&check->recover, &entry, NULL);
+        if (err != 0) {
+            log_line(check->logger, LOG_ERROR,
+                "log batch %" PRIu64 ": an edit that does not fit the "
+                "schema: %s",
+                seq, err_text(err));
+            return err;
+        }
+    }
+    return 0;
+}
+
+static int
+check_schema(struct check *check)
+{
+    struct schema *schema = schema_create();
+    int err = schema == NULL
+        ? ERR_NO_MEMORY
+        : recover_manifest_schema(&check->manifest, &schema);
+    if (err == 0) {
+        err = recover_schema_init(&check->recover, &schema);
+    }
+    if (err != 0) {
+        log_line(check->logger, LOG_ERROR, "%s: counters: %s", MANIFEST_NAME,
+            err_text(err));
+    }
+    schema_destroy(&schema);
+    return err;
+}
+
+static int
+check_all(struct check *check, struct buf *out)
+{
+    struct replay_end *end = &check->end;
+    struct replay replay = {.disk = check->disk,
+        .logger = check->logger,
+        .batch_fn = check_batch,
+        .context = check};
+    int error;
+    int err = manifest_read(check->disk, &check->manifest, &error);
+    if (err == ERR_NOT_FOUND) {
+        log_line(check->logger, LOG_ERROR,
+            "there is no %s: this is no data directory; give the right one "
+            "with --data, or restore it from a backup",
+            MANIFEST_NAME);
+    } else if (err != 0) {
+        recover_tell_manifest(check->logger, err, error);
+    }
+    if (err == 0) {
+        err = check_schema(check);
+    }
+    if (err != 0) {
+        return err;
+    }
+    images_each(&check->manifest.images, check_image, check);
+    replay.epoch = check->manifest.epoch;
+    replay.number = check->manifest.log_number;
+    err = replay_run(&replay, end);
+    if (err == 0) {
+        err = recover_check_end(&check->manifest, end, check->logger);
+    }
+    unsigned n_counters = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        n_counters += schema_counter_at(check->recover.schema, slot) != NULL;
+    }
+    buf_addf(out, "counters %u\n", n_counters);
+    buf_addf(out, "images %zu\n", check->manifest.images.n);
+    buf_addf(out, "image_records %" PRIu64 "\n", check->records);
+    buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
+    buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
+    buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
+    buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);
+    buf_addf(out, "log_torn_bytes %" PRIu64 "\n", end->torn_bytes);
+    buf_addf(out, "log_left_out %" PRIu64 "\n", end->left_out);
+    return err != 0 ? err : check->err;
+}
+
+/* A torn end is no damage that is known of, but it is not nothing. */
+static void
+say_result(struct buf *out, int err, const struct replay_end *end)
+{
+    char name[NAMES_BYTES];
+    if (err != 0 || end->torn_bytes == 0) {
+        buf_addf(out, "%s\n", err == 0 ? "all is well" : err_file_text(err));
+        return;
+    }
+    names_make(name, NAMES_LOG, end->number);
+    buf_addf(out,
+        "well but for the end: a start will leave out the last %" PRIu64
+        " bytes of %s, from offset %" PRIu64 " on, with %" PRIu64
+        " sound batches; after a crash they were not all on the disk\n",
+        end->torn_bytes, name, end->end, end->left_out);
+}
+
+int
+data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
+{
+    struct check check = {.disk = disk, .logger = logger};
+    manifest_init(&check.manifest);
+    check.reader = (struct recover_reader){.disk = disk, .logger = logger};
+    int err = check_all(&check, out);
+    say_result(out, err, &check.end);
+    recover_schema_fini(&check.recover);
+    recover_reader_fini(&check.reader);
+    manifest_fini(&check.manifest);
+    return err;
+}
+
+int
+data_check(const struct data_dir *dir, struct logger *logger, struct buf *out)
+{
+    struct disk *disk;
+    if (disk_real_create(dir->dir_fd, &disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    int err = data_check_disk(disk, logger, out);
+    disk_real_destroy(&disk);
+    return err;
+}

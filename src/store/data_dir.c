@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The data directory: made for the server's user with nobody else let in, and
+ * held by one process, which keeps a lock on the directory itself and on a
+ * file in it: the first cannot be removed, the second works where a file system
+ * locks no directories, and tells people the process id. The locks go with the
+ * process, however that ends, so they are never stale.
+ *
+ * A directory that has no manifest and files of others is somebody else's: it
+ * is refused, and stays as it is. */
+#include "store/data.h"
+
+#include "base/err.h"
+#include "wal/manifest.h"
+#include "wal/names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_NAME "lock"
+
+enum {
+    DIR_MODE = 0700,
+    FILE_MODE = 0600,
+    PID_TEXT_BYTES = 32,
+    LOCK_TRIES = 10 /* where the lock file is removed meanwhile */
+};
+
+/* Gives a directory that root has just made to the user who will use it. */
+static int
+give_to(int fd, const char *user, struct buf *why)
+{
+    const struct passwd *entry = getpwnam(user);
+    if (entry == NULL) {
+        buf_addf(why, "no such user: %s", user);
+        return ERR_SYSTEM;
+    }
+    if (fchown(fd, entry->pw_uid, entry->pw_gid) != 0) {
+        buf_addf(why, "cannot give the data directory to %s: %s", user,
+            strerror(errno));
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+/* True for an empty directory of root's: made by a server that came to its end
+ * before it could give it away. */
+static bool
+is_left_over(int fd)
+{
+    struct stat stat;
+    bool is_empty = true;
+    if (fstat(fd, &stat) != 0 || stat.st_uid != 0) {
+        return false;
+    }
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (dir == NULL) {
+        if (copy >= 0) {
+            close(copy);
+        }
+        return false;
+    }
+    for (struct dirent *entry; is_empty && (entry = readdir(dir)) != NULL;) {
+        is_empty = strcmp(entry->d_name, ".") == 0 ||
+            strcmp(entry->d_name, "..") == 0;
+    }
+    closedir(dir);
+    return is_empty;
+}
+
+/* The name of a directory that has just been made is to last as well. */
+static void
+sync_parent(int fd)
+{
+    int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent >= 0) {
+        /* where it may not be read or synced, it is as with any mkdir */
+        (void)fsync(parent);
+        close(parent);
+    }
+}
+
+int
+data_dir_make(const char *path, const char *user, int *dir_fd, struct buf *why)
+{
+    struct stat stat;
+    bool made = mkdir(path, DIR_MODE) == 0;
+    if (!made && errno != EEXIST) {
+        buf_addf(why, "cannot make the data directory %s: %s", path,
+            strerror(errno));
+        bool is_there = lstat(path, &stat) == 0 || errno == EACCES;
+        return is_there ? ERR_SYSTEM : ERR_NO_DATA_DIR;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        buf_addf(why, "cannot open the data directory %s: %s", path,
+            strerror(errno));
+        return ERR_SYSTEM;
+    }
+    if (geteuid() == 0 && user[0] != '\0' && (made || is_left_over(fd))) {
+        int err = give_to(fd, user, why);
+        if (err != 0) {
+            close(fd);
+            return err;
+        }
+    }
+    if (made) {
+        sync_parent(fd);
+    }
+    *dir_fd = fd;
+    return 0;
+}
+
+static int
+cannot_use(const char *path, struct buf *why)
+{
+    buf_addf(why,
+        "cannot use the data directory %s: %s; it must belong to the "
+        "server's user, who must be able to write there",
+        path, strerror(errno));
+    return ERR_SYSTEM;
+}
+
+/* Says who has the lock, as well as the file in the directory tells. */
+static int
+is_in_use(int dir_fd, const char *path, struct buf *why)
+{
+    char text[PID_TEXT_BYTES] = "";
+    int fd = openat(dir_fd, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) {
+        ssize_t n = read(fd, text, sizeof text - 1);
+        text[n < 0 ? 0 : n] = '\0';
+        text[strspn(text, "0123456789")] = '\0';
+        close(fd);
+    }
+    buf_addf(why,
+        "another process%s%s%s uses the data directory %s: stop it, or give "
+        "this one a directory of its own with --data",
+        text[0] == '\0' ? "" : " (", text, text[0] == '\0' ? "" : ")", path);
+    return ERR_DIR_IN_USE;
+}
+
+/* A lock that goes with fd; file systems that cannot lock it (flock(2): some
+ * network ones no directories, or only what is open for writing) are no
+ * reason to stop. False: somebody else has it. */
+static bool
+lock(int fd, int how)
+{
+    return flock(fd, how | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+struct contents {
+    bool has_manifest;
+    bool has_others;
+    char other[NAME_MAX + 1]; /* one of them */
+};
+
+static void
+note_name(struct contents *contents, const char *name)
+{
+    static const char *const ours[] = {".", "..", LOCK_NAME, "ballast",
+        MANIFEST_NAME ".new", "lost+found" /* of the file system */};
+    enum names_kind kind;
+    uint64_t number;
+    bool is_ours = names_parse(name, &kind, &number);
+    if (strcmp(name, MANIFEST_NAME) == 0) {
+        contents->has_manifest = true;
+        return;
+    }
+    for (size_t i = 0; !is_ours && i < sizeof ours / sizeof ours[0]; i++) {
+        is_ours = strcmp(name, ours[i]) == 0;
+    }
+    if (!is_ours && !contents->has_others) {
+        contents->has_others = true;
+        (void)snprintf(contents->other, sizeof contents->other, "%s", name);
+    }
+}
+
+/* Refuses a directory that is not one of ours, nor empty. */
+static int
+look_into(int dir_fd, const char *path, struct buf *why)
+{
+    struct contents contents = {0};
+    int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (dir == NULL) {
+        int err = cannot_use(path, why);
+        if (copy >= 0) {
+            close(copy);
+        }
+        return err;
+    }
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        note_name(&contents, entry->d_name);
+    }
+    closedir(dir);
+    if (contents.has_manifest || !contents.has_others) {
+        return 0;
+    }
+    buf_addf(why,
+        "the data directory %s is not empty and has no %s, but %s: it is left "
+        "as it is; give a directory of its own with --data",
+        path, MANIFEST_NAME, contents.other);
+    return ERR_SYSTEM;
+}
+
+/* Leaves the process id to people, and lets nobody else in. A full disk or a
+ * missing right does not matter here. */
+static void
+settle_in(int dir_fd, int fd)
+{
+    char pid[PID_TEXT_BYTES];
+    struct stat stat;
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n) {
+        errno = 0;
+    }
+    if (fstat(dir_fd, &stat) == 0 && (stat.st_mode & 0777) != DIR_MODE) {
+        (void)fchmod(dir_fd, DIR_MODE);
+    }
+}
+
+/* True where the open file is the one that has the name. */
+static bool
+is_named(int dir_fd, int fd)
+{
+    struct stat open_one, named;
+    return fstat(fd, &open_one) == 0 &&
+        fstatat(dir_fd, LOCK_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+/* Opens and locks the file, which has its name then. */
+static int
+lock_file(int dir_fd, const char *path, int *out, struct buf *why)
+{
+    for (unsigned i = 0; i < LOCK_TRIES; i++) {
+        int fd = openat(dir_fd, LOCK_NAME,
+            O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+        if (fd < 0) {
+            return cannot_use(path, why);
+        }
+        if (!lock(fd, LOCK_EX)) {
+            close(fd);
+            return is_in_use(dir_fd, path, why);
+        }
+        if (is_named(dir_fd, fd)) {
+            *out = fd;
+            return 0;
+        }
+        close(fd);
+    }
+    return is_in_use(dir_fd, path, why);
+}
+
+static int
+take(int dir_fd, const char *path, int *lock_fd, struct buf *why)
+{
+    if (!lock(dir_fd, LOCK_EX)) {
+        return is_in_use(dir_fd, path, why);
+    }
+    if (faccessat(dir_fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+        return cannot_use(path, why);
+    }
+    int err = look_into(dir_fd, path, why);
+    if (err == 0) {
+        err = lock_file(dir_fd, path, lock_fd, why);
+    }
+    if (err == 0) {
+        settle_in(dir_fd, *lock_fd);
+    }
+    return err;
+}
+
+int
+data_dir_lock(
+    int dir_fd, const char *path, struct data_dir *out, struct buf *why)
+{
+    int fd = -1;
+    int err = take(dir_fd, path, &fd, why);
+    if (err != 0) {
+        close(dir_fd);
+        return err;
+    }
+    *out = (struct data_dir){.dir_fd = dir_fd, .lock_fd = fd};
+    return 0;
+}
+
+/* Locks shared: those who look do not disturb each other. */
+static int
+look(int dir_fd, const char *path, int *lock_fd, struct logger *logger,
+    struct buf *why)
+{
+    if (!lock(dir_fd, LOCK_SH)) {
+        return is_in_use(dir_fd, path, why);
+    }
+    *lock_fd = openat(dir_fd, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (*lock_fd < 0) {
+        log_line(logger, LOG_WARNING,
+            "%s/%s: %s; checked as a copy, which no server may use meanwhile",
+            path, LOCK_NAME, strerror(errno));
+        return 0;
+    }
+    if (!lock(*lock_fd, LOCK_SH)) {
+        close(*lock_fd);
+        return is_in_use(dir_fd, path, why);
+    }
+    return 0;
+}
+
+int
+data_dir_look(const char *path, struct data_dir *out, struct logger *logger,
+    struct buf *why)
+{
+    int lock_fd = -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        buf_addf(why, "cannot open the data directory %s: %s", path,
+            strerror(errno));
+        return ERR_SYSTEM;
+    }
+    int err = look(fd, path, &lock_fd, logger, why);
+    if (err != 0) {
+        close(fd);
+        return err;
+    }
+    *out = (struct data_dir){.dir_fd = fd, .lock_fd = lock_fd};
+    return 0;
+}
+
+void
+data_dir_close(struct data_dir *dir)
+{
+    if (dir->lock_fd >= 0 && dir->dir_fd >= 0) {
+        close(dir->lock_fd);
+    }
+    if (dir->dir_fd >= 0) {
+        close(dir->dir_fd);
+    }
+    *dir = (struct data_dir){.dir_fd = -1, .lock_fd = -1};
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The data directory's life: opening, the sink of changes, closing. Loading is
+ * in recover.c, checkpoints in checkpoint.c.
+ *
+ * The engine calls the sink under a shard's lock. What the records have become
+ * is encoded on the stack and given to the log in one call, so that the log's
+ * own lock is held for one copy, and a shard's changes are in the log in the
+ * order in which they were made. */
+#include "store/durable.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/engine_copy.h"
+#include "store/recover.h"
+#include "wal/entry.h"
+#include "wal/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+_Static_assert(
+    ENGINE_WRITES_MAX *ENTRY_CELLS_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
+    "what the engine tells at once is one append");
+
+#define NS_PER_MS UINT64_C(1000000)
+
+#define BALLAST_NAME "ballast"
+
+enum { BALLAST_BYTES = 1 << 20 };
+
+static void
+to_cells(const struct engine_write *write, struct entry_cells *cells)
+{
+    cells->id = write->id;
+    cells->n = write->n;
+    for (unsigned i = 0; i < write->n; i++) {
+        cells->serial[i] = write->serial[i];
+        cells->value[i] = write->value[i];
+    }
+}
+
+static uint64_t
+log_writes(
+    struct engine_sink *sink, const struct engine_write *write, size_t n)
+{
+    struct durable *durable = (struct durable *)sink;
+    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
+    struct wal_row row[ENGINE_WRITES_MAX];
+    struct entry_cells cells;
+    size_t len = 0;
+    if (n == 0) {
+        return wal_last(durable->wal);
+    }
+    ASSERT(n <= ENGINE_WRITES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        to_cells(&write[i], &cells);
+        row[i] =
+            (struct wal_row){write[i].id, (uint32_t)len, write[i].counter};
+        len += entry_put_cells(
+            entries + len, &cells, i == 0 ? NULL : &write[i - 1].id);
+    }
+    return wal_append_rows(durable->wal, entries, len, row, n);
+}
+
+uint64_t
+durable_log_counter(struct durable *durable,
+    const struct schema_counter *counter, uint32_t last_serial)
+{
+    uint8_t entry[ENTRY_COUNTER_BYTES_MAX];
+    size_t len = entry_put_counter(entry, counter, last_serial);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable_log_dropped(
+    struct durable *durable, uint32_t counter_serial, uint32_t last_serial)
+{
+    uint8_t entry[ENTRY_DROPPED_BYTES_MAX];
+    size_t len = entry_put_dropped(entry, counter_serial, last_serial);
+    return wal_append(durable->wal, entry, len);
+}
+
+static void
+note_log(void *context, const char *name)
+{
+    bool *any = context;
+    enum names_kind kind;
+    uint64_t number;
+    *any |= names_parse(name, &kind, &number) &&
+        (kind == NAMES_LOG || kind == NAMES_CHECKPOINT);
+}
+
+/* The first manifest of a directory without one. */
+static int
+begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
+{
+    struct manifest *manifest = &durable->manifest;
+    struct disk *disk = durable->disk;
+    bool any = false;
+    int error = disk->calls->list(disk, note_log, &any);
+    if (error != 0) {
+        log_line(durable->config.logger, LOG_ERROR,
+            "the data directory cannot be read: %s", strerror(error));
+        return ERR_DISK;
+    }
+    if (any) {
+        log_line(durable->config.logger, LOG_ERROR,
+            "the data directory has log or checkpoint files but no %s: "
+            "restore it from a backup, or move the files away to begin anew",
+            MANIFEST_NAME);
+        return ERR_CORRUPT;
+    }
+    do {
+        if (getrandom(&manifest->epoch, sizeof manifest->epoch, 0) !=
+            sizeof manifest->epoch) {
+            return ERR_SYSTEM;
+        }
+    } while (manifest->epoch == 0);
+    manifest->seed = seed;
+    manifest->shards = shards;
+    manifest->log_number = 1;
+    manifest->next_file = 1; /* there is no log yet */
+    int err = manifest_write(disk, manifest, NULL, &error);
+    if (err != 0) {
+        log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
+            MANIFEST_NAME, error != 0 ? strerror(error) : err_file_text(err));
+    }
+    return err;
+}
+
+static void
+close_disk(struct durable *durable)
+{
+    if (durable->config.disk == NULL) {
+        disk_real_destroy(&durable->disk);
+    }
+}
+
+int
+durable_open(struct durable *durable, const struct data_config *config,
+    unsigned *shards, uint64_t *seed)
+{
+    *durable =
+        (struct durable){.sink = {.write_fn = log_writes}, .config = *config};
+    manifest_init(&durable->manifest);
+    durable->disk = config->disk;
+    if (durable->disk == NULL &&
+        disk_real_create(config->dir.dir_fd, &durable->disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    int error;
+    int err = manifest_read(durable->disk, &durable->manifest, &error);
+    if (err == ERR_NOT_FOUND) {
+        err = begin_directory(durable, *shards, *seed);
+    } else if (err != 0) {
+        recover_tell_manifest(config->logger, err, error);
+    }
+    if (err != 0) {
+        manifest_fini(&durable->manifest);
+        close_disk(durable);
+        return err;
+    }
+    *shards = durable->manifest.shards;
+    *seed = durable->manifest.seed;
+    pthread_mutex_init(&durable->edit_lock, NULL);
+    return 0;
+}
+
+/* The engine learns a schema's counters. A guard against strays (maxjump)
+ * holds for clients only: what is loaded has passed it once. */
+static int
+define_all(struct engine *engine, const struct schema *schema, bool guard_only)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter == NULL || (guard_only && counter->max_jump == 0)) {
+            continue;
+        }
+        struct schema_counter open = *counter;
+        open.max_jump = guard_only ? counter->max_jump : 0;
+        int err = engine_define(engine, &open);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+void
+durable_keep_ballast(struct durable *durable)
+{
+    struct disk *disk = durable->disk;
+    int fd;
+    if (disk->calls->open(disk, BALLAST_NAME, DISK_CREATE, &fd) != 0) {
+        return;
+    }
+    int error = disk->calls->allocate(disk, fd, 0, BALLAST_BYTES);
+    disk->calls->close(disk, fd);
+    if (error != 0) {
+        (void)disk->calls->unlink(disk, BALLAST_NAME);
+    }
+}
+
+bool
+durable_drop_ballast(struct durable *durable)
+{
+    struct disk *disk = durable->disk;
+    return disk->calls->unlink(disk, BALLAST_NAME) == 0;
+}
+
+/* Removes a file that neither the manifest nor the log knows. */
+static void
+remove_orphan(void *context, const char *name)
+{
+    struct durable *durable = context;
+    const struct manifest *manifest = &durable->manifest;
+    enum names_kind kind;
+    uint64_t number;
+    bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0;
+    if (names_parse(name, &kind, &number)) {
+        is_orphan = kind == NAMES_LOG_NEW ||
+            (kind == NAMES_LOG &&
+                (number < manifest->log_number ||
+                    number > durable->log_end.number)) ||
+            (kind == NAMES_CHECKPOINT && !durable->names_orphans &&
+                images_file_bytes(&manifest->images, number) == 0);
+    }
+    if (is_orphan) {
+        log_line(durable->config.logger, LOG_INFO,
+            "removing %s: nothing names it", name);
+        (void)durable->disk->calls->unlink(durable->disk, name);
+    }
+}
+
+/* What is to be done before the log's first file; it calls this until it works.
+ * Files go only then: the names are synced, those in the manifest too. */
+static int
+prepare_log(void *context)
+{
+    struct durable *durable = context;
+    int error = log_end_keep(&durable->log_end);
+    if (error == 0) {
+        (void)durable->disk->calls->list(
+            durable->disk, remove_orphan, durable);
+    }
+    return error;
+}
+
+void
+durable_name_log(struct durable *durable)
+{
+    struct manifest *manifest = &durable->manifest;
+    if (wal_fault(durable->wal) != 0) {
+        return;
+    }
+    (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
+    if (manifest_names_log(manifest)) {
+        return;
+    }
+    uint64_t next_file = manifest->next_file;
+    manifest->next_file = MANIFEST_NEXT_FILE_MIN;
+    int err = manifest_write(durable->disk, manifest, NULL, NULL);
+    if (err != 0) { /* tried again at the next start */
+        manifest->next_file = next_file;
+        log_line(durable->config.logger, LOG_WARNING,
+            "cannot replace %s: %s; until a checkpoint or the next start a "
+            "log file that gets lost may not be missed",
+            MANIFEST_NAME, err_text(err));
+    }
+}
+
+static int
+open_log(struct durable *durable, const struct replay_end *end)
+{
+    const struct data_config *config = &durable->config;
+    const struct manifest *manifest = &durable->manifest;
+    bool is_first = end->number == 0;
+    struct wal_config wal = {.disk = durable->disk,
+        .logger = config->logger,
+        .sync = config->sync,
+        .interval_ms = config->interval_ms,
+        .file_bytes = config->log_file_bytes,
+        .unsynced_bytes_max = config->unsynced_bytes_max,
+        .retry_ms = config->retry_ms,
+        .idle_ms = config->idle_ms,
+        .prepare_fn = prepare_log,
+        .context = durable,
+        .start = {.epoch = manifest->epoch,
+            .next_number = is_first ? manifest->log_number : end->number + 1,
+            /* Batches behind the end may have been given out (to whoever
+             * follows the log) and lost with a power cut, also where the last
+             * file is empty: their numbers are not used again. */
+            .next_seq = is_first ? 1 : end->next_seq + REPLAY_SEQ_GAP,
+            .before_end = is_first ? 0 : end->end}};
+    int err = recover_check_end(manifest, end, config->logger);
+    if (err != 0) {
+        return err;
+    }
+    durable->log_end = (struct log_end){.disk = durable->disk,
+        .epoch = manifest->epoch,
+        .number = end->number,
+        .end = end->end};
+    err = wal_open(&wal, &durable->wal);
+    if (err == 0) {
+        durable_name_log(durable);
+    }
+    if (err == 0 && wal_fault(durable->wal) == ERR_DISK_FULL) {
+        (void)durable_drop_ballast(durable); /* its thread tries again */
+    }
+    return err;
+}
+
+int
+durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
+    struct schema **schema)
+{
+    struct replay_end end = {0};
+    uint64_t began_ns = clock_monotonic_ns();
+    durable->engine = engine;
+    durable->qsbr = qsbr;
+    engine_begin_loading(engine);
+    int err = define_all(engine, *schema, false);
+    if (err == 0) {
+        err = recover_images(durable, *schema);
+    }
+    uint64_t loaded_ns = clock_monotonic_ns();
+    if (err == 0) {
+        err = recover_log(durable, schema, &end);
+    }
+    durable_note(&durable->stats.replay_ms,
+        (clock_monotonic_ns() - loaded_ns) / NS_PER_MS);
+    engine_end_loading(engine);
+    if (err == 0) {
+        err = open_log(durable, &end);
+    }
+    if (err == 0) {
+        err = define_all(engine, *schema, true);
+    }
+    if (err != 0) {
+        return err;
+    }
+    durable_note(&durable->stats.live_images, durable->manifest.images.n);
+    durable_note(&durable->stats.replayed_batches, end.batches);
+    durable_note(&durable->stats.load_ms,
+        (clock_monotonic_ns() - began_ns) / NS_PER_MS);
+    engine_set_sink(engine, &durable->sink);
+    return 0;
+}
+
+void
+durable_cancel(struct durable *durable)
+{
+    /* relaxed: a wish, nothing hangs on it */
+    atomic_store_explicit(&durable->is_cancelled, true, memory_order_relaxed);
+}
+
+bool
+durable_is_cancelled(struct durable *durable)
+{
+    /* relaxed: see durable_cancel */
+    return atomic_load_explicit(&durable->is_cancelled, memory_order_relaxed);
+}
+
+int
+durable_close(struct durable *durable)
+{
+    int err = 0;
+    if (durable->wal != NULL) {
+        err = wal_close(&durable->wal);
+        if (err != 0) {
+            log_line(durable->config.logger, LOG_ERROR,
+                "the log could not be synced at the stop: %s; changes since "
+                "its last sync may be lost",
+                err_text(err));
+        }
+    }
+    pthread_mutex_destroy(&durable->edit_lock);
+    manifest_fini(&durable->manifest);
+    close_disk(durable);
+    data_dir_close(&durable->config.dir);
+    return err;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_RECOVER_H
+#define STORE_RECOVER_H
+
+#include "store/durable.h"
+#include "wal/entry.h"
+#include "wal/image.h"
+#include "wal/images.h"
+#include "wal/names.h"
+#include "wal/replay.h"
+
+/* The two halves of loading; part of durable_load. */
+
+/* Where the cells of a column are; counter is NULL where there is none. */
+struct recover_place {
+    const struct schema_counter *counter;
+    uint8_t column; /* slot */
+};
+
+/* What entries say about a schema, applied to it, with the places of all
+ * serials. One thread at a time changes it. */
+struct recover_schema {
+    struct schema *schema;       /* owned */
+    struct recover_place *place; /* owned; by serial */
+    uint32_t n_places;
+};
+
+/* Takes *schema over. 0 or ERR_NO_MEMORY. */
+int recover_schema_init(
+    struct recover_schema *recover, struct schema **schema);
+void recover_schema_fini(struct recover_schema *recover);
+
+/* Applies an ENTRY_COUNTER or ENTRY_DROPPED; the engine (NULL: none) learns of
+ * it. 0 or ERR_. */
+int recover_schema_apply(struct recover_schema *recover,
+    const struct entry *entry, struct engine *engine);
+
+/* As durable_schema. */
+int recover_manifest_schema(
+    const struct manifest *manifest, struct schema **schema);
+
+/* Reads one block of a checkpoint file and decodes it. */
+struct recover_reader {
+    struct disk *disk;
+    struct logger *logger;
+    uint64_t file; /* that fd is open on; 0: none */
+    int fd;
+    uint8_t *block; /* owned */
+    size_t block_bytes;
+    struct image_room room;
+};
+
+void recover_reader_fini(struct recover_reader *reader);
+int recover_read(struct recover_reader *reader,
+    const struct images_entry *entry, struct image *out);
+/* The same without decoding; *block is valid until the next call. */
+int recover_read_raw(struct recover_reader *reader,
+    const struct images_entry *entry, const uint8_t **block);
+
+/* Loads all live images; those that are of no counter any more leave the
+ * manifest's map. */
+int recover_images(struct durable *durable, const struct schema *schema);
+
+/* Says that the manifest cannot be read; error as of manifest_read. */
+void recover_tell_manifest(struct logger *logger, int err, int error);
+
+/* ERR_CORRUPT, and told, where there is no log although there must be one. */
+int recover_check_end(const struct manifest *manifest,
+    const struct replay_end *end, struct logger *logger);
+
+/* Replays the log behind the images; *schema grows with it. */
+int recover_log(
+    struct durable *durable, struct schema **schema, struct replay_end *end);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The real disk: each call is one or more system calls on the directory that
+ * was handed in. Calls that a signal interrupted are repeated, short reads and
+ * writes go on where they stopped, and errno is the answer. A write that takes
+ * no byte and says no error counts as EIO, so that no loop is endless. */
+#include "wal/disk.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { FILE_MODE = 0600 };
+
+struct disk_real {
+    struct disk disk; /* first: what callers hold */
+    int dir_fd;       /* the caller's */
+};
+
+static const struct disk_real *
+real_of(const struct disk *disk)
+{
+    return (const struct disk_real *)disk;
+}
+
+/* The errno value of a call that returned rv, 0 where it went well. */
+static int
+errno_of(int rv)
+{
+    return rv == 0 ? 0 : errno;
+}
+
+static int
+real_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
+{
+    static const int flags[] = {
+        [DISK_READ] = O_RDONLY,
+        [DISK_WRITE] = O_RDWR,
+        [DISK_CREATE] = O_RDWR | O_CREAT | O_EXCL,
+    };
+    do {
+        *fd = openat(real_of(disk)->dir_fd, name,
+            flags[how] | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+    } while (*fd < 0 && errno == EINTR);
+    return *fd < 0 ? errno : 0;
+}
+
+static void
+real_close(struct disk *disk, int fd)
+{
+    (void)disk;
+    /* what was not synced is nobody's promise; never repeated: on Linux the
+     * descriptor is gone also where a signal came in */
+    (void)close(fd);
+}
+
+static int
+real_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
+    size_t *n_read)
+{
+    char *out = bytes;
+    (void)disk;
+    *n_read = 0;
+    while (*n_read < len) {
+        ssize_t n =
+            pread(fd, out + *n_read, len - *n_read, (off_t)(at + *n_read));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return errno;
+        }
+        if (n == 0) {
+            break;
+        }
+        *n_read += (size_t)n;
+    }
+    return 0;
+}
+
+static int
+real_write(
+    struct disk *disk, int fd, const void *bytes, size_t len, uint64_t at)
+{
+    const char *in = bytes;
+    (void)disk;
+    while (len > 0) {
+        ssize_t n = pwrite(fd, in, len, (off_t)at);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? errno : EIO;
+        }
+        in += n;
+        at += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int
+real_allocate(struct disk *disk, int fd, uint64_t at, uint64_t len)
+{
+    int err;
+    (void)disk;
+    do {
+        err = errno_of(fallocate(fd, 0, (off_t)at, (off_t)len));
+    } while (err == EINTR);
+    return err;
+}
+
+static int
+real_truncate(struct disk *disk, int fd, uint64_t len)
+{
+    int err;
+    (void)disk;
+    do {
+        err = errno_of(ftruncate(fd, (off_t)len));
+    } while (err == EINTR);
+    return err;
+}
+
+static int
+real_size(struct disk *disk, int fd, uint64_t *len)
+{
+    struct stat st;
+    (void)disk;
+    if (fstat(fd, &st) != 0) {
+        return errno;
+    }
+    *len = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int
+real_links(struct disk *disk, int fd, uint64_t *n)
+{
+    struct stat st;
+    (void)disk;
+    if (fstat(fd, &st) != 0) {
+        return errno;
+    }
+    *n = (uint64_t)st.st_nlink;
+    return 0;
+}
+
+static int
+real_sync(struct disk *disk, int fd)
+{
+    int err;
+    (void)disk;
+    do {
+        err = errno_of(fdatasync(fd));
+    } while (err == EINTR);
+    return err;
+}
+
+static int
+real_rename(struct disk *disk, const char *from, const char *to)
+{
+    int dir_fd = real_of(disk)->dir_fd;
+    return errno_of(renameat(dir_fd, from, dir_fd, to));
+}
+
+static int
+real_unlink(struct disk *disk, const char *name)
+{
+    return errno_of(unlinkat(real_of(disk)->dir_fd, name, 0));
+}
+
+static int
+real_sync_names(struct disk *disk)
+{
+    int err;
+    do {
+        err = errno_of(fsync(real_of(disk)->dir_fd));
+    } while (err == EINTR);
+    return err;
+}
+
+static bool
+is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* On a descriptor of its own, because reading moves it. */
+static int
+real_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
+    void *context)
+{
+    int fd =
+        openat(real_of(disk)->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno;
+    }
+    DIR *dir = fdopendir(fd);
+    if (dir == NULL) {
+        int err = errno;
+        (void)close(fd);
+        return err;
+    }
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (entry == NULL) {
+            break;
+        }
+        if (!is_dots(entry->d_name)) {
+            name_fn(context, entry->d_name);
+        }
+    }
+    int err = errno;
+    (void)closedir(dir);
+    return err;
+}
+
+static const struct disk_calls real_calls = {
+    .open = real_open,
+    .close = real_close,
+    .read = real_read,
+    .write = real_write,
+    .allocate = real_allocate,
+    .truncate = real_truncate,
+    .size = real_size,
+    .links = real_links,
+    .sync = real_sync,
+    .rename = real_rename,
+    .unlink = real_unlink,
+    .sync_names = real_sync_names,
+    .list = real_list,
+};
+
+int
+disk_err(int errno_value)
+{
+    switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+        return ERR_DISK_FULL;
+    case EFBIG:
+        return ERR_FILE_SIZE;
+    default:
+        return ERR_DISK;
+    }
+}
+
+int
+disk_real_create(int dir_fd, struct disk **out)
+{
+    struct disk_real *real = malloc(sizeof(*real));
+    ASSERT(dir_fd >= 0);
+    if (real == NULL) {
+        return ENOMEM;
+    }
+    *real = (struct disk_real){{&real_calls}, dir_fd};
+    *out = &real->disk;
+    return 0;
+}
+
+void
+disk_real_destroy(struct disk **disk)
+{
+    free(*disk);
+    *disk = NULL;
+}

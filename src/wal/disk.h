@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_DISK_H
+#define WAL_DISK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One directory of files, and every call that durability rests on; a seam:
+ * t/lib/fake_disk has an implementation in memory that loses what was not
+ * synced and fails on demand. All calls but disk_close return 0 or an errno
+ * value; interrupted calls are repeated and short ones go on. Any thread, but
+ * one thread at a time for one file, except that a sync may run beside a write:
+ * it then covers the writes that had returned when it began. */
+
+enum disk_open {
+    DISK_READ,   /* must exist */
+    DISK_WRITE,  /* must exist; read and write */
+    DISK_CREATE, /* must not exist; mode 0600; read and write */
+};
+
+struct disk;
+
+struct disk_calls {
+    int (*open)(
+        struct disk *disk, const char *name, enum disk_open how, int *fd);
+    void (*close)(struct disk *disk, int fd);
+    int (*read)(struct disk *disk, int fd, void *bytes, size_t len,
+        uint64_t at, size_t *n_read); /* less than len: the file ends there */
+    int (*write)(struct disk *disk, int fd, const void *bytes, size_t len,
+        uint64_t at); /* on failure some of it may be there */
+    int (*allocate)(struct disk *disk, int fd, uint64_t at, uint64_t len);
+    int (*truncate)(struct disk *disk, int fd, uint64_t len);
+    int (*size)(struct disk *disk, int fd, uint64_t *len);
+    int (*links)(struct disk *disk, int fd, uint64_t *n); /* its names: 0 when
+                              * somebody has removed the file */
+    int (*sync)(struct disk *disk, int fd); /* fdatasync; after a failure the
+                              * file must not be synced again, whatever it
+                              * says then: what it had may be gone */
+    int (*rename)(struct disk *disk, const char *from, const char *to);
+    int (*unlink)(struct disk *disk, const char *name);
+    int (*sync_names)(struct disk *disk); /* the directory itself */
+    /* Calls name_fn for each name but . and .., in no order. */
+    int (*list)(struct disk *disk,
+        void (*name_fn)(void *context, const char *name), void *context);
+};
+
+/* What every implementation begins with. */
+struct disk {
+    const struct disk_calls *calls;
+};
+
+/* Which error it is for clients that a call failed so (errno_value not 0):
+ * ERR_DISK_FULL, ERR_FILE_SIZE, else ERR_DISK. */
+int disk_err(int errno_value);
+
+/* The real one, in the directory that dir_fd is open on (the caller's, must
+ * stay open). *out is the caller's; freed by disk_real_destroy. 0 or ENOMEM. */
+int disk_real_create(int dir_fd, struct disk **out);
+void disk_real_destroy(struct disk **disk);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Entries to bytes and back; the layout is in entry.h and doc/format-log.md.
+ *
+ * entry_put_cells is called under the lock of a shard for every change, and
+ * entry_next for every change that is recovered: both touch only what is there
+ * and zero nothing. The common entry is some ten bytes.
+ *
+ * What can go wrong: bytes may be anything, though they have passed a
+ * checksum. What is no entry is refused, and the reader stays before it. */
+#include "wal/entry.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+#include <string.h>
+
+enum {
+    KIND_BITS = 3,
+    KIND_MASK = (1 << KIND_BITS) - 1,
+    SMALL = 0x80 /* a varint below is one byte */
+};
+
+_Static_assert((int)ENTRY_DROPPED <= KIND_MASK, "a kind has three bits");
+_Static_assert(SCHEMA_COLUMNS_MAX <= UINT8_MAX >> KIND_BITS,
+    "the number of cells has the rest of the byte");
+_Static_assert(BYTES_VARINT_MAX == 10, "as in ENTRY_CELLS_BYTES_MAX");
+
+/* The first byte. */
+static inline uint8_t
+head_of(enum entry_kind kind, unsigned n)
+{
+    return (uint8_t)((unsigned)kind | n << KIND_BITS);
+}
+
+size_t
+entry_put_cells(
+    uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before)
+{
+    uint64_t id = cells->id;
+    enum entry_kind kind = ENTRY_CELLS;
+    size_t len = 1;
+
+    ASSERT(cells->n >= 1 && cells->n <= SCHEMA_COLUMNS_MAX);
+    if (id_before != NULL) {
+        uint64_t distance = bytes_zigzag(id - *id_before);
+
+        if (distance < id) {
+            id = distance;
+            kind = ENTRY_CELLS_NEAR;
+        }
+    }
+    out[0] = head_of(kind, cells->n);
+    len += bytes_put_varint(out + len, id);
+    for (unsigned i = 0; i < cells->n; i++) {
+        len += bytes_put_varint(out + len, cells->serial[i]);
+        len += bytes_put_varint(out + len, cells->value[i]);
+    }
+    return len;
+}
+
+static inline const uint8_t *
+skip_number(const uint8_t *at)
+{
+    while (*at++ >= SMALL) {
+    }
+    return at;
+}
+
+/* Moves both behind a number; false where it is not the same. */
+static inline bool
+skip_same(const uint8_t **a, const uint8_t **b)
+{
+    do {
+        if (*(*a)++ != **b) {
+            return false;
+        }
+    } while (*(*b)++ >= SMALL);
+    return true;
+}
+
+bool
+entry_replace(uint8_t *to, const uint8_t *from)
+{
+    unsigned n = *to >> KIND_BITS;
+    const uint8_t *old = skip_number(to + 1);
+    const uint8_t *new = skip_number(from + 1);
+    const uint8_t *old_end = old, *new_end = new;
+
+    if (*from >> KIND_BITS != n) {
+        return false;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (!skip_same(&old_end, &new_end)) {
+            return false;
+        }
+        old_end = skip_number(old_end);
+        new_end = skip_number(new_end);
+    }
+    if (old_end - old != new_end - new) {
+        return false;
+    }
+    memcpy(to + (old - to), new, (size_t)(new_end - new));
+    return true;
+}
+
+size_t
+entry_put_counter(
+    uint8_t *out, const struct schema_counter *counter, uint32_t last_serial)
+{
+    size_t len = 1;
+
+    out[0] = head_of(ENTRY_COUNTER, 0);
+    len += bytes_put_varint(out + len, last_serial);
+    return len + schema_code_put(out + len, counter);
+}
+
+size_t
+entry_put_dropped(uint8_t *out, uint32_t counter_serial, uint32_t last_serial)
+{
+    size_t len = 1;
+
+    out[0] = head_of(ENTRY_DROPPED, 0);
+    len += bytes_put_varint(out + len, last_serial);
+    return len + bytes_put_varint(out + len, counter_serial);
+}
+
+/* Up to the value, which is the last byte. */
+static const uint8_t mark_head[ENTRY_MARK_BYTES - 1] = {
+    ENTRY_CELLS | 1 << KIND_BITS, 0, 0xff, 0xff, 0xff, 0xff, 0x0f};
+
+void
+entry_put_mark(uint8_t out[ENTRY_MARK_BYTES], enum entry_mark mark)
+{
+    memcpy(out, mark_head, sizeof mark_head);
+    out[sizeof mark_head] = (uint8_t)mark;
+}
+
+enum entry_mark
+entry_mark_of(const uint8_t *payload, size_t len)
+{
+    if (len != ENTRY_MARK_BYTES ||
+        memcmp(payload, mark_head, sizeof mark_head) != 0 ||
+        payload[sizeof mark_head] > ENTRY_MARK_FOLLOWED) {
+        return ENTRY_MARK_NONE;
+    }
+    return (enum entry_mark)payload[sizeof mark_head];
+}
+
+static inline bool
+get_number(const uint8_t **in, const uint8_t *end, uint64_t *out)
+{
+    if (*in < end && **in < SMALL) {
+        *out = *(*in)++;
+        return true;
+    }
+    return bytes_get_varint(in, end, out);
+}
+
+static inline bool
+get_serial(const uint8_t **in, const uint8_t *end, uint32_t *out)
+{
+    uint64_t serial;
+
+    if (!get_number(in, end, &serial) || serial == 0 || serial > UINT32_MAX) {
+        return false;
+    }
+    *out = (uint32_t)serial;
+    return true;
+}
+
+static inline bool
+get_cells(const uint8_t **in, const uint8_t *end, uint64_t id_before,
+    bool is_near, struct entry_cells *out)
+{
+    uint64_t id;
+
+    if (out->n < 1 || out->n > SCHEMA_COLUMNS_MAX ||
+        !bytes_get_varint(in, end, &id)) {
+        return false;
+    }
+    out->id = is_near ? id_before + bytes_unzigzag(id) : id;
+    for (unsigned i = 0; i < out->n; i++) {
+        if (!get_serial(in, end, &out->serial[i]) ||
+            !get_number(in, end, &out->value[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+get_counter(const uint8_t **in, const uint8_t *end, struct entry *out)
+{
+    if (!get_serial(in, end, &out->last_serial) ||
+        !schema_code_get(in, end, &out->counter) ||
+        out->counter.serial > out->last_serial) {
+        return false;
+    }
+    for (unsigned i = 0; i < out->counter.n_columns; i++) {
+        if (out->counter.column[i].serial > out->last_serial) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+get_dropped(const uint8_t **in, const uint8_t *end, struct entry *out)
+{
+    return get_serial(in, end, &out->last_serial) &&
+        get_serial(in, end, &out->counter_serial) &&
+        out->counter_serial <= out->last_serial;
+}
+
+bool
+entry_next(struct entry_reader *reader, struct entry *out)
+{
+    const uint8_t *at = reader->at;
+    unsigned head, kind;
+
+    if (at == reader->end) {
+        out->kind = ENTRY_END;
+        return true;
+    }
+    head = *at++;
+    kind = head & KIND_MASK;
+    if (kind == ENTRY_CELLS || kind == ENTRY_CELLS_NEAR) {
+        out->kind = ENTRY_CELLS;
+        out->cells.n = head >> KIND_BITS;
+        if (!get_cells(&at, reader->end, reader->id, kind == ENTRY_CELLS_NEAR,
+                &out->cells)) {
+            return false;
+        }
+        reader->id = out->cells.id;
+    } else {
+        out->kind = (enum entry_kind)head;
+        if (!(head == ENTRY_COUNTER && get_counter(&at, reader->end, out)) &&
+            !(head == ENTRY_DROPPED && get_dropped(&at, reader->end, out))) {
+            return false;
+        }
+    }
+    reader->at = at;
+    return true;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_ENTRY_H
+#define WAL_ENTRY_H
+
+#include "schema/schema.h"
+#include "wal/schema_code.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a batch's payload is made of: entries, one behind the other
+ * (doc/format-log.md). An entry says what something has become, not what was
+ * done: reading it twice gives the same state. Pure; any thread.
+ *
+ *   cells:   1 byte: kind in bits 0..2, number of cells (1..16) in bits 3..7
+ *            varint: the id (ENTRY_CELLS), or the zigzag distance from the
+ *            id of the entry before (ENTRY_CELLS_NEAR)
+ *            then for each cell: varint serial of the column, varint value
+ *   counter: 1 byte: kind; varint: last serial given out; then the counter
+ *            as it is now (schema_code.h)
+ *   dropped: 1 byte: kind; varint: last serial given out; varint: serial of
+ *            the counter
+ */
+
+enum entry_kind {
+    ENTRY_END, /* not in files: no entry is left */
+    ENTRY_CELLS,
+    ENTRY_CELLS_NEAR,
+    ENTRY_COUNTER,
+    ENTRY_DROPPED
+};
+
+enum {
+    ENTRY_CELLS_BYTES_MAX = 1 + 10 + SCHEMA_COLUMNS_MAX * (5 + 10),
+    ENTRY_COUNTER_BYTES_MAX = 1 + 5 + SCHEMA_CODE_BYTES_MAX,
+    ENTRY_DROPPED_BYTES_MAX = 1 + 2 * 5
+};
+
+/* Values that cells of one record have now. */
+struct entry_cells {
+    uint64_t id;
+    unsigned n; /* 1..16 */
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+};
+
+/* Writes cells to out (room for ENTRY_CELLS_BYTES_MAX) and returns the length.
+ * id_before: of the cells written just before in the same call of wal_append,
+ * NULL for the first. Serials are not 0. */
+size_t entry_put_cells(
+    uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before);
+
+/* Puts the values of entry from, of cells, in the place of those of entry to,
+ * of the same record, where both have the same columns in the same order and
+ * their values are as long in all. False: it has changed nothing. */
+bool entry_replace(uint8_t *to, const uint8_t *from);
+
+/* As entry_put_cells, for a counter (made, or a column added or dropped), with
+ * the last serial that the schema has given out. */
+size_t entry_put_counter(
+    uint8_t *out, const struct schema_counter *counter, uint32_t last_serial);
+size_t entry_put_dropped(
+    uint8_t *out, uint32_t counter_serial, uint32_t last_serial);
+
+/* What the log says of itself, in a batch of its own: an entry like any other,
+ * of cells with a serial that no column ever has, so that who does not know
+ * of marks passes over it. */
+enum entry_mark {
+    ENTRY_MARK_NONE,    /* not in files: another payload */
+    ENTRY_MARK_IDLE,    /* all before was synced, and then nothing came */
+    ENTRY_MARK_FOLLOWED /* this file has a successor, which is durable */
+};
+
+enum { ENTRY_MARK_BYTES = 8 };
+#define ENTRY_MARK_SERIAL UINT32_MAX
+
+void entry_put_mark(uint8_t out[ENTRY_MARK_BYTES], enum entry_mark mark);
+
+/* Which mark a payload is. */
+enum entry_mark entry_mark_of(const uint8_t *payload, size_t len);
+
+struct entry {
+    enum entry_kind kind; /* ENTRY_CELLS for both kinds of cells */
+    struct entry_cells cells;
+    struct schema_counter counter;
+    uint32_t last_serial;
+    uint32_t counter_serial; /* ENTRY_DROPPED */
+};
+
+struct entry_reader {
+    const uint8_t *at, *end;
+    uint64_t id; /* of the cells before; 0 at the start of a payload */
+};
+
+/* The next entry; of out only what its kind has is written. At the end true,
+ * and ENTRY_END. False, and the reader stays where it is, where bytes do not
+ * make an entry. */
+bool entry_next(struct entry_reader *reader, struct entry *out);
+
+#endif

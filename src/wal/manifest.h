@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_MANIFEST_H
+#define WAL_MANIFEST_H
+
+#include "schema/schema.h"
+#include "wal/disk.h"
+#include "wal/images.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The file that names all live files of a data directory and what is in them
+ * (doc/format-manifest.md): replaced as a whole, by writing MANIFEST.new,
+ * syncing it, renaming it to MANIFEST and syncing the directory. Small: some
+ * 20 bytes an image. */
+
+struct manifest {
+    uint64_t epoch;      /* random, not 0; of the directory, for good */
+    uint64_t seed;       /* of the engine: which shard and row an id has */
+    uint32_t shards;     /* for good */
+    uint64_t log_number; /* replay begins with this log file */
+    uint64_t next_file;  /* number of the next checkpoint file */
+    uint64_t schema_seq; /* batches up to this one are in the schema below */
+    uint32_t last_serial;
+    uint32_t n_counters;
+    struct schema_counter *counter; /* n_counters, owned */
+    struct images images;           /* owned */
+};
+
+/* The first manifest is older than the first log file: its next_file is 1. From
+ * then on it is at least this. */
+enum { MANIFEST_NEXT_FILE_MIN = 2 };
+
+/* Whether the file log_number must be there. */
+bool manifest_names_log(const struct manifest *manifest);
+
+void manifest_init(struct manifest *manifest);
+void manifest_fini(struct manifest *manifest);
+
+#define MANIFEST_NAME "MANIFEST"
+
+/* Reads it. 0, ERR_NOT_FOUND (there is none), ERR_CORRUPT, ERR_NEWER_FORMAT,
+ * ERR_NO_MEMORY, ERR_DISK. *out is initialised by the caller and owned by it;
+ * empty after an error. Whether its counters go together is for schema_restore
+ * to see, and images of slots without a counter may be there. *error (may be
+ * NULL): the errno value of what the disk refused, else 0. */
+int manifest_read(struct disk *disk, struct manifest *out, int *error);
+
+/* Writes it durably. 0, or ERR_NO_MEMORY, ERR_DISK_FULL, ERR_FILE_SIZE,
+ * ERR_DISK: then the old one may or may not have been replaced, but one of both
+ * is there, whole; the caller must keep the files of both until a later write
+ * succeeds. *bytes (may be NULL): its size, where 0 is returned. What a reader
+ * would refuse is asserted: shards, epoch, images of files below next_file.
+ * *error as above. */
+int manifest_write(struct disk *disk, const struct manifest *manifest,
+    uint64_t *bytes, int *error);
+
+/* Its bytes, for tests and fuzzing: encode appends to out (0 or ERR_NO_MEMORY),
+ * decode is as manifest_read. */
+struct buf;
+int manifest_encode(const struct manifest *manifest, struct buf *out);
+int manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manifest as bytes (doc/format-manifest.md has what follows the head).
+ *
+ *   OFFSET SIZE
+ *        0    8 "TALLYMAN"
+ *        8    4 version, 1
+ *       12    4 shards
+ *       16    8 bytes of the file, all of them
+ *       24    8 epoch
+ *       32    8 seed of the engine
+ *       40    8 number of the log file that replay begins with
+ *       48    8 number of the next checkpoint file
+ *       56    8 sequence number that the schema is of
+ *       64    4 last serial number given out
+ *       68    4 counters
+ *       72    8 images
+ *       80      the counters (wal/schema_code.h), the images
+ *    len-8    8 checksum of 0..len-9
+ *
+ * Magic, version and checksum are those of wal/envelope.h.
+ *
+ * What can go wrong: memory, damage. Nothing that is read is believed beyond
+ * the bytes that are there: each counter and each image has some. */
+#include "wal/manifest.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "wal/envelope.h"
+#include "wal/image.h"
+#include "wal/schema_code.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    VERSION = 1,
+    HEAD_BYTES = 80,
+    CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
+    SHARDS_MAX = 4096,
+    FLAG_PART = 1,
+    FLAG_LIST = 2, /* of another counter or shard than the one before */
+    FLAGS = FLAG_PART | FLAG_LIST,
+    /* flags, list, rows, their number, seq, file, offset, len, n */
+    ENTRY_BYTES_MAX = 1 + 1 + 7 * BYTES_VARINT_MAX + 2 * BYTES_VARINT_MAX,
+    ENTRY_BYTES_MIN = 8
+};
+
+static const struct envelope envelope = {
+    8, {'T', 'A', 'L', 'L', 'Y', 'M', 'A', 'N'}, VERSION};
+
+static bool
+shards_are_right(uint32_t shards)
+{
+    return shards >= 1 && shards <= SHARDS_MAX && (shards & (shards - 1)) == 0;
+}
+
+/* What holds of every image of the manifest. */
+static bool
+image_is_right(
+    const struct manifest *manifest, const struct images_entry *entry)
+{
+    return entry->first_row <= entry->last_row &&
+        entry->shard < manifest->shards && entry->file < manifest->next_file &&
+        entry->len > 0 && entry->len <= image_bytes_max() &&
+        entry->offset <= (uint64_t)INT64_MAX - entry->len &&
+        entry->n <= IMAGE_RECORDS_MAX;
+}
+
+/* The entries one behind the other, each against the one before. */
+struct image_writer {
+    const struct manifest *manifest;
+    struct buf *out;
+    struct images_entry before;
+    bool has_before;
+};
+
+static bool
+is_same_list(const struct images_entry *a, const struct images_entry *b)
+{
+    return a->counter == b->counter && a->shard == b->shard;
+}
+
+/* Where a block would be that follows that of entry in its file. */
+static uint64_t
+end_of(const struct images_entry *entry)
+{
+    return entry->offset + entry->len;
+}
+
+static void
+put_image(void *context, const struct images_entry *entry)
+{
+    struct image_writer *writer = context;
+    struct images_entry *before = &writer->before;
+    uint8_t *out = (uint8_t *)buf_reserve(writer->out, ENTRY_BYTES_MAX);
+    size_t len = 1;
+    uint64_t next = 0; /* the first row there may be */
+
+    ASSERT(image_is_right(writer->manifest, entry));
+    if (out == NULL) {
+        return; /* the buffer knows */
+    }
+    out[0] = entry->part ? FLAG_PART : 0;
+    if (!writer->has_before || !is_same_list(entry, before)) {
+        out[0] |= FLAG_LIST;
+        out[len++] = entry->counter;
+        len += bytes_put_varint(out + len, entry->shard);
+    } else {
+        next = before->last_row + 1;
+    }
+    len += bytes_put_varint(out + len, entry->first_row - next);
+    len += bytes_put_varint(out + len, entry->last_row - entry->first_row);
+    len += bytes_put_varint(out + len, bytes_zigzag(entry->seq - before->seq));
+    len +=
+        bytes_put_varint(out + len, bytes_zigzag(entry->file - before->file));
+    len += bytes_put_varint(
+        out + len, bytes_zigzag(entry->offset - end_of(before)));
+    len += bytes_put_varint(out + len, entry->len);
+    len += bytes_put_varint(out + len, entry->n);
+    ASSERT(len <= ENTRY_BYTES_MAX);
+    writer->out->len += len;
+    *before = *entry;
+    writer->has_before = true;
+}
+
+static void
+put_head(const struct manifest *manifest, uint8_t *out)
+{
+    envelope_begin(&envelope, out);
+    bytes_put_u32(out + 12, manifest->shards);
+    bytes_put_u64(out + 24, manifest->epoch);
+    bytes_put_u64(out + 32, manifest->seed);
+    bytes_put_u64(out + 40, manifest->log_number);
+    bytes_put_u64(out + 48, manifest->next_file);
+    bytes_put_u64(out + 56, manifest->schema_seq);
+    bytes_put_u32(out + 64, manifest->last_serial);
+    bytes_put_u32(out + 68, manifest->n_counters);
+    bytes_put_u64(out + 72, manifest->images.n);
+}
+
+static void
+put_counters(const struct manifest *manifest, struct buf *out)
+{
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        char *at = buf_reserve(out, SCHEMA_CODE_BYTES_MAX);
+
+        if (at == NULL) {
+            return;
+        }
+        out->len += schema_code_put((uint8_t *)at, &manifest->counter[i]);
+    }
+}
+
+int
+manifest_encode(const struct manifest *manifest, struct buf *out)
+{
+    struct image_writer writer = {.manifest = manifest, .out = out};
+    size_t start = out->len;
+    size_t len;
+    uint8_t *head;
+
+    ASSERT(manifest->epoch != 0 && shards_are_right(manifest->shards));
+    ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
+    head = (uint8_t *)buf_reserve(out, HEAD_BYTES);
+    if (head == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    put_head(manifest, head);
+    out->len += HEAD_BYTES;
+    put_counters(manifest, out);
+    images_each(&manifest->images, put_image, &writer);
+    (void)buf_reserve(out, CHECKSUM_BYTES);
+    if (out->failed) {
+        out->len = start;
+        return ERR_NO_MEMORY;
+    }
+    len = out->len - start;
+    head = (uint8_t *)out->data + start;
+    bytes_put_u64(head + 16, len + CHECKSUM_BYTES);
+    envelope_end(head, len);
+    out->len += CHECKSUM_BYTES;
+    return 0;
+}
+
+/* False where there is no such head; the number of images goes to *n_images,
+ * and images and counters stay empty. */
+static bool
+get_head(
+    const uint8_t *in, size_t len, struct manifest *out, uint64_t *n_images)
+{
+    if (len < HEAD_BYTES + CHECKSUM_BYTES || bytes_get_u64(in + 16) != len) {
+        return false;
+    }
+    out->shards = bytes_get_u32(in + 12);
+    out->epoch = bytes_get_u64(in + 24);
+    out->seed = bytes_get_u64(in + 32);
+    out->log_number = bytes_get_u64(in + 40);
+    out->next_file = bytes_get_u64(in + 48);
+    out->schema_seq = bytes_get_u64(in + 56);
+    out->last_serial = bytes_get_u32(in + 64);
+    out->n_counters = bytes_get_u32(in + 68);
+    *n_images = bytes_get_u64(in + 72);
+    return out->epoch != 0 && shards_are_right(out->shards) &&
+        out->n_counters <= SCHEMA_COUNTERS_MAX;
+}
+
+static int
+get_counters(const uint8_t **in, const uint8_t *end, struct manifest *out)
+{
+    uint32_t n = out->n_counters;
+
+    out->n_counters = 0;
+    if (n == 0) {
+        return 0;
+    }
+    out->counter = calloc(n, sizeof *out->counter);
+    if (out->counter == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    for (; out->n_counters < n; out->n_counters++) {
+        if (!schema_code_get(in, end, &out->counter[out->n_counters])) {
+            return ERR_CORRUPT;
+        }
+    }
+    return 0;
+}
+
+static bool
+get_below(
+    const uint8_t **in, const uint8_t *end, uint64_t limit, uint64_t *out)
+{
+    return bytes_get_varint(in, end, out) && *out < limit;
+}
+
+/* Adds a distance; false where the sum passes 2^64-1. */
+static bool
+get_above(const uint8_t **in, const uint8_t *end, uint64_t from, uint64_t *out)
+{
+    uint64_t distance;
+
+    return bytes_get_varint(in, end, &distance) &&
+        !__builtin_add_overflow(from, distance, out);
+}
+
+/* Adds a distance that may be negative. */
+static bool
+get_near(const uint8_t **in, const uint8_t *end, uint64_t from, uint64_t *out)
+{
+    uint64_t code;
+
+    if (!bytes_get_varint(in, end, &code)) {
+        return false;
+    }
+    *out = from + bytes_unzigzag(code);
+    return true;
+}
+
+/* Reads which list the entry is in, and its first row; *entry is the one
+ * before, unless this is the first. Lists ascend. */
+static bool
+get_place(const uint8_t **in, const uint8_t *end, bool is_first,
+    struct images_entry *entry)
+{
+    uint8_t flags = *(*in)++;
+    uint64_t next = entry->last_row + 1;
+    uint64_t shard;
+
+    entry->part = (flags & FLAG_PART) != 0;
+    if ((flags & ~(unsigned)FLAGS) != 0 || *in == end) {
+        return false;
+    }
+    if ((flags & FLAG_LIST) != 0) {
+        uint8_t counter = *(*in)++;
+
+        if (!get_below(in, end, SHARDS_MAX, &shard) ||
+            (!is_first &&
+                (counter < entry->counter ||
+                    (counter == entry->counter && shard <= entry->shard)))) {
+            return false;
+        }
+        entry->counter = counter;
+        entry->shard = (uint16_t)shard;
+        next = 0;
+    } else if (is_first || next == 0) {
+        return false;
+    }
+    return get_above(in, end, next, &entry->first_row);
+}
+
+/* Makes *entry, which is the one before, the next one. */
+static bool
+get_image(const uint8_t **in, const uint8_t *end, const struct manifest *out,
+    struct images_entry *entry)
+{
+    uint64_t offset_near = end_of(entry);
+    uint64_t len, n;
+
+    if (end - *in < ENTRY_BYTES_MIN ||
+        !get_place(in, end, out->images.n == 0, entry) ||
+        !get_above(in, end, entry->first_row, &entry->last_row) ||
+        !get_near(in, end, entry->seq, &entry->seq) ||
+        !get_near(in, end, entry->file, &entry->file) ||
+        !get_near(in, end, offset_near, &entry->offset) ||
+        !get_below(in, end, UINT32_MAX, &len) ||
+        !get_below(in, end, UINT32_MAX, &n)) {
+        return false;
+    }
+    entry->len = (uint32_t)len;
+    entry->n = (uint32_t)n;
+    return image_is_right(out, entry);
+}
+
+static int
+get_images(
+    const uint8_t **in, const uint8_t *end, uint64_t n, struct manifest *out)
+{
+    struct images_entry entry = {0};
+
+    for (; n > 0; n--) {
+        if (!get_image(in, end, out, &entry)) {
+            return ERR_CORRUPT;
+        }
+        if (images_add(&out->images, &entry) != 0) {
+            return ERR_NO_MEMORY;
+        }
+    }
+    return 0;
+}
+
+int
+manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
+{
+    const uint8_t *at = bytes + HEAD_BYTES;
+    const uint8_t *end;
+    uint64_t n_images;
+    int err = envelope_check(&envelope, bytes, len);
+
+    ASSERT(out->counter == NULL && out->images.n == 0);
+    if (err != 0) {
+        return err;
+    }
+    end = bytes + len - CHECKSUM_BYTES;
+    if (!get_head(bytes, len, out, &n_images)) {
+        err = ERR_CORRUPT;
+    } else {
+        err = get_counters(&at, end, out);
+    }
+    if (err == 0) {
+        err = get_images(&at, end, n_images, out);
+    }
+    if (err == 0 && at != end) {
+        err = ERR_CORRUPT;
+    }
+    if (err != 0) {
+        manifest_fini(out);
+    }
+    return err;
+}

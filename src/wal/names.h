@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_NAMES_H
+#define WAL_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Names of the files in a data directory. Pure; any thread. */
+
+enum { NAMES_BYTES = 40 };
+
+enum names_kind {
+    NAMES_LOG,        /* log-00000000000000000001 */
+    NAMES_LOG_NEW,    /* the same with .new: not yet in its place */
+    NAMES_CHECKPOINT, /* checkpoint-00000000000000000001 */
+    NAMES_KINDS
+};
+
+/* Writes the name of file number to out. */
+void names_make(char out[NAMES_BYTES], enum names_kind kind, uint64_t number);
+
+/* True where name is one that names_make makes. */
+bool names_parse(const char *name, enum names_kind *kind, uint64_t *number);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A counter as bytes. The layout is in doc/format-log.md:
+ *
+ *   varint: how many numbers follow; the numbers of the counter, a varint each
+ *   name; name of the primary key
+ *   varint: columns; varint: numbers of each of them
+ *   then for each column: name; suffix; its numbers, a varint each
+ *
+ * where a name is a byte with its length and so many characters.
+ *
+ * The counts are what lets later versions add options: a number more at the
+ * end, whose 0 means what was before there was the option. Who finds fewer
+ * numbers than it knows takes 0 for the rest; who finds more takes them only
+ * if they are 0. Numbers never change their place.
+ *
+ * Invariant: what is decoded could have been made by schema_apply, as far as
+ * one counter can tell: the schema asserts that on what it is given. So
+ * anything else is no counter, though its checksum may be right. */
+#include "wal/schema_code.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+#include <string.h>
+
+enum option_bits {
+    ABSENT_IS_MISS = 1,
+    OVERFLOW_IS_ERROR = 2,
+    EXPTIME_IS_IGNORED = 4,
+    OPTION_BITS = 8 - 1
+};
+
+/* The numbers of a counter, in their order: name, largest. */
+#define COUNTER_NUMBERS(X)                                                    \
+    X(SERIAL, UINT32_MAX)                                                     \
+    X(SLOT, SCHEMA_COUNTERS_MAX - 1)                                          \
+    X(KEY_HINT_BITS, SCHEMA_BITS_MAX)                                         \
+    X(OPTIONS, OPTION_BITS)                                                   \
+    X(MAX_JUMP, UINT64_MAX)
+
+/* The same of a column. */
+#define COLUMN_NUMBERS(X)                                                     \
+    X(SERIAL, UINT32_MAX)                                                     \
+    X(SLOT, SCHEMA_COLUMNS_MAX - 1)                                           \
+    X(HINT_BITS, SCHEMA_BITS_MAX)                                             \
+    X(MAX_BITS, SCHEMA_BITS_MAX)                                              \
+    X(FLAGS, UINT32_MAX)                                                      \
+    X(DEFAULT, UINT64_MAX)
+
+enum counter_number {
+#define X(name, max) COUNTER_##name,
+    COUNTER_NUMBERS(X)
+#undef X
+        COUNTER_NUMBERS_COUNT
+};
+
+enum column_number {
+#define X(name, max) COLUMN_##name,
+    COLUMN_NUMBERS(X)
+#undef X
+        COLUMN_NUMBERS_COUNT
+};
+
+#define X(name, max) max,
+static const uint64_t counter_max[] = {COUNTER_NUMBERS(X)};
+static const uint64_t column_max[] = {COLUMN_NUMBERS(X)};
+#undef X
+
+enum {
+    NUMBERS_MAX = 64, /* more is no version of this */
+    NAME_BYTES_MAX = 1 + SCHEMA_NAME_MAX,
+    COUNTER_BYTES_MAX =
+        1 + COUNTER_NUMBERS_COUNT * BYTES_VARINT_MAX + 2 * NAME_BYTES_MAX + 2,
+    COLUMN_BYTES_MAX =
+        2 * NAME_BYTES_MAX + COLUMN_NUMBERS_COUNT * BYTES_VARINT_MAX
+};
+
+_Static_assert(COUNTER_BYTES_MAX + SCHEMA_COLUMNS_MAX * COLUMN_BYTES_MAX <=
+        SCHEMA_CODE_BYTES_MAX,
+    "the largest counter fits");
+
+static size_t
+put_name(uint8_t *out, const struct schema_name *name)
+{
+    ASSERT(name->len <= SCHEMA_NAME_MAX);
+    out[0] = name->len;
+    memcpy(out + 1, name->text, name->len);
+    return 1 + (size_t)name->len;
+}
+
+static size_t
+put_numbers(
+    uint8_t *out, const uint64_t *number, const uint64_t *max, size_t n)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        ASSERT(number[i] <= max[i]);
+        len += bytes_put_varint(out + len, number[i]);
+    }
+    return len;
+}
+
+static size_t
+put_column(uint8_t *out, const struct schema_column *column)
+{
+    const uint64_t number[COLUMN_NUMBERS_COUNT] = {
+        [COLUMN_SERIAL] = column->serial,
+        [COLUMN_SLOT] = column->slot,
+        [COLUMN_HINT_BITS] = column->hint_bits,
+        [COLUMN_MAX_BITS] = column->max_bits,
+        [COLUMN_FLAGS] = column->flags,
+        [COLUMN_DEFAULT] = column->default_value,
+    };
+    size_t len = put_name(out, &column->name);
+
+    len += put_name(out + len, &column->suffix);
+    return len +
+        put_numbers(out + len, number, column_max, COLUMN_NUMBERS_COUNT);
+}
+
+size_t
+schema_code_put(uint8_t *out, const struct schema_counter *counter)
+{
+    const uint64_t number[COUNTER_NUMBERS_COUNT] = {
+        [COUNTER_SERIAL] = counter->serial,
+        [COUNTER_SLOT] = counter->slot,
+        [COUNTER_KEY_HINT_BITS] = counter->key_hint_bits,
+        [COUNTER_OPTIONS] = (counter->absent_is_miss ? ABSENT_IS_MISS : 0) |
+            (counter->overflow_is_error ? OVERFLOW_IS_ERROR : 0) |
+            (counter->exptime_is_ignored ? EXPTIME_IS_IGNORED : 0),
+        [COUNTER_MAX_JUMP] = counter->max_jump,
+    };
+    size_t len = bytes_put_varint(out, COUNTER_NUMBERS_COUNT);
+
+    ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
+    len += put_numbers(out + len, number, counter_max, COUNTER_NUMBERS_COUNT);
+    len += put_name(out + len, &counter->name);
+    len += put_name(out + len, &counter->key_name);
+    len += bytes_put_varint(out + len, counter->n_columns);
+    len += bytes_put_varint(out + len, COLUMN_NUMBERS_COUNT);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        len += put_column(out + len, &counter->column[i]);
+    }
+    ASSERT(len <= SCHEMA_CODE_BYTES_MAX);
+    return len;
+}
+
+static bool
+is_letter(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* A name of 0..SCHEMA_NAME_MAX characters. What words are reserved is not
+ * looked at: a word may have become one after the name was given. */
+static bool
+get_name(const uint8_t **in, const uint8_t *end, struct schema_name *out)
+{
+    const uint8_t *at = *in;
+    size_t len;
+
+    if (at == end) {
+        return false;
+    }
+    len = *at++;
+    if (len > SCHEMA_NAME_MAX || len > (size_t)(end - at)) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        bool is_digit = at[i] >= '0' && at[i] <= '9';
+
+        if (!is_letter(at[i]) && !(is_digit && i > 0)) {
+            return false;
+        }
+    }
+    *out = (struct schema_name){.len = (uint8_t)len};
+    memcpy(out->text, at, len);
+    *in = at + len;
+    return true;
+}
+
+/* Reads n numbers, of which known are known here; those that are not there
+ * are 0. */
+static bool
+get_numbers(const uint8_t **in, const uint8_t *end, uint64_t n,
+    uint64_t *number, const uint64_t *max, size_t known)
+{
+    uint64_t value;
+
+    memset(number, 0, known * sizeof *number);
+    for (size_t i = 0; i < n; i++) {
+        if (!bytes_get_varint(in, end, &value)) {
+            return false;
+        }
+        if (value > (i < known ? max[i] : 0)) {
+            return false;
+        }
+        if (i < known) {
+            number[i] = value;
+        }
+    }
+    return true;
+}
+
+static bool
+get_column(const uint8_t **in, const uint8_t *end, uint64_t n_numbers,
+    struct schema_column *out)
+{
+    uint64_t number[COLUMN_NUMBERS_COUNT];
+
+    if (!get_name(in, end, &out->name) || !get_name(in, end, &out->suffix) ||
+        !get_numbers(
+            in, end, n_numbers, number, column_max, COLUMN_NUMBERS_COUNT)) {
+        return false;
+    }
+    out->serial = (uint32_t)number[COLUMN_SERIAL];
+    out->slot = (uint8_t)number[COLUMN_SLOT];
+    out->hint_bits = (uint8_t)number[COLUMN_HINT_BITS];
+    out->max_bits = (uint8_t)number[COLUMN_MAX_BITS];
+    out->flags = (uint32_t)number[COLUMN_FLAGS];
+    out->default_value = number[COLUMN_DEFAULT];
+    return out->name.len > 0 && out->serial > 0 && out->max_bits > 0 &&
+        out->hint_bits <= out->max_bits &&
+        out->default_value <= schema_column_max(out);
+}
+
+/* Two names that are both given and the same. */
+static bool
+clash(const struct schema_name *a, const struct schema_name *b)
+{
+    return a->len > 0 && a->len == b->len &&
+        memcmp(a->text, b->text, a->len) == 0;
+}
+
+static bool
+columns_clash(const struct schema_column *a, const struct schema_column *b)
+{
+    return a->slot == b->slot || a->serial == b->serial ||
+        clash(&a->name, &b->name) || clash(&a->name, &b->suffix) ||
+        clash(&a->suffix, &b->name) || clash(&a->suffix, &b->suffix);
+}
+
+static bool
+name_clashes(
+    const struct schema_name *name, const struct schema_column *column)
+{
+    return clash(name, &column->name) || clash(name, &column->suffix);
+}
+
+/* True where the columns can live together in one counter. */
+static bool
+counter_agrees(const struct schema_counter *counter)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+
+        if (clash(&column->name, &column->suffix) ||
+            name_clashes(&counter->name, column) ||
+            name_clashes(&counter->key_name, column)) {
+            return false;
+        }
+        for (unsigned j = 0; j < i; j++) {
+            if (columns_clash(column, &counter->column[j])) {
+                return false;
+            }
+        }
+    }
+    return counter->n_columns == 0 || counter->key_name.len > 0;
+}
+
+/* All before the columns. */
+static bool
+get_head(const uint8_t **in, const uint8_t *end, struct schema_counter *out)
+{
+    uint64_t n, number[COUNTER_NUMBERS_COUNT];
+
+    if (!bytes_get_varint(in, end, &n) || n > NUMBERS_MAX ||
+        !get_numbers(in, end, n, number, counter_max, COUNTER_NUMBERS_COUNT) ||
+        !get_name(in, end, &out->name) || !get_name(in, end, &out->key_name)) {
+        return false;
+    }
+    out->serial = (uint32_t)number[COUNTER_SERIAL];
+    out->slot = (uint8_t)number[COUNTER_SLOT];
+    out->key_hint_bits = (uint8_t)number[COUNTER_KEY_HINT_BITS];
+    out->absent_is_miss = (number[COUNTER_OPTIONS] & ABSENT_IS_MISS) != 0;
+    out->overflow_is_error =
+        (number[COUNTER_OPTIONS] & OVERFLOW_IS_ERROR) != 0;
+    out->exptime_is_ignored =
+        (number[COUNTER_OPTIONS] & EXPTIME_IS_IGNORED) != 0;
+    out->max_jump = number[COUNTER_MAX_JUMP];
+    return out->name.len > 0 && out->serial > 0;
+}
+
+bool
+schema_code_get(
+    const uint8_t **in, const uint8_t *end, struct schema_counter *out)
+{
+    const uint8_t *at = *in;
+    uint64_t n_columns, n_numbers;
+
+    memset(out, 0, sizeof *out);
+    if (!get_head(&at, end, out) || !bytes_get_varint(&at, end, &n_columns) ||
+        n_columns > SCHEMA_COLUMNS_MAX ||
+        !bytes_get_varint(&at, end, &n_numbers) || n_numbers > NUMBERS_MAX) {
+        return false;
+    }
+    out->n_columns = (uint8_t)n_columns;
+    for (unsigned i = 0; i < n_columns; i++) {
+        if (!get_column(&at, end, n_numbers, &out->column[i])) {
+            return false;
+        }
+    }
+    if (!counter_agrees(out)) {
+        return false;
+    }
+    *in = at;
+    return true;
+}

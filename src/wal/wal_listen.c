@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is told that outcomes may have changed. The list has a lock of its own,
+ * held during the calls: so wal_unlisten returns when none is under way. That
+ * is safe because a listener must not call the log. */
+#include "wal/wal_priv.h"
+
+#include "base/assert.h"
+
+void
+wal_listen(struct wal *wal, struct wal_listener *listener)
+{
+    pthread_mutex_lock(&wal->listen_lock);
+    listener->next = wal->listeners;
+    wal->listeners = listener;
+    pthread_mutex_unlock(&wal->listen_lock);
+}
+
+void
+wal_unlisten(struct wal *wal, struct wal_listener *listener)
+{
+    pthread_mutex_lock(&wal->listen_lock);
+    struct wal_listener **at = &wal->listeners;
+    while (*at != listener) {
+        ASSERT(*at != NULL);
+        at = &(*at)->next;
+    }
+    *at = listener->next;
+    listener->next = NULL;
+    pthread_mutex_unlock(&wal->listen_lock);
+}
+
+void
+wal__tell(struct wal *wal)
+{
+    pthread_mutex_lock(&wal->listen_lock);
+    for (struct wal_listener *listener = wal->listeners; listener != NULL;
+         listener = listener->next) {
+        listener->moved_fn(listener);
+    }
+    pthread_mutex_unlock(&wal->listen_lock);
+}

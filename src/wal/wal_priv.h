@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_WAL_PRIV_H
+#define WAL_WAL_PRIV_H
+
+#include "wal/frame.h"
+#include "wal/wal.h"
+#include "wal/wal_stream.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The inside of the log's writing end; how the parts play together is at the
+ * head of wal.c. */
+
+/* ---- wal_file.c: files. Without a lock. ---- */
+
+struct wal_file {
+    struct frame_file head;
+    int fd;             /* -1: none */
+    uint64_t start;     /* stream position of its first batch */
+    uint64_t allocated; /* the file reaches up to there at least */
+    uint64_t step;      /* to allocate at once; 0: not at all */
+};
+
+/* What went wrong, and where. */
+struct wal_failure {
+    const char *what; /* "write", static */
+    int err;          /* errno value */
+    uint64_t number;  /* of the file */
+    bool may_stand;   /* a new file may have got its name all the same */
+};
+
+struct wal_written {
+    uint64_t writes, batches;
+};
+
+/* Where in the file mark is. */
+uint64_t wal__file_offset(
+    const struct wal_file *file, const struct wal_mark *mark);
+/* Whether room is to be allocated in a file that is written up to end. */
+bool wal__file_lacks_room(
+    const struct wal *wal, const struct wal_file *file, uint64_t end);
+/* Makes the file reach beyond end by a step, as well as that goes. */
+void wal__file_allocate(struct wal *wal, struct wal_file *file, uint64_t end);
+/* Writes the batches from *from to *to. Counts on in *written. False: see
+ * *failure. */
+bool wal__file_write(struct wal *wal, struct wal_file *file,
+    const struct wal_mark *from, const struct wal_mark *to,
+    uint64_t synced_seq, struct wal_written *written,
+    struct wal_failure *failure);
+/* Makes the file of *head, with the batches from *from to *to, all durable. */
+bool wal__file_begin(struct wal *wal, const struct frame_file *head,
+    const struct wal_mark *from, const struct wal_mark *to,
+    struct wal_file *out, struct wal_written *written,
+    struct wal_failure *failure);
+/* Says in the file before *next, of which old may be open, that this one
+ * follows. Returns how many bytes that took: 0 where it could not be done,
+ * which is no failure. */
+uint64_t wal__file_note_next(struct wal *wal, const struct wal_file *old,
+    const struct frame_file *next);
+/* Gives the room behind end back, as well as that goes. */
+void wal__file_trim(struct wal *wal, struct wal_file *file, uint64_t end);
+void wal__file_close(struct wal *wal, struct wal_file *file);
+/* The size of a file; 0 where that cannot be told. */
+uint64_t wal__file_bytes(struct disk *disk, const char *name);
+/* Looks which log files are there. 0 or an errno value. */
+int wal__file_count(
+    struct disk *disk, uint64_t *first_number, uint64_t *bytes);
+
+/* ---- the log ---- */
+
+enum { WAL_LINE_BYTES = 64 };
+
+struct wal {
+    struct wal_config config;
+
+    _Alignas(WAL_LINE_BYTES) _Atomic int fault;          /* see wal_fault */
+    _Alignas(WAL_LINE_BYTES) _Atomic uint64_t committed; /* last such batch */
+
+    _Alignas(WAL_LINE_BYTES) pthread_mutex_t lock; /* held shortly; all down
+                                                    * to the next rule */
+    struct wal_stream stream;
+    struct wal_mark written; /* handed to the file under way */
+    struct wal_mark synced;
+    bool is_writing;   /* somebody has the turn to write: may change file and
+                        * written, and seal */
+    bool thread_waits; /* for the turn: goes first */
+    bool is_failing;   /* the file under way is given up */
+    struct wal_failure failure; /* what began it */
+    int disk_fault;             /* ERR_, once a new file failed too */
+    uint64_t slow_until_ns; /* the thread writes until then, since a write was
+                             * slow; 0: callers do */
+    uint64_t since_ns;   /* of the oldest append that no sync under way or done
+                          * covers (none: no write); 0: there is none */
+    uint64_t syncing_ns; /* the same of what the sync under way covers */
+    uint64_t idle_ns;    /* when a mark is due unless something comes; 0: it
+                          * is not */
+    uint64_t mark_seq;   /* of the last mark; 0: none */
+    uint64_t wanted;     /* last batch that a caller waits for */
+    uint64_t sync_wanted;
+    uint64_t rotate_wanted; /* last batch that must be in an earlier file */
+    uint64_t rotate_ns;     /* not before; after an attempt that failed */
+    uint64_t n_unrotated;   /* such attempts */
+    int rotate_fault;       /* ERR_ of the last one */
+    uint64_t retry_ns;      /* when is_failing: next attempt */
+    uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
+    bool is_stopping;
+    pthread_cond_t wake;  /* the thread: work, or an end of its sleep */
+    pthread_cond_t turn;  /* the thread: is_writing has become false */
+    pthread_cond_t moved; /* callers: synced, file or disk_fault */
+    uint64_t first_file;
+    uint64_t old_bytes; /* of files before the one under way */
+    struct wal_stats stats;
+    uint64_t looked_ns; /* when the thread last saw the file's name; its own */
+
+    /* Who has the turn; number, start and fd also the thread, and under the
+     * lock anybody. */
+    struct wal_file file;
+    bool is_prepared; /* who has the turn: prepare_fn is done with */
+
+    pthread_mutex_t forget_lock; /* held while files are removed; before
+                                  * lock */
+    struct wal_pin *pins;        /* borrowed from readers */
+    uint64_t forgotten;          /* files before it are in images */
+
+    pthread_mutex_t listen_lock; /* held during calls */
+    struct wal_listener *listeners;
+
+    pthread_t thread;
+};
+
+/* ---- wal_state.c: all under wal->lock ---- */
+
+void wal__lock(struct wal *wal);
+void wal__unlock(struct wal *wal);
+/* Ends the thread's sleep. */
+void wal__wake(struct wal *wal);
+/* Since when the oldest append waits that is not synced, as far as since_ns
+ * and syncing_ns tell; 0: none does. */
+uint64_t wal__oldest_ns(const struct wal *wal);
+/* The number of the last batch that is no mark. */
+uint64_t wal__last(const struct wal *wal);
+/* Bytes that a sync is still to cover: a mark alone need not be synced. */
+uint64_t wal__unsynced(const struct wal *wal);
+/* Makes wal_fault say what is so. */
+void wal__show_fault(struct wal *wal);
+/* Gives the file under way up. */
+void wal__fail(struct wal *wal, const struct wal_failure *failure);
+/* Whether writes are slow, so that they are left to the thread. */
+bool wal__is_slow(struct wal *wal);
+/* Whether the thread should allocate; who calls has the turn, or is the
+ * thread. */
+bool wal__allocate_is_due(const struct wal *wal);
+/* Whether answers wait for a sync. */
+bool wal__is_held(const struct wal *wal);
+/* Commits what may be. True: listeners must be told, without the lock. */
+bool wal__publish(struct wal *wal);
+/* Publishes and tells; lets go of the lock for that. */
+void wal__settle(struct wal *wal);
+void wal__tell(struct wal *wal); /* without the lock */
+/* Writes all that is appended. Who calls has the turn; lets go of the lock. */
+void wal__write(struct wal *wal);
+/* Takes over that all up to *mark is durable. */
+void wal__set_synced(struct wal *wal, const struct wal_mark *mark);
+/* The thread's: has the turn when it returns. */
+void wal__take_turn(struct wal *wal);
+void wal__give_turn(struct wal *wal);
+/* Begins the next file with all that is not synced; who calls has the turn.
+ * Lets go of the lock. False: *failure says why, and nothing has changed. */
+bool wal__begin_file(
+    struct wal *wal, uint64_t before_end, struct wal_failure *failure);
+
+/* ---- wal_thread.c ---- */
+
+/* Tells the operator that changes are refused from now on. */
+void wal__say_failed(
+    struct wal *wal, const struct wal_failure *first, int fault);
+
+/* How long what is appended may lie until the thread takes it, in ns. */
+uint64_t wal__due_ns(const struct wal *wal);
+/* So many bytes that are not written make it take them, under
+ * WAL_SYNC_NONE. */
+enum { WAL_LAZY_BYTES = 1 << 20 };
+void *wal__run(void *wal);
+
+#endif

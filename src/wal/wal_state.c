@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps of the log that both callers and its thread take, and what they
+ * mean for those who wait. All of it is under wal->lock, which is let go
+ * around every call to the disk; what then keeps others off the file is the
+ * turn to write (is_writing). */
+#include "wal/wal_priv.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+enum { NS_PER_MS = 1000000 };
+
+void
+wal__lock(struct wal *wal)
+{
+    int rv = pthread_mutex_lock(&wal->lock);
+    ASSERT(rv == 0);
+}
+
+void
+wal__unlock(struct wal *wal)
+{
+    int rv = pthread_mutex_unlock(&wal->lock);
+    ASSERT(rv == 0);
+}
+
+void
+wal__wake(struct wal *wal)
+{
+    if (wal->sleep_ns != 0) {
+        wal->sleep_ns = 0;
+        pthread_cond_signal(&wal->wake);
+    }
+}
+
+uint64_t
+wal__oldest_ns(const struct wal *wal)
+{
+    return wal->syncing_ns != 0 ? wal->syncing_ns : wal->since_ns;
+}
+
+uint64_t
+wal__last(const struct wal *wal)
+{
+    const struct wal_stream *stream = &wal->stream;
+    if (stream->is_open) {
+        return stream->closed.seq + 1;
+    }
+    bool is_mark = wal->mark_seq != 0 && stream->closed.seq == wal->mark_seq;
+    return stream->closed.seq - is_mark;
+}
+
+uint64_t
+wal__unsynced(const struct wal *wal)
+{
+    return wal->synced.seq >= wal__last(wal)
+        ? 0
+        : wal->stream.appended - wal->synced.stream;
+}
+
+/* Whether so much waits for a sync that hangs that no more is to be taken. */
+static bool
+is_stuck(const struct wal *wal)
+{
+    uint64_t oldest = wal__oldest_ns(wal);
+    return (wal->stream.appended - wal->synced.stream) / 2 >
+        wal->config.unsynced_bytes_max &&
+        oldest != 0 &&
+        clock_monotonic_ns() - oldest > wal->config.stuck_ms * NS_PER_MS;
+}
+
+void
+wal__show_fault(struct wal *wal)
+{
+    int fault = wal->disk_fault;
+    if (fault == 0 && wal->stream.is_short) {
+        fault = ERR_NO_MEMORY;
+    }
+    if (fault == 0 && is_stuck(wal)) {
+        fault = ERR_LOG_FULL;
+    }
+    /* relaxed: nothing else is read on the strength of it */
+    atomic_store_explicit(&wal->fault, fault, memory_order_relaxed);
+}
+
+void
+wal__fail(struct wal *wal, const struct wal_failure *failure)
+{
+    wal->stats.sync_failures++;
+    if (!wal->is_failing) {
+        wal->is_failing = true;
+        wal->failure = *failure;
+        wal->retry_ns = 0;
+    }
+    wal__wake(wal);
+}
+
+bool
+wal__is_slow(struct wal *wal)
+{
+    if (wal->slow_until_ns != 0 &&
+        clock_monotonic_ns() >= wal->slow_until_ns) {
+        wal->slow_until_ns = 0;
+    }
+    return wal->slow_until_ns != 0;
+}
+
+bool
+wal__allocate_is_due(const struct wal *wal)
+{
+    const struct wal_file *file = &wal->file;
+    /* a file that is empty may stay so */
+    return wal->written.stream > file->start && !wal->is_stopping &&
+        wal__file_lacks_room(wal, file, wal__file_offset(file, &wal->written));
+}
+
+bool
+wal__is_held(const struct wal *wal)
+{
+    uint64_t since = wal__oldest_ns(wal);
+    if (wal->stream.appended - wal->synced.stream >
+        wal->config.unsynced_bytes_max) {
+        return true;
+    }
+    return wal->config.sync == WAL_SYNC_INTERVAL && since != 0 &&
+        clock_monotonic_ns() - since > wal->config.interval_ms * NS_PER_MS;
+}
+
+bool
+wal__publish(struct wal *wal)
+{
+    /* relaxed, here and below: written under the lock only, and the number
+     * itself is all that it tells */
+    uint64_t old = atomic_load_explicit(&wal->committed, memory_order_relaxed);
+    uint64_t new = wal->synced.seq;
+    if (wal->config.sync == WAL_SYNC_NONE) {
+        new = wal__is_held(wal) ? new : UINT64_MAX;
+    } else if (wal->config.sync == WAL_SYNC_INTERVAL) {
+        new = wal->is_failing || wal__is_held(wal) ? new : wal->written.seq;
+        new = new < old ? old : new;
+    }
+    ASSERT(new >= old || wal->config.sync == WAL_SYNC_NONE);
+    if (new != old) {
+        atomic_store_explicit(&wal->committed, new, memory_order_relaxed);
+    }
+    return new > old && wal->wanted > old;
+}
+
+void
+wal__settle(struct wal *wal)
+{
+    if (wal__publish(wal)) {
+        wal__unlock(wal);
+        wal__tell(wal);
+        wal__lock(wal);
+    }
+}
+
+/* Remembers how long a write took. */
+static void
+note_write(struct wal *wal, uint64_t begun_ns, uint64_t ended_ns)
+{
+    if (ended_ns - begun_ns > wal->config.slow_ms * NS_PER_MS) {
+        wal->stats.slow_writes++;
+        wal->slow_until_ns = ended_ns + WAL_CALM_MS * (uint64_t)NS_PER_MS;
+    }
+}
+
+void
+wal__write(struct wal *wal)
+{
+    struct wal_written written = {0};
+    struct wal_failure failure;
+    ASSERT(wal->is_writing);
+    wal__stream_close(&wal->stream);
+    struct wal_mark from = wal->written, to = wal->stream.closed;
+    uint64_t synced_seq = wal->synced.seq;
+    if (from.stream == to.stream || wal->is_failing) {
+        return;
+    }
+    wal__unlock(wal);
+    uint64_t begun_ns = clock_monotonic_ns();
+    bool is_done = wal__file_write(
+        wal, &wal->file, &from, &to, synced_seq, &written, &failure);
+    uint64_t ended_ns = clock_monotonic_ns();
+    wal__lock(wal);
+    note_write(wal, begun_ns, ended_ns);
+    wal->stats.writes += written.writes;
+    wal->stats.batches += written.batches;
+    if (!is_done) {
+        wal__fail(wal, &failure);
+        return;
+    }
+    wal->written = to;
+}
+
+void
+wal__set_synced(struct wal *wal, const struct wal_mark *mark)
+{
+    struct wal_stream *stream = &wal->stream;
+    ASSERT(mark->stream >= wal->synced.stream);
+    wal->synced = *mark;
+    wal->syncing_ns = 0;
+    if (stream->appended == mark->stream) { /* perhaps for long */
+        wal->idle_ns = clock_monotonic_ns() + wal->config.idle_ms * NS_PER_MS;
+    }
+    if (stream->appended == mark->stream &&
+        wal->written.chunk == mark->chunk && !stream->is_open &&
+        stream->tail == mark->chunk) {
+        /* nothing is left: the same memory again */
+        stream->tail->fill = 0;
+        stream->closed.at = 0;
+        wal->synced = stream->closed;
+        wal->written = stream->closed;
+    }
+    wal__stream_drop(stream, &wal->synced);
+    wal__show_fault(wal);
+    pthread_cond_broadcast(&wal->moved);
+}
+
+void
+wal__take_turn(struct wal *wal)
+{
+    wal->thread_waits = true;
+    while (wal->is_writing) {
+        pthread_cond_wait(&wal->turn, &wal->lock);
+    }
+    wal->thread_waits = false;
+    wal->is_writing = true;
+}
+
+void
+wal__give_turn(struct wal *wal)
+{
+    ASSERT(wal->is_writing);
+    wal->is_writing = false;
+    if (wal->thread_waits) {
+        pthread_cond_signal(&wal->turn);
+    }
+}
+
+/* What the switch to a new file makes so; the old one is handed out. */
+static void
+switch_file(struct wal *wal, const struct wal_file *file,
+    const struct wal_mark *end, struct wal_file *old)
+{
+    *old = wal->file;
+    if (old->fd >= 0) {
+        wal->old_bytes += file->head.before_end;
+    }
+    wal->file = *file;
+    wal->written = *end;
+    wal->is_failing = false;
+    wal->disk_fault = 0;
+    wal__set_synced(wal, end);
+}
+
+/* Has done what must be before the first file. Without the lock; who calls has
+ * the turn. */
+static bool
+prepare(struct wal *wal, struct wal_failure *failure)
+{
+    const struct wal_config *config = &wal->config;
+    if (wal->is_prepared || config->prepare_fn == NULL) {
+        return true;
+    }
+    int err = config->prepare_fn(config->context);
+    *failure = (struct wal_failure){
+        "sync", err, config->start.next_number - 1, false};
+    wal->is_prepared = err == 0;
+    return wal->is_prepared;
+}
+
+bool
+wal__begin_file(
+    struct wal *wal, uint64_t before_end, struct wal_failure *failure)
+{
+    struct wal_written written = {0};
+    struct wal_file file, old;
+    bool was_failing = wal->file.fd >= 0 && wal->is_failing;
+    ASSERT(wal->is_writing);
+    wal__stream_close(&wal->stream);
+    struct wal_mark from = wal->synced, to = wal->stream.closed;
+    struct frame_file head = {.epoch = wal->config.start.epoch,
+        .number = wal->file.head.number + 1,
+        .first_seq = from.seq + 1,
+        .before = before_end > 0 ? wal->file.head.number : 0,
+        .before_end = before_end};
+    if (wal->syncing_ns == 0) {
+        wal->syncing_ns = wal->since_ns;
+    }
+    wal->since_ns = 0;
+    wal__unlock(wal);
+    bool is_done = prepare(wal, failure) &&
+        wal__file_begin(wal, &head, &from, &to, &file, &written, failure);
+    wal__lock(wal);
+    wal->stats.writes += written.writes;
+    if (!is_done) {
+        return false;
+    }
+    wal->stats.batches += to.seq - wal->written.seq;
+    switch_file(wal, &file, &to, &old);
+    wal__unlock(wal);
+    wal__file_trim(wal, &old, before_end);
+    uint64_t note_bytes =
+        was_failing ? 0 : wal__file_note_next(wal, &old, &head);
+    wal__file_close(wal, &old);
+    wal__lock(wal);
+    wal->old_bytes += note_bytes;
+    return true;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bytes that were appended and may still have to be written once more: a
+ * list of chunks that hold batches exactly as they stand in a file.
+ *
+ *   head                               tail
+ *   [ batch | batch | batch |  ] -> [ batch | batch | open batch ...      ]
+ *                   ^synced          ^written       ^closed      ^fill
+ *
+ * A batch never spans chunks, so it is sealed in place and many of them are
+ * written by one call. An append copies its entries behind the open batch; a
+ * batch that is open becomes closed when somebody wants to write it, or when
+ * it or its chunk is full. Closing notes length and number in its header,
+ * where sealing finds them, the first time and when the batch is written again
+ * to another file.
+ *
+ * Who seals has the turn to write and no lock: it looks only at batches that
+ * are closed, and at the fill of a chunk only where a closed batch is in a
+ * later one; both do not change any more.
+ *
+ * Of each of some records it is known where its last entry in the open batch
+ * lies (latest): a place in that table has the last entry of all records that
+ * hash there, so if it is of a record it is the last of that record. A change
+ * of the same columns is put in its place, if it is as long: what came between
+ * the two is of other records, and a batch is read wholly or not at all, so
+ * that what it leads to is the same. Entries of before the batch was opened, or
+ * before one of a counter, are left alone: their era is over.
+ *
+ * What can go wrong: memory. Some chunks are kept in store; once they cannot
+ * be replaced is_short makes the log say so and changes are refused, and only
+ * what was already on its way still takes them. */
+#include "wal/wal_stream.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "wal/entry.h"
+
+#include <string.h>
+
+/* Where frame.h has these in a batch's header. */
+enum { BATCH_LEN_AT = 4, BATCH_SEQ_AT = 8 };
+
+static struct wal_chunk *
+make_chunk(const struct alloc *alloc, size_t capacity)
+{
+    struct wal_chunk *chunk =
+        alloc_zeroed(alloc, sizeof(struct wal_chunk) + capacity);
+    if (chunk != NULL) {
+        chunk->capacity = capacity;
+    }
+    return chunk;
+}
+
+static void
+free_chunk(const struct alloc *alloc, struct wal_chunk *chunk)
+{
+    alloc_free(alloc, chunk, sizeof(struct wal_chunk) + chunk->capacity);
+}
+
+static void
+free_chunks(const struct alloc *alloc, struct wal_chunk *chunk)
+{
+    while (chunk != NULL) {
+        struct wal_chunk *next = chunk->next;
+        free_chunk(alloc, chunk);
+        chunk = next;
+    }
+}
+
+void
+wal__stream_stock(struct wal_stream *stream)
+{
+    while (stream->n_spare < WAL_SPARE_CHUNKS) {
+        struct wal_chunk *chunk = make_chunk(stream->alloc, WAL_CHUNK_BYTES);
+        if (chunk == NULL) {
+            break;
+        }
+        chunk->next = stream->spare;
+        stream->spare = chunk;
+        stream->n_spare++;
+    }
+    stream->is_short = stream->n_spare < WAL_SPARE_CHUNKS;
+}
+
+int
+wal__stream_init(
+    struct wal_stream *stream, const struct alloc *alloc, uint64_t last_seq)
+{
+    *stream = (struct wal_stream){.alloc = alloc, .era = 1};
+    stream->tail = make_chunk(alloc, WAL_CHUNK_BYTES);
+    stream->head = stream->tail;
+    wal__stream_stock(stream);
+    if (stream->tail == NULL || stream->is_short) {
+        wal__stream_fini(stream);
+        return ERR_NO_MEMORY;
+    }
+    stream->closed = (struct wal_mark){stream->tail, 0, last_seq, 0};
+    return 0;
+}
+
+void
+wal__stream_fini(struct wal_stream *stream)
+{
+    free_chunks(stream->alloc, stream->head);
+    free_chunks(stream->alloc, stream->spare);
+    *stream = (struct wal_stream){0};
+}
+
+static void
+end_era(struct wal_stream *stream)
+{
+    if (++stream->era == 0) {
+        memset(stream->latest, 0, sizeof(stream->latest));
+        stream->era = 1;
+    }
+}
+
+void
+wal__stream_close(struct wal_stream *stream)
+{
+    struct wal_chunk *tail = stream->tail;
+    uint8_t *head = tail->bytes + stream->open_at;
+    if (!stream->is_open) {
+        return;
+    }
+    size_t len = tail->fill - stream->open_at;
+    ASSERT(len > FRAME_BATCH_BYTES);
+    bytes_put_u32(head + BATCH_LEN_AT, (uint32_t)(len - FRAME_BATCH_BYTES));
+    bytes_put_u64(head + BATCH_SEQ_AT, stream->closed.seq + 1);
+    stream->is_open = false;
+    end_era(stream);
+    stream->closed = (struct wal_mark){
+        tail, tail->fill, stream->closed.seq + 1, stream->appended};
+}
+
+/* Makes a new tail that takes a batch with len bytes of payload. */
+static void
+extend(struct wal_stream *stream, size_t len)
+{
+    struct wal_chunk *chunk = NULL;
+    if (FRAME_BATCH_BYTES + len > WAL_CHUNK_BYTES) {
+        chunk = make_chunk(stream->alloc, FRAME_BATCH_BYTES + len);
+    } else if (stream->spare != NULL) {
+        chunk = stream->spare;
+        stream->spare = chunk->next;
+        stream->n_spare--;
+    }
+    /* wal_fault has said so for a while */
+    ASSERT(chunk != NULL);
+    chunk->next = NULL;
+    chunk->fill = 0;
+    stream->tail->next = chunk;
+    stream->tail = chunk;
+    if (stream->n_spare < WAL_SPARE_CHUNKS) {
+        wal__stream_stock(stream);
+    }
+}
+
+static uint64_t
+append(struct wal_stream *stream, const void *entries, size_t len)
+{
+    struct wal_chunk *tail = stream->tail;
+    size_t head_bytes = stream->is_open ? 0 : FRAME_BATCH_BYTES;
+    if (stream->is_open &&
+        tail->fill - stream->open_at - FRAME_BATCH_BYTES + len >
+            FRAME_PAYLOAD_MAX) {
+        wal__stream_close(stream);
+        head_bytes = FRAME_BATCH_BYTES;
+    }
+    if (tail->fill + head_bytes + len > tail->capacity) {
+        wal__stream_close(stream);
+        head_bytes = FRAME_BATCH_BYTES;
+        extend(stream, len);
+        tail = stream->tail;
+    }
+    if (!stream->is_open) {
+        stream->is_open = true;
+        stream->open_at = tail->fill;
+    }
+    memcpy(tail->bytes + tail->fill + head_bytes, entries, len);
+    tail->fill += head_bytes + len;
+    stream->appended += head_bytes + len;
+    return stream->closed.seq + 1;
+}
+
+uint64_t
+wal__stream_append(struct wal_stream *stream, const void *entries, size_t len)
+{
+    end_era(stream);
+    return append(stream, entries, len);
+}
+
+/* The place of a record: the high bits of a product with 2^64 over the golden
+ * ratio (Knuth 6.4). */
+static inline struct wal_latest *
+latest_of(struct wal_stream *stream, const struct wal_row *row)
+{
+    uint64_t hash = (row->id + row->counter) * UINT64_C(0x9e3779b97f4a7c15);
+    return &stream->latest[hash >> (64 - WAL_LATEST_BITS)];
+}
+
+uint64_t
+wal__stream_append_rows(struct wal_stream *stream, const void *entries,
+    size_t len, const struct wal_row *row, size_t n, bool *is_replaced)
+{
+    if (n == 1) {
+        const struct wal_latest *latest = latest_of(stream, row);
+        if (latest->id == row->id && latest->era == stream->era &&
+            entry_replace(stream->tail->bytes + latest->at, entries)) {
+            *is_replaced = true;
+            return stream->closed.seq + 1;
+        }
+    }
+    uint64_t seq = append(stream, entries, len);
+    uint32_t at = (uint32_t)(stream->tail->fill - len);
+    for (size_t i = 0; i < n; i++) {
+        *latest_of(stream, &row[i]) =
+            (struct wal_latest){row[i].id, stream->era, at + row[i].at};
+    }
+    *is_replaced = false;
+    return seq;
+}
+
+void
+wal__stream_drop(struct wal_stream *stream, const struct wal_mark *mark)
+{
+    while (stream->head != mark->chunk) {
+        struct wal_chunk *chunk = stream->head;
+        stream->head = chunk->next;
+        ASSERT(stream->head != NULL);
+        if (chunk->capacity == WAL_CHUNK_BYTES &&
+            stream->n_spare < WAL_KEPT_CHUNKS) {
+            chunk->next = stream->spare;
+            stream->spare = chunk;
+            stream->n_spare++;
+        } else {
+            free_chunk(stream->alloc, chunk);
+        }
+    }
+    stream->is_short = stream->n_spare < WAL_SPARE_CHUNKS;
+}
+
+bool
+wal__stream_seal(struct wal_mark *from, const struct wal_mark *to,
+    const struct frame_file *file, uint64_t synced_seq, struct wal_run *run,
+    uint64_t *batches)
+{
+    ASSERT(from->stream <= to->stream);
+    if (from->stream == to->stream) {
+        return false;
+    }
+    if (from->chunk != to->chunk && from->at == from->chunk->fill) {
+        from->chunk = from->chunk->next;
+        from->at = 0;
+        return wal__stream_seal(from, to, file, synced_seq, run, batches);
+    }
+    size_t end = from->chunk == to->chunk ? to->at : from->chunk->fill;
+    *run = (struct wal_run){from->chunk->bytes + from->at, end - from->at};
+    while (from->at < end) {
+        uint8_t *head = from->chunk->bytes + from->at;
+        struct frame_batch batch = {.seq = bytes_get_u64(head + BATCH_SEQ_AT),
+            .synced_seq = synced_seq,
+            .payload_bytes = bytes_get_u32(head + BATCH_LEN_AT)};
+        ASSERT(batch.seq == from->seq + 1);
+        frame_batch_put(file, &batch, head);
+        from->seq = batch.seq;
+        from->at += FRAME_BATCH_BYTES + batch.payload_bytes;
+        (*batches)++;
+    }
+    ASSERT(from->at == end);
+    from->stream += run->len;
+    return true;
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The log's thread: everything that syncs, and what callers leave to it.
+ *
+ * It looks what is due, does the first of these and looks again: take over
+ * from a file that failed; begin the next file; allocate room ahead; sync;
+ * write; write a mark, where all is synced and nothing has come for a while;
+ * sleep until something may be due or somebody wakes it.
+ *
+ * A sync covers what was written when it began, and callers go on writing
+ * beside it. Before the next file begins they must wait: all is written and
+ * synced, the new file says where the old one ends, and only then does it take
+ * batches. That is short because most was synced just before.
+ *
+ * After a failure nothing is ever written or synced in that file again. The
+ * next one says that the old one is void from the last good sync on and holds
+ * all that came since; whoever waits does not notice, unless that fails, too.
+ * Then changes are refused and batches that are not committed count as failed,
+ * and the thread tries again from time to time, each time with a new inode. */
+#include "wal/wal_priv.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "wal/entry.h"
+#include "wal/names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    NS_PER_MS = 1000000,
+    NS_PER_US = 1000,
+    NS_PER_S = 1000000000,
+    LAZY_MS = 100,   /* WAL_SYNC_NONE: written by then */
+    LOOK_ROUNDS = 4, /* of retry_ms, between looks whether the file is there */
+    SYNC_AHEAD_BYTES = 64 << 10, /* more is synced before callers must wait */
+    STOP_TRIES = 2               /* new files that wal_close tries */
+};
+
+uint64_t
+wal__due_ns(const struct wal *wal)
+{
+    uint64_t due_ms = wal->config.sync == WAL_SYNC_NONE
+        ? LAZY_MS
+        : wal->config.interval_ms / 2;
+    return due_ms * NS_PER_MS;
+}
+
+static bool
+is_old(const struct wal *wal, uint64_t now)
+{
+    return wal->since_ns != 0 && now >= wal->since_ns + wal__due_ns(wal);
+}
+
+static bool
+rotate_is_due(const struct wal *wal, uint64_t now)
+{
+    const struct wal_file *file = &wal->file;
+    if (now < wal->rotate_ns) {
+        return false;
+    }
+    return file->head.first_seq <= wal->rotate_wanted ||
+        (wal->written.stream > file->start &&
+            wal__file_offset(file, &wal->written) >= wal->config.file_bytes);
+}
+
+static bool
+sync_is_due(const struct wal *wal, uint64_t now)
+{
+    uint64_t unsynced = wal__unsynced(wal);
+    if (unsynced == 0) {
+        return false;
+    }
+    if (wal->is_stopping || wal->sync_wanted > wal->synced.seq ||
+        unsynced > wal->config.unsynced_bytes_max / 2) {
+        return true;
+    }
+    switch (wal->config.sync) {
+    case WAL_SYNC_ALWAYS:
+        return wal->wanted > wal->synced.seq || is_old(wal, now);
+    case WAL_SYNC_INTERVAL:
+        return is_old(wal, now);
+    case WAL_SYNC_NONE:
+        break;
+    }
+    return false;
+}
+
+static bool
+write_is_due(const struct wal *wal, uint64_t now)
+{
+    uint64_t unwritten = wal->stream.appended - wal->written.stream;
+    if (unwritten == 0) {
+        return false;
+    }
+    return wal->wanted > wal->written.seq ||
+        (wal->config.sync == WAL_SYNC_NONE &&
+            (unwritten >= WAL_LAZY_BYTES || is_old(wal, now)));
+}
+
+/* Whether somebody has removed the file: then a sync of it saves nothing. Seen
+ * once a second, with the usual retry_ms, and at_once. Without the lock. */
+static bool
+is_removed(struct wal *wal, int fd, bool at_once)
+{
+    struct disk *disk = wal->config.disk;
+    uint64_t gap_ns = LOOK_ROUNDS * wal->config.retry_ms * NS_PER_MS;
+    uint64_t now = clock_monotonic_ns();
+    uint64_t n = 1;
+    if (!at_once && now - wal->looked_ns < gap_ns) {
+        return false;
+    }
+    wal->looked_ns = now;
+    return disk->calls->links(disk, fd, &n) == 0 && n == 0;
+}
+
+static void
+say_removed(const struct wal *wal, uint64_t number)
+{
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_LOG, number);
+    log_line(wal->config.logger, LOG_ERROR,
+        "%s was removed while it was in use; where a new file can be made a "
+        "checkpoint saves all counters in it, until then a start would not "
+        "find them: leave the server running, and the data directory alone",
+        name);
+}
+
+static bool
+mark_is_due(struct wal *wal, uint64_t now)
+{
+    if (wal->idle_ns == 0 || now < wal->idle_ns) {
+        return false;
+    }
+    wal->idle_ns = 0; /* the next sync that leaves nothing sets it again */
+    return wal->stream.appended == wal->synced.stream &&
+        wal->file.head.first_seq <= wal->synced.seq;
+}
+
+/* Syncs up to what is written now. The lock is let go meanwhile. */
+static void
+sync_written(struct wal *wal)
+{
+    struct disk *disk = wal->config.disk;
+    struct wal_mark mark = wal->written;
+    struct wal_failure failure = {"sync", 0, wal->file.head.number, false};
+    int fd = wal->file.fd;
+    unsigned log2 = 0;
+    if (mark.stream == wal->synced.stream || wal->is_failing) {
+        return;
+    }
+    wal__unlock(wal);
+    uint64_t begun_ns = clock_monotonic_ns();
+    failure.err = disk->calls->sync(disk, fd);
+    bool is_gone = failure.err == 0 && is_removed(wal, fd, false);
+    if (is_gone) {
+        failure.what = "finding the name";
+        failure.err = ENOENT;
+        say_removed(wal, failure.number);
+    }
+    uint64_t us = (clock_monotonic_ns() - begun_ns) / NS_PER_US;
+    while (log2 < WAL_LATENCIES - 1 && us >> log2 != 0) {
+        log2++;
+    }
+    wal__lock(wal);
+    wal->stats.syncs++;
+    wal->stats.removed_files += is_gone;
+    wal->stats.sync_us[log2]++;
+    if (failure.err != 0) {
+        wal__fail(wal, &failure);
+    } else {
+        wal__set_synced(wal, &mark);
+    }
+}
+
+/* Writes all there is; the caller has the turn. is_to_sync: a sync of it comes
+ * next. */
+static void
+write_all(struct wal *wal, bool is_to_sync)
+{
+    if (wal->is_failing) {
+        return;
+    }
+    if (is_to_sync) {
+        wal->syncing_ns = wal->since_ns;
+    }
+    wal->since_ns = 0;
+    wal__write(wal);
+}
+
+static void
+do_write(struct wal *wal)
+{
+    bool is_lazy = wal->config.sync == WAL_SYNC_NONE;
+    wal__take_turn(wal);
+    if (is_lazy) {
+        write_all(wal, false);
+    } else {
+        wal__write(wal);
+    }
+    wal__give_turn(wal);
+    wal__settle(wal);
+}
+
+/* With the turn, so that no caller writes meanwhile: it would wait in the
+ * kernel for this to end. */
+static void
+do_allocate(struct wal *wal)
+{
+    wal__take_turn(wal);
+    if (!wal->is_failing) {
+        uint64_t end = wal__file_offset(&wal->file, &wal->written);
+        wal__unlock(wal);
+        wal__file_allocate(wal, &wal->file, end);
+        wal__lock(wal);
+    }
+    wal__give_turn(wal);
+}
+
+static void
+do_sync(struct wal *wal)
+{
+    wal__take_turn(wal);
+    write_all(wal, true);
+    wal__give_turn(wal);
+    if (wal->config.sync == WAL_SYNC_INTERVAL) {
+        wal__settle(wal);
+    }
+    sync_written(wal);
+    wal__settle(wal);
+}
+
+/* The next file could not be made. Where it has certainly not got its name
+ * nothing is wrong with the one under way: it goes on, and grows. */
+static void
+stay(struct wal *wal, const struct wal_failure *failure)
+{
+    char name[NAMES_BYTES];
+    if (failure->may_stand) {
+        wal__fail(wal, failure);
+        return;
+    }
+    if (wal->since_ns == 0) { /* wal__begin_file took it for covered */
+        wal->since_ns = wal->syncing_ns;
+        wal->syncing_ns = 0;
+    }
+    wal->rotate_fault = disk_err(failure->err);
+    wal->rotate_ns = clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
+    wal->stats.sync_failures++;
+    if (wal->n_unrotated++ == 0) {
+        names_make(name, NAMES_LOG, failure->number);
+        log_line(wal->config.logger, LOG_WARNING,
+            "%s of %s failed: %s; the log goes on in the file before",
+            failure->what, name, strerror(failure->err));
+    }
+    pthread_cond_broadcast(&wal->moved);
+}
+
+/* Says in the file that all before was synced, which else only the next batch
+ * would say: what is damaged then cannot be taken for what a crash left. */
+static void
+do_mark(struct wal *wal)
+{
+    uint8_t entry[ENTRY_MARK_BYTES];
+    entry_put_mark(entry, ENTRY_MARK_IDLE);
+    wal__take_turn(wal);
+    bool is_idle = wal->stream.appended == wal->synced.stream &&
+        !wal->is_failing && !wal->stream.is_short;
+    if (is_idle) {
+        wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
+        wal__write(wal);
+        bool is_done = wal->written.seq == wal->mark_seq;
+        wal->stats.batches -= is_done;
+        wal->stats.marks += is_done;
+    }
+    wal__give_turn(wal);
+    wal__settle(wal);
+}
+
+/* The last look at a file that all is in: later ones look at the next. */
+static void
+look_at_end(struct wal *wal)
+{
+    struct wal_failure failure = {
+        "finding the name", ENOENT, wal->file.head.number, false};
+    int fd = wal->file.fd;
+    wal__unlock(wal);
+    bool is_gone = is_removed(wal, fd, true);
+    if (is_gone) {
+        say_removed(wal, failure.number);
+    }
+    wal__lock(wal);
+    wal->stats.removed_files += is_gone;
+    if (is_gone) {
+        wal__fail(wal, &failure);
+    }
+}
+
+static void
+do_rotate(struct wal *wal)
+{
+    struct wal_failure failure;
+    if (wal->written.stream - wal->synced.stream > SYNC_AHEAD_BYTES) {
+        do_sync(wal);
+    }
+    wal__take_turn(wal);
+    write_all(wal, true);
+    if (wal->config.sync == WAL_SYNC_INTERVAL) {
+        wal__settle(wal);
+    }
+    sync_written(wal);
+    if (!wal->is_failing) {
+        look_at_end(wal);
+    }
+    if (!wal->is_failing &&
+        !wal__begin_file(
+            wal, wal__file_offset(&wal->file, &wal->synced), &failure)) {
+        stay(wal, &failure);
+    }
+    wal__give_turn(wal);
+    wal__settle(wal);
+}
+
+static const char *
+advice(int fault)
+{
+    switch (fault) {
+    case ERR_DISK_FULL:
+        return "make room on the disk";
+    case ERR_FILE_SIZE:
+        return "raise the limit of file sizes (ulimit -f)";
+    default:
+        return "look at the disk and the kernel's messages";
+    }
+}
+
+void
+wal__say_failed(struct wal *wal, const struct wal_failure *first, int fault)
+{
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_LOG, first->number);
+    log_line(wal->config.logger, LOG_ERROR,
+        "%s of %s failed: %s; changes of counters are refused until the log "
+        "can be written again: %s",
+        first->what, name, strerror(first->err), advice(fault));
+}
+
+static void
+say_well(struct wal *wal, const struct wal_failure *first, bool was_refused)
+{
+    char name[NAMES_BYTES];
+    if (was_refused) {
+        names_make(name, NAMES_LOG, wal->file.head.number);
+        log_line(wal->config.logger, LOG_WARNING,
+            "the log can be written again, in %s; nothing that was "
+            "acknowledged is lost",
+            name);
+        return;
+    }
+    names_make(name, NAMES_LOG, first->number);
+    log_line(wal->config.logger, LOG_WARNING,
+        "%s of %s failed: %s; the log goes on in the next file, nothing is "
+        "lost",
+        first->what, name, strerror(first->err));
+}
+
+/* Goes on in a new file. */
+static void
+take_over(struct wal *wal)
+{
+    struct wal_failure first = wal->failure, failure;
+    bool was_refused = wal->disk_fault != 0;
+    wal__take_turn(wal);
+    bool has_file = wal->file.fd >= 0; /* else the first one is still to be */
+    uint64_t before_end = has_file ? wal__file_offset(&wal->file, &wal->synced)
+                                   : wal->config.start.before_end;
+    uint64_t written_end = wal__file_offset(&wal->file, &wal->written);
+    /* a full disk may have the room that was allocated ahead */
+    wal__unlock(wal);
+    wal__file_trim(wal, &wal->file, written_end);
+    wal__lock(wal);
+    bool is_done = wal__begin_file(wal, before_end, &failure);
+    wal__give_turn(wal);
+    if (is_done) {
+        wal__settle(wal);
+    } else {
+        wal->stats.sync_failures++;
+        wal->disk_fault = disk_err(failure.err);
+        wal->retry_ns =
+            clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
+        wal__show_fault(wal);
+        pthread_cond_broadcast(&wal->moved);
+    }
+    int fault = wal->disk_fault;
+    wal__unlock(wal);
+    if (is_done) {
+        say_well(wal, &first, was_refused);
+    } else if (!was_refused) {
+        wal__say_failed(wal, &first, fault);
+    }
+    if (was_refused == is_done) {
+        wal__tell(wal); /* what has failed, or has not */
+    }
+    wal__lock(wal);
+}
+
+/* Sleeps until something may be due. */
+static void
+doze(struct wal *wal, uint64_t now)
+{
+    uint64_t until = UINT64_MAX;
+    if (wal->is_failing) {
+        until = wal->retry_ns;
+    } else if (wal->since_ns != 0) {
+        until = wal->since_ns + wal__due_ns(wal);
+    }
+    if (wal->idle_ns != 0 && !wal->is_failing && until > wal->idle_ns) {
+        until = wal->idle_ns;
+    }
+    if (wal->rotate_ns > now && until > wal->rotate_ns) {
+        until = wal->rotate_ns;
+    }
+    if (wal->stream.is_short && until > now + WAL_RETRY_MS * NS_PER_MS) {
+        until = now + WAL_RETRY_MS * NS_PER_MS;
+    }
+    wal->sleep_ns = until;
+    if (until == UINT64_MAX) {
+        pthread_cond_wait(&wal->wake, &wal->lock);
+    } else {
+        struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
+            .tv_nsec = (long)(until % NS_PER_S)};
+        (void)pthread_cond_timedwait(&wal->wake, &wal->lock, &at);
+    }
+    wal->sleep_ns = 0;
+}
+
+/* Does what is due; false where that is nothing. */
+static bool
+step(struct wal *wal, uint64_t now)
+{
+    if (wal->is_failing) {
+        if (now < wal->retry_ns) {
+            return false;
+        }
+        take_over(wal);
+    } else if (rotate_is_due(wal, now)) {
+        do_rotate(wal);
+    } else if (wal__allocate_is_due(wal)) {
+        do_allocate(wal);
+    } else if (sync_is_due(wal, now)) {
+        do_sync(wal);
+    } else if (write_is_due(wal, now)) {
+        do_write(wal);
+    } else if (mark_is_due(wal, now)) {
+        do_mark(wal);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Leaves all synced and an empty file behind it, if that can be done. */
+static void
+finish(struct wal *wal)
+{
+    for (unsigned tries = 0; tries < STOP_TRIES;) {
+        if (wal->is_failing) {
+            tries++;
+            wal->retry_ns = 0;
+        } else {
+            wal->rotate_wanted = wal->stream.closed.seq + wal->stream.is_open;
+        }
+        if (!step(wal, clock_monotonic_ns())) {
+            break;
+        }
+    }
+}
+
+void *
+wal__run(void *arg)
+{
+    struct wal *wal = arg;
+    wal__lock(wal);
+    while (!wal->is_stopping) {
+        uint64_t now = clock_monotonic_ns();
+        if (wal->stream.is_short) {
+            wal__stream_stock(&wal->stream);
+            wal__show_fault(wal);
+        }
+        if (!step(wal, now)) {
+            doze(wal, now);
+        }
+    }
+    finish(wal);
+    uint64_t end = wal->file.fd >= 0 && !wal->is_failing
+        ? wal__file_offset(&wal->file, &wal->written)
+        : UINT64_MAX;
+    wal__unlock(wal);
+    /* room for the next start, where there is little */
+    wal__file_trim(wal, &wal->file, end);
+    return NULL;
+}

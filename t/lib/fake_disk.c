@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The calls of a fake disk, all under one lock. A file descriptor is the
+ * number of the file. */
+#include "lib/fake_disk.h"
+
+#include "base/assert.h"
+#include "lib/fake_disk_priv.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_disk {
+    struct disk disk;     /* first: what callers hold */
+    pthread_mutex_t lock; /* all that follows */
+    pthread_cond_t moved; /* held, n_held */
+    uint64_t random;
+    struct fake_file *file; /* owned; by number */
+    unsigned n_files;
+    struct fake_names now;     /* what a lookup finds */
+    struct fake_names stored;  /* what a crash leaves */
+    struct fake_names pending; /* changes from stored to now */
+    uint64_t bytes_max;
+    unsigned fail_mask, fail_in, fails; /* fail_in: 1 is the next one */
+    int fail_err;
+    bool fails_forever;
+    unsigned die_in; /* 0: never */
+    bool is_dead;
+    unsigned held;         /* mask of calls that wait */
+    const char *held_name; /* those about such a name; NULL: all */
+    unsigned n_held;
+    unsigned count[FAKE_CALLS];
+    struct fake_event *event; /* owned */
+    size_t n_events, events_capacity;
+};
+
+static struct fake_disk *
+fake_of(struct disk *disk)
+{
+    return (struct fake_disk *)disk;
+}
+
+/* What is to become of a call. */
+enum fate {
+    FATE_DONE,
+    FATE_FAILS, /* and may have been done in part */
+    FATE_DIES,  /* may have been done, too */
+    FATE_DEAD   /* changes nothing */
+};
+
+struct call {
+    struct fake_disk *fake;
+    struct fake_event event;
+    enum fate fate;
+};
+
+static enum fate
+choose(struct fake_disk *fake, enum fake_call kind)
+{
+    unsigned bit = 1u << kind;
+    if (fake->is_dead) {
+        return FATE_DEAD;
+    }
+    if (fake->die_in > 0 && (FAKE_CHANGES & bit) != 0 && --fake->die_in == 0) {
+        fake->is_dead = true;
+        return FATE_DIES;
+    }
+    if ((fake->fail_mask & bit) == 0) {
+        return FATE_DONE;
+    }
+    if (fake->fail_in > 1) {
+        fake->fail_in--;
+        return FATE_DONE;
+    }
+    if (!fake->fails_forever) {
+        fake->fail_mask = 0;
+    }
+    fake->fails++;
+    return FATE_FAILS;
+}
+
+static bool
+is_held(const struct fake_disk *fake, enum fake_call kind, const char *name)
+{
+    const char *start = fake->held_name;
+    return (fake->held & 1u << kind) != 0 &&
+        (start == NULL ||
+            (name != NULL && strncmp(name, start, strlen(start)) == 0));
+}
+
+/* Takes the lock. */
+static struct call
+begin(struct disk *disk, enum fake_call kind, const char *name)
+{
+    struct fake_disk *fake = fake_of(disk);
+    struct call call = {.fake = fake, .event = {.call = kind}};
+    pthread_mutex_lock(&fake->lock);
+    while (is_held(fake, kind, name)) {
+        fake->n_held++;
+        pthread_cond_broadcast(&fake->moved);
+        pthread_cond_wait(&fake->moved, &fake->lock);
+        fake->n_held--;
+    }
+    call.fate = choose(fake, kind);
+    if (call.fate == FATE_FAILS) {
+        call.event.err = fake->fail_err;
+    } else if (call.fate != FATE_DONE) {
+        call.event.err = EIO;
+    }
+    if (name != NULL) {
+        (void)snprintf(call.event.name, FAKE_NAME_BYTES, "%s", name);
+    }
+    return call;
+}
+
+static struct call
+begin_file(
+    struct disk *disk, enum fake_call kind, int fd, uint64_t at, uint64_t len)
+{
+    struct call call = begin(disk, kind, NULL);
+    ASSERT(fd >= 0 && (unsigned)fd < call.fake->n_files);
+    struct fake_file *file = &call.fake->file[fd];
+    ASSERT(file->opens > 0);
+    call.event.file = (unsigned)fd;
+    call.event.at = at;
+    call.event.len = len;
+    memcpy(call.event.name, file->name, FAKE_NAME_BYTES);
+    return call;
+}
+
+/* Notes the call and gives the lock back. */
+static int
+end(struct call *call)
+{
+    struct fake_disk *fake = call->fake;
+    fake->count[call->event.call]++;
+    if (fake->n_events == fake->events_capacity) {
+        fake->events_capacity = fake->events_capacity * 2 + 64;
+        fake->event =
+            realloc(fake->event, fake->events_capacity * sizeof(*fake->event));
+        ASSERT(fake->event != NULL);
+    }
+    fake->event[fake->n_events++] = call->event;
+    pthread_mutex_unlock(&fake->lock);
+    return call->event.err;
+}
+
+static struct fake_file *
+file_of(const struct call *call)
+{
+    return &call->fake->file[call->event.file];
+}
+
+/* Whether a call that changes one thing does so. */
+static bool
+is_done(const struct call *call)
+{
+    return call->fate == FATE_DONE ||
+        (call->fate == FATE_DIES && fake_random(&call->fake->random, 2) == 0);
+}
+
+static void
+set_name(struct fake_disk *fake, const char *name, unsigned file)
+{
+    struct fake_name *old = fake_names_find(&fake->now, name);
+    if (old != NULL) {
+        fake->file[old->file].names = 0;
+    }
+    if (file != FAKE_NO_FILE) {
+        fake->file[file].names = 1;
+    }
+    fake_names_set(&fake->now, name, file);
+    fake_names_add(&fake->pending, name, file);
+}
+
+static unsigned
+make_file(struct fake_disk *fake, const char *name)
+{
+    fake->file =
+        realloc(fake->file, (fake->n_files + 1) * sizeof(*fake->file));
+    ASSERT(fake->file != NULL);
+    fake->file[fake->n_files] = (struct fake_file){0};
+    (void)snprintf(
+        fake->file[fake->n_files].name, FAKE_NAME_BYTES, "%s", name);
+    set_name(fake, name, fake->n_files);
+    return fake->n_files++;
+}
+
+static int
+fake_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
+{
+    struct call call = begin(disk, FAKE_OPEN, name);
+    struct fake_name *found = fake_names_find(&call.fake->now, name);
+    if (call.fate != FATE_DONE) {
+        return end(&call);
+    }
+    if (how == DISK_CREATE && found != NULL) {
+        call.event.err = EEXIST;
+    } else if (how == DISK_CREATE) {
+        call.event.file = make_file(call.fake, name);
+    } else if (found == NULL) {
+        call.event.err = ENOENT;
+    } else {
+        call.event.file = found->file;
+    }
+    if (call.event.err == 0) {
+        file_of(&call)->opens++;
+        *fd = (int)call.event.file;
+    }
+    return end(&call);
+}
+
+static void
+fake_close(struct disk *disk, int fd)
+{
+    struct fake_disk *fake = fake_of(disk);
+    pthread_mutex_lock(&fake->lock);
+    ASSERT(fd >= 0 && (unsigned)fd < fake->n_files);
+    ASSERT(fake->file[fd].opens > 0);
+    fake->file[fd].opens--;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+static int
+fake_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
+    size_t *n_read)
+{
+    struct call call = begin_file(disk, FAKE_READ, fd, at, len);
+    const struct fake_bytes *now = &file_of(&call)->now;
+    *n_read = 0;
+    if (call.fate == FATE_DONE && at < now->len) {
+        *n_read = now->len - at < len ? now->len - at : len;
+        memcpy(bytes, now->byte + at, *n_read);
+    }
+    return end(&call);
+}
+
+/* ENOSPC where the file may not have that length. */
+static int
+has_room(struct fake_disk *fake, const struct fake_file *file, uint64_t len)
+{
+    uint64_t sum = 0;
+    if (fake->bytes_max == 0 || len <= file->now.len) {
+        return 0;
+    }
+    for (unsigned i = 0; i < fake->n_files; i++) {
+        const struct fake_file *each = &fake->file[i];
+        if (each->names > 0 || each->opens > 0) {
+            sum += each->now.len;
+        }
+    }
+    return sum - file->now.len + len > fake->bytes_max ? ENOSPC : 0;
+}
+
+static int
+fake_write(
+    struct disk *disk, int fd, const void *bytes, size_t len, uint64_t at)
+{
+    struct call call = begin_file(disk, FAKE_WRITE, fd, at, len);
+    struct fake_disk *fake = call.fake;
+    struct fake_file *file = file_of(&call);
+    if (call.fate == FATE_DONE) {
+        call.event.err = has_room(fake, file, at + len);
+    }
+    if (call.event.err == 0) {
+        fake_file_write(file, bytes, len, at);
+    } else if (call.fate != FATE_DEAD) {
+        uint64_t part = fake_random(&fake->random, len + 1);
+        if (has_room(fake, file, at + part) == 0) {
+            fake_file_write(file, bytes, part, at);
+        }
+    }
+    return end(&call);
+}
+
+static int
+fake_allocate(struct disk *disk, int fd, uint64_t at, uint64_t len)
+{
+    struct call call = begin_file(disk, FAKE_ALLOCATE, fd, at, len);
+    struct fake_file *file = file_of(&call);
+    if (is_done(&call)) {
+        int err = has_room(call.fake, file, at + len);
+        if (err == 0 && at + len > file->now.len) {
+            fake_file_resize(file, at + len);
+        } else if (call.event.err == 0) {
+            call.event.err = err;
+        }
+    }
+    return end(&call);
+}
+
+static int
+fake_truncate(struct disk *disk, int fd, uint64_t len)
+{
+    struct call call = begin_file(disk, FAKE_TRUNCATE, fd, 0, len);
+    if (is_done(&call)) {
+        fake_file_resize(file_of(&call), len);
+    }
+    return end(&call);
+}
+
+static int
+fake_size(struct disk *disk, int fd, uint64_t *len)
+{
+    struct call call = begin_file(disk, FAKE_SIZE, fd, 0, 0);
+    *len = call.fate == FATE_DONE ? file_of(&call)->now.len : 0;
+    return end(&call);
+}
+
+static int
+fake_links(struct disk *disk, int fd, uint64_t *n)
+{
+    struct call call = begin_file(disk, FAKE_LINKS, fd, 0, 0);
+    *n = call.fate == FATE_DONE ? file_of(&call)->names : 1;
+    return end(&call);
+}
+
+static int
+fake_sync(struct disk *disk, int fd)
+{
+    struct call call = begin_file(disk, FAKE_SYNC, fd, 0, 0);
+    if (is_done(&call)) {
+        fake_file_sync(file_of(&call), NULL);
+    } else if (call.fate == FATE_FAILS) {
+        fake_file_sync(file_of(&call), &call.fake->random);
+    }
+    return end(&call);
+}
+
+static int
+fake_rename(struct disk *disk, const char *from, const char *to)
+{
+    struct call call = begin(disk, FAKE_RENAME, to);
+    struct fake_name *found = fake_names_find(&call.fake->now, from);
+    if (found == NULL && call.fate == FATE_DONE) {
+        call.event.err = ENOENT;
+    } else if (found != NULL) {
+        call.event.file = found->file;
+        if (is_done(&call) ||
+            (call.fate == FATE_FAILS &&
+                fake_random(&call.fake->random, 2) == 0)) {
+            set_name(call.fake, to, found->file);
+        }
+    }
+    return end(&call);
+}
+
+static int
+fake_unlink(struct disk *disk, const char *name)
+{
+    struct call call = begin(disk, FAKE_UNLINK, name);
+    struct fake_name *found = fake_names_find(&call.fake->now, name);
+    if (found == NULL && call.fate == FATE_DONE) {
+        call.event.err = ENOENT;
+    } else if (found != NULL && is_done(&call)) {
+        call.event.file = found->file;
+        set_name(call.fake, name, FAKE_NO_FILE);
+    }
+    return end(&call);
+}
+
+static int
+fake_sync_names(struct disk *disk)
+{
+    struct call call = begin(disk, FAKE_SYNC_NAMES, ".");
+    struct fake_disk *fake = call.fake;
+    size_t n = 0;
+    if (is_done(&call)) {
+        n = fake->pending.n;
+    } else if (call.fate != FATE_DEAD) {
+        n = fake_random(&fake->random, fake->pending.n + 1);
+    }
+    fake_names_apply(&fake->stored, &fake->pending, n);
+    return end(&call);
+}
+
+static int
+fake_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
+    void *context)
+{
+    struct call call = begin(disk, FAKE_LIST, ".");
+    struct fake_names names = {0};
+    if (call.fate == FATE_DONE) {
+        fake_names_copy(&names, &call.fake->now);
+    }
+    int err = end(&call);
+    for (size_t i = 0; i < names.n; i++) {
+        name_fn(context, names.name[i].name);
+    }
+    free(names.name);
+    return err;
+}
+
+static const struct disk_calls fake_calls = {
+    .open = fake_open,
+    .close = fake_close,
+    .read = fake_read,
+    .write = fake_write,
+    .allocate = fake_allocate,
+    .truncate = fake_truncate,
+    .size = fake_size,
+    .links = fake_links,
+    .sync = fake_sync,
+    .rename = fake_rename,
+    .unlink = fake_unlink,
+    .sync_names = fake_sync_names,
+    .list = fake_list,
+};
+
+struct fake_disk *
+fake_disk_create(uint64_t seed)
+{
+    struct fake_disk *fake = calloc(1, sizeof(*fake));
+    ASSERT(fake != NULL);
+    fake->disk.calls = &fake_calls;
+    fake->random = seed;
+    pthread_mutex_init(&fake->lock, NULL);
+    pthread_cond_init(&fake->moved, NULL);
+    return fake;
+}
+
+void
+fake_disk_destroy(struct fake_disk **fake)
+{
+    struct fake_disk *it = *fake;
+    for (unsigned i = 0; i < it->n_files; i++) {
+        fake_file_fini(&it->file[i]);
+    }
+    free(it->file);
+    free(it->now.name);
+    free(it->stored.name);
+    free(it->pending.name);
+    free(it->event);
+    pthread_cond_destroy(&it->moved);
+    pthread_mutex_destroy(&it->lock);
+    free(it);
+    *fake = NULL;
+}
+
+struct disk *
+fake_disk_as_disk(struct fake_disk *fake)
+{
+    return &fake->disk;
+}
+
+void
+fake_disk_fail(
+    struct fake_disk *fake, unsigned mask, unsigned n, int err, bool forever)
+{
+    ASSERT(n > 0 && err != 0);
+    pthread_mutex_lock(&fake->lock);
+    fake->fail_mask = mask;
+    fake->fail_in = n;
+    fake->fail_err = err;
+    fake->fails_forever = forever;
+    fake->fails = 0;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+unsigned
+fake_disk_heal(struct fake_disk *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->fail_mask = 0;
+    unsigned fails = fake->fails;
+    pthread_mutex_unlock(&fake->lock);
+    return fails;
+}
+
+void
+fake_disk_limit(struct fake_disk *fake, uint64_t bytes)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->bytes_max = bytes;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_die(struct fake_disk *fake, unsigned n)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->die_in = n;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+bool
+fake_disk_is_dead(struct fake_disk *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    bool is_dead = fake->is_dead;
+    pthread_mutex_unlock(&fake->lock);
+    return is_dead;
+}
+
+static void
+come_back(struct fake_disk *fake)
+{
+    fake->is_dead = false;
+    fake->die_in = 0;
+    fake->fail_mask = 0;
+    for (unsigned i = 0; i < fake->n_files; i++) {
+        fake->file[i].opens = 0;
+    }
+}
+
+void
+fake_disk_crash(struct fake_disk *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake_names_apply(&fake->stored, &fake->pending,
+        fake_random(&fake->random, fake->pending.n + 1));
+    fake->pending.n = 0;
+    fake_names_copy(&fake->now, &fake->stored);
+    for (unsigned i = 0; i < fake->n_files; i++) {
+        fake_file_crash(&fake->file[i], &fake->random);
+    }
+    for (size_t i = 0; i < fake->now.n; i++) {
+        fake->file[fake->now.name[i].file].names = 1;
+    }
+    come_back(fake);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_revive(struct fake_disk *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    come_back(fake);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_hold(struct fake_disk *fake, enum fake_call call)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->held |= 1u << call;
+    fake->held_name = NULL;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_hold_name(
+    struct fake_disk *fake, enum fake_call call, const char *start)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->held = 1u << call;
+    fake->held_name = start;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_wait_held(struct fake_disk *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    while (fake->n_held == 0) {
+        pthread_cond_wait(&fake->moved, &fake->lock);
+    }
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_let_go(struct fake_disk *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->held = 0;
+    pthread_cond_broadcast(&fake->moved);
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_flip(
+    struct fake_disk *fake, const char *name, uint64_t at, uint8_t bits)
+{
+    pthread_mutex_lock(&fake->lock);
+    struct fake_name *found = fake_names_find(&fake->now, name);
+    ASSERT(found != NULL);
+    struct fake_file *file = &fake->file[found->file];
+    ASSERT(at < file->now.len && at < file->stored.len);
+    file->now.byte[at] ^= bits;
+    file->stored.byte[at] ^= bits;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+unsigned
+fake_disk_count(struct fake_disk *fake, enum fake_call call)
+{
+    pthread_mutex_lock(&fake->lock);
+    unsigned n = fake->count[call];
+    pthread_mutex_unlock(&fake->lock);
+    return n;
+}
+
+const struct fake_event *
+fake_disk_events(struct fake_disk *fake, size_t *n)
+{
+    *n = fake->n_events;
+    return fake->event;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LIB_LOG_MAKE_H
+#define LIB_LOG_MAKE_H
+
+#include "base/buf.h"
+#include "wal/frame.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes the bytes of a log file, batch by batch, without the log's writer. */
+
+enum { LOG_MAKE_BATCHES_MAX = 64 };
+
+struct log_make {
+    struct frame_file file;
+    struct buf bytes;                      /* owned */
+    unsigned n;                            /* batches */
+    uint64_t at[LOG_MAKE_BATCHES_MAX + 1]; /* where each begins, and the end */
+    struct frame_batch batch[LOG_MAKE_BATCHES_MAX];
+};
+
+/* A file with this header and no batch. */
+void log_make_init(struct log_make *log, const struct frame_file *file);
+void log_make_fini(struct log_make *log);
+
+/* Adds a batch with the next sequence number. */
+void log_make_add(struct log_make *log, const void *payload, size_t len,
+    uint64_t synced_seq);
+
+/* Adds len zeroes, as of a file that was preallocated. No batch may follow. */
+void log_make_zeroes(struct log_make *log, size_t len);
+
+#endif

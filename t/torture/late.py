@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A disk whose sync hangs for a while: strace holds the first fdatasync of the
+log's thread on the log file back for DELAY_S. Changes are answered
+SERVER_ERROR before it returns, which the trace tells, no clock; reads go on;
+afterwards the server takes changes again, and after kill -9 nothing that was
+acknowledged is missing."""
+
+import os
+import time
+
+import server
+from clients import LATE, SCHEMA
+from daemon import Daemon, Place, need_sound
+from oracle import Lost
+from points import need_strace
+
+DELAY_S = 3
+CELL = "77.la"
+QUIET = "78.la"
+NAME = "log-%020d"
+BURST = 400  # changes sent at once, when the disk is well again
+
+
+class Slow:
+    """A server on a directory that has a schema, the sync of whose log file
+    hangs once."""
+
+    def __init__(self, mode, path=None):
+        need_strace()
+        self.place = Place()
+        self.path = path
+        self.options = ["--sync=" + mode, "--sync-interval=20"]
+        self.acked = 0
+        self.asked = 0
+        self.quiet = 0
+        self.trace = os.path.join(self.place.top, "trace")
+        with Daemon(self.place, path=path) as daemon:
+            daemon.start()
+            with daemon.connect() as connection:
+                connection.tell(*SCHEMA)
+        number = max(int(name[len("log-"):]) for name in self.place.names()
+                     if name.startswith("log-")) + 1
+        log = os.path.join(os.path.realpath(self.place.data), NAME % number)
+        wrapper = ["strace", "-D", "-f", "-o", self.trace, "-P", log,
+                   "-e", "trace=fdatasync", "-e",
+                   "inject=fdatasync:delay_enter=%d:when=1" % (
+                       DELAY_S * 1000000)]
+        self.daemon = Daemon(self.place, *self.options, wrapper=wrapper,
+                             path=path)
+
+    def __enter__(self):
+        self.daemon.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        if not self.daemon.stopped:
+            self.daemon.kill(show=kind is not None)
+        self.place.remove()
+
+    def has_synced(self):
+        """Whether the sync that hangs has returned."""
+        try:
+            with open(self.trace, encoding="latin-1") as lines:
+                return "DELAYED" in lines.read()
+        except FileNotFoundError:
+            return False
+
+    def take(self, line):
+        """One reply to an incr of CELL by 1, in the order asked for. True
+        where it acknowledges."""
+        self.asked += 1
+        if line.startswith(LATE):
+            return False
+        if line != str(self.asked):
+            raise Lost("%r instead of %d" % (line, self.asked))
+        self.acked = self.asked
+        return True
+
+    def run_into_it(self, connection):
+        """Changes until one is late; there is a get behind each."""
+        deadline = time.monotonic() + server.LIMIT_S
+        while True:
+            connection.send("incr %s 1\r\nincr %s 1 noreply\r\nget %s\r\n"
+                            % (CELL, QUIET, CELL))
+            self.quiet += 1
+            was_good = self.take(connection.line().decode("latin-1"))
+            if not was_good:
+                if self.has_synced():
+                    raise Lost("the error came after the sync")
+                error = connection.line().decode("latin-1")
+                if not error.startswith(LATE):
+                    raise Lost("%r to a change without a reply" % error)
+            self.need(connection.values())
+            if not was_good:
+                return
+            if time.monotonic() > deadline:
+                raise Lost("no change is late")
+
+    def need(self, found):
+        if found != [(CELL, 0, b"%d" % self.asked)]:
+            raise Lost("%r instead of %d" % (found, self.asked))
+
+    def go_on(self, connection):
+        """Changes until the disk is well; then many."""
+        while not self.take(connection.ask("incr %s 1" % CELL)):
+            pass
+        connection.send("incr %s 1\r\n" % CELL * BURST)
+        good = sum(self.take(connection.line().decode("latin-1"))
+                   for _ in range(BURST))
+        if good == 0:
+            raise Lost("all late, and the disk is well")
+
+    def look(self):
+        """After kill -9 and another start."""
+        self.daemon.murder()
+        with Daemon(self.place, *self.options, path=self.path) as daemon:
+            daemon.start()
+            with daemon.connect() as connection:
+                found = int(connection.get(CELL)[0][2])
+                quiet = int(connection.get(QUIET)[0][2])
+        if not self.acked <= found <= self.asked:
+            raise Lost("%d; %d acknowledged, %d asked for" % (
+                found, self.acked, self.asked))
+        if quiet != self.quiet:
+            raise Lost("%d of %d changes without a reply" % (
+                quiet, self.quiet))
+        need_sound(self.place)
+
+
+def late(mode, path=None):
+    """How many changes were answered with the error."""
+    with Slow(mode, path) as slow:
+        with slow.daemon.connect() as connection, \
+                slow.daemon.connect() as other:
+            slow.run_into_it(connection)
+            slow.need(other.get(CELL))
+            waits = int(slow.daemon.stat("unsynced_ms"))
+            if waits == 0 and not slow.has_synced():
+                raise Lost("stats wal knows of no wait")
+            slow.go_on(connection)
+            count = int(slow.daemon.stat("changes_late"))
+            if count < 2:
+                raise Lost("stats wal counts %d late changes" % count)
+            slow.need(other.get(CELL))
+        slow.look()
+    return count

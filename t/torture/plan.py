@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the parts are divided into tests, for t/system/durability-*.test with
+small counts and for t/torture/run with large ones."""
+
+import concurrent.futures
+import errno
+import os
+import random
+import sys
+
+import damage
+import faults
+import kill
+import late
+import order
+import points
+import power
+import server
+import slow
+import tap
+from disk import MIB
+
+SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(10**9)))
+CHUNK = 50
+JOBS = 2  # points at a time: most of a point is waiting
+
+
+def tell(text):
+    """Progress, where somebody is looking."""
+    if sys.stderr.isatty():
+        print("\r\033[K" + text, end="", file=sys.stderr, flush=True)
+
+
+def note_seed():
+    tap.note("SEED=%d" % SEED)
+
+
+def add_kills(count):
+    """count kills in all, over the modes."""
+    modes = len(kill.MODES)
+    for number, mode in enumerate(kill.MODES):
+        left = max(1, (count + number) // modes)  # they add up to count
+        part = 0
+        while left > 0:
+            lives = min(left, CHUNK)
+            tap.add("--sync=%s: kill -9 at random times, %d lives%s" % (
+                mode, lives, ", part %d" % part if part else ""),
+                run_kills, mode, lives, SEED + part)
+            left -= lives
+            part += 1
+
+
+def run_kills(mode, lives, seed):
+    acked = kill.kill_cycles(mode, lives, seed, tell=tell)
+    tap.note("%d changes acknowledged" % acked)
+
+
+def add_points(count, strace_count):
+    """count calls at which the server ends, strace_count of them by strace;
+    0: all."""
+    tap.add("strace and the preloaded library count the same calls",
+            run_same_count)
+    if count == 0:
+        for mode in kill.MODES:
+            for way in points.WAYS:
+                tap.add("--sync=%s: %s every call" % (mode, way),
+                        run_all_points, mode, way)
+            for call in points.STRACE_CALLS:
+                tap.add("--sync=%s: every %s of a thread, by strace" % (
+                    mode, call), run_all_strace, mode, call)
+        return
+    for first in range(0, count - strace_count, CHUNK):
+        tap.add("ended at %d calls, from the %d-th on" % (
+            min(CHUNK, count - strace_count - first), first + 1),
+            run_points, first, min(first + CHUNK, count - strace_count),
+            count - strace_count)
+    tap.add("ended at %d calls by strace" % strace_count, run_strace,
+            strace_count)
+
+
+def run_same_count():
+    shim, strace = points.shim_sees_all(SEED)
+    for call, number in strace.items():
+        tap.equal(shim[call], number, call)
+
+
+def all_of(functions):
+    """Runs them, some at a time; raises the first error."""
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        waiting = [pool.submit(*function) for function in functions]
+        try:
+            return [job.result() for job in
+                    concurrent.futures.as_completed(waiting)]
+        except BaseException:
+            for job in waiting:
+                job.cancel()
+            raise
+
+
+SAMPLES = {}
+
+
+def run_points(first, last, count):
+    if "points" not in SAMPLES:
+        SAMPLES["points"], counts = points.sample(SEED, count)
+        tap.note(counts)
+    chosen = SAMPLES["points"][first:last]
+    died = all_of((points.point, SEED + number, mode, call, way, at)
+                  for number, (mode, call, way, at) in enumerate(chosen))
+    tap.note("%d of %d died" % (sum(died), len(died)))
+    tap.check(sum(died) > len(died) // 2, "most points must be reached")
+
+
+def run_strace(count):
+    points.need_strace()
+    source = random.Random(SEED)
+    chosen = []
+    while len(chosen) < count:
+        mode = source.choice(kill.MODES)
+        call = points.STRACE_CALLS[len(chosen) % len(points.STRACE_CALLS)]
+        chosen.append((SEED + len(chosen), mode, call,
+                       1 + int(source.expovariate(0.2))))
+    died = all_of((points.strace_point, *one) for one in chosen)
+    tap.note("%d of %d died" % (sum(died), len(died)))
+    tap.check(sum(died) > 0, "no call was met")
+
+
+def run_all_points(mode, way):
+    number = 1
+    while points.point(SEED, mode, "any", way, number):
+        tell("%s, %s call %d" % (mode, way, number))
+        number += 1
+    tap.note("%d points" % (number - 1))
+    tap.check(number > 10, "points")
+
+
+def run_all_strace(mode, call):
+    points.need_strace()
+    number = 1
+    while points.strace_point(SEED, mode, call, number):
+        tell("%s, %s number %d" % (mode, call, number))
+        number += 1
+    tap.note("%d points" % (number - 1))
+
+
+def add_power(count):
+    """count cuts on each kind of file system, over two modes."""
+    for kind in ("ext4", "xfs"):
+        for mode in ("always", "interval"):
+            part = 0
+            left = max(1, count // 2)
+            while left > 0:
+                cuts = min(left, CHUNK)
+                tap.add("%s, --sync=%s: the power is cut %d times%s" % (
+                    kind, mode, cuts, ", part %d" % part if part else ""),
+                    run_power, kind, mode, cuts, SEED + part)
+                left -= cuts
+                part += 1
+        for mode in ("always", "interval"):
+            tap.add("%s, --sync=%s: a server that leaves syncs out is found "
+                    "out" % (kind, mode), run_no_sync, kind, mode)
+
+
+def run_power(kind, mode, cuts, seed):
+    acked = power.power_cuts(kind, mode, cuts, seed, tell=tell)
+    tap.note("%d changes acknowledged" % acked)
+
+
+def run_no_sync(kind, mode):
+    try:
+        power.power_cuts(kind, mode, 10, SEED, no_sync=True)
+    except power.Lost as error:
+        tap.note(str(error)[:500])
+        return
+    raise AssertionError("10 cuts without a sync, and nothing is missed")
+
+
+def add_full():
+    for mode in ("interval", "always"):
+        for starts_full in (False, True):
+            tap.add("ext4 of 24 MiB fills up, --sync=%s%s" % (
+                mode, "; a start while it is full" if starts_full else ""),
+                faults.full_disk, "ext4", SEED, mode, 24 * MIB, starts_full)
+
+
+def add_faults(numbers, modes):
+    """Each fault at these of its calls."""
+    for call, action, error in faults.FAULTS:
+        for mode in modes:
+            tap.add("--sync=%s: %s of %s with %s, once" % (
+                mode, action, call, errno.errorcode[error]),
+                run_faults, mode, (call, action, error), numbers)
+
+
+def run_faults(mode, fault, numbers):
+    all_of((faults.one_fault, SEED + number, mode, fault, number)
+           for number in numbers)
+
+
+OUTAGES = (
+    (("write", "allocate"), errno.ENOSPC),
+    (("write",), errno.EIO),
+    (("sync",), errno.EIO),
+    (("sync", "write", "open", "allocate", "rename"), errno.EIO),
+)
+
+
+def add_outages(modes):
+    for calls, error in OUTAGES:
+        for mode in modes:
+            for ending in ("stop", "kill", "kill meanwhile"):
+                tap.add("--sync=%s: %s fail with %s for a while, then %s" % (
+                    mode, ", ".join(calls), errno.errorcode[error], ending),
+                    faults.long_fault, SEED, mode, calls, error, ending)
+    for mode in modes:
+        for ending in ("stop", "kill"):
+            tap.add("--sync=%s: files may not grow for a while, then %s" % (
+                mode, ending), faults.file_limit, SEED, mode, ending)
+
+
+def add_starts(most):
+    for call in ("open", "write", "sync", "allocate", "rename", "truncate"):
+        tap.add("the n-th %s of a start fails" % call, run_starts, call, most)
+
+
+def run_starts(call, most):
+    number = 1
+    while number <= most and faults.failing_start(
+            SEED + number, call, errno.EIO, number):
+        tell("%s number %d of a start" % (call, number))
+        number += 1
+    tap.note("%d calls" % (number - 1))
+
+
+def add_damage(each):
+    for end, sync in damage.ENDS:
+        tap.add("bits flip and ends are cut off after %s, --sync=%s" % (
+            end, sync), run_damage, each, end, sync)
+
+
+def run_damage(each, end, sync):
+    count, refused = damage.damages(SEED, each, end, sync, tell=tell)
+    tap.note("%d damages, %d refused" % (count, refused))
+
+
+WRITERS = (
+    ("one by one", (order.plain,), 1),
+    ("pipelined", (order.pipelined,), 1),
+    ("noreply, then a get", (order.quiet,), 1),
+    ("two workers, four clients",
+     (order.plain, order.pipelined, order.plain, order.quiet), 2),
+)
+
+
+def add_order():
+    for name, functions, threads in WRITERS:
+        tap.add("no reply before its sync: %s" % name, run_order, functions,
+                threads)
+
+
+def run_order(functions, threads):
+    looked_at = order.trace(functions, threads)
+    tap.note("%d replies" % looked_at)
+    tap.check(looked_at > 0, "no reply was looked at")
+
+
+def add_late():
+    for mode in ("always", "interval"):
+        tap.add("--sync=%s: a sync hangs, changes are answered all the same"
+                % mode, run_late, mode)
+
+
+def run_late(mode):
+    tap.note("%d changes were late" % late.late(mode))
+
+
+def add_slow():
+    tap.add("--sync=interval: writes are held up, reads go on", run_slow)
+
+
+def run_slow():
+    tap.note("%d gets beside a write" % slow.slow())
+
+
+def run():
+    note_seed()
+    if server.SANITIZER:
+        tap.note("with %s: fewer" % server.SANITIZER)
+    tap.run()

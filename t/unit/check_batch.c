@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net/exec: changes that go to the store together, what ends a batch, and what
+ * is refused while the store is at fault. */
+#include "base/err.h"
+#include "net/exec.h"
+#include "unit/held_help.h"
+
+#define GONE "CLIENT_ERROR the counter or column has been dropped\r\n"
+
+/* What is said, and how many calls of changes and reads it takes. */
+struct batching {
+    const char *said;
+    unsigned n_calls;
+    const char *answer;
+};
+
+static const struct batching batches[] = {
+    {"incr 5.cntcm 1\r\nincr 5.cntcm 2\r\nincr 6.cntcm 3\r\n", 1,
+        "1\r\n3\r\n3\r\n"},
+    {"set 5.weibo 0 0 5\r\n7 8 9\r\nincr weibo 5.cntcm\r\ncas 5.cntrn 0 0 1 9"
+     "\r\n1\r\nadd 5.cntan 0 0 1\r\n1\r\nreplace weibo 5 4 5 6\r\n"
+     "decr {5}.cntan 2\r\ndelete weibo 5\r\ndelete 5.cntcm\r\nincr 5.oa 1\r\n",
+        1,
+        "STORED\r\n8\r\nSTORED\r\nNOT_STORED\r\nSTORED\r\n4\r\nDELETED\r\n"
+        "NOT_FOUND\r\n6\r\n"},
+    {"incr 7.oa 1 noreply\r\nincr 7.oa 1\r\nset 7.oa 0 0 1 noreply\r\n3\r\n"
+     "decr 7.oa 1 noreply\r\nincr 7.oa 0\r\n",
+        1, "7\r\n2\r\n"},
+    /* reads and changes do not overtake one another */
+    {"incr 8.oa 1\r\nget 8.oa\r\nincr 8.oa 1\r\nincr 8.oa 1\r\nget 8.oa\r\n",
+        4,
+        "6\r\nVALUE 8.oa 4 1\r\n6\r\nEND\r\n7\r\n8\r\n"
+        "VALUE 8.oa 4 1\r\n8\r\nEND\r\n"},
+    {"incr 8.cntcm 1\r\ntouch 8.cntcm 0\r\nincr 8.cntcm 1\r\n", 3,
+        "1\r\nTOUCHED\r\n2\r\n"},
+    /* nor does anything else */
+    {"incr 9.cntcm 1\r\nversion\r\nincr 9.cntcm 1\r\n", 2,
+        "1\r\nVERSION test\r\n2\r\n"},
+    {"incr 9.cntcm 1\r\nset i 0 0 1\r\n5\r\nincr 9.cntcm 1\r\nincr i 1\r\n", 2,
+        "3\r\nSTORED\r\n4\r\n6\r\n"},
+    {"incr 9.cntcm 1\r\nnonsense\r\nincr 9.cntcm 1\r\n", 2,
+        "5\r\nERROR\r\n6\r\n"},
+    {"incr 9.cntcm 1\r\nset 9.cntcm 0 0 1\r\nx\r\nincr 9.cntcm 1\r\n", 2,
+        "7\r\nCLIENT_ERROR value must be an unsigned decimal integer\r\n8"
+        "\r\n"},
+    {"incr 9.cntcm 1\r\nset 9.cntcm 0 0 1 noreply\r\nx\r\nset weibo 1 2\r\n"
+     "incr 9.cntcm 1\r\n",
+        2,
+        "9\r\nCLIENT_ERROR this is a counter: send its id and one value a "
+        "column\r\n10\r\n"},
+    {"incr 9.cntcm 1\r\nset 9.cntcm 0 0 1\r\n123\r\nincr 9.cntcm 1\r\n", 2,
+        "11\r\nCLIENT_ERROR bad data chunk\r\n12\r\n"},
+    {"incr 9.cntcm 1\r\ndrop counter none none\r\nincr 9.cntcm 1\r\n", 2,
+        "13\r\nCLIENT_ERROR no such counter\r\n14\r\n"},
+    {"incr weibo 9 1 1\r\nincr nosuch 1\r\n", 0,
+        "CLIENT_ERROR this is a counter: send its id and one value a "
+        "column\r\nNOT_FOUND\r\n"},
+    {"incr 9.cntcm 0\r\nset weibo 1 2\r\n", 1,
+        "14\r\nCLIENT_ERROR this is a counter: send its id and one value a "
+        "column\r\n"},
+    {"incr 9.cntcm 1\r\nincr 9.cn", 1, "15\r\n"},
+    {"tcm 1\r\nquit\r\n", 1, "16\r\n"},
+};
+
+/* Steps until more bytes are wanted; returns how many calls were held. */
+static unsigned
+step_through(struct held_dialog *held)
+{
+    struct dialog *dialog = &held->dialog;
+    unsigned n = 0;
+    for (;;) {
+        switch (dialog_step(dialog)) {
+        case SESSION_READY:
+        case SESSION_CLOSE:
+            return n;
+        case SESSION_PARKED:
+            n += hold_release(held->hold);
+            dialog_wait(dialog); /* of an edit, nothing was held */
+            break;
+        case SESSION_FULL:
+        case SESSION_YIELD:
+            break;
+        }
+    }
+}
+
+START_TEST(test_batches)
+{
+    struct held_dialog held;
+    open_held(&held);
+    for (size_t i = 0; i < COUNT_OF(batches); i++) {
+        const struct batching *batch = &batches[i];
+        dialog_add(&held.dialog, batch->said, strlen(batch->said));
+        unsigned n = step_through(&held);
+        ck_assert_msg(n == batch->n_calls, "%u calls: %s", n, batch->said);
+        expect_replies(&held.dialog, batch->said, batch->answer);
+    }
+    ck_assert(held.dialog.is_closed);
+    ck_assert_uint_eq(
+        metric_of(held.dialog.metrics, METRIC_dialect_misfits), 2);
+    ck_assert_uint_eq(
+        metric_of(held.dialog.metrics, METRIC_noreply_refused), 1);
+    close_held(&held);
+}
+END_TEST
+
+/* n increments in one step of these limits take so many calls. */
+static void
+expect_calls(struct held_dialog *held, unsigned n, unsigned budget,
+    size_t mark, unsigned n_calls)
+{
+    static const char line[] = "incr 3.cntcm 0\r\n";
+    struct dialog *dialog = &held->dialog;
+    dialog->budget = budget;
+    dialog->mark = mark;
+    for (unsigned i = 0; i < n; i++) {
+        dialog_add(dialog, line, sizeof line - 1);
+    }
+    ck_assert_uint_eq(step_through(held), n_calls);
+    ck_assert_uint_eq(dialog->replies.len, n * strlen("0\r\n"));
+    buf_clear(&dialog->replies);
+}
+
+START_TEST(test_batch_limits)
+{
+    enum { N = 2 * EXEC_BATCH_MAX + 1 };
+    struct held_dialog held;
+    open_held(&held);
+    expect_calls(&held, N, 1000, DIALOG_MARK, 3);
+    expect_calls(&held, EXEC_BATCH_MAX, 1000, DIALOG_MARK, 1);
+    expect_calls(&held, 20, 7, DIALOG_MARK, 3);
+    expect_calls(&held, 20, 1000, 1, 20);
+    close_held(&held);
+}
+END_TEST
+
+/* A column goes between gathering and execution: its changes alone fail. */
+START_TEST(test_dropped_under_a_batch)
+{
+    static const char said[] =
+        "incr 1.cntcm 1\r\nincr 1.cntrn 1\r\nset weibo 2 1 1 1\r\n"
+        "incr 1.cntan 1\r\nincr 1.cntrn 1 noreply\r\n";
+    struct held_dialog held;
+    open_held(&held);
+    struct dialog *dialog = &held.dialog;
+    dialog_add(dialog, said, sizeof said - 1);
+    ck_assert_int_eq(dialog_step(dialog), SESSION_PARKED);
+    exchange(
+        &held.other, "drop column weibo repost_num repost_num", "DELETED\r\n");
+    ck_assert_uint_eq(hold_release(held.hold), 1);
+    dialog_wait(dialog);
+    ck_assert_uint_eq(step_through(&held), 0);
+    expect_replies(dialog, said, "12\r\n" GONE GONE "14\r\n");
+    ck_assert_uint_eq(metric_of(dialog->metrics, METRIC_noreply_refused), 1);
+    close_held(&held);
+}
+END_TEST
+
+#define DISK                                                                  \
+    "SERVER_ERROR writing to the disk failed, counters are read-only\r\n"
+#define LOADING "SERVER_ERROR loading, try again in a moment\r\n"
+
+/* Nothing is changed while the store says so, also without a reply; reads and
+ * items go on. */
+static const struct exchange faulty[] = {
+    {"incr 1.cntcm 1\r\nset 1.cntcm 0 0 1 noreply\r\n5\r\nget 1.cntcm",
+        DISK DISK "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
+    {"delete weibo 1\r\nset weibo 1 9 9 9", DISK DISK},
+    {"set 1.cntcm 0 0 1\r\nx",
+        "CLIENT_ERROR value must be an unsigned decimal integer\r\n"},
+    {"add counter new\r\ndrop counter weibo weibo", DISK DISK},
+    {"show counter new", "CLIENT_ERROR no such counter\r\n"},
+    {"set a 0 0 1\r\n1\r\nincr a 1\r\ntouch a 0",
+        "STORED\r\n2\r\nTOUCHED\r\n"},
+    {"get weibo 1", "VALUE 1 0 8\r\n11 12 13\r\nEND\r\n"},
+};
+
+/* While it loads nothing is read either. */
+static const struct exchange loading[] = {
+    {"incr 1.cntcm 1\r\nincr 1.cntcm 1 noreply", LOADING LOADING},
+    {"get 1.cntcm", LOADING},
+    {"gets a b", LOADING},
+    {"get weibo 1", LOADING},
+    {"gat 0 1.cntcm", LOADING},
+    {"touch a 0", LOADING},
+    {"set a 0 0 1\r\n7", LOADING},
+    {"incr a 1\r\ndelete a noreply\r\nflush_all", LOADING LOADING LOADING},
+    {"add counter new\r\nshow counters\r\nshow counter weibo",
+        LOADING LOADING LOADING},
+    {"version\r\nverbosity 1\r\nnonsense", "VERSION test\r\nOK\r\nERROR\r\n"},
+    {"stats x", "STAT args x\r\nEND\r\n"},
+};
+
+static const struct exchange well_again[] = {
+    {"incr 1.cntcm 1\r\nincr a 1", "12\r\n3\r\n"},
+    {"add counter new", "STORED\r\n"},
+};
+
+START_TEST(test_faults)
+{
+    struct held_dialog held;
+    open_held(&held);
+    hold_end(held.hold);
+    struct outcomes *outcomes = hold_log(held.hold, false);
+    outcomes_fail(outcomes, 0, ERR_DISK);
+    PLAY(&held.dialog, faulty);
+    outcomes_fail(outcomes, 0, ERR_LOADING);
+    PLAY(&held.dialog, loading);
+    outcomes_fail(outcomes, 0, 0);
+    PLAY(&held.dialog, well_again);
+    outcomes_fail(outcomes, 0, ERR_LOADING);
+    exchange(&held.dialog, "quit", "");
+    ck_assert(held.dialog.is_closed);
+    close_held(&held);
+}
+END_TEST
+
+/* The acks of a step: the last number, and the bytes of each change that was
+ * done. */
+START_TEST(test_acks)
+{
+    static const char said[] =
+        "incr 1.cntcm 1\r\nget a\r\nincr 1.cntcm 1 noreply\r\n"
+        "delete 7.cntcm\r\nset weibo 2 1 1 1\r\n";
+    static const struct span expected[] = {{0, 4}, {9, 0}, {20, 8}};
+    struct held_dialog held;
+    open_held(&held);
+    hold_end(held.hold);
+    hold_log(held.hold, true);
+    struct dialog *dialog = &held.dialog;
+    dialog_add(dialog, said, sizeof said - 1);
+    ck_assert_int_eq(dialog_step(dialog), SESSION_READY);
+    expect_replies(dialog, said, "12\r\nEND\r\nNOT_FOUND\r\nSTORED\r\n");
+    const struct session_acks *acks = &dialog->executor.acks;
+    ck_assert_uint_eq(acks->seq, 2);
+    ck_assert_uint_eq(acks->at.len, sizeof expected);
+    ck_assert_mem_eq(acks->at.data, expected, sizeof expected);
+    exchange(dialog, "get 1.cntcm", "VALUE 1.cntcm 0 2\r\n13\r\nEND\r\n");
+    ck_assert_uint_eq(acks->seq, 0);
+    ck_assert_uint_eq(acks->at.len, 0);
+    close_held(&held);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_batches, test_batch_limits,
+        test_dropped_under_a_batch, test_faults, test_acks};
+    return run_tests("batch", tests, COUNT_OF(tests));
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wal/disk: the real one in a directory of its own and the fake one of t/lib
+ * do the same as long as nothing fails; and what the fake one loses. */
+#include "wal/disk.h"
+
+#include "lib/fake_disk.h"
+#include "unit/check_help.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int
+make(struct disk *disk, const char *name)
+{
+    int fd = -1;
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+static int
+open_file(struct disk *disk, const char *name)
+{
+    int fd = -1;
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_WRITE, &fd), 0);
+    return fd;
+}
+
+static void
+put(struct disk *disk, int fd, const char *text, uint64_t at)
+{
+    ck_assert_int_eq(disk->calls->write(disk, fd, text, strlen(text), at), 0);
+}
+
+/* The file is text, and no more. */
+static void
+expect(struct disk *disk, const char *name, const char *text)
+{
+    char bytes[64];
+    size_t n;
+    int fd;
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_READ, &fd), 0);
+    ck_assert_int_eq(
+        disk->calls->read(disk, fd, bytes, sizeof(bytes), 0, &n), 0);
+    ck_assert_mem_eq(bytes, text, n);
+    ck_assert_uint_eq(n, strlen(text));
+    disk->calls->close(disk, fd);
+}
+
+static int
+try_open(struct disk *disk, const char *name, enum disk_open how)
+{
+    int fd;
+    int err = disk->calls->open(disk, name, how, &fd);
+    if (err == 0) {
+        disk->calls->close(disk, fd);
+    }
+    return err;
+}
+
+static void
+join_name(void *context, const char *name)
+{
+    char *joined = context;
+    strcat(strcat(joined, name), " ");
+}
+
+static void
+expect_names(struct disk *disk, const char *one, const char *other)
+{
+    char joined[256] = "";
+    ck_assert_int_eq(disk->calls->list(disk, join_name, joined), 0);
+    ck_assert_msg(strcmp(joined, one) == 0 || strcmp(joined, other) == 0,
+        "found %s", joined);
+}
+
+static void
+exercise(struct disk *disk)
+{
+    const struct disk_calls *calls = disk->calls;
+    char bytes[8];
+    uint64_t len;
+    size_t n;
+    expect_names(disk, "", "");
+    ck_assert_int_eq(try_open(disk, "a", DISK_READ), ENOENT);
+    ck_assert_int_eq(try_open(disk, "a", DISK_WRITE), ENOENT);
+    int fd = make(disk, "a");
+    ck_assert_int_eq(try_open(disk, "a", DISK_CREATE), EEXIST);
+    put(disk, fd, "hello", 0);
+    put(disk, fd, "LO", 3);
+    expect(disk, "a", "helLO");
+    ck_assert_int_eq(calls->read(disk, fd, bytes, 3, 3, &n), 0);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_int_eq(calls->read(disk, fd, bytes, 3, 100, &n), 0);
+    ck_assert_uint_eq(n, 0);
+    ck_assert_int_eq(calls->truncate(disk, fd, 4), 0);
+    expect(disk, "a", "helL");
+    int err = calls->allocate(disk, fd, 4, 1000);
+    ck_assert(err == 0 || err == EOPNOTSUPP);
+    ck_assert_int_eq(calls->size(disk, fd, &len), 0);
+    ck_assert_uint_eq(len, err == 0 ? 1004 : 4);
+    ck_assert_int_eq(calls->truncate(disk, fd, 4), 0);
+    ck_assert_int_eq(calls->sync(disk, fd), 0);
+    calls->close(disk, fd);
+    fd = make(disk, "b");
+    put(disk, fd, "b", 0);
+    expect_names(disk, "a b ", "b a ");
+    ck_assert_int_eq(calls->rename(disk, "b", "a"), 0);
+    put(disk, fd, "2", 1);
+    calls->close(disk, fd);
+    expect_names(disk, "a ", "");
+    expect(disk, "a", "b2");
+    ck_assert_int_eq(calls->rename(disk, "b", "a"), ENOENT);
+    ck_assert_int_eq(calls->sync_names(disk), 0);
+    ck_assert_int_eq(calls->unlink(disk, "a"), 0);
+    ck_assert_int_eq(calls->unlink(disk, "a"), ENOENT);
+    expect_names(disk, "", "");
+}
+
+START_TEST(test_real)
+{
+    char path[] = "check_disk.XXXXXX";
+    struct disk *disk;
+    struct stat st;
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    int dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(dir_fd, 0);
+    ck_assert_int_eq(disk_real_create(dir_fd, &disk), 0);
+    exercise(disk);
+    exercise(disk);
+    disk->calls->close(disk, make(disk, "mode"));
+    ck_assert_int_eq(fstatat(dir_fd, "mode", &st, 0), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0600);
+    ck_assert_int_eq(symlinkat("mode", dir_fd, "link"), 0);
+    ck_assert_int_eq(try_open(disk, "link", DISK_WRITE), ELOOP);
+    ck_assert_int_eq(disk->calls->unlink(disk, "link"), 0);
+    ck_assert_int_eq(disk->calls->unlink(disk, "mode"), 0);
+    ck_assert_int_eq(disk->calls->write(disk, dir_fd, "x", 1, 0), EBADF);
+    disk_real_destroy(&disk);
+    ck_assert_ptr_null(disk);
+    ck_assert_int_eq(close(dir_fd), 0);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
+START_TEST(test_fake)
+{
+    struct fake_disk *fake = fake_disk_create(1);
+    exercise(fake_disk_as_disk(fake));
+    exercise(fake_disk_as_disk(fake));
+    fake_disk_destroy(&fake);
+}
+END_TEST
+
+/* How often each of what may be left was left, over many crashes. */
+struct outcomes {
+    unsigned none, old, new, other;
+};
+
+/* A file of two sectors with a known first state, then a write to both that
+ * is not synced: each may be old or new. */
+START_TEST(test_crash_sectors)
+{
+    unsigned seen[4] = {0};
+    char was[2 * FAKE_SECTOR_BYTES], is[2 * FAKE_SECTOR_BYTES];
+    memset(was, 'o', sizeof(was));
+    memset(is, 'n', sizeof(is));
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct fake_disk *fake = fake_disk_create(seed);
+        struct disk *disk = fake_disk_as_disk(fake);
+        char found[2 * FAKE_SECTOR_BYTES];
+        size_t n;
+        int fd = make(disk, "a");
+        ck_assert_int_eq(disk->calls->write(disk, fd, was, sizeof(was), 0), 0);
+        ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+        ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+        ck_assert_int_eq(disk->calls->write(disk, fd, is, sizeof(is), 0), 0);
+        fake_disk_crash(fake);
+        fd = open_file(disk, "a");
+        ck_assert_int_eq(
+            disk->calls->read(disk, fd, found, sizeof(found), 0, &n), 0);
+        ck_assert_uint_eq(n, sizeof(found));
+        bool first = found[0] == 'n';
+        bool second = found[FAKE_SECTOR_BYTES] == 'n';
+        seen[first + 2 * second]++;
+        /* never torn */
+        ck_assert_int_eq(found[FAKE_SECTOR_BYTES - 1], first ? 'n' : 'o');
+        disk->calls->close(disk, fd);
+        fake_disk_destroy(&fake);
+    }
+    for (size_t i = 0; i < COUNT_OF(seen); i++) {
+        ck_assert_uint_gt(seen[i], 10);
+    }
+}
+END_TEST
+
+/* A rename that the directory was not synced after is done or not, never in
+ * part, and not before what was done earlier. */
+START_TEST(test_crash_names)
+{
+    struct outcomes seen = {0};
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct fake_disk *fake = fake_disk_create(seed);
+        struct disk *disk = fake_disk_as_disk(fake);
+        int old = make(disk, "a");
+        put(disk, old, "old", 0);
+        ck_assert_int_eq(disk->calls->sync(disk, old), 0);
+        ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+        int new = make(disk, "b");
+        put(disk, new, "new", 0);
+        ck_assert_int_eq(disk->calls->sync(disk, new), 0);
+        ck_assert_int_eq(disk->calls->rename(disk, "b", "a"), 0);
+        fake_disk_crash(fake);
+        if (try_open(disk, "b", DISK_READ) == 0) {
+            seen.old++;
+            expect(disk, "a", "old");
+            expect(disk, "b", "new");
+        } else {
+            char found;
+            size_t n;
+            int fd = open_file(disk, "a");
+            ck_assert_int_eq(disk->calls->read(disk, fd, &found, 1, 0, &n), 0);
+            *(found == 'n' ? &seen.new : &seen.none) += 1;
+            disk->calls->close(disk, fd);
+        }
+        fake_disk_destroy(&fake);
+    }
+    ck_assert_uint_gt(seen.old, 10);
+    ck_assert_uint_gt(seen.new, 10);
+    ck_assert_uint_gt(seen.none, 10);
+}
+END_TEST
+
+/* After a failed sync the next one is content, and the bytes may be gone. */
+START_TEST(test_failed_sync)
+{
+    struct outcomes seen = {0};
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct fake_disk *fake = fake_disk_create(seed);
+        struct disk *disk = fake_disk_as_disk(fake);
+        int fd = make(disk, "a");
+        put(disk, fd, "old", 0);
+        ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+        ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+        put(disk, fd, "new", 0);
+        fake_disk_fail(fake, 1 << FAKE_SYNC, 1, EIO, false);
+        ck_assert_int_eq(disk->calls->sync(disk, fd), EIO);
+        ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+        ck_assert_uint_eq(fake_disk_heal(fake), 1);
+        expect(disk, "a", "new");
+        fake_disk_crash(fake);
+        char found;
+        size_t n;
+        fd = open_file(disk, "a");
+        ck_assert_int_eq(disk->calls->read(disk, fd, &found, 1, 0, &n), 0);
+        *(found == 'n' ? &seen.new : &seen.old) += 1;
+        disk->calls->close(disk, fd);
+        fake_disk_destroy(&fake);
+    }
+    ck_assert_uint_gt(seen.old, 10);
+    ck_assert_uint_gt(seen.new, 10);
+}
+END_TEST
+
+START_TEST(test_fake_faults)
+{
+    struct fake_disk *fake = fake_disk_create(1);
+    struct disk *disk = fake_disk_as_disk(fake);
+    int fd = make(disk, "a");
+    fake_disk_limit(fake, 10);
+    put(disk, fd, "0123456789", 0);
+    ck_assert_int_eq(disk->calls->write(disk, fd, "ab", 2, 9), ENOSPC);
+    ck_assert_int_eq(disk->calls->allocate(disk, fd, 0, 11), ENOSPC);
+    put(disk, fd, "x", 9);
+    fake_disk_limit(fake, 0);
+    fake_disk_fail(fake, 1 << FAKE_WRITE, 2, EIO, true);
+    put(disk, fd, "0", 0);
+    ck_assert_int_eq(disk->calls->write(disk, fd, "1", 1, 0), EIO);
+    ck_assert_int_eq(disk->calls->write(disk, fd, "1", 1, 0), EIO);
+    ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+    ck_assert_uint_eq(fake_disk_heal(fake), 2);
+    put(disk, fd, "0", 0);
+    ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+    fake_disk_die(fake, 2);
+    put(disk, fd, "y", 9);
+    ck_assert(!fake_disk_is_dead(fake));
+    ck_assert_int_eq(disk->calls->sync(disk, fd), EIO);
+    ck_assert(fake_disk_is_dead(fake));
+    ck_assert_int_eq(try_open(disk, "a", DISK_READ), EIO);
+    disk->calls->close(disk, fd);
+    fake_disk_revive(fake);
+    expect(disk, "a", "012345678y");
+    fake_disk_destroy(&fake);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_real, test_fake, test_crash_sectors,
+        test_crash_names, test_failed_sync, test_fake_faults};
+    return run_tests("disk", tests, COUNT_OF(tests));
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store with a directory: whatever was done, after a stop and a start all of
+ * it is there, cell by cell. Crashes are in check_durable_crash.c, failures of
+ * the disk in check_durable_faults.c. */
+#include "unit/durable_help.h"
+
+#include <stdio.h>
+
+static const enum wal_sync modes[] = {
+    WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
+
+START_TEST(test_restarts)
+{
+    for (unsigned seed = 1; seed <= 12; seed++) {
+        struct rig rig;
+        rig_init(&rig, modes[seed % COUNT_OF(modes)],
+            (enum id_family)(seed % ID_FAMILY_COUNT), seed);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        for (unsigned round = 0; round < 6; round++) {
+            (void)rig_work(&rig, 300);
+            rig_expect_all(&rig);
+            if (round % 3 == 2) {
+                store_want_last_checkpoint(rig.store);
+            }
+            ck_assert_int_eq(rig_close(&rig), 0);
+            rig_expect_order(&rig);
+            ck_assert_int_eq(rig_open(&rig), 0);
+            rig_expect_all(&rig);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* 16 columns of 64 bits, ids from one end to the other. */
+START_TEST(test_wide)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_NONE, ID_STRAY, 3);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    for (unsigned i = 1; i < SCHEMA_COLUMNS_MAX; i++) {
+        char line[RIG_LINE_BYTES];
+        (void)snprintf(line, sizeof(line),
+            "add column a a%u max=64 hint=64 default=%u", i, i * 1000);
+        ck_assert_int_eq(rig_edit(&rig, line), 0);
+    }
+    for (unsigned round = 0; round < 4; round++) {
+        (void)rig_work(&rig, 400);
+        if (round % 2 == 0) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        rig_expect_all(&rig);
+    }
+    rig_end(&rig);
+}
+END_TEST
+
+static int
+set_one(struct rig *rig, const char *name, size_t i, uint64_t value)
+{
+    uint64_t seq;
+    struct cell_key key =
+        cell_of(quiet_schema(rig->store), rig->history.id[i], name);
+    struct change change = change_of(&key, CHANGE_SET, value);
+    ck_assert(rig_change(rig, &change, 1, &seq));
+    ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);
+    return change.err;
+}
+
+/* What a start says of the log: records that changed, and their cells. */
+START_TEST(test_replay_counts)
+{
+    struct rig rig;
+    uint64_t seq;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 2);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    ck_assert_int_eq(rig_edit(&rig, "add column a ay max=64"), 0);
+    (void)rig_set_all(&rig, 'a', 5);
+    const struct schema *schema = quiet_schema(rig.store);
+    struct cell_key x = cell_of(schema, rig.history.id[0], "ax");
+    struct cell_key y = cell_of(schema, rig.history.id[0], "ay");
+    struct change change = change_of(&x, CHANGE_INCR, 1);
+    change.n_columns = 2;
+    change.column[1] = y.column;
+    change.serial[1] = y.serial;
+    change.operand[1] = 1;
+    ck_assert(rig_change(&rig, &change, 1, &seq));
+    ck_assert_int_eq(rig_commit(&rig, seq), STORE_COMMITTED);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_uint_eq(rig_stat(&rig, "replayed_changes"), RIG_IDS + 1);
+    ck_assert_uint_eq(rig_stat(&rig, "replayed_cells"), RIG_IDS + 2);
+    ck_assert_uint_le(rig_stat(&rig, "replay_ms"), rig_stat(&rig, "load_ms"));
+    rig_end(&rig);
+}
+END_TEST
+
+/* How far an id may be above the largest one is not forgotten, and does not
+ * keep what is there from being loaded. */
+START_TEST(test_maxjump)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_SEQUENTIAL, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add counter j maxjump=10"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column j jid primarykey"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column j jx max=64"), 0);
+    for (size_t i = 0; i <= 50; i += 5) {
+        ck_assert_int_eq(set_one(&rig, "jx", i, 1), 0);
+    }
+    for (unsigned round = 0; round < 6; round++) {
+        size_t last = 50 + (size_t)round * 10;
+        ck_assert_int_eq(set_one(&rig, "jx", last + 11, 1), ERR_JUMP);
+        ck_assert_int_eq(set_one(&rig, "jx", last + 10, 1), 0);
+        if (round % 2 == 1) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        rig_crash(&rig, true, 1);
+    }
+    rig_end(&rig);
+}
+END_TEST
+
+/* Records that go leave nothing behind in older images. */
+START_TEST(test_emptied)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    for (unsigned i = 0; i < 4; i++) {
+        (void)rig_set_all(&rig, 'a', 1);
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        for (size_t id = 0; id < RIG_IDS; id++) {
+            if (id / 60 != i) {
+                (void)set_one(&rig, "ax", id, 0);
+            }
+        }
+        if (i % 2 == 1) {
+            (void)rig_set_all(&rig, 'a', 0);
+        }
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        rig_crash(&rig, true, 1);
+    }
+    rig_end(&rig);
+}
+END_TEST
+
+/* Numbers of counters and columns that were dropped never come back, whichever
+ * of log and images they are in, also where names and slots are used again. */
+START_TEST(test_dropped)
+{
+    static const char *const drops[][4] = {
+        {"drop counter a a", "add counter a", "add column a aid primarykey",
+            "add column a ax max=64"},
+        {"drop counter a a", "add counter z", "add column z zid primarykey",
+            "add column z ax max=32"},
+        {"drop column a ax ax", "add column a ax max=16", NULL, NULL},
+        {"drop column a ax ax", "add column a ay max=16",
+            "add column a ax max=16", NULL}};
+    for (unsigned i = 0; i < COUNT_OF(drops) * 16; i++) {
+        struct rig rig;
+        rig_init(&rig, WAL_SYNC_ALWAYS, ID_CLUSTERS, i + 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        rig_add_counter(&rig, 'a');
+        (void)rig_set_all(&rig, 'a', 77);
+        for (unsigned k = 0; k < 4; k++) {
+            const char *line = drops[i / 16][k];
+            if (k == 1 && (i & 1) != 0) {
+                ck_assert_int_eq(rig_checkpoint(&rig), 0);
+            }
+            if (k == 1 && (i & 2) != 0) {
+                rig_crash(&rig, true, 1);
+            }
+            if (k == 0 && (i & 4) != 0) {
+                ck_assert_int_eq(rig_checkpoint(&rig), 0);
+            }
+            ck_assert_int_eq(line == NULL ? 0 : rig_edit(&rig, line), 0);
+        }
+        ck_assert_int_eq(set_one(&rig, "ax", 3, 5), 0);
+        if ((i & 8) != 0) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        rig_crash(&rig, true, 1);
+        rig_crash(&rig, true, 1);
+        rig_end(&rig);
+    }
+}
+END_TEST
+
+/* Fills the memory for counters; returns how many ids there are. */
+static uint64_t
+fill_memory(struct rig *rig)
+{
+    const struct schema *schema = quiet_schema(rig->store);
+    struct cell_key key = cell_of(schema, 0, "ax");
+    const struct schema_counter *counter =
+        schema_counter_at(schema, key.counter);
+    for (uint64_t id = 0;; id++) {
+        struct change change = change_of(&key, CHANGE_SET, ~id);
+        change.id = id * 977;
+        change.n_columns = counter->n_columns;
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            change.column[i] = counter->column[i].slot;
+            change.serial[i] = counter->column[i].serial;
+            change.operand[i] = ~id;
+        }
+        struct qsbr_reader reader;
+        struct store_change call = {.n = 1, .change = &change};
+        reader_begin(rig->store, &reader);
+        (void)store_change(rig->store, &call);
+        reader_end(rig->store, &reader);
+        if (change.err != 0) {
+            EXPECT(change.err == ERR_HOT_FULL, "%s", err_text(change.err));
+            return id;
+        }
+    }
+}
+
+static void
+expect_memory(struct rig *rig, uint64_t n)
+{
+    struct cell_key key = cell_of(quiet_schema(rig->store), 0, "ax");
+    struct qsbr_reader reader;
+    struct store_get get = {.n = 1};
+    for (uint64_t id = 0; id < n; id++) {
+        key.id = id * 977;
+        get.key[0] = key;
+        reader_begin(rig->store, &reader);
+        (void)store_get(rig->store, &get);
+        reader_end(rig->store, &reader);
+        EXPECT(get.value[0] == ~id, "a wrong number");
+    }
+}
+
+/* A start finds room for all that there was room for. */
+START_TEST(test_memory_full)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_NONE, ID_SEQUENTIAL, 1);
+    rig.data.log_file_bytes = 8 << 20;
+    rig.data.checkpoint_step_bytes = 0;
+    rig.data.unsynced_bytes_max = 64 << 20;
+    rig.config.table_records_max = 0;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    for (unsigned i = 1; i < SCHEMA_COLUMNS_MAX; i++) {
+        char line[RIG_LINE_BYTES];
+        (void)snprintf(line, sizeof(line), "add column a a%u max=64", i);
+        ck_assert_int_eq(rig_edit(&rig, line), 0);
+    }
+    uint64_t n = fill_memory(&rig);
+    for (unsigned round = 0; round < 4; round++) {
+        if (round == 1) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        expect_memory(&rig, n);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_restarts, test_wide, test_replay_counts,
+        test_maxjump, test_emptied, test_dropped, test_memory_full};
+    return run_tests("durable", tests, COUNT_OF(tests));
+}

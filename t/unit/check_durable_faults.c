@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store on a disk that fails: each call of a workload in turn, once or from
+ * then on; and one that fills up. Reads go on, nothing that was acknowledged
+ * is lost, changes are taken again when the disk is well, and whatever is left
+ * behind can be started from. */
+#include "unit/durable_help.h"
+
+#include <errno.h>
+#include <sched.h>
+
+struct fault {
+    enum fake_call call;
+    int err;
+    bool forever;
+};
+
+/* Changes, edits and checkpoints of all kinds; what is refused is left out. */
+static void
+work(struct rig *rig)
+{
+    (void)rig_set_all(rig, 'a', 7);
+    (void)rig_checkpoint(rig);
+    (void)rig_set_all(rig, 'b', 8);
+    (void)rig_edit(rig, "add column a ay max=64");
+    (void)rig_work(rig, 10);
+    (void)rig_edit(rig, "drop column b bx bx");
+    (void)rig_checkpoint(rig);
+    (void)rig_edit(rig, "add column b bx max=64 default=3");
+    (void)rig_edit(rig, "drop counter a a");
+    (void)rig_work(rig, 20);
+    (void)rig_checkpoint(rig);
+}
+
+static void
+begin(struct rig *rig, uint64_t seed)
+{
+    static const enum wal_sync modes[] = {
+        WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
+    rig_init(rig, modes[seed % COUNT_OF(modes)], ID_SPREAD, seed);
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_add_counter(rig, 'a');
+    rig_add_counter(rig, 'b');
+    (void)rig_set_all(rig, 'a', 5);
+}
+
+/* All that is in memory can be read, and comes to the disk when that is well.
+ */
+static void
+heal(struct rig *rig)
+{
+    (void)fake_disk_heal(rig->fake);
+    rig_wait_writable(rig);
+    rig_expect_all(rig);
+    ck_assert_int_ne(rig_set_all(rig, 'b', 9), STORE_COMMIT_FAILED);
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+    ck_assert_int_eq(rig_close(rig), 0);
+    rig_expect_order(rig);
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_expect_all(rig);
+}
+
+/* False where there is no n-th call of that kind any more. */
+static bool
+fail_call(const struct fault *fault, unsigned n)
+{
+    struct rig rig;
+    begin(&rig, n + fault->forever);
+    fake_disk_fail(rig.fake, 1u << fault->call, n, fault->err, fault->forever);
+    work(&rig);
+    bool any = fake_disk_heal(rig.fake) > 0;
+    fake_disk_fail(rig.fake, any && fault->forever ? 1u << fault->call : 0, 1,
+        fault->err, true);
+    switch (n % 4) {
+    case 0:
+        rig_crash(&rig, true, 1 + n % 2);
+        break;
+    case 1:
+        rig_crash(&rig, false, 1 + n % 2);
+        break;
+    default:
+        heal(&rig);
+        break;
+    }
+    rig_end(&rig);
+    return any;
+}
+
+static void
+fail_each(enum fake_call call, int err)
+{
+    for (unsigned forever = 0; forever < 2; forever++) {
+        struct fault fault = {call, err, forever == 1};
+        unsigned n = 1;
+        while (fail_call(&fault, n)) {
+            n++;
+        }
+    }
+}
+
+START_TEST(test_writes_fail)
+{
+    fail_each(FAKE_WRITE, EIO);
+    fail_each(FAKE_WRITE, ENOSPC);
+}
+END_TEST
+
+START_TEST(test_syncs_fail)
+{
+    fail_each(FAKE_SYNC, EIO);
+    fail_each(FAKE_SYNC_NAMES, EIO);
+    fail_each(FAKE_SYNC, ENOSPC);
+}
+END_TEST
+
+START_TEST(test_names_fail)
+{
+    fail_each(FAKE_OPEN, EIO);
+    fail_each(FAKE_OPEN, ENOSPC);
+    fail_each(FAKE_RENAME, EIO);
+    fail_each(FAKE_RENAME, ENOSPC);
+    fail_each(FAKE_UNLINK, EIO);
+    fail_each(FAKE_LIST, EIO);
+}
+END_TEST
+
+START_TEST(test_others_fail)
+{
+    fail_each(FAKE_READ, EIO);
+    fail_each(FAKE_ALLOCATE, EIO);
+    fail_each(FAKE_ALLOCATE, ENOSPC);
+    fail_each(FAKE_TRUNCATE, EIO);
+    fail_each(FAKE_SIZE, EIO);
+}
+END_TEST
+
+/* A start at which a call fails; the next one finds all. False where there is
+ * no n-th call any more. */
+static bool
+fail_start(struct rig *rig, enum fake_call call, int err, unsigned n)
+{
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+    (void)rig_set_all(rig, 'b', n);
+    (void)rig_work(rig, 20);
+    ck_assert_int_eq(rig_close(rig), 0);
+    fake_disk_fail(rig->fake, 1u << call, n, err, false);
+    int found = rig_open(rig);
+    if (found == 0) {
+        rig_expect_all(rig);
+    } else {
+        EXPECT(found == ERR_DISK || found == ERR_DISK_FULL, "start: %s",
+            err_text(found));
+        EXPECT((1u << call & FAKE_CHANGES) == 0,
+            "no start where the disk can be read: %s", err_text(found));
+    }
+    bool any = fake_disk_heal(rig->fake) > 0;
+    if (found != 0) {
+        ck_assert_int_eq(rig_open(rig), 0);
+    }
+    rig_expect_all(rig);
+    rig_wait_writable(rig);
+    return any;
+}
+
+START_TEST(test_starts_fail)
+{
+    struct rig rig;
+    begin(&rig, 1);
+    work(&rig);
+    for (unsigned call = 0; call < FAKE_CALLS; call++) {
+        unsigned n = 1;
+        while (fail_start(&rig, (enum fake_call)call, EIO, n)) {
+            n++;
+        }
+        n = 1;
+        while (fail_start(&rig, (enum fake_call)call, ENOSPC, n)) {
+            n++;
+        }
+    }
+    rig_end(&rig);
+}
+END_TEST
+
+static unsigned
+all_calls(struct fake_disk *fake)
+{
+    unsigned n = 0;
+    for (unsigned call = 0; call < FAKE_CALLS; call++) {
+        n += fake_disk_count(fake, (enum fake_call)call);
+    }
+    return n;
+}
+
+/* A disk that cannot sync or write for long does not keep the server from
+ * starting: all can be read, changes are refused, and once it is well nothing
+ * is lost, by a crash neither. No file is synced again after it failed. */
+static void
+start_sick(unsigned mask, int error)
+{
+    struct rig rig;
+    begin(&rig, 2); /* each change is synced */
+    (void)rig_work(&rig, 60);
+    (void)rig_set_all(&rig, 'a', 7);
+    fake_disk_die(rig.fake, 1);
+    (void)rig_close(&rig);
+    fake_disk_revive(rig.fake);
+    fake_disk_fail(rig.fake, mask, 1, error, true);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_ne(store_fault(rig.store), 0);
+    unsigned calls = all_calls(rig.fake);
+    while (all_calls(rig.fake) < calls + 100) {
+        sched_yield(); /* it tries again and again */
+    }
+    ck_assert_uint_gt(fake_disk_heal(rig.fake), 1);
+    rig_wait_writable(&rig);
+    rig_expect_order(&rig);
+    ck_assert_int_eq(rig_set_all(&rig, 'a', 8), STORE_COMMITTED);
+    fake_disk_die(rig.fake, 1);
+    (void)rig_close(&rig);
+    fake_disk_crash(rig.fake);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    rig_end(&rig);
+}
+
+START_TEST(test_sick_starts)
+{
+    start_sick(1 << FAKE_SYNC, EIO);
+    start_sick(1 << FAKE_WRITE, EIO);
+    start_sick(1 << FAKE_WRITE | 1 << FAKE_SYNC, ENOSPC);
+    start_sick(1 << FAKE_SYNC_NAMES, EIO);
+    start_sick(1 << FAKE_RENAME, EIO);
+}
+END_TEST
+
+/* Changes until the disk is full. */
+static void
+fill(struct rig *rig)
+{
+    uint64_t value = 1;
+    while (store_fault(rig->store) == 0) {
+        (void)rig_set_all(rig, 'a', value++);
+    }
+    ck_assert_int_eq(store_fault(rig->store), ERR_DISK_FULL);
+}
+
+START_TEST(test_full_disk)
+{
+    enum { LIMIT = 3 << 20 };
+    struct rig rig;
+    begin(&rig, 2);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    fake_disk_limit(rig.fake, LIMIT);
+    fill(&rig);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_edit(&rig, "add counter c"), ERR_DISK_FULL);
+    fake_disk_limit(rig.fake, 2 * LIMIT);
+    rig_wait_writable(&rig);
+    ck_assert_int_eq(rig_set_all(&rig, 'b', 1), STORE_COMMITTED);
+    fill(&rig);
+    rig_crash(&rig, true, 1);
+    fill(&rig);
+    rig_crash(&rig, false, 1);
+    fake_disk_limit(rig.fake, 3 * LIMIT);
+    rig_wait_writable(&rig);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(rig_set_all(&rig, 'b', 2), STORE_COMMITTED);
+    rig_end(&rig);
+}
+END_TEST
+
+/* Somebody else's file takes all the room there is. */
+static void
+take_room(struct rig *rig)
+{
+    struct disk *disk = rig->data.disk;
+    uint64_t len = 0;
+    int fd;
+    ck_assert_int_eq(disk->calls->open(disk, "other", DISK_CREATE, &fd), 0);
+    for (uint64_t more = 1 << 22; more > 0; more /= 2) {
+        while (disk->calls->allocate(disk, fd, 0, len + more) == 0) {
+            len += more;
+        }
+    }
+    disk->calls->close(disk, fd);
+}
+
+/* There is room for a start and for the stop before it, and a checkpoint:
+ * they let the log go. */
+START_TEST(test_start_on_full_disk)
+{
+    struct rig rig;
+    begin(&rig, 2);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    (void)rig_set_all(&rig, 'a', 1);
+    fake_disk_limit(rig.fake, 3 << 20);
+    for (unsigned i = 0; i < 3; i++) {
+        rig_crash(&rig, false, 1);
+        if (i == 0) {
+            take_room(&rig);
+        }
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_wait_writable(&rig);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    rig_end(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_writes_fail, test_syncs_fail,
+        test_names_fail, test_others_fail, test_starts_fail, test_sick_starts,
+        test_full_disk, test_start_on_full_disk};
+    return run_tests("durable faults", tests, COUNT_OF(tests));
+}

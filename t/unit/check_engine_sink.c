@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engine/engine: what the sink is told. One change and one batch at a time for
+ * the rules; then random changes, also with memory that runs out, after which
+ * what was told must be what is there, and nothing else. */
+#include "lib/fault_alloc.h"
+#include "lib/id_family.h"
+#include "lib/replica.h"
+#include "unit/engine_help.h"
+
+enum {
+    SLOT = 7,
+    SHARDS = 4,
+    IDS = 1500,
+    BATCH_MAX = 100,
+    STEPS = 1000,
+    RECORDS_MAX = 64
+};
+
+struct rig {
+    struct engine *engine;
+    struct journal journal;
+    struct schema_counter def;
+};
+
+static void
+rig_init(struct rig *rig, unsigned columns, unsigned shards)
+{
+    rig->engine = small_engine(shards, RECORDS_MAX);
+    rig->def = plain_counter(SLOT, columns);
+    journal_init(&rig->journal);
+    engine_set_sink(rig->engine, &rig->journal.sink);
+}
+
+static void
+rig_define(struct rig *rig)
+{
+    ck_assert_int_eq(engine_define(rig->engine, &rig->def), 0);
+}
+
+static void
+rig_fini(struct rig *rig)
+{
+    finish_engine(&rig->engine);
+    journal_fini(&rig->journal);
+}
+
+/* Does one change; it must be answered so, and the sink be told of so many
+ * cells (-1: not at all). */
+static const struct engine_write *
+expect_told(struct rig *rig, enum change_op op, uint64_t id, unsigned n,
+    uint64_t operand, int err, int n_told)
+{
+    struct change change = change_of(&rig->def, op, id, n, operand);
+    struct journal *journal = &rig->journal;
+    uint64_t calls = journal->calls;
+    size_t before = journal->n;
+    uint64_t position = engine_change(rig->engine, &change, 1);
+    ck_assert_int_eq(change.err, err);
+    ck_assert_uint_eq(journal->calls - calls, n_told >= 0);
+    ck_assert_uint_eq(journal->n - before, n_told > 0);
+    ck_assert_uint_eq(position, n_told >= 0 ? journal->position : 0);
+    if (n_told <= 0) {
+        return NULL;
+    }
+    const struct engine_write *write = &journal->entry[before].write;
+    ck_assert_uint_eq(write->id, id);
+    ck_assert_uint_eq(write->counter, SLOT);
+    ck_assert_int_eq(write->n, n_told);
+    return write;
+}
+
+START_TEST(test_one)
+{
+    struct rig rig;
+    const struct engine_write *write;
+    rig_init(&rig, 3, 1);
+    rig.def.column[0].default_value = 5;
+    rig.def.column[1].max_bits = 4;
+    rig_define(&rig);
+    write = expect_told(&rig, CHANGE_SET, 9, 3, 7, 0, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(write->serial[i], i + 1);
+        ck_assert_uint_eq(write->value[i], 7);
+    }
+    (void)expect_told(&rig, CHANGE_SET, 9, 3, 7, 0, 0);
+    write = expect_told(&rig, CHANGE_INCR, 9, 1, 1, 0, 1);
+    ck_assert_uint_eq(write->value[0], 8);
+    /* saturates in one column, goes on in the other */
+    (void)expect_told(&rig, CHANGE_INCR, 9, 2, 8, 0, 2);
+    write = expect_told(&rig, CHANGE_INCR, 9, 2, 1, 0, 1);
+    ck_assert_uint_eq(write->serial[0], 1);
+    ck_assert_uint_eq(write->value[0], 17);
+    (void)expect_told(&rig, CHANGE_DECR, 9, 2, 100, 0, 2);
+    (void)expect_told(&rig, CHANGE_DECR, 9, 2, 1, 0, 0);
+    /* refused: nobody hears of it */
+    (void)expect_told(&rig, CHANGE_ADD, 9, 3, 1, ERR_NOT_STORED, -1);
+    (void)expect_told(&rig, CHANGE_SET, 9, 2, 16, ERR_OVER_MAX, -1);
+    (void)expect_told(&rig, CHANGE_DELETE, 10, 3, 0, ERR_NOT_FOUND, -1);
+    /* removed: at defaults */
+    write = expect_told(&rig, CHANGE_DELETE, 9, 3, 0, 0, 2);
+    ck_assert_uint_eq(write->serial[0], 1);
+    ck_assert_uint_eq(write->value[0], 5);
+    ck_assert_uint_eq(write->serial[1], 3);
+    ck_assert_uint_eq(write->value[1], 0);
+    /* at its default as soon as it is told of */
+    (void)expect_told(&rig, CHANGE_SET, 9, 1, 5, 0, 0);
+    engine_set_sink(rig.engine, NULL);
+    ck_assert_int_eq(change_id(rig.engine, &rig.def, CHANGE_SET, 9, 1, 1), 0);
+    ck_assert_uint_eq(sum_of(rig.engine, SLOT).records, 1);
+    rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(test_batch)
+{
+    struct rig rig;
+    struct change change[6];
+    rig_init(&rig, 2, 1);
+    rig_define(&rig);
+    change[0] = change_of(&rig.def, CHANGE_SET, 1, 1, 4);
+    change[1] = change_of(&rig.def, CHANGE_SET, 2, 2, 9);
+    change[2] = change_of(&rig.def, CHANGE_INCR, 1, 1, 3);
+    change[3] = change_of(&rig.def, CHANGE_ADD, 1, 2, 3);
+    change[4] = change_of(&rig.def, CHANGE_SET, 3, 1, 1);
+    change[5] = change_of(&rig.def, CHANGE_DECR, 3, 1, 1);
+    ck_assert_uint_eq(engine_change(rig.engine, change, 6), 1);
+    ck_assert_int_eq(change[3].err, ERR_NOT_STORED);
+    ck_assert_uint_eq(rig.journal.calls, 1);
+    ck_assert_uint_eq(rig.journal.n, 2);
+    const struct engine_write *write = &rig.journal.entry[0].write;
+    ck_assert_uint_eq(write->id, 1);
+    ck_assert_uint_eq(write->n, 1);
+    ck_assert_uint_eq(write->value[0], 7);
+    /* nothing but refusals: not told */
+    change[0] = change_of(&rig.def, CHANGE_ADD, 1, 1, 4);
+    change[1] = change_of(&rig.def, CHANGE_ADD, 2, 1, 4);
+    ck_assert_uint_eq(engine_change(rig.engine, change, 2), 0);
+    ck_assert_uint_eq(rig.journal.calls, 1);
+    /* one that changes nothing among them: told of nothing */
+    change[1] = change_of(&rig.def, CHANGE_SET, 2, 1, 9);
+    ck_assert_uint_eq(engine_change(rig.engine, change, 2), 1);
+    ck_assert_uint_eq(rig.journal.empty_calls, 1);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* As many as a shard may be told of at once, and more; once a shard and
+ * CHANGE_BATCH. */
+START_TEST(test_large_batch)
+{
+    struct rig rig;
+    struct change change[3 * ENGINE_WRITES_MAX];
+    rig_init(&rig, 1, SHARDS);
+    rig_define(&rig);
+    for (unsigned i = 0; i < COUNT_OF(change); i++) {
+        change[i] = change_of(&rig.def, CHANGE_SET, i, 1, i + 1);
+    }
+    uint64_t position = engine_change(rig.engine, change, COUNT_OF(change));
+    ck_assert_uint_eq(position, rig.journal.position);
+    ck_assert_uint_eq(rig.journal.n, COUNT_OF(change));
+    ck_assert_uint_le(rig.journal.calls, 3 * SHARDS);
+    rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(test_row_and_id)
+{
+    struct engine *engine[] = {
+        small_engine(1, RECORDS_MAX), small_engine(4096, RECORDS_MAX)};
+    uint64_t state = 3;
+    for (unsigned e = 0; e < COUNT_OF(engine); e++) {
+        for (unsigned i = 0; i < 10000; i++) {
+            uint64_t id = random_below(&state, UINT64_MAX);
+            id = i < 5 ? i : i < 10 ? UINT64_MAX - i + 5 : id;
+            unsigned shard;
+            uint64_t row;
+            engine_row(engine[e], id, &shard, &row);
+            CHECK(shard < (e == 0 ? 1 : 4096));
+            CHECK(row <= UINT64_MAX >> (e == 0 ? 0 : 12));
+            CHECK(engine_id(engine[e], shard, row) == id);
+        }
+        finish_engine(&engine[e]);
+    }
+}
+END_TEST
+
+/* Random batches; one allocation in `fail_each` fails. */
+static void
+run_random(enum id_family family, unsigned columns, unsigned fail_each)
+{
+    const struct cell_mood mood = {
+        .value_bits = 20, .resets_of_16 = 4, .climbs_of_16 = 1};
+    struct cell_model model;
+    struct fault_alloc fault;
+    struct journal journal;
+    struct replica replica;
+    struct dist_rng rng;
+    struct change change[BATCH_MAX];
+    size_t at[BATCH_MAX];
+    size_t refused = 0;
+    dist_rng_init(&rng, 1, family);
+    fault_alloc_init(&fault);
+    journal_init(&journal);
+    struct engine_config config = {.shards = SHARDS,
+        .seed = 1,
+        .hot_bytes = ROOMY_BYTES,
+        .alloc = &fault.alloc,
+        .table_records_max = RECORDS_MAX};
+    struct engine *engine = engine_of(&config);
+    cell_model_init(&model, SLOT, family, 1, IDS);
+    for (unsigned i = 0; i < columns; i++) {
+        (void)cell_model_add_column(&model, &rng);
+    }
+    ck_assert_int_eq(engine_define(engine, &model.def), 0);
+    engine_set_sink(engine, &journal.sink);
+    for (unsigned step = 0; step < STEPS; step++) {
+        unsigned n = step % 2 == 0 ? 1 : 1 + step % BATCH_MAX;
+        for (unsigned i = 0; i < n; i++) {
+            bool is_again = i > 0 && dist_rng_u64(&rng) % 3 == 0;
+            at[i] = is_again ? at[0] : dist_rng_u64(&rng) % IDS;
+            cell_model_random_change(&model, &rng, &mood, at[i], &change[i]);
+        }
+        if (fail_each > 0 && step % fail_each == 0) {
+            fault.fail_from = fault.calls + 1;
+            fault.fail_to = fault.calls + 1 + step % 8;
+        }
+        engine_change(engine, change, n);
+        fault.fail_from = fault.fail_to = 0;
+        for (unsigned i = 0; i < n; i++) {
+            const char *wrong =
+                cell_model_judge(&model, at[i], &change[i], fail_each > 0);
+            if (wrong != NULL) {
+                ck_abort_msg("step %u: %s", step, wrong);
+            }
+            refused += change[i].err == ERR_NO_MEMORY;
+        }
+    }
+    ck_assert(fail_each == 0 || refused > 0);
+    replica_init(&replica, engine, &model.def, model.id, IDS);
+    replica_replay(&replica, &journal);
+    replica_check(&replica, engine);
+    replica_fini(&replica);
+    finish_engine(&engine);
+    ck_assert_uint_eq(fault.live_bytes, 0);
+    cell_model_fini(&model);
+    journal_fini(&journal);
+}
+
+START_TEST(test_random)
+{
+    for (unsigned family = 0; family < ID_FAMILY_COUNT; family++) {
+        run_random(family, 1 + family * 2, 0);
+    }
+}
+END_TEST
+
+START_TEST(test_random_faults)
+{
+    for (unsigned family = 0; family < ID_FAMILY_COUNT; family++) {
+        run_random(family, 16 - family * 2, 1 + family % 3);
+    }
+}
+END_TEST
+
+/* The id beyond maxjump is refused, and not told of. */
+START_TEST(test_jump)
+{
+    struct rig rig;
+    rig_init(&rig, 1, 1);
+    rig.def.max_jump = 10;
+    rig_define(&rig);
+    (void)expect_told(&rig, CHANGE_SET, 1, 1, 1, 0, 1);
+    (void)expect_told(&rig, CHANGE_SET, 12, 1, 1, ERR_JUMP, -1);
+    (void)expect_told(&rig, CHANGE_SET, 11, 1, 1, 0, 1);
+    rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_one, test_batch, test_large_batch,
+        test_row_and_id, test_random, test_random_faults, test_jump};
+    return run_tests("engine_sink", tests, COUNT_OF(tests));
+}

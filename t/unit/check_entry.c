@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wal/entry: random entries there and back, as a model of structs; cut at
+ * every place and with every byte changed; and how long they are. */
+#include "wal/entry.h"
+
+#include "base/bytes.h"
+#include "unit/check_help.h"
+
+enum { ENTRIES = 2000, APPEND_EVERY = 5 };
+
+static uint64_t
+random_number(uint64_t *state)
+{
+    return random_below(state, UINT64_MAX) >> random_below(state, 64);
+}
+
+static uint32_t
+random_serial(uint64_t *state)
+{
+    uint32_t serial = (uint32_t)random_number(state);
+
+    return serial == 0 ? 1 : serial;
+}
+
+static struct entry_cells
+random_cells(uint64_t *state, uint64_t id_before)
+{
+    struct entry_cells cells = {
+        .n = 1 + (unsigned)random_below(state, SCHEMA_COLUMNS_MAX)};
+
+    cells.id = random_number(state);
+    if (random_below(state, 2) == 0) {
+        cells.id = random_below(state, 2) == 0 ? id_before + cells.id
+                                               : id_before - cells.id;
+    }
+    for (unsigned i = 0; i < cells.n; i++) {
+        cells.serial[i] = random_serial(state);
+        cells.value[i] = random_number(state);
+    }
+    return cells;
+}
+
+static void
+assert_same_cells(const struct entry_cells *a, const struct entry_cells *b)
+{
+    ck_assert_uint_eq(a->id, b->id);
+    ck_assert_uint_eq(a->n, b->n);
+    for (unsigned i = 0; i < a->n; i++) {
+        ck_assert_uint_eq(a->serial[i], b->serial[i]);
+        ck_assert_uint_eq(a->value[i], b->value[i]);
+    }
+}
+
+static struct schema_counter
+small_counter(void)
+{
+    return (struct schema_counter){.name = {1, "c"},
+        .key_name = {1, "k"},
+        .serial = 8,
+        .slot = 3,
+        .n_columns = 1,
+        .column = {{.name = {1, "v"}, .serial = 9, .max_bits = 8}}};
+}
+
+static size_t
+put_random(uint8_t *out, uint64_t *state, struct entry *entry,
+    const uint64_t *id_before)
+{
+    struct schema_counter counter = small_counter();
+
+    switch (random_below(state, 20)) {
+    case 0:
+        entry->kind = ENTRY_COUNTER;
+        entry->last_serial = 10;
+        return entry_put_counter(out, &counter, 10);
+    case 1:
+        entry->kind = ENTRY_DROPPED;
+        entry->counter_serial = random_serial(state);
+        entry->last_serial = UINT32_MAX;
+        return entry_put_dropped(out, entry->counter_serial, UINT32_MAX);
+    default:
+        entry->kind = ENTRY_CELLS;
+        entry->cells = random_cells(state, id_before ? *id_before : 0);
+        return entry_put_cells(out, &entry->cells, id_before);
+    }
+}
+
+static void
+assert_same(const struct entry *a, const struct entry *b)
+{
+    ck_assert_int_eq(a->kind, b->kind);
+    if (a->kind == ENTRY_CELLS) {
+        assert_same_cells(&a->cells, &b->cells);
+        return;
+    }
+    ck_assert_uint_eq(a->last_serial, b->last_serial);
+    if (a->kind == ENTRY_DROPPED) {
+        ck_assert_uint_eq(a->counter_serial, b->counter_serial);
+        return;
+    }
+    ck_assert_uint_eq(b->counter.serial, 8);
+    ck_assert_uint_eq(b->counter.column[0].serial, 9);
+    ck_assert_str_eq(b->counter.name.text, "c");
+}
+
+/* Values take each other's place where columns and length are the same, and
+ * only there; what is behind them stays. */
+START_TEST(test_replace)
+{
+    uint64_t state = 12;
+    unsigned n_replaced = 0;
+    for (unsigned round = 0; round < ENTRIES; round++) {
+        uint8_t to[2 * ENTRY_CELLS_BYTES_MAX], from[ENTRY_CELLS_BYTES_MAX];
+        uint8_t is[sizeof to];
+        uint64_t before = random_number(&state);
+        struct entry_cells old = {.id = random_number(&state)}, new;
+        bool is_same = random_below(&state, 4) > 0;
+        struct entry got;
+        old.n = 1 + (unsigned)random_below(&state, 3);
+        for (unsigned i = 0; i < 3; i++) {
+            old.serial[i] = 1 + (uint32_t)random_below(&state, 300);
+            old.value[i] = random_below(&state, 256);
+        }
+        new = old;
+        new.n = is_same ? old.n : 1 + (unsigned)random_below(&state, 3);
+        for (unsigned i = 0; i < new.n; i++) {
+            new.value[i] = random_below(&state, 256);
+        }
+        if (!is_same) {
+            new.serial[random_below(&state, new.n)] += 256;
+        }
+        memset(to, 0xa5, sizeof to);
+        size_t len = entry_put_cells(to, &old, &before);
+        size_t new_len = entry_put_cells(from, &new, &before);
+        memcpy(is, to, sizeof to);
+        bool is_replaced = entry_replace(to, from);
+        ck_assert_int_eq(is_replaced, is_same && len == new_len);
+        ck_assert_mem_eq(to + len, is + len, sizeof to - len);
+        ck_assert(is_replaced || memcmp(to, is, len) == 0);
+        struct entry_reader reader = {.at = to, .end = to + len, .id = before};
+        ck_assert(entry_next(&reader, &got));
+        assert_same_cells(&got.cells, is_replaced ? &new : &old);
+        n_replaced += is_replaced;
+    }
+    ck_assert_uint_gt(n_replaced, ENTRIES / 4);
+}
+END_TEST
+
+START_TEST(test_round_trip)
+{
+    uint64_t state = 11, id = 0;
+    struct entry *entry = calloc(ENTRIES, sizeof *entry);
+    uint8_t *bytes = malloc((size_t)ENTRIES * ENTRY_COUNTER_BYTES_MAX);
+    struct entry_reader reader = {.at = bytes};
+    struct entry got;
+    size_t len = 0;
+    bool has_before = false;
+
+    ck_assert(entry != NULL && bytes != NULL);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        if (i % APPEND_EVERY == 0) {
+            has_before = false;
+        }
+        len += put_random(
+            bytes + len, &state, &entry[i], has_before ? &id : NULL);
+        if (entry[i].kind == ENTRY_CELLS) {
+            id = entry[i].cells.id;
+            has_before = true;
+        }
+    }
+    reader.end = bytes + len;
+    for (size_t i = 0; i < ENTRIES; i++) {
+        ck_assert(entry_next(&reader, &got));
+        assert_same(&entry[i], &got);
+    }
+    for (int again = 0; again < 2; again++) {
+        ck_assert(entry_next(&reader, &got));
+        ck_assert_int_eq(got.kind, ENTRY_END);
+    }
+    free(entry);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(test_lengths)
+{
+    struct entry_cells cells = {
+        .id = 1000000, .n = 1, .serial = {5}, .value = {7}};
+    uint64_t before = 1000001;
+    uint8_t out[ENTRY_CELLS_BYTES_MAX];
+
+    ck_assert_uint_eq(entry_put_cells(out, &cells, NULL), 6);
+    ck_assert_mem_eq(out, "\x09\xc0\x84\x3d\5\7", 6);
+    ck_assert_uint_eq(entry_put_cells(out, &cells, &before), 4);
+    ck_assert_mem_eq(out, "\x0a\1\5\7", 4);
+    cells.id = 3; /* shorter than the distance */
+    ck_assert_uint_eq(entry_put_cells(out, &cells, &before), 4);
+    ck_assert_mem_eq(out, "\x09\3\5\7", 4);
+    cells = (struct entry_cells){.id = UINT64_MAX, .n = SCHEMA_COLUMNS_MAX};
+    for (unsigned i = 0; i < cells.n; i++) {
+        cells.serial[i] = UINT32_MAX;
+        cells.value[i] = UINT64_MAX;
+    }
+    ck_assert_uint_eq(
+        entry_put_cells(out, &cells, NULL), ENTRY_CELLS_BYTES_MAX);
+    ck_assert_uint_eq(entry_put_dropped(out, UINT32_MAX, UINT32_MAX),
+        ENTRY_DROPPED_BYTES_MAX);
+}
+END_TEST
+
+/* True where exactly these bytes are entries; a reader that refuses stays. */
+static bool
+reads(const uint8_t *bytes, size_t len, struct entry *out)
+{
+    char *copy = copy_of((const char *)bytes, len);
+    struct entry_reader reader = {
+        (const uint8_t *)copy, (const uint8_t *)copy + len, 0};
+    const uint8_t *at;
+    bool ok;
+
+    do {
+        at = reader.at;
+        ok = entry_next(&reader, out);
+        ck_assert(reader.at <= reader.end);
+        ck_assert(
+            ok ? reader.at > at || out->kind == ENTRY_END : reader.at == at);
+    } while (ok && out->kind != ENTRY_END);
+    free(copy);
+    return ok;
+}
+
+/* One of each kind; ends[] are the lengths of all that is whole. */
+static size_t
+one_of_each(uint8_t *out, size_t ends[5])
+{
+    struct entry_cells cells = {
+        .id = 70000, .n = 2, .serial = {5, 600}, .value = {7, UINT64_MAX}};
+    struct schema_counter counter = small_counter();
+    size_t len = 0;
+
+    ends[0] = 0;
+    ends[1] = len += entry_put_cells(out, &cells, NULL);
+    cells.id++;
+    ends[2] = len += entry_put_cells(out + len, &cells, &(uint64_t){70000});
+    ends[3] = len += entry_put_counter(out + len, &counter, 9);
+    ends[4] = len += entry_put_dropped(out + len, 300, 301);
+    return len;
+}
+
+START_TEST(test_cut)
+{
+    uint8_t bytes[2 * ENTRY_COUNTER_BYTES_MAX];
+    size_t ends[5], len = one_of_each(bytes, ends), whole = 0;
+    struct entry got;
+
+    for (size_t have = 0; have <= len; have++) {
+        bool is_whole = have == ends[whole];
+
+        ck_assert_int_eq(reads(bytes, have, &got), is_whole);
+        whole += is_whole;
+    }
+    ck_assert_uint_eq(whole, COUNT_OF(ends));
+}
+END_TEST
+
+START_TEST(test_changed)
+{
+    uint8_t bytes[2 * ENTRY_COUNTER_BYTES_MAX];
+    size_t ends[5], len = one_of_each(bytes, ends);
+    struct entry got;
+
+    for (size_t at = 0; at < len; at++) {
+        uint8_t was = bytes[at];
+
+        for (unsigned byte = 0; byte < 256; byte++) {
+            bytes[at] = (uint8_t)byte;
+            (void)reads(bytes, len, &got);
+        }
+        bytes[at] = was;
+    }
+}
+END_TEST
+
+START_TEST(test_refused)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } bad[] = {
+        {"\x00", 1}, /* END is not in files */
+        {"\x08", 1},
+        {"\x05", 1}, /* kinds to come */
+        {"\x06", 1},
+        {"\x07", 1},
+        {"\x01\1\1\1", 4},                   /* no cells */
+        {"\x89\1\1\1", 4},                   /* 17 cells, one there */
+        {"\x09\1\0\1", 4},                   /* serial 0 */
+        {"\x09\1\x80\x80\x80\x80\x10\1", 8}, /* serial 2^32 */
+        {"\x09\x80\0\1\1", 5},               /* a long zero */
+        {"\x04\2\0", 3},
+        {"\x04\0\0", 3},
+        {"\x04\2\3", 3}, /* dropped one that was never given out */
+        {"\x0c\2\1", 3},
+    };
+    static const uint8_t good[] = "\x04\2\1";
+    struct schema_counter counter = small_counter();
+    uint8_t bytes[ENTRY_COUNTER_BYTES_MAX];
+    struct entry got;
+    size_t len;
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        ck_assert_msg(
+            !reads((const uint8_t *)bad[i].bytes, bad[i].len, &got), "%zu", i);
+    }
+    ck_assert(reads(good, 3, &got));
+    ck_assert(reads(bytes, entry_put_counter(bytes, &counter, 9), &got));
+    ck_assert(!reads(bytes, entry_put_counter(bytes, &counter, 8), &got));
+    counter.n_columns = 0;
+    ck_assert(reads(bytes, entry_put_counter(bytes, &counter, 8), &got));
+    ck_assert(!reads(bytes, entry_put_counter(bytes, &counter, 7), &got));
+    len = entry_put_counter(bytes, &counter, 8);
+    bytes[0] |= 8; /* a number of cells */
+    ck_assert(!reads(bytes, len, &got));
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_replace, test_round_trip, test_lengths,
+        test_cut, test_changed, test_refused};
+
+    return run_tests("entry", tests, COUNT_OF(tests));
+}

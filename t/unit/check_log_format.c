@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The log's format as a whole. t/data/log-v1 is a log file as version 1 wrote
+ * it; what is in it must come out of every tallyd to come. It was made, once,
+ * by
+ *
+ *   t/unit/check_log_format --make DIRECTORY
+ *
+ * which also makes the files that t/fuzz/corpus/fuzz_log began with. A later
+ * version gets a file of its own beside it; this one is never made again. */
+#include "wal/replay.h"
+
+#include "base/err.h"
+#include "lib/log_make.h"
+#include "lib/still_disk.h"
+#include "unit/check_help.h"
+#include "wal/entry.h"
+
+#include <stdio.h>
+
+enum {
+    EPOCH = 0x5eed,
+    NUMBER = 3,
+    FIRST_SEQ = 1000,
+    FILE_BYTES_MAX = 1 << 20
+};
+
+static const struct schema_counter counter = {.name = {4, "post"},
+    .key_name = {2, "id"},
+    .serial = 1,
+    .slot = 0,
+    .n_columns = 2,
+    .key_hint_bits = 52,
+    .absent_is_miss = true,
+    .exptime_is_ignored = true,
+    .max_jump = 123456789012,
+    .column = {{.name = {5, "likes"},
+                   .suffix = {5, "cntlk"},
+                   .serial = 2,
+                   .slot = 0,
+                   .hint_bits = 8,
+                   .max_bits = 64,
+                   .flags = 4000000000,
+                   .default_value = 0},
+        {.name = {5, "views"},
+            .serial = 4,
+            .slot = 1,
+            .hint_bits = 16,
+            .max_bits = 32,
+            .default_value = 100}}};
+
+/* What is in the file: each is a batch of its own where it says so. */
+static const struct item {
+    bool begins_batch;
+    bool is_near; /* to the cells before */
+    struct entry entry;
+} items[] = {
+    {true, false,
+        {.kind = ENTRY_DROPPED, .counter_serial = 700, .last_serial = 70000}},
+    {false, false, {.kind = ENTRY_COUNTER, .last_serial = 70000}},
+    {true, false,
+        {.kind = ENTRY_CELLS,
+            .cells = {.id = 0, .n = 1, .serial = {2}, .value = {0}}}},
+    {false, true,
+        {.kind = ENTRY_CELLS,
+            .cells = {.id = UINT64_MAX,
+                .n = 2,
+                .serial = {4, 2},
+                .value = {127, UINT64_MAX}}}},
+    {false, true,
+        {.kind = ENTRY_CELLS,
+            .cells =
+                {.id = 4852789411840, .n = 1, .serial = {2}, .value = {1}}}},
+    {true, false,
+        {.kind = ENTRY_CELLS,
+            .cells =
+                {.id = 4852789415464, .n = 1, .serial = {4}, .value = {128}}}},
+    {false, true,
+        {.kind = ENTRY_CELLS,
+            .cells = {.id = 4852789415463,
+                .n = 16,
+                .serial = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 300,
+                    UINT32_MAX},
+                .value = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048,
+                    1 << 20, 1 << 30, 99}}}},
+};
+
+static size_t
+put_entry(uint8_t *out, const struct item *item, const uint64_t *id_before)
+{
+    const struct entry *entry = &item->entry;
+
+    switch (entry->kind) {
+    case ENTRY_COUNTER:
+        return entry_put_counter(out, &counter, entry->last_serial);
+    case ENTRY_DROPPED:
+        return entry_put_dropped(
+            out, entry->counter_serial, entry->last_serial);
+    default:
+        return entry_put_cells(
+            out, &entry->cells, item->is_near ? id_before : NULL);
+    }
+}
+
+/* The file that is t/data/log-v1, with zeroes at its end. */
+static void
+make_log(struct log_make *log)
+{
+    static const struct frame_file file = {.epoch = EPOCH,
+        .number = NUMBER,
+        .first_seq = FIRST_SEQ,
+        .before = NUMBER - 1,
+        .before_end = 5000};
+    uint64_t id = 0;
+
+    log_make_init(log, &file);
+    for (size_t i = 0; i < COUNT_OF(items);) {
+        uint8_t payload[2 * ENTRY_COUNTER_BYTES_MAX];
+        size_t len = 0;
+
+        do {
+            len += put_entry(payload + len, &items[i], &id);
+            id = items[i].entry.cells.id;
+        } while (++i < COUNT_OF(items) && !items[i].begins_batch);
+        log_make_add(log, payload, len, FIRST_SEQ - 1 + log->n / 2);
+    }
+    log_make_zeroes(log, 64);
+}
+
+/* How far the items have been seen. */
+struct seen {
+    size_t n;
+    uint64_t seq;
+};
+
+static void
+assert_counter(const struct schema_counter *got)
+{
+    ck_assert_str_eq(got->name.text, "post");
+    ck_assert_str_eq(got->key_name.text, "id");
+    ck_assert_uint_eq(got->serial, 1);
+    ck_assert_uint_eq(got->slot, 0);
+    ck_assert_uint_eq(got->n_columns, 2);
+    ck_assert_uint_eq(got->key_hint_bits, 52);
+    ck_assert(got->absent_is_miss);
+    ck_assert(!got->overflow_is_error);
+    ck_assert(got->exptime_is_ignored);
+    ck_assert_uint_eq(got->max_jump, 123456789012);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct schema_column *a = &got->column[i];
+        const struct schema_column *b = &counter.column[i];
+
+        ck_assert_str_eq(a->name.text, b->name.text);
+        ck_assert_str_eq(a->suffix.text, b->suffix.text);
+        ck_assert_uint_eq(a->serial, b->serial);
+        ck_assert_uint_eq(a->slot, b->slot);
+        ck_assert_uint_eq(a->hint_bits, b->hint_bits);
+        ck_assert_uint_eq(a->max_bits, b->max_bits);
+        ck_assert_uint_eq(a->flags, b->flags);
+        ck_assert_uint_eq(a->default_value, b->default_value);
+    }
+}
+
+static void
+assert_entry(const struct entry *got, const struct entry *expected)
+{
+    ck_assert_int_eq(got->kind, expected->kind);
+    switch (got->kind) {
+    case ENTRY_CELLS:
+        ck_assert_uint_eq(got->cells.id, expected->cells.id);
+        ck_assert_uint_eq(got->cells.n, expected->cells.n);
+        for (unsigned i = 0; i < got->cells.n; i++) {
+            ck_assert_uint_eq(got->cells.serial[i], expected->cells.serial[i]);
+            ck_assert_uint_eq(got->cells.value[i], expected->cells.value[i]);
+        }
+        break;
+    case ENTRY_COUNTER:
+        ck_assert_uint_eq(got->last_serial, expected->last_serial);
+        assert_counter(&got->counter);
+        break;
+    default:
+        ck_assert_uint_eq(got->last_serial, expected->last_serial);
+        ck_assert_uint_eq(got->counter_serial, expected->counter_serial);
+    }
+}
+
+static int
+see_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct seen *seen = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+
+    ck_assert_uint_eq(seq, seen->seq++);
+    ck_assert(items[seen->n].begins_batch);
+    for (;;) {
+        ck_assert(entry_next(&reader, &entry));
+        if (entry.kind == ENTRY_END) {
+            return 0;
+        }
+        ck_assert_uint_lt(seen->n, COUNT_OF(items));
+        assert_entry(&entry, &items[seen->n++].entry);
+    }
+}
+
+/* Reads a file and asserts that all items are in it. */
+static void
+check_log(const uint8_t *bytes, size_t len)
+{
+    struct still_disk still;
+    struct seen seen = {.seq = FIRST_SEQ};
+    struct replay_end end;
+
+    still_disk_init(&still);
+    still_disk_add(&still, "log-00000000000000000003", bytes, len);
+    ck_assert_int_eq(replay_run(&(struct replay){.disk = &still.disk,
+                                    .epoch = EPOCH,
+                                    .number = NUMBER,
+                                    .batch_fn = see_batch,
+                                    .context = &seen},
+                         &end),
+        0);
+    ck_assert_uint_eq(seen.n, COUNT_OF(items));
+    ck_assert_uint_eq(end.batches, 3);
+    ck_assert_uint_eq(end.next_seq, FIRST_SEQ + 3);
+    ck_assert_uint_eq(end.end, len - 64);
+    ck_assert_uint_eq(end.torn_bytes, 0);
+}
+
+START_TEST(test_today)
+{
+    struct log_make log;
+
+    make_log(&log);
+    check_log((const uint8_t *)log.bytes.data, log.bytes.len);
+    log_make_fini(&log);
+}
+END_TEST
+
+START_TEST(test_version_1)
+{
+    static const char path[] = DATA_DIR "/log-v1";
+    uint8_t *bytes = malloc(FILE_BYTES_MAX);
+    size_t len;
+    FILE *file;
+
+    ck_assert_ptr_nonnull(bytes);
+    file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "cannot open %s", path);
+    len = fread(bytes, 1, FILE_BYTES_MAX, file);
+    ck_assert_int_eq(fclose(file), 0);
+    check_log(bytes, len);
+    free(bytes);
+}
+END_TEST
+
+/* Writes a file of one byte, if it is not negative, and two pieces. */
+static bool
+write_file(const char *directory, const char *name, int flags,
+    const struct buf *one, const struct buf *two)
+{
+    char path[4096];
+    FILE *file;
+    bool ok;
+
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "wb");
+    if (file == NULL) {
+        return false;
+    }
+    ok = flags < 0 || fputc(flags, file) == flags;
+    ok = ok && fwrite(one->data, 1, one->len, file) == one->len;
+    ok = ok &&
+        (two == NULL || fwrite(two->data, 1, two->len, file) == two->len);
+    return fclose(file) == 0 && ok;
+}
+
+/* The golden file, and what fuzzing begins with: see t/fuzz/fuzz_log.c about
+ * the flags. */
+static int
+make_files(const char *directory)
+{
+    struct log_make log, next;
+    struct buf payload = {0};
+    bool ok;
+
+    make_log(&log);
+    log_make_init(&next,
+        &(struct frame_file){.epoch = EPOCH,
+            .number = NUMBER + 1,
+            .first_seq = FIRST_SEQ + log.n,
+            .before = NUMBER,
+            .before_end = log.at[log.n]});
+    log_make_add(&next, "\x09\1\2\3", 4, FIRST_SEQ);
+    for (unsigned i = 0; i < log.n; i++) {
+        buf_add(&payload, log.bytes.data + log.at[i] + FRAME_BATCH_BYTES,
+            log.batch[i].payload_bytes);
+    }
+    ok = write_file(directory, "log-v1", -1, &log.bytes, NULL) &&
+        write_file(directory, "raw", 0, &log.bytes, NULL) &&
+        write_file(directory, "sealed", 1, &log.bytes, NULL) &&
+        write_file(directory, "two-raw", 0, &log.bytes, &next.bytes) &&
+        write_file(directory, "two-sealed", 1, &log.bytes, &next.bytes) &&
+        write_file(directory, "payload", 2, &payload, NULL);
+    log.bytes.data[log.at[0]] ^= 1; /* the third says it was synced */
+    ok = ok && write_file(directory, "hole", 0, &log.bytes, NULL);
+    buf_fini(&payload);
+    log_make_fini(&next);
+    log_make_fini(&log);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(int argc, char **argv)
+{
+    const TTest *const tests[] = {test_today, test_version_1};
+
+    if (argc == 3 && strcmp(argv[1], "--make") == 0) {
+        return make_files(argv[2]);
+    }
+    return run_tests("log_format", tests, COUNT_OF(tests));
+}

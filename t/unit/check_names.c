@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wal/names: what is made is read back; nothing else is a name. */
+#include "wal/names.h"
+
+#include "unit/check_help.h"
+
+static const struct {
+    enum names_kind kind;
+    uint64_t number;
+    const char *name;
+} named[] = {
+    {NAMES_LOG, 1, "log-00000000000000000001"},
+    {NAMES_LOG, UINT64_MAX, "log-18446744073709551615"},
+    {NAMES_LOG_NEW, 0, "log-00000000000000000000.new"},
+    {NAMES_CHECKPOINT, 4711, "checkpoint-00000000000000004711"},
+};
+
+static const char *const not_named[] = {"", "log-", "log-1",
+    "log-0000000000000000001", "log-000000000000000000001",
+    "log-18446744073709551616", "log-0000000000000000000a",
+    "log- 0000000000000000001", "log-+0000000000000000001",
+    "log-00000000000000000001.", "log-00000000000000000001.old",
+    "log-00000000000000000001.new2", "Log-00000000000000000001",
+    "checkpoint-00000000000000000001.new", "checkpoint-1", "MANIFEST",
+    "MANIFEST.new", "00000000000000000001"};
+
+START_TEST(test_names_are_read_back)
+{
+    for (size_t i = 0; i < COUNT_OF(named); i++) {
+        char name[NAMES_BYTES];
+        enum names_kind kind = NAMES_KINDS;
+        uint64_t number = 99;
+        names_make(name, named[i].kind, named[i].number);
+        ck_assert_str_eq(name, named[i].name);
+        ck_assert(names_parse(name, &kind, &number));
+        ck_assert_int_eq((int)kind, (int)named[i].kind);
+        ck_assert_uint_eq(number, named[i].number);
+    }
+}
+END_TEST
+
+START_TEST(test_other_names_are_none)
+{
+    for (size_t i = 0; i < COUNT_OF(not_named); i++) {
+        /* exactly its bytes, for ASan */
+        char *name = copy_of(not_named[i], strlen(not_named[i]) + 1);
+        enum names_kind kind;
+        uint64_t number;
+        ck_assert_msg(!names_parse(name, &kind, &number), "%s", not_named[i]);
+        free(name);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *test[] = {
+        test_names_are_read_back, test_other_names_are_none};
+    return run_tests("names", test, COUNT_OF(test));
+}

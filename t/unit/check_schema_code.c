@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wal/schema_code: counters made by edits come back with all that the schema's
+ * language can say of them; cut anywhere, or with a byte changed, they are no
+ * counter or one that could have been made; and what versions to come may add
+ * is taken or refused as the format promises. */
+#include "wal/schema_code.h"
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "schema/print.h"
+#include "schema/schema_priv.h"
+#include "unit/check_help.h"
+
+#include <stdio.h>
+
+static struct schema_name
+name_of(const char *text)
+{
+    struct schema_name name = {.len = (uint8_t)strlen(text)};
+
+    memcpy(name.text, text, name.len);
+    return name;
+}
+
+/* A small counter of two columns. */
+static struct schema_counter
+small_counter(void)
+{
+    return (struct schema_counter){
+        .name = name_of("post"),
+        .key_name = name_of("id"),
+        .serial = 3,
+        .slot = 200,
+        .n_columns = 2,
+        .key_hint_bits = 52,
+        .overflow_is_error = true,
+        .max_jump = 1000,
+        .column = {{.name = name_of("likes"),
+                       .suffix = name_of("l"),
+                       .serial = 7,
+                       .slot = 1,
+                       .hint_bits = 8,
+                       .max_bits = 16,
+                       .flags = 300,
+                       .default_value = 65535},
+            {.name = name_of("views"),
+                .serial = 5,
+                .slot = 0,
+                .max_bits = 64,
+                .default_value = UINT64_MAX}},
+    };
+}
+
+static struct schema_name
+random_name(uint64_t *state)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    struct schema_name name = {0};
+    size_t len = 20 + random_below(state, SCHEMA_NAME_MAX - 20 + 1);
+
+    for (size_t i = 0; i < len; i++) {
+        name.text[i] = letters[random_below(state, i == 0 ? 53 : 63)];
+    }
+    name.len = (uint8_t)len;
+    return name;
+}
+
+static void
+random_column(uint64_t *state, struct schema_column *column, unsigned i)
+{
+    column->name = random_name(state);
+    if (random_below(state, 2) == 0) {
+        column->suffix = random_name(state);
+    }
+    column->serial = UINT32_MAX - i * 3;
+    column->slot = (uint8_t)(SCHEMA_COLUMNS_MAX - 1 - i);
+    column->max_bits = (uint8_t)(1 + random_below(state, 64));
+    column->hint_bits = (uint8_t)random_below(state, column->max_bits + 1u);
+    column->flags = (uint32_t)random_below(state, UINT64_C(1) << 32);
+    column->default_value =
+        random_below(state, UINT64_MAX) & schema_column_max(column);
+}
+
+static struct schema_counter
+random_counter(uint64_t *state)
+{
+    struct schema_counter counter = {
+        .name = random_name(state),
+        .key_name = random_name(state),
+        .serial = 1 + (uint32_t)random_below(state, UINT32_MAX),
+        .slot = (uint8_t)random_below(state, SCHEMA_COUNTERS_MAX),
+        .n_columns = (uint8_t)random_below(state, SCHEMA_COLUMNS_MAX + 1),
+        .key_hint_bits = (uint8_t)random_below(state, 65),
+        .absent_is_miss = random_below(state, 2) != 0,
+        .overflow_is_error = random_below(state, 2) != 0,
+        .exptime_is_ignored = random_below(state, 2) != 0,
+        .max_jump = random_below(state, UINT64_MAX),
+    };
+
+    for (unsigned i = 0; i < counter.n_columns; i++) {
+        random_column(state, &counter.column[i], i);
+    }
+    return counter;
+}
+
+static void
+assert_same_name(const struct schema_name *a, const struct schema_name *b)
+{
+    ck_assert_uint_eq(a->len, b->len);
+    ck_assert_mem_eq(a->text, b->text, sizeof a->text);
+}
+
+static void
+assert_same_column(
+    const struct schema_column *a, const struct schema_column *b)
+{
+    assert_same_name(&a->name, &b->name);
+    assert_same_name(&a->suffix, &b->suffix);
+    ck_assert_uint_eq(a->serial, b->serial);
+    ck_assert_uint_eq(a->slot, b->slot);
+    ck_assert_uint_eq(a->hint_bits, b->hint_bits);
+    ck_assert_uint_eq(a->max_bits, b->max_bits);
+    ck_assert_uint_eq(a->flags, b->flags);
+    ck_assert_uint_eq(a->default_value, b->default_value);
+}
+
+static void
+assert_same(const struct schema_counter *a, const struct schema_counter *b)
+{
+    assert_same_name(&a->name, &b->name);
+    assert_same_name(&a->key_name, &b->key_name);
+    ck_assert_uint_eq(a->serial, b->serial);
+    ck_assert_uint_eq(a->slot, b->slot);
+    ck_assert_uint_eq(a->n_columns, b->n_columns);
+    ck_assert_uint_eq(a->key_hint_bits, b->key_hint_bits);
+#define X(field, ...) ck_assert_uint_eq(a->field, b->field);
+    SCHEMA_COUNTER_OPTIONS(X)
+    SCHEMA_COUNTER_NUMBERS(X)
+#undef X
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        assert_same_column(&a->column[i], &b->column[i]);
+    }
+}
+
+/* Decodes exactly these bytes; all of them must be used. */
+static bool
+decode(const uint8_t *bytes, size_t len, struct schema_counter *out)
+{
+    char *copy = copy_of((const char *)bytes, len);
+    const uint8_t *start = (const uint8_t *)copy;
+    const uint8_t *at = start;
+    bool ok;
+
+    memset(out, 0xa5, sizeof *out);
+    ok = schema_code_get(&at, start + len, out);
+    ck_assert(ok || at == start);
+    ok = ok && at == start + len;
+    free(copy);
+    return ok;
+}
+
+START_TEST(test_round_trip)
+{
+    uint64_t state = 5;
+    struct schema_counter got;
+
+    for (int i = 0; i < 500; i++) {
+        struct schema_counter counter = random_counter(&state);
+        uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
+        size_t len = schema_code_put(bytes, &counter);
+
+        ck_assert(decode(bytes, len, &got));
+        assert_same(&counter, &got);
+    }
+}
+END_TEST
+
+/* Applies one line that adds something. */
+static void
+add(struct schema **schema, enum schema_edit_op op, const char *line)
+{
+    struct schema_word word[8];
+    struct schema_edit edit;
+    struct schema *next;
+    size_t n = 0;
+
+    while (*line != '\0') {
+        size_t len = strcspn(line, " ");
+
+        word[n++] = (struct schema_word){line, len};
+        line += len + (line[len] == ' ');
+    }
+    ck_assert_int_eq(schema_edit_parse(op, word, n, &edit), 0);
+    ck_assert_int_eq(schema_apply(*schema, &edit, &next), 0);
+    schema_destroy(schema);
+    *schema = next;
+}
+
+/* As the schema prints it after it was bytes. */
+static void
+check_printed(const struct schema *schema, const char *name)
+{
+    const struct schema_counter *counter =
+        schema_counter(schema, name, strlen(name));
+    struct schema_counter got;
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
+    struct buf before = {0}, after = {0};
+
+    ck_assert_ptr_nonnull(counter);
+    ck_assert(decode(bytes, schema_code_put(bytes, counter), &got));
+    assert_same(counter, &got);
+    ck_assert_int_eq(schema_print(counter, &before), 0);
+    ck_assert_int_eq(schema_print(&got, &after), 0);
+    ck_assert_uint_eq(before.len, after.len);
+    ck_assert_mem_eq(before.data, after.data, before.len);
+    buf_fini(&before);
+    buf_fini(&after);
+}
+
+/* An option of the language that is not in the bytes fails here. */
+START_TEST(test_every_option)
+{
+    struct schema *schema = schema_create();
+    char line[200];
+    int n = 0;
+
+#define X(field, word, no, yes)                                               \
+    (void)snprintf(line, sizeof line, "c%d " word "=" yes, n++);              \
+    add(&schema, SCHEMA_ADD_COUNTER, line);
+    SCHEMA_COUNTER_OPTIONS(X)
+#undef X
+#define X(field, word)                                                        \
+    (void)snprintf(line, sizeof line, "c%d " word "=12345678901", n++);       \
+    add(&schema, SCHEMA_ADD_COUNTER, line);
+    SCHEMA_COUNTER_NUMBERS(X)
+#undef X
+    add(&schema, SCHEMA_ADD_COLUMN, "c0 key hint=33 primarykey");
+    add(&schema, SCHEMA_ADD_COLUMN,
+        "c0 a hint=9 max=21 default=77 suffix=sa flags=4294967295");
+    add(&schema, SCHEMA_ADD_COLUMN, "c0 b");
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(line, sizeof line, "c%d", i);
+        check_printed(schema, line);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* The largest there is. */
+START_TEST(test_largest)
+{
+    struct schema_counter counter = {.serial = UINT32_MAX,
+        .slot = SCHEMA_COUNTERS_MAX - 1,
+        .n_columns = SCHEMA_COLUMNS_MAX,
+        .key_hint_bits = 64,
+        .absent_is_miss = true,
+        .overflow_is_error = true,
+        .exptime_is_ignored = true,
+        .max_jump = UINT64_MAX};
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
+    struct schema_counter got;
+    char text[40];
+
+    counter.name = name_of("abcdefghijklmnopqrstuvwxyz______");
+    counter.key_name = name_of("abcdefghijklmnopqrstuvwxyz_____k");
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        struct schema_column *column = &counter.column[i];
+
+        (void)snprintf(text, sizeof text, "n%031u", i);
+        column->name = name_of(text);
+        (void)snprintf(text, sizeof text, "s%031u", i);
+        column->suffix = name_of(text);
+        column->serial = UINT32_MAX - 1 - i;
+        column->slot = (uint8_t)i;
+        column->hint_bits = column->max_bits = 64;
+        column->flags = UINT32_MAX;
+        column->default_value = UINT64_MAX;
+    }
+    ck_assert(decode(bytes, schema_code_put(bytes, &counter), &got));
+    assert_same(&counter, &got);
+}
+END_TEST
+
+START_TEST(test_cut)
+{
+    struct schema_counter counter = small_counter(), got;
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
+    size_t len = schema_code_put(bytes, &counter);
+
+    for (size_t have = 0; have < len; have++) {
+        ck_assert(!decode(bytes, have, &got));
+    }
+}
+END_TEST
+
+/* Whatever is taken could have been put: it is the same bytes again. */
+START_TEST(test_changed)
+{
+    struct schema_counter counter = small_counter(), got;
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX], again[SCHEMA_CODE_BYTES_MAX];
+    size_t len = schema_code_put(bytes, &counter);
+
+    for (size_t at = 0; at < len; at++) {
+        uint8_t was = bytes[at];
+
+        for (unsigned byte = 0; byte < 256; byte++) {
+            bytes[at] = (uint8_t)byte;
+            if (decode(bytes, len, &got)) {
+                ck_assert_uint_eq(schema_code_put(again, &got), len);
+                ck_assert_mem_eq(again, bytes, len);
+            }
+        }
+        bytes[at] = was;
+    }
+}
+END_TEST
+
+/* What one edit makes of the small counter must not be taken. */
+#define REFUSED(statement)                                                    \
+    do {                                                                      \
+        struct schema_counter c = small_counter();                            \
+        uint8_t bytes_[SCHEMA_CODE_BYTES_MAX];                                \
+        struct schema_counter got_;                                           \
+        statement;                                                            \
+        ck_assert(!decode(bytes_, schema_code_put(bytes_, &c), &got_));       \
+    } while (0)
+
+START_TEST(test_refused)
+{
+    REFUSED(c.name.len = 0);
+    REFUSED(c.name = name_of("9post"));
+    REFUSED(c.name = name_of("po-st"));
+    REFUSED(c.name = name_of("po st"));
+    REFUSED(c.name.text[1] = '\0');
+    REFUSED(c.name = name_of("l")); /* a suffix of it */
+    REFUSED(c.key_name = name_of("views"));
+    REFUSED(c.key_name.len = 0); /* but it has columns */
+    REFUSED(c.key_name.text[0] = '-');
+    REFUSED(c.serial = 0);
+    REFUSED(c.column[0].name.len = 0);
+    REFUSED(c.column[0].serial = 0);
+    REFUSED(c.column[0].serial = c.column[1].serial);
+    REFUSED(c.column[0].slot = c.column[1].slot);
+    REFUSED(c.column[0].max_bits = 0);
+    REFUSED(c.column[0].hint_bits = 17);
+    REFUSED(c.column[0].default_value = 65536);
+    REFUSED(c.column[0].name = name_of("views"));
+    REFUSED(c.column[0].suffix = name_of("views"));
+    REFUSED(c.column[0].suffix = name_of("likes"));
+    REFUSED(c.column[1].suffix = name_of("l"));
+    REFUSED(c.column[1].suffix = name_of("likes"));
+    REFUSED(c.column[1].suffix = name_of("post"));
+}
+END_TEST
+
+#define CODE(text) text, sizeof text - 1
+
+/* Where the numbers of a counter without names and columns begin and end is
+ * known: so is what a version with one more, or one less, writes. */
+START_TEST(test_other_versions)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        bool ok;
+    } code[] = {
+        {CODE("\5\1\0\0\0\0\1c\0\0\6"), true},
+        {CODE("\6\1\0\0\0\0\0\1c\0\0\6"), true},
+        {CODE("\6\1\0\0\0\0\1\1c\0\0\6"), false},
+        {CODE("\4\1\0\0\0\1c\0\0\6"), true},
+        {CODE("\0\1c\0\0\6"), false}, /* no serial */
+        {CODE("\1\1\1c\0\0\6"), true}, {CODE("\x41\1\1c\0\0\6"), false},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\6\1a\0\2\0\0\1\0\0"), true},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\7\1a\0\2\0\0\1\0\0\0"), true},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\7\1a\0\2\0\0\1\0\0\1"), false},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\4\1a\0\2\0\0\1"), true},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\3\1a\0\2\0\0"), false}, /* no max */
+        {CODE("\5\1\0\0\0\0\1c\1k\1\x41\1a\0\2\0\0\1\0\0"), false},
+        {CODE("\5\1\0\0\x10\0\1c\0\0\6"), false}, /* unknown option */
+    };
+    struct schema_counter got;
+
+    for (size_t i = 0; i < COUNT_OF(code); i++) {
+        ck_assert_msg(decode((const uint8_t *)code[i].bytes, code[i].len,
+                          &got) == code[i].ok,
+            "code %zu", i);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_round_trip, test_every_option,
+        test_largest, test_cut, test_changed, test_refused,
+        test_other_versions};
+
+    return run_tests("schema_code", tests, COUNT_OF(tests));
+}

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wal/wal, on a disk that works: what is committed when, which files there
+ * are, and what is in them. */
+#include "wal/wal.h"
+
+#include "base/clock.h"
+#include "unit/wal_rig.h"
+#include "wal/entry.h"
+#include "wal/names.h"
+
+#include <sched.h>
+
+static const enum wal_sync modes[] = {
+    WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
+
+/* All that is appended is found after a clean stop, and behind it an empty
+ * file, whatever the mode. */
+START_TEST(test_round_trip)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        rig_init(&rig, modes[i], 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        for (unsigned k = 0; k < 300; k++) {
+            uint64_t seq = rig_append(&rig, 1 + k % 5);
+            ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+            ck_assert_int_eq(wal_outcome(rig.wal, seq), WAL_COMMITTED);
+        }
+        struct wal_stats stats = rig_stats(&rig);
+        ck_assert_int_eq(wal_fault(rig.wal), 0);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        fake_disk_crash(rig.fake);
+        struct found found = rig_walk(&rig);
+        ck_assert_uint_eq(found.n, rig.n);
+        ck_assert_uint_eq(found.end, FRAME_FILE_BYTES);
+        ck_assert_uint_ge(found.number, stats.file);
+        ck_assert_uint_ge(found.number, 2);
+        if (modes[i] == WAL_SYNC_ALWAYS) {
+            ck_assert_uint_gt(stats.file, 2);
+        }
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* Entries appended before a commit are one batch and one write. */
+START_TEST(test_group)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = 1000000;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    uint64_t first = rig_append(&rig, 1);
+    ck_assert_uint_eq(first, 1);
+    ck_assert_uint_eq(rig_append(&rig, 1), first);
+    ck_assert_uint_eq(wal_last(rig.wal), first);
+    unsigned writes = fake_disk_count(rig.fake, FAKE_WRITE);
+    ck_assert_int_eq(wal_commit(rig.wal, first), WAL_COMMITTED);
+    ck_assert_uint_eq(fake_disk_count(rig.fake, FAKE_WRITE), writes + 1);
+    ck_assert_uint_eq(rig_append(&rig, 1), first + 1);
+    ck_assert_int_eq(wal_outcome(rig.wal, first + 1), WAL_WAITS);
+    ck_assert_int_eq(wal_outcome(rig.wal, first), WAL_COMMITTED);
+    /* not at once where the log's thread is allocating */
+    ck_assert_int_eq(rig_commit(&rig, first + 1), WAL_COMMITTED);
+    ck_assert_int_eq(wal_commit(rig.wal, first), WAL_COMMITTED);
+    ck_assert_uint_eq(fake_disk_count(rig.fake, FAKE_WRITE), writes + 2);
+    struct wal_stats stats = rig_stats(&rig);
+    ck_assert_uint_eq(stats.appends, 3);
+    ck_assert_uint_eq(stats.batches, 2);
+    ck_assert_uint_eq(stats.bytes, 2 * FRAME_BATCH_BYTES + 3 * 8);
+    ck_assert_uint_eq(stats.written_seq, 2);
+    ck_assert_uint_eq(stats.file_bytes, FRAME_FILE_BYTES + stats.bytes);
+    ck_assert_uint_eq(stats.live_bytes, stats.file_bytes);
+    ck_assert_uint_eq(rig_walk(&rig).n, 3);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Entries of any length stay whole, in batches that are within the limit. */
+START_TEST(test_sizes)
+{
+    enum { LARGEST = FRAME_PAYLOAD_MAX / 2 / 8 };
+    static const unsigned numbers[] = {LARGEST, 1, LARGEST, LARGEST, 40000,
+        32764, 32764, 1, 32765, 20000, 12768, LARGEST - 4, 4, 1};
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        rig_init(&rig, modes[i], 1);
+        rig.config.file_bytes = 1 << 20;
+        rig.config.unsynced_bytes_max = 1 << 30;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        uint64_t seq = 0;
+        for (size_t k = 0; k < COUNT_OF(numbers); k++) {
+            seq = rig_append(&rig, numbers[k]);
+        }
+        ck_assert_uint_gt(seq, 3);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
+        ck_assert_uint_eq(rig_stats(&rig).unsynced_bytes, 0);
+        /* and again, in memory that was used before */
+        for (size_t k = 0; k < COUNT_OF(numbers); k++) {
+            ck_assert_int_eq(
+                rig_commit(&rig, rig_append(&rig, numbers[k])), WAL_COMMITTED);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* always: not before the sync; those who wait are told. */
+START_TEST(test_always)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fake_disk_hold(rig.fake, FAKE_SYNC);
+    uint64_t seq = rig_append(&rig, 1);
+    unsigned told = rig_n_told(&rig);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_WAITS);
+    fake_disk_wait_held(rig.fake);
+    ck_assert_int_eq(wal_outcome(rig.wal, seq), WAL_WAITS);
+    ck_assert_uint_eq(rig_n_told(&rig), told);
+    /* these come with one sync more, all of them */
+    uint64_t last = 0;
+    for (unsigned i = 0; i < 10; i++) {
+        last = rig_append(&rig, 1);
+        ck_assert_int_eq(wal_commit(rig.wal, last), WAL_WAITS);
+    }
+    unsigned syncs = fake_disk_count(rig.fake, FAKE_SYNC);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_commit(&rig, last), WAL_COMMITTED);
+    ck_assert_uint_gt(rig_n_told(&rig), told);
+    ck_assert_uint_eq(fake_disk_count(rig.fake, FAKE_SYNC), syncs + 2);
+    /* all is synced: that no file can be begun behind it costs nothing */
+    fake_disk_die(rig.fake, 1);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    fake_disk_crash(rig.fake);
+    ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+    rig_fini(&rig);
+}
+END_TEST
+
+static void *
+commit_first(void *arg)
+{
+    struct rig *rig = arg;
+    ck_assert_int_eq(wal_commit(rig->wal, 1), WAL_COMMITTED);
+    return NULL;
+}
+
+static void *
+commit_third(void *arg)
+{
+    struct rig *rig = arg;
+    ck_assert_int_eq(rig_commit(rig, 3), WAL_COMMITTED);
+    return NULL;
+}
+
+/* interval: what is appended beside a write is not committed by it, and who
+ * comes meanwhile is served by who writes. */
+START_TEST(test_beside_write)
+{
+    struct rig rig;
+    pthread_t thread;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = 1000000;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (unsigned is_wanted = 0; is_wanted < 2; is_wanted++) {
+        uint64_t seq = 2 * is_wanted + 2;
+        fake_disk_hold(rig.fake, FAKE_WRITE);
+        ck_assert_uint_eq(rig_append(&rig, 1), seq - 1);
+        ck_assert_int_eq(pthread_create(&thread, NULL,
+                             is_wanted ? commit_third : commit_first, &rig),
+            0);
+        fake_disk_wait_held(rig.fake);
+        ck_assert_uint_eq(rig_append(&rig, 1), seq);
+        unsigned told = rig_n_told(&rig);
+        if (is_wanted) {
+            ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_WAITS);
+        }
+        fake_disk_let_go(rig.fake);
+        pthread_join(thread, NULL);
+        if (is_wanted) {
+            /* or by the log's thread, if that has been allocating */
+            while (wal_outcome(rig.wal, seq) == WAL_WAITS) {
+                sched_yield();
+            }
+            ck_assert_int_eq(wal_outcome(rig.wal, seq), WAL_COMMITTED);
+            while (rig_n_told(&rig) == told) {
+                sched_yield();
+            }
+        } else {
+            ck_assert_int_eq(wal_outcome(rig.wal, seq), WAL_WAITS);
+            ck_assert_uint_eq(rig_n_told(&rig), told);
+            ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        }
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+static void
+let_pass(uint64_t ms)
+{
+    uint64_t since_ns = clock_monotonic_ns();
+    while (clock_monotonic_ns() - since_ns <= ms * 1000000) {
+        sched_yield();
+    }
+}
+
+/* interval: after a write that was slow no caller writes: it would not come
+ * back here from one that is held. After a while callers do again. */
+START_TEST(test_slow_write)
+{
+    struct rig rig;
+    pthread_t thread;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = 1000000;
+    rig.config.slow_ms = 1;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fake_disk_hold(rig.fake, FAKE_WRITE);
+    ck_assert_uint_eq(rig_append(&rig, 1), 1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, commit_first, &rig), 0);
+    fake_disk_wait_held(rig.fake);
+    let_pass(2);
+    fake_disk_let_go(rig.fake);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(rig_stats(&rig).slow_writes, 1);
+    fake_disk_hold(rig.fake, FAKE_WRITE);
+    ck_assert_int_eq(wal_commit(rig.wal, rig_append(&rig, 1)), WAL_WAITS);
+    fake_disk_wait_held(rig.fake);
+    uint64_t seq = rig_append(&rig, 1);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_WAITS);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+    let_pass(WAL_CALM_MS);
+    seq = rig_append(&rig, 1);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_COMMITTED);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Room is allocated by the log's thread only, ahead of the writes; no caller
+ * waits for it. */
+START_TEST(test_allocate)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = 1000000;
+    rig.config.file_bytes = 64 << 20;
+    rig.config.unsynced_bytes_max = 1 << 30;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_uint_eq(fake_disk_count(rig.fake, FAKE_ALLOCATE), 0);
+    fake_disk_hold(rig.fake, FAKE_ALLOCATE);
+    uint64_t seq = rig_append(&rig, 1);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_COMMITTED);
+    fake_disk_wait_held(rig.fake);
+    seq = rig_append(&rig, 1);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_WAITS);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+    for (unsigned i = 0; i < 100; i++) {
+        seq = rig_append(&rig, 16384);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    /* steps, not one for each write; what is left over is given back */
+    ck_assert_uint_ge(fake_disk_count(rig.fake, FAKE_ALLOCATE), 2);
+    ck_assert_uint_le(fake_disk_count(rig.fake, FAKE_ALLOCATE), 10);
+    ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* interval: as soon as it is written; but while a sync is late, not. */
+START_TEST(test_late_sync)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = 10;
+    rig.config.file_bytes = 1 << 30;
+    rig.config.unsynced_bytes_max = 8 << 20;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fake_disk_hold(rig.fake, FAKE_SYNC);
+    uint64_t seq = rig_append(&rig, 1);
+    fake_disk_wait_held(rig.fake);
+    do {
+        seq = rig_append(&rig, 1);
+        ck_assert_uint_lt(
+            rig_stats(&rig).unsynced_bytes, rig.config.unsynced_bytes_max);
+    } while (wal_commit(rig.wal, seq) == WAL_COMMITTED);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_WAITS);
+    ck_assert_int_eq(wal_outcome(rig.wal, seq), WAL_WAITS);
+    ck_assert_uint_eq(rig_stats(&rig).synced_seq, 0);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* No more than unsynced_bytes_max is acknowledged and unsynced. */
+START_TEST(test_unsynced_max)
+{
+    static const enum wal_sync lazy[] = {WAL_SYNC_NONE, WAL_SYNC_INTERVAL};
+    for (size_t i = 0; i < COUNT_OF(lazy); i++) {
+        struct rig rig;
+        rig_init(&rig, lazy[i], 1);
+        rig.config.interval_ms = 1000000;
+        rig.config.file_bytes = 1 << 30;
+        rig.config.unsynced_bytes_max = 10000;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        fake_disk_hold(rig.fake, FAKE_SYNC);
+        uint64_t seq, unsynced;
+        enum wal_outcome outcome;
+        do {
+            seq = rig_append(&rig, 100);
+            outcome = wal_commit(rig.wal, seq);
+            unsynced = rig_stats(&rig).unsynced_bytes;
+            ck_assert_uint_le(unsynced, 10000 + 800 + FRAME_BATCH_BYTES);
+        } while (outcome == WAL_COMMITTED || unsynced <= 10000);
+        fake_disk_let_go(rig.fake);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* While a sync hangs and twice unsynced_bytes_max wait for it, the log says
+ * that it takes no more; what it has taken is neither committed nor failed. */
+START_TEST(test_hangs)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        uint64_t seq;
+        rig_init(&rig, modes[i], 1);
+        rig.config.unsynced_bytes_max = 4096;
+        rig.config.stuck_ms = 1;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        fake_disk_hold(rig.fake, FAKE_SYNC);
+        do {
+            ck_assert(rig_stats(&rig).unsynced_bytes < 1 << 30);
+            seq = rig_append(&rig, 1);
+            (void)wal_commit(rig.wal, seq);
+        } while (wal_fault(rig.wal) == 0);
+        ck_assert_int_eq(wal_fault(rig.wal), ERR_LOG_FULL);
+        struct wal_stats stats = rig_stats(&rig);
+        ck_assert_uint_gt(stats.unsynced_bytes, 2 * 4096);
+        ck_assert_uint_gt(stats.unsynced_ms, 0);
+        ck_assert_int_eq(wal_outcome(rig.wal, seq), WAL_WAITS);
+        fake_disk_let_go(rig.fake);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
+        ck_assert_int_eq(wal_fault(rig.wal), 0);
+        ck_assert_uint_eq(rig_stats(&rig).unsynced_ms, 0);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* A file that is begun on demand has what was appended since, no more. */
+START_TEST(test_rotate)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        uint64_t number, seq, again, again_seq;
+        rig_init(&rig, modes[i], 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        uint64_t last = rig_append(&rig, 3);
+        ck_assert_int_eq(wal_rotate(rig.wal, &number, &seq), 0);
+        ck_assert_uint_eq(number, 2);
+        ck_assert_uint_eq(seq, last);
+        ck_assert_uint_eq(rig_append(&rig, 1), last + 1);
+        ck_assert_int_eq(wal_rotate(rig.wal, &again, &again_seq), 0);
+        ck_assert_uint_eq(again, 3);
+        ck_assert_uint_eq(again_seq, last + 1);
+        /* it is empty, so it is the one */
+        ck_assert_int_eq(wal_rotate(rig.wal, &again, &again_seq), 0);
+        ck_assert_uint_eq(again, 3);
+        ck_assert_uint_eq(again_seq, last + 1);
+        ck_assert_uint_eq(rig_stats(&rig).first_file, 1);
+        uint64_t live = rig_stats(&rig).live_bytes;
+        wal_forget(rig.wal, number);
+        ck_assert_uint_eq(rig_stats(&rig).first_file, number);
+        ck_assert_uint_eq(rig_stats(&rig).live_bytes,
+            live - FRAME_FILE_BYTES - FRAME_BATCH_BYTES - 3 * 8 -
+                FRAME_BATCH_BYTES - ENTRY_MARK_BYTES);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        struct found found = walk(rig.disk, 3, last + 1);
+        ck_assert_uint_eq(found.first, 2);
+        ck_assert_uint_eq(found.n, 4);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* Numbers of files and of batches go on where the last log ended. */
+START_TEST(test_reopen)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < 20; i++) {
+            uint64_t last = wal_last(rig.wal);
+            ck_assert_uint_eq(rig_append(&rig, 7), last + 1);
+            ck_assert_int_eq(rig_commit(&rig, last + 1), WAL_COMMITTED);
+        }
+        struct wal_stats stats = rig_stats(&rig);
+        uint64_t n = rig.n;
+        ck_assert_int_eq(rig_close(&rig), 0);
+        struct found found = rig_reopen(&rig);
+        ck_assert_uint_eq(found.n, n);
+        ck_assert_uint_gt(found.number, stats.file);
+        ck_assert_uint_eq(found.next_seq, stats.last_seq + 1);
+        ck_assert_uint_gt(rig_stats(&rig).live_bytes, n * 8);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* What nobody commits is written all the same, and synced where the mode says
+ * so, before long. */
+START_TEST(test_no_commit)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        rig_init(&rig, modes[i], 1);
+        rig.config.interval_ms = 10;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        fake_disk_hold(
+            rig.fake, modes[i] == WAL_SYNC_NONE ? FAKE_WRITE : FAKE_SYNC);
+        (void)rig_append(&rig, 1);
+        fake_disk_wait_held(rig.fake);
+        fake_disk_let_go(rig.fake);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+static int
+count_marks(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    unsigned *marks = context;
+    (void)seq;
+    *marks += entry_mark_of(payload, len) == ENTRY_MARK_IDLE;
+    return 0;
+}
+
+static int
+replay_marks(struct rig *rig, unsigned *marks, struct replay_end *end)
+{
+    struct replay replay = {.disk = rig->disk,
+        .epoch = EPOCH,
+        .number = 1,
+        .batch_fn = count_marks,
+        .context = marks};
+    *marks = 0;
+    return replay_run(&replay, end);
+}
+
+/* Waits until the log says in its file that all is synced. */
+static void
+wait_marked(struct rig *rig, uint64_t marks)
+{
+    while (rig_stats(rig).marks < marks) {
+        sched_yield();
+    }
+}
+
+/* When nothing comes after a sync, one mark follows: no change, nothing to
+ * sync, and whatever is damaged before it is known for damage. */
+START_TEST(test_mark)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        struct replay_end end;
+        unsigned marks;
+        rig_init(&rig, modes[i], 1);
+        rig.config.idle_ms = 1;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        for (unsigned phase = 1; phase <= 3; phase++) {
+            uint64_t seq = rig_append(&rig, 4);
+            ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
+            wait_marked(&rig, phase);
+            struct wal_stats stats = rig_stats(&rig);
+            ck_assert_uint_eq(wal_last(rig.wal), seq);
+            ck_assert_uint_eq(stats.last_seq, seq);
+            ck_assert_uint_eq(stats.synced_seq, seq);
+            ck_assert_uint_eq(stats.written_seq, seq);
+            ck_assert_uint_eq(stats.unsynced_bytes, 0);
+            ck_assert_uint_eq(stats.unsynced_ms, 0);
+            ck_assert_uint_eq(stats.batches, phase);
+            ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_COMMITTED);
+        }
+        unsigned syncs = fake_disk_count(rig.fake, FAKE_SYNC);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, wal_last(rig.wal)), 0);
+        ck_assert_uint_eq(fake_disk_count(rig.fake, FAKE_SYNC), syncs);
+        fake_disk_die(rig.fake, 1);
+        (void)rig_close(&rig);
+        fake_disk_revive(rig.fake);
+        ck_assert_int_eq(replay_marks(&rig, &marks, &end), 0);
+        ck_assert_uint_eq(marks, 3);
+        ck_assert_uint_eq(end.batches, 6);
+        for (uint64_t at = FRAME_FILE_BYTES;
+             at < end.end - FRAME_BATCH_BYTES - ENTRY_MARK_BYTES; at++) {
+            char name[NAMES_BYTES];
+            names_make(name, NAMES_LOG, 1);
+            fake_disk_flip(rig.fake, name, at, 4);
+            ck_assert_int_eq(
+                replay_marks(&rig, &marks, &(struct replay_end){0}),
+                ERR_CORRUPT);
+            fake_disk_flip(rig.fake, name, at, 4);
+        }
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* A power cut may take a mark back, and keep what was appended behind it: that
+ * is no damage. */
+START_TEST(test_mark_lost)
+{
+    for (uint64_t seed = 1; seed < 40; seed++) {
+        struct rig rig;
+        struct replay_end end;
+        unsigned marks;
+        rig_init(&rig, WAL_SYNC_INTERVAL, seed);
+        rig.config.idle_ms = 1;
+        rig.config.interval_ms = 1000000;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_int_eq(wal_sync_up_to(rig.wal, rig_append(&rig, 4)), 0);
+        wait_marked(&rig, 1);
+        for (unsigned n = 0; n < 4; n++) {
+            uint64_t seq = rig_append(&rig, 100);
+            ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        }
+        fake_disk_die(rig.fake, 1);
+        (void)rig_close(&rig);
+        fake_disk_crash(rig.fake);
+        ck_assert_int_eq(replay_marks(&rig, &marks, &end), 0);
+        ck_assert_uint_ge(end.batches, 1);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* A newest file that is gone is missed, whether a rotation began it or a
+ * start did. */
+START_TEST(test_followed)
+{
+    for (int is_start = 0; is_start < 2; is_start++) {
+        struct rig rig;
+        struct replay_end end;
+        uint64_t number, seq;
+        unsigned marks;
+        rig_init(&rig, WAL_SYNC_ALWAYS, 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        seq = rig_append(&rig, 3);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        if (is_start) {
+            fake_disk_die(rig.fake, 1);
+            (void)rig_close(&rig);
+            fake_disk_revive(rig.fake);
+            (void)rig_reopen(&rig);
+        } else {
+            ck_assert_int_eq(wal_rotate(rig.wal, &number, &seq), 0);
+        }
+        seq = rig_append(&rig, 3);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+        fake_disk_die(rig.fake, 1);
+        (void)rig_close(&rig);
+        fake_disk_revive(rig.fake);
+        ck_assert_int_eq(replay_marks(&rig, &marks, &end), 0);
+        ck_assert_uint_eq(end.number, 2);
+        ck_assert_int_eq(
+            rig.disk->calls->unlink(rig.disk, "log-00000000000000000002"), 0);
+        ck_assert_int_eq(replay_marks(&rig, &marks, &end), ERR_CORRUPT);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_round_trip, test_group, test_sizes,
+        test_always, test_beside_write, test_slow_write, test_allocate,
+        test_late_sync, test_unsynced_max, test_hangs, test_rotate,
+        test_reopen, test_no_commit, test_mark, test_mark_lost, test_followed};
+    return run_tests("wal", tests, COUNT_OF(tests));
+}
