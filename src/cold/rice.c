@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rice's code with the low parts in front.
+ *
+ *   n numbers of k bits, then for each its upper part in unary: so many zeros
+ *   and a one.
+ *
+ * The unary part is read a word at a time: the ones in it are numbers, the
+ * zeros the sum of their upper parts. Whatever the bits are, nothing is read
+ * behind the end and no more than n numbers are written. */
+#include "cold/rice.h"
+
+#include "base/assert.h"
+
+/* So large an upper part cannot stand in a block. */
+#define UPPER_MAX ((uint64_t)RICE_COST_MAX)
+
+static uint64_t
+cost_of(const uint64_t *value, size_t n, unsigned k)
+{
+    uint64_t cost = n * (uint64_t)(k + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t upper = value[i] >> k;
+
+        cost += upper < UPPER_MAX ? upper : UPPER_MAX;
+    }
+    return cost < RICE_COST_MAX ? cost : RICE_COST_MAX;
+}
+
+unsigned
+rice_choose(const uint64_t *value, size_t n, uint64_t *cost_bits)
+{
+    uint64_t sum = 0;
+    unsigned guess, best;
+
+    ASSERT(n >= 1);
+    for (size_t i = 0; i < n; i++) {
+        /* no sum of 2^14 of these wraps */
+        sum += value[i] >> 14;
+    }
+    if (sum < UINT64_C(1) << 40) {
+        sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            sum += value[i];
+        }
+        guess = bits_width(sum / n);
+    } else {
+        guess = bits_width(sum / n) + 14;
+    }
+    guess = guess < 63 ? guess : 63;
+    best = guess;
+    *cost_bits = cost_of(value, n, guess);
+    /* the best is that of the mean times ln 2, or next to it */
+    for (unsigned k = guess; k-- > 0 && k + 2 >= guess;) {
+        uint64_t cost = cost_of(value, n, k);
+
+        if (cost >= *cost_bits) {
+            break;
+        }
+        *cost_bits = cost;
+        best = k;
+    }
+    return best;
+}
+
+void
+rice_put(struct bits_out *out, const uint64_t *value, size_t n, unsigned k)
+{
+    for (size_t i = 0; i < n; i++) {
+        bits_put(out, value[i] & bits_mask(k), k);
+    }
+    for (size_t i = 0; i < n; i++) {
+        bits_put_unary(out, value[i] >> k);
+    }
+}
+
+/* Moves in behind n low parts; *low is where they begin. */
+static bool
+pass_low(struct bits_in *in, size_t n, unsigned k, size_t *low)
+{
+    if (!bits_left(in, (uint64_t)n * (k + 1))) {
+        return false;
+    }
+    *low = in->at;
+    in->at += n * k;
+    return true;
+}
+
+/* The bits from in on that are before its end; *n of them, 64 at most. */
+static inline uint64_t
+window(const struct bits_in *in, size_t *n)
+{
+    size_t left = in->end - in->at;
+    uint64_t word;
+
+    *n = left < 64 ? left : 64;
+    if (left == 0) {
+        return 0;
+    }
+    word = bits_peek(in->in, in->at);
+    return left < 64 ? word & bits_mask((unsigned)left) : word;
+}
+
+bool
+rice_get(struct bits_in *in, uint64_t *value, size_t n, unsigned k)
+{
+    uint64_t upper = 0, bad = 0, most;
+    size_t low, done = 0, bits;
+
+    if (!pass_low(in, n, k, &low)) {
+        return false;
+    }
+    most = UINT64_MAX >> k;
+    while (done < n) {
+        uint64_t word = window(in, &bits);
+        size_t used = 0;
+
+        if (bits == 0) {
+            return false;
+        }
+        while (word != 0 && done < n) {
+            unsigned zeros = (unsigned)__builtin_ctzll(word);
+
+            upper += zeros;
+            bad |= upper > most;
+            value[done] = upper << k | bits_number(in->in, low, k, done);
+            done++;
+            upper = 0;
+            used += zeros + 1;
+            word = zeros == 63 ? 0 : word >> (zeros + 1);
+        }
+        if (done < n) {
+            upper += bits - used;
+            used = bits;
+        }
+        in->at += used;
+    }
+    return bad == 0;
+}
+
+/* Moves in behind n ones. */
+static bool
+skip_unary(struct bits_in *in, size_t n)
+{
+    while (n > 0) {
+        size_t bits;
+        uint64_t word = window(in, &bits);
+        unsigned ones = bits_ones(word);
+
+        if (bits == 0) {
+            return false;
+        }
+        if (ones < n) {
+            n -= ones;
+            in->at += bits;
+            continue;
+        }
+        for (; n > 1; n--) {
+            word &= word - 1;
+        }
+        in->at += (unsigned)__builtin_ctzll(word) + 1;
+        n = 0;
+    }
+    return true;
+}
+
+bool
+rice_skip(struct bits_in *in, size_t n, unsigned k)
+{
+    size_t low;
+
+    return pass_low(in, n, k, &low) && skip_unary(in, n);
+}
+
+bool
+rice_at(
+    const struct bits_in *in, size_t n, unsigned k, size_t i, uint64_t *out)
+{
+    struct bits_in at = *in;
+    uint64_t upper;
+    size_t low, start;
+
+    ASSERT(i < n);
+    if (!pass_low(&at, n, k, &low) || !skip_unary(&at, i)) {
+        return false;
+    }
+    start = at.at;
+    if (!skip_unary(&at, 1)) {
+        return false;
+    }
+    upper = at.at - start - 1;
+    *out = upper << k | bits_number(in->in, low, k, i);
+    return upper <= UINT64_MAX >> k;
+}
+
+/* Sum of low parts done..done+n-1. */
+static inline uint64_t
+sum_low(const uint8_t *in, size_t low, unsigned k, size_t done, size_t n)
+{
+    uint64_t mask = bits_mask(k);
+    uint64_t sum = 0;
+    size_t at = low + done * k;
+
+    if (k == 0) {
+        return 0;
+    }
+    if (k <= 57) {
+        for (size_t i = 0; i < n; i++, at += k) {
+            sum += bytes_get_u64(in + at / 8) >> at % 8 & mask;
+        }
+        return sum;
+    }
+    for (size_t i = 0; i < n; i++, at += k) {
+        uint64_t part = bits_peek(in, at) & mask;
+
+        sum = sum + part < sum ? UINT64_MAX : sum + part;
+    }
+    return sum;
+}
+
+/* Goes on from number *i, whose upper part has upper zeros before word, one by
+ * one until the sum reaches target; false where word has no more. */
+static bool
+step(const struct bits_in *in, size_t low, unsigned k, uint64_t word,
+    uint64_t upper, uint64_t target, size_t n, size_t *i, uint64_t *sum)
+{
+    while (word != 0 && *i < n) {
+        unsigned zeros = (unsigned)__builtin_ctzll(word);
+        uint64_t part;
+
+        upper += zeros;
+        if (upper > UINT64_MAX >> k) {
+            *i = n;
+            return true;
+        }
+        part = upper << k | bits_number(in->in, low, k, *i);
+        if (part == UINT64_MAX || *sum + part + 1 < *sum) {
+            *i = n;
+            return true;
+        }
+        *sum += part + 1;
+        if (*sum >= target) {
+            return true;
+        }
+        ++*i;
+        upper = 0;
+        word = zeros == 63 ? 0 : word >> (zeros + 1);
+    }
+    return *i == n;
+}
+
+bool
+rice_seek(const struct bits_in *in, size_t n, unsigned k, uint64_t target,
+    size_t *i, uint64_t *sum)
+{
+    struct bits_in at = *in;
+    uint64_t upper = 0; /* zeros of number *i that are behind us */
+    size_t low;
+
+    *i = 0;
+    *sum = 0;
+    if (!pass_low(&at, n, k, &low)) {
+        return false;
+    }
+    while (*i < n) {
+        size_t bits;
+        uint64_t word = window(&at, &bits);
+        unsigned ones = bits_ones(word);
+        uint64_t zeros, after;
+
+        if (bits == 0) {
+            return false;
+        }
+        if (ones == 0) {
+            upper += bits;
+            at.at += bits;
+            continue;
+        }
+        /* The sum behind the last one of the word, if that is below target:
+         * computed only where none of its parts can wrap. */
+        zeros = upper + (unsigned)(64 - __builtin_clzll(word)) - ones;
+        if (k < 40 && *i + ones <= n && target < UINT64_C(1) << 62 &&
+            zeros < UINT64_C(1) << 20) {
+            after =
+                *sum + ones + (zeros << k) + sum_low(at.in, low, k, *i, ones);
+            if (after < target) {
+                *sum = after;
+                *i += ones;
+                upper = bits - (size_t)(64 - __builtin_clzll(word));
+                at.at += bits;
+                continue;
+            }
+        }
+        if (step(&at, low, k, word, upper, target, n, i, sum)) {
+            return true;
+        }
+        upper = bits - (size_t)(64 - __builtin_clzll(word));
+        at.at += bits;
+    }
+    return true;
+}

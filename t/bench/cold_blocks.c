@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Measures the blocks of the cold tier: bytes a record for each distribution
+ * with each codec forced, slack and heads included, beside rows compressed by
+ * zstd and what the information in the numbers asks for; CPU time for encoding,
+ * decoding and looking for one id. All blocks are decoded and compared; a
+ * number that reads back wrong ends it with status 1. See doc/benchmarks.md. */
+
+#include "base/bytes.h"
+#include "base/num.h"
+#include "bench/bound.h"
+#include "bench/fail.h"
+#include "bench/posts.h"
+#include "bench/rounds.h"
+#include "bench/sheet.h"
+#include "cold/block_build.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum {
+    EXIT_USAGE = 2,
+    RECORDS = 1000000,
+    RECORDS_QUICK = 100000,
+    ROUNDS = 5,
+    FINDS = 200000, /* a round */
+    ROW_BYTES_MAX = (1 + POSTS_COLUMNS_MAX) * BYTES_VARINT_MAX,
+    CODECS = BLOCK_AUTO + 1,
+    BLOCK_SEED = 7
+};
+
+struct world {
+    const char *name;
+    int ids, kind;
+    unsigned columns;
+    unsigned rare; /* so many columns are 0 but in one record in 50 */
+};
+
+static const struct world worlds[] = {
+    {"main, 3 columns", POSTS_MAIN, DIST_MAIN, 3, 0},
+    {"heavy, 3 columns", POSTS_MAIN, DIST_HEAVY, 3, 0},
+    {"lognormal, 3 columns", POSTS_MAIN, DIST_LOGNORMAL, 3, 0},
+    {"main and views, 4 columns", POSTS_MAIN, DIST_MAIN, 4, 0},
+    {"main, 16 columns", POSTS_MAIN, DIST_MAIN, 16, 0},
+    {"main, 2 of 3 columns rare", POSTS_MAIN, DIST_MAIN, 3, 2},
+    {"dense in each second", POSTS_DENSE, DIST_MAIN, 3, 0},
+    {"sequential", POSTS_SEQUENTIAL, DIST_MAIN, 3, 0},
+    {"milliseconds, 32 workers", POSTS_MILLISECOND, DIST_MAIN, 3, 0},
+    {"milliseconds, 64 workers", POSTS_SNOWFLAKE, DIST_MAIN, 3, 0},
+    {"multiples of 2^22", POSTS_MULTIPLE, DIST_MAIN, 3, 0},
+    {"random 64 bits", POSTS_RANDOM, DIST_MAIN, 3, 0},
+};
+enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
+
+/* The records of one world, sorted. */
+struct records {
+    size_t n;
+    unsigned columns;
+    uint64_t *id, *code[POSTS_COLUMNS_MAX]; /* owned */
+    double bound_bytes;
+};
+
+/* Blocks one behind the other. */
+struct blocks {
+    size_t n, room;
+    uint8_t (*bytes)[BLOCK_BYTES_MAX]; /* owned */
+    size_t *first;                     /* owned: number of the first record */
+    size_t by_codec[BLOCK_CODEC_COUNT];
+};
+
+struct lab {
+    uint64_t posts, rounds, seed, level;
+    const char *only, *codec;
+    bool is_sizes_only;
+    struct sheet sizes, times;
+};
+
+static const struct sheet_column size_columns[] = {
+    {"bound", "bound", 2},
+    {"rows", "rows + zstd", 2},
+    {"plain", "plain", 2},
+    {"zstd", "zstd", 2},
+    {"packed", "packed", 2},
+    {"auto", "auto", 2},
+    {"records", "records a block", 0},
+    {"packed_share", "packed, % of blocks", 0},
+};
+
+static const struct sheet_column time_columns[] = {
+    {"encode_ns", "encode, ns a record", 1},
+    {"millions", "10^6 records a second", 1},
+    {"decode_us", "decode, us a block", 2},
+    {"find_ns", "find, ns", 0},
+    {"open_ns", "check, ns", 0},
+};
+
+static void *
+take(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+    if (memory == NULL) {
+        fail("out of memory");
+    }
+    return memory;
+}
+
+struct keyed {
+    uint64_t id;
+    size_t at;
+};
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct keyed *left = a;
+    const struct keyed *right = b;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+/* Leaves most of the columns from the second on empty. */
+static bool
+thin(const struct world *world, uint64_t post, uint64_t *value)
+{
+    uint64_t any = value[0];
+    if (world->rare == 0) {
+        return true;
+    }
+    for (unsigned c = 1; c <= world->rare; c++) {
+        value[c] = (post + 7 * c) * UINT64_C(0x9e3779b97f4a7c15) >> 32 <
+                (UINT64_C(1) << 32) / 50
+            ? value[c]
+            : 0;
+        any |= value[c];
+    }
+    return any != 0;
+}
+
+static struct records
+make_records(const struct lab *lab, const struct world *world)
+{
+    struct posts posts = {.dist = {lab->seed, (enum dist_kind)world->kind},
+        .ids = world->ids,
+        .columns = world->columns,
+        .n = lab->posts};
+    struct records records = {.columns = world->columns};
+    struct bound bound = bound_of(&posts);
+    uint64_t value[POSTS_COLUMNS_MAX];
+    uint64_t *made[POSTS_COLUMNS_MAX];
+    struct keyed *key = take(lab->posts * sizeof(*key));
+    records.id = take(lab->posts * sizeof(*records.id));
+    records.bound_bytes = world->rare > 0 ? (double)NAN : bound_bytes(&bound);
+    for (unsigned c = 0; c < world->columns; c++) {
+        made[c] = take(lab->posts * sizeof(*made[c]));
+        records.code[c] = take(lab->posts * sizeof(*made[c]));
+    }
+    for (uint64_t post = 0; post < lab->posts; post++) {
+        if (!posts_values(&posts, post, value) || !thin(world, post, value)) {
+            continue;
+        }
+        key[records.n] = (struct keyed){posts_id(&posts, post), records.n};
+        for (unsigned c = 0; c < world->columns; c++) {
+            made[c][records.n] = value[c];
+        }
+        records.n++;
+    }
+    qsort(key, records.n, sizeof(*key), compare);
+    for (size_t i = 0; i < records.n; i++) {
+        records.id[i] = key[i].id;
+        for (unsigned c = 0; c < world->columns; c++) {
+            records.code[c][i] = made[c][key[i].at];
+        }
+    }
+    for (unsigned c = 0; c < world->columns; c++) {
+        free(made[c]);
+    }
+    free(key);
+    return records;
+}
+
+static void
+drop_records(struct records *records)
+{
+    free(records->id);
+    for (unsigned c = 0; c < records->columns; c++) {
+        free(records->code[c]);
+    }
+}
+
+static size_t
+put_rows(const struct records *records, size_t from, size_t n, uint8_t *out)
+{
+    uint8_t *at = out;
+    for (size_t i = from; i < from + n; i++) {
+        at += bytes_put_varint(
+            at, records->id[i] - (i == from ? 0 : records->id[i - 1]));
+        for (unsigned c = 0; c < records->columns; c++) {
+            at += bytes_put_varint(at, records->code[c][i]);
+        }
+    }
+    return (size_t)(at - out);
+}
+
+/* Blocks of rows as varints, each as many as zstd brings into 4 KB. */
+static double
+rows_bytes(const struct records *records, int level)
+{
+    enum { ROWS_MAX = 1 << 14, SAMPLES = 40 };
+    uint8_t *raw = take((size_t)ROWS_MAX * ROW_BYTES_MAX);
+    size_t room = ZSTD_compressBound((size_t)ROWS_MAX * ROW_BYTES_MAX);
+    uint8_t *out = take(room);
+    size_t taken = 0;
+    for (size_t s = 0; s < SAMPLES; s++) {
+        size_t from = records->n / (SAMPLES + 1) * s;
+        size_t fits = 1;
+        size_t too_many =
+            records->n - from < ROWS_MAX ? records->n - from : ROWS_MAX;
+        while (fits + 1 < too_many) {
+            size_t n = fits + (too_many - fits) / 2;
+            size_t len = ZSTD_compress(
+                out, room, raw, put_rows(records, from, n, raw), level);
+            if (len + BLOCK_HEAD_BYTES + BLOCK_SUM_BYTES <= BLOCK_BYTES_MAX) {
+                fits = n;
+            } else {
+                too_many = n;
+            }
+        }
+        taken += fits;
+    }
+    free(out);
+    free(raw);
+    return (double)SAMPLES * BLOCK_BYTES_MAX / (double)taken;
+}
+
+static void
+cut(struct block_builder *builder, struct blocks *blocks, bool is_end)
+{
+    size_t len, n;
+    if (blocks->n + 1 >= blocks->room) {
+        blocks->room = 2 * blocks->room + 64;
+        blocks->bytes =
+            realloc(blocks->bytes, blocks->room * sizeof(*blocks->bytes));
+        blocks->first =
+            realloc(blocks->first, blocks->room * sizeof(*blocks->first));
+        if (blocks->bytes == NULL || blocks->first == NULL) {
+            fail("out of memory");
+        }
+        blocks->first[0] = 0;
+    }
+    if (block_builder_cut(builder, is_end, BLOCK_SEED,
+            blocks->bytes[blocks->n], &len, &n) != 0) {
+        fail("out of memory");
+    }
+    if (len > 0) {
+        blocks->first[blocks->n + 1] = blocks->first[blocks->n] + n;
+        blocks->by_codec[blocks->bytes[blocks->n][1]]++;
+        blocks->n++;
+    }
+}
+
+static void
+encode(const struct records *records, struct block_builder *builder,
+    struct blocks *blocks)
+{
+    uint64_t code[POSTS_COLUMNS_MAX];
+    blocks->n = 0;
+    memset(blocks->by_codec, 0, sizeof(blocks->by_codec));
+    for (size_t i = 0; i < records->n; i++) {
+        for (unsigned c = 0; c < records->columns; c++) {
+            code[c] = records->code[c][i];
+        }
+        block_builder_add(builder, records->id[i], code);
+        while (block_builder_is_full(builder)) {
+            cut(builder, blocks, false);
+        }
+    }
+    while (block_builder_count(builder) > 0) {
+        cut(builder, blocks, true);
+    }
+}
+
+static void
+open_block(const struct blocks *blocks, size_t i, struct block *block)
+{
+    if (block_open(blocks->bytes[i], BLOCK_BYTES_MAX, BLOCK_SEED, block) !=
+        0) {
+        fail("block %zu is damaged", i);
+    }
+}
+
+/* Decodes all; compares where records are given. */
+static void
+decode(const struct blocks *blocks, const struct records *records,
+    struct block_room *room, uint64_t **array)
+{
+    for (size_t i = 0; i < blocks->n; i++) {
+        struct block block;
+        size_t at = blocks->first[i];
+        open_block(blocks, i, &block);
+        if (block_decode(&block, room, array[0], array + 1) != 0) {
+            fail("block %zu does not decode", i);
+        }
+        if (records == NULL) {
+            continue;
+        }
+        size_t bytes = block.n * sizeof(**array);
+        bool same = block.n == blocks->first[i + 1] - at &&
+            memcmp(array[0], records->id + at, bytes) == 0;
+        for (unsigned c = 0; c < records->columns; c++) {
+            same = same &&
+                memcmp(array[1 + c], records->code[c] + at, bytes) == 0;
+        }
+        if (!same) {
+            fail("block %zu reads back wrong", i);
+        }
+    }
+}
+
+/* Looks for ids that are there, each in its block, which is open; returns ns
+ * for one. */
+static double
+find(const struct blocks *blocks, const struct records *records,
+    struct block_room *room, uint64_t seed)
+{
+    enum { OPEN_MAX = 64 };
+    struct block *open = take(OPEN_MAX * sizeof(*open));
+    size_t n_open = blocks->n < OPEN_MAX ? blocks->n : OPEN_MAX;
+    uint64_t code[SCHEMA_COLUMNS_MAX];
+    uint64_t *drawn = take(FINDS * sizeof(*drawn));
+    struct dist_rng rng;
+    dist_rng_init(&rng, seed, 1);
+    for (size_t i = 0; i < n_open; i++) {
+        open_block(blocks, i, &open[i]);
+    }
+    for (size_t i = 0; i < FINDS; i++) {
+        drawn[i] = dist_rng_u64(&rng) % blocks->first[n_open];
+    }
+    uint64_t wrong = 0;
+    uint64_t ns = 0;
+    for (size_t b = 0; b < n_open; b++) {
+        size_t n = blocks->first[b + 1] - blocks->first[b];
+        uint64_t start = rounds_cpu_ns();
+        for (size_t i = b; i < FINDS; i += n_open) {
+            size_t at = blocks->first[b] + drawn[i] % n;
+            bool found = false;
+            if (block_find(&open[b], room, records->id[at], code, &found) !=
+                    0 ||
+                !found) {
+                fail("id %" PRIu64 " is not found", records->id[at]);
+            }
+            for (unsigned c = 0; c < records->columns; c++) {
+                wrong += code[c] != records->code[c][at];
+            }
+        }
+        ns += rounds_cpu_ns() - start;
+    }
+    free(drawn);
+    free(open);
+    if (wrong > 0) {
+        fail("%" PRIu64 " numbers are found wrong", wrong);
+    }
+    return (double)ns / FINDS;
+}
+
+static void
+keep_least(double *least, double value)
+{
+    if (isnan(*least) || value < *least) {
+        *least = value;
+    }
+}
+
+/* Encodes with one codec, checks, and measures if there is a row for it;
+ * returns bytes a record. */
+static double
+run_codec(struct lab *lab, const struct records *records,
+    enum block_codec codec, double *times, double *packed_percent)
+{
+    struct block_options options = {codec, (int)lab->level, records->columns};
+    struct block_builder *builder;
+    struct blocks blocks = {0};
+    struct block_room room = {0};
+    uint64_t *array[1 + SCHEMA_COLUMNS_MAX];
+    if (block_builder_create(&options, NULL, &builder) != 0) {
+        fail("out of memory");
+    }
+    for (unsigned c = 0; c <= records->columns; c++) {
+        array[c] = take(BLOCK_RECORDS_MAX * sizeof(**array));
+    }
+    encode(records, builder, &blocks);
+    decode(&blocks, records, &room, array);
+    for (uint64_t r = 0; times != NULL && r < lab->rounds; r++) {
+        uint64_t start = rounds_cpu_ns();
+        encode(records, builder, &blocks);
+        uint64_t encoded = rounds_cpu_ns();
+        decode(&blocks, NULL, &room, array);
+        uint64_t decoded = rounds_cpu_ns();
+        for (size_t i = 0; i < blocks.n; i++) {
+            struct block block;
+            open_block(&blocks, i, &block);
+        }
+        uint64_t opened = rounds_cpu_ns();
+        double n = (double)records->n;
+        keep_least(&times[0], (double)(encoded - start) / n);
+        times[1] = 1e3 / times[0];
+        keep_least(
+            &times[2], (double)(decoded - encoded) / 1e3 / (double)blocks.n);
+        keep_least(&times[3], find(&blocks, records, &room, lab->seed + r));
+        keep_least(&times[4], (double)(opened - decoded) / (double)blocks.n);
+    }
+    double bytes = (double)blocks.n * BLOCK_BYTES_MAX / (double)records->n;
+    *packed_percent =
+        100.0 * (double)blocks.by_codec[BLOCK_PACKED] / (double)blocks.n;
+    block_builder_destroy(&builder);
+    block_room_fini(&room);
+    for (unsigned c = 0; c <= records->columns; c++) {
+        free(array[c]);
+    }
+    free(blocks.bytes);
+    free(blocks.first);
+    return bytes;
+}
+
+static void
+run_world(struct lab *lab, const struct world *world)
+{
+    rounds_progress("%s", world->name);
+    struct records records = make_records(lab, world);
+    double *sizes = sheet_add(&lab->sizes, "%s", world->name);
+    sizes[0] = records.bound_bytes;
+    sizes[1] = rows_bytes(&records, (int)lab->level);
+    for (int codec = 0; codec < CODECS; codec++) {
+        double *times = NULL;
+        if (lab->codec != NULL &&
+            strcmp(lab->codec, block_codec_name((enum block_codec)codec)) !=
+                0) {
+            continue;
+        }
+        if (!lab->is_sizes_only) {
+            times = sheet_add(&lab->times, "%s: %s", world->name,
+                block_codec_name((enum block_codec)codec));
+        }
+        sizes[2 + codec] = run_codec(
+            lab, &records, (enum block_codec)codec, times, &sizes[3 + CODECS]);
+    }
+    sizes[2 + CODECS] = BLOCK_BYTES_MAX / sizes[1 + CODECS];
+    drop_records(&records);
+    rounds_progress(NULL);
+}
+
+static const struct option options[] = {
+    {"records", required_argument, NULL, 'n'},
+    {"rounds", required_argument, NULL, 'r'},
+    {"level", required_argument, NULL, 'l'},
+    {"seed", required_argument, NULL, 'S'},
+    {"case", required_argument, NULL, 'c'},
+    {"codec", required_argument, NULL, 'C'},
+    {"sizes", no_argument, NULL, 's'},
+    {"quick", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static void
+help(void)
+{
+    printf("Usage: cold_blocks [OPTION]...\n"
+           "Measures the blocks of tallyd's cold tier: bytes a record and CPU "
+           "time.\n\n"
+           "  --records=N      posts in each distribution [%d]\n"
+           "  --rounds=N       rounds of timing; the least counts [%d]\n"
+           "  --level=N        of zstd [%d]\n"
+           "  --seed=N         of posts and numbers [1]\n"
+           "  --case=TEXT      only distributions whose name has TEXT in it\n"
+           "  --codec=NAME     only plain, zstd, packed or auto\n"
+           "  --sizes          bytes only\n"
+           "  --quick          few records: to see that it works\n"
+           "  --help           this text\n",
+        RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
+}
+
+static uint64_t
+number(const char *name, const char *text, uint64_t least, uint64_t most)
+{
+    uint64_t value;
+    if (!num_parse_u64(text, strlen(text), &value) || value < least ||
+        value > most) {
+        fail("--%s takes %" PRIu64 " to %" PRIu64, name, least, most);
+    }
+    return value;
+}
+
+/* Takes one option. False for one that does not exist. */
+static bool
+take_option(struct lab *lab, int letter)
+{
+    switch (letter) {
+    case 'n':
+        lab->posts = number("records", optarg, 10000, UINT64_C(100000000));
+        return true;
+    case 'r':
+        lab->rounds = number("rounds", optarg, 1, ROUNDS_MAX);
+        return true;
+    case 'l':
+        lab->level = number("level", optarg, 1, 22);
+        return true;
+    case 'S':
+        lab->seed = number("seed", optarg, 0, UINT64_MAX);
+        return true;
+    case 'c':
+        lab->only = optarg;
+        return true;
+    case 'C':
+        lab->codec = optarg;
+        return true;
+    case 's':
+        lab->is_sizes_only = true;
+        return true;
+    case 'q':
+        lab->posts = RECORDS_QUICK;
+        lab->rounds = 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct lab lab = {.posts = RECORDS,
+        .rounds = ROUNDS,
+        .seed = 1,
+        .level = BLOCK_LEVEL_DEFAULT,
+        .sizes = {.key = "sizes",
+            .head = "bytes a record",
+            .column = size_columns,
+            .n_columns = sizeof(size_columns) / sizeof(size_columns[0])},
+        .times = {.key = "times",
+            .head = "CPU time",
+            .column = time_columns,
+            .n_columns = sizeof(time_columns) / sizeof(time_columns[0])}};
+    int letter;
+    while ((letter = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (letter == 'h') {
+            help();
+            return EXIT_SUCCESS;
+        }
+        if (!take_option(&lab, letter)) {
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fprintf(
+            stderr, "cold_blocks: no option %s; see --help\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < WORLDS; i++) {
+        if (lab.only == NULL || strstr(worlds[i].name, lab.only) != NULL) {
+            run_world(&lab, &worlds[i]);
+        }
+    }
+    sheet_print(&lab.sizes, stdout);
+    sheet_print(&lab.times, stdout);
+    return EXIT_SUCCESS;
+}
