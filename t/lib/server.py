@@ -307,10 +307,11 @@ class Server:
         return True
 
     def try_connect(self):
+        """Reset: it listened, and ended before it took the connection."""
         try:
             self.connect().close()
             return True
-        except (ConnectionRefusedError, FileNotFoundError):
+        except (ConnectionError, FileNotFoundError):
             return False
 
     def wait(self, condition, what):

@@ -77,6 +77,10 @@ class Daemon(server.Server):
         self.place = place
         self.command = list(wrapper) + self.command
         self.environment = dict(environment)
+        if self.command[0] == "strace":
+            # A sanitizer's search for leaks cannot be traced.
+            self.environment["ASAN_OPTIONS"] = ":".join(
+                [os.environ.get("ASAN_OPTIONS", ""), "detect_leaks=0"])
 
     def __enter__(self):
         """It is started by hand, maybe several times."""
