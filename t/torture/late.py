@@ -5,65 +5,29 @@ SERVER_ERROR before it returns, which the trace tells, no clock; reads go on;
 afterwards the server takes changes again, and after kill -9 nothing that was
 acknowledged is missing."""
 
-import os
 import time
 
 import server
-from clients import LATE, SCHEMA
-from daemon import Daemon, Place, need_sound
+from clients import LATE
+from daemon import Daemon, need_sound
+from delayed import Delayed
 from oracle import Lost
-from points import need_strace
 
 DELAY_S = 3
 CELL = "77.la"
 QUIET = "78.la"
-NAME = "log-%020d"
 BURST = 400  # changes sent at once, when the disk is well again
 
 
-class Slow:
-    """A server on a directory that has a schema, the sync of whose log file
-    hangs once."""
+class Slow(Delayed):
+    """A server the sync of whose log file hangs once."""
 
     def __init__(self, mode, path=None):
-        need_strace()
-        self.place = Place()
-        self.path = path
-        self.options = ["--sync=" + mode, "--sync-interval=20"]
+        super().__init__("fdatasync", DELAY_S, "--sync=" + mode,
+                         "--sync-interval=20", when=":when=1", path=path)
         self.acked = 0
         self.asked = 0
         self.quiet = 0
-        self.trace = os.path.join(self.place.top, "trace")
-        with Daemon(self.place, path=path) as daemon:
-            daemon.start()
-            with daemon.connect() as connection:
-                connection.tell(*SCHEMA)
-        number = max(int(name[len("log-"):]) for name in self.place.names()
-                     if name.startswith("log-")) + 1
-        log = os.path.join(os.path.realpath(self.place.data), NAME % number)
-        wrapper = ["strace", "-D", "-f", "-o", self.trace, "-P", log,
-                   "-e", "trace=fdatasync", "-e",
-                   "inject=fdatasync:delay_enter=%d:when=1" % (
-                       DELAY_S * 1000000)]
-        self.daemon = Daemon(self.place, *self.options, wrapper=wrapper,
-                             path=path)
-
-    def __enter__(self):
-        self.daemon.start()
-        return self
-
-    def __exit__(self, kind, *_):
-        if not self.daemon.stopped:
-            self.daemon.kill(show=kind is not None)
-        self.place.remove()
-
-    def has_synced(self):
-        """Whether the sync that hangs has returned."""
-        try:
-            with open(self.trace, encoding="latin-1") as lines:
-                return "DELAYED" in lines.read()
-        except FileNotFoundError:
-            return False
 
     def take(self, line):
         """One reply to an incr of CELL by 1, in the order asked for. True
@@ -85,7 +49,7 @@ class Slow:
             self.quiet += 1
             was_good = self.take(connection.line().decode("latin-1"))
             if not was_good:
-                if self.has_synced():
+                if self.returned():
                     raise Lost("the error came after the sync")
                 error = connection.line().decode("latin-1")
                 if not error.startswith(LATE):
@@ -135,7 +99,7 @@ def late(mode, path=None):
             slow.run_into_it(connection)
             slow.need(other.get(CELL))
             waits = int(slow.daemon.stat("unsynced_ms"))
-            if waits == 0 and not slow.has_synced():
+            if waits == 0 and not slow.returned():
                 raise Lost("stats wal knows of no wait")
             slow.go_on(connection)
             count = int(slow.daemon.stat("changes_late"))
