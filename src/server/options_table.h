@@ -69,7 +69,8 @@
         "with --sync=interval: how long a change may stay unsynced")          \
     X(log_file_bytes, 0, "log-file-size", "SIZE", BYTES, 2 << 20,             \
         INT64_C(1) << 32, "64m", "log_file_size",                             \
-        "a log file is followed by the next one from there on")               \
+        "a log file is followed by the next one from there on; it is made "   \
+        "twice as long, the rest being a hole")                               \
     X(log_memory, 0, "log-memory", "SIZE", BYTES, 4 << 20, INT64_C(1) << 36,  \
         "64m", "log_memory",                                                  \
         "unsynced changes kept in memory, to be written anew where a disk "   \

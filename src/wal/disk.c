@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { FILE_MODE = 0600 };
+enum { FILE_MODE = 0600, BLOCK_BYTES = 4096 /* usually, or less */ };
 
 struct disk_real {
     struct disk disk; /* first: what callers hold */
@@ -131,6 +131,19 @@ real_truncate(struct disk *disk, int fd, uint64_t len)
 }
 
 static int
+real_punch(struct disk *disk, int fd, uint64_t at, uint64_t len)
+{
+    int err;
+    (void)disk;
+    do {
+        err =
+            errno_of(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                (off_t)at, (off_t)len));
+    } while (err == EINTR);
+    return err;
+}
+
+static int
 real_size(struct disk *disk, int fd, uint64_t *len)
 {
     struct stat st;
@@ -140,6 +153,29 @@ real_size(struct disk *disk, int fd, uint64_t *len)
     }
     *len = (uint64_t)st.st_size;
     return 0;
+}
+
+/* The descriptor's place in the file moves, which no other call here looks at.
+ * Where a file system cannot tell its holes, all is data. */
+static int
+real_next_data(
+    struct disk *disk, int fd, uint64_t at, uint64_t *from, uint64_t *to)
+{
+    *from = at;
+    *to = at;
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+    if (hole >= 0) {
+        *from = (uint64_t)data;
+        *to = (uint64_t)hole;
+        return 0;
+    }
+    if (errno == ENXIO) { /* a hole, or nothing, up to the file's end */
+        return 0;
+    }
+    int err = errno == EINVAL ? real_size(disk, fd, to) : errno;
+    *to = *to < at ? at : *to;
+    return err;
 }
 
 static int
@@ -232,6 +268,8 @@ static const struct disk_calls real_calls = {
     .write = real_write,
     .allocate = real_allocate,
     .truncate = real_truncate,
+    .punch = real_punch,
+    .next_data = real_next_data,
     .size = real_size,
     .links = real_links,
     .sync = real_sync,
@@ -252,6 +290,15 @@ disk_err(int errno_value)
         return ERR_FILE_SIZE;
     default:
         return ERR_DISK;
+    }
+}
+
+void
+disk_hole(struct disk *disk, int fd, uint64_t end, uint64_t len)
+{
+    uint64_t from = (end + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    if (from < len) {
+        (void)disk->calls->punch(disk, fd, from, len - from);
     }
 }
 

@@ -30,6 +30,13 @@ struct disk_calls {
         uint64_t at); /* on failure some of it may be there */
     int (*allocate)(struct disk *disk, int fd, uint64_t at, uint64_t len);
     int (*truncate)(struct disk *disk, int fd, uint64_t len);
+    /* Gives the room of these bytes back: they read as zeroes, and the file is
+     * as long as before. EOPNOTSUPP where that cannot be done. */
+    int (*punch)(struct disk *disk, int fd, uint64_t at, uint64_t len);
+    /* The first run of bytes at or behind at that may be other than zero;
+     * *from == *to where there is none. */
+    int (*next_data)(
+        struct disk *disk, int fd, uint64_t at, uint64_t *from, uint64_t *to);
     int (*size)(struct disk *disk, int fd, uint64_t *len);
     int (*links)(struct disk *disk, int fd, uint64_t *n); /* its names: 0 when
                               * somebody has removed the file */
@@ -52,6 +59,11 @@ struct disk {
 /* Which error it is for clients that a call failed so (errno_value not 0):
  * ERR_DISK_FULL, ERR_FILE_SIZE, else ERR_DISK. */
 int disk_err(int errno_value);
+
+/* Gives the room behind end of a file of len bytes back, as well as that goes.
+ * The block with end in it stays as it is, so that nothing before is touched.
+ */
+void disk_hole(struct disk *disk, int fd, uint64_t end, uint64_t len);
 
 /* The real one, in the directory that dir_fd is open on (the caller's, must
  * stay open). *out is the caller's; freed by disk_real_destroy. 0 or ENOMEM. */

@@ -30,14 +30,12 @@ _Static_assert(BATCH_CHECKSUM_AT + 8 == FRAME_BATCH_BYTES, "it is the last");
 static bool
 file_is_valid(const struct frame_file *file)
 {
-    if (file->epoch == 0 || file->number == 0 || file->first_seq == 0) {
+    if (file->epoch == 0 || file->number == 0 || file->first_seq == 0 ||
+        file->bytes < FRAME_FILE_BYTES) {
         return false;
     }
-    if (file->before == 0) {
-        return file->before_end == 0;
-    }
-    return file->before == file->number - 1 &&
-        file->before_end >= FRAME_FILE_BYTES;
+    return file->before_end == 0 ||
+        (file->number > 1 && file->before_end >= FRAME_FILE_BYTES);
 }
 
 void
@@ -50,7 +48,7 @@ frame_file_put(const struct frame_file *file, uint8_t out[FRAME_FILE_BYTES])
     bytes_put_u64(out + 16, file->epoch);
     bytes_put_u64(out + 24, file->number);
     bytes_put_u64(out + 32, file->first_seq);
-    bytes_put_u64(out + 40, file->before);
+    bytes_put_u64(out + 40, file->bytes);
     bytes_put_u64(out + 48, file->before_end);
     bytes_put_u64(
         out + FILE_CHECKSUM_AT, checksum64(out, FILE_CHECKSUM_AT, 0));
@@ -72,7 +70,7 @@ frame_file_get(const uint8_t *in, size_t len, struct frame_file *out)
     out->epoch = bytes_get_u64(in + 16);
     out->number = bytes_get_u64(in + 24);
     out->first_seq = bytes_get_u64(in + 32);
-    out->before = bytes_get_u64(in + 40);
+    out->bytes = bytes_get_u64(in + 40);
     out->before_end = bytes_get_u64(in + 48);
     return file_is_valid(out) ? FRAME_OK : FRAME_DAMAGED;
 }

@@ -16,8 +16,9 @@
  *              16    8 epoch                           16    8 sequence number
  *              24    8 number of this file                     up to which all
  *              32    8 first sequence number                   was synced when
- *              40    8 number of the file before               this was sealed
- *              48    8 where that is void from         24    8 checksum
+ *              40    8 bytes it was made with                  this was sealed
+ *              48    8 where the file before           24    8 checksum
+ *                      is void from, or 0
  *              56    8 checksum of 0..55               32      payload
  *
  * A batch's checksum is over its bytes 0..23 and the payload, seeded with the
@@ -37,8 +38,10 @@ struct frame_file {
     uint64_t epoch;      /* of the data directory: random, not 0 */
     uint64_t number;     /* from 1 on, by one */
     uint64_t first_seq;  /* of the first batch that is or will be in it */
-    uint64_t before;     /* number - 1, or 0 where there is none */
-    uint64_t before_end; /* the file before holds nothing from there on */
+    uint64_t bytes;      /* it was made with, this header among them; it is
+                          * never shorter */
+    uint64_t before_end; /* file number - 1 holds nothing from there on; 0:
+                          * there is no such file */
 };
 
 struct frame_batch {

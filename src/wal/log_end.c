@@ -52,6 +52,7 @@ static int
 keep_here(struct log_end *end, const char *name)
 {
     struct disk *disk = end->disk;
+    uint64_t size;
     int fd;
     int error = disk->calls->open(disk, name, DISK_WRITE, &fd);
     if (error != 0) {
@@ -64,8 +65,9 @@ keep_here(struct log_end *end, const char *name)
         error = disk->calls->sync(disk, fd);
         end->is_suspect = error != 0;
     }
-    if (error == 0) { /* room for the next file, where there is little */
-        (void)disk->calls->truncate(disk, fd, end->end);
+    if (error == 0 && disk->calls->size(disk, fd, &size) == 0) {
+        /* room for the next file, where there is little */
+        disk_hole(disk, fd, end->end, size);
     }
     disk->calls->close(disk, fd);
     return error;
@@ -94,7 +96,8 @@ sound_run(struct window *window, struct frame_file *file, uint64_t *seq)
     return len;
 }
 
-/* Copies the frames up to the end, all of them. An errno value. */
+/* Copies the frames up to the end, all of them, and makes the copy as long as
+ * its header says that it is. An errno value. */
 static int
 copy_frames(struct log_end *end, int from, int to)
 {
@@ -120,7 +123,7 @@ copy_frames(struct log_end *end, int from, int to)
         }
     }
     window_fini(&window);
-    return error;
+    return error == 0 ? disk->calls->truncate(disk, to, file.bytes) : error;
 }
 
 /* Fills the open file and syncs it. An errno value. */

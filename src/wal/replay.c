@@ -13,13 +13,16 @@
  * void, sound or not: after a failed sync it was written again, to the
  * successor.
  *
- * The last file may end anyhow, for what was not synced may be there in part,
- * in any order. But each batch says up to which one all was synced when it was
- * sealed. So behind the first one that is missing is looked for any other,
- * byte by byte, and if one says that the missing one was synced, then it was
- * no crash that took it away. Where no batch came later, a mark says it
- * (do_mark in wal_thread.c). Other batches behind a hole are given up with
- * it, and counted: they were never acknowledged as synced.
+ * A file is as long as its header says that it was made, whatever is in it:
+ * one that is shorter has been cut off, which no crash does.
+ *
+ * The batches of the last file may end anyhow, for what was not synced may be
+ * there in part, in any order. But each batch says up to which one all was
+ * synced when it was sealed. So behind the first one that is missing is looked
+ * for any other, byte by byte, and if one says that the missing one was
+ * synced, then it was no crash that took it away. Where no batch came later, a
+ * mark says it (do_mark in wal_thread.c). Other batches behind a hole are
+ * given up with it, and counted: they were never acknowledged as synced.
  *
  * A file that is taken for the last one, but has a mark that it was followed,
  * is not: its successor is missing.
@@ -57,7 +60,7 @@ struct run {
     struct replay_end end;
     uint64_t last;   /* number of the last file there is; 0: none */
     bool has_first;  /* replay->number is there */
-    uint64_t all;    /* bytes of all files */
+    uint64_t all;    /* bytes of all files, about */
     uint64_t done;   /* of these, bytes of files that have been read */
     uint64_t n_read; /* window.n_read when progress_fn was called last */
     bool is_enough;  /* replay->last_seq has been given out */
@@ -87,6 +90,16 @@ damaged(struct run *run, uint64_t number, uint64_t at, const char *what)
         "is damaged at offset %" PRIu64
         ": %s; restore the data directory from a copy",
         at, what);
+    return ERR_CORRUPT;
+}
+
+static int
+cut_off(struct run *run, uint64_t number, const struct link *link)
+{
+    tell(run, LOG_ERROR, number,
+        "is cut off at offset %" PRIu64 ": it was made with %" PRIu64
+        " bytes; restore the data directory from a copy",
+        link->size, link->file.bytes);
     return ERR_CORRUPT;
 }
 
@@ -130,12 +143,14 @@ link_close(struct run *run, struct link *link)
     }
 }
 
-/* Checks what stands in a header against the place where the file is. */
+/* Checks the n bytes that there are of a header, and what stands in it against
+ * the place where the file is and its size. */
 static int
-check_header(struct run *run, uint64_t number, enum frame_fault fault,
+check_header(struct run *run, uint64_t number, const uint8_t *head, size_t n,
     struct link *link)
 {
     const struct frame_file *file = &link->file;
+    enum frame_fault fault = frame_file_get(head, n, &link->file);
 
     if (fault == FRAME_NEWER) {
         tell(run, LOG_ERROR, number,
@@ -143,7 +158,9 @@ check_header(struct run *run, uint64_t number, enum frame_fault fault,
         return ERR_NEWER_FORMAT;
     }
     if (fault != FRAME_OK) {
-        return damaged(run, number, 0, "its header is not what was written");
+        return damaged(run, number, n < FRAME_FILE_BYTES ? n : 0,
+            n < FRAME_FILE_BYTES ? "its header is cut off"
+                                 : "its header is not what was written");
     }
     if (file->epoch != run->replay->epoch) {
         return damaged(
@@ -152,8 +169,11 @@ check_header(struct run *run, uint64_t number, enum frame_fault fault,
     if (file->number != number) {
         return damaged(run, number, 24, "its header has another number");
     }
-    if (number > run->replay->number && file->before != number - 1) {
-        return damaged(run, number, 40, "it does not follow the file before");
+    if (number > run->replay->number && file->before_end == 0) {
+        return damaged(run, number, 48, "it does not follow the file before");
+    }
+    if (link->size < file->bytes) {
+        return cut_off(run, number, link);
     }
     return 0;
 }
@@ -173,8 +193,7 @@ link_read(struct run *run, uint64_t number, struct link *link)
     if (error != 0) {
         return read_failed(run, number, error);
     }
-    return check_header(
-        run, number, frame_file_get(head, n, &link->file), link);
+    return check_header(run, number, head, n, link);
 }
 
 /* Opens file number, which must be there, and checks its header; the caller
@@ -199,6 +218,28 @@ link_open(struct run *run, uint64_t number, struct link *link)
     return err;
 }
 
+/* The bytes of an open file that take room. 0 or ERR_DISK. */
+static int
+count_data(
+    struct run *run, uint64_t number, const struct link *link, uint64_t *bytes)
+{
+    uint64_t from, to = 0;
+
+    *bytes = 0;
+    for (;;) {
+        int error =
+            run->calls->next_data(run->replay->disk, link->fd, to, &from, &to);
+
+        if (error != 0) {
+            return read_failed(run, number, error);
+        }
+        if (from == to) {
+            return 0;
+        }
+        *bytes += to - from;
+    }
+}
+
 /* Finds the files and looks at all their headers. */
 static int
 survey(struct run *run)
@@ -219,12 +260,22 @@ survey(struct run *run)
     for (uint64_t number = run->replay->number; number <= run->last;
          number++) {
         int err = link_open(run, number, &link);
+        uint64_t bytes = 0;
 
         if (err != 0) {
             return err;
         }
-        run->all += link.size;
+        if (number > run->replay->number) { /* of the file before */
+            run->all += link.file.before_end;
+        }
+        if (number == run->last) {
+            err = count_data(run, number, &link, &bytes);
+            run->all += bytes;
+        }
         link_close(run, &link);
+        if (err != 0) {
+            return err;
+        }
     }
     return 0;
 }
@@ -330,8 +381,7 @@ check_complete(struct run *run, const struct link *link, uint64_t end)
 {
     if (run->window.at < end) {
         return damaged(run, link->file.number, run->window.at,
-            end > link->size ? "the file is too short"
-                             : "a batch is not what was written");
+            "a batch is not what was written");
     }
     return 0;
 }
@@ -349,15 +399,15 @@ length_without_zeroes(const uint8_t *bytes, size_t n)
     return n;
 }
 
-/* *torn: the bytes from the end of the log to the last one that is not zero.
- * 0 or ERR_DISK. */
+/* Looks at bytes from..to of the file; *torn becomes the bytes from the end of
+ * the log to the last one that is not zero. 0 or ERR_DISK. */
 static int
-measure_tail(struct run *run, const struct link *link, uint64_t *torn)
+measure_data(struct run *run, const struct link *link, uint64_t from,
+    uint64_t to, uint64_t *torn)
 {
     struct window *window = &run->window;
 
-    *torn = 0;
-    window_open(window, link->fd, run->end.end, link->size);
+    window_open(window, link->fd, from, to);
     for (;;) {
         int error = window_need(window, 1);
         size_t n;
@@ -373,6 +423,32 @@ measure_tail(struct run *run, const struct link *link, uint64_t *torn)
             *torn = window->at + n - run->end.end;
         }
         window_skip(window, window->n);
+    }
+}
+
+/* *torn: the bytes from the end of the log to the last one that is not zero.
+ * Most of what is behind is a hole, which is not read. 0 or ERR_DISK. */
+static int
+measure_tail(struct run *run, const struct link *link, uint64_t *torn)
+{
+    uint64_t from, to = run->end.end;
+
+    *torn = 0;
+    for (;;) {
+        int error =
+            run->calls->next_data(run->replay->disk, link->fd, to, &from, &to);
+        int err;
+
+        if (error != 0) {
+            return read_failed(run, link->file.number, error);
+        }
+        if (from == to) {
+            return 0;
+        }
+        err = measure_data(run, link, from, to, torn);
+        if (err != 0) {
+            return err;
+        }
     }
 }
 
@@ -473,7 +549,7 @@ static int
 replay_file(
     struct run *run, const struct link *link, const struct frame_file *next)
 {
-    uint64_t until = link->size;
+    uint64_t until = link->file.bytes;
     int err;
 
     if (next != NULL && next->before_end < until) {
@@ -522,7 +598,7 @@ replay_number(struct run *run, uint64_t number)
         err = replay_file(run, &link, is_last ? NULL : &next.file);
     }
     link_close(run, &link);
-    run->done += link.size;
+    run->done += err == 0 && !is_last ? next.file.before_end : 0;
     return err;
 }
 

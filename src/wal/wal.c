@@ -90,6 +90,7 @@ begin(struct wal *wal)
     if (wal->first_file > start->next_number) {
         wal->first_file = start->next_number;
     }
+    wal->old_bytes += start->before_end;
     wal->file = (struct wal_file){
         .head = {.number = start->next_number - 1}, .fd = -1};
     wal->written = wal->stream.closed;
@@ -311,7 +312,8 @@ write_here(struct wal *wal)
     do {
         wal__write(wal);
     } while (++rounds < COMMIT_ROUNDS && wal->wanted > wal->written.seq &&
-        !wal->is_failing && !wal->thread_waits && !wal__is_slow(wal));
+        !wal->is_full && !wal->is_failing && !wal->thread_waits &&
+        !wal__is_slow(wal));
     bool lacks_room = wal__allocate_is_due(wal);
     wal__give_turn(wal);
     if (lacks_room || wal->wanted > wal->written.seq || wal__is_held(wal) ||

@@ -12,11 +12,17 @@
  * counts any more, stands a mark. So a newest file that is gone is missed. It
  * is not written where the file had failed, and is never synced.
  *
- * Room is allocated ahead in steps, so that a commit need not make the file
- * longer: by the log's thread, when less than half a step is left. Where it
- * comes late a write makes the file longer itself. Where there is little room
- * the steps become smaller, and a disk that cannot allocate is asked once a
- * file; none of this is an error before a write says so. */
+ * A file has its full length from the beginning, twice what makes it be
+ * followed by the next, and its header says so; it never becomes shorter. So
+ * one that is shorter was cut off by somebody. Nothing is written behind that
+ * length: what does not fit goes to the next file. The length is a hole and
+ * takes no room; room that was allocated in vain is given back by making holes.
+ *
+ * Room is allocated ahead in steps, so that a commit need not ask for it: by
+ * the log's thread, when less than half a step is left. Where it comes late a
+ * write takes it itself. Where there is little room the steps become smaller,
+ * and a disk that cannot allocate is asked once a file; none of this is an
+ * error before a write says so. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
@@ -26,7 +32,19 @@
 
 #include <errno.h>
 
-enum { STEP_BYTES_MAX = 4 << 20, STEP_BYTES_MIN = 64 << 10 };
+enum {
+    STEP_BYTES_MAX = 4 << 20,
+    STEP_BYTES_MIN = 64 << 10,
+    NOTE_BYTES = FRAME_BATCH_BYTES + ENTRY_MARK_BYTES, /* of a successor */
+    LENGTHS = 2,     /* of config.file_bytes: what a file is made with */
+    MORE_MIN = 4096, /* than what it begins with */
+};
+
+static uint64_t
+min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 uint64_t
 wal__file_offset(const struct wal_file *file, const struct wal_mark *mark)
@@ -35,11 +53,24 @@ wal__file_offset(const struct wal_file *file, const struct wal_mark *mark)
     return FRAME_FILE_BYTES + mark->stream - file->start;
 }
 
+uint64_t
+wal__file_limit(const struct wal_file *file)
+{
+    return file->head.bytes - NOTE_BYTES;
+}
+
+/* Room is allocated up to there: usually no more is needed. */
+static uint64_t
+room_max(const struct wal *wal, const struct wal_file *file)
+{
+    return min_u64(wal->config.file_bytes, wal__file_limit(file));
+}
+
 bool
 wal__file_lacks_room(
     const struct wal *wal, const struct wal_file *file, uint64_t end)
 {
-    return file->step > 0 && file->allocated < wal->config.file_bytes &&
+    return file->step > 0 && file->allocated < room_max(wal, file) &&
         file->allocated < end + file->step / 2;
 }
 
@@ -48,10 +79,7 @@ wal__file_allocate(struct wal *wal, struct wal_file *file, uint64_t end)
 {
     struct disk *disk = wal->config.disk;
     while (wal__file_lacks_room(wal, file, end)) {
-        uint64_t to = end + file->step;
-        if (to > wal->config.file_bytes) {
-            to = wal->config.file_bytes;
-        }
+        uint64_t to = min_u64(end + file->step, room_max(wal, file));
         int err = disk->calls->allocate(
             disk, file->fd, file->allocated, to - file->allocated);
         if (err == 0) {
@@ -73,6 +101,7 @@ wal__file_write(struct wal *wal, struct wal_file *file,
     struct disk *disk = wal->config.disk;
     struct wal_mark at = *from;
     struct wal_run run;
+    ASSERT(wal__file_offset(file, to) <= wal__file_limit(file));
     for (uint64_t offset = wal__file_offset(file, &at); wal__stream_seal(
              &at, to, &file->head, synced_seq, &run, &written->batches);
          offset += run.len) {
@@ -88,7 +117,26 @@ wal__file_write(struct wal *wal, struct wal_file *file,
     return true;
 }
 
-/* Header and batches, synced. */
+/* Gives an empty file its length, which has room for what is to be in it up to
+ * end and some more; less where files may not be so long. An errno value. */
+static int
+lengthen(struct wal *wal, struct wal_file *file, uint64_t end)
+{
+    struct disk *disk = wal->config.disk;
+    uint64_t more = LENGTHS * wal->config.file_bytes;
+    uint64_t least = end + NOTE_BYTES;
+    int err;
+    more = more > least + wal->config.file_bytes ? more - least
+                                                 : wal->config.file_bytes;
+    do {
+        file->head.bytes = least + more;
+        err = disk->calls->truncate(disk, file->fd, file->head.bytes);
+        more /= 2;
+    } while (err == EFBIG && more >= MORE_MIN);
+    return err;
+}
+
+/* Length, header and batches, synced. */
 static bool
 fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
     const struct wal_mark *to, struct wal_written *written,
@@ -96,8 +144,11 @@ fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
 {
     struct disk *disk = wal->config.disk;
     uint8_t head[FRAME_FILE_BYTES];
-    frame_file_put(&file->head, head);
-    int err = disk->calls->write(disk, file->fd, head, FRAME_FILE_BYTES, 0);
+    int err = lengthen(wal, file, wal__file_offset(file, to));
+    if (err == 0) {
+        frame_file_put(&file->head, head);
+        err = disk->calls->write(disk, file->fd, head, FRAME_FILE_BYTES, 0);
+    }
     if (err != 0) {
         *failure =
             (struct wal_failure){"write", err, file->head.number, false};
@@ -162,33 +213,32 @@ wal__file_begin(struct wal *wal, const struct frame_file *head,
     return false;
 }
 
-uint64_t
+void
 wal__file_note_next(
     struct wal *wal, const struct wal_file *old, const struct frame_file *next)
 {
     struct disk *disk = wal->config.disk;
-    struct frame_file head = {.epoch = next->epoch, .number = next->before};
+    struct frame_file head = {
+        .epoch = next->epoch, .number = next->number - 1};
     struct frame_batch batch = {.seq = next->first_seq,
         .synced_seq = next->first_seq - 1,
         .payload_bytes = ENTRY_MARK_BYTES};
-    uint8_t bytes[FRAME_BATCH_BYTES + ENTRY_MARK_BYTES];
+    uint8_t bytes[NOTE_BYTES];
     char name[NAMES_BYTES];
     int fd = old->fd;
-    if (next->before == 0) {
-        return 0;
+    if (next->before_end == 0) {
+        return;
     }
-    names_make(name, NAMES_LOG, next->before);
+    names_make(name, NAMES_LOG, head.number);
     if (fd < 0 && disk->calls->open(disk, name, DISK_WRITE, &fd) != 0) {
-        return 0;
+        return;
     }
     entry_put_mark(bytes + FRAME_BATCH_BYTES, ENTRY_MARK_FOLLOWED);
     frame_batch_put(&head, &batch, bytes);
-    int err =
-        disk->calls->write(disk, fd, bytes, sizeof bytes, next->before_end);
+    (void)disk->calls->write(disk, fd, bytes, sizeof bytes, next->before_end);
     if (fd != old->fd) {
         disk->calls->close(disk, fd);
     }
-    return err == 0 ? sizeof bytes : 0;
 }
 
 void
@@ -196,7 +246,7 @@ wal__file_trim(struct wal *wal, struct wal_file *file, uint64_t end)
 {
     struct disk *disk = wal->config.disk;
     if (file->fd >= 0 && file->allocated > end) {
-        (void)disk->calls->truncate(disk, file->fd, end);
+        disk_hole(disk, file->fd, end, file->head.bytes);
         file->allocated = end;
     }
 }
@@ -211,18 +261,29 @@ wal__file_close(struct wal *wal, struct wal_file *file)
     }
 }
 
-uint64_t
-wal__file_bytes(struct disk *disk, const char *name)
+int
+wal__file_head(struct disk *disk, uint64_t number, struct frame_file *head)
 {
-    uint64_t bytes = 0;
+    uint8_t bytes[FRAME_FILE_BYTES];
+    char name[NAMES_BYTES];
+    size_t n = 0;
     int fd;
-    if (disk->calls->open(disk, name, DISK_READ, &fd) == 0) {
-        if (disk->calls->size(disk, fd, &bytes) != 0) {
-            bytes = 0;
-        }
-        disk->calls->close(disk, fd);
+    names_make(name, NAMES_LOG, number);
+    int err = disk->calls->open(disk, name, DISK_READ, &fd);
+    if (err != 0) {
+        return err;
     }
-    return bytes;
+    err = disk->calls->read(disk, fd, bytes, sizeof bytes, 0, &n);
+    disk->calls->close(disk, fd);
+    return err == 0 && frame_file_get(bytes, n, head) != FRAME_OK ? EIO : err;
+}
+
+uint64_t
+wal__file_bytes(struct disk *disk, uint64_t number)
+{
+    struct frame_file next;
+    int err = wal__file_head(disk, number + 1, &next);
+    return err == 0 ? next.before_end : 0;
 }
 
 struct counting {
@@ -240,7 +301,7 @@ count_name(void *context, const char *name)
     if (!names_parse(name, &kind, &number) || kind != NAMES_LOG) {
         return;
     }
-    counting->bytes += wal__file_bytes(counting->disk, name);
+    counting->bytes += wal__file_bytes(counting->disk, number);
     if (number < counting->first_number) {
         counting->first_number = number;
     }

@@ -14,7 +14,7 @@
  * never set on a file that is just being removed. wal->lock is taken inside.
  *
  * What can go wrong: a file that cannot be removed stays, and is tried again
- * next time; one whose size cannot be told counts as empty. */
+ * next time; one of which cannot be told what is in it counts as empty. */
 #include "wal/wal_pin.h"
 
 #include "base/assert.h"
@@ -24,14 +24,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-
-static uint64_t
-bytes_of(struct wal *wal, uint64_t number)
-{
-    char name[NAMES_BYTES];
-    names_make(name, NAMES_LOG, number);
-    return wal__file_bytes(wal->config.disk, name);
-}
 
 /* Breaks pins that keep too much; returns the file from which on all stay. */
 static uint64_t
@@ -44,7 +36,7 @@ settle_pins(struct wal *wal)
             continue;
         }
         for (uint64_t at = pin->number; at < wal->forgotten; at++) {
-            bytes += bytes_of(wal, at);
+            bytes += wal__file_bytes(wal->config.disk, at);
         }
         if (bytes > pin->bytes_max) {
             pin->is_broken = true;
@@ -72,7 +64,7 @@ sweep(struct wal *wal)
     wal__unlock(wal);
     for (; first < keep; first++) {
         names_make(name, NAMES_LOG, first);
-        uint64_t bytes = wal__file_bytes(disk, name);
+        uint64_t bytes = wal__file_bytes(disk, first);
         int err = disk->calls->unlink(disk, name);
         if (err != 0 && err != ENOENT) {
             break;
@@ -83,7 +75,7 @@ sweep(struct wal *wal)
         wal__unlock(wal);
     }
     for (uint64_t at = keep; at < wal->forgotten; at++) {
-        pinned += bytes_of(wal, at);
+        pinned += wal__file_bytes(disk, at);
     }
     wal__lock(wal);
     wal->stats.pinned_bytes = pinned;
@@ -109,21 +101,10 @@ wal_forget(struct wal *wal, uint64_t number)
 static int
 first_seq_of(struct wal *wal, uint64_t number, uint64_t *first_seq)
 {
-    struct disk *disk = wal->config.disk;
-    uint8_t bytes[FRAME_FILE_BYTES];
     struct frame_file head;
-    char name[NAMES_BYTES];
-    size_t n = 0;
-    int fd;
-    names_make(name, NAMES_LOG, number);
-    int err = disk->calls->open(disk, name, DISK_READ, &fd);
+    int err = wal__file_head(wal->config.disk, number, &head);
     if (err != 0) {
         return err == ENOENT ? ERR_LOG_GONE : ERR_DISK;
-    }
-    err = disk->calls->read(disk, fd, bytes, sizeof bytes, 0, &n);
-    disk->calls->close(disk, fd);
-    if (err != 0 || frame_file_get(bytes, n, &head) != FRAME_OK) {
-        return ERR_DISK;
     }
     *first_seq = head.first_seq;
     return 0;

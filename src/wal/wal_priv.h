@@ -20,7 +20,7 @@ struct wal_file {
     struct frame_file head;
     int fd;             /* -1: none */
     uint64_t start;     /* stream position of its first batch */
-    uint64_t allocated; /* the file reaches up to there at least */
+    uint64_t allocated; /* it has room up to there at least */
     uint64_t step;      /* to allocate at once; 0: not at all */
 };
 
@@ -39,33 +39,39 @@ struct wal_written {
 /* Where in the file mark is. */
 uint64_t wal__file_offset(
     const struct wal_file *file, const struct wal_mark *mark);
+/* Batches end there at the latest. */
+uint64_t wal__file_limit(const struct wal_file *file);
 /* Whether room is to be allocated in a file that is written up to end. */
 bool wal__file_lacks_room(
     const struct wal *wal, const struct wal_file *file, uint64_t end);
-/* Makes the file reach beyond end by a step, as well as that goes. */
+/* Takes room beyond end by a step, as well as that goes. */
 void wal__file_allocate(struct wal *wal, struct wal_file *file, uint64_t end);
-/* Writes the batches from *from to *to. Counts on in *written. False: see
- * *failure. */
+/* Writes the batches from *from to *to, which is within the limit. Counts on in
+ * *written. False: see *failure. */
 bool wal__file_write(struct wal *wal, struct wal_file *file,
     const struct wal_mark *from, const struct wal_mark *to,
     uint64_t synced_seq, struct wal_written *written,
     struct wal_failure *failure);
-/* Makes the file of *head, with the batches from *from to *to, all durable. */
+/* Makes the file of *head, whose bytes it sets, with the batches from *from to
+ * *to, all durable. */
 bool wal__file_begin(struct wal *wal, const struct frame_file *head,
     const struct wal_mark *from, const struct wal_mark *to,
     struct wal_file *out, struct wal_written *written,
     struct wal_failure *failure);
 /* Says in the file before *next, of which old may be open, that this one
- * follows. Returns how many bytes that took: 0 where it could not be done,
- * which is no failure. */
-uint64_t wal__file_note_next(struct wal *wal, const struct wal_file *old,
+ * follows. That it cannot be done is no failure. */
+void wal__file_note_next(struct wal *wal, const struct wal_file *old,
     const struct frame_file *next);
-/* Gives the room behind end back, as well as that goes. */
+/* Gives the room behind end back, as well as that goes; the length stays. */
 void wal__file_trim(struct wal *wal, struct wal_file *file, uint64_t end);
 void wal__file_close(struct wal *wal, struct wal_file *file);
-/* The size of a file; 0 where that cannot be told. */
-uint64_t wal__file_bytes(struct disk *disk, const char *name);
-/* Looks which log files are there. 0 or an errno value. */
+/* Reads the header of a file. 0 or an errno value. */
+int wal__file_head(
+    struct disk *disk, uint64_t number, struct frame_file *head);
+/* What counts in a file, as its successor says; 0 where that cannot be told. */
+uint64_t wal__file_bytes(struct disk *disk, uint64_t number);
+/* Looks which log files are there; *bytes of those that have successors. 0 or
+ * an errno value. */
 int wal__file_count(
     struct disk *disk, uint64_t *first_number, uint64_t *bytes);
 
@@ -87,6 +93,7 @@ struct wal {
     bool is_writing;   /* somebody has the turn to write: may change file and
                         * written, and seal */
     bool thread_waits; /* for the turn: goes first */
+    bool is_full;      /* the next batch does not fit into the file */
     bool is_failing;   /* the file under way is given up */
     struct wal_failure failure; /* what began it */
     int disk_fault;             /* ERR_, once a new file failed too */

@@ -179,6 +179,18 @@ wal__write(struct wal *wal)
     if (from.stream == to.stream || wal->is_failing) {
         return;
     }
+    if (wal__stream_clip(&from, &to,
+            wal__file_limit(&wal->file) -
+                wal__file_offset(&wal->file, &from))) {
+        wal->is_full = true;
+        if (wal->since_ns == 0) { /* some stay behind */
+            wal->since_ns = wal->syncing_ns;
+        }
+        wal__wake(wal);
+    }
+    if (from.stream == to.stream) {
+        return;
+    }
     wal__unlock(wal);
     uint64_t begun_ns = clock_monotonic_ns();
     bool is_done = wal__file_write(
@@ -251,6 +263,7 @@ switch_file(struct wal *wal, const struct wal_file *file,
     }
     wal->file = *file;
     wal->written = *end;
+    wal->is_full = false;
     wal->is_failing = false;
     wal->disk_fault = 0;
     wal__set_synced(wal, end);
@@ -285,7 +298,6 @@ wal__begin_file(
     struct frame_file head = {.epoch = wal->config.start.epoch,
         .number = wal->file.head.number + 1,
         .first_seq = from.seq + 1,
-        .before = before_end > 0 ? wal->file.head.number : 0,
         .before_end = before_end};
     if (wal->syncing_ns == 0) {
         wal->syncing_ns = wal->since_ns;
@@ -303,10 +315,10 @@ wal__begin_file(
     switch_file(wal, &file, &to, &old);
     wal__unlock(wal);
     wal__file_trim(wal, &old, before_end);
-    uint64_t note_bytes =
-        was_failing ? 0 : wal__file_note_next(wal, &old, &head);
+    if (!was_failing) {
+        wal__file_note_next(wal, &old, &head);
+    }
     wal__file_close(wal, &old);
     wal__lock(wal);
-    wal->old_bytes += note_bytes;
     return true;
 }

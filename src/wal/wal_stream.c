@@ -241,6 +241,32 @@ wal__stream_drop(struct wal_stream *stream, const struct wal_mark *mark)
 }
 
 bool
+wal__stream_clip(
+    const struct wal_mark *from, struct wal_mark *to, uint64_t bytes)
+{
+    struct wal_mark at = *from;
+    if (to->stream - from->stream <= bytes) {
+        return false;
+    }
+    for (;;) {
+        if (at.at == at.chunk->fill) {
+            at.chunk = at.chunk->next;
+            at.at = 0;
+        }
+        size_t len = FRAME_BATCH_BYTES +
+            bytes_get_u32(at.chunk->bytes + at.at + BATCH_LEN_AT);
+        if (at.stream + len - from->stream > bytes) {
+            break;
+        }
+        at.at += len;
+        at.stream += len;
+        at.seq++;
+    }
+    *to = at;
+    return true;
+}
+
+bool
 wal__stream_seal(struct wal_mark *from, const struct wal_mark *to,
     const struct frame_file *file, uint64_t synced_seq, struct wal_run *run,
     uint64_t *batches)

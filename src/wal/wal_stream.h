@@ -73,6 +73,11 @@ void wal__stream_drop(struct wal_stream *stream, const struct wal_mark *mark);
 /* Sees to the spare chunks; is_short tells how that went. */
 void wal__stream_stock(struct wal_stream *stream);
 
+/* Moves *to back so far that there are at most bytes from from on; false where
+ * it could stay. */
+bool wal__stream_clip(
+    const struct wal_mark *from, struct wal_mark *to, uint64_t bytes);
+
 /* A run of closed batches that lie side by side. */
 struct wal_run {
     uint8_t *bytes;

@@ -57,10 +57,10 @@ static bool
 rotate_is_due(const struct wal *wal, uint64_t now)
 {
     const struct wal_file *file = &wal->file;
-    if (now < wal->rotate_ns) {
+    if (now < wal->rotate_ns && !wal->is_full) {
         return false;
     }
-    return file->head.first_seq <= wal->rotate_wanted ||
+    return file->head.first_seq <= wal->rotate_wanted || wal->is_full ||
         (wal->written.stream > file->start &&
             wal__file_offset(file, &wal->written) >= wal->config.file_bytes);
 }
@@ -232,12 +232,13 @@ do_sync(struct wal *wal)
 }
 
 /* The next file could not be made. Where it has certainly not got its name
- * nothing is wrong with the one under way: it goes on, and grows. */
+ * nothing is wrong with the one under way: it goes on, as long as there is
+ * room in it. */
 static void
 stay(struct wal *wal, const struct wal_failure *failure)
 {
     char name[NAMES_BYTES];
-    if (failure->may_stand) {
+    if (failure->may_stand || wal->is_full) {
         wal__fail(wal, failure);
         return;
     }

@@ -5,8 +5,9 @@
  *   else   a log file, or several, each beginning with "TALLYLOG"; they are
  *          replayed as files with the number in the first header, and those
  *          that follow by one
- *   bit 0  before that, the checksums of all headers and batches that can be
- *          found are made right, so that what is behind them is reached
+ *   bit 0  before that, lengths in headers, and the checksums of all headers
+ *          and batches that can be found, are made right, so that what is
+ *          behind them is reached
  *
  * Every entry that is read is written and read again. */
 #include "base/assert.h"
@@ -121,6 +122,9 @@ seal(uint8_t *bytes, size_t len)
 
     if (len < FRAME_FILE_BYTES) {
         return;
+    }
+    if (bytes_get_u64(bytes + 40) > len) { /* not all are to be cut off */
+        bytes_put_u64(bytes + 40, len);
     }
     bytes_put_u64(bytes + 56, checksum64(bytes, 56, 0));
     if (frame_file_get(bytes, len, &file) != FRAME_OK) {

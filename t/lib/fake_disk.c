@@ -237,21 +237,27 @@ fake_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
     return end(&call);
 }
 
-/* ENOSPC where the file may not have that length. */
+/* ENOSPC where there is no room for these bytes of the file. */
 static int
-has_room(struct fake_disk *fake, const struct fake_file *file, uint64_t len)
+has_room(struct fake_disk *fake, const struct fake_file *file, uint64_t at,
+    uint64_t len)
 {
     uint64_t sum = 0;
-    if (fake->bytes_max == 0 || len <= file->now.len) {
+    if (fake->bytes_max == 0 || len == 0) {
+        return 0;
+    }
+    uint64_t more = fake_file_bytes(file, at / FAKE_SECTOR_BYTES,
+        (at + len - 1) / FAKE_SECTOR_BYTES + 1, false);
+    if (more == 0) {
         return 0;
     }
     for (unsigned i = 0; i < fake->n_files; i++) {
         const struct fake_file *each = &fake->file[i];
         if (each->names > 0 || each->opens > 0) {
-            sum += each->now.len;
+            sum += fake_file_bytes(each, 0, each->sectors, true);
         }
     }
-    return sum - file->now.len + len > fake->bytes_max ? ENOSPC : 0;
+    return sum + more > fake->bytes_max ? ENOSPC : 0;
 }
 
 static int
@@ -262,13 +268,13 @@ fake_write(
     struct fake_disk *fake = call.fake;
     struct fake_file *file = file_of(&call);
     if (call.fate == FATE_DONE) {
-        call.event.err = has_room(fake, file, at + len);
+        call.event.err = has_room(fake, file, at, len);
     }
     if (call.event.err == 0) {
         fake_file_write(file, bytes, len, at);
     } else if (call.fate != FATE_DEAD) {
         uint64_t part = fake_random(&fake->random, len + 1);
-        if (has_room(fake, file, at + part) == 0) {
+        if (has_room(fake, file, at, part) == 0) {
             fake_file_write(file, bytes, part, at);
         }
     }
@@ -281,12 +287,47 @@ fake_allocate(struct disk *disk, int fd, uint64_t at, uint64_t len)
     struct call call = begin_file(disk, FAKE_ALLOCATE, fd, at, len);
     struct fake_file *file = file_of(&call);
     if (is_done(&call)) {
-        int err = has_room(call.fake, file, at + len);
+        int err = has_room(call.fake, file, at, len);
         if (err == 0 && at + len > file->now.len) {
             fake_file_resize(file, at + len);
+        }
+        if (err == 0) {
+            fake_file_allocate(file, at, len);
         } else if (call.event.err == 0) {
             call.event.err = err;
         }
+    }
+    return end(&call);
+}
+
+static int
+fake_punch(struct disk *disk, int fd, uint64_t at, uint64_t len)
+{
+    struct call call = begin_file(disk, FAKE_PUNCH, fd, at, len);
+    if (is_done(&call)) {
+        fake_file_punch(file_of(&call), at, len);
+    }
+    return end(&call);
+}
+
+/* Runs of sectors that are in no hole. */
+static int
+fake_next_data(
+    struct disk *disk, int fd, uint64_t at, uint64_t *from, uint64_t *to)
+{
+    struct call call = begin_file(disk, FAKE_NEXT_DATA, fd, at, 0);
+    const struct fake_file *file = file_of(&call);
+    *from = at;
+    while (*from < file->now.len && !file->room[*from / FAKE_SECTOR_BYTES]) {
+        *from += FAKE_SECTOR_BYTES - *from % FAKE_SECTOR_BYTES;
+    }
+    *to = *from;
+    while (call.fate == FATE_DONE && *to < file->now.len &&
+        file->room[*to / FAKE_SECTOR_BYTES]) {
+        *to += FAKE_SECTOR_BYTES - *to % FAKE_SECTOR_BYTES;
+    }
+    if (*to > *from && *to > file->now.len) {
+        *to = file->now.len;
     }
     return end(&call);
 }
@@ -400,6 +441,8 @@ static const struct disk_calls fake_calls = {
     .write = fake_write,
     .allocate = fake_allocate,
     .truncate = fake_truncate,
+    .punch = fake_punch,
+    .next_data = fake_next_data,
     .size = fake_size,
     .links = fake_links,
     .sync = fake_sync,
@@ -580,6 +623,7 @@ fake_disk_flip(
     ASSERT(at < file->now.len && at < file->stored.len);
     file->now.byte[at] ^= bits;
     file->stored.byte[at] ^= bits;
+    file->room[at / FAKE_SECTOR_BYTES] = true;
     pthread_mutex_unlock(&fake->lock);
 }
 

@@ -18,6 +18,7 @@ enum fake_call {
     FAKE_WRITE,
     FAKE_ALLOCATE,
     FAKE_TRUNCATE,
+    FAKE_PUNCH,
     FAKE_SIZE,
     FAKE_SYNC,
     FAKE_RENAME,
@@ -25,6 +26,7 @@ enum fake_call {
     FAKE_SYNC_NAMES,
     FAKE_LIST,
     FAKE_LINKS,
+    FAKE_NEXT_DATA,
     FAKE_CALLS
 };
 
@@ -35,7 +37,7 @@ enum {
     /* those that change something */
     FAKE_CHANGES = FAKE_ALL &
         ~(1 << FAKE_READ | 1 << FAKE_SIZE | 1 << FAKE_LIST | 1 << FAKE_LINKS |
-            1 << FAKE_OPEN)
+            1 << FAKE_OPEN | 1 << FAKE_NEXT_DATA)
 };
 
 /* One call, in the order in which they were made; begin and end of a sync are
@@ -68,7 +70,8 @@ void fake_disk_fail(
  * fake_disk_fail. */
 unsigned fake_disk_heal(struct fake_disk *fake);
 
-/* Room for that many bytes in files; more is ENOSPC. 0: no limit. */
+/* Room for that many bytes in files, of which holes take none; more is ENOSPC.
+ * 0: no limit. */
 void fake_disk_limit(struct fake_disk *fake, uint64_t bytes);
 
 /* The machine stops at the n-th call of FAKE_CHANGES from now on: that call

@@ -47,6 +47,15 @@ sectors_of(uint64_t len)
     return (len + FAKE_SECTOR_BYTES - 1) / FAKE_SECTOR_BYTES;
 }
 
+static bool *
+lengthen(bool *flags, uint64_t n, uint64_t more)
+{
+    flags = realloc(flags, more);
+    ASSERT(flags != NULL);
+    memset(flags + n, 0, more - n);
+    return flags;
+}
+
 void
 fake_file_resize(struct fake_file *file, uint64_t len)
 {
@@ -54,14 +63,14 @@ fake_file_resize(struct fake_file *file, uint64_t len)
     uint64_t cut = sectors_of(file->now.len);
     resize(&file->now, len);
     if (sectors > file->sectors) {
-        file->pending = realloc(file->pending, sectors * 2);
-        ASSERT(file->pending != NULL);
-        memset(file->pending + file->sectors, 0, sectors * 2 - file->sectors);
+        file->pending = lengthen(file->pending, file->sectors, sectors * 2);
+        file->room = lengthen(file->room, file->sectors, sectors * 2);
         file->sectors = sectors * 2;
     }
     /* what was cut off is zero if it comes back */
     for (uint64_t i = sectors; i < cut; i++) {
         file->pending[i] = true;
+        file->room[i] = false;
     }
     if (len % FAKE_SECTOR_BYTES != 0) {
         file->pending[sectors - 1] = true;
@@ -81,7 +90,44 @@ fake_file_write(
     memcpy(file->now.byte + at, bytes, len);
     for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(at + len); i++) {
         file->pending[i] = true;
+        file->room[i] = true;
     }
+}
+
+void
+fake_file_allocate(struct fake_file *file, uint64_t at, uint64_t len)
+{
+    for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(at + len); i++) {
+        file->room[i] = true;
+    }
+}
+
+void
+fake_file_punch(struct fake_file *file, uint64_t at, uint64_t len)
+{
+    uint64_t end = at + len < file->now.len ? at + len : file->now.len;
+    if (at >= end) {
+        return;
+    }
+    memset(file->now.byte + at, 0, end - at);
+    for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(end); i++) {
+        uint64_t first = i * FAKE_SECTOR_BYTES;
+        bool is_part = first < at ||
+            (first + FAKE_SECTOR_BYTES > end && end < file->now.len);
+        file->pending[i] = file->pending[i] || file->room[i];
+        file->room[i] = file->room[i] && is_part;
+    }
+}
+
+uint64_t
+fake_file_bytes(
+    const struct fake_file *file, uint64_t first, uint64_t last, bool is_room)
+{
+    uint64_t n = 0;
+    for (uint64_t i = first; i < last; i++) {
+        n += (i < file->sectors && file->room[i]) == is_room;
+    }
+    return n * FAKE_SECTOR_BYTES;
 }
 
 /* Bytes of sector i that are within bytes. */
@@ -127,6 +173,22 @@ fake_file_sync(struct fake_file *file, uint64_t *random)
     }
 }
 
+/* What a hole was made in may be back. */
+static void
+find_room(struct fake_file *file)
+{
+    static const uint8_t zeroes[FAKE_SECTOR_BYTES];
+    uint64_t sectors = sectors_of(file->now.len);
+    for (uint64_t i = 0; i < file->sectors; i++) {
+        if (i >= sectors) {
+            file->room[i] = false;
+        } else if (memcmp(file->now.byte + i * FAKE_SECTOR_BYTES, zeroes,
+                       sector_len(&file->now, i)) != 0) {
+            file->room[i] = true;
+        }
+    }
+}
+
 void
 fake_file_crash(struct fake_file *file, uint64_t *random)
 {
@@ -136,6 +198,7 @@ fake_file_crash(struct fake_file *file, uint64_t *random)
     if (file->now.len > 0) {
         memcpy(file->now.byte, file->stored.byte, file->now.len);
     }
+    find_room(file);
     file->opens = 0;
     file->names = 0;
 }
@@ -146,6 +209,7 @@ fake_file_fini(struct fake_file *file)
     free(file->now.byte);
     free(file->stored.byte);
     free(file->pending);
+    free(file->room);
 }
 
 struct fake_name *

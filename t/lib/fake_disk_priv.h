@@ -17,7 +17,8 @@ struct fake_file {
     struct fake_bytes now;    /* what a read finds */
     struct fake_bytes stored; /* what a crash leaves */
     bool *pending;            /* by sector of now: it would be synced */
-    uint64_t sectors;         /* of pending */
+    bool *room;               /* the same: it is in no hole */
+    uint64_t sectors;         /* of pending and room */
     unsigned names;           /* that lead to it now */
     unsigned opens;
     char name[FAKE_NAME_BYTES]; /* the first one */
@@ -40,6 +41,13 @@ uint64_t fake_random(uint64_t *state, uint64_t n);
 void fake_file_write(
     struct fake_file *file, const void *bytes, uint64_t len, uint64_t at);
 void fake_file_resize(struct fake_file *file, uint64_t len);
+/* Room for these bytes, within the length. */
+void fake_file_allocate(struct fake_file *file, uint64_t at, uint64_t len);
+/* Zeroes, and the sectors that are wholly in them become a hole. */
+void fake_file_punch(struct fake_file *file, uint64_t at, uint64_t len);
+/* Bytes of the sectors from first up to last that are in a hole, or not. */
+uint64_t fake_file_bytes(
+    const struct fake_file *file, uint64_t first, uint64_t last, bool is_room);
 /* Everything that is pending is stored; or, where random is not NULL, some of
  * it is and the rest is forgotten. */
 void fake_file_sync(struct fake_file *file, uint64_t *random);

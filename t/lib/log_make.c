@@ -15,12 +15,21 @@ reserve(struct log_make *log, size_t len)
     return (uint8_t *)room;
 }
 
+/* The header, of a file that was made as long as it is now. */
+static void
+put_head(struct log_make *log)
+{
+    log->file.bytes = log->bytes.len;
+    frame_file_put(&log->file, (uint8_t *)log->bytes.data);
+}
+
 void
 log_make_init(struct log_make *log, const struct frame_file *file)
 {
     memset(log, 0, sizeof *log);
     log->file = *file;
-    frame_file_put(file, reserve(log, FRAME_FILE_BYTES));
+    (void)reserve(log, FRAME_FILE_BYTES);
+    put_head(log);
     log->at[0] = FRAME_FILE_BYTES;
 }
 
@@ -45,10 +54,12 @@ log_make_add(
     frame_batch_put(&log->file, &log->batch[log->n], head);
     log->n++;
     log->at[log->n] = log->bytes.len;
+    put_head(log);
 }
 
 void
 log_make_zeroes(struct log_make *log, size_t len)
 {
     memset(reserve(log, len), 0, len);
+    put_head(log);
 }

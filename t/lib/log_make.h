@@ -20,7 +20,8 @@ struct log_make {
     struct frame_batch batch[LOG_MAKE_BATCHES_MAX];
 };
 
-/* A file with this header and no batch. */
+/* A file with this header and no batch. Its bytes are set: the header always
+ * says that the file was made as long as it is. */
 void log_make_init(struct log_make *log, const struct frame_file *file);
 void log_make_fini(struct log_make *log);
 

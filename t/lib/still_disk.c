@@ -77,6 +77,17 @@ still_size(struct disk *disk, int fd, uint64_t *len)
 }
 
 static int
+still_next_data(
+    struct disk *disk, int fd, uint64_t at, uint64_t *from, uint64_t *to)
+{
+    struct still_disk *still = still_of(disk);
+
+    *from = at;
+    *to = at < still->file[fd].len ? still->file[fd].len : at;
+    return fails(still) ? EIO : 0;
+}
+
+static int
 still_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
     void *context)
 {
@@ -98,6 +109,7 @@ static const struct disk_calls calls = {
     .close = still_close,
     .read = still_read,
     .size = still_size,
+    .next_data = still_next_data,
     .list = still_list,
 };
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bits flipped in, and ends cut off, copies of the files of a data directory.
 --check and a start must agree: either both refuse, naming the file and an
-offset, or the start has exactly the right numbers; only at the end of the
-last log file may changes be missing, as after a crash, and then a state must
-be found that there was."""
+offset, or the start has exactly the right numbers. A log file that is cut off
+anywhere is refused, unless it is one that a start removes unread. Only where a
+bit flips at the end of the last log file may changes be missing, as after a
+crash, and then a state must be found that there was."""
 
 import os
 import random
@@ -105,6 +106,10 @@ class Sample:
         end = len(data.rstrip(b"\0")) or 1
         spots = [("flip", self.source.randrange(min(end, 64))),
                  ("flip", end - 1), ("cut", end - 1), ("cut", end // 2)]
+        if name.startswith("log-"): # most of it is a hole
+            spots = spots[:2] + [
+                ("cut", self.source.randrange(end)), ("cut", len(data) - 1),
+                ("cut", self.source.randrange(end, len(data)))] + spots[2:]
         while len(spots) < count:
             spots.append((self.source.choice(("flip", "flip", "cut")),
                           self.source.randrange(end)))
@@ -130,10 +135,8 @@ class Sample:
             self.damage(place, name, kind, offset)
             status, text = offline_check(place, self.path)
             lost_max = 0
-            if name == self.last_log:
-                lost_max = 1 << 30 # what is cut off takes its mark along
-                if kind == "flip":
-                    lost_max = 0 if self.is_marked else FLIP_LOST_MAX
+            if name == self.last_log and kind == "flip":
+                lost_max = 0 if self.is_marked else FLIP_LOST_MAX
             if status != 0:
                 self.need_named(text, name, what)
             daemon = self.daemon(place)
@@ -144,6 +147,9 @@ class Sample:
                 return
             if status != 0:
                 raise Lost("%s: --check refuses, a start does not" % what)
+            if (kind == "cut" and name.startswith("log-") and
+                    name in place.names()):
+                raise Lost("%s is not noticed" % what)
             self.look(daemon, lost_max, what)
         finally:
             place.remove()

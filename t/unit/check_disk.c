@@ -120,6 +120,60 @@ exercise(struct disk *disk)
     expect_names(disk, "", "");
 }
 
+/* Which of the bytes of a file are data, in runs that may be longer than what
+ * was written. */
+static bool
+is_data(struct disk *disk, int fd, uint64_t at)
+{
+    uint64_t from, to = 0;
+    do {
+        ck_assert_int_eq(disk->calls->next_data(disk, fd, to, &from, &to), 0);
+        ck_assert_uint_le(from, to);
+    } while (from < to && to <= at);
+    return from <= at && at < to;
+}
+
+/* A file that is longer than what is in it; room is given back, the length
+ * stays. */
+static void
+exercise_holes(struct disk *disk)
+{
+    enum { LONG = 1 << 20, MIDDLE = 700000, TAIL = 9000 };
+    const struct disk_calls *calls = disk->calls;
+    char bytes[8] = "";
+    uint64_t len;
+    size_t n;
+    int fd = make(disk, "long");
+    ck_assert_int_eq(calls->truncate(disk, fd, LONG), 0);
+    put(disk, fd, "begin", 0);
+    put(disk, fd, "middle", MIDDLE);
+    ck_assert(is_data(disk, fd, 0) && is_data(disk, fd, MIDDLE + 5));
+    bool has_holes = !is_data(disk, fd, LONG - 1);
+    ck_assert(!has_holes || !is_data(disk, fd, MIDDLE / 2));
+    put(disk, fd, "tail", TAIL);
+    int err = calls->punch(disk, fd, TAIL, LONG - TAIL);
+    ck_assert(err == 0 || err == EOPNOTSUPP);
+    ck_assert_int_eq(calls->read(disk, fd, bytes, 6, MIDDLE, &n), 0);
+    ck_assert_uint_eq(n, 6);
+    ck_assert_str_eq(bytes, err == 0 ? "" : "middle");
+    ck_assert(!has_holes || err != 0 || !is_data(disk, fd, MIDDLE));
+    put(disk, fd, "again", MIDDLE);
+    /* the block with the end is left alone, what is behind it is not */
+    put(disk, fd, "x", 8192 + 4095);
+    put(disk, fd, "x", 8192 + 4096);
+    disk_hole(disk, fd, TAIL, LONG);
+    ck_assert_int_eq(calls->read(disk, fd, bytes, 2, 8192 + 4095, &n), 0);
+    ck_assert_int_eq(bytes[0], 'x');
+    ck_assert_int_eq(bytes[1], err == 0 ? 0 : 'x');
+    disk_hole(disk, fd, LONG, LONG);
+    ck_assert_int_eq(calls->size(disk, fd, &len), 0);
+    ck_assert_uint_eq(len, LONG);
+    ck_assert_int_eq(calls->next_data(disk, fd, LONG, &len, &len), 0);
+    ck_assert_int_eq(calls->next_data(disk, fd, 2 * LONG, &len, &len), 0);
+    calls->close(disk, fd);
+    ck_assert_int_eq(calls->unlink(disk, "long"), 0);
+}
+
 START_TEST(test_real)
 {
     char path[] = "check_disk.XXXXXX";
@@ -131,6 +185,7 @@ START_TEST(test_real)
     ck_assert_int_eq(disk_real_create(dir_fd, &disk), 0);
     exercise(disk);
     exercise(disk);
+    exercise_holes(disk);
     disk->calls->close(disk, make(disk, "mode"));
     ck_assert_int_eq(fstatat(dir_fd, "mode", &st, 0), 0);
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
@@ -151,6 +206,7 @@ START_TEST(test_fake)
     struct fake_disk *fake = fake_disk_create(1);
     exercise(fake_disk_as_disk(fake));
     exercise(fake_disk_as_disk(fake));
+    exercise_holes(fake_disk_as_disk(fake));
     fake_disk_destroy(&fake);
 }
 END_TEST
@@ -194,6 +250,38 @@ START_TEST(test_crash_sectors)
     for (size_t i = 0; i < COUNT_OF(seen); i++) {
         ck_assert_uint_gt(seen[i], 10);
     }
+}
+END_TEST
+
+/* A hole that is not synced may be there after a crash, or what it was made in;
+ * the length is there. */
+START_TEST(test_crash_hole)
+{
+    struct outcomes seen = {0};
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct fake_disk *fake = fake_disk_create(seed);
+        struct disk *disk = fake_disk_as_disk(fake);
+        uint64_t len;
+        char found;
+        size_t n;
+        int fd = make(disk, "a");
+        ck_assert_int_eq(disk->calls->truncate(disk, fd, 8192), 0);
+        put(disk, fd, "old", 4096);
+        ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+        ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+        ck_assert_int_eq(disk->calls->punch(disk, fd, 4096, 4096), 0);
+        fake_disk_crash(fake);
+        fd = open_file(disk, "a");
+        ck_assert_int_eq(disk->calls->size(disk, fd, &len), 0);
+        ck_assert_uint_eq(len, 8192);
+        ck_assert_int_eq(disk->calls->read(disk, fd, &found, 1, 4096, &n), 0);
+        ck_assert(found == 0 || is_data(disk, fd, 4096));
+        *(found == 0 ? &seen.none : &seen.old) += 1;
+        disk->calls->close(disk, fd);
+        fake_disk_destroy(&fake);
+    }
+    ck_assert_uint_gt(seen.none, 10);
+    ck_assert_uint_gt(seen.old, 10);
 }
 END_TEST
 
@@ -269,12 +357,20 @@ START_TEST(test_fake_faults)
 {
     struct fake_disk *fake = fake_disk_create(1);
     struct disk *disk = fake_disk_as_disk(fake);
+    enum { FULL = 2 * FAKE_SECTOR_BYTES };
     int fd = make(disk, "a");
-    fake_disk_limit(fake, 10);
+    fake_disk_limit(fake, FULL);
+    ck_assert_int_eq(disk->calls->truncate(disk, fd, 9 * FULL), 0);
     put(disk, fd, "0123456789", 0);
-    ck_assert_int_eq(disk->calls->write(disk, fd, "ab", 2, 9), ENOSPC);
-    ck_assert_int_eq(disk->calls->allocate(disk, fd, 0, 11), ENOSPC);
+    put(disk, fd, "0123456789", 7 * FULL);
+    ck_assert_int_eq(disk->calls->write(disk, fd, "a", 1, FULL), ENOSPC);
+    ck_assert_int_eq(disk->calls->allocate(disk, fd, 0, FULL), ENOSPC);
     put(disk, fd, "x", 9);
+    ck_assert_int_eq(disk->calls->punch(disk, fd, 7 * FULL, FULL), 0);
+    put(disk, fd, "a", FULL);
+    ck_assert_int_eq(disk->calls->truncate(disk, fd, 10), 0);
+    ck_assert_int_eq(disk->calls->allocate(disk, fd, 0, FULL), 0);
+    ck_assert_int_eq(disk->calls->truncate(disk, fd, 10), 0);
     fake_disk_limit(fake, 0);
     fake_disk_fail(fake, 1 << FAKE_WRITE, 2, EIO, true);
     put(disk, fd, "0", 0);
@@ -301,6 +397,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_real, test_fake, test_crash_sectors,
-        test_crash_names, test_failed_sync, test_fake_faults};
+        test_crash_hole, test_crash_names, test_failed_sync, test_fake_faults};
     return run_tests("disk", tests, COUNT_OF(tests));
 }

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "wal/names.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -129,22 +130,54 @@ make_directory(struct rig *rig)
 }
 
 static bool
+is_log(const struct file *file)
+{
+    return strncmp(file->name, "log-", 4) == 0;
+}
+
+static bool
 is_last_log(const struct files *files, const struct file *file)
 {
     for (size_t i = 0; i < files->n; i++) {
-        if (strncmp(files->file[i].name, "log-", 4) == 0 &&
+        if (is_log(&files->file[i]) &&
             strcmp(files->file[i].name, file->name) > 0) {
             return false;
         }
     }
-    return strncmp(file->name, "log-", 4) == 0;
+    return is_log(file);
+}
+
+/* Up to the last byte that is not zero. */
+static uint64_t
+used_bytes(const struct file *file)
+{
+    uint64_t n = file->len;
+    while (n > 0 && file->bytes[n - 1] == 0) {
+        n--;
+    }
+    return n;
+}
+
+/* A log file that is cut off, in what is in it or behind that, is refused. */
+static void
+cut_log(struct rig *rig, const struct files *files, struct file *file)
+{
+    uint64_t len = file->len;
+    for (uint64_t at = random_below(&rig->random, STRIDE); at < len;
+         at += 1 + random_below(&rig->random, 6 * STRIDE)) {
+        file->len = at;
+        ck_assert_int_eq(try_start(rig, files, 0), ERR_CORRUPT);
+    }
+    file->len = len - 1;
+    ck_assert_int_eq(try_start(rig, files, 0), ERR_CORRUPT);
+    file->len = len;
 }
 
 /* Each file with a bit changed here and there, cut off, and missing. How many
- * steps must be there where the last log file has another bit is n_flipped,
- * where it is cut off n_cut; that it is missing is noticed. */
+ * steps must be there where the last log file has another bit is n_flipped;
+ * that a log file is cut off, or the last one missing, is noticed. */
 static void
-damage_all(struct rig *rig, size_t n_flipped, size_t n_cut)
+damage_all(struct rig *rig, size_t n_flipped)
 {
     struct files files;
     unsigned n_refused = 0, n_tried = 0;
@@ -155,18 +188,24 @@ damage_all(struct rig *rig, size_t n_flipped, size_t n_cut)
         bool is_last = is_last_log(&files, file);
         size_t n_all = rig->history.n_steps;
         unsigned n = 0;
-        uint64_t len = file->len;
+        uint64_t len = file->len, used = used_bytes(file);
         uint8_t *bytes = file->bytes;
-        for (uint64_t at = random_below(&rig->random, 3); at < len;
+        for (uint64_t at = random_below(&rig->random, 3); at < used;
              at += 1 + random_below(&rig->random, STRIDE)) {
             uint8_t bit = (uint8_t)(1u << random_below(&rig->random, 8));
             bytes[at] ^= bit;
             n += try_start(rig, &files, is_last ? n_flipped : n_all) != 0;
             bytes[at] ^= bit;
-            file->len = at;
-            n += try_start(rig, &files, is_last ? n_cut : n_all) != 0;
-            file->len = len;
-            n_tried += is_last ? 0 : 2;
+            n_tried += !is_last;
+            if (!is_log(file)) {
+                file->len = at;
+                n += try_start(rig, &files, n_all) != 0;
+                file->len = len;
+                n_tried++;
+            }
+        }
+        if (is_log(file)) {
+            cut_log(rig, &files, file);
         }
         file->bytes = NULL;
         int err = try_start(rig, &files, n_all);
@@ -186,12 +225,12 @@ START_TEST(test_closed)
     make_directory(&rig);
     rig_expect_all(&rig);
     ck_assert_int_eq(rig_close(&rig), 0);
-    damage_all(&rig, 0, 0);
+    damage_all(&rig, 0);
     rig_fini(&rig);
 }
 END_TEST
 
-/* After a crash the last file may end anywhere. */
+/* After a crash the batches of the last file may end anywhere. */
 START_TEST(test_crashed)
 {
     struct rig rig;
@@ -207,8 +246,50 @@ START_TEST(test_crashed)
     fake_disk_die(rig.fake, 1);
     (void)rig_close(&rig);
     fake_disk_revive(rig.fake);
-    damage_all(&rig, 0, 0);
+    damage_all(&rig, 0);
     rig_fini(&rig);
+}
+END_TEST
+
+/* Starts, twice in a row, after the process was killed or has stopped, where
+ * room can be given back or not: the log is never shorter than it was made, so
+ * that the next start finds all. */
+START_TEST(test_starts)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        struct rig rig;
+        struct buf out = {0};
+        make_directory(&rig);
+        for (unsigned round = 0; round < 3; round++) {
+            rig_expect_all(&rig);
+            ck_assert_int_eq(
+                rig_set_all(&rig, 'b', 10 + round), STORE_COMMITTED);
+            if (i % 2 == 0) {
+                ck_assert_int_eq(rig_close(&rig), 0);
+            } else {
+                fake_disk_die(rig.fake, 1);
+                (void)rig_close(&rig);
+            }
+            if ((i & 2) != 0) {
+                fake_disk_crash(rig.fake);
+            } else {
+                fake_disk_revive(rig.fake);
+            }
+            ck_assert_int_eq(
+                data_check_disk(rig.data.disk, &rig.logger, &out), 0);
+            if ((i & 4) != 0) {
+                fake_disk_fail(rig.fake, 1 << FAKE_PUNCH, 1, EOPNOTSUPP, true);
+            }
+            ck_assert_int_eq(rig_open(&rig), 0);
+        }
+        rig_expect_all(&rig);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        if ((i & 4) != 0) {
+            ck_assert_uint_gt(fake_disk_heal(rig.fake), 0);
+        }
+        buf_fini(&out);
+        rig_fini(&rig);
+    }
 }
 END_TEST
 
@@ -234,7 +315,7 @@ START_TEST(test_idle)
     (void)rig_close(&rig);
     fake_disk_revive(rig.fake);
     rig.data.idle_ms = 1 << 30;
-    damage_all(&rig, rig.history.n_steps, 0);
+    damage_all(&rig, rig.history.n_steps);
     rig_fini(&rig);
 }
 END_TEST
@@ -303,7 +384,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_closed, test_crashed, test_idle, test_no_log, test_no_first_log};
+    const TTest *const tests[] = {test_closed, test_crashed, test_starts,
+        test_idle, test_no_log, test_no_first_log};
     return run_tests("durable damage", tests, COUNT_OF(tests));
 }

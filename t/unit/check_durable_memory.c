@@ -181,6 +181,19 @@ spared_truncate(struct disk *disk, int fd, uint64_t len)
 }
 
 static int
+spared_punch(struct disk *disk, int fd, uint64_t at, uint64_t len)
+{
+    return SPARED(disk, punch, fd, at, len);
+}
+
+static int
+spared_next_data(
+    struct disk *disk, int fd, uint64_t at, uint64_t *from, uint64_t *to)
+{
+    return SPARED(disk, next_data, fd, at, from, to);
+}
+
+static int
 spared_size(struct disk *disk, int fd, uint64_t *len)
 {
     return SPARED(disk, size, fd, len);
@@ -234,6 +247,8 @@ static const struct disk_calls spared_calls = {.open = spared_open,
     .write = spared_write,
     .allocate = spared_allocate,
     .truncate = spared_truncate,
+    .punch = spared_punch,
+    .next_data = spared_next_data,
     .size = spared_size,
     .sync = spared_sync,
     .rename = spared_rename,

@@ -8,11 +8,11 @@
 #include "unit/check_help.h"
 
 static const struct frame_file file_1 = {
-    .epoch = 0x1122334455667788, .number = 1, .first_seq = 1};
+    .epoch = 0x1122334455667788, .number = 1, .first_seq = 1, .bytes = 64};
 static const struct frame_file file_7 = {.epoch = 77,
     .number = 7,
     .first_seq = 1000,
-    .before = 6,
+    .bytes = 1 << 20,
     .before_end = 4711};
 
 static enum frame_fault
@@ -47,18 +47,19 @@ START_TEST(test_file_layout)
     ck_assert_uint_eq(bytes_get_u64(bytes + 16), 77);
     ck_assert_uint_eq(bytes_get_u64(bytes + 24), 7);
     ck_assert_uint_eq(bytes_get_u64(bytes + 32), 1000);
-    ck_assert_uint_eq(bytes_get_u64(bytes + 40), 6);
+    ck_assert_uint_eq(bytes_get_u64(bytes + 40), 1 << 20);
     ck_assert_uint_eq(bytes_get_u64(bytes + 48), 4711);
     ck_assert_uint_eq(bytes_get_u64(bytes + 56), checksum64(bytes, 56, 0));
     ck_assert_int_eq(get_file(bytes, sizeof bytes, &got), FRAME_OK);
     ck_assert_uint_eq(got.epoch, 77);
     ck_assert_uint_eq(got.number, 7);
     ck_assert_uint_eq(got.first_seq, 1000);
-    ck_assert_uint_eq(got.before, 6);
+    ck_assert_uint_eq(got.bytes, 1 << 20);
     ck_assert_uint_eq(got.before_end, 4711);
     frame_file_put(&file_1, bytes);
     ck_assert_int_eq(get_file(bytes, sizeof bytes, &got), FRAME_OK);
-    ck_assert_uint_eq(got.before, 0);
+    ck_assert_uint_eq(got.bytes, 64);
+    ck_assert_uint_eq(got.before_end, 0);
 }
 END_TEST
 
@@ -105,10 +106,13 @@ START_TEST(test_file_forged)
     ck_assert_int_eq(get_forged(12, 1, 4), FRAME_NEWER);
     ck_assert_int_eq(get_forged(16, 0, 8), FRAME_DAMAGED);
     ck_assert_int_eq(get_forged(24, 0, 8), FRAME_DAMAGED);
-    ck_assert_int_eq(get_forged(24, 8, 8), FRAME_DAMAGED);
+    ck_assert_int_eq(get_forged(24, 1, 8), FRAME_DAMAGED);
+    ck_assert_int_eq(get_forged(24, 2, 8), FRAME_OK);
     ck_assert_int_eq(get_forged(32, 0, 8), FRAME_DAMAGED);
-    ck_assert_int_eq(get_forged(40, 0, 8), FRAME_DAMAGED);
-    ck_assert_int_eq(get_forged(40, 5, 8), FRAME_DAMAGED);
+    ck_assert_int_eq(get_forged(40, 63, 8), FRAME_DAMAGED);
+    ck_assert_int_eq(get_forged(40, 64, 8), FRAME_OK);
+    ck_assert_int_eq(get_forged(40, UINT64_MAX, 8), FRAME_OK);
+    ck_assert_int_eq(get_forged(48, 0, 8), FRAME_OK);
     ck_assert_int_eq(get_forged(48, 64, 8), FRAME_OK);
     ck_assert_int_eq(get_forged(48, 63, 8), FRAME_DAMAGED);
 }

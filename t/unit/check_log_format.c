@@ -108,7 +108,6 @@ make_log(struct log_make *log)
     static const struct frame_file file = {.epoch = EPOCH,
         .number = NUMBER,
         .first_seq = FIRST_SEQ,
-        .before = NUMBER - 1,
         .before_end = 5000};
     uint64_t id = 0;
 
@@ -288,7 +287,6 @@ make_files(const char *directory)
         &(struct frame_file){.epoch = EPOCH,
             .number = NUMBER + 1,
             .first_seq = FIRST_SEQ + log.n,
-            .before = NUMBER,
             .before_end = log.at[log.n]});
     log_make_add(&next, "\x09\1\2\3", 4, FIRST_SEQ);
     for (unsigned i = 0; i < log.n; i++) {

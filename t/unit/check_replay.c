@@ -29,7 +29,7 @@ START_TEST(test_whole)
         ck_assert_uint_eq(end.torn_bytes, 0);
         ck_assert_uint_ge(chain.n_told, 1);
         ck_assert_uint_eq(chain.told,
-            chain.log[0].bytes.len + chain.log[1].bytes.len +
+            chain.log[1].file.before_end + chain.log[2].file.before_end +
                 chain.log[2].bytes.len);
         free_chain(&chain);
     }
@@ -87,14 +87,14 @@ START_TEST(test_wrong_headers)
     for (unsigned i = 0; i < FILES; i++) {
         ck_assert_int_eq(HEADER(i, f.epoch++), ERR_CORRUPT);
         ck_assert_int_eq(
-            HEADER(
-                i, (f.number++, f.before = f.number - 1, f.before_end = 64)),
-            ERR_CORRUPT);
+            HEADER(i, (f.number++, f.before_end = 64)), ERR_CORRUPT);
+        ck_assert_int_eq(HEADER(i, f.bytes++), ERR_CORRUPT);
+        ck_assert_int_eq(HEADER(i, f.bytes = UINT64_MAX), ERR_CORRUPT);
+        ck_assert_int_eq(HEADER(i, f.bytes--), 0);
         ck_assert_int_eq(HEADER(i, f.first_seq++), ERR_CORRUPT);
         ck_assert_int_eq(HEADER(i, f.first_seq--), ERR_CORRUPT);
         if (i > 0) {
-            ck_assert_int_eq(
-                HEADER(i, f.before = f.before_end = 0), ERR_CORRUPT);
+            ck_assert_int_eq(HEADER(i, f.before_end = 0), ERR_CORRUPT);
             ck_assert_int_eq(HEADER(i, f.before_end--), ERR_CORRUPT);
             ck_assert_int_eq(HEADER(i, f.before_end++), ERR_CORRUPT);
             ck_assert_int_eq(HEADER(i, f.before_end = 64), ERR_CORRUPT);
@@ -117,7 +117,6 @@ START_TEST(test_renamed)
     const struct frame_file file = {.epoch = EPOCH,
         .number = FIRST + 1,
         .first_seq = 1,
-        .before = FIRST,
         .before_end = FRAME_FILE_BYTES};
     struct chain chain;
     struct replay_end end;

@@ -119,7 +119,7 @@ fail_once(enum wal_sync mode, unsigned mask, unsigned n, int err)
 
 START_TEST(test_fail_once)
 {
-    static const int errs[] = {EIO, ENOSPC, EOPNOTSUPP};
+    static const int errs[] = {EIO, ENOSPC, EOPNOTSUPP, EFBIG};
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         for (unsigned n = 1;
              fail_once(modes[i], FAKE_ALL, n, errs[n % COUNT_OF(errs)]) != 0;
@@ -127,6 +127,9 @@ START_TEST(test_fail_once)
         }
         for (unsigned n = 1; fail_once(modes[i], 1 << FAKE_SYNC, n, EIO) != 0;
              n++) {
+        }
+        for (unsigned n = 1;
+             fail_once(modes[i], 1 << FAKE_PUNCH, n, EOPNOTSUPP) != 0; n++) {
         }
     }
 }
@@ -201,6 +204,7 @@ START_TEST(test_fail_for_a_while)
         {1 << FAKE_WRITE | 1 << FAKE_ALLOCATE, ENOSPC, ERR_DISK_FULL},
         {1 << FAKE_WRITE, EDQUOT, ERR_DISK_FULL},
         {1 << FAKE_WRITE | 1 << FAKE_ALLOCATE, EFBIG, ERR_FILE_SIZE},
+        {1 << FAKE_TRUNCATE, EFBIG, ERR_FILE_SIZE},
     };
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         for (size_t k = 0; k < COUNT_OF(kinds); k++) {
@@ -365,6 +369,63 @@ START_TEST(test_full)
 }
 END_TEST
 
+/* The same until the file before is full: then changes are refused, nothing is
+ * behind its end, and all that was appended is there in the end. */
+START_TEST(test_no_next_file_for_long)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        enum wal_outcome outcome = WAL_COMMITTED;
+        uint64_t n_acked = 0;
+        rig_init(&rig, modes[i], 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        fake_disk_fail(rig.fake, 1 << FAKE_OPEN, 1, ENOSPC, true);
+        while (wal_fault(rig.wal) == 0) {
+            uint64_t seq = rig_append(&rig, 30);
+            outcome = rig_commit(&rig, seq);
+            n_acked = outcome == WAL_COMMITTED ? rig.n : n_acked;
+        }
+        ck_assert_int_eq(wal_fault(rig.wal), ERR_DISK_FULL);
+        ck_assert_uint_gt(n_acked * 8, rig.config.file_bytes);
+        ck_assert_uint_le(
+            rig_stats(&rig).file_bytes, 2 * rig.config.file_bytes);
+        ck_assert_uint_eq(rig_stats(&rig).file, 1);
+        (void)fake_disk_heal(rig.fake);
+        wait_writable(&rig);
+        ck_assert_int_eq(rig_commit(&rig, rig_append(&rig, 1)), WAL_COMMITTED);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        expect_order(&rig);
+        fake_disk_crash(rig.fake);
+        ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* Where files may not be so long they are shorter. */
+START_TEST(test_short_file)
+{
+    struct rig rig;
+    uint64_t number, seq;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.file_bytes = 64 << 10;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    (void)rig_append(&rig, 1);
+    fake_disk_fail(rig.fake, 1 << FAKE_TRUNCATE, 1, EFBIG, false);
+    ck_assert_int_eq(wal_rotate(rig.wal, &number, &seq), 0);
+    ck_assert_uint_eq(fake_disk_heal(rig.fake), 1);
+    ck_assert_int_eq(wal_fault(rig.wal), 0);
+    ck_assert_uint_lt(rig_walk(&rig).shortest, 2 * rig.config.file_bytes);
+    while (rig_stats(&rig).file == number) { /* it is full before long */
+        seq = rig_append(&rig, 99);
+        ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* A log that cannot be begun says so, and can be once the disk is well. */
 START_TEST(test_open)
 {
@@ -407,7 +468,7 @@ START_TEST(test_memory)
     rig_init(&rig, WAL_SYNC_INTERVAL, 1);
     rig.config.alloc = &fault.alloc;
     rig.config.interval_ms = 1000000;
-    rig.config.file_bytes = 1 << 30;
+    rig.config.file_bytes = 16 << 20;
     rig.config.unsynced_bytes_max = 1 << 30;
     fault.fail_from = 4;
     fault.fail_to = SIZE_MAX;
@@ -463,6 +524,7 @@ main(void)
 {
     const TTest *const tests[] = {test_fail_once, test_fail_for_a_while,
         test_power_cut, test_killed, test_fail_then_cut, test_fail_then_killed,
-        test_full, test_no_next_file, test_open, test_memory};
+        test_full, test_no_next_file, test_no_next_file_for_long,
+        test_short_file, test_open, test_memory};
     return run_tests("wal_faults", tests, COUNT_OF(tests));
 }

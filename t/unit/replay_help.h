@@ -157,7 +157,7 @@ make_chain(struct chain *chain, uint64_t seed)
         }
         log_make_zeroes(log, ZEROES);
         synced = file.first_seq + n - n_void - 1;
-        file.before = file.number++;
+        file.number++;
         file.before_end = log->at[n - n_void];
         file.first_seq += n - n_void;
         name_file(chain, i);

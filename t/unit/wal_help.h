@@ -21,9 +21,11 @@ enum { EPOCH = 77, FILES_MAX = 512 };
 struct found {
     uint64_t n; /* numbers, from 0 on */
     uint64_t next_seq;
+    uint64_t batches;
     uint64_t first, number; /* first and last file; 0: none */
     uint64_t end;           /* in the last file */
     uint64_t synced_seq;    /* as the last batch knew it */
+    uint64_t shortest;      /* file that was made, in bytes */
 };
 
 struct found_names {
@@ -109,6 +111,7 @@ walk_file(struct found *found, const struct frame_file *file,
         take_numbers(found, bytes + found->end + FRAME_BATCH_BYTES,
             batch.payload_bytes);
         found->next_seq++;
+        found->batches++;
         found->synced_seq = batch.synced_seq;
         found->end += FRAME_BATCH_BYTES + batch.payload_bytes;
     }
@@ -136,12 +139,15 @@ walk(struct disk *disk, uint64_t n_gone, uint64_t next_seq)
         ck_assert_uint_eq(file.epoch, EPOCH);
         ck_assert_uint_eq(file.number, names.number[i]);
         ck_assert_uint_eq(file.first_seq, found.next_seq);
+        ck_assert_uint_eq(file.bytes, len);
+        if (found.shortest == 0 || found.shortest > len) {
+            found.shortest = len;
+        }
         uint64_t limit = UINT64_MAX;
         if (i + 1 < names.n) {
             uint8_t *head = read_log(disk, names.number[i + 1], &next_len);
             ck_assert_int_eq(frame_file_get(head, next_len, &next), FRAME_OK);
             ck_assert_uint_eq(next.number, file.number + 1);
-            ck_assert_uint_eq(next.before, file.number);
             limit = next.before_end;
             free(head);
         } else {
