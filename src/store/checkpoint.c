@@ -32,21 +32,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
 enum {
-    STEP_BYTES = 8 << 20,       /* of images between two manifests */
-    WRITE_BYTES = 256 << 10,    /* of them in one write */
-    FILE_BYTES_MAX = 256 << 20, /* of a checkpoint file; then the next one */
-    NICE = 10,
-    ROUND_MS = 200, /* between looks at the log's size */
-    RETRY_MS = 2000 /* after a pass that failed, or has not helped */
+    STEP_BYTES = 8 << 20,      /* of images between two manifests */
+    WRITE_BYTES = 256 << 10,   /* of them in one write */
+    FILE_BYTES_MAX = 256 << 20 /* of a checkpoint file; then the next one */
 };
 
 bool
@@ -267,9 +261,10 @@ put_manifest(struct pass *pass, const struct manifest *next)
     return 0;
 }
 
-/* A manifest with the images so far, whose log begins at log_number. */
-int
-checkpoint__step(struct pass *pass, uint64_t log_number)
+/* A manifest with the images so far; done: what else becomes so with it, of a
+ * pass that is through; NULL: it is not. */
+static int
+step(struct pass *pass, const struct manifest *done)
 {
     struct manifest *manifest = &pass->durable->manifest;
     int err = write_block(pass);
@@ -277,7 +272,11 @@ checkpoint__step(struct pass *pass, uint64_t log_number)
         return err;
     }
     struct manifest next = *manifest;
-    next.log_number = log_number;
+    if (done != NULL) {
+        next.log_number = done->log_number;
+        next.checkpoint_seq = done->checkpoint_seq;
+        next.checkpoint_time = done->checkpoint_time;
+    }
     next.counter = NULL;
     next.images = (struct images){0};
     err = take_schema(pass, &next);
@@ -303,6 +302,12 @@ checkpoint__step(struct pass *pass, uint64_t log_number)
         end_file(pass);
     }
     return 0;
+}
+
+int
+checkpoint__step(struct pass *pass)
+{
+    return step(pass, NULL);
 }
 
 /* Takes some of the copied rows, those from number `at` on, as an image of
@@ -420,7 +425,7 @@ walk(struct pass *pass, uint8_t slot, uint16_t shard)
     while (err == 0 && !ended) {
         err = take_table(pass, slot, shard, &row, &ended);
         if (err == 0 && pass->block.len >= pass->step_bytes) {
-            err = checkpoint__step(pass, pass->durable->manifest.log_number);
+            err = checkpoint__step(pass);
         }
         if (err == 0 && checkpoint__is_stopping(pass)) {
             err = ERR_CLOSED;
@@ -481,14 +486,15 @@ walk_all(struct pass *pass)
 
 /* What a pass that came through leaves. */
 static void
-note_done(const struct pass *pass, uint64_t seq, uint64_t began_ns)
+note_done(const struct pass *pass, uint64_t began_ns)
 {
     struct durable_stats *stats = &pass->durable->stats;
+    const struct manifest *manifest = &pass->durable->manifest;
     durable_count(&stats->checkpoints, 1);
-    durable_note(&stats->last_checkpoint_seq, seq);
+    durable_note(&stats->last_checkpoint_seq, manifest->checkpoint_seq);
     durable_note(&stats->last_checkpoint_ms,
         (clock_monotonic_ns() - began_ns) / NS_PER_MS);
-    durable_note(&stats->last_checkpoint_time, (uint64_t)clock_unix_s());
+    durable_note(&stats->last_checkpoint_time, manifest->checkpoint_time);
     log_line(pass->durable->config.logger, LOG_INFO,
         "checkpoint: %" PRIu64 " images, %" PRIu64 " records, %" PRIu64
         " bytes",
@@ -500,17 +506,18 @@ static int
 do_pass(struct pass *pass, uint64_t began_ns)
 {
     struct durable *durable = pass->durable;
-    uint64_t number, seq;
-    int err = wal_rotate(durable->wal, &number, &seq);
+    struct manifest done = {0};
+    int err = wal_rotate(durable->wal, &done.log_number, &done.checkpoint_seq);
     if (err == 0) {
         err = walk_all(pass);
     }
     if (err == 0) {
-        err = checkpoint__step(pass, number);
+        done.checkpoint_time = (uint64_t)clock_unix_s();
+        err = step(pass, &done);
     }
     if (err == 0) {
-        wal_forget(durable->wal, number);
-        note_done(pass, seq, began_ns);
+        wal_forget(durable->wal, done.log_number);
+        note_done(pass, began_ns);
         checkpoint__tell_well(pass);
         pass->owner->wants_ballast = true;
     }
@@ -529,8 +536,8 @@ fail(struct pass *pass, int err)
     }
 }
 
-static int
-run_pass(struct checkpointer *owner)
+int
+checkpoint__run(struct checkpointer *owner)
 {
     struct durable *durable = owner->durable;
     const struct data_config *config = &durable->config;
@@ -561,214 +568,4 @@ run_pass(struct checkpointer *owner)
     buf_fini(&pass.block);
     free(pass.op);
     return err;
-}
-
-static uint64_t
-n_removed(const struct durable *durable)
-{
-    struct wal_stats stats;
-    wal_stats(durable->wal, &stats);
-    return stats.removed_files;
-}
-
-/* True where the last pass has left nothing to do: it came through, and
- * nothing has been logged since. */
-static bool
-is_done_already(const struct checkpointer *it)
-{
-    struct durable *durable = it->durable;
-    /* relaxed: figures, stored by this thread */
-    uint64_t n = atomic_load_explicit(
-        &durable->stats.checkpoints, memory_order_relaxed);
-    uint64_t seq = atomic_load_explicit(
-        &durable->stats.last_checkpoint_seq, memory_order_relaxed);
-    return n > 0 && it->last_err == 0 && !it->is_in_doubt &&
-        wal_fault(durable->wal) == 0 && wal_last(durable->wal) <= seq &&
-        n_removed(durable) == it->n_removed;
-}
-
-/* One checkpoint; where the disk is full, once more without the ballast. */
-static int
-make_one(struct checkpointer *it)
-{
-    if (is_done_already(it)) {
-        return 0;
-    }
-    uint64_t removed = n_removed(it->durable);
-    int err = run_pass(it);
-    if (err == ERR_DISK_FULL && durable_drop_ballast(it->durable)) {
-        err = run_pass(it);
-    }
-    if (err == 0) {
-        it->n_removed = removed;
-    }
-    return err;
-}
-
-/* True where the log has grown enough, or the last pass is long enough ago. */
-static bool
-is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
-{
-    const struct durable *durable = checkpointer->durable;
-    const struct data_config *config = &durable->config;
-    struct wal_stats stats;
-    wal_stats(durable->wal, &stats);
-    if (stats.live_bytes >= config->checkpoint_log_bytes ||
-        stats.removed_files != checkpointer->n_removed) {
-        return true;
-    }
-    /* relaxed: a figure */
-    uint64_t seq = atomic_load_explicit(
-        &durable->stats.last_checkpoint_seq, memory_order_relaxed);
-    return config->checkpoint_ms != 0 && stats.last_seq > seq &&
-        clock_monotonic_ns() - last_ns >= config->checkpoint_ms * NS_PER_MS;
-}
-
-/* What comes once the log can be written; a ballast not before, it may be
- * waiting for that room. */
-static void
-renew_ballast(struct checkpointer *it)
-{
-    if (wal_fault(it->durable->wal) != 0) {
-        it->wants_ballast = true;
-    } else if (it->wants_ballast) {
-        it->wants_ballast = false;
-        durable_name_log(it->durable);
-        durable_keep_ballast(it->durable);
-    }
-}
-
-/* Waits for a reason to begin a pass; false when it is time to end. *calls are
- * those who wait for it. */
-static bool
-wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
-    struct store_call **calls)
-{
-    bool goes_on = true;
-    renew_ballast(it);
-    pthread_mutex_lock(&it->lock);
-    while (!it->stopping && !it->is_wanted) {
-        uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
-        struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-            .tv_nsec = (long)(until_ns % NS_PER_S)};
-        (void)pthread_cond_timedwait(&it->changed, &it->lock, &until);
-        pthread_mutex_unlock(&it->lock);
-        renew_ballast(it);
-        bool due = clock_monotonic_ns() >= not_before && is_due(it, last_ns);
-        pthread_mutex_lock(&it->lock);
-        if (due) {
-            break;
-        }
-    }
-    goes_on = !it->stopping || it->is_wanted;
-    it->is_asked = it->is_wanted;
-    it->is_wanted = false;
-    *calls = it->first;
-    it->first = NULL;
-    it->last = NULL;
-    pthread_mutex_unlock(&it->lock);
-    return goes_on;
-}
-
-static void
-answer(struct store_call *call, int err)
-{
-    while (call != NULL) {
-        struct store_call *next = call->next;
-        ((struct store_checkpoint *)call)->err = err;
-        call->done_fn(call);
-        call = next;
-    }
-}
-
-static void *
-run(void *arg)
-{
-    struct checkpointer *it = arg;
-    struct store_call *calls = NULL;
-    uint64_t last_ns = clock_monotonic_ns();
-    uint64_t not_before = 0;
-    /* lower than the workers'; without the right to it, as it is */
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
-    while (wait_for_work(it, last_ns, not_before, &calls)) {
-        int err = make_one(it);
-        last_ns = clock_monotonic_ns();
-        /* also where it has not helped: a file that does not go */
-        bool waits = err != 0 || is_due(it, last_ns);
-        not_before = waits ? last_ns + RETRY_MS * NS_PER_MS : 0;
-        it->last_err = err;
-        answer(calls, checkpoint__reply(it, err));
-        calls = NULL;
-    }
-    answer(calls, ERR_CLOSED);
-    return NULL;
-}
-
-int
-checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
-    _Atomic(const struct schema *) *schema)
-{
-    pthread_condattr_t attr;
-    *checkpointer = (struct checkpointer){.durable = durable,
-        .schema = schema,
-        .is_in_doubt = true,
-        .wants_ballast = true};
-    pthread_mutex_init(&checkpointer->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&checkpointer->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
-        pthread_cond_destroy(&checkpointer->changed);
-        pthread_mutex_destroy(&checkpointer->lock);
-        return ERR_SYSTEM;
-    }
-    return 0;
-}
-
-void
-checkpointer_end(struct checkpointer *checkpointer, bool at_end)
-{
-    pthread_mutex_lock(&checkpointer->lock);
-    if (!checkpointer->stopping) {
-        checkpointer->stopping = true;
-        checkpointer->is_urgent = at_end;
-        checkpointer->is_wanted |= at_end;
-    }
-    pthread_cond_signal(&checkpointer->changed);
-    pthread_mutex_unlock(&checkpointer->lock);
-}
-
-int
-checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
-{
-    checkpointer_end(checkpointer, at_end);
-    pthread_join(checkpointer->thread, NULL);
-    pthread_cond_destroy(&checkpointer->changed);
-    pthread_mutex_destroy(&checkpointer->lock);
-    return at_end ? checkpointer->last_err : 0;
-}
-
-void
-checkpointer_want(
-    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
-{
-    pthread_mutex_lock(&checkpointer->lock);
-    bool stopping = checkpointer->stopping;
-    checkpointer->is_wanted |= !stopping;
-    if (checkpoint != NULL && !stopping) {
-        checkpoint->call.next = NULL;
-        if (checkpointer->first == NULL) {
-            checkpointer->first = &checkpoint->call;
-        } else {
-            checkpointer->last->next = &checkpoint->call;
-        }
-        checkpointer->last = &checkpoint->call;
-    }
-    pthread_cond_signal(&checkpointer->changed);
-    pthread_mutex_unlock(&checkpointer->lock);
-    if (stopping && checkpoint != NULL) {
-        checkpoint->err = ERR_CLOSED;
-        checkpoint->call.done_fn(&checkpoint->call);
-    }
 }

@@ -18,8 +18,10 @@ struct checkpointer {
     bool is_in_doubt;
     bool wants_ballast; /* to be made, once the log is well; the thread's */
     /* Of wal_stats.removed_files, those that a pass has made up for; the
-     * thread\'s. */
+     * thread's. */
     uint64_t n_removed;
+    uint64_t n_missing; /* files found missing (checkpoint_look.c); the
+                         * thread's, until it is joined */
     bool is_asked; /* somebody wants the pass under way; the thread's */
     /* Failures, and how often they are said (checkpoint_say.c); the
      * thread's. */
@@ -45,7 +47,9 @@ int checkpointer_start(struct checkpointer *checkpointer,
  * to answer who waits. Any thread. */
 void checkpointer_end(struct checkpointer *checkpointer, bool at_end);
 
-/* The same, and waits for it. 0, or why the checkpoint at_end failed. */
+/* The same, and waits for it. Where files are missing there is a last
+ * checkpoint in any case. 0, or why it failed; n_missing is not 0 then where a
+ * start will be refused. */
 int checkpointer_stop(struct checkpointer *checkpointer, bool at_end);
 
 /* Asks for a checkpoint that begins after the call. call (NULL: nobody waits)

@@ -107,7 +107,7 @@ empty(struct pass *pass, uint64_t file)
             : move_entry(pass, &entries.entry[i]);
         if (err == 0 &&
             (pass->block.len >= pass->step_bytes || i + 1 == entries.n)) {
-            err = checkpoint__step(pass, manifest->log_number);
+            err = checkpoint__step(pass);
         }
         checkpoint__rest(pass);
     }

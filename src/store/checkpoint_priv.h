@@ -34,6 +34,9 @@ struct pass {
     bool is_quiet; /* its failure has been said often enough */
 };
 
+/* One pass. 0 or ERR_. */
+int checkpoint__run(struct checkpointer *owner);
+
 /* True where the pass is to be given up. */
 bool checkpoint__is_stopping(const struct pass *pass);
 
@@ -43,9 +46,8 @@ void checkpoint__rest(struct pass *pass);
 /* Appends to pass->op. 0 or ERR_NO_MEMORY. */
 int checkpoint__add(struct pass *pass, const struct op *op);
 
-/* Makes what has been gathered durable, and a manifest whose log begins at
- * log_number. 0 or ERR_. */
-int checkpoint__step(struct pass *pass, uint64_t log_number);
+/* Makes what has been gathered durable, and a manifest with it. 0 or ERR_. */
+int checkpoint__step(struct pass *pass);
 
 /* Moves blocks out of files of which less than half is live. Nothing is lost
  * where it fails: 0 or ERR_. */
@@ -54,6 +56,13 @@ int checkpoint__compact(struct pass *pass);
 /* Removes checkpoint files that the manifest does not name. Not while there is
  * doubt which manifest is on the disk. */
 void checkpoint__remove_dead(struct pass *pass);
+
+/* ---- checkpoint_look.c ---- */
+
+/* True where files that a start would need have been removed: said, counted,
+ * and the tables of images that are gone count as changed, so that a pass that
+ * comes through makes up for it. Between passes. */
+bool checkpoint__look(struct checkpointer *owner);
 
 /* ---- checkpoint_say.c: what the operator and clients are told ---- */
 

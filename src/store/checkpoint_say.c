@@ -55,9 +55,11 @@ checkpoint__tell_failed(const struct pass *pass, int err)
     owner->say_ns = clock_monotonic_ns() + owner->say_gap_ns;
     owner->said_err = err;
     log_line(pass->durable->config.logger, LOG_ERROR,
-        "no checkpoint: %s; the log has all changes, and grows (failure "
-        "%" PRIu64 ")",
-        err_file_text(err), owner->n_failed);
+        "no checkpoint: %s%s (failure %" PRIu64 ")", err_file_text(err),
+        wal_fault(pass->durable->wal) == 0 && owner->n_missing == 0
+            ? "; the log has all changes, and grows"
+            : "",
+        owner->n_failed);
 }
 
 void

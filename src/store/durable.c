@@ -342,6 +342,10 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
         return err;
     }
     durable_note(&durable->stats.live_images, durable->manifest.images.n);
+    durable_note(
+        &durable->stats.last_checkpoint_seq, durable->manifest.checkpoint_seq);
+    durable_note(&durable->stats.last_checkpoint_time,
+        durable->manifest.checkpoint_time);
     durable_note(&durable->stats.replayed_batches, end.batches);
     durable_note(&durable->stats.load_ms,
         (clock_monotonic_ns() - began_ns) / NS_PER_MS);

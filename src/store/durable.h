@@ -33,6 +33,7 @@
     X(last_checkpoint_seq, "batches up to it are in the last checkpoint")     \
     X(last_checkpoint_ms, "how long the last checkpoint took")                \
     X(last_checkpoint_time, "when it ended, in seconds since 1970")           \
+    X(missing_files, "files found missing that a start would need")           \
     X(live_images, "images in the manifest")                                  \
     X(replay_seq, "last batch read at the start")                             \
     X(replayed_batches, "batches replayed at the start")                      \

@@ -29,6 +29,7 @@ struct real_store {
     /* Where there is a data directory: */
     bool is_durable;
     bool wants_last_checkpoint;
+    _Atomic bool wants_checkpoint; /* asked for while it loads */
     struct durable durable;
     struct checkpointer checkpointer; /* runs where has_loaded */
     struct schema *loading;           /* the loader's, until it is published */
@@ -425,17 +426,28 @@ err_after_qsbr:
 void
 store_begin(struct store *store)
 {
-    /* release: see real_fault */
-    atomic_store_explicit(&real_of(store)->state, 0, memory_order_release);
+    struct real_store *real = real_of(store);
+    /* seq_cst: see real_fault, and store_want_checkpoint */
+    atomic_store_explicit(&real->state, 0, memory_order_seq_cst);
+    if (atomic_exchange_explicit(
+            &real->wants_checkpoint, false, memory_order_seq_cst)) {
+        checkpointer_want(&real->checkpointer, NULL);
+    }
 }
 
 void
 store_want_checkpoint(struct store *store)
 {
     struct real_store *real = real_of(store);
-    /* acquire: who sees 0 sees the checkpointer */
-    if (real->is_durable &&
-        atomic_load_explicit(&real->state, memory_order_acquire) == 0) {
+    if (!real->is_durable) {
+        return;
+    }
+    /* seq_cst, as in store_begin: of a wish and the end of loading one sees
+     * the other, and the exchange takes care that only one does something */
+    atomic_store_explicit(&real->wants_checkpoint, true, memory_order_seq_cst);
+    if (atomic_load_explicit(&real->state, memory_order_seq_cst) == 0 &&
+        atomic_exchange_explicit(
+            &real->wants_checkpoint, false, memory_order_seq_cst)) {
         checkpointer_want(&real->checkpointer, NULL);
     }
 }
@@ -481,7 +493,12 @@ store_destroy(struct store **store)
         }
         struct logger *logger = real->durable.config.logger;
         err = durable_close(&real->durable);
-        if (err == 0 && !has_last) {
+        if (!has_last && real->checkpointer.n_missing > 0) {
+            log_line(logger, LOG_ERROR,
+                "files of the data directory were removed, and no checkpoint "
+                "could make up for them: restore the directory from a copy");
+            err = err == 0 ? ERR_NO_CHECKPOINT : err;
+        } else if (err == 0 && !has_last) {
             log_line(logger, LOG_WARNING,
                 "stopped without a last checkpoint; the log has all changes, "
                 "the next start replays it");

@@ -61,7 +61,8 @@ int store_create(const struct store_config *config, struct store **out);
  * for a store of store_create, like the next three. */
 void store_begin(struct store *store);
 
-/* Asks for a checkpoint and does not wait. Any thread. */
+/* Asks for a checkpoint and does not wait; while it loads, for one as soon as
+ * that is done. Any thread. */
 void store_want_checkpoint(struct store *store);
 
 /* A stop begins: the checkpoint under way is given up, and who waits for one

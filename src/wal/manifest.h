@@ -21,6 +21,9 @@ struct manifest {
     uint64_t log_number; /* replay begins with this log file */
     uint64_t next_file;  /* number of the next checkpoint file */
     uint64_t schema_seq; /* batches up to this one are in the schema below */
+    /* Of the last checkpoint that came through: the log batches up to this one
+     * are in it, and when it ended, in seconds since 1970; 0: there is none. */
+    uint64_t checkpoint_seq, checkpoint_time;
     uint32_t last_serial;
     uint32_t n_counters;
     struct schema_counter *counter; /* n_counters, owned */

@@ -14,7 +14,9 @@
  *       64    4 last serial number given out
  *       68    4 counters
  *       72    8 images
- *       80      the counters (wal/schema_code.h), the images
+ *       80    8 sequence number that the last checkpoint is of
+ *       88    8 when that ended, in seconds since 1970
+ *       96      the counters (wal/schema_code.h), the images
  *    len-8    8 checksum of 0..len-9
  *
  * Magic, version and checksum are those of wal/envelope.h.
@@ -37,7 +39,7 @@
 
 enum {
     VERSION = 1,
-    HEAD_BYTES = 80,
+    HEAD_BYTES = 96,
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
     FLAG_PART = 1,
@@ -139,6 +141,8 @@ put_head(const struct manifest *manifest, uint8_t *out)
     bytes_put_u32(out + 64, manifest->last_serial);
     bytes_put_u32(out + 68, manifest->n_counters);
     bytes_put_u64(out + 72, manifest->images.n);
+    bytes_put_u64(out + 80, manifest->checkpoint_seq);
+    bytes_put_u64(out + 88, manifest->checkpoint_time);
 }
 
 static void
@@ -203,6 +207,8 @@ get_head(
     out->last_serial = bytes_get_u32(in + 64);
     out->n_counters = bytes_get_u32(in + 68);
     *n_images = bytes_get_u64(in + 72);
+    out->checkpoint_seq = bytes_get_u64(in + 80);
+    out->checkpoint_time = bytes_get_u64(in + 88);
     return out->epoch != 0 && shards_are_right(out->shards) &&
         out->n_counters <= SCHEMA_COUNTERS_MAX;
 }

@@ -376,13 +376,15 @@ wal_rotate(struct wal *wal, uint64_t *number, uint64_t *seq)
         wal->rotate_wanted = last;
     }
     uint64_t n_unrotated = wal->n_unrotated;
+    wal->is_look_wanted = true;
     wal__wake(wal);
-    while (wal->file.head.first_seq <= last && wal->disk_fault == 0 &&
-        wal->n_unrotated == n_unrotated) {
+    while ((wal->is_look_wanted || wal->is_failing ||
+               wal->file.head.first_seq <= last) &&
+        wal->disk_fault == 0 && wal->n_unrotated == n_unrotated) {
         pthread_cond_wait(&wal->moved, &wal->lock);
     }
     int err = 0;
-    if (wal->file.head.first_seq <= last) {
+    if (wal->file.head.first_seq <= last || wal->is_failing) {
         err = wal->disk_fault != 0 ? wal->disk_fault : wal->rotate_fault;
         wal->rotate_wanted = 0; /* the caller does not wait any more */
     }

@@ -145,10 +145,10 @@ enum wal_outcome wal_commit(struct wal *wal, uint64_t seq);
  * event loops. 0 or the ERR_ why not. */
 int wal_sync_up_to(struct wal *wal, uint64_t seq);
 
-/* Ends the file under way, unless it is empty, and begins the next one: file
- * *number and later ones hold the batches after *seq, earlier ones, which are
- * durable, those up to it, and so all that were appended before the call. Not
- * for event loops. 0 or ERR_. */
+/* Ends the file under way, unless it is empty and there still, and begins the
+ * next one: file *number and later ones hold the batches after *seq, earlier
+ * ones, which are durable, those up to it, and so all that were appended before
+ * the call. Not for event loops. 0 or ERR_. */
 int wal_rotate(struct wal *wal, uint64_t *number, uint64_t *seq);
 
 /* Removes the files before number but for those that readers have pinned

@@ -111,6 +111,7 @@ struct wal {
     uint64_t rotate_ns;     /* not before; after an attempt that failed */
     uint64_t n_unrotated;   /* such attempts */
     int rotate_fault;       /* ERR_ of the last one */
+    bool is_look_wanted;    /* whether the file is there still */
     uint64_t retry_ns;      /* when is_failing: next attempt */
     uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
     bool is_stopping;

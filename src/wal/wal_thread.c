@@ -195,7 +195,13 @@ do_write(struct wal *wal)
     bool is_lazy = wal->config.sync == WAL_SYNC_NONE;
     wal__take_turn(wal);
     if (is_lazy) {
+        uint64_t since_ns = wal->since_ns;
+        wal->syncing_ns = since_ns; /* they wait for the write */
         write_all(wal, false);
+        if (wal->is_failing && wal->since_ns == 0) {
+            wal->since_ns = since_ns;
+        }
+        wal->syncing_ns = 0;
     } else {
         wal__write(wal);
     }
@@ -296,6 +302,17 @@ look_at_end(struct wal *wal)
     if (is_gone) {
         wal__fail(wal, &failure);
     }
+}
+
+/* Somebody begins anew behind this file, which may be empty and stay. */
+static void
+do_look(struct wal *wal)
+{
+    wal__take_turn(wal);
+    wal->is_look_wanted = false;
+    look_at_end(wal);
+    wal__give_turn(wal);
+    pthread_cond_broadcast(&wal->moved);
 }
 
 static void
@@ -445,6 +462,8 @@ step(struct wal *wal, uint64_t now)
             return false;
         }
         take_over(wal);
+    } else if (wal->is_look_wanted) {
+        do_look(wal);
     } else if (rotate_is_due(wal, now)) {
         do_rotate(wal);
     } else if (wal__allocate_is_due(wal)) {

@@ -233,12 +233,27 @@ spared_sync_names(struct disk *disk)
     return error;
 }
 
-/* What name_fn takes while names are listed is spared too. */
+struct listing {
+    void (*name_fn)(void *context, const char *name);
+    void *context;
+};
+
+/* What the caller takes for a name is its own. */
+static void
+hand_on(void *context, const char *name)
+{
+    struct listing *listing = context;
+    n_spared--;
+    listing->name_fn(listing->context, name);
+    n_spared++;
+}
+
 static int
 spared_list(struct disk *disk,
     void (*name_fn)(void *context, const char *name), void *context)
 {
-    return SPARED(disk, list, name_fn, context);
+    struct listing listing = {name_fn, context};
+    return SPARED(disk, list, hand_on, &listing);
 }
 
 static const struct disk_calls spared_calls = {.open = spared_open,

@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { SUM_BYTES = 8, HEAD_BYTES = 80, FILES = 2, COUNTERS = 2 };
+enum { SUM_BYTES = 8, HEAD_BYTES = 96, FILES = 2, COUNTERS = 2 };
 
 /* A disk of two files, that counts its calls. */
 struct memory_disk {
@@ -206,6 +206,8 @@ manifest_some(struct manifest *manifest)
     manifest->log_number = 12;
     manifest->next_file = 9;
     manifest->schema_seq = UINT64_MAX;
+    manifest->checkpoint_seq = UINT64_C(0x1122334455);
+    manifest->checkpoint_time = 1700000000;
     manifest->last_serial = 77;
     manifest->counter = calloc(COUNTERS, sizeof *manifest->counter);
     ck_assert_ptr_nonnull(manifest->counter);
@@ -312,6 +314,8 @@ check_same(const struct manifest *a, const struct manifest *b)
     ck_assert_uint_eq(a->log_number, b->log_number);
     ck_assert_uint_eq(a->next_file, b->next_file);
     ck_assert_uint_eq(a->schema_seq, b->schema_seq);
+    ck_assert_uint_eq(a->checkpoint_seq, b->checkpoint_seq);
+    ck_assert_uint_eq(a->checkpoint_time, b->checkpoint_time);
     ck_assert_uint_eq(a->last_serial, b->last_serial);
     ck_assert_uint_eq(a->n_counters, b->n_counters);
     for (uint32_t i = 0; i < a->n_counters; i++) {

@@ -529,6 +529,7 @@ struct order {
     bool dirty[FILES];    /* written, not synced */
     bool bad[FILES];      /* a write or a sync of it failed */
     bool lost[FILES];     /* a sync of it failed */
+    bool removed[FILES];  /* it has no name any more */
     unsigned n;           /* files seen */
     bool manifest_floats; /* it may be the old one again after a power cut */
 };
@@ -558,7 +559,7 @@ note_write(struct order *order, const struct fake_event *event)
     order->is_checkpoint[file] = strncmp(event->name, "checkpoint-", 11) == 0;
     for (unsigned i = 0; order->is_log[file] && i < order->n; i++) {
         EXPECT(i == file || !order->is_log[i] || !order->dirty[i] ||
-                order->bad[i],
+                order->bad[i] || order->removed[i],
             "a log file gets data before the one before it is synced");
     }
     order->dirty[file] = true;
@@ -604,6 +605,7 @@ note_event(struct order *order, const struct fake_event *event)
         order->manifest_floats &= event->err != 0;
         break;
     case FAKE_UNLINK:
+        order->removed[event->file] = true;
         EXPECT(!order->manifest_floats ||
                 strstr(event->name, ".new") != NULL ||
                 strcmp(event->name, "ballast") == 0,

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The checkpointer's thread: when a pass is due, who waits for one, and what
+ * becomes of it. */
+#include "store/checkpoint_priv.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+enum {
+    NICE = 10,
+    ROUND_MS = 200, /* between looks at the log's size */
+    LOOK_MS = 1000, /* between looks whether all files are there */
+    RETRY_MS = 2000 /* after a pass that failed, or has not helped */
+};
+
+static uint64_t
+n_removed(const struct durable *durable)
+{
+    struct wal_stats stats;
+    wal_stats(durable->wal, &stats);
+    return stats.removed_files;
+}
+
+/* True where the last pass has left nothing to do: it came through, and
+ * nothing has been logged since. */
+static bool
+is_done_already(const struct checkpointer *it)
+{
+    struct durable *durable = it->durable;
+    /* relaxed: figures, stored by this thread */
+    uint64_t n = atomic_load_explicit(
+        &durable->stats.checkpoints, memory_order_relaxed);
+    uint64_t seq = atomic_load_explicit(
+        &durable->stats.last_checkpoint_seq, memory_order_relaxed);
+    return n > 0 && it->last_err == 0 && !it->is_in_doubt &&
+        it->n_missing == 0 && wal_fault(durable->wal) == 0 &&
+        wal_last(durable->wal) <= seq && n_removed(durable) == it->n_removed;
+}
+
+/* One checkpoint; where the disk is full, once more without the ballast. */
+static int
+make_one(struct checkpointer *it)
+{
+    (void)checkpoint__look(it);
+    if (is_done_already(it)) {
+        return 0;
+    }
+    uint64_t removed = n_removed(it->durable);
+    int err = checkpoint__run(it);
+    if (err == ERR_DISK_FULL && durable_drop_ballast(it->durable)) {
+        err = checkpoint__run(it);
+    }
+    if (err == 0) {
+        it->n_removed = removed;
+        it->n_missing = 0;
+    }
+    return err;
+}
+
+/* True where the log has grown enough, or the last pass is long enough ago. */
+static bool
+is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
+{
+    const struct durable *durable = checkpointer->durable;
+    const struct data_config *config = &durable->config;
+    struct wal_stats stats;
+    wal_stats(durable->wal, &stats);
+    if (stats.live_bytes >= config->checkpoint_log_bytes ||
+        checkpointer->n_missing > 0 ||
+        stats.removed_files != checkpointer->n_removed) {
+        return true;
+    }
+    /* relaxed: a figure */
+    uint64_t seq = atomic_load_explicit(
+        &durable->stats.last_checkpoint_seq, memory_order_relaxed);
+    return config->checkpoint_ms != 0 && stats.last_seq > seq &&
+        clock_monotonic_ns() - last_ns >= config->checkpoint_ms * NS_PER_MS;
+}
+
+/* What comes once the log can be written; a ballast not before, it may be
+ * waiting for that room. */
+static void
+renew_ballast(struct checkpointer *it)
+{
+    if (wal_fault(it->durable->wal) != 0) {
+        it->wants_ballast = true;
+    } else if (it->wants_ballast) {
+        it->wants_ballast = false;
+        durable_name_log(it->durable);
+        durable_keep_ballast(it->durable);
+    }
+}
+
+/* Waits for a reason to begin a pass; false when it is time to end. *calls are
+ * those who wait for it. */
+static bool
+wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
+    struct store_call **calls)
+{
+    uint64_t look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
+    bool goes_on = true;
+    renew_ballast(it);
+    pthread_mutex_lock(&it->lock);
+    while (!it->stopping && !it->is_wanted) {
+        uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
+        struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+            .tv_nsec = (long)(until_ns % NS_PER_S)};
+        (void)pthread_cond_timedwait(&it->changed, &it->lock, &until);
+        pthread_mutex_unlock(&it->lock);
+        renew_ballast(it);
+        uint64_t now_ns = clock_monotonic_ns();
+        if (now_ns >= look_ns) {
+            look_ns = now_ns + LOOK_MS * NS_PER_MS;
+            (void)checkpoint__look(it);
+        }
+        bool due = now_ns >= not_before && is_due(it, last_ns);
+        pthread_mutex_lock(&it->lock);
+        if (due) {
+            break;
+        }
+    }
+    goes_on = !it->stopping || it->is_wanted;
+    it->is_asked = it->is_wanted;
+    it->is_wanted = false;
+    *calls = it->first;
+    it->first = NULL;
+    it->last = NULL;
+    pthread_mutex_unlock(&it->lock);
+    return goes_on;
+}
+
+static void
+answer(struct store_call *call, int err)
+{
+    while (call != NULL) {
+        struct store_call *next = call->next;
+        ((struct store_checkpoint *)call)->err = err;
+        call->done_fn(call);
+        call = next;
+    }
+}
+
+/* Of the last checkpoint; 0 where there is none, or the clock was set back. */
+static uint64_t
+age_ns(const struct manifest *manifest)
+{
+    uint64_t now_s = (uint64_t)clock_unix_s();
+    return manifest->checkpoint_time == 0 || now_s < manifest->checkpoint_time
+        ? 0
+        : (now_s - manifest->checkpoint_time) * NS_PER_S;
+}
+
+/* At a stop that needs no checkpoint: unless a start would miss something. */
+static void
+end_well(struct checkpointer *it)
+{
+    if (!checkpoint__look(it)) {
+        return;
+    }
+    pthread_mutex_lock(&it->lock);
+    it->is_urgent = true;
+    pthread_mutex_unlock(&it->lock);
+    it->last_err = make_one(it);
+}
+
+static void *
+run(void *arg)
+{
+    struct checkpointer *it = arg;
+    struct store_call *calls = NULL;
+    uint64_t last_ns = clock_monotonic_ns() - age_ns(&it->durable->manifest);
+    uint64_t not_before = 0;
+    /* lower than the workers'; without the right to it, as it is */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+    while (wait_for_work(it, last_ns, not_before, &calls)) {
+        int err = make_one(it);
+        last_ns = clock_monotonic_ns();
+        /* also where it has not helped: a file that does not go */
+        bool waits = err != 0 || is_due(it, last_ns);
+        not_before = waits ? last_ns + RETRY_MS * NS_PER_MS : 0;
+        it->last_err = err;
+        answer(calls, checkpoint__reply(it, err));
+        calls = NULL;
+    }
+    answer(calls, ERR_CLOSED);
+    end_well(it);
+    return NULL;
+}
+
+int
+checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
+    _Atomic(const struct schema *) *schema)
+{
+    pthread_condattr_t attr;
+    *checkpointer = (struct checkpointer){.durable = durable,
+        .schema = schema,
+        .is_in_doubt = true,
+        .wants_ballast = true};
+    pthread_mutex_init(&checkpointer->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&checkpointer->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
+        pthread_cond_destroy(&checkpointer->changed);
+        pthread_mutex_destroy(&checkpointer->lock);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+void
+checkpointer_end(struct checkpointer *checkpointer, bool at_end)
+{
+    pthread_mutex_lock(&checkpointer->lock);
+    if (!checkpointer->stopping) {
+        checkpointer->stopping = true;
+        checkpointer->is_urgent = at_end;
+        checkpointer->is_wanted |= at_end;
+    }
+    pthread_cond_signal(&checkpointer->changed);
+    pthread_mutex_unlock(&checkpointer->lock);
+}
+
+int
+checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
+{
+    checkpointer_end(checkpointer, at_end);
+    pthread_join(checkpointer->thread, NULL);
+    pthread_cond_destroy(&checkpointer->changed);
+    pthread_mutex_destroy(&checkpointer->lock);
+    return at_end || checkpointer->n_missing > 0 ? checkpointer->last_err : 0;
+}
+
+void
+checkpointer_want(
+    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
+{
+    pthread_mutex_lock(&checkpointer->lock);
+    bool stopping = checkpointer->stopping;
+    checkpointer->is_wanted |= !stopping;
+    if (checkpoint != NULL && !stopping) {
+        checkpoint->call.next = NULL;
+        if (checkpointer->first == NULL) {
+            checkpointer->first = &checkpoint->call;
+        } else {
+            checkpointer->last->next = &checkpoint->call;
+        }
+        checkpointer->last = &checkpoint->call;
+    }
+    pthread_cond_signal(&checkpointer->changed);
+    pthread_mutex_unlock(&checkpointer->lock);
+    if (stopping && checkpoint != NULL) {
+        checkpoint->err = ERR_CLOSED;
+        checkpoint->call.done_fn(&checkpoint->call);
+    }
+}
