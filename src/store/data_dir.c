@@ -134,7 +134,8 @@ static int
 is_in_use(int dir_fd, const char *path, struct buf *why)
 {
     char text[PID_TEXT_BYTES] = "";
-    int fd = openat(dir_fd, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(
+        dir_fd, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) {
         ssize_t n = read(fd, text, sizeof text - 1);
         text[n < 0 ? 0 : n] = '\0';
@@ -302,7 +303,8 @@ look(int dir_fd, const char *path, int *lock_fd, struct logger *logger,
     if (!lock(dir_fd, LOCK_SH)) {
         return is_in_use(dir_fd, path, why);
     }
-    *lock_fd = openat(dir_fd, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    *lock_fd = openat(
+        dir_fd, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (*lock_fd < 0) {
         log_line(logger, LOG_WARNING,
             "%s/%s: %s; checked as a copy, which no server may use meanwhile",
