@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WAL_DISK_H
-#define WAL_DISK_H
+#ifndef BASE_DISK_H
+#define BASE_DISK_H
 
 #include <stddef.h>
 #include <stdint.h>
