@@ -10,6 +10,8 @@
 #include "lib/fake_disk.h"
 #include "lib/still_disk.h"
 
+#include <unistd.h>
+
 enum { FILE_BYTES_MAX = 1 << 17 };
 
 struct rig {
@@ -18,6 +20,7 @@ struct rig {
     size_t len, other_len;
     struct segment_head head;
     struct still_disk still;
+    struct logger *logger; /* NULL: nobody is told */
 };
 
 static struct rig *rig;
@@ -235,6 +238,26 @@ sign_index(uint8_t *file)
         index + len, checksum64(index, len, seed_of(UINT64_MAX - 1)));
 }
 
+/* Opens the file, where it lies, and checks all of it. */
+static int
+check_file(void)
+{
+    struct segment_config config = {
+        .disk = &rig->still.disk, .logger = rig->logger};
+    char name[SEGMENT_NAME_BYTES];
+    struct segment *segment;
+
+    segment_name(name, SEGMENT_NUMBER, false);
+    still_disk_init(&rig->still);
+    still_disk_add(&rig->still, name, rig->file, rig->len);
+    int err = segment_open(&config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment);
+    if (err == 0) {
+        err = segment_check(segment, NULL);
+    }
+    segment_close(&segment);
+    return err;
+}
+
 START_TEST(test_a_newer_version_is_told_apart)
 {
     static const size_t places[] = {8, 12}; /* version, features */
@@ -269,12 +292,7 @@ START_TEST(test_a_wrong_head_that_is_signed)
 {
     for (size_t bit = 0; bit < 8 * 4088; bit++) {
         size_t at = bit / 8;
-        /* epoch and number make the seed of the blocks; here the reader is
-         * asked for others than those, or the head is not signed with them */
         bool is_free = (at >= 32 && at < 40) || (at >= 72 && at < 77);
-        struct segment_config config = {.disk = &rig->still.disk};
-        char name[SEGMENT_NAME_BYTES];
-        struct segment *segment;
 
         for (unsigned c = 0; c < rig->records.n_columns; c++) {
             size_t column = 80 + 16 * c;
@@ -284,18 +302,9 @@ START_TEST(test_a_wrong_head_that_is_signed)
         }
         rig->file[at] ^= (uint8_t)(1 << bit % 8);
         sign_head(rig->file);
-        segment_name(name, SEGMENT_NUMBER, false);
-        still_disk_init(&rig->still);
-        still_disk_add(&rig->still, name, rig->file, rig->len);
-        int err =
-            segment_open(&config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment);
-        if (err == 0 && !is_free) {
-            /* then blocks and head contradict each other */
-            err = segment_check(segment, NULL);
-        }
-        segment_close(&segment);
-        ck_assert(is_free || err == ERR_CORRUPT || err == ERR_NEWER_FORMAT);
-        ck_assert(err != ERR_NEWER_FORMAT || (at >= 8 && at < 16));
+        int err = check_file();
+        ck_assert(err == ERR_CORRUPT || (is_free && err == 0) ||
+            (err == ERR_NEWER_FORMAT && at >= 8 && at < 16));
         rig->file[at] ^= (uint8_t)(1 << bit % 8);
     }
 }
@@ -310,24 +319,89 @@ START_TEST(test_a_wrong_index_that_is_signed)
     for (size_t bit = 8 * at; bit < 8 * end; bit++) {
         rig->file[bit / 8] ^= (uint8_t)(1 << bit % 8);
         sign_index(rig->file);
-        /* some ids may be looked for in the wrong block; that is not seen
-         * before all blocks are read, but by then it is */
-        struct segment_config config = {.disk = &rig->still.disk};
-        char name[SEGMENT_NAME_BYTES];
-        struct segment *segment;
-
-        segment_name(name, SEGMENT_NUMBER, false);
-        still_disk_init(&rig->still);
-        still_disk_add(&rig->still, name, rig->file, rig->len);
-        int err =
-            segment_open(&config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment);
-        if (err == 0) {
-            err = segment_check(segment, NULL);
-        }
-        segment_close(&segment);
-        ck_assert_int_eq(err, ERR_CORRUPT);
+        ck_assert_int_eq(check_file(), ERR_CORRUPT);
         rig->file[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
+}
+END_TEST
+
+/* A block with all checksums right whose last id is beyond the next block's
+ * first: a lookup would look for it in the other one. */
+START_TEST(test_blocks_that_overlap)
+{
+    struct records *records = &rig->records;
+    uint8_t *block = rig->file + segment_block_at(0);
+    size_t n = bytes_get_u16(block + 4) + 1, taken, len;
+    struct block_options options = {
+        BLOCK_PACKED, BLOCK_LEVEL_DEFAULT, records->n_columns};
+    struct block_builder *builder;
+
+    ck_assert_uint_lt(records->id[n] + 1, records->id[n + 1]);
+    ck_assert_int_eq(block_builder_create(&options, NULL, &builder), 0);
+    /* one less than were in it, so that it has room for what is longer */
+    for (size_t i = 0; i < n - 1; i++) {
+        uint64_t id = i < n - 2 ? records->id[i] : records->id[n] + 1;
+
+        block_builder_add(builder, id, records->code[i]);
+    }
+    ck_assert_int_eq(
+        block_builder_cut(builder, true, segment_seed_block(&rig->head, 0),
+            block, &len, &taken),
+        0);
+    ck_assert_uint_eq(taken, n - 1);
+    block_builder_destroy(&builder);
+    bytes_put_u64(rig->file + 40, records->n - 1);
+    sign_head(rig->file);
+    ck_assert_int_eq(check_file(), ERR_CORRUPT);
+}
+END_TEST
+
+/* What the logger is told when the file is opened and checked, which is err. */
+static void
+check_told(int err, const char *words)
+{
+    static struct logger logger;
+    char text[1000] = "";
+    int end[2];
+
+    ck_assert_int_eq(pipe(end), 0);
+    int kept = dup(STDERR_FILENO);
+    dup2(end[1], STDERR_FILENO);
+    rig->logger = &logger;
+    int got = check_file();
+    rig->logger = NULL;
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(end[1]);
+    ck_assert_int_ge(read(end[0], text, sizeof text - 1), 0);
+    close(end[0]);
+    ck_assert_int_eq(got, err);
+    ck_assert_msg(strstr(text, words) != NULL, "%s", text);
+}
+
+START_TEST(test_file_and_offset_are_told)
+{
+    uint8_t *block = rig->file + segment_block_at(1);
+
+    block[100] ^= 1;
+    check_told(ERR_CORRUPT,
+        "error: segment-00000000000000000005.seg, offset 8192: the block is "
+        "damaged\n");
+    block[100] ^= 1;
+    rig->file[rig->len - 9] ^= 1;
+    check_told(ERR_CORRUPT, "offset 16384: the index is damaged\n");
+    rig->file[rig->len - 9] ^= 1;
+    rig->file[5] ^= 1;
+    check_told(ERR_CORRUPT, "offset 0: the head is damaged\n");
+    rig->file[5] ^= 1;
+    rig->len--;
+    check_told(ERR_CORRUPT, "the length that its head says\n");
+    rig->len = 1000;
+    check_told(ERR_CORRUPT, "offset 1000: the file ends too soon\n");
+    memcpy(rig->file, rig->other, sizeof rig->file);
+    rig->len = rig->other_len;
+    check_told(ERR_CORRUPT,
+        "offset 0: the file is of another data directory or number\n");
 }
 END_TEST
 
@@ -347,6 +421,8 @@ main(void)
     tcase_add_test(tcase, test_a_newer_version_is_told_apart);
     tcase_add_test(tcase, test_a_wrong_head_that_is_signed);
     tcase_add_test(tcase, test_a_wrong_index_that_is_signed);
+    tcase_add_test(tcase, test_blocks_that_overlap);
+    tcase_add_test(tcase, test_file_and_offset_are_told);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
