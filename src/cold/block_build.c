@@ -149,6 +149,13 @@ block_builder_count(const struct block_builder *builder)
     return builder->n;
 }
 
+uint64_t
+block_builder_first_id(const struct block_builder *builder)
+{
+    ASSERT(builder->n > 0);
+    return builder->id[0];
+}
+
 void
 block_builder_add(
     struct block_builder *builder, uint64_t id, const uint64_t *code)

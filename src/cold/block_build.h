@@ -37,6 +37,10 @@ void block_builder_add(
 /* How many records it has. */
 size_t block_builder_count(const struct block_builder *builder);
 
+/* The first id of those that it has, one at least: the one that the next block
+ * begins with. */
+uint64_t block_builder_first_id(const struct block_builder *builder);
+
 /* Writes the first records as a block to out (BLOCK_BYTES_MAX; 0 behind the
  * block's end) and drops them: as many as fit, so that with one more the block
  * would be too long. *len is its length, *n how many they were. *len is 0 and

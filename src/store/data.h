@@ -3,8 +3,8 @@
 #define STORE_DATA_H
 
 #include "base/buf.h"
+#include "base/disk.h"
 #include "base/log.h"
-#include "wal/disk.h"
 #include "wal/wal.h"
 
 #include <stdbool.h>

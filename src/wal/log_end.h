@@ -2,7 +2,7 @@
 #ifndef WAL_LOG_END_H
 #define WAL_LOG_END_H
 
-#include "wal/disk.h"
+#include "base/disk.h"
 
 #include <stdbool.h>
 #include <stdint.h>

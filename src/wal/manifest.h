@@ -2,8 +2,8 @@
 #ifndef WAL_MANIFEST_H
 #define WAL_MANIFEST_H
 
+#include "base/disk.h"
 #include "schema/schema.h"
-#include "wal/disk.h"
 #include "wal/images.h"
 
 #include <stdbool.h>

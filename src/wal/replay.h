@@ -2,8 +2,8 @@
 #ifndef WAL_REPLAY_H
 #define WAL_REPLAY_H
 
+#include "base/disk.h"
 #include "base/log.h"
-#include "wal/disk.h"
 
 #include <stdbool.h>
 #include <stddef.h>

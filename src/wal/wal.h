@@ -3,8 +3,8 @@
 #define WAL_WAL_H
 
 #include "base/alloc.h"
+#include "base/disk.h"
 #include "base/log.h"
-#include "wal/disk.h"
 
 #include <stdbool.h>
 #include <stddef.h>

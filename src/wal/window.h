@@ -2,7 +2,7 @@
 #ifndef WAL_WINDOW_H
 #define WAL_WINDOW_H
 
-#include "wal/disk.h"
+#include "base/disk.h"
 #include "wal/frame.h"
 
 #include <stddef.h>

@@ -6,11 +6,9 @@
  * decoding and looking for one id. All blocks are decoded and compared; a
  * number that reads back wrong ends it with status 1. See doc/benchmarks.md. */
 
-#include "base/bytes.h"
 #include "base/num.h"
-#include "bench/bound.h"
+#include "bench/cold_worlds.h"
 #include "bench/fail.h"
-#include "bench/posts.h"
 #include "bench/rounds.h"
 #include "bench/sheet.h"
 #include "cold/block_build.h"
@@ -21,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 enum {
     EXIT_USAGE = 2,
@@ -29,40 +26,8 @@ enum {
     RECORDS_QUICK = 100000,
     ROUNDS = 5,
     FINDS = 200000, /* a round */
-    ROW_BYTES_MAX = (1 + POSTS_COLUMNS_MAX) * BYTES_VARINT_MAX,
     CODECS = BLOCK_AUTO + 1,
     BLOCK_SEED = 7
-};
-
-struct world {
-    const char *name;
-    int ids, kind;
-    unsigned columns;
-    unsigned rare; /* so many columns are 0 but in one record in 50 */
-};
-
-static const struct world worlds[] = {
-    {"main, 3 columns", POSTS_MAIN, DIST_MAIN, 3, 0},
-    {"heavy, 3 columns", POSTS_MAIN, DIST_HEAVY, 3, 0},
-    {"lognormal, 3 columns", POSTS_MAIN, DIST_LOGNORMAL, 3, 0},
-    {"main and views, 4 columns", POSTS_MAIN, DIST_MAIN, 4, 0},
-    {"main, 16 columns", POSTS_MAIN, DIST_MAIN, 16, 0},
-    {"main, 2 of 3 columns rare", POSTS_MAIN, DIST_MAIN, 3, 2},
-    {"dense in each second", POSTS_DENSE, DIST_MAIN, 3, 0},
-    {"sequential", POSTS_SEQUENTIAL, DIST_MAIN, 3, 0},
-    {"milliseconds, 32 workers", POSTS_MILLISECOND, DIST_MAIN, 3, 0},
-    {"milliseconds, 64 workers", POSTS_SNOWFLAKE, DIST_MAIN, 3, 0},
-    {"multiples of 2^22", POSTS_MULTIPLE, DIST_MAIN, 3, 0},
-    {"random 64 bits", POSTS_RANDOM, DIST_MAIN, 3, 0},
-};
-enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
-
-/* The records of one world, sorted. */
-struct records {
-    size_t n;
-    unsigned columns;
-    uint64_t *id, *code[POSTS_COLUMNS_MAX]; /* owned */
-    double bound_bytes;
 };
 
 /* Blocks one behind the other. */
@@ -99,143 +64,6 @@ static const struct sheet_column time_columns[] = {
     {"open_ns", "check, ns", 0},
 };
 
-static void *
-take(size_t bytes)
-{
-    void *memory = calloc(1, bytes);
-    if (memory == NULL) {
-        fail("out of memory");
-    }
-    return memory;
-}
-
-struct keyed {
-    uint64_t id;
-    size_t at;
-};
-
-static int
-compare(const void *a, const void *b)
-{
-    const struct keyed *left = a;
-    const struct keyed *right = b;
-    return (left->id > right->id) - (left->id < right->id);
-}
-
-/* Leaves most of the columns from the second on empty. */
-static bool
-thin(const struct world *world, uint64_t post, uint64_t *value)
-{
-    uint64_t any = value[0];
-    if (world->rare == 0) {
-        return true;
-    }
-    for (unsigned c = 1; c <= world->rare; c++) {
-        value[c] = (post + 7 * c) * UINT64_C(0x9e3779b97f4a7c15) >> 32 <
-                (UINT64_C(1) << 32) / 50
-            ? value[c]
-            : 0;
-        any |= value[c];
-    }
-    return any != 0;
-}
-
-static struct records
-make_records(const struct lab *lab, const struct world *world)
-{
-    struct posts posts = {.dist = {lab->seed, (enum dist_kind)world->kind},
-        .ids = world->ids,
-        .columns = world->columns,
-        .n = lab->posts};
-    struct records records = {.columns = world->columns};
-    struct bound bound = bound_of(&posts);
-    uint64_t value[POSTS_COLUMNS_MAX];
-    uint64_t *made[POSTS_COLUMNS_MAX];
-    struct keyed *key = take(lab->posts * sizeof(*key));
-    records.id = take(lab->posts * sizeof(*records.id));
-    records.bound_bytes = world->rare > 0 ? (double)NAN : bound_bytes(&bound);
-    for (unsigned c = 0; c < world->columns; c++) {
-        made[c] = take(lab->posts * sizeof(*made[c]));
-        records.code[c] = take(lab->posts * sizeof(*made[c]));
-    }
-    for (uint64_t post = 0; post < lab->posts; post++) {
-        if (!posts_values(&posts, post, value) || !thin(world, post, value)) {
-            continue;
-        }
-        key[records.n] = (struct keyed){posts_id(&posts, post), records.n};
-        for (unsigned c = 0; c < world->columns; c++) {
-            made[c][records.n] = value[c];
-        }
-        records.n++;
-    }
-    qsort(key, records.n, sizeof(*key), compare);
-    for (size_t i = 0; i < records.n; i++) {
-        records.id[i] = key[i].id;
-        for (unsigned c = 0; c < world->columns; c++) {
-            records.code[c][i] = made[c][key[i].at];
-        }
-    }
-    for (unsigned c = 0; c < world->columns; c++) {
-        free(made[c]);
-    }
-    free(key);
-    return records;
-}
-
-static void
-drop_records(struct records *records)
-{
-    free(records->id);
-    for (unsigned c = 0; c < records->columns; c++) {
-        free(records->code[c]);
-    }
-}
-
-static size_t
-put_rows(const struct records *records, size_t from, size_t n, uint8_t *out)
-{
-    uint8_t *at = out;
-    for (size_t i = from; i < from + n; i++) {
-        at += bytes_put_varint(
-            at, records->id[i] - (i == from ? 0 : records->id[i - 1]));
-        for (unsigned c = 0; c < records->columns; c++) {
-            at += bytes_put_varint(at, records->code[c][i]);
-        }
-    }
-    return (size_t)(at - out);
-}
-
-/* Blocks of rows as varints, each as many as zstd brings into 4 KB. */
-static double
-rows_bytes(const struct records *records, int level)
-{
-    enum { ROWS_MAX = 1 << 14, SAMPLES = 40 };
-    uint8_t *raw = take((size_t)ROWS_MAX * ROW_BYTES_MAX);
-    size_t room = ZSTD_compressBound((size_t)ROWS_MAX * ROW_BYTES_MAX);
-    uint8_t *out = take(room);
-    size_t taken = 0;
-    for (size_t s = 0; s < SAMPLES; s++) {
-        size_t from = records->n / (SAMPLES + 1) * s;
-        size_t fits = 1;
-        size_t too_many =
-            records->n - from < ROWS_MAX ? records->n - from : ROWS_MAX;
-        while (fits + 1 < too_many) {
-            size_t n = fits + (too_many - fits) / 2;
-            size_t len = ZSTD_compress(
-                out, room, raw, put_rows(records, from, n, raw), level);
-            if (len + BLOCK_HEAD_BYTES + BLOCK_SUM_BYTES <= BLOCK_BYTES_MAX) {
-                fits = n;
-            } else {
-                too_many = n;
-            }
-        }
-        taken += fits;
-    }
-    free(out);
-    free(raw);
-    return (double)SAMPLES * BLOCK_BYTES_MAX / (double)taken;
-}
-
 static void
 cut(struct block_builder *builder, struct blocks *blocks, bool is_end)
 {
@@ -263,7 +91,7 @@ cut(struct block_builder *builder, struct blocks *blocks, bool is_end)
 }
 
 static void
-encode(const struct records *records, struct block_builder *builder,
+encode(const struct cold_records *records, struct block_builder *builder,
     struct blocks *blocks)
 {
     uint64_t code[POSTS_COLUMNS_MAX];
@@ -294,7 +122,7 @@ open_block(const struct blocks *blocks, size_t i, struct block *block)
 
 /* Decodes all; compares where records are given. */
 static void
-decode(const struct blocks *blocks, const struct records *records,
+decode(const struct blocks *blocks, const struct cold_records *records,
     struct block_room *room, uint64_t **array)
 {
     for (size_t i = 0; i < blocks->n; i++) {
@@ -323,14 +151,14 @@ decode(const struct blocks *blocks, const struct records *records,
 /* Looks for ids that are there, each in its block, which is open; returns ns
  * for one. */
 static double
-find(const struct blocks *blocks, const struct records *records,
+find(const struct blocks *blocks, const struct cold_records *records,
     struct block_room *room, uint64_t seed)
 {
     enum { OPEN_MAX = 64 };
-    struct block *open = take(OPEN_MAX * sizeof(*open));
+    struct block *open = cold_take(OPEN_MAX * sizeof(*open));
     size_t n_open = blocks->n < OPEN_MAX ? blocks->n : OPEN_MAX;
     uint64_t code[SCHEMA_COLUMNS_MAX];
-    uint64_t *drawn = take(FINDS * sizeof(*drawn));
+    uint64_t *drawn = cold_take(FINDS * sizeof(*drawn));
     struct dist_rng rng;
     dist_rng_init(&rng, seed, 1);
     for (size_t i = 0; i < n_open; i++) {
@@ -377,7 +205,7 @@ keep_least(double *least, double value)
 /* Encodes with one codec, checks, and measures if there is a row for it;
  * returns bytes a record. */
 static double
-run_codec(struct lab *lab, const struct records *records,
+run_codec(struct lab *lab, const struct cold_records *records,
     enum block_codec codec, double *times, double *packed_percent)
 {
     struct block_options options = {codec, (int)lab->level, records->columns};
@@ -389,7 +217,7 @@ run_codec(struct lab *lab, const struct records *records,
         fail("out of memory");
     }
     for (unsigned c = 0; c <= records->columns; c++) {
-        array[c] = take(BLOCK_RECORDS_MAX * sizeof(**array));
+        array[c] = cold_take(BLOCK_RECORDS_MAX * sizeof(**array));
     }
     encode(records, builder, &blocks);
     decode(&blocks, records, &room, array);
@@ -426,13 +254,14 @@ run_codec(struct lab *lab, const struct records *records,
 }
 
 static void
-run_world(struct lab *lab, const struct world *world)
+run_world(struct lab *lab, const struct cold_world *world)
 {
     rounds_progress("%s", world->name);
-    struct records records = make_records(lab, world);
+    struct cold_records records =
+        cold_records_make(world, lab->posts, lab->seed);
     double *sizes = sheet_add(&lab->sizes, "%s", world->name);
     sizes[0] = records.bound_bytes;
-    sizes[1] = rows_bytes(&records, (int)lab->level);
+    sizes[1] = cold_rows_bytes(&records, (int)lab->level);
     for (int codec = 0; codec < CODECS; codec++) {
         double *times = NULL;
         if (lab->codec != NULL &&
@@ -448,7 +277,7 @@ run_world(struct lab *lab, const struct world *world)
             lab, &records, (enum block_codec)codec, times, &sizes[3 + CODECS]);
     }
     sizes[2 + CODECS] = BLOCK_BYTES_MAX / sizes[1 + CODECS];
-    drop_records(&records);
+    cold_records_drop(&records);
     rounds_progress(NULL);
 }
 
@@ -559,9 +388,10 @@ main(int argc, char **argv)
             stderr, "cold_blocks: no option %s; see --help\n", argv[optind]);
         return EXIT_USAGE;
     }
-    for (size_t i = 0; i < WORLDS; i++) {
-        if (lab.only == NULL || strstr(worlds[i].name, lab.only) != NULL) {
-            run_world(&lab, &worlds[i]);
+    for (size_t i = 0; i < COLD_WORLDS; i++) {
+        if (lab.only == NULL ||
+            strstr(cold_worlds[i].name, lab.only) != NULL) {
+            run_world(&lab, &cold_worlds[i]);
         }
     }
     sheet_print(&lab.sizes, stdout);

@@ -2,7 +2,7 @@
 #ifndef LIB_FAKE_DISK_H
 #define LIB_FAKE_DISK_H
 
-#include "wal/disk.h"
+#include "base/disk.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #ifndef LIB_STILL_DISK_H
 #define LIB_STILL_DISK_H
 
-#include "wal/disk.h"
+#include "base/disk.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wal/disk: the real one in a directory of its own and the fake one of t/lib
+/* base/disk: the real one in a directory of its own and the fake one of t/lib
  * do the same as long as nothing fails; and what the fake one loses. */
-#include "wal/disk.h"
+#include "base/disk.h"
 
 #include "lib/fake_disk.h"
 #include "unit/check_help.h"

@@ -3,7 +3,7 @@
  * was handed in. Calls that a signal interrupted are repeated, short reads and
  * writes go on where they stopped, and errno is the answer. A write that takes
  * no byte and says no error counts as EIO, so that no loop is endless. */
-#include "wal/disk.h"
+#include "base/disk.h"
 
 #include "base/assert.h"
 #include "base/err.h"

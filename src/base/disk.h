@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WAL_DISK_H
-#define WAL_DISK_H
+#ifndef BASE_DISK_H
+#define BASE_DISK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,8 +9,9 @@
  * t/lib/fake_disk has an implementation in memory that loses what was not
  * synced and fails on demand. All calls but disk_close return 0 or an errno
  * value; interrupted calls are repeated and short ones go on. Any thread, but
- * one thread at a time for one file, except that a sync may run beside a write:
- * it then covers the writes that had returned when it began. */
+ * one thread at a time for one file, except that reads may run beside each
+ * other, and a sync beside a write: it then covers the writes that had returned
+ * when it began. */
 
 enum disk_open {
     DISK_READ,   /* must exist */

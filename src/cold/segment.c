@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading a segment file.
+ *
+ * In memory are the head and the first id of each block, eight bytes each:
+ * some 0.005 bytes a record. A lookup is a binary search in these and one read
+ * of one block, whose place follows from its number.
+ *
+ * Nothing that the file says is believed for its checksum. The length of the
+ * file bounds what is allocated for the index: 4,096 bytes of it stand for
+ * eight in memory. A block must begin with the id that the index has, and have
+ * the segment's columns; that its ids end before the next block is seen where
+ * all blocks are read (segment_scan.c).
+ *
+ * What can go wrong: damage, a newer version, memory, the disk. All but memory
+ * go to the logger with the name of the file, damage of blocks with the
+ * offset. */
+#include "cold/segment.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct segment {
+    struct segment_config config;
+    struct segment_head head;
+    int fd;
+    uint64_t *first; /* owned: head.n_blocks */
+};
+
+static size_t
+first_bytes(const struct segment *segment)
+{
+    return segment->head.n_blocks * sizeof *segment->first;
+}
+
+/* Says of what is at offset `at` of the file; returns err. */
+static int
+tell(const struct segment_config *config, uint64_t number, uint64_t at,
+    int err, const char *what)
+{
+    if (config->logger != NULL) {
+        char name[SEGMENT_NAME_BYTES];
+
+        segment_name(name, number, false);
+        log_line(config->logger, LOG_ERROR, "%s, offset %" PRIu64 ": %s", name,
+            at, what);
+    }
+    return err;
+}
+
+static int
+tell_disk(const struct segment_config *config, uint64_t number, uint64_t at,
+    int error)
+{
+    return tell(config, number, at, disk_err(error), strerror(error));
+}
+
+int
+segment__tell_block(
+    const struct segment *segment, uint32_t block, int err, const char *what)
+{
+    return tell(&segment->config, segment->head.number,
+        segment_block_at(block), err, what);
+}
+
+/* Reads all of len bytes. */
+static int
+read_at(const struct segment_config *config, int fd, uint64_t number,
+    uint64_t at, uint8_t *bytes, size_t len)
+{
+    size_t n;
+    int error =
+        config->disk->calls->read(config->disk, fd, bytes, len, at, &n);
+
+    if (error != 0) {
+        return tell_disk(config, number, at, error);
+    }
+    return n == len
+        ? 0
+        : tell(config, number, at + n, ERR_CORRUPT, "the file ends too soon");
+}
+
+/* Head and length of the file. */
+static int
+read_head(struct segment *segment, uint64_t epoch, uint64_t number)
+{
+    const struct segment_config *config = &segment->config;
+    uint8_t bytes[SEGMENT_HEAD_BYTES];
+    uint64_t len;
+    int error;
+    int err = read_at(config, segment->fd, number, 0, bytes, sizeof bytes);
+
+    if (err != 0) {
+        return err;
+    }
+    err = segment_head_get(bytes, epoch, number, &segment->head);
+    if (err == ERR_NEWER_FORMAT) {
+        return tell(config, number, 0, err, err_file_text(err));
+    }
+    if (err != 0) {
+        return tell(config, number, 0, err,
+            segment_head_is_foreign(bytes, epoch, number)
+                ? "the file is of another data directory or number"
+                : "the head is damaged");
+    }
+    error = config->disk->calls->size(config->disk, segment->fd, &len);
+    if (error != 0) {
+        return tell_disk(config, number, 0, error);
+    }
+    if (len != segment_file_bytes(&segment->head)) {
+        return tell(config, number, len, ERR_CORRUPT,
+            "the file has not the length that its head says");
+    }
+    return 0;
+}
+
+/* The head is checked, and with it the length of the file. */
+static int
+read_index(struct segment *segment)
+{
+    const struct segment_config *config = &segment->config;
+    const struct segment_head *head = &segment->head;
+    uint64_t at = segment_block_at(head->n_blocks);
+    uint8_t *bytes = alloc_zeroed(config->alloc, head->index_bytes);
+    int err = ERR_NO_MEMORY;
+
+    segment->first = alloc_zeroed(config->alloc, first_bytes(segment));
+    if (bytes != NULL && segment->first != NULL) {
+        err = read_at(
+            config, segment->fd, head->number, at, bytes, head->index_bytes);
+    }
+    if (err == 0 && segment_index_get(head, bytes, segment->first) != 0) {
+        err = tell(
+            config, head->number, at, ERR_CORRUPT, "the index is damaged");
+    }
+    alloc_free(config->alloc, bytes, head->index_bytes);
+    return err;
+}
+
+static int
+open_file(struct segment *segment, uint64_t number)
+{
+    struct disk *disk = segment->config.disk;
+    char name[SEGMENT_NAME_BYTES];
+    int error;
+
+    segment_name(name, number, false);
+    error = disk->calls->open(disk, name, DISK_READ, &segment->fd);
+    if (error == 0) {
+        return 0;
+    }
+    segment->fd = -1;
+    return tell(&segment->config, number, 0,
+        error == ENOENT ? ERR_CORRUPT : disk_err(error), strerror(error));
+}
+
+int
+segment_open(const struct segment_config *config, uint64_t epoch,
+    uint64_t number, struct segment **out)
+{
+    struct segment *segment = alloc_zeroed(config->alloc, sizeof *segment);
+    int err;
+
+    *out = NULL;
+    if (segment == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    segment->config = *config;
+    err = open_file(segment, number);
+    if (err == 0) {
+        err = read_head(segment, epoch, number);
+    }
+    if (err == 0) {
+        err = read_index(segment);
+    }
+    if (err != 0) {
+        segment_close(&segment);
+        return err;
+    }
+    *out = segment;
+    return 0;
+}
+
+void
+segment_close(struct segment **segment)
+{
+    struct segment *old = *segment;
+
+    if (old == NULL) {
+        return;
+    }
+    if (old->fd >= 0) {
+        old->config.disk->calls->close(old->config.disk, old->fd);
+    }
+    alloc_free(old->config.alloc, old->first, first_bytes(old));
+    alloc_free(old->config.alloc, old, sizeof *old);
+    *segment = NULL;
+}
+
+const struct segment_head *
+segment_head(const struct segment *segment)
+{
+    return &segment->head;
+}
+
+size_t
+segment_memory(const struct segment *segment)
+{
+    return sizeof *segment + first_bytes(segment);
+}
+
+bool
+segment_find(const struct segment *segment, uint64_t id, uint32_t *block)
+{
+    const struct segment_head *head = &segment->head;
+    const uint64_t *first = segment->first;
+
+    if (id < head->first_id || id > head->last_id) {
+        return false;
+    }
+    /* it is one of n from first on, which begins with id or below it */
+    for (uint32_t n = head->n_blocks; n > 1;) {
+        uint32_t half = n / 2;
+
+        first += first[half] <= id ? half : 0;
+        n -= half;
+    }
+    *block = (uint32_t)(first - segment->first);
+    return true;
+}
+
+uint64_t
+segment_first_id(const struct segment *segment, uint32_t block)
+{
+    ASSERT(block < segment->head.n_blocks);
+    return segment->first[block];
+}
+
+int
+segment__read(
+    const struct segment *segment, uint32_t block, uint32_t n, uint8_t *bytes)
+{
+    ASSERT(
+        block < segment->head.n_blocks && n <= segment->head.n_blocks - block);
+    return read_at(&segment->config, segment->fd, segment->head.number,
+        segment_block_at(block), bytes, (size_t)n * BLOCK_BYTES_MAX);
+}
+
+int
+segment__open_block(const struct segment *segment, uint32_t block,
+    const uint8_t *bytes, struct block *out)
+{
+    const struct segment_head *head = &segment->head;
+    int err = block_open(
+        bytes, BLOCK_BYTES_MAX, segment_seed_block(head, block), out);
+
+    if (err == ERR_NEWER_FORMAT) {
+        return segment__tell_block(segment, block, err, err_file_text(err));
+    }
+    if (err != 0) {
+        return segment__tell_block(
+            segment, block, err, "the block is damaged");
+    }
+    if (out->n_columns != head->n_columns ||
+        out->first_id != segment->first[block]) {
+        return segment__tell_block(segment, block, ERR_CORRUPT,
+            "the block is not what head and index say");
+    }
+    return 0;
+}
+
+int
+segment_read_block(const struct segment *segment, uint32_t block,
+    uint8_t *bytes, struct block *out)
+{
+    int err = segment__read(segment, block, 1, bytes);
+
+    return err != 0 ? err : segment__open_block(segment, block, bytes, out);
+}
+
+int
+segment_get(const struct segment *segment, struct segment_room *room,
+    const uint64_t *id, size_t n, uint64_t (*code)[SCHEMA_COLUMNS_MAX],
+    bool *found)
+{
+    uint32_t there = UINT32_MAX; /* the block that is in room */
+    struct block block;
+    int err = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t number;
+
+        found[i] = false;
+        if (!segment_find(segment, id[i], &number)) {
+            continue;
+        }
+        if (number != there) {
+            err = segment_read_block(segment, number, room->bytes, &block);
+        }
+        if (err != 0) {
+            return err;
+        }
+        there = number;
+        err = block_find(&block, &room->room, id[i], code[i], &found[i]);
+        if (err == ERR_CORRUPT) {
+            return segment__tell_block(
+                segment, number, err, "the block is damaged");
+        }
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COLD_SEGMENT_H
+#define COLD_SEGMENT_H
+
+#include "base/disk.h"
+#include "base/log.h"
+#include "cold/segment_head.h"
+
+/* A segment file, read: its head and the first id of each block are in memory,
+ * a block is one read of 4,096 bytes. What is not as it was written is
+ * ERR_CORRUPT and a line to the logger that names file and offset, and never a
+ * wrong number. */
+
+struct segment_config {
+    struct disk *disk;
+    struct logger *logger;     /* NULL: tells nobody */
+    const struct alloc *alloc; /* NULL: the heap */
+};
+
+/* Immutable once opened: any number of threads may ask and read. */
+struct segment;
+
+/* Opens the file of that number and checks head, index and length; its blocks
+ * are not looked at. Config is copied, what it points to must outlive the
+ * segment. The file stays open. 0, ERR_CORRUPT (also where it is missing),
+ * ERR_NEWER_FORMAT, ERR_NO_MEMORY, ERR_DISK. */
+int segment_open(const struct segment_config *config, uint64_t epoch,
+    uint64_t number, struct segment **out);
+
+/* Frees it; NULL in it is fine. No thread may be in a call, or in a scan. */
+void segment_close(struct segment **segment);
+
+/* What is in it. Valid until it is closed. */
+const struct segment_head *segment_head(const struct segment *segment);
+
+/* Bytes of memory that it takes. */
+size_t segment_memory(const struct segment *segment);
+
+/* The one block that may have this id; false where no block can. Within the
+ * segment's ids there is always one: of the ids between two records one in as
+ * many as a block has records is between two blocks, and to know the last id of
+ * each would take as much memory again. */
+bool segment_find(const struct segment *segment, uint64_t id, uint32_t *block);
+
+/* The first id of a block (below n_blocks). */
+uint64_t segment_first_id(const struct segment *segment, uint32_t block);
+
+/* Reads and checks block number `block`, which is where *out points into:
+ * bytes has BLOCK_BYTES_MAX, the caller's. 0, ERR_CORRUPT, ERR_NEWER_FORMAT,
+ * ERR_DISK. */
+int segment_read_block(const struct segment *segment, uint32_t block,
+    uint8_t *bytes, struct block *out);
+
+/* What segment_get takes room for. One thread at a time; all zero but
+ * room.alloc is empty. */
+struct segment_room {
+    struct block_room room;
+    uint8_t bytes[BLOCK_BYTES_MAX];
+};
+
+/* Looks for n ids, found[i] whether there is a record of id[i]; code[i][c] is
+ * its number in column c then. Ids of one block that stand side by side cost
+ * one read. 0, or errors as above and ERR_NO_MEMORY: found says nothing then.
+ */
+int segment_get(const struct segment *segment, struct segment_room *room,
+    const uint64_t *id, size_t n, uint64_t (*code)[SCHEMA_COLUMNS_MAX],
+    bool *found);
+
+/* For modules that read segments: tells that block `block` is not what was
+ * written. Returns err. */
+int segment__tell_block(
+    const struct segment *segment, uint32_t block, int err, const char *what);
+
+/* Reads n blocks from number `block` on as they are, all that the file has of
+ * them. 0, ERR_CORRUPT (the file is too short), ERR_DISK. */
+int segment__read(
+    const struct segment *segment, uint32_t block, uint32_t n, uint8_t *bytes);
+
+/* Checks the bytes of one block as segment_read_block does. */
+int segment__open_block(const struct segment *segment, uint32_t block,
+    const uint8_t *bytes, struct block *out);
+
+#endif

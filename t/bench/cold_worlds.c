@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/cold_worlds.h"
+
+#include "base/bytes.h"
+#include "bench/bound.h"
+#include "bench/fail.h"
+#include "cold/block.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+enum { ROW_BYTES_MAX = (1 + POSTS_COLUMNS_MAX) * BYTES_VARINT_MAX };
+
+const struct cold_world cold_worlds[COLD_WORLDS] = {
+    {"main, 3 columns", POSTS_MAIN, DIST_MAIN, 3, 0},
+    {"heavy, 3 columns", POSTS_MAIN, DIST_HEAVY, 3, 0},
+    {"lognormal, 3 columns", POSTS_MAIN, DIST_LOGNORMAL, 3, 0},
+    {"main and views, 4 columns", POSTS_MAIN, DIST_MAIN, 4, 0},
+    {"main, 16 columns", POSTS_MAIN, DIST_MAIN, 16, 0},
+    {"main, 2 of 3 columns rare", POSTS_MAIN, DIST_MAIN, 3, 2},
+    {"dense in each second", POSTS_DENSE, DIST_MAIN, 3, 0},
+    {"sequential", POSTS_SEQUENTIAL, DIST_MAIN, 3, 0},
+    {"milliseconds, 32 workers", POSTS_MILLISECOND, DIST_MAIN, 3, 0},
+    {"milliseconds, 64 workers", POSTS_SNOWFLAKE, DIST_MAIN, 3, 0},
+    {"multiples of 2^22", POSTS_MULTIPLE, DIST_MAIN, 3, 0},
+    {"random 64 bits", POSTS_RANDOM, DIST_MAIN, 3, 0},
+};
+
+void *
+cold_take(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+    if (memory == NULL) {
+        fail("out of memory");
+    }
+    return memory;
+}
+
+struct keyed {
+    uint64_t id;
+    size_t at;
+};
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct keyed *left = a;
+    const struct keyed *right = b;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+/* Leaves most of the columns from the second on empty. */
+static bool
+thin(const struct cold_world *world, uint64_t post, uint64_t *value)
+{
+    uint64_t any = value[0];
+    if (world->rare == 0) {
+        return true;
+    }
+    for (unsigned c = 1; c <= world->rare; c++) {
+        value[c] = (post + 7 * c) * UINT64_C(0x9e3779b97f4a7c15) >> 32 <
+                (UINT64_C(1) << 32) / 50
+            ? value[c]
+            : 0;
+        any |= value[c];
+    }
+    return any != 0;
+}
+
+struct cold_records
+cold_records_make(
+    const struct cold_world *world, uint64_t n_posts, uint64_t seed)
+{
+    struct posts posts = {.dist = {seed, (enum dist_kind)world->kind},
+        .ids = world->ids,
+        .columns = world->columns,
+        .n = n_posts};
+    struct cold_records records = {.columns = world->columns};
+    struct bound bound = bound_of(&posts);
+    uint64_t value[POSTS_COLUMNS_MAX];
+    uint64_t *made[POSTS_COLUMNS_MAX];
+    struct keyed *key = cold_take(n_posts * sizeof(*key));
+    records.id = cold_take(n_posts * sizeof(*records.id));
+    records.bound_bytes = world->rare > 0 ? (double)NAN : bound_bytes(&bound);
+    for (unsigned c = 0; c < world->columns; c++) {
+        made[c] = cold_take(n_posts * sizeof(*made[c]));
+        records.code[c] = cold_take(n_posts * sizeof(*made[c]));
+    }
+    for (uint64_t post = 0; post < n_posts; post++) {
+        if (!posts_values(&posts, post, value) || !thin(world, post, value)) {
+            continue;
+        }
+        key[records.n] = (struct keyed){posts_id(&posts, post), records.n};
+        for (unsigned c = 0; c < world->columns; c++) {
+            made[c][records.n] = value[c];
+        }
+        records.n++;
+    }
+    qsort(key, records.n, sizeof(*key), compare);
+    for (size_t i = 0; i < records.n; i++) {
+        records.id[i] = key[i].id;
+        for (unsigned c = 0; c < world->columns; c++) {
+            records.code[c][i] = made[c][key[i].at];
+        }
+    }
+    for (unsigned c = 0; c < world->columns; c++) {
+        free(made[c]);
+    }
+    free(key);
+    return records;
+}
+
+void
+cold_records_drop(struct cold_records *records)
+{
+    free(records->id);
+    for (unsigned c = 0; c < records->columns; c++) {
+        free(records->code[c]);
+    }
+}
+
+static size_t
+put_rows(
+    const struct cold_records *records, size_t from, size_t n, uint8_t *out)
+{
+    uint8_t *at = out;
+    for (size_t i = from; i < from + n; i++) {
+        at += bytes_put_varint(
+            at, records->id[i] - (i == from ? 0 : records->id[i - 1]));
+        for (unsigned c = 0; c < records->columns; c++) {
+            at += bytes_put_varint(at, records->code[c][i]);
+        }
+    }
+    return (size_t)(at - out);
+}
+
+double
+cold_rows_bytes(const struct cold_records *records, int level)
+{
+    enum { ROWS_MAX = 1 << 14, SAMPLES = 40 };
+    uint8_t *raw = cold_take((size_t)ROWS_MAX * ROW_BYTES_MAX);
+    size_t room = ZSTD_compressBound((size_t)ROWS_MAX * ROW_BYTES_MAX);
+    uint8_t *out = cold_take(room);
+    size_t taken = 0;
+    for (size_t s = 0; s < SAMPLES; s++) {
+        size_t from = records->n / (SAMPLES + 1) * s;
+        size_t fits = 1;
+        size_t too_many =
+            records->n - from < ROWS_MAX ? records->n - from : ROWS_MAX;
+        while (fits + 1 < too_many) {
+            size_t n = fits + (too_many - fits) / 2;
+            size_t len = ZSTD_compress(
+                out, room, raw, put_rows(records, from, n, raw), level);
+            if (len + BLOCK_HEAD_BYTES + BLOCK_SUM_BYTES <= BLOCK_BYTES_MAX) {
+                fits = n;
+            } else {
+                too_many = n;
+            }
+        }
+        taken += fits;
+    }
+    free(out);
+    free(raw);
+    return (double)SAMPLES * BLOCK_BYTES_MAX / (double)taken;
+}

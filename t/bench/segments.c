@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Measures segment files of the cold tier: bytes a record of the whole file on
+ * disk and of memory for its index, with each codec forced; CPU time of sealing
+ * (encoding, writing and syncing), of reading all records in order, of a lookup
+ * whose block is in the page cache, and of opening a file. All files are read
+ * back and compared; a number that is wrong ends it with status 1. See
+ * doc/benchmarks.md. */
+
+#include "base/num.h"
+#include "bench/cold_worlds.h"
+#include "bench/fail.h"
+#include "bench/rounds.h"
+#include "bench/sheet.h"
+#include "cold/segment_scan.h"
+#include "cold/segment_write.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    EXIT_USAGE = 2,
+    RECORDS = 1000000,
+    RECORDS_QUICK = 100000,
+    ROUNDS = 3,
+    GETS = 20000,      /* a round */
+    OPENS = 20,        /* a round */
+    PAGE_BYTES = 4096, /* what a file system gives out */
+    EPOCH = 1,
+    NUMBER = 1,
+    CODECS = BLOCK_AUTO + 1
+};
+
+struct lab {
+    uint64_t posts, rounds, seed, level;
+    const char *only, *codec, *directory;
+    bool is_sizes_only;
+    struct disk *disk; /* of directory */
+    struct sheet sizes, times;
+};
+
+static const struct sheet_column size_columns[] = {
+    {"bound", "bound", 2},
+    {"rows", "rows + zstd", 2},
+    {"plain", "plain", 2},
+    {"zstd", "zstd", 2},
+    {"packed", "packed", 2},
+    {"auto", "auto", 2},
+    {"memory", "memory", 4},
+    {"blocks", "blocks", 0},
+    {"around", "head and index, % of the file", 2},
+};
+
+static const struct sheet_column time_columns[] = {
+    {"seal", "seal, 10^6 records a second", 1},
+    {"scan", "read in order, 10^6 records a second", 1},
+    {"get_us", "get, us", 2},
+    {"open_us", "open, us", 0},
+};
+
+enum { SIZE_MEMORY = 2 + CODECS, SIZE_BLOCKS, SIZE_AROUND };
+enum { TIME_SEAL, TIME_SCAN, TIME_GET, TIME_OPEN };
+
+/* Writes all records as a file. */
+static void
+seal(const struct lab *lab, const struct cold_records *records,
+    enum block_codec codec)
+{
+    static struct logger logger;
+    struct segment_write_config config = {.disk = lab->disk,
+        .logger = &logger,
+        .codec = codec,
+        .level = (int)lab->level};
+    struct segment_head head = {.epoch = EPOCH,
+        .number = NUMBER,
+        .counter_serial = 1,
+        .n_columns = (uint8_t)records->columns};
+    uint64_t code[POSTS_COLUMNS_MAX];
+    struct segment_writer *writer;
+
+    for (unsigned c = 0; c < records->columns; c++) {
+        head.column[c] =
+            (struct segment_column){.serial = 2 + c, .slot = (uint8_t)c};
+    }
+    int err = segment_write_begin(&config, &head, &writer);
+    for (size_t i = 0; err == 0 && i < records->n; i++) {
+        for (unsigned c = 0; c < records->columns; c++) {
+            code[c] = records->code[c][i];
+        }
+        err = segment_write_add(writer, records->id[i], code);
+    }
+    if (err == 0) {
+        err = segment_write_end(&writer, &head);
+    }
+    if (err != 0) {
+        fail("a segment is not written");
+    }
+}
+
+static struct segment *
+open_segment(const struct lab *lab)
+{
+    static struct logger logger;
+    struct segment_config config = {.disk = lab->disk, .logger = &logger};
+    struct segment *segment;
+
+    if (segment_open(&config, EPOCH, NUMBER, &segment) != 0) {
+        fail("a segment does not open");
+    }
+    return segment;
+}
+
+/* Whether these are the records from number `at` on. */
+static bool
+is_same(const struct segment_records *batch,
+    const struct cold_records *records, size_t at)
+{
+    size_t bytes = batch->n * sizeof(*batch->id);
+    bool same = batch->n <= records->n - at &&
+        memcmp(batch->id, records->id + at, bytes) == 0;
+    for (unsigned c = 0; same && c < records->columns; c++) {
+        same = memcmp(batch->code[c], records->code[c] + at, bytes) == 0;
+    }
+    return same;
+}
+
+/* Reads all in order; compares where records are given. */
+static void
+scan(const struct segment *segment, const struct cold_records *records)
+{
+    struct segment_scan *scan;
+    struct segment_records batch;
+    size_t n = 0;
+    int err = segment_scan_create(segment, 0, NULL, &scan);
+    while (err == 0) {
+        err = segment_scan_next(scan, &batch);
+        if (err == 0 && batch.n == 0) {
+            break;
+        }
+        if (err != 0 || (records != NULL && !is_same(&batch, records, n))) {
+            fail("a segment reads back wrong");
+        }
+        n += batch.n;
+    }
+    segment_scan_destroy(&scan);
+    if (err != 0 || n != segment_head(segment)->records) {
+        fail("a segment does not read back");
+    }
+}
+
+/* Looks for ids that are there, one by one; returns ns for one. */
+static double
+get(const struct segment *segment, const struct cold_records *records,
+    struct segment_room *room, uint64_t seed)
+{
+    size_t *drawn = cold_take(GETS * sizeof(*drawn));
+    uint64_t wrong = 0;
+    struct dist_rng rng;
+    dist_rng_init(&rng, seed, 1);
+    for (size_t i = 0; i < GETS; i++) {
+        drawn[i] = dist_rng_u64(&rng) % records->n;
+    }
+    uint64_t start = rounds_cpu_ns();
+    for (size_t i = 0; i < GETS; i++) {
+        uint64_t code[1][SCHEMA_COLUMNS_MAX];
+        bool found = false;
+        if (segment_get(
+                segment, room, &records->id[drawn[i]], 1, code, &found) != 0 ||
+            !found) {
+            fail("id %" PRIu64 " is not found", records->id[drawn[i]]);
+        }
+        for (unsigned c = 0; c < records->columns; c++) {
+            wrong += code[0][c] != records->code[c][drawn[i]];
+        }
+    }
+    uint64_t ns = rounds_cpu_ns() - start;
+    free(drawn);
+    if (wrong > 0) {
+        fail("%" PRIu64 " numbers are found wrong", wrong);
+    }
+    return (double)ns / GETS;
+}
+
+static double
+more_of(double a, double b)
+{
+    return isnan(a) || b > a ? b : a;
+}
+
+static double
+less_of(double a, double b)
+{
+    return isnan(a) || b < a ? b : a;
+}
+
+static void
+time_codec(const struct lab *lab, const struct cold_records *records,
+    enum block_codec codec, double *times)
+{
+    static struct segment_room room;
+    for (uint64_t r = 0; r < lab->rounds; r++) {
+        uint64_t start = rounds_cpu_ns();
+        seal(lab, records, codec);
+        uint64_t sealed = rounds_cpu_ns();
+        for (int i = 0; i < OPENS; i++) {
+            struct segment *segment = open_segment(lab);
+            segment_close(&segment);
+        }
+        uint64_t opened = rounds_cpu_ns();
+        struct segment *segment = open_segment(lab);
+        uint64_t begun = rounds_cpu_ns();
+        scan(segment, NULL);
+        uint64_t read = rounds_cpu_ns();
+        double n = (double)records->n;
+        times[TIME_SEAL] =
+            more_of(times[TIME_SEAL], 1e3 * n / (double)(sealed - start));
+        times[TIME_SCAN] =
+            more_of(times[TIME_SCAN], 1e3 * n / (double)(read - begun));
+        times[TIME_OPEN] =
+            less_of(times[TIME_OPEN], (double)(opened - sealed) / 1e3 / OPENS);
+        times[TIME_GET] = less_of(times[TIME_GET],
+            get(segment, records, &room, lab->seed + r) / 1e3);
+        segment_close(&segment);
+    }
+    block_room_fini(&room.room);
+}
+
+/* What the file takes on disk. */
+static double
+disk_bytes(const struct segment_head *head)
+{
+    uint64_t pages = (segment_file_bytes(head) + PAGE_BYTES - 1) / PAGE_BYTES;
+    return (double)(pages * PAGE_BYTES);
+}
+
+static void
+run_codec(struct lab *lab, const struct cold_records *records,
+    enum block_codec codec, double *sizes, double *times)
+{
+    seal(lab, records, codec);
+    struct segment *segment = open_segment(lab);
+    const struct segment_head *head = segment_head(segment);
+    double bytes = disk_bytes(head);
+    double n = (double)records->n;
+    scan(segment, records);
+    sizes[2 + codec] = bytes / n;
+    if (codec == BLOCK_AUTO) {
+        sizes[SIZE_MEMORY] = (double)segment_memory(segment) / n;
+        sizes[SIZE_BLOCKS] = head->n_blocks;
+        sizes[SIZE_AROUND] =
+            100.0 * (bytes - (double)head->n_blocks * BLOCK_BYTES_MAX) / bytes;
+    }
+    segment_close(&segment);
+    if (times != NULL) {
+        time_codec(lab, records, codec, times);
+    }
+}
+
+static void
+run_world(struct lab *lab, const struct cold_world *world)
+{
+    rounds_progress("%s", world->name);
+    struct cold_records records =
+        cold_records_make(world, lab->posts, lab->seed);
+    double *sizes = sheet_add(&lab->sizes, "%s", world->name);
+    sizes[0] = records.bound_bytes;
+    sizes[1] = cold_rows_bytes(&records, (int)lab->level);
+    for (int codec = 0; codec < CODECS; codec++) {
+        const char *word = block_codec_name((enum block_codec)codec);
+        double *times = NULL;
+        if (lab->codec != NULL && strcmp(lab->codec, word) != 0) {
+            continue;
+        }
+        if (!lab->is_sizes_only) {
+            times = sheet_add(&lab->times, "%s: %s", world->name, word);
+        }
+        run_codec(lab, &records, (enum block_codec)codec, sizes, times);
+    }
+    cold_records_drop(&records);
+    rounds_progress(NULL);
+}
+
+static const struct option options[] = {
+    {"records", required_argument, NULL, 'n'},
+    {"rounds", required_argument, NULL, 'r'},
+    {"level", required_argument, NULL, 'l'},
+    {"seed", required_argument, NULL, 'S'},
+    {"case", required_argument, NULL, 'c'},
+    {"codec", required_argument, NULL, 'C'},
+    {"directory", required_argument, NULL, 'd'},
+    {"sizes", no_argument, NULL, 's'},
+    {"quick", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static void
+help(void)
+{
+    printf("Usage: segments [OPTION]...\n"
+           "Measures segment files of tallyd's cold tier: bytes a record and "
+           "CPU time.\n\n"
+           "  --records=N      posts in each distribution [%d]\n"
+           "  --rounds=N       rounds of timing; the best counts [%d]\n"
+           "  --level=N        of zstd [%d]\n"
+           "  --seed=N         of posts and numbers [1]\n"
+           "  --case=TEXT      only distributions whose name has TEXT in it\n"
+           "  --codec=NAME     only plain, zstd, packed or auto\n"
+           "  --directory=DIR  where the file is made and removed [.]\n"
+           "  --sizes          bytes only\n"
+           "  --quick          few records: to see that it works\n"
+           "  --help           this text\n",
+        RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
+}
+
+static uint64_t
+number(const char *name, const char *text, uint64_t least, uint64_t most)
+{
+    uint64_t value;
+    if (!num_parse_u64(text, strlen(text), &value) || value < least ||
+        value > most) {
+        fail("--%s takes %" PRIu64 " to %" PRIu64, name, least, most);
+    }
+    return value;
+}
+
+/* Takes one option. False for one that does not exist. */
+static bool
+take_option(struct lab *lab, int letter)
+{
+    switch (letter) {
+    case 'n':
+        lab->posts = number("records", optarg, 10000, UINT64_C(100000000));
+        return true;
+    case 'r':
+        lab->rounds = number("rounds", optarg, 1, ROUNDS_MAX);
+        return true;
+    case 'l':
+        lab->level = number("level", optarg, 1, 22);
+        return true;
+    case 'S':
+        lab->seed = number("seed", optarg, 0, UINT64_MAX);
+        return true;
+    case 'c':
+        lab->only = optarg;
+        return true;
+    case 'C':
+        lab->codec = optarg;
+        return true;
+    case 'd':
+        lab->directory = optarg;
+        return true;
+    case 's':
+        lab->is_sizes_only = true;
+        return true;
+    case 'q':
+        lab->posts = RECORDS_QUICK;
+        lab->rounds = 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+run(struct lab *lab)
+{
+    char name[SEGMENT_NAME_BYTES];
+    int fd = open(lab->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || disk_real_create(fd, &lab->disk) != 0) {
+        fail("no directory %s", lab->directory);
+    }
+    for (size_t i = 0; i < COLD_WORLDS; i++) {
+        if (lab->only == NULL ||
+            strstr(cold_worlds[i].name, lab->only) != NULL) {
+            run_world(lab, &cold_worlds[i]);
+        }
+    }
+    segment_name(name, NUMBER, false);
+    (void)lab->disk->calls->unlink(lab->disk, name);
+    disk_real_destroy(&lab->disk);
+    (void)close(fd);
+    sheet_print(&lab->sizes, stdout);
+    sheet_print(&lab->times, stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct lab lab = {.posts = RECORDS,
+        .rounds = ROUNDS,
+        .seed = 1,
+        .level = BLOCK_LEVEL_DEFAULT,
+        .directory = ".",
+        .sizes = {.key = "sizes",
+            .head = "bytes a record",
+            .column = size_columns,
+            .n_columns = sizeof(size_columns) / sizeof(size_columns[0])},
+        .times = {.key = "times",
+            .head = "CPU time",
+            .column = time_columns,
+            .n_columns = sizeof(time_columns) / sizeof(time_columns[0])}};
+    int letter;
+    while ((letter = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (letter == 'h') {
+            help();
+            return EXIT_SUCCESS;
+        }
+        if (!take_option(&lab, letter)) {
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "segments: no option %s; see --help\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    run(&lab);
+    return EXIT_SUCCESS;
+}
