@@ -22,7 +22,7 @@ struct checkpointer {
     uint64_t n_removed;
     uint64_t n_missing; /* files found missing (checkpoint_look.c); the
                          * thread's, until it is joined */
-    bool is_asked; /* somebody wants the pass under way; the thread's */
+    bool is_asked;      /* somebody wants the pass under way; the thread's */
     /* Failures, and how often they are said (checkpoint_say.c); the
      * thread's. */
     uint64_t n_failed; /* passes since one came through */

@@ -195,38 +195,9 @@ add_image(struct manifest *manifest, struct images_entry entry)
     ck_assert_int_eq(images_add(&manifest->images, &entry), 0);
 }
 
-/* What is in t/data/manifest-v1. */
 static void
-manifest_some(struct manifest *manifest)
+add_images(struct manifest *manifest)
 {
-    manifest_init(manifest);
-    manifest->epoch = UINT64_C(0xfedcba9876543210);
-    manifest->seed = UINT64_C(0x0123456789abcdef);
-    manifest->shards = 16;
-    manifest->log_number = 12;
-    manifest->next_file = 9;
-    manifest->schema_seq = UINT64_MAX;
-    manifest->checkpoint_seq = UINT64_C(0x1122334455);
-    manifest->checkpoint_time = 1700000000;
-    manifest->last_serial = 77;
-    manifest->counter = calloc(COUNTERS, sizeof *manifest->counter);
-    ck_assert_ptr_nonnull(manifest->counter);
-    manifest->n_counters = COUNTERS;
-    struct schema_counter *posts = &manifest->counter[0];
-    struct schema_counter *bare = &manifest->counter[1];
-    set_name(&posts->name, "posts");
-    set_name(&posts->key_name, "id");
-    posts->serial = 3;
-    posts->key_hint_bits = 64;
-    posts->n_columns = 1;
-    set_name(&posts->column[0].name, "cntcm");
-    posts->column[0].serial = 70;
-    posts->column[0].slot = 2;
-    posts->column[0].hint_bits = 8;
-    posts->column[0].max_bits = 32;
-    set_name(&bare->name, "bare");
-    bare->serial = 4;
-    bare->slot = 255;
     add_image(manifest,
         (struct images_entry){.last_row = 999,
             .seq = 40,
@@ -267,6 +238,41 @@ manifest_some(struct manifest *manifest)
             .counter = 255,
             .shard = 1});
     ck_assert_uint_eq(manifest->images.n, 6);
+}
+
+/* What is in t/data/manifest-v1. */
+static void
+manifest_some(struct manifest *manifest)
+{
+    manifest_init(manifest);
+    manifest->epoch = UINT64_C(0xfedcba9876543210);
+    manifest->seed = UINT64_C(0x0123456789abcdef);
+    manifest->shards = 16;
+    manifest->log_number = 12;
+    manifest->next_file = 9;
+    manifest->schema_seq = UINT64_MAX;
+    manifest->checkpoint_seq = UINT64_C(0x1122334455);
+    manifest->checkpoint_time = 1700000000;
+    manifest->last_serial = 77;
+    manifest->counter = calloc(COUNTERS, sizeof *manifest->counter);
+    ck_assert_ptr_nonnull(manifest->counter);
+    manifest->n_counters = COUNTERS;
+    struct schema_counter *posts = &manifest->counter[0];
+    struct schema_counter *bare = &manifest->counter[1];
+    set_name(&posts->name, "posts");
+    set_name(&posts->key_name, "id");
+    posts->serial = 3;
+    posts->key_hint_bits = 64;
+    posts->n_columns = 1;
+    set_name(&posts->column[0].name, "cntcm");
+    posts->column[0].serial = 70;
+    posts->column[0].slot = 2;
+    posts->column[0].hint_bits = 8;
+    posts->column[0].max_bits = 32;
+    set_name(&bare->name, "bare");
+    bare->serial = 4;
+    bare->slot = 255;
+    add_images(manifest);
 }
 
 struct list {
