@@ -48,6 +48,17 @@ is_done_already(const struct checkpointer *it)
         wal_last(durable->wal) <= seq && n_removed(durable) == it->n_removed;
 }
 
+/* The pass that came through has made up for all that was missing. */
+static void
+tell_found(struct checkpointer *it)
+{
+    if (it->n_missing > 0) {
+        log_line(it->durable->config.logger, LOG_WARNING,
+            "a checkpoint has made up for the files that were removed");
+    }
+    it->n_missing = 0;
+}
+
 /* One checkpoint; where the disk is full, once more without the ballast. */
 static int
 make_one(struct checkpointer *it)
@@ -63,7 +74,7 @@ make_one(struct checkpointer *it)
     }
     if (err == 0) {
         it->n_removed = removed;
-        it->n_missing = 0;
+        tell_found(it);
     }
     return err;
 }
