@@ -28,9 +28,9 @@ enum {
 static inline void
 settle(const struct part *part, struct group *group, struct seconds *seconds)
 {
-    uint32_t open = look(part, group, false);
+    uint64_t open = look(part, group, false);
     for (; open != 0; open &= open - 1) {
-        look_further(part, group, (uint32_t)__builtin_ctz(open), seconds);
+        look_further(part, group, (uint32_t)__builtin_ctzll(open), seconds);
     }
 }
 

@@ -75,9 +75,9 @@ look_at_seconds(const struct part *part, struct seconds *seconds)
     struct group *group = &seconds->group;
     ask_seconds(seconds);
     ENGINE_HOOK("second lines");
-    uint32_t open = look(part, group, true);
-    for (uint32_t left = open; left != 0; left &= left - 1) {
-        const struct table *table = group->table[__builtin_ctz(left)];
+    uint64_t open = look(part, group, true);
+    for (uint64_t left = open; left != 0; left &= left - 1) {
+        const struct table *table = group->table[__builtin_ctzll(left)];
         /* relaxed: what of it is needed is loaded again */
         stash_prefetch(
             atomic_load_explicit(&table->stash, memory_order_relaxed));
@@ -88,7 +88,7 @@ look_at_seconds(const struct part *part, struct seconds *seconds)
         }
     }
     for (; open != 0; open &= open - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(open);
+        uint32_t i = (uint32_t)__builtin_ctzll(open);
         if (group->looks.is_open[i] != LINE_LOOK_ELSEWHERE ||
             !look_into_stash(part, seconds, i)) {
             look_everywhere(part, group, i);

@@ -42,7 +42,7 @@ stripe_now(const _Atomic uint32_t *const *stripe, unsigned i)
 /* Answers all keys of the group as far as one line of each record tells.
  * Returns which records that is not good for, as bits: they may be elsewhere,
  * or the line was being changed. */
-static inline uint32_t
+static inline uint64_t
 look(const struct part *part, struct group *group, bool is_far)
 {
     struct line_looks *looks = &group->looks;
@@ -70,7 +70,7 @@ look(const struct part *part, struct group *group, bool is_far)
             (lanes)((changed | lanes_load(&looks->is_open[i])) != 0);
         open |= (uint64_t)lanes_bits(is_open) << i;
     }
-    return (uint32_t)(open & ((UINT64_C(1) << n) - 1));
+    return open & ((UINT64_C(1) << n) - 1);
 }
 
 LINE_TARGET_END
