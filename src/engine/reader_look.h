@@ -41,8 +41,9 @@ stripe_now(const _Atomic uint32_t *const *stripe, unsigned i)
 
 /* Answers all keys of the group as far as one line of each record tells.
  * Returns which records that is not good for, as bits: they may be elsewhere,
- * or the line was being changed. */
-static inline uint64_t
+ * or the line was being changed. Made once for first lines and once for second
+ * ones, as is_far is a constant then. */
+LINE_READ_INLINE uint64_t
 look(const struct part *part, struct group *group, bool is_far)
 {
     struct line_looks *looks = &group->looks;
