@@ -87,6 +87,7 @@ get_part(struct part *part)
     group[1].is_plain = true;
     seconds.group.n = 0;
     seconds.n_asked = 0;
+    seconds.group.is_row = false;
     seconds.group.is_single = true;
     seconds.group.is_plain = true;
     learn_plain(part->engine, part->key->counter, &part->plain);

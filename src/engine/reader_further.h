@@ -114,6 +114,7 @@ look_further(const struct part *part, const struct group *group, uint32_t i,
     }
     ENGINE_HOOK("put off");
     struct group *to = &seconds->group;
+    struct keys keys = keys_of(group, i);
     uint32_t at = to->n;
     uint64_t remainder = looks->remainder[i];
     uint32_t number =
@@ -125,11 +126,11 @@ look_further(const struct part *part, const struct group *group, uint32_t i,
                                 .stripes.line[number % TABLE_STRIPES];
     to->looks.remainder[at] = remainder;
     to->looks.bit[at] = looks->bit[i];
-    to->first[at] = group->first[i];
-    to->end[at] = group->end[i];
+    to->first[at] = keys.first;
+    to->end[at] = keys.end;
     to->is_single &= group->is_single;
     to->is_plain &= group->is_plain;
-    to->view[at] = group->view[i];
+    to->view[at] = keys.view;
     to->row[at] = group->row[i];
     to->shard[at] = group->shard[i];
     to->table[at] = table;

@@ -53,9 +53,12 @@ look(const struct part *part, struct group *group, bool is_far)
         return 0; /* it counts as plain, whatever part->plain is */
     }
     bool is_wide = line_look(looks, n, is_far);
-    bool is_done = group->is_plain &&
-        (group->is_single ? answer_single(part, group)
-                          : answer_plain(part, group));
+    bool is_done = false;
+    if (group->is_plain) {
+        is_done = group->is_row ? answer_single(part, group, true)
+            : group->is_single  ? answer_single(part, group, false)
+                                : answer_plain(part, group);
+    }
     if (!is_done) {
         answer(part, group);
     }
