@@ -83,12 +83,15 @@ lanes_mul_low(lanes a, lanes b)
 #define LANES_NEXT(them) ((lanes){(them)[1], (them)[1]})
 #endif
 
-/* The places of their lowest bits set; all are 1..2^31 - 1. A power of two has
- * its place in the exponent of the same number as a float. */
+/* The places of their lowest bits set; all are 1..2^31 - 1. Without an
+ * instruction for it: a power of two has its place in the exponent of the same
+ * number as a float. */
 LANES_INLINE lanes
 lanes_ctz(lanes them)
 {
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX512
+    return 63 - (lanes)_mm256_lzcnt_epi64((__m256i)(them & (0 - them)));
+#elif LINE_READ_AVX2
     __m256 lowest = _mm256_cvtepi32_ps((__m256i)(them & (0 - them)));
     return ((lanes)_mm256_castps_si256(lowest) >> 23) - 127;
 #elif LINE_READ_SSE2

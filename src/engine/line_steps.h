@@ -16,7 +16,7 @@
  * that has left the store buffer. */
 
 enum {
-    LINE_LOOKS = 32,
+    LINE_LOOKS = 36,         /* a hundred are three times as many, or less */
     LINE_LOOK_ELSEWHERE = 1, /* in is_open */
     LINE_LOOK_NONE = 1 << 30 /* above all matches */
 };

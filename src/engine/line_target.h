@@ -35,9 +35,10 @@
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS                                                      \
     (__builtin_cpu_supports("avx512bw") &&                                    \
+        __builtin_cpu_supports("avx512cd") &&                                 \
         __builtin_cpu_supports("avx512dq") &&                                 \
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
-#define LINE_TARGET "avx512bw,avx512dq,avx512vl,bmi,bmi2,popcnt"
+#define LINE_TARGET "avx512bw,avx512cd,avx512dq,avx512vl,bmi,bmi2,popcnt"
 #elif LINE_READ_AVX2 && LINE_TARGET_X86
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS                                                      \

@@ -58,15 +58,15 @@ answer(const struct part *part, const struct group *group)
     for (uint32_t i = 0; i < n; i++) {
         const struct shapes_field *field =
             &looks->form[i]->shapes->field[0][looks->shape[i]];
-        const struct view *view = group->view[i];
+        struct keys keys = keys_of(group, i);
         uint64_t bits = looks->bits[i];
-        const struct cell_key *key = &it.key[group->first[i]];
-        const struct cell_key *end = &it.key[group->end[i]];
-        uint64_t *value = &it.value[group->first[i]];
-        uint8_t *state = &it.state[group->first[i]];
+        const struct cell_key *key = &it.key[keys.first];
+        const struct cell_key *end = &it.key[keys.end];
+        uint64_t *value = &it.value[keys.first];
+        uint8_t *state = &it.state[keys.first];
         do {
             uint64_t code = line_look_near(field, bits, key->column);
-            answer_key(view, key, code, value++, state++);
+            answer_key(keys.view, key, code, value++, state++);
         } while (++key != end);
     }
 }
@@ -87,8 +87,8 @@ is_still_plain(const struct part *part, uint64_t differ)
     return differ == 0;
 }
 
-/* Answers all keys of a plain group, as if all values were near. False where
- * answer() has to do it again. */
+/* Answers all keys of a plain group that is not in a row, as if all values
+ * were near. False where answer() has to do it again. */
 static inline bool
 answer_plain(const struct part *part, const struct group *group)
 {
@@ -112,9 +112,9 @@ answer_plain(const struct part *part, const struct group *group)
     return is_still_plain(part, differ);
 }
 
-/* The same where each record has one key. */
-static inline bool
-answer_single(const struct part *part, const struct group *group)
+/* The same where each record has one key, in a row or not. */
+LINE_READ_INLINE bool
+answer_single(const struct part *part, const struct group *group, bool is_row)
 {
     const struct part it = *part;
     const struct line_looks *looks = &group->looks;
@@ -123,7 +123,7 @@ answer_single(const struct part *part, const struct group *group)
     uint32_t n = group->n;
     LINE_TARGET_UNROLL
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = group->first[i];
+        uint32_t k = is_row ? group->first[0] + i : group->first[i];
         unsigned column = it.key[k].column;
         const struct shapes_field *field =
             &looks->form[i]->shapes->field[0][looks->shape[i]];
@@ -142,7 +142,8 @@ answer_wide(const struct part *part, const struct group *group)
     const struct line_looks *looks = &group->looks;
     for (uint32_t i = 0; i < group->n; i++) {
         const struct line_form *form = looks->form[i];
-        uint32_t k = group->first[i];
+        struct keys keys = keys_of(group, i);
+        uint32_t k = keys.first;
         if ((form->wide >> looks->shape[i] & 1) == 0) {
             continue;
         }
@@ -150,8 +151,8 @@ answer_wide(const struct part *part, const struct group *group)
             uint64_t code =
                 line_look_far(looks->line[i], form, (unsigned)looks->shape[i],
                     (unsigned)looks->at[i], part->key[k].column);
-            answer_one(part, group->view[i], k, code & looks->is_found[i]);
-        } while (++k != group->end[i]);
+            answer_one(part, keys.view, k, code & looks->is_found[i]);
+        } while (++k != keys.end);
     }
 }
 

@@ -28,9 +28,9 @@ enum {
 static inline void
 settle(const struct part *part, struct group *group, struct seconds *seconds)
 {
-    uint32_t open = look(part, group, false);
+    uint64_t open = look(part, group, false);
     for (; open != 0; open &= open - 1) {
-        look_further(part, group, (uint32_t)__builtin_ctz(open), seconds);
+        look_further(part, group, (uint32_t)__builtin_ctzll(open), seconds);
     }
 }
 
@@ -87,6 +87,7 @@ get_part(struct part *part)
     group[1].is_plain = true;
     seconds.group.n = 0;
     seconds.n_asked = 0;
+    seconds.group.is_row = false;
     seconds.group.is_single = true;
     seconds.group.is_plain = true;
     learn_plain(part->engine, part->key->counter, &part->plain);

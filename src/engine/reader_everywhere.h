@@ -33,9 +33,10 @@ static void
 answer_codes(const struct part *part, const struct group *group, uint32_t i,
     const uint64_t *code)
 {
-    for (uint32_t k = group->first[i]; k < group->end[i]; k++) {
-        answer_one(part, group->view[i], k,
-            code == NULL ? 0 : code[part->key[k].column]);
+    struct keys keys = keys_of(group, i);
+    for (uint32_t k = keys.first; k < keys.end; k++) {
+        answer_one(
+            part, keys.view, k, code == NULL ? 0 : code[part->key[k].column]);
     }
 }
 
@@ -44,8 +45,9 @@ static inline void
 answer_hit(const struct part *part, const struct group *group, uint32_t i,
     const struct line *line, const struct line_hit *hit)
 {
-    for (uint32_t k = group->first[i]; k < group->end[i]; k++) {
-        answer_one(part, group->view[i], k,
+    struct keys keys = keys_of(group, i);
+    for (uint32_t k = keys.first; k < keys.end; k++) {
+        answer_one(part, keys.view, k,
             line_read_value(
                 line, &group->table[i]->form, hit, part->key[k].column));
     }
@@ -117,7 +119,8 @@ look_everywhere(const struct part *part, const struct group *group, uint32_t i)
         found = try_all(part, group, i, &place);
     }
     if (found == DISTURBED) {
-        reader__locked(part->engine, part->key[group->first[i]].counter,
+        reader__locked(part->engine,
+            part->key[keys_of(group, i).first].counter,
             (uint32_t)group->shard[i], group->row[i], code);
         answer_codes(part, group, i, code);
     } else if (found == ABSENT) {

@@ -75,9 +75,9 @@ look_at_seconds(const struct part *part, struct seconds *seconds)
     struct group *group = &seconds->group;
     ask_seconds(seconds);
     ENGINE_HOOK("second lines");
-    uint32_t open = look(part, group, true);
-    for (uint32_t left = open; left != 0; left &= left - 1) {
-        const struct table *table = group->table[__builtin_ctz(left)];
+    uint64_t open = look(part, group, true);
+    for (uint64_t left = open; left != 0; left &= left - 1) {
+        const struct table *table = group->table[__builtin_ctzll(left)];
         /* relaxed: what of it is needed is loaded again */
         stash_prefetch(
             atomic_load_explicit(&table->stash, memory_order_relaxed));
@@ -88,7 +88,7 @@ look_at_seconds(const struct part *part, struct seconds *seconds)
         }
     }
     for (; open != 0; open &= open - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(open);
+        uint32_t i = (uint32_t)__builtin_ctzll(open);
         if (group->looks.is_open[i] != LINE_LOOK_ELSEWHERE ||
             !look_into_stash(part, seconds, i)) {
             look_everywhere(part, group, i);
@@ -114,6 +114,7 @@ look_further(const struct part *part, const struct group *group, uint32_t i,
     }
     ENGINE_HOOK("put off");
     struct group *to = &seconds->group;
+    struct keys keys = keys_of(group, i);
     uint32_t at = to->n;
     uint64_t remainder = looks->remainder[i];
     uint32_t number =
@@ -125,11 +126,11 @@ look_further(const struct part *part, const struct group *group, uint32_t i,
                                 .stripes.line[number % TABLE_STRIPES];
     to->looks.remainder[at] = remainder;
     to->looks.bit[at] = looks->bit[i];
-    to->first[at] = group->first[i];
-    to->end[at] = group->end[i];
+    to->first[at] = keys.first;
+    to->end[at] = keys.end;
     to->is_single &= group->is_single;
     to->is_plain &= group->is_plain;
-    to->view[at] = group->view[i];
+    to->view[at] = keys.view;
     to->row[at] = group->row[i];
     to->shard[at] = group->shard[i];
     to->table[at] = table;

@@ -15,7 +15,7 @@
 LINE_TARGET_BEGIN
 
 enum { READ_GROUP = LINE_LOOKS /* records under way together */ };
-_Static_assert(READ_GROUP <= 32, "a bit of a number for each");
+_Static_assert(READ_GROUP < 64, "a bit of a number for each");
 
 /* The part of a request that is answered in one go. */
 struct part {
@@ -28,9 +28,12 @@ struct part {
     struct plain plain;
 };
 
-/* Records that are asked for, array by array. */
+/* Records that are asked for, array by array. In a row are those of one
+ * counter with one key each, side by side: the first keys, ends, counters and
+ * views of these are not spelled out; see keys_of. */
 struct group {
     uint32_t n;
+    bool is_row;
     bool is_single;                              /* one key a record */
     bool is_plain;                               /* all of part->plain */
     uint32_t first[READ_GROUP], end[READ_GROUP]; /* keys first..end-1 */
@@ -45,6 +48,22 @@ struct group {
     uint64_t piece[READ_GROUP];
     struct line_looks looks;
 };
+
+/* The keys of a record. */
+struct keys {
+    uint32_t first, end;
+    const struct view *view;
+};
+
+static inline struct keys
+keys_of(const struct group *group, uint32_t i)
+{
+    if (group->is_row) {
+        uint32_t first = group->first[0] + i;
+        return (struct keys){first, first + 1, group->view[0]};
+    }
+    return (struct keys){group->first[i], group->end[i], group->view[i]};
+}
 
 /* Takes the keys that are next into the group, until it is full; cells of one
  * record that stand side by side are one. */
@@ -73,6 +92,7 @@ take_keys(struct part *part, struct group *group)
     } while (n != READ_GROUP && key != end);
     part->at = (uint32_t)(key - part->key);
     group->n = n;
+    group->is_row = false;
     group->is_single = false;
     group->is_plain = is_plain;
 }
@@ -122,15 +142,11 @@ take_single_keys(struct part *part, struct group *group)
         return false;
     }
     struct common common = look_at_counter(part->engine, key->counter);
-    for (i = 0; i < READ_GROUP; i++) {
-        group->first[i] = at + i;
-        group->end[i] = at + i + 1;
-    }
-    for (i = 0; i < READ_GROUP; i++) {
-        group->view[i] = common.view;
-        group->counter[i] = common.counter;
-    }
+    group->first[0] = at;
+    group->view[0] = common.view;
+    group->counter[0] = common.counter;
     group->n = n;
+    group->is_row = true;
     group->is_single = true;
     group->is_plain = common.view == part->plain.view;
     part->at = at + n;

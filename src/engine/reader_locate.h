@@ -51,10 +51,17 @@ resolve(struct part *part, struct group *group)
     }
     find_shards(part->engine, group);
     uint32_t n = group->n;
-    LINE_TARGET_UNROLL
-    for (uint32_t i = 0; i < n; i++) {
-        group->table[i] = table_of(
-            group->counter[i], (uint32_t)group->shard[i], group->row[i]);
+    if (group->is_row) {
+        const struct counter *counter = group->counter[0];
+        for (uint32_t i = 0; i < n; i++) {
+            group->table[i] =
+                table_of(counter, (uint32_t)group->shard[i], group->row[i]);
+        }
+    } else {
+        for (uint32_t i = 0; i < n; i++) {
+            group->table[i] = table_of(
+                group->counter[i], (uint32_t)group->shard[i], group->row[i]);
+        }
     }
     for (uint32_t i = n; i % LANES != 0; i++) {
         group->table[i] = &no_table;

@@ -41,8 +41,9 @@ stripe_now(const _Atomic uint32_t *const *stripe, unsigned i)
 
 /* Answers all keys of the group as far as one line of each record tells.
  * Returns which records that is not good for, as bits: they may be elsewhere,
- * or the line was being changed. */
-static inline uint32_t
+ * or the line was being changed. Made once for first lines and once for second
+ * ones, as is_far is a constant then. */
+LINE_READ_INLINE uint64_t
 look(const struct part *part, struct group *group, bool is_far)
 {
     struct line_looks *looks = &group->looks;
@@ -52,9 +53,12 @@ look(const struct part *part, struct group *group, bool is_far)
         return 0; /* it counts as plain, whatever part->plain is */
     }
     bool is_wide = line_look(looks, n, is_far);
-    bool is_done = group->is_plain &&
-        (group->is_single ? answer_single(part, group)
-                          : answer_plain(part, group));
+    bool is_done = false;
+    if (group->is_plain) {
+        is_done = group->is_row ? answer_single(part, group, true)
+            : group->is_single  ? answer_single(part, group, false)
+                                : answer_plain(part, group);
+    }
     if (!is_done) {
         answer(part, group);
     }
@@ -70,7 +74,7 @@ look(const struct part *part, struct group *group, bool is_far)
             (lanes)((changed | lanes_load(&looks->is_open[i])) != 0);
         open |= (uint64_t)lanes_bits(is_open) << i;
     }
-    return (uint32_t)(open & ((UINT64_C(1) << n) - 1));
+    return open & ((UINT64_C(1) << n) - 1);
 }
 
 LINE_TARGET_END

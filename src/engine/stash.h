@@ -23,7 +23,10 @@ struct stash; /* opaque; begins with struct pool_garbage */
 
 /* What lies behind this many bytes of the block may be anything at all while
  * stash_find runs. */
-enum { STASH_HEAD_BYTES = 64 };
+enum {
+    STASH_HEAD_BYTES = 64,
+    STASH_ASK_BYTES = 768 /* a usual stash; a look hops about in all of it */
+};
 
 /* An empty stash for about n records of key_bits (1..64) bit keys and
  * usual_bits (sum of widths) of codes each; one such record fits for sure. 0,
@@ -37,13 +40,16 @@ void stash_destroy(struct pool *pool, struct stash **stash);
 /* Retires it; NULL is fine. */
 void stash_retire(struct pool *pool, struct stash *stash);
 
-/* Asks for what stash_find will read first; NULL is fine. */
+/* Asks for what stash_find will read: from one of its looks to the next it
+ * cannot be foreseen where, so for all of a small stash at once. NULL is
+ * fine. */
 static inline void
 stash_prefetch(const struct stash *stash)
 {
     uintptr_t head = (uintptr_t)stash;
-    __builtin_prefetch(stash);
-    __builtin_prefetch((const void *)(head + STASH_HEAD_BYTES));
+    for (uintptr_t at = 0; at < STASH_ASK_BYTES; at += STASH_HEAD_BYTES) {
+        __builtin_prefetch((const void *)(head + at));
+    }
 }
 
 /* Fills code[16] (absent columns 0) and returns true where the key is; else
