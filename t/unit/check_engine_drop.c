@@ -49,9 +49,14 @@ value_of(uint64_t id, unsigned column)
 }
 
 static struct engine *
-make_engine(const struct schema_counter *def)
+make_engine(const struct schema_counter *def, struct qsbr *qsbr)
 {
-    struct engine *engine = small_engine(1, TABLE_RECORDS);
+    struct engine_config config = {.shards = 1,
+        .seed = 1,
+        .hot_bytes = ROOMY_BYTES,
+        .qsbr = qsbr,
+        .table_records_max = TABLE_RECORDS};
+    struct engine *engine = engine_of(&config);
     ck_assert_int_eq(engine_define(engine, def), 0);
     for (uint64_t id = 0; id < IDS; id++) {
         struct change change = change_of(def, CHANGE_SET, id, COLUMNS, 0);
@@ -99,20 +104,28 @@ drop_at(enum what what, unsigned n, uint64_t first, unsigned n_ids, bool both)
 {
     struct schema_counter def = plain_counter(SLOT, COLUMNS);
     struct schema_counter left = plain_counter(SLOT, COLUMNS - 1);
-    struct engine *engine = make_engine(&def);
+    struct qsbr qsbr;
+    struct qsbr_reader reader = {0};
+    qsbr_init(&qsbr);
+    struct engine *engine = make_engine(&def, &qsbr);
     struct cell_key key[COLUMNS * IDS] = {{0}};
     uint64_t value[COLUMNS * IDS];
     uint8_t state[COLUMNS * IDS];
     size_t n_keys = make_keys(&def, first, n_ids, both, key);
     struct due it = {engine, what == DROP_COUNTER ? NULL : &left, n};
+    qsbr_register(&qsbr, &reader);
+    qsbr_online(&qsbr, &reader); /* what it reads is kept */
     due = &it;
     engine_get(engine, key, n_keys, value, state);
     bool was_done = due == NULL;
     due = NULL;
+    qsbr_offline(&reader);
+    qsbr_unregister(&qsbr, &reader);
     for (size_t i = 0; i < n_keys; i++) {
         expect_answer(&key[i], what, value[i], state[i]);
     }
     finish_engine(&engine);
+    qsbr_fini(&qsbr);
     return was_done;
 }
 
