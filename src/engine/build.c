@@ -24,7 +24,14 @@ enum {
     TRAIN_RECORDS = 256,   /* fewer do not ask for shapes of their own */
     LATE_MAX = 8192,       /* remembered that found no first line */
     MISFIT_BITS_MAX = LINE_USABLE_BITS / 4 - LINE_RECORD_BITS,
-    WASTE_SHARE = 50, /* of lines: less is not worth a try */
+    /* A table packed to BUILD_LOAD_TIGHT may have 1 line in so many fewer than
+     * wanted, where these would only fill up its last piece. */
+    SNUG_SHARE = 48,
+    /* Lines of five to ten records are full sooner after they were made at
+     * BUILD_LOAD_GROW; at this load on average as full as others, and they
+     * still grow in steps of 15 %. In 1/1024; of the reach. */
+    LOAD_GROW_FEW = 875,
+    REACH_FEW = 880, /* with less, a line takes fewer */
     TRIES = 12
 };
 
@@ -281,20 +288,16 @@ choose_set(const struct build *build, struct measure *measure, unsigned width)
     return weigh_set(build, measure, bits_max);
 }
 
-/* How full lines can be of records as large as those of the sample: large ones
- * leave more of a line unused. */
-static unsigned
-choose_reach(const struct build *build, const struct measure *measure,
-    unsigned extra_bits)
+/* The sizes of records as the sample has them, and how often. */
+static void
+weigh_sizes(const struct build *build, const struct measure *measure,
+    unsigned extra_bits, uint16_t size[SHAPES_N], uint64_t weight[SHAPES_N])
 {
     const struct shapes *shapes = &(*build->set)->shapes;
-    uint64_t weight[SHAPES_N];
-    uint16_t size[SHAPES_N];
     shapes_weigh(shapes, &measure->sample, weight);
     for (int i = 0; i < SHAPES_N; i++) {
         size[i] = (uint16_t)(LINE_RECORD_BITS + extra_bits + shapes->total[i]);
     }
-    return reach_load(size, weight);
 }
 
 /* Value bits of all records: known where they keep their shapes, else from
@@ -334,13 +337,42 @@ lines_at(uint64_t bits, unsigned load, uint32_t least)
     return lines < least ? least : (uint32_t)lines;
 }
 
-/* Numbers of lines to be tried: for the load wanted, and before that, where
- * rounding up to whole pieces would waste much, fewer that may just do. */
+/* Numbers of lines to be tried, one after the other. How full lines become of
+ * these records is known by trial only, so a table that is packed may have to
+ * be made once more. */
 struct sizes {
     unsigned n;
-    uint32_t lines[2];
+    uint32_t lines[3];
     unsigned reach; /* see struct table */
 };
+
+static void
+add_size(struct sizes *sizes, uint32_t lines)
+{
+    lines = table_lines_round(lines);
+    if (sizes->n == 0 || sizes->lines[sizes->n - 1] != lines) {
+        sizes->lines[sizes->n++] = lines;
+    }
+}
+
+/* A table that is packed. Where less than BUILD_LOAD_TIGHT is wanted, so that
+ * hits look at few lines, the nearer one of the numbers that pieces make is
+ * taken: as many tables have some more as some less. */
+static void
+add_packed_sizes(struct sizes *sizes, const struct build *build, uint64_t bits,
+    unsigned packed)
+{
+    uint32_t wanted = lines_at(bits, packed, build->n_lines_min);
+    uint32_t fewer = table_lines_cut(wanted);
+    uint32_t spare = packed < BUILD_LOAD_TIGHT
+        ? table_lines_round(wanted) - wanted
+        : wanted / SNUG_SHARE;
+    if (fewer >= build->n_lines_min && fewer >= TABLE_LINES_MIN &&
+        wanted - fewer <= spare) {
+        add_size(sizes, fewer);
+    }
+    add_size(sizes, wanted);
+}
 
 static void
 choose_lines(const struct build *build, const struct measure *measure,
@@ -351,27 +383,33 @@ choose_lines(const struct build *build, const struct measure *measure,
     uint32_t lines = TABLE_LINES_MIN;
     uint64_t bits = 0;
     unsigned extra = 0;
+    uint16_t size[SHAPES_N];
+    uint64_t weight[SHAPES_N];
     for (int i = 0; i < 3; i++) { /* fewer lines, more extra bits */
         extra = table_extra_bits(width, lines);
         bits = (uint64_t)measure->n * (LINE_RECORD_BITS + extra) + values;
         lines = lines_at(bits, load, build->n_lines_min);
     }
-    unsigned reach = choose_reach(build, measure, extra);
-    sizes->reach = reach;
-    lines = table_lines_round(
-        lines_at(bits, load * reach / REACH_USUAL, build->n_lines_min));
+    weigh_sizes(build, measure, extra, size, weight);
     sizes->n = 0;
+    sizes->reach = reach_load(size, weight);
+    if (build->load == BUILD_LOAD_GROW && sizes->reach < REACH_USUAL &&
+        sizes->reach >= REACH_FEW) {
+        load = LOAD_GROW_FEW;
+    }
+    load = load * sizes->reach / REACH_USUAL;
     if (build->load == BUILD_LOAD_TIGHT) {
-        /* what is reached differs by some per cent */
-        unsigned most = reach + reach / 32;
-        most = most > REACH_USUAL ? REACH_USUAL : most;
-        uint32_t fewer =
-            table_lines_round(lines_at(bits, most, build->n_lines_min));
-        if (fewer < lines - lines / WASTE_SHARE) {
-            sizes->lines[sizes->n++] = fewer;
+        unsigned packed = reach_packed(size, weight, BUILD_LOAD_TIGHT);
+        if (sizes->reach < REACH_USUAL && packed < load) {
+            /* of large records many are far whatever is done */
+            packed = load;
+        }
+        add_packed_sizes(sizes, build, bits, packed);
+        if (packed <= load) {
+            return;
         }
     }
-    sizes->lines[sizes->n++] = lines;
+    add_size(sizes, lines_at(bits, load, build->n_lines_min));
 }
 
 /* A record that found no room in its first line. */
@@ -524,6 +562,7 @@ fill(const struct build *build, struct table *table)
     filling.build = build;
     filling.aside = *build->owner;
     filling.aside.stripes = NULL;
+    filling.aside.is_thorough = build->load == BUILD_LOAD_TIGHT;
     filling.table = table;
     filling.err = 0;
     filling.n_late = 0;

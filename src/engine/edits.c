@@ -97,32 +97,82 @@ missing_bits(
         form->total[shape] - LINE_USABLE_BITS;
 }
 
+/* What is looked for in a line: a record whose leaving makes room. */
+struct search {
+    struct line_copy copy;
+    const struct line_form *form;
+    int missing;    /* bits */
+    bool wants_far; /* only one of the far ones will do */
+};
+
+/* In `line`, for a record of that shape. */
+static void
+search_begin(struct search *search, const struct edits *edits, uint32_t line,
+    unsigned shape, bool is_far)
+{
+    search->form = &edits->table->form;
+    peek(edits, line, &search->copy);
+    search->missing = missing_bits(&search->copy, search->form, shape);
+    search->wants_far = is_far && line_far(&search->copy) == LINE_FAR_MAX;
+}
+
+/* Makes the record at an index of `line` a victim, but for its codes; false
+ * where its leaving would not do. */
+static bool
+search_take(const struct search *search, const struct edits *edits,
+    uint32_t line, unsigned index, struct victim *victim)
+{
+    struct line_record *record = &victim->record;
+    line_get_head(&search->copy, search->form, index, record);
+    int size = LINE_RECORD_BITS + search->form->total[record->shape];
+    if (size < search->missing || (search->wants_far && !record->is_far)) {
+        return false;
+    }
+    victim->line = line;
+    victim->index = index;
+    victim->other =
+        edits_partner(edits->table, line, record->remainder, record->is_far);
+    return true;
+}
+
 /* A victim in `line` that has room in its other line, and whose leaving makes
  * room for the shape. */
 static bool
 find_victim(const struct edits *edits, uint32_t line, unsigned shape,
     bool is_far, struct victim *victim)
 {
-    const struct table *table = edits->table;
-    struct line_copy copy, other;
-    peek(edits, line, &copy);
-    int missing = missing_bits(&copy, &table->form, shape);
-    bool wants_far = is_far && line_far(&copy) == LINE_FAR_MAX;
-    victim->line = line;
+    struct search search;
+    struct line_copy other;
+    search_begin(&search, edits, line, shape, is_far);
     /* from the end: far ones first, they may go home */
-    for (unsigned i = line_count(&copy); i-- > 0;) {
-        line_get_head(&copy, &table->form, i, &victim->record);
-        int size = LINE_RECORD_BITS + table->form.total[victim->record.shape];
-        if (size < missing || (wants_far && !victim->record.is_far)) {
+    for (unsigned i = line_count(&search.copy); i-- > 0;) {
+        if (!search_take(&search, edits, line, i, victim)) {
             continue;
         }
-        victim->index = i;
-        victim->other = edits_partner(
-            table, line, victim->record.remainder, victim->record.is_far);
         peek(edits, victim->other, &other);
-        if (line_has_room(&other, &table->form, victim->record.shape,
+        if (line_has_room(&other, search.form, victim->record.shape,
                 !victim->record.is_far)) {
-            line_get(&copy, &table->form, i, &victim->record);
+            line_get(&search.copy, search.form, i, &victim->record);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same of one that has room in its other line once a second victim has
+ * left that. */
+static bool
+find_victims(const struct edits *edits, uint32_t line, unsigned shape,
+    bool is_far, struct victim *first, struct victim *second)
+{
+    struct search search;
+    search_begin(&search, edits, line, shape, is_far);
+    for (unsigned i = line_count(&search.copy); i-- > 0;) {
+        if (search_take(&search, edits, line, i, first) &&
+            find_victim(edits, first->other, first->record.shape,
+                !first->record.is_far, second) &&
+            second->other != line) {
+            line_get(&search.copy, search.form, i, &first->record);
             return true;
         }
     }
@@ -159,6 +209,22 @@ edits_make_room(struct edits *edits, const struct table_place *place,
     for (int i = 0; i < 2; i++) {
         if (find_victim(edits, line[i], record->shape, i == 1, &victim)) {
             return move(edits, &victim) && edits_insert(edits, place, record);
+        }
+    }
+    return false;
+}
+
+bool
+edits_make_more_room(struct edits *edits, const struct table_place *place,
+    struct line_record *record)
+{
+    struct victim first, second;
+    const uint32_t line[2] = {place->line_1, place->line_2};
+    for (int i = 0; i < 2; i++) {
+        if (find_victims(
+                edits, line[i], record->shape, i == 1, &first, &second)) {
+            return move(edits, &second) && move(edits, &first) &&
+                edits_insert(edits, place, record);
         }
     }
     return false;

@@ -50,4 +50,9 @@ bool edits_insert(struct edits *edits, const struct table_place *place,
 bool edits_make_room(struct edits *edits, const struct table_place *place,
     struct line_record *record);
 
+/* The same after moving two others, where one does not suffice: the second
+ * makes room for the first. Looks at up to 2 x 23 x 23 lines. */
+bool edits_make_more_room(struct edits *edits, const struct table_place *place,
+    struct line_record *record);
+
 #endif

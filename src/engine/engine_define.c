@@ -5,8 +5,10 @@
  * table built has shapes for it), then the view that has it is published. A
  * dropped one leaves the view first; then every shard's lock has been taken
  * once before its numbers are cleared, so nobody writes under the old view any
- * more. If clearing lacks memory, the slot is remembered as dirty, and is
- * cleared again before another column may use it. */
+ * more. Who still reads under it is told by the column's serial, which the old
+ * view loses before the numbers go. If clearing lacks memory, the slot is
+ * remembered as dirty, and is cleared again before another column may use
+ * it. */
 #include "engine/engine_priv.h"
 
 #include "base/err.h"
@@ -15,6 +17,33 @@ static void
 free_view(struct pool *pool, struct pool_garbage *garbage)
 {
     pool_give_block(pool, garbage, sizeof(struct view));
+}
+
+/* Slots whose old column is not in the new view; NULL: there is none. */
+static uint32_t
+dropped_columns(const struct view *old, const struct view *new)
+{
+    uint32_t dropped = 0;
+    for (unsigned i = 0; old != NULL && i < SCHEMA_COLUMNS_MAX; i++) {
+        if (old->column[i].serial != 0 &&
+            (new == NULL || old->column[i].serial != new->column[i].serial)) {
+            dropped |= 1U << i;
+        }
+    }
+    return dropped;
+}
+
+/* Takes the serials of columns out of a view that may be read. */
+static void
+forget(struct view *view, uint32_t columns)
+{
+    for (uint32_t left = columns; left != 0; left &= left - 1) {
+        /* relaxed: who still reads it is as if it had come earlier; who sees
+         * a number cleared has acquired what was stored after this, and sees
+         * this too (answer_key) */
+        atomic_store_explicit(&view->column[__builtin_ctz(left)].serial, 0,
+            memory_order_relaxed);
+    }
 }
 
 static void
@@ -29,6 +58,9 @@ publish(struct engine *engine, struct counter *counter, struct view *view)
         shard__unlock(&engine->shard[i]);
     }
     if (old != NULL) {
+        /* readers that still have it must not take a number that is cleared
+         * for one at its default */
+        forget(old, dropped_columns(old, view));
         pool_retire(&engine->pool, &old->garbage, sizeof *old, free_view);
     }
 }
@@ -134,20 +166,6 @@ set_columns(struct engine *engine, struct counter *counter, uint32_t columns)
     }
 }
 
-/* Slots whose old column is not in the new view. */
-static uint32_t
-dropped_columns(const struct view *old, const struct view *new)
-{
-    uint32_t dropped = 0;
-    for (unsigned i = 0; old != NULL && i < SCHEMA_COLUMNS_MAX; i++) {
-        if (old->column[i].serial != 0 &&
-            old->column[i].serial != new->column[i].serial) {
-            dropped |= 1U << i;
-        }
-    }
-    return dropped;
-}
-
 static int
 make_view(struct engine *engine, const struct schema_counter *from,
     struct view **out)
@@ -213,11 +231,7 @@ drop_in_place(struct engine *engine, struct counter *counter,
     for (unsigned i = 0; i < from->n_columns; i++) {
         dropped &= ~(1U << from->column[i].slot);
     }
-    for (uint32_t left = dropped; left != 0; left &= left - 1) {
-        /* relaxed: who still reads it is as if it had come earlier */
-        atomic_store_explicit(&view->column[__builtin_ctz(left)].serial, 0,
-            memory_order_relaxed);
-    }
+    forget(view, dropped);
     view->columns &= ~dropped;
     if (clear(engine, counter, dropped) == 0) {
         set_columns(engine, counter, view->columns);

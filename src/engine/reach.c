@@ -5,9 +5,14 @@
  * would be too many in a stash. With two places for each record and b in a
  * line this is cuckoo hashing with buckets (Dietzfelbinger and Weidling, 2007):
  * what one move reaches is some 70 % of the places for b = 2, 82 % for 3, 93 %
- * for 5; and sizes that differ leave gaps, which only trying tells. */
+ * for 5; and sizes that differ leave gaps, which only trying tells.
+ *
+ * A table that is packed is filled otherwise (build.c): first lines first, then
+ * second ones, with up to two moves. That may become so full that too many
+ * records are far; so what is tried is how many that would be, too. */
 #include "engine/reach.h"
 
+#include "base/assert.h"
 #include "base/fold.h"
 #include "engine/line.h"
 
@@ -19,7 +24,15 @@ enum {
     DRAWS = 256, /* different ones */
     STASH_SHARE = 96,
     /* bits of the record that an average bit is in: then all is well */
-    SMALL_BITS = 56
+    SMALL_BITS = 56,
+    SMALL_BITS_PACKED = 40,
+    PACK_LEAST = 128,       /* in 1/1024: less is not looked for */
+    PACK_STASH_SHARE = 192, /* half of what a table lets in later */
+    /* lines that 1,000 hits look at beyond their first ones: 150 are aimed
+     * at, and real tables have had up to 9 more than was tried */
+    PACK_FURTHER = 141,
+    PACK_CROWDS = 4, /* one of LINES lines alone is off by some per cent */
+    RECORDS_MAX = LINES * LINE_USABLE_BITS / LINE_RECORD_BITS
 };
 
 struct place {
@@ -74,18 +87,29 @@ take_out(struct crowd *crowd, unsigned at, unsigned i)
     line->far &= ~(1U << last);
 }
 
-/* Moves one record out of a line, so that there is room for so many bits. */
+/* A record of a line that may make room there. */
 static bool
-move_one(struct crowd *crowd, unsigned at, unsigned bits, bool is_far)
+is_victim(const struct crowd *crowd, const struct crowd_line *line, unsigned i,
+    unsigned bits, bool is_far)
 {
-    struct crowd_line *line = &crowd->line[at];
     int missing = (int)line->bits + (int)bits - LINE_USABLE_BITS;
     bool wants_far = is_far && line->n_far == LINE_FAR_MAX;
+    return crowd->size[line->place[i].size] >= missing &&
+        (!wants_far || (line->far >> i & 1) != 0);
+}
+
+/* Moves one record out of a line, so that there is room for so many bits; not
+ * to the line `barred`. */
+static bool
+move_one(struct crowd *crowd, unsigned at, unsigned bits, bool is_far,
+    unsigned barred)
+{
+    struct crowd_line *line = &crowd->line[at];
     for (unsigned i = line->n; i-- > 0;) {
         struct place place = line->place[i];
         bool was_far = (line->far >> i & 1) != 0;
         unsigned to = place.other;
-        if (crowd->size[place.size] < missing || (wants_far && !was_far)) {
+        if (to == barred || !is_victim(crowd, line, i, bits, is_far)) {
             continue;
         }
         place.other = (uint8_t)at;
@@ -97,16 +121,77 @@ move_one(struct crowd *crowd, unsigned at, unsigned bits, bool is_far)
     return false;
 }
 
+/* The same after one has moved out of that one's other line. */
 static bool
-put(struct crowd *crowd, unsigned size, unsigned first, unsigned second)
+move_two(struct crowd *crowd, unsigned at, unsigned bits, bool is_far)
 {
-    struct place near = {(uint8_t)size, (uint8_t)second};
-    struct place far = {(uint8_t)size, (uint8_t)first};
-    unsigned bits = crowd->size[size];
-    return add(crowd, first, near, false) || add(crowd, second, far, true) ||
-        (move_one(crowd, first, bits, false) &&
-            add(crowd, first, near, false)) ||
-        (move_one(crowd, second, bits, true) && add(crowd, second, far, true));
+    struct crowd_line *line = &crowd->line[at];
+    for (unsigned i = line->n; i-- > 0;) {
+        struct place place = line->place[i];
+        bool was_far = (line->far >> i & 1) != 0;
+        unsigned to = place.other;
+        if (is_victim(crowd, line, i, bits, is_far) &&
+            move_one(crowd, to, crowd->size[place.size], !was_far, at)) {
+            place.other = (uint8_t)at;
+            take_out(crowd, at, i);
+            return add(crowd, to, place, !was_far);
+        }
+    }
+    return false;
+}
+
+/* One of the records that are tried. */
+struct drawn {
+    unsigned size, first, second;
+    unsigned bits;
+};
+
+static struct drawn
+drawn_make(const struct crowd *crowd, const uint8_t draw[DRAWS], uint32_t n)
+{
+    uint64_t random = fold_id(n);
+    unsigned size = draw[random % DRAWS];
+    unsigned first = random / DRAWS % LINES;
+    unsigned apart = 1 + (unsigned)(random >> 32) % (LINES - 1);
+    return (struct drawn){
+        .size = size,
+        .first = first,
+        .second = (first + apart) % LINES,
+        .bits = crowd->size[size],
+    };
+}
+
+static bool
+put_first(struct crowd *crowd, const struct drawn *it)
+{
+    struct place near = {(uint8_t)it->size, (uint8_t)it->second};
+    return add(crowd, it->first, near, false);
+}
+
+static bool
+put_second(struct crowd *crowd, const struct drawn *it)
+{
+    struct place far = {(uint8_t)it->size, (uint8_t)it->first};
+    return add(crowd, it->second, far, true);
+}
+
+static bool
+put(struct crowd *crowd, const struct drawn *it)
+{
+    return put_first(crowd, it) || put_second(crowd, it) ||
+        (move_one(crowd, it->first, it->bits, false, LINES) &&
+            put_first(crowd, it)) ||
+        (move_one(crowd, it->second, it->bits, true, LINES) &&
+            put_second(crowd, it));
+}
+
+static bool
+put_thoroughly(struct crowd *crowd, const struct drawn *it)
+{
+    return put(crowd, it) ||
+        (move_two(crowd, it->first, it->bits, false) &&
+            put_first(crowd, it)) ||
+        (move_two(crowd, it->second, it->bits, true) && put_second(crowd, it));
 }
 
 /* Fills lines until they are full; the bits that they then have. */
@@ -119,12 +204,9 @@ fill(const uint16_t *size, const uint8_t draw[DRAWS])
     crowd.size = size;
     memset(crowd.line, 0, sizeof crowd.line);
     for (uint32_t n = 1; refused * STASH_SHARE <= n; n++) {
-        uint64_t random = fold_id(n);
-        unsigned i = draw[random % DRAWS];
-        unsigned first = random / DRAWS % LINES;
-        unsigned apart = 1 + (unsigned)(random >> 32) % (LINES - 1);
-        if (put(&crowd, i, first, (first + apart) % LINES)) {
-            bits += size[i];
+        struct drawn it = drawn_make(&crowd, draw, n);
+        if (put(&crowd, &it)) {
+            bits += it.bits;
         } else {
             refused++;
         }
@@ -132,11 +214,57 @@ fill(const uint16_t *size, const uint8_t draw[DRAWS])
     return bits;
 }
 
-unsigned
-reach_load(
-    const uint16_t size[REACH_SIZES], const uint64_t weight[REACH_SIZES])
+/* How records were packed. */
+struct packing {
+    uint32_t n, n_far, n_refused;
+};
+
+/* Packs n records, those from draw number `from` on. */
+static void
+pack(const uint16_t *size, const uint8_t draw[DRAWS], uint32_t from,
+    uint32_t n, struct packing *packing)
 {
-    uint8_t draw[DRAWS];
+    struct crowd crowd;
+    uint16_t late[RECORDS_MAX];
+    uint32_t n_late = 0;
+    ASSERT(n <= RECORDS_MAX);
+    crowd.size = size;
+    memset(crowd.line, 0, sizeof crowd.line);
+    for (uint32_t i = 0; i < n; i++) {
+        struct drawn it = drawn_make(&crowd, draw, from + i);
+        if (!put_first(&crowd, &it)) {
+            late[n_late++] = (uint16_t)i;
+        }
+    }
+    for (uint32_t i = 0; i < n_late; i++) {
+        struct drawn it = drawn_make(&crowd, draw, from + late[i]);
+        packing->n_refused += !put_thoroughly(&crowd, &it);
+    }
+    for (unsigned i = 0; i < LINES; i++) {
+        packing->n_far += crowd.line[i].n_far;
+    }
+    packing->n += n;
+}
+
+/* True where that many records can be packed: few find no room, and a hit
+ * looks at few lines. */
+static bool
+packs(const uint16_t *size, const uint8_t draw[DRAWS], uint32_t n)
+{
+    struct packing it = {0};
+    for (uint32_t i = 0; i < PACK_CROWDS; i++) {
+        pack(size, draw, i * RECORDS_MAX, n, &it);
+    }
+    return it.n_refused * PACK_STASH_SHARE <= it.n &&
+        (it.n_far + 2 * it.n_refused) * 1000 <= it.n * PACK_FURTHER;
+}
+
+/* Draws sizes as often as their weights say; false where the bits of records
+ * are in ones of at most `small` bits on average. */
+static bool
+draw_sizes(const uint16_t size[REACH_SIZES],
+    const uint64_t weight[REACH_SIZES], unsigned small, uint8_t draw[DRAWS])
+{
     uint64_t n = 0, bits = 0, squares = 0, seen = 0;
     unsigned at = 0;
     for (unsigned i = 0; i < REACH_SIZES; i++) {
@@ -144,8 +272,8 @@ reach_load(
         bits += weight[i] * size[i];
         squares += weight[i] * size[i] * size[i];
     }
-    if (squares <= bits * SMALL_BITS) {
-        return REACH_USUAL;
+    if (squares <= bits * small) {
+        return false;
     }
     for (unsigned i = 0; i < REACH_SIZES; i++) {
         seen += weight[i];
@@ -153,6 +281,42 @@ reach_load(
             draw[at] = (uint8_t)i;
         }
     }
-    bits = fill(size, draw) * 1024 / (LINES * (unsigned)LINE_USABLE_BITS);
+    return true;
+}
+
+unsigned
+reach_load(
+    const uint16_t size[REACH_SIZES], const uint64_t weight[REACH_SIZES])
+{
+    uint8_t draw[DRAWS];
+    if (!draw_sizes(size, weight, SMALL_BITS, draw)) {
+        return REACH_USUAL;
+    }
+    uint64_t bits =
+        fill(size, draw) * 1024 / (LINES * (unsigned)LINE_USABLE_BITS);
     return bits > REACH_USUAL ? REACH_USUAL : (unsigned)bits;
+}
+
+unsigned
+reach_packed(const uint16_t size[REACH_SIZES],
+    const uint64_t weight[REACH_SIZES], unsigned most)
+{
+    uint8_t draw[DRAWS];
+    uint64_t sum = 0;
+    unsigned least = PACK_LEAST;
+    if (!draw_sizes(size, weight, SMALL_BITS_PACKED, draw)) {
+        return most;
+    }
+    for (unsigned i = 0; i < DRAWS; i++) {
+        sum += size[draw[i]];
+    }
+    uint64_t places = (uint64_t)LINES * LINE_USABLE_BITS * DRAWS / sum;
+    for (unsigned load = most; most - least > 4; load = (least + most) / 2) {
+        if (packs(size, draw, (uint32_t)(places * load / 1024))) {
+            least = load;
+        } else {
+            most = load;
+        }
+    }
+    return least;
 }

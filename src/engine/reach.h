@@ -19,4 +19,10 @@ enum {
 unsigned reach_load(
     const uint16_t size[REACH_SIZES], const uint64_t weight[REACH_SIZES]);
 
+/* The load for which a table of such records is packed: at most `most`, and as
+ * high as it may be so that nearly all find room and a hit looks at 1.15 lines
+ * at most, or an eighth. Up to 2 ms; nearly nothing where all are small. */
+unsigned reach_packed(const uint16_t size[REACH_SIZES],
+    const uint64_t weight[REACH_SIZES], unsigned most);
+
 #endif

@@ -241,8 +241,9 @@ table_find(const struct table_owner *owner, const struct table *table,
 /* Puts a record that is in no line of edits into one of its lines, or fails.
  * With only_direct nothing is moved out of the way. */
 static bool
-find_room(struct edits *edits, const struct table_spot *spot,
-    struct line_record *record, bool only_direct)
+find_room(const struct table_owner *owner, struct edits *edits,
+    const struct table_spot *spot, struct line_record *record,
+    bool only_direct)
 {
     const struct table_place *place = &spot->place;
     struct edits trial;
@@ -253,11 +254,15 @@ find_room(struct edits *edits, const struct table_spot *spot,
         return false;
     }
     trial = *edits;
-    if (edits_make_room(&trial, place, record)) {
-        *edits = trial;
-        return true;
+    bool is_made = edits_make_room(&trial, place, record);
+    if (!is_made && owner->is_thorough) {
+        trial = *edits;
+        is_made = edits_make_more_room(&trial, place, record);
     }
-    return false;
+    if (is_made) {
+        *edits = trial;
+    }
+    return is_made;
 }
 
 /* Takes the record at spot out of where it was, in the books. */
@@ -319,7 +324,8 @@ put_in_line(struct table_owner *owner, struct table *table,
         if (spot->where == TABLE_LINE) {
             edits_remove(&edits, spot->line, spot->index);
         }
-        if (!find_room(&edits, spot, &record, spot->where == TABLE_STASH)) {
+        if (!find_room(
+                owner, &edits, spot, &record, spot->where == TABLE_STASH)) {
             return TABLE_FULL;
         }
         store_edits(owner, &edits);

@@ -44,7 +44,8 @@ struct table_owner {
     struct pool *pool;
     const struct perm *perm;
     struct stripes *stripes;
-    uint64_t moves; /* records moved to make room; under the lock */
+    uint64_t moves;   /* records moved to make room; under the lock */
+    bool is_thorough; /* two may be moved for one, where one is not enough */
 };
 
 enum table_kind { /* why a record is in the stash */
@@ -114,6 +115,8 @@ uint32_t table_n_stashed(const struct table *table);
 
 /* The smallest number of lines >= n that pieces make without waste. */
 uint32_t table_lines_round(uint32_t n);
+/* The largest one <= n; 0 where there is none. */
+uint32_t table_lines_cut(uint32_t n);
 
 /* Bits of a remainder beyond the tag in such a table: 0..48. */
 unsigned table_extra_bits(unsigned width, uint32_t n_lines);

@@ -33,6 +33,20 @@ table_lines_round(uint32_t n)
     return n - rest + ((uint32_t)SMALLEST_PIECE_LINES << class_of(rest));
 }
 
+uint32_t
+table_lines_cut(uint32_t n)
+{
+    uint32_t rest = n % TABLE_PIECE_LINES;
+    uint32_t last = SMALLEST_PIECE_LINES;
+    if (rest < last) {
+        return n - rest;
+    }
+    while (last * 2 <= rest) {
+        last *= 2;
+    }
+    return n - rest + last;
+}
+
 unsigned
 table_extra_bits(unsigned width, uint32_t n_lines)
 {

@@ -316,6 +316,53 @@ START_TEST(test_fills)
 }
 END_TEST
 
+/* Records with long remainders, of which a line takes eight or nine: packed,
+ * nearly all find room in lines, and few lines are looked at for a hit. */
+START_TEST(test_packed)
+{
+    enum { RECORDS = 24000, WIDTH = 56 };
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    struct build_trained trained = {.n = 0};
+    struct dist dist = {.seed = 1, .kind = DIST_MAIN};
+    uint64_t random = 1;
+    table_rig_init(&rig, 1, true);
+    table_model_init(&model, RECORDS);
+    for (size_t i = 0; i < RECORDS; i++) {
+        model.row[i] = random_below(&random, UINT64_MAX) & perm_mask(WIDTH);
+    }
+    table_model_sort(&model);
+    for (size_t i = 0, post = 0; i < model.n; post++) {
+        uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+        dist_values(&dist, post, DIST_COLUMNS, code);
+        if (!code_is_empty(code)) {
+            table_model_set(&model, i++, code);
+        }
+    }
+    struct table *source = grown(&rig, &model, COLUMNS, &set, &trained);
+    struct build build = build_of(&rig, source, &set, BUILD_LOAD_TIGHT);
+    struct table *made;
+    build.trained = &trained;
+    ck_assert_int_eq(
+        build_table(&build, source->base, source->width, &made), 0);
+    expect_table(&rig, made, &model);
+    double n = (double)made->n_records;
+    double further = made->n_far / n + 2 * table_n_stashed(made) / n;
+    printf("# grown %.3f, packed %.3f, lines a hit %.3f, stash %.4f\n",
+        load_of(source), load_of(made), 1 + further,
+        table_n_stashed(made) / n);
+    ck_assert(load_of(made) > 0.9);
+    ck_assert(further < 0.16);
+    ck_assert_uint_lt(made->n_stash[TABLE_NARROW], made->n_records / 500);
+    table_destroy(&rig.pool, &source);
+    table_destroy(&rig.pool, &made);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
 /* A column that comes late: its first numbers fit no shape and go to the
  * stash; soon there are shapes for them. */
 START_TEST(test_late_column)
@@ -528,7 +575,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_loads, test_kinds, test_fills,
-        test_late_column, test_parts, test_two_sources, test_in_view,
-        test_out_of_memory};
+        test_packed, test_late_column, test_parts, test_two_sources,
+        test_in_view, test_out_of_memory};
     return run_tests("build", tests, COUNT_OF(tests));
 }

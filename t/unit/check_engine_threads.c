@@ -14,16 +14,19 @@
  *
  * All columns of a record are always set alike and read together, so a record
  * that is read half old and half new shows. A column beside them comes and
- * goes under a new serial, which is also the only number stored in it.
+ * goes under a new serial, which is also the only number stored in it; all
+ * present ids have it from when others hear of the serial, so a number that is
+ * taken for a default while the column goes shows.
  *
  * Built with TALLYD_HOOKS the engine calls engine_hook between its steps, and
  * threads give their core away there at random.
  *
- * ENGINE_THREAD_ROUNDS=N does N rounds; a round is one engine, its shards,
- * sizes and ids vary. For more than some tens of rounds set
- * CK_TIMEOUT_MULTIPLIER too. Threads use ASSERT: ck_assert belongs to the main
- * thread. */
+ * A round is one engine; its shards, sizes and ids vary. A test is some rounds,
+ * in a process of its own. ENGINE_THREAD_MINUTES=N makes N tests, each of as
+ * many rounds as begin within a minute. Threads use ASSERT:
+ * ck_assert belongs to the main thread. */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/fold.h"
 #include "engine/hook.h"
 #include "lib/id_family.h"
@@ -53,7 +56,10 @@ enum {
     WRITERS = 4,
     READERS = 3,
     LANE_BITS = 16,
-    ROUNDS = 6,
+    ROUNDS = 6,      /* of the test that is always run */
+    NUMBERS = 10001, /* rounds of two tests are that far apart: no multiple of
+                      * the kinds of rounds */
+    MINUTES_MAX = 100000,
     BATCHES = 24000 / SLOWNESS, /* of each writer in a round */
     PHASES = 4,                 /* of a round: records come, go, come, go */
     BATCH_MAX = 8,
@@ -68,6 +74,8 @@ enum {
     PASSING = 9, /* slot of the column that comes and goes */
     PASSING_BITS = 32
 };
+
+#define SLICE_NS UINT64_C(60000000000) /* of one of many tests: a minute */
 
 enum kind {
     KIND_SHARED,
@@ -274,9 +282,8 @@ change_one(struct round *round, unsigned i, uint64_t value)
 }
 
 static struct change
-passing_change(const struct round *round, uint64_t id)
+passing_change(uint64_t id, uint32_t serial)
 {
-    uint32_t serial = atomic_load(&round->serial);
     return (struct change){.id = id,
         .op = CHANGE_SET,
         .counter = SLOT,
@@ -326,7 +333,7 @@ random_change(struct writer *writer, unsigned *i_out)
     }
     *i_out = i;
     if (op == CHANGE_SET && below(&writer->rng, 16) == 0) {
-        return passing_change(round, round->id[i]);
+        return passing_change(round->id[i], atomic_load(&round->serial));
     }
     return change_of(&round->def, op, round->id[i], columns_of(i), operand);
 }
@@ -453,7 +460,8 @@ watch(struct watcher *watcher)
     memcpy(watcher->last, next, sizeof(next));
 }
 
-/* The passing column of n ids holds nothing but its serial. */
+/* The passing column of n ids holds nothing but its serial. Present ids have
+ * it, or it is gone. */
 static void
 check_passing(struct round *round, unsigned first, unsigned n)
 {
@@ -470,6 +478,8 @@ check_passing(struct round *round, unsigned first, unsigned n)
     engine_get(round->engine, key, n, value, state);
     for (unsigned m = 0; m < n; m++) {
         ASSERT(value[m] == (state[m] == CELL_SET ? serial : 0));
+        ASSERT(state[m] != CELL_DEFAULT ||
+            kind_of((first + m) % IDS) != KIND_PRESENT);
     }
 }
 
@@ -510,6 +520,19 @@ tend_often(void *arg)
     return NULL;
 }
 
+/* Gives all present ids the passing column. */
+static void
+fill_passing(struct round *round, uint32_t serial)
+{
+    for (unsigned i = 0; i < IDS; i++) {
+        if (kind_of(i) == KIND_PRESENT) {
+            struct change change = passing_change(round->id[i], serial);
+            engine_change(round->engine, &change, 1);
+            ASSERT(change.err == 0);
+        }
+    }
+}
+
 /* The passing column goes, a grace period passes, and it comes again under
  * another serial. */
 static void *
@@ -529,6 +552,7 @@ define_often(void *arg)
             .max_bits = PASSING_BITS};
         int err = engine_define(round->engine, &with);
         ASSERT(err == 0);
+        fill_passing(round, serial);
         atomic_store(&round->serial, serial);
         for (unsigned i = 0; i < IDS; i += GETS_MAX) {
             qsbr_online(&round->qsbr, &reader);
@@ -653,15 +677,26 @@ run_round(unsigned number, struct engine_sum *total)
     free(watcher);
 }
 
+/* 0: not asked for. */
+static unsigned
+minutes(void)
+{
+    const char *text = getenv("ENGINE_THREAD_MINUTES");
+    unsigned long n = text == NULL ? 0 : strtoul(text, NULL, 10);
+    return n > MINUTES_MAX ? MINUTES_MAX : (unsigned)n;
+}
+
 START_TEST(test_rounds)
 {
-    const char *text = getenv("ENGINE_THREAD_ROUNDS");
-    unsigned rounds =
-        text == NULL ? ROUNDS : (unsigned)strtoul(text, NULL, 10);
     struct engine_sum total = {0};
-    for (unsigned i = 0; i < rounds; i++) {
-        run_round(i, &total);
-    }
+    uint64_t end_ns = clock_monotonic_ns() + SLICE_NS;
+    unsigned n = 0;
+    do {
+        run_round((unsigned)_i * NUMBERS + n++, &total);
+    } while (minutes() > 0 ? clock_monotonic_ns() < end_ns : n < ROUNDS);
+    printf("# %u rounds: %llu rebuilds, %llu splits, %llu merges\n", n,
+        (unsigned long long)total.rebuilds, (unsigned long long)total.splits,
+        (unsigned long long)total.merges);
     /* else it has proved little */
     ck_assert_uint_gt(total.splits, 0);
     ck_assert_uint_gt(total.merges, 0);
@@ -675,5 +710,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_rounds};
-    return run_tests("engine_threads", tests, COUNT_OF(tests));
+    unsigned n = minutes();
+    return run_tests_often(
+        "engine_threads", tests, COUNT_OF(tests), n > 0 ? (int)n : 1);
 }

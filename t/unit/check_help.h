@@ -14,16 +14,18 @@ enum { HELP_TIMEOUT_S = 300 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* The whole of a main(). */
+/* The whole of a main(): each test is run so many times, each time in a
+ * process of its own and under a time limit of its own; _i says which. */
 static inline int
-run_tests(const char *name, const TTest *const *test, size_t n)
+run_tests_often(
+    const char *name, const TTest *const *test, size_t n, int times)
 {
     Suite *suite = suite_create(name);
     TCase *tcase = tcase_create(name);
     SRunner *sr = srunner_create(suite);
     tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     for (size_t i = 0; i < n; i++) {
-        tcase_add_test(tcase, test[i]);
+        tcase_add_loop_test(tcase, test[i], 0, times);
     }
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
@@ -31,6 +33,13 @@ run_tests(const char *name, const TTest *const *test, size_t n)
     int failed = srunner_ntests_failed(sr);
     srunner_free(sr);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The same, once. */
+static inline int
+run_tests(const char *name, const TTest *const *test, size_t n)
+{
+    return run_tests_often(name, test, n, 1);
 }
 
 /* A copy of just these bytes, so that a sanitizer sees a read past them. */

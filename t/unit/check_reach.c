@@ -61,9 +61,43 @@ START_TEST(test_mixed)
 }
 END_TEST
 
+/* Of sizes from `bits` on, each 1 more. */
+static unsigned
+packed_of(unsigned bits, unsigned most)
+{
+    uint16_t size[REACH_SIZES];
+    uint64_t weight[REACH_SIZES];
+    for (unsigned i = 0; i < REACH_SIZES; i++) {
+        size[i] = (uint16_t)(bits + i);
+        weight[i] = REACH_SIZES - i;
+    }
+    return reach_packed(size, weight, most);
+}
+
+START_TEST(test_packed)
+{
+    enum { MOST = 980 };
+    static const unsigned bits[] = {25, 40, 48, 52, 56, 70, 90, 150, 240};
+    ck_assert_uint_eq(packed_of(25, MOST), MOST);
+    for (size_t i = 0; i < COUNT_OF(bits); i++) {
+        unsigned packed = packed_of(bits[i], MOST);
+        printf("# from %u bits on: load %.3f\n", bits[i], packed / 1024.0);
+        ck_assert_uint_le(packed, MOST);
+        ck_assert_uint_eq(packed, packed_of(bits[i], MOST));
+        /* a lower bound is kept, too */
+        ck_assert_uint_le(packed_of(bits[i], 800), 800);
+    }
+    ck_assert_uint_gt(packed_of(48, MOST), 930);
+    /* more of a line stays unused */
+    ck_assert_uint_lt(packed_of(56, MOST), packed_of(48, MOST));
+    ck_assert_uint_lt(packed_of(150, MOST), packed_of(56, MOST));
+    ck_assert_uint_lt(packed_of(240, MOST), packed_of(150, MOST));
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_one_size, test_mixed};
+    const TTest *const tests[] = {test_one_size, test_mixed, test_packed};
     return run_tests("reach", tests, COUNT_OF(tests));
 }

@@ -58,6 +58,10 @@ START_TEST(test_lines_round)
             expected++;
         }
         ck_assert_uint_eq(table_lines_round(n), expected);
+        for (expected = n; expected > 0 && !is_round(expected);) {
+            expected--;
+        }
+        ck_assert_uint_eq(table_lines_cut(n), expected);
     }
 }
 END_TEST
@@ -414,12 +418,14 @@ START_TEST(test_wide_codes)
 }
 END_TEST
 
-/* Puts rows of one small number until one is refused; returns how many. */
+/* Puts rows from i on, of one small number, until one is refused; returns
+ * which. */
 static size_t
-fill(struct table_rig *rig, struct table *table, struct table_model *model)
+fill(struct table_rig *rig, struct table *table, struct table_model *model,
+    size_t i)
 {
     const uint64_t code[SHAPES_COLUMNS_MAX] = {5, 9, 3};
-    for (size_t i = 0; i < model->n; i++) {
+    for (; i < model->n; i++) {
         int err = put(rig, table, model, i, code);
         if (err != 0) {
             ck_assert_int_eq(err, TABLE_FULL);
@@ -448,7 +454,7 @@ START_TEST(test_full)
     table_rig_init(&rig, 7, true);
     struct table *table = make_table(&rig, UINT64_C(5) << 30, 30, 128);
     choose_rows(&model, table, 128 * LINE_RECORDS_MAX, &random);
-    size_t n = fill(&rig, table, &model);
+    size_t n = fill(&rig, table, &model, 0);
     ck_assert_uint_eq(table->n_records, n);
     printf("# full at %.3f, far %.3f, stash %.4f\n", load_of(table),
         (double)table->n_far / (double)n,
@@ -459,6 +465,15 @@ START_TEST(test_full)
     ck_assert_uint_le(
         (uint64_t)table->n_stash[TABLE_NARROW] * TABLE_STASH_SHARE, n);
     expect_table(&rig, table, &model);
+    /* where two may be moved for one it takes more, and not to the stash */
+    unsigned n_stash = table->n_stash[TABLE_NARROW];
+    rig.owner.is_thorough = true;
+    size_t more = fill(&rig, table, &model, n);
+    ck_assert_uint_gt(more, n + n / 100);
+    ck_assert_uint_le(table->n_stash[TABLE_NARROW], n_stash + 1);
+    expect_table(&rig, table, &model);
+    rig.owner.is_thorough = false;
+    n = more;
     for (size_t i = 0; i < n; i += 3) {
         ck_assert_int_eq(put(&rig, table, &model, i, other), 0);
     }
@@ -631,7 +646,7 @@ START_TEST(test_worn_by_changes)
     table_rig_init(&rig, 10, false);
     struct table *table = make_table(&rig, 0, 30, 64);
     choose_rows(&model, table, 64 * LINE_RECORDS_MAX, &random);
-    size_t n = fill(&rig, table, &model);
+    size_t n = fill(&rig, table, &model, 0);
     for (size_t i = 0; i < n; i += 20) {
         take_out(&rig, table, &model, i);
     }
@@ -667,7 +682,7 @@ START_TEST(test_worn_by_stash)
     table_rig_init(&rig, 11, false);
     struct table *table = make_table(&rig, 0, 30, 128);
     choose_rows(&model, table, 128 * LINE_RECORDS_MAX, &random);
-    size_t n = fill(&rig, table, &model);
+    size_t n = fill(&rig, table, &model, 0);
     table->n_stale = 0;
     size_t left = n;
     for (size_t i = 0; i < n && !table_is_worn(table); i++) {
