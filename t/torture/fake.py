@@ -30,6 +30,7 @@ import zlib
 
 FAULT = os.environ.get("FAKE_FAULT", "none")
 MASK = (1 << 64) - 1
+LENGTH = 16 << 20  # of the log from the start; zeroes behind its end
 
 
 class Store:
@@ -49,7 +50,9 @@ class Store:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         self.replay()
         self.log = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.ftruncate(self.log, self.end)
+        os.pwrite(self.log, bytes(self.torn), self.end)
+        if os.fstat(self.log).st_size < LENGTH:
+            os.ftruncate(self.log, LENGTH)
         self.clean = os.path.join(directory, "clean")
         if FAULT == "refuses" and self.end and not os.path.exists(self.clean):
             sys.exit("fake: will not start")
@@ -58,14 +61,20 @@ class Store:
         self.sync()
 
     def entries(self):
-        """Sound lines of the log; self.end is where they end. A line that is
-        not sound is damage where a sound one follows."""
+        """Sound lines of the log; self.end is where they end, self.torn how
+        much of others is behind. A line that is not sound is damage where a
+        sound one follows, and so is a log that is shorter than it was made."""
         self.end = 0
+        self.torn = 0
         found = []
-        lines = []
+        data = b""
         if os.path.exists(self.path):
             with open(self.path, "rb") as log:
-                lines = list(log)
+                data = log.read()
+        if FAULT != "silent" and 0 < len(data) < LENGTH:
+            sys.exit("fake: log is cut off at offset %d" % len(data))
+        data = data.rstrip(b"\0")
+        lines = data.splitlines(keepends=True)
         for number, line in enumerate(lines):
             if not is_sound(line):
                 if FAULT != "silent" and any(map(is_sound,
@@ -74,6 +83,7 @@ class Store:
                 break
             found.append(json.loads(line[9:]))
             self.end += len(line)
+        self.torn = len(data) - self.end
         return found
 
     def replay(self):
