@@ -27,7 +27,7 @@ enum {
     /* A table packed to BUILD_LOAD_TIGHT may have 1 line in so many fewer than
      * wanted, where these would only fill up its last piece. */
     SNUG_SHARE = 48,
-    /* Lines of five to ten records are full sooner after they were made at
+    /* Lines of five to eight records are full sooner after they were made at
      * BUILD_LOAD_GROW; at this load on average as full as others, and they
      * still grow in steps of 15 %. In 1/1024; of the reach. */
     LOAD_GROW_FEW = 875,

@@ -2,9 +2,9 @@
 /* Room for a record: first-unless-full, then one cuckoo move (Pagh and Rodler,
  * "Cuckoo hashing", 2004; with buckets of several: Dietzfelbinger and
  * Weidling, 2007). A victim must be large enough that its leaving makes room,
- * and has room in its other line at once. Two moves in a row were tried: they
- * fill tables by half a percent more before they grow, and make inserts half
- * as dear again. */
+ * and has room in its other line at once. Two moves in a row fill tables by
+ * half a percent more before they grow, and make inserts half as dear again:
+ * they are for packing only. */
 #include "engine/edits.h"
 #include "engine/table_place.h"
 

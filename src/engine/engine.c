@@ -2,7 +2,8 @@
 /* The engine: shards with their locks, the counters' columns, and changes.
  *
  * An id belongs to one shard; in it each counter has its tables (ranges.h). A
- * counter's columns are a view, immutable and published by one pointer, so
+ * counter's columns are a view, published by one pointer and not changed after
+ * that (but for serials of what is dropped, which go from the old view too), so
  * readers and writers agree on what a serial stands for: a writer loads the
  * view under its shard's lock, and whoever exchanges it takes every lock
  * afterwards before it relies on nobody using the old one.

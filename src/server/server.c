@@ -72,7 +72,8 @@ struct server {
     struct buf why;   /* the line for stderr of what failed */
 };
 
-/* For a service manager: what a last checkpoint may take, in microseconds. */
+/* For a service manager: what a last checkpoint may take, in microseconds; one
+ * is made at any stop where files are missing. */
 #define LAST_CHECKPOINT_TIME "EXTEND_TIMEOUT_USEC=3600000000"
 
 /* signal, what is to be done */
@@ -497,6 +498,7 @@ serve(struct server *server)
     }
     uv_run(&server->loop, UV_RUN_DEFAULT);
     (void)process_notify("STOPPING=1");
+    (void)process_notify(LAST_CHECKPOINT_TIME);
     return server->err;
 }
 

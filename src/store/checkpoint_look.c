@@ -156,15 +156,19 @@ checkpoint__look(struct checkpointer *owner)
     wal_stats(durable->wal, &stats);
     /* a log that cannot be written may have no file yet */
     if (wal_fault(durable->wal) != 0) {
-        return false;
+        return owner->n_missing > 0;
     }
     int error =
         durable->disk->calls->list(durable->disk, note_name, &look.found);
-    if (error == 0 && !look.found.is_short) {
+    bool is_known = error == 0 && !look.found.is_short;
+    if (is_known) {
         look_for_all(&look, durable->manifest.log_number, stats.file);
     }
     free(look.found.log.number);
     free(look.found.checkpoint.number);
+    if (!is_known) {
+        return owner->n_missing > 0;
+    }
     if (look.n_missing > owner->n_missing) {
         durable_count(
             &durable->stats.missing_files, look.n_missing - owner->n_missing);

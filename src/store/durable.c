@@ -288,6 +288,7 @@ open_log(struct durable *durable, const struct replay_end *end)
         .prepare_fn = prepare_log,
         .context = durable,
         .start = {.epoch = manifest->epoch,
+            .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
             /* Batches behind the end may have been given out (to whoever
              * follows the log) and lost with a power cut, also where the last

@@ -497,7 +497,7 @@ store_destroy(struct store **store)
             log_line(logger, LOG_ERROR,
                 "files of the data directory were removed, and no checkpoint "
                 "could make up for them: restore the directory from a copy");
-            err = err == 0 ? ERR_NO_CHECKPOINT : err;
+            err = err == 0 ? ERR_CORRUPT : err;
         } else if (err == 0 && !has_last) {
             log_line(logger, LOG_WARNING,
                 "stopped without a last checkpoint; the log has all changes, "

@@ -82,8 +82,8 @@ begin(struct wal *wal)
 {
     const struct wal_start *start = &wal->config.start;
     struct wal_failure failure;
-    int err =
-        wal__file_count(wal->config.disk, &wal->first_file, &wal->old_bytes);
+    int err = wal__file_count(wal->config.disk, start->first_number,
+        &wal->first_file, &wal->old_bytes);
     if (err != 0) {
         return disk_err(err);
     }

@@ -28,7 +28,9 @@ struct wal_start {
     uint64_t epoch;       /* not 0 */
     uint64_t next_number; /* of the next file; from 1 on */
     uint64_t next_seq;    /* of the next batch; from 1 on */
-    uint64_t before_end;  /* end of file next_number - 1, already durable; 0
+    uint64_t
+        first_number;    /* files before it are nobody's; 0: there are none */
+    uint64_t before_end; /* end of file next_number - 1, already durable; 0
                            * where there is none */
 };
 
@@ -118,8 +120,6 @@ struct wal_row {
 uint64_t wal_append_rows(struct wal *wal, const void *entries, size_t len,
     const struct wal_row *row, size_t n);
 
-/* The number of the last batch that has entries; what is known now is durable
- * when that is. Any thread. */
 /* The number of the last batch that has entries of callers; what is known now
  * is durable when that is. Any thread. */
 uint64_t wal_last(struct wal *wal);

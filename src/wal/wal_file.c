@@ -288,6 +288,7 @@ wal__file_bytes(struct disk *disk, uint64_t number)
 
 struct counting {
     struct disk *disk;
+    uint64_t from_number;
     uint64_t first_number;
     uint64_t bytes;
 };
@@ -298,7 +299,8 @@ count_name(void *context, const char *name)
     struct counting *counting = context;
     enum names_kind kind;
     uint64_t number;
-    if (!names_parse(name, &kind, &number) || kind != NAMES_LOG) {
+    if (!names_parse(name, &kind, &number) || kind != NAMES_LOG ||
+        number < counting->from_number) {
         return;
     }
     counting->bytes += wal__file_bytes(counting->disk, number);
@@ -308,9 +310,10 @@ count_name(void *context, const char *name)
 }
 
 int
-wal__file_count(struct disk *disk, uint64_t *first_number, uint64_t *bytes)
+wal__file_count(struct disk *disk, uint64_t from_number,
+    uint64_t *first_number, uint64_t *bytes)
 {
-    struct counting counting = {disk, UINT64_MAX, 0};
+    struct counting counting = {disk, from_number, UINT64_MAX, 0};
     int err = disk->calls->list(disk, count_name, &counting);
     *first_number = counting.first_number;
     *bytes = counting.bytes;

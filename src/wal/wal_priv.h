@@ -70,10 +70,10 @@ int wal__file_head(
     struct disk *disk, uint64_t number, struct frame_file *head);
 /* What counts in a file, as its successor says; 0 where that cannot be told. */
 uint64_t wal__file_bytes(struct disk *disk, uint64_t number);
-/* Looks which log files are there; *bytes of those that have successors. 0 or
- * an errno value. */
-int wal__file_count(
-    struct disk *disk, uint64_t *first_number, uint64_t *bytes);
+/* Looks which log files are there, from from_number on; *bytes of those that
+ * have successors. 0 or an errno value. */
+int wal__file_count(struct disk *disk, uint64_t from_number,
+    uint64_t *first_number, uint64_t *bytes);
 
 /* ---- the log ---- */
 

@@ -2,7 +2,8 @@
 /* The log's thread: everything that syncs, and what callers leave to it.
  *
  * It looks what is due, does the first of these and looks again: take over
- * from a file that failed; begin the next file; allocate room ahead; sync;
+ * from a file that failed; look whether the file is still there, where somebody
+ * asks; begin the next file; allocate room ahead; sync;
  * write; write a mark, where all is synced and nothing has come for a while;
  * sleep until something may be due or somebody wakes it.
  *

@@ -109,6 +109,32 @@ START_TEST(test_sizes)
 }
 END_TEST
 
+/* Files from before the first one that counts are nobody's. */
+START_TEST(test_orphans)
+{
+    struct rig rig;
+    uint64_t number, seq;
+    rig_init(&rig, WAL_SYNC_ALWAYS, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        (void)rig_append(&rig, 3);
+        ck_assert_int_eq(wal_rotate(rig.wal, &number, &seq), 0);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    struct found found = rig_walk(&rig);
+    rig.config.start = start_behind(rig.disk, &found);
+    rig.config.start.first_number = found.number;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_uint_eq(rig_stats(&rig).first_file, found.number);
+    ck_assert_uint_eq(
+        rig_stats(&rig).live_bytes, found.end + FRAME_FILE_BYTES);
+    wal_forget(rig.wal, found.number + 1);
+    ck_assert_uint_eq(rig_stats(&rig).live_bytes, FRAME_FILE_BYTES);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* What does not fit into a file is in the next one, however much it is: no
  * file is longer than it was made (unit/wal_help.h looks). */
 START_TEST(test_long)
@@ -673,8 +699,8 @@ main(void)
 {
     const TTest *const tests[] = {test_round_trip, test_group, test_sizes,
         test_always, test_beside_write, test_slow_write, test_allocate,
-        test_late_sync, test_unsynced_max, test_hangs, test_rotate, test_long,
-        test_cut, test_reopen, test_no_commit, test_mark, test_mark_lost,
-        test_followed};
+        test_late_sync, test_unsynced_max, test_hangs, test_rotate,
+        test_orphans, test_long, test_cut, test_reopen, test_no_commit,
+        test_mark, test_mark_lost, test_followed};
     return run_tests("wal", tests, COUNT_OF(tests));
 }
