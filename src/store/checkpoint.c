@@ -20,7 +20,6 @@
  * it has worked, and its priority is low. */
 #include "store/checkpoint_priv.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"

@@ -17,9 +17,6 @@ struct checkpointer {
      * failed. The thread's. */
     bool is_in_doubt;
     bool wants_ballast; /* to be made, once the log is well; the thread's */
-    /* Of wal_stats.removed_files, those that a pass has made up for; the
-     * thread's. */
-    uint64_t n_removed;
     uint64_t n_missing; /* files found missing (checkpoint_look.c); the
                          * thread's, until it is joined */
     bool is_asked;      /* somebody wants the pass under way; the thread's */

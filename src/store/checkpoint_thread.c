@@ -3,12 +3,9 @@
  * becomes of it. */
 #include "store/checkpoint_priv.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -24,14 +21,6 @@ enum {
     RETRY_MS = 2000 /* after a pass that failed, or has not helped */
 };
 
-static uint64_t
-n_removed(const struct durable *durable)
-{
-    struct wal_stats stats;
-    wal_stats(durable->wal, &stats);
-    return stats.removed_files;
-}
-
 /* True where the last pass has left nothing to do: it came through, and
  * nothing has been logged since. */
 static bool
@@ -45,7 +34,7 @@ is_done_already(const struct checkpointer *it)
         &durable->stats.last_checkpoint_seq, memory_order_relaxed);
     return n > 0 && it->last_err == 0 && !it->is_in_doubt &&
         it->n_missing == 0 && wal_fault(durable->wal) == 0 &&
-        wal_last(durable->wal) <= seq && n_removed(durable) == it->n_removed;
+        wal_last(durable->wal) <= seq;
 }
 
 /* The pass that came through has made up for all that was missing. */
@@ -63,17 +52,14 @@ tell_found(struct checkpointer *it)
 static int
 make_one(struct checkpointer *it)
 {
-    (void)checkpoint__look(it);
     if (is_done_already(it)) {
         return 0;
     }
-    uint64_t removed = n_removed(it->durable);
     int err = checkpoint__run(it);
     if (err == ERR_DISK_FULL && durable_drop_ballast(it->durable)) {
         err = checkpoint__run(it);
     }
     if (err == 0) {
-        it->n_removed = removed;
         tell_found(it);
     }
     return err;
@@ -88,8 +74,7 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
     struct wal_stats stats;
     wal_stats(durable->wal, &stats);
     if (stats.live_bytes >= config->checkpoint_log_bytes ||
-        checkpointer->n_missing > 0 ||
-        stats.removed_files != checkpointer->n_removed) {
+        checkpointer->n_missing > 0) {
         return true;
     }
     /* relaxed: a figure */
@@ -195,6 +180,7 @@ run(void *arg)
     /* lower than the workers'; without the right to it, as it is */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
     while (wait_for_work(it, last_ns, not_before, &calls)) {
+        (void)checkpoint__look(it);
         int err = make_one(it);
         last_ns = clock_monotonic_ns();
         /* also where it has not helped: a file that does not go */
