@@ -6,7 +6,6 @@
  * decoding and looking for one id. All blocks are decoded and compared; a
  * number that reads back wrong ends it with status 1. See doc/benchmarks.md. */
 
-#include "base/num.h"
 #include "bench/cold_worlds.h"
 #include "bench/fail.h"
 #include "bench/rounds.h"
@@ -22,8 +21,6 @@
 
 enum {
     EXIT_USAGE = 2,
-    RECORDS = 1000000,
-    RECORDS_QUICK = 100000,
     ROUNDS = 5,
     FINDS = 200000, /* a round */
     CODECS = BLOCK_AUTO + 1,
@@ -39,9 +36,7 @@ struct blocks {
 };
 
 struct lab {
-    uint64_t posts, rounds, seed, level;
-    const char *only, *codec;
-    bool is_sizes_only;
+    struct cold_choice choice;
     struct sheet sizes, times;
 };
 
@@ -208,7 +203,8 @@ static double
 run_codec(struct lab *lab, const struct cold_records *records,
     enum block_codec codec, double *times, double *packed_percent)
 {
-    struct block_options options = {codec, (int)lab->level, records->columns};
+    struct block_options options = {
+        codec, (int)lab->choice.level, records->columns};
     struct block_builder *builder;
     struct blocks blocks = {0};
     struct block_room room = {0};
@@ -221,7 +217,7 @@ run_codec(struct lab *lab, const struct cold_records *records,
     }
     encode(records, builder, &blocks);
     decode(&blocks, records, &room, array);
-    for (uint64_t r = 0; times != NULL && r < lab->rounds; r++) {
+    for (uint64_t r = 0; times != NULL && r < lab->choice.rounds; r++) {
         uint64_t start = rounds_cpu_ns();
         encode(records, builder, &blocks);
         uint64_t encoded = rounds_cpu_ns();
@@ -237,7 +233,8 @@ run_codec(struct lab *lab, const struct cold_records *records,
         times[1] = 1e3 / times[0];
         keep_least(
             &times[2], (double)(decoded - encoded) / 1e3 / (double)blocks.n);
-        keep_least(&times[3], find(&blocks, records, &room, lab->seed + r));
+        keep_least(
+            &times[3], find(&blocks, records, &room, lab->choice.seed + r));
         keep_least(&times[4], (double)(opened - decoded) / (double)blocks.n);
     }
     double bytes = (double)blocks.n * BLOCK_BYTES_MAX / (double)records->n;
@@ -258,18 +255,18 @@ run_world(struct lab *lab, const struct cold_world *world)
 {
     rounds_progress("%s", world->name);
     struct cold_records records =
-        cold_records_make(world, lab->posts, lab->seed);
+        cold_records_make(world, lab->choice.posts, lab->choice.seed);
     double *sizes = sheet_add(&lab->sizes, "%s", world->name);
     sizes[0] = records.bound_bytes;
-    sizes[1] = cold_rows_bytes(&records, (int)lab->level);
+    sizes[1] = cold_rows_bytes(&records, (int)lab->choice.level);
     for (int codec = 0; codec < CODECS; codec++) {
         double *times = NULL;
-        if (lab->codec != NULL &&
-            strcmp(lab->codec, block_codec_name((enum block_codec)codec)) !=
-                0) {
+        if (lab->choice.codec != NULL &&
+            strcmp(lab->choice.codec,
+                block_codec_name((enum block_codec)codec)) != 0) {
             continue;
         }
-        if (!lab->is_sizes_only) {
+        if (!lab->choice.is_sizes_only) {
             times = sheet_add(&lab->times, "%s: %s", world->name,
                 block_codec_name((enum block_codec)codec));
         }
@@ -282,15 +279,7 @@ run_world(struct lab *lab, const struct cold_world *world)
 }
 
 static const struct option options[] = {
-    {"records", required_argument, NULL, 'n'},
-    {"rounds", required_argument, NULL, 'r'},
-    {"level", required_argument, NULL, 'l'},
-    {"seed", required_argument, NULL, 'S'},
-    {"case", required_argument, NULL, 'c'},
-    {"codec", required_argument, NULL, 'C'},
-    {"sizes", no_argument, NULL, 's'},
-    {"quick", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
+    COLD_OPTIONS,
     {NULL, 0, NULL, 0},
 };
 
@@ -309,62 +298,16 @@ help(void)
            "  --sizes          bytes only\n"
            "  --quick          few records: to see that it works\n"
            "  --help           this text\n",
-        RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
-}
-
-static uint64_t
-number(const char *name, const char *text, uint64_t least, uint64_t most)
-{
-    uint64_t value;
-    if (!num_parse_u64(text, strlen(text), &value) || value < least ||
-        value > most) {
-        fail("--%s takes %" PRIu64 " to %" PRIu64, name, least, most);
-    }
-    return value;
-}
-
-/* Takes one option. False for one that does not exist. */
-static bool
-take_option(struct lab *lab, int letter)
-{
-    switch (letter) {
-    case 'n':
-        lab->posts = number("records", optarg, 10000, UINT64_C(100000000));
-        return true;
-    case 'r':
-        lab->rounds = number("rounds", optarg, 1, ROUNDS_MAX);
-        return true;
-    case 'l':
-        lab->level = number("level", optarg, 1, 22);
-        return true;
-    case 'S':
-        lab->seed = number("seed", optarg, 0, UINT64_MAX);
-        return true;
-    case 'c':
-        lab->only = optarg;
-        return true;
-    case 'C':
-        lab->codec = optarg;
-        return true;
-    case 's':
-        lab->is_sizes_only = true;
-        return true;
-    case 'q':
-        lab->posts = RECORDS_QUICK;
-        lab->rounds = 1;
-        return true;
-    default:
-        return false;
-    }
+        COLD_RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
 }
 
 int
 main(int argc, char **argv)
 {
-    static struct lab lab = {.posts = RECORDS,
-        .rounds = ROUNDS,
-        .seed = 1,
-        .level = BLOCK_LEVEL_DEFAULT,
+    static struct lab lab = {.choice = {.posts = COLD_RECORDS,
+                                 .rounds = ROUNDS,
+                                 .seed = 1,
+                                 .level = BLOCK_LEVEL_DEFAULT},
         .sizes = {.key = "sizes",
             .head = "bytes a record",
             .column = size_columns,
@@ -379,7 +322,7 @@ main(int argc, char **argv)
             help();
             return EXIT_SUCCESS;
         }
-        if (!take_option(&lab, letter)) {
+        if (!cold_choose(&lab.choice, letter)) {
             return EXIT_USAGE;
         }
     }
@@ -389,8 +332,7 @@ main(int argc, char **argv)
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < COLD_WORLDS; i++) {
-        if (lab.only == NULL ||
-            strstr(cold_worlds[i].name, lab.only) != NULL) {
+        if (cold_is_wanted(&lab.choice, &cold_worlds[i])) {
             run_world(&lab, &cold_worlds[i]);
         }
     }

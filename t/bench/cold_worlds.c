@@ -4,10 +4,13 @@
 #include "base/bytes.h"
 #include "bench/bound.h"
 #include "bench/fail.h"
+#include "bench/number.h"
+#include "bench/rounds.h"
 #include "cold/block.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 enum { ROW_BYTES_MAX = (1 + POSTS_COLUMNS_MAX) * BYTES_VARINT_MAX };
@@ -163,4 +166,46 @@ cold_rows_bytes(const struct cold_records *records, int level)
     free(out);
     free(raw);
     return (double)SAMPLES * BLOCK_BYTES_MAX / (double)taken;
+}
+
+bool
+cold_choose(struct cold_choice *choice, int letter)
+{
+    switch (letter) {
+    case 'n':
+        choice->posts =
+            number_within("records", optarg, 10000, UINT64_C(100000000));
+        return true;
+    case 'r':
+        choice->rounds = number_within("rounds", optarg, 1, ROUNDS_MAX);
+        return true;
+    case 'l':
+        choice->level = number_within("level", optarg, 1, 22);
+        return true;
+    case 'S':
+        choice->seed = number_within("seed", optarg, 0, UINT64_MAX);
+        return true;
+    case 'c':
+        choice->only = optarg;
+        return true;
+    case 'C':
+        choice->codec = optarg;
+        return true;
+    case 's':
+        choice->is_sizes_only = true;
+        return true;
+    case 'q':
+        choice->posts = COLD_RECORDS_QUICK;
+        choice->rounds = 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool
+cold_is_wanted(
+    const struct cold_choice *choice, const struct cold_world *world)
+{
+    return choice->only == NULL || strstr(world->name, choice->only) != NULL;
 }

@@ -4,6 +4,8 @@
 
 #include "bench/posts.h"
 
+#include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +29,34 @@ struct cold_records {
     uint64_t *id, *code[POSTS_COLUMNS_MAX]; /* owned */
     double bound_bytes; /* of a record's information; NAN: not known */
 };
+
+/* What is measured, and how: the options that the programs share. */
+struct cold_choice {
+    uint64_t posts, rounds, seed, level;
+    const char *only, *codec; /* NULL: all */
+    bool is_sizes_only;
+};
+
+enum { COLD_RECORDS = 1000000, COLD_RECORDS_QUICK = 100000 };
+
+/* For the table of getopt_long. */
+#define COLD_OPTIONS                                                          \
+    {"records", required_argument, NULL, 'n'},                                \
+        {"rounds", required_argument, NULL, 'r'},                             \
+        {"level", required_argument, NULL, 'l'},                              \
+        {"seed", required_argument, NULL, 'S'},                               \
+        {"case", required_argument, NULL, 'c'},                               \
+        {"codec", required_argument, NULL, 'C'},                              \
+        {"sizes", no_argument, NULL, 's'}, {"quick", no_argument, NULL, 'q'}, \
+    {                                                                         \
+        "help", no_argument, NULL, 'h'                                        \
+    }
+
+/* Takes one of these, but help. False for one that does not exist. */
+bool cold_choose(struct cold_choice *choice, int letter);
+
+bool cold_is_wanted(
+    const struct cold_choice *choice, const struct cold_world *world);
 
 /* Zeroes; fails where memory is out. */
 void *cold_take(size_t bytes);

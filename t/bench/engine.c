@@ -7,13 +7,12 @@
  * --json all of them to a file. A number that reads back wrong ends it with
  * status 1. */
 
-#include "base/num.h"
 #include "bench/fail.h"
 #include "bench/lab.h"
+#include "bench/number.h"
 #include "bench/rounds.h"
 
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,17 +72,6 @@ help(void)
            "  --help           this text\n");
 }
 
-static uint64_t
-number(const char *name, const char *text, uint64_t least, uint64_t most)
-{
-    uint64_t value;
-    if (!num_parse_u64(text, strlen(text), &value) || value < least ||
-        value > most) {
-        fail("--%s takes %" PRIu64 " to %" PRIu64, name, least, most);
-    }
-    return value;
-}
-
 static enum reader_isa
 isa_of(const char *text)
 {
@@ -130,22 +118,24 @@ take_option(struct lab *lab, int letter, const char **json)
         want_parts(lab, optarg);
         return true;
     case 'n':
-        lab->records = number("records", optarg, 10000, UINT64_C(4000000000));
+        lab->records =
+            number_within("records", optarg, 10000, UINT64_C(4000000000));
         return true;
     case 'r':
-        lab->rounds = (unsigned)number("rounds", optarg, 1, ROUNDS_MAX);
+        lab->rounds = (unsigned)number_within("rounds", optarg, 1, ROUNDS_MAX);
         return true;
     case 'd':
-        lab->draws = number("draws", optarg, 1000, UINT64_C(1) << 32);
+        lab->draws = number_within("draws", optarg, 1000, UINT64_C(1) << 32);
         return true;
     case 's':
-        lab->shards = (unsigned)number("shards", optarg, 1, ENGINE_SHARDS_MAX);
+        lab->shards =
+            (unsigned)number_within("shards", optarg, 1, ENGINE_SHARDS_MAX);
         return true;
     case 'i':
         lab->isa = isa_of(optarg);
         return true;
     case 'S':
-        lab->seed = number("seed", optarg, 0, UINT64_MAX);
+        lab->seed = number_within("seed", optarg, 0, UINT64_MAX);
         return true;
     case 'c':
         lab->only = optarg;

@@ -7,7 +7,6 @@
  * back and compared; a number that is wrong ends it with status 1. See
  * doc/benchmarks.md. */
 
-#include "base/num.h"
 #include "bench/cold_worlds.h"
 #include "bench/fail.h"
 #include "bench/rounds.h"
@@ -26,8 +25,6 @@
 
 enum {
     EXIT_USAGE = 2,
-    RECORDS = 1000000,
-    RECORDS_QUICK = 100000,
     ROUNDS = 3,
     GETS = 20000,      /* a round */
     OPENS = 20,        /* a round */
@@ -38,9 +35,8 @@ enum {
 };
 
 struct lab {
-    uint64_t posts, rounds, seed, level;
-    const char *only, *codec, *directory;
-    bool is_sizes_only;
+    struct cold_choice choice;
+    const char *directory;
     struct disk *disk; /* of directory */
     struct sheet sizes, times;
 };
@@ -76,7 +72,7 @@ seal(const struct lab *lab, const struct cold_records *records,
     struct segment_write_config config = {.disk = lab->disk,
         .logger = &logger,
         .codec = codec,
-        .level = (int)lab->level};
+        .level = (int)lab->choice.level};
     struct segment_head head = {.epoch = EPOCH,
         .number = NUMBER,
         .counter_serial = 1,
@@ -204,7 +200,7 @@ time_codec(const struct lab *lab, const struct cold_records *records,
     enum block_codec codec, double *times)
 {
     static struct segment_room room;
-    for (uint64_t r = 0; r < lab->rounds; r++) {
+    for (uint64_t r = 0; r < lab->choice.rounds; r++) {
         uint64_t start = rounds_cpu_ns();
         seal(lab, records, codec);
         uint64_t sealed = rounds_cpu_ns();
@@ -225,7 +221,7 @@ time_codec(const struct lab *lab, const struct cold_records *records,
         times[TIME_OPEN] =
             less_of(times[TIME_OPEN], (double)(opened - sealed) / 1e3 / OPENS);
         times[TIME_GET] = less_of(times[TIME_GET],
-            get(segment, records, &room, lab->seed + r) / 1e3);
+            get(segment, records, &room, lab->choice.seed + r) / 1e3);
         segment_close(&segment);
     }
     block_room_fini(&room.room);
@@ -267,17 +263,18 @@ run_world(struct lab *lab, const struct cold_world *world)
 {
     rounds_progress("%s", world->name);
     struct cold_records records =
-        cold_records_make(world, lab->posts, lab->seed);
+        cold_records_make(world, lab->choice.posts, lab->choice.seed);
     double *sizes = sheet_add(&lab->sizes, "%s", world->name);
     sizes[0] = records.bound_bytes;
-    sizes[1] = cold_rows_bytes(&records, (int)lab->level);
+    sizes[1] = cold_rows_bytes(&records, (int)lab->choice.level);
     for (int codec = 0; codec < CODECS; codec++) {
         const char *word = block_codec_name((enum block_codec)codec);
         double *times = NULL;
-        if (lab->codec != NULL && strcmp(lab->codec, word) != 0) {
+        if (lab->choice.codec != NULL &&
+            strcmp(lab->choice.codec, word) != 0) {
             continue;
         }
-        if (!lab->is_sizes_only) {
+        if (!lab->choice.is_sizes_only) {
             times = sheet_add(&lab->times, "%s: %s", world->name, word);
         }
         run_codec(lab, &records, (enum block_codec)codec, sizes, times);
@@ -287,16 +284,8 @@ run_world(struct lab *lab, const struct cold_world *world)
 }
 
 static const struct option options[] = {
-    {"records", required_argument, NULL, 'n'},
-    {"rounds", required_argument, NULL, 'r'},
-    {"level", required_argument, NULL, 'l'},
-    {"seed", required_argument, NULL, 'S'},
-    {"case", required_argument, NULL, 'c'},
-    {"codec", required_argument, NULL, 'C'},
     {"directory", required_argument, NULL, 'd'},
-    {"sizes", no_argument, NULL, 's'},
-    {"quick", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
+    COLD_OPTIONS,
     {NULL, 0, NULL, 0},
 };
 
@@ -316,56 +305,18 @@ help(void)
            "  --sizes          bytes only\n"
            "  --quick          few records: to see that it works\n"
            "  --help           this text\n",
-        RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
-}
-
-static uint64_t
-number(const char *name, const char *text, uint64_t least, uint64_t most)
-{
-    uint64_t value;
-    if (!num_parse_u64(text, strlen(text), &value) || value < least ||
-        value > most) {
-        fail("--%s takes %" PRIu64 " to %" PRIu64, name, least, most);
-    }
-    return value;
+        COLD_RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
 }
 
 /* Takes one option. False for one that does not exist. */
 static bool
 take_option(struct lab *lab, int letter)
 {
-    switch (letter) {
-    case 'n':
-        lab->posts = number("records", optarg, 10000, UINT64_C(100000000));
-        return true;
-    case 'r':
-        lab->rounds = number("rounds", optarg, 1, ROUNDS_MAX);
-        return true;
-    case 'l':
-        lab->level = number("level", optarg, 1, 22);
-        return true;
-    case 'S':
-        lab->seed = number("seed", optarg, 0, UINT64_MAX);
-        return true;
-    case 'c':
-        lab->only = optarg;
-        return true;
-    case 'C':
-        lab->codec = optarg;
-        return true;
-    case 'd':
+    if (letter == 'd') {
         lab->directory = optarg;
         return true;
-    case 's':
-        lab->is_sizes_only = true;
-        return true;
-    case 'q':
-        lab->posts = RECORDS_QUICK;
-        lab->rounds = 1;
-        return true;
-    default:
-        return false;
     }
+    return cold_choose(&lab->choice, letter);
 }
 
 static void
@@ -377,8 +328,7 @@ run(struct lab *lab)
         fail("no directory %s", lab->directory);
     }
     for (size_t i = 0; i < COLD_WORLDS; i++) {
-        if (lab->only == NULL ||
-            strstr(cold_worlds[i].name, lab->only) != NULL) {
+        if (cold_is_wanted(&lab->choice, &cold_worlds[i])) {
             run_world(lab, &cold_worlds[i]);
         }
     }
@@ -393,10 +343,10 @@ run(struct lab *lab)
 int
 main(int argc, char **argv)
 {
-    static struct lab lab = {.posts = RECORDS,
-        .rounds = ROUNDS,
-        .seed = 1,
-        .level = BLOCK_LEVEL_DEFAULT,
+    static struct lab lab = {.choice = {.posts = COLD_RECORDS,
+                                 .rounds = ROUNDS,
+                                 .seed = 1,
+                                 .level = BLOCK_LEVEL_DEFAULT},
         .directory = ".",
         .sizes = {.key = "sizes",
             .head = "bytes a record",
