@@ -11,7 +11,7 @@
  * Up to the offset that its successor names a file must be sound, for it was
  * synced before the successor got its name. What is behind that offset is
  * void, sound or not: after a failed sync it was written again, to the
- * successor.
+ * successor. Else a note stands there (wal/note.c), which no bit may change.
  *
  * A file is as long as its header says that it was made, whatever is in it:
  * one that is shorter has been cut off, which no crash does.
@@ -36,6 +36,7 @@
 #include "wal/entry.h"
 #include "wal/frame.h"
 #include "wal/names.h"
+#include "wal/note.h"
 #include "wal/window.h"
 
 #include <errno.h>
@@ -375,13 +376,28 @@ give_batches(
     }
 }
 
-/* A file that has a successor: all up to its end must be there. */
+/* A file that has a successor: all up to its end must be there, and what is
+ * there must not be a note of the successor with a bit turned over. */
 static int
-check_complete(struct run *run, const struct link *link, uint64_t end)
+check_complete(
+    struct run *run, const struct link *link, const struct frame_file *next)
 {
-    if (run->window.at < end) {
-        return damaged(run, link->file.number, run->window.at,
+    struct window *window = &run->window;
+    uint64_t end = next->before_end;
+    int error;
+
+    if (window->at < end) {
+        return damaged(run, link->file.number, window->at,
             "a batch is not what was written");
+    }
+    window_open(window, link->fd, end, end + NOTE_BYTES);
+    error = window_need(window, NOTE_BYTES);
+    if (error != 0) {
+        return read_failed(run, link->file.number, error);
+    }
+    if (window->n == NOTE_BYTES && note_is_damaged(next, window->bytes)) {
+        return damaged(run, link->file.number, end,
+            "the note of the next file is not what was written");
     }
     return 0;
 }
@@ -576,7 +592,7 @@ replay_file(
         return err;
     }
     return next == NULL ? find_end(run, link)
-                        : check_complete(run, link, next->before_end);
+                        : check_complete(run, link, next);
 }
 
 /* Opens file number and reads its successor's header. */

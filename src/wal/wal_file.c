@@ -27,15 +27,14 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "wal/entry.h"
 #include "wal/names.h"
+#include "wal/note.h"
 
 #include <errno.h>
 
 enum {
     STEP_BYTES_MAX = 4 << 20,
     STEP_BYTES_MIN = 64 << 10,
-    NOTE_BYTES = FRAME_BATCH_BYTES + ENTRY_MARK_BYTES, /* of a successor */
     LENGTHS = 2,     /* of config.file_bytes: what a file is made with */
     MORE_MIN = 4096, /* than what it begins with */
 };
@@ -218,23 +217,17 @@ wal__file_note_next(
     struct wal *wal, const struct wal_file *old, const struct frame_file *next)
 {
     struct disk *disk = wal->config.disk;
-    struct frame_file head = {
-        .epoch = next->epoch, .number = next->number - 1};
-    struct frame_batch batch = {.seq = next->first_seq,
-        .synced_seq = next->first_seq - 1,
-        .payload_bytes = ENTRY_MARK_BYTES};
     uint8_t bytes[NOTE_BYTES];
     char name[NAMES_BYTES];
     int fd = old->fd;
     if (next->before_end == 0) {
         return;
     }
-    names_make(name, NAMES_LOG, head.number);
+    names_make(name, NAMES_LOG, next->number - 1);
     if (fd < 0 && disk->calls->open(disk, name, DISK_WRITE, &fd) != 0) {
         return;
     }
-    entry_put_mark(bytes + FRAME_BATCH_BYTES, ENTRY_MARK_FOLLOWED);
-    frame_batch_put(&head, &batch, bytes);
+    note_put(next, bytes);
     (void)disk->calls->write(disk, fd, bytes, sizeof bytes, next->before_end);
     if (fd != old->fd) {
         disk->calls->close(disk, fd);

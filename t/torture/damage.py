@@ -2,9 +2,10 @@
 """Bits flipped in, and ends cut off, copies of the files of a data directory.
 --check and a start must agree: either both refuse, naming the file and an
 offset, or the start has exactly the right numbers. A log file that is cut off
-anywhere is refused, unless it is one that a start removes unread. Only where a
-bit flips at the end of the last log file may changes be missing, as after a
-crash, and then a state must be found that there was."""
+anywhere, and any but the last in which a bit flips, is refused, unless it is
+one that a start removes unread. Only where a bit flips at the end of the last
+log file may changes be missing, as after a crash, and then a state must be
+found that there was."""
 
 import os
 import random
@@ -147,8 +148,8 @@ class Sample:
                 return
             if status != 0:
                 raise Lost("%s: --check refuses, a start does not" % what)
-            if (kind == "cut" and name.startswith("log-") and
-                    name in place.names()):
+            if (name.startswith("log-") and name in place.names() and
+                    (kind == "cut" or name != self.last_log)):
                 raise Lost("%s is not noticed" % what)
             self.look(daemon, lost_max, what)
         finally:

@@ -4,6 +4,7 @@
  * must come out. */
 #include "base/err.h"
 #include "unit/replay_help.h"
+#include "wal/note.h"
 
 /* What must come of a last file of which only some batches are whole. */
 static void
@@ -63,6 +64,88 @@ START_TEST(test_flip_before_last)
         }
     }
     free_chain(&chain);
+}
+END_TEST
+
+/* Each bit of the note that a file has a successor counts, where there is one;
+ * the batches that are void in a file whose sync failed are none. */
+START_TEST(test_flip_note)
+{
+    struct chain chain;
+    struct replay_end end;
+
+    make_chain(&chain, 8);
+    for (unsigned file = 0; file < FILES - 1; file++) {
+        const struct frame_file *next = &chain.log[file + 1].file;
+        uint64_t at = next->before_end;
+        uint8_t note[NOTE_BYTES];
+
+        note_put(next, note);
+        memcpy(chain.log[file].bytes.data + at, note, NOTE_BYTES);
+        ck_assert_int_eq(run(&chain, NULL, &end), 0);
+        ck_assert_uint_eq(chain.n_seen, chain.n_expected);
+        for (uint64_t bit = 8 * at; bit < 8 * (at + NOTE_BYTES); bit++) {
+            flip(&chain, file, bit);
+            ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
+            flip(&chain, file, bit);
+        }
+    }
+    free_chain(&chain);
+}
+END_TEST
+
+/* A power cut may have left zeroes in the note's place, or in one of its two
+ * sectors; what is there of it must be whole. */
+START_TEST(test_torn_note)
+{
+    struct frame_file next = {
+        .epoch = EPOCH, .number = FIRST, .first_seq = 300};
+    uint64_t state = 17;
+
+    for (uint64_t at = 1024; at < 1536; at++) {
+        uint8_t note[NOTE_BYTES], torn[NOTE_BYTES] = {0};
+        size_t n = at > 1536 - NOTE_BYTES ? 1536 - at : NOTE_BYTES;
+
+        next.before_end = at;
+        note_put(&next, note);
+        ck_assert(!note_is_damaged(&next, note));
+        ck_assert(!note_is_damaged(&next, torn));
+        memcpy(torn, note, n);
+        ck_assert(!note_is_damaged(&next, torn));
+        torn[8] ^= (uint8_t)(1 << random_below(&state, 8)); /* first_seq */
+        ck_assert(note_is_damaged(&next, torn) == (n > 8));
+        memcpy(torn, note, NOTE_BYTES);
+        memset(torn, 0, n);
+        ck_assert(!note_is_damaged(&next, torn));
+    }
+}
+END_TEST
+
+/* A void batch stands there instead: like the note in all that can be. */
+START_TEST(test_void_for_note)
+{
+    struct frame_file next = {.epoch = EPOCH,
+        .number = FIRST,
+        .first_seq = 300,
+        .before_end = 777};
+    const struct frame_file file = {.epoch = EPOCH, .number = FIRST - 1};
+    const struct frame_batch batch = {.seq = next.first_seq,
+        .synced_seq = next.first_seq - 1,
+        .payload_bytes = ENTRY_MARK_BYTES};
+    uint64_t state = 18;
+
+    for (unsigned i = 0; i < 100000; i++) {
+        uint8_t bytes[NOTE_BYTES];
+        uint64_t payload;
+
+        note_put(&next, bytes);
+        memcpy(&payload, bytes + FRAME_BATCH_BYTES, sizeof payload);
+        payload ^= UINT64_C(1) << random_below(&state, 64) |
+            UINT64_C(1) << random_below(&state, 64);
+        memcpy(bytes + FRAME_BATCH_BYTES, &payload, sizeof payload);
+        frame_batch_put(&file, &batch, bytes);
+        ck_assert(!note_is_damaged(&next, bytes));
+    }
 }
 END_TEST
 
@@ -298,9 +381,10 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_flip_before_last, test_flip_last,
-        test_truncate, test_longer, test_holes, test_zeroed, test_torn,
-        test_stray_batch, test_after_clean_stop};
+    const TTest *const tests[] = {test_flip_before_last, test_flip_note,
+        test_torn_note, test_void_for_note, test_flip_last, test_truncate,
+        test_longer, test_holes, test_zeroed, test_torn, test_stray_batch,
+        test_after_clean_stop};
 
     return run_tests("replay_damage", tests, COUNT_OF(tests));
 }

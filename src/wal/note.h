@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_NOTE_H
+#define WAL_NOTE_H
+
+#include "wal/entry.h"
+#include "wal/frame.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What stands in a log file where its successor says that it is void from on:
+ * a batch with the mark ENTRY_MARK_FOLLOWED. Pure; any thread. */
+
+enum { NOTE_BYTES = FRAME_BATCH_BYTES + ENTRY_MARK_BYTES };
+
+/* next: the successor's header, before_end not 0. */
+void note_put(const struct frame_file *next, uint8_t out[NOTE_BYTES]);
+
+/* True where the bytes at next->before_end were a note once and are not now:
+ * they differ from it in a few bits. Bytes that a power cut left as zeroes, and
+ * void batches of a file whose sync failed, are no damage. */
+bool note_is_damaged(
+    const struct frame_file *next, const uint8_t in[NOTE_BYTES]);
+
+#endif
