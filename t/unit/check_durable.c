@@ -3,7 +3,9 @@
  * it is there, cell by cell. Crashes are in check_durable_crash.c, failures of
  * the disk in check_durable_faults.c. */
 #include "unit/durable_help.h"
+#include "wal/manifest.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 static const enum wal_sync modes[] = {
@@ -269,10 +271,51 @@ START_TEST(test_memory_full)
 }
 END_TEST
 
+/* As if the last checkpoint had ended so many seconds ago. */
+static void
+make_older(struct rig *rig, uint64_t seconds)
+{
+    struct manifest manifest;
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig->data.disk, &manifest, NULL), 0);
+    ck_assert_uint_ge(manifest.checkpoint_time, seconds);
+    manifest.checkpoint_time -= seconds;
+    ck_assert_int_eq(manifest_write(rig->data.disk, &manifest, NULL, NULL), 0);
+    manifest_fini(&manifest);
+}
+
+/* The time between checkpoints goes on over a restart: a server that is
+ * restarted more often than that makes them all the same. */
+START_TEST(test_interval_goes_on)
+{
+    enum { HOUR_S = 3600 };
+    struct rig rig;
+    uint64_t seq;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 5);
+    rig.data.checkpoint_ms = UINT64_C(1000) * HOUR_S;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    ck_assert_int_eq(set_one(&rig, "ax", 0, 1), 0);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(set_one(&rig, "ax", 0, 2), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    make_older(&rig, 2 * HOUR_S);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    seq = rig_stat(&rig, "last_seq");
+    while (rig_stat(&rig, "last_checkpoint_seq") < seq) {
+        sched_yield(); /* ends, or the test's time does */
+    }
+    ck_assert_uint_eq(rig_stat(&rig, "checkpoints"), 1);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_restarts, test_wide, test_replay_counts,
-        test_maxjump, test_emptied, test_dropped, test_memory_full};
+        test_maxjump, test_emptied, test_dropped, test_memory_full,
+        test_interval_goes_on};
     return run_tests("durable", tests, COUNT_OF(tests));
 }

@@ -124,10 +124,8 @@ END_TEST
 /* A void batch stands there instead: like the note in all that can be. */
 START_TEST(test_void_for_note)
 {
-    struct frame_file next = {.epoch = EPOCH,
-        .number = FIRST,
-        .first_seq = 300,
-        .before_end = 777};
+    struct frame_file next = {
+        .epoch = EPOCH, .number = FIRST, .first_seq = 300, .before_end = 777};
     const struct frame_file file = {.epoch = EPOCH, .number = FIRST - 1};
     const struct frame_batch batch = {.seq = next.first_seq,
         .synced_seq = next.first_seq - 1,

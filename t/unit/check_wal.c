@@ -9,6 +9,7 @@
 #include "wal/names.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 static const enum wal_sync modes[] = {
     WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
@@ -426,6 +427,33 @@ START_TEST(test_hangs)
 }
 END_TEST
 
+/* With none a change waits for its write only: what has been written does not
+ * count as late, however long nothing is synced. */
+START_TEST(test_none_late)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_NONE, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fake_disk_hold(rig.fake, FAKE_WRITE);
+    uint64_t seq = rig_append(&rig, 1);
+    while (rig_stats(&rig).unsynced_ms == 0) {
+        sched_yield();
+    }
+    fake_disk_let_go(rig.fake);
+    while (rig_stats(&rig).written_seq < seq) {
+        sched_yield();
+    }
+    while (rig_stats(&rig).unsynced_ms != 0) { /* the write is noted */
+        sched_yield();
+    }
+    (void)usleep(2000);
+    ck_assert_uint_eq(rig_stats(&rig).unsynced_ms, 0);
+    ck_assert_uint_gt(rig_stats(&rig).unsynced_bytes, 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* A file that is begun on demand has what was appended since, no more. */
 START_TEST(test_rotate)
 {
@@ -699,8 +727,8 @@ main(void)
 {
     const TTest *const tests[] = {test_round_trip, test_group, test_sizes,
         test_always, test_beside_write, test_slow_write, test_allocate,
-        test_late_sync, test_unsynced_max, test_hangs, test_rotate,
-        test_orphans, test_long, test_cut, test_reopen, test_no_commit,
-        test_mark, test_mark_lost, test_followed};
+        test_late_sync, test_unsynced_max, test_hangs, test_none_late,
+        test_rotate, test_orphans, test_long, test_cut, test_reopen,
+        test_no_commit, test_mark, test_mark_lost, test_followed};
     return run_tests("wal", tests, COUNT_OF(tests));
 }
