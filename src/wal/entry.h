@@ -67,9 +67,11 @@ size_t entry_put_dropped(
  * of cells with a serial that no column ever has, so that who does not know
  * of marks passes over it. */
 enum entry_mark {
-    ENTRY_MARK_NONE,    /* not in files: another payload */
-    ENTRY_MARK_IDLE,    /* all before was synced, and then nothing came */
-    ENTRY_MARK_FOLLOWED /* this file has a successor, which is durable */
+    ENTRY_MARK_NONE,         /* not in files: another payload */
+    ENTRY_MARK_IDLE,         /* all before was synced, and then nothing came */
+    ENTRY_MARK_FOLLOWED_OLD, /* as the next one, not written any more */
+    ENTRY_MARK_FOLLOWED /* this file has a successor, which is durable; two
+                         * bits, so that none alone can be lost unseen */
 };
 
 enum { ENTRY_MARK_BYTES = 8 };

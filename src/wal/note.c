@@ -6,7 +6,10 @@
  *
  *   the note            as it was written
  *   zeroes              never written, or lost with the power
- *   part, part zeroes   the same, where a sector ends within it
+ *   zeroes, then its    the same, where a sector ends within it
+ *   end
+ *   its beginning,      the same, or written in part, where the disk failed
+ *   then zeroes
  *   something else      a batch that is void, of a file whose sync had failed
  *
  * The last has a checksum of its own, so that it differs from the note in some
@@ -50,6 +53,17 @@ count_flips(const uint8_t *a, const uint8_t *b, size_t n)
     return is_zero ? 0 : flips;
 }
 
+/* True where in is the note up to some byte, and zeroes behind it. */
+static bool
+is_beginning(const uint8_t *note, const uint8_t *in)
+{
+    size_t n = NOTE_BYTES;
+    while (n > 0 && in[n - 1] == 0) {
+        n--;
+    }
+    return memcmp(note, in, n) == 0;
+}
+
 bool
 note_is_damaged(const struct frame_file *next, const uint8_t in[NOTE_BYTES])
 {
@@ -58,6 +72,9 @@ note_is_damaged(const struct frame_file *next, const uint8_t in[NOTE_BYTES])
     unsigned flips;
 
     note_put(next, note);
+    if (is_beginning(note, in)) {
+        return false;
+    }
     n = n < NOTE_BYTES ? n : NOTE_BYTES; /* of it in its first sector */
     flips = count_flips(note, in, n);
     flips += count_flips(note + n, in + n, NOTE_BYTES - n);

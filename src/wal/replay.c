@@ -330,7 +330,7 @@ static bool
 says_followed(const struct run *run, const struct frame_batch *batch)
 {
     return entry_mark_of(run->window.bytes + FRAME_BATCH_BYTES,
-               batch->payload_bytes) == ENTRY_MARK_FOLLOWED;
+               batch->payload_bytes) >= ENTRY_MARK_FOLLOWED_OLD;
 }
 
 /* Gives out batch after batch up to the first that is not sound, or to the

@@ -110,6 +110,7 @@ struct wal {
     uint64_t rotate_wanted; /* last batch that must be in an earlier file */
     uint64_t rotate_ns;     /* not before; after an attempt that failed */
     uint64_t n_unrotated;   /* such attempts */
+    bool is_staying;        /* the last one failed, and it has been said */
     int rotate_fault;       /* ERR_ of the last one */
     bool is_look_wanted;    /* whether the file is there still */
     uint64_t retry_ns;      /* when is_failing: next attempt */

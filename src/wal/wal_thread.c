@@ -256,7 +256,9 @@ stay(struct wal *wal, const struct wal_failure *failure)
     wal->rotate_fault = disk_err(failure->err);
     wal->rotate_ns = clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
     wal->stats.sync_failures++;
-    if (wal->n_unrotated++ == 0) {
+    wal->n_unrotated++;
+    if (!wal->is_staying) {
+        wal->is_staying = true;
         names_make(name, NAMES_LOG, failure->number);
         log_line(wal->config.logger, LOG_WARNING,
             "%s of %s failed: %s; the log goes on in the file before",
@@ -332,10 +334,13 @@ do_rotate(struct wal *wal)
     if (!wal->is_failing) {
         look_at_end(wal);
     }
-    if (!wal->is_failing &&
-        !wal__begin_file(
-            wal, wal__file_offset(&wal->file, &wal->synced), &failure)) {
-        stay(wal, &failure);
+    if (!wal->is_failing) {
+        uint64_t end = wal__file_offset(&wal->file, &wal->synced);
+        if (wal__begin_file(wal, end, &failure)) {
+            wal->is_staying = false;
+        } else {
+            stay(wal, &failure);
+        }
     }
     wal__give_turn(wal);
     wal__settle(wal);

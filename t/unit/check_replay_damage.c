@@ -117,6 +117,9 @@ START_TEST(test_torn_note)
         memcpy(torn, note, NOTE_BYTES);
         memset(torn, 0, n);
         ck_assert(!note_is_damaged(&next, torn));
+        memset(torn, 0, NOTE_BYTES); /* the disk failed anywhere */
+        memcpy(torn, note, random_below(&state, NOTE_BYTES));
+        ck_assert(!note_is_damaged(&next, torn));
     }
 }
 END_TEST

@@ -9,6 +9,8 @@
 #include "unit/wal_rig.h"
 
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { COMMITS = 40, SYNC_EACH = 7, BATCHES_MAX = 1 << 14 };
 
@@ -519,12 +521,62 @@ START_TEST(test_no_next_file)
 }
 END_TEST
 
+/* No next file for a while, three attempts; then one is begun. */
+static void
+stay_a_while(struct rig *rig)
+{
+    uint64_t number, seq;
+    int err = ERR_DISK_FULL;
+    fake_disk_fail(rig->fake, 1 << FAKE_OPEN, 1, ENOSPC, true);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)rig_commit(rig, rig_append(rig, 1));
+        ck_assert_int_eq(wal_rotate(rig->wal, &number, &seq), ERR_DISK_FULL);
+    }
+    (void)fake_disk_heal(rig->fake);
+    for (unsigned i = 0; err != 0 && i < 100; i++) {
+        err = wal_rotate(rig->wal, &number, &seq);
+    }
+    ck_assert_int_eq(err, 0);
+}
+
+/* Each time that it begins the operator is told, once. */
+START_TEST(test_no_next_file_is_told)
+{
+    enum { EPISODES = 3 };
+    char text[4096];
+    struct rig rig;
+    int ends[2], saved = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe(ends), 0);
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_ge(dup2(ends[1], STDERR_FILENO), 0);
+    for (unsigned i = 0; i < EPISODES; i++) {
+        stay_a_while(&rig);
+    }
+    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+    (void)close(ends[1]);
+    ssize_t len = read(ends[0], text, sizeof text - 1);
+    ck_assert_int_gt(len, 0);
+    text[len] = '\0';
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, "goes on in the file"));
+         at++) {
+        n++;
+    }
+    ck_assert_uint_eq(n, EPISODES);
+    (void)close(ends[0]);
+    (void)close(saved);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_fail_once, test_fail_for_a_while,
         test_power_cut, test_killed, test_fail_then_cut, test_fail_then_killed,
         test_full, test_no_next_file, test_no_next_file_for_long,
-        test_short_file, test_open, test_memory};
+        test_no_next_file_is_told, test_short_file, test_open, test_memory};
     return run_tests("wal_faults", tests, COUNT_OF(tests));
 }
