@@ -16,9 +16,11 @@
 
 enum {
     NICE = 10,
-    ROUND_MS = 200, /* between looks at the log's size */
-    LOOK_MS = 1000, /* between looks whether all files are there */
-    RETRY_MS = 2000 /* after a pass that failed, or has not helped */
+    ROUND_MS = 200,  /* between looks at the log's size */
+    LOOK_MS = 1000,  /* between looks whether all files are there */
+    RETRY_MS = 2000, /* after a pass that failed, or has not helped */
+    LOG_MS = 1000,   /* for a log that has room again to be written again */
+    LOG_LOOK_MS = 10 /* between looks whether it is */
 };
 
 /* True where the last pass has left nothing to do: it came through, and
@@ -48,7 +50,22 @@ tell_found(struct checkpointer *it)
     it->n_missing = 0;
 }
 
-/* One checkpoint; where the disk is full, once more without the ballast. */
+/* A pass begins with a new log file, so not while the log cannot be written.
+ * Its thread tries again soon; what comes then would take the room that was
+ * given up, so a pass is to begin at once. */
+static void
+await_log(const struct checkpointer *it)
+{
+    const struct timespec gap = {.tv_nsec = LOG_LOOK_MS * (long)NS_PER_MS};
+    for (unsigned i = 0; i < LOG_MS / LOG_LOOK_MS &&
+         wal_fault(it->durable->wal) == ERR_DISK_FULL;
+         i++) {
+        (void)nanosleep(&gap, NULL);
+    }
+}
+
+/* One checkpoint; where the disk is full, once more without the ballast: it may
+ * be the log that fills the disk, and a checkpoint lets it go. */
 static int
 make_one(struct checkpointer *it)
 {
@@ -57,6 +74,7 @@ make_one(struct checkpointer *it)
     }
     int err = checkpoint__run(it);
     if (err == ERR_DISK_FULL && durable_drop_ballast(it->durable)) {
+        await_log(it);
         err = checkpoint__run(it);
     }
     if (err == 0) {

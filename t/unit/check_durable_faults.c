@@ -308,11 +308,29 @@ START_TEST(test_start_on_full_disk)
 }
 END_TEST
 
+/* It is the log that fills the disk; a checkpoint lets it go. */
+START_TEST(test_checkpoint_on_full_disk)
+{
+    struct rig rig;
+    begin(&rig, 2);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    fake_disk_limit(rig.fake, 3 << 20);
+    for (unsigned i = 0; i < 3; i++) {
+        fill(&rig);
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        ck_assert_int_eq(store_fault(rig.store), 0);
+        ck_assert_int_eq(rig_set_all(&rig, 'b', i + 1), STORE_COMMITTED);
+    }
+    rig_crash(&rig, true, 1);
+    rig_end(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_writes_fail, test_syncs_fail,
         test_names_fail, test_others_fail, test_starts_fail, test_sick_starts,
-        test_full_disk, test_start_on_full_disk};
+        test_full_disk, test_start_on_full_disk, test_checkpoint_on_full_disk};
     return run_tests("durable faults", tests, COUNT_OF(tests));
 }
