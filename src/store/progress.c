@@ -39,7 +39,7 @@ tell(struct progress *progress, uint64_t bytes, uint64_t now_ns)
     all = all > bytes ? all : bytes;
     double s = (double)(now_ns - progress->began_ns + 1) / (double)NS_PER_S;
     double rate = (double)units / s;
-    double left = bytes == 0 ? 0.0 : s * (double)(all - bytes) / (double)bytes;
+    double left = s * (double)(all - bytes) / (double)bytes;
     unsigned percent = all == 0 ? PERCENT : (unsigned)(bytes * PERCENT / all);
     if (progress->is_tty) {
         fprintf(stderr,
@@ -66,7 +66,8 @@ progress_add(struct progress *progress, uint64_t bytes, uint64_t units)
         atomic_load_explicit(&progress->next_ns, memory_order_relaxed);
     uint64_t then_ns =
         now_ns + (progress->is_tty ? (uint64_t)TTY_NS : LOG_S * NS_PER_S);
-    if (now_ns >= next &&
+    /* without a byte nobody knows how long it takes */
+    if (done > 0 && now_ns >= next &&
         atomic_compare_exchange_strong_explicit(&progress->next_ns, &next,
             then_ns, memory_order_relaxed, memory_order_relaxed)) {
         tell(progress, done, now_ns);
