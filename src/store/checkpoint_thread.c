@@ -16,9 +16,11 @@
 
 enum {
     NICE = 10,
-    ROUND_MS = 200,  /* between looks at the log's size */
-    LOOK_MS = 1000,  /* between looks whether all files are there */
-    RETRY_MS = 2000, /* after a pass that failed, or has not helped */
+    ROUND_MS = 200,      /* between looks at the log's size */
+    LOOK_MS = 1000,      /* between looks whether all files are there */
+    RETRY_MS = 2000,     /* after a pass that failed, or has not helped */
+    LOG_FILES_MORE = 64, /* than the log's size asks for: each start begins
+                          * one */
     LOG_MS = 1000,   /* for a log that has room again to be written again */
     LOG_LOOK_MS = 10 /* between looks whether it is */
 };
@@ -92,6 +94,8 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
     struct wal_stats stats;
     wal_stats(durable->wal, &stats);
     if (stats.live_bytes >= config->checkpoint_log_bytes ||
+        stats.file - stats.first_file >= LOG_FILES_MORE +
+                config->checkpoint_log_bytes / config->log_file_bytes ||
         checkpointer->n_missing > 0) {
         return true;
     }

@@ -247,7 +247,9 @@ lock_file(int dir_fd, const char *path, int *out, struct buf *why)
         int fd = openat(dir_fd, LOCK_NAME,
             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
         if (fd < 0) {
-            return cannot_use(path, why);
+            buf_addf(why, "cannot open %s/%s for writing: %s", path, LOCK_NAME,
+                strerror(errno));
+            return ERR_SYSTEM;
         }
         if (!lock(fd, LOCK_EX)) {
             close(fd);

@@ -311,11 +311,36 @@ START_TEST(test_interval_goes_on)
 }
 END_TEST
 
+/* Each start begins a log file; a server that is started again and again gets
+ * rid of them. */
+START_TEST(test_many_starts)
+{
+    enum { STARTS = 90, LENGTHS = 8, FILES_MAX = 64 + LENGTHS + 1 };
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 6);
+    rig.data.checkpoint_log_bytes = LENGTHS * rig.data.log_file_bytes;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    uint64_t made = rig_stat(&rig, "file");
+    for (unsigned i = 0; i < STARTS; i++) {
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_int_eq(rig_open(&rig), 0);
+    }
+    ck_assert_uint_ge(rig_stat(&rig, "file"), made + STARTS);
+    while (
+        rig_stat(&rig, "file") - rig_stat(&rig, "first_file") >= FILES_MAX) {
+        sched_yield(); /* ends, or the test's time does */
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_restarts, test_wide, test_replay_counts,
         test_maxjump, test_emptied, test_dropped, test_memory_full,
-        test_interval_goes_on};
+        test_interval_goes_on, test_many_starts};
     return run_tests("durable", tests, COUNT_OF(tests));
 }
