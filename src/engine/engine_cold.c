@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "engine/engine_priv.h"
 #include "engine/table_copy.h"
-#include "engine/table_each.h"
 
 #include <string.h>
 
@@ -150,17 +149,6 @@ make_copy_room(struct gathering *it, size_t bytes)
     return 0;
 }
 
-static bool
-has_columns(const struct view *view, const struct engine_rows *rows)
-{
-    struct engine_rows now;
-    engine__take_columns(view, &now);
-    return now.n_columns == rows->n_columns &&
-        memcmp(now.column, rows->column, now.n_columns) == 0 &&
-        memcmp(now.serial, rows->serial,
-            now.n_columns * sizeof now.serial[0]) == 0;
-}
-
 /* Under the lock: begins the copy anew, with the columns that there are. */
 static void
 begin_anew(struct gathering *it, const struct view *view)
@@ -191,7 +179,8 @@ gather_look(struct gathering *it, size_t *n, size_t *bytes)
     shard__lock(it->shard);
     const struct view *view =
         it->counter == NULL ? NULL : counter__view(it->counter);
-    if (view != NULL && (rows->number == 0 || !has_columns(view, rows))) {
+    if (view != NULL &&
+        (rows->number == 0 || !engine__has_columns(view, rows))) {
         begin_anew(it, view);
     }
     struct table *table = view == NULL
@@ -291,120 +280,5 @@ engine_copy_range(struct engine *engine, unsigned slot, unsigned shard,
         rows->code[i] =
             rows->n == 0 ? NULL : array_at(rows, i + 1, it.capacity);
     }
-    return err;
-}
-
-/* Tells the sink of records, some at a time. */
-struct telling {
-    struct engine *engine;
-    const struct view *view;
-    const struct engine_rows *copied;
-    unsigned slot, shard;
-    size_t n;
-    struct engine_write write[ENGINE_WRITES_MAX];
-};
-
-static void
-tell(struct telling *it)
-{
-    if (it->n > 0) {
-        (void)it->engine->sink->write_fn(it->engine->sink, it->write, it->n);
-        it->n = 0;
-    }
-}
-
-/* All of a record. */
-static void
-tell_record(void *context, uint64_t row, const uint64_t *code)
-{
-    struct telling *it = context;
-    struct engine_write *write = &it->write[it->n];
-    if (row < it->copied->first_row || row > it->copied->last_row) {
-        return;
-    }
-    write->n = 0;
-    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
-        const struct column *column = &it->view->column[i];
-        /* relaxed: 0 where it is being dropped, and then it is gone */
-        uint32_t serial =
-            atomic_load_explicit(&column->serial, memory_order_relaxed);
-        if (serial != 0) {
-            write->serial[write->n] = serial;
-            write->value[write->n++] = column_decode(column, code[i]);
-        }
-    }
-    if (write->n == 0) {
-        return;
-    }
-    write->id = engine__id(it->engine, it->shard, row);
-    write->counter = (uint8_t)it->slot;
-    if (++it->n == ENGINE_WRITES_MAX) {
-        tell(it);
-    }
-}
-
-static void
-tell_rest(struct telling *it, const struct ranges *ranges)
-{
-    uint64_t from = it->copied->first_row;
-    const struct table *table = ranges_from(ranges, from);
-    while (table != NULL && table->base <= it->copied->last_row) {
-        uint64_t last = table->base + table->mask;
-        table_each(ranges->owner, table, tell_record, it);
-        table = last >= it->copied->last_row ? NULL
-                                             : ranges_from(ranges, last + 1);
-    }
-    tell(it);
-}
-
-/* Under the lock. */
-static int
-evict(struct engine *engine, struct counter *counter, unsigned slot,
-    unsigned shard, const struct engine_rows *copied,
-    void (*publish_fn)(void *context), void *context)
-{
-    const struct view *view = counter__view(counter);
-    if (view == NULL) {
-        publish_fn(context);
-        return 0;
-    }
-    struct engine_rows now;
-    engine__take_columns(view, &now);
-    struct ranges_leaving leaving = {.first = copied->first_row,
-        .last = copied->last_row,
-        .number = copied->number,
-        .rows = engine__choose_columns(view, copied),
-        .alloc = engine->alloc};
-    for (unsigned i = 0; i < now.n_columns; i++) {
-        leaving.columns |= 1U << now.column[i];
-    }
-    struct ranges *ranges = &counter->ranges[shard];
-    int err = ranges_evict(ranges, &leaving, publish_fn, context);
-    if (err == 0 && engine->sink != NULL) {
-        struct telling telling = {.engine = engine,
-            .view = view,
-            .copied = copied,
-            .slot = slot,
-            .shard = shard};
-        tell_rest(&telling, ranges);
-    }
-    return err;
-}
-
-int
-engine_evict(struct engine *engine, unsigned slot, unsigned shard,
-    const struct engine_rows *copied, void (*publish_fn)(void *context),
-    void *context)
-{
-    ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
-    struct counter *counter = engine__counter(engine, slot);
-    int err = 0;
-    shard__lock(&engine->shard[shard]);
-    if (counter == NULL) {
-        publish_fn(context);
-    } else {
-        err = evict(engine, counter, slot, shard, copied, publish_fn, context);
-    }
-    shard__unlock(&engine->shard[shard]);
     return err;
 }

@@ -64,6 +64,17 @@ engine__take_columns(const struct view *view, struct engine_rows *rows)
     }
 }
 
+bool
+engine__has_columns(const struct view *view, const struct engine_rows *rows)
+{
+    struct engine_rows now;
+    engine__take_columns(view, &now);
+    return now.n_columns == rows->n_columns &&
+        memcmp(now.column, rows->column, now.n_columns) == 0 &&
+        memcmp(now.serial, rows->serial,
+            now.n_columns * sizeof now.serial[0]) == 0;
+}
+
 /* Of the rows and codes that a copy is read out to. */
 static size_t
 numbers_bytes(const struct table *table, uint32_t n_columns)

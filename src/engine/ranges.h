@@ -61,6 +61,14 @@ int ranges_load(struct ranges *ranges, const struct carry_rows *rows,
 /* The first table that has rows from `row` on, or NULL. */
 struct table *ranges_from(const struct ranges *ranges, uint64_t row);
 
+/* What stays of a table that has changed since the copy, as worked out
+ * without the lock: records first..first+n-1 of an array. */
+struct ranges_ready {
+    uint64_t base; /* the table's */
+    size_t first, n;
+    bool is_all; /* all of it stays, and nothing comes to it */
+};
+
 /* What is to go: the records in rows first..last that are as they were in a
  * copy (engine_evict). */
 struct ranges_leaving {
@@ -69,7 +77,16 @@ struct ranges_leaving {
     struct carry_rows rows; /* the copy; its cover is void */
     uint32_t columns;       /* slots to compare: those that the counter has */
     const struct alloc *alloc; /* for what is held meanwhile */
+    /* tables that say they are ready_number are in here: */
+    uint64_t ready_number;
+    const struct ranges_ready *ready; /* n_ready, ascending */
+    size_t n_ready;
+    const struct carry_rows *ready_rows;
 };
+
+/* True where all that a table has is in the copy, as it is. */
+bool ranges_is_untouched(
+    const struct ranges_leaving *leaving, const struct table *table);
 
 /* See engine_evict. 0, ERR_NO_MEMORY: nothing has changed, and publish_fn has
  * not been called. */

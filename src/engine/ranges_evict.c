@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records go in favour of a copy of them that somebody else has now.
  *
- * A table that says that it has not changed since the copy goes as it is. In
- * any other each record is compared with the copy: what is the same goes, what
- * differs or is not in the copy stays, and the table is built anew of that.
+ * A table that says that it has not changed since the copy goes as it is. For
+ * others it has been worked out what stays, without the lock, and where they
+ * have not changed since that, they are built anew of it. In what is left,
+ * each record is compared with the copy here: what is the same goes, what
+ * differs or is not in the copy stays.
  * What is in the copy and not here has been removed since; it gets a tombstone
  * first of all, in the usual way, so that the rest sees only records.
  *
@@ -16,19 +18,11 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/ranges_priv.h"
+#include "engine/stays.h"
 #include "engine/table_each.h"
 #include "engine/table_place.h"
 
 #include <string.h>
-
-enum { STAYS_FIRST = 256 /* records that there is room for at first */ };
-
-/* What stays of one table. One block: rows, then the codes of each column. */
-struct stays {
-    struct carry_rows rows;
-    size_t capacity;
-    uint64_t *block; /* owned */
-};
 
 struct eviction {
     struct ranges *ranges;
@@ -46,91 +40,6 @@ struct eviction {
     uint64_t records_gone, records_made;
 };
 
-static size_t
-stays_bytes(const struct stays *stays, size_t capacity)
-{
-    return capacity * (1 + stays->rows.n_columns) * sizeof(uint64_t);
-}
-
-static void
-stays_fini(const struct alloc *alloc, struct stays *stays)
-{
-    if (stays->block != NULL) {
-        alloc_free(alloc, stays->block, stays_bytes(stays, stays->capacity));
-    }
-    stays->block = NULL;
-}
-
-/* Twice as much room, or some. */
-static int
-stays_grow(const struct alloc *alloc, struct stays *stays)
-{
-    size_t capacity = stays->capacity == 0 ? STAYS_FIRST : 2 * stays->capacity;
-    struct carry_rows *rows = &stays->rows;
-    uint64_t *block = alloc_zeroed(alloc, stays_bytes(stays, capacity));
-    if (block == NULL) {
-        return ERR_NO_MEMORY;
-    }
-    if (rows->n > 0) {
-        memcpy(block, rows->row, rows->n * sizeof *block);
-    }
-    for (unsigned i = 0; i < rows->n_columns; i++) {
-        uint64_t *code = block + (i + 1) * capacity;
-        if (rows->n > 0) {
-            memcpy(code, rows->code[i], rows->n * sizeof *code);
-        }
-        rows->code[i] = code;
-    }
-    stays_fini(alloc, stays);
-    rows->row = block;
-    stays->block = block;
-    stays->capacity = capacity;
-    return 0;
-}
-
-static void
-stays_add(struct eviction *it, uint64_t row, const uint64_t *code)
-{
-    struct stays *stays = &it->stays;
-    struct carry_rows *rows = &stays->rows;
-    if (rows->n == stays->capacity && it->err == 0) {
-        it->err = stays_grow(it->leaving->alloc, stays);
-    }
-    if (it->err != 0) {
-        return;
-    }
-    stays->block[rows->n] = row;
-    for (unsigned i = 0; i < rows->n_columns; i++) {
-        stays->block[(i + 1) * stays->capacity + rows->n] =
-            code[rows->column[i]];
-    }
-    rows->n++;
-}
-
-/* The index of the first copied row >= row, from `first` on and below end. */
-static size_t
-copied_from(
-    const struct carry_rows *rows, uint64_t row, size_t first, size_t end)
-{
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (rows->row[middle] < row) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
-}
-
-/* The same for the first row > row. */
-static size_t
-copied_behind(const struct carry_rows *rows, uint64_t row, size_t first)
-{
-    return row == UINT64_MAX ? rows->n
-                             : copied_from(rows, row + 1, first, rows->n);
-}
-
 static bool
 is_in_range(const struct ranges_leaving *leaving, uint64_t row)
 {
@@ -144,7 +53,7 @@ is_as_copied(const struct eviction *it, uint64_t row, const uint64_t *code)
     const struct ranges_leaving *leaving = it->leaving;
     const struct carry_rows *rows = &leaving->rows;
     uint64_t copied[SHAPES_COLUMNS_MAX] = {0};
-    size_t i = copied_from(rows, row, it->from, it->end);
+    size_t i = stays_from(rows, row, it->from, it->end);
     if (i == it->end || rows->row[i] != row) {
         return false;
     }
@@ -162,18 +71,41 @@ static void
 sift(void *context, uint64_t row, const uint64_t *code)
 {
     struct eviction *it = context;
-    if (!is_in_range(it->leaving, row) || !is_as_copied(it, row, code)) {
-        stays_add(it, row, code);
+    if (it->err == 0 &&
+        (!is_in_range(it->leaving, row) || !is_as_copied(it, row, code))) {
+        it->err = stays_add(&it->stays, row, code);
     }
 }
 
-/* True where all that a table has is in the copy as it is. */
-static bool
-is_untouched(const struct ranges_leaving *leaving, const struct table *table)
+bool
+ranges_is_untouched(
+    const struct ranges_leaving *leaving, const struct table *table)
 {
     return table->copied == leaving->number && leaving->number != 0 &&
         table->base >= leaving->first &&
         table->base + table->mask <= leaving->last;
+}
+
+/* What has been worked out for a table, if it still holds; or NULL. */
+static const struct ranges_ready *
+ready_of(const struct ranges_leaving *leaving, const struct table *table)
+{
+    size_t first = 0;
+    size_t end = leaving->n_ready;
+    if (end == 0 || table->copied != leaving->ready_number) {
+        return NULL;
+    }
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (leaving->ready[middle].base < table->base) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    const struct ranges_ready *ready = &leaving->ready[first];
+    ASSERT(first < leaving->n_ready && ready->base == table->base);
+    return ready;
 }
 
 /* Puts tombstones where records have been removed since they were copied; or,
@@ -187,11 +119,13 @@ bury(const struct eviction *it, bool undo)
     uint64_t code[SHAPES_COLUMNS_MAX] = {0};
     struct ranges_look look;
     int err = 0;
-    for (size_t i = copied_from(rows, leaving->first, 0, rows->n);
+    for (size_t i = stays_from(rows, leaving->first, 0, rows->n);
          i < rows->n && rows->row[i] <= leaving->last && err == 0;) {
         ranges_find(ranges, rows->row[i], &look);
-        if (look.table != NULL && is_untouched(leaving, look.table)) {
-            i = copied_behind(rows, look.table->base + look.table->mask, i);
+        if (look.table != NULL &&
+            (ranges_is_untouched(leaving, look.table) ||
+                ready_of(leaving, look.table) != NULL)) {
+            i = stays_behind(rows, look.table->base + look.table->mask, i);
             continue;
         }
         bool is_here = look.spot.where != TABLE_NOWHERE;
@@ -209,6 +143,19 @@ bury(const struct eviction *it, bool undo)
     return err;
 }
 
+/* Looks at each record of a table: *rows is what stays. */
+static int
+sift_table(struct eviction *it, struct table *table, struct carry_rows *rows)
+{
+    const struct carry_rows *copied = &it->leaving->rows;
+    it->from = stays_from(copied, table->base, 0, copied->n);
+    it->end = stays_behind(copied, table->base + table->mask, it->from);
+    it->stays.rows.n = 0;
+    table_each(it->ranges->owner, table, sift, it);
+    *rows = it->stays.rows;
+    return it->err;
+}
+
 /* Makes a table of what stays of an old one; *out is NULL where nothing does,
  * and the old one where all does. */
 static int
@@ -216,29 +163,36 @@ make_table(struct eviction *it, struct table *old, struct table **out)
 {
     struct ranges *ranges = it->ranges;
     const struct ranges_leaving *leaving = it->leaving;
-    const struct carry_rows *rows = &leaving->rows;
+    const struct ranges_ready *ready = ready_of(leaving, old);
+    struct carry_rows rows;
     *out = NULL;
-    if (is_untouched(leaving, old)) {
+    if (ranges_is_untouched(leaving, old)) {
         return 0;
     }
-    it->from = copied_from(rows, old->base, 0, rows->n);
-    it->end = copied_behind(rows, old->base + old->mask, it->from);
-    it->stays.rows.n = 0;
-    table_each(ranges->owner, old, sift, it);
-    if (it->err != 0 || it->stays.rows.n == 0) {
-        return it->err;
+    bool is_all;
+    if (ready != NULL) {
+        rows = stays_slice(
+            leaving->ready_rows, ready->first, ready->first + ready->n);
+        is_all = ready->is_all;
+    } else {
+        int err = sift_table(it, old, &rows);
+        if (err != 0) {
+            return err;
+        }
+        is_all = rows.n == old->n_records;
     }
-    if (it->stays.rows.n == old->n_records) {
-        *out = old;
+    rows.cover = &ranges->cover;
+    if (is_all || rows.n == 0) {
+        *out = is_all ? old : NULL;
         return 0;
     }
     struct build build =
         ranges__build(ranges, NULL, POOL_EVICT, BUILD_LOAD_GROW);
-    build.rows = &it->stays.rows;
+    build.rows = &rows;
     int err = build_table(&build, old->base, old->width, out);
     if (err == 0) {
         (*out)->n_planned = old->n_planned;
-        ASSERT((*out)->n_records == it->stays.rows.n);
+        ASSERT((*out)->n_records == rows.n);
         it->records_made += (*out)->n_records;
     }
     return err;
@@ -349,11 +303,7 @@ ranges_evict(struct ranges *ranges, const struct ranges_leaving *leaving,
 {
     struct eviction it = {.ranges = ranges, .leaving = leaving};
     struct directory *fresh;
-    for (uint32_t left = ranges->columns; left != 0; left &= left - 1) {
-        it.stays.rows.column[it.stays.rows.n_columns++] =
-            (uint8_t)__builtin_ctz(left);
-    }
-    it.stays.rows.cover = &ranges->cover;
+    stays_init(&it.stays, leaving->alloc, ranges->columns);
     pool_reclaim(ranges->owner->pool);
     ranges->cover.is_held = true;
     int err = prepare(&it, &fresh);
@@ -364,7 +314,7 @@ ranges_evict(struct ranges *ranges, const struct ranges_leaving *leaving,
         give_up(&it);
     }
     ranges->cover.is_held = false;
-    stays_fini(leaving->alloc, &it.stays);
+    stays_fini(&it.stays);
     if (it.block != NULL) {
         pool_give_block(ranges->owner->pool, it.block, it.block_bytes);
     }
