@@ -88,9 +88,10 @@ int engine_copy_range(struct engine *engine, unsigned slot, unsigned shard,
  *
  * So a reader without the lock that finds no record, and then sees the old
  * cover (by acquire, with a release in publish_fn), has been right about both.
- * The lock is held for some microseconds a table that has not changed since it
- * was copied, for others about 0.2 us a record. 0 or ERR_NO_MEMORY: publish_fn
- * has not been called. Any thread. */
+ * The lock is held for the making of what stays; a table that changes during
+ * the call takes some 0.5 us a record. Needs heap for that of copied's tables
+ * that have changed. 0 or ERR_NO_MEMORY: publish_fn has not been called. Any
+ * thread. */
 int engine_evict(struct engine *engine, unsigned slot, unsigned shard,
     const struct engine_rows *copied, void (*publish_fn)(void *context),
     void *context);

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/engine_columns.h"
 #include "engine/engine_priv.h"
 #include "engine/table_copy.h"
 

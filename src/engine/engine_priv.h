@@ -183,17 +183,6 @@ shard__unlock(struct shard *shard)
     ASSERT(rv == 0);
 }
 
-/* The columns of a view into rows. */
-void engine__take_columns(const struct view *view, struct engine_rows *rows);
-
-/* True where rows have the columns of a view. */
-bool engine__has_columns(
-    const struct view *view, const struct engine_rows *rows);
-
-/* The arrays of those columns of a copy that a counter has now. */
-struct carry_rows engine__choose_columns(
-    const struct view *view, const struct engine_rows *from);
-
 /* Works out what a change makes of the record of view with these codes:
  * change->err, value and n_saturated; code is changed if err is 0. */
 void change_apply(

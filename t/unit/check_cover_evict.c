@@ -252,6 +252,156 @@ START_TEST(test_evict_columns)
 }
 END_TEST
 
+/* Memory that is asked for without the lock is a moment at which others may
+ * have their turn: at the n-th call from now on, this happens. */
+enum turn { TURN_CHANGE, TURN_REMOVE, TURN_ADD, TURN_RENEW, TURNS };
+
+struct turn_alloc {
+    struct rig rig; /* first; its memory is asked for by turn_zeroed */
+    size_t n;       /* calls to go; 0: none */
+    size_t n_fault; /* that one after the turn fails; 0: none */
+    enum turn turn;
+};
+
+/* The column in slot 1 is another one now, and id 3 has a number there. */
+static void
+renew_column(struct rig *rig)
+{
+    rig->def.column[1] = (struct schema_column){
+        .serial = 9, .slot = 1, .hint_bits = 4, .max_bits = 64};
+    rig_define(rig);
+    struct change change = {.id = 3,
+        .op = CHANGE_SET,
+        .counter = SLOT,
+        .n_columns = 1,
+        .column = {1},
+        .serial = {9},
+        .operand = {9}};
+    engine_change(rig->engine, &change, 1);
+    ck_assert_int_eq(change.err, 0);
+}
+
+static void *
+turn_zeroed(void *context, size_t bytes)
+{
+    struct fault_alloc *fault = context;
+    struct turn_alloc *it =
+        (struct turn_alloc *)((char *)context - offsetof(struct rig, fault));
+    if (it->n > 0 && --it->n == 0) {
+        switch (it->turn) {
+        case TURN_CHANGE:
+            set(&it->rig, 3, 8);
+            break;
+        case TURN_REMOVE:
+            ck_assert_int_eq(change_id(it->rig.engine, &it->rig.def,
+                                 CHANGE_DELETE, 3, COLUMNS, 0),
+                0);
+            break;
+        case TURN_ADD:
+            set(&it->rig, 4000, 8);
+            break;
+        case TURN_RENEW:
+        case TURNS:
+            renew_column(&it->rig);
+        }
+        if (it->n_fault > 0) {
+            fault->fail_from = fault->fail_to = fault->calls + it->n_fault;
+        }
+    }
+    return fault_alloc__zeroed(fault, bytes);
+}
+
+static void
+turn_init(struct turn_alloc *it, enum turn turn)
+{
+    rig_init_of(&it->rig, ROOMY_BYTES, true);
+    it->rig.fault.alloc.zeroed_fn = turn_zeroed;
+    it->n = it->n_fault = 0;
+    it->turn = turn;
+    for (uint64_t id = 0; id < MANY; id++) {
+        set(&it->rig, 3 * id, 7);
+    }
+}
+
+/* Columns that change while a range is copied: it has the new ones only. */
+START_TEST(test_copy_range_columns)
+{
+    struct turn_alloc it;
+    for (size_t n = 1; n < 6; n++) {
+        turn_init(&it, TURN_RENEW);
+        it.n = n;
+        copy_range(&it.rig, 0, 3 * MANY);
+        bool had_turn = it.n == 0;
+        ck_assert(had_turn || n > 2);
+        ck_assert_uint_eq(it.rig.rows.n, MANY);
+        ck_assert_uint_eq(it.rig.rows.serial[1], had_turn ? 9 : 2);
+        ck_assert_uint_eq(it.rig.rows.code[1][1], had_turn ? 9 : 7);
+        ck_assert_uint_eq(it.rig.rows.code[1][2], had_turn ? 0 : 7);
+        it.n = 0;
+        rig_fini(&it.rig);
+    }
+}
+END_TEST
+
+/* Something happens between the two parts of an eviction, and then the n-th
+ * allocation fails. False where none failed any more. */
+static bool
+evict_with_turn(enum turn turn, size_t n, size_t n_fault)
+{
+    struct turn_alloc it;
+    struct rig *rig = &it.rig;
+    turn_init(&it, turn);
+    copy_range(rig, 0, 5000);
+    set(rig, 6, 9); /* in the first table */
+    it.n = n;
+    it.n_fault = n_fault;
+    int err = evict(rig);
+    ck_assert_uint_eq(it.n, 0);
+    bool has_failed = rig->fault.failures > 0;
+    ck_assert_int_eq(err, has_failed ? ERR_NO_MEMORY : 0);
+    rig->fault.fail_from = rig->fault.fail_to = 0;
+    if (has_failed) {
+        ck_assert_int_eq((int)records(rig),
+            MANY + (turn == TURN_ADD) - (turn == TURN_REMOVE));
+        ck_assert_int_eq(evict(rig), 0);
+    }
+    switch (turn) {
+    case TURN_CHANGE:
+        expect_here(rig, 3, 8, 8, 8);
+        break;
+    case TURN_REMOVE:
+        expect_here(rig, 3, 0, 0, 5);
+        break;
+    case TURN_ADD:
+        expect_here(rig, 4000, 8, 8, 8);
+        break;
+    case TURN_RENEW:
+    case TURNS:
+        expect_here(rig, 3, 7, 9, 7);
+    }
+    expect_here(rig, 6, 9, turn == TURN_RENEW ? 0 : 9, 9);
+    expect_absent(rig, 0, VERSION + 1);
+    ck_assert_uint_eq(records(rig), 2);
+    rig_fini(rig);
+    return has_failed;
+}
+
+/* At its first three calls for memory, the first before a table is copied. */
+START_TEST(test_evict_turns)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (size_t n = 1; n <= 3; n++) {
+            size_t n_fault = 0;
+            while (
+                evict_with_turn((enum turn)turn, n, n_fault) || n_fault == 0) {
+                ck_assert_uint_lt(++n_fault, SWEEPS_MAX);
+            }
+            ck_assert_uint_gt(n_fault, 3);
+        }
+    }
+}
+END_TEST
+
 /* A full budget refuses new records, and lets go of old ones. */
 START_TEST(test_full)
 {
@@ -400,6 +550,7 @@ main(void)
 {
     const TTest *const tests[] = {test_copy_range, test_evict,
         test_evict_late_tombstone, test_evict_untouched, test_evict_and_copies,
-        test_evict_columns, test_full, test_evict_faults, test_other_faults};
+        test_evict_columns, test_copy_range_columns, test_evict_turns,
+        test_full, test_evict_faults, test_other_faults};
     return run_tests("cover_evict", tests, COUNT_OF(tests));
 }
