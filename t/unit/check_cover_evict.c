@@ -223,6 +223,37 @@ START_TEST(test_evict_and_copies)
 }
 END_TEST
 
+/* A table of which nothing goes stays, and counts as changed: its image is
+ * older than what has been told. */
+START_TEST(test_evict_nothing)
+{
+    struct rig rig;
+    struct engine_rows rows = {0};
+    enum engine_copied copied;
+    rig_init(&rig);
+    set(&rig, 5, 7);
+    copy_range(&rig, 1000, 1999);
+    ck_assert_uint_eq(rig.rows.n, 0);
+    set(&rig, 1500, 7);
+    for (int round = 0; round < 3; round++) {
+        ck_assert_int_eq(
+            engine_copy(rig.engine, SLOT, 0, 0, &rows, &copied), 0);
+        ck_assert_int_eq(
+            copied, round == 1 ? ENGINE_COPY_CLEAN : ENGINE_COPY_DONE);
+        if (round == 1) {
+            size_t before = rig.journal.n;
+            ck_assert_int_eq(evict(&rig), 0);
+            ck_assert_uint_eq(rig.journal.n, before + 1);
+            ck_assert_uint_eq(rig.journal.entry[before].write.id, 1500);
+        }
+    }
+    expect_here(&rig, 1500, 7, 7, 7);
+    ck_assert_uint_eq(records(&rig), 2);
+    engine_rows_fini(&rows);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* Columns that come, go and are renewed between copy and eviction. */
 START_TEST(test_evict_columns)
 {
@@ -550,7 +581,7 @@ main(void)
 {
     const TTest *const tests[] = {test_copy_range, test_evict,
         test_evict_late_tombstone, test_evict_untouched, test_evict_and_copies,
-        test_evict_columns, test_copy_range_columns, test_evict_turns,
-        test_full, test_evict_faults, test_other_faults};
+        test_evict_nothing, test_evict_columns, test_copy_range_columns,
+        test_evict_turns, test_full, test_evict_faults, test_other_faults};
     return run_tests("cover_evict", tests, COUNT_OF(tests));
 }
