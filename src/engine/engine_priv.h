@@ -3,7 +3,7 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include "base/assert.h"
-#include "engine/engine.h"
+#include "engine/cover.h"
 #include "engine/ranges.h"
 
 #include <pthread.h>
@@ -41,6 +41,7 @@ struct shard {
     _Alignas(64) pthread_mutex_t lock;
     struct stripes stripes;
     struct table_owner owner;
+    uint64_t n_copies; /* by engine_copy_range, ever */
 };
 
 struct engine {
@@ -56,6 +57,7 @@ struct engine {
     struct shard *shard;      /* n_shards */
     struct engine_sink *sink; /* not owned; NULL: none. Set while nothing is
                                * under way */
+    const struct engine_cover *cover; /* not owned; NULL: none. As sink */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
 };

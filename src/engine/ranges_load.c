@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "engine/ranges.h"
 #include "engine/ranges_priv.h"
+#include "engine/stays.h"
 
 #include <string.h>
 
@@ -21,42 +22,12 @@ enum {
     CROWDED_TIMES = 2 /* n_records_max: more records are cut */
 };
 
-/* Rows first..end-1 of them. */
-static struct carry_rows
-slice(const struct carry_rows *rows, size_t first, size_t end)
-{
-    struct carry_rows part = *rows;
-    part.n = end - first;
-    part.row += first;
-    for (unsigned i = 0; i < rows->n_columns; i++) {
-        part.code[i] += first;
-    }
-    return part;
-}
-
-/* The index of the first row >= row. */
-static size_t
-lower_bound(const struct carry_rows *rows, uint64_t row)
-{
-    size_t first = 0;
-    size_t end = rows->n;
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (rows->row[middle] < row) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
-}
-
 /* Those from first to last. */
 static struct carry_rows
 between(const struct carry_rows *rows, uint64_t first, uint64_t last)
 {
-    size_t end = last == UINT64_MAX ? rows->n : lower_bound(rows, last + 1);
-    return slice(rows, lower_bound(rows, first), end);
+    size_t begin = stays_from(rows, first, 0, rows->n);
+    return stays_slice(rows, begin, stays_behind(rows, last, begin));
 }
 
 static int
@@ -65,7 +36,7 @@ store_each(struct ranges *ranges, const struct carry_rows *rows)
     uint64_t code[SHAPES_COLUMNS_MAX] = {0};
     for (size_t i = 0; i < rows->n; i++) {
         struct ranges_look look;
-        if (carry_codes(rows, i, code) == 0) {
+        if (!carry_codes(rows, i, code)) {
             continue;
         }
         ranges_find(ranges, rows->row[i], &look);

@@ -61,6 +61,7 @@ add_columns(struct change *change, const struct key *key)
 {
     const struct schema_counter *counter = key->target.counter;
     change->id = key->id;
+    change->base = NULL;
     change->counter = counter->slot;
     change->n_columns = 0;
     if (key->kind == KEY_CELL) {
