@@ -21,12 +21,24 @@ enum {
     RETRY_MS = 2000 /* after a pass that failed, or has not helped */
 };
 
-/* True where the last pass has left nothing to do: it came through, and
- * nothing has been logged since. */
 static bool
-is_done_already(const struct checkpointer *it)
+is_publish_wanted(struct checkpointer *it)
+{
+    pthread_mutex_lock(&it->lock);
+    bool is_wanted = it->is_publish_wanted;
+    pthread_mutex_unlock(&it->lock);
+    return is_wanted;
+}
+
+/* True where the last pass has left nothing to do: it came through, and
+ * nothing has been logged or sealed since. */
+static bool
+is_done_already(struct checkpointer *it)
 {
     struct durable *durable = it->durable;
+    if (is_publish_wanted(it)) {
+        return false;
+    }
     /* relaxed: figures, stored by this thread */
     uint64_t n = atomic_load_explicit(
         &durable->stats.checkpoints, memory_order_relaxed);
@@ -47,6 +59,12 @@ tell_found(struct checkpointer *it)
     }
     it->n_missing = 0;
 }
+
+/* When passes are. */
+struct schedule {
+    uint64_t last_ns;       /* the last one ended */
+    uint64_t not_before_ns; /* the next one, unless somebody wants it */
+};
 
 /* One checkpoint; where the disk is full, once more without the ballast. */
 static int
@@ -98,17 +116,24 @@ renew_ballast(struct checkpointer *it)
     }
 }
 
-/* Waits for a reason to begin a pass; false when it is time to end. *calls are
- * those who wait for it. */
+/* True where segments are to be published, and that is not to wait. */
 static bool
-wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
-    struct store_call **calls)
+is_publish_due(const struct checkpointer *it)
+{
+    return it->is_publish_wanted && clock_monotonic_ns() >= it->publish_ns;
+}
+
+/* Waits for a reason to begin a pass, or to publish segments: *is_pass; false
+ * when it is time to end. *calls are those who wait for the pass. */
+static bool
+wait_for_work(struct checkpointer *it, const struct schedule *when,
+    struct store_call **calls, bool *is_pass)
 {
     uint64_t look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
-    bool goes_on = true;
+    bool due = false;
     renew_ballast(it);
     pthread_mutex_lock(&it->lock);
-    while (!it->stopping && !it->is_wanted) {
+    while (!it->stopping && !it->is_wanted && !is_publish_due(it)) {
         uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
         struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
             .tv_nsec = (long)(until_ns % NS_PER_S)};
@@ -120,13 +145,14 @@ wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
             look_ns = now_ns + LOOK_MS * NS_PER_MS;
             (void)checkpoint__look(it);
         }
-        bool due = now_ns >= not_before && is_due(it, last_ns);
+        due = now_ns >= when->not_before_ns && is_due(it, when->last_ns);
         pthread_mutex_lock(&it->lock);
         if (due) {
             break;
         }
     }
-    goes_on = !it->stopping || it->is_wanted;
+    bool goes_on = !it->stopping || it->is_wanted;
+    *is_pass = it->is_wanted || due;
     it->is_asked = it->is_wanted;
     it->is_wanted = false;
     *calls = it->first;
@@ -136,8 +162,37 @@ wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
     return goes_on;
 }
 
-static void
-answer(struct store_call *call, int err)
+void
+checkpoint__take_publish(struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    pthread_mutex_lock(&owner->lock);
+    pass->publish = owner->publish;
+    pass->is_publish_wanted = owner->is_publish_wanted;
+    owner->publish = NULL;
+    owner->is_publish_wanted = false;
+    pthread_mutex_unlock(&owner->lock);
+}
+
+void
+checkpoint__keep_publish(struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    pthread_mutex_lock(&owner->lock);
+    for (struct store_call *call; (call = pass->publish) != NULL;) {
+        pass->publish = call->next;
+        call->next = owner->publish;
+        owner->publish = call;
+    }
+    if (pass->is_publish_wanted) {
+        owner->is_publish_wanted = true;
+        owner->publish_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
+    }
+    pthread_mutex_unlock(&owner->lock);
+}
+
+void
+checkpoint__answer(struct store_call *call, int err)
 {
     while (call != NULL) {
         struct store_call *next = call->next;
@@ -170,27 +225,53 @@ end_well(struct checkpointer *it)
     it->last_err = make_one(it);
 }
 
+/* A pass, and when the next one may be. */
+static void
+do_pass(struct checkpointer *it, struct schedule *when)
+{
+    (void)checkpoint__look(it);
+    int err = make_one(it);
+    when->last_ns = clock_monotonic_ns();
+    /* also where it has not helped: a file that does not go */
+    bool waits = err != 0 || is_due(it, when->last_ns);
+    when->not_before_ns = waits ? when->last_ns + RETRY_MS * NS_PER_MS : 0;
+    it->last_err = err;
+}
+
+/* The segments that are in no manifest yet: one try, for without it nothing is
+ * lost. */
+static void
+end_publishing(struct checkpointer *it)
+{
+    struct pass rest = {.owner = it};
+    if (is_publish_wanted(it) && wal_fault(it->durable->wal) == 0) {
+        (void)checkpoint__publish(it);
+    }
+    checkpoint__take_publish(&rest);
+    checkpoint__answer(rest.publish, ERR_CLOSED);
+}
+
 static void *
 run(void *arg)
 {
     struct checkpointer *it = arg;
     struct store_call *calls = NULL;
-    uint64_t last_ns = clock_monotonic_ns() - age_ns(&it->durable->manifest);
-    uint64_t not_before = 0;
+    struct schedule when = {
+        .last_ns = clock_monotonic_ns() - age_ns(&it->durable->manifest)};
+    bool is_pass;
     /* lower than the workers'; without the right to it, as it is */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
-    while (wait_for_work(it, last_ns, not_before, &calls)) {
-        (void)checkpoint__look(it);
-        int err = make_one(it);
-        last_ns = clock_monotonic_ns();
-        /* also where it has not helped: a file that does not go */
-        bool waits = err != 0 || is_due(it, last_ns);
-        not_before = waits ? last_ns + RETRY_MS * NS_PER_MS : 0;
-        it->last_err = err;
-        answer(calls, checkpoint__reply(it, err));
+    while (wait_for_work(it, &when, &calls, &is_pass)) {
+        if (!is_pass) {
+            (void)checkpoint__publish(it);
+            continue;
+        }
+        do_pass(it, &when);
+        checkpoint__answer(calls, checkpoint__reply(it, it->last_err));
         calls = NULL;
     }
-    answer(calls, ERR_CLOSED);
+    checkpoint__answer(calls, ERR_CLOSED);
+    end_publishing(it);
     end_well(it);
     return NULL;
 }
@@ -240,14 +321,31 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
     return at_end || checkpointer->n_missing > 0 ? checkpointer->last_err : 0;
 }
 
+/* False at a stop: *checkpoint (NULL: nobody waits) has been answered then. */
+static bool
+is_taken(struct checkpointer *it, struct store_checkpoint *checkpoint)
+{
+    if (!it->stopping) {
+        return true;
+    }
+    pthread_mutex_unlock(&it->lock);
+    if (checkpoint != NULL) {
+        checkpoint->err = ERR_CLOSED;
+        checkpoint->call.done_fn(&checkpoint->call);
+    }
+    return false;
+}
+
 void
 checkpointer_want(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
 {
     pthread_mutex_lock(&checkpointer->lock);
-    bool stopping = checkpointer->stopping;
-    checkpointer->is_wanted |= !stopping;
-    if (checkpoint != NULL && !stopping) {
+    if (!is_taken(checkpointer, checkpoint)) {
+        return;
+    }
+    checkpointer->is_wanted = true;
+    if (checkpoint != NULL) {
         checkpoint->call.next = NULL;
         if (checkpointer->first == NULL) {
             checkpointer->first = &checkpoint->call;
@@ -258,8 +356,21 @@ checkpointer_want(
     }
     pthread_cond_signal(&checkpointer->changed);
     pthread_mutex_unlock(&checkpointer->lock);
-    if (stopping && checkpoint != NULL) {
-        checkpoint->err = ERR_CLOSED;
-        checkpoint->call.done_fn(&checkpoint->call);
+}
+
+void
+checkpointer_want_segments(
+    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
+{
+    pthread_mutex_lock(&checkpointer->lock);
+    if (!is_taken(checkpointer, checkpoint)) {
+        return;
     }
+    checkpointer->is_publish_wanted = true;
+    if (checkpoint != NULL) {
+        checkpoint->call.next = checkpointer->publish;
+        checkpointer->publish = &checkpoint->call;
+    }
+    pthread_cond_signal(&checkpointer->changed);
+    pthread_mutex_unlock(&checkpointer->lock);
 }

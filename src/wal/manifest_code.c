@@ -396,6 +396,25 @@ check(const uint8_t *bytes, size_t len, bool *has_more)
     return *has_more ? envelope_check(&envelope_segments, bytes, len) : err;
 }
 
+/* Segments of a counter are in its slot. */
+static bool
+slots_agree(const struct manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        const struct schema_counter *counter = &manifest->counter[i];
+        size_t n;
+        const struct manifest_segment *segment =
+            segments_of(&manifest->segments, counter->serial, &n);
+
+        for (; n > 0; n--, segment++) {
+            if (segment->counter != counter->slot) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 int
 manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
 {
@@ -423,7 +442,7 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
         err = segments_code_get(
             &at, end, n_segments, out->last_segment, &out->segments);
     }
-    if (err == 0 && at != end) {
+    if (err == 0 && (at != end || !slots_agree(out))) {
         err = ERR_CORRUPT;
     }
     if (err != 0) {

@@ -440,6 +440,24 @@ START_TEST(test_find)
 }
 END_TEST
 
+START_TEST(test_a_segment_in_another_slot)
+{
+    struct manifest manifest, got;
+    struct buf buf = {0};
+    manifest_some(&manifest);
+    manifest.counter[0].slot = 4;
+    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
+    manifest.counter[0].serial = 6; /* those of 5 are of nobody then */
+    buf_clear(&buf);
+    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
+    manifest_fini(&got);
+    manifest_fini(&manifest);
+    buf_fini(&buf);
+}
+END_TEST
+
 /* ---- what segments take from images ---- */
 
 enum { ROWS = 200, IMAGES = 12, SLOTS = 2 };
@@ -581,7 +599,8 @@ main(void)
         test_every_flipped_bit_and_every_cut_is_damage,
         test_a_right_checksum_does_not_make_them_sound,
         test_segments_that_cannot_be, test_without_memory_nothing_is_decoded,
-        test_version_2_can_be_read_for_good, test_find, test_images_are_cut,
+        test_version_2_can_be_read_for_good, test_find,
+        test_a_segment_in_another_slot, test_images_are_cut,
         test_images_that_stay};
     return run_tests("manifest segments", test, COUNT_OF(test));
 }
