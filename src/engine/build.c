@@ -120,13 +120,13 @@ measure_rows(
         table_extra_bits((unsigned)__builtin_popcountll(measure->mask),
             lines < TABLE_LINES_MIN ? TABLE_LINES_MIN : (uint32_t)lines);
     for (size_t i = 0; i < rows->n; i++) {
-        n += carry_codes(rows, i, code) != 0;
+        n += carry_codes(rows, i, code);
         for (unsigned c = 0; c < rows->n_columns; c++) {
             any[rows->column[c]] |= rows->code[c][i];
         }
     }
     for (size_t i = 0; i < rows->n; i += stride) {
-        if (carry_codes(rows, i, code) != 0) {
+        if (carry_codes(rows, i, code)) {
             struct shapes_need need = shapes_need_all(code);
             if (shapes_need_sum(&need) > bits_max) {
                 n_wide++;
@@ -429,7 +429,8 @@ struct filling {
     int err;
     unsigned source; /* the one in hand */
     unsigned n_late;
-    bool is_over; /* there was one more than these: */
+    bool has_empty; /* a source has tombstones */
+    bool is_over;   /* there was one more than these: */
     union {
         struct late late[LATE_MAX];
         uint32_t late_row[LATE_MAX]; /* where build->rows are the source */
@@ -441,7 +442,10 @@ static void
 put_late(struct filling *filling, uint64_t row, const uint64_t *code)
 {
     struct table_spot spot;
-    if (filling->err != 0 || !table_covers(filling->table, row)) {
+    const struct cover_at *cover = filling->build->cover;
+    if (filling->err != 0 || !table_covers(filling->table, row) ||
+        (filling->has_empty && table_is_nothing(code) &&
+            !cover_keeps(cover, row))) {
         return;
     }
     table_find(&filling->aside, filling->table, row, &spot);
@@ -502,7 +506,7 @@ fill_rows(struct filling *filling)
         put_late(filling, rows->row[i], code);
     }
     for (size_t i = 0; filling->is_over && i < rows->n; i++) {
-        if (carry_codes(rows, i, code) != 0) {
+        if (carry_codes(rows, i, code)) {
             put_late(filling, rows->row[i], code);
         }
     }
@@ -566,13 +570,16 @@ fill(const struct build *build, struct table *table)
     filling.table = table;
     filling.err = 0;
     filling.n_late = 0;
+    filling.has_empty = false;
     filling.is_over = false;
     table->n_misfits_max = UINT32_MAX;
     carry_begin(&carry, build->owner, table);
     for (unsigned i = 0; i < BUILD_SOURCES_MAX; i++) {
         if (build->source[i] != NULL) {
             filling.source = i;
-            carry_lines(&carry, build->source[i], remember_late, &filling);
+            filling.has_empty |= build->source[i]->n_empty > 0;
+            carry_lines(&carry, build->source[i], build->cover, remember_late,
+                &filling);
         }
     }
     if (build->rows != NULL) {

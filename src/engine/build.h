@@ -36,7 +36,9 @@ struct build {
     const uint64_t *code;
     uint64_t row;
     bool is_new;
-    uint32_t columns;        /* slots in use */
+    const struct cover_at *cover; /* which tombstones of the sources stay;
+                                    * NULL: none */
+    uint32_t columns;             /* slots in use */
     struct shapes_set **set; /* the counter's own set: used where it suits,
                                * exchanged where another is better */
     struct build_trained *trained; /* of *set; NULL: it is weighed each time */
@@ -46,7 +48,8 @@ struct build {
     int load;             /* BUILD_LOAD_ */
 };
 
-/* *out has the records of the sources that lie in the aligned range base,
+/* *out has the records of the sources, but for tombstones that need not stay,
+ * that lie in the aligned range base,
  * width; it is the caller's. 0, ERR_HOT_FULL, ERR_NO_MEMORY. */
 int build_table(const struct build *build, uint64_t base, unsigned width,
     struct table **out);

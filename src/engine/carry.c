@@ -188,6 +188,13 @@ carry_row(const struct table_owner *owner, const struct table *table,
     return table->base + perm_undo(owner->perm, y, table->width);
 }
 
+/* The row of a permuted number. */
+static uint64_t
+row_at(const struct carry *carry, const struct table *source, uint64_t number)
+{
+    return source->base + perm_undo(carry->owner->perm, number, source->width);
+}
+
 /* Turns the number of a record in its table into that in the new one; false
  * where that does not cover it. */
 static inline bool
@@ -199,12 +206,23 @@ translate(
     if (source->base == table->base && source->width == table->width) {
         return true;
     }
-    uint64_t row = source->base + perm_undo(perm, *number, source->width);
+    uint64_t row = row_at(carry, source, *number);
     if (!table_covers(table, row)) {
         return false;
     }
     *number = perm_apply(perm, row & table->mask, table->width);
     return true;
+}
+
+/* True where a record with that many bits of values has nothing in them. */
+static bool
+is_empty(const struct carried *carried, unsigned bits)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i * 64 < bits; i++) {
+        any |= carried->value[i];
+    }
+    return any == 0;
 }
 
 /* To its first line; false where it has no room there. */
@@ -275,11 +293,13 @@ carry_begin(
 
 void
 carry_lines(struct carry *carry, const struct table *source,
+    const struct cover_at *cover,
     void (*late_fn)(void *context, uint32_t line, unsigned index),
     void *context)
 {
     struct line_copy copy;
     struct carried carried;
+    bool has_empty = source->n_empty > 0;
     memset(&carried, 0, sizeof carried);
     for (uint32_t i = 0; i < source->n_lines; i++) {
         line_load(table_line(source, i), &copy);
@@ -294,7 +314,11 @@ carry_lines(struct carry *carry, const struct table *source,
             pick_up(&copy, &source->form, at, &carried);
             uint64_t number =
                 number_of(source, i, carried.remainder, j >= home);
-            if (!translate(carry, source, &number)) {
+            bool is_void = has_empty &&
+                is_empty(&carried, source->form.shapes->total[carried.shape]);
+            if ((is_void &&
+                    !cover_keeps(cover, row_at(carry, source, number))) ||
+                !translate(carry, source, &number)) {
                 continue;
             }
             bool has_shape = source->set == carry->table->set ||
@@ -302,6 +326,8 @@ carry_lines(struct carry *carry, const struct table *source,
                     &carried, source->form.shapes, carry->table->form.shapes);
             if (!has_shape || !settle(carry, &carried, number)) {
                 late_fn(context, i, j);
+            } else {
+                carry->n_empty += is_void;
             }
         }
     }
@@ -320,7 +346,7 @@ carry_in(struct carry *carry, const struct carry_rows *rows,
         columns |= 1U << rows->column[c];
     }
     for (size_t i = 0; i < rows->n; i++) {
-        if (carry_codes(rows, i, code) == 0) {
+        if (!carry_codes(rows, i, code)) {
             continue;
         }
         ASSERT(table_covers(table, rows->row[i]));
@@ -329,6 +355,8 @@ carry_in(struct carry *carry, const struct carry_rows *rows,
         if (!encode(&carried, table->form.shapes, code, columns) ||
             !settle(carry, &carried, number)) {
             late_fn(context, i);
+        } else if (rows->cover != NULL) {
+            carry->n_empty += table_is_nothing(code);
         }
     }
 }
@@ -351,6 +379,7 @@ carry_end(struct carry *carry)
         table->widest = shapes_need_join(table->widest, shapes_need_all(code));
     }
     table->n_records += (uint32_t)carry->n_records;
+    table->n_empty += (uint32_t)carry->n_empty;
     table->used_bits += carry->used_bits;
 }
 

@@ -15,11 +15,13 @@ struct carry_rows {
     unsigned n_columns;
     uint8_t column[SHAPES_COLUMNS_MAX];       /* slots, all different */
     const uint64_t *code[SHAPES_COLUMNS_MAX]; /* of column[i]: n */
+    const struct cover_at *cover; /* who says what is a record though it has
+                                   * nothing; NULL: nothing is */
 };
 
 /* The codes of record i, by slot; those of slots not named are left alone.
- * Returns their or: 0 where it is no record. */
-static inline uint64_t
+ * False where it is no record. */
+static inline bool
 carry_codes(const struct carry_rows *rows, size_t i, uint64_t *code)
 {
     uint64_t any = 0;
@@ -27,13 +29,14 @@ carry_codes(const struct carry_rows *rows, size_t i, uint64_t *code)
         code[rows->column[c]] = rows->code[c][i];
         any |= rows->code[c][i];
     }
-    return any;
+    return any != 0 || cover_keeps(rows->cover, rows->row[i]);
 }
 
 struct carry {
     const struct table_owner *owner;
     struct table *table; /* new; nothing else is put in before carry_end */
     uint64_t n_records, used_bits;
+    uint64_t n_empty; /* tombstones; counted where a source may have some */
     uint64_t any[SHAPES_N][SHAPES_BITS_MAX / 64 + 2]; /* values, or-ed */
 };
 
@@ -42,14 +45,15 @@ void carry_begin(
     struct carry *carry, const struct table_owner *owner, struct table *table);
 
 /* Puts the records in lines of source whose rows the table covers into their
- * first lines. Calls late_fn for each that has no room there, or no shape: it
+ * first lines; not tombstones that cover does not keep. Calls late_fn for each that has no room there, or no shape: it
  * is record index of that line of source. */
 void carry_lines(struct carry *carry, const struct table *source,
+    const struct cover_at *cover,
     void (*late_fn)(void *context, uint32_t line, unsigned index),
     void *context);
 
 /* The same for records that are in no table, all of whose rows the table
- * covers; those without a code but 0 are left out. */
+ * covers; what carry_codes says to be no record is left out. */
 void carry_in(struct carry *carry, const struct carry_rows *rows,
     void (*late_fn)(void *context, size_t i), void *context);
 

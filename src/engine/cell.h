@@ -18,6 +18,8 @@ struct cell_key {
     uint8_t column;  /* slot of the column, 0..15 */
 };
 
+struct engine_base; /* engine/cover.h */
+
 enum cell_state {
     CELL_DEFAULT, /* at its default (there may be no record at all) */
     CELL_SET,     /* differs from its default */
@@ -45,12 +47,15 @@ struct change {
     uint8_t column[SCHEMA_COLUMNS_MAX];   /* slots */
     uint32_t serial[SCHEMA_COLUMNS_MAX];  /* of those columns */
     uint64_t operand[SCHEMA_COLUMNS_MAX]; /* value or delta */
+    const struct engine_base *base;       /* the record where the engine has
+                                           * none; NULL: unknown */
     /* out: */
     /* err: 0, ERR_NOT_STORED (add, replace), ERR_EXISTS (cas), ERR_NOT_FOUND
      * (delete of what is default already, cas of a default cell under
      * absent=miss), ERR_OVER_MAX (set ...), ERR_OVERFLOW (incr under
      * overflow=error), ERR_GONE, ERR_JUMP (the id is beyond maxjump),
-     * ERR_HOT_FULL, ERR_NO_MEMORY; nothing has changed unless it is 0 */
+     * ERR_HOT_FULL, ERR_NO_MEMORY, ERR_COLD (the record is not here and what
+     * covers it was not brought: see engine_change); nothing has changed unless it is 0 */
     int err;
     uint8_t n_saturated; /* columns that incr stopped at their max */
     uint64_t value[SCHEMA_COLUMNS_MAX]; /* the values now; valid if err is 0 */

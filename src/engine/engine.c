@@ -13,6 +13,10 @@
  * the other, one write. If that write finds no memory the changes are done
  * again one by one, so that each is refused or done on its own.
  *
+ * A record that is not here and whose row is covered (cover.h) is taken from
+ * what a change brings, or counts as default while a log is replayed; what is
+ * stored then and told is the whole record.
+ *
  * Where there is a sink, what a record has become is gathered after each write,
  * and the sink is told once before the lock is left.
  *
@@ -186,16 +190,6 @@ is_beyond(struct counter *counter, const struct view *view, uint64_t id)
 }
 
 static bool
-is_empty(const uint64_t *code)
-{
-    uint64_t any = 0;
-    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
-        any |= code[i];
-    }
-    return any == 0;
-}
-
-static bool
 is_same(const uint64_t *a, const uint64_t *b)
 {
     uint64_t any = 0;
@@ -217,7 +211,7 @@ apply_guarded(struct counter *counter, const struct view *view,
     if (change->err != 0) {
         return;
     }
-    if (is_empty(code) && !is_empty(next) &&
+    if (table_is_nothing(code) && !table_is_nothing(next) &&
         is_beyond(counter, view, change->id)) {
         change->err = ERR_JUMP;
         change->n_saturated = 0;
@@ -286,14 +280,62 @@ complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
     memcpy(code, whole, sizeof whole);
 }
 
+/* Where what is changed came from. */
+enum origin {
+    ORIGIN_HERE,    /* the engine; or there was nothing */
+    ORIGIN_BASE,    /* the segment, as a change brought it */
+    ORIGIN_LOADING, /* it counts as default, and is to be here afterwards */
+    ORIGIN_UNKNOWN  /* the segment, and no change brought it */
+};
+
+/* The codes of a base, by slot. */
+static void
+take_base(
+    const struct view *view, const struct engine_base *base, uint64_t *code)
+{
+    ASSERT(base->n_columns <= SCHEMA_COLUMNS_MAX);
+    for (unsigned i = 0; base->is_there && i < base->n_columns; i++) {
+        for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
+            /* relaxed: 0 where it is being dropped, and then it is gone */
+            if (base->serial[i] != 0 &&
+                atomic_load_explicit(&view->column[slot].serial,
+                    memory_order_relaxed) == base->serial[i]) {
+                code[slot] = base->code[i];
+            }
+        }
+    }
+}
+
+/* The record of a row that is not here, for changes, those of mask. */
+static __attribute__((noinline)) enum origin
+find_absent(const struct ranges *ranges, const struct view *view, uint64_t row,
+    const struct change *change, uint64_t mask, uint64_t *code)
+{
+    uint64_t version = cover_version(&ranges->cover, row);
+    if (version == 0) {
+        return ORIGIN_HERE;
+    }
+    if (version == ENGINE_COVER_LOADING) {
+        return ORIGIN_LOADING;
+    }
+    for (; mask != 0; mask &= mask - 1) {
+        const struct engine_base *base = change[__builtin_ctzll(mask)].base;
+        if (base != NULL && base->version == version) {
+            take_base(view, base, code);
+            return ORIGIN_BASE;
+        }
+    }
+    return ORIGIN_UNKNOWN;
+}
+
 /* Stores what a look found and changes have changed in some columns; 0, or why
  * not. The usual change does not come here. */
 static __attribute__((noinline)) int
 store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
-    uint32_t columns, uint64_t *code, uint64_t id)
+    uint32_t columns, uint64_t *code, uint64_t id, enum origin origin)
 {
     complete(look, columns, code);
-    if (is_same(code, look->spot.record.code)) {
+    if (origin != ORIGIN_LOADING && is_same(code, look->spot.record.code)) {
         return 0;
     }
     bool is_new = look->spot.where == TABLE_NOWHERE;
@@ -304,11 +346,16 @@ store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
     return err;
 }
 
-/* Adds to a tale what the columns of a record have become that differ. */
+/* Adds to a tale what the columns of a record have become that differ; all of
+ * one that has come from elsewhere. */
 static void
 gather(struct tale *tale, const struct view *view, const struct change *change,
-    uint32_t columns, const uint64_t *before, const uint64_t *code)
+    uint32_t columns, const uint64_t *before, const uint64_t *code,
+    enum origin origin)
 {
+    bool is_whole = origin == ORIGIN_LOADING ||
+        (origin == ORIGIN_BASE && !is_same(before, code));
+    columns = is_whole ? view->columns : columns;
     struct engine_write *write = &tale->write[tale->n];
     unsigned n = 0;
     for (; columns != 0; columns &= columns - 1) {
@@ -316,7 +363,7 @@ gather(struct tale *tale, const struct view *view, const struct change *change,
         /* relaxed: 0 where it is being dropped, and then it does not matter */
         uint32_t serial = atomic_load_explicit(
             &view->column[i].serial, memory_order_relaxed);
-        if (before[i] != code[i] && serial != 0) {
+        if ((before[i] != code[i] || is_whole) && serial != 0) {
             write->serial[n] = serial;
             write->value[n] = column_decode(&view->column[i], code[i]);
             n++;
@@ -328,6 +375,18 @@ gather(struct tale *tale, const struct view *view, const struct change *change,
         write->n = (uint8_t)n;
         tale->n++;
     }
+}
+
+/* True where any of the changes, those of mask, was done. */
+static bool
+any_done(const struct change *change, uint64_t mask)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        if (change[__builtin_ctzll(mask)].err == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Does the changes of one record, those of mask, in order. tale: NULL where
@@ -347,19 +406,32 @@ change_record(struct engine *engine, struct change *change,
     }
     struct ranges *ranges = &counter->ranges[at->shard];
     uint32_t columns = columns_of(change, mask);
+    enum origin origin = ORIGIN_HERE;
     ranges_seek(ranges, at->row, columns, &look);
+    if (look.spot.where == TABLE_NOWHERE && ranges->cover.cover != NULL) {
+        origin = find_absent(
+            ranges, view, at->row, change, mask, look.spot.record.code);
+        if (origin == ORIGIN_UNKNOWN) {
+            refuse(change, mask, ERR_COLD);
+            return;
+        }
+    }
     copy_columns(code, look.spot.record.code, columns);
     if (view->max_jump != 0) { /* it matters whether all are empty */
         complete(&look, columns, code);
     }
     apply(counter, view, change, mask, code);
+    if (origin == ORIGIN_LOADING && !any_done(change, mask)) {
+        return;
+    }
     int err = 0;
     if (!table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
-        err = store(counter, ranges, &look, columns, code, first->id);
+        err = store(counter, ranges, &look, columns, code, first->id, origin);
     }
     if (err == 0) {
         if (tale != NULL) {
-            gather(tale, view, first, columns, look.spot.record.code, code);
+            gather(tale, view, first, columns, look.spot.record.code, code,
+                origin);
         }
     } else if ((mask & (mask - 1)) == 0) {
         refuse(change, mask, err);
@@ -376,10 +448,7 @@ static uint64_t
 tell(const struct engine *engine, const struct change *change, uint64_t mask,
     const struct tale *tale, uint64_t position)
 {
-    bool is_due = tale->n > 0;
-    for (; mask != 0 && !is_due; mask &= mask - 1) {
-        is_due = change[__builtin_ctzll(mask)].err == 0;
-    }
+    bool is_due = tale->n > 0 || any_done(change, mask);
     return is_due ? engine->sink->write_fn(engine->sink, tale->write, tale->n)
                   : position;
 }

@@ -128,6 +128,13 @@ void engine_get(struct engine *engine, const struct cell_key *key, size_t n,
  */
 uint64_t engine_change(struct engine *engine, struct change *change, size_t n);
 
+/* A change of a covered record that is not in the engine (engine/cover.h) is
+ * refused with ERR_COLD unless it, or another one of that id among the same 64
+ * changes, brings the record as a base with the version of the cover. Then
+ * the record is made whole from it, changed, and the sink told all columns;
+ * where nothing changes, it is not made. Of the changes of one id among 64 all
+ * are refused so, or none (but where memory is short). */
+
 /* From now on the sink is told of all changes; NULL: nobody is. No other call
  * may be under way. */
 void engine_set_sink(struct engine *engine, struct engine_sink *sink);

@@ -31,6 +31,7 @@ engine_rows_fini(struct engine_rows *rows)
     rows->block_bytes = 0;
     rows->row = NULL;
     rows->n = 0;
+    rows->number = 0;
     memset(rows->code, 0, sizeof rows->code);
 }
 
@@ -47,8 +48,8 @@ reserve(struct engine_rows *rows, size_t bytes)
     return 0;
 }
 
-static void
-take_columns(const struct view *view, struct engine_rows *rows)
+void
+engine__take_columns(const struct view *view, struct engine_rows *rows)
 {
     rows->n_columns = 0;
     for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
@@ -103,8 +104,8 @@ read_out(const struct engine *engine, const struct table *copy,
         rows->code[i] = code[i];
     }
     rows->row = row;
-    rows->n = table_copy_read(
-        copy, &engine->perm, rows->n_columns, rows->column, row, code);
+    rows->n = table_copy_read(copy, &engine->perm, rows->has_empty,
+        rows->n_columns, rows->column, row, code);
 }
 
 /* One look under the lock. Returns the table's copy, or NULL and in *bytes
@@ -123,10 +124,12 @@ look(struct engine *engine, struct counter *counter, struct shard *shard,
     if (view != NULL) {
         ranges = &counter->ranges[shard - engine->shard];
         table = ranges_from(ranges, from_row);
-        take_columns(view, rows);
+        engine__take_columns(view, rows);
     }
     if (table != NULL) {
         copy = take_table(rows, table, bytes);
+        rows->has_empty =
+            cover_keeps_any(&ranges->cover, rows->first_row, rows->last_row);
         *copied = copy == NULL ? ENGINE_COPY_CLEAN : ENGINE_COPY_DONE;
     } else {
         rows->first_row = from_row;
@@ -151,6 +154,7 @@ engine_copy(struct engine *engine, unsigned slot, unsigned shard,
     size_t bytes;
     rows->n = 0;
     rows->n_columns = 0;
+    rows->has_empty = false;
     for (;;) {
         const struct table *copy = look(engine, counter, &engine->shard[shard],
             from_row, rows, &bytes, copied);
@@ -222,15 +226,14 @@ engine_drain(struct engine *engine)
     pool_drain(&engine->pool);
 }
 
-/* The arrays of those columns that the counter has. */
-static struct carry_rows
-choose_columns(const struct view *view, const struct engine_rows *from)
+struct carry_rows
+engine__choose_columns(const struct view *view, const struct engine_rows *from)
 {
     struct carry_rows rows = {.n = from->n, .row = from->row};
     for (unsigned i = 0; i < from->n_columns; i++) {
         unsigned slot = from->column[i];
         ASSERT(slot < SCHEMA_COLUMNS_MAX && from->serial[i] != 0);
-        /* relaxed: as take_columns */
+        /* relaxed: as engine__take_columns */
         if (atomic_load_explicit(&view->column[slot].serial,
                 memory_order_relaxed) == from->serial[i]) {
             rows.column[rows.n_columns] = (uint8_t)slot;
@@ -254,7 +257,7 @@ raise_last(const struct engine *engine, struct counter *counter,
             return;
         }
         if (row <= from->last_row && row <= UINT64_MAX >> engine->shard_bits &&
-            carry_codes(rows, i, code) != 0) {
+            carry_codes(rows, i, code)) {
             counter__raise(counter, engine__id(engine, shard, row));
             return;
         }
@@ -274,7 +277,8 @@ engine_load(struct engine *engine, unsigned slot, unsigned shard,
     shard__lock(&engine->shard[shard]);
     const struct view *view = counter__view(counter);
     if (view != NULL) {
-        struct carry_rows records = choose_columns(view, rows);
+        struct carry_rows records = engine__choose_columns(view, rows);
+        records.cover = &counter->ranges[shard].cover;
         err = ranges_load(&counter->ranges[shard], &records, rows->first_row,
             rows->last_row);
         if (err == 0) {

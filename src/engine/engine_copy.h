@@ -17,6 +17,8 @@ struct engine_rows {
      * later, which is not in here: whoever replays begins with this position,
      * not behind it. */
     uint64_t position;
+    uint64_t number; /* of the copy (engine_copy_range), counted by shard */
+    bool has_empty;  /* records that have nothing are in it (engine/cover.h) */
     uint32_t n_columns;
     uint8_t column[SCHEMA_COLUMNS_MAX]; /* slots, ascending */
     uint32_t serial[SCHEMA_COLUMNS_MAX];
@@ -41,7 +43,8 @@ enum engine_copied {
 
 /* Copies the first table of the counter that has rows from from_row on: range,
  * position and, where it has changed since it was last copied or loaded,
- * records; those that have nothing in any column are left out. There are no
+ * records; those that have nothing in any column are left out, unless some of
+ * its rows are covered (engine/cover.h). There are no
  * records between from_row and its first row (ENGINE_COPY_END: from from_row
  * on) at that position. A table made by a split, a merge or a change
  * counts as changed. It counts as unchanged from then on; where the copy comes
@@ -71,7 +74,8 @@ void engine_drain(struct engine *engine);
 
 /* Puts a copied range back, where the counter has no record yet: rows[i]
  * outside first_row..last_row are left out, columns whose serial the counter
- * does not have, and records that have nothing in the others, too. An aligned
+ * does not have, and records that have nothing in the others and are not
+ * covered, too. An aligned
  * range with records becomes one table that counts as unchanged, unless the
  * records are more than twice what a table may have or another table covers
  * some of its rows; any other becomes several that count as changed. The sink

@@ -88,7 +88,7 @@ read_columns(const struct schema_counter *from, struct view *view)
 }
 
 static int
-make_counter(struct engine *engine, struct counter **out)
+make_counter(struct engine *engine, unsigned slot, struct counter **out)
 {
     void *block;
     int err = pool_take_block(
@@ -102,6 +102,7 @@ make_counter(struct engine *engine, struct counter **out)
             .owner = &engine->shard[i].owner,
             .n_records_max = engine->n_records_max,
             .row_bits = 64 - engine->shard_bits,
+            .cover = {.cover = engine->cover, .slot = slot, .shard = i},
         };
     }
     *out = counter;
@@ -252,7 +253,7 @@ engine_define(struct engine *engine, const struct schema_counter *from)
         return err;
     }
     if (counter == NULL) {
-        err = make_counter(engine, &counter);
+        err = make_counter(engine, from->slot, &counter);
         if (err != 0) {
             goto err_after_view;
         }

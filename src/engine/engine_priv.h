@@ -3,7 +3,7 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include "base/assert.h"
-#include "engine/engine.h"
+#include "engine/cover.h"
 #include "engine/ranges.h"
 
 #include <pthread.h>
@@ -41,6 +41,7 @@ struct shard {
     _Alignas(64) pthread_mutex_t lock;
     struct stripes stripes;
     struct table_owner owner;
+    uint64_t n_copies; /* by engine_copy_range, ever */
 };
 
 struct engine {
@@ -56,6 +57,7 @@ struct engine {
     struct shard *shard;      /* n_shards */
     struct engine_sink *sink; /* not owned; NULL: none. Set while nothing is
                                * under way */
+    const struct engine_cover *cover; /* not owned; NULL: none. As sink */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
 };
@@ -180,6 +182,13 @@ shard__unlock(struct shard *shard)
     int rv = pthread_mutex_unlock(&shard->lock);
     ASSERT(rv == 0);
 }
+
+/* The columns of a view into rows. */
+void engine__take_columns(const struct view *view, struct engine_rows *rows);
+
+/* The arrays of those columns of a copy that a counter has now. */
+struct carry_rows engine__choose_columns(
+    const struct view *view, const struct engine_rows *from);
 
 /* Works out what a change makes of the record of view with these codes:
  * change->err, value and n_saturated; code is changed if err is 0. */

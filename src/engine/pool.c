@@ -89,6 +89,9 @@ most(const struct pool *pool, enum pool_purpose purpose)
     uint64_t limit = pool->limit_bytes;
     uint64_t reserve = limit / UPDATE_SHARE;
 
+    if (purpose == POOL_EVICT) {
+        return UINT64_MAX;
+    }
     if (pool_is_loading(pool)) {
         /* relaxed: a number that orders nothing */
         uint64_t garbage =

@@ -19,9 +19,10 @@
 struct pool;
 
 enum pool_purpose {
-    POOL_NEW,   /* for a new record: refused above the limit; what waits for
+    POOL_NEW,    /* for a new record: refused above the limit; what waits for
                  * readers does not count up to a 40th of the limit */
-    POOL_UPDATE /* for what exists: may pass the limit by 5 % */
+    POOL_UPDATE, /* for what exists: may pass the limit by 5 % */
+    POOL_EVICT   /* for what takes the place of more: no limit */
 };
 
 /* The head of whatever is freed only when no reader can see it any more. */

@@ -60,8 +60,8 @@ count_entries(const struct ranges *ranges)
     return directory == NULL ? 0 : directory_count(directory);
 }
 
-static void
-publish(struct ranges *ranges, struct directory *made)
+void
+ranges__publish(struct ranges *ranges, struct directory *made)
 {
     struct directory *old = ranges__directory(ranges);
     ENGINE_HOOK("publish");
@@ -85,6 +85,7 @@ ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
         old[at].width == made[0]->width) {
         struct table *before = old[at].table;
         made[0]->is_clean = before->is_clean;
+        made[0]->copied = before->copied;
         ENGINE_HOOK("publish");
         directory_replace(directory, at, made[0]);
         ENGINE_HOOK("published");
@@ -122,7 +123,7 @@ ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
     for (size_t i = 0; i < n_old; i++) {
         gone[i] = old[at + i].table;
     }
-    publish(ranges, fresh);
+    ranges__publish(ranges, fresh);
     for (size_t i = 0; i < n_old; i++) {
         table_retire(pool, gone[i]);
     }
@@ -153,11 +154,20 @@ ranges__build(struct ranges *ranges, const struct table *source,
 {
     return (struct build){.owner = ranges->owner,
         .source = {source, NULL},
+        .cover = &ranges->cover,
         .columns = ranges->columns,
         .set = &ranges->set,
         .trained = &ranges->trained,
         .purpose = purpose,
         .load = load};
+}
+
+uint32_t
+ranges__n_let_go(
+    uint32_t n_records, uint32_t n_empty, const struct table *made)
+{
+    ASSERT(made->n_records - made->n_empty == n_records - n_empty);
+    return n_records - made->n_records;
 }
 
 int
@@ -170,13 +180,15 @@ ranges__rebuild(
         return err;
     }
     made->n_planned = table->n_planned;
-    ASSERT(made->n_records == table->n_records);
+    uint32_t n_let_go =
+        ranges__n_let_go(table->n_records, table->n_empty, made);
     err = ranges__replace(
         ranges, index_of(ranges, table), 1, &made, 1, build->purpose);
     if (err != 0) {
         table_destroy(ranges->owner->pool, &made);
         return err;
     }
+    ranges->n_records -= n_let_go;
     ranges->n_rebuilds++;
     return 0;
 }
@@ -281,18 +293,20 @@ carry_out(struct ranges *ranges, struct table *table, const struct plan *plan,
     struct table *made[PLAN_MAX];
     struct pool *pool = ranges->owner->pool;
     unsigned n = 0;
-    uint32_t n_records = 0;
+    uint32_t n_records = 0, n_empty = 0;
+    uint32_t n_before = table->n_records, n_empty_before = table->n_empty;
     int err = 0;
     for (unsigned i = 0; i < plan->n && err == 0; i++) {
         err = build_table(
             build, plan->range[i].base, plan->range[i].width, &made[n]);
         if (err == 0) {
             n_records += made[n]->n_records;
+            n_empty += made[n]->n_empty;
             n++;
         }
     }
     if (err == 0) {
-        ASSERT(n_records == table->n_records);
+        ASSERT(n_records - n_empty == n_before - n_empty_before);
         err = ranges__replace(
             ranges, index_of(ranges, table), 1, made, n, build->purpose);
     }
@@ -302,6 +316,7 @@ carry_out(struct ranges *ranges, struct table *table, const struct plan *plan,
         }
         return err;
     }
+    ranges->n_records -= n_before - n_records;
     ranges->n_rebuilds++;
     ranges->n_splits += n > 1;
     return 0;
@@ -353,6 +368,9 @@ is_hopeless(const struct ranges *ranges, const struct table *table,
     struct pool *pool = ranges->owner->pool;
     size_t bytes = table_line_bytes(table);
     pool_reclaim(pool);
+    if (purpose == POOL_EVICT) {
+        return false;
+    }
     if (pool_has_room(pool, bytes / 4 * 3, purpose) != 0) {
         return true;
     }
@@ -389,7 +407,7 @@ grow(struct ranges *ranges, const struct ranges_look *look,
         return ERR_HOT_FULL;
     }
     int err = grow_by_build(ranges, table, &build);
-    if (err == ERR_HOT_FULL) {
+    if (err == ERR_HOT_FULL && purpose != POOL_EVICT) {
         table->refused_bytes[purpose] = pool_used_bytes(ranges->owner->pool);
     }
     return err;
@@ -590,15 +608,14 @@ is_nothing(const struct ranges *ranges, const uint64_t *code)
     return any == 0;
 }
 
-static int
-store_nothing(struct ranges *ranges, const struct ranges_look *look)
+void
+ranges__remove(struct ranges *ranges, const struct ranges_look *look)
 {
     if (look->spot.where != TABLE_NOWHERE) {
         table_remove(ranges->owner, look->table, &look->spot);
         ranges->n_records--;
         ranges__after_removal(ranges, look->table);
     }
-    return 0;
 }
 
 /* The same after the first try found no table, or no room in it. */
@@ -658,8 +675,10 @@ ranges_store(struct ranges *ranges, const struct ranges_look *look,
     bool is_new = look->spot.where == TABLE_NOWHERE;
     enum pool_purpose purpose = is_new ? POOL_NEW : POOL_UPDATE;
     int err = TABLE_FULL;
-    if (is_nothing(ranges, code)) {
-        return store_nothing(ranges, look);
+    if (is_nothing(ranges, code) &&
+        !cover_keeps(&ranges->cover, look->spot.row)) {
+        ranges__remove(ranges, look);
+        return 0;
     }
     if (look->table != NULL) {
         err =
@@ -676,6 +695,13 @@ ranges_store(struct ranges *ranges, const struct ranges_look *look,
     return err == TABLE_FULL
         ? store_again(ranges, look->spot.row, code, purpose)
         : err;
+}
+
+int
+ranges__bury(struct ranges *ranges, uint64_t row)
+{
+    const uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    return store_again(ranges, row, code, POOL_EVICT);
 }
 
 int

@@ -18,6 +18,7 @@ struct ranges {
     uint32_t columns;                      /* slots in use */
     uint32_t n_records_max;                /* a table with more is split */
     unsigned row_bits;                     /* rows are below 2^row_bits */
+    struct cover_at cover;                 /* which rows are covered */
     uint64_t n_records;                    /* in all tables */
     uint64_t n_rebuilds, n_splits, n_merges, n_tightened;
 };
@@ -43,13 +44,14 @@ void ranges_find(
 void ranges_seek(const struct ranges *ranges, uint64_t row, uint32_t columns,
     struct ranges_look *look);
 
-/* Gives the record looked at these codes; all 0 removes it. 0, ERR_HOT_FULL,
+/* Gives the record looked at these codes; all 0 removes it, unless its row is
+ * covered: then it is a tombstone. 0, ERR_HOT_FULL,
  * ERR_NO_MEMORY: then nothing has changed. The look is void afterwards. */
 int ranges_store(struct ranges *ranges, const struct ranges_look *look,
     const uint64_t *code);
 
 /* Puts records into rows first..last, where there were none; others are left
- * out. An aligned range becomes one table that counts as unchanged, where it
+ * out, and those without a number where nothing covers their row. An aligned range becomes one table that counts as unchanged, where it
  * can be; else all count as changed. 0, ERR_HOT_FULL, ERR_NO_MEMORY (part of
  * it may be there). */
 int ranges_load(struct ranges *ranges, const struct carry_rows *rows,
@@ -57,6 +59,21 @@ int ranges_load(struct ranges *ranges, const struct carry_rows *rows,
 
 /* The first table that has rows from `row` on, or NULL. */
 struct table *ranges_from(const struct ranges *ranges, uint64_t row);
+
+/* What is to go: the records in rows first..last that are as they were in a
+ * copy (engine_evict). */
+struct ranges_leaving {
+    uint64_t first, last;
+    uint64_t number;        /* the copy's; tables may say that they are it */
+    struct carry_rows rows; /* the copy; its cover is void */
+    uint32_t columns;       /* slots to compare: those that the counter has */
+    const struct alloc *alloc; /* for what is held meanwhile */
+};
+
+/* See engine_evict. 0, ERR_NO_MEMORY: nothing has changed, and publish_fn has
+ * not been called. */
+int ranges_evict(struct ranges *ranges, const struct ranges_leaving *leaving,
+    void (*publish_fn)(void *context), void *context);
 
 /* Forgets the columns of a mask in the first table that has rows from *row on,
  * and moves *row behind it; so tables that are built between two calls are not

@@ -65,7 +65,7 @@ store_each(struct ranges *ranges, const struct carry_rows *rows)
     uint64_t code[SHAPES_COLUMNS_MAX] = {0};
     for (size_t i = 0; i < rows->n; i++) {
         struct ranges_look look;
-        if (carry_codes(rows, i, code) == 0) {
+        if (!carry_codes(rows, i, code)) {
             continue;
         }
         ranges_find(ranges, rows->row[i], &look);

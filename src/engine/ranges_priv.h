@@ -43,6 +43,22 @@ int ranges__rebuild(
 bool ranges__is_loose(
     const struct table *table, unsigned below, unsigned load);
 
+/* How many records less `made` has than tables with so many: tombstones that
+ * need not stay any more. Asserts that no other is missing. */
+uint32_t ranges__n_let_go(
+    uint32_t n_records, uint32_t n_empty, const struct table *made);
+
+/* Exchanges the directory (NULL: no tables) and retires the old one, but not
+ * its tables. */
+void ranges__publish(struct ranges *ranges, struct directory *made);
+
+/* Makes a tombstone in a row without a record; without regard to the budget.
+ * 0, ERR_NO_MEMORY. */
+int ranges__bury(struct ranges *ranges, uint64_t row);
+
+/* Removes the record looked at, if there is one. */
+void ranges__remove(struct ranges *ranges, const struct ranges_look *look);
+
 /* Shrinks a table or takes it out, if that is due. */
 void ranges__after_removal(struct ranges *ranges, struct table *table);
 

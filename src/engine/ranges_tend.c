@@ -48,7 +48,7 @@ ranges_drop_columns(
     }
     uint64_t last = table->base + table->mask;
     uint32_t before = table->n_records;
-    int failed = table_clear(ranges->owner, table, columns);
+    int failed = table_clear(ranges->owner, table, columns, &ranges->cover);
     if (failed != 0) {
         *err = failed;
     }
@@ -139,11 +139,13 @@ join(struct ranges *ranges, size_t at)
     if (build_table(&build, base, width, &made) != 0) {
         return false;
     }
-    ASSERT(made->n_records == sum);
+    uint32_t n_let_go =
+        ranges__n_let_go((uint32_t)sum, low->n_empty + high->n_empty, made);
     if (ranges__replace(ranges, at, 2, &made, 1, POOL_NEW) != 0) {
         table_destroy(ranges->owner->pool, &made);
         return false;
     }
+    ranges->n_records -= n_let_go;
     ranges->n_rebuilds++;
     ranges->n_merges++;
     return true;
@@ -190,10 +192,12 @@ ranges_verify(const struct ranges *ranges)
             ASSERT(
                 directory_find(directory, table->base + table->mask) == table);
             table_verify(ranges->owner, table);
+            ASSERT(table->n_empty == 0 || ranges->cover.cover != NULL);
             n_records += table->n_records;
         }
     }
     ASSERT(n_records == ranges->n_records);
+    ASSERT(!ranges->cover.is_held);
     if (ranges->set != NULL) {
         shapes_verify(&ranges->set->shapes);
     }

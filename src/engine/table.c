@@ -4,8 +4,8 @@
  * A record is in its first line, or in its second line (far), or in the stash.
  * Invariants (table_verify): a far record has its bit set in the overflow mask
  * of its first line, one in the stash in those of both its lines; so a reader
- * that finds the bit clear needs to look no further. No record is all 0. The
- * counts in struct table are those of what is there.
+ * that finds the bit clear needs to look no further. A record that is all 0 is
+ * a tombstone (cover.h) and counted as such. The counts in struct table are those of what is there.
  *
  * A change of several lines is worked out on private copies (struct edits) and
  * then stored at once while all sequence counters involved are odd, so readers
@@ -265,6 +265,14 @@ find_room(const struct table_owner *owner, struct edits *edits,
     return is_made;
 }
 
+/* True where there is a tombstone at spot. */
+static bool
+is_empty_at(const struct table *table, const struct table_spot *spot)
+{
+    return table->n_empty != 0 && spot->where != TABLE_NOWHERE &&
+        table_is_nothing(spot->record.code);
+}
+
 /* Takes the record at spot out of where it was, in the books. */
 static void
 uncount(struct table *table, const struct table_spot *spot)
@@ -376,8 +384,9 @@ put_in_stash(struct table_owner *owner, struct table *table,
 static inline void
 mark_changed(struct table *table)
 {
-    if (table->is_clean) {
+    if (table->is_clean || table->copied != 0) {
         table->is_clean = false;
+        table->copied = 0;
     }
 }
 
@@ -424,9 +433,9 @@ table_put(struct table_owner *owner, struct table *table,
     enum pool_purpose purpose)
 {
     struct shapes_need need = shapes_need_all(code);
-    ASSERT((need.packed[0] | need.packed[1]) != 0);
     int shape = shapes_fit(table->form.shapes, &need);
     int err = TABLE_FULL;
+    bool was_empty = is_empty_at(table, spot);
     if (spot->where == TABLE_LINE && shape == spot->record.shape) {
         put_in_place(owner, table, spot, code, table->form.shapes->columns);
         err = 0;
@@ -437,6 +446,8 @@ table_put(struct table_owner *owner, struct table *table,
         err = put_in_stash(owner, table, spot, code, &need, purpose);
     }
     if (err == 0) {
+        table->n_empty -= was_empty;
+        table->n_empty += (need.packed[0] | need.packed[1]) == 0;
         table->widest = shapes_need_join(table->widest, need);
         mark_changed(table);
     }
@@ -448,6 +459,7 @@ table_remove(struct table_owner *owner, struct table *table,
     const struct table_spot *spot)
 {
     ASSERT(spot->where != TABLE_NOWHERE);
+    table->n_empty -= is_empty_at(table, spot);
     if (spot->where == TABLE_LINE) {
         struct edits edits;
         edits_init(&edits, table);
@@ -544,11 +556,11 @@ has_any(const uint64_t *code, uint32_t columns)
 
 static int
 clear_record(struct table_owner *owner, struct table *table,
-    struct table_spot *spot, uint32_t columns)
+    struct table_spot *spot, uint32_t columns, const struct cover_at *cover)
 {
     uint64_t code[SHAPES_COLUMNS_MAX];
     memcpy(code, spot->record.code, sizeof code);
-    if (!clear_code(code, columns)) {
+    if (!clear_code(code, columns) && !cover_keeps(cover, spot->row)) {
         table_remove(owner, table, spot);
         return 0;
     }
@@ -572,7 +584,8 @@ collect_key(void *context, uint64_t key, const uint64_t *code)
 }
 
 static int
-clear_stash(struct table_owner *owner, struct table *table, uint32_t columns)
+clear_stash(struct table_owner *owner, struct table *table, uint32_t columns,
+    const struct cover_at *cover)
 {
     struct clearing clearing = {.columns = columns};
     struct table_spot spot;
@@ -581,7 +594,7 @@ clear_stash(struct table_owner *owner, struct table *table, uint32_t columns)
         stash_each(stash_of(table), collect_key, &clearing);
         for (unsigned i = 0; i < clearing.n; i++) {
             table_find(owner, table, table->base + clearing.key[i], &spot);
-            int err = clear_record(owner, table, &spot, columns);
+            int err = clear_record(owner, table, &spot, columns, cover);
             if (err != 0) {
                 return err;
             }
@@ -591,7 +604,8 @@ clear_stash(struct table_owner *owner, struct table *table, uint32_t columns)
 }
 
 int
-table_clear(struct table_owner *owner, struct table *table, uint32_t columns)
+table_clear(struct table_owner *owner, struct table *table, uint32_t columns,
+    const struct cover_at *cover)
 {
     struct line_copy copy;
     struct table_spot spot;
@@ -604,12 +618,13 @@ table_clear(struct table_owner *owner, struct table *table, uint32_t columns)
             if (has_any(record.code, columns)) {
                 table_find(
                     owner, table, row_of(owner, table, i, &record), &spot);
-                int err = clear_record(owner, table, &spot, columns);
+                int err = clear_record(owner, table, &spot, columns, cover);
                 ASSERT(err == 0);
             }
         }
     }
-    return stash_of(table) == NULL ? 0 : clear_stash(owner, table, columns);
+    return stash_of(table) == NULL ? 0
+                                   : clear_stash(owner, table, columns, cover);
 }
 
 uint32_t

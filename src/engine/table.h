@@ -3,6 +3,7 @@
 #define ENGINE_TABLE_H
 
 #include "base/perm.h"
+#include "engine/cover_at.h"
 #include "engine/line.h"
 #include "engine/pool.h"
 #include "engine/stash.h"
@@ -48,6 +49,17 @@ struct table_owner {
     bool is_thorough; /* two may be moved for one, where one is not enough */
 };
 
+/* True where a record holds nothing. */
+static inline bool
+table_is_nothing(const uint64_t *code)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
+        any |= code[i];
+    }
+    return any == 0;
+}
+
 enum table_kind { /* why a record is in the stash */
     TABLE_NARROW, /* it would fit a line, had its lines room */
     TABLE_MISFIT, /* fits no shape of this set */
@@ -74,7 +86,11 @@ struct table {
     uint32_t reach;         /* how full lines of its records get, in 1/1024 */
     uint64_t built_bits;    /* used_bits when it was built */
     bool is_clean;          /* not changed since it was copied or loaded */
-    uint8_t apart[23];      /* what writers write, from what readers read */
+    uint8_t apart[3];       /* what writers write, from what readers read */
+    uint32_t n_empty;       /* records without a number: tombstones */
+    uint64_t copied;        /* the copy of its range since which it has not
+                             * changed (engine_rows.number); 0: it has */
+    uint8_t apart_too[8];   /* as apart */
     /* constant: */
     uint64_t mask;          /* 2^w - 1, for writers; see table_mask */
     struct shapes_set *set; /* a reference; form.shapes is in it */
@@ -154,8 +170,8 @@ void table_find(const struct table_owner *owner, const struct table *table,
  * view. */
 enum { TABLE_FULL = -1 };
 
-/* Gives the record at spot these codes (not all 0), from nowhere or over the
- * old ones. 0, TABLE_FULL, ERR_HOT_FULL, ERR_NO_MEMORY; nothing has changed
+/* Gives the record at spot these codes (all 0: it is a tombstone), from nowhere
+ * or over the old ones. 0, TABLE_FULL, ERR_HOT_FULL, ERR_NO_MEMORY; nothing has changed
  * unless it is 0. The spot is void afterwards. */
 int table_put(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
@@ -178,10 +194,10 @@ void table_each(const struct table_owner *owner, const struct table *table,
     void *context);
 
 /* Sets the columns of a mask to 0 in all records and removes those that hold
- * nothing else. 0, or ERR_HOT_FULL, ERR_NO_MEMORY where a stash had to grow
+ * nothing else, but for rows where they are to be kept (cover_keeps). 0, or ERR_HOT_FULL, ERR_NO_MEMORY where a stash had to grow
  * for it: then some are left. */
-int table_clear(
-    struct table_owner *owner, struct table *table, uint32_t columns);
+int table_clear(struct table_owner *owner, struct table *table,
+    uint32_t columns, const struct cover_at *cover);
 
 /* True where it had better be built anew: too many mask bits may stand for
  * nothing, or too much is in the stash. */

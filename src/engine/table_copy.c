@@ -198,7 +198,7 @@ read_place(const struct reading *reading, const struct carry_place *place,
 
 uint32_t
 table_copy_read(const struct table *copy, const struct perm *perm,
-    unsigned n_columns, const uint8_t *column, uint64_t *row,
+    bool with_empty, unsigned n_columns, const uint8_t *column, uint64_t *row,
     uint64_t *const *code)
 {
     const struct table_owner owner = {.perm = perm};
@@ -213,7 +213,7 @@ table_copy_read(const struct table *copy, const struct perm *perm,
     reading_init(&reading, copy, n_columns, column);
     for (uint32_t i = 0; i < n_all; i++) {
         row[n] = place[i].row;
-        n += read_place(&reading, &place[i], n, code) != 0;
+        n += read_place(&reading, &place[i], n, code) != 0 || with_empty;
         if (i % ROWS_AT_ONCE == 0) {
             give_way();
         }

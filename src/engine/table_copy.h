@@ -16,9 +16,10 @@ const struct table *table_copy(const struct table *table, void *block);
 
 /* Reads a copy out, once: writes to row[] the rows of its n_records records in
  * their order, and to code[i][] their codes in slot column[i]. Records that
- * have nothing in these slots are left out. Returns how many there are. */
+ * have nothing in these slots are left out, unless with_empty. Returns how
+ * many there are. */
 uint32_t table_copy_read(const struct table *copy, const struct perm *perm,
-    unsigned n_columns, const uint8_t *column, uint64_t *row,
+    bool with_empty, unsigned n_columns, const uint8_t *column, uint64_t *row,
     uint64_t *const *code);
 
 #endif

@@ -620,7 +620,7 @@ START_TEST(test_clear)
         meet(&met, &rig, table, 0);
         struct before before;
         before_init(&before, &rig, table);
-        ck_assert_int_eq(table_clear(&rig.owner, table, columns[k]), 0);
+        ck_assert_int_eq(table_clear(&rig.owner, table, columns[k], NULL), 0);
         before_check(&before, &rig, table, columns[k] == 0);
         before_fini(&before);
         clear_model(&model, columns[k]);
@@ -771,7 +771,7 @@ START_TEST(test_stash_out_of_memory)
     ck_assert_uint_gt(refused, 3);
     expect_stash(table, 0, 0, ROWS);
     expect_table(&rig, table, &model);
-    ck_assert_int_eq(table_clear(&rig.owner, table, 0xfffe), 0);
+    ck_assert_int_eq(table_clear(&rig.owner, table, 0xfffe, NULL), 0);
     clear_model(&model, 0xfffe);
     expect_table(&rig, table, &model);
     table_destroy(&rig.pool, &table);

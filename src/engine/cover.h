@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_COVER_H
+#define ENGINE_COVER_H
+
+#include "engine/engine_copy.h"
+
+/* The engine beside a colder store. A row is *covered* where something else,
+ * a segment, answers for it as long as the engine has no record. What the
+ * engine has there is the overlay: a record that is here counts, whatever the
+ * segment says; one that is not here is as the segment says; and one that is
+ * here with all its columns at their defaults is a tombstone, which says that
+ * the segment's record is no more. The engine keeps tombstones where rows are
+ * covered, and lets go of them elsewhere, sooner or later. */
+
+/* A version: the row is covered, but a record that is not here counts as
+ * default, for what has been logged since is told whole (while a log is
+ * replayed). */
+#define ENGINE_COVER_LOADING UINT64_MAX
+
+/* Who says what is covered; a seam. Both functions are called under the lock
+ * of that shard and by many threads, must not call the engine, and should take
+ * nanoseconds. What they say of a shard's rows may change only in
+ * engine_evict's publish_fn, or in a way that the caller answers for. */
+struct engine_cover {
+    /* The version of what covers that row: 0 where nothing does. A version is
+     * not used again for other contents of the row. Asked only where a record
+     * is not found or becomes empty, or where there are tombstones in a table
+     * that is made. */
+    uint64_t (*version_fn)(const struct engine_cover *cover, unsigned slot,
+        unsigned shard, uint64_t row);
+    /* True where any of the rows first_row..last_row is covered. */
+    bool (*any_fn)(const struct engine_cover *cover, unsigned slot,
+        unsigned shard, uint64_t first_row, uint64_t last_row);
+};
+
+/* A record as it is in the segment (struct change, which only reads it). */
+struct engine_base {
+    uint64_t version; /* of the cover it was read under */
+    bool is_there;    /* else all is default, and what follows is void */
+    uint32_t n_columns;
+    uint32_t serial[SCHEMA_COLUMNS_MAX]; /* those that the counter does not
+                                          * have are left out */
+    uint64_t code[SCHEMA_COLUMNS_MAX];   /* as stored (engine_rows.code) */
+};
+
+/* Where what engine_look has read is. */
+struct engine_found {
+    bool is_here;     /* in the engine: it counts */
+    uint64_t version; /* where it is not here: of the cover; 0: there is none,
+                       * and the record is default */
+};
+
+/* From now on that cover is asked; it is the caller's and outlives the engine.
+ * No other call may be under way, and no tombstone there. */
+void engine_set_cover(struct engine *engine, const struct engine_cover *cover);
+
+/* Reads n >= 1 cells of one record: value[i] and state[i] as engine_get does
+ * (the default where it is not here), and where the record is, all at one
+ * moment: under the shard's lock. Any thread, online or not. */
+void engine_look(struct engine *engine, const struct cell_key *key, size_t n,
+    uint64_t *value, uint8_t *state, struct engine_found *found);
+
+/* An id of that counter has a record that was never here, for maxjump. */
+void engine_raise(struct engine *engine, unsigned slot, uint64_t id);
+
+/* Copies the records of rows first_row..last_row, tombstones too (all codes
+ * 0), into rows, whose block grows as needed: some 8 bytes a record and column
+ * more than it has, and a table's size. The lock is held for one table at a
+ * time, so what changes meanwhile may be in it or not; engine_evict sees to
+ * that. Whether tables count as unchanged for engine_copy stays. rows->position
+ * is that of the first moment. 0 or ERR_NO_MEMORY (rows are void then). Any
+ * thread. */
+int engine_copy_range(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row, struct engine_rows *rows);
+
+/* Takes out of the engine what is in copied (by engine_copy_range) and has not
+ * changed since, in favour of what now covers copied's rows. Under one hold of
+ * the shard's lock, in this order:
+ *
+ *   all that needs memory is made aside, which does not count against the
+ *   budget; here it can fail, and then nothing has changed;
+ *   publish_fn(context) is called, after which version_fn gives a new version
+ *   for these rows. It must not call the engine;
+ *   the tables without those records are published. What stays is what has
+ *   changed or is new since, and a tombstone for each record that is in copied
+ *   and has been removed. Tables that have something left count as changed;
+ *   the sink is told all columns of each record that stays.
+ *
+ * So a reader without the lock that finds no record, and then sees the old
+ * cover (by acquire, with a release in publish_fn), has been right about both.
+ * The lock is held for some microseconds a table that has not changed since it
+ * was copied, for others about 0.2 us a record. 0 or ERR_NO_MEMORY: publish_fn
+ * has not been called. Any thread. */
+int engine_evict(struct engine *engine, unsigned slot, unsigned shard,
+    const struct engine_rows *copied, void (*publish_fn)(void *context),
+    void *context);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine beside a colder store: what leaves it, and what is asked about
+ * the rest (cover.h). */
+#include "engine/cover.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "engine/engine_priv.h"
+#include "engine/table_copy.h"
+
+#include <string.h>
+
+enum { SPARE_SHARE = 8 /* of a block: room to grow */ };
+
+void
+engine_set_cover(struct engine *engine, const struct engine_cover *cover)
+{
+    engine->cover = cover;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct counter *counter = engine__counter(engine, slot);
+        for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
+            counter->ranges[i].cover.cover = cover;
+        }
+    }
+}
+
+void
+engine_raise(struct engine *engine, unsigned slot, uint64_t id)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
+    struct counter *counter = engine__counter(engine, slot);
+    if (counter != NULL) {
+        counter__raise(counter, id);
+    }
+}
+
+/* One cell, under the lock. view: NULL where there is no counter. */
+static void
+answer(const struct view *view, const struct cell_key *key,
+    const uint64_t *code, uint64_t *value, uint8_t *state)
+{
+    const struct column *column = &view->column[key->column];
+    /* relaxed: 0 where it is being dropped, and then it is gone */
+    if (key->serial == 0 ||
+        atomic_load_explicit(&column->serial, memory_order_relaxed) !=
+            key->serial) {
+        *value = 0;
+        *state = CELL_GONE;
+        return;
+    }
+    *value = column_decode(column, code[key->column]);
+    *state = code[key->column] == 0 ? CELL_DEFAULT : CELL_SET;
+}
+
+void
+engine_look(struct engine *engine, const struct cell_key *key, size_t n,
+    uint64_t *value, uint8_t *state, struct engine_found *found)
+{
+    static const struct view nothing;
+    struct engine_row at = engine__row(engine, key->id);
+    struct ranges_look look;
+    ASSERT(n > 0);
+    *found = (struct engine_found){.is_here = false};
+    memset(&look, 0, sizeof look);
+    shard__lock(&engine->shard[at.shard]);
+    struct counter *counter = engine__counter(engine, key->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    if (view != NULL) {
+        const struct ranges *ranges = &counter->ranges[at.shard];
+        ranges_find(ranges, at.row, &look);
+        found->is_here = look.spot.where != TABLE_NOWHERE;
+        if (!found->is_here) {
+            found->version = cover_version(&ranges->cover, at.row);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        ASSERT(key[i].id == key->id && key[i].counter == key->counter &&
+            key[i].column < SCHEMA_COLUMNS_MAX);
+        answer(view == NULL ? &nothing : view, &key[i], look.spot.record.code,
+            &value[i], &state[i]);
+    }
+    shard__unlock(&engine->shard[at.shard]);
+}
+
+/* A copy of several tables, one behind the other. The numbers lie in the
+ * block of rows, each array with room for so many: */
+struct gathering {
+    struct engine *engine;
+    struct counter *counter;
+    struct shard *shard;
+    struct engine_rows *rows;
+    size_t capacity;
+    uint64_t from; /* the next row to look at */
+    bool is_over;
+    /* a table as it lies */
+    void *copy_block;
+    size_t copy_bytes;
+};
+
+/* The arrays of rows, with room for `capacity` each. */
+static uint64_t *
+array_at(const struct engine_rows *rows, unsigned i, size_t capacity)
+{
+    return (uint64_t *)rows->block + i * capacity;
+}
+
+/* Room for n records; what is there stays. */
+static int
+make_room(struct gathering *it, size_t n)
+{
+    struct engine_rows *rows = it->rows;
+    size_t capacity = n + n / SPARE_SHARE;
+    struct engine_rows made = *rows;
+    if (n <= it->capacity) {
+        return 0;
+    }
+    made.block_bytes =
+        capacity * (1 + (size_t)rows->n_columns) * sizeof(uint64_t);
+    made.block = alloc_zeroed(rows->alloc, made.block_bytes);
+    if (made.block == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    for (unsigned i = 0; rows->n > 0 && i <= rows->n_columns; i++) {
+        memcpy(array_at(&made, i, capacity), array_at(rows, i, it->capacity),
+            rows->n * sizeof(uint64_t));
+    }
+    alloc_free(rows->alloc, rows->block, rows->block_bytes);
+    rows->block = made.block;
+    rows->block_bytes = made.block_bytes;
+    it->capacity = capacity;
+    return 0;
+}
+
+/* Room for a copy of that many bytes; what is there goes. */
+static int
+make_copy_room(struct gathering *it, size_t bytes)
+{
+    const struct alloc *alloc = it->rows->alloc;
+    if (bytes <= it->copy_bytes) {
+        return 0;
+    }
+    alloc_free(alloc, it->copy_block, it->copy_bytes);
+    it->copy_bytes = bytes + bytes / SPARE_SHARE;
+    it->copy_block = alloc_zeroed(alloc, it->copy_bytes);
+    if (it->copy_block == NULL) {
+        it->copy_bytes = 0;
+        return ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static bool
+has_columns(const struct view *view, const struct engine_rows *rows)
+{
+    struct engine_rows now;
+    engine__take_columns(view, &now);
+    return now.n_columns == rows->n_columns &&
+        memcmp(now.column, rows->column, now.n_columns) == 0 &&
+        memcmp(now.serial, rows->serial,
+            now.n_columns * sizeof now.serial[0]) == 0;
+}
+
+/* Under the lock: begins the copy anew, with the columns that there are. */
+static void
+begin_anew(struct gathering *it, const struct view *view)
+{
+    struct engine *engine = it->engine;
+    struct engine_rows *rows = it->rows;
+    engine__take_columns(view, rows);
+    size_t column_bytes = (1 + (size_t)rows->n_columns) * sizeof(uint64_t);
+    it->capacity = rows->block_bytes / column_bytes;
+    it->from = rows->first_row;
+    rows->n = 0;
+    rows->number = ++it->shard->n_copies;
+    rows->position = engine->sink == NULL
+        ? 0
+        : engine->sink->write_fn(engine->sink, NULL, 0);
+}
+
+/* One look under the lock: a copy of the next table; or NULL where there is
+ * none (is_over), and where more memory is needed: for *n records and a copy of
+ * *bytes. */
+static const struct table *
+gather_look(struct gathering *it, size_t *n, size_t *bytes)
+{
+    struct engine_rows *rows = it->rows;
+    const struct table *copy = NULL;
+    *n = 0;
+    *bytes = 0;
+    shard__lock(it->shard);
+    const struct view *view =
+        it->counter == NULL ? NULL : counter__view(it->counter);
+    if (view != NULL && (rows->number == 0 || !has_columns(view, rows))) {
+        begin_anew(it, view);
+    }
+    struct table *table = view == NULL
+        ? NULL
+        : ranges_from(
+              &it->counter->ranges[it->shard - it->engine->shard], it->from);
+    if (table == NULL || table->base > rows->last_row) {
+        it->is_over = true;
+    } else {
+        *n = rows->n + (size_t)table->n_records;
+        *bytes = table_copy_bytes(table);
+        if (*n <= it->capacity && *bytes <= it->copy_bytes) {
+            copy = table_copy(table, it->copy_block);
+            if (table->base >= rows->first_row &&
+                table->base + table->mask <= rows->last_row) {
+                table->copied = rows->number;
+            }
+        }
+    }
+    shard__unlock(it->shard);
+    return copy;
+}
+
+/* Appends the records of a copy, as far as their rows are in the range. */
+static void
+append(struct gathering *it, const struct table *copy)
+{
+    struct engine_rows *rows = it->rows;
+    uint64_t *row = array_at(rows, 0, it->capacity) + rows->n;
+    uint64_t *code[SCHEMA_COLUMNS_MAX] = {NULL};
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        code[i] = array_at(rows, i + 1, it->capacity) + rows->n;
+    }
+    uint32_t n = table_copy_read(copy, &it->engine->perm, true,
+        rows->n_columns, rows->column, row, code);
+    uint32_t first = 0;
+    while (first < n && row[first] < rows->first_row) {
+        first++;
+    }
+    while (n > first && row[n - 1] > rows->last_row) {
+        n--;
+    }
+    if (first > 0) {
+        memmove(row, row + first, (n - first) * sizeof *row);
+        for (unsigned i = 0; i < rows->n_columns; i++) {
+            memmove(code[i], code[i] + first, (n - first) * sizeof *row);
+        }
+    }
+    rows->n += n - first;
+    uint64_t last = copy->base + copy->mask;
+    it->is_over = last >= rows->last_row;
+    it->from = last + 1;
+}
+
+static int
+gather(struct gathering *it)
+{
+    while (!it->is_over) {
+        size_t n, bytes;
+        const struct table *copy = gather_look(it, &n, &bytes);
+        if (copy != NULL) {
+            append(it, copy);
+        } else if (!it->is_over) {
+            int err = make_room(it, n);
+            err = err == 0 ? make_copy_room(it, bytes) : err;
+            if (err != 0) {
+                return err;
+            }
+        }
+    }
+    return 0;
+}
+
+int
+engine_copy_range(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row, struct engine_rows *rows)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
+    ASSERT(first_row <= last_row);
+    struct gathering it = {.engine = engine,
+        .counter = engine__counter(engine, slot),
+        .shard = &engine->shard[shard],
+        .rows = rows,
+        .from = first_row};
+    rows->first_row = first_row;
+    rows->last_row = last_row;
+    rows->position = 0;
+    rows->number = 0;
+    rows->has_empty = true;
+    rows->n = 0;
+    rows->n_columns = 0;
+    int err = gather(&it);
+    alloc_free(rows->alloc, it.copy_block, it.copy_bytes);
+    rows->n = err == 0 ? rows->n : 0;
+    rows->row = rows->n == 0 ? NULL : array_at(rows, 0, it.capacity);
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        rows->code[i] =
+            rows->n == 0 ? NULL : array_at(rows, i + 1, it.capacity);
+    }
+    return err;
+}
+
+/* Tells the sink of records, some at a time. */
+struct telling {
+    struct engine *engine;
+    const struct view *view;
+    const struct engine_rows *copied;
+    unsigned slot, shard;
+    size_t n;
+    struct engine_write write[ENGINE_WRITES_MAX];
+};
+
+static void
+tell(struct telling *it)
+{
+    if (it->n > 0) {
+        (void)it->engine->sink->write_fn(it->engine->sink, it->write, it->n);
+        it->n = 0;
+    }
+}
+
+/* All of a record. */
+static void
+tell_record(void *context, uint64_t row, const uint64_t *code)
+{
+    struct telling *it = context;
+    struct engine_write *write = &it->write[it->n];
+    if (row < it->copied->first_row || row > it->copied->last_row) {
+        return;
+    }
+    write->n = 0;
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        const struct column *column = &it->view->column[i];
+        /* relaxed: 0 where it is being dropped, and then it is gone */
+        uint32_t serial =
+            atomic_load_explicit(&column->serial, memory_order_relaxed);
+        if (serial != 0) {
+            write->serial[write->n] = serial;
+            write->value[write->n++] = column_decode(column, code[i]);
+        }
+    }
+    if (write->n == 0) {
+        return;
+    }
+    write->id = engine__id(it->engine, it->shard, row);
+    write->counter = (uint8_t)it->slot;
+    if (++it->n == ENGINE_WRITES_MAX) {
+        tell(it);
+    }
+}
+
+static void
+tell_rest(struct telling *it, const struct ranges *ranges)
+{
+    uint64_t from = it->copied->first_row;
+    const struct table *table = ranges_from(ranges, from);
+    while (table != NULL && table->base <= it->copied->last_row) {
+        uint64_t last = table->base + table->mask;
+        table_each(ranges->owner, table, tell_record, it);
+        table = last >= it->copied->last_row ? NULL
+                                             : ranges_from(ranges, last + 1);
+    }
+    tell(it);
+}
+
+/* Under the lock. */
+static int
+evict(struct engine *engine, struct counter *counter, unsigned slot,
+    unsigned shard, const struct engine_rows *copied,
+    void (*publish_fn)(void *context), void *context)
+{
+    const struct view *view = counter__view(counter);
+    if (view == NULL) {
+        publish_fn(context);
+        return 0;
+    }
+    struct engine_rows now;
+    engine__take_columns(view, &now);
+    struct ranges_leaving leaving = {.first = copied->first_row,
+        .last = copied->last_row,
+        .number = copied->number,
+        .rows = engine__choose_columns(view, copied),
+        .alloc = engine->alloc};
+    for (unsigned i = 0; i < now.n_columns; i++) {
+        leaving.columns |= 1U << now.column[i];
+    }
+    struct ranges *ranges = &counter->ranges[shard];
+    int err = ranges_evict(ranges, &leaving, publish_fn, context);
+    if (err == 0 && engine->sink != NULL) {
+        struct telling telling = {.engine = engine,
+            .view = view,
+            .copied = copied,
+            .slot = slot,
+            .shard = shard};
+        tell_rest(&telling, ranges);
+    }
+    return err;
+}
+
+int
+engine_evict(struct engine *engine, unsigned slot, unsigned shard,
+    const struct engine_rows *copied, void (*publish_fn)(void *context),
+    void *context)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
+    struct counter *counter = engine__counter(engine, slot);
+    int err = 0;
+    shard__lock(&engine->shard[shard]);
+    if (counter == NULL) {
+        publish_fn(context);
+    } else {
+        err = evict(engine, counter, slot, shard, copied, publish_fn, context);
+    }
+    shard__unlock(&engine->shard[shard]);
+    return err;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records go in favour of a copy of them that somebody else has now.
+ *
+ * A table that says that it has not changed since the copy goes as it is. In
+ * any other each record is compared with the copy: what is the same goes, what
+ * differs or is not in the copy stays, and the table is built anew of that.
+ * What is in the copy and not here has been removed since; it gets a tombstone
+ * first of all, in the usual way, so that the rest sees only records.
+ *
+ * Until all tables and the directory that has them are made, nobody sees
+ * anything of it but tombstones where there was nothing. Where memory runs
+ * out, those are taken out again and the rest is forgotten. Then whoever
+ * evicts is called, who publishes what answers for the rows from now on, and
+ * only then the directory is: so no moment is without an answer for readers
+ * that take no lock. */
+#include "base/assert.h"
+#include "base/err.h"
+#include "engine/ranges_priv.h"
+#include "engine/table_place.h"
+
+#include <string.h>
+
+enum { STAYS_FIRST = 256 /* records that there is room for at first */ };
+
+/* What stays of one table. One block: rows, then the codes of each column. */
+struct stays {
+    struct carry_rows rows;
+    size_t capacity;
+    uint64_t *block; /* owned */
+};
+
+struct eviction {
+    struct ranges *ranges;
+    const struct ranges_leaving *leaving;
+    struct stays stays;
+    size_t from, end; /* of leaving->rows: those of the table in hand */
+    int err;
+    /* what is to be: the entries, and what goes; one block */
+    void *block;
+    size_t block_bytes;
+    struct directory_entry *entry;
+    size_t n;
+    struct table **gone;
+    size_t n_gone;
+    uint64_t records_gone, records_made;
+};
+
+static size_t
+stays_bytes(const struct stays *stays, size_t capacity)
+{
+    return capacity * (1 + stays->rows.n_columns) * sizeof(uint64_t);
+}
+
+static void
+stays_fini(const struct alloc *alloc, struct stays *stays)
+{
+    if (stays->block != NULL) {
+        alloc_free(alloc, stays->block, stays_bytes(stays, stays->capacity));
+    }
+    stays->block = NULL;
+}
+
+/* Twice as much room, or some. */
+static int
+stays_grow(const struct alloc *alloc, struct stays *stays)
+{
+    size_t capacity = stays->capacity == 0 ? STAYS_FIRST : 2 * stays->capacity;
+    struct carry_rows *rows = &stays->rows;
+    uint64_t *block = alloc_zeroed(alloc, stays_bytes(stays, capacity));
+    if (block == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    if (rows->n > 0) {
+        memcpy(block, rows->row, rows->n * sizeof *block);
+    }
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        uint64_t *code = block + (i + 1) * capacity;
+        if (rows->n > 0) {
+            memcpy(code, rows->code[i], rows->n * sizeof *code);
+        }
+        rows->code[i] = code;
+    }
+    stays_fini(alloc, stays);
+    rows->row = block;
+    stays->block = block;
+    stays->capacity = capacity;
+    return 0;
+}
+
+static void
+stays_add(struct eviction *it, uint64_t row, const uint64_t *code)
+{
+    struct stays *stays = &it->stays;
+    struct carry_rows *rows = &stays->rows;
+    if (rows->n == stays->capacity && it->err == 0) {
+        it->err = stays_grow(it->leaving->alloc, stays);
+    }
+    if (it->err != 0) {
+        return;
+    }
+    stays->block[rows->n] = row;
+    for (unsigned i = 0; i < rows->n_columns; i++) {
+        stays->block[(i + 1) * stays->capacity + rows->n] =
+            code[rows->column[i]];
+    }
+    rows->n++;
+}
+
+/* The index of the first copied row >= row, from `first` on and below end. */
+static size_t
+copied_from(
+    const struct carry_rows *rows, uint64_t row, size_t first, size_t end)
+{
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (rows->row[middle] < row) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+/* The same for the first row > row. */
+static size_t
+copied_behind(const struct carry_rows *rows, uint64_t row, size_t first)
+{
+    return row == UINT64_MAX ? rows->n
+                             : copied_from(rows, row + 1, first, rows->n);
+}
+
+static bool
+is_in_range(const struct ranges_leaving *leaving, uint64_t row)
+{
+    return row >= leaving->first && row <= leaving->last;
+}
+
+/* True where a record that is here is in the copy, with these codes. */
+static bool
+is_as_copied(const struct eviction *it, uint64_t row, const uint64_t *code)
+{
+    const struct ranges_leaving *leaving = it->leaving;
+    const struct carry_rows *rows = &leaving->rows;
+    uint64_t copied[SHAPES_COLUMNS_MAX] = {0};
+    size_t i = copied_from(rows, row, it->from, it->end);
+    if (i == it->end || rows->row[i] != row) {
+        return false;
+    }
+    (void)carry_codes(rows, i, copied);
+    for (uint32_t left = leaving->columns; left != 0; left &= left - 1) {
+        unsigned column = (unsigned)__builtin_ctz(left);
+        if (copied[column] != code[column]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+sift(void *context, uint64_t row, const uint64_t *code)
+{
+    struct eviction *it = context;
+    if (!is_in_range(it->leaving, row) || !is_as_copied(it, row, code)) {
+        stays_add(it, row, code);
+    }
+}
+
+/* True where all that a table has is in the copy as it is. */
+static bool
+is_untouched(const struct ranges_leaving *leaving, const struct table *table)
+{
+    return table->copied == leaving->number && leaving->number != 0 &&
+        table->base >= leaving->first &&
+        table->base + table->mask <= leaving->last;
+}
+
+/* Puts tombstones where records have been removed since they were copied; or,
+ * with undo, takes them out again. */
+static int
+bury(const struct eviction *it, bool undo)
+{
+    struct ranges *ranges = it->ranges;
+    const struct ranges_leaving *leaving = it->leaving;
+    const struct carry_rows *rows = &leaving->rows;
+    uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+    struct ranges_look look;
+    int err = 0;
+    for (size_t i = copied_from(rows, leaving->first, 0, rows->n);
+         i < rows->n && rows->row[i] <= leaving->last && err == 0;) {
+        ranges_find(ranges, rows->row[i], &look);
+        if (look.table != NULL && is_untouched(leaving, look.table)) {
+            i = copied_behind(rows, look.table->base + look.table->mask, i);
+            continue;
+        }
+        bool is_here = look.spot.where != TABLE_NOWHERE;
+        if (carry_codes(rows, i, code)) {
+            if (!undo && !is_here) {
+                err = ranges__bury(ranges, rows->row[i]);
+            } else if (undo && is_here &&
+                table_is_nothing(look.spot.record.code) &&
+                !cover_keeps(&ranges->cover, rows->row[i])) {
+                ranges__remove(ranges, &look);
+            }
+        }
+        i++;
+    }
+    return err;
+}
+
+/* Makes a table of what stays of an old one; *out is NULL where nothing does,
+ * and the old one where all does. */
+static int
+make_table(struct eviction *it, struct table *old, struct table **out)
+{
+    struct ranges *ranges = it->ranges;
+    const struct ranges_leaving *leaving = it->leaving;
+    const struct carry_rows *rows = &leaving->rows;
+    *out = NULL;
+    if (is_untouched(leaving, old)) {
+        return 0;
+    }
+    it->from = copied_from(rows, old->base, 0, rows->n);
+    it->end = copied_behind(rows, old->base + old->mask, it->from);
+    it->stays.rows.n = 0;
+    table_each(ranges->owner, old, sift, it);
+    if (it->err != 0 || it->stays.rows.n == 0) {
+        return it->err;
+    }
+    if (it->stays.rows.n == old->n_records) {
+        *out = old;
+        return 0;
+    }
+    struct build build =
+        ranges__build(ranges, NULL, POOL_EVICT, BUILD_LOAD_GROW);
+    build.rows = &it->stays.rows;
+    int err = build_table(&build, old->base, old->width, out);
+    if (err == 0) {
+        (*out)->n_planned = old->n_planned;
+        ASSERT((*out)->n_records == it->stays.rows.n);
+        it->records_made += (*out)->n_records;
+    }
+    return err;
+}
+
+static bool
+is_concerned(
+    const struct ranges_leaving *leaving, const struct directory_entry *entry)
+{
+    return entry->base <= leaving->last &&
+        entry->base + perm_mask(entry->width) >= leaving->first;
+}
+
+/* Makes all tables that are to be; nobody sees them yet. */
+static int
+make_tables(struct eviction *it)
+{
+    struct directory *directory = ranges__directory(it->ranges);
+    size_t n = directory_count(directory);
+    const struct directory_entry *old = directory_entries(directory);
+    it->block_bytes = n * (sizeof *it->entry + sizeof(struct table *));
+    int err = pool_take_block(
+        it->ranges->owner->pool, it->block_bytes, POOL_EVICT, &it->block);
+    if (err != 0) {
+        return err;
+    }
+    it->entry = it->block;
+    it->gone = (struct table **)(it->entry + n);
+    for (size_t i = 0; i < n; i++) {
+        struct table *table = old[i].table;
+        if (is_concerned(it->leaving, &old[i])) {
+            err = make_table(it, old[i].table, &table);
+            if (err != 0) {
+                return err;
+            }
+        }
+        if (table != old[i].table) {
+            it->gone[it->n_gone++] = old[i].table;
+            it->records_gone += old[i].table->n_records;
+        }
+        if (table != NULL) {
+            it->entry[it->n++] =
+                (struct directory_entry){old[i].base, old[i].width, table};
+        }
+    }
+    return 0;
+}
+
+/* Destroys tables that have been made, each in the place of one of gone. */
+static void
+give_up(struct eviction *it)
+{
+    const struct ranges *ranges = it->ranges;
+    for (size_t i = 0, j = 0; i < it->n_gone && j < it->n;) {
+        struct table *made = it->entry[j].table;
+        if (made->base < it->gone[i]->base) {
+            j++;
+        } else if (made->base > it->gone[i]->base) {
+            i++;
+        } else {
+            table_destroy(ranges->owner->pool, &made);
+            i++;
+            j++;
+        }
+    }
+    it->ranges->cover.is_held = false;
+    (void)bury(it, true);
+}
+
+static void
+exchange(struct eviction *it, struct directory *fresh)
+{
+    struct ranges *ranges = it->ranges;
+    if (it->n_gone > 0) {
+        ranges__publish(ranges, fresh);
+    }
+    for (size_t i = 0; i < it->n_gone; i++) {
+        table_retire(ranges->owner->pool, it->gone[i]);
+    }
+    ranges->n_records -= it->records_gone - it->records_made;
+    for (size_t i = 0; i < it->n; i++) {
+        if (is_concerned(it->leaving, &it->entry[i])) {
+            it->entry[i].table->is_clean = false;
+            it->entry[i].table->copied = 0;
+        }
+    }
+}
+
+/* All that can fail. *fresh is NULL where no table is left. */
+static int
+prepare(struct eviction *it, struct directory **fresh)
+{
+    struct pool *pool = it->ranges->owner->pool;
+    *fresh = NULL;
+    int err = bury(it, false);
+    if (err == 0 && ranges__directory(it->ranges) != NULL) {
+        err = make_tables(it);
+    }
+    if (err == 0 && it->n_gone > 0 && it->n > 0) {
+        err = directory_create(pool, it->entry, it->n, POOL_EVICT, fresh);
+    }
+    return err;
+}
+
+int
+ranges_evict(struct ranges *ranges, const struct ranges_leaving *leaving,
+    void (*publish_fn)(void *context), void *context)
+{
+    struct eviction it = {.ranges = ranges, .leaving = leaving};
+    struct directory *fresh;
+    for (uint32_t left = ranges->columns; left != 0; left &= left - 1) {
+        it.stays.rows.column[it.stays.rows.n_columns++] =
+            (uint8_t)__builtin_ctz(left);
+    }
+    it.stays.rows.cover = &ranges->cover;
+    pool_reclaim(ranges->owner->pool);
+    ranges->cover.is_held = true;
+    int err = prepare(&it, &fresh);
+    if (err == 0) {
+        publish_fn(context);
+        exchange(&it, fresh);
+    } else {
+        give_up(&it);
+    }
+    ranges->cover.is_held = false;
+    stays_fini(leaving->alloc, &it.stays);
+    if (it.block != NULL) {
+        pool_give_block(ranges->owner->pool, it.block, it.block_bytes);
+    }
+    return err;
+}
