@@ -349,8 +349,11 @@ step(struct pass *pass, const struct manifest *done)
     manifest_fini(manifest);
     *manifest = next;
     durable_count(&pass->durable->stats.cut_images, n_cut);
-    checkpoint__answer(pass->publish, 0);
     pass->n_ops = 0;
+    if (pass->is_publish_wanted) {
+        checkpoint__remove_dead(pass); /* segments that have been replaced */
+        checkpoint__answer(pass->publish, 0);
+    }
     if (pass->file_bytes >= pass->file_bytes_max) {
         end_file(pass);
     }

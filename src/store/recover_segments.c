@@ -11,9 +11,9 @@
  * in it. */
 #include "store/recover.h"
 
-#include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment.h"
+#include "engine/cover.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -118,11 +118,15 @@ take_file(void *context, struct segment *segment,
 {
     struct durable *durable = context;
     struct durable_covers *covers = durable->covers;
-    int err = ERR_CLOSED;
-    if (!durable_is_cancelled(durable)) {
-        ASSERT(covers != NULL);
-        err = covers->take_fn(covers, segment, part, n);
+    const struct segment_head *head = segment_head(segment);
+    uint64_t last = part[n - 1]->last_id;
+    if (durable_is_cancelled(durable)) {
+        segment_close(&segment);
+        return ERR_CLOSED;
     }
+    engine_raise(durable->engine, head->counter,
+        last < head->last_id ? last : head->last_id);
+    int err = covers->take_fn(covers, segment, part, n);
     if (err != 0) {
         segment_close(&segment);
     }
