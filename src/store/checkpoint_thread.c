@@ -60,10 +60,11 @@ tell_found(struct checkpointer *it)
     it->n_missing = 0;
 }
 
-/* When passes are. */
+/* When what is. */
 struct schedule {
     uint64_t last_ns;       /* the last one ended */
     uint64_t not_before_ns; /* the next one, unless somebody wants it */
+    uint64_t look_ns;       /* the next look whether all files are there */
 };
 
 /* One checkpoint; where the disk is full, once more without the ballast. */
@@ -123,33 +124,36 @@ is_publish_due(const struct checkpointer *it)
     return it->is_publish_wanted && clock_monotonic_ns() >= it->publish_ns;
 }
 
-/* Waits for a reason to begin a pass, or to publish segments: *is_pass; false
- * when it is time to end. *calls are those who wait for the pass. */
+/* What is looked at between waits. True where a pass is due. */
 static bool
-wait_for_work(struct checkpointer *it, const struct schedule *when,
+look_around(struct checkpointer *it, struct schedule *when)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    renew_ballast(it);
+    if (now_ns >= when->look_ns) {
+        when->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+        (void)checkpoint__look(it);
+    }
+    return now_ns >= when->not_before_ns && is_due(it, when->last_ns);
+}
+
+/* Waits for a reason to begin a pass, or to publish segments: *is_pass; false
+ * when it is time to end. *calls are those who wait for the pass. A pass comes
+ * first, so that segments one after the other do not keep it off. */
+static bool
+wait_for_work(struct checkpointer *it, struct schedule *when,
     struct store_call **calls, bool *is_pass)
 {
-    uint64_t look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
-    bool due = false;
-    renew_ballast(it);
+    bool due = look_around(it, when);
     pthread_mutex_lock(&it->lock);
-    while (!it->stopping && !it->is_wanted && !is_publish_due(it)) {
+    while (!it->stopping && !it->is_wanted && !due && !is_publish_due(it)) {
         uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
         struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
             .tv_nsec = (long)(until_ns % NS_PER_S)};
         (void)pthread_cond_timedwait(&it->changed, &it->lock, &until);
         pthread_mutex_unlock(&it->lock);
-        renew_ballast(it);
-        uint64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= look_ns) {
-            look_ns = now_ns + LOOK_MS * NS_PER_MS;
-            (void)checkpoint__look(it);
-        }
-        due = now_ns >= when->not_before_ns && is_due(it, when->last_ns);
+        due = look_around(it, when);
         pthread_mutex_lock(&it->lock);
-        if (due) {
-            break;
-        }
     }
     bool goes_on = !it->stopping || it->is_wanted;
     *is_pass = it->is_wanted || due;
@@ -232,6 +236,7 @@ do_pass(struct checkpointer *it, struct schedule *when)
     (void)checkpoint__look(it);
     int err = make_one(it);
     when->last_ns = clock_monotonic_ns();
+    when->look_ns = when->last_ns + LOOK_MS * NS_PER_MS;
     /* also where it has not helped: a file that does not go */
     bool waits = err != 0 || is_due(it, when->last_ns);
     when->not_before_ns = waits ? when->last_ns + RETRY_MS * NS_PER_MS : 0;
@@ -256,8 +261,9 @@ run(void *arg)
 {
     struct checkpointer *it = arg;
     struct store_call *calls = NULL;
-    struct schedule when = {
-        .last_ns = clock_monotonic_ns() - age_ns(&it->durable->manifest)};
+    uint64_t now_ns = clock_monotonic_ns();
+    struct schedule when = {.last_ns = now_ns - age_ns(&it->durable->manifest),
+        .look_ns = now_ns + LOOK_MS * NS_PER_MS};
     bool is_pass;
     /* lower than the workers'; without the right to it, as it is */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);

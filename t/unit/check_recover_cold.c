@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cold/segment_write.h"
 #include "schema/restore.h"
 #include "store/data.h"
 
@@ -240,6 +241,38 @@ START_TEST(test_what_stays_is_synced)
 }
 END_TEST
 
+/* The very last batch before the cut is in the segment as well: it has one
+ * column only, and nothing tells the other one anew. */
+START_TEST(test_last_batch_before)
+{
+    struct cold_rig rig;
+    begin(&rig, 1);
+    set_all(&rig, 5);
+    ck_assert(cold_change(&rig, 7, CHANGE_INCR, 0, 1, (uint64_t[]){3}));
+    ck_assert_int_eq(cold_seal(&rig, 0, 0, NULL), 0);
+    ck_assert_int_eq(cold_publish(&rig), 0);
+    cold_crash(&rig, true);
+    end(&rig);
+}
+END_TEST
+
+/* An image that was made right behind the cut, of a batch that is still open,
+ * has what was told anew in it, and counts. */
+START_TEST(test_first_batch_behind)
+{
+    struct cold_rig rig;
+    begin(&rig, 1);
+    set_all(&rig, 5);
+    ck_assert_int_eq(cold_checkpoint(&rig), 0);
+    ck_assert_int_eq(cold_seal(&rig, 0, 0, change_again), 0);
+    ck_assert_int_eq(cold_checkpoint(&rig), 0); /* the log goes */
+    cold_crash(&rig, true);
+    ck_assert_uint_eq(rig.value[7][0], 70);
+    ck_assert_uint_eq(rig.value[8][0], 0);
+    end(&rig);
+}
+END_TEST
+
 /* What was removed while it was hot is in an old image, and in the log, but in
  * no segment. It stays away when the cover is gone as well. */
 START_TEST(test_removed_before)
@@ -315,6 +348,7 @@ END_TEST
 START_TEST(test_published_later)
 {
     struct cold_rig rig;
+    struct cold_asked asked;
     prepare(&rig, 3, 1 << 24); /* no log file is made meanwhile */
     fake_disk_fail(rig.fake, 1 << FAKE_RENAME, 1, ENOSPC, true);
     ck_assert_int_eq(cold_seal(&rig, 0, 2, work_some), ERR_DISK_FULL);
@@ -322,7 +356,7 @@ START_TEST(test_published_later)
     ck_assert_int_eq(cold_seal(&rig, 0, 2, work_some), 0);
     unsigned n_files = cold_count_files(&rig);
     fake_disk_fail(rig.fake, 1 << FAKE_RENAME, 1, ENOSPC, true);
-    checkpointer_want_segments(&rig.checkpointer, NULL);
+    cold_ask(&rig, &asked);
     while (stat_of(&rig.durable.stats.checkpoint_failures) == 0) {
         sched_yield();
     }
@@ -330,10 +364,30 @@ START_TEST(test_published_later)
     ck_assert(cold_work(&rig, 20));
     uint64_t manifests = stat_of(&rig.durable.stats.manifests);
     (void)fake_disk_heal(rig.fake);
-    ck_assert_int_eq(cold_publish(&rig), 0);
+    ck_assert_int_eq(cold_wait(&asked), 0);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.manifests), manifests + 1);
     ck_assert_uint_lt(cold_count_files(&rig), n_files);
     cold_crash(&rig, true);
+    end(&rig);
+}
+END_TEST
+
+/* Who waits when the server stops is told so. */
+START_TEST(test_never_published)
+{
+    struct cold_rig rig;
+    struct cold_asked asked;
+    prepare(&rig, 3, 1 << 24);
+    ck_assert_int_eq(cold_seal(&rig, 0, 2, work_some), 0);
+    fake_disk_fail(rig.fake, 1 << FAKE_RENAME, 1, EIO, true);
+    cold_ask(&rig, &asked);
+    while (stat_of(&rig.durable.stats.checkpoint_failures) == 0) {
+        sched_yield();
+    }
+    (void)cold_close(&rig, false);
+    ck_assert_int_eq(cold_wait(&asked), ERR_CLOSED);
+    (void)fake_disk_heal(rig.fake);
+    ck_assert_int_eq(cold_open(&rig), 0);
     end(&rig);
 }
 END_TEST
@@ -351,7 +405,10 @@ START_TEST(test_checkpoint_publishes)
     ck_assert_uint_eq(stat_of(&rig.durable.stats.manifests), manifests);
     ck_assert_int_eq(cold_seal(&rig, 0, 1, NULL), 0);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.live_segments), 0);
-    checkpointer_want_segments(&rig.checkpointer, NULL);
+    /* as checkpointer_want_segments, but that nobody is woken before */
+    pthread_mutex_lock(&rig.checkpointer.lock);
+    rig.checkpointer.is_publish_wanted = true;
+    pthread_mutex_unlock(&rig.checkpointer.lock);
     ck_assert_int_eq(cold_checkpoint(&rig), 0);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.live_segments), 2);
     end(&rig);
@@ -388,6 +445,9 @@ START_TEST(test_dropped_counter)
             ck_assert_uint_eq(cold_count_files(&rig), 0);
         }
         cold_crash(&rig, true); /* makes it anew */
+        for (unsigned i = 0; i < COLD_BLOCKS; i++) {
+            ck_assert_ptr_null(rig.settled[i]);
+        }
         set_all(&rig, 9);
         ck_assert_int_eq(cold_seal(&rig, 1, 2, work_some), 0);
         cold_crash(&rig, true);
@@ -459,6 +519,31 @@ START_TEST(test_damage)
     ck_assert_int_eq(check(&rig, &out), 0);
     ck_assert_int_eq(cold_open(&rig), 0);
     end(&rig);
+    buf_fini(&out);
+}
+END_TEST
+
+/* A file of the same directory and number that has other records. */
+START_TEST(test_other_records)
+{
+    struct cold_rig rig;
+    struct buf out = {0};
+    struct segment_writer *writer;
+    const uint64_t code[COLD_COLUMNS] = {1, 1};
+    begin(&rig, 1);
+    const struct segment_write_config config = {
+        .disk = rig.data.disk, .codec = BLOCK_PACKED};
+    set_all(&rig, 5);
+    ck_assert_int_eq(cold_seal(&rig, 0, 0, NULL), 0);
+    ck_assert_int_eq(cold_publish(&rig), 0);
+    struct segment_head head = *segment_head(rig.file[0]->segment);
+    ck_assert_int_eq(cold_close(&rig, false), 0);
+    ck_assert_int_eq(segment_write_begin(&config, &head, &writer), 0);
+    ck_assert_int_eq(segment_write_add(writer, 3, code), 0);
+    ck_assert_int_eq(segment_write_end(&writer, &head), 0);
+    ck_assert_int_eq(check(&rig, &out), ERR_CORRUPT);
+    ck_assert_int_eq(cold_open(&rig), ERR_CORRUPT);
+    cold_fini(&rig);
     buf_fini(&out);
 }
 END_TEST
@@ -539,8 +624,10 @@ main(void)
 {
     const TTest *test[] = {test_random, test_cut_publish,
         test_cut_publish_by_checkpoint, test_cut_start,
-        test_what_stays_is_synced, test_removed_before, test_files_that_go,
-        test_published_later, test_checkpoint_publishes, test_dropped_counter,
-        test_check, test_damage, test_wrong_and_missing_files, test_lost};
+        test_what_stays_is_synced, test_last_batch_before,
+        test_first_batch_behind, test_removed_before, test_files_that_go,
+        test_published_later, test_never_published, test_checkpoint_publishes,
+        test_dropped_counter, test_check, test_damage, test_other_records,
+        test_wrong_and_missing_files, test_lost};
     return run_tests("recover cold", test, COUNT_OF(test));
 }

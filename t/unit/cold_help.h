@@ -13,6 +13,8 @@
 #include "store/checkpoint.h"
 #include "unit/check_help.h"
 
+#include <semaphore.h>
+
 enum {
     COLD_SHARDS = 4,
     COLD_COLUMNS = 2,
@@ -76,6 +78,16 @@ bool cold_work(struct cold_rig *rig, unsigned n);
  * no new segment (the disk). */
 int cold_seal(struct cold_rig *rig, unsigned first, unsigned last,
     void (*meanwhile_fn)(struct cold_rig *rig));
+
+/* What the checkpointer is asked for. */
+struct cold_asked {
+    struct store_checkpoint call;
+    sem_t come;
+};
+
+/* Asks for a manifest with what is covered now; waits for it. The err. */
+void cold_ask(struct cold_rig *rig, struct cold_asked *asked);
+int cold_wait(struct cold_asked *asked);
 
 /* Asks for a manifest, or a checkpoint, and waits. The err. */
 int cold_publish(struct cold_rig *rig);

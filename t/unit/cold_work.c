@@ -8,8 +8,6 @@
 #include "schema/restore.h"
 #include "unit/edit_help.h"
 
-#include <semaphore.h>
-
 enum {
     BLOCK_ROWS = COLD_BLOCK_IDS / COLD_SHARDS,
     SLOT = 0,
@@ -305,8 +303,7 @@ read_cold(const struct cold_rig *rig, uint64_t id, struct engine_base *base)
     const struct segment_head *head = segment_head(file->segment);
     base->version = file->number;
     base->n_columns = head->n_columns;
-    int err =
-        segment_get(file->segment, &room, &id, 1, code, &base->is_there);
+    int err = segment_get(file->segment, &room, &id, 1, code, &base->is_there);
     if (err != 0) {
         return err;
     }
@@ -586,40 +583,51 @@ cold_seal(struct cold_rig *rig, unsigned first, unsigned last,
 
 /* ---- what the checkpointer is asked ---- */
 
-struct asked {
-    struct store_checkpoint call;
-    sem_t come;
-};
-
 static void
 comes(struct store_call *call)
 {
-    ck_assert_int_eq(sem_post(&((struct asked *)call)->come), 0);
+    ck_assert_int_eq(sem_post(&((struct cold_asked *)call)->come), 0);
 }
 
-static int
-ask(struct cold_rig *rig,
+static void
+ask(struct cold_rig *rig, struct cold_asked *asked,
     void (*want_fn)(struct checkpointer *, struct store_checkpoint *))
 {
-    struct asked asked = {.call = {.call = {.done_fn = comes}, .err = -1}};
-    ck_assert_int_eq(sem_init(&asked.come, 0, 0), 0);
-    want_fn(&rig->checkpointer, &asked.call);
-    while (sem_wait(&asked.come) != 0) {
+    *asked =
+        (struct cold_asked){.call = {.call = {.done_fn = comes}, .err = -1}};
+    ck_assert_int_eq(sem_init(&asked->come, 0, 0), 0);
+    want_fn(&rig->checkpointer, &asked->call);
+}
+
+void
+cold_ask(struct cold_rig *rig, struct cold_asked *asked)
+{
+    ask(rig, asked, checkpointer_want_segments);
+}
+
+int
+cold_wait(struct cold_asked *asked)
+{
+    while (sem_wait(&asked->come) != 0) {
     }
-    (void)sem_destroy(&asked.come);
-    return asked.call.err;
+    (void)sem_destroy(&asked->come);
+    return asked->call.err;
 }
 
 int
 cold_publish(struct cold_rig *rig)
 {
-    return ask(rig, checkpointer_want_segments);
+    struct cold_asked asked;
+    cold_ask(rig, &asked);
+    return cold_wait(&asked);
 }
 
 int
 cold_checkpoint(struct cold_rig *rig)
 {
-    return ask(rig, checkpointer_want);
+    struct cold_asked asked;
+    ask(rig, &asked, checkpointer_want);
+    return cold_wait(&asked);
 }
 
 /* ---- the machine ---- */
