@@ -2,18 +2,15 @@
 /* The note that a log file is followed, and what damage to it looks like.
  *
  * All of it can be told from the successor's header, byte for byte. It is not
- * synced, so what is found in its place is one of:
+ * synced, so each of the sectors that it lies in (one, seldom two) has its part
+ * of the note, or what was there before: zeroes, or a batch that is void, of a
+ * file whose sync had failed or of the torn end of one; or a beginning of the
+ * note, where the disk failed in the midst of it.
  *
- *   the note            as it was written
- *   zeroes              never written, or lost with the power
- *   zeroes, then its    the same, where a sector ends within it
- *   end
- *   its beginning,      the same, or written in part, where the disk failed
- *   then zeroes
- *   something else      a batch that is void, of a file whose sync had failed
- *
- * The last has a checksum of its own, so that it differs from the note in some
- * 32 bits of 64, and hardly ever in as few as FLIPS_MAX (once in 10^9). */
+ * A void batch has a checksum of its own, so that it differs from the note in
+ * some 32 bits there, and hardly ever in as few as FLIPS_MAX (once in 10^9). So
+ * a sector is judged if it has all of the checksum; of the few bytes that may
+ * stand in another one nothing can be said. */
 #include "wal/note.h"
 
 #include "base/assert.h"
@@ -22,6 +19,7 @@
 
 enum {
     SECTOR_BYTES = 512, /* the least that a disk writes as a whole */
+    CHECKSUM_AT = 24,   /* of a batch; 8 bytes (frame.h) */
     FLIPS_MAX = 8       /* more are not called damage */
 };
 
@@ -39,18 +37,22 @@ note_put(const struct frame_file *next, uint8_t out[NOTE_BYTES])
     frame_batch_put(&head, &batch, out);
 }
 
-/* The bits in which a and b differ; 0 where b is zeroes. */
-static unsigned
-count_flips(const uint8_t *a, const uint8_t *b, size_t n)
+/* True where bytes from..to, which lie in one sector, were the note's and
+ * are not now. */
+static bool
+is_part_damaged(const uint8_t *note, const uint8_t *in, size_t from, size_t to)
 {
     unsigned flips = 0;
     bool is_zero = true;
 
-    for (size_t i = 0; i < n; i++) {
-        flips += (unsigned)__builtin_popcount(a[i] ^ b[i]);
-        is_zero = is_zero && b[i] == 0;
+    if (from > CHECKSUM_AT || to < CHECKSUM_AT + 8) {
+        return false;
     }
-    return is_zero ? 0 : flips;
+    for (size_t i = from; i < to; i++) {
+        flips += (unsigned)__builtin_popcount(note[i] ^ in[i]);
+        is_zero = is_zero && in[i] == 0;
+    }
+    return !is_zero && flips > 0 && flips <= FLIPS_MAX;
 }
 
 /* True where in is the note up to some byte, and zeroes behind it. */
@@ -58,6 +60,7 @@ static bool
 is_beginning(const uint8_t *note, const uint8_t *in)
 {
     size_t n = NOTE_BYTES;
+
     while (n > 0 && in[n - 1] == 0) {
         n--;
     }
@@ -69,14 +72,12 @@ note_is_damaged(const struct frame_file *next, const uint8_t in[NOTE_BYTES])
 {
     uint8_t note[NOTE_BYTES];
     size_t n = SECTOR_BYTES - next->before_end % SECTOR_BYTES;
-    unsigned flips;
 
     note_put(next, note);
     if (is_beginning(note, in)) {
         return false;
     }
     n = n < NOTE_BYTES ? n : NOTE_BYTES; /* of it in its first sector */
-    flips = count_flips(note, in, n);
-    flips += count_flips(note + n, in + n, NOTE_BYTES - n);
-    return flips > 0 && flips <= FLIPS_MAX;
+    return is_part_damaged(note, in, 0, n) ||
+        is_part_damaged(note, in, n, NOTE_BYTES);
 }

@@ -18,8 +18,8 @@ enum { NOTE_BYTES = FRAME_BATCH_BYTES + ENTRY_MARK_BYTES };
 void note_put(const struct frame_file *next, uint8_t out[NOTE_BYTES]);
 
 /* True where the bytes at next->before_end were a note once and are not now:
- * they differ from it in a few bits. What a power cut or a disk that failed left
- * of it, and void batches of a file whose sync failed, are no damage. */
+ * they differ from it in a few bits. What a power cut or a disk that failed
+ * left of it, and void batches, are no damage. */
 bool note_is_damaged(
     const struct frame_file *next, const uint8_t in[NOTE_BYTES]);
 
