@@ -47,7 +47,7 @@
         "this is a counter's name: get, set, add, replace, delete, "          \
         "incr and decr take it, see help")                                    \
     X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
-    X(COLD, "the record has to be read from disk first")                       \
+    X(COLD, "the record has to be read from disk first")                      \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \

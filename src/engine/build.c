@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/reach.h"
+#include "engine/table_each.h"
 #include "engine/table_place.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 #ifndef ENGINE_CARRY_H
 #define ENGINE_CARRY_H
 
+#include "engine/cover_at.h"
 #include "engine/table.h"
 
 /* Records out of the lines of one table into the first lines of another that is
@@ -45,8 +46,9 @@ void carry_begin(
     struct carry *carry, const struct table_owner *owner, struct table *table);
 
 /* Puts the records in lines of source whose rows the table covers into their
- * first lines; not tombstones that cover does not keep. Calls late_fn for each that has no room there, or no shape: it
- * is record index of that line of source. */
+ * first lines; not tombstones that cover does not keep. Calls late_fn for each
+ * that has no room there, or no shape: it is record index of that line of
+ * source. */
 void carry_lines(struct carry *carry, const struct table *source,
     const struct cover_at *cover,
     void (*late_fn)(void *context, uint32_t line, unsigned index),

@@ -55,7 +55,8 @@ struct change {
      * absent=miss), ERR_OVER_MAX (set ...), ERR_OVERFLOW (incr under
      * overflow=error), ERR_GONE, ERR_JUMP (the id is beyond maxjump),
      * ERR_HOT_FULL, ERR_NO_MEMORY, ERR_COLD (the record is not here and what
-     * covers it was not brought: see engine_change); nothing has changed unless it is 0 */
+     * covers it was not brought: see engine_change); nothing has changed
+     * unless it is 0 */
     int err;
     uint8_t n_saturated; /* columns that incr stopped at their max */
     uint64_t value[SCHEMA_COLUMNS_MAX]; /* the values now; valid if err is 0 */

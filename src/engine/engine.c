@@ -293,7 +293,7 @@ static void
 take_base(
     const struct view *view, const struct engine_base *base, uint64_t *code)
 {
-    ASSERT(base->n_columns <= SCHEMA_COLUMNS_MAX);
+    ASSERT(!base->is_there || base->n_columns <= SCHEMA_COLUMNS_MAX);
     for (unsigned i = 0; base->is_there && i < base->n_columns; i++) {
         for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
             /* relaxed: 0 where it is being dropped, and then it is gone */

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "engine/engine_priv.h"
 #include "engine/table_copy.h"
+#include "engine/table_each.h"
 
 #include <string.h>
 

@@ -51,9 +51,10 @@ int ranges_store(struct ranges *ranges, const struct ranges_look *look,
     const uint64_t *code);
 
 /* Puts records into rows first..last, where there were none; others are left
- * out, and those without a number where nothing covers their row. An aligned range becomes one table that counts as unchanged, where it
- * can be; else all count as changed. 0, ERR_HOT_FULL, ERR_NO_MEMORY (part of
- * it may be there). */
+ * out, and those without a number where nothing covers their row. An aligned
+ * range becomes one table that counts as unchanged, where it can be; else all
+ * count as changed. 0, ERR_HOT_FULL, ERR_NO_MEMORY (part of it may be there).
+ */
 int ranges_load(struct ranges *ranges, const struct carry_rows *rows,
     uint64_t first, uint64_t last);
 

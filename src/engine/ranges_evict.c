@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/ranges_priv.h"
+#include "engine/table_each.h"
 #include "engine/table_place.h"
 
 #include <string.h>

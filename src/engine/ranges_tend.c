@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
+#include "engine/table_each.h"
 
 enum {
     STILL_MS = 1000, /* a table that has not changed for so long is packed */

@@ -5,7 +5,8 @@
  * Invariants (table_verify): a far record has its bit set in the overflow mask
  * of its first line, one in the stash in those of both its lines; so a reader
  * that finds the bit clear needs to look no further. A record that is all 0 is
- * a tombstone (cover.h) and counted as such. The counts in struct table are those of what is there.
+ * a tombstone (cover.h) and counted as such. The counts in struct table are
+ * those of what is there.
  *
  * A change of several lines is worked out on private copies (struct edits) and
  * then stored at once while all sequence counters involved are odd, so readers
@@ -17,6 +18,7 @@
  * no memory for the stash; both leave everything as it was. */
 #include "engine/table.h"
 #include "engine/table_change.h"
+#include "engine/table_each.h"
 #include "engine/table_place.h"
 
 #include "base/assert.h"

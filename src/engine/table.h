@@ -3,7 +3,6 @@
 #define ENGINE_TABLE_H
 
 #include "base/perm.h"
-#include "engine/cover_at.h"
 #include "engine/line.h"
 #include "engine/pool.h"
 #include "engine/stash.h"
@@ -170,9 +169,9 @@ void table_find(const struct table_owner *owner, const struct table *table,
  * view. */
 enum { TABLE_FULL = -1 };
 
-/* Gives the record at spot these codes (all 0: it is a tombstone), from nowhere
- * or over the old ones. 0, TABLE_FULL, ERR_HOT_FULL, ERR_NO_MEMORY; nothing has changed
- * unless it is 0. The spot is void afterwards. */
+/* Gives the record at spot these codes (all 0: it is a tombstone), from
+ * nowhere or over the old ones. 0, TABLE_FULL, ERR_HOT_FULL, ERR_NO_MEMORY;
+ * nothing has changed unless it is 0. The spot is void afterwards. */
 int table_put(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
     enum pool_purpose purpose);
@@ -180,24 +179,6 @@ int table_put(struct table_owner *owner, struct table *table,
 /* Removes the record at spot, which is somewhere. */
 void table_remove(struct table_owner *owner, struct table *table,
     const struct table_spot *spot);
-
-/* Calls record_fn for each record in lines 0, stride, 2 stride ... It must not
- * change the table. */
-void table_each_line(const struct table_owner *owner,
-    const struct table *table, uint32_t stride,
-    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
-    void *context);
-
-/* Calls record_fn for each record. It must not change the table. */
-void table_each(const struct table_owner *owner, const struct table *table,
-    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
-    void *context);
-
-/* Sets the columns of a mask to 0 in all records and removes those that hold
- * nothing else, but for rows where they are to be kept (cover_keeps). 0, or ERR_HOT_FULL, ERR_NO_MEMORY where a stash had to grow
- * for it: then some are left. */
-int table_clear(struct table_owner *owner, struct table *table,
-    uint32_t columns, const struct cover_at *cover);
 
 /* True where it had better be built anew: too many mask bits may stand for
  * nothing, or too much is in the stash. */

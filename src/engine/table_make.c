@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "engine/edits.h"
 #include "engine/table.h"
+#include "engine/table_each.h"
 #include "engine/table_place.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
  * failed; sequence counters even again, and moved for every line that was
  * written. */
 #include "engine/table.h"
+#include "engine/table_each.h"
 
 #include "engine/edits.h"
 #include "engine/table_change.h"

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "engine/table.h"
+#include "engine/table_each.h"
 #include "lib/fault_alloc.h"
 #include "unit/check_help.h"
 
