@@ -9,14 +9,15 @@
  *
  * What is in segments is nowhere else. The server goes on reading one that is
  * gone as long as it has it open, so nothing is wrong with its answers and
- * changes are taken; but no start will do without it. So the operator is told at
- * once, and again every few minutes, to put the file back, which is easy: it
+ * changes are taken; but no start will do without it. So the operator is told
+ * at once, and again every few minutes, to put the file back, which is easy: it
  * never changes, so any copy of it will do. No pass is begun for it, and a stop
  * says what it leaves. Where the range is merged meanwhile, the new segment
  * makes up for it.
  *
  * The checkpointer looks between its passes, when nothing but the log's thread
- * makes names, and none but itself removes any: so what is expected is asked
+ * and whoever seals makes names, and none but itself removes any that the
+ * manifest has: so what is expected is asked
  * for first, the list is read then, and nothing can be missed wrongly. */
 #include "store/checkpoint_priv.h"
 

@@ -2,8 +2,8 @@
 /* tallyd --check: reads everything that a start would read, and all blocks of
  * segments, which that would not; nothing is changed. Damage is told by who
  * finds it, with file and offset. Without a sound manifest nothing else can be
- * looked at; all images and segments are, also behind a damaged one; the log ends at its first damage, since what follows has no
- * meaning without it. */
+ * looked at; all images and segments are, also behind a damaged one; the log
+ * ends at its first damage, since what follows has no meaning without it. */
 #include "store/data.h"
 
 #include "base/err.h"

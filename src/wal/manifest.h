@@ -55,8 +55,8 @@ void manifest_drop_gone(struct manifest *manifest);
  * later, or have been told anew. What an image has that is as new as the
  * segment stays, and counts. No loader may see the others: what was removed
  * before the segment was written is in neither, but still in them. *n_cut
- * images have fewer rows or are gone. Segments of counters that it does not have
- * take nothing. 0 or ERR_NO_MEMORY (some may have been done). */
+ * images have fewer rows or are gone. Segments of counters that it does not
+ * have take nothing. 0 or ERR_NO_MEMORY (some may have been done). */
 int manifest_cut_images(struct manifest *manifest, size_t *n_cut);
 
 #define MANIFEST_NAME "MANIFEST"

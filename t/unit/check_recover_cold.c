@@ -129,8 +129,8 @@ END_TEST
 /* ---- crashes ---- */
 
 /* A directory with all kinds of things: an image older than any segment, rows
- * removed from it since, entries in the log before and behind, a segment that is
- * merged, and one that is about to be. */
+ * removed from it since, entries in the log before and behind, a segment that
+ * is merged, and one that is about to be. */
 static void
 prepare(struct cold_rig *rig, uint64_t seed, uint64_t log_file_bytes)
 {
@@ -409,14 +409,16 @@ START_TEST(test_checkpoint_publishes)
     pthread_mutex_lock(&rig.checkpointer.lock);
     rig.checkpointer.is_publish_wanted = true;
     pthread_mutex_unlock(&rig.checkpointer.lock);
+    uint64_t n = stat_of(&rig.durable.stats.checkpoints);
     ck_assert_int_eq(cold_checkpoint(&rig), 0);
+    ck_assert_uint_eq(stat_of(&rig.durable.stats.checkpoints), n + 1);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.live_segments), 2);
     end(&rig);
 }
 END_TEST
 
-/* A counter that is dropped takes its segments along, whether the manifest knows
- * of it or only the log; their files go with the next manifest. */
+/* A counter that is dropped takes its segments along, whether the manifest
+ * knows of it or only the log; their files go with the next manifest. */
 START_TEST(test_dropped_counter)
 {
     for (unsigned with_manifest = 0; with_manifest < 2; with_manifest++) {
