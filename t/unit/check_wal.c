@@ -89,6 +89,7 @@ START_TEST(test_parted)
         ck_assert_int_eq(rig_open(&rig), 0);
         ck_assert_uint_eq(wal_cut(rig.wal), 0);
         for (unsigned k = 0; k < 50; k++) {
+            uint64_t marks = rig_stats(&rig).marks;
             uint64_t before = rig_append(&rig, 1);
             uint64_t seq = wal_cut(rig.wal);
             ck_assert_uint_ge(seq, before);
@@ -97,8 +98,7 @@ START_TEST(test_parted)
             ck_assert_uint_eq(wal_cut(rig.wal), seq);
             ck_assert_uint_eq(wal_last(rig.wal), seq);
             ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
-            for (uint64_t n = rig_stats(&rig).marks;
-                 k < 3 && rig_stats(&rig).marks == n;) {
+            while (k < 3 && rig_stats(&rig).marks == marks) {
                 sched_yield();
             }
             ck_assert_uint_eq(wal_cut(rig.wal), seq);
