@@ -166,6 +166,7 @@ durable_open(struct durable *durable, const struct data_config *config,
         close_disk(durable);
         return err;
     }
+    durable->epoch = durable->manifest.epoch;
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
     pthread_mutex_init(&durable->edit_lock, NULL);

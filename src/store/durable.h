@@ -84,6 +84,7 @@ struct durable {
     /* Schema edits, and the copying of a table together with the serials that
      * its columns have. */
     pthread_mutex_t edit_lock;
+    uint64_t epoch;           /* of the directory; constant, for any thread */
     struct manifest manifest; /* the loader's, then the checkpointer's */
     bool names_orphans;       /* the loader's: the manifest on disk names more
                                * images than this one */

@@ -484,7 +484,7 @@ write_file(struct sealing *it)
         .disk = rig->data.disk, .logger = &rig->logger};
     const struct schema_counter *counter =
         schema_counter_at(atomic_load(&rig->schema), SLOT);
-    struct segment_head head = {.epoch = rig->durable.manifest.epoch,
+    struct segment_head head = {.epoch = rig->durable.epoch,
         .counter_serial = counter->serial,
         .counter = SLOT,
         .n_columns = COLD_COLUMNS};
