@@ -15,6 +15,24 @@
  * the step count as changed again, and the pass ends; files that a manifest
  * may name, though its writing failed, stay until a later one does not.
  *
+ * Segments (durable_covers) enter the manifest with the next step, one that the
+ * walk makes or one of its own (checkpointer_want_segments). What a segment
+ * covers has left the tables by then, so images must not lose it before the
+ * manifest has the segment, nor keep it afterwards:
+ *
+ *   sealer:  write, sync | edit_lock: shard by shard, out of the tables, and
+ *                        |   into what list_fn says
+ *   step:    ops         |                         | edit_lock: list_fn, the
+ *                                                  |   log synced | manifest
+ *
+ * Tables are copied under edit_lock too, one at a time. So if some op was
+ * gathered from tables that had lost records to a segment, all of that is in
+ * what list_fn says at the step; and the last batch at that moment, up to which
+ * the log is synced, is behind all that was told of records that stay. Until
+ * the manifest is in place nothing is lost, however long that takes (a full
+ * disk): the one before names images and log files that have all of it, no log
+ * file goes but after a later manifest, and no segment file either.
+ *
  * Files of which less than half is live are emptied: their blocks go into the
  * new file as they are. The thread gives way to others: it sleeps as long as
  * it has worked, and its priority is low. */
@@ -209,8 +227,24 @@ schema_of(const struct pass *pass)
     return atomic_load_explicit(pass->owner->schema, memory_order_relaxed);
 }
 
+/* What is covered now. Under edit_lock. */
+static int
+take_segments(struct pass *pass, struct manifest *next)
+{
+    struct durable *durable = pass->durable;
+    next->segments = (struct segments){.shards = next->shards};
+    int err = durable->covers == NULL
+        ? 0 /* there are none: see recover_segments */
+        : durable->covers->list_fn(durable->covers, &next->segments);
+    uint64_t last = segments_last_file(&next->segments);
+    if (last > next->last_segment) {
+        next->last_segment = last;
+    }
+    return err;
+}
+
 /* The counters as they are now, and up to which batch: one that is closed, so
- * that no later edit comes under its number. */
+ * that no later edit comes under its number; and the segments. */
 static int
 take_schema(struct pass *pass, struct manifest *next)
 {
@@ -222,7 +256,10 @@ take_schema(struct pass *pass, struct manifest *next)
     pthread_mutex_lock(&pass->durable->edit_lock);
     const struct schema *schema = schema_of(pass);
     next->schema_seq = wal_last(pass->durable->wal);
-    int err = wal_sync_up_to(pass->durable->wal, next->schema_seq);
+    int err = take_segments(pass, next);
+    if (err == 0) {
+        err = wal_sync_up_to(pass->durable->wal, next->schema_seq);
+    }
     next->last_serial = schema_last_serial(schema);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
@@ -257,46 +294,66 @@ put_manifest(struct pass *pass, const struct manifest *next)
     durable_count(&pass->durable->stats.manifests, 1);
     durable_count(&pass->durable->stats.manifest_bytes, bytes);
     durable_note(&pass->durable->stats.live_images, next->images.n);
+    durable_note(&pass->durable->stats.live_segments, next->segments.n);
     return 0;
 }
 
-/* A manifest with the images so far; done: what else becomes so with it, of a
- * pass that is through; NULL: it is not. */
+/* The manifest as it will be: with the images so far, and what is covered now.
+ * done: what else becomes so with it, of a pass that is through; NULL: it is
+ * not. All that it says is durable then. *next is the caller's, whatever is
+ * returned. */
+static int
+make_next(struct pass *pass, const struct manifest *done,
+    struct manifest *next, size_t *n_cut)
+{
+    *next = pass->durable->manifest;
+    next->counter = NULL;
+    next->images = (struct images){0};
+    next->segments = (struct segments){0};
+    if (done != NULL) {
+        next->log_number = done->log_number;
+        next->checkpoint_seq = done->checkpoint_seq;
+        next->checkpoint_time = done->checkpoint_time;
+    }
+    int err = take_schema(pass, next);
+    if (err == 0) {
+        err = apply_ops(pass, &next->images);
+    }
+    if (err == 0) {
+        manifest_drop_gone(next);
+        err = manifest_cut_images(next, n_cut);
+    }
+    return err == 0 ? wal_sync_up_to(pass->durable->wal, pass->seq) : err;
+}
+
+/* A manifest with the images so far; done: see make_next. */
 static int
 step(struct pass *pass, const struct manifest *done)
 {
     struct manifest *manifest = &pass->durable->manifest;
+    struct manifest next = {0};
+    size_t n_cut = 0;
+    checkpoint__take_publish(pass);
     int err = write_block(pass);
-    if (err != 0) {
-        return err;
-    }
-    struct manifest next = *manifest;
-    if (done != NULL) {
-        next.log_number = done->log_number;
-        next.checkpoint_seq = done->checkpoint_seq;
-        next.checkpoint_time = done->checkpoint_time;
-    }
-    next.counter = NULL;
-    next.images = (struct images){0};
-    err = take_schema(pass, &next);
     if (err == 0) {
-        err = apply_ops(pass, &next.images);
-    }
-    if (err == 0) {
-        err = wal_sync_up_to(pass->durable->wal, pass->seq);
+        err = make_next(pass, done, &next, &n_cut);
     }
     if (err == 0) {
         err = put_manifest(pass, &next);
     }
     if (err != 0) {
-        free(next.counter);
-        images_fini(&next.images);
+        manifest_fini(&next);
+        checkpoint__keep_publish(pass);
         return err;
     }
-    free(manifest->counter);
-    images_fini(&manifest->images);
+    manifest_fini(manifest);
     *manifest = next;
+    durable_count(&pass->durable->stats.cut_images, n_cut);
     pass->n_ops = 0;
+    if (pass->is_publish_wanted) {
+        checkpoint__remove_dead(pass); /* segments that have been replaced */
+        checkpoint__answer(pass->publish, 0);
+    }
     if (pass->file_bytes >= pass->file_bytes_max) {
         end_file(pass);
     }
@@ -535,13 +592,13 @@ fail(struct pass *pass, int err)
     }
 }
 
-int
-checkpoint__run(struct checkpointer *owner)
+static struct pass
+begin_pass(struct checkpointer *owner)
 {
     struct durable *durable = owner->durable;
     const struct data_config *config = &durable->config;
     uint64_t began_ns = clock_monotonic_ns();
-    struct pass pass = {.owner = owner,
+    return (struct pass){.owner = owner,
         .durable = durable,
         .rested_ns = began_ns,
         .step_bytes = config->checkpoint_step_bytes == 0
@@ -550,21 +607,47 @@ checkpoint__run(struct checkpointer *owner)
         .file_bytes_max = config->checkpoint_file_bytes == 0
             ? (uint64_t)FILE_BYTES_MAX
             : config->checkpoint_file_bytes,
-        .reader = {.disk = durable->disk, .logger = config->logger}};
-    pass.is_quiet = checkpoint__is_quiet(owner, began_ns);
+        .reader = {.disk = durable->disk, .logger = config->logger},
+        .is_quiet = checkpoint__is_quiet(owner, began_ns)};
+}
+
+static void
+end_pass(struct pass *pass)
+{
+    end_file(pass);
+    checkpoint__remove_dead(pass);
+    recover_reader_fini(&pass->reader);
+    engine_rows_fini(&pass->rows);
+    buf_fini(&pass->block);
+    free(pass->op);
+}
+
+int
+checkpoint__run(struct checkpointer *owner)
+{
+    struct durable *durable = owner->durable;
+    struct pass pass = begin_pass(owner);
     checkpoint__remove_dead(&pass);
-    int err = do_pass(&pass, began_ns);
+    int err = do_pass(&pass, pass.rested_ns);
     int compact_err = err == 0 ? checkpoint__compact(&pass) : 0;
     if (err != 0 || compact_err != 0) {
         fail(&pass, err != 0 ? err : compact_err);
     }
-    end_file(&pass);
-    checkpoint__remove_dead(&pass);
+    end_pass(&pass);
     durable_count(&durable->stats.checkpoint_images, pass.n_images);
     durable_count(&durable->stats.checkpoint_records, pass.n_records);
-    recover_reader_fini(&pass.reader);
-    engine_rows_fini(&pass.rows);
-    buf_fini(&pass.block);
-    free(pass.op);
+    return err;
+}
+
+int
+checkpoint__publish(struct checkpointer *owner)
+{
+    struct pass pass = begin_pass(owner);
+    int err = checkpoint__step(&pass);
+    if (err != 0) {
+        fail(&pass, err);
+    }
+    owner->wants_ballast = true;
+    end_pass(&pass);
     return err;
 }

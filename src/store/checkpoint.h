@@ -16,10 +16,13 @@ struct checkpointer {
      * loading leaves out what has no counter any more, and where writing one
      * failed. The thread's. */
     bool is_in_doubt;
-    bool wants_ballast; /* to be made, once the log is well; the thread's */
-    uint64_t n_missing; /* files found missing (checkpoint_look.c); the
+    bool wants_ballast;   /* to be made, once the log is well; the thread's */
+    uint64_t n_missing;   /* files found missing (checkpoint_look.c); the
                          * thread's, until it is joined */
-    bool is_asked;      /* somebody wants the pass under way; the thread's */
+    uint64_t n_lost;      /* segment files found missing, which are not in
+                         * n_missing; likewise */
+    uint64_t say_lost_ns; /* when that is said again; the thread's */
+    bool is_asked;        /* somebody wants the pass under way; the thread's */
     /* Failures, and how often they are said (checkpoint_say.c); the
      * thread's. */
     uint64_t n_failed; /* passes since one came through */
@@ -31,7 +34,11 @@ struct checkpointer {
     pthread_cond_t changed;
     struct store_call *first, *last; /* who waits for the next checkpoint */
     bool is_wanted;
-    bool is_urgent; /* do not hold back for others */
+    struct store_call *publish; /* who waits for segments to be in the
+                                 * manifest, the last one first */
+    bool is_publish_wanted;
+    uint64_t publish_ns; /* not before, after a try that failed */
+    bool is_urgent;      /* do not hold back for others */
     bool stopping;
     int last_err; /* of the last pass; the thread's until it is joined */
 };
@@ -46,13 +53,23 @@ void checkpointer_end(struct checkpointer *checkpointer, bool at_end);
 
 /* The same, and waits for it. Where files are missing there is a last
  * checkpoint in any case. 0, or why it failed; n_missing is not 0 then where a
- * start will be refused. */
+ * start will be refused. n_lost is not 0 where that is so for want of a segment
+ * file. */
 int checkpointer_stop(struct checkpointer *checkpointer, bool at_end);
 
 /* Asks for a checkpoint that begins after the call. call (NULL: nobody waits)
  * is a struct store_checkpoint's; its done_fn is called on the thread. Any
  * thread. */
 void checkpointer_want(
+    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint);
+
+/* Asks for a manifest that names the segments that cover something now
+ * (durable_covers): at once, or with the step of a pass that is under way.
+ * Where it cannot be written that is tried again; until then the manifest
+ * before it, its images and the log have all that was taken out of the engine.
+ * checkpoint as above, NULL: nobody waits; its err is 0, or ERR_CLOSED at a
+ * stop that comes first. Any thread, without edit_lock. */
+void checkpointer_want_segments(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checkpoint files that newer images have emptied: those of which less than
  * half is live give the rest to the file under way, block by block as they
- * are, and those that nothing names go. All of it is bounded by steps, like
- * the images of a pass. */
+ * are, and those that nothing names go, segments too. All of it is bounded by
+ * steps, like the images of a pass. */
 #include "store/checkpoint_priv.h"
 
 #include "base/err.h"
+#include "cold/segment_head.h"
 #include "wal/names.h"
 
 #include <stdlib.h>
@@ -89,6 +90,18 @@ move_entry(struct pass *pass, const struct images_entry *entry)
     return checkpoint__add(pass, &op);
 }
 
+/* True where the map still has the entry as it was: between two steps a segment
+ * may have taken rows from it, which must not come back. */
+static bool
+is_same_now(const struct images *images, const struct images_entry *entry)
+{
+    const struct images_entry *now =
+        images_find(images, entry->counter, entry->shard, entry->first_row);
+    return now != NULL && now->file == entry->file &&
+        now->offset == entry->offset && now->first_row == entry->first_row &&
+        now->last_row == entry->last_row;
+}
+
 /* Empties one file, step by step. */
 static int
 empty(struct pass *pass, uint64_t file)
@@ -102,9 +115,11 @@ empty(struct pass *pass, uint64_t file)
     images_each(&manifest->images, note_entry, &entries);
     int err = 0;
     for (size_t i = 0; err == 0 && i < entries.n; i++) {
-        err = checkpoint__is_stopping(pass)
-            ? ERR_CLOSED
-            : move_entry(pass, &entries.entry[i]);
+        if (checkpoint__is_stopping(pass)) {
+            err = ERR_CLOSED;
+        } else if (is_same_now(&manifest->images, &entries.entry[i])) {
+            err = move_entry(pass, &entries.entry[i]);
+        }
         if (err == 0 &&
             (pass->block.len >= pass->step_bytes || i + 1 == entries.n)) {
             err = checkpoint__step(pass);
@@ -132,16 +147,30 @@ checkpoint__compact(struct pass *pass)
     return err;
 }
 
+/* Numbers are published in their order: what is not named, but is no later than
+ * one that was, is not on its way. */
+static bool
+is_dead_segment(const struct manifest *manifest, const char *name)
+{
+    uint64_t number;
+    bool is_new;
+    return segment_name_parse(name, &number, &is_new) && !is_new &&
+        number <= manifest->last_segment &&
+        !segments_has_file(&manifest->segments, number);
+}
+
 static void
 remove_if_dead(void *context, const char *name)
 {
     struct pass *pass = context;
     struct disk *disk = pass->durable->disk;
+    const struct manifest *manifest = &pass->durable->manifest;
     enum names_kind kind;
     uint64_t number;
-    if (names_parse(name, &kind, &number) && kind == NAMES_CHECKPOINT &&
-        number != pass->file &&
-        images_file_bytes(&pass->durable->manifest.images, number) == 0) {
+    bool is_dead = names_parse(name, &kind, &number) &&
+        kind == NAMES_CHECKPOINT && number != pass->file &&
+        images_file_bytes(&manifest->images, number) == 0;
+    if (is_dead || is_dead_segment(manifest, name)) {
         (void)disk->calls->unlink(disk, name);
     }
 }

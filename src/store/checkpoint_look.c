@@ -7,11 +7,22 @@
  * and lets all older ones go, and writes all images again that were in a
  * checkpoint file which is gone, since their tables count as changed.
  *
+ * What is in segments is nowhere else. The server goes on reading one that is
+ * gone as long as it has it open, so nothing is wrong with its answers and
+ * changes are taken; but no start will do without it. So the operator is told
+ * at once, and again every few minutes, to put the file back, which is easy: it
+ * never changes, so any copy of it will do. No pass is begun for it, and a stop
+ * says what it leaves. Where the range is merged meanwhile, the new segment
+ * makes up for it.
+ *
  * The checkpointer looks between its passes, when nothing but the log's thread
- * makes names, and none but itself removes any: so what is expected is asked
+ * and whoever seals makes names, and none but itself removes any that the
+ * manifest has: so what is expected is asked
  * for first, the list is read then, and nothing can be missed wrongly. */
 #include "store/checkpoint_priv.h"
 
+#include "base/clock.h"
+#include "cold/segment_head.h"
 #include "engine/engine_copy.h"
 #include "wal/names.h"
 
@@ -25,7 +36,7 @@ struct numbers {
 };
 
 struct found {
-    struct numbers log, checkpoint;
+    struct numbers log, checkpoint, segment;
     bool has_manifest;
     bool is_short; /* memory was out */
 };
@@ -52,8 +63,13 @@ note_name(void *context, const char *name)
     struct found *found = context;
     enum names_kind kind;
     uint64_t number;
+    bool is_new;
     if (strcmp(name, MANIFEST_NAME) == 0) {
         found->has_manifest = true;
+    } else if (segment_name_parse(name, &number, &is_new)) {
+        if (!is_new) {
+            add(found, &found->segment, number);
+        }
     } else if (names_parse(name, &kind, &number)) {
         if (kind == NAMES_LOG) {
             add(found, &found->log, number);
@@ -86,7 +102,12 @@ has(const struct numbers *numbers, uint64_t number)
             by_number) != NULL;
 }
 
-enum { SAID_MAX = 8 /* names in one look */ };
+enum {
+    SAID_MAX = 8,      /* names in one look */
+    SAY_AGAIN_S = 300, /* segments that are still missing */
+};
+
+#define NS_PER_S UINT64_C(1000000000)
 
 /* One look. */
 struct look {
@@ -94,6 +115,8 @@ struct look {
     struct found found;
     uint64_t last; /* number of the checkpoint file found missing last */
     uint64_t n_missing;
+    uint64_t n_lost; /* segments */
+    bool is_to_say;  /* of these */
 };
 
 /* Says so, unless the look before had to. */
@@ -129,11 +152,61 @@ look_for_image(void *context, const struct images_entry *entry)
 }
 
 static void
+lost(struct look *look, uint64_t number)
+{
+    char name[SEGMENT_NAME_BYTES];
+    look->n_lost++;
+    if (look->is_to_say && look->n_lost <= SAID_MAX) {
+        segment_name(name, number, false);
+        log_line(look->owner->durable->config.logger, LOG_ERROR,
+            "%s was removed from the data directory, and nothing else has what "
+            "is in it: the server still reads it, but no start will be able "
+            "to. Leave the server running, and put the file back from a "
+            "backup that has it (a segment never changes)",
+            name);
+    }
+}
+
+/* Segments that a start would need. */
+static void
+look_for_segments(struct look *look)
+{
+    struct checkpointer *owner = look->owner;
+    const struct segments *segments = &owner->durable->manifest.segments;
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t last = 0;
+    look->is_to_say = now_ns >= owner->say_lost_ns;
+    for (size_t i = 0; i < segments->n; i++) {
+        uint64_t number = segments->segment[i].number;
+        if (number != last && !has(&look->found.segment, number)) {
+            lost(look, number);
+        }
+        last = number;
+    }
+    if (look->n_lost > owner->n_lost) {
+        durable_count(&owner->durable->stats.missing_files,
+            look->n_lost - owner->n_lost);
+    }
+    if (look->n_lost == 0) {
+        owner->say_lost_ns = 0;
+    } else if (look->is_to_say) {
+        owner->say_lost_ns = now_ns + SAY_AGAIN_S * NS_PER_S;
+    }
+    if (look->n_lost == 0 && owner->n_lost > 0) {
+        log_line(owner->durable->config.logger, LOG_WARNING,
+            "all segments are there again");
+    }
+    owner->n_lost = look->n_lost;
+}
+
+static void
 look_for_all(struct look *look, uint64_t first_log, uint64_t last_log)
 {
     char name[NAMES_BYTES];
     sort(&look->found.log);
     sort(&look->found.checkpoint);
+    sort(&look->found.segment);
+    look_for_segments(look);
     if (!look->found.has_manifest) {
         look->owner->is_in_doubt = true;
         missing(look, MANIFEST_NAME);
@@ -166,6 +239,7 @@ checkpoint__look(struct checkpointer *owner)
     }
     free(look.found.log.number);
     free(look.found.checkpoint.number);
+    free(look.found.segment.number);
     if (!is_known) {
         return owner->n_missing > 0;
     }

@@ -32,10 +32,16 @@ struct pass {
     uint64_t rested_ns; /* when it last slept */
     uint64_t n_images, n_records, n_bytes;
     bool is_quiet; /* its failure has been said often enough */
+    /* Of the step under way: those who wait for what is covered now. */
+    bool is_publish_wanted;
+    struct store_call *publish;
 };
 
 /* One pass. 0 or ERR_. */
 int checkpoint__run(struct checkpointer *owner);
+
+/* A step without a pass: a manifest with what is covered now. 0 or ERR_. */
+int checkpoint__publish(struct checkpointer *owner);
 
 /* True where the pass is to be given up. */
 bool checkpoint__is_stopping(const struct pass *pass);
@@ -53,15 +59,24 @@ int checkpoint__step(struct pass *pass);
  * where it fails: 0 or ERR_. */
 int checkpoint__compact(struct pass *pass);
 
-/* Removes checkpoint files that the manifest does not name. Not while there is
- * doubt which manifest is on the disk. */
+/* Removes checkpoint and segment files that the manifest does not name; a
+ * segment that no manifest has named yet may be on its way into one. Not while
+ * there is doubt which manifest is on the disk. */
 void checkpoint__remove_dead(struct pass *pass);
+
+/* ---- checkpoint_thread.c: who waits for a manifest ---- */
+
+/* Takes those who wait for segments into the pass; lets them wait on. */
+void checkpoint__take_publish(struct pass *pass);
+void checkpoint__keep_publish(struct pass *pass);
+/* Answers a list of struct store_checkpoint. */
+void checkpoint__answer(struct store_call *calls, int err);
 
 /* ---- checkpoint_look.c ---- */
 
-/* True where files that a start would need have been removed: said, counted,
- * and the tables of images that are gone count as changed, so that a pass that
- * comes through makes up for it. Between passes. */
+/* True where files that a start would need have been removed and a pass makes
+ * up for it: said, counted, and the tables of images that are gone count as
+ * changed. Of segments, for which it cannot, n_lost tells. Between passes. */
 bool checkpoint__look(struct checkpointer *owner);
 
 /* ---- checkpoint_say.c: what the operator and clients are told ---- */

@@ -25,12 +25,24 @@ enum {
     LOG_LOOK_MS = 10 /* between looks whether it is */
 };
 
-/* True where the last pass has left nothing to do: it came through, and
- * nothing has been logged since. */
 static bool
-is_done_already(const struct checkpointer *it)
+is_publish_wanted(struct checkpointer *it)
+{
+    pthread_mutex_lock(&it->lock);
+    bool is_wanted = it->is_publish_wanted;
+    pthread_mutex_unlock(&it->lock);
+    return is_wanted;
+}
+
+/* True where the last pass has left nothing to do: it came through, and
+ * nothing has been logged or sealed since. */
+static bool
+is_done_already(struct checkpointer *it)
 {
     struct durable *durable = it->durable;
+    if (is_publish_wanted(it)) {
+        return false;
+    }
     /* relaxed: figures, stored by this thread */
     uint64_t n = atomic_load_explicit(
         &durable->stats.checkpoints, memory_order_relaxed);
@@ -52,22 +64,14 @@ tell_found(struct checkpointer *it)
     it->n_missing = 0;
 }
 
-/* A pass begins with a new log file, so not while the log cannot be written.
- * Its thread tries again soon; what comes then would take the room that was
- * given up, so a pass is to begin at once. */
-static void
-await_log(const struct checkpointer *it)
-{
-    const struct timespec gap = {.tv_nsec = LOG_LOOK_MS * (long)NS_PER_MS};
-    for (unsigned i = 0; i < LOG_MS / LOG_LOOK_MS &&
-         wal_fault(it->durable->wal) == ERR_DISK_FULL;
-         i++) {
-        (void)nanosleep(&gap, NULL);
-    }
-}
+/* When what is. */
+struct schedule {
+    uint64_t last_ns;       /* the last one ended */
+    uint64_t not_before_ns; /* the next one, unless somebody wants it */
+    uint64_t look_ns;       /* the next look whether all files are there */
+};
 
-/* One checkpoint; where the disk is full, once more without the ballast: it may
- * be the log that fills the disk, and a checkpoint lets it go. */
+/* One checkpoint; where the disk is full, once more without the ballast. */
 static int
 make_one(struct checkpointer *it)
 {
@@ -120,35 +124,46 @@ renew_ballast(struct checkpointer *it)
     }
 }
 
-/* Waits for a reason to begin a pass; false when it is time to end. *calls are
- * those who wait for it. */
+/* True where segments are to be published, and that is not to wait. */
 static bool
-wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
-    struct store_call **calls)
+is_publish_due(const struct checkpointer *it)
 {
-    uint64_t look_ns = clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
-    bool goes_on = true;
+    return it->is_publish_wanted && clock_monotonic_ns() >= it->publish_ns;
+}
+
+/* What is looked at between waits. True where a pass is due. */
+static bool
+look_around(struct checkpointer *it, struct schedule *when)
+{
+    uint64_t now_ns = clock_monotonic_ns();
     renew_ballast(it);
+    if (now_ns >= when->look_ns) {
+        when->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+        (void)checkpoint__look(it);
+    }
+    return now_ns >= when->not_before_ns && is_due(it, when->last_ns);
+}
+
+/* Waits for a reason to begin a pass, or to publish segments: *is_pass; false
+ * when it is time to end. *calls are those who wait for the pass. A pass comes
+ * first, so that segments one after the other do not keep it off. */
+static bool
+wait_for_work(struct checkpointer *it, struct schedule *when,
+    struct store_call **calls, bool *is_pass)
+{
+    bool due = look_around(it, when);
     pthread_mutex_lock(&it->lock);
-    while (!it->stopping && !it->is_wanted) {
+    while (!it->stopping && !it->is_wanted && !due && !is_publish_due(it)) {
         uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
         struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
             .tv_nsec = (long)(until_ns % NS_PER_S)};
         (void)pthread_cond_timedwait(&it->changed, &it->lock, &until);
         pthread_mutex_unlock(&it->lock);
-        renew_ballast(it);
-        uint64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= look_ns) {
-            look_ns = now_ns + LOOK_MS * NS_PER_MS;
-            (void)checkpoint__look(it);
-        }
-        bool due = now_ns >= not_before && is_due(it, last_ns);
+        due = look_around(it, when);
         pthread_mutex_lock(&it->lock);
-        if (due) {
-            break;
-        }
     }
-    goes_on = !it->stopping || it->is_wanted;
+    bool goes_on = !it->stopping || it->is_wanted;
+    *is_pass = it->is_wanted || due;
     it->is_asked = it->is_wanted;
     it->is_wanted = false;
     *calls = it->first;
@@ -158,8 +173,37 @@ wait_for_work(struct checkpointer *it, uint64_t last_ns, uint64_t not_before,
     return goes_on;
 }
 
-static void
-answer(struct store_call *call, int err)
+void
+checkpoint__take_publish(struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    pthread_mutex_lock(&owner->lock);
+    pass->publish = owner->publish;
+    pass->is_publish_wanted = owner->is_publish_wanted;
+    owner->publish = NULL;
+    owner->is_publish_wanted = false;
+    pthread_mutex_unlock(&owner->lock);
+}
+
+void
+checkpoint__keep_publish(struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    pthread_mutex_lock(&owner->lock);
+    for (struct store_call *call; (call = pass->publish) != NULL;) {
+        pass->publish = call->next;
+        call->next = owner->publish;
+        owner->publish = call;
+    }
+    if (pass->is_publish_wanted) {
+        owner->is_publish_wanted = true;
+        owner->publish_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
+    }
+    pthread_mutex_unlock(&owner->lock);
+}
+
+void
+checkpoint__answer(struct store_call *call, int err)
 {
     while (call != NULL) {
         struct store_call *next = call->next;
@@ -192,27 +236,55 @@ end_well(struct checkpointer *it)
     it->last_err = make_one(it);
 }
 
+/* A pass, and when the next one may be. */
+static void
+do_pass(struct checkpointer *it, struct schedule *when)
+{
+    (void)checkpoint__look(it);
+    int err = make_one(it);
+    when->last_ns = clock_monotonic_ns();
+    when->look_ns = when->last_ns + LOOK_MS * NS_PER_MS;
+    /* also where it has not helped: a file that does not go */
+    bool waits = err != 0 || is_due(it, when->last_ns);
+    when->not_before_ns = waits ? when->last_ns + RETRY_MS * NS_PER_MS : 0;
+    it->last_err = err;
+}
+
+/* The segments that are in no manifest yet: one try, for without it nothing is
+ * lost. */
+static void
+end_publishing(struct checkpointer *it)
+{
+    struct pass rest = {.owner = it};
+    if (is_publish_wanted(it) && wal_fault(it->durable->wal) == 0) {
+        (void)checkpoint__publish(it);
+    }
+    checkpoint__take_publish(&rest);
+    checkpoint__answer(rest.publish, ERR_CLOSED);
+}
+
 static void *
 run(void *arg)
 {
     struct checkpointer *it = arg;
     struct store_call *calls = NULL;
-    uint64_t last_ns = clock_monotonic_ns() - age_ns(&it->durable->manifest);
-    uint64_t not_before = 0;
+    uint64_t now_ns = clock_monotonic_ns();
+    struct schedule when = {.last_ns = now_ns - age_ns(&it->durable->manifest),
+        .look_ns = now_ns + LOOK_MS * NS_PER_MS};
+    bool is_pass;
     /* lower than the workers'; without the right to it, as it is */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
-    while (wait_for_work(it, last_ns, not_before, &calls)) {
-        (void)checkpoint__look(it);
-        int err = make_one(it);
-        last_ns = clock_monotonic_ns();
-        /* also where it has not helped: a file that does not go */
-        bool waits = err != 0 || is_due(it, last_ns);
-        not_before = waits ? last_ns + RETRY_MS * NS_PER_MS : 0;
-        it->last_err = err;
-        answer(calls, checkpoint__reply(it, err));
+    while (wait_for_work(it, &when, &calls, &is_pass)) {
+        if (!is_pass) {
+            (void)checkpoint__publish(it);
+            continue;
+        }
+        do_pass(it, &when);
+        checkpoint__answer(calls, checkpoint__reply(it, it->last_err));
         calls = NULL;
     }
-    answer(calls, ERR_CLOSED);
+    checkpoint__answer(calls, ERR_CLOSED);
+    end_publishing(it);
     end_well(it);
     return NULL;
 }
@@ -262,14 +334,31 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
     return at_end || checkpointer->n_missing > 0 ? checkpointer->last_err : 0;
 }
 
+/* False at a stop: *checkpoint (NULL: nobody waits) has been answered then. */
+static bool
+is_taken(struct checkpointer *it, struct store_checkpoint *checkpoint)
+{
+    if (!it->stopping) {
+        return true;
+    }
+    pthread_mutex_unlock(&it->lock);
+    if (checkpoint != NULL) {
+        checkpoint->err = ERR_CLOSED;
+        checkpoint->call.done_fn(&checkpoint->call);
+    }
+    return false;
+}
+
 void
 checkpointer_want(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
 {
     pthread_mutex_lock(&checkpointer->lock);
-    bool stopping = checkpointer->stopping;
-    checkpointer->is_wanted |= !stopping;
-    if (checkpoint != NULL && !stopping) {
+    if (!is_taken(checkpointer, checkpoint)) {
+        return;
+    }
+    checkpointer->is_wanted = true;
+    if (checkpoint != NULL) {
         checkpoint->call.next = NULL;
         if (checkpointer->first == NULL) {
             checkpointer->first = &checkpoint->call;
@@ -280,8 +369,21 @@ checkpointer_want(
     }
     pthread_cond_signal(&checkpointer->changed);
     pthread_mutex_unlock(&checkpointer->lock);
-    if (stopping && checkpoint != NULL) {
-        checkpoint->err = ERR_CLOSED;
-        checkpoint->call.done_fn(&checkpoint->call);
+}
+
+void
+checkpointer_want_segments(
+    struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
+{
+    pthread_mutex_lock(&checkpointer->lock);
+    if (!is_taken(checkpointer, checkpoint)) {
+        return;
     }
+    checkpointer->is_publish_wanted = true;
+    if (checkpoint != NULL) {
+        checkpoint->call.next = checkpointer->publish;
+        checkpointer->publish = &checkpoint->call;
+    }
+    pthread_cond_signal(&checkpointer->changed);
+    pthread_mutex_unlock(&checkpointer->lock);
 }

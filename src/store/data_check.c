@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tallyd --check: reads everything that a start would read, and nothing is
- * changed. Damage is told by who finds it, with file and offset. Without a
- * sound manifest nothing else can be looked at; all images are, also behind a
- * damaged one; the log ends at its first damage, since what follows has no
- * meaning without it. */
+/* tallyd --check: reads everything that a start would read, and all blocks of
+ * segments, which that would not; nothing is changed. Damage is told by who
+ * finds it, with file and offset. Without a sound manifest nothing else can be
+ * looked at; all images and segments are, also behind a damaged one; the log
+ * ends at its first damage, since what follows has no meaning without it. */
 #include "store/data.h"
 
 #include "base/err.h"
+#include "cold/segment_scan.h"
 #include "store/recover.h"
 
 #include <inttypes.h>
@@ -19,6 +20,7 @@ struct check {
     struct recover_schema recover;
     struct recover_reader reader;
     uint64_t records, image_bytes;
+    uint64_t segments, segment_blocks, segment_records, segment_bytes;
     uint64_t changes, edits;
     struct replay_end end;
     int err;
@@ -39,6 +41,26 @@ check_image(void *context, const struct images_entry *entry)
         check->records += image.row[i] >= entry->first_row &&
             image.row[i] <= entry->last_row;
     }
+}
+
+/* Reads all of a segment. */
+static int
+check_segment(void *context, struct segment *segment,
+    const struct manifest_segment *const *part, size_t n)
+{
+    struct check *check = context;
+    const struct segment_head *head = segment_head(segment);
+    int err = segment_check(segment, NULL);
+    (void)part;
+    (void)n;
+    if (err == 0) {
+        check->segments++;
+        check->segment_blocks += head->n_blocks;
+        check->segment_records += head->records;
+        check->segment_bytes += segment_file_bytes(head);
+    }
+    segment_close(&segment);
+    return err;
 }
 
 static int
@@ -100,6 +122,11 @@ check_all(struct check *check, struct buf *out)
         .logger = check->logger,
         .batch_fn = check_batch,
         .context = check};
+    const struct recover_segments segments = {.manifest = &check->manifest,
+        .disk = check->disk,
+        .logger = check->logger,
+        .file_fn = check_segment,
+        .context = check};
     int error;
     int err = manifest_read(check->disk, &check->manifest, &error);
     if (err == ERR_NOT_FOUND) {
@@ -117,6 +144,8 @@ check_all(struct check *check, struct buf *out)
         return err;
     }
     images_each(&check->manifest.images, check_image, check);
+    err = recover_each_segment(&segments);
+    check->err = check->err == 0 ? err : check->err;
     replay.epoch = check->manifest.epoch;
     replay.number = check->manifest.log_number;
     err = replay_run(&replay, end);
@@ -131,6 +160,10 @@ check_all(struct check *check, struct buf *out)
     buf_addf(out, "images %zu\n", check->manifest.images.n);
     buf_addf(out, "image_records %" PRIu64 "\n", check->records);
     buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
+    buf_addf(out, "segments %" PRIu64 "\n", check->segments);
+    buf_addf(out, "segment_blocks %" PRIu64 "\n", check->segment_blocks);
+    buf_addf(out, "segment_records %" PRIu64 "\n", check->segment_records);
+    buf_addf(out, "segment_bytes %" PRIu64 "\n", check->segment_bytes);
     buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
     buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
     buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);

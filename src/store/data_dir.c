@@ -10,6 +10,7 @@
 #include "store/data.h"
 
 #include "base/err.h"
+#include "cold/segment_head.h"
 #include "wal/manifest.h"
 #include "wal/names.h"
 
@@ -171,7 +172,9 @@ note_name(struct contents *contents, const char *name)
         MANIFEST_NAME ".new", "lost+found" /* of the file system */};
     enum names_kind kind;
     uint64_t number;
-    bool is_ours = names_parse(name, &kind, &number);
+    bool is_new;
+    bool is_ours = names_parse(name, &kind, &number) ||
+        segment_name_parse(name, &number, &is_new);
     if (strcmp(name, MANIFEST_NAME) == 0) {
         contents->has_manifest = true;
         return;

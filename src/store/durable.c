@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "cold/segment_head.h"
 #include "engine/engine_copy.h"
 #include "store/recover.h"
 #include "wal/entry.h"
@@ -88,8 +89,10 @@ note_log(void *context, const char *name)
     bool *any = context;
     enum names_kind kind;
     uint64_t number;
+    bool is_new;
     *any |= names_parse(name, &kind, &number) &&
         (kind == NAMES_LOG || kind == NAMES_CHECKPOINT);
+    *any |= segment_name_parse(name, &number, &is_new) && !is_new;
 }
 
 /* The first manifest of a directory without one. */
@@ -107,8 +110,9 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     }
     if (any) {
         log_line(durable->config.logger, LOG_ERROR,
-            "the data directory has log or checkpoint files but no %s: "
-            "restore it from a backup, or move the files away to begin anew",
+            "the data directory has log, checkpoint or segment files but no "
+            "%s: restore it from a backup, or move the files away to begin "
+            "anew",
             MANIFEST_NAME);
         return ERR_CORRUPT;
     }
@@ -162,6 +166,7 @@ durable_open(struct durable *durable, const struct data_config *config,
         close_disk(durable);
         return err;
     }
+    durable->epoch = durable->manifest.epoch;
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
     pthread_mutex_init(&durable->edit_lock, NULL);
@@ -186,6 +191,15 @@ define_all(struct engine *engine, const struct schema *schema, bool guard_only)
         }
     }
     return 0;
+}
+
+uint64_t
+durable_next_segment(struct durable *durable)
+{
+    /* relaxed: a number for each, and nothing hangs on it */
+    return atomic_fetch_add_explicit(
+               &durable->last_segment, 1, memory_order_relaxed) +
+        1;
 }
 
 void
@@ -219,6 +233,10 @@ remove_orphan(void *context, const char *name)
     enum names_kind kind;
     uint64_t number;
     bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0;
+    bool is_new;
+    if (segment_name_parse(name, &number, &is_new)) {
+        is_orphan = is_new || !segments_has_file(&manifest->segments, number);
+    }
     if (names_parse(name, &kind, &number)) {
         is_orphan = kind == NAMES_LOG_NEW ||
             (kind == NAMES_LOG &&
@@ -324,6 +342,9 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     engine_begin_loading(engine);
     int err = define_all(engine, *schema, false);
     if (err == 0) {
+        err = recover_segments(durable);
+    }
+    if (err == 0) {
         err = recover_images(durable, *schema);
     }
     uint64_t loaded_ns = clock_monotonic_ns();
@@ -343,6 +364,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
         return err;
     }
     durable_note(&durable->stats.live_images, durable->manifest.images.n);
+    durable_note(&durable->stats.live_segments, durable->manifest.segments.n);
     durable_note(
         &durable->stats.last_checkpoint_seq, durable->manifest.checkpoint_seq);
     durable_note(&durable->stats.last_checkpoint_time,

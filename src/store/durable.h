@@ -35,6 +35,8 @@
     X(last_checkpoint_time, "when it ended, in seconds since 1970")           \
     X(missing_files, "files found missing that a start would need")           \
     X(live_images, "images in the manifest")                                  \
+    X(live_segments, "ranges of ids in it that segments cover")               \
+    X(cut_images, "images that lost rows to a newer segment")                 \
     X(replay_seq, "last batch read at the start")                             \
     X(replayed_batches, "batches replayed at the start")                      \
     X(replayed_changes, "changes of records in them")                         \
@@ -49,6 +51,29 @@ struct durable_stats {
 #undef X
 };
 
+struct segment; /* cold/segment.h */
+
+/* Who knows which segments cover what; a seam that the store fills. */
+struct durable_covers {
+    /* At the start, before anything is loaded: takes over an open segment,
+     * unless it fails; n ranges of ids, those that it covers. Of those that the
+     * engine does not have a record of, what it is told of while it loads is
+     * whole. part stays only for the call. 0 or ERR_NO_MEMORY, ERR_CORRUPT (and
+     * told). */
+    int (*take_fn)(struct durable_covers *covers, struct segment *segment,
+        const struct manifest_segment *const *part, size_t n);
+    /* Later in the start: the counter in that slot is gone. No change is under
+     * way. */
+    void (*drop_fn)(struct durable_covers *covers, unsigned slot);
+    /* Adds to *out, which is empty, what is covered now, for a manifest. Called
+     * with edit_lock held, and whoever takes records out of the engine in
+     * favour of a segment holds that too, from the first one until what is said
+     * here has the segment: see checkpoint.c. What was covered once may be
+     * covered by nothing only if all its records are in the engine or the log
+     * has been told that they are default. 0 or ERR_NO_MEMORY. */
+    int (*list_fn)(struct durable_covers *covers, struct segments *out);
+};
+
 struct durable {
     struct engine_sink sink; /* first: the engine's seam */
     struct data_config config;
@@ -59,10 +84,14 @@ struct durable {
     /* Schema edits, and the copying of a table together with the serials that
      * its columns have. */
     pthread_mutex_t edit_lock;
+    uint64_t epoch;           /* of the directory; constant, for any thread */
     struct manifest manifest; /* the loader's, then the checkpointer's */
     bool names_orphans;       /* the loader's: the manifest on disk names more
-                               * images than this one, of no counter */
-    struct log_end log_end;   /* the log's, while it is open */
+                               * images than this one */
+    struct durable_covers *covers; /* the store's; NULL: no segments. Set after
+                                    * durable_open, before durable_load */
+    _Atomic uint64_t last_segment; /* the last number that was given out */
+    struct log_end log_end;        /* the log's, while it is open */
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */
 };
@@ -91,8 +120,10 @@ int durable_open(struct durable *durable, const struct data_config *config,
  * empty. */
 int durable_schema(struct durable *durable, struct schema **schema);
 
-/* The engine knows no counter yet. *schema becomes what it was at the end of
- * the log; the engine knows its counters. Blocks for as long as it takes. */
+/* The engine knows no counter yet, and the cover that it asks, if there is one,
+ * says ENGINE_COVER_LOADING of what durable_covers has been given. *schema
+ * becomes what it was at the end of the log; the engine knows its counters.
+ * Blocks for as long as it takes. */
 int durable_load(struct durable *durable, struct engine *engine,
     struct qsbr *qsbr, struct schema **schema);
 
@@ -104,6 +135,11 @@ bool durable_is_cancelled(struct durable *durable);
  * first file is missed then. A failure is only told. The thread that has the
  * manifest. */
 void durable_name_log(struct durable *durable);
+
+/* A number for a segment file, which no file of the directory had before. Who
+ * asks for one publishes it, or removes its file, before the next is asked for.
+ * Any thread, once all is loaded. */
+uint64_t durable_next_segment(struct durable *durable);
 
 /* A file that is given up where the disk is full, so that there is room for a
  * start, a manifest or a small checkpoint. To have none matters only then. */

@@ -65,9 +65,8 @@ recover_schema_fini(struct recover_schema *recover)
     *recover = (struct recover_schema){0};
 }
 
-/* The slot of the counter with that serial, or -1. */
-static int
-slot_of(const struct schema *schema, uint32_t serial)
+int
+recover_slot_of(const struct schema *schema, uint32_t serial)
 {
     for (int slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter =
@@ -102,7 +101,7 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
 {
     struct schema *next;
     int slot = entry->kind == ENTRY_DROPPED
-        ? slot_of(recover->schema, entry->counter_serial)
+        ? recover_slot_of(recover->schema, entry->counter_serial)
         : -1;
     int err = entry->kind == ENTRY_COUNTER
         ? schema_restore(
@@ -498,7 +497,7 @@ recover_images(struct durable *durable, const struct schema *schema)
     int err = run_threads(&work);
     progress_end(&work.progress);
     struct orphan_drop drop = {.images = images, .err = err};
-    durable->names_orphans = orphans.n > 0;
+    durable->names_orphans |= orphans.n > 0;
     images_each(&orphans, drop_orphan, &drop);
     images_fini(&orphans);
     pthread_mutex_destroy(&work.lock);

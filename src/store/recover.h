@@ -30,6 +30,9 @@ int recover_schema_init(
     struct recover_schema *recover, struct schema **schema);
 void recover_schema_fini(struct recover_schema *recover);
 
+/* The slot of the counter with that serial, or -1. */
+int recover_slot_of(const struct schema *schema, uint32_t serial);
+
 /* Applies an ENTRY_COUNTER or ENTRY_DROPPED; the engine (NULL: none) learns of
  * it. 0 or ERR_. */
 int recover_schema_apply(struct recover_schema *recover,
@@ -56,6 +59,27 @@ int recover_read(struct recover_reader *reader,
 /* The same without decoding; *block is valid until the next call. */
 int recover_read_raw(struct recover_reader *reader,
     const struct images_entry *entry, const uint8_t **block);
+
+/* Gets the segment files of a manifest open, those of its own counters. */
+struct recover_segments {
+    const struct manifest *manifest;
+    struct disk *disk;
+    struct logger *logger;
+    /* Takes an open file over, whatever it returns; part: its n (>= 1) entries,
+     * which stay with the manifest. 0 or ERR_. */
+    int (*file_fn)(void *context, struct segment *segment,
+        const struct manifest_segment *const *part, size_t n);
+    void *context;
+};
+
+/* Goes on where a file is damaged or missing, so that all are told. 0, or the
+ * first ERR_. */
+int recover_each_segment(const struct recover_segments *recover);
+
+/* Hands all segments to durable->covers, and takes from the map of images what
+ * is theirs. Segments of no counter stay in the manifest, unopened: their files
+ * are named by the one on the disk. */
+int recover_segments(struct durable *durable);
 
 /* Loads all live images; those that are of no counter any more leave the
  * manifest's map. */

@@ -7,7 +7,9 @@
  * An entry that changes the schema is met by all of them at the same place:
  * there they wait for each other, one applies it, and they go on together.
  *
- * A change that the image of its range has in it already is passed over. */
+ * A change that the image of its range has in it already is passed over, and so
+ * is one that the segment has which covers its id. Of what came behind that the
+ * log has the whole record first; so no segment is read here. */
 #include "store/recover.h"
 
 #include "base/assert.h"
@@ -38,7 +40,8 @@ struct ring {
     struct durable *durable;
     struct recover_schema recover;
     struct progress progress;
-    uint64_t image_seq; /* the largest of all images; 0: there is none */
+    uint64_t image_seq;   /* the largest of all images; 0: there is none */
+    uint64_t segment_seq; /* the same of segments */
     unsigned n_threads;
     pthread_barrier_t barrier; /* of the replayers, around schema entries */
     pthread_mutex_t lock;      /* all below */
@@ -96,6 +99,19 @@ is_in_image(const struct ring *ring, uint8_t counter, unsigned shard,
     return entry != NULL && entry->seq >= seq;
 }
 
+/* True where a segment covers that id that was made later than batch seq. */
+static bool
+is_in_segment(const struct ring *ring, const struct schema_counter *counter,
+    unsigned shard, uint64_t id, uint64_t seq)
+{
+    if (seq > ring->segment_seq) {
+        return false;
+    }
+    const struct manifest_segment *segment =
+        segments_find(&ring->durable->manifest.segments, counter->serial, id);
+    return segment != NULL && segment->seq[shard] >= seq;
+}
+
 /* Gathers a change, if it is one of this replayer's. */
 static void
 take_cells(struct replayer *it, const struct entry_cells *cells, uint64_t seq)
@@ -108,6 +124,7 @@ take_cells(struct replayer *it, const struct entry_cells *cells, uint64_t seq)
     if (shard % ring->n_threads != it->number) {
         return;
     }
+    const struct schema_counter *counter = NULL;
     change->n_columns = 0;
     for (unsigned i = 0; i < cells->n; i++) {
         uint32_t serial = cells->serial[i];
@@ -117,21 +134,38 @@ take_cells(struct replayer *it, const struct entry_cells *cells, uint64_t seq)
         }
         const struct recover_place *place = &ring->recover.place[serial];
         unsigned at = change->n_columns++;
-        change->counter = place->counter->slot;
+        counter = place->counter;
         change->column[at] = place->column;
         change->serial[at] = serial;
         change->operand[at] = cells->value[i];
     }
-    if (change->n_columns == 0 ||
-        is_in_image(ring, change->counter, shard, row, seq)) {
+    if (counter == NULL || is_in_image(ring, counter->slot, shard, row, seq) ||
+        is_in_segment(ring, counter, shard, cells->id, seq)) {
         return;
     }
     change->id = cells->id;
+    change->counter = counter->slot;
     change->op = CHANGE_SET;
     it->n_cells += change->n_columns;
     if (++it->n == BATCH) {
         flush(it);
     }
+}
+
+/* The engine forgets a counter's records before its segments: what is left of
+ * them would be looked for there. */
+static int
+apply_schema(struct ring *ring, const struct entry *entry)
+{
+    struct durable *durable = ring->durable;
+    int slot = entry->kind == ENTRY_DROPPED
+        ? recover_slot_of(ring->recover.schema, entry->counter_serial)
+        : -1;
+    int err = recover_schema_apply(&ring->recover, entry, durable->engine);
+    if (err == 0 && slot >= 0 && durable->covers != NULL) {
+        durable->covers->drop_fn(durable->covers, (unsigned)slot);
+    }
+    return err;
 }
 
 /* All replayers have come to this entry; one applies it. */
@@ -142,8 +176,7 @@ take_schema(struct replayer *it, const struct entry *entry, uint64_t seq)
     flush(it);
     pthread_barrier_wait(&ring->barrier);
     if (it->number == 0 && seq > ring->durable->manifest.schema_seq) {
-        int err =
-            recover_schema_apply(&ring->recover, entry, ring->durable->engine);
+        int err = apply_schema(ring, entry);
         it->err = it->err == 0 ? err : it->err;
     }
     pthread_barrier_wait(&ring->barrier);
@@ -290,6 +323,19 @@ note_largest(void *context, const struct images_entry *entry)
     *largest = entry->seq > *largest ? entry->seq : *largest;
 }
 
+static void
+note_segments(struct ring *ring)
+{
+    const struct segments *segments = &ring->durable->manifest.segments;
+    for (size_t i = 0; i < segments->n; i++) {
+        for (uint32_t shard = 0; shard < segments->shards; shard++) {
+            uint64_t seq = segments->segment[i].seq[shard];
+            ring->segment_seq =
+                seq > ring->segment_seq ? seq : ring->segment_seq;
+        }
+    }
+}
+
 static int
 make_ring(struct ring *ring, struct schema **schema)
 {
@@ -303,6 +349,7 @@ make_ring(struct ring *ring, struct schema **schema)
     }
     images_each(
         &ring->durable->manifest.images, note_largest, &ring->image_seq);
+    note_segments(ring);
     pthread_mutex_init(&ring->lock, NULL);
     pthread_cond_init(&ring->moved, NULL);
     pthread_barrier_init(&ring->barrier, NULL, ring->n_threads);

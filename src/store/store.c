@@ -498,6 +498,11 @@ store_destroy(struct store **store)
                 "files of the data directory were removed, and no checkpoint "
                 "could make up for them: restore the directory from a copy");
             err = err == 0 ? ERR_CORRUPT : err;
+        } else if (real->has_loaded && real->checkpointer.n_lost > 0) {
+            log_line(logger, LOG_ERROR,
+                "segments of the data directory were removed: put the files "
+                "back from a backup that has them, or restore the directory");
+            err = err == 0 ? ERR_CORRUPT : err;
         } else if (err == 0 && !has_last) {
             log_line(logger, LOG_WARNING,
                 "stopped without a last checkpoint; the log has all changes, "

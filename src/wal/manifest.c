@@ -30,8 +30,8 @@ bool
 manifest_names_log(const struct manifest *manifest)
 {
     return manifest->next_file >= MANIFEST_NEXT_FILE_MIN ||
-        manifest->images.n > 0 || manifest->schema_seq > 0 ||
-        manifest->log_number != 1;
+        manifest->images.n > 0 || manifest->last_segment > 0 ||
+        manifest->schema_seq > 0 || manifest->log_number != 1;
 }
 
 void
@@ -39,7 +39,9 @@ manifest_fini(struct manifest *manifest)
 {
     free(manifest->counter);
     images_fini(&manifest->images);
-    *manifest = (struct manifest){.images = manifest->images};
+    segments_fini(&manifest->segments);
+    *manifest = (struct manifest){
+        .images = manifest->images, .segments = manifest->segments};
 }
 
 /* What an errno of the disk is. */

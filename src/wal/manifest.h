@@ -5,6 +5,7 @@
 #include "base/disk.h"
 #include "schema/schema.h"
 #include "wal/images.h"
+#include "wal/segments.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 /* The file that names all live files of a data directory and what is in them
  * (doc/format-manifest.md): replaced as a whole, by writing MANIFEST.new,
  * syncing it, renaming it to MANIFEST and syncing the directory. Small: some
- * 20 bytes an image. */
+ * 20 bytes an image, and for a segment 20 and one or two for each shard. */
 
 struct manifest {
     uint64_t epoch;      /* random, not 0; of the directory, for good */
@@ -28,6 +29,12 @@ struct manifest {
     uint32_t n_counters;
     struct schema_counter *counter; /* n_counters, owned */
     struct images images;           /* owned */
+    /* The largest number that a segment file had in this manifest or in one
+     * before it; 0: none ever was. A directory with 0 can be read by programs
+     * that do not know of segments. */
+    uint64_t last_segment;
+    struct segments segments; /* owned; their shards are set where there are
+                               * some */
 };
 
 /* The first manifest is older than the first log file: its next_file is 1. From
@@ -40,21 +47,34 @@ bool manifest_names_log(const struct manifest *manifest);
 void manifest_init(struct manifest *manifest);
 void manifest_fini(struct manifest *manifest);
 
+/* Lets go of segments of counters that it does not have. */
+void manifest_drop_gone(struct manifest *manifest);
+
+/* Takes from the images the rows that a segment covers whose sequence number in
+ * that shard is above the image's: they are in the segment as they became
+ * later, or have been told anew. What an image has that is as new as the
+ * segment stays, and counts. No loader may see the others: what was removed
+ * before the segment was written is in neither, but still in them. *n_cut
+ * images have fewer rows or are gone. Segments of counters that it does not
+ * have take nothing. 0 or ERR_NO_MEMORY (some may have been done). */
+int manifest_cut_images(struct manifest *manifest, size_t *n_cut);
+
 #define MANIFEST_NAME "MANIFEST"
 
 /* Reads it. 0, ERR_NOT_FOUND (there is none), ERR_CORRUPT, ERR_NEWER_FORMAT,
  * ERR_NO_MEMORY, ERR_DISK. *out is initialised by the caller and owned by it;
  * empty after an error. Whether its counters go together is for schema_restore
- * to see, and images of slots without a counter may be there. *error (may be
- * NULL): the errno value of what the disk refused, else 0. */
+ * to see, and images and segments of counters that it does not have may be
+ * there. *error (may be NULL): the errno value of what the disk refused, else
+ * 0. */
 int manifest_read(struct disk *disk, struct manifest *out, int *error);
 
 /* Writes it durably. 0, or ERR_NO_MEMORY, ERR_DISK_FULL, ERR_FILE_SIZE,
  * ERR_DISK: then the old one may or may not have been replaced, but one of both
  * is there, whole; the caller must keep the files of both until a later write
  * succeeds. *bytes (may be NULL): its size, where 0 is returned. What a reader
- * would refuse is asserted: shards, epoch, images of files below next_file.
- * *error as above. */
+ * would refuse is asserted: shards, epoch, images of files below next_file,
+ * segments up to last_segment. *error as above. */
 int manifest_write(struct disk *disk, const struct manifest *manifest,
     uint64_t *bytes, int *error);
 

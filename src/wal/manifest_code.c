@@ -3,7 +3,7 @@
  *
  *   OFFSET SIZE
  *        0    8 "TALLYMAN"
- *        8    4 version, 1
+ *        8    4 version: 1, or 2 where there has been a segment
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -16,10 +16,15 @@
  *       72    8 images
  *       80    8 sequence number that the last checkpoint is of
  *       88    8 when that ended, in seconds since 1970
- *       96      the counters (wal/schema_code.h), the images
+ *       96      version 2: 8 bytes, the last number of a segment file, and
+ *               8, the number of segments
+ *               the counters (wal/schema_code.h), the images, the segments
+ *               (wal/segments_code.h)
  *    len-8    8 checksum of 0..len-9
  *
- * Magic, version and checksum are those of wal/envelope.h.
+ * Magic, version and checksum are those of wal/envelope.h. Version 1 is written
+ * as long as it has room for all there is, so that a program of then can be
+ * started again; it refuses version 2 as newer.
  *
  * What can go wrong: memory, damage. Nothing that is read is believed beyond
  * the bytes that are there: each counter and each image has some. */
@@ -32,6 +37,7 @@
 #include "wal/envelope.h"
 #include "wal/image.h"
 #include "wal/schema_code.h"
+#include "wal/segments_code.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -39,7 +45,9 @@
 
 enum {
     VERSION = 1,
+    VERSION_SEGMENTS = 2,
     HEAD_BYTES = 96,
+    HEAD_MORE_BYTES = 16, /* of version 2 */
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
     FLAG_PART = 1,
@@ -50,8 +58,19 @@ enum {
     ENTRY_BYTES_MIN = 8
 };
 
-static const struct envelope envelope = {
-    8, {'T', 'A', 'L', 'L', 'Y', 'M', 'A', 'N'}, VERSION};
+#define MAGIC                                                                 \
+    {                                                                         \
+        'T', 'A', 'L', 'L', 'Y', 'M', 'A', 'N'                                \
+    }
+
+static const struct envelope envelope_plain = {8, MAGIC, VERSION};
+static const struct envelope envelope_segments = {8, MAGIC, VERSION_SEGMENTS};
+
+static bool
+has_segments(const struct manifest *manifest)
+{
+    return manifest->last_segment > 0;
+}
 
 static bool
 shards_are_right(uint32_t shards)
@@ -131,7 +150,8 @@ put_image(void *context, const struct images_entry *entry)
 static void
 put_head(const struct manifest *manifest, uint8_t *out)
 {
-    envelope_begin(&envelope, out);
+    envelope_begin(
+        has_segments(manifest) ? &envelope_segments : &envelope_plain, out);
     bytes_put_u32(out + 12, manifest->shards);
     bytes_put_u64(out + 24, manifest->epoch);
     bytes_put_u64(out + 32, manifest->seed);
@@ -143,6 +163,10 @@ put_head(const struct manifest *manifest, uint8_t *out)
     bytes_put_u64(out + 72, manifest->images.n);
     bytes_put_u64(out + 80, manifest->checkpoint_seq);
     bytes_put_u64(out + 88, manifest->checkpoint_time);
+    if (has_segments(manifest)) {
+        bytes_put_u64(out + HEAD_BYTES, manifest->last_segment);
+        bytes_put_u64(out + HEAD_BYTES + 8, manifest->segments.n);
+    }
 }
 
 static void
@@ -168,14 +192,21 @@ manifest_encode(const struct manifest *manifest, struct buf *out)
 
     ASSERT(manifest->epoch != 0 && shards_are_right(manifest->shards));
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
-    head = (uint8_t *)buf_reserve(out, HEAD_BYTES);
+    ASSERT(segments_last_file(&manifest->segments) <= manifest->last_segment);
+    ASSERT(manifest->segments.n == 0 ||
+        manifest->segments.shards == manifest->shards);
+    head = (uint8_t *)buf_reserve(out, HEAD_BYTES + HEAD_MORE_BYTES);
     if (head == NULL) {
         return ERR_NO_MEMORY;
     }
     put_head(manifest, head);
     out->len += HEAD_BYTES;
+    if (has_segments(manifest)) {
+        out->len += HEAD_MORE_BYTES;
+    }
     put_counters(manifest, out);
     images_each(&manifest->images, put_image, &writer);
+    segments_code_put(&manifest->segments, out);
     (void)buf_reserve(out, CHECKSUM_BYTES);
     if (out->failed) {
         out->len = start;
@@ -190,7 +221,7 @@ manifest_encode(const struct manifest *manifest, struct buf *out)
 }
 
 /* False where there is no such head; the number of images goes to *n_images,
- * and images and counters stay empty. */
+ * and images, counters and segments stay empty. */
 static bool
 get_head(
     const uint8_t *in, size_t len, struct manifest *out, uint64_t *n_images)
@@ -209,6 +240,7 @@ get_head(
     *n_images = bytes_get_u64(in + 72);
     out->checkpoint_seq = bytes_get_u64(in + 80);
     out->checkpoint_time = bytes_get_u64(in + 88);
+    out->segments.shards = out->shards;
     return out->epoch != 0 && shards_are_right(out->shards) &&
         out->n_counters <= SCHEMA_COUNTERS_MAX;
 }
@@ -336,20 +368,69 @@ get_images(
     return 0;
 }
 
+/* What the head of version 2 has more; version 1 without one has none. */
+static bool
+get_head_more(const uint8_t **in, const uint8_t *end, bool is_there,
+    struct manifest *out, uint64_t *n_segments)
+{
+    *n_segments = 0;
+    if (!is_there) {
+        return true;
+    }
+    if (end - *in < HEAD_MORE_BYTES) {
+        return false;
+    }
+    out->last_segment = bytes_get_u64(*in);
+    *n_segments = bytes_get_u64(*in + 8);
+    *in += HEAD_MORE_BYTES;
+    return out->last_segment > 0;
+}
+
+/* Which of both versions it is. */
+static int
+check(const uint8_t *bytes, size_t len, bool *has_more)
+{
+    int err = envelope_check(&envelope_plain, bytes, len);
+
+    *has_more = err == ERR_NEWER_FORMAT;
+    return *has_more ? envelope_check(&envelope_segments, bytes, len) : err;
+}
+
+/* Segments of a counter are in its slot. */
+static bool
+slots_agree(const struct manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        const struct schema_counter *counter = &manifest->counter[i];
+        size_t n;
+        const struct manifest_segment *segment =
+            segments_of(&manifest->segments, counter->serial, &n);
+
+        for (; n > 0; n--, segment++) {
+            if (segment->counter != counter->slot) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 int
 manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
 {
     const uint8_t *at = bytes + HEAD_BYTES;
     const uint8_t *end;
-    uint64_t n_images;
-    int err = envelope_check(&envelope, bytes, len);
+    uint64_t n_images, n_segments;
+    bool has_more;
+    int err = check(bytes, len, &has_more);
 
     ASSERT(out->counter == NULL && out->images.n == 0);
     if (err != 0) {
         return err;
     }
     end = bytes + len - CHECKSUM_BYTES;
-    if (!get_head(bytes, len, out, &n_images)) {
+    if (!get_head(bytes, len, out, &n_images) ||
+        !get_head_more(&at, end, has_more, out, &n_segments)) {
         err = ERR_CORRUPT;
     } else {
         err = get_counters(&at, end, out);
@@ -357,7 +438,11 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
     if (err == 0) {
         err = get_images(&at, end, n_images, out);
     }
-    if (err == 0 && at != end) {
+    if (err == 0) {
+        err = segments_code_get(
+            &at, end, n_segments, out->last_segment, &out->segments);
+    }
+    if (err == 0 && (at != end || !slots_agree(out))) {
         err = ERR_CORRUPT;
     }
     if (err != 0) {

@@ -269,6 +269,17 @@ wal_last(struct wal *wal)
     return seq;
 }
 
+uint64_t
+wal_cut(struct wal *wal)
+{
+    wal__lock(wal);
+    wal__stream_close(&wal->stream);
+    /* not a mark behind it, which nobody need ever sync */
+    uint64_t seq = wal__last(wal);
+    wal__unlock(wal);
+    return seq;
+}
+
 enum wal_outcome
 wal_outcome(struct wal *wal, uint64_t seq)
 {

@@ -46,8 +46,7 @@ enum {
     WAL_FILE_BYTES_MIN = 4096,
     WAL_RETRY_MS = 250,
     WAL_STUCK_MS = 1000,
-    WAL_SLOW_MS = 5,    /* longer than a thread that loses its core for once
-                        * stays without it */
+    WAL_SLOW_MS = 5,    /* more than the loss of a core for once takes */
     WAL_CALM_MS = 1000, /* so long after a slow write the thread writes */
     WAL_IDLE_MS = 100
 };
@@ -65,8 +64,7 @@ struct wal_config {
                                   * WAL_RETRY_MS */
     uint64_t stuck_ms;           /* so long no sync ends: the disk hangs; 0:
                                   * WAL_STUCK_MS */
-    uint64_t slow_ms;            /* a write that takes longer is slow; 0:
-                                  * WAL_SLOW_MS */
+    uint64_t slow_ms;            /* a longer write is slow; 0: WAL_SLOW_MS */
     uint64_t idle_ms;            /* so long all is synced and nothing comes:
                                   * a mark says so in the file; 0:
                                   * WAL_IDLE_MS */
@@ -90,9 +88,8 @@ struct wal; /* opaque */
 int wal_open(const struct wal_config *config, struct wal **out);
 
 /* Commits and syncs all, begins an empty file that says where the last one
- * ends, if that can be done, ends the thread and frees all. 0, or the ERR_ that
- * kept it from syncing all: what was not synced is lost with the process then.
- * Nulls *wal. */
+ * ends, if it can, ends the thread, frees all and nulls *wal. 0, or the ERR_
+ * that kept it from syncing all: what was not synced is lost then. */
 int wal_close(struct wal **wal);
 
 /* 0, or why changes must be refused now: ERR_DISK_FULL, ERR_DISK,
@@ -101,10 +98,9 @@ int wal_close(struct wal **wal);
 int wal_fault(const struct wal *wal);
 
 /* Takes over len bytes of whole entries (1..FRAME_PAYLOAD_MAX / 2) and returns
- * the number of the batch they are in. Never fails: who does not want to add
- * to a log that cannot write asks wal_fault before; where memory is out for
- * long and nobody asks it aborts. Any thread; the order of calls is the order
- * in the log. */
+ * the number of their batch. Never fails: who does not want to add to a log
+ * that cannot write asks wal_fault before; where memory is out for long and
+ * nobody asks it aborts. Any thread; calls are in the log in their order. */
 uint64_t wal_append(struct wal *wal, const void *entries, size_t len);
 
 /* One of the entries of cells that are handed over. */
@@ -123,6 +119,10 @@ uint64_t wal_append_rows(struct wal *wal, const void *entries, size_t len,
 /* The number of the last batch that has entries of callers; what is known now
  * is durable when that is. Any thread. */
 uint64_t wal_last(struct wal *wal);
+
+/* All that was appended is in batches up to the one returned, what comes later
+ * in batches behind it. Any thread, also under a shard's lock. */
+uint64_t wal_cut(struct wal *wal);
 
 enum wal_outcome {
     WAL_COMMITTED, /* may be acknowledged */

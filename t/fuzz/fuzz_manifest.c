@@ -3,7 +3,8 @@
  * more with magic, version, length and checksum made right, so that what is
  * behind them is reached. What is read at all has sound images, and encoded,
  * read and encoded again it is the same. Its counters are given to
- * schema_restore, which may refuse them and must not stumble. */
+ * schema_restore, which may refuse them and must not stumble. At last its
+ * segments take from its images what is theirs. */
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/bytes.h"
@@ -49,12 +50,17 @@ read_manifest(const uint8_t *bytes, size_t len)
     ASSERT(err == 0 || err == ERR_CORRUPT || err == ERR_NEWER_FORMAT);
     if (err == 0) {
         images_verify(&manifest.images);
+        segments_verify(&manifest.segments);
         restore_all(&manifest);
         ASSERT(manifest_encode(&manifest, &first) == 0);
         ASSERT(manifest_decode((uint8_t *)first.data, first.len, &again) == 0);
         ASSERT(manifest_encode(&again, &second) == 0);
         ASSERT(first.len == second.len);
         ASSERT(memcmp(first.data, second.data, first.len) == 0);
+        size_t n_cut;
+        manifest_drop_gone(&manifest);
+        ASSERT(manifest_cut_images(&manifest, &n_cut) == 0);
+        images_verify(&manifest.images);
     }
     buf_fini(&first);
     buf_fini(&second);
@@ -76,7 +82,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     ASSERT(copy != NULL);
     memcpy(copy, bytes, len);
     memcpy(copy, "TALLYMAN", 8);
-    bytes_put_u32(copy + 8, 1);
+    bytes_put_u32(copy + 8, bytes[8] == 2 ? 2 : 1); /* with segments, or not */
     bytes_put_u64(copy + 16, len + SUM_BYTES);
     bytes_put_u64(copy + len, checksum64(copy, len, 0));
     read_manifest(copy, len + SUM_BYTES);

@@ -408,7 +408,7 @@ START_TEST(test_a_newer_version_is_told_apart)
     struct buf buf = {0};
     manifest_some(&manifest);
     ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    bytes_put_u32((uint8_t *)buf.data + 8, 2);
+    bytes_put_u32((uint8_t *)buf.data + 8, 3);
     seal(&buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_NEWER_FORMAT);
     bytes_put_u32((uint8_t *)buf.data + 8, 0);

@@ -78,6 +78,38 @@ START_TEST(test_group)
 }
 END_TEST
 
+/* What is appended behind a cut is in a later batch, also where nothing was
+ * open, or only a mark is in front of it; and it can be waited for. */
+START_TEST(test_parted)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct rig rig;
+        rig_init(&rig, modes[i], 1);
+        rig.config.idle_ms = 1;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_uint_eq(wal_cut(rig.wal), 0);
+        for (unsigned k = 0; k < 50; k++) {
+            uint64_t marks = rig_stats(&rig).marks;
+            uint64_t before = rig_append(&rig, 1);
+            uint64_t seq = wal_cut(rig.wal);
+            ck_assert_uint_ge(seq, before);
+            ck_assert_uint_gt(rig_append(&rig, 1), seq);
+            seq = wal_cut(rig.wal);
+            ck_assert_uint_eq(wal_cut(rig.wal), seq);
+            ck_assert_uint_eq(wal_last(rig.wal), seq);
+            ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
+            while (k < 3 && rig_stats(&rig).marks == marks) {
+                sched_yield();
+            }
+            ck_assert_uint_eq(wal_cut(rig.wal), seq);
+            ck_assert_int_eq(wal_sync_up_to(rig.wal, seq), 0);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 /* Entries of any length stay whole, in batches that are within the limit. */
 START_TEST(test_sizes)
 {
@@ -725,10 +757,10 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_round_trip, test_group, test_sizes,
-        test_always, test_beside_write, test_slow_write, test_allocate,
-        test_late_sync, test_unsynced_max, test_hangs, test_none_late,
-        test_rotate, test_orphans, test_long, test_cut, test_reopen,
-        test_no_commit, test_mark, test_mark_lost, test_followed};
+    const TTest *const tests[] = {test_round_trip, test_group, test_parted,
+        test_sizes, test_always, test_beside_write, test_slow_write,
+        test_allocate, test_late_sync, test_unsynced_max, test_hangs,
+        test_none_late, test_rotate, test_orphans, test_long, test_cut,
+        test_reopen, test_no_commit, test_mark, test_mark_lost, test_followed};
     return run_tests("wal", tests, COUNT_OF(tests));
 }
