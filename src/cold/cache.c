@@ -3,8 +3,8 @@
  * are all you need for cache eviction", SOSP 2023) in shards.
  *
  *   new -> small queue -> asked for again? -> main queue -> asked for? -> again
- *                      \-> no: dropped, its hash stays as a ghost      \-> no:
- *                                                                         dropped
+ *                      \-> no: dropped, its hash stays     \-> no: dropped
+ *                              as a ghost
  *   new, and there is a ghost of it -> main queue
  *
  * The small queue has a tenth of the memory. Most cold blocks are asked for
@@ -15,9 +15,9 @@
  *
  * Being asked for again counts only some time after: when blocks have come in
  * since, as many as a quarter of the small queue, or, where hardly any come in,
- * when others have been found often. For a scan over ids asks for each block many
- * times in a row, a few ids at a time, and then never again; and a block that
- * is needed for longer is asked for later, too.
+ * when others have been found often. For a scan over ids asks for each block
+ * many times in a row, a few ids at a time, and then never again; and a block
+ * that is needed for longer is asked for later, too.
  *
  * A shard has the lock of all that is in it; the key's hash says which one. An
  * entry is one piece of memory, its head and the caller's bytes behind it.

@@ -40,8 +40,8 @@ void *cache_pin(struct cache *cache, struct cache_key key);
 void cache_unpin(struct cache *cache, void *bytes);
 
 /* Memory for len (>= 1) bytes that are to be kept under the key, aligned for
- * 64-bit numbers, pinned; nobody else sees it yet. Makes room. NULL where memory
- * is out, or where they are too many, or all others pinned. */
+ * 64-bit numbers, pinned; nobody else sees it yet. Makes room. NULL where
+ * memory is out, or where they are too many, or all others pinned. */
 void *cache_take(struct cache *cache, struct cache_key key, size_t len);
 
 /* The bytes are complete: from now on cache_pin finds them, unless others are

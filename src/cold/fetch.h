@@ -68,9 +68,9 @@ int fetch_start(const struct fetch_config *config, struct fetch **out);
 
 /* Does the lookups. What needs no disk is answered on the calling thread: ids
  * that no block of the segment can have, and those of blocks in the cache. True
- * where this is all: done_fn is not called then. Else each block that is missing
- * is read once, all of them at the same time as far as there are threads, and
- * done_fn is called once when the last one has come.
+ * where this is all: done_fn is not called then. Else each block that is
+ * missing is read once, all of them at the same time as far as there are
+ * threads, and done_fn is called once when the last one has come.
  *
  * The queue has no limit of its own and takes no memory: its links are in the
  * lookups. It is as long as callers make it, who have a bounded number of calls

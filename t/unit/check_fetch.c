@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cold/fetch on a disk that counts, holds and fails reads: one read of a block,
- * however many ask; blocks of a call side by side; errors for those that ask for
- * the block that failed, and never a wrong number. */
+ * however many ask; blocks of a call side by side; errors for those that ask
+ * for the block that failed, and never a wrong number. */
 #include "unit/fetch_help.h"
 
 #include "lib/fake_disk.h"
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <unistd.h>
 
 enum { CACHE_BYTES = 4 << 20, THREADS = 32 };
 
@@ -294,6 +295,48 @@ START_TEST(test_a_damaged_block_fails_its_lookups)
 }
 END_TEST
 
+/* A disk that fails makes one line at first, not one for each read. */
+START_TEST(test_few_lines_are_told)
+{
+    enum { READS = 100, LINES_MAX = READS / 2 };
+    static struct logger logger;
+    struct segment_config config = {
+        .disk = fake_disk_as_disk(rig->fake), .logger = &logger};
+    char text[1 << 14] = "";
+    int end[2];
+    unsigned lines = 0;
+
+    segment_close(&rig->segment);
+    ck_assert_int_eq(
+        segment_open(&config, SEGMENT_EPOCH, SEGMENT_NUMBER, &rig->segment),
+        0);
+    start(1, CACHE_BYTES);
+    ck_assert_int_eq(pipe(end), 0);
+    int kept = dup(STDERR_FILENO);
+    dup2(end[1], STDERR_FILENO);
+    fake_disk_fail(rig->fake, 1 << FAKE_READ, 1, EIO, true);
+    for (int i = 0; i < READS; i++) {
+        ask_clear(rig->ask);
+        ask_add(rig->ask, rig->segment, id_in(1, 1));
+        (void)ask_run(rig->ask, rig->fetch);
+    }
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(end[1]);
+    ck_assert_int_ge(read(end[0], text, sizeof text - 1), 0);
+    close(end[0]);
+    ck_assert_uint_eq(fake_disk_heal(rig->fake), READS);
+    ck_assert_msg(strstr(text,
+                      "error: segment-00000000000000000005.seg, offset 8192: "
+                      "Input/output error\n") != NULL,
+        "%s", text);
+    for (const char *c = text; *c != '\0'; c++) {
+        lines += *c == '\n';
+    }
+    ck_assert_uint_lt(lines, LINES_MAX);
+}
+END_TEST
+
 static void *
 stop(void *context)
 {
@@ -462,6 +505,7 @@ main(void)
     tcase_add_test(tcase, test_calls_join);
     tcase_add_test(tcase, test_a_failed_read_fails_its_lookups);
     tcase_add_test(tcase, test_a_damaged_block_fails_its_lookups);
+    tcase_add_test(tcase, test_few_lines_are_told);
     tcase_add_test(tcase, test_stop);
     tcase_add_test(tcase, test_a_call_begins_in_done_fn);
     tcase_add_loop_test(tcase, test_memory_that_runs_out, 0, 4);

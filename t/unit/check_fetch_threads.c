@@ -142,14 +142,16 @@ run_changer(void *context)
 
     /* relaxed: only to end some time after it is set */
     while (!atomic_load_explicit(&rig->is_over, memory_order_relaxed)) {
-        fake_disk_heal(rig->fake);
         struct held *next = hold_open(1 + *changes % SEGMENTS);
-        if (next == NULL) {
-            return NULL;
+        if (next == NULL) { /* the read that fails was one of its */
+            fake_disk_heal(rig->fake);
+            continue;
         }
         set_now(next);
         ++*changes;
-        fake_disk_fail(rig->fake, 1 << FAKE_READ, 5, EIO, false);
+        if (*changes % 64 == 0) {
+            fake_disk_fail(rig->fake, 1 << FAKE_READ, 30, EIO, false);
+        }
         fetch_stats(rig->fetch, &all);
         stats = all.cache;
         if (stats.bytes > stats.budget_bytes) {
