@@ -10,14 +10,14 @@
  * the same block that come meanwhile are put into its list. So nothing is
  * allocated for a lookup, and of one block there is one read at a time. A
  * thread gives the block to the cache first and only then takes the lookup out
- * of the table; who finds no lookup there looks into the cache once more, under the
- * same lock. So a block that is in the cache is not read again.
+ * of the table; who finds no lookup there looks into the cache once more, under
+ * the same lock. So a block that is in the cache is not read again.
  *
  * A call counts the lookups that it waits for, and one more while fetch_begin
- * is at it; who takes the last away answers. From then on the call and its lookups
- * are the caller's again, and the segments may be closed. So a thread reads the
- * next link before it counts a lookup, and says what is wrong with a block
- * before it answers anybody.
+ * is at it; who takes the last away answers. From then on the call and its
+ * lookups are the caller's again, and the segments may be closed. So a thread
+ * reads the next link before it counts a lookup, and says what is wrong with a
+ * block before it answers anybody.
  *
  * What can go wrong: the disk, or damage: the lookups of that block get the
  * error, nothing is kept, and the next lookup reads again. Where there is no

@@ -67,10 +67,11 @@ struct fetch_call {
 int fetch_start(const struct fetch_config *config, struct fetch **out);
 
 /* Does the lookups. What needs no disk is answered on the calling thread: ids
- * that no block of the segment can have, and those of blocks in the cache. True
- * where this is all: done_fn is not called then. Else each block that is
- * missing is read once, all of them at the same time as far as there are
- * threads, and done_fn is called once when the last one has come.
+ * that no block of the segment can have, and those of blocks in the cache. Each
+ * block that is missing is read once, all of them at the same time as far as
+ * there are threads. True where all lookups are answered: done_fn is not called
+ * then. Else it is called once, when the last block has come, which may be
+ * before fetch_begin returns.
  *
  * The queue has no limit of its own and takes no memory: its links are in the
  * lookups. It is as long as callers make it, who have a bounded number of calls
