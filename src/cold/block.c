@@ -30,6 +30,7 @@
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/err.h"
+#include "cold/block_priv.h"
 #include "cold/planes.h"
 #include "cold/rice.h"
 
@@ -39,8 +40,6 @@
 
 _Static_assert((int)BLOCK_SUM_BYTES >= (int)BITS_SLACK, "what loads reach");
 _Static_assert(BLOCK_BYTES_MAX * 8 <= 1 << 16, "a bit has 16 bits");
-
-enum { SERIES_ALL = 1 + SCHEMA_COLUMNS_MAX /* ids and columns */ };
 
 const char *
 block_codec_name(enum block_codec codec)
@@ -129,9 +128,8 @@ make_raw(struct block_room *room, size_t bytes)
 
 /* The packed codec. */
 
-/* The bits of all series; in is at the first of them. */
-static bool
-packed_begin(const struct block *block, struct bits_in *in)
+bool
+block__bits(const struct block *block, struct bits_in *in)
 {
     size_t begin = block->payload + 2 * (size_t)block->n_columns;
 
@@ -142,9 +140,8 @@ packed_begin(const struct block *block, struct bits_in *in)
     return true;
 }
 
-/* Where column c begins; behind the last one, where the bits end. */
-static size_t
-packed_column(const struct block *block, const struct bits_in *in, unsigned c)
+size_t
+block__column(const struct block *block, const struct bits_in *in, unsigned c)
 {
     return c == block->n_columns
         ? in->end
@@ -155,7 +152,7 @@ packed_column(const struct block *block, const struct bits_in *in, unsigned c)
 static bool
 packed_joins(const struct block *block, const struct bits_in *in, unsigned c)
 {
-    size_t next = packed_column(block, in, c);
+    size_t next = block__column(block, in, c);
 
     return c == block->n_columns ? next - in->at < 8 : next == in->at;
 }
@@ -169,7 +166,7 @@ packed_decode(const struct block *block, struct block_room *room, uint64_t *id,
     if (!make_spare(room, block->n)) {
         return ERR_NO_MEMORY;
     }
-    if (!packed_begin(block, &in) ||
+    if (!block__bits(block, &in) ||
         !series_get(&in, id + 1, room->spare, block->n - 1) ||
         !packed_joins(block, &in, 0)) {
         return ERR_CORRUPT;
@@ -244,7 +241,7 @@ packed_find(const struct block *block, struct block_room *room,
     struct bits_in in;
     size_t place = 0;
 
-    if (!packed_begin(block, &in)) {
+    if (!block__bits(block, &in)) {
         return ERR_CORRUPT;
     }
     if (strides > 0) {
@@ -254,7 +251,7 @@ packed_find(const struct block *block, struct block_room *room,
         }
     }
     for (unsigned c = 0; c < block->n_columns; c++) {
-        struct bits_in column = {in.in, packed_column(block, &in, c), in.end};
+        struct bits_in column = {in.in, block__column(block, &in, c), in.end};
 
         if (column.at > in.end ||
             !series_at(&column, block->n, place, &code[c])) {
@@ -266,11 +263,6 @@ packed_find(const struct block *block, struct block_room *room,
 }
 
 /* The codecs of bytes. */
-
-struct planes {
-    unsigned width[SERIES_ALL];
-    const uint8_t *at; /* the bytes of the gaps, then of the columns */
-};
 
 /* Has zstd make bytes of the frame at block->bytes[from]. */
 static int
@@ -300,8 +292,8 @@ expand(const struct block *block, struct block_room *room, size_t from,
 }
 
 static int
-planes_open(
-    const struct block *block, struct block_room *room, struct planes *planes)
+open_planes(const struct block *block, struct block_room *room,
+    struct block__planes *planes)
 {
     size_t from = block->payload + 1 + block->n_columns;
     size_t bytes = 0;
@@ -330,8 +322,8 @@ static int
 bytes_decode(const struct block *block, struct block_room *room, uint64_t *id,
     uint64_t *const *code)
 {
-    struct planes planes;
-    int err = planes_open(block, room, &planes);
+    struct block__planes planes;
+    int err = open_planes(block, room, &planes);
     size_t n = block->n;
 
     if (err != 0) {
@@ -352,10 +344,10 @@ static int
 bytes_find(const struct block *block, struct block_room *room,
     uint64_t strides, uint64_t *code, bool *found)
 {
-    struct planes planes;
+    struct block__planes planes;
     size_t n_gaps = block->n - 1;
     size_t place = 0;
-    int err = planes_open(block, room, &planes);
+    int err = open_planes(block, room, &planes);
 
     if (err != 0) {
         return err;
@@ -379,6 +371,31 @@ bytes_find(const struct block *block, struct block_room *room,
     }
     *found = true;
     return 0;
+}
+
+int
+block__gaps(const struct block *block, struct block_room *room, uint64_t **gap,
+    struct block__planes *planes)
+{
+    size_t n_gaps = block->n - 1;
+    struct bits_in in;
+    int err;
+
+    if (!make_spare(room, 2 * block->n)) {
+        return ERR_NO_MEMORY;
+    }
+    *gap = room->spare;
+    if (block->codec == BLOCK_PACKED) {
+        return block__bits(block, &in) &&
+                series_get(&in, *gap, *gap + block->n, n_gaps)
+            ? 0
+            : ERR_CORRUPT;
+    }
+    err = open_planes(block, room, planes);
+    if (err == 0) {
+        planes_get(planes->at, *gap, n_gaps, planes->width[0]);
+    }
+    return err;
 }
 
 int

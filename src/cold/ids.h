@@ -28,6 +28,15 @@ struct ids_shape {
     uint64_t low[IDS_LOWS_MAX]; /* ascending, below 2^low_bits */
 };
 
+/* What of a shape is used: ids_of_gaps and ids_distance look at no more, so a
+ * copy may end there. */
+static inline size_t
+ids_shape_bytes(const struct ids_shape *shape)
+{
+    return offsetof(struct ids_shape, low) +
+        shape->n_lows * sizeof *shape->low;
+}
+
 /* What a writer needs room for. One thread at a time; nothing in it lasts from
  * call to call. */
 struct ids_work {

@@ -193,7 +193,7 @@ rice_at(
     return upper <= UINT64_MAX >> k;
 }
 
-/* Sum of low parts done..done+n-1. */
+/* Sum of low parts done..done+n-1, 64 at most; 2^64-1 where it would wrap. */
 static inline uint64_t
 sum_low(const uint8_t *in, size_t low, unsigned k, size_t done, size_t n)
 {
@@ -249,19 +249,20 @@ step(const struct bits_in *in, size_t low, unsigned k, uint64_t word,
     return *i == n;
 }
 
-bool
-rice_seek(const struct bits_in *in, size_t n, unsigned k, uint64_t target,
-    size_t *i, uint64_t *sum)
+/* Goes on from number *i, whose upper part begins at mark->at. */
+static bool
+seek(const struct bits_in *in, size_t n, unsigned k,
+    const struct rice_mark *mark, uint64_t target, size_t *i, uint64_t *sum)
 {
     struct bits_in at = *in;
     uint64_t upper = 0; /* zeros of number *i that are behind us */
     size_t low;
 
-    *i = 0;
-    *sum = 0;
-    if (!pass_low(&at, n, k, &low)) {
+    *sum = mark->sum;
+    if (!pass_low(&at, n, k, &low) || !bits_left(&at, mark->at)) {
         return false;
     }
+    at.at += mark->at;
     while (*i < n) {
         size_t bits;
         uint64_t word = window(&at, &bits);
@@ -298,4 +299,68 @@ rice_seek(const struct bits_in *in, size_t n, unsigned k, uint64_t target,
         at.at += bits;
     }
     return true;
+}
+
+bool
+rice_seek(const struct bits_in *in, size_t n, unsigned k, uint64_t target,
+    size_t *i, uint64_t *sum)
+{
+    static const struct rice_mark begin;
+
+    *i = 0;
+    return seek(in, n, k, &begin, target, i, sum);
+}
+
+bool
+rice_marks(
+    const struct bits_in *in, size_t n, unsigned k, struct rice_mark *mark)
+{
+    struct bits_in at = *in;
+    uint64_t sum = 0;
+    size_t low, unary;
+
+    if (!pass_low(&at, n, k, &low)) {
+        return false;
+    }
+    unary = at.at;
+    for (size_t done = 0; done + RICE_MARK <= n; done += RICE_MARK, mark++) {
+        size_t begin = at.at;
+        uint64_t zeros;
+
+        if (!skip_unary(&at, RICE_MARK)) {
+            return false;
+        }
+        zeros = at.at - begin - RICE_MARK;
+        if (zeros > UINT64_MAX >> k ||
+            __builtin_add_overflow(sum, zeros << k, &sum) ||
+            __builtin_add_overflow(
+                sum, sum_low(in->in, low, k, done, RICE_MARK), &sum) ||
+            __builtin_add_overflow(sum, RICE_MARK, &sum)) {
+            return false;
+        }
+        *mark = (struct rice_mark){sum, (uint32_t)(at.at - unary)};
+    }
+    return true;
+}
+
+bool
+rice_seek_marked(const struct bits_in *in, size_t n, unsigned k,
+    const struct rice_mark *mark, uint64_t target, size_t *i, uint64_t *sum)
+{
+    static const struct rice_mark begin;
+    const struct rice_mark *from = mark;
+
+    /* from becomes the first whose sum is not below target */
+    for (size_t left = n / RICE_MARK; left > 0;) {
+        size_t half = left / 2;
+
+        if (from[half].sum < target) {
+            from += half + 1;
+            left -= half + 1;
+        } else {
+            left = half;
+        }
+    }
+    *i = (size_t)(from - mark) * RICE_MARK;
+    return seek(in, n, k, from == mark ? &begin : from - 1, target, i, sum);
 }

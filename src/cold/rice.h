@@ -34,4 +34,21 @@ bool rice_at(
 bool rice_seek(const struct bits_in *in, size_t n, unsigned k, uint64_t target,
     size_t *i, uint64_t *sum);
 
+/* Where a search may begin: behind some of the numbers. */
+struct rice_mark {
+    uint64_t sum; /* of these and one each */
+    uint32_t at;  /* bits of their upper parts */
+};
+
+/* Writes mark[0..n / RICE_MARK): mark j is behind (j + 1) * RICE_MARK numbers.
+ * False where the numbers are cut off or a sum passes 2^64-1. */
+enum { RICE_MARK = 64 };
+bool rice_marks(
+    const struct bits_in *in, size_t n, unsigned k, struct rice_mark *mark);
+
+/* As rice_seek, with the marks of these numbers: looks at RICE_MARK of them at
+ * most. */
+bool rice_seek_marked(const struct bits_in *in, size_t n, unsigned k,
+    const struct rice_mark *mark, uint64_t target, size_t *i, uint64_t *sum);
+
 #endif

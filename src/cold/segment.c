@@ -66,21 +66,43 @@ segment__tell_block(
         segment_block_at(block), err, what);
 }
 
-/* Reads all of len bytes. */
+/* Reads all of len bytes; says in *fault why not. */
 static int
-read_at(const struct segment_config *config, int fd, uint64_t number,
-    uint64_t at, uint8_t *bytes, size_t len)
+try_read(const struct segment_config *config, int fd, uint64_t at,
+    uint8_t *bytes, size_t len, struct segment_fault *fault)
 {
     size_t n;
     int error =
         config->disk->calls->read(config->disk, fd, bytes, len, at, &n);
 
     if (error != 0) {
-        return tell_disk(config, number, at, error);
+        *fault = (struct segment_fault){.at = at, .error = error};
+        return disk_err(error);
     }
-    return n == len
-        ? 0
-        : tell(config, number, at + n, ERR_CORRUPT, "the file ends too soon");
+    if (n != len) {
+        *fault = (struct segment_fault){
+            .at = at + n, .what = "the file ends too soon"};
+        return ERR_CORRUPT;
+    }
+    return 0;
+}
+
+static const char *
+fault_text(const struct segment_fault *fault)
+{
+    return fault->error != 0 ? strerror(fault->error) : fault->what;
+}
+
+/* The same, and says so. */
+static int
+read_at(const struct segment_config *config, int fd, uint64_t number,
+    uint64_t at, uint8_t *bytes, size_t len)
+{
+    struct segment_fault fault;
+    int err = try_read(config, fd, at, bytes, len, &fault);
+
+    return err == 0 ? 0
+                    : tell(config, number, fault.at, err, fault_text(&fault));
 }
 
 /* Head and length of the file. */
@@ -249,36 +271,71 @@ segment__read(
         segment_block_at(block), bytes, (size_t)n * BLOCK_BYTES_MAX);
 }
 
-int
-segment__open_block(const struct segment *segment, uint32_t block,
-    const uint8_t *bytes, struct block *out)
+/* Checks the bytes of one block; the fault's place is the block. */
+static int
+try_open(const struct segment *segment, uint32_t block, const uint8_t *bytes,
+    struct block *out, struct segment_fault *fault)
 {
     const struct segment_head *head = &segment->head;
     int err = block_open(
         bytes, BLOCK_BYTES_MAX, segment_seed_block(head, block), out);
 
+    *fault = (struct segment_fault){.at = segment_block_at(block)};
     if (err == ERR_NEWER_FORMAT) {
-        return segment__tell_block(segment, block, err, err_file_text(err));
-    }
-    if (err != 0) {
-        return segment__tell_block(
-            segment, block, err, "the block is damaged");
-    }
-    if (out->n_columns != head->n_columns ||
+        fault->what = err_file_text(err);
+    } else if (err != 0) {
+        fault->what = "the block is damaged";
+    } else if (out->n_columns != head->n_columns ||
         out->first_id != segment->first[block]) {
-        return segment__tell_block(segment, block, ERR_CORRUPT,
-            "the block is not what head and index say");
+        fault->what = "the block is not what head and index say";
+        err = ERR_CORRUPT;
     }
-    return 0;
+    return err;
+}
+
+int
+segment__open_block(const struct segment *segment, uint32_t block,
+    const uint8_t *bytes, struct block *out)
+{
+    struct segment_fault fault;
+    int err = try_open(segment, block, bytes, out, &fault);
+
+    if (err != 0) {
+        segment_tell(segment, &fault);
+    }
+    return err;
+}
+
+int
+segment_try_block(const struct segment *segment, uint32_t block,
+    uint8_t *bytes, struct block *out, struct segment_fault *fault)
+{
+    int err;
+
+    ASSERT(block < segment->head.n_blocks);
+    err = try_read(&segment->config, segment->fd, segment_block_at(block),
+        bytes, BLOCK_BYTES_MAX, fault);
+    return err != 0 ? err : try_open(segment, block, bytes, out, fault);
+}
+
+void
+segment_tell(const struct segment *segment, const struct segment_fault *fault)
+{
+    (void)tell(&segment->config, segment->head.number, fault->at, 0,
+        fault_text(fault));
 }
 
 int
 segment_read_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out)
 {
-    int err = segment__read(segment, block, 1, bytes);
+    struct segment_fault fault;
+    int err = segment_try_block(segment, block, bytes, out, &fault);
 
-    return err != 0 ? err : segment__open_block(segment, block, bytes, out);
+    if (err != 0) {
+        segment_tell(segment, &fault);
+    }
+    return err;
 }
 
 int

@@ -51,6 +51,22 @@ uint64_t segment_first_id(const struct segment *segment, uint32_t block);
 int segment_read_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out);
 
+/* What was wrong with a block, before somebody is told. */
+struct segment_fault {
+    uint64_t at;      /* offset in the file */
+    int error;        /* errno value of a read that failed; else 0 */
+    const char *what; /* of damage; static storage */
+};
+
+/* As segment_read_block, but tells nobody: what there is to say is in *fault
+ * where it fails. */
+int segment_try_block(const struct segment *segment, uint32_t block,
+    uint8_t *bytes, struct block *out, struct segment_fault *fault);
+
+/* Has the logger say it, with the name of the file. */
+void segment_tell(
+    const struct segment *segment, const struct segment_fault *fault);
+
 /* What segment_get takes room for. One thread at a time; all zero but
  * room.alloc is empty. */
 struct segment_room {

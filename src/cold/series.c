@@ -98,6 +98,37 @@ get_split(struct bits_in *in, unsigned leaves)
     return (unsigned)split + 1;
 }
 
+#if defined(__x86_64__)
+/* The same as bits_rank; counting is one instruction. */
+__attribute__((target("popcnt"))) static size_t
+rank_popcnt(const uint8_t *in, size_t at, size_t n)
+{
+    size_t ones = 0;
+
+    for (; n >= 64; n -= 64, at += 64) {
+        ones += (unsigned)__builtin_popcountll(bits_peek(in, at));
+    }
+    if (n > 0) {
+        ones += (unsigned)__builtin_popcountll(
+            bits_peek(in, at) & bits_mask((unsigned)n));
+    }
+    return ones;
+}
+#endif
+
+/* Ones among n bits from bit at on: what a lookup spends a third of its time
+ * with, or, with an instruction for it, a sixth. */
+static size_t
+rank(const uint8_t *in, size_t at, size_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("popcnt")) {
+        return rank_popcnt(in, at, n);
+    }
+#endif
+    return bits_rank(in, at, n);
+}
+
 /* Takes the plane of n numbers, with in behind it. */
 static bool
 get_plane(struct bits_in *in, size_t n, struct plane *plane)
@@ -113,7 +144,7 @@ get_plane(struct bits_in *in, size_t n, struct plane *plane)
         if (!bits_left(in, n)) {
             return false;
         }
-        plane->ones = bits_rank(in->in, in->at, n);
+        plane->ones = rank(in->in, in->at, n);
         in->at += n;
         return plane->ones > 0 && plane->ones < n;
     }
@@ -295,7 +326,7 @@ look_up(const struct plane *plane, size_t i, bool *is_one, size_t *ones)
 
     if (!plane->is_sparse) {
         *is_one = (bits_peek(in.in, in.at + i) & 1) != 0;
-        *ones = bits_rank(in.in, in.at, i);
+        *ones = rank(in.in, in.at, i);
         return true;
     }
     /* gaps and the ones themselves add up to the place behind the last */

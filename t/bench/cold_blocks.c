@@ -11,6 +11,7 @@
 #include "bench/rounds.h"
 #include "bench/sheet.h"
 #include "cold/block_build.h"
+#include "cold/warm.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -57,7 +58,12 @@ static const struct sheet_column time_columns[] = {
     {"decode_us", "decode, us a block", 2},
     {"find_ns", "find, ns", 0},
     {"open_ns", "check, ns", 0},
+    {"warm_ns", "make warm, ns", 0},
+    {"warm_find_ns", "find warm, ns", 0},
+    {"warm_bytes", "warm, bytes a block", 0},
 };
+
+enum { TIME_FIND = 3, TIME_OPEN, TIME_WARM, TIME_WARM_FIND, TIME_WARM_BYTES };
 
 static void
 cut(struct block_builder *builder, struct blocks *blocks, bool is_end)
@@ -143,25 +149,54 @@ decode(const struct blocks *blocks, const struct cold_records *records,
     }
 }
 
-/* Looks for ids that are there, each in its block, which is open; returns ns
- * for one. */
-static double
-find(const struct blocks *blocks, const struct cold_records *records,
-    struct block_room *room, uint64_t seed)
+static void
+keep_least(double *least, double value)
 {
-    enum { OPEN_MAX = 64 };
-    struct block *open = cold_take(OPEN_MAX * sizeof(*open));
-    size_t n_open = blocks->n < OPEN_MAX ? blocks->n : OPEN_MAX;
+    if (isnan(*least) || value < *least) {
+        *least = value;
+    }
+}
+
+/* A block that is asked: as it was read, and as a cache keeps it. */
+struct opened {
+    struct block block;
+    struct warm *warm; /* owned */
+    size_t bytes;      /* of it */
+};
+
+static void *
+take_warm(void *context, size_t bytes)
+{
+    struct opened *opened = context;
+    opened->bytes = bytes;
+    return cold_take(bytes);
+}
+
+/* Opens the first n blocks and makes them warm; returns ns for one. */
+static double
+warm_up(const struct blocks *blocks, size_t n, struct block_room *room,
+    struct opened *opened)
+{
+    for (size_t i = 0; i < n; i++) {
+        open_block(blocks, i, &opened[i].block);
+    }
+    uint64_t start = rounds_cpu_ns();
+    for (size_t i = 0; i < n; i++) {
+        if (warm_make(&opened[i].block, room, take_warm, &opened[i],
+                &opened[i].warm) != 0) {
+            fail("block %zu is not made warm", i);
+        }
+    }
+    return (double)(rounds_cpu_ns() - start) / (double)n;
+}
+
+/* Looks for ids that are there, each in its block; returns ns for one. */
+static double
+find_in(const struct blocks *blocks, const struct cold_records *records,
+    const struct opened *opened, size_t n_open, struct block_room *room,
+    const uint64_t *drawn)
+{
     uint64_t code[SCHEMA_COLUMNS_MAX];
-    uint64_t *drawn = cold_take(FINDS * sizeof(*drawn));
-    struct dist_rng rng;
-    dist_rng_init(&rng, seed, 1);
-    for (size_t i = 0; i < n_open; i++) {
-        open_block(blocks, i, &open[i]);
-    }
-    for (size_t i = 0; i < FINDS; i++) {
-        drawn[i] = dist_rng_u64(&rng) % blocks->first[n_open];
-    }
     uint64_t wrong = 0;
     uint64_t ns = 0;
     for (size_t b = 0; b < n_open; b++) {
@@ -169,11 +204,13 @@ find(const struct blocks *blocks, const struct cold_records *records,
         uint64_t start = rounds_cpu_ns();
         for (size_t i = b; i < FINDS; i += n_open) {
             size_t at = blocks->first[b] + drawn[i] % n;
+            uint64_t id = records->id[at];
             bool found = false;
-            if (block_find(&open[b], room, records->id[at], code, &found) !=
-                    0 ||
-                !found) {
-                fail("id %" PRIu64 " is not found", records->id[at]);
+            int err = room == NULL
+                ? warm_find(opened[b].warm, id, code, &found)
+                : block_find(&opened[b].block, room, id, code, &found);
+            if (err != 0 || !found) {
+                fail("id %" PRIu64 " is not found", id);
             }
             for (unsigned c = 0; c < records->columns; c++) {
                 wrong += code[c] != records->code[c][at];
@@ -181,8 +218,6 @@ find(const struct blocks *blocks, const struct cold_records *records,
         }
         ns += rounds_cpu_ns() - start;
     }
-    free(drawn);
-    free(open);
     if (wrong > 0) {
         fail("%" PRIu64 " numbers are found wrong", wrong);
     }
@@ -190,11 +225,31 @@ find(const struct blocks *blocks, const struct cold_records *records,
 }
 
 static void
-keep_least(double *least, double value)
+find(const struct blocks *blocks, const struct cold_records *records,
+    struct block_room *room, uint64_t seed, double *times)
 {
-    if (isnan(*least) || value < *least) {
-        *least = value;
+    enum { OPEN_MAX = 64 };
+    size_t n_open = blocks->n < OPEN_MAX ? blocks->n : OPEN_MAX;
+    struct opened *opened = cold_take(n_open * sizeof(*opened));
+    uint64_t *drawn = cold_take(FINDS * sizeof(*drawn));
+    double bytes = 0;
+    struct dist_rng rng;
+    dist_rng_init(&rng, seed, 1);
+    for (size_t i = 0; i < FINDS; i++) {
+        drawn[i] = dist_rng_u64(&rng) % blocks->first[n_open];
     }
+    keep_least(&times[TIME_WARM], warm_up(blocks, n_open, room, opened));
+    keep_least(&times[TIME_FIND],
+        find_in(blocks, records, opened, n_open, room, drawn));
+    keep_least(&times[TIME_WARM_FIND],
+        find_in(blocks, records, opened, n_open, NULL, drawn));
+    for (size_t i = 0; i < n_open; i++) {
+        bytes += (double)opened[i].bytes;
+        free(opened[i].warm);
+    }
+    times[TIME_WARM_BYTES] = bytes / (double)n_open;
+    free(opened);
+    free(drawn);
 }
 
 /* Encodes with one codec, checks, and measures if there is a row for it;
@@ -233,9 +288,9 @@ run_codec(struct lab *lab, const struct cold_records *records,
         times[1] = 1e3 / times[0];
         keep_least(
             &times[2], (double)(decoded - encoded) / 1e3 / (double)blocks.n);
+        find(&blocks, records, &room, lab->choice.seed + r, times);
         keep_least(
-            &times[3], find(&blocks, records, &room, lab->choice.seed + r));
-        keep_least(&times[4], (double)(opened - decoded) / (double)blocks.n);
+            &times[TIME_OPEN], (double)(opened - decoded) / (double)blocks.n);
     }
     double bytes = (double)blocks.n * BLOCK_BYTES_MAX / (double)records->n;
     *packed_percent =

@@ -2,12 +2,14 @@
 /* Fuzzes the reader of cold blocks. The bytes are read as they are, and once
  * more with version, length and checksum made right, so that what is behind
  * them is reached. What decodes ascends, each of its records is found as it was
- * decoded, and built and read again it is the same. */
+ * decoded, also where the block is made warm, and built and read again it is
+ * the same. */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/err.h"
 #include "cold/block_build.h"
+#include "cold/warm.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,24 +37,36 @@ new_arrays(void)
     return arrays;
 }
 
+/* Looks for one id in the block and in what is made of it. */
+static bool
+find(const struct block *block, struct block_room *room,
+    const struct warm *warm, uint64_t id, uint64_t *code)
+{
+    uint64_t warm_code[SCHEMA_COLUMNS_MAX];
+    bool found, warm_found;
+
+    ASSERT(block_find(block, room, id, code, &found) == 0);
+    ASSERT(warm_find(warm, id, warm_code, &warm_found) == 0);
+    ASSERT(warm_found == found);
+    ASSERT(!found ||
+        memcmp(code, warm_code, block->n_columns * sizeof *code) == 0);
+    return found;
+}
+
 static void
 check_found(const struct block *block, struct block_room *room,
-    const struct arrays *arrays)
+    const struct warm *warm, const struct arrays *arrays)
 {
     uint64_t code[SCHEMA_COLUMNS_MAX];
-    bool found;
 
     for (size_t i = 0; i < block->n; i += 1 + block->n / FINDS) {
         ASSERT(i == 0 || arrays->id[i] > arrays->id[i - 1]);
-        ASSERT(block_find(block, room, arrays->id[i], code, &found) == 0);
-        ASSERT(found);
+        ASSERT(find(block, room, warm, arrays->id[i], code));
         for (unsigned c = 0; c < block->n_columns; c++) {
             ASSERT(code[c] == arrays->number[c][i]);
         }
         if (i + 1 < block->n && arrays->id[i + 1] - arrays->id[i] > 1) {
-            ASSERT(
-                block_find(block, room, arrays->id[i] + 1, code, &found) == 0);
-            ASSERT(!found);
+            ASSERT(!find(block, room, warm, arrays->id[i] + 1, code));
         }
     }
 }
@@ -91,10 +105,42 @@ check_again(const struct block *block, const struct arrays *arrays)
     free(again);
 }
 
+struct memory {
+    void *block;
+};
+
+static void *
+take_memory(void *context, size_t bytes)
+{
+    struct memory *memory = context;
+
+    memory->block = malloc(bytes);
+    ASSERT(memory->block != NULL);
+    return memory->block;
+}
+
+/* Whatever does not decode does no harm. */
+static void
+look_for(const struct block *block, struct block_room *room,
+    const struct warm *warm, uint64_t id)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX];
+    bool found;
+    int err = block_find(block, room, id, code, &found);
+
+    ASSERT(err == 0 || err == ERR_CORRUPT);
+    if (warm != NULL) {
+        err = warm_find(warm, id, code, &found);
+        ASSERT(err == 0 || err == ERR_CORRUPT);
+    }
+}
+
 static void
 read_block(const uint8_t *bytes, size_t len)
 {
     struct block_room room = {0};
+    struct memory memory = {NULL};
+    struct warm *warm = NULL;
     struct block block;
     int err = block_open(bytes, len, 0, &block);
 
@@ -105,17 +151,16 @@ read_block(const uint8_t *bytes, size_t len)
     struct arrays *arrays = new_arrays();
     err = block_decode(&block, &room, arrays->id, arrays->code);
     ASSERT(err == 0 || err == ERR_CORRUPT);
+    int warm_err = warm_make(&block, &room, take_memory, &memory, &warm);
+    ASSERT(warm_err == 0 || (warm_err == ERR_CORRUPT && err != 0));
     if (err == 0) {
-        check_found(&block, &room, arrays);
+        check_found(&block, &room, warm, arrays);
         check_again(&block, arrays);
     } else {
-        uint64_t code[SCHEMA_COLUMNS_MAX];
-        bool found;
-
-        err = block_find(&block, &room,
-            block.first_id + bytes_get_u64(bytes) % 5000, code, &found);
-        ASSERT(err == 0 || err == ERR_CORRUPT);
+        look_for(&block, &room, warm_err == 0 ? warm : NULL,
+            block.first_id + bytes_get_u64(bytes) % 5000);
     }
+    free(memory.block);
     free(arrays);
     block_room_fini(&room);
 }

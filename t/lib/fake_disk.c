@@ -596,8 +596,14 @@ fake_disk_hold_name(
 void
 fake_disk_wait_held(struct fake_disk *fake)
 {
+    fake_disk_wait_held_many(fake, 1);
+}
+
+void
+fake_disk_wait_held_many(struct fake_disk *fake, unsigned n)
+{
     pthread_mutex_lock(&fake->lock);
-    while (fake->n_held == 0) {
+    while (fake->n_held < n) {
         pthread_cond_wait(&fake->moved, &fake->lock);
     }
     pthread_mutex_unlock(&fake->lock);

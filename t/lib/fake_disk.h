@@ -90,8 +90,9 @@ void fake_disk_hold(struct fake_disk *fake, enum fake_call call);
 /* The same for those that are told a name, if it begins so; start must stay. */
 void fake_disk_hold_name(
     struct fake_disk *fake, enum fake_call call, const char *start);
-/* Returns when a call waits. */
+/* Returns when a call waits, or so many do at the same time. */
 void fake_disk_wait_held(struct fake_disk *fake);
+void fake_disk_wait_held_many(struct fake_disk *fake, unsigned n);
 void fake_disk_let_go(struct fake_disk *fake);
 
 /* Changes one byte of a file, durably: bit rot. */

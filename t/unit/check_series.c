@@ -463,6 +463,31 @@ START_TEST(test_gaps_that_leave_64_bits_are_refused)
 }
 END_TEST
 
+/* The counting without an instruction for it, which not every machine of the
+ * tests uses. */
+START_TEST(test_ones_are_counted)
+{
+    enum { BITS = 5000 };
+    uint8_t bytes[BITS / 8 + 2 * BITS_SLACK];
+    struct dist_rng rng;
+    bool same = true;
+
+    dist_rng_init(&rng, 8, 0);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)dist_rng_u64(&rng);
+    }
+    for (size_t at = 0; at < 70; at++) {
+        size_t ones = 0;
+
+        for (size_t n = 0; n < BITS - 70; n++) {
+            same = same && bits_rank(bytes, at, n) == ones;
+            ones += bytes[(at + n) / 8] >> (at + n) % 8 & 1;
+        }
+    }
+    ck_assert(same);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -471,7 +496,7 @@ main(void)
         test_a_writer_measures_what_does_not_fit, test_flipped_bits_do_no_harm,
         test_sums_are_found_in_rice, test_joins_agree,
         test_ids_of_all_families_come_back, test_structure_of_ids_is_found,
-        test_gaps_that_leave_64_bits_are_refused};
+        test_gaps_that_leave_64_bits_are_refused, test_ones_are_counted};
 
     set_up();
     int status = run_tests("series", tests, COUNT_OF(tests));

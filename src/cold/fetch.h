@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COLD_FETCH_H
+#define COLD_FETCH_H
+
+#include "base/log.h"
+#include "cold/cache.h"
+#include "cold/segment.h"
+
+#include <stdatomic.h>
+
+/* Lookups in segments, off the caller's thread where they wait for the disk: a
+ * pool of threads, each of which reads one block at a time, in front of it a
+ * cache of blocks. A block that several lookups ask for at the same time is
+ * read once. */
+
+enum {
+    FETCH_THREADS_MAX = 256,
+    FETCH_THREADS_DEFAULT = 16,
+    FETCH_LATENCIES = 32 /* powers of two of microseconds */
+};
+
+struct fetch_config {
+    unsigned threads;          /* 1..FETCH_THREADS_MAX */
+    uint64_t cache_bytes;      /* see cache_create; 0: no cache */
+    struct logger *logger;     /* NULL: tells nobody of damage */
+    const struct alloc *alloc; /* NULL: the heap */
+};
+
+struct fetch;
+struct fetch_call;
+
+/* One id in one segment. */
+struct fetch_lookup {
+    const struct segment *segment; /* open until the call is answered */
+    uint64_t id;
+    /* out: */
+    int err;    /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the block cannot
+              * be read, and the next lookup tries again; ERR_NO_MEMORY;
+              * ERR_CLOSED: stopping */
+    bool found; /* whether there is a record; false after an error */
+    uint64_t code[SCHEMA_COLUMNS_MAX]; /* where found: its numbers, in the
+                                        * order of the segment's columns and in
+                                        * the form of segment_write_add */
+    /* fetch's own while the call is not answered: */
+    struct cache_key key;
+    struct fetch_call *call;
+    struct fetch_lookup *next; /* waits for the same block */
+    struct fetch_lookup
+        *behind; /* of those who stand for a block: the next one
+                                  * in the queue */
+    struct fetch_lookup *beside; /* and in the bucket */
+};
+
+/* Any number of lookups. The caller's; it and they must stay until it is
+ * answered, and may be used again or freed then, also in done_fn. */
+struct fetch_call {
+    struct fetch_lookup *lookup;
+    size_t n;
+    void (*done_fn)(struct fetch_call *call); /* on a thread of the pool; must
+                                               * not block */
+    void *owner;                              /* the caller's */
+    _Atomic size_t n_waiting;                 /* fetch's own */
+};
+
+/* Starts the threads. Config is copied. 0, ERR_NO_MEMORY, ERR_SYSTEM (a thread
+ * was refused). */
+int fetch_start(const struct fetch_config *config, struct fetch **out);
+
+/* Does the lookups. What needs no disk is answered on the calling thread: ids
+ * that no block of the segment can have, and those of blocks in the cache. Each
+ * block that is missing is read once, all of them at the same time as far as
+ * there are threads. True where all lookups are answered: done_fn is not called
+ * then. Else it is called once, when the last block has come, which may be
+ * before fetch_begin returns.
+ *
+ * The queue has no limit of its own and takes no memory: its links are in the
+ * lookups. It is as long as callers make it, who have a bounded number of calls
+ * under way. Any thread. */
+bool fetch_begin(struct fetch *fetch, struct fetch_call *call);
+
+/* Drops what the cache has of a segment that is to be closed; see cache_forget.
+ * Any thread. */
+void fetch_forget(struct fetch *fetch, const struct segment *segment);
+
+/* Waits for the reads under way, answers calls that are in the queue with
+ * ERR_CLOSED, ends the threads and frees all; NULL in it is fine. What begins
+ * meanwhile and is not in the cache is answered with ERR_CLOSED; when it has
+ * ended no thread may be in another call. */
+void fetch_stop(struct fetch **fetch);
+
+/* Figures of one moment. */
+#define FETCH_STATS(X)                                                        \
+    X(lookups, "ids looked for")                                              \
+    X(gaps, "of these, those that no block can have")                         \
+    X(hits, "of these, those whose block was in the cache")                   \
+    X(joins, "of these, those whose block another one had asked for")         \
+    X(reads, "blocks read, or tried to")                                      \
+    X(read_bytes, "bytes read")                                               \
+    X(read_failures, "of the reads, those that the disk refused")             \
+    X(damaged, "of the reads, blocks that are not what was written")          \
+    X(uncached, "blocks read that the cache did not take")                    \
+    X(queued, "blocks that wait for a thread now")                            \
+    X(queued_max, "most that have waited at a time")                          \
+    X(reading, "blocks that are being read now")
+
+struct fetch_stats {
+#define X(name, text) uint64_t name;
+    FETCH_STATS(X)
+#undef X
+    uint64_t read_us[FETCH_LATENCIES]; /* reads that took < 2^i us, the last
+                                        * one also longer ones */
+    struct cache_stats cache;
+};
+
+void fetch_stats(struct fetch *fetch, struct fetch_stats *out);
+
+#endif

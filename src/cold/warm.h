@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COLD_WARM_H
+#define COLD_WARM_H
+
+#include "cold/block.h"
+
+/* A block made for lookups: what the block cache holds. A lookup takes neither
+ * room nor memory; why it is not the block itself, warm.c says. */
+
+/* In one piece of memory, with pointers into itself: it must not move.
+ * Immutable once made: any number of threads. */
+struct warm;
+
+/* Makes a block, which is not needed any more then, in memory that
+ * take_fn(context, bytes) gives; it is called once at most, may return NULL,
+ * and the memory stays the caller's, also after an error. 0, ERR_CORRUPT (not
+ * all ids or places of a block that does not decode are looked at, so that it
+ * may show later), ERR_NO_MEMORY. */
+int warm_make(const struct block *block, struct block_room *room,
+    void *(*take_fn)(void *context, size_t bytes), void *context,
+    struct warm **out);
+
+/* Looks for one record; code[0..n_columns) is written where *found. 0 or
+ * ERR_CORRUPT (*found is false then). In a block that decodes, it finds what
+ * block_decode shows, and nothing else. */
+int warm_find(
+    const struct warm *warm, uint64_t id, uint64_t *code, bool *found);
+
+#endif
