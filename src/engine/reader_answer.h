@@ -6,10 +6,7 @@
  * including file has chosen; included for reader_body.h only.
  *
  * A column's serial is compared after its code has been read, for one that is
- * dropped in place loses it before its numbers. Where all keys of a group are
- * of the counter in part->plain that is done for the whole group: keys are
- * compared with what was learnt of it, and that, behind the last code, with
- * what is so now. */
+ * dropped in place loses it before its numbers. */
 #include "engine/reader_group.h"
 
 #if LINE_READ_HAVE
@@ -69,70 +66,6 @@ answer(const struct part *part, const struct group *group)
             answer_key(keys.view, key, code, value++, state++);
         } while (++key != end);
     }
-}
-
-/* Are keys as part->plain has them, and its columns still there? differ: bits
- * in which keys are not. */
-static inline bool
-is_still_plain(const struct part *part, uint64_t differ)
-{
-    const struct plain *plain = &part->plain;
-    differ &= rest_mask();
-    /* After all codes: a column's serial is gone before its numbers are. */
-    line_read_fence();
-    for (uint32_t left = plain->columns; left != 0; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
-        differ |= serial_now(plain->view, i) ^ plain->serial[i];
-    }
-    return differ == 0;
-}
-
-/* Answers all keys of a plain group that is not in a row, as if all values
- * were near. False where answer() has to do it again. */
-static inline bool
-answer_plain(const struct part *part, const struct group *group)
-{
-    const struct part it = *part; /* see answer */
-    const struct line_looks *looks = &group->looks;
-    uint64_t differ = 0;
-    uint32_t n = group->n;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct shapes_field *field =
-            &looks->form[i]->shapes->field[0][looks->shape[i]];
-        uint64_t bits = looks->bits[i];
-        uint32_t k = group->first[i];
-        do {
-            unsigned column = it.key[k].column;
-            uint64_t code = line_look_near(field, bits, column);
-            differ |= rest_of(it.key, k) ^ part->plain.rest[column];
-            it.value[k] = code;
-            it.state[k] = code == 0 ? CELL_DEFAULT : CELL_SET;
-        } while (++k != group->end[i]);
-    }
-    return is_still_plain(part, differ);
-}
-
-/* The same where each record has one key, in a row or not. */
-LINE_READ_INLINE bool
-answer_single(const struct part *part, const struct group *group, bool is_row)
-{
-    const struct part it = *part;
-    const struct line_looks *looks = &group->looks;
-    const uint64_t *rest = part->plain.rest;
-    uint64_t differ = 0;
-    uint32_t n = group->n;
-    LINE_TARGET_UNROLL
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = is_row ? group->first[0] + i : group->first[i];
-        unsigned column = it.key[k].column;
-        const struct shapes_field *field =
-            &looks->form[i]->shapes->field[0][looks->shape[i]];
-        uint64_t code = line_look_near(field, looks->bits[i], column);
-        differ |= rest_of(it.key, k) ^ rest[column];
-        it.value[k] = code;
-        it.state[k] = code == 0 ? CELL_DEFAULT : CELL_SET;
-    }
-    return is_still_plain(part, differ);
 }
 
 /* The same as answer for records that have values which are not near. */

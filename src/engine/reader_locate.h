@@ -4,7 +4,7 @@
 
 /* A group of records on its way to their lines, for the instruction set that
  * the including file has chosen; included for reader_body.h only. */
-#include "engine/reader_group.h"
+#include "engine/reader_keys.h"
 #include "engine/table_place.h"
 
 #if LINE_READ_HAVE
@@ -46,9 +46,7 @@ resolve(struct part *part, struct group *group)
     if (part->at == part->n) {
         return;
     }
-    if (!take_single_keys(part, group)) {
-        take_keys(part, group);
-    }
+    take_some_keys(part, group);
     find_shards(part->engine, group);
     uint32_t n = group->n;
     if (group->is_row) {

@@ -12,6 +12,7 @@
  * overlap. */
 #include "engine/hook.h"
 #include "engine/reader_answer.h"
+#include "engine/reader_answer_plain.h"
 #include "engine/reader_group.h"
 #include "engine/table_place.h"
 
@@ -53,13 +54,7 @@ look(const struct part *part, struct group *group, bool is_far)
         return 0; /* it counts as plain, whatever part->plain is */
     }
     bool is_wide = line_look(looks, n, is_far);
-    bool is_done = false;
-    if (group->is_plain) {
-        is_done = group->is_row ? answer_single(part, group, true)
-            : group->is_single  ? answer_single(part, group, false)
-                                : answer_plain(part, group);
-    }
-    if (!is_done) {
+    if (!group->is_plain || !answer_if_plain(part, group)) {
         answer(part, group);
     }
     if (is_wide) {

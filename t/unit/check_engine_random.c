@@ -250,6 +250,61 @@ get_step(struct world *world)
     check_keys(world, key, n);
 }
 
+/* Puts something into a key of a page that the others do not have. */
+static void
+spoil(struct world *world, const struct cell_model *model,
+    struct cell_key *key, const struct cell_model *other)
+{
+    switch (below(world, 4)) {
+    case 0:
+        key->id ^= UINT64_C(1) << below(world, 64);
+        break;
+    case 1:
+        key->column = model->old_slot;
+        key->serial = model->old_serial;
+        break;
+    case 2:
+        key->serial ^= 1U << below(world, 32);
+        break;
+    default:
+        key->counter = other->def.slot;
+        key->column = other->def.column[0].slot;
+        key->serial = other->def.column[0].serial;
+        break;
+    }
+}
+
+/* A page: the same columns of several ids; now and then one key is not like
+ * that, or one of each id. */
+static void
+get_page_step(struct world *world)
+{
+    struct cell_key key[GETS_MAX] = {0};
+    unsigned c = below(world, COUNTERS);
+    const struct cell_model *model = &world->model[c];
+    unsigned columns = 1 + below(world, model->def.n_columns);
+    unsigned from = below(world, model->def.n_columns);
+    unsigned ids = 1 + below(world, GETS_MAX / columns);
+    unsigned n = ids * columns - below(world, columns);
+    for (unsigned i = 0; i < n; i++) {
+        unsigned k = (from + i % columns) % model->def.n_columns;
+        size_t at = pick_known(world, c, DIST_AGE_NEWEST);
+        uint64_t id = i % columns == 0 ? model->id[at] : key[i - 1].id;
+        key[i] = key_of(&model->def, k, id);
+    }
+    unsigned odd = below(world, n);
+    if (below(world, 2) == 0) {
+        spoil(world, model, &key[odd], &world->model[(c + 1) % COUNTERS]);
+    }
+    unsigned alike = below(world, 2) == 0 ? n : 0;
+    for (unsigned i = odd % columns; i < alike; i += columns) {
+        uint64_t id = key[i].id;
+        key[i] = key[odd];
+        key[i].id = id;
+    }
+    check_keys(world, key, n);
+}
+
 /* The next id for a change, as the phase has it. */
 static size_t
 pick_id(struct world *world, unsigned c)
@@ -432,6 +487,7 @@ world_run(struct world *world, uint64_t steps)
             world->batches++;
             if (below(world, 4) == 0) {
                 get_step(world);
+                get_page_step(world);
             }
             if (world->batches % SUM_EACH == 0) {
                 check_sums(world);
