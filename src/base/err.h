@@ -58,6 +58,8 @@
         "the disk is slow, outcome unknown: get the value before a retry")    \
     X(LOG_FULL,                                                               \
         "the disk is slow, no change is taken until it has caught up")        \
+    X(COLD_READ,                                                              \
+        "a counter cannot be read from the disk, see the server's log")       \
     X(LOG_GONE, "that part of the log has been removed, begin anew")          \
     X(FILE_SIZE, "a file size limit is reached, counters are read-only")      \
     X(NO_DATA_DIR, "no data directory")                                       \

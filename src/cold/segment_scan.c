@@ -21,6 +21,7 @@ struct segment_scan {
     uint32_t room_blocks;  /* that bytes has room for */
     uint32_t in_bytes, at; /* blocks in bytes, and which is next */
     bool is_whole;         /* it began at block 0 */
+    bool is_check;         /* what nobody reads is looked at, too */
     uint64_t records;      /* so far */
     uint8_t *bytes;        /* owned: room_blocks */
     uint64_t *id;          /* owned: room_records, and as many a column */
@@ -108,6 +109,16 @@ belongs(const struct segment_scan *scan, uint32_t block, size_t n)
         (!scan->is_whole || scan->records == head->records);
 }
 
+/* True where bytes from..to are 0. */
+static bool
+is_zero(const uint8_t *bytes, size_t from, size_t to)
+{
+    while (from < to && bytes[from] == 0) {
+        from++;
+    }
+    return from == to;
+}
+
 /* Decodes the next block, which is in bytes. */
 static int
 take_block(struct segment_scan *scan, uint32_t number, size_t *n)
@@ -133,6 +144,10 @@ take_block(struct segment_scan *scan, uint32_t number, size_t *n)
     }
     if (err != 0) {
         return err;
+    }
+    if (scan->is_check && !is_zero(bytes, block.len, BLOCK_BYTES_MAX)) {
+        return segment__tell_block(scan->segment, number, ERR_CORRUPT,
+            "what is behind the block's end is not what was written");
     }
     scan->records += block.n;
     if (!belongs(scan, number, block.n)) {
@@ -183,6 +198,9 @@ segment_check(const struct segment *segment, const struct alloc *alloc)
     struct segment_records records;
     int err = segment_scan_create(segment, 0, alloc, &scan);
 
+    if (err == 0) {
+        scan->is_check = true;
+    }
     while (err == 0) {
         err = segment_scan_next(scan, &records);
         if (err == 0 && records.n == 0) {

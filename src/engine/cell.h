@@ -21,9 +21,11 @@ struct cell_key {
 struct engine_base; /* engine/cover.h */
 
 enum cell_state {
-    CELL_DEFAULT, /* at its default (there may be no record at all) */
-    CELL_SET,     /* differs from its default */
-    CELL_GONE     /* the column has been dropped */
+    CELL_DEFAULT,   /* at its default (there may be no record at all) */
+    CELL_SET,       /* differs from its default */
+    CELL_GONE,      /* the column has been dropped */
+    CELL_UNREADABLE /* it is on the disk, which does not give it out; of the
+                     * store, never of the engine */
 };
 
 enum change_op {

@@ -195,7 +195,9 @@ gather_look(struct gathering *it, size_t *n, size_t *bytes)
         *bytes = table_copy_bytes(table);
         if (*n <= it->capacity && *bytes <= it->copy_bytes) {
             copy = table_copy(table, it->copy_block);
-            if (table->base >= rows->first_row &&
+            /* not one that has been joined with what was copied before: that
+             * may have changed since */
+            if (table->base >= it->from &&
                 table->base + table->mask <= rows->last_row) {
                 table->copied = rows->number;
             }
@@ -205,7 +207,8 @@ gather_look(struct gathering *it, size_t *n, size_t *bytes)
     return copy;
 }
 
-/* Appends the records of a copy, as far as their rows are in the range. */
+/* Appends the records of a copy, as far as their rows are in the range and
+ * were not in the tables before: one of those may have been joined to it. */
 static void
 append(struct gathering *it, const struct table *copy)
 {
@@ -218,7 +221,7 @@ append(struct gathering *it, const struct table *copy)
     uint32_t n = table_copy_read(copy, &it->engine->perm, true,
         rows->n_columns, rows->column, row, code);
     uint32_t first = 0;
-    while (first < n && row[first] < rows->first_row) {
+    while (first < n && row[first] < it->from) {
         first++;
     }
     while (n > first && row[n - 1] > rows->last_row) {

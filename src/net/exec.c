@@ -248,6 +248,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__edit_begin(session, bytes, turn);
     case REQUEST_CHECKPOINT:
         return exec__checkpoint_begin(session, turn->out);
+    case REQUEST_SEAL:
+        return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
         return flush_all(session, turn->out);
     case REQUEST_QUIT:
@@ -309,6 +311,8 @@ exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__edit_answer(session, turn->out);
     case JOB_CHECKPOINT:
         return exec__checkpoint_answer(session, turn->out);
+    case JOB_SEAL:
+        return exec__seal_answer(session, turn->out);
     }
     return exec__get_resume(session, bytes, turn);
 }

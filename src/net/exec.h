@@ -46,7 +46,8 @@ enum job_stage {
     JOB_GATHER,     /* changes are being gathered; never between turns */
     JOB_CHANGE,     /* answer the changes */
     JOB_EDIT,       /* answer a schema edit */
-    JOB_CHECKPOINT  /* answer a checkpoint */
+    JOB_CHECKPOINT, /* answer a checkpoint */
+    JOB_SEAL        /* answer a seal */
 };
 
 /* One key of a slice. */
@@ -70,6 +71,7 @@ struct job {
             struct span
                 words;     /* keys not yet checked, then not yet gathered */
             bool has_keys; /* some key has been checked */
+            bool has_unreadable; /* of a cell that could not be read */
             unsigned n_slots;
             unsigned formatted; /* slots already answered */
             struct slot slot[EXEC_SLICE_KEYS_MAX];
@@ -84,6 +86,7 @@ struct job {
         };
         struct store_edit edit;
         struct store_checkpoint checkpoint;
+        struct store_seal seal;
     };
 };
 
@@ -140,14 +143,12 @@ bool exec__settle(struct session *session, struct exec_turn *turn);
 void exec__say_refusal(
     struct session *session, int err, bool noreply, struct buf *out);
 
-/* The same, and is done. */
+/* The same, and is done; and with a line, unless noreply. */
 enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
-
-/* Answers with a line, unless noreply, and is done. */
 enum exec_step exec__answer(
     struct session *session, const char *line, struct buf *out);
 
-/* get gets gat gats touch (cells), and the dialect's get. */
+/* get gets gat gats touch (of cells), the dialect's get. */
 enum exec_step exec__get_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__get_resume(
@@ -165,12 +166,13 @@ enum exec_step exec__change_answer(
 enum exec_step exec__item(
     struct session *session, const char *bytes, struct buf *out);
 
-/* Schema edits, show, help. */
+/* Schema edits, seals, checkpoints, show, help. */
 enum exec_step exec__edit_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__edit_answer(struct session *session, struct buf *out);
-
-/* checkpoint */
+enum exec_step exec__seal_begin(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__seal_answer(struct session *session, struct buf *out);
 enum exec_step exec__checkpoint_begin(
     struct session *session, struct buf *out);
 enum exec_step exec__checkpoint_answer(

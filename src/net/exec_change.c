@@ -64,6 +64,7 @@ add_columns(struct change *change, const struct key *key)
     change->base = NULL;
     change->counter = counter->slot;
     change->n_columns = 0;
+    change->base = NULL; /* the store finds it where it is needed */
     if (key->kind == KEY_CELL) {
         add_column(change, key->target.column);
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The schema from a client's side: edits, which the store's keeper does and
- * answers later, and show; and checkpoints, likewise. */
+ * answers later, and show; and checkpoints and seals, likewise. */
 #include "base/err.h"
 #include "net/exec.h"
 #include "proto/dialect.h"
@@ -72,6 +72,41 @@ exec__checkpoint_begin(struct session *session, struct buf *out)
         return EXEC_LATER;
     }
     return exec__checkpoint_answer(session, out);
+}
+
+static enum store_answer
+ask_seal(struct job *job)
+{
+    return store_seal(job->session->executor->store, &job->seal);
+}
+
+enum exec_step
+exec__seal_answer(struct session *session, struct buf *out)
+{
+    int err = session->job->seal.err;
+    return err != 0 ? exec__refuse(session, err, out)
+                    : exec__answer(session, "OK", out);
+}
+
+enum exec_step
+exec__seal_begin(struct session *session, const char *bytes, struct buf *out)
+{
+    struct span name = session->request.key;
+    const struct schema_counter *counter =
+        schema_counter(exec__schema(session), bytes + name.at, name.len);
+    if (counter == NULL) {
+        return exec__refuse(session, ERR_NO_COUNTER, out);
+    }
+    struct job *job = exec__job(session, JOB_SEAL);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, out);
+    }
+    job->seal.slot = counter->slot;
+    job->seal.serial = counter->serial;
+    if (exec__waits(job, &job->seal.call, ask_seal)) {
+        return EXEC_LATER;
+    }
+    return exec__seal_answer(session, out);
 }
 
 enum exec_step

@@ -181,6 +181,18 @@ gather(struct session *session, const char *bytes)
     job->words = words_rest(&words);
 }
 
+/* True where a cell of the slot could not be read. */
+static bool
+is_unreadable(const struct job *job, const struct slot *slot)
+{
+    for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
+        if (job->get.state[i] == CELL_UNREADABLE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The values of the slot's columns, without those that have been dropped since
  * the key was parsed, to value[SCHEMA_COLUMNS_MAX]; how many. 0 where the slot
  * is answered as a miss. */
@@ -204,6 +216,10 @@ format_cells(struct session *session, const char *bytes,
 {
     const char *key = bytes + slot->key.at;
     uint64_t value[SCHEMA_COLUMNS_MAX];
+    if (is_unreadable(session->job, slot)) { /* told at the end */
+        session->job->has_unreadable = true;
+        return false;
+    }
     unsigned n = take_values(session->job, slot, value);
     if (n == 0 || session->request.op == REQUEST_TOUCH) {
         return n > 0;
@@ -275,7 +291,8 @@ format(struct session *session, const char *bytes, struct exec_turn *turn)
     if (job->formatted < job->n_slots) {
         return false;
     }
-    if (session->request.op == REQUEST_TOUCH && !session->request.noreply) {
+    if (session->request.op == REQUEST_TOUCH && !session->request.noreply &&
+        !job->has_unreadable) {
         reply_line(turn->out, hits > 0 ? "TOUCHED" : "NOT_FOUND");
     }
     return true;
@@ -347,6 +364,9 @@ exec__get_resume(
             return EXEC_YIELD;
         }
     }
+    if (job->has_unreadable) { /* in the place of END: no number is made up */
+        return exec__refuse(session, ERR_COLD_READ, turn->out);
+    }
     if (session->request.op != REQUEST_TOUCH) {
         reply_line(turn->out, "END");
     }
@@ -370,5 +390,6 @@ exec__get_begin(
     }
     job->words = request->words;
     job->has_keys = false;
+    job->has_unreadable = false;
     return exec__get_resume(session, bytes, turn);
 }

@@ -2,10 +2,10 @@
 /* The dialect's grammar.
  *
  * A line is dialect when its first word is one that memcached does not have
- * (drop, show, checkpoint, help), when it is `add counter` or `add column` and
- * does not have the shape of a memcached add, or when its first argument is
- * the name of a counter. The words behind are only delimited here: ids,
- * columns and options are resolved by whoever executes the request. */
+ * (drop, show, checkpoint, seal, help), when it is `add counter` or `add
+ * column` and does not have the shape of a memcached add, or when its first
+ * argument is the name of a counter. The words behind are only delimited here:
+ * ids, columns and options are resolved by whoever executes the request. */
 #include "proto/dialect.h"
 
 #include "base/err.h"
@@ -48,7 +48,8 @@ static const char *const key_commands[] = {
     X("delete COUNTER ID|ID.SUFFIX")                                          \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
     X("checkpoint   (answers OK when all changes so far are in one)")         \
-    X("stats [counters|tables|wal|settings|reset]")                           \
+    X("seal COUNTER all   (moves all records to the cold tier)")              \
+    X("stats [counters|tables|wal|cold|settings|reset]")                      \
     X("version, verbosity N, quit, help")
 
 static void
@@ -162,6 +163,17 @@ find_command(const char *bytes, struct span command, enum request_op *op)
     return false;
 }
 
+static void
+parse_seal(struct words words, struct request *out)
+{
+    struct span what, more;
+    out->op = REQUEST_SEAL;
+    if (!words_next(&words, &out->key) || !words_next(&words, &what) ||
+        !span_is(words.bytes, what, "all") || words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: seal COUNTER all");
+    }
+}
+
 /* A command whose first argument is a counter's name. */
 static bool
 parse_on_counter(struct span command, struct words words,
@@ -210,6 +222,10 @@ dialect_parse(struct span command, struct words words,
         if (words_next(&words, &more)) {
             fail(out, "CLIENT_ERROR usage: checkpoint");
         }
+        return true;
+    }
+    if (span_is(bytes, command, "seal")) {
+        parse_seal(words, out);
         return true;
     }
     if (span_is(bytes, command, "help")) {

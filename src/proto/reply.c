@@ -37,6 +37,7 @@ reply_is_server_error(int err)
     case ERR_LOG_FULL:
     case ERR_FILE_SIZE:
     case ERR_NO_CHECKPOINT:
+    case ERR_COLD_READ:
     case ERR_NO_DATA_DIR:
         return true;
     default:

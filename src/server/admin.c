@@ -316,6 +316,9 @@ stats(struct admin *seam, const char *args, size_t len, struct buf *out)
         put_tables(admin, args + word.at, named ? word.len : 0, out);
     } else if (span_is(args, word, "wal")) {
         put_wal(admin, out);
+    } else if (span_is(args, word, "cold")) {
+        store_cold_stats(admin->store, put_setting, out);
+        reply_line(out, "END");
     } else if (span_is(args, word, "reset")) {
         reset(admin, out);
     } else {

@@ -81,6 +81,17 @@
     X(checkpoint_interval_s, 0, "checkpoint-interval", "SECONDS", NUMBER, 0,  \
         31536000, "3600", "checkpoint_interval",                              \
         "and when the last one is so long ago; 0: only by the log's size")    \
+    X(cold_cache, 0, "cold-cache", "SIZE", BYTES, 0, INT64_C(1) << 46, "64m", \
+        "cold_cache",                                                         \
+        "memory for blocks of the cold tier that are read often")             \
+    X(cold_threads, 0, "cold-threads", "NUM", NUMBER, 1, 256, "16",           \
+        "cold_threads", "reads from the cold tier at a time")                 \
+    X(cold_codec, 0, "cold-codec", "plain|zstd|packed|auto", CHOICE, 0, 3,    \
+        "auto", "cold_codec",                                                 \
+        "how blocks of the cold tier are compressed; auto: the smallest of "  \
+        "each")                                                               \
+    X(cold_level, 0, "cold-level", "NUM", NUMBER, 1, 19, "3", "cold_level",   \
+        "level of zstd in the cold tier")                                     \
     X(loading, 0, "loading", "answer|refuse", CHOICE, 0, 1, "answer",         \
         "loading",                                                            \
         "while counters are loaded: answer clients with SERVER_ERROR, or "    \

@@ -74,12 +74,23 @@ struct store_checkpoint {
               * at fault, too */
 };
 
+/* Moves all records of a counter to the cold tier that are there when the call
+ * comes; those that change meanwhile stay hot. Answered when it is durable. */
+struct store_seal {
+    struct store_call call;
+    unsigned slot;   /* of the counter */
+    uint32_t serial; /* of the counter */
+    int err;         /* out: 0, ERR_NO_DATA_DIR, ERR_GONE,
+                      * ERR_CLOSED, ERR_NO_MEMORY, ERR_DISK, ... */
+};
+
 struct store; /* store/store.h */
 
 /* What the store holds of one counter. */
 struct store_sum {
-    uint64_t records;
-    uint64_t bytes; /* memory allocated for them */
+    uint64_t records; /* one that has changed since it was sealed counts
+                       * twice */
+    uint64_t bytes;   /* memory allocated for them */
 };
 
 struct store_calls {
@@ -113,6 +124,11 @@ struct store_calls {
     void (*unlisten)(struct store *store, struct store_listener *listener);
     enum store_answer (*checkpoint)(
         struct store *store, struct store_checkpoint *checkpoint);
+    enum store_answer (*seal)(struct store *store, struct store_seal *seal);
+    /* Calls stat_fn for each line of `stats cold`. */
+    void (*cold_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
     /* Calls stat_fn for each line of `stats wal`. */
     void (*data_stats)(struct store *store,
         void (*stat_fn)(void *context, const char *name, const char *value),

@@ -71,7 +71,22 @@ struct schedule {
     uint64_t look_ns;       /* the next look whether all files are there */
 };
 
-/* One checkpoint; where the disk is full, once more without the ballast. */
+/* A pass begins with a new log file, so not while the log cannot be written.
+ * Its thread tries again soon; what comes then would take the room that was
+ * given up, so a pass is to begin at once. */
+static void
+await_log(const struct checkpointer *it)
+{
+    const struct timespec gap = {.tv_nsec = LOG_LOOK_MS * (long)NS_PER_MS};
+    for (unsigned i = 0; i < LOG_MS / LOG_LOOK_MS &&
+         wal_fault(it->durable->wal) == ERR_DISK_FULL;
+         i++) {
+        (void)nanosleep(&gap, NULL);
+    }
+}
+
+/* One checkpoint; where the disk is full, once more without the ballast: it may
+ * be the log that fills the disk, and a checkpoint lets it go. */
 static int
 make_one(struct checkpointer *it)
 {

@@ -70,6 +70,13 @@ struct data_config {
     uint64_t checkpoint_step_bytes; /* of images between two manifests; 0: the
                                      * usual, but in tests */
     uint64_t checkpoint_file_bytes; /* of a file, then the next; the same */
+    unsigned cold_threads;          /* of struct fetch_config */
+    uint64_t cold_cache_bytes;      /* likewise */
+    unsigned cold_codec;            /* enum block_codec, likewise */
+    int cold_level;                 /* likewise */
+    uint64_t seal_records;          /* in a range that is sealed, about; 0:
+                                     * by the hot memory, but in tests */
+    bool seals_when_told;           /* and not by itself; but in tests */
     unsigned threads;               /* that load; >= 1 */
     struct logger *logger;
     /* Called once, on a thread of the store, when all is loaded (err 0) or

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "schema/restore.h"
+#include "store/covers.h"
 
 #include <stdlib.h>
 
@@ -112,6 +113,9 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
         (void)engine_define(keeper->engine, counter_of(next, edit));
     } else {
         engine_undefine(keeper->engine, slot);
+        if (keeper->covers != NULL) {
+            covers_clear(keeper->covers, slot);
+        }
     }
     /* the slot may be used again by the next edit: nobody may still read
      * under the old columns then */

@@ -14,6 +14,7 @@ struct keeper {
     struct store *store;
     struct engine *engine;   /* the store's */
     struct durable *durable; /* the store's; NULL: nothing is logged */
+    struct covers *covers;   /* the store's; NULL: no cold tier */
     bool is_missing;         /* no counter may be added: see data_config */
     pthread_t thread;
     pthread_mutex_t lock;   /* the fields below */

@@ -12,6 +12,7 @@
 #include "store/durable.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
+#include "store/tier.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -31,6 +32,8 @@ struct real_store {
     bool wants_last_checkpoint;
     _Atomic bool wants_checkpoint; /* asked for while it loads */
     struct durable durable;
+    struct tier tier;
+    bool has_tier;
     struct checkpointer checkpointer; /* runs where has_loaded */
     struct schema *loading;           /* the loader's, until it is published */
     pthread_t loader;
@@ -51,17 +54,17 @@ static enum store_answer
 real_get(struct store *store, struct store_get *get)
 {
     ASSERT(get->n <= STORE_GET_MAX);
-    engine_get(
-        real_of(store)->engine, get->key, get->n, get->value, get->state);
-    return STORE_DONE;
+    struct real_store *real = real_of(store);
+    engine_get(real->engine, get->key, get->n, get->value, get->state);
+    return real->has_tier ? cold_get(&real->tier.cold, get) : STORE_DONE;
 }
 
 static enum store_answer
 real_change(struct store *store, struct store_change *change)
 {
-    change->seq =
-        engine_change(real_of(store)->engine, change->change, change->n);
-    return STORE_DONE;
+    struct real_store *real = real_of(store);
+    change->seq = engine_change(real->engine, change->change, change->n);
+    return real->has_tier ? cold_change(&real->tier.cold, change) : STORE_DONE;
 }
 
 static enum store_answer
@@ -74,9 +77,12 @@ real_edit(struct store *store, struct store_edit *edit)
 static struct store_sum
 real_sum(struct store *store, unsigned counter_slot)
 {
+    struct real_store *real = real_of(store);
     struct store_sum sum;
-    engine_size(
-        real_of(store)->engine, counter_slot, &sum.records, &sum.bytes);
+    engine_size(real->engine, counter_slot, &sum.records, &sum.bytes);
+    if (real->has_tier) {
+        sum.records += covers_records(&real->tier.cold.covers, counter_slot);
+    }
     return sum;
 }
 
@@ -194,6 +200,31 @@ real_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
     return STORE_LATER;
 }
 
+static enum store_answer
+real_seal(struct store *store, struct store_seal *seal)
+{
+    struct real_store *real = real_of(store);
+    if (!real->has_tier) {
+        seal->err = ERR_NO_DATA_DIR;
+        return STORE_DONE;
+    }
+    sealer_add(&real->tier.sealer, seal);
+    return STORE_LATER;
+}
+
+static void
+real_cold_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    struct real_store *real = real_of(store);
+    if (real->has_tier) {
+        tier_each_stat(&real->tier, stat_fn, context);
+    } else {
+        stat_fn(context, "state", "none");
+    }
+}
+
 static void
 real_data_stats(struct store *store,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -225,7 +256,9 @@ static const struct store_calls real_calls = {
     .listen = real_listen,
     .unlisten = real_unlisten,
     .checkpoint = real_checkpoint,
+    .seal = real_seal,
     .data_stats = real_data_stats,
+    .cold_stats = real_cold_stats,
 };
 
 /* Schema, items and engine; 0 or an error, with nothing left behind. */
@@ -320,6 +353,9 @@ load(void *arg)
         real->has_loaded = err == 0;
     }
     if (err == 0) {
+        err = tier_begin(&real->tier, &real->schema, &real->checkpointer);
+    }
+    if (err == 0) {
         err = start_gardener(real);
     }
     if (config->loaded_fn != NULL) {
@@ -388,6 +424,14 @@ store_create(const struct store_config *config, struct store **out)
     if (err != 0) {
         goto err_after_data;
     }
+    if (real->is_durable) {
+        err = tier_init(&real->tier, real->engine, shards, &real->qsbr,
+            &real->durable, config->hot_bytes);
+        real->has_tier = err == 0;
+    }
+    if (err != 0) {
+        goto err_after_parts;
+    }
     real->store.calls = &real_calls;
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
@@ -395,6 +439,7 @@ store_create(const struct store_config *config, struct store **out)
     real->keeper = (struct keeper){.store = &real->store,
         .engine = real->engine,
         .durable = real->is_durable ? &real->durable : NULL,
+        .covers = real->has_tier ? &real->tier.cold.covers : NULL,
         .is_missing = config->data != NULL && config->data->is_missing};
     err = keeper_start(&real->keeper);
     if (err != 0) {
@@ -411,6 +456,9 @@ err_after_keeper:
     keeper_stop(&real->keeper);
 err_after_parts:
     destroy_parts(real);
+    if (real->has_tier) {
+        tier_fini(&real->tier);
+    }
 err_after_data:
     if (real->is_durable) {
         schema_destroy(&real->loading);
@@ -482,6 +530,9 @@ store_destroy(struct store **store)
         gardener_stop(&real->gardener);
     }
     keeper_stop(&real->keeper);
+    if (real->has_tier) {
+        tier_end(&real->tier);
+    }
     bool has_last = !real->has_loaded ||
         checkpointer_stop(&real->checkpointer, real->wants_last_checkpoint) ==
             0;
@@ -491,6 +542,12 @@ store_destroy(struct store **store)
         if (real->durable.wal != NULL) {
             wal_unlisten(real->durable.wal, &real->log_listener);
         }
+    }
+    destroy_parts(real); /* the engine asks the maps to its end */
+    if (real->has_tier) {
+        tier_fini(&real->tier); /* closes files, while there is a disk */
+    }
+    if (real->is_durable) {
         struct logger *logger = real->durable.config.logger;
         err = durable_close(&real->durable);
         if (!has_last && real->checkpointer.n_missing > 0) {
@@ -509,7 +566,6 @@ store_destroy(struct store **store)
                 "the next start replays it");
         }
     }
-    destroy_parts(real);
     pthread_mutex_destroy(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
     free(real);

@@ -169,6 +169,20 @@ store_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
     return store->calls->checkpoint(store, checkpoint);
 }
 
+static inline enum store_answer
+store_seal(struct store *store, struct store_seal *seal)
+{
+    return store->calls->seal(store, seal);
+}
+
+static inline void
+store_cold_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->cold_stats(store, stat_fn, context);
+}
+
 static inline void
 store_data_stats(struct store *store,
     void (*stat_fn)(void *context, const char *name, const char *value),

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which tables there are: for whoever plans what is done with ranges. */
+#include "engine/engine_extents.h"
+
+#include "engine/engine_priv.h"
+
+bool
+engine_extent(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t row, struct engine_extent *out)
+{
+    struct counter *counter = engine__counter(engine, slot);
+    struct table *table = NULL;
+    if (counter == NULL) {
+        return false;
+    }
+    shard__lock(&engine->shard[shard]);
+    if (counter__view(counter) != NULL) {
+        table = ranges_from(&counter->ranges[shard], row);
+    }
+    if (table != NULL) {
+        *out = (struct engine_extent){
+            table->base, table->base + table->mask, table->n_records};
+    }
+    shard__unlock(&engine->shard[shard]);
+    return table != NULL;
+}

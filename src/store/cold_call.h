@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_COLD_CALL_H
+#define STORE_COLD_CALL_H
+
+#include "cold/fetch.h"
+#include "store/call.h"
+#include "store/covers.h"
+
+/* Calls of the store about records that may be cold. Part of the store; nobody
+ * else calls it. All members outlive the calls under way. */
+struct cold {
+    struct covers covers;
+    struct engine *engine;
+    struct fetch *fetch;
+    pthread_mutex_t lock;        /* all below */
+    struct cold_change *waiting; /* for room in the hot memory */
+    bool makes_room;             /* the sealer can make some */
+};
+
+/* The engine has answered get; finds what it does not have in the segments.
+ * STORE_DONE, or STORE_LATER as in call.h. An online reader. */
+enum store_answer cold_get(struct cold *cold, struct store_get *get);
+
+/* The engine has answered the changes; does those that need a cold record
+ * (ERR_COLD), and has those that need room wait for it (ERR_HOT_FULL) up to a
+ * second. STORE_DONE, or STORE_LATER as in call.h. */
+enum store_answer cold_change(struct cold *cold, struct store_change *change);
+
+/* There may be room: makes the changes again that wait for it. makes_room: and
+ * there may be more later. The sealer's thread. */
+void cold_retry(struct cold *cold, bool makes_room);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes of cold records, and changes that wait for room.
+ *
+ * A change of a cold record is refused by the engine, which knows that it does
+ * not have it. Its record is fetched, and the change is made again with it as
+ * base. If another version covers the id by then, the engine refuses again, and
+ * all begins anew; if somebody else has brought the record in meanwhile, the
+ * engine does not look at the base.
+ *
+ * Fetches end on a thread of the pool. It may use the engine (one change at a
+ * time), but is not a reader: what it needs of the maps it takes by
+ * covers_hold.
+ *
+ * A change that the engine refuses because the hot memory is full waits for the
+ * sealer, which makes room and has it made again; up to WAIT_NS, while there is
+ * something that can be sealed.
+ *
+ * The order of changes of one record stays: none is made again before an
+ * earlier one, nor where a later one has been made already (then it stays
+ * refused). */
+#include "store/cold_call.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <stdlib.h>
+
+#define WAIT_NS UINT64_C(1000000000)
+
+struct cold_change {
+    struct fetch_call fetch; /* first */
+    struct cold *cold;
+    struct store_change *change;
+    struct cold_change *next; /* who waits for room */
+    uint64_t deadline_ns;     /* for room */
+    uint32_t n;               /* records under way */
+    uint32_t n_max;
+    struct engine_base *base;
+    struct covers_file **file; /* references */
+    struct fetch_lookup *lookup;
+};
+
+static uint32_t
+count(const struct store_change *change, int err)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < change->n; i++) {
+        n += change->change[i].err == err;
+    }
+    return n;
+}
+
+/* The number of the record of a change among those under way, or n. */
+static uint32_t
+number_of(const struct cold_change *it, const struct change *change)
+{
+    uint32_t k = 0;
+    while (k < it->n &&
+        (it->lookup[k].id != change->id ||
+            segment_head(it->lookup[k].segment)->counter != change->counter)) {
+        k++;
+    }
+    return k;
+}
+
+/* Makes a record one of those to be fetched, unless it is here by now. */
+static void
+want(struct cold_change *it, const struct change *change)
+{
+    const struct cell_key key = {
+        change->id, change->serial[0], change->counter, change->column[0]};
+    struct engine_found found;
+    struct covers_file *file = NULL;
+    uint64_t value;
+    uint8_t state;
+    if (number_of(it, change) < it->n) {
+        return;
+    }
+    engine_look(it->cold->engine, &key, 1, &value, &state, &found);
+    if (!found.is_here && found.version != 0) {
+        file = covers_hold(
+            &it->cold->covers, change->counter, change->id, found.version);
+    }
+    if (file != NULL) { /* else it is here, or the engine will say more */
+        uint32_t k = it->n++;
+        ASSERT(k < it->n_max);
+        it->file[k] = file;
+        it->lookup[k] =
+            (struct fetch_lookup){.segment = file->segment, .id = change->id};
+    }
+}
+
+/* What has been fetched, as a base. */
+static void
+make_base(const struct fetch_lookup *lookup, struct engine_base *base)
+{
+    const struct segment_head *head = segment_head(lookup->segment);
+    base->version = head->number;
+    base->is_there = lookup->found;
+    base->n_columns = head->n_columns;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        base->serial[c] = head->column[c].serial;
+        base->code[c] = lookup->found ? lookup->code[c] : 0;
+    }
+}
+
+static bool
+is_same_record(const struct change *a, const struct change *b)
+{
+    return a->id == b->id && a->counter == b->counter;
+}
+
+/* True where a change of the same record before that one has this err: it is
+ * still to be made, and this one not before it. */
+static bool
+comes_later(const struct store_change *all, uint32_t i, int err)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        if (all->change[k].err == err &&
+            is_same_record(&all->change[k], &all->change[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True where a change of the same record behind that one has been answered
+ * otherwise: it has been made, and this one cannot be made any more. */
+static bool
+is_overtaken(const struct store_change *all, uint32_t i)
+{
+    for (uint32_t k = i + 1; k < all->n; k++) {
+        int err = all->change[k].err;
+        if (err != ERR_HOT_FULL && err != ERR_COLD &&
+            is_same_record(&all->change[k], &all->change[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True where a change waits for room. */
+static bool
+is_waiting(const struct store_change *all)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->change[i].err == ERR_HOT_FULL && !is_overtaken(all, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Makes the changes again that were refused with err, in their order, with what
+ * has been fetched. */
+static void
+again(struct cold_change *it, int err)
+{
+    struct store_change *all = it->change;
+    for (uint32_t k = 0; k < it->n; k++) {
+        make_base(&it->lookup[k], &it->base[k]);
+    }
+    for (uint32_t i = 0; i < all->n; i++) {
+        struct change *change = &all->change[i];
+        if (change->err != err || comes_later(all, i, err) ||
+            (err == ERR_HOT_FULL && is_overtaken(all, i))) {
+            continue;
+        }
+        uint32_t k = number_of(it, change);
+        if (k < it->n && it->lookup[k].err != 0) {
+            change->err = ERR_COLD_READ;
+            continue;
+        }
+        change->base = k < it->n ? &it->base[k] : NULL;
+        uint64_t seq = engine_change(it->cold->engine, change, 1);
+        change->base = NULL;
+        all->seq = seq > all->seq ? seq : all->seq;
+    }
+    for (uint32_t k = 0; k < it->n; k++) {
+        covers_file_release(it->file[k]);
+    }
+}
+
+static void on_change_fetched(struct fetch_call *fetch);
+
+/* Goes on until all changes are answered, true; or until a fetch has to be
+ * waited for. */
+static bool
+go_on(struct cold_change *it)
+{
+    while (count(it->change, ERR_COLD) > 0) {
+        it->n = 0;
+        for (uint32_t i = 0; i < it->change->n; i++) {
+            if (it->change->change[i].err == ERR_COLD) {
+                want(it, &it->change->change[i]);
+            }
+        }
+        it->fetch = (struct fetch_call){
+            .lookup = it->lookup, .n = it->n, .done_fn = on_change_fetched};
+        if (it->n > 0 && !fetch_begin(it->cold->fetch, &it->fetch)) {
+            return false;
+        }
+        again(it, ERR_COLD);
+    }
+    return true;
+}
+
+/* Queues a change for the sealer, if any of it waits for room and there will
+ * be some. */
+static bool
+wait_for_room(struct cold_change *it)
+{
+    struct cold *cold = it->cold;
+    bool waits = false;
+    if (!is_waiting(it->change) || clock_monotonic_ns() >= it->deadline_ns) {
+        return false;
+    }
+    pthread_mutex_lock(&cold->lock);
+    if (cold->makes_room) {
+        it->next = cold->waiting;
+        cold->waiting = it;
+        waits = true;
+    }
+    pthread_mutex_unlock(&cold->lock);
+    return waits;
+}
+
+/* False where all is answered; the change is the caller's again then. */
+static bool
+is_under_way(struct cold_change *it)
+{
+    return !go_on(it) || wait_for_room(it);
+}
+
+static void
+answer(struct cold_change *it)
+{
+    struct store_call *call = &it->change->call;
+    free(it);
+    call->done_fn(call);
+}
+
+static void
+on_change_fetched(struct fetch_call *fetch)
+{
+    struct cold_change *it = (struct cold_change *)fetch;
+    again(it, ERR_COLD);
+    if (!is_under_way(it)) {
+        answer(it);
+    }
+}
+
+void
+cold_retry(struct cold *cold, bool makes_room)
+{
+    pthread_mutex_lock(&cold->lock);
+    struct cold_change *it = cold->waiting, *next;
+    cold->waiting = NULL;
+    cold->makes_room = makes_room;
+    pthread_mutex_unlock(&cold->lock);
+    for (; it != NULL; it = next) {
+        next = it->next;
+        it->n = 0;
+        again(it, ERR_HOT_FULL);
+        if (!is_under_way(it)) {
+            answer(it);
+        }
+    }
+}
+
+static struct cold_change *
+make_change(struct cold *cold, struct store_change *change)
+{
+    uint32_t n = change->n;
+    size_t each = sizeof(struct engine_base) + sizeof(struct covers_file *) +
+        sizeof(struct fetch_lookup);
+    struct cold_change *it = malloc(sizeof *it + n * each);
+    if (it != NULL) {
+        *it = (struct cold_change){.cold = cold,
+            .change = change,
+            .deadline_ns = clock_monotonic_ns() + WAIT_NS,
+            .n_max = n};
+        it->lookup = (struct fetch_lookup *)(it + 1);
+        it->base = (struct engine_base *)(it->lookup + n);
+        it->file = (struct covers_file **)(it->base + n);
+    }
+    return it;
+}
+
+enum store_answer
+cold_change(struct cold *cold, struct store_change *change)
+{
+    if (count(change, ERR_COLD) + count(change, ERR_HOT_FULL) == 0) {
+        return STORE_DONE;
+    }
+    struct cold_change *it = make_change(cold, change);
+    if (it == NULL) {
+        for (uint32_t i = 0; i < change->n; i++) {
+            if (change->change[i].err == ERR_COLD) {
+                change->change[i].err = ERR_NO_MEMORY;
+            }
+        }
+        return STORE_DONE;
+    }
+    if (is_under_way(it)) {
+        return STORE_LATER;
+    }
+    free(it);
+    return STORE_DONE;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every ROUND_MS, where the hot tables take more than BEGIN of their budget,
+ * ranges are sealed until they take less than END of it. What waits for readers
+ * is on its way out and does not count.
+ *
+ * `seal NAME all` seals a counter's ranges one after the other, then asks for a
+ * checkpoint; when that has come through, all is durable. */
+#include "store/sealer.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "store/seal_pick.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+enum {
+    NICE = 10,
+    ROUND_MS = 20,
+    RETRY_MS = 2000, /* after a failure */
+    BEGIN = 80,      /* percent of the budget */
+    END = 75,
+    TRIES = 16 /* where the counter's columns change meanwhile */
+};
+
+/* The checkpoint that makes a call durable. */
+struct ending {
+    struct store_checkpoint checkpoint; /* first */
+    struct store_seal *call;
+};
+
+static bool
+is_stopping(const struct sealer *sealer)
+{
+    /* relaxed: it only has to be seen some time */
+    return atomic_load_explicit(&sealer->stopping, memory_order_relaxed);
+}
+
+static uint64_t
+used_bytes(const struct sealer *sealer)
+{
+    uint64_t garbage = 0;
+    uint64_t used = engine_hot_bytes(sealer->seal.engine, &garbage);
+    return used > garbage ? used - garbage : 0;
+}
+
+/* Says that a range could not be sealed, and waits a while. */
+static void
+note_failure(struct sealer *sealer, int err)
+{
+    if (err != ERR_CLOSED && err != ERR_GONE) {
+        log_line(sealer->seal.durable->config.logger, LOG_WARNING,
+            "records could not be moved to the cold tier: %s; they stay in "
+            "memory, next try in %d s",
+            err_file_text(err), RETRY_MS / 1000);
+        sealer->not_before_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
+    }
+}
+
+/* Seals while the budget asks for it; false where that cannot be done now. */
+static bool
+make_room(struct sealer *sealer)
+{
+    struct seal_range range;
+    if (sealer->is_told || clock_monotonic_ns() < sealer->not_before_ns) {
+        return false;
+    }
+    if (used_bytes(sealer) < sealer->hot_bytes / 100 * BEGIN) {
+        return true;
+    }
+    while (!is_stopping(sealer) &&
+        used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
+        if (!seal_pick_best(&sealer->seal, &range)) {
+            return false;
+        }
+        int err = seal_run(&sealer->seal, &range);
+        if (err != 0 && err != ERR_GONE) {
+            note_failure(sealer, err);
+            return false;
+        }
+        checkpointer_want_segments(sealer->checkpointer, NULL);
+        cold_retry(sealer->cold, true);
+    }
+    return true;
+}
+
+/* True where the counter that a call names is still there. */
+static bool
+has_counter(struct sealer *sealer, const struct store_seal *call)
+{
+    struct durable *durable = sealer->seal.durable;
+    pthread_mutex_lock(&durable->edit_lock);
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema_counter *counter = schema_counter_at(
+        atomic_load_explicit(sealer->seal.schema, memory_order_relaxed),
+        call->slot);
+    bool has = counter != NULL && counter->serial == call->serial;
+    pthread_mutex_unlock(&durable->edit_lock);
+    return has;
+}
+
+static int
+seal_all(struct sealer *sealer, const struct store_seal *call)
+{
+    struct seal_candidate it;
+    uint64_t from = 0;
+    int err = 0;
+    for (unsigned tries = 0; err == 0 && !is_stopping(sealer) &&
+         seal_pick_next(&sealer->seal, call->slot, from, &it);) {
+        if (!has_counter(sealer, call)) {
+            return ERR_GONE;
+        }
+        err = seal_run(&sealer->seal, &it.range);
+        if (err == ERR_GONE && tries++ < TRIES) {
+            err = 0;
+            continue;
+        }
+        tries = 0;
+        if (err == 0 && it.range.last_id == UINT64_MAX) {
+            break;
+        }
+        from = it.range.last_id + 1;
+    }
+    return err == 0 && is_stopping(sealer) ? ERR_CLOSED : err;
+}
+
+static void
+on_durable(struct store_call *call)
+{
+    struct ending *ending = (struct ending *)call;
+    struct store_seal *seal = ending->call;
+    seal->err = ending->checkpoint.err;
+    free(ending);
+    seal->call.done_fn(&seal->call);
+}
+
+static void
+do_call(struct sealer *sealer, struct store_seal *call)
+{
+    struct ending *ending = calloc(1, sizeof *ending);
+    call->err = ending == NULL ? ERR_NO_MEMORY : seal_all(sealer, call);
+    if (call->err != 0) {
+        free(ending);
+        call->call.done_fn(&call->call);
+        return;
+    }
+    checkpointer_want_segments(sealer->checkpointer, NULL);
+    ending->call = call;
+    ending->checkpoint.call.done_fn = on_durable;
+    checkpointer_want(sealer->checkpointer, &ending->checkpoint);
+}
+
+/* The next call, or NULL after a round. */
+static struct store_seal *
+wait_for_work(struct sealer *sealer)
+{
+    uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+        .tv_nsec = (long)(until_ns % NS_PER_S)};
+    pthread_mutex_lock(&sealer->lock);
+    while (sealer->first == NULL && !is_stopping(sealer) &&
+        pthread_cond_timedwait(&sealer->changed, &sealer->lock, &until) == 0) {
+    }
+    struct store_call *call = sealer->first;
+    if (call != NULL) {
+        sealer->first = call->next;
+    }
+    pthread_mutex_unlock(&sealer->lock);
+    return (struct store_seal *)call; /* call is its first member */
+}
+
+static void *
+run(void *arg)
+{
+    struct sealer *sealer = arg;
+    /* lower than the workers'; without the right to it, as it is */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+    while (!is_stopping(sealer)) {
+        struct store_seal *call = wait_for_work(sealer);
+        if (call != NULL) {
+            do_call(sealer, call);
+        }
+        bool makes_room = make_room(sealer);
+        cold_retry(sealer->cold, makes_room);
+    }
+    cold_retry(sealer->cold, false);
+    for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {
+        call->err = ERR_CLOSED;
+        call->call.done_fn(&call->call);
+    }
+    return NULL;
+}
+
+int
+sealer_start(struct sealer *sealer)
+{
+    pthread_condattr_t attr;
+    sealer->seal.is_stopping = &sealer->stopping;
+    sealer->first = NULL;
+    atomic_init(&sealer->stopping, false);
+    pthread_mutex_init(&sealer->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&sealer->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
+        pthread_cond_destroy(&sealer->changed);
+        pthread_mutex_destroy(&sealer->lock);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+void
+sealer_stop(struct sealer *sealer)
+{
+    pthread_mutex_lock(&sealer->lock);
+    /* relaxed: see is_stopping */
+    atomic_store_explicit(&sealer->stopping, true, memory_order_relaxed);
+    pthread_cond_signal(&sealer->changed);
+    pthread_mutex_unlock(&sealer->lock);
+    pthread_join(sealer->thread, NULL);
+    pthread_cond_destroy(&sealer->changed);
+    pthread_mutex_destroy(&sealer->lock);
+}
+
+void
+sealer_add(struct sealer *sealer, struct store_seal *call)
+{
+    pthread_mutex_lock(&sealer->lock);
+    call->call.next = NULL;
+    if (sealer->first == NULL) {
+        sealer->first = &call->call;
+    } else {
+        sealer->last->next = &call->call;
+    }
+    sealer->last = &call->call;
+    pthread_cond_signal(&sealer->changed);
+    pthread_mutex_unlock(&sealer->lock);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_SEALER_H
+#define STORE_SEALER_H
+
+#include "store/call.h"
+#include "store/checkpoint.h"
+#include "store/cold_call.h"
+#include "store/seal.h"
+
+#include <pthread.h>
+
+/* The thread that moves ranges to the cold tier: as the hot tables approach
+ * their budget, and on command. Part of the store; nobody else calls it. */
+struct sealer {
+    struct seal seal;
+    struct checkpointer *checkpointer; /* the store's */
+    struct cold *cold;                 /* who waits for room */
+    uint64_t hot_bytes;                /* budget of the hot tables */
+    bool is_told;                      /* seals on command only */
+    uint64_t not_before_ns;            /* after a failure; the thread's */
+    pthread_t thread;
+    pthread_mutex_t lock;   /* first, last */
+    pthread_cond_t changed; /* these, or stopping */
+    struct store_call *first, *last;
+    _Atomic bool stopping;
+};
+
+/* Starts the thread; all that seal names must outlive it. The caller has filled
+ * seal, checkpointer and hot_bytes. 0 or ERR_SYSTEM. */
+int sealer_start(struct sealer *sealer);
+
+/* Gives up what is under way, answers who waits with ERR_CLOSED, and ends the
+ * thread. The checkpointer still runs. */
+void sealer_stop(struct sealer *sealer);
+
+/* Queues a call, whose done_fn is called on the sealer's or the checkpointer's
+ * thread. Any thread. */
+void sealer_add(struct sealer *sealer, struct store_seal *call);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store/tier.h"
+
+#include "store/seal_pick.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int
+tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
+    struct qsbr *qsbr, struct durable *durable, uint64_t hot_bytes)
+{
+    const struct data_config *config = &durable->config;
+    const struct fetch_config fetch = {.threads = config->cold_threads,
+        .cache_bytes = config->cold_cache_bytes,
+        .logger = config->logger};
+    *tier = (struct tier){.durable = durable};
+    int err = fetch_start(&fetch, &tier->cold.fetch);
+    if (err != 0) {
+        return err;
+    }
+    tier->cold.engine = engine;
+    covers_init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
+    durable->covers = covers_as_durable(&tier->cold.covers);
+    engine_set_cover(engine, &tier->cold.covers.cover);
+    pthread_mutex_init(&tier->cold.lock, NULL);
+    tier->sealer = (struct sealer){.cold = &tier->cold,
+        .hot_bytes = hot_bytes,
+        .is_told = config->seals_when_told,
+        .seal = {.durable = durable,
+            .covers = &tier->cold.covers,
+            .engine = engine,
+            .n_shards = n_shards,
+            .epoch = durable->manifest.epoch,
+            .chunk = config->seal_records != 0 ? config->seal_records
+                                               : seal_pick_chunk(hot_bytes),
+            .fetch = tier->cold.fetch,
+            .codec = (enum block_codec)config->cold_codec,
+            .level = config->cold_level}};
+    return 0;
+}
+
+int
+tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
+    struct checkpointer *checkpointer)
+{
+    covers_end_loading(&tier->cold.covers);
+    tier->sealer.seal.schema = schema;
+    tier->sealer.checkpointer = checkpointer;
+    int err = sealer_start(&tier->sealer);
+    tier->has_sealer = err == 0;
+    return err;
+}
+
+void
+tier_end(struct tier *tier)
+{
+    if (tier->has_sealer) {
+        sealer_stop(&tier->sealer);
+        tier->has_sealer = false;
+    }
+}
+
+void
+tier_fini(struct tier *tier)
+{
+    tier->durable->covers = NULL;
+    covers_fini(&tier->cold.covers);
+    pthread_mutex_destroy(&tier->cold.lock);
+    fetch_stop(&tier->cold.fetch);
+}
+
+struct lines {
+    void (*stat_fn)(void *context, const char *name, const char *value);
+    void *context;
+};
+
+static void
+put(const struct lines *lines, const char *name, uint64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    lines->stat_fn(lines->context, name, text);
+}
+
+/* What the segments hold, by the maps. */
+static void
+put_segments(struct tier *tier, const struct lines *lines)
+{
+    struct covers_sum sum;
+    covers_sum(&tier->cold.covers, &sum);
+    put(lines, "segments", sum.files);
+    put(lines, "ranges", sum.entries);
+    put(lines, "blocks", sum.blocks);
+    put(lines, "records", sum.records);
+    put(lines, "bytes", sum.bytes);
+    put(lines, "memory", sum.memory);
+}
+
+static void
+put_latencies(const struct fetch_stats *stats, const struct lines *lines)
+{
+    for (unsigned i = 0; i < FETCH_LATENCIES; i++) {
+        char name[32];
+        if (stats->read_us[i] > 0) {
+            (void)snprintf(
+                name, sizeof name, "read_us_below_%" PRIu64, UINT64_C(1) << i);
+            put(lines, name, stats->read_us[i]);
+        }
+    }
+}
+
+void
+tier_each_stat(struct tier *tier,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    const struct lines lines = {stat_fn, context};
+    const struct seal_stats *seal = &tier->sealer.seal.stats;
+    struct fetch_stats fetch;
+    put_segments(tier, &lines);
+    /* relaxed, all of them: figures */
+#define X(name, text)                                                         \
+    put(&lines, #name,                                                        \
+        atomic_load_explicit(&seal->name, memory_order_relaxed));
+    SEAL_STATS(X)
+#undef X
+    fetch_stats(tier->cold.fetch, &fetch);
+#define X(name, text) put(&lines, #name, fetch.name);
+    FETCH_STATS(X)
+#undef X
+    put_latencies(&fetch, &lines);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_TIER_H
+#define STORE_TIER_H
+
+#include "store/cold_call.h"
+#include "store/sealer.h"
+
+/* The cold tier of a store with a data directory: maps, pool, sealer. Part of
+ * the store; nobody else calls it. */
+struct tier {
+    struct cold cold;
+    struct sealer sealer;
+    struct durable *durable; /* the store's */
+    bool has_sealer;
+};
+
+/* Nothing is covered, and loading may begin; covers go to the durable, and to
+ * the engine. All must outlive it. 0, ERR_NO_MEMORY, ERR_SYSTEM. */
+int tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
+    struct qsbr *qsbr, struct durable *durable, uint64_t hot_bytes);
+
+/* All is loaded: what is not in the engine is looked for in segments, and
+ * ranges are sealed. 0 or ERR_SYSTEM. */
+int tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
+    struct checkpointer *checkpointer);
+
+/* Nothing is sealed any more; who waits is answered. The checkpointer still
+ * runs, or never did. */
+void tier_end(struct tier *tier);
+
+/* No call is under way, and the checkpointer has been stopped. */
+void tier_fini(struct tier *tier);
+
+/* Calls stat_fn for each line of `stats cold`. */
+void tier_each_stat(struct tier *tier,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context);
+
+#endif
