@@ -33,6 +33,7 @@ SCHEMA = (
     "add column sides side_id primarykey",
 )
 DEFAULT_C = 7
+STOPPING = "SERVER_ERROR the server is stopping"
 LATE = "SERVER_ERROR the disk is slow, outcome unknown"
 
 
@@ -329,6 +330,7 @@ class Crowd:
         if editor:
             self.clients.append(Editor("schema", make(), "ed"))
         self.checkpoints = 0
+        self.seals = 0
 
     def declare(self, connection):
         connection.tell(*SCHEMA)
@@ -357,8 +359,25 @@ class Crowd:
         if answer != "OK":
             raise Lost("checkpoint answered %r" % answer)
         self.checkpoints += 1
+        self.hold(counts)
+
+    def hold(self, counts):
         for client, count in zip(self.clients, counts):
             client.journal.hold(count)
+
+    def seal(self, connection):
+        """As a checkpoint, and the records go to the cold tier. False where
+        the server stops meanwhile."""
+        counts = [client.journal.acked for client in self.clients]
+        for name in ("lanes", "sides"):
+            answer = connection.ask("seal %s all" % name)
+            if answer == STOPPING:
+                return False
+            if answer != "OK":
+                raise Lost("seal of %s answered %r" % (name, answer))
+            self.seals += 1
+        self.hold(counts)
+        return True
 
     def acked(self):
         return sum(client.journal.acked for client in self.clients)

@@ -270,7 +270,7 @@ class Talk:
             return self.delete(words)
         if words[0] in ("add", "drop"):
             return self.define(words)
-        if words[0] == "checkpoint":
+        if words[0] in ("checkpoint", "seal"):
             error = store.write()
             try:
                 store.sync()

@@ -37,6 +37,10 @@ FAULTS = (
     ("rename", "fail after", errno.EIO),
     ("unlink", "fail", errno.EIO),
     ("truncate", "fail", errno.EIO),
+    ("segment", "fail", errno.EIO),
+    ("segment", "fail", errno.ENOSPC),
+    ("segment", "fail after", errno.EIO),
+    ("segment", "fail half", errno.ENOSPC),
 )
 
 
@@ -127,6 +131,11 @@ class Trial:
         with daemon.connect() as connection:
             return connection.ask("checkpoint")
 
+    def seal(self, daemon):
+        """Asks for one, whatever comes of it."""
+        with daemon.connect() as connection:
+            return connection.ask("seal lanes all")
+
     def end(self):
         for client in self.writers + [self.reader]:
             client.stopping.set()
@@ -179,10 +188,14 @@ def once(trial, daemon, call, action, error, number):
     trial.declare(daemon)
     trial.load(daemon)
     trial.need_writes()
+    if trial.source.random() < 0.5:
+        trial.seal(daemon)
     trial.shim.arm(call, action, trial.shim.count(call) + number, None,
                    error)
     for _ in range(2):
         trial.checkpoint(daemon)
+        trial.need_writes()
+        trial.seal(daemon)
         trial.need_writes()
     trial.need_reads()
     trial.checkpoint(daemon)
@@ -202,6 +215,7 @@ def outage(trial, daemon, calls, error, ending):
     trial.need_refusals()
     trial.need_reads()
     trial.checkpoint(daemon)
+    trial.seal(daemon)
     if ending == "kill meanwhile":
         daemon.murder()
         trial.end()

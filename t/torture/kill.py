@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kill -9 under load at random times, again and again on one directory, also
-while the server starts; clean stops and checkpoints in between. In all modes
-what is found must be a state that each client's changes had; in always and
-interval none that was acknowledged may be missing."""
+while the server starts; clean stops, checkpoints and seals in between. In all
+modes what is found must be a state that each client's changes had; in always
+and interval none that was acknowledged may be missing."""
 
 import random
 import signal
@@ -18,6 +18,8 @@ MODES = ("interval", "always", "none")
 LOAD_S_MAX = 0.35      # a run before it is killed, at most
 START_S_MAX = 0.04     # a start before it is killed, at most
 SLOW = 4 if server.SANITIZER else 1
+SEALING = 0.6          # of the runs in which the cold tier is used
+SEAL_S_MAX = 1.5       # a run of these before it is killed, at most
 
 # How a run ends, and how often.
 ENDS = ("kill",) * 7 + ("quiet kill", "stop", "checkpoint and stop")
@@ -35,6 +37,8 @@ class Cycles:
         self.is_declared = False
         self.ended = "stop"
         self.acked = 0
+        self.is_over = False  # a run; the disturber is to end
+        self.fault = ""       # of the disturber
         self.log = []
 
     def close(self):
@@ -80,17 +84,27 @@ class Cycles:
             raise
         return daemon
 
-    def disturb(self, daemon):
-        """Checkpoints in the middle of the run."""
+    def disturb(self, daemon, is_sealing):
+        """Checkpoints in the middle of the run, or seals."""
         kind = self.source.random()
         try:
-            if kind < 0.25:
+            if is_sealing:
+                self.seal(daemon)
+            elif kind < 0.25:
                 daemon.signal(signal.SIGUSR2)
             elif kind < 0.4:
                 with daemon.connect() as connection:
                     self.crowd.checkpoint(connection)
         except (server.Closed, OSError):
             pass
+        except Lost as error:
+            self.fault = str(error)
+
+    def seal(self, daemon):
+        """Until the run is over."""
+        with daemon.connect() as connection:
+            while not self.is_over and self.crowd.seal(connection):
+                pass
 
     def run(self):
         """One life of the server."""
@@ -98,11 +112,16 @@ class Cycles:
         try:
             self.crowd.start(daemon.connect)
             self.crowd.wait_acked(20, daemon.alive)
-            seconds = self.source.uniform(0, LOAD_S_MAX * SLOW)
+            is_sealing = self.source.random() < SEALING
+            seconds = SLOW * self.source.uniform(
+                0, SEAL_S_MAX if is_sealing else LOAD_S_MAX)
+            self.is_over = False
             disturber = threading.Timer(
-                seconds * self.source.random(), self.disturb, (daemon,))
+                0 if is_sealing else seconds * self.source.random(),
+                self.disturb, (daemon, is_sealing))
             disturber.start()
             time.sleep(seconds)
+            self.is_over = True
             self.ended = self.source.choice(ENDS)
             if not daemon.alive():
                 raise Lost("the server died by itself: " + daemon.stderr())
@@ -116,6 +135,8 @@ class Cycles:
             elif self.ended == "checkpoint and stop":
                 daemon.checkpoint_and_stop()
             self.crowd.end()
+            if self.fault:
+                raise Lost(self.fault)
             self.acked += self.crowd.acked()
             self.log.append(self.ended)
         except BaseException:
@@ -132,7 +153,8 @@ class Cycles:
 
 def kill_cycles(mode, count, seed, path=None, tell=lambda text: None):
     """count lives in a mode that end by kill -9, and those in between that
-    end by a stop; returns how many changes were acknowledged."""
+    end by a stop; returns how many changes were acknowledged, and how many
+    counters sealed."""
     cycles = Cycles(mode, seed, path)
     killed = 0
     try:
@@ -146,4 +168,4 @@ def kill_cycles(mode, count, seed, path=None, tell=lambda text: None):
             mode, seed, cycles.log[-5:], error)) from error
     finally:
         cycles.close()
-    return cycles.acked
+    return cycles.acked, cycles.crowd.seals

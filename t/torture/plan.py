@@ -51,8 +51,8 @@ def add_kills(count):
 
 
 def run_kills(mode, lives, seed):
-    acked = kill.kill_cycles(mode, lives, seed, tell=tell)
-    tap.note("%d changes acknowledged" % acked)
+    acked, seals = kill.kill_cycles(mode, lives, seed, tell=tell)
+    tap.note("%d changes acknowledged, %d counters sealed" % (acked, seals))
 
 
 def add_points(count, strace_count):

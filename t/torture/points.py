@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ends the server at the n-th of its calls on the data directory, while it
-makes the directory, rotates the log, writes checkpoints, exchanges the
+makes the directory, rotates the log, writes checkpoints, seals, exchanges the
 manifest, edits the schema, splits tables and stops. Then it must start, know
 all that was acknowledged, take more, and pass --check.
 
@@ -170,9 +170,20 @@ class Work:
             self.crowd.checkpoint(connection)
             self.grow(connection)
             self.turns(daemon, 3)
+            self.seal(connection)
             self.grow_tiny(connection)
             self.crowd.checkpoint(connection)
             self.turns(daemon, 9)
+            self.seal(connection)
+            self.turns(daemon, 3)
+
+    def seal(self, connection):
+        """All that there is; the second time over what was sealed before."""
+        self.crowd.seal(connection)
+        for name in ("tiny", "wide"):
+            answer = connection.ask("seal %s all" % name)
+            if answer != "OK":
+                raise Lost("seal of %s answered %r" % (name, answer))
 
     def life(self, daemon):
         """Starts, works, stops; True where it died on the way."""

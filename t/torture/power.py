@@ -105,7 +105,10 @@ class Cuts:
                     self.is_declared = True
                 self.crowd.settle(daemon.connect, self.low)
                 # what a read has shown is durable when a later change is
-                self.crowd.checkpoint(connection)
+                if self.source.random() < 0.5:
+                    self.crowd.seal(connection)
+                else:
+                    self.crowd.checkpoint(connection)
         except BaseException:
             daemon.kill(show=True)
             raise

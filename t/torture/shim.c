@@ -2,7 +2,7 @@
 
 /* A library to preload: counts the calls that a process makes on the files of
  * one directory, and at a call of a given number ends the process, fails the
- * call, does half of it, or leaves it out.
+ * call, does half of it, leaves it out, or holds it until it is told otherwise.
  *
  * $SHIM_DIR is the directory, $SHIM_CONTROL a file of struct control that the
  * harness has mapped too: it arms a fault while the process runs, and reads
@@ -11,7 +11,9 @@
  * Which calls are on the directory: those with a file descriptor that was
  * opened there (watched), and those with a name that begins with it or is
  * relative to a watched directory. All threads count together; row 0 counts
- * all calls of any kind. */
+ * all calls of any kind that change something. Calls on segments (*.seg and
+ * *.seg.new) count in a row of their own too; of reads only those of segments
+ * count, and only as such. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -26,6 +28,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The kinds of calls; shim.py has them in this order. */
@@ -38,6 +41,8 @@ enum call {
     TRUNCATE,
     RENAME,
     UNLINK,
+    SEGMENT, /* any call that changes one */
+    READ,    /* of a segment */
     CALLS
 };
 
@@ -49,7 +54,8 @@ enum action {
     FAIL,       /* with error, and nothing happens */
     FAIL_HALF,  /* half of a write happens, and that is what it says */
     FAIL_AFTER, /* with error, though it happened */
-    LEAVE_OUT   /* says that it happened */
+    LEAVE_OUT,  /* says that it happened */
+    HOLD        /* it happens when the row says something else */
 };
 
 /* One row for each kind of call. The harness writes all but count. */
@@ -65,7 +71,10 @@ struct control {
     struct row row[CALLS];
 };
 
-enum { FDS = 1 << 16, PATH_BYTES = 4096 };
+enum { FDS = 1 << 16, PATH_BYTES = 4096, LOOK_NS = 1000 * 1000 };
+
+/* What a file descriptor is of. */
+enum watch { NOBODYS, WATCHED, WATCHED_SEGMENT };
 
 /* A preloaded library has nobody who could hand it its state. */
 static struct control *control;
@@ -112,6 +121,18 @@ is_watched(int fd)
 }
 
 static bool
+is_segment(int fd)
+{
+    return is_watched(fd) && watched[fd] == WATCHED_SEGMENT;
+}
+
+static bool
+names_segment(const char *path)
+{
+    return strstr(path, ".seg") != NULL;
+}
+
+static bool
 is_inside(const char *path)
 {
     size_t len = strlen(top);
@@ -137,19 +158,37 @@ die(void)
     }
 }
 
-/* Counts a call; the row whose fault it meets, or NULL. */
-static struct row *
-meet(enum call call)
+static uint64_t
+action_of(struct row *row)
 {
-    struct row *met = NULL;
-    enum call both[2] = {ANY, call};
-    for (int i = 0; i < 2; i++) {
-        struct row *row = &control->row[both[i]];
-        uint64_t n = __atomic_add_fetch(&row->count, 1, __ATOMIC_SEQ_CST);
-        uint64_t action = __atomic_load_n(&row->action, __ATOMIC_SEQ_CST);
-        if (action != NOTHING && n >= row->first && n <= row->last) {
-            met = row;
-        }
+    return __atomic_load_n(&row->action, __ATOMIC_SEQ_CST);
+}
+
+/* Counts a call in a row; that where it meets the fault, else met. */
+static struct row *
+count_in(enum call call, struct row *met)
+{
+    struct row *row = &control->row[call];
+    uint64_t n = __atomic_add_fetch(&row->count, 1, __ATOMIC_SEQ_CST);
+    bool is_met =
+        action_of(row) != NOTHING && n >= row->first && n <= row->last;
+    while (is_met && action_of(row) == HOLD) {
+        struct timespec pause = {.tv_nsec = LOOK_NS};
+        (void)nanosleep(&pause, NULL);
+    }
+    return is_met && action_of(row) != NOTHING ? row : met;
+}
+
+/* Counts a call, of a segment or not; the row whose fault it meets, or NULL. */
+static struct row *
+meet(enum call call, bool on_segment)
+{
+    struct row *met = count_in(call, NULL);
+    if (call != READ) {
+        met = count_in(ANY, met);
+    }
+    if (call != READ && on_segment) {
+        met = count_in(SEGMENT, met);
     }
     return met;
 }
@@ -192,10 +231,10 @@ after(const struct row *row, long result)
 /* Opening. */
 
 static int
-opened(int fd, bool inside)
+opened(int fd, enum watch watch)
 {
     if (fd >= 0 && fd < FDS) {
-        watched[fd] = inside;
+        watched[fd] = (unsigned char)watch;
     }
     return fd;
 }
@@ -206,14 +245,16 @@ open_at(const char *name, int dir_fd, const char *path, int flags, mode_t mode)
     int (*real)(int, const char *, int, ...) =
         REAL(int (*)(int, const char *, int, ...), name);
     if (!is_named(dir_fd, path)) {
-        return opened(real(dir_fd, path, flags, mode), false);
+        return opened(real(dir_fd, path, flags, mode), NOBODYS);
     }
-    struct row *row = meet(OPEN);
+    bool on_segment = names_segment(path);
+    struct row *row = meet(OPEN, on_segment);
     long result;
     if (before(row, &result)) {
         return row->action == LEAVE_OUT ? -1 : (int)result;
     }
-    int fd = opened(real(dir_fd, path, flags, mode), true);
+    int fd = opened(real(dir_fd, path, flags, mode),
+        on_segment ? WATCHED_SEGMENT : WATCHED);
     result = after(row, fd);
     if (result < 0 && fd >= 0) {
         int error = errno;
@@ -293,7 +334,7 @@ __openat64_2(int dir_fd, const char *path, int flags)
 int
 close(int fd)
 {
-    opened(fd, false);
+    opened(fd, NOBODYS);
     return REAL(int (*)(int), "close")(fd);
 }
 
@@ -301,14 +342,14 @@ close(int fd)
 int
 closedir(DIR *dir)
 {
-    opened(dirfd(dir), false);
+    opened(dirfd(dir), NOBODYS);
     return REAL(int (*)(DIR *), "closedir")(dir);
 }
 
 int
 fclose(FILE *file)
 {
-    opened(fileno(file), false);
+    opened(fileno(file), NOBODYS);
     return REAL(int (*)(FILE *), "fclose")(file);
 }
 
@@ -329,7 +370,7 @@ write_or_not(int fd, const void *bytes, size_t len, off_t at)
     if (!is_watched(fd)) {
         return write_at(fd, bytes, len, at);
     }
-    struct row *row = meet(WRITE);
+    struct row *row = meet(WRITE, is_segment(fd));
     long result;
     if (row != NULL && row->action == KILL_HALF) {
         write_at(fd, bytes, len / 2, at);
@@ -379,13 +420,59 @@ pwritev64(int fd, const struct iovec *piece, int n, off_t at)
     return pwritev(fd, piece, n, at);
 }
 
+/* Reading. */
+
+static ssize_t
+read_or_not(int fd, void *bytes, size_t len, off_t at)
+{
+    ssize_t (*real)(int, void *, size_t, off_t) =
+        REAL(ssize_t(*)(int, void *, size_t, off_t), "pread");
+    if (!is_segment(fd)) {
+        return real(fd, bytes, len, at);
+    }
+    struct row *row = meet(READ, true);
+    long result;
+    if (before(row, &result)) {
+        return result;
+    }
+    return after(row, real(fd, bytes, len, at));
+}
+
+ssize_t
+pread(int fd, void *bytes, size_t len, off_t at)
+{
+    return read_or_not(fd, bytes, len, at);
+}
+
+ssize_t
+pread64(int fd, void *bytes, size_t len, off_t at)
+{
+    return read_or_not(fd, bytes, len, at);
+}
+
+/* What _FORTIFY_SOURCE makes of a call whose buffer has a known size. */
+ssize_t __pread_chk(int fd, void *bytes, size_t len, off_t at, size_t size);
+ssize_t __pread64_chk(int fd, void *bytes, size_t len, off_t at, size_t size);
+
+ssize_t
+__pread_chk(int fd, void *bytes, size_t len, off_t at, size_t size)
+{
+    return len > size ? (abort(), -1) : read_or_not(fd, bytes, len, at);
+}
+
+ssize_t
+__pread64_chk(int fd, void *bytes, size_t len, off_t at, size_t size)
+{
+    return len > size ? (abort(), -1) : read_or_not(fd, bytes, len, at);
+}
+
 /* Syncing and the rest: calls that return 0 or -1. */
 
 #define ON_FD(call, name, type, arguments)                                    \
     if (!is_watched(fd)) {                                                    \
         return REAL(type, name) arguments;                                    \
     }                                                                         \
-    struct row *row = meet(call);                                             \
+    struct row *row = meet(call, is_segment(fd));                             \
     long result;                                                              \
     if (before(row, &result)) {                                               \
         return (int)result;                                                   \
@@ -450,7 +537,7 @@ posix_fallocate(int fd, off_t at, off_t len)
         return REAL(int (*)(int, off_t, off_t), "posix_fallocate")(
             fd, at, len);
     }
-    struct row *row = meet(ALLOCATE);
+    struct row *row = meet(ALLOCATE, is_segment(fd));
     long result;
     if (before(row, &result)) {
         return result < 0 ? errno : 0;
@@ -475,7 +562,7 @@ rename_or_not(int from_fd, const char *from, int to_fd, const char *to)
     if (!is_named(to_fd, to)) {
         return real(from_fd, from, to_fd, to);
     }
-    struct row *row = meet(RENAME);
+    struct row *row = meet(RENAME, names_segment(to));
     long result;
     if (before(row, &result)) {
         return (int)result;
@@ -503,7 +590,7 @@ unlink_or_not(int dir_fd, const char *path, int flags)
     if (!is_named(dir_fd, path)) {
         return real(dir_fd, path, flags);
     }
-    struct row *row = meet(UNLINK);
+    struct row *row = meet(UNLINK, names_segment(path));
     long result;
     if (before(row, &result)) {
         return (int)result;

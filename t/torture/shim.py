@@ -20,9 +20,9 @@ import tap
 
 # The enums of shim.c.
 CALLS = ("any", "open", "write", "sync", "allocate", "truncate", "rename",
-         "unlink")
+         "unlink", "segment", "read")
 ACTIONS = ("nothing", "kill before", "kill after", "kill half", "fail",
-           "fail half", "fail after", "leave out")
+           "fail half", "fail after", "leave out", "hold")
 ROW = struct.Struct("=QQQQQ")
 ROW_BYTES = 64
 FOREVER = (1 << 64) - 1

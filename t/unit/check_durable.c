@@ -196,7 +196,11 @@ START_TEST(test_dropped)
 }
 END_TEST
 
-/* Fills the memory for counters; returns how many ids there are. */
+/* More records than there is memory for. */
+enum { FULL_MAX = 160000, READ_BATCH = 50 };
+
+/* Fills the memory for counters, until it is full or FULL_MAX records are there
+ * because older ones have been sealed; returns how many ids there are. */
 static uint64_t
 fill_memory(struct rig *rig)
 {
@@ -204,7 +208,7 @@ fill_memory(struct rig *rig)
     struct cell_key key = cell_of(schema, 0, "ax");
     const struct schema_counter *counter =
         schema_counter_at(schema, key.counter);
-    for (uint64_t id = 0;; id++) {
+    for (uint64_t id = 0; id < FULL_MAX; id++) {
         struct change change = change_of(&key, CHANGE_SET, ~id);
         change.id = id * 977;
         change.n_columns = counter->n_columns;
@@ -213,31 +217,31 @@ fill_memory(struct rig *rig)
             change.serial[i] = counter->column[i].serial;
             change.operand[i] = ~id;
         }
-        struct qsbr_reader reader;
-        struct store_change call = {.n = 1, .change = &change};
-        reader_begin(rig->store, &reader);
-        (void)store_change(rig->store, &call);
-        reader_end(rig->store, &reader);
+        do_changes(rig->store, &change, 1);
         if (change.err != 0) {
             EXPECT(change.err == ERR_HOT_FULL, "%s", err_text(change.err));
             return id;
         }
     }
+    return FULL_MAX;
 }
 
 static void
 expect_memory(struct rig *rig, uint64_t n)
 {
     struct cell_key key = cell_of(quiet_schema(rig->store), 0, "ax");
-    struct qsbr_reader reader;
-    struct store_get get = {.n = 1};
+    struct store_get get = {.n = 0};
     for (uint64_t id = 0; id < n; id++) {
         key.id = id * 977;
-        get.key[0] = key;
-        reader_begin(rig->store, &reader);
-        (void)store_get(rig->store, &get);
-        reader_end(rig->store, &reader);
-        EXPECT(get.value[0] == ~id, "a wrong number");
+        get.key[get.n++] = key;
+        if (get.n < READ_BATCH && id + 1 < n) {
+            continue;
+        }
+        rig_get(rig, &get);
+        for (uint32_t i = 0; i < get.n; i++) {
+            EXPECT(get.value[i] == ~(get.key[i].id / 977), "a wrong number");
+        }
+        get.n = 0;
     }
 }
 
@@ -249,7 +253,9 @@ START_TEST(test_memory_full)
     rig.data.log_file_bytes = 8 << 20;
     rig.data.checkpoint_step_bytes = 0;
     rig.data.unsynced_bytes_max = 64 << 20;
+    rig.data.seals_when_told = true;
     rig.config.table_records_max = 0;
+    rig.seals = true;
     ck_assert_int_eq(rig_open(&rig), 0);
     rig_add_counter(&rig, 'a');
     for (unsigned i = 1; i < SCHEMA_COLUMNS_MAX; i++) {

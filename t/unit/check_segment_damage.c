@@ -92,6 +92,9 @@ check_gets(const struct segment *segment)
     return err;
 }
 
+/* What a check of the whole file said when it was read last. */
+static int checked;
+
 /* Opens bytes as the file and reads all of it; the error, 0 only where all
  * answers are those of the file that was written. */
 static int
@@ -106,9 +109,13 @@ read_as(const uint8_t *bytes, size_t len, uint64_t number, uint64_t epoch)
     still_disk_init(&rig->still);
     still_disk_add(&rig->still, name, copy, len);
     int err = segment_open(&config, epoch, number, &segment);
+    checked = err;
     if (err == 0) {
         int scanned = scan_records(segment, &rig->records, NULL);
         int got = check_gets(segment);
+
+        checked = segment_check(segment, NULL);
+        ck_assert(scanned == 0 || checked != 0);
 
         check_head(segment_head(segment), &rig->records);
         /* a scan meets whatever a lookup meets */
@@ -149,6 +156,7 @@ START_TEST(test_every_flipped_bit_is_found)
         rig->file[at] ^= (uint8_t)(1 << _i);
         ck_assert_int_eq(
             read_file(rig->file, rig->len), is_slack(at) ? 0 : ERR_CORRUPT);
+        ck_assert_int_ne(checked, 0);
         rig->file[at] ^= (uint8_t)(1 << _i);
     }
 }

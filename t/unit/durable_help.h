@@ -40,6 +40,11 @@ struct rig {
     unsigned n_told;
     sem_t loaded;
     int load_err;
+
+    bool seals;      /* rig_work seals records, too */
+    bool is_sealing; /* seal is under way */
+    struct store_seal seal;
+    struct answer sealed;
 };
 
 void rig_init(
@@ -70,6 +75,17 @@ void rig_checkpoint_later(struct rig *rig, struct rig_later *later);
 int rig_wait(struct rig_later *later);
 /* Asks for one and waits. 0 or why there is none. */
 int rig_checkpoint(struct rig *rig);
+
+/* Asks for a seal of a counter and does not wait, but for the one before.
+ * False where there is no such counter. */
+bool rig_seal_later(struct rig *rig, unsigned slot);
+/* Waits for the seal under way. Its err; 0 where there is none. */
+int rig_seal_wait(struct rig *rig);
+/* Seals all counters, one after the other. 0 or the first err. */
+int rig_seal_all(struct rig *rig);
+
+/* Reads cells and waits, as no online reader. */
+void rig_get(struct rig *rig, struct store_get *get);
 
 /* Does changes of the rig's ids. False where the store refuses; *seq is what
  * they are committed with. */

@@ -7,6 +7,7 @@
 #include "wal/frame.h"
 #include "wal/manifest.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum {
@@ -65,6 +66,9 @@ rig_init(
             .checkpoint_log_bytes = UINT64_MAX,
             .checkpoint_step_bytes = 700,
             .checkpoint_file_bytes = 2000,
+            .cold_threads = 2,
+            .cold_cache_bytes = 1 << 20,
+            .cold_level = 1,
             .threads = 2,
             .loaded_fn = has_loaded}};
     rig->data.disk = fake_disk_as_disk(rig->fake);
@@ -112,7 +116,9 @@ int
 rig_close(struct rig *rig)
 {
     store_unlisten(rig->store, &rig->listener);
-    return store_destroy(&rig->store);
+    int err = store_destroy(&rig->store);
+    (void)rig_seal_wait(rig);
+    return err;
 }
 
 struct stat_wanted {
@@ -191,19 +197,73 @@ rig_checkpoint(struct rig *rig)
     return rig_wait(&later);
 }
 
+/* ---- seals ---- */
+
+bool
+rig_seal_later(struct rig *rig, unsigned slot)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(quiet_schema(rig->store), slot);
+    (void)rig_seal_wait(rig);
+    if (counter == NULL) {
+        return false;
+    }
+    answer_init(&rig->sealed);
+    rig->is_sealing = true;
+    rig->seal = (struct store_seal){.call = call_of(&rig->sealed),
+        .slot = slot,
+        .serial = counter->serial,
+        .err = -1};
+    EXPECT(
+        store_seal(rig->store, &rig->seal) == STORE_LATER, "sealed at once");
+    return true;
+}
+
+int
+rig_seal_wait(struct rig *rig)
+{
+    if (!rig->is_sealing) {
+        return 0;
+    }
+    answer_wait(&rig->sealed);
+    answer_fini(&rig->sealed);
+    rig->is_sealing = false;
+    return rig->seal.err;
+}
+
+int
+rig_seal_all(struct rig *rig)
+{
+    int err = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX && err == 0; slot++) {
+        if (rig_seal_later(rig, slot)) {
+            err = rig_seal_wait(rig);
+        }
+    }
+    return err;
+}
+
 /* ---- changes ---- */
 
 bool
 rig_change(struct rig *rig, struct change *change, uint32_t n, uint64_t *seq)
 {
+    struct answer answer;
     struct qsbr_reader reader;
     struct store_change call = {.n = n, .change = change};
     if (store_fault(rig->store) != 0) {
         return false;
     }
+    answer_init(&answer);
+    call.call = call_of(&answer);
     reader_begin(rig->store, &reader);
-    EXPECT(store_change(rig->store, &call) == STORE_DONE, "not done at once");
+    enum store_answer given = store_change(rig->store, &call);
     reader_end(rig->store, &reader);
+    EXPECT(given == STORE_DONE || rig->seals, "not done at once");
+    if (given == STORE_LATER) {
+        answer_wait(&answer);
+    }
+    answer_fini(&answer);
     history_change(&rig->history, change, n, call.seq);
     *seq = call.seq;
     return true;
@@ -358,6 +418,15 @@ random_line(struct rig *rig, char line[RIG_LINE_BYTES])
     }
 }
 
+static void
+seal_some(struct rig *rig)
+{
+    const struct schema_counter *counter = random_counter(rig);
+    if (counter != NULL) {
+        (void)rig_seal_later(rig, counter->slot);
+    }
+}
+
 unsigned
 rig_work(struct rig *rig, unsigned n)
 {
@@ -385,6 +454,13 @@ rig_work(struct rig *rig, unsigned n)
         case 7:
             (void)rig_commit(rig, seq);
             break;
+        case 8:
+        case 9:
+            if (rig->seals) {
+                seal_some(rig);
+                break;
+            }
+            /* fall through */
         default:
             if (!do_random_changes(rig, &seq)) {
                 return i;
@@ -416,23 +492,36 @@ find_column(struct rig *rig, uint32_t serial)
     }
 }
 
+void
+rig_get(struct rig *rig, struct store_get *get)
+{
+    struct answer answer;
+    struct qsbr_reader reader;
+    answer_init(&answer);
+    get->call = call_of(&answer);
+    reader_begin(rig->store, &reader);
+    enum store_answer given = store_get(rig->store, get);
+    reader_end(rig->store, &reader);
+    EXPECT(given == STORE_DONE || rig->seals, "not done at once");
+    if (given == STORE_LATER) {
+        answer_wait(&answer);
+    }
+    answer_fini(&answer);
+}
+
 static uint64_t
 read_cell(void *context, uint32_t serial, size_t i)
 {
     struct rig *rig = context;
-    struct qsbr_reader reader;
     struct store_get get = {.n = 1};
     if (i == 0) {
         find_column(rig, serial);
     }
     get.key[0] = rig->read;
     get.key[0].id = rig->history.id[i];
-    reader_begin(rig->store, &reader);
-    enum store_answer answer = store_get(rig->store, &get);
-    reader_end(rig->store, &reader);
-    EXPECT(answer == STORE_DONE &&
-            get.state[0] ==
-                (get.value[0] == rig->read_default ? CELL_DEFAULT : CELL_SET),
+    rig_get(rig, &get);
+    EXPECT(get.state[0] ==
+            (get.value[0] == rig->read_default ? CELL_DEFAULT : CELL_SET),
         "a cell in the wrong state");
     return get.value[0];
 }
@@ -532,6 +621,10 @@ struct order {
     bool removed[FILES];  /* it has no name any more */
     unsigned n;           /* files seen */
     bool manifest_floats; /* it may be the old one again after a power cut */
+    unsigned n_manifests; /* so far */
+    /* how many there will be with the first that may name the file; 0: unknown,
+     * it is older than the first event */
+    unsigned first_manifest[FILES];
 };
 
 /* Whether a later log file has been begun. */
@@ -573,6 +666,8 @@ note_rename(struct order *order, const struct fake_event *event)
     EXPECT(!order->dirty[event->file] && !order->bad[event->file],
         "%s gets its name before it is synced", event->name);
     order->manifest_floats |= is_manifest;
+    order->n_manifests += is_manifest;
+    order->first_manifest[event->file] = order->n_manifests + 1;
     for (unsigned i = 0; is_manifest && i < order->n; i++) {
         EXPECT(!order->is_checkpoint[i] || !order->dirty[i] || order->bad[i],
             "a manifest before its images are synced");
@@ -605,8 +700,13 @@ note_event(struct order *order, const struct fake_event *event)
         order->manifest_floats &= event->err != 0;
         break;
     case FAKE_UNLINK:
+        if (event->err == ENOENT) {
+            break; /* there was none */
+        }
         order->removed[event->file] = true;
         EXPECT(!order->manifest_floats ||
+                /* a segment that no manifest has named */
+                order->first_manifest[event->file] > order->n_manifests ||
                 strstr(event->name, ".new") != NULL ||
                 strcmp(event->name, "ballast") == 0,
             "%s goes before the manifest without it is durable", event->name);

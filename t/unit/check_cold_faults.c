@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A disk that fails while records are sealed, published, read back and changed:
+ * each call of a kind in turn, once or from then on. A cell that cannot be read
+ * says so, and is never answered with a wrong number; a change of it does
+ * nothing; what could not be sealed stays hot; and all is well when the disk
+ * is, or after a crash. */
+#include "unit/durable_help.h"
+
+#include <errno.h>
+
+enum { IDS = 60 };
+
+struct fault {
+    enum fake_call call;
+    int err;
+    bool forever;
+};
+
+struct world {
+    struct rig rig;
+    struct cell_key key; /* of the column that is looked at */
+    uint64_t value[IDS]; /* what its cells are */
+    bool may_fail;       /* reads, and changes of cold records */
+    unsigned n_unreadable;
+    unsigned n_refused;
+};
+
+/* ---- what clients do ---- */
+
+static void
+read_all(struct world *world)
+{
+    struct store_get get = {.n = IDS};
+    for (size_t i = 0; i < IDS; i++) {
+        get.key[i] = world->key;
+        get.key[i].id = world->rig.history.id[i];
+    }
+    rig_get(&world->rig, &get);
+    for (size_t i = 0; i < IDS; i++) {
+        if (get.state[i] == CELL_UNREADABLE) {
+            EXPECT(world->may_fail, "a cell cannot be read");
+            world->n_unreadable++;
+            continue;
+        }
+        EXPECT(get.value[i] == world->value[i] &&
+                get.state[i] ==
+                    (world->value[i] == 0 ? CELL_DEFAULT : CELL_SET),
+            "cell %zu reads as %lu, is %lu", i, (unsigned long)get.value[i],
+            (unsigned long)world->value[i]);
+    }
+}
+
+/* Every so-manieth cell: sets it, counts it up, or deletes it. */
+static void
+change_some(struct world *world, size_t first, size_t each, enum change_op op,
+    uint64_t operand)
+{
+    uint64_t seq;
+    for (size_t i = first; i < IDS; i += each) {
+        struct cell_key key = world->key;
+        key.id = world->rig.history.id[i];
+        struct change change = change_of(&key, op, operand);
+        if (!rig_change(&world->rig, &change, 1, &seq)) {
+            return;
+        }
+        if (change.err == 0) {
+            world->value[i] = change.value[0];
+        } else if (change.err != ERR_NOT_FOUND) {
+            EXPECT(world->may_fail && change.err == ERR_COLD_READ, "%s",
+                err_text(change.err));
+            world->n_refused++;
+        }
+        (void)store_commit(world->rig.store, seq);
+    }
+}
+
+static void
+work(struct world *world)
+{
+    struct rig *rig = &world->rig;
+    read_all(world);
+    change_some(world, 0, 3, CHANGE_INCR, 2);
+    (void)rig_seal_all(rig);
+    read_all(world);
+    change_some(world, 1, 4, CHANGE_DELETE, 0);
+    change_some(world, 2, 4, CHANGE_SET, 77);
+    (void)rig_checkpoint(rig);
+    (void)rig_seal_all(rig);
+    change_some(world, 0, 5, CHANGE_INCR, 1);
+    read_all(world);
+}
+
+/* ---- worlds ---- */
+
+static void
+begin(struct world *world, uint64_t seed)
+{
+    static const enum wal_sync modes[] = {
+        WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
+    struct rig *rig = &world->rig;
+    *world = (struct world){0};
+    rig_init(rig, modes[seed % COUNT_OF(modes)],
+        (enum id_family)(seed % ID_FAMILY_COUNT), seed);
+    rig->seals = true;
+    rig->history.n_ids = IDS;
+    rig->data.seal_records = seed % 2 == 0 ? 0 : 16;
+    rig->data.checkpoint_step_bytes = 0;
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_add_counter(rig, 'a');
+    world->key = cell_of(quiet_schema(rig->store), 0, "ax");
+    change_some(world, 0, 1, CHANGE_SET, 5);
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+    /* nothing is in the cache then */
+    ck_assert_int_eq(rig_close(rig), 0);
+    ck_assert_int_eq(rig_open(rig), 0);
+}
+
+/* The disk is well again. */
+static void
+heal(struct world *world)
+{
+    struct rig *rig = &world->rig;
+    (void)fake_disk_heal(rig->fake);
+    world->may_fail = false;
+    rig_wait_writable(rig);
+    rig_expect_all(rig);
+    read_all(world);
+    change_some(world, 0, 2, CHANGE_INCR, 1);
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+    read_all(world);
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+    ck_assert_int_eq(rig_close(rig), 0);
+    rig_expect_order(rig);
+    ck_assert_int_eq(rig_open(rig), 0);
+    read_all(world);
+}
+
+/* False where there is no n-th call of that kind any more. */
+static bool
+fail_call(const struct fault *fault, unsigned n)
+{
+    struct world world;
+    struct rig *rig = &world.rig;
+    begin(&world, n + fault->forever);
+    world.may_fail = true;
+    fake_disk_fail(
+        rig->fake, 1u << fault->call, n, fault->err, fault->forever);
+    work(&world);
+    bool any = fake_disk_heal(rig->fake) > 0;
+    switch (n % 4) {
+    case 0:
+        rig_crash(rig, true, 1 + n % 2);
+        break;
+    case 1:
+        rig_crash(rig, false, 1 + n % 2);
+        break;
+    default:
+        heal(&world);
+        break;
+    }
+    rig_end(rig);
+    return any;
+}
+
+static void
+fail_each(enum fake_call call, int err)
+{
+    for (unsigned forever = 0; forever < 2; forever++) {
+        struct fault fault = {call, err, forever == 1};
+        unsigned n = 1;
+        while (fail_call(&fault, n)) {
+            n++;
+        }
+    }
+}
+
+START_TEST(test_writes)
+{
+    fail_each(FAKE_WRITE, EIO);
+    fail_each(FAKE_WRITE, ENOSPC);
+}
+END_TEST
+
+START_TEST(test_syncs)
+{
+    fail_each(FAKE_SYNC, EIO);
+    fail_each(FAKE_SYNC_NAMES, EIO);
+}
+END_TEST
+
+START_TEST(test_names)
+{
+    fail_each(FAKE_OPEN, EIO);
+    fail_each(FAKE_OPEN, ENOSPC);
+    fail_each(FAKE_RENAME, EIO);
+    fail_each(FAKE_UNLINK, EIO);
+}
+END_TEST
+
+START_TEST(test_reads)
+{
+    fail_each(FAKE_READ, EIO);
+}
+END_TEST
+
+/* No block can be read: all cells say so, no change is done. */
+START_TEST(test_nothing_reads)
+{
+    struct world world;
+    begin(&world, 1);
+    world.may_fail = true;
+    fake_disk_fail(world.rig.fake, 1 << FAKE_READ, 1, EIO, true);
+    read_all(&world);
+    ck_assert_uint_eq(world.n_unreadable, IDS);
+    change_some(&world, 0, 1, CHANGE_INCR, 1);
+    ck_assert_uint_eq(world.n_refused, IDS);
+    change_some(&world, 0, 1, CHANGE_DELETE, 0);
+    ck_assert_uint_eq(world.n_refused, 2 * IDS);
+    heal(&world);
+    rig_end(&world.rig);
+}
+END_TEST
+
+/* A disk without room for a segment: the records stay hot. */
+START_TEST(test_full_disk)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct world world;
+        struct rig *rig = &world.rig;
+        begin(&world, seed);
+        change_some(&world, 0, 1, CHANGE_INCR, 1);
+        struct engine_sum sum = {0}, later = {0};
+        store_tables(rig->store, world.key.counter, -1, &sum);
+        ck_assert_uint_eq(sum.records, IDS);
+        fake_disk_fail(rig->fake, 1 << FAKE_WRITE, 1, ENOSPC, true);
+        ck_assert_int_eq(rig_seal_all(rig), ERR_DISK_FULL);
+        store_tables(rig->store, world.key.counter, -1, &later);
+        ck_assert_uint_eq(later.records, IDS);
+        read_all(&world);
+        heal(&world);
+        rig_end(rig);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_nothing_reads, test_full_disk,
+        test_reads, test_writes, test_syncs, test_names};
+    return run_tests("cold faults", tests, COUNT_OF(tests));
+}

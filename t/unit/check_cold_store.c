@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store of which records are sealed, overlaid and merged all the time, while
+ * cells are changed and read, the schema is edited, checkpoints are made, and
+ * the machine stops. Each cell is what its history says. */
+#include "unit/durable_help.h"
+
+#include <stdlib.h>
+
+/* Each test is run in each of these. */
+static const enum wal_sync modes[] = {
+    WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
+
+/* COLD_ROUNDS=N: so many rounds in each world. */
+static unsigned
+rounds_wanted(unsigned usual)
+{
+    const char *text = getenv("COLD_ROUNDS");
+    return text == NULL ? usual : (unsigned)strtoul(text, NULL, 10);
+}
+
+static void
+begin(struct rig *rig, enum wal_sync sync, uint64_t seed)
+{
+    rig_init(rig, sync, (enum id_family)(seed % ID_FAMILY_COUNT), seed);
+    rig->seals = true;
+    rig->history.id[0] = 0;
+    rig->history.id[RIG_IDS - 1] = UINT64_MAX;
+    /* ranges that are cut elsewhere each time, and one that is all */
+    rig->data.seal_records = seed % 4 == 0 ? 0 : 16u << seed % 4;
+    ck_assert_int_eq(rig_open(rig), 0);
+}
+
+/* What random edits change later. */
+static void
+add_counters(struct rig *rig)
+{
+    static const char *const lines[] = {"add counter c0",
+        "add column c0 c0id primarykey",
+        "add column c0 c0k0 max=64 hint=0 default=0 suffix=s0k0",
+        "add column c0 c0k1 max=8 hint=0 default=1 suffix=s0k1",
+        "add counter c1", "add column c1 c1id primarykey",
+        "add column c1 c1k0 max=32 hint=0 default=0 suffix=s1k0"};
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        ck_assert_int_eq(rig_edit(rig, lines[i]), 0);
+    }
+}
+
+/* A number in the lines of `stats cold`. */
+struct cold_wanted {
+    const char *name;
+    uint64_t value;
+};
+
+static void
+note_cold(void *context, const char *name, const char *value)
+{
+    struct cold_wanted *stat = context;
+    if (strcmp(name, stat->name) == 0) {
+        stat->value = strtoull(value, NULL, 10);
+    }
+}
+
+static uint64_t
+cold_stat(struct rig *rig, const char *name)
+{
+    struct cold_wanted stat = {.name = name, .value = UINT64_MAX};
+    store_cold_stats(rig->store, note_cold, &stat);
+    ck_assert_uint_ne(stat.value, UINT64_MAX);
+    return stat.value;
+}
+
+/* Records in hot tables, of all counters. */
+static uint64_t
+n_hot(struct rig *rig)
+{
+    uint64_t n = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct engine_sum sum = {0};
+        store_tables(rig->store, slot, -1, &sum);
+        n += sum.records;
+    }
+    return n;
+}
+
+/* ---- random work ---- */
+
+/* No stops: all is read back again and again, also while a seal is under way.
+ */
+START_TEST(test_overlay)
+{
+    for (uint64_t seed = 0; seed < ID_FAMILY_COUNT; seed++) {
+        struct rig rig;
+        begin(&rig, modes[_i], seed + ID_FAMILY_COUNT * (unsigned)_i);
+        add_counters(&rig);
+        for (unsigned round = 0; round < rounds_wanted(22); round++) {
+            (void)rig_work(&rig, 150);
+            rig_expect_all(&rig);
+        }
+        ck_assert_uint_gt(cold_stat(&rig, "seals"), 0);
+        rig_end(&rig);
+    }
+}
+END_TEST
+
+static void
+stop(struct rig *rig, unsigned round)
+{
+    switch (random_below(&rig->random, 4)) {
+    case 0:
+        ck_assert_int_eq(rig_close(rig), 0);
+        rig_expect_order(rig);
+        ck_assert_int_eq(rig_open(rig), 0);
+        rig_expect_all(rig);
+        break;
+    case 1:
+        rig_crash(rig, false, 1 + round % 3);
+        break;
+    default:
+        rig_crash(rig, true, 1 + round % 3);
+        break;
+    }
+}
+
+static void
+stop_often(enum wal_sync sync)
+{
+    for (uint64_t seed = 1; seed <= ID_FAMILY_COUNT; seed++) {
+        struct rig rig;
+        begin(&rig, sync, seed * 31 + (uint64_t)sync);
+        add_counters(&rig);
+        for (unsigned round = 0; round < rounds_wanted(22); round++) {
+            rig.data.seal_records = random_below(&rig.random, 150);
+            (void)rig_work(&rig, (unsigned)random_below(&rig.random, 200));
+            if (round % 2 != 0) {
+                fake_disk_die(
+                    rig.fake, 1 + (unsigned)random_below(&rig.random, 150));
+                (void)rig_work(&rig, 200);
+                rig_crash(
+                    &rig, random_below(&rig.random, 3) > 0, 1 + round % 3);
+            } else {
+                stop(&rig, round);
+            }
+        }
+        rig_end(&rig);
+    }
+}
+
+START_TEST(test_stops)
+{
+    stop_often(modes[_i]);
+}
+END_TEST
+
+/* ---- one thing at a time ---- */
+
+/* A seal takes all records, wherever they lie: however few they are, not all
+ * shards have some. */
+START_TEST(test_seal_takes_all)
+{
+    for (size_t n = 1; n <= 40; n += 1 + n / 4) {
+        for (uint64_t seed = 0; seed < ID_FAMILY_COUNT; seed++) {
+            struct rig rig;
+            begin(&rig, modes[_i], seed);
+            rig.history.n_ids = n;
+            memmove(rig.history.id, rig.history.id + RIG_IDS / 2,
+                n * sizeof(uint64_t));
+            rig_add_counter(&rig, 'a');
+            (void)rig_set_all(&rig, 'a', 5);
+            ck_assert_uint_eq(n_hot(&rig), n);
+            ck_assert_int_eq(rig_seal_all(&rig), 0);
+            ck_assert_uint_eq(n_hot(&rig), 0);
+            ck_assert_uint_eq(cold_stat(&rig, "seal_hot_records"), n);
+            rig_crash(&rig, true, 1);
+            ck_assert_uint_eq(n_hot(&rig), 0);
+            rig_end(&rig);
+        }
+    }
+}
+END_TEST
+
+/* How far new ids may go follows from what is in segments, too. */
+START_TEST(test_max_jump)
+{
+    struct rig rig;
+    begin(&rig, modes[_i], 1);
+    ck_assert_int_eq(rig_edit(&rig, "add counter m maxjump=1000"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column m mid primarykey"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column m mx max=64"), 0);
+    struct cell_key key = cell_of(quiet_schema(rig.store), 0, "mx");
+    for (key.id = 1000; key.id <= 5000; key.id += 1000) {
+        ck_assert_int_eq(change_cell(rig.store, &key, CHANGE_SET, 1), 0);
+    }
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    key.id = 1000;
+    ck_assert_int_eq(change_cell(rig.store, &key, CHANGE_INCR, 1), 0);
+    for (unsigned i = 0; i < 2; i++) { /* the first of all, one that is hot */
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        key.id = 6002 + i * 1000;
+        ck_assert_int_eq(
+            change_cell(rig.store, &key, CHANGE_INCR, 1), ERR_JUMP);
+        key.id = 6000 + i * 1000;
+        ck_assert_int_eq(change_cell(rig.store, &key, CHANGE_INCR, 1), 0);
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        test_max_jump, test_overlay, test_stops, test_seal_takes_all};
+    return run_tests_often(
+        "cold store", tests, COUNT_OF(tests), COUNT_OF(modes));
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The maps of what is covered, beside an array that says of each id which file
+ * covers it. */
+#include "store/covers.h"
+
+#include "base/err.h"
+#include "lib/fake_disk.h"
+#include "unit/segment_help.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum { SHARDS = 4, IDS = 240, SLOT = 3, STEPS = 600 };
+
+struct world {
+    struct qsbr qsbr;
+    struct engine *engine;
+    struct fake_disk *fake;
+    struct covers covers;
+    uint64_t n_files;
+    uint64_t first_id;        /* of the ids of the array */
+    uint64_t of[SHARDS][IDS]; /* the number of the file; 0: none */
+    uint64_t random;
+    atomic_bool ended;
+};
+
+static void
+begin(struct world *world, uint64_t first_id, uint64_t seed)
+{
+    const struct engine_config engine = {.shards = SHARDS,
+        .seed = seed,
+        .hot_bytes = ENGINE_HOT_BYTES_MIN,
+        .qsbr = &world->qsbr};
+    *world = (struct world){.first_id = first_id, .random = seed};
+    qsbr_init(&world->qsbr);
+    ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
+    world->fake = fake_disk_create(seed);
+    covers_init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
+    covers_end_loading(&world->covers);
+}
+
+static void
+end(struct world *world)
+{
+    covers_fini(&world->covers);
+    engine_destroy(&world->engine);
+    fake_disk_destroy(&world->fake);
+    qsbr_fini(&world->qsbr);
+}
+
+/* A file with one record; the caller's reference. */
+static struct covers_file *
+make_file(struct world *world)
+{
+    static struct records records;
+    struct disk *disk = fake_disk_as_disk(world->fake);
+    const struct segment_write_config write = {
+        .disk = disk, .codec = BLOCK_AUTO, .level = 1};
+    const struct segment_config read = {.disk = disk};
+    struct segment_head head;
+    struct segment *segment;
+    uint64_t *seq = calloc(SHARDS, sizeof *seq);
+    uint64_t number = ++world->n_files;
+    make_records(&records, ID_SEQUENTIAL, LOOK_POSTS, 1, 1);
+    ck_assert_int_eq(write_records(&write, number, &records, &head), 0);
+    ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, number, &segment), 0);
+    struct covers_file *file = covers_file_create(segment, seq, NULL);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(file->number, number);
+    return file;
+}
+
+static unsigned
+shard_of(struct world *world, uint64_t id, uint64_t *row)
+{
+    unsigned shard;
+    engine_row(world->engine, id, &shard, row);
+    return shard;
+}
+
+/* All that is asked of one shard. */
+static void
+check_shard(struct world *world, unsigned shard)
+{
+    struct covers *covers = &world->covers;
+    bool same = true;
+    uint64_t row;
+    for (uint64_t i = 0; i < IDS; i++) {
+        uint64_t id = world->first_id + i, want = world->of[shard][i];
+        if (shard_of(world, id, &row) != shard) {
+            continue;
+        }
+        struct covers_file *file = covers_hold(covers, SLOT, id, want);
+        same = same && covers_has(covers, SLOT, id) == (want != 0) &&
+            covers->cover.version_fn(&covers->cover, SLOT, shard, row) ==
+                want &&
+            (file != NULL) == (want != 0) &&
+            covers_hold(covers, SLOT, id, want + 1) == NULL &&
+            !covers_has(covers, SLOT + 1, id);
+        if (file != NULL) {
+            same = same && file->number == want;
+            covers_file_release(file);
+        }
+    }
+    ck_assert(same);
+}
+
+/* Whether some of a few rows are covered. */
+static void
+check_any(struct world *world, unsigned shard)
+{
+    struct covers *covers = &world->covers;
+    uint64_t n_rows = IDS / SHARDS, first_row = world->first_id / SHARDS;
+    uint64_t first = random_below(&world->random, n_rows);
+    uint64_t last = first + random_below(&world->random, n_rows - first);
+    bool any = false;
+    for (uint64_t i = first * SHARDS; i < (last + 1) * SHARDS; i++) {
+        any = any || world->of[shard][i] != 0;
+    }
+    ck_assert_int_eq(covers->cover.any_fn(&covers->cover, SLOT, shard,
+                         first_row + first, first_row + last),
+        any);
+}
+
+/* What is listed of ids number first..last, of a map that all shards have. */
+static void
+check_list(struct world *world, uint64_t first, uint64_t last)
+{
+    struct covers_map *list;
+    uint64_t at = first;
+    bool same = true;
+    ck_assert_int_eq(covers_list(&world->covers, SLOT, world->first_id + first,
+                         world->first_id + last, &list),
+        0);
+    for (size_t k = 0; list != NULL && k < list->n; k++) {
+        const struct covers_entry *entry = &list->entry[k];
+        for (; world->first_id + at < entry->first_id; at++) {
+            same = same && world->of[0][at] == 0;
+        }
+        same = same && entry->first_id <= entry->last_id &&
+            entry->last_id <= world->first_id + last;
+        for (; at <= last && world->first_id + at <= entry->last_id; at++) {
+            same = same && world->of[0][at] == entry->file->number;
+        }
+    }
+    for (; at <= last; at++) {
+        same = same && world->of[0][at] == 0;
+    }
+    ck_assert(same);
+    covers_map_destroy(list);
+}
+
+/* Files and entries that there are. */
+static void
+check_sum(struct world *world)
+{
+    struct covers_sum sum;
+    static bool seen[STEPS + 1];
+    uint64_t files = 0;
+    memset(seen, 0, sizeof seen);
+    for (uint64_t i = 0; i < IDS; i++) {
+        uint64_t number = world->of[0][i];
+        files += number != 0 && !seen[number];
+        seen[number] = true;
+    }
+    covers_sum(&world->covers, &sum);
+    ck_assert_uint_eq(sum.files, files);
+    ck_assert_uint_eq(sum.records, files);
+    ck_assert_uint_ge(sum.entries, files);
+}
+
+/* Covers ids number first..last by a new file, or by nothing. */
+static void
+exchange(struct world *world, uint64_t first, uint64_t last, bool any)
+{
+    struct covers *covers = &world->covers;
+    struct covers_change change;
+    struct covers_entry entry = {
+        world->first_id + first, world->first_id + last, NULL};
+    entry.file = any ? make_file(world) : NULL;
+    ck_assert_int_eq(covers_begin(covers, SLOT, entry.first_id, entry.last_id,
+                         &entry, any, &change),
+        0);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        check_shard(world, shard); /* as before */
+        covers_publish(&change, shard);
+        for (uint64_t i = first; i <= last; i++) {
+            world->of[shard][i] = any ? entry.file->number : 0;
+        }
+        check_shard(world, shard);
+    }
+    covers_settle(&change);
+    covers_end(&change);
+    if (any) {
+        covers_file_release(entry.file);
+    }
+}
+
+/* Random ranges of whole rows, near the first id. */
+static void
+exchange_often(uint64_t first_id)
+{
+    struct world world;
+    begin(&world, first_id, first_id + 1);
+    ck_assert(!covers_any(&world.covers));
+    for (unsigned step = 0; step < STEPS; step++) {
+        uint64_t rows = IDS / SHARDS;
+        uint64_t first = random_below(&world.random, rows);
+        uint64_t n = 1 + random_below(&world.random, 12);
+        uint64_t last = first + n > rows ? rows - 1 : first + n - 1;
+        exchange(&world, first * SHARDS, last * SHARDS + SHARDS - 1,
+            random_below(&world.random, 4) > 0);
+        for (unsigned shard = 0; shard < SHARDS; shard++) {
+            check_any(&world, shard);
+        }
+        check_list(&world, 0, IDS - 1);
+        check_list(&world, first * SHARDS, last * SHARDS + SHARDS - 1);
+        check_sum(&world);
+    }
+    ck_assert(covers_any(&world.covers));
+    exchange(&world, 0, IDS - 1, true);
+    covers_clear(&world.covers, SLOT);
+    memset(world.of, 0, sizeof world.of);
+    check_list(&world, 0, IDS - 1);
+    ck_assert_ptr_null(world.covers.settled[SLOT]);
+    end(&world);
+}
+
+START_TEST(test_exchange)
+{
+    exchange_often(0);
+    exchange_often(UINT64_C(1) << 40);
+    exchange_often(UINT64_MAX - IDS + 1);
+}
+END_TEST
+
+/* While it is loaded, what is covered is at its default. */
+START_TEST(test_loading)
+{
+    struct world world;
+    uint64_t row;
+    begin(&world, 0, 1);
+    exchange(&world, 0, 7, true);
+    /* relaxed: one thread */
+    atomic_store_explicit(&world.covers.loading, true, memory_order_relaxed);
+    const struct engine_cover *cover = &world.covers.cover;
+    for (uint64_t id = 0; id < 16; id++) {
+        unsigned shard = shard_of(&world, id, &row);
+        ck_assert_uint_eq(cover->version_fn(cover, SLOT, shard, row),
+            id < 8 ? ENGINE_COVER_LOADING : 0);
+    }
+    end(&world);
+}
+END_TEST
+
+/* A file stays as long as somebody has it, though no map has. */
+START_TEST(test_hold)
+{
+    struct world world;
+    begin(&world, 0, 1);
+    exchange(&world, 0, IDS - 1, true);
+    struct covers_file *file = covers_hold(&world.covers, SLOT, 9, 1);
+    ck_assert_ptr_nonnull(file);
+    exchange(&world, 0, IDS - 1, true);
+    ck_assert_ptr_null(covers_hold(&world.covers, SLOT, 9, 1));
+    covers_clear(&world.covers, SLOT);
+    ck_assert_uint_eq(segment_head(file->segment)->number, 1);
+    covers_file_release(file);
+    end(&world);
+}
+END_TEST
+
+/* ---- a counter that goes while its maps are listed ---- */
+
+static void *
+list_often(void *arg)
+{
+    struct world *world = arg;
+    while (!atomic_load(&world->ended)) {
+        struct covers_map *list;
+        if (covers_list(&world->covers, SLOT, 0, UINT64_MAX, &list) != 0) {
+            ck_abort_msg("no list");
+        }
+        for (size_t k = 0; list != NULL && k < list->n; k++) {
+            if (segment_head(list->entry[k].file->segment)->number == 0) {
+                ck_abort_msg("no number");
+            }
+        }
+        covers_map_destroy(list);
+    }
+    return NULL;
+}
+
+START_TEST(test_list_and_clear)
+{
+    struct world world;
+    pthread_t thread;
+    begin(&world, 0, 1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, list_often, &world), 0);
+    for (unsigned i = 0; i < 200; i++) {
+        exchange(&world, 0, IDS - 1, true);
+        covers_clear(&world.covers, SLOT);
+        memset(world.of, 0, sizeof world.of);
+    }
+    atomic_store(&world.ended, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    end(&world);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        test_exchange, test_loading, test_hold, test_list_and_clear};
+    return run_tests("covers", tests, COUNT_OF(tests));
+}
