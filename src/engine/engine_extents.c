@@ -14,12 +14,13 @@ engine_extent(struct engine *engine, unsigned slot, unsigned shard,
         return false;
     }
     shard__lock(&engine->shard[shard]);
-    if (counter__view(counter) != NULL) {
+    const struct view *view = counter__view(counter);
+    if (view != NULL) {
         table = ranges_from(&counter->ranges[shard], row);
     }
     if (table != NULL) {
-        *out = (struct engine_extent){
-            table->base, table->base + table->mask, table->n_records};
+        *out = (struct engine_extent){table->base, table->base + table->mask,
+            table->n_records, (unsigned)__builtin_popcount(view->columns)};
     }
     shard__unlock(&engine->shard[shard]);
     return table != NULL;

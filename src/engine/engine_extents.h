@@ -8,6 +8,7 @@
 struct engine_extent {
     uint64_t first_row, last_row; /* its range */
     uint64_t n_records;
+    unsigned n_columns; /* of the counter */
 };
 
 /* The first table of a counter in a shard that has rows from `row` on; false

@@ -37,7 +37,7 @@ enum {
 /* One range on its way. */
 struct work {
     struct seal *seal;
-    const struct seal_range *range;
+    struct seal_range *range;
     struct segment_head head;
     struct engine_rows *rows; /* owned; a shard each */
     struct covers_map *list;  /* owned; what covers the range now */
@@ -118,6 +118,7 @@ copy_rows(struct work *work)
     struct seal *seal = work->seal;
     const struct seal_range *range = work->range;
     unsigned n = seal->n_shards;
+    work->range->n_rows = 0;
     work->rows = calloc(n, sizeof *work->rows);
     if (work->rows == NULL) {
         return ERR_NO_MEMORY;
@@ -128,6 +129,7 @@ copy_rows(struct work *work)
         if (err != 0) {
             return err;
         }
+        work->range->n_rows += work->rows[shard].n;
         if (is_stopping(seal)) {
             return ERR_CLOSED;
         }
@@ -291,7 +293,7 @@ fini(struct work *work)
 }
 
 int
-seal_run(struct seal *seal, const struct seal_range *range)
+seal_run(struct seal *seal, struct seal_range *range)
 {
     struct work work = {.seal = seal, .range = range};
     ASSERT(range->first_id % seal->n_shards == 0);

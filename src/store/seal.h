@@ -31,7 +31,8 @@ struct seal {
     uint64_t epoch;      /* of the data directory; the durable's manifest is
                           * the checkpointer's alone */
     struct fetch *fetch; /* whose cache has blocks of segments that go */
-    uint64_t chunk;      /* records of the engine in one range, about */
+    uint64_t copy_bytes; /* of the engine's records of one range, about */
+    uint64_t chunk;      /* 0, or these records; for tests */
     enum block_codec codec;
     int level;
     _Atomic bool *is_stopping; /* gives up soon where it is true */
@@ -42,6 +43,7 @@ struct seal {
 struct seal_range {
     unsigned slot; /* of the counter */
     uint64_t first_id, last_id;
+    uint64_t n_rows; /* out, of seal_run: what the engine had of it */
 };
 
 /* Merges what the engine has of a range with the segments that cover it, into
@@ -52,6 +54,6 @@ struct seal_range {
  * 0, ERR_GONE (the counter was dropped or its columns changed: try again),
  * ERR_CLOSED (stopping), ERR_NO_MEMORY, ERR_CORRUPT, ERR_DISK, ERR_DISK_FULL,
  * ERR_FILE_SIZE: then nothing has changed. */
-int seal_run(struct seal *seal, const struct seal_range *range);
+int seal_run(struct seal *seal, struct seal_range *range);
 
 #endif

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A candidate is cut along the tables of one shard, of that which has the first
  * row, for another one may have none: shards are hash partitions of the ids, so
- * what one has of a range all have, about. A candidate has up to seal->chunk
- * records; it ends where the next one begins, so that records of other shards
- * between tables of this one are in one of both.
+ * what one has of a range all have, about. A candidate has so many records that
+ * their copy takes seal->copy_bytes, about; it ends where the next one begins,
+ * so that records of other shards between tables of this one are in one of
+ * both.
  *
  * The oldest candidate is taken of which not too much is cold already: to seal
  * what covers a segment rewrites it, which pays where much goes out of memory
  * for it. Where there is none, that with the largest share of hot records. The
- * newest range of a counter is where new ids go and is left alone. */
+ * newest range of a counter is where new ids go, and is left alone; but where
+ * there is nothing else its older half is taken. */
 #include "store/seal_pick.h"
 
 #include "engine/engine_extents.h"
 
 enum {
-    CHUNK_MIN = 1 << 18, /* records of a candidate, of all shards */
+    CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
     CHUNK_MAX = 1 << 22,
-    CHUNK_SHARE = 128,   /* bytes of the budget for each of them: a copy takes
-                          * 8 of its own for each and each column */
     COLD_SHARE_MAX = 8,  /* rewritten for one that goes out of memory */
     LEAST_RECORDS = 4096 /* that are worth a file */
 };
 
-uint64_t
-seal_pick_chunk(uint64_t hot_bytes)
+/* Records of a candidate: a copy has their rows, and a code a column. */
+static uint64_t
+chunk_of(const struct seal *seal, const struct engine_extent *extent)
 {
-    uint64_t n = hot_bytes / CHUNK_SHARE;
+    uint64_t n = seal->copy_bytes / (8 * (UINT64_C(1) + extent->n_columns));
+    if (seal->chunk != 0) {
+        return seal->chunk;
+    }
     return n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
 }
 
@@ -44,10 +48,10 @@ last_id_of(const struct seal *seal, uint64_t row)
 
 /* A table that alone has too many: its first part, in proportion. */
 static uint64_t
-cut(const struct seal *seal, const struct engine_extent *extent, uint64_t n)
+cut(const struct engine_extent *extent, uint64_t n, uint64_t chunk)
 {
     uint64_t rows = extent->last_row - extent->first_row;
-    uint64_t parts = (n + seal->chunk - 1) / seal->chunk;
+    uint64_t parts = (n + chunk - 1) / chunk;
     return extent->first_row + rows / parts;
 }
 
@@ -86,20 +90,21 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     out->range.first_id = first_id_of(seal, row);
     while (engine_extent(seal->engine, slot, lead, row, &extent)) {
         uint64_t n = (extent.n_records + 1) * seal->n_shards;
+        uint64_t chunk = chunk_of(seal, &extent);
         if (extent.first_row < row) { /* the rest of one that was cut */
             uint64_t rows = extent.last_row - extent.first_row;
             n = (uint64_t)((double)n * (double)(extent.last_row - row + 1) /
                 ((double)rows + 1));
             extent.first_row = row;
         }
-        if (out->n_hot > 0 && out->n_hot + n > seal->chunk) {
+        if (out->n_hot > 0 && out->n_hot + n > chunk) {
             out->range.last_id = first_id_of(seal, extent.first_row) - 1;
             return true;
         }
         out->n_hot += n;
-        if (n > seal->chunk) {
-            uint64_t last = cut(seal, &extent, n);
-            out->n_hot = seal->chunk;
+        if (n > chunk) {
+            uint64_t last = cut(&extent, n, chunk);
+            out->n_hot = chunk;
             out->range.last_id = last_id_of(seal, last);
             return true;
         }
@@ -141,13 +146,33 @@ count_cold(const struct seal *seal, const struct seal_range *range)
     return n;
 }
 
-bool
-seal_pick_best(const struct seal *seal, struct seal_range *out)
+/* The older half of a counter's last candidate. */
+static bool
+pick_half(const struct seal *seal, const struct seal_candidate *last,
+    struct seal_range *out)
 {
+    struct seal half = {.engine = seal->engine,
+        .n_shards = seal->n_shards,
+        .chunk = last->n_hot / 2 + 1};
+    struct seal_candidate it;
+    if (last->n_hot < LEAST_RECORDS ||
+        !seal_pick_next(&half, last->range.slot, last->range.first_id, &it)) {
+        return false;
+    }
+    *out = it.range;
+    return true;
+}
+
+bool
+seal_pick_best(const struct seal *seal, const struct seal_range *tried,
+    struct seal_range *out)
+{
+    struct seal_candidate largest = {0}; /* of the last ones */
     double best_share = 0;
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        struct seal_candidate it;
-        uint64_t from = 0;
+        struct seal_candidate it = {0};
+        uint64_t from =
+            slot == tried->slot && tried->last_id > 0 ? tried->last_id + 1 : 0;
         while (seal_pick_next(seal, slot, from, &it) && !it.is_last) {
             it.n_cold = count_cold(seal, &it.range);
             double share =
@@ -161,6 +186,9 @@ seal_pick_best(const struct seal *seal, struct seal_range *out)
             }
             from = it.range.last_id + 1;
         }
+        if (it.is_last && it.n_hot > largest.n_hot) {
+            largest = it;
+        }
     }
-    return best_share > 0;
+    return best_share > 0 || pick_half(seal, &largest, out);
 }

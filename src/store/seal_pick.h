@@ -6,9 +6,6 @@
 
 /* Which range is sealed next. Part of the store; nobody else calls it. */
 
-/* Records that a range may have for a budget of hot_bytes: seal.chunk. */
-uint64_t seal_pick_chunk(uint64_t hot_bytes);
-
 /* The next range of a counter from id `from` on that has hot records, of so
  * many that a seal can hold them; false where there is none. is_last: the
  * newest ids of the counter are in it. Any thread. 0 in *n_hot never. */
@@ -21,8 +18,11 @@ struct seal_candidate {
 bool seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     struct seal_candidate *out);
 
-/* The best range of all counters to make room; false where none is worth it.
- * The thread that seals. */
-bool seal_pick_best(const struct seal *seal, struct seal_range *out);
+/* The best range of all counters to make room; false where there is none. The
+ * newest range of a counter only where there is no other. tried: a range in
+ * which the engine had nothing (n_rows = 0), which is passed over with all that
+ * the counter has before it; or all 0. The thread that seals. */
+bool seal_pick_best(const struct seal *seal, const struct seal_range *tried,
+    struct seal_range *out);
 
 #endif

@@ -68,7 +68,7 @@ note_failure(struct sealer *sealer, int err)
 static bool
 make_room(struct sealer *sealer)
 {
-    struct seal_range range;
+    struct seal_range range = {0}, tried = {0};
     if (sealer->is_told || clock_monotonic_ns() < sealer->not_before_ns) {
         return false;
     }
@@ -77,7 +77,7 @@ make_room(struct sealer *sealer)
     }
     while (!is_stopping(sealer) &&
         used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
-        if (!seal_pick_best(&sealer->seal, &range)) {
+        if (!seal_pick_best(&sealer->seal, &tried, &range)) {
             return false;
         }
         int err = seal_run(&sealer->seal, &range);
@@ -85,6 +85,11 @@ make_room(struct sealer *sealer)
             note_failure(sealer, err);
             return false;
         }
+        bool is_vain = err == 0 && range.n_rows == 0;
+        if (is_vain && range.last_id == UINT64_MAX) {
+            return false;
+        }
+        tried = is_vain ? range : (struct seal_range){0};
         checkpointer_want_segments(sealer->checkpointer, NULL);
         cold_retry(sealer->cold, true);
     }

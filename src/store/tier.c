@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "store/tier.h"
 
-#include "store/seal_pick.h"
-
 #include <inttypes.h>
 #include <stdio.h>
+
+enum { COPY_SHARE = 8 /* of the budget, beside it: what a seal copies */ };
 
 int
 tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
@@ -32,8 +32,8 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
             .engine = engine,
             .n_shards = n_shards,
             .epoch = durable->manifest.epoch,
-            .chunk = config->seal_records != 0 ? config->seal_records
-                                               : seal_pick_chunk(hot_bytes),
+            .copy_bytes = hot_bytes / COPY_SHARE,
+            .chunk = config->seal_records,
             .fetch = tier->cold.fetch,
             .codec = (enum block_codec)config->cold_codec,
             .level = config->cold_level}};

@@ -24,6 +24,8 @@ RECORDS = 6000
 KEYS = 100        # of a get
 POINT_IDS = 600
 MEMORY_IDS = 10**7  # more than fit into 16 MiB
+BLOCK = 4096 # bytes of a segment's head, and of a block with what is left
+NO_MEMORY = b"SERVER_ERROR the memory for counters is full, see --hot-memory"
 UNREADABLE = (b"SERVER_ERROR a counter cannot be read from the disk, see the "
               b"server's log")
 WAYS = ("kill before", "kill after", "kill half")
@@ -35,14 +37,31 @@ def seal(connection, name):
         raise Lost("seal of %s answered %r" % (name, answer))
 
 
-def tell_all(connection, lines):
-    """Sends changes, many at a time; none may be refused."""
+def refusals(connection, lines):
+    """Sends changes that say noreply; the lines that come all the same."""
+    connection.send("".join(lines) + "verbosity 0\r\n")
+    answers = []
+    while True:
+        answer = connection.line()
+        if answer == b"OK":
+            return answers
+        answers.append(answer)
+
+
+def tell_all(connection, lines, waits=False):
+    """Sends changes, many at a time; none may be refused. waits: but for want
+    of room, where sealing is not given the time that it takes; then they are
+    sent again."""
     lines = [line + " noreply\r\n" for line in lines]
     for first in range(0, len(lines), BATCH):
-        connection.send("".join(lines[first : first + BATCH]))
-        answer = connection.ask("verbosity 0")
-        if answer != "OK":
-            raise Lost("a change was answered %r" % answer)
+        deadline = time.monotonic() + server.LIMIT_S
+        while True:
+            answers = refusals(connection, lines[first : first + BATCH])
+            if not answers:
+                break
+            if (not waits or set(answers) != {NO_MEMORY} or
+                    time.monotonic() > deadline):
+                raise Lost("changes were answered %r" % answers[:3])
 
 
 def fill(connection, ids, more=0):
@@ -257,6 +276,8 @@ def no_room(call, action, error):
             trial.need_all(trial.connection, ids)
             trial.shim.disarm()
         tap.equal(len(trial.segments()), 1, "files")
+        wait_for(lambda: trial.connection.ask("set 1.cntcm 0 0 1\r\n1") ==
+                 "STORED", "room in the log")
         tap.equal(trial.connection.ask("incr 1.cntrn 1"), "2")
         seal(trial.connection, "weibo")
         trial.need_all(trial.connection, (1, *ids))
@@ -378,7 +399,8 @@ def damaged(seed, count):
                 need_checked(place, name)
                 daemon = Daemon(place, "--shards=4")
                 if not is_refused(daemon, name):
-                    look_at_damaged(daemon, trial.count)
+                    look_at_damaged(daemon, trial.count,
+                                    kind == "flip" and is_slack(path, at))
             except Exception as error:
                 raise AssertionError("%s of %s at %d: %r" % (
                     kind, name, at, error)) from error
@@ -398,7 +420,18 @@ def damage_one(path, kind, at, source):
         file.write(bytes([byte]))
 
 
-def look_at_damaged(daemon, count):
+def is_slack(path, at):
+    """Whether that byte of a segment is behind the end of its block: nobody
+    reads it, but a check looks at it (doc/format-segment.md)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    block = at - at % BLOCK
+    if at < BLOCK or block + BLOCK > len(data):
+        return False
+    return at - block >= int.from_bytes(data[block + 2 : block + 4], "little")
+
+
+def look_at_damaged(daemon, count, may_all_be_read):
     """Some number cannot be read, and none is wrong."""
     unread = 0
     try:
@@ -413,7 +446,7 @@ def look_at_damaged(daemon, count):
                 tap.equal(line.split()[:2], [b"VALUE", key.encode()])
                 tap.equal(int(connection.line()), id % 1000, key)
                 tap.equal(connection.line(), b"END")
-        tap.check(unread > 0, "all could be read")
+        tap.check(unread > 0 or may_all_be_read, "all could be read")
         daemon.stop()
     except BaseException:
         daemon.kill(show=True)
