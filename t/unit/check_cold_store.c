@@ -10,12 +10,18 @@
 static const enum wal_sync modes[] = {
     WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
 
+#ifdef __SANITIZE_ADDRESS__
+enum { ROUNDS = 8 };
+#else
+enum { ROUNDS = 22 };
+#endif
+
 /* COLD_ROUNDS=N: so many rounds in each world. */
 static unsigned
-rounds_wanted(unsigned usual)
+rounds_wanted(void)
 {
     const char *text = getenv("COLD_ROUNDS");
-    return text == NULL ? usual : (unsigned)strtoul(text, NULL, 10);
+    return text == NULL ? ROUNDS : (unsigned)strtoul(text, NULL, 10);
 }
 
 static void
@@ -92,7 +98,7 @@ START_TEST(test_overlay)
         struct rig rig;
         begin(&rig, modes[_i], seed + ID_FAMILY_COUNT * (unsigned)_i);
         add_counters(&rig);
-        for (unsigned round = 0; round < rounds_wanted(22); round++) {
+        for (unsigned round = 0; round < rounds_wanted(); round++) {
             (void)rig_work(&rig, 150);
             rig_expect_all(&rig);
         }
@@ -128,7 +134,7 @@ stop_often(enum wal_sync sync)
         struct rig rig;
         begin(&rig, sync, seed * 31 + (uint64_t)sync);
         add_counters(&rig);
-        for (unsigned round = 0; round < rounds_wanted(22); round++) {
+        for (unsigned round = 0; round < rounds_wanted(); round++) {
             rig.data.seal_records = random_below(&rig.random, 150);
             (void)rig_work(&rig, (unsigned)random_below(&rig.random, 200));
             if (round % 2 != 0) {
