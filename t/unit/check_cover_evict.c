@@ -202,6 +202,7 @@ START_TEST(test_evict_and_copies)
             }
         }
         ck_assert_uint_eq(n_done == 0, round == 1);
+        ck_assert_uint_eq(n_clean == 0, round == 0);
         copy_range(&rig, 0, 399); /* touches no mark */
     }
     set(&rig, 100, 8);
