@@ -422,7 +422,7 @@ wal_stats(struct wal *wal, struct wal_stats *out)
     out->unsynced_ms =
         oldest == 0 ? 0 : (clock_monotonic_ns() - oldest) / NS_PER_MS;
     out->last_seq = wal__last(wal);
-    out->mark_seq = wal->mark_seq;
+    out->mark_seq = wal->mark_seq <= wal->written.seq ? wal->mark_seq : 0;
     out->written_seq = min_u64(wal->written.seq, out->last_seq);
     out->synced_seq = min_u64(wal->synced.seq, out->last_seq);
     out->first_file = wal->first_file;

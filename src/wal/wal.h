@@ -168,7 +168,7 @@ enum { WAL_LATENCIES = 32 /* powers of two of microseconds */ };
     X(bytes, "bytes appended, batch headers included")                        \
     X(batches, "batches written")                                             \
     X(marks, "marks that all before is synced")                               \
-    X(mark_seq, "number of the last mark")                                    \
+    X(mark_seq, "number of the last mark, 0 until it is written")             \
     X(appends, "appends")                                                     \
     X(replaced, "of these, those put in the place of an earlier one")         \
     X(writes, "write calls")                                                  \
