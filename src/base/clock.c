@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two clocks of the system, read through the vDSO: no system call. Both
- * always exist on Linux, so a failure is a broken machine and asserts. */
+ * always exist on Linux, so a failure is a broken machine and asserts; so does
+ * one of the C library to make a condition, which takes no memory. */
 #include "base/clock.h"
 
 #include "base/assert.h"
@@ -37,4 +38,25 @@ int64_t
 clock_unix_s(void)
 {
     return (int64_t)read_clock(CLOCK_REALTIME).tv_sec;
+}
+
+void
+clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    int rv = pthread_condattr_init(&attr);
+
+    rv |= pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    rv |= pthread_cond_init(cond, &attr);
+    rv |= pthread_condattr_destroy(&attr);
+    ASSERT(rv == 0);
+}
+
+bool
+clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+        .tv_nsec = (long)(until_ns % NS_PER_S)};
+
+    return pthread_cond_timedwait(cond, lock, &until) == 0;
 }

@@ -49,9 +49,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
 enum {
@@ -80,11 +78,9 @@ checkpoint__rest(struct pass *pass)
         return;
     }
     uint64_t until_ns = now_ns + (now_ns - pass->rested_ns);
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-        .tv_nsec = (long)(until_ns % NS_PER_S)};
     pthread_mutex_lock(&owner->lock);
     while (!owner->is_urgent && !owner->stopping &&
-        pthread_cond_timedwait(&owner->changed, &owner->lock, &until) == 0) {
+        clock_cond_wait(&owner->changed, &owner->lock, until_ns)) {
     }
     pthread_mutex_unlock(&owner->lock);
     pass->rested_ns = clock_monotonic_ns();

@@ -8,7 +8,6 @@
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -169,10 +168,8 @@ wait_for_work(struct checkpointer *it, struct schedule *when,
     bool due = look_around(it, when);
     pthread_mutex_lock(&it->lock);
     while (!it->stopping && !it->is_wanted && !due && !is_publish_due(it)) {
-        uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
-        struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-            .tv_nsec = (long)(until_ns % NS_PER_S)};
-        (void)pthread_cond_timedwait(&it->changed, &it->lock, &until);
+        (void)clock_cond_wait(&it->changed, &it->lock,
+            clock_monotonic_ns() + ROUND_MS * NS_PER_MS);
         pthread_mutex_unlock(&it->lock);
         due = look_around(it, when);
         pthread_mutex_lock(&it->lock);
@@ -308,16 +305,12 @@ int
 checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
     _Atomic(const struct schema *) *schema)
 {
-    pthread_condattr_t attr;
     *checkpointer = (struct checkpointer){.durable = durable,
         .schema = schema,
         .is_in_doubt = true,
         .wants_ballast = true};
     pthread_mutex_init(&checkpointer->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&checkpointer->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&checkpointer->changed);
     if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
         pthread_cond_destroy(&checkpointer->changed);
         pthread_mutex_destroy(&checkpointer->lock);

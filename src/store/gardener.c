@@ -3,36 +3,20 @@
  * it holds no grace period up. */
 #include "store/gardener.h"
 
-#include "base/assert.h"
+#include "base/clock.h"
 #include "base/err.h"
 
-#include <time.h>
-
-enum { ROUND_MS = 50, MS_PER_S = 1000, NS_PER_MS = 1000000 };
-
-static uint64_t
-now_ms(void)
-{
-    struct timespec now;
-    int rv = clock_gettime(CLOCK_MONOTONIC, &now);
-    ASSERT(rv == 0);
-    return (uint64_t)now.tv_sec * MS_PER_S +
-        (uint64_t)(now.tv_nsec / NS_PER_MS);
-}
+enum { ROUND_MS = 50 };
+#define NS_PER_MS UINT64_C(1000000)
 
 /* False when it is time to end. */
 static bool
 sleep_a_round(struct gardener *gardener)
 {
-    uint64_t until_ms = now_ms() + ROUND_MS;
-    struct timespec until = {
-        .tv_sec = (time_t)(until_ms / MS_PER_S),
-        .tv_nsec = (long)(until_ms % MS_PER_S) * NS_PER_MS,
-    };
+    uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
     pthread_mutex_lock(&gardener->lock);
     while (!gardener->stopping &&
-        pthread_cond_timedwait(&gardener->changed, &gardener->lock, &until) ==
-            0) {
+        clock_cond_wait(&gardener->changed, &gardener->lock, until_ns)) {
     }
     bool goes_on = !gardener->stopping;
     pthread_mutex_unlock(&gardener->lock);
@@ -44,7 +28,7 @@ run(void *arg)
 {
     struct gardener *gardener = arg;
     while (sleep_a_round(gardener)) {
-        (void)engine_tend(gardener->engine, now_ms());
+        (void)engine_tend(gardener->engine, clock_monotonic_ns() / NS_PER_MS);
     }
     return NULL;
 }
@@ -52,13 +36,9 @@ run(void *arg)
 int
 gardener_start(struct gardener *gardener, struct engine *engine)
 {
-    pthread_condattr_t attr;
     *gardener = (struct gardener){.engine = engine};
     pthread_mutex_init(&gardener->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&gardener->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {
         pthread_cond_destroy(&gardener->changed);
         pthread_mutex_destroy(&gardener->lock);

@@ -15,10 +15,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
 enum {
@@ -167,11 +165,9 @@ static struct store_seal *
 wait_for_work(struct sealer *sealer)
 {
     uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-        .tv_nsec = (long)(until_ns % NS_PER_S)};
     pthread_mutex_lock(&sealer->lock);
     while (sealer->first == NULL && !is_stopping(sealer) &&
-        pthread_cond_timedwait(&sealer->changed, &sealer->lock, &until) == 0) {
+        clock_cond_wait(&sealer->changed, &sealer->lock, until_ns)) {
     }
     struct store_call *call = sealer->first;
     if (call != NULL) {
@@ -206,15 +202,11 @@ run(void *arg)
 int
 sealer_start(struct sealer *sealer)
 {
-    pthread_condattr_t attr;
     sealer->seal.is_stopping = &sealer->stopping;
     sealer->first = NULL;
     atomic_init(&sealer->stopping, false);
     pthread_mutex_init(&sealer->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&sealer->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    clock_cond_init(&sealer->changed);
     if (pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
         pthread_cond_destroy(&sealer->changed);
         pthread_mutex_destroy(&sealer->lock);

@@ -49,17 +49,13 @@ enum {
 static void
 init_locks(struct wal *wal)
 {
-    pthread_condattr_t attr;
     int rv = pthread_mutex_init(&wal->lock, NULL);
     rv |= pthread_mutex_init(&wal->listen_lock, NULL);
     rv |= pthread_mutex_init(&wal->forget_lock, NULL);
-    rv |= pthread_condattr_init(&attr);
-    rv |= pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    rv |= pthread_cond_init(&wal->wake, &attr);
     rv |= pthread_cond_init(&wal->turn, NULL);
     rv |= pthread_cond_init(&wal->moved, NULL);
-    rv |= pthread_condattr_destroy(&attr);
     ASSERT(rv == 0);
+    clock_cond_init(&wal->wake);
 }
 
 static void

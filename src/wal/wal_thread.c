@@ -32,7 +32,6 @@
 enum {
     NS_PER_MS = 1000000,
     NS_PER_US = 1000,
-    NS_PER_S = 1000000000,
     LAZY_MS = 100,   /* WAL_SYNC_NONE: written by then */
     LOOK_ROUNDS = 4, /* of retry_ms, between looks whether the file is there */
     SYNC_AHEAD_BYTES = 64 << 10, /* more is synced before callers must wait */
@@ -452,9 +451,7 @@ doze(struct wal *wal, uint64_t now)
     if (until == UINT64_MAX) {
         pthread_cond_wait(&wal->wake, &wal->lock);
     } else {
-        struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
-            .tv_nsec = (long)(until % NS_PER_S)};
-        (void)pthread_cond_timedwait(&wal->wake, &wal->lock, &at);
+        (void)clock_cond_wait(&wal->wake, &wal->lock, until);
     }
     wal->sleep_ns = 0;
 }
