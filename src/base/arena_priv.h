@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/sanitizer.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,14 +17,7 @@
 
 /* Under AddressSanitizer all that is free is poisoned, so that whoever reads
  * too late is seen as he would be with malloc. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_POISON 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ARENA_POISON 1
-#endif
-#ifdef ARENA_POISON
+#if SANITIZER_ADDRESS
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(address, bytes)                             \

@@ -14,19 +14,13 @@
  *                     instruction set, and only they may call line_read_*.
  *                     Includes come before them. */
 
-#if defined __SANITIZE_THREAD__
-#define LINE_TARGET_TSAN 1
-#elif defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define LINE_TARGET_TSAN 1
-#endif
-#endif
+#include "base/sanitizer.h"
 
 /* Vector loads of words that are being stored to are no C11: where
  * ThreadSanitizer looks, there is only the portable variant. */
-#if !defined LINE_TARGET_TSAN && defined __x86_64__
+#if !SANITIZER_THREAD && defined __x86_64__
 #define LINE_TARGET_X86 1
-#elif !defined LINE_TARGET_TSAN && defined __aarch64__ &&                     \
+#elif !SANITIZER_THREAD && defined __aarch64__ &&                             \
     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define LINE_TARGET_ARM 1
 #endif

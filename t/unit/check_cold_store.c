@@ -2,6 +2,7 @@
 /* A store of which records are sealed, overlaid and merged all the time, while
  * cells are changed and read, the schema is edited, checkpoints are made, and
  * the machine stops. Each cell is what its history says. */
+#include "base/sanitizer.h"
 #include "unit/durable_help.h"
 
 #include <stdlib.h>
@@ -10,11 +11,7 @@
 static const enum wal_sync modes[] = {
     WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
 
-#ifdef __SANITIZE_ADDRESS__
-enum { ROUNDS = 8 };
-#else
-enum { ROUNDS = 22 };
-#endif
+enum { ROUNDS = SANITIZER_ADDRESS ? 8 : 22 };
 
 /* COLD_ROUNDS=N: so many rounds in each world. */
 static unsigned

@@ -11,6 +11,7 @@
  * eviction must give what is there. Threads use ASSERT: ck_assert belongs to
  * the main thread. */
 #include "base/assert.h"
+#include "base/sanitizer.h"
 #include "lib/fake_cover.h"
 #include "lib/id_family.h"
 #include "lib/replica.h"
@@ -19,19 +20,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* The thread sanitizer is slow. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SLOWNESS 6
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define SLOWNESS 6
-#endif
-#ifndef SLOWNESS
-#define SLOWNESS 1
-#endif
-
 enum {
+    SLOWNESS = SANITIZER_THREAD ? 6 : 1,
     SLOT = 30,
     SHARDS = 2,
     CELLS = 4,

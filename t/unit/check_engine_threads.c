@@ -28,6 +28,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fold.h"
+#include "base/sanitizer.h"
 #include "engine/hook.h"
 #include "lib/id_family.h"
 #include "unit/engine_help.h"
@@ -38,16 +39,11 @@
 
 /* The thread sanitizer sees a race without meeting it, and is slow; so is a
  * thread that sleeps. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if SANITIZER_THREAD
 #define SLOWNESS 6
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define SLOWNESS 6
-#endif
-#if !defined(SLOWNESS) && defined(TALLYD_HOOKS)
+#elif defined(TALLYD_HOOKS)
 #define SLOWNESS 3
-#elif !defined(SLOWNESS)
+#else
 #define SLOWNESS 1
 #endif
 

@@ -3,6 +3,7 @@
  * memory, and flushes that nothing outlives. Threads use ASSERT: ck_assert
  * belongs to the main thread. */
 #include "base/assert.h"
+#include "base/sanitizer.h"
 #include "unit/items_help.h"
 
 #include <check.h>
@@ -12,20 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Some orders of events are rare and want many tries. The thread sanitizer
- * sees a race without meeting it, and is slow. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TRIES 1
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define TRIES 1
-#endif
-#ifndef TRIES
-#define TRIES 5
-#endif
-
 enum {
+    /* Some orders of events are rare and want many tries. The thread sanitizer
+     * sees a race without meeting it, and is slow. */
+    TRIES = SANITIZER_THREAD ? 1 : 5,
     THREADS = 8,
     THREAD_STEPS = 40000,
     NUMBERS = 5, /* keys that all threads count in */
