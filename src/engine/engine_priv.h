@@ -3,6 +3,7 @@
 #define ENGINE_ENGINE_PRIV_H
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "engine/cover.h"
 #include "engine/ranges.h"
 
@@ -98,15 +99,14 @@ engine__id(const struct engine *engine, uint32_t shard, uint64_t row)
 }
 
 /* A column with default 0 stores its values as they are. Else zigzag of the
- * distance to the default, modulo 2^64: 0, -1, 1, -2 ... become 0, 1, 2, 3. */
+ * distance to the default, modulo 2^64. */
 static inline uint64_t
 column_encode(const struct column *column, uint64_t value)
 {
-    uint64_t distance = value - column->default_value;
     if (column->default_value == 0) {
         return value;
     }
-    return (distance << 1) ^ (0 - (distance >> 63));
+    return bytes_zigzag(value - column->default_value);
 }
 
 static inline uint64_t
@@ -115,7 +115,7 @@ column_decode(const struct column *column, uint64_t code)
     if (column->default_value == 0) {
         return code;
     }
-    return column->default_value + ((code >> 1) ^ (0 - (code & 1)));
+    return column->default_value + bytes_unzigzag(code);
 }
 
 static inline struct counter *

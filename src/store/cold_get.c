@@ -11,6 +11,7 @@
  * held since before. */
 #include "store/cold_call.h"
 
+#include "base/bytes.h"
 #include "base/err.h"
 
 #include <stdlib.h>
@@ -77,10 +78,9 @@ look(struct cold *cold, struct store_get *get, const struct part *part)
 static uint64_t
 value_of(const struct segment_column *column, uint64_t code)
 {
-    if (column->default_value == 0) {
-        return code;
-    }
-    return column->default_value + ((code >> 1) ^ (0 - (code & 1)));
+    return column->default_value == 0
+        ? code
+        : column->default_value + bytes_unzigzag(code);
 }
 
 /* Cell i, which is at its default in the engine, as the segment has it. A

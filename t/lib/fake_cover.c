@@ -3,6 +3,7 @@
 #include "lib/fake_cover.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +175,7 @@ fake_cover_value(
     }
     return column->default_value == 0
         ? code
-        : column->default_value + ((code >> 1) ^ (0 - (code & 1)));
+        : column->default_value + bytes_unzigzag(code);
 }
 
 static struct fake_record
