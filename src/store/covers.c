@@ -118,23 +118,9 @@ covers_init(struct covers *covers, struct engine *engine, unsigned n_shards,
     pthread_mutex_init(&covers->lock, NULL);
 }
 
-/* What new ids of a counter are measured by, where its largest is cold. */
-static void
-raise_ids(struct covers *covers, unsigned slot)
-{
-    const struct covers_map *map = map_of(covers, slot, 0);
-    for (size_t i = 0; map != NULL && i < map->n; i++) {
-        engine_raise(covers->engine, slot,
-            segment_head(map->entry[i].file->segment)->last_id);
-    }
-}
-
 void
 covers_end_loading(struct covers *covers)
 {
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        raise_ids(covers, slot);
-    }
     /* relaxed: no change is under way; who begins one later has been told by
      * somebody that loading is over */
     atomic_store_explicit(&covers->loading, false, memory_order_relaxed);
@@ -237,10 +223,8 @@ covers_hold(
 static struct covers_map *
 make_map(size_t capacity)
 {
-    struct covers_map *map = calloc(1,
-        sizeof *map +
-            (capacity == 0 ? 1 : capacity) * sizeof(struct covers_entry));
-    return map;
+    return calloc(
+        1, sizeof(struct covers_map) + capacity * sizeof(struct covers_entry));
 }
 
 /* Adds what entry has of ids first..last. */
@@ -308,7 +292,7 @@ covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
     }
     struct covers_map *old = map_of(covers, slot, 0);
     size_t n_old = old == NULL ? 0 : old->n, i = 0;
-    struct covers_map *next = make_map(n_old + n + 1);
+    struct covers_map *next = make_map(n_old + n + 1); /* a cut makes two */
     if (next == NULL) {
         return ERR_NO_MEMORY;
     }
@@ -320,10 +304,8 @@ covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
     }
     /* one may reach over both ends */
     i -= i > 0 && old->entry[i - 1].last_id > last_id;
-    for (; i < n_old; i++) {
-        if (last_id < UINT64_MAX) {
-            add_part(next, &old->entry[i], last_id + 1, UINT64_MAX);
-        }
+    for (; i < n_old && last_id < UINT64_MAX; i++) {
+        add_part(next, &old->entry[i], last_id + 1, UINT64_MAX);
     }
     *change = (struct covers_change){covers, slot, old, next};
     return 0;
@@ -346,12 +328,6 @@ covers_publish(struct covers_change *change, unsigned shard)
 }
 
 void
-covers_settle(struct covers_change *change)
-{
-    change->covers->settled[change->slot] = change->next;
-}
-
-void
 covers_end(struct covers_change *change)
 {
     if (change->old != NULL) {
@@ -362,18 +338,28 @@ covers_end(struct covers_change *change)
 }
 
 void
+covers_publish_all(struct covers_change *change)
+{
+    for (unsigned shard = 0; shard < change->covers->n_shards; shard++) {
+        covers_publish(change, shard);
+    }
+    covers_end(change);
+}
+
+const struct covers_map *
+covers_settled(const struct covers *covers, unsigned slot)
+{
+    return map_of(covers, slot, 0);
+}
+
+void
 covers_clear(struct covers *covers, unsigned slot)
 {
     struct covers_change change = {
         covers, slot, map_of(covers, slot, 0), NULL};
-    if (change.old == NULL) {
-        return;
+    if (change.old != NULL) {
+        covers_publish_all(&change);
     }
-    for (unsigned shard = 0; shard < covers->n_shards; shard++) {
-        covers_publish(&change, shard);
-    }
-    covers_settle(&change);
-    covers_end(&change);
 }
 
 static void

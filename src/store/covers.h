@@ -18,7 +18,9 @@
  * In a covered row the engine has what differs from the segment; what it does
  * not have is as the segment says. A map is immutable. That of a shard is
  * exchanged under the shard's lock; so who holds that lock, and who is an
- * online reader, may follow the pointer. Exchanges come one at a time. */
+ * online reader, may follow the pointer. Exchanges come one at a time: under
+ * the durable's edit_lock, from before the first shard to behind the last; so
+ * whoever holds that finds the same map in all shards. */
 
 /* A segment file that is in use: by maps, and by lookups under way. */
 struct covers_file {
@@ -58,9 +60,6 @@ struct covers {
     _Atomic bool loading; /* what is not in the engine counts as default */
     pthread_mutex_t lock; /* exchanges, against covers_hold */
     _Atomic(struct covers_counter *) counter[SCHEMA_COUNTERS_MAX];
-    /* The maps that all shards have: for manifests. Under the durable's
-     * edit_lock. */
-    struct covers_map *settled[SCHEMA_COUNTERS_MAX];
 };
 
 /* An exchange: the map of a counter as it will be. */
@@ -81,9 +80,8 @@ struct durable_covers *covers_as_durable(struct covers *covers);
 /* No reader may be left. */
 void covers_fini(struct covers *covers);
 
-/* From now on what is not in the engine is looked for in segments, whose ids
- * count for maxjump. The engine has all counters; no change may be under way.
- */
+/* From now on what is not in the engine is looked for in segments. No change
+ * may be under way. */
 void covers_end_loading(struct covers *covers);
 
 /* Takes an open segment and seq (from the heap), with one reference, the
@@ -127,13 +125,19 @@ int covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
 /* Exchanges the map of a shard, under its lock. */
 void covers_publish(struct covers_change *change, unsigned shard);
 
-/* All shards have the new map. Under edit_lock, held since before the first of
- * them was published. */
-void covers_settle(struct covers_change *change);
-
-/* Frees the old map. Waits for readers; the calling thread is not an online
- * one. */
+/* Frees the old map, which all shards have left. Waits for readers; the calling
+ * thread is not an online one. */
 void covers_end(struct covers_change *change);
+
+/* Both at once, for rows of which the engine has nothing that goes: exchanges
+ * the map of all shards, without their locks, and frees the old one. No change
+ * of that counter may be under way. Waits for readers, as covers_end. */
+void covers_publish_all(struct covers_change *change);
+
+/* The map of a counter, the same in all shards, or NULL. Under edit_lock, for
+ * as long as that is held. */
+const struct covers_map *covers_settled(
+    const struct covers *covers, unsigned slot);
 
 /* What all maps hold; a file that is in several entries counts once. Ids that
  * a segment has outside of its entries count too. Any thread. */

@@ -23,15 +23,10 @@ take_part(struct covers *covers, struct covers_file *file,
     struct covers_change change;
     int err = covers_begin(covers, part->counter, part->first_id,
         part->last_id, &entry, 1, &change);
-    if (err != 0) {
-        return err;
+    if (err == 0) {
+        covers_publish_all(&change);
     }
-    for (unsigned shard = 0; shard < covers->n_shards; shard++) {
-        covers_publish(&change, shard);
-    }
-    covers_settle(&change);
-    covers_end(&change);
-    return 0;
+    return err;
 }
 
 static int
@@ -92,7 +87,7 @@ list(struct durable_covers *seam, struct segments *out)
     struct covers *covers = covers_of(seam);
     int err = 0;
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
-        err = add_map(covers->settled[slot], slot, out);
+        err = add_map(covers_settled(covers, slot), slot, out);
     }
     return err;
 }

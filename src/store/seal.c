@@ -262,7 +262,6 @@ publish(struct work *work)
     for (work->shard = 0; work->shard < seal->n_shards; work->shard++) {
         evict_shard(work);
     }
-    covers_settle(&work->change);
     return 0;
 }
 

@@ -189,7 +189,6 @@ exchange(struct world *world, uint64_t first, uint64_t last, bool any)
         }
         check_shard(world, shard);
     }
-    covers_settle(&change);
     covers_end(&change);
     if (any) {
         covers_file_release(entry.file);
@@ -222,7 +221,7 @@ exchange_often(uint64_t first_id)
     covers_clear(&world.covers, SLOT);
     memset(world.of, 0, sizeof world.of);
     check_list(&world, 0, IDS - 1);
-    ck_assert_ptr_null(world.covers.settled[SLOT]);
+    ck_assert_ptr_null(covers_settled(&world.covers, SLOT));
     end(&world);
 }
 
