@@ -2,7 +2,7 @@
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
 
-#include "store/call.h"
+#include "store/call_queue.h"
 #include "store/durable.h"
 
 #include <pthread.h>
@@ -32,7 +32,7 @@ struct checkpointer {
     pthread_t thread;
     pthread_mutex_t lock; /* all below */
     pthread_cond_t changed;
-    struct store_call *first, *last; /* who waits for the next checkpoint */
+    struct call_queue queue; /* who waits for the next checkpoint */
     bool is_wanted;
     struct store_call *publish; /* who waits for segments to be in the
                                  * manifest, the last one first */

@@ -178,9 +178,7 @@ wait_for_work(struct checkpointer *it, struct schedule *when,
     *is_pass = it->is_wanted || due;
     it->is_asked = it->is_wanted;
     it->is_wanted = false;
-    *calls = it->first;
-    it->first = NULL;
-    it->last = NULL;
+    *calls = call_queue_take_all(&it->queue);
     pthread_mutex_unlock(&it->lock);
     return goes_on;
 }
@@ -367,13 +365,7 @@ checkpointer_want(
     }
     checkpointer->is_wanted = true;
     if (checkpoint != NULL) {
-        checkpoint->call.next = NULL;
-        if (checkpointer->first == NULL) {
-            checkpointer->first = &checkpoint->call;
-        } else {
-            checkpointer->last->next = &checkpoint->call;
-        }
-        checkpointer->last = &checkpoint->call;
+        call_queue_add(&checkpointer->queue, &checkpoint->call);
     }
     pthread_cond_signal(&checkpointer->changed);
     pthread_mutex_unlock(&checkpointer->lock);

@@ -172,13 +172,10 @@ static struct store_edit *
 take(struct keeper *keeper)
 {
     pthread_mutex_lock(&keeper->lock);
-    while (keeper->first == NULL && !keeper->stopping) {
+    while (keeper->queue.first == NULL && !keeper->stopping) {
         pthread_cond_wait(&keeper->changed, &keeper->lock);
     }
-    struct store_call *call = keeper->first;
-    if (call != NULL) {
-        keeper->first = call->next;
-    }
+    struct store_call *call = call_queue_take(&keeper->queue);
     pthread_mutex_unlock(&keeper->lock);
     return (struct store_edit *)call; /* call is its first member */
 }
@@ -198,8 +195,7 @@ run(void *arg)
 int
 keeper_start(struct keeper *keeper)
 {
-    keeper->first = NULL;
-    keeper->last = NULL;
+    keeper->queue = (struct call_queue){0};
     keeper->stopping = false;
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->changed, NULL);
@@ -219,7 +215,7 @@ keeper_stop(struct keeper *keeper)
     pthread_cond_signal(&keeper->changed);
     pthread_mutex_unlock(&keeper->lock);
     pthread_join(keeper->thread, NULL);
-    ASSERT(keeper->first == NULL);
+    ASSERT(keeper->queue.first == NULL);
     pthread_cond_destroy(&keeper->changed);
     pthread_mutex_destroy(&keeper->lock);
 }
@@ -229,13 +225,7 @@ keeper_add(struct keeper *keeper, struct store_edit *edit)
 {
     pthread_mutex_lock(&keeper->lock);
     ASSERT(!keeper->stopping);
-    edit->call.next = NULL;
-    if (keeper->first == NULL) {
-        keeper->first = &edit->call;
-    } else {
-        keeper->last->next = &edit->call;
-    }
-    keeper->last = &edit->call;
+    call_queue_add(&keeper->queue, &edit->call);
     pthread_cond_signal(&keeper->changed);
     pthread_mutex_unlock(&keeper->lock);
 }

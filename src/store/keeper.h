@@ -2,6 +2,7 @@
 #ifndef STORE_KEEPER_H
 #define STORE_KEEPER_H
 
+#include "store/call_queue.h"
 #include "store/durable.h"
 #include "store/store.h"
 
@@ -19,7 +20,7 @@ struct keeper {
     pthread_t thread;
     pthread_mutex_t lock;   /* the fields below */
     pthread_cond_t changed; /* the queue, or stopping */
-    struct store_call *first, *last;
+    struct call_queue queue;
     bool stopping;
 };
 

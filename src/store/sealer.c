@@ -166,13 +166,10 @@ wait_for_work(struct sealer *sealer)
 {
     uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
     pthread_mutex_lock(&sealer->lock);
-    while (sealer->first == NULL && !is_stopping(sealer) &&
+    while (sealer->queue.first == NULL && !is_stopping(sealer) &&
         clock_cond_wait(&sealer->changed, &sealer->lock, until_ns)) {
     }
-    struct store_call *call = sealer->first;
-    if (call != NULL) {
-        sealer->first = call->next;
-    }
+    struct store_call *call = call_queue_take(&sealer->queue);
     pthread_mutex_unlock(&sealer->lock);
     return (struct store_seal *)call; /* call is its first member */
 }
@@ -203,7 +200,7 @@ int
 sealer_start(struct sealer *sealer)
 {
     sealer->seal.is_stopping = &sealer->stopping;
-    sealer->first = NULL;
+    sealer->queue = (struct call_queue){0};
     atomic_init(&sealer->stopping, false);
     pthread_mutex_init(&sealer->lock, NULL);
     clock_cond_init(&sealer->changed);
@@ -232,13 +229,7 @@ void
 sealer_add(struct sealer *sealer, struct store_seal *call)
 {
     pthread_mutex_lock(&sealer->lock);
-    call->call.next = NULL;
-    if (sealer->first == NULL) {
-        sealer->first = &call->call;
-    } else {
-        sealer->last->next = &call->call;
-    }
-    sealer->last = &call->call;
+    call_queue_add(&sealer->queue, &call->call);
     pthread_cond_signal(&sealer->changed);
     pthread_mutex_unlock(&sealer->lock);
 }

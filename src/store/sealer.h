@@ -2,7 +2,7 @@
 #ifndef STORE_SEALER_H
 #define STORE_SEALER_H
 
-#include "store/call.h"
+#include "store/call_queue.h"
 #include "store/checkpoint.h"
 #include "store/cold_call.h"
 #include "store/seal.h"
@@ -19,9 +19,9 @@ struct sealer {
     bool is_told;                      /* seals on command only */
     uint64_t not_before_ns;            /* after a failure; the thread's */
     pthread_t thread;
-    pthread_mutex_t lock;   /* first, last */
-    pthread_cond_t changed; /* these, or stopping */
-    struct store_call *first, *last;
+    pthread_mutex_t lock;   /* queue */
+    pthread_cond_t changed; /* that, or stopping */
+    struct call_queue queue;
     _Atomic bool stopping;
 };
 
