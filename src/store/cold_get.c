@@ -97,22 +97,38 @@ fill_cell(struct store_get *get, uint32_t i, const struct segment_head *head,
     }
 }
 
+/* The cells of a part cannot be read. */
+static void
+give_up(struct store_get *get, const struct part *part)
+{
+    for (uint32_t i = part->first; i < part->first + part->n; i++) {
+        if (get->state[i] != CELL_GONE) {
+            get->state[i] = CELL_UNREADABLE;
+        }
+    }
+}
+
+/* The cells of a part, whose record is in a segment. */
+static void
+fill_part(struct store_get *get, const struct part *part,
+    const struct fetch_lookup *lookup)
+{
+    const struct segment_head *head = segment_head(lookup->segment);
+    for (uint32_t i = part->first; i < part->first + part->n; i++) {
+        if (get->state[i] != CELL_GONE) {
+            fill_cell(get, i, head, lookup->code);
+        }
+    }
+}
+
 static void
 fill(struct cold_get *it)
 {
     for (uint32_t k = 0; k < it->n; k++) {
-        const struct fetch_lookup *lookup = &it->lookup[k];
-        const struct part *part = &it->part[k];
-        for (uint32_t i = part->first; i < part->first + part->n; i++) {
-            if (it->get->state[i] == CELL_GONE) {
-                continue;
-            }
-            if (lookup->err != 0) {
-                it->get->state[i] = CELL_UNREADABLE;
-            } else if (lookup->found) {
-                fill_cell(
-                    it->get, i, segment_head(lookup->segment), lookup->code);
-            }
+        if (it->lookup[k].err != 0) {
+            give_up(it->get, &it->part[k]);
+        } else if (it->lookup[k].found) {
+            fill_part(it->get, &it->part[k], &it->lookup[k]);
         }
         covers_file_release(it->file[k]);
     }
@@ -142,17 +158,6 @@ make_get(struct store_get *get, uint32_t n)
         it->part = (struct part *)(it->file + n);
     }
     return it;
-}
-
-/* The cells of a part cannot be read. */
-static void
-give_up(struct store_get *get, const struct part *part)
-{
-    for (uint32_t i = part->first; i < part->first + part->n; i++) {
-        if (get->state[i] != CELL_GONE) {
-            get->state[i] = CELL_UNREADABLE;
-        }
-    }
 }
 
 static void
