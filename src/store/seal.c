@@ -54,36 +54,45 @@ is_stopping(const struct seal *seal)
     return atomic_load_explicit(seal->is_stopping, memory_order_relaxed);
 }
 
-/* What the file's head says of the counter; ERR_GONE where there is none. One
- * without columns has records all the same, of columns that it had: they go
- * out, and there is no file. */
-static int
-take_counter(struct work *work)
+/* What a file's head says of the counter as it is now, its columns by slot;
+ * false where there is none. Under edit_lock. */
+static bool
+describe(const struct work *work, struct segment_head *head)
 {
-    struct durable *durable = work->seal->durable;
-    struct segment_head *head = &work->head;
-    pthread_mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(work->seal->schema, memory_order_relaxed),
         work->range->slot);
     *head = (struct segment_head){.epoch = work->seal->epoch};
-    if (counter != NULL) {
-        head->seq = wal_last(durable->wal);
-        head->counter = (uint8_t)work->range->slot;
-        head->counter_serial = counter->serial;
-        for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
-            for (unsigned i = 0; i < counter->n_columns; i++) {
-                const struct schema_column *column = &counter->column[i];
-                if (column->slot == slot) {
-                    head->column[head->n_columns++] = (struct segment_column){
-                        column->serial, column->slot, column->default_value};
-                }
+    if (counter == NULL) {
+        return false;
+    }
+    head->counter = (uint8_t)work->range->slot;
+    head->counter_serial = counter->serial;
+    for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            const struct schema_column *column = &counter->column[i];
+            if (column->slot == slot) {
+                head->column[head->n_columns++] = (struct segment_column){
+                    column->serial, column->slot, column->default_value};
             }
         }
     }
+    return true;
+}
+
+/* The file's head; ERR_GONE where there is no counter. One without columns has
+ * records all the same, of columns that it had: they go out, and there is no
+ * file. */
+static int
+take_counter(struct work *work)
+{
+    struct durable *durable = work->seal->durable;
+    pthread_mutex_lock(&durable->edit_lock);
+    bool is_there = describe(work, &work->head);
+    work->head.seq = wal_last(durable->wal);
     pthread_mutex_unlock(&durable->edit_lock);
-    return counter == NULL ? ERR_GONE : 0;
+    return is_there ? 0 : ERR_GONE;
 }
 
 /* True where the counter has other columns by now. Under edit_lock. */
@@ -91,25 +100,14 @@ static bool
 has_changed(const struct work *work)
 {
     const struct segment_head *head = &work->head;
-    /* relaxed: as above */
-    const struct schema_counter *counter = schema_counter_at(
-        atomic_load_explicit(work->seal->schema, memory_order_relaxed),
-        work->range->slot);
-    if (counter == NULL || counter->serial != head->counter_serial ||
-        counter->n_columns != head->n_columns) {
-        return true;
+    struct segment_head now;
+    bool same = describe(work, &now) &&
+        now.counter_serial == head->counter_serial &&
+        now.n_columns == head->n_columns;
+    for (unsigned c = 0; same && c < now.n_columns; c++) {
+        same = now.column[c].serial == head->column[c].serial;
     }
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        bool found = false;
-        for (unsigned c = 0; c < head->n_columns; c++) {
-            found =
-                found || head->column[c].serial == counter->column[i].serial;
-        }
-        if (!found) {
-            return true;
-        }
-    }
-    return false;
+    return !same;
 }
 
 static int

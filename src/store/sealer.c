@@ -53,7 +53,7 @@ used_bytes(const struct sealer *sealer)
 static void
 note_failure(struct sealer *sealer, int err)
 {
-    if (err != ERR_CLOSED && err != ERR_GONE) {
+    if (err != ERR_CLOSED) {
         log_line(sealer->seal.durable->config.logger, LOG_WARNING,
             "records could not be moved to the cold tier: %s; they stay in "
             "memory, next try in %d s",
