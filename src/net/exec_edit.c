@@ -47,6 +47,13 @@ exec__edit_begin(
     return exec__edit_answer(session, out);
 }
 
+static enum exec_step
+answer_ok(struct session *session, int err, struct buf *out)
+{
+    return err != 0 ? exec__refuse(session, err, out)
+                    : exec__answer(session, "OK", out);
+}
+
 static enum store_answer
 ask_checkpoint(struct job *job)
 {
@@ -56,9 +63,7 @@ ask_checkpoint(struct job *job)
 enum exec_step
 exec__checkpoint_answer(struct session *session, struct buf *out)
 {
-    int err = session->job->checkpoint.err;
-    return err != 0 ? exec__refuse(session, err, out)
-                    : exec__answer(session, "OK", out);
+    return answer_ok(session, session->job->checkpoint.err, out);
 }
 
 enum exec_step
@@ -83,9 +88,7 @@ ask_seal(struct job *job)
 enum exec_step
 exec__seal_answer(struct session *session, struct buf *out)
 {
-    int err = session->job->seal.err;
-    return err != 0 ? exec__refuse(session, err, out)
-                    : exec__answer(session, "OK", out);
+    return answer_ok(session, session->job->seal.err, out);
 }
 
 enum exec_step
