@@ -111,13 +111,16 @@ is_same_record(const struct change *a, const struct change *b)
     return a->id == b->id && a->counter == b->counter;
 }
 
-/* True where a change of the same record before that one has this err: it is
- * still to be made, and this one not before it. */
+/* True where a change of the same record before that one is still to be made,
+ * and this one not before it: it has this err, or has just turned out to be of
+ * a cold record. One that waits for room keeps back none of a cold record; it
+ * is overtaken then. */
 static bool
 comes_later(const struct store_change *all, uint32_t i, int err)
 {
     for (uint32_t k = 0; k < i; k++) {
-        if (all->change[k].err == err &&
+        int before = all->change[k].err;
+        if ((before == err || before == ERR_COLD) &&
             is_same_record(&all->change[k], &all->change[i])) {
             return true;
         }

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes that wait for room, while what covers their record comes and goes:
+ * those of one record are made in their order, or not at all. The engine has
+ * refused them before they come here. */
+#include "store/cold_call.h"
+
+#include "engine/cover.h"
+#include "unit/engine_help.h"
+
+enum { SLOT = 3, ID = 7, OTHER = 8, VERSION = 5 };
+
+struct world {
+    struct engine_cover cover; /* first: the seam */
+    unsigned *n_asked;         /* how often it has been asked about ID */
+    unsigned n_covered;        /* so many times ID was covered, then not */
+    struct cold cold;
+    struct schema_counter def;
+    unsigned n_answers;
+};
+
+/* There is one shard: a row is an id. */
+static uint64_t
+version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t row)
+{
+    const struct world *world = (const struct world *)cover;
+    ck_assert(slot == SLOT && shard == 0);
+    return row == ID && (*world->n_asked)++ < world->n_covered ? VERSION : 0;
+}
+
+static bool
+is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row)
+{
+    (void)cover, (void)slot, (void)shard, (void)first_row, (void)last_row;
+    return true;
+}
+
+static void
+begin(struct world *world, unsigned *n_asked)
+{
+    *n_asked = 0;
+    *world = (struct world){
+        .cover = {.version_fn = version_of, .any_fn = is_any_covered},
+        .n_asked = n_asked,
+        .cold = {.engine = small_engine(1, 64), .makes_room = true},
+        .def = plain_counter(SLOT, 1)};
+    engine_set_cover(world->cold.engine, &world->cover);
+    ck_assert_int_eq(engine_define(world->cold.engine, &world->def), 0);
+    pthread_mutex_init(&world->cold.lock, NULL);
+}
+
+static void
+end(struct world *world)
+{
+    ck_assert_ptr_null(world->cold.waiting);
+    pthread_mutex_destroy(&world->cold.lock);
+    finish_engine(&world->cold.engine);
+}
+
+static struct change
+refused(const struct world *world, enum change_op op, uint64_t id,
+    uint64_t operand)
+{
+    struct change change = change_of(&world->def, op, id, 1, operand);
+    change.err = ERR_HOT_FULL;
+    return change;
+}
+
+static void
+note_answer(struct store_call *call)
+{
+    unsigned *n_answers = call->owner;
+    (*n_answers)++;
+}
+
+static enum store_answer
+ask(struct world *world, struct store_change *call, struct change *change,
+    uint32_t n)
+{
+    *call = (struct store_change){
+        .call = {.done_fn = note_answer, .owner = &world->n_answers},
+        .n = n,
+        .change = change};
+    return cold_change(&world->cold, call);
+}
+
+/* The record has gone when the first change of it is made again, and nothing
+ * covers it any more when the second one's turn comes: that waits all the same,
+ * until the first one has been made. Another record's does not. */
+START_TEST(test_order)
+{
+    struct world world;
+    struct store_change call;
+    unsigned n_asked;
+    begin(&world, &n_asked);
+    struct change change[] = {refused(&world, CHANGE_INCR, ID, 1),
+        refused(&world, CHANGE_INCR, OTHER, 3),
+        refused(&world, CHANGE_SET, ID, 5)};
+    ck_assert_int_eq(
+        ask(&world, &call, change, COUNT_OF(change)), STORE_LATER);
+    world.n_covered = 1;
+    cold_retry(&world.cold, true);
+    ck_assert_uint_gt(n_asked, 1);
+    ck_assert_int_eq(change[0].err, 0);
+    ck_assert_uint_eq(change[0].value[0], 1);
+    ck_assert_int_eq(change[1].err, 0);
+    ck_assert_int_eq(change[2].err, ERR_HOT_FULL);
+    expect_value(world.cold.engine, &world.def, 0, ID, 1);
+    /* it waits on, unless its time is over */
+    bool waits = world.n_answers == 0;
+    cold_retry(&world.cold, false);
+    ck_assert_uint_eq(world.n_answers, 1);
+    ck_assert_int_eq(change[2].err, waits ? 0 : ERR_HOT_FULL);
+    expect_value(world.cold.engine, &world.def, 0, ID, waits ? 5 : 1);
+    expect_value(world.cold.engine, &world.def, 0, OTHER, 3);
+    end(&world);
+}
+END_TEST
+
+/* A change stays refused where a later one of its record has been made, and
+ * does not wait; one of another record does. */
+START_TEST(test_overtaken)
+{
+    struct world world;
+    struct store_change call;
+    unsigned n_asked;
+    begin(&world, &n_asked);
+    struct change change[] = {refused(&world, CHANGE_SET, ID, 1),
+        refused(&world, CHANGE_SET, ID, 2),
+        refused(&world, CHANGE_SET, OTHER, 3)};
+    change[1].err = 0; /* made */
+    ck_assert_int_eq(ask(&world, &call, change, 2), STORE_DONE);
+    ck_assert_int_eq(change[0].err, ERR_HOT_FULL);
+    ck_assert_int_eq(ask(&world, &call, change, 3), STORE_LATER);
+    cold_retry(&world.cold, false);
+    ck_assert_uint_eq(world.n_answers, 1);
+    ck_assert_int_eq(change[0].err, ERR_HOT_FULL);
+    ck_assert_int_eq(change[2].err, 0);
+    expect_value(world.cold.engine, &world.def, 0, ID, 0);
+    expect_value(world.cold.engine, &world.def, 0, OTHER, 3);
+    end(&world);
+}
+END_TEST
+
+/* Nobody waits where there will be no room. */
+START_TEST(test_no_room)
+{
+    struct world world;
+    struct store_change call;
+    unsigned n_asked;
+    begin(&world, &n_asked);
+    world.cold.makes_room = false;
+    struct change change = refused(&world, CHANGE_SET, ID, 1);
+    ck_assert_int_eq(ask(&world, &call, &change, 1), STORE_DONE);
+    ck_assert_int_eq(change.err, ERR_HOT_FULL);
+    ck_assert_uint_eq(world.n_answers, 0);
+    end(&world);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_order, test_overtaken, test_no_room};
+    return run_tests("cold change", tests, COUNT_OF(tests));
+}
