@@ -117,7 +117,8 @@ look(struct fetch *fetch, struct fetch_lookup *lookup, const struct warm *warm,
     const struct block *block, struct block_room *room)
 {
     lookup->err = warm != NULL
-        ? warm_find(warm, lookup->id, lookup->code, &lookup->found)
+        ? warm_find(
+              warm, lookup->id, lookup->columns, lookup->code, &lookup->found)
         : block_find(block, room, lookup->id, lookup->code, &lookup->found);
     if (lookup->err == ERR_CORRUPT) {
         struct segment_fault fault = {

@@ -326,7 +326,8 @@ find_place(const struct warm *warm, uint64_t strides, size_t *place)
 }
 
 int
-warm_find(const struct warm *warm, uint64_t id, uint64_t *code, bool *found)
+warm_find(const struct warm *warm, uint64_t id, unsigned columns,
+    uint64_t *code, bool *found)
 {
     uint64_t strides;
     size_t place;
@@ -344,6 +345,9 @@ warm_find(const struct warm *warm, uint64_t id, uint64_t *code, bool *found)
     for (unsigned c = 0; c < warm->n_columns; c++) {
         struct bits_in in = {warm->body, warm->column_at[c], warm->end};
 
+        if ((columns >> c & 1) == 0) {
+            continue;
+        }
         if (!warm->is_packed) {
             code[c] = planes_at(warm->body + warm->column_at[c], warm->n,
                 warm->width[c], place);

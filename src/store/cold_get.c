@@ -160,15 +160,33 @@ make_get(struct store_get *get, uint32_t n)
     return it;
 }
 
+/* The columns of a segment that a part asks for. */
+static unsigned
+columns_of(const struct store_get *get, const struct part *part,
+    const struct segment_head *head)
+{
+    unsigned columns = 0;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        for (uint32_t i = part->first; i < part->first + part->n; i++) {
+            if (head->column[c].serial == get->key[i].serial) {
+                columns |= 1U << c;
+            }
+        }
+    }
+    return columns;
+}
+
 static void
 add_lookup(
     struct cold_get *it, const struct part *part, struct covers_file *file)
 {
     uint32_t k = it->n++;
+    struct fetch_lookup *lookup = &it->lookup[k];
     it->part[k] = *part;
     it->file[k] = file;
-    it->lookup[k] = (struct fetch_lookup){
-        .segment = file->segment, .id = it->get->key[part->first].id};
+    lookup->segment = file->segment;
+    lookup->id = it->get->key[part->first].id;
+    lookup->columns = columns_of(it->get, part, segment_head(file->segment));
 }
 
 enum store_answer
