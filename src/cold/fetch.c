@@ -254,50 +254,88 @@ await_all(struct fetch *fetch, struct fetch_call *call,
     return count_down(call, answered);
 }
 
-/* What a call finds without waiting. Ids that stand side by side are often of
- * one block. */
+/* What a call finds without waiting: by groups, so that the memory of several
+ * blocks is waited for at a time. Ids that stand side by side are often of one
+ * block. */
+
+enum { GROUP = 16 };
+
 struct here {
-    const struct segment *segment; /* of the last lookup; NULL: none */
-    uint32_t block;
-    void *kept; /* the block, pinned; NULL: not in the cache */
+    struct fetch_lookup *missing; /* those whose block is not in the cache */
+    struct fetch_lookup **end;    /* of that list */
+    size_t n_missing;
     uint64_t gaps, hits;
 };
 
-static void
-leave(struct fetch *fetch, struct here *here)
+static bool
+is_same_block(const struct fetch_lookup *a, const struct fetch_lookup *b)
 {
-    if (here->kept != NULL) {
-        cache_unpin(fetch->cache, here->kept);
-        here->kept = NULL;
+    return a->key.segment == b->key.segment && a->key.block == b->key.block;
+}
+
+/* Finds out of which block each is; those that need one go into wanted. */
+static size_t
+place(struct fetch *fetch, struct fetch_lookup *lookup, size_t n,
+    struct fetch_lookup **wanted, struct here *here)
+{
+    size_t n_wanted = 0;
+
+    for (size_t i = 0; i < n; i++, lookup++) {
+        const struct segment *segment = lookup->segment;
+        uint32_t block;
+
+        set_none(lookup, 0);
+        if (!segment_find(segment, lookup->id, &block)) {
+            here->gaps++;
+            continue;
+        }
+        lookup->key = (struct cache_key){segment_head(segment)->number, block};
+        cache_prefetch(fetch->cache, lookup->key);
+        wanted[n_wanted++] = lookup;
+    }
+    return n_wanted;
+}
+
+/* Pins their blocks, once for those that follow one another in one. */
+static void
+pin(struct fetch *fetch, struct fetch_lookup **wanted, size_t n, void **kept)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && is_same_block(wanted[i], wanted[i - 1])) {
+            kept[i] = kept[i - 1];
+            continue;
+        }
+        kept[i] = cache_pin(fetch->cache, wanted[i]->key);
+        if (kept[i] != NULL) {
+            warm_prefetch(kept[i]);
+        }
     }
 }
 
-/* Answers a lookup; false where its block is not in the cache. */
-static bool
-answer_here(
-    struct fetch *fetch, struct fetch_lookup *lookup, struct here *here)
+static void
+answer_group(struct fetch *fetch, struct fetch_call *call,
+    struct fetch_lookup *lookup, size_t n, struct here *here)
 {
-    const struct segment *segment = lookup->segment;
-    uint32_t block;
+    struct fetch_lookup *wanted[GROUP];
+    void *kept[GROUP];
 
-    set_none(lookup, 0);
-    if (!segment_find(segment, lookup->id, &block)) {
-        here->gaps++;
-        return true;
+    n = place(fetch, lookup, n, wanted, here);
+    pin(fetch, wanted, n, kept);
+    for (size_t i = 0; i < n; i++) {
+        if (kept[i] == NULL) {
+            wanted[i]->call = call;
+            wanted[i]->next = NULL;
+            *here->end = wanted[i];
+            here->end = &wanted[i]->next;
+            here->n_missing++;
+            continue;
+        }
+        here->hits++;
+        look(fetch, wanted[i], kept[i], NULL, NULL);
+        if (i + 1 == n || kept[i + 1] != kept[i]) {
+            cache_unpin(fetch->cache, kept[i]);
+        }
     }
-    lookup->key = (struct cache_key){segment_head(segment)->number, block};
-    if (here->segment != segment || here->block != block) {
-        leave(fetch, here);
-        here->segment = segment;
-        here->block = block;
-        here->kept = cache_pin(fetch->cache, lookup->key);
-    }
-    if (here->kept == NULL) {
-        return false;
-    }
-    here->hits++;
-    look(fetch, lookup, here->kept, NULL, NULL);
-    return true;
 }
 
 static void
@@ -312,25 +350,17 @@ count_here(struct fetch *fetch, size_t n, const struct here *here)
 bool
 fetch_begin(struct fetch *fetch, struct fetch_call *call)
 {
-    struct here here = {.segment = NULL};
-    struct fetch_lookup *missing = NULL;
-    struct fetch_lookup **end = &missing;
-    size_t n = 0;
+    struct here here = {.end = &here.missing};
 
-    for (size_t i = 0; i < call->n; i++) {
-        struct fetch_lookup *lookup = &call->lookup[i];
+    for (size_t i = 0; i < call->n; i += GROUP) {
+        size_t left = call->n - i;
 
-        if (!answer_here(fetch, lookup, &here)) {
-            lookup->call = call;
-            lookup->next = NULL;
-            *end = lookup;
-            end = &lookup->next;
-            n++;
-        }
+        answer_group(
+            fetch, call, &call->lookup[i], left < GROUP ? left : GROUP, &here);
     }
-    leave(fetch, &here);
     count_here(fetch, call->n, &here);
-    return n == 0 || await_all(fetch, call, missing, n);
+    return here.n_missing == 0 ||
+        await_all(fetch, call, here.missing, here.n_missing);
 }
 
 void

@@ -20,6 +20,17 @@ int warm_make(const struct block *block, struct block_room *room,
     void *(*take_fn)(void *context, size_t bytes), void *context,
     struct warm **out);
 
+/* Asks for the memory that warm_find will look at first. */
+static inline void
+warm_prefetch(const struct warm *warm)
+{
+    enum { LINE_BYTES = 64, LINES = 3 };
+
+    for (int i = 0; i < LINES; i++) {
+        __builtin_prefetch((const uint8_t *)warm + i * LINE_BYTES);
+    }
+}
+
 /* Looks for one record; where *found, code[c] is written for each column c
  * that is in the set (see BLOCK_COLUMNS_ALL) and in the block; each one costs
  * about as much as finding the record. 0 or ERR_CORRUPT (*found is false then).
