@@ -35,6 +35,7 @@
 
 enum {
     BUCKETS = 1 << 10, /* of blocks that are waited for; a power of two */
+    CALLED_AT_ONCE = 2,
     NS_PER_US = 1000,
     TELL_NS = 1000000000 /* one line of damage in that time */
 };
@@ -56,6 +57,7 @@ struct fetch {
     pthread_cond_t more; /* queue, is_stopping */
     bool is_stopping;
     unsigned idle;                        /* threads that wait for more */
+    unsigned called;                      /* of these, those on their way */
     struct fetch_lookup *first, *last;    /* the queue, by `behind` */
     struct fetch_lookup *bucket[BUCKETS]; /* by `beside` */
     struct fetch_stats stats;             /* but what others count */
@@ -184,12 +186,10 @@ enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
     }
 }
 
-/* What becomes of a lookup whose block was not in the cache. */
-enum fate { ANSWERED, JOINED, QUEUED };
-
-/* Has the lookup wait for its block, or answers it where there is nothing to
- * wait for. With the lock, which it may give away for a while. */
-static enum fate
+/* Has a lookup whose block was not in the cache wait for it, or answers it
+ * where there is nothing to wait for: true then. With the lock, which it may
+ * give away for a while. */
+static bool
 await(struct fetch *fetch, struct fetch_lookup *lookup)
 {
     struct fetch_lookup *first;
@@ -197,19 +197,19 @@ await(struct fetch *fetch, struct fetch_lookup *lookup)
 
     if (fetch->is_stopping) {
         set_none(lookup, ERR_CLOSED);
-        return ANSWERED;
+        return true;
     }
     first = *find(fetch, lookup->key);
     if (first != NULL) {
         lookup->next = first->next;
         first->next = lookup;
         fetch->stats.joins++;
-        return JOINED;
+        return false;
     }
     kept = cache_pin(fetch->cache, lookup->key);
     if (kept == NULL) {
         enqueue(fetch, lookup);
-        return QUEUED;
+        return false;
     }
     /* relaxed: a figure */
     atomic_fetch_add_explicit(&fetch->hits, 1, memory_order_relaxed);
@@ -217,14 +217,30 @@ await(struct fetch *fetch, struct fetch_lookup *lookup)
     look(fetch, lookup, kept, NULL, NULL);
     cache_unpin(fetch->cache, kept);
     lock(fetch);
-    return ANSWERED;
+    return true;
 }
 
-/* Wakes threads for so many blocks that are new in the queue. With the lock. */
-static void
-wake(struct fetch *fetch, size_t blocks)
+/* How many threads are to be called now that wait for more. Whoever adds to the
+ * queue calls a few and not one a block; a thread that comes calls others
+ * before it reads, so that they are twice as many each time; and nobody calls
+ * while some are on their way. So calls in a row wake a thread once, not each
+ * of them one. With the lock. */
+static unsigned
+count_calls(struct fetch *fetch)
 {
-    for (size_t n = fetch->idle; n > 0 && blocks > 0; n--, blocks--) {
+    uint64_t n = fetch->called == 0 ? fetch->stats.queued : 0;
+
+    n = n < CALLED_AT_ONCE ? n : CALLED_AT_ONCE;
+    n = n < fetch->idle ? n : fetch->idle;
+    fetch->called += (unsigned)n;
+    return (unsigned)n;
+}
+
+/* Without the lock, which they take first. */
+static void
+call_threads(struct fetch *fetch, unsigned n)
+{
+    for (; n > 0; n--) {
         pthread_cond_signal(&fetch->more);
     }
 }
@@ -236,21 +252,20 @@ await_all(struct fetch *fetch, struct fetch_call *call,
     struct fetch_lookup *missing, size_t n)
 {
     size_t answered = 1; /* the one for being here */
-    size_t queued = 0;
+    unsigned called;
 
     /* relaxed: others get at it through the lock */
     atomic_store_explicit(&call->n_waiting, n + 1, memory_order_relaxed);
     lock(fetch);
     while (missing != NULL) {
         struct fetch_lookup *next = missing->next;
-        enum fate fate = await(fetch, missing);
 
-        answered += fate == ANSWERED;
-        queued += fate == QUEUED;
+        answered += await(fetch, missing);
         missing = next;
     }
-    wake(fetch, queued);
+    called = count_calls(fetch);
     unlock(fetch);
+    call_threads(fetch, called);
     return count_down(call, answered);
 }
 
@@ -377,12 +392,14 @@ static struct fetch_lookup *
 take(struct fetch *fetch, bool *is_stopping)
 {
     struct fetch_lookup *lookup;
+    unsigned called;
 
     lock(fetch);
     while (fetch->first == NULL && !fetch->is_stopping) {
         fetch->idle++;
         pthread_cond_wait(&fetch->more, &fetch->lock);
         fetch->idle--;
+        fetch->called -= fetch->called > 0; /* some come uncalled */
     }
     lookup = fetch->first;
     if (lookup != NULL) {
@@ -394,7 +411,9 @@ take(struct fetch *fetch, bool *is_stopping)
         fetch->stats.reading++;
     }
     *is_stopping = fetch->is_stopping;
+    called = count_calls(fetch);
     unlock(fetch);
+    call_threads(fetch, called);
     return lookup;
 }
 
