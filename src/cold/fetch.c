@@ -337,6 +337,11 @@ answer_group(struct fetch *fetch, struct fetch_call *call,
     n = place(fetch, lookup, n, wanted, here);
     pin(fetch, wanted, n, kept);
     for (size_t i = 0; i < n; i++) {
+        if (kept[i] != NULL) {
+            warm_prefetch_parts(kept[i], wanted[i]->columns);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
         if (kept[i] == NULL) {
             wanted[i]->call = call;
             wanted[i]->next = NULL;

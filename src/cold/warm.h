@@ -31,6 +31,9 @@ warm_prefetch(const struct warm *warm)
     }
 }
 
+/* And when that has come, for what it looks at next. */
+void warm_prefetch_parts(const struct warm *warm, unsigned columns);
+
 /* Looks for one record; where *found, code[c] is written for each column c
  * that is in the set (see BLOCK_COLUMNS_ALL) and in the block; each one costs
  * about as much as finding the record. 0 or ERR_CORRUPT (*found is false then).

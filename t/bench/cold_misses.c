@@ -3,9 +3,9 @@
 /* What is in memory of a segment is the first id of each block. An id below the
  * first one or above the last one of the file needs no block; one between two
  * blocks would need none if the last id of each were known, too. Beside that, a
- * filter over all ids, of so many bits a record: Bloom's ("Space/time trade-offs
- * in hash coding with allowable errors", 1970), and below it what no filter can
- * do better: with b bits a record, 2^-b of the misses pass. */
+ * filter over all ids, of so many bits a record: Bloom's ("Space/time
+ * trade-offs in hash coding with allowable errors", 1970); and what no filter
+ * can do better: with b bits a record, 2^-b of the misses pass. */
 #include "bench/cold_misses.h"
 
 #include "base/fold.h"
@@ -144,7 +144,7 @@ cold_misses(const struct cold_world *world, const struct cold_choice *choice,
             ask(records, segment, filter, posts_id(&posts, post), &shares);
         }
     }
-    double percent = 100.0 / (double)shares.asked;
+    double percent = 100.0 / (double)shares.asked; /* of none: no figures */
     cell[0] = percent * (double)shares.now;
     cell[1] = percent * (double)shares.last;
     for (size_t f = 0; f < FILTERS; f++) {
