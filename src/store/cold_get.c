@@ -160,7 +160,8 @@ make_get(struct store_get *get, uint32_t n)
     return it;
 }
 
-/* The columns of a segment that a part asks for. */
+/* The columns of a segment that a part asks for; 0: it has none of them, for
+ * they are younger, and there is nothing to be read. */
 static unsigned
 columns_of(const struct store_get *get, const struct part *part,
     const struct segment_head *head)
@@ -177,8 +178,8 @@ columns_of(const struct store_get *get, const struct part *part,
 }
 
 static void
-add_lookup(
-    struct cold_get *it, const struct part *part, struct covers_file *file)
+add_lookup(struct cold_get *it, const struct part *part,
+    struct covers_file *file, unsigned columns)
 {
     uint32_t k = it->n++;
     struct fetch_lookup *lookup = &it->lookup[k];
@@ -186,7 +187,7 @@ add_lookup(
     it->file[k] = file;
     lookup->segment = file->segment;
     lookup->id = it->get->key[part->first].id;
-    lookup->columns = columns_of(it->get, part, segment_head(file->segment));
+    lookup->columns = columns;
 }
 
 enum store_answer
@@ -203,6 +204,11 @@ cold_get(struct cold *cold, struct store_get *get)
         if (file == NULL) {
             continue;
         }
+        unsigned columns = columns_of(get, &part, segment_head(file->segment));
+        if (columns == 0) {
+            covers_file_release(file);
+            continue;
+        }
         if (it == NULL) {
             it = make_get(get, get->n - at);
         }
@@ -210,7 +216,7 @@ cold_get(struct cold *cold, struct store_get *get)
             covers_file_release(file);
             give_up(get, &part);
         } else {
-            add_lookup(it, &part, file);
+            add_lookup(it, &part, file, columns);
         }
     }
     if (it == NULL) {
