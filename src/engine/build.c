@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "engine/reach.h"
 #include "engine/table_each.h"
+#include "engine/table_heat.h"
 #include "engine/table_place.h"
 
 #include <string.h>
@@ -631,6 +632,16 @@ try_lines(const struct build *build, uint64_t base, unsigned width,
     return 0;
 }
 
+static void
+inherit(const struct build *build, struct table *table)
+{
+    for (unsigned i = 0; i < BUILD_SOURCES_MAX; i++) {
+        if (build->source[i] != NULL) {
+            table_heat_inherit(table, build->source[i]);
+        }
+    }
+}
+
 int
 build_table(const struct build *build, uint64_t base, unsigned width,
     struct table **out)
@@ -656,6 +667,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
         if (err == 0) {
             (*out)->reach = sizes.reach;
             (*out)->built_bits = (*out)->used_bits;
+            inherit(build, *out);
         }
         if (err != TABLE_FULL) {
             return err;

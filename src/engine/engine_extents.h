@@ -9,11 +9,17 @@ struct engine_extent {
     uint64_t first_row, last_row; /* its range */
     uint64_t n_records;
     unsigned n_columns; /* of the counter */
+    float heat; /* rounds of engine_tend that found it written, each halved
+                 * every ten minutes (engine/table_heat.h); after a start 0 */
 };
 
 /* The first table of a counter in a shard that has rows from `row` on; false
  * where there is none. Any thread. */
 bool engine_extent(struct engine *engine, unsigned slot, unsigned shard,
     uint64_t row, struct engine_extent *out);
+
+/* The largest id of a counter that has had a record, here or in what covers
+ * it, since the start; false where none has. Any thread. */
+bool engine_largest(struct engine *engine, unsigned slot, uint64_t *id);
 
 #endif

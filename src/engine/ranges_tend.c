@@ -6,6 +6,7 @@
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
 #include "engine/table_each.h"
+#include "engine/table_heat.h"
 
 enum {
     STILL_MS = 1000, /* a table that has not changed for so long is packed */
@@ -167,6 +168,7 @@ ranges_tend(struct ranges *ranges, ptrdiff_t at, uint64_t now_ms, bool *worked)
         return directory == NULL || directory_count(directory) < n ? at
                                                                    : at + 1;
     }
+    table_heat_look(table, now_ms);
     if (join(ranges, (size_t)at)) {
         *worked = true;
         return at;

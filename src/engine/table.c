@@ -381,13 +381,16 @@ put_in_stash(struct table_owner *owner, struct table *table,
     return 0;
 }
 
-/* Its records are not those any more that were copied last. The line of the
- * mark is written only where it says otherwise. */
+/* Its records are not those any more that were copied, or looked at, last. The
+ * line of the marks is written only where one says otherwise: one test for all
+ * of them. */
 static inline void
 mark_changed(struct table *table)
 {
-    if (table->is_clean || table->copied != 0) {
+    unsigned marks = (unsigned)table->is_clean | (unsigned)table->is_quiet;
+    if ((marks | table->copied) != 0) {
         table->is_clean = false;
+        table->is_quiet = false;
         table->copied = 0;
     }
 }

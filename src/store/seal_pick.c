@@ -6,11 +6,14 @@
  * so that records of other shards between tables of this one are in one of
  * both.
  *
- * The oldest candidate is taken of which not too much is cold already: to seal
- * what covers a segment rewrites it, which pays where much goes out of memory
- * for it. Where there is none, that with the largest share of hot records. The
- * newest range of a counter is where new ids go, and is left alone; but where
- * there is nothing else its older half is taken. */
+ * A candidate is fair where not too much of it is cold already: to seal what
+ * covers a segment rewrites it, which pays where much goes out of memory for
+ * it. Each counter has one choice: with cold=oldest that of the lowest fair
+ * ones which seal_choose takes, with cold=quietest the one that is written
+ * least, wherever it is. Of these the one that is written least is taken. Where
+ * there is none, that with the largest share of hot records. With cold=oldest
+ * the newest range of a counter is where new ids go, and is left alone; but
+ * where there is nothing else its older half is taken. */
 #include "store/seal_pick.h"
 
 #include "engine/engine_extents.h"
@@ -18,8 +21,7 @@
 enum {
     CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
     CHUNK_MAX = 1 << 22,
-    COLD_SHARE_MAX = 8,  /* rewritten for one that goes out of memory */
-    LEAST_RECORDS = 4096 /* that are worth a file */
+    HALF_RECORDS = 4096 /* of a last range that is cut in two, at least */
 };
 
 /* Records of a candidate: a copy has their rows, and a code a column. */
@@ -155,7 +157,7 @@ pick_half(const struct seal *seal, const struct seal_candidate *last,
         .n_shards = seal->n_shards,
         .chunk = last->n_hot / 2 + 1};
     struct seal_candidate it;
-    if (last->n_hot < LEAST_RECORDS ||
+    if (last->n_hot < HALF_RECORDS ||
         !seal_pick_next(&half, last->range.slot, last->range.first_id, &it)) {
         return false;
     }
@@ -163,32 +165,227 @@ pick_half(const struct seal *seal, const struct seal_candidate *last,
     return true;
 }
 
-bool
-seal_pick_best(const struct seal *seal, const struct seal_range *tried,
-    struct seal_range *out)
+/* What a counter's options say. */
+struct policy {
+    bool is_quietest;
+    uint64_t cold_after;
+};
+
+static void
+take_policies(const struct seal *seal, struct policy *policy)
 {
-    struct seal_candidate largest = {0}; /* of the last ones */
-    double best_share = 0;
+    pthread_mutex_lock(&seal->durable->edit_lock);
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema *schema =
+        atomic_load_explicit(seal->schema, memory_order_relaxed);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        struct seal_candidate it = {0};
-        uint64_t from =
-            slot == tried->slot && tried->last_id > 0 ? tried->last_id + 1 : 0;
-        while (seal_pick_next(seal, slot, from, &it) && !it.is_last) {
-            it.n_cold = count_cold(seal, &it.range);
-            double share =
-                (double)it.n_hot / ((double)it.n_hot + (double)it.n_cold);
-            if (it.n_hot >= LEAST_RECORDS && share > best_share) {
-                best_share = share;
-                *out = it.range;
-                if (it.n_cold <= it.n_hot * COLD_SHARE_MAX) {
-                    return true;
-                }
-            }
-            from = it.range.last_id + 1;
-        }
-        if (it.is_last && it.n_hot > largest.n_hot) {
-            largest = it;
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        policy[slot] = (struct policy){0};
+        if (counter != NULL) {
+            policy[slot].is_quietest = counter->cold_is_quietest;
+            policy[slot].cold_after = counter->cold_after;
         }
     }
-    return best_share > 0 || pick_half(seal, &largest, out);
+    pthread_mutex_unlock(&seal->durable->edit_lock);
+}
+
+/* How many of a table's records are in rows first..last, in proportion. */
+static double
+count_part(const struct engine_extent *extent, uint64_t first, uint64_t last)
+{
+    uint64_t from = extent->first_row < first ? first : extent->first_row;
+    uint64_t to = extent->last_row > last ? last : extent->last_row;
+    return (double)extent->n_records * ((double)(to - from) + 1) /
+        ((double)(extent->last_row - extent->first_row) + 1);
+}
+
+/* Looks at all tables of a range: n_hot, heat, n_cold. */
+static void
+measure(const struct seal *seal, struct seal_candidate *it)
+{
+    uint64_t first = it->range.first_id / seal->n_shards;
+    uint64_t last = it->range.last_id / seal->n_shards;
+    struct engine_extent extent;
+    double n = 0, sum = 0;
+    for (unsigned shard = 0; shard < seal->n_shards; shard++) {
+        uint64_t row = first;
+        while (row <= last &&
+            engine_extent(seal->engine, it->range.slot, shard, row, &extent) &&
+            extent.first_row <= last) {
+            double part = count_part(&extent, row, last);
+            n += part;
+            sum += part * (double)extent.heat;
+            if (extent.last_row >= last) {
+                break;
+            }
+            row = extent.last_row + 1;
+        }
+    }
+    it->n_hot = (uint64_t)n;
+    it->heat = n > 0 ? sum / n : 0;
+    it->n_cold = count_cold(seal, &it->range);
+}
+
+/* What a look at all counters has found. */
+struct found {
+    bool has_choice;
+    struct seal_candidate choice;  /* of those of the counters */
+    double share;                  /* hot, of the one that has most */
+    struct seal_range dense;       /* that one; where share > 0 */
+    struct seal_candidate largest; /* of the last ones */
+};
+
+/* The candidates of one counter that seal_choose is asked about. */
+struct peers {
+    size_t n;
+    uint64_t n_hot, n_wanted; /* records */
+    struct seal_candidate it[SEAL_PEERS_MAX];
+};
+
+/* True where there are enough. */
+static bool
+add_peer(struct peers *peers, const struct seal_candidate *it)
+{
+    peers->it[peers->n++] = *it;
+    peers->n_hot += it->n_hot;
+    return peers->n == SEAL_PEERS_MAX ||
+        (peers->n >= SEAL_PEERS_MIN && peers->n_hot >= peers->n_wanted);
+}
+
+static void
+add_quietest(struct peers *peers, const struct seal_candidate *it)
+{
+    if (peers->n == 0 || it->heat < peers->it[0].heat) {
+        peers->it[0] = *it;
+        peers->n = 1;
+    }
+}
+
+static void
+note_share(struct found *found, const struct seal_candidate *it)
+{
+    double share =
+        (double)it->n_hot / ((double)it->n_hot + (double)it->n_cold);
+    if (it->n_hot >= HALF_RECORDS && share > found->share) {
+        found->share = share;
+        found->dense = it->range;
+    }
+}
+
+/* Hot records of a counter. */
+static uint64_t
+count_hot(const struct seal *seal, unsigned slot, uint64_t from)
+{
+    struct seal_candidate it;
+    uint64_t n = 0;
+    while (seal_pick_next(seal, slot, from, &it)) {
+        n += it.n_hot;
+        if (it.is_last) {
+            break;
+        }
+        from = it.range.last_id + 1;
+    }
+    return n;
+}
+
+/* Takes part in *found what a counter has from an id on. */
+static void
+look_at(struct seal *seal, unsigned slot, bool is_quietest, uint64_t from,
+    struct found *found)
+{
+    struct seal_candidate it = {0};
+    struct peers peers = {.n = 0};
+    if (!is_quietest) {
+        peers.n_wanted = count_hot(seal, slot, from) / SEAL_PEERS_SHARE;
+    }
+    while (!it.is_last && seal_pick_next(seal, slot, from, &it)) {
+        if (it.is_last && !is_quietest) {
+            found->largest =
+                it.n_hot > found->largest.n_hot ? it : found->largest;
+            break;
+        }
+        measure(seal, &it);
+        note_share(found, &it);
+        if (seal_is_fair(&it)) {
+            if (is_quietest) {
+                add_quietest(&peers, &it);
+            } else if (add_peer(&peers, &it)) {
+                break;
+            }
+        }
+        from = it.range.last_id + 1;
+    }
+    if (peers.n == 0) {
+        return;
+    }
+    size_t chosen = seal_choose(peers.it, peers.n);
+    if (!found->has_choice || peers.it[chosen].heat < found->choice.heat) {
+        found->has_choice = true;
+        found->choice = peers.it[chosen];
+    }
+    if (chosen > 0) {
+        durable_count(&seal->stats.seal_heavy, 1);
+    }
+}
+
+bool
+seal_pick_best(
+    struct seal *seal, const struct seal_range *tried, struct seal_range *out)
+{
+    struct policy policy[SCHEMA_COUNTERS_MAX];
+    struct found found = {0};
+    take_policies(seal, policy);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        uint64_t from =
+            slot == tried->slot && tried->last_id > 0 ? tried->last_id + 1 : 0;
+        look_at(seal, slot, policy[slot].is_quietest, from, &found);
+    }
+    if (found.has_choice) {
+        *out = found.choice.range;
+        return true;
+    }
+    if (found.share > 0) {
+        *out = found.dense;
+        return true;
+    }
+    return pick_half(seal, &found.largest, out);
+}
+
+/* The first range of a counter that is due, of ids below `limit`. */
+static bool
+pick_below(const struct seal *seal, unsigned slot, uint64_t limit,
+    struct seal_range *out)
+{
+    uint64_t n_least = (seal->chunk != 0 ? seal->chunk : CHUNK_MIN) / 2;
+    uint64_t from = 0;
+    struct seal_candidate it = {0};
+    limit -= limit % seal->n_shards; /* whole rows */
+    while (from < limit && !it.is_last &&
+        seal_pick_next(seal, slot, from, &it) && it.range.first_id < limit) {
+        if (it.range.last_id >= limit) {
+            it.range.last_id = limit - 1;
+        }
+        measure(seal, &it);
+        if (it.n_hot >= n_least && seal_is_fair(&it) && !seal_is_busy(&it)) {
+            *out = it.range;
+            return true;
+        }
+        from = it.range.last_id + 1;
+    }
+    return false;
+}
+
+bool
+seal_pick_due(const struct seal *seal, struct seal_range *out)
+{
+    struct policy policy[SCHEMA_COUNTERS_MAX];
+    take_policies(seal, policy);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        uint64_t after = policy[slot].cold_after, largest;
+        if (after != 0 && engine_largest(seal->engine, slot, &largest) &&
+            largest > after && pick_below(seal, slot, largest - after, out)) {
+            return true;
+        }
+    }
+    return false;
 }

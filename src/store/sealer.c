@@ -3,6 +3,9 @@
  * ranges are sealed until they take less than END of it. What waits for readers
  * is on its way out and does not count.
  *
+ * What is due by its counter's cold_after= is sealed without that, a range a
+ * round, so that room is made and calls are heard in between.
+ *
  * `seal NAME all` seals a counter's ranges one after the other, then asks for a
  * checkpoint; when that has come through, all is durable. */
 #include "store/sealer.h"
@@ -22,6 +25,7 @@
 enum {
     NICE = 10,
     ROUND_MS = 20,
+    DUE_MS = 1000,   /* where nothing is due, the next look comes then */
     RETRY_MS = 2000, /* after a failure */
     BEGIN = 80,      /* percent of the budget */
     END = 75,
@@ -92,6 +96,30 @@ make_room(struct sealer *sealer)
         cold_retry(sealer->cold, true);
     }
     return true;
+}
+
+/* Seals a range that is due, if there is one. */
+static void
+seal_due(struct sealer *sealer)
+{
+    struct seal_range range;
+    uint64_t now_ns = clock_monotonic_ns();
+    if (sealer->is_told || is_stopping(sealer) ||
+        now_ns < sealer->not_before_ns || now_ns < sealer->due_ns) {
+        return;
+    }
+    if (!seal_pick_due(&sealer->seal, &range)) {
+        sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
+        return;
+    }
+    int err = seal_run(&sealer->seal, &range);
+    if (err != 0) {
+        note_failure(sealer, err);
+        sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
+        return;
+    }
+    durable_count(&sealer->seal.stats.seals_after, 1);
+    checkpointer_want_segments(sealer->checkpointer, NULL);
 }
 
 /* True where the counter that a call names is still there. */
@@ -187,6 +215,7 @@ run(void *arg)
         }
         bool makes_room = make_room(sealer);
         cold_retry(sealer->cold, makes_room);
+        seal_due(sealer);
     }
     cold_retry(sealer->cold, false);
     for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {

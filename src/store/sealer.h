@@ -18,6 +18,7 @@ struct sealer {
     uint64_t hot_bytes;                /* budget of the hot tables */
     bool is_told;                      /* seals on command only */
     uint64_t not_before_ns;            /* after a failure; the thread's */
+    uint64_t due_ns; /* the next look at what is due; the thread's */
     pthread_t thread;
     pthread_mutex_t lock;   /* queue */
     pthread_cond_t changed; /* that, or stopping */

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/seal_pick on an engine whose tables are written as the test wants it,
+ * under covers that it makes: which range is the next to be sealed. */
+#include "store/seal_pick.h"
+
+#include "base/err.h"
+#include "engine/engine_extents.h"
+#include "lib/fake_disk.h"
+#include "unit/edit_help.h"
+#include "unit/segment_help.h"
+
+#include <stdio.h>
+
+enum {
+    SHARDS = 4,
+    TABLE_RECORDS = 512,
+    CHUNK = 8192, /* records of a candidate, about */
+    RANGES = 12,  /* as many ids as make so many of them */
+    IDS = RANGES * CHUNK,
+    BATCH = 64,
+    ROUND_MS = 50,
+    HEAVY_ROUNDS = 100
+};
+
+struct world {
+    struct qsbr qsbr;
+    struct engine *engine;
+    struct fake_disk *fake;
+    struct covers covers;
+    struct durable durable; /* of which only the lock is used */
+    struct schema *owned;
+    _Atomic(const struct schema *) schema;
+    struct seal seal;
+    uint64_t now_ms;
+};
+
+static void
+edit(struct world *world, const char *line)
+{
+    struct schema_edit edit = edit_of(line);
+    struct schema *next;
+    ck_assert_int_eq(schema_apply(world->owned, &edit, &next), 0);
+    schema_destroy(&world->owned);
+    world->owned = next;
+    /* relaxed: one thread */
+    atomic_store_explicit(&world->schema, next, memory_order_relaxed);
+    const struct schema_counter *counter =
+        schema_counter(next, edit.counter.name.text, edit.counter.name.len);
+    ck_assert_int_eq(engine_define(world->engine, counter), 0);
+}
+
+/* options: of the first counter. The second one is "other". */
+static void
+begin(struct world *world, const char *options)
+{
+    const struct engine_config engine = {.shards = SHARDS,
+        .seed = 3,
+        .hot_bytes = 4 * ENGINE_HOT_BYTES_MIN,
+        .qsbr = &world->qsbr,
+        .table_records_max = TABLE_RECORDS};
+    char line[100];
+    *world = (struct world){.now_ms = 1000};
+    qsbr_init(&world->qsbr);
+    ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
+    world->fake = fake_disk_create(1);
+    covers_init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
+    covers_end_loading(&world->covers);
+    pthread_mutex_init(&world->durable.edit_lock, NULL);
+    world->seal = (struct seal){.durable = &world->durable,
+        .covers = &world->covers,
+        .engine = world->engine,
+        .schema = &world->schema,
+        .n_shards = SHARDS,
+        .chunk = CHUNK};
+    world->owned = schema_create();
+    (void)snprintf(line, sizeof line, "add counter first %s", options);
+    edit(world, line);
+    edit(world, "add column first k primarykey");
+    edit(world, "add column first n max=64");
+    edit(world, "add counter other");
+    edit(world, "add column other ok primarykey");
+    edit(world, "add column other o max=64");
+}
+
+static void
+end(struct world *world)
+{
+    pthread_mutex_destroy(&world->durable.edit_lock);
+    covers_fini(&world->covers);
+    engine_destroy(&world->engine);
+    fake_disk_destroy(&world->fake);
+    schema_destroy(&world->owned);
+    qsbr_fini(&world->qsbr);
+}
+
+/* Adds 1 to ids first, first + step, ... below end. */
+static void
+add(struct world *world, unsigned slot, uint64_t first, uint64_t end,
+    uint64_t step)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(world->owned, slot);
+    struct change change[BATCH];
+    size_t n = 0;
+    for (uint64_t id = first; id < end; id += step) {
+        change[n++] = (struct change){.id = id,
+            .op = CHANGE_INCR,
+            .counter = (uint8_t)slot,
+            .n_columns = 1,
+            .column = {counter->column[0].slot},
+            .serial = {counter->column[0].serial},
+            .operand = {1}};
+        if (n == BATCH || id + step >= end) {
+            engine_change(world->engine, change, n);
+            for (size_t i = 0; i < n; i++) {
+                ck_assert_int_eq(change[i].err, 0);
+            }
+            n = 0;
+        }
+    }
+}
+
+static void
+look(struct world *world)
+{
+    (void)engine_tend(world->engine, world->now_ms += ROUND_MS);
+}
+
+/* Has so many rounds find these ids changed, one of each hundred. */
+static void
+heat(struct world *world, unsigned slot, uint64_t first, uint64_t end,
+    unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        add(world, slot, first, end, 100);
+        look(world);
+    }
+}
+
+/* Covers ids first..end-1 by a segment with a record for every id. */
+static void
+cover(struct world *world, uint64_t first, uint64_t end)
+{
+    struct disk *disk = fake_disk_as_disk(world->fake);
+    const struct segment_write_config write = {
+        .disk = disk, .codec = BLOCK_AUTO, .level = 1};
+    const struct segment_config read = {.disk = disk};
+    struct segment_head head = make_head(1, 1);
+    struct segment_writer *writer;
+    struct segment *segment;
+    struct covers_change change;
+    ck_assert_int_eq(segment_write_begin(&write, &head, &writer), 0);
+    for (uint64_t id = first; id < end; id++) {
+        ck_assert_int_eq(
+            segment_write_add(writer, id, &(uint64_t){id + 1}), 0);
+    }
+    ck_assert_int_eq(segment_write_end(&writer, &head), 0);
+    ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, 1, &segment), 0);
+    struct covers_entry entry = {
+        first, end - 1, covers_file_create(segment, NULL, NULL)};
+    ck_assert_int_eq(
+        covers_begin(&world->covers, 0, first, end - 1, &entry, 1, &change),
+        0);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        covers_publish(&change, shard);
+    }
+    covers_settle(&change);
+    covers_end(&change);
+    covers_file_release(entry.file);
+}
+
+/* Which of the equal ranges of ids is picked (slot x 1000 more), by its middle
+ * and its size; -1: none. */
+static int
+pick(struct world *world)
+{
+    struct seal_range out, tried = {0};
+    if (!seal_pick_best(&world->seal, &tried, &out)) {
+        return -1;
+    }
+    ck_assert_uint_eq(out.first_id % SHARDS, 0);
+    ck_assert_uint_eq((out.last_id + 1) % SHARDS, 0);
+    return (int)(out.slot * 1000 +
+        (out.first_id + (out.last_id - out.first_id) / 2) / CHUNK);
+}
+
+static uint64_t
+n_heavy(struct world *world)
+{
+    /* relaxed: one thread */
+    return atomic_load_explicit(
+        &world->seal.stats.seal_heavy, memory_order_relaxed);
+}
+
+/* ---- cold=oldest ---- */
+
+START_TEST(test_oldest)
+{
+    struct world world;
+    begin(&world, "");
+    ck_assert_int_eq(pick(&world), -1);
+    add(&world, 0, 0, IDS, 1);
+    ck_assert_int_eq(pick(&world), 0);
+    look(&world);
+    look(&world);
+    /* what is young and quiet stays, whatever the others do */
+    heat(&world, 0, 0, 8 * CHUNK, HEAVY_ROUNDS);
+    ck_assert_int_eq(pick(&world), 0);
+    ck_assert_uint_eq(n_heavy(&world), 0);
+    end(&world);
+}
+END_TEST
+
+/* A heavily written range is not taken before a quiet one that is nearly as
+ * old; where both are written, the lower one is. */
+START_TEST(test_heavy)
+{
+    struct world world;
+    begin(&world, "");
+    add(&world, 0, 0, IDS, 1);
+    look(&world);
+    heat(&world, 0, 0, CHUNK - 1000, 7);
+    ck_assert_int_eq(pick(&world), 0); /* hardly */
+    heat(&world, 0, 0, CHUNK - 1000, HEAVY_ROUNDS);
+    ck_assert_int_eq(pick(&world), 1);
+    ck_assert_uint_eq(n_heavy(&world), 1);
+    heat(&world, 0, CHUNK + 1000, 2 * CHUNK - 1000, HEAVY_ROUNDS);
+    ck_assert_int_eq(pick(&world), 0);
+    /* it has cooled down, and the one above it has not */
+    world.now_ms += 4 * 600000;
+    look(&world);
+    heat(&world, 0, CHUNK + 1000, 2 * CHUNK - 1000, HEAVY_ROUNDS);
+    ck_assert_int_eq(pick(&world), 0);
+    end(&world);
+}
+END_TEST
+
+/* One id in one shard makes its range heavy, if that is all that is written. */
+START_TEST(test_one_id)
+{
+    struct world world;
+    begin(&world, "");
+    add(&world, 0, 0, IDS, 1);
+    look(&world);
+    for (unsigned i = 0; i < 20 * HEAVY_ROUNDS; i++) {
+        add(&world, 0, 77, 78, 1);
+        look(&world);
+    }
+    ck_assert_int_eq(pick(&world), 1);
+    end(&world);
+}
+END_TEST
+
+/* The newest range is taken only where nothing else is left, and half of it. */
+START_TEST(test_newest)
+{
+    struct world world;
+    struct seal_range out, tried = {0};
+    begin(&world, "");
+    add(&world, 0, 0, CHUNK - 100, 1);
+    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert_uint_eq(out.first_id, 0);
+    ck_assert_uint_gt(out.last_id, CHUNK / 4);
+    ck_assert_uint_lt(out.last_id, CHUNK / 4 * 3);
+    add(&world, 0, CHUNK - 100, 3 * CHUNK, 1);
+    tried = (struct seal_range){.slot = 0, .last_id = CHUNK - 1};
+    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert_uint_eq(out.first_id, CHUNK);
+    end(&world);
+}
+END_TEST
+
+/* ---- cold=quietest ---- */
+
+START_TEST(test_quietest)
+{
+    struct world world;
+    begin(&world, "cold=quietest");
+    add(&world, 0, 0, IDS, 1);
+    look(&world);
+    heat(&world, 0, 0, 7 * CHUNK, 20);
+    heat(&world, 0, 9 * CHUNK, IDS, 40);
+    ck_assert_int_eq(pick(&world), 7);
+    heat(&world, 0, 7 * CHUNK, 9 * CHUNK, 30);
+    ck_assert_int_eq(pick(&world), 0);
+    /* seldom, but lately, is more than often, but long ago */
+    world.now_ms += 10 * 600000;
+    look(&world);
+    heat(&world, 0, 0, 9 * CHUNK, 3);
+    ck_assert(pick(&world) >= 9);
+    /* the newest too */
+    heat(&world, 0, 0, 11 * CHUNK - 500, 3);
+    ck_assert_int_eq(pick(&world), RANGES - 1);
+    end(&world);
+}
+END_TEST
+
+/* Nothing is known: by id. */
+START_TEST(test_unknown)
+{
+    struct world world;
+    begin(&world, "cold=quietest");
+    add(&world, 0, 0, IDS, 1);
+    ck_assert_int_eq(pick(&world), 0);
+    end(&world);
+}
+END_TEST
+
+/* Of counters, that one's choice that is written least. */
+START_TEST(test_counters)
+{
+    struct world world;
+    begin(&world, "");
+    add(&world, 0, 0, IDS, 1);
+    add(&world, 1, 0, IDS, 1);
+    look(&world);
+    ck_assert_int_eq(pick(&world), 0);
+    heat(&world, 0, 0, 2 * CHUNK, 20);
+    ck_assert_int_eq(pick(&world), 1000);
+    heat(&world, 1, 0, 2 * CHUNK, 40);
+    ck_assert_int_eq(pick(&world), 0);
+    end(&world);
+}
+END_TEST
+
+/* ---- over what is cold ---- */
+
+/* An overlay is merged when it has enough records, unless it is written
+ * heavily. */
+START_TEST(test_overlays)
+{
+    struct world world;
+    begin(&world, "");
+    cover(&world, 0, 10 * CHUNK);
+    add(&world, 0, 0, 10 * CHUNK, 10); /* not worth it */
+    add(&world, 0, 10 * CHUNK, 14 * CHUNK, 1);
+    look(&world);
+    ck_assert_int_ge(pick(&world), 9); /* one may lie across the border */
+    add(&world, 0, 2, 10 * CHUNK, 5);  /* now it is */
+    look(&world);
+    int chosen = pick(&world);
+    ck_assert(chosen >= 0 && chosen < 5);
+    heat(&world, 0, 0, 2 * CHUNK, HEAVY_ROUNDS);
+    ck_assert_int_gt(pick(&world), chosen);
+    ck_assert_int_lt(pick(&world), 9);
+    end(&world);
+}
+END_TEST
+
+/* ---- cold_after= ---- */
+
+static struct seal_range
+due(struct world *world)
+{
+    struct seal_range out = {0};
+    if (!seal_pick_due(&world->seal, &out)) {
+        return (struct seal_range){0};
+    }
+    ck_assert_uint_eq(out.slot, 0);
+    ck_assert_uint_eq(out.first_id % SHARDS, 0);
+    ck_assert_uint_eq((out.last_id + 1) % SHARDS, 0);
+    return out;
+}
+
+START_TEST(test_due)
+{
+    struct world world;
+    uint64_t n = CHUNK / 2, after = 20000;
+    begin(&world, "cold_after=20000");
+    ck_assert_uint_eq(due(&world).last_id, 0);
+    add(&world, 1, 0, IDS, 1); /* has no such option */
+    /* too few of them are so far below the largest */
+    add(&world, 0, 0, after + n - SHARDS, 1);
+    ck_assert_uint_eq(due(&world).last_id, 0);
+    add(&world, 0, after + n - SHARDS, after + n + 200, 1);
+    struct seal_range range = due(&world);
+    ck_assert_uint_eq(range.first_id, 0);
+    ck_assert_uint_ge(range.last_id, n - SHARDS);
+    ck_assert_uint_lt(range.last_id, n + 200);
+    end(&world);
+}
+END_TEST
+
+/* Whole rows of ids that are due, and no more. */
+START_TEST(test_due_border)
+{
+    struct world world;
+    begin(&world, "cold_after=1000000");
+    add(&world, 0, 0, CHUNK, 1);
+    for (uint64_t ids = CHUNK / 2 + 400; ids < CHUNK / 2 + 412; ids++) {
+        uint64_t largest = 1000000 + ids; /* so 0..ids-1 are due */
+        add(&world, 0, largest, largest + 1, 1);
+        ck_assert_uint_eq(due(&world).first_id, 0);
+        ck_assert_uint_eq(due(&world).last_id, ids / SHARDS * SHARDS - 1);
+    }
+    end(&world);
+}
+END_TEST
+
+/* A range that is written heavily waits until that has ended. */
+START_TEST(test_due_later)
+{
+    struct world world;
+    begin(&world, "cold_after=1000000");
+    add(&world, 0, 0, CHUNK, 1);
+    add(&world, 0, 2000000, 2000001, 1);
+    for (unsigned i = 0; i < 6000; i++) {
+        add(&world, 0, i % 40, CHUNK, 40);
+        look(&world);
+    }
+    ck_assert_uint_eq(due(&world).last_id, 0);
+    world.now_ms += 2 * 600000;
+    look(&world);
+    ck_assert_uint_gt(due(&world).last_id, 0);
+    end(&world);
+}
+END_TEST
+
+/* Where nearly all is cold already, it waits for more. */
+START_TEST(test_due_overlays)
+{
+    struct world world;
+    begin(&world, "cold_after=1000000");
+    cover(&world, 0, 10 * CHUNK);
+    add(&world, 0, 2000000, 2000001, 1);
+    add(&world, 0, 0, 10 * CHUNK, 10);
+    ck_assert_uint_eq(due(&world).last_id, 0);
+    add(&world, 0, 2, 10 * CHUNK, 5);
+    ck_assert_uint_gt(due(&world).last_id, 0);
+    end(&world);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_oldest, test_heavy, test_one_id,
+        test_newest, test_quietest, test_unknown, test_counters, test_overlays,
+        test_due, test_due_border, test_due_later, test_due_overlays};
+    return run_tests("seal_pick", tests, COUNT_OF(tests));
+}
