@@ -632,16 +632,6 @@ try_lines(const struct build *build, uint64_t base, unsigned width,
     return 0;
 }
 
-static void
-inherit(const struct build *build, struct table *table)
-{
-    for (unsigned i = 0; i < BUILD_SOURCES_MAX; i++) {
-        if (build->source[i] != NULL) {
-            table_heat_inherit(table, build->source[i]);
-        }
-    }
-}
-
 int
 build_table(const struct build *build, uint64_t base, unsigned width,
     struct table **out)
@@ -667,7 +657,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
         if (err == 0) {
             (*out)->reach = sizes.reach;
             (*out)->built_bits = (*out)->used_bits;
-            inherit(build, *out);
+            table_heat_inherit(*out, build->source, BUILD_SOURCES_MAX);
         }
         if (err != TABLE_FULL) {
             return err;

@@ -3,6 +3,9 @@
 #include "engine/engine_extents.h"
 
 #include "engine/engine_priv.h"
+#include "engine/table_each.h"
+
+enum { SAMPLE_LINES = 128 };
 
 bool
 engine_extent(struct engine *engine, unsigned slot, unsigned shard,
@@ -25,6 +28,46 @@ engine_extent(struct engine *engine, unsigned slot, unsigned shard,
     }
     shard__unlock(&engine->shard[shard]);
     return table != NULL;
+}
+
+struct part {
+    uint64_t first, last; /* rows */
+    uint64_t n, n_inside; /* records */
+};
+
+static void
+count_record(void *context, uint64_t row, const uint64_t *code)
+{
+    struct part *part = context;
+    (void)code;
+    part->n++;
+    part->n_inside += row >= part->first && row <= part->last;
+}
+
+uint64_t
+engine_extent_part(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row)
+{
+    struct counter *counter = engine__counter(engine, slot);
+    struct shard *it = &engine->shard[shard];
+    struct part part = {first_row, last_row, 0, 0};
+    uint64_t n = 0;
+    if (counter == NULL) {
+        return 0;
+    }
+    shard__lock(it);
+    const struct table *table =
+        ranges_from(&counter->ranges[shard], first_row);
+    if (table != NULL && table->base >= first_row &&
+        table->base + table->mask <= last_row) {
+        n = table->n_records;
+    } else if (table != NULL && table->base <= last_row) {
+        table_each_line(&it->owner, table, table->n_lines / SAMPLE_LINES + 1,
+            count_record, &part);
+        n = part.n == 0 ? 0 : table->n_records * part.n_inside / part.n;
+    }
+    shard__unlock(it);
+    return n;
 }
 
 bool

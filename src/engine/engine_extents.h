@@ -18,6 +18,12 @@ struct engine_extent {
 bool engine_extent(struct engine *engine, unsigned slot, unsigned shard,
     uint64_t row, struct engine_extent *out);
 
+/* About how many records the first table that has rows from first_row on has in
+ * rows first_row..last_row: by a sample of its lines, where not all of its rows
+ * are in there. Holds the shard's lock for some microseconds. Any thread. */
+uint64_t engine_extent_part(struct engine *engine, unsigned slot,
+    unsigned shard, uint64_t first_row, uint64_t last_row);
+
 /* The largest id of a counter that has had a record, here or in what covers
  * it, since the start; false where none has. Any thread. */
 bool engine_largest(struct engine *engine, unsigned slot, uint64_t *id);

@@ -20,7 +20,6 @@
 #include "engine/ranges_priv.h"
 #include "engine/stays.h"
 #include "engine/table_each.h"
-#include "engine/table_heat.h"
 #include "engine/table_place.h"
 
 #include <string.h>
@@ -194,7 +193,8 @@ make_table(struct eviction *it, struct table *old, struct table **out)
     if (err == 0) {
         (*out)->n_planned = old->n_planned;
         (*out)->is_quiet = old->is_quiet;
-        table_heat_inherit(*out, old);
+        (*out)->heat = old->heat; /* what stays is what was written */
+        (*out)->heat_ms = old->heat_ms;
         ASSERT((*out)->n_records == rows.n);
         it->records_made += (*out)->n_records;
     }

@@ -41,17 +41,27 @@ table_heat_look(struct table *table, uint64_t now_ms)
     }
 }
 
-/* What takes the place of `from`, or of part of it, has its heat; of several,
- * that of the hottest. Which part was hot nobody knows, and the others will
- * cool down. */
+/* What takes the place of n tables has the mean of their heats by records, so
+ * that of a range stays when tables are joined. One that has only part of their
+ * records has that part of it: the tables that are cut are those that grow, and
+ * where they grow there was nothing to be written before. */
 static inline void
-table_heat_inherit(struct table *table, const struct table *from)
+table_heat_inherit(
+    struct table *table, const struct table *const *from, unsigned n)
 {
-    if (table->heat < from->heat) {
-        table->heat = from->heat;
+    double sum = 0, n_records = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (from[i] != NULL) {
+            sum += (double)from[i]->heat * from[i]->n_records;
+            n_records += from[i]->n_records;
+            table->heat_ms = table->heat_ms < from[i]->heat_ms
+                ? from[i]->heat_ms
+                : table->heat_ms;
+        }
     }
-    if (table->heat_ms < from->heat_ms) {
-        table->heat_ms = from->heat_ms;
+    if (n_records > 0) {
+        double part = (double)table->n_records / n_records;
+        table->heat = (float)(sum / n_records * (part < 1 ? part : 1));
     }
 }
 

@@ -10,9 +10,8 @@
 #include "base/assert.h"
 
 enum {
-    COLD_SHARE_MAX = 8,   /* rewritten for one that goes out of memory */
-    LEAST_RECORDS = 4096, /* that are worth a file */
-    QUIET_HEAT = 8,       /* a change of a table in a minute or two */
+    COLD_SHARE_MAX = 8, /* rewritten for one that goes out of memory */
+    QUIET_HEAT = 8,     /* a change of a table in a minute or two */
     HEAVY_RATIO = 4,
     BUSY_HEAT = 4096 /* five changes of a table in a second, all the time */
 };
@@ -20,7 +19,7 @@ enum {
 bool
 seal_is_fair(const struct seal_candidate *it)
 {
-    return it->n_hot >= LEAST_RECORDS &&
+    return it->n_hot >= SEAL_LEAST_RECORDS &&
         it->n_cold <= it->n_hot * COLD_SHARE_MAX;
 }
 

@@ -17,6 +17,8 @@ struct seal_candidate {
     bool is_last;    /* the newest ids of the counter are in it */
 };
 
+enum { SEAL_LEAST_RECORDS = 4096 /* hot ones that are worth a file */ };
+
 /* What may be looked at of a counter, for cold=oldest: its lowest candidates,
  * which are all of nearly the same age. */
 enum {

@@ -8,20 +8,22 @@
  *
  * A candidate is fair where not too much of it is cold already: to seal what
  * covers a segment rewrites it, which pays where much goes out of memory for
- * it. Each counter has one choice: with cold=oldest that of the lowest fair
- * ones which seal_choose takes, with cold=quietest the one that is written
- * least, wherever it is. Of these the one that is written least is taken. Where
- * there is none, that with the largest share of hot records. With cold=oldest
- * the newest range of a counter is where new ids go, and is left alone; but
- * where there is nothing else its older half is taken. */
+ * it. So it is cut where what is covered begins or ends, though one table may
+ * have records on both sides.
+ *
+ * Each counter has one choice: with cold=oldest that of the lowest fair ones
+ * which seal_choose takes, with cold=quietest the one that is written least,
+ * wherever it is. Of these the one that is written least is taken. Where there
+ * is none, that with the largest share of hot records. With cold=oldest the
+ * newest range of a counter is where new ids go, and is left alone; but where
+ * there is nothing else its older half is taken. */
 #include "store/seal_pick.h"
 
 #include "engine/engine_extents.h"
 
 enum {
     CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
-    CHUNK_MAX = 1 << 22,
-    HALF_RECORDS = 4096 /* of a last range that is cut in two, at least */
+    CHUNK_MAX = 1 << 22
 };
 
 /* Records of a candidate: a copy has their rows, and a code a column. */
@@ -48,13 +50,37 @@ last_id_of(const struct seal *seal, uint64_t row)
     return row * seal->n_shards + (seal->n_shards - 1);
 }
 
-/* A table that alone has too many: its first part, in proportion. */
+/* About how many records all shards have where one has a table's rows
+ * first..last. */
 static uint64_t
-cut(const struct engine_extent *extent, uint64_t n, uint64_t chunk)
+count_part(const struct seal *seal, unsigned slot, unsigned lead,
+    uint64_t first, uint64_t last)
 {
-    uint64_t rows = extent->last_row - extent->first_row;
-    uint64_t parts = (n + chunk - 1) / chunk;
-    return extent->first_row + rows / parts;
+    uint64_t n = engine_extent_part(seal->engine, slot, lead, first, last);
+    return (n + 1) * seal->n_shards;
+}
+
+/* A table that alone has too many: the last row of a first part that has half
+ * a chunk to a chunk of records. A table may be wide, and most of its records
+ * in a few of its rows. */
+static uint64_t
+cut(const struct seal *seal, unsigned slot, unsigned lead,
+    const struct engine_extent *extent, uint64_t chunk)
+{
+    uint64_t low = extent->first_row; /* up to it are too few */
+    uint64_t high = extent->last_row; /* and too many */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        uint64_t n = count_part(seal, slot, lead, extent->first_row, middle);
+        if (n > chunk) {
+            high = middle;
+        } else if (n < chunk / 2) {
+            low = middle;
+        } else {
+            return middle;
+        }
+    }
+    return high;
 }
 
 /* The first row from `row` on that a table of any shard has, and which shard
@@ -94,9 +120,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
         uint64_t n = (extent.n_records + 1) * seal->n_shards;
         uint64_t chunk = chunk_of(seal, &extent);
         if (extent.first_row < row) { /* the rest of one that was cut */
-            uint64_t rows = extent.last_row - extent.first_row;
-            n = (uint64_t)((double)n * (double)(extent.last_row - row + 1) /
-                ((double)rows + 1));
+            n = count_part(seal, slot, lead, row, extent.last_row);
             extent.first_row = row;
         }
         if (out->n_hot > 0 && out->n_hot + n > chunk) {
@@ -105,7 +129,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
         }
         out->n_hot += n;
         if (n > chunk) {
-            uint64_t last = cut(&extent, n, chunk);
+            uint64_t last = cut(seal, slot, lead, &extent, chunk);
             out->n_hot = chunk;
             out->range.last_id = last_id_of(seal, last);
             return true;
@@ -157,7 +181,7 @@ pick_half(const struct seal *seal, const struct seal_candidate *last,
         .n_shards = seal->n_shards,
         .chunk = last->n_hot / 2 + 1};
     struct seal_candidate it;
-    if (last->n_hot < HALF_RECORDS ||
+    if (last->n_hot < SEAL_LEAST_RECORDS ||
         !seal_pick_next(&half, last->range.slot, last->range.first_id, &it)) {
         return false;
     }
@@ -189,16 +213,6 @@ take_policies(const struct seal *seal, struct policy *policy)
     pthread_mutex_unlock(&seal->durable->edit_lock);
 }
 
-/* How many of a table's records are in rows first..last, in proportion. */
-static double
-count_part(const struct engine_extent *extent, uint64_t first, uint64_t last)
-{
-    uint64_t from = extent->first_row < first ? first : extent->first_row;
-    uint64_t to = extent->last_row > last ? last : extent->last_row;
-    return (double)extent->n_records * ((double)(to - from) + 1) /
-        ((double)(extent->last_row - extent->first_row) + 1);
-}
-
 /* Looks at all tables of a range: n_hot, heat, n_cold. */
 static void
 measure(const struct seal *seal, struct seal_candidate *it)
@@ -206,24 +220,66 @@ measure(const struct seal *seal, struct seal_candidate *it)
     uint64_t first = it->range.first_id / seal->n_shards;
     uint64_t last = it->range.last_id / seal->n_shards;
     struct engine_extent extent;
-    double n = 0, sum = 0;
+    double sum = 0;
+    it->n_hot = 0;
     for (unsigned shard = 0; shard < seal->n_shards; shard++) {
         uint64_t row = first;
         while (row <= last &&
             engine_extent(seal->engine, it->range.slot, shard, row, &extent) &&
             extent.first_row <= last) {
-            double part = count_part(&extent, row, last);
-            n += part;
-            sum += part * (double)extent.heat;
+            uint64_t n = engine_extent_part(
+                seal->engine, it->range.slot, shard, row, last);
+            it->n_hot += n;
+            sum += (double)n * (double)extent.heat;
             if (extent.last_row >= last) {
                 break;
             }
             row = extent.last_row + 1;
         }
     }
-    it->n_hot = (uint64_t)n;
-    it->heat = n > 0 ? sum / n : 0;
+    it->heat = it->n_hot > 0 ? sum / (double)it->n_hot : 0;
     it->n_cold = count_cold(seal, &it->range);
+}
+
+/* Of a candidate that is covered in part, the first part that is all covered
+ * or not at all and worth a file; what is not is left out before it. */
+static void
+trim(const struct seal *seal, struct seal_candidate *it)
+{
+    struct covers_map *list;
+    uint64_t end = it->range.last_id;
+    size_t i = 0;
+    if (covers_list(seal->covers, it->range.slot, it->range.first_id, end,
+            &list) != 0 ||
+        list == NULL) {
+        return;
+    }
+    for (;;) {
+        bool is_covered =
+            i < list->n && list->entry[i].first_id == it->range.first_id;
+        if (is_covered) {
+            while (i + 1 < list->n &&
+                list->entry[i + 1].first_id == list->entry[i].last_id + 1) {
+                i++;
+            }
+            it->range.last_id = list->entry[i++].last_id;
+        } else {
+            it->range.last_id =
+                i < list->n ? list->entry[i].first_id - 1 : end;
+        }
+        measure(seal, it);
+        if (it->n_hot >= SEAL_LEAST_RECORDS || it->range.last_id == end) {
+            break;
+        }
+        if (!is_covered) { /* a gap: with what is behind it */
+            it->range.last_id = end;
+            measure(seal, it);
+            break;
+        }
+        it->range.first_id = it->range.last_id + 1;
+    }
+    it->is_last = it->is_last && it->range.last_id == end;
+    covers_map_destroy(list);
 }
 
 /* What a look at all counters has found. */
@@ -266,7 +322,7 @@ note_share(struct found *found, const struct seal_candidate *it)
 {
     double share =
         (double)it->n_hot / ((double)it->n_hot + (double)it->n_cold);
-    if (it->n_hot >= HALF_RECORDS && share > found->share) {
+    if (it->n_hot >= SEAL_LEAST_RECORDS && share > found->share) {
         found->share = share;
         found->dense = it->range;
     }
@@ -306,6 +362,7 @@ look_at(struct seal *seal, unsigned slot, bool is_quietest, uint64_t from,
         }
         measure(seal, &it);
         note_share(found, &it);
+        trim(seal, &it);
         if (seal_is_fair(&it)) {
             if (is_quietest) {
                 add_quietest(&peers, &it);
@@ -366,6 +423,7 @@ pick_below(const struct seal *seal, unsigned slot, uint64_t limit,
             it.range.last_id = limit - 1;
         }
         measure(seal, &it);
+        trim(seal, &it);
         if (it.n_hot >= n_least && seal_is_fair(&it) && !seal_is_busy(&it)) {
             *out = it.range;
             return true;
@@ -388,4 +446,21 @@ seal_pick_due(const struct seal *seal, struct seal_range *out)
         }
     }
     return false;
+}
+
+void
+seal_pick_states(const struct seal *seal, struct seal_states *states)
+{
+    *states = (struct seal_states){0};
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct seal_candidate it = {0};
+        uint64_t from = 0;
+        while (!it.is_last && seal_pick_next(seal, slot, from, &it)) {
+            measure(seal, &it);
+            states->ranges_hot += it.n_cold == 0;
+            states->ranges_overlaid += it.n_cold > 0;
+            states->ranges_written += seal_is_heavy(&it, 0);
+            from = it.range.last_id + 1;
+        }
+    }
 }

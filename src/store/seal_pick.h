@@ -26,4 +26,20 @@ bool seal_pick_best(
  * none. Locks and thread as above. */
 bool seal_pick_due(const struct seal *seal, struct seal_range *out);
 
+/* Candidates by state, of all counters. */
+#define SEAL_STATES(X)                                                        \
+    X(ranges_hot,                                                             \
+        "ranges as they would be sealed, with nothing in a segment")          \
+    X(ranges_overlaid, "ranges with hot records over a segment")              \
+    X(ranges_written, "of these and those, the ones written lately")
+
+struct seal_states {
+#define X(name, text) uint64_t name;
+    SEAL_STATES(X)
+#undef X
+};
+
+/* Counts them now; some hundred nanoseconds a table. Any thread. */
+void seal_pick_states(const struct seal *seal, struct seal_states *states);
+
 #endif

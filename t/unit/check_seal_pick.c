@@ -270,6 +270,48 @@ START_TEST(test_newest)
 }
 END_TEST
 
+/* All candidates one after the other: each is at least half a chunk, as far as
+ * there are records, and none is missed; also of a table that has more than
+ * that, and in few of its rows. */
+static void
+expect_candidates(uint64_t chunk, uint64_t n_sparse, uint64_t n_dense)
+{
+    struct world world;
+    struct seal_candidate it;
+    uint64_t from = 0, next = 0, dense = 1000000, sum = 0;
+    begin(&world, "");
+    world.seal.chunk = chunk;
+    add(&world, 0, 0, n_sparse * 1000, 1000);
+    add(&world, 0, dense, dense + n_dense, 1);
+    for (bool is_last = false; !is_last;) {
+        ck_assert(seal_pick_next(&world.seal, 0, from, &it));
+        ck_assert_uint_ge(it.range.first_id, next);
+        ck_assert_uint_le(it.range.first_id, it.range.last_id);
+        uint64_t first = it.range.first_id, last = it.range.last_id, n = 0;
+        n += (last / 1000 < n_sparse - 1 ? last / 1000 : n_sparse - 1) + 1;
+        n -= first > (n_sparse - 1) * 1000 ? n : (first + 999) / 1000;
+        for (uint64_t id = dense; id < dense + n_dense; id++) {
+            n += id >= first && id <= last;
+        }
+        sum += n;
+        is_last = it.is_last;
+        ck_assert_uint_le(n, chunk * 3 / 2 + 64);
+        from = next = last + 1;
+    }
+    ck_assert_uint_eq(sum, n_sparse + n_dense);
+    ck_assert(!seal_pick_next(&world.seal, 0, from, &it));
+    end(&world);
+}
+
+START_TEST(test_candidates)
+{
+    expect_candidates(CHUNK, 20, 50000);
+    expect_candidates(1000, 200, 20000);
+    expect_candidates(300, 20, 1000);
+    expect_candidates(100, 50, 1500);
+}
+END_TEST
+
 /* ---- cold=quietest ---- */
 
 START_TEST(test_quietest)
@@ -326,23 +368,95 @@ END_TEST
 /* ---- over what is cold ---- */
 
 /* An overlay is merged when it has enough records, unless it is written
- * heavily. */
+ * heavily; and never together with what is not covered, though tables lie on
+ * both sides. */
 START_TEST(test_overlays)
 {
     struct world world;
+    struct seal_range out, tried = {0};
+    uint64_t end_id = 10 * CHUNK + 52; /* of what is covered: in a table */
     begin(&world, "");
-    cover(&world, 0, 10 * CHUNK);
-    add(&world, 0, 0, 10 * CHUNK, 10); /* not worth it */
-    add(&world, 0, 10 * CHUNK, 14 * CHUNK, 1);
+    cover(&world, 0, end_id);
+    add(&world, 0, 0, end_id, 10); /* not worth it */
+    add(&world, 0, end_id, 14 * CHUNK, 1);
     look(&world);
-    ck_assert_int_ge(pick(&world), 9); /* one may lie across the border */
-    add(&world, 0, 2, 10 * CHUNK, 5);  /* now it is */
+    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert_uint_eq(out.first_id, end_id);
+    add(&world, 0, 2, end_id, 5); /* now it is */
     look(&world);
     int chosen = pick(&world);
     ck_assert(chosen >= 0 && chosen < 5);
     heat(&world, 0, 0, 2 * CHUNK, HEAVY_ROUNDS);
     ck_assert_int_gt(pick(&world), chosen);
     ck_assert_int_lt(pick(&world), 9);
+    end(&world);
+}
+END_TEST
+
+/* Where nothing is fair, that with the largest share of hot records. */
+START_TEST(test_dense)
+{
+    struct world world;
+    begin(&world, "");
+    cover(&world, 0, 30 * CHUNK);
+    add(&world, 0, 0, 10 * CHUNK, 15);
+    add(&world, 0, 10 * CHUNK, 30 * CHUNK, 12);
+    add(&world, 0, 30 * CHUNK, 30 * CHUNK + 2000, 1);
+    ck_assert_int_ge(pick(&world), 10);
+    end(&world);
+}
+END_TEST
+
+/* A gap in what is covered goes by itself where it is worth a file, else with
+ * what is behind it. */
+START_TEST(test_gaps)
+{
+    struct world world;
+    struct seal_range out, tried = {0};
+    begin(&world, "");
+    cover(&world, CHUNK, 2 * CHUNK);
+    add(&world, 0, 0, 2 * CHUNK, 4);
+    add(&world, 0, 2 * CHUNK, 6 * CHUNK, 1);
+    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert_uint_eq(out.first_id, 0);
+    ck_assert_uint_gt(out.last_id, CHUNK);
+    add(&world, 0, 1, CHUNK, 2);
+    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert_uint_eq(out.first_id, 0);
+    ck_assert_uint_lt(out.last_id, CHUNK);
+    end(&world);
+}
+END_TEST
+
+static struct seal_states
+states(struct world *world)
+{
+    struct seal_states states;
+    seal_pick_states(&world->seal, &states);
+    return states;
+}
+
+START_TEST(test_states)
+{
+    struct world world;
+    begin(&world, "");
+    ck_assert_uint_eq(states(&world).ranges_hot, 0);
+    cover(&world, 0, 2 * CHUNK);
+    add(&world, 0, 0, 2 * CHUNK, 2);
+    ck_assert_uint_eq(states(&world).ranges_hot, 0);
+    uint64_t n_overlaid = states(&world).ranges_overlaid;
+    ck_assert(n_overlaid > 0 && n_overlaid < 4);
+    add(&world, 1, 0, 5 * CHUNK, 1);
+    look(&world);
+    ck_assert_uint_eq(states(&world).ranges_overlaid, n_overlaid);
+    uint64_t n_hot = states(&world).ranges_hot;
+    ck_assert(n_hot >= 5 && n_hot < 8);
+    ck_assert_uint_eq(states(&world).ranges_written, 0);
+    heat(&world, 0, 0, 2 * CHUNK, 20);
+    ck_assert_uint_eq(states(&world).ranges_written, n_overlaid);
+    heat(&world, 1, 0, 100, 400);
+    ck_assert_uint_eq(states(&world).ranges_written, n_overlaid + 1);
+    ck_assert_uint_eq(states(&world).ranges_hot, n_hot);
     end(&world);
 }
 END_TEST
@@ -435,7 +549,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_oldest, test_heavy, test_one_id,
-        test_newest, test_quietest, test_unknown, test_counters, test_overlays,
+        test_newest, test_candidates, test_quietest, test_unknown,
+        test_counters, test_overlays, test_dense, test_gaps, test_states,
         test_due, test_due_border, test_due_later, test_due_overlays};
     return run_tests("seal_pick", tests, COUNT_OF(tests));
 }

@@ -174,23 +174,29 @@ make_hot(struct rig *rig, uint64_t *now_ms)
     ck_assert_double_eq_tol(heat_at(rig, LOW), 1 + ROUNDS, 1e-6);
 }
 
-/* A table that grows is made anew, and then cut: all parts have its heat; and
- * so has what they are joined to. */
+/* A table that grows is made anew, and then cut: its parts have its heat by
+ * records, and have all of it again when they are joined; what comes beside it
+ * has none. */
 START_TEST(test_split_and_joined)
 {
     struct rig rig;
-    uint64_t now_ms;
+    uint64_t now_ms, merges, n = 3 * TABLE_RECORDS;
+    double sum = 0;
     begin(&rig, &now_ms);
     make_hot(&rig, &now_ms);
-    fill(&rig, LOW + FEW, 3 * TABLE_RECORDS);
-    struct engine_sum sum = sum_of(rig.engine, SLOT);
-    ck_assert_uint_gt(sum.splits, 0);
-    uint64_t end = LOW + FEW + 3 * TABLE_RECORDS, merges = sum.merges;
-    for (uint64_t id = LOW; id < end; id++) {
-        /* tables behind the first one may be new */
-        ck_assert(heat_at(&rig, id) >= (id < LOW + FEW ? ROUNDS : 0));
+    fill(&rig, LOW + FEW, n);
+    ck_assert_uint_gt(sum_of(rig.engine, SLOT).splits, 0);
+    for (uint64_t row = LOW; row < LOW + FEW + n;) {
+        struct engine_extent extent = extent_at(&rig, row);
+        sum += (double)extent.heat;
+        ck_assert(extent.heat <= 1 + ROUNDS);
+        row = extent.last_row + 1;
     }
-    for (uint64_t id = LOW; id < end; id++) {
+    ck_assert(sum > ROUNDS * 0.7 && sum < ROUNDS * 1.3);
+    ck_assert(heat_at(&rig, LOW) > ROUNDS * 0.2);
+    ck_assert(heat_at(&rig, LOW + FEW + n - 1) < ROUNDS * 0.2);
+    merges = sum_of(rig.engine, SLOT).merges;
+    for (uint64_t id = LOW; id < LOW + FEW + n; id++) {
         if (id % 16 != 0) {
             (void)change_id(
                 rig.engine, &rig.def, CHANGE_DELETE, id, COLUMNS, 0);
@@ -200,10 +206,33 @@ START_TEST(test_split_and_joined)
         (void)engine_tend(rig.engine, now_ms += ROUND_MS);
     }
     ck_assert_uint_gt(sum_of(rig.engine, SLOT).merges, merges);
-    ck_assert(heat_at(&rig, LOW) >= ROUNDS);
     ck_assert(extent_at(&rig, LOW).last_row >= LOW + FEW);
+    ck_assert(heat_at(&rig, LOW) > 2 && heat_at(&rig, LOW) < ROUNDS);
     ck_assert(heat_at(&rig, HIGH) < 2);
     rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(test_mean)
+{
+    struct table table = {.n_records = 40};
+    const struct table one = {.heat = 10, .heat_ms = 7, .n_records = 30};
+    const struct table other = {.heat = 50, .heat_ms = 5, .n_records = 10};
+    const struct table empty = {.heat = 99};
+    const struct table *const both[] = {&one, &other};
+    const struct table *const single[] = {&one, NULL};
+    const struct table *const none[] = {&empty, NULL};
+    table_heat_inherit(&table, none, 2);
+    ck_assert_float_eq(table.heat, 0);
+    table_heat_inherit(&table, single, 2);
+    ck_assert_float_eq(table.heat, 10); /* has not more for having grown */
+    ck_assert_uint_eq(table.heat_ms, 7);
+    table_heat_inherit(&table, both, 2);
+    ck_assert_float_eq(table.heat, 20);
+    ck_assert_uint_eq(table.heat_ms, 7);
+    table.n_records = 6;
+    table_heat_inherit(&table, single, 2);
+    ck_assert_float_eq(table.heat, 2);
 }
 END_TEST
 
@@ -236,6 +265,37 @@ START_TEST(test_evicted)
 }
 END_TEST
 
+/* What lies over a segment is not joined with what does not. */
+START_TEST(test_apart)
+{
+    struct rig rig;
+    uint64_t now_ms = 1000, n[2];
+    for (int any = 0; any < 2; any++) {
+        rig_init(&rig);
+        for (uint64_t i = 0; i < 16; i++) {
+            fill(&rig, i * 16, 16);
+        }
+        for (uint64_t id = 0; id < 256; id++) {
+            if (id % 32 != 0) {
+                (void)change_id(
+                    rig.engine, &rig.def, CHANGE_DELETE, id, COLUMNS, 0);
+            }
+        }
+        if (any) {
+            cover(&rig, 0, 127, VERSION);
+        }
+        for (int i = 0; i < 8; i++) {
+            (void)engine_tend(rig.engine, now_ms += ROUND_MS);
+        }
+        n[any] = sum_of(rig.engine, SLOT).tables;
+        ck_assert_uint_eq(records(&rig), 8);
+        rig_fini(&rig);
+    }
+    ck_assert_uint_eq(n[0], 1);
+    ck_assert_uint_eq(n[1], 2);
+}
+END_TEST
+
 /* What is loaded is as if it had never been written. */
 START_TEST(test_loaded)
 {
@@ -257,6 +317,59 @@ START_TEST(test_loaded)
     ck_assert_double_eq(heat_at(&copy, LOW), 1);
     rig_fini(&copy);
     rig_fini(&rig);
+}
+END_TEST
+
+/* How many records of a table are in part of its rows. */
+START_TEST(test_part)
+{
+    struct rig rig;
+    rig_init(&rig);
+    for (uint64_t i = 0; i < 40; i++) {
+        set(&rig, 128 + 3 * i, i + 1);
+    }
+    struct engine_extent extent = extent_at(&rig, 128);
+    ck_assert_uint_ge(extent.last_row, 128 + 3 * 39);
+    for (uint64_t first = 0; first < 255; first++) {
+        uint64_t wanted = 0;
+        for (uint64_t last = first; last < 256; last++) {
+            wanted += last >= 128 && last <= 245 && (last - 128) % 3 == 0;
+            ck_assert_uint_eq(
+                engine_extent_part(rig.engine, SLOT, 0, first, last), wanted);
+        }
+        ck_assert_uint_eq(
+            engine_extent_part(rig.engine, SLOT, 0, first, UINT64_MAX),
+            wanted);
+    }
+    ck_assert_uint_eq(
+        engine_extent_part(rig.engine, SLOT + 1, 0, 0, UINT64_MAX), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Of a large one, about. */
+START_TEST(test_part_of_many)
+{
+    struct engine_config config = {
+        .shards = 1, .seed = 1, .hot_bytes = ROOMY_BYTES};
+    struct engine *engine = engine_of(&config);
+    struct schema_counter def = plain_counter(SLOT, 1);
+    ck_assert_int_eq(engine_define(engine, &def), 0);
+    for (uint64_t id = 0; id < 40000; id++) {
+        (void)change_id(engine, &def, CHANGE_SET, id, 1, id + 1);
+    }
+    struct engine_extent extent;
+    ck_assert(engine_extent(engine, SLOT, 0, 0, &extent));
+    uint64_t all = extent.n_records;
+    ck_assert_uint_gt(all, 8192);
+    for (uint64_t tenth = 1; tenth < 10; tenth++) {
+        uint64_t wanted = all * tenth / 10;
+        uint64_t n =
+            engine_extent_part(engine, SLOT, 0, 0, all * tenth / 10 - 1);
+        ck_assert_uint_ge(n + all / 16, wanted);
+        ck_assert_uint_le(n, wanted + all / 16);
+    }
+    finish_engine(&engine);
 }
 END_TEST
 
@@ -282,6 +395,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_looks, test_fades, test_what_heats,
-        test_split_and_joined, test_evicted, test_loaded, test_largest};
+        test_split_and_joined, test_mean, test_apart, test_evicted,
+        test_loaded, test_part, test_part_of_many, test_largest};
     return run_tests("table_heat", tests, COUNT_OF(tests));
 }
