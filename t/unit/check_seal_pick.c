@@ -161,11 +161,7 @@ cover(struct world *world, uint64_t first, uint64_t end)
     ck_assert_int_eq(
         covers_begin(&world->covers, 0, first, end - 1, &entry, 1, &change),
         0);
-    for (unsigned shard = 0; shard < SHARDS; shard++) {
-        covers_publish(&change, shard);
-    }
-    covers_settle(&change);
-    covers_end(&change);
+    covers_publish_all(&change);
     covers_file_release(entry.file);
 }
 
