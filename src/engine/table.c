@@ -523,15 +523,23 @@ table_each_line(const struct table_owner *owner, const struct table *table,
 }
 
 void
-table_each(const struct table_owner *owner, const struct table *table,
+table_each_stashed(const struct table *table,
     void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
     void *context)
 {
     struct each each = {table, record_fn, context};
-    table_each_line(owner, table, 1, record_fn, context);
     if (stash_of(table) != NULL) {
         stash_each(stash_of(table), each_in_stash, &each);
     }
+}
+
+void
+table_each(const struct table_owner *owner, const struct table *table,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context)
+{
+    table_each_line(owner, table, 1, record_fn, context);
+    table_each_stashed(table, record_fn, context);
 }
 
 /* False where nothing is left. */
