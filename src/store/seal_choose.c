@@ -17,10 +17,25 @@ enum {
 };
 
 bool
+seal_is_worth(const struct seal_candidate *it)
+{
+    return it->n_hot >= SEAL_LEAST_RECORDS ||
+        it->hot_bytes >= SEAL_LEAST_BYTES;
+}
+
+double
+seal_score(const struct seal_candidate *it, bool is_newest)
+{
+    double written =
+        (double)it->n_hot + (double)it->n_cold + SEAL_LEAST_RECORDS;
+    double score = (double)it->hot_bytes / written;
+    return is_newest ? score / COLD_SHARE_MAX : score;
+}
+
+bool
 seal_is_fair(const struct seal_candidate *it)
 {
-    return it->n_hot >= SEAL_LEAST_RECORDS &&
-        it->n_cold <= it->n_hot * COLD_SHARE_MAX;
+    return seal_is_worth(it) && it->n_cold <= it->n_hot * COLD_SHARE_MAX;
 }
 
 bool

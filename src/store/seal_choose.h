@@ -10,14 +10,16 @@
 /* A range of ids that could be sealed, and what is known of it. */
 struct seal_candidate {
     struct seal_range range;
-    uint64_t n_hot;  /* records in hot tables, about */
-    uint64_t n_cold; /* in the segments that cover it, about */
-    double heat;     /* how much a table of it is written, on average by
+    uint64_t n_hot;     /* records in hot tables, about */
+    uint64_t hot_bytes; /* of memory that these take, about */
+    uint64_t n_cold;    /* in the segments that cover it, about */
+    double heat;        /* how much a table of it is written, on average by
                       * records: engine_extent's */
-    bool is_last;    /* the newest ids of the counter are in it */
+    bool is_last;       /* the newest ids of the counter are in it */
 };
 
-enum { SEAL_LEAST_RECORDS = 4096 /* hot ones that are worth a file */ };
+/* Hot records that are worth a file, or what they take: some are wide. */
+enum { SEAL_LEAST_RECORDS = 4096, SEAL_LEAST_BYTES = 128 * 1024 };
 
 /* What may be looked at of a counter, for cold=oldest: its lowest candidates,
  * which are all of nearly the same age. */
@@ -26,6 +28,14 @@ enum {
     SEAL_PEERS_MAX = 16,
     SEAL_PEERS_SHARE = 8 /* as many as have that part of the hot records */
 };
+
+/* True where what is hot of it is worth a file. */
+bool seal_is_worth(const struct seal_candidate *it);
+
+/* What its seal would free for each record that it would write, a file counted
+ * as SEAL_LEAST_RECORDS of them: to compare candidates where none is fair.
+ * is_newest: where new ids go; then an eighth. 0 only where nothing is hot. */
+double seal_score(const struct seal_candidate *it, bool is_newest);
 
 /* True where so much of it is hot that it is worth writing what is cold of it
  * anew, and that it is worth a file. */

@@ -14,16 +14,26 @@
  * Each counter has one choice: with cold=oldest that of the lowest fair ones
  * which seal_choose takes, with cold=quietest the one that is written least,
  * wherever it is. Of these the one that is written least is taken. Where there
- * is none, that with the largest share of hot records. With cold=oldest the
- * newest range of a counter is where new ids go, and is left alone; but where
- * there is nothing else its older half is taken. */
+ * is none, that of all candidates which frees most for what it writes
+ * (seal_score). With cold=oldest the newest range of a counter is where new ids
+ * go: it is no choice, and where it scores best its older half is taken.
+ *
+ * There is always something that can be sealed while a record is hot that is
+ * not set aside. For candidates have all tables of all shards: each begins at
+ * the first row after the one before that any shard has a table for. All of
+ * their figures are samples and may be wrong; so what is taken must have a
+ * record, by a look at each one (narrow), else the first candidate is that has
+ * one by such a look (pick_any). A seal takes out of memory all records of its
+ * range that do not change meanwhile, and they come back only by changes: so
+ * rounds without changes end with nothing in memory but what is set aside.  */
 #include "store/seal_pick.h"
 
 #include "engine/engine_extents.h"
 
 enum {
     CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
-    CHUNK_MAX = 1 << 22
+    CHUNK_MAX = 1 << 22,
+    HALVED_MIN = 256 /* records */
 };
 
 /* Records of a candidate: a copy has their rows, and a code a column. */
@@ -172,21 +182,29 @@ count_cold(const struct seal *seal, const struct seal_range *range)
     return n;
 }
 
-/* The older half of a counter's last candidate. */
+/* Like seal_pick_next, without what is set aside. What is left of a candidate
+ * beside that may have no hot records. */
 static bool
-pick_half(const struct seal *seal, const struct seal_candidate *last,
-    struct seal_range *out)
+next_free(const struct seal *seal, const struct seal_aside *aside,
+    unsigned slot, uint64_t from, struct seal_candidate *out)
 {
-    struct seal half = {.engine = seal->engine,
-        .n_shards = seal->n_shards,
-        .chunk = last->n_hot / 2 + 1};
-    struct seal_candidate it;
-    if (last->n_hot < SEAL_LEAST_RECORDS ||
-        !seal_pick_next(&half, last->range.slot, last->range.first_id, &it)) {
-        return false;
+    while (seal_pick_next(seal, slot, from, out)) {
+        const struct seal_aside_range *it = seal_aside_find(
+            aside, slot, out->range.first_id, out->range.last_id);
+        if (it == NULL) {
+            return true;
+        }
+        if (it->first_id > out->range.first_id) {
+            out->range.last_id = it->first_id - 1;
+            out->is_last = false;
+            return true;
+        }
+        if (it->last_id == UINT64_MAX) {
+            break;
+        }
+        from = it->last_id + 1;
     }
-    *out = it.range;
-    return true;
+    return false;
 }
 
 /* What a counter's options say. */
@@ -213,14 +231,14 @@ take_policies(const struct seal *seal, struct policy *policy)
     pthread_mutex_unlock(&seal->durable->edit_lock);
 }
 
-/* Looks at all tables of a range: n_hot, heat, n_cold. */
+/* Looks at all tables of a range: n_hot, hot_bytes, heat, n_cold. */
 static void
 measure(const struct seal *seal, struct seal_candidate *it)
 {
     uint64_t first = it->range.first_id / seal->n_shards;
     uint64_t last = it->range.last_id / seal->n_shards;
     struct engine_extent extent;
-    double sum = 0;
+    double sum = 0, bytes = 0;
     it->n_hot = 0;
     for (unsigned shard = 0; shard < seal->n_shards; shard++) {
         uint64_t row = first;
@@ -231,6 +249,10 @@ measure(const struct seal *seal, struct seal_candidate *it)
                 seal->engine, it->range.slot, shard, row, last);
             it->n_hot += n;
             sum += (double)n * (double)extent.heat;
+            if (n > 0) { /* so n_records > 0 */
+                bytes += (double)extent.bytes * (double)n /
+                    (double)extent.n_records;
+            }
             if (extent.last_row >= last) {
                 break;
             }
@@ -238,6 +260,7 @@ measure(const struct seal *seal, struct seal_candidate *it)
         }
     }
     it->heat = it->n_hot > 0 ? sum / (double)it->n_hot : 0;
+    it->hot_bytes = (uint64_t)bytes;
     it->n_cold = count_cold(seal, &it->range);
 }
 
@@ -268,7 +291,7 @@ trim(const struct seal *seal, struct seal_candidate *it)
                 i < list->n ? list->entry[i].first_id - 1 : end;
         }
         measure(seal, it);
-        if (it->n_hot >= SEAL_LEAST_RECORDS || it->range.last_id == end) {
+        if (seal_is_worth(it) || it->range.last_id == end) {
             break;
         }
         if (!is_covered) { /* a gap: with what is behind it */
@@ -285,10 +308,10 @@ trim(const struct seal *seal, struct seal_candidate *it)
 /* What a look at all counters has found. */
 struct found {
     bool has_choice;
-    struct seal_candidate choice;  /* of those of the counters */
-    double share;                  /* hot, of the one that has most */
-    struct seal_range dense;       /* that one; where share > 0 */
-    struct seal_candidate largest; /* of the last ones */
+    struct seal_candidate choice; /* of those of the counters */
+    double score;                 /* the highest of all */
+    struct seal_candidate dense;  /* whose that is; where score > 0 */
+    bool dense_is_newest;
 };
 
 /* The candidates of one counter that seal_choose is asked about. */
@@ -318,13 +341,14 @@ add_quietest(struct peers *peers, const struct seal_candidate *it)
 }
 
 static void
-note_share(struct found *found, const struct seal_candidate *it)
+note_score(
+    struct found *found, const struct seal_candidate *it, bool is_newest)
 {
-    double share =
-        (double)it->n_hot / ((double)it->n_hot + (double)it->n_cold);
-    if (it->n_hot >= SEAL_LEAST_RECORDS && share > found->share) {
-        found->share = share;
-        found->dense = it->range;
+    double score = seal_score(it, is_newest);
+    if (score > found->score) {
+        found->score = score;
+        found->dense = *it;
+        found->dense_is_newest = is_newest;
     }
 }
 
@@ -344,31 +368,35 @@ count_hot(const struct seal *seal, unsigned slot, uint64_t from)
     return n;
 }
 
-/* Takes part in *found what a counter has from an id on. */
+/* Takes part in *found what a counter has. */
 static void
-look_at(struct seal *seal, unsigned slot, bool is_quietest, uint64_t from,
-    struct found *found)
+look_at(struct seal *seal, const struct seal_aside *aside, unsigned slot,
+    bool is_quietest, struct found *found)
 {
     struct seal_candidate it = {0};
     struct peers peers = {.n = 0};
+    uint64_t from = 0;
     if (!is_quietest) {
         peers.n_wanted = count_hot(seal, slot, from) / SEAL_PEERS_SHARE;
     }
-    while (!it.is_last && seal_pick_next(seal, slot, from, &it)) {
-        if (it.is_last && !is_quietest) {
-            found->largest =
-                it.n_hot > found->largest.n_hot ? it : found->largest;
+    while (!it.is_last && next_free(seal, aside, slot, from, &it)) {
+        measure(seal, &it);
+        note_score(found, &it, it.is_last && !is_quietest);
+        trim(seal, &it);
+        bool is_newest = it.is_last && !is_quietest;
+        note_score(found, &it, is_newest);
+        if (is_newest) {
             break;
         }
-        measure(seal, &it);
-        note_share(found, &it);
-        trim(seal, &it);
         if (seal_is_fair(&it)) {
             if (is_quietest) {
                 add_quietest(&peers, &it);
             } else if (add_peer(&peers, &it)) {
                 break;
             }
+        }
+        if (it.range.last_id == UINT64_MAX) {
+            break;
         }
         from = it.range.last_id + 1;
     }
@@ -385,40 +413,128 @@ look_at(struct seal *seal, unsigned slot, bool is_quietest, uint64_t from,
     }
 }
 
+/* The lowest id of a range that has a record in a hot table, exactly: that of
+ * its row; false where none has. */
+static bool
+first_hot(
+    const struct seal *seal, const struct seal_range *range, uint64_t *id)
+{
+    uint64_t first = range->first_id / seal->n_shards;
+    uint64_t last = range->last_id / seal->n_shards;
+    uint64_t row, lowest = 0;
+    bool has_found = false;
+    for (unsigned shard = 0; shard < seal->n_shards; shard++) {
+        if (engine_extent_first(
+                seal->engine, range->slot, shard, first, last, &row)) {
+            has_found = true;
+            lowest = row;
+            if (row == first) {
+                break;
+            }
+            last = row - 1; /* of the next shard, only lower ones */
+        }
+    }
+    *id = first_id_of(seal, lowest);
+    return has_found;
+}
+
+/* Takes away from the front of a range the segments over which nothing is hot.
+ * False where nothing is hot in all of it. */
+static bool
+narrow(const struct seal *seal, struct seal_range *range)
+{
+    struct covers_map *list;
+    uint64_t id;
+    if (!first_hot(seal, range, &id)) {
+        return false;
+    }
+    if (covers_list(seal->covers, range->slot, range->first_id, range->last_id,
+            &list) == 0 &&
+        list != NULL) {
+        for (size_t i = 0; i < list->n && list->entry[i].last_id < id; i++) {
+            range->first_id = list->entry[i].last_id + 1;
+        }
+        covers_map_destroy(list);
+    }
+    return true;
+}
+
+/* The older half of a counter's newest candidate. */
+static void
+halve(const struct seal *seal, struct seal_range *range, uint64_t n_hot)
+{
+    struct seal half = {.engine = seal->engine,
+        .n_shards = seal->n_shards,
+        .chunk = n_hot / 2 + 1};
+    struct seal_candidate it;
+    if (n_hot >= HALVED_MIN &&
+        seal_pick_next(&half, range->slot, range->first_id, &it) &&
+        it.range.last_id < range->last_id) {
+        range->last_id = it.range.last_id;
+    }
+}
+
+/* The first range with a hot record, whatever it costs. */
+static bool
+pick_any(const struct seal *seal, const struct seal_aside *aside,
+    struct seal_range *out)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct seal_candidate it;
+        uint64_t from = 0;
+        while (next_free(seal, aside, slot, from, &it)) {
+            *out = it.range;
+            if (narrow(seal, out)) {
+                return true;
+            }
+            if (it.range.last_id == UINT64_MAX) {
+                break;
+            }
+            from = it.range.last_id + 1;
+        }
+    }
+    return false;
+}
+
 bool
 seal_pick_best(
-    struct seal *seal, const struct seal_range *tried, struct seal_range *out)
+    struct seal *seal, const struct seal_aside *aside, struct seal_range *out)
 {
     struct policy policy[SCHEMA_COUNTERS_MAX];
     struct found found = {0};
     take_policies(seal, policy);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        uint64_t from =
-            slot == tried->slot && tried->last_id > 0 ? tried->last_id + 1 : 0;
-        look_at(seal, slot, policy[slot].is_quietest, from, &found);
+        look_at(seal, aside, slot, policy[slot].is_quietest, &found);
     }
     if (found.has_choice) {
         *out = found.choice.range;
-        return true;
+        if (narrow(seal, out)) {
+            return true;
+        }
     }
-    if (found.share > 0) {
-        *out = found.dense;
-        return true;
+    if (found.score > 0) {
+        *out = found.dense.range;
+        if (found.dense_is_newest && narrow(seal, out)) {
+            halve(seal, out, found.dense.n_hot);
+        }
+        if (narrow(seal, out)) {
+            return true;
+        }
     }
-    return pick_half(seal, &found.largest, out);
+    return pick_any(seal, aside, out);
 }
 
 /* The first range of a counter that is due, of ids below `limit`. */
 static bool
-pick_below(const struct seal *seal, unsigned slot, uint64_t limit,
-    struct seal_range *out)
+pick_below(const struct seal *seal, const struct seal_aside *aside,
+    unsigned slot, uint64_t limit, struct seal_range *out)
 {
     uint64_t n_least = (seal->chunk != 0 ? seal->chunk : CHUNK_MIN) / 2;
     uint64_t from = 0;
     struct seal_candidate it = {0};
     limit -= limit % seal->n_shards; /* whole rows */
     while (from < limit && !it.is_last &&
-        seal_pick_next(seal, slot, from, &it) && it.range.first_id < limit) {
+        next_free(seal, aside, slot, from, &it) && it.range.first_id < limit) {
         if (it.range.last_id >= limit) {
             it.range.last_id = limit - 1;
         }
@@ -434,14 +550,16 @@ pick_below(const struct seal *seal, unsigned slot, uint64_t limit,
 }
 
 bool
-seal_pick_due(const struct seal *seal, struct seal_range *out)
+seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
+    struct seal_range *out)
 {
     struct policy policy[SCHEMA_COUNTERS_MAX];
     take_policies(seal, policy);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         uint64_t after = policy[slot].cold_after, largest;
         if (after != 0 && engine_largest(seal->engine, slot, &largest) &&
-            largest > after && pick_below(seal, slot, largest - after, out)) {
+            largest > after &&
+            pick_below(seal, aside, slot, largest - after, out)) {
             return true;
         }
     }

@@ -2,6 +2,7 @@
 #ifndef STORE_SEAL_PICK_H
 #define STORE_SEAL_PICK_H
 
+#include "store/seal_aside.h"
 #include "store/seal_choose.h"
 
 /* Which range is sealed next. Part of the store; nobody else calls it. */
@@ -13,18 +14,19 @@ bool seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     struct seal_candidate *out);
 
 /* The best range of all counters to make room, as their cold= says; false where
- * there is none. With cold=oldest the newest range of a counter only where
- * there is no other. tried: a range in which the engine had nothing (n_rows =
- * 0), which is passed over with all that the counter has before it; or all 0.
- * Takes edit_lock. The thread that seals. */
+ * nothing is in memory, but in ranges that are set aside. It has a hot record
+ * for sure, if no other thread removes that. With cold=oldest the newest range
+ * of a counter only where others would free less for what they write. Takes
+ * edit_lock. The thread that seals. */
 bool seal_pick_best(
-    struct seal *seal, const struct seal_range *tried, struct seal_range *out);
+    struct seal *seal, const struct seal_aside *aside, struct seal_range *out);
 
 /* A range that is due by its counter's cold_after=: of ids that are more than
  * that below the largest one, with 32,768 hot records (half of seal->chunk
- * where that is set), and not written much at present. False where there is
- * none. Locks and thread as above. */
-bool seal_pick_due(const struct seal *seal, struct seal_range *out);
+ * where that is set), not written much at present, and not set aside. False
+ * where there is none. Locks and thread as above. */
+bool seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
+    struct seal_range *out);
 
 /* Candidates by state, of all counters. */
 #define SEAL_STATES(X)                                                        \

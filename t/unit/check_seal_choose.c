@@ -83,6 +83,42 @@ START_TEST(test_fair)
 }
 END_TEST
 
+/* Wide records are worth a file by what they take. */
+START_TEST(test_worth)
+{
+    struct seal_candidate it = {
+        .n_hot = 10, .hot_bytes = SEAL_LEAST_BYTES - 1};
+    ck_assert(!seal_is_worth(&it));
+    it.hot_bytes++;
+    ck_assert(seal_is_worth(&it));
+    ck_assert(seal_is_fair(&it));
+    it.n_cold = 8 * it.n_hot + 1;
+    ck_assert(!seal_is_fair(&it));
+}
+END_TEST
+
+static double
+score(uint64_t n_hot, uint64_t hot_bytes, uint64_t n_cold)
+{
+    const struct seal_candidate it = {
+        .n_hot = n_hot, .hot_bytes = hot_bytes, .n_cold = n_cold};
+    return seal_score(&it, false);
+}
+
+START_TEST(test_score)
+{
+    const struct seal_candidate it = {.n_hot = 9000, .hot_bytes = 90000};
+    ck_assert(score(9000, 90000, 1000) > score(9000, 90000, 2000));
+    ck_assert(score(9000, 90000, 1000) < score(9000, 180000, 1000));
+    ck_assert(score(100, 1000, 0) < score(9000, 90000, 9000));
+    ck_assert(score(1, 1, UINT64_MAX / 2) > 0);
+    ck_assert(!(score(0, 0, 1000) > 0));
+    /* newest: after what is fair, before what is much less so */
+    ck_assert(seal_score(&it, true) < score(9000, 90000, 8 * 9000));
+    ck_assert(seal_score(&it, true) > score(9000, 90000, 20 * 9000));
+}
+END_TEST
+
 START_TEST(test_busy)
 {
     struct seal_candidate it = {.heat = 4096};
@@ -95,7 +131,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_choice, test_never_a_heavy_one, test_fair, test_busy};
+    const TTest *const tests[] = {test_choice, test_never_a_heavy_one,
+        test_fair, test_worth, test_score, test_busy};
     return run_tests("seal_choose", tests, COUNT_OF(tests));
 }

@@ -31,6 +31,7 @@ struct world {
     struct schema *owned;
     _Atomic(const struct schema *) schema;
     struct seal seal;
+    struct seal_aside aside;
     uint64_t now_ms;
 };
 
@@ -139,7 +140,7 @@ heat(struct world *world, unsigned slot, uint64_t first, uint64_t end,
 
 /* Covers ids first..end-1 by a segment with a record for every id. */
 static void
-cover(struct world *world, uint64_t first, uint64_t end)
+cover_slot(struct world *world, unsigned slot, uint64_t first, uint64_t end)
 {
     struct disk *disk = fake_disk_as_disk(world->fake);
     const struct segment_write_config write = {
@@ -159,10 +160,16 @@ cover(struct world *world, uint64_t first, uint64_t end)
     struct covers_entry entry = {
         first, end - 1, covers_file_create(segment, NULL, NULL)};
     ck_assert_int_eq(
-        covers_begin(&world->covers, 0, first, end - 1, &entry, 1, &change),
+        covers_begin(&world->covers, slot, first, end - 1, &entry, 1, &change),
         0);
     covers_publish_all(&change);
     covers_file_release(entry.file);
+}
+
+static void
+cover(struct world *world, uint64_t first, uint64_t end)
+{
+    cover_slot(world, 0, first, end);
 }
 
 /* Which of the equal ranges of ids is picked (slot x 1000 more), by its middle
@@ -170,8 +177,8 @@ cover(struct world *world, uint64_t first, uint64_t end)
 static int
 pick(struct world *world)
 {
-    struct seal_range out, tried = {0};
-    if (!seal_pick_best(&world->seal, &tried, &out)) {
+    struct seal_range out;
+    if (!seal_pick_best(&world->seal, &world->aside, &out)) {
         return -1;
     }
     ck_assert_uint_eq(out.first_id % SHARDS, 0);
@@ -251,16 +258,17 @@ END_TEST
 START_TEST(test_newest)
 {
     struct world world;
-    struct seal_range out, tried = {0};
+    struct seal_range out;
     begin(&world, "");
     add(&world, 0, 0, CHUNK - 100, 1);
-    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, 0);
     ck_assert_uint_gt(out.last_id, CHUNK / 4);
     ck_assert_uint_lt(out.last_id, CHUNK / 4 * 3);
     add(&world, 0, CHUNK - 100, 3 * CHUNK, 1);
-    tried = (struct seal_range){.slot = 0, .last_id = CHUNK - 1};
-    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    const struct seal_range first = {.slot = 0, .last_id = CHUNK - 1};
+    ck_assert(seal_aside_add(&world.aside, &first));
+    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, CHUNK);
     end(&world);
 }
@@ -369,14 +377,14 @@ END_TEST
 START_TEST(test_overlays)
 {
     struct world world;
-    struct seal_range out, tried = {0};
+    struct seal_range out;
     uint64_t end_id = 10 * CHUNK + 52; /* of what is covered: in a table */
     begin(&world, "");
     cover(&world, 0, end_id);
     add(&world, 0, 0, end_id, 10); /* not worth it */
     add(&world, 0, end_id, 14 * CHUNK, 1);
     look(&world);
-    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, end_id);
     add(&world, 0, 2, end_id, 5); /* now it is */
     look(&world);
@@ -396,7 +404,7 @@ START_TEST(test_dense)
     begin(&world, "");
     cover(&world, 0, 30 * CHUNK);
     add(&world, 0, 0, 10 * CHUNK, 15);
-    add(&world, 0, 10 * CHUNK, 30 * CHUNK, 12);
+    add(&world, 0, 10 * CHUNK, 30 * CHUNK, 10);
     add(&world, 0, 30 * CHUNK, 30 * CHUNK + 2000, 1);
     ck_assert_int_ge(pick(&world), 10);
     end(&world);
@@ -408,21 +416,223 @@ END_TEST
 START_TEST(test_gaps)
 {
     struct world world;
-    struct seal_range out, tried = {0};
+    struct seal_range out;
     begin(&world, "");
     cover(&world, CHUNK, 2 * CHUNK);
     add(&world, 0, 0, 2 * CHUNK, 4);
     add(&world, 0, 2 * CHUNK, 6 * CHUNK, 1);
-    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, 0);
     ck_assert_uint_gt(out.last_id, CHUNK);
     add(&world, 0, 1, CHUNK, 2);
-    ck_assert(seal_pick_best(&world.seal, &tried, &out));
+    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, 0);
     ck_assert_uint_lt(out.last_id, CHUNK);
     end(&world);
 }
 END_TEST
+
+/* ---- progress ---- */
+
+enum {
+    WIDE = 2, /* the slot of a counter of records that are in no line */
+    WIDE_COLUMNS = 5,
+    ROUNDS_MAX = 3000
+};
+
+static void
+add_wide_counter(struct world *world)
+{
+    edit(world, "add counter wide");
+    edit(world, "add column wide wk primarykey");
+    for (unsigned i = 0; i < WIDE_COLUMNS; i++) {
+        char line[100];
+        (void)snprintf(line, sizeof line, "add column wide w%u max=64", i);
+        edit(world, line);
+    }
+}
+
+static void
+add_wide(struct world *world, uint64_t first, uint64_t end, uint64_t step)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(world->owned, WIDE);
+    for (uint64_t id = first; id < end; id += step) {
+        struct change change = {.id = id,
+            .op = CHANGE_SET,
+            .counter = WIDE,
+            .n_columns = WIDE_COLUMNS};
+        for (unsigned i = 0; i < WIDE_COLUMNS; i++) {
+            change.column[i] = counter->column[i].slot;
+            change.serial[i] = counter->column[i].serial;
+            change.operand[i] = UINT64_MAX - id;
+        }
+        engine_change(world->engine, &change, 1);
+        ck_assert_int_eq(change.err, 0);
+    }
+}
+
+static void
+publish_nothing(void *context)
+{
+    (void)context;
+}
+
+/* Records in hot tables of a range, exactly; takes them out. */
+static uint64_t
+take_out(struct world *world, const struct seal_range *range, bool is_look)
+{
+    uint64_t n = 0;
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        struct engine_rows rows = {0};
+        ck_assert_int_eq(
+            engine_copy_range(world->engine, range->slot, shard,
+                range->first_id / SHARDS, range->last_id / SHARDS, &rows),
+            0);
+        n += rows.n;
+        if (!is_look) {
+            ck_assert_int_eq(engine_evict(world->engine, range->slot, shard,
+                                 &rows, publish_nothing, NULL),
+                0);
+        }
+        engine_rows_fini(&rows);
+    }
+    return n;
+}
+
+static uint64_t
+count_all(struct world *world)
+{
+    uint64_t n = 0;
+    for (unsigned slot = 0; slot <= WIDE; slot++) {
+        const struct seal_range all = {slot, 0, UINT64_MAX, 0};
+        n += take_out(world, &all, true);
+    }
+    return n;
+}
+
+/* Ids of some density somewhere, and perhaps a part of them out again. */
+static void
+add_some(struct world *world, uint64_t *random)
+{
+    unsigned slot = (unsigned)random_below(random, WIDE + 1);
+    uint64_t first = random_below(random, 4 * CHUNK);
+    if (random_below(random, 4) == 0) { /* anywhere */
+        first += random_below(random, UINT64_MAX - first) >>
+            random_below(random, 64);
+    }
+    uint64_t n = UINT64_C(1) << random_below(random, 13);
+    uint64_t step = UINT64_C(1) << random_below(random, 12);
+    if (first > UINT64_MAX - n * step) {
+        first -= n * step;
+    }
+    if (slot == WIDE) {
+        add_wide(world, first, first + n * step, step);
+    } else {
+        add(world, slot, first, first + n * step, step);
+    }
+    if (random_below(random, 2) == 0) {
+        uint64_t from = first + random_below(random, n * step);
+        struct seal_range part = {slot, from / SHARDS * SHARDS, 0, 0};
+        part.last_id = part.first_id +
+            random_below(random, n * step / SHARDS + 1) * SHARDS +
+            (SHARDS - 1);
+        (void)take_out(world, &part, false);
+    }
+}
+
+static bool
+is_aside(const struct world *world, const struct seal_range *range)
+{
+    return seal_aside_find(&world->aside, range->slot, range->first_id,
+               range->last_id) != NULL;
+}
+
+/* Whatever the tables are like: each pick has a record that is not set aside,
+ * until there is none. */
+static void
+expect_progress(uint64_t seed)
+{
+    struct world world;
+    uint64_t random = seed;
+    struct seal_range out;
+    uint64_t n_aside = 0;
+    begin(&world, random_below(&random, 2) == 0 ? "" : "cold=quietest");
+    add_wide_counter(&world);
+    world.seal.chunk = UINT64_C(64) << random_below(&random, 8);
+    if (random_below(&random, 2) == 0) {
+        cover(&world, 0, (random_below(&random, 2 * CHUNK) + 1) * SHARDS);
+    }
+    for (uint64_t i = random_below(&random, 12) + 1; i > 0; i--) {
+        add_some(&world, &random);
+    }
+    for (unsigned round = 0; seal_pick_best(&world.seal, &world.aside, &out);
+         round++) {
+        ck_assert_uint_lt(round, ROUNDS_MAX);
+        ck_assert(!is_aside(&world, &out));
+        bool is_damaged =
+            random_below(&random, 8) == 0 && world.aside.n < SEAL_ASIDE_MAX;
+        uint64_t n = take_out(&world, &out, is_damaged);
+        ck_assert_uint_gt(n, 0);
+        if (is_damaged) {
+            ck_assert(seal_aside_add(&world.aside, &out));
+            n_aside += n;
+        }
+    }
+    ck_assert_uint_eq(count_all(&world), n_aside);
+    world.aside.now_s +=
+        SEAL_ASIDE_MOST_S; /* what is set aside has its turn */
+    ck_assert_int_eq(
+        seal_pick_best(&world.seal, &world.aside, &out), n_aside > 0);
+    end(&world);
+}
+
+START_TEST(test_progress)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        expect_progress(seed);
+    }
+}
+END_TEST
+
+/* A table of which the lower rows are cold already: a candidate begins behind
+ * them, and has a good part of the rest, though its records are in no line. */
+START_TEST(test_lower_rows)
+{
+    for (uint64_t ids = 400; ids < 20000; ids *= 2) {
+        struct world world;
+        struct seal_range out;
+        uint64_t half = ids / 2 / SHARDS * SHARDS;
+        const struct seal_range lower = {WIDE, 0, half - 1, 0};
+        begin(&world, "");
+        add_wide_counter(&world);
+        world.seal.chunk = 8 * ids;
+        add_wide(&world, 0, ids, 1);
+        cover_slot(&world, WIDE, 0, half);
+        (void)take_out(&world, &lower, false);
+        ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+        ck_assert_uint_eq(out.slot, WIDE);
+        ck_assert_uint_eq(out.first_id, half);
+        ck_assert_uint_ge(take_out(&world, &out, false), (ids - half) / 8);
+        end(&world);
+    }
+}
+END_TEST
+
+/* Few records, but wide ones: worth a file, where others are not. */
+START_TEST(test_few_wide)
+{
+    struct world world;
+    begin(&world, "");
+    add_wide_counter(&world);
+    add(&world, 0, 0, SEAL_LEAST_RECORDS - 100, 1);
+    add_wide(&world, 0, SEAL_LEAST_RECORDS - 100, 1);
+    ck_assert_int_eq(pick(&world), WIDE * 1000);
+    end(&world);
+}
+END_TEST
+
+/* ---- figures ---- */
 
 static struct seal_states
 states(struct world *world)
@@ -463,7 +673,7 @@ static struct seal_range
 due(struct world *world)
 {
     struct seal_range out = {0};
-    if (!seal_pick_due(&world->seal, &out)) {
+    if (!seal_pick_due(&world->seal, &world->aside, &out)) {
         return (struct seal_range){0};
     }
     ck_assert_uint_eq(out.slot, 0);
@@ -546,7 +756,8 @@ main(void)
 {
     const TTest *const tests[] = {test_oldest, test_heavy, test_one_id,
         test_newest, test_candidates, test_quietest, test_unknown,
-        test_counters, test_overlays, test_dense, test_gaps, test_states,
-        test_due, test_due_border, test_due_later, test_due_overlays};
+        test_counters, test_overlays, test_dense, test_gaps, test_progress,
+        test_lower_rows, test_few_wide, test_states, test_due, test_due_border,
+        test_due_later, test_due_overlays};
     return run_tests("seal_pick", tests, COUNT_OF(tests));
 }
