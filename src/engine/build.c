@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "engine/reach.h"
 #include "engine/table_each.h"
+#include "engine/table_heat.h"
 #include "engine/table_place.h"
 
 #include <string.h>
@@ -656,6 +657,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
         if (err == 0) {
             (*out)->reach = sizes.reach;
             (*out)->built_bits = (*out)->used_bits;
+            table_heat_inherit(*out, build->source, BUILD_SOURCES_MAX);
         }
         if (err != TABLE_FULL) {
             return err;

@@ -86,6 +86,7 @@ ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
         struct table *before = old[at].table;
         made[0]->is_clean = before->is_clean;
         made[0]->copied = before->copied;
+        made[0]->is_quiet = before->is_quiet;
         ENGINE_HOOK("publish");
         directory_replace(directory, at, made[0]);
         ENGINE_HOOK("published");

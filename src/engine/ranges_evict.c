@@ -192,6 +192,9 @@ make_table(struct eviction *it, struct table *old, struct table **out)
     int err = build_table(&build, old->base, old->width, out);
     if (err == 0) {
         (*out)->n_planned = old->n_planned;
+        (*out)->is_quiet = old->is_quiet;
+        (*out)->heat = old->heat; /* what stays is what was written */
+        (*out)->heat_ms = old->heat_ms;
         ASSERT((*out)->n_records == rows.n);
         it->records_made += (*out)->n_records;
     }

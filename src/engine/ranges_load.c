@@ -77,6 +77,7 @@ build(struct ranges *ranges, const struct carry_rows *rows, uint64_t base,
         return err;
     }
     made->is_clean = is_clean;
+    made->is_quiet = true; /* when it was written last, nobody knows */
     ranges->n_records += made->n_records;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"
 #include "engine/table_each.h"
+#include "engine/table_heat.h"
 
 enum {
     STILL_MS = 1000, /* a table that has not changed for so long is packed */
@@ -110,6 +111,17 @@ hull(const struct directory_entry *a, const struct directory_entry *b,
     return width;
 }
 
+/* True where one of the tables is an overlay and the other is not. They leave
+ * memory at different times, and how much each is written is to be known. */
+static bool
+is_border(const struct ranges *ranges, const struct table *low,
+    const struct table *high)
+{
+    const struct cover_at *cover = &ranges->cover;
+    return cover_keeps_any(cover, low->base, low->base + low->mask) !=
+        cover_keeps_any(cover, high->base, high->base + high->mask);
+}
+
 /* Joins entry `at` with the next, if both are small and cheaper as one. */
 static bool
 join(struct ranges *ranges, size_t at)
@@ -131,7 +143,8 @@ join(struct ranges *ranges, size_t at)
             entry[at - 1].base + perm_mask(entry[at - 1].width) >= base) ||
         (at + 2 < n && entry[at + 2].base <= last) ||
         plan_bits(sum, width) >= plan_bits(low->n_records, low->width) +
-                plan_bits(high->n_records, high->width)) {
+                plan_bits(high->n_records, high->width) ||
+        is_border(ranges, low, high)) {
         return false;
     }
     struct build build = ranges__build(ranges, low, POOL_NEW, BUILD_LOAD_GROW);
@@ -167,6 +180,7 @@ ranges_tend(struct ranges *ranges, ptrdiff_t at, uint64_t now_ms, bool *worked)
         return directory == NULL || directory_count(directory) < n ? at
                                                                    : at + 1;
     }
+    table_heat_look(table, now_ms);
     if (join(ranges, (size_t)at)) {
         *worked = true;
         return at;

@@ -381,13 +381,16 @@ put_in_stash(struct table_owner *owner, struct table *table,
     return 0;
 }
 
-/* Its records are not those any more that were copied last. The line of the
- * mark is written only where it says otherwise. */
+/* Its records are not those any more that were copied, or looked at, last. The
+ * line of the marks is written only where one says otherwise: one test for all
+ * of them. */
 static inline void
 mark_changed(struct table *table)
 {
-    if (table->is_clean || table->copied != 0) {
+    unsigned marks = (unsigned)table->is_clean | (unsigned)table->is_quiet;
+    if ((marks | table->copied) != 0) {
         table->is_clean = false;
+        table->is_quiet = false;
         table->copied = 0;
     }
 }
@@ -520,15 +523,23 @@ table_each_line(const struct table_owner *owner, const struct table *table,
 }
 
 void
-table_each(const struct table_owner *owner, const struct table *table,
+table_each_stashed(const struct table *table,
     void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
     void *context)
 {
     struct each each = {table, record_fn, context};
-    table_each_line(owner, table, 1, record_fn, context);
     if (stash_of(table) != NULL) {
         stash_each(stash_of(table), each_in_stash, &each);
     }
+}
+
+void
+table_each(const struct table_owner *owner, const struct table *table,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context)
+{
+    table_each_line(owner, table, 1, record_fn, context);
+    table_each_stashed(table, record_fn, context);
 }
 
 /* False where nothing is left. */

@@ -83,13 +83,15 @@ struct table {
     uint32_t n_stale;       /* mask bits that may stand for nothing */
     uint32_t n_planned;     /* records when the range was last thought over */
     uint32_t reach;         /* how full lines of its records get, in 1/1024 */
+    float heat;             /* see table_heat.h; as of heat_ms */
     uint64_t built_bits;    /* used_bits when it was built */
     bool is_clean;          /* not changed since it was copied or loaded */
-    uint8_t apart[3];       /* what writers write, from what readers read */
+    bool is_quiet;          /* not changed since tend's last look */
+    uint8_t apart[2];       /* what writers write, from what readers read */
     uint32_t n_empty;       /* records without a number: tombstones */
     uint64_t copied;        /* the copy of its range since which it has not
                              * changed (engine_rows.number); 0: it has */
-    uint8_t apart_too[8];   /* as apart */
+    uint64_t heat_ms;       /* tend's clock; 0: not looked at yet */
     /* constant: */
     uint64_t mask;          /* 2^w - 1, for writers; see table_mask */
     struct shapes_set *set; /* a reference; form.shapes is in it */

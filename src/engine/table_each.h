@@ -14,6 +14,11 @@ void table_each_line(const struct table_owner *owner,
     void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
     void *context);
 
+/* Calls record_fn for each record in the stash; it must not either. */
+void table_each_stashed(const struct table *table,
+    void (*record_fn)(void *context, uint64_t row, const uint64_t *code),
+    void *context);
+
 /* Calls record_fn for each record. It must not change the table. */
 void table_each(const struct table_owner *owner, const struct table *table,
     void (*record_fn)(void *context, uint64_t row, const uint64_t *code),

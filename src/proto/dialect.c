@@ -32,7 +32,7 @@ static const char *const key_commands[] = {
 
 #define HELP_LINES(X)                                                         \
     X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
-      "[maxjump=N]")                                                          \
+      "[maxjump=N] [cold=quietest] [cold_after=N]")                           \
     X("add column COUNTER NAME primarykey")                                   \
     X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
       "[suffix=NAME] [flags=N]")                                              \

@@ -3,6 +3,7 @@
  *
  *   add counter NAME [absent=default|miss] [overflow=saturate|error]
  *                    [exptime=refuse|ignore] [maxjump=N]
+ *                    [cold=oldest|quietest] [cold_after=N]
  *   add column COUNTER NAME [hint=N] [max=N] [default=N] [suffix=S]
  *                    [flags=N] [primarykey]
  *   drop column COUNTER NAME NAME

@@ -46,8 +46,13 @@ struct schema_counter {
     bool absent_is_miss;     /* absent=miss */
     bool overflow_is_error;  /* overflow=error */
     bool exptime_is_ignored; /* exptime=ignore */
+    bool cold_is_quietest;   /* cold=quietest: what is written least goes to
+                              * the cold tier first; else the lowest ids */
     uint64_t max_jump;       /* maxjump: how far a new id may be above the
                               * largest one; 0: as far as it likes */
+    uint64_t cold_after;     /* cold_after=: ids more than so far below the
+                              * largest one go to the cold tier by
+                              * themselves; 0: only where memory is short */
     struct schema_column column[SCHEMA_COLUMNS_MAX];
 };
 

@@ -18,10 +18,13 @@
 #define SCHEMA_COUNTER_OPTIONS(X)                                             \
     X(absent_is_miss, "absent", "default", "miss")                            \
     X(overflow_is_error, "overflow", "saturate", "error")                     \
-    X(exptime_is_ignored, "exptime", "refuse", "ignore")
+    X(exptime_is_ignored, "exptime", "refuse", "ignore")                      \
+    X(cold_is_quietest, "cold", "oldest", "quietest")
 
 /* Those that are a 64-bit number, 0 by default: field, word. */
-#define SCHEMA_COUNTER_NUMBERS(X) X(max_jump, "maxjump")
+#define SCHEMA_COUNTER_NUMBERS(X)                                             \
+    X(max_jump, "maxjump")                                                    \
+    X(cold_after, "cold_after")
 
 /* The options of "add column", in the order in which they are written; all
  * but the last take a value. */

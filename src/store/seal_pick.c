@@ -6,11 +6,26 @@
  * so that records of other shards between tables of this one are in one of
  * both.
  *
- * The oldest candidate is taken of which not too much is cold already: to seal
- * what covers a segment rewrites it, which pays where much goes out of memory
- * for it. Where there is none, that with the largest share of hot records. The
- * newest range of a counter is where new ids go, and is left alone; but where
- * there is nothing else its older half is taken. */
+ * A candidate is fair where not too much of it is cold already: to seal what
+ * covers a segment rewrites it, which pays where much goes out of memory for
+ * it. So it is cut where what is covered begins or ends, though one table may
+ * have records on both sides.
+ *
+ * Each counter has one choice: with cold=oldest that of the lowest fair ones
+ * which seal_choose takes, with cold=quietest the one that is written least,
+ * wherever it is. Of these the one that is written least is taken. Where there
+ * is none, that of all candidates which frees most for what it writes
+ * (seal_score). With cold=oldest the newest range of a counter is where new ids
+ * go: it is no choice, and where it scores best its older half is taken.
+ *
+ * There is always something that can be sealed while a record is hot that is
+ * not set aside. For candidates have all tables of all shards: each begins at
+ * the first row after the one before that any shard has a table for. All of
+ * their figures are samples and may be wrong; so what is taken must have a
+ * record, by a look at each one (narrow), else the first candidate is that has
+ * one by such a look (pick_any). A seal takes out of memory all records of its
+ * range that do not change meanwhile, and they come back only by changes: so
+ * rounds without changes end with nothing in memory but what is set aside.  */
 #include "store/seal_pick.h"
 
 #include "engine/engine_extents.h"
@@ -18,8 +33,7 @@
 enum {
     CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
     CHUNK_MAX = 1 << 22,
-    COLD_SHARE_MAX = 8,  /* rewritten for one that goes out of memory */
-    LEAST_RECORDS = 4096 /* that are worth a file */
+    HALVED_MIN = 256 /* records */
 };
 
 /* Records of a candidate: a copy has their rows, and a code a column. */
@@ -46,13 +60,37 @@ last_id_of(const struct seal *seal, uint64_t row)
     return row * seal->n_shards + (seal->n_shards - 1);
 }
 
-/* A table that alone has too many: its first part, in proportion. */
+/* About how many records all shards have where one has a table's rows
+ * first..last. */
 static uint64_t
-cut(const struct engine_extent *extent, uint64_t n, uint64_t chunk)
+count_part(const struct seal *seal, unsigned slot, unsigned lead,
+    uint64_t first, uint64_t last)
 {
-    uint64_t rows = extent->last_row - extent->first_row;
-    uint64_t parts = (n + chunk - 1) / chunk;
-    return extent->first_row + rows / parts;
+    uint64_t n = engine_extent_part(seal->engine, slot, lead, first, last);
+    return (n + 1) * seal->n_shards;
+}
+
+/* A table that alone has too many: the last row of a first part that has half
+ * a chunk to a chunk of records. A table may be wide, and most of its records
+ * in a few of its rows. */
+static uint64_t
+cut(const struct seal *seal, unsigned slot, unsigned lead,
+    const struct engine_extent *extent, uint64_t chunk)
+{
+    uint64_t low = extent->first_row; /* up to it are too few */
+    uint64_t high = extent->last_row; /* and too many */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        uint64_t n = count_part(seal, slot, lead, extent->first_row, middle);
+        if (n > chunk) {
+            high = middle;
+        } else if (n < chunk / 2) {
+            low = middle;
+        } else {
+            return middle;
+        }
+    }
+    return high;
 }
 
 /* The first row from `row` on that a table of any shard has, and which shard
@@ -92,9 +130,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
         uint64_t n = (extent.n_records + 1) * seal->n_shards;
         uint64_t chunk = chunk_of(seal, &extent);
         if (extent.first_row < row) { /* the rest of one that was cut */
-            uint64_t rows = extent.last_row - extent.first_row;
-            n = (uint64_t)((double)n * (double)(extent.last_row - row + 1) /
-                ((double)rows + 1));
+            n = count_part(seal, slot, lead, row, extent.last_row);
             extent.first_row = row;
         }
         if (out->n_hot > 0 && out->n_hot + n > chunk) {
@@ -103,7 +139,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
         }
         out->n_hot += n;
         if (n > chunk) {
-            uint64_t last = cut(&extent, n, chunk);
+            uint64_t last = cut(seal, slot, lead, &extent, chunk);
             out->n_hot = chunk;
             out->range.last_id = last_id_of(seal, last);
             return true;
@@ -146,49 +182,403 @@ count_cold(const struct seal *seal, const struct seal_range *range)
     return n;
 }
 
-/* The older half of a counter's last candidate. */
+/* Like seal_pick_next, without what is set aside. What is left of a candidate
+ * beside that may have no hot records. */
 static bool
-pick_half(const struct seal *seal, const struct seal_candidate *last,
-    struct seal_range *out)
+next_free(const struct seal *seal, const struct seal_aside *aside,
+    unsigned slot, uint64_t from, struct seal_candidate *out)
 {
-    struct seal half = {.engine = seal->engine,
-        .n_shards = seal->n_shards,
-        .chunk = last->n_hot / 2 + 1};
+    while (seal_pick_next(seal, slot, from, out)) {
+        const struct seal_aside_range *it = seal_aside_find(
+            aside, slot, out->range.first_id, out->range.last_id);
+        if (it == NULL) {
+            return true;
+        }
+        if (it->first_id > out->range.first_id) {
+            out->range.last_id = it->first_id - 1;
+            out->is_last = false;
+            return true;
+        }
+        if (it->last_id == UINT64_MAX) {
+            break;
+        }
+        from = it->last_id + 1;
+    }
+    return false;
+}
+
+/* What a counter's options say. */
+struct policy {
+    bool is_quietest;
+    uint64_t cold_after;
+};
+
+static void
+take_policies(const struct seal *seal, struct policy *policy)
+{
+    pthread_mutex_lock(&seal->durable->edit_lock);
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema *schema =
+        atomic_load_explicit(seal->schema, memory_order_relaxed);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        policy[slot] = (struct policy){0};
+        if (counter != NULL) {
+            policy[slot].is_quietest = counter->cold_is_quietest;
+            policy[slot].cold_after = counter->cold_after;
+        }
+    }
+    pthread_mutex_unlock(&seal->durable->edit_lock);
+}
+
+/* Looks at all tables of a range: n_hot, hot_bytes, heat, n_cold. */
+static void
+measure(const struct seal *seal, struct seal_candidate *it)
+{
+    uint64_t first = it->range.first_id / seal->n_shards;
+    uint64_t last = it->range.last_id / seal->n_shards;
+    struct engine_extent extent;
+    double sum = 0, bytes = 0;
+    it->n_hot = 0;
+    for (unsigned shard = 0; shard < seal->n_shards; shard++) {
+        uint64_t row = first;
+        while (row <= last &&
+            engine_extent(seal->engine, it->range.slot, shard, row, &extent) &&
+            extent.first_row <= last) {
+            uint64_t n = engine_extent_part(
+                seal->engine, it->range.slot, shard, row, last);
+            it->n_hot += n;
+            sum += (double)n * (double)extent.heat;
+            if (n > 0) { /* so n_records > 0 */
+                bytes += (double)extent.bytes * (double)n /
+                    (double)extent.n_records;
+            }
+            if (extent.last_row >= last) {
+                break;
+            }
+            row = extent.last_row + 1;
+        }
+    }
+    it->heat = it->n_hot > 0 ? sum / (double)it->n_hot : 0;
+    it->hot_bytes = (uint64_t)bytes;
+    it->n_cold = count_cold(seal, &it->range);
+}
+
+/* Of a candidate that is covered in part, the first part that is all covered
+ * or not at all and worth a file; what is not is left out before it. */
+static void
+trim(const struct seal *seal, struct seal_candidate *it)
+{
+    struct covers_map *list;
+    uint64_t end = it->range.last_id;
+    size_t i = 0;
+    if (covers_list(seal->covers, it->range.slot, it->range.first_id, end,
+            &list) != 0 ||
+        list == NULL) {
+        return;
+    }
+    for (;;) {
+        bool is_covered =
+            i < list->n && list->entry[i].first_id == it->range.first_id;
+        if (is_covered) {
+            while (i + 1 < list->n &&
+                list->entry[i + 1].first_id == list->entry[i].last_id + 1) {
+                i++;
+            }
+            it->range.last_id = list->entry[i++].last_id;
+        } else {
+            it->range.last_id =
+                i < list->n ? list->entry[i].first_id - 1 : end;
+        }
+        measure(seal, it);
+        if (seal_is_worth(it) || it->range.last_id == end) {
+            break;
+        }
+        if (!is_covered) { /* a gap: with what is behind it */
+            it->range.last_id = end;
+            measure(seal, it);
+            break;
+        }
+        it->range.first_id = it->range.last_id + 1;
+    }
+    it->is_last = it->is_last && it->range.last_id == end;
+    covers_map_destroy(list);
+}
+
+/* What a look at all counters has found. */
+struct found {
+    bool has_choice;
+    struct seal_candidate choice; /* of those of the counters */
+    double score;                 /* the highest of all */
+    struct seal_candidate dense;  /* whose that is; where score > 0 */
+    bool dense_is_newest;
+};
+
+/* The candidates of one counter that seal_choose is asked about. */
+struct peers {
+    size_t n;
+    uint64_t n_hot, n_wanted; /* records */
+    struct seal_candidate it[SEAL_PEERS_MAX];
+};
+
+/* True where there are enough. */
+static bool
+add_peer(struct peers *peers, const struct seal_candidate *it)
+{
+    peers->it[peers->n++] = *it;
+    peers->n_hot += it->n_hot;
+    return peers->n == SEAL_PEERS_MAX ||
+        (peers->n >= SEAL_PEERS_MIN && peers->n_hot >= peers->n_wanted);
+}
+
+static void
+add_quietest(struct peers *peers, const struct seal_candidate *it)
+{
+    if (peers->n == 0 || it->heat < peers->it[0].heat) {
+        peers->it[0] = *it;
+        peers->n = 1;
+    }
+}
+
+static void
+note_score(
+    struct found *found, const struct seal_candidate *it, bool is_newest)
+{
+    double score = seal_score(it, is_newest);
+    if (score > found->score) {
+        found->score = score;
+        found->dense = *it;
+        found->dense_is_newest = is_newest;
+    }
+}
+
+/* Hot records of a counter. */
+static uint64_t
+count_hot(const struct seal *seal, unsigned slot, uint64_t from)
+{
     struct seal_candidate it;
-    if (last->n_hot < LEAST_RECORDS ||
-        !seal_pick_next(&half, last->range.slot, last->range.first_id, &it)) {
+    uint64_t n = 0;
+    while (seal_pick_next(seal, slot, from, &it)) {
+        n += it.n_hot;
+        if (it.is_last) {
+            break;
+        }
+        from = it.range.last_id + 1;
+    }
+    return n;
+}
+
+/* Takes part in *found what a counter has. */
+static void
+look_at(struct seal *seal, const struct seal_aside *aside, unsigned slot,
+    bool is_quietest, struct found *found)
+{
+    struct seal_candidate it = {0};
+    struct peers peers = {.n = 0};
+    uint64_t from = 0;
+    if (!is_quietest) {
+        peers.n_wanted = count_hot(seal, slot, from) / SEAL_PEERS_SHARE;
+    }
+    while (!it.is_last && next_free(seal, aside, slot, from, &it)) {
+        measure(seal, &it);
+        note_score(found, &it, it.is_last && !is_quietest);
+        trim(seal, &it);
+        bool is_newest = it.is_last && !is_quietest;
+        note_score(found, &it, is_newest);
+        if (is_newest) {
+            break;
+        }
+        if (seal_is_fair(&it)) {
+            if (is_quietest) {
+                add_quietest(&peers, &it);
+            } else if (add_peer(&peers, &it)) {
+                break;
+            }
+        }
+        if (it.range.last_id == UINT64_MAX) {
+            break;
+        }
+        from = it.range.last_id + 1;
+    }
+    if (peers.n == 0) {
+        return;
+    }
+    size_t chosen = seal_choose(peers.it, peers.n);
+    if (!found->has_choice || peers.it[chosen].heat < found->choice.heat) {
+        found->has_choice = true;
+        found->choice = peers.it[chosen];
+    }
+    if (chosen > 0) {
+        durable_count(&seal->stats.seal_heavy, 1);
+    }
+}
+
+/* The lowest id of a range that has a record in a hot table, exactly: that of
+ * its row; false where none has. */
+static bool
+first_hot(
+    const struct seal *seal, const struct seal_range *range, uint64_t *id)
+{
+    uint64_t first = range->first_id / seal->n_shards;
+    uint64_t last = range->last_id / seal->n_shards;
+    uint64_t row, lowest = 0;
+    bool has_found = false;
+    for (unsigned shard = 0; shard < seal->n_shards; shard++) {
+        if (engine_extent_first(
+                seal->engine, range->slot, shard, first, last, &row)) {
+            has_found = true;
+            lowest = row;
+            if (row == first) {
+                break;
+            }
+            last = row - 1; /* of the next shard, only lower ones */
+        }
+    }
+    *id = first_id_of(seal, lowest);
+    return has_found;
+}
+
+/* Takes away from the front of a range the segments over which nothing is hot.
+ * False where nothing is hot in all of it. */
+static bool
+narrow(const struct seal *seal, struct seal_range *range)
+{
+    struct covers_map *list;
+    uint64_t id;
+    if (!first_hot(seal, range, &id)) {
         return false;
     }
-    *out = it.range;
+    if (covers_list(seal->covers, range->slot, range->first_id, range->last_id,
+            &list) == 0 &&
+        list != NULL) {
+        for (size_t i = 0; i < list->n && list->entry[i].last_id < id; i++) {
+            range->first_id = list->entry[i].last_id + 1;
+        }
+        covers_map_destroy(list);
+    }
     return true;
 }
 
-bool
-seal_pick_best(const struct seal *seal, const struct seal_range *tried,
+/* The older half of a counter's newest candidate. */
+static void
+halve(const struct seal *seal, struct seal_range *range, uint64_t n_hot)
+{
+    struct seal half = {.engine = seal->engine,
+        .n_shards = seal->n_shards,
+        .chunk = n_hot / 2 + 1};
+    struct seal_candidate it;
+    if (n_hot >= HALVED_MIN &&
+        seal_pick_next(&half, range->slot, range->first_id, &it) &&
+        it.range.last_id < range->last_id) {
+        range->last_id = it.range.last_id;
+    }
+}
+
+/* The first range with a hot record, whatever it costs. */
+static bool
+pick_any(const struct seal *seal, const struct seal_aside *aside,
     struct seal_range *out)
 {
-    struct seal_candidate largest = {0}; /* of the last ones */
-    double best_share = 0;
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        struct seal_candidate it = {0};
-        uint64_t from =
-            slot == tried->slot && tried->last_id > 0 ? tried->last_id + 1 : 0;
-        while (seal_pick_next(seal, slot, from, &it) && !it.is_last) {
-            it.n_cold = count_cold(seal, &it.range);
-            double share =
-                (double)it.n_hot / ((double)it.n_hot + (double)it.n_cold);
-            if (it.n_hot >= LEAST_RECORDS && share > best_share) {
-                best_share = share;
-                *out = it.range;
-                if (it.n_cold <= it.n_hot * COLD_SHARE_MAX) {
-                    return true;
-                }
+        struct seal_candidate it;
+        uint64_t from = 0;
+        while (next_free(seal, aside, slot, from, &it)) {
+            *out = it.range;
+            if (narrow(seal, out)) {
+                return true;
+            }
+            if (it.range.last_id == UINT64_MAX) {
+                break;
             }
             from = it.range.last_id + 1;
         }
-        if (it.is_last && it.n_hot > largest.n_hot) {
-            largest = it;
+    }
+    return false;
+}
+
+bool
+seal_pick_best(
+    struct seal *seal, const struct seal_aside *aside, struct seal_range *out)
+{
+    struct policy policy[SCHEMA_COUNTERS_MAX];
+    struct found found = {0};
+    take_policies(seal, policy);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        look_at(seal, aside, slot, policy[slot].is_quietest, &found);
+    }
+    if (found.has_choice) {
+        *out = found.choice.range;
+        if (narrow(seal, out)) {
+            return true;
         }
     }
-    return best_share > 0 || pick_half(seal, &largest, out);
+    if (found.score > 0) {
+        *out = found.dense.range;
+        if (found.dense_is_newest && narrow(seal, out)) {
+            halve(seal, out, found.dense.n_hot);
+        }
+        if (narrow(seal, out)) {
+            return true;
+        }
+    }
+    return pick_any(seal, aside, out);
+}
+
+/* The first range of a counter that is due, of ids below `limit`. */
+static bool
+pick_below(const struct seal *seal, const struct seal_aside *aside,
+    unsigned slot, uint64_t limit, struct seal_range *out)
+{
+    uint64_t n_least = (seal->chunk != 0 ? seal->chunk : CHUNK_MIN) / 2;
+    uint64_t from = 0;
+    struct seal_candidate it = {0};
+    limit -= limit % seal->n_shards; /* whole rows */
+    while (from < limit && !it.is_last &&
+        next_free(seal, aside, slot, from, &it) && it.range.first_id < limit) {
+        if (it.range.last_id >= limit) {
+            it.range.last_id = limit - 1;
+        }
+        measure(seal, &it);
+        trim(seal, &it);
+        if (it.n_hot >= n_least && seal_is_fair(&it) && !seal_is_busy(&it)) {
+            *out = it.range;
+            return true;
+        }
+        from = it.range.last_id + 1;
+    }
+    return false;
+}
+
+bool
+seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
+    struct seal_range *out)
+{
+    struct policy policy[SCHEMA_COUNTERS_MAX];
+    take_policies(seal, policy);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        uint64_t after = policy[slot].cold_after, largest;
+        if (after != 0 && engine_largest(seal->engine, slot, &largest) &&
+            largest > after &&
+            pick_below(seal, aside, slot, largest - after, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+seal_pick_states(const struct seal *seal, struct seal_states *states)
+{
+    *states = (struct seal_states){0};
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct seal_candidate it = {0};
+        uint64_t from = 0;
+        while (!it.is_last && seal_pick_next(seal, slot, from, &it)) {
+            measure(seal, &it);
+            states->ranges_hot += it.n_cold == 0;
+            states->ranges_overlaid += it.n_cold > 0;
+            states->ranges_written += seal_is_heavy(&it, 0);
+            from = it.range.last_id + 1;
+        }
+    }
 }

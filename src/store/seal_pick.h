@@ -2,27 +2,46 @@
 #ifndef STORE_SEAL_PICK_H
 #define STORE_SEAL_PICK_H
 
-#include "store/seal.h"
+#include "store/seal_aside.h"
+#include "store/seal_choose.h"
 
 /* Which range is sealed next. Part of the store; nobody else calls it. */
 
 /* The next range of a counter from id `from` on that has hot records, of so
- * many that a seal can hold them; false where there is none. is_last: the
- * newest ids of the counter are in it. Any thread. 0 in *n_hot never. */
-struct seal_candidate {
-    struct seal_range range;
-    uint64_t n_hot;  /* records in hot tables, about */
-    uint64_t n_cold; /* in the segments that cover it, about */
-    bool is_last;
-};
+ * many that a seal can hold them; false where there is none. n_cold and heat
+ * are left 0. Any thread. 0 in n_hot never. */
 bool seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     struct seal_candidate *out);
 
-/* The best range of all counters to make room; false where there is none. The
- * newest range of a counter only where there is no other. tried: a range in
- * which the engine had nothing (n_rows = 0), which is passed over with all that
- * the counter has before it; or all 0. The thread that seals. */
-bool seal_pick_best(const struct seal *seal, const struct seal_range *tried,
+/* The best range of all counters to make room, as their cold= says; false where
+ * nothing is in memory, but in ranges that are set aside. It has a hot record
+ * for sure, if no other thread removes that. With cold=oldest the newest range
+ * of a counter only where others would free less for what they write. Takes
+ * edit_lock. The thread that seals. */
+bool seal_pick_best(
+    struct seal *seal, const struct seal_aside *aside, struct seal_range *out);
+
+/* A range that is due by its counter's cold_after=: of ids that are more than
+ * that below the largest one, with 32,768 hot records (half of seal->chunk
+ * where that is set), not written much at present, and not set aside. False
+ * where there is none. Locks and thread as above. */
+bool seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
     struct seal_range *out);
+
+/* Candidates by state, of all counters. */
+#define SEAL_STATES(X)                                                        \
+    X(ranges_hot,                                                             \
+        "ranges as they would be sealed, with nothing in a segment")          \
+    X(ranges_overlaid, "ranges with hot records over a segment")              \
+    X(ranges_written, "of these and those, the ones written lately")
+
+struct seal_states {
+#define X(name, text) uint64_t name;
+    SEAL_STATES(X)
+#undef X
+};
+
+/* Counts them now; some hundred nanoseconds a table. Any thread. */
+void seal_pick_states(const struct seal *seal, struct seal_states *states);
 
 #endif

@@ -3,6 +3,9 @@
  * ranges are sealed until they take less than END of it. What waits for readers
  * is on its way out and does not count.
  *
+ * What is due by its counter's cold_after= is sealed without that, a range a
+ * round, so that room is made and calls are heard in between.
+ *
  * `seal NAME all` seals a counter's ranges one after the other, then asks for a
  * checkpoint; when that has come through, all is durable. */
 #include "store/sealer.h"
@@ -12,6 +15,7 @@
 #include "base/err.h"
 #include "store/seal_pick.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -22,6 +26,7 @@
 enum {
     NICE = 10,
     ROUND_MS = 20,
+    DUE_MS = 1000,   /* where nothing is due, the next look comes then */
     RETRY_MS = 2000, /* after a failure */
     BEGIN = 80,      /* percent of the budget */
     END = 75,
@@ -49,49 +54,113 @@ used_bytes(const struct sealer *sealer)
     return used > garbage ? used - garbage : 0;
 }
 
-/* Says that a range could not be sealed, and waits a while. */
-static void
-note_failure(struct sealer *sealer, int err)
+/* The name of the counter in a slot; empty where there is none any more. */
+static struct schema_name
+name_of(struct sealer *sealer, unsigned slot)
 {
-    if (err != ERR_CLOSED) {
+    struct schema_name name = {0};
+    struct durable *durable = sealer->seal.durable;
+    pthread_mutex_lock(&durable->edit_lock);
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema_counter *counter = schema_counter_at(
+        atomic_load_explicit(sealer->seal.schema, memory_order_relaxed), slot);
+    if (counter != NULL) {
+        name = counter->name;
+    }
+    pthread_mutex_unlock(&durable->edit_lock);
+    return name;
+}
+
+static void
+set_aside(struct sealer *sealer, const struct seal_range *range, int err)
+{
+    durable_count(&sealer->seal.stats.seal_asides, 1);
+    if (seal_aside_add(&sealer->aside, range)) {
+        struct schema_name name = name_of(sealer, range->slot);
+        log_line(sealer->seal.durable->config.logger, LOG_WARNING,
+            "%.*s, ids %" PRIu64 " to %" PRIu64 ": %s; what is in memory of "
+            "them cannot be moved to the cold tier now, other ranges are",
+            (int)name.len, name.text, range->first_id, range->last_id,
+            err_file_text(err));
+    }
+}
+
+/* Seals a range that has been picked. Where it cannot be: a range with damage
+ * is set aside; so is one that met an error of the disk, which may be in what
+ * is read, and like all other errors that ends the round for a while. */
+static int
+seal_picked(struct sealer *sealer, struct seal_range *range)
+{
+    int err = seal_run(&sealer->seal, range);
+    if (err == 0) {
+        seal_aside_drop(&sealer->aside, range);
+        checkpointer_want_segments(sealer->checkpointer, NULL);
+    }
+    if (err == ERR_CORRUPT || err == ERR_DISK) {
+        set_aside(sealer, range, err);
+    }
+    if (err != 0 && err != ERR_CORRUPT && err != ERR_GONE &&
+        err != ERR_CLOSED) {
         log_line(sealer->seal.durable->config.logger, LOG_WARNING,
             "records could not be moved to the cold tier: %s; they stay in "
             "memory, next try in %d s",
             err_file_text(err), RETRY_MS / 1000);
         sealer->not_before_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
     }
+    return err;
+}
+
+/* True where ranges may be sealed now. */
+static bool
+is_free(struct sealer *sealer)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    sealer->aside.now_s = now_ns / (1000 * NS_PER_MS);
+    return !sealer->is_told && !is_stopping(sealer) &&
+        now_ns >= sealer->not_before_ns;
 }
 
 /* Seals while the budget asks for it; false where that cannot be done now. */
 static bool
 make_room(struct sealer *sealer)
 {
-    struct seal_range range = {0}, tried = {0};
-    if (sealer->is_told || clock_monotonic_ns() < sealer->not_before_ns) {
+    struct seal_range range;
+    if (!is_free(sealer)) {
         return false;
     }
     if (used_bytes(sealer) < sealer->hot_bytes / 100 * BEGIN) {
         return true;
     }
-    while (!is_stopping(sealer) &&
-        used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
-        if (!seal_pick_best(&sealer->seal, &tried, &range)) {
+    while (used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
+        if (!is_free(sealer) ||
+            !seal_pick_best(&sealer->seal, &sealer->aside, &range)) {
             return false;
         }
-        int err = seal_run(&sealer->seal, &range);
-        if (err != 0 && err != ERR_GONE) {
-            note_failure(sealer, err);
-            return false;
+        if (seal_picked(sealer, &range) == 0) {
+            cold_retry(sealer->cold, true);
         }
-        bool is_vain = err == 0 && range.n_rows == 0;
-        if (is_vain && range.last_id == UINT64_MAX) {
-            return false;
-        }
-        tried = is_vain ? range : (struct seal_range){0};
-        checkpointer_want_segments(sealer->checkpointer, NULL);
-        cold_retry(sealer->cold, true);
     }
     return true;
+}
+
+/* Seals a range that is due, if there is one. */
+static void
+seal_due(struct sealer *sealer)
+{
+    struct seal_range range;
+    uint64_t now_ns = clock_monotonic_ns();
+    if (!is_free(sealer) || now_ns < sealer->due_ns) {
+        return;
+    }
+    if (!seal_pick_due(&sealer->seal, &sealer->aside, &range)) {
+        sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
+        return;
+    }
+    if (seal_picked(sealer, &range) == 0) {
+        durable_count(&sealer->seal.stats.seals_after, 1);
+    } else {
+        sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
+    }
 }
 
 /* True where the counter that a call names is still there. */
@@ -187,6 +256,7 @@ run(void *arg)
         }
         bool makes_room = make_room(sealer);
         cold_retry(sealer->cold, makes_room);
+        seal_due(sealer);
     }
     cold_retry(sealer->cold, false);
     for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {

@@ -5,7 +5,7 @@
 #include "store/call_queue.h"
 #include "store/checkpoint.h"
 #include "store/cold_call.h"
-#include "store/seal.h"
+#include "store/seal_aside.h"
 
 #include <pthread.h>
 
@@ -18,6 +18,8 @@ struct sealer {
     uint64_t hot_bytes;                /* budget of the hot tables */
     bool is_told;                      /* seals on command only */
     uint64_t not_before_ns;            /* after a failure; the thread's */
+    struct seal_aside aside;           /* the thread's */
+    uint64_t due_ns; /* the next look at what is due; the thread's */
     pthread_t thread;
     pthread_mutex_t lock;   /* queue */
     pthread_cond_t changed; /* that, or stopping */

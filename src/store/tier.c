@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "store/tier.h"
 
+#include "store/seal_pick.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -97,6 +99,17 @@ put_segments(struct tier *tier, const struct lines *lines)
     put(lines, "memory", sum.memory);
 }
 
+/* What hot tables hold, by what would be sealed at a time. */
+static void
+put_states(struct tier *tier, const struct lines *lines)
+{
+    struct seal_states states;
+    seal_pick_states(&tier->sealer.seal, &states);
+#define X(name, text) put(lines, #name, states.name);
+    SEAL_STATES(X)
+#undef X
+}
+
 static void
 put_latencies(const struct fetch_stats *stats, const struct lines *lines)
 {
@@ -119,6 +132,7 @@ tier_each_stat(struct tier *tier,
     const struct seal_stats *seal = &tier->sealer.seal.stats;
     struct fetch_stats fetch;
     put_segments(tier, &lines);
+    put_states(tier, &lines);
     /* relaxed, all of them: figures */
 #define X(name, text)                                                         \
     put(&lines, #name,                                                        \

@@ -11,7 +11,8 @@
  * The counts are what lets later versions add options: a number more at the
  * end, whose 0 means what was before there was the option. Who finds fewer
  * numbers than it knows takes 0 for the rest; who finds more takes them only
- * if they are 0. Numbers never change their place.
+ * if they are 0. Numbers never change their place. What came later is written
+ * only where it is not 0: then the bytes are those of before.
  *
  * Invariant: what is decoded could have been made by schema_apply, as far as
  * one counter can tell: the schema asserts that on what it is given. So
@@ -27,7 +28,8 @@ enum option_bits {
     ABSENT_IS_MISS = 1,
     OVERFLOW_IS_ERROR = 2,
     EXPTIME_IS_IGNORED = 4,
-    OPTION_BITS = 8 - 1
+    COLD_IS_QUIETEST = 8,
+    OPTION_BITS = 16 - 1
 };
 
 /* The numbers of a counter, in their order: name, largest. */
@@ -36,7 +38,8 @@ enum option_bits {
     X(SLOT, SCHEMA_COUNTERS_MAX - 1)                                          \
     X(KEY_HINT_BITS, SCHEMA_BITS_MAX)                                         \
     X(OPTIONS, OPTION_BITS)                                                   \
-    X(MAX_JUMP, UINT64_MAX)
+    X(MAX_JUMP, UINT64_MAX)                                                   \
+    X(COLD_AFTER, UINT64_MAX)
 
 /* The same of a column. */
 #define COLUMN_NUMBERS(X)                                                     \
@@ -68,6 +71,7 @@ static const uint64_t column_max[] = {COLUMN_NUMBERS(X)};
 
 enum {
     NUMBERS_MAX = 64, /* more is no version of this */
+    COUNTER_NUMBERS_FIRST = COUNTER_MAX_JUMP + 1, /* always there */
     NAME_BYTES_MAX = 1 + SCHEMA_NAME_MAX,
     COUNTER_BYTES_MAX =
         1 + COUNTER_NUMBERS_COUNT * BYTES_VARINT_MAX + 2 * NAME_BYTES_MAX + 2,
@@ -128,13 +132,19 @@ schema_code_put(uint8_t *out, const struct schema_counter *counter)
         [COUNTER_KEY_HINT_BITS] = counter->key_hint_bits,
         [COUNTER_OPTIONS] = (counter->absent_is_miss ? ABSENT_IS_MISS : 0) |
             (counter->overflow_is_error ? OVERFLOW_IS_ERROR : 0) |
-            (counter->exptime_is_ignored ? EXPTIME_IS_IGNORED : 0),
+            (counter->exptime_is_ignored ? EXPTIME_IS_IGNORED : 0) |
+            (counter->cold_is_quietest ? COLD_IS_QUIETEST : 0),
         [COUNTER_MAX_JUMP] = counter->max_jump,
+        [COUNTER_COLD_AFTER] = counter->cold_after,
     };
-    size_t len = bytes_put_varint(out, COUNTER_NUMBERS_COUNT);
+    size_t n = COUNTER_NUMBERS_COUNT;
+    while (n > COUNTER_NUMBERS_FIRST && number[n - 1] == 0) {
+        n--;
+    }
+    size_t len = bytes_put_varint(out, n);
 
     ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
-    len += put_numbers(out + len, number, counter_max, COUNTER_NUMBERS_COUNT);
+    len += put_numbers(out + len, number, counter_max, n);
     len += put_name(out + len, &counter->name);
     len += put_name(out + len, &counter->key_name);
     len += bytes_put_varint(out + len, counter->n_columns);
@@ -288,7 +298,9 @@ get_head(const uint8_t **in, const uint8_t *end, struct schema_counter *out)
         (number[COUNTER_OPTIONS] & OVERFLOW_IS_ERROR) != 0;
     out->exptime_is_ignored =
         (number[COUNTER_OPTIONS] & EXPTIME_IS_IGNORED) != 0;
+    out->cold_is_quietest = (number[COUNTER_OPTIONS] & COLD_IS_QUIETEST) != 0;
     out->max_jump = number[COUNTER_MAX_JUMP];
+    out->cold_after = number[COUNTER_COLD_AFTER];
     return out->name.len > 0 && out->serial > 0;
 }
 

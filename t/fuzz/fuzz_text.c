@@ -21,7 +21,8 @@ static const char declarations[] =
     "add column weibo comment_num hint=16 max=32 suffix=cntcm\r\n"
     "add column weibo repost_num hint=2 max=8 default=5 flags=4 "
     "suffix=cntrn\r\n"
-    "add counter opt absent=miss overflow=error exptime=ignore\r\n"
+    "add counter opt absent=miss overflow=error exptime=ignore "
+    "cold=quietest cold_after=9\r\n"
     "add column opt opt_id primarykey\r\n"
     "add column opt a max=64\r\n"
     "add counter bare\r\n";

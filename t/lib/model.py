@@ -42,11 +42,12 @@ class Column:
 
 
 class Counter:
-    def __init__(self, name, miss, refuse, ignore):
+    def __init__(self, name, miss, refuse, ignore, quietest):
         self.name = name
         self.absent_is_miss = miss
         self.overflow_is_error = refuse
         self.exptime_is_ignored = ignore
+        self.cold_is_quietest = quietest  # nothing that is answered differs
         self.has_key = False
         self.columns = []
 
@@ -55,6 +56,7 @@ class Counter:
             self.absent_is_miss,
             self.overflow_is_error,
             self.exptime_is_ignored,
+            self.cold_is_quietest,
         )
 
 
@@ -361,13 +363,13 @@ class Model:
 
     # -- the schema --
 
-    def add_counter(self, name, miss, refuse, ignore):
+    def add_counter(self, name, *options):
         same = self.counters.get(name)
-        if same and same.options() == (miss, refuse, ignore):
+        if same and same.options() == options:
             return STORED
         if self.taken(name) or name in self.items:
             return REFUSED
-        self.counters[name] = Counter(name, miss, refuse, ignore)
+        self.counters[name] = Counter(name, *options)
         return STORED
 
     def add_key(self, name):

@@ -144,6 +144,8 @@ assert_counter(const struct schema_counter *got)
     ck_assert(!got->overflow_is_error);
     ck_assert(got->exptime_is_ignored);
     ck_assert_uint_eq(got->max_jump, 123456789012);
+    ck_assert(!got->cold_is_quietest); /* was not there in version 1 */
+    ck_assert_uint_eq(got->cold_after, 0);
     for (unsigned i = 0; i < 2; i++) {
         const struct schema_column *a = &got->column[i];
         const struct schema_column *b = &counter.column[i];

@@ -118,6 +118,8 @@ static const struct parse_case parse_cases[] = {
     {SCHEMA_ADD_COUNTER, 0, "w maxjump=0"},
     {SCHEMA_ADD_COUNTER, 0, "w maxjump=1 absent=miss"},
     {SCHEMA_ADD_COUNTER, 0, "w absent=miss maxjump=18446744073709551615"},
+    {SCHEMA_ADD_COUNTER, 0, "w cold=oldest cold_after=0"},
+    {SCHEMA_ADD_COUNTER, 0, "w cold_after=18446744073709551615 cold=quietest"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, ""},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, NAME_32 "3"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, "9lives"},
@@ -146,6 +148,17 @@ static const struct parse_case parse_cases[] = {
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=1 maxjump=1"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=0 maxjump=1"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=18446744073709551616"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold="},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold=newest"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold=oldest cold=quietest"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold_after"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold_after="},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold_after=30d"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold_after=-1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo cold_after=1 cold_after=1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION,
+        "weibo cold_after=18446744073709551616"},
     {SCHEMA_ADD_COLUMN, 0, "weibo id primarykey"},
     {SCHEMA_ADD_COLUMN, 0, "weibo id primarykey hint=0 default=0 max=64"},
     {SCHEMA_ADD_COLUMN, 0, "weibo n"},
@@ -233,6 +246,14 @@ START_TEST(test_parse_attributes)
         parse(SCHEMA_ADD_COUNTER, "weibo maxjump=18446744073709551615", &edit),
         0);
     ck_assert_uint_eq(edit.counter.max_jump, UINT64_MAX);
+    ck_assert(!edit.counter.cold_is_quietest);
+    ck_assert_uint_eq(edit.counter.cold_after, 0);
+    ck_assert_int_eq(
+        parse(SCHEMA_ADD_COUNTER, "weibo cold_after=7 cold=quietest", &edit),
+        0);
+    ck_assert(edit.counter.cold_is_quietest);
+    ck_assert_uint_eq(edit.counter.cold_after, 7);
+    ck_assert_uint_eq(edit.counter.max_jump, 0);
 
     ck_assert_int_eq(parse(SCHEMA_ADD_COLUMN, "weibo n", &edit), 0);
     ck_assert_str_eq(edit.counter.name.text, "weibo");
@@ -409,6 +430,11 @@ START_TEST(test_print)
     check_printed(schema, "v", "add counter v overflow=error maxjump=77\r\n");
     ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COUNTER, "w maxjump=0"), 0);
     check_printed(schema, "w", "add counter w\r\n");
+    ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COUNTER,
+                         "x cold_after=9 cold=quietest maxjump=8"),
+        0);
+    check_printed(
+        schema, "x", "add counter x cold=quietest maxjump=8 cold_after=9\r\n");
     schema_destroy(&schema);
 }
 END_TEST
@@ -463,6 +489,10 @@ START_TEST(test_has_same)
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo exptime=ignore"));
     ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo maxjump=0"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo maxjump=1"));
+    ck_assert(has_same(
+        schema, SCHEMA_ADD_COUNTER, "weibo cold=oldest cold_after=0"));
+    ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo cold=quietest"));
+    ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo cold_after=1"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "user"));
     ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COUNTER, "user maxjump=10"), 0);
     ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "user maxjump=10"));

@@ -95,7 +95,9 @@ random_counter(uint64_t *state)
         .absent_is_miss = random_below(state, 2) != 0,
         .overflow_is_error = random_below(state, 2) != 0,
         .exptime_is_ignored = random_below(state, 2) != 0,
+        .cold_is_quietest = random_below(state, 2) != 0,
         .max_jump = random_below(state, UINT64_MAX),
+        .cold_after = random_below(state, UINT64_MAX),
     };
 
     for (unsigned i = 0; i < counter.n_columns; i++) {
@@ -257,7 +259,9 @@ START_TEST(test_largest)
         .absent_is_miss = true,
         .overflow_is_error = true,
         .exptime_is_ignored = true,
-        .max_jump = UINT64_MAX};
+        .cold_is_quietest = true,
+        .max_jump = UINT64_MAX,
+        .cold_after = UINT64_MAX};
     uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
     struct schema_counter got;
     char text[40];
@@ -277,7 +281,9 @@ START_TEST(test_largest)
         column->flags = UINT32_MAX;
         column->default_value = UINT64_MAX;
     }
-    ck_assert(decode(bytes, schema_code_put(bytes, &counter), &got));
+    size_t len = schema_code_put(bytes, &counter);
+    ck_assert_uint_eq(len, 1522); /* as doc/format-log.md says */
+    ck_assert(decode(bytes, len, &got));
     assert_same(&counter, &got);
 }
 END_TEST
@@ -366,8 +372,9 @@ START_TEST(test_other_versions)
         bool ok;
     } code[] = {
         {CODE("\5\1\0\0\0\0\1c\0\0\6"), true},
-        {CODE("\6\1\0\0\0\0\0\1c\0\0\6"), true},
-        {CODE("\6\1\0\0\0\0\1\1c\0\0\6"), false},
+        {CODE("\6\1\0\0\0\0\1\1c\0\0\6"), true},
+        {CODE("\7\1\0\0\0\0\0\0\1c\0\0\6"), true},
+        {CODE("\7\1\0\0\0\0\0\1\1c\0\0\6"), false},
         {CODE("\4\1\0\0\0\1c\0\0\6"), true},
         {CODE("\0\1c\0\0\6"), false}, /* no serial */
         {CODE("\1\1\1c\0\0\6"), true}, {CODE("\x41\1\1c\0\0\6"), false},
@@ -377,7 +384,8 @@ START_TEST(test_other_versions)
         {CODE("\5\1\0\0\0\0\1c\1k\1\4\1a\0\2\0\0\1"), true},
         {CODE("\5\1\0\0\0\0\1c\1k\1\3\1a\0\2\0\0"), false}, /* no max */
         {CODE("\5\1\0\0\0\0\1c\1k\1\x41\1a\0\2\0\0\1\0\0"), false},
-        {CODE("\5\1\0\0\x10\0\1c\0\0\6"), false}, /* unknown option */
+        {CODE("\6\1\0\0\x0f\0\0\1c\0\0\6"), true},
+        {CODE("\6\1\0\0\x10\0\0\1c\0\0\6"), false}, /* unknown option */
     };
     struct schema_counter got;
 
@@ -389,12 +397,44 @@ START_TEST(test_other_versions)
 }
 END_TEST
 
+/* What one of five numbers says, and one of six. */
+START_TEST(test_cold_options)
+{
+    static const char before[] = "\5\1\0\0\7\11\1c\0\0\6";
+    static const char today[] = "\6\1\0\0\10\11\12\1c\0\0\6";
+    struct schema_counter got;
+
+    ck_assert(decode((const uint8_t *)before, sizeof before - 1, &got));
+    ck_assert(!got.cold_is_quietest);
+    ck_assert(got.exptime_is_ignored);
+    ck_assert_uint_eq(got.max_jump, 9);
+    ck_assert_uint_eq(got.cold_after, 0);
+    ck_assert(decode((const uint8_t *)today, sizeof today - 1, &got));
+    ck_assert(got.cold_is_quietest);
+    ck_assert(!got.exptime_is_ignored);
+    ck_assert_uint_eq(got.max_jump, 9);
+    ck_assert_uint_eq(got.cold_after, 10);
+
+    /* and is said in as many */
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
+    ck_assert_uint_eq(schema_code_put(bytes, &got), sizeof today - 1);
+    ck_assert_mem_eq(bytes, today, sizeof today - 1);
+    got.cold_after = 0;
+    got.cold_is_quietest = false;
+    got.exptime_is_ignored = true;
+    got.overflow_is_error = true;
+    got.absent_is_miss = true;
+    ck_assert_uint_eq(schema_code_put(bytes, &got), sizeof before - 1);
+    ck_assert_mem_eq(bytes, before, sizeof before - 1);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_round_trip, test_every_option,
         test_largest, test_cut, test_changed, test_refused,
-        test_other_versions};
+        test_other_versions, test_cold_options};
 
     return run_tests("schema_code", tests, COUNT_OF(tests));
 }

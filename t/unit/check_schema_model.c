@@ -30,8 +30,8 @@ struct model_column {
 
 struct model_counter {
     bool used;
-    bool miss, error, ignore;
-    uint64_t max_jump;
+    bool miss, error, ignore, quietest;
+    uint64_t max_jump, cold_after;
     int name, key, n_columns;
     uint32_t serial;
     struct model_column column[SCHEMA_COLUMNS_MAX];
@@ -287,13 +287,19 @@ edit_add_counter(struct run *run, char *line)
         .error = draw(run, 2),
         .ignore = draw(run, 2),
         .max_jump = draw(run, 2) ? 0 : run->random,
+        .quietest = draw(run, 2),
+        .cold_after = draw(run, 2) ? 0 : run->random,
         .name = draw_counter(run),
         .key = NOTHING};
 
     snprintf(line, LINE_MAX,
-        "n%d absent=%s exptime=%s maxjump=%llu overflow=%s", want.name,
-        want.miss ? "miss" : "default", want.ignore ? "ignore" : "refuse",
-        (unsigned long long)want.max_jump, want.error ? "error" : "saturate");
+        "n%d absent=%s exptime=%s cold=%s maxjump=%llu cold_after=%llu "
+        "overflow=%s",
+        want.name, want.miss ? "miss" : "default",
+        want.ignore ? "ignore" : "refuse",
+        want.quietest ? "quietest" : "oldest",
+        (unsigned long long)want.max_jump, (unsigned long long)want.cold_after,
+        want.error ? "error" : "saturate");
     return model_add_counter(&run->model, &want);
 }
 
@@ -401,7 +407,9 @@ check_counter(
     ck_assert_int_eq(counter->absent_is_miss, model->miss);
     ck_assert_int_eq(counter->overflow_is_error, model->error);
     ck_assert_int_eq(counter->exptime_is_ignored, model->ignore);
+    ck_assert_int_eq(counter->cold_is_quietest, model->quietest);
     ck_assert_uint_eq(counter->max_jump, model->max_jump);
+    ck_assert_uint_eq(counter->cold_after, model->cold_after);
     ck_assert_uint_eq(counter->serial, model->serial);
     ck_assert_int_eq(counter->n_columns, model->n_columns);
     for (int i = 0; i < model->n_columns; i++) {
