@@ -533,15 +533,12 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("block");
     TCase *tcase = tcase_create("block");
-    SRunner *runner = srunner_create(suite);
 
     rig = calloc(1, sizeof *rig);
     if (rig == NULL) {
         return EXIT_FAILURE;
     }
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_loop_test(tcase, test_blocks_come_back, 0, BLOCK_AUTO + 1);
     tcase_add_test(tcase, test_few_records);
     tcase_add_test(tcase, test_records_are_bounded);
@@ -554,12 +551,8 @@ main(void)
         BLOCK_AUTO + 1);
     tcase_add_test(tcase, test_memory_that_runs_out);
     tcase_add_test(tcase, test_rare_columns_are_cheap);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int status = run_case("block", tcase);
     block_room_fini(&rig->room);
     free(rig);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return status;
 }

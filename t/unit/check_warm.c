@@ -296,11 +296,8 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("warm");
     TCase *tcase = tcase_create("warm");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, test_what_is_found_is_what_is_decoded, 0,
         BLOCK_CODEC_COUNT * ID_FAMILY_COUNT);
@@ -308,10 +305,5 @@ main(void)
         BLOCK_CODEC_COUNT);
     tcase_add_loop_test(
         tcase, test_memory_that_runs_out, 0, BLOCK_CODEC_COUNT);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("warm", tcase);
 }
