@@ -166,6 +166,20 @@ cell_model_renew_column(
     count_records(model);
 }
 
+void
+cell_model_redefine(struct cell_model *model, struct dist_rng *rng)
+{
+    unsigned n = model->def.n_columns;
+    unsigned i = (unsigned)(dist_rng_u64(rng) % n);
+    if (n > 2 && dist_rng_u64(rng) % 2 == 0) {
+        cell_model_drop_column(model, i);
+    } else if (n < SCHEMA_COLUMNS_MAX && dist_rng_u64(rng) % 2 == 0) {
+        (void)cell_model_add_column(model, rng);
+    } else {
+        cell_model_renew_column(model, i, rng);
+    }
+}
+
 enum cell_state
 cell_model_get(const struct cell_model *model, const struct cell_key *key,
     uint64_t *value_out)

@@ -62,6 +62,10 @@ void cell_model_drop_column(struct cell_model *model, unsigned i);
 void cell_model_renew_column(
     struct cell_model *model, unsigned i, struct dist_rng *rng);
 
+/* Drops, adds or renews a random column, of which there is one; the last two
+ * are not dropped. */
+void cell_model_redefine(struct cell_model *model, struct dist_rng *rng);
+
 /* What reading key must give. key->counter is the model's. */
 enum cell_state cell_model_get(const struct cell_model *model,
     const struct cell_key *key, uint64_t *value_out);

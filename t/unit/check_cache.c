@@ -388,11 +388,8 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("cache");
     TCase *tcase = tcase_create("cache");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, test_what_is_kept_is_found);
     tcase_add_test(tcase, test_pinned_blocks_stay);
@@ -402,10 +399,5 @@ main(void)
     tcase_add_test(tcase, test_more_hits_than_a_fifo);
     tcase_add_test(tcase, test_a_scan_passes_through);
     tcase_add_test(tcase, test_memory_that_runs_out);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("cache", tcase);
 }

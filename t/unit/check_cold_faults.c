@@ -4,17 +4,11 @@
  * says so, and is never answered with a wrong number; a change of it does
  * nothing; what could not be sealed stays hot; and all is well when the disk
  * is, or after a crash. */
-#include "unit/durable_help.h"
+#include "unit/faults_help.h"
 
 #include <errno.h>
 
 enum { IDS = 60 };
-
-struct fault {
-    enum fake_call call;
-    int err;
-    bool forever;
-};
 
 struct world {
     struct rig rig;
@@ -147,16 +141,8 @@ fail_call(const struct fault *fault, unsigned n)
         rig->fake, 1u << fault->call, n, fault->err, fault->forever);
     work(&world);
     bool any = fake_disk_heal(rig->fake) > 0;
-    switch (n % 4) {
-    case 0:
-        rig_crash(rig, true, 1 + n % 2);
-        break;
-    case 1:
-        rig_crash(rig, false, 1 + n % 2);
-        break;
-    default:
+    if (!crash_by_turns(rig, n)) {
         heal(&world);
-        break;
     }
     rig_end(rig);
     return any;
@@ -165,13 +151,7 @@ fail_call(const struct fault *fault, unsigned n)
 static void
 fail_each(enum fake_call call, int err)
 {
-    for (unsigned forever = 0; forever < 2; forever++) {
-        struct fault fault = {call, err, forever == 1};
-        unsigned n = 1;
-        while (fail_call(&fault, n)) {
-            n++;
-        }
-    }
+    fail_by_turns(fail_call, call, err);
 }
 
 START_TEST(test_writes)

@@ -204,17 +204,8 @@ change_some(struct world *world)
 static void
 define_step(struct world *world)
 {
-    struct cell_model *model = &world->model;
-    unsigned n = model->def.n_columns;
-    unsigned i = below(world, n);
-    if (n > 2 && below(world, 2) == 0) {
-        cell_model_drop_column(model, i);
-    } else if (n < SCHEMA_COLUMNS_MAX && below(world, 2) == 0) {
-        (void)cell_model_add_column(model, &world->rng);
-    } else {
-        cell_model_renew_column(model, i, &world->rng);
-    }
-    ck_assert_int_eq(engine_define(world->engine, &model->def), 0);
+    cell_model_redefine(&world->model, &world->rng);
+    ck_assert_int_eq(engine_define(world->engine, &world->model.def), 0);
 }
 
 static void

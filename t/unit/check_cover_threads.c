@@ -14,11 +14,7 @@
 #include "base/sanitizer.h"
 #include "lib/fake_cover.h"
 #include "lib/id_family.h"
-#include "lib/replica.h"
-#include "unit/engine_help.h"
-
-#include <sched.h>
-#include <stdatomic.h>
+#include "unit/crowd_help.h"
 
 enum {
     SLOWNESS = SANITIZER_THREAD ? 6 : 1,
@@ -40,13 +36,10 @@ enum {
 enum kind { SHARED, OWNED, STEADY_KIND, KINDS };
 
 struct stage {
-    struct engine *engine;
-    struct qsbr qsbr;
-    struct journal journal;
+    struct crowd crowd;
     struct fake_cover fake;
     struct schema_counter def;
     uint64_t id[IDS];
-    atomic_uint n_writing;
     atomic_uint n_seals;
     /* who looks without a lock: what covers a cell; 0: nothing */
     _Atomic uint64_t version[SHARDS * CELLS];
@@ -80,9 +73,9 @@ find(struct stage *stage, uint64_t id, uint64_t *value)
     for (unsigned k = 0; k < COLUMNS; k++) {
         key[k] = key_of(&stage->def, k, id);
     }
-    engine_look(stage->engine, key, COLUMNS, value, state, &found);
+    engine_look(stage->crowd.engine, key, COLUMNS, value, state, &found);
     if (!found.is_here && found.version != 0) {
-        engine_row(stage->engine, id, &shard, &row);
+        engine_row(stage->crowd.engine, id, &shard, &row);
         fake_cover_base(&stage->fake, found.version, row, &base);
         for (unsigned k = 0; k < COLUMNS; k++) {
             value[k] = fake_cover_value(&base, &stage->def.column[k]);
@@ -101,13 +94,13 @@ bring(struct stage *stage, struct change *change, struct engine_base *base)
     uint64_t value, row;
     uint8_t state;
     unsigned shard;
-    engine_look(stage->engine, &key, 1, &value, &state, &found);
+    engine_look(stage->crowd.engine, &key, 1, &value, &state, &found);
     change->base = NULL;
     if (found.is_here) {
         return false;
     }
     ASSERT(found.version != 0);
-    engine_row(stage->engine, change->id, &shard, &row);
+    engine_row(stage->crowd.engine, change->id, &shard, &row);
     fake_cover_base(&stage->fake, found.version, row, base);
     change->base = base;
     return true;
@@ -120,8 +113,8 @@ change_all(struct writer *writer, struct change *change, unsigned n)
     struct engine_base base[BATCH_MAX];
     while (n > 0) {
         unsigned n_left = 0;
-        qsbr_online(&writer->stage->qsbr, &writer->reader);
-        engine_change(writer->stage->engine, change, n);
+        qsbr_online(&writer->stage->crowd.qsbr, &writer->reader);
+        engine_change(writer->stage->crowd.engine, change, n);
         qsbr_offline(&writer->reader);
         for (unsigned i = 0; i < n; i++) {
             ASSERT(change[i].err == 0 || change[i].err == ERR_COLD ||
@@ -179,7 +172,7 @@ static void *
 write_all(void *context)
 {
     struct writer *writer = context;
-    qsbr_register(&writer->stage->qsbr, &writer->reader);
+    qsbr_register(&writer->stage->crowd.qsbr, &writer->reader);
     for (unsigned i = 0; i < BATCHES; i++) {
         /* relaxed: only that none gets far ahead of the sealer */
         while (atomic_load_explicit(&writer->stage->n_seals,
@@ -189,18 +182,9 @@ write_all(void *context)
         count_some(writer);
         set_one(writer);
     }
-    qsbr_unregister(&writer->stage->qsbr, &writer->reader);
-    /* release: seen as over by others, see below */
-    atomic_fetch_sub_explicit(
-        &writer->stage->n_writing, 1, memory_order_release);
+    qsbr_unregister(&writer->stage->crowd.qsbr, &writer->reader);
+    crowd_leave(&writer->stage->crowd);
     return NULL;
-}
-
-static bool
-is_writing(struct stage *stage)
-{
-    /* acquire: what writers did is done */
-    return atomic_load_explicit(&stage->n_writing, memory_order_acquire) > 0;
 }
 
 /* A steady id is in the engine, or was covered by the time it was missed. */
@@ -211,17 +195,17 @@ read_steady(void *context)
     struct qsbr_reader reader;
     struct dist_rng rng;
     dist_rng_init(&rng, 3, 3);
-    qsbr_register(&stage->qsbr, &reader);
-    while (is_writing(stage)) {
+    qsbr_register(&stage->crowd.qsbr, &reader);
+    while (crowd_is_writing(&stage->crowd)) {
         size_t at = dist_rng_u64(&rng) % (IDS / KINDS) * KINDS + STEADY_KIND;
         struct cell_key key = key_of(&stage->def, 0, stage->id[at]);
         uint64_t value[COLUMNS], row;
         uint8_t state;
         unsigned shard;
-        engine_row(stage->engine, key.id, &shard, &row);
+        engine_row(stage->crowd.engine, key.id, &shard, &row);
         unsigned cell = fake_cover_cell(&stage->fake, shard, row);
-        qsbr_online(&stage->qsbr, &reader);
-        engine_get(stage->engine, &key, 1, value, &state);
+        qsbr_online(&stage->crowd.qsbr, &reader);
+        engine_get(stage->crowd.engine, &key, 1, value, &state);
         qsbr_offline(&reader);
         if (value[0] == STEADY) {
             continue;
@@ -233,19 +217,7 @@ read_steady(void *context)
         (void)find(stage, key.id, value);
         ASSERT(value[0] == STEADY && value[1] == STEADY);
     }
-    qsbr_unregister(&stage->qsbr, &reader);
-    return NULL;
-}
-
-static void *
-tend(void *context)
-{
-    struct stage *stage = context;
-    uint64_t now_ms = 0;
-    while (is_writing(stage)) {
-        (void)engine_tend(stage->engine, now_ms += 700);
-        sched_yield();
-    }
+    qsbr_unregister(&stage->crowd.qsbr, &reader);
     return NULL;
 }
 
@@ -265,20 +237,20 @@ published(void *context)
     /* release: who misses a record afterwards sees it */
     atomic_store_explicit(&stage->version[at], stage->fake.cell[at]->version,
         memory_order_release);
-    ASSERT(pthread_mutex_lock(&stage->journal.lock) == 0);
-    stage->published[at] = stage->journal.n;
-    ASSERT(pthread_mutex_unlock(&stage->journal.lock) == 0);
+    ASSERT(pthread_mutex_lock(&stage->crowd.journal.lock) == 0);
+    stage->published[at] = stage->crowd.journal.n;
+    ASSERT(pthread_mutex_unlock(&stage->crowd.journal.lock) == 0);
 }
 
 static void
 seal_all(struct stage *stage)
 {
     const struct fake_sealing sealing = {meanwhile, published, stage};
-    for (unsigned i = 0; is_writing(stage); i++) {
+    for (unsigned i = 0; crowd_is_writing(&stage->crowd); i++) {
         stage->shard = i % SHARDS;
         stage->cell = i / SHARDS % CELLS;
         ck_assert_int_eq(
-            fake_cover_seal(&stage->fake, stage->engine, stage->shard,
+            fake_cover_seal(&stage->fake, stage->crowd.engine, stage->shard,
                 stage->cell, stage->cell, NULL, &sealing),
             0);
         /* relaxed: see write_all */
@@ -290,27 +262,19 @@ static void
 stage_init(struct stage *stage, enum id_family family)
 {
     memset(stage, 0, sizeof *stage);
-    qsbr_init(&stage->qsbr);
-    struct engine_config config = {.shards = SHARDS,
-        .seed = 2,
-        .hot_bytes = ROOMY_BYTES,
-        .qsbr = &stage->qsbr,
-        .table_records_max = RECORDS_MAX};
-    stage->engine = engine_of(&config);
-    journal_init(&stage->journal);
+    crowd_init(&stage->crowd, SHARDS, RECORDS_MAX, WRITERS);
     stage->def = plain_counter(SLOT, COLUMNS);
     id_family_make(family, 1, IDS, stage->id);
-    fake_cover_init(
-        &stage->fake, stage->engine, SLOT, SHARDS, CELLS, stage->id, IDS);
-    engine_set_cover(stage->engine, &stage->fake.cover);
-    ck_assert_int_eq(engine_define(stage->engine, &stage->def), 0);
-    engine_set_sink(stage->engine, &stage->journal.sink);
+    fake_cover_init(&stage->fake, stage->crowd.engine, SLOT, SHARDS, CELLS,
+        stage->id, IDS);
+    engine_set_cover(stage->crowd.engine, &stage->fake.cover);
+    ck_assert_int_eq(engine_define(stage->crowd.engine, &stage->def), 0);
+    engine_set_sink(stage->crowd.engine, &stage->crowd.journal.sink);
     for (unsigned i = STEADY_KIND; i < IDS; i += KINDS) {
-        ck_assert_int_eq(change_id(stage->engine, &stage->def, CHANGE_SET,
-                             stage->id[i], COLUMNS, STEADY),
+        ck_assert_int_eq(change_id(stage->crowd.engine, &stage->def,
+                             CHANGE_SET, stage->id[i], COLUMNS, STEADY),
             0);
     }
-    atomic_init(&stage->n_writing, WRITERS);
     atomic_init(&stage->n_seals, 0);
 }
 
@@ -334,10 +298,11 @@ check_tale(struct stage *stage, size_t at, bool is_here, const uint64_t *value)
     uint64_t row;
     uint64_t told[COLUMNS] = {0};
     bool is_told = false;
-    engine_row(stage->engine, stage->id[at], &shard, &row);
+    engine_row(stage->crowd.engine, stage->id[at], &shard, &row);
     unsigned cell = shard * CELLS + fake_cover_cell(&stage->fake, shard, row);
-    for (size_t i = stage->published[cell]; i < stage->journal.n; i++) {
-        const struct engine_write *write = &stage->journal.entry[i].write;
+    for (size_t i = stage->published[cell]; i < stage->crowd.journal.n; i++) {
+        const struct engine_write *write =
+            &stage->crowd.journal.entry[i].write;
         if (write->id == stage->id[at]) {
             CHECK(is_told || write->n == COLUMNS ||
                 stage->fake.cell[cell] == NULL);
@@ -367,7 +332,7 @@ check_end(struct stage *stage, const struct writer *writer)
         n_here += is_here;
         check_tale(stage, i, is_here, value);
     }
-    CHECK(sum_of(stage->engine, SLOT).records == n_here);
+    CHECK(sum_of(stage->crowd.engine, SLOT).records == n_here);
 }
 
 static void
@@ -375,7 +340,7 @@ run_stage(enum id_family family)
 {
     struct stage *stage = malloc(sizeof *stage);
     struct writer *writer = calloc(WRITERS, sizeof *writer);
-    pthread_t tender, reader;
+    pthread_t reader;
     ck_assert(stage != NULL && writer != NULL);
     stage_init(stage, family);
     for (unsigned i = 0; i < WRITERS; i++) {
@@ -385,21 +350,19 @@ run_stage(enum id_family family)
         ck_assert_int_eq(
             pthread_create(&writer[i].thread, NULL, write_all, &writer[i]), 0);
     }
-    ck_assert_int_eq(pthread_create(&tender, NULL, tend, stage), 0);
+    crowd_start_tender(&stage->crowd);
     ck_assert_int_eq(pthread_create(&reader, NULL, read_steady, stage), 0);
     seal_all(stage);
     for (unsigned i = 0; i < WRITERS; i++) {
         ck_assert_int_eq(pthread_join(writer[i].thread, NULL), 0);
         ck_assert_uint_gt(writer[i].n_cold, 0);
     }
-    ck_assert_int_eq(pthread_join(tender, NULL), 0);
+    crowd_join_tender(&stage->crowd);
     ck_assert_int_eq(pthread_join(reader, NULL), 0);
     ck_assert_uint_ge(stage->fake.n, SHARDS * CELLS);
     check_end(stage, writer);
-    finish_engine(&stage->engine);
-    qsbr_fini(&stage->qsbr);
+    crowd_fini(&stage->crowd);
     fake_cover_fini(&stage->fake);
-    journal_fini(&stage->journal);
     free(writer);
     free(stage);
 }

@@ -4,8 +4,7 @@
 #include "store/covers.h"
 
 #include "base/err.h"
-#include "lib/fake_disk.h"
-#include "unit/segment_help.h"
+#include "unit/covers_help.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,14 +26,8 @@ struct world {
 static void
 begin(struct world *world, uint64_t first_id, uint64_t seed)
 {
-    const struct engine_config engine = {.shards = SHARDS,
-        .seed = seed,
-        .hot_bytes = ENGINE_HOT_BYTES_MIN,
-        .qsbr = &world->qsbr};
     *world = (struct world){.first_id = first_id, .random = seed};
-    qsbr_init(&world->qsbr);
-    ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
-    world->fake = fake_disk_create(seed);
+    ground_init(SHARDS, seed, &world->qsbr, &world->engine, &world->fake);
     covers_init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
     covers_end_loading(&world->covers);
 }
@@ -43,9 +36,7 @@ static void
 end(struct world *world)
 {
     covers_fini(&world->covers);
-    engine_destroy(&world->engine);
-    fake_disk_destroy(&world->fake);
-    qsbr_fini(&world->qsbr);
+    ground_fini(&world->qsbr, &world->engine, &world->fake);
 }
 
 /* A file with one record; the caller's reference. */
@@ -53,18 +44,14 @@ static struct covers_file *
 make_file(struct world *world)
 {
     static struct records records;
-    struct disk *disk = fake_disk_as_disk(world->fake);
-    const struct segment_write_config write = {
-        .disk = disk, .codec = BLOCK_AUTO, .level = 1};
-    const struct segment_config read = {.disk = disk};
+    const struct segment_write_config write = write_to(world->fake);
     struct segment_head head;
-    struct segment *segment;
     uint64_t *seq = calloc(SHARDS, sizeof *seq);
     uint64_t number = ++world->n_files;
     make_records(&records, ID_SEQUENTIAL, LOOK_POSTS, 1, 1);
     ck_assert_int_eq(write_records(&write, number, &records, &head), 0);
-    ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, number, &segment), 0);
-    struct covers_file *file = covers_file_create(segment, seq, NULL);
+    struct covers_file *file =
+        covers_file_create(open_segment(world->fake, number), seq, NULL);
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(file->number, number);
     return file;

@@ -3,16 +3,10 @@
  * then on; and one that fills up. Reads go on, nothing that was acknowledged
  * is lost, changes are taken again when the disk is well, and whatever is left
  * behind can be started from. */
-#include "unit/durable_help.h"
+#include "unit/faults_help.h"
 
 #include <errno.h>
 #include <sched.h>
-
-struct fault {
-    enum fake_call call;
-    int err;
-    bool forever;
-};
 
 /* Changes, edits and checkpoints of all kinds; what is refused is left out. */
 static void
@@ -70,16 +64,8 @@ fail_call(const struct fault *fault, unsigned n)
     bool any = fake_disk_heal(rig.fake) > 0;
     fake_disk_fail(rig.fake, any && fault->forever ? 1u << fault->call : 0, 1,
         fault->err, true);
-    switch (n % 4) {
-    case 0:
-        rig_crash(&rig, true, 1 + n % 2);
-        break;
-    case 1:
-        rig_crash(&rig, false, 1 + n % 2);
-        break;
-    default:
+    if (!crash_by_turns(&rig, n)) {
         heal(&rig);
-        break;
     }
     rig_end(&rig);
     return any;
@@ -88,13 +74,7 @@ fail_call(const struct fault *fault, unsigned n)
 static void
 fail_each(enum fake_call call, int err)
 {
-    for (unsigned forever = 0; forever < 2; forever++) {
-        struct fault fault = {call, err, forever == 1};
-        unsigned n = 1;
-        while (fail_call(&fault, n)) {
-            n++;
-        }
-    }
+    fail_by_turns(fail_call, call, err);
 }
 
 START_TEST(test_writes_fail)

@@ -9,11 +9,7 @@
 #include "base/assert.h"
 #include "base/sanitizer.h"
 #include "lib/id_family.h"
-#include "lib/replica.h"
-#include "unit/engine_help.h"
-
-#include <sched.h>
-#include <stdatomic.h>
+#include "unit/crowd_help.h"
 
 enum {
     SLOWNESS = SANITIZER_THREAD ? 6 : 1,
@@ -28,11 +24,8 @@ enum {
 };
 
 struct stage {
-    struct engine *engine;
-    struct qsbr qsbr;
-    struct journal journal;
+    struct crowd crowd;
     struct cell_model model; /* read only: it makes random changes */
-    atomic_uint n_writing;
 };
 
 struct writer {
@@ -48,7 +41,7 @@ write_all(void *context)
     struct writer *writer = context;
     struct stage *stage = writer->stage;
     struct change change[BATCH_MAX];
-    qsbr_register(&stage->qsbr, &writer->reader);
+    qsbr_register(&stage->crowd.qsbr, &writer->reader);
     for (unsigned i = 0; i < BATCHES; i++) {
         /* fill, empty, and widen */
         const struct cell_mood mood = {.value_bits = 1 + i % 40,
@@ -60,30 +53,16 @@ write_all(void *context)
             cell_model_random_change(
                 &stage->model, &writer->rng, &mood, at, &change[k]);
         }
-        qsbr_online(&stage->qsbr, &writer->reader);
-        uint64_t position = engine_change(stage->engine, change, n);
+        qsbr_online(&stage->crowd.qsbr, &writer->reader);
+        uint64_t position = engine_change(stage->crowd.engine, change, n);
         qsbr_offline(&writer->reader);
         for (unsigned k = 0; k < n; k++) {
             ASSERT(change[k].err != 0 || position > 0);
             ASSERT(change[k].err != ERR_NO_MEMORY);
         }
     }
-    qsbr_unregister(&stage->qsbr, &writer->reader);
-    /* release: seen as over by the main thread, see below */
-    atomic_fetch_sub_explicit(&stage->n_writing, 1, memory_order_release);
-    return NULL;
-}
-
-static void *
-tend(void *context)
-{
-    struct stage *stage = context;
-    uint64_t now_ms = 0;
-    /* relaxed: any late moment will do */
-    while (atomic_load_explicit(&stage->n_writing, memory_order_relaxed) > 0) {
-        (void)engine_tend(stage->engine, now_ms += 700);
-        sched_yield();
-    }
+    qsbr_unregister(&stage->crowd.qsbr, &writer->reader);
+    crowd_leave(&stage->crowd);
     return NULL;
 }
 
@@ -93,34 +72,27 @@ stage_init(struct stage *stage, enum id_family family, uint64_t group)
     struct dist_rng rng;
     memset(stage, 0, sizeof(*stage));
     dist_rng_init(&rng, 4, family);
-    qsbr_init(&stage->qsbr);
-    struct engine_config config = {.shards = SHARDS,
-        .seed = 2,
-        .hot_bytes = ROOMY_BYTES,
-        .qsbr = &stage->qsbr,
-        .table_records_max = RECORDS_MAX};
-    stage->engine = engine_of(&config);
-    journal_init(&stage->journal);
-    stage->journal.group = group;
-    stage->journal.position = group > 0;
+    crowd_init(&stage->crowd, SHARDS, RECORDS_MAX, WRITERS);
+    stage->crowd.journal.group = group;
+    stage->crowd.journal.position = group > 0;
     cell_model_init(&stage->model, SLOT, family, 1, IDS);
     for (unsigned i = 0; i < 3; i++) {
         (void)cell_model_add_column(&stage->model, &rng);
     }
-    ck_assert_int_eq(engine_define(stage->engine, &stage->model.def), 0);
-    engine_set_sink(stage->engine, &stage->journal.sink);
+    ck_assert_int_eq(engine_define(stage->crowd.engine, &stage->model.def), 0);
+    engine_set_sink(stage->crowd.engine, &stage->crowd.journal.sink);
 }
 
 static void
 check_end(struct stage *stage, struct replica *replica)
 {
     struct qsbr_reader reader;
-    replica_replay(replica, &stage->journal);
-    qsbr_register(&stage->qsbr, &reader);
-    qsbr_online(&stage->qsbr, &reader);
-    replica_check(replica, stage->engine);
+    replica_replay(replica, &stage->crowd.journal);
+    qsbr_register(&stage->crowd.qsbr, &reader);
+    qsbr_online(&stage->crowd.qsbr, &reader);
+    replica_check(replica, stage->crowd.engine);
     qsbr_offline(&reader);
-    qsbr_unregister(&stage->qsbr, &reader);
+    qsbr_unregister(&stage->crowd.qsbr, &reader);
 }
 
 static void
@@ -130,38 +102,34 @@ run_stage(enum id_family family, uint64_t group)
     struct replica replica;
     struct engine_rows rows = {0};
     struct writer writer[WRITERS];
-    pthread_t tender;
     size_t count[3];
     size_t n_done = 0;
     stage_init(&stage, family, group);
     replica_init(
-        &replica, stage.engine, &stage.model.def, stage.model.id, IDS);
-    atomic_init(&stage.n_writing, WRITERS);
+        &replica, stage.crowd.engine, &stage.model.def, stage.model.id, IDS);
     for (unsigned i = 0; i < WRITERS; i++) {
         writer[i].stage = &stage;
         dist_rng_init(&writer[i].rng, 5 + i, family);
         ck_assert_int_eq(
             pthread_create(&writer[i].thread, NULL, write_all, &writer[i]), 0);
     }
-    ck_assert_int_eq(pthread_create(&tender, NULL, tend, &stage), 0);
-    /* acquire: what writers did is done. The last pass is not the end: what
-     * came after it must be in the journal. */
-    while (atomic_load_explicit(&stage.n_writing, memory_order_acquire) > 0) {
-        replica_pass(&replica, stage.engine, SHARDS, &rows, count);
+    crowd_start_tender(&stage.crowd);
+    /* The last pass is not the end: what came after it must be in the journal.
+     */
+    while (crowd_is_writing(&stage.crowd)) {
+        replica_pass(&replica, stage.crowd.engine, SHARDS, &rows, count);
         n_done += count[ENGINE_COPY_DONE];
     }
     for (unsigned i = 0; i < WRITERS; i++) {
         ck_assert_int_eq(pthread_join(writer[i].thread, NULL), 0);
     }
-    ck_assert_int_eq(pthread_join(tender, NULL), 0);
+    crowd_join_tender(&stage.crowd);
     ck_assert_uint_gt(n_done, 0);
     check_end(&stage, &replica);
     engine_rows_fini(&rows);
     replica_fini(&replica);
-    finish_engine(&stage.engine);
-    qsbr_fini(&stage.qsbr);
     cell_model_fini(&stage.model);
-    journal_fini(&stage.journal);
+    crowd_fini(&stage.crowd);
 }
 
 START_TEST(test_copies_while_changing)

@@ -495,11 +495,8 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("fetch");
     TCase *tcase = tcase_create("fetch");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, test_answers_are_right, 0, 2);
     tcase_add_test(tcase, test_no_block_no_read);
@@ -512,10 +509,5 @@ main(void)
     tcase_add_test(tcase, test_stop);
     tcase_add_test(tcase, test_a_call_begins_in_done_fn);
     tcase_add_loop_test(tcase, test_memory_that_runs_out, 0, 4);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("fetch", tcase);
 }

@@ -230,17 +230,9 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("fetch_threads");
     TCase *tcase = tcase_create("fetch_threads");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, test_threads);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("fetch_threads", tcase);
 }

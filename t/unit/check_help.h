@@ -14,25 +14,32 @@ enum { HELP_TIMEOUT_S = 300 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* The whole of a main(): each test is run so many times, each time in a
- * process of its own and under a time limit of its own; _i says which. */
+/* The end of a main(): each test of the case is run in a process of its own and
+ * under a time limit of its own. */
 static inline int
-run_tests_often(
-    const char *name, const TTest *const *test, size_t n, int times)
+run_case(const char *name, TCase *tcase)
 {
     Suite *suite = suite_create(name);
-    TCase *tcase = tcase_create(name);
     SRunner *sr = srunner_create(suite);
     tcase_set_timeout(tcase, HELP_TIMEOUT_S);
-    for (size_t i = 0; i < n; i++) {
-        tcase_add_loop_test(tcase, test[i], 0, times);
-    }
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);
     int failed = srunner_ntests_failed(sr);
     srunner_free(sr);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The whole of a main(): each test is run so many times; _i says which. */
+static inline int
+run_tests_often(
+    const char *name, const TTest *const *test, size_t n, int times)
+{
+    TCase *tcase = tcase_create(name);
+    for (size_t i = 0; i < n; i++) {
+        tcase_add_loop_test(tcase, test[i], 0, times);
+    }
+    return run_case(name, tcase);
 }
 
 /* The same, once. */

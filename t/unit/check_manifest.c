@@ -5,18 +5,12 @@
  * fail one after the other: the old manifest or the new one is there, whole. */
 #include "wal/manifest.h"
 
-#include "base/buf.h"
-#include "base/bytes.h"
-#include "base/checksum.h"
-#include "base/err.h"
-#include "lib/fault_alloc.h"
-#include "unit/check_help.h"
+#include "unit/manifest_help.h"
 #include "wal/image.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-enum { SUM_BYTES = 8, HEAD_BYTES = 96, FILES = 2, COUNTERS = 2 };
+enum { FILES = 2, COUNTERS = 2 };
 
 /* A disk of two files, that counts its calls. */
 struct memory_disk {
@@ -330,40 +324,15 @@ check_same(const struct manifest *a, const struct manifest *b)
     check_same_images(&a->images, &b->images);
 }
 
-static int
-decode(const void *bytes, size_t len, struct manifest *out)
-{
-    char *copy = copy_of(bytes, len);
-    manifest_init(out);
-    int err = manifest_decode((uint8_t *)copy, len, out);
-    free(copy);
-    if (err != 0) {
-        ck_assert_ptr_null(out->counter);
-        ck_assert_ptr_null(out->images.list);
-    }
-    return err;
-}
-
-static void
-seal(struct buf *buf)
-{
-    uint8_t *bytes = (uint8_t *)buf->data;
-    bytes_put_u64(bytes + 16, buf->len);
-    bytes_put_u64(bytes + buf->len - SUM_BYTES,
-        checksum64(bytes, buf->len - SUM_BYTES, 0));
-}
-
 START_TEST(test_it_comes_back)
 {
     struct manifest manifest, got;
-    struct buf buf = {0};
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    struct buf buf;
+    encode_some(manifest_some, &manifest, &buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
     check_same(&got, &manifest);
     manifest_fini(&got);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    forget(&manifest, &buf);
 }
 END_TEST
 
@@ -383,39 +352,22 @@ END_TEST
 
 START_TEST(test_every_flipped_bit_and_every_cut_is_damage)
 {
-    struct manifest manifest, got;
-    struct buf buf = {0};
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    for (size_t bit = 0; bit < 8 * buf.len; bit++) {
-        buf.data[bit / 8] ^= (char)(1 << bit % 8);
-        ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
-        buf.data[bit / 8] ^= (char)(1 << bit % 8);
-    }
-    for (size_t len = 0; len < buf.len; len++) {
-        ck_assert_int_eq(decode(buf.data, len, &got), ERR_CORRUPT);
-    }
-    buf_add(&buf, "", 1);
-    ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    expect_damage_is_seen(manifest_some);
 }
 END_TEST
 
 START_TEST(test_a_newer_version_is_told_apart)
 {
     struct manifest manifest, got;
-    struct buf buf = {0};
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    struct buf buf;
+    encode_some(manifest_some, &manifest, &buf);
     bytes_put_u32((uint8_t *)buf.data + 8, 3);
     seal(&buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_NEWER_FORMAT);
     bytes_put_u32((uint8_t *)buf.data + 8, 0);
     seal(&buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    forget(&manifest, &buf);
 }
 END_TEST
 
@@ -504,55 +456,22 @@ static const struct {
 
 START_TEST(test_images_that_cannot_be)
 {
-    static const char sum[SUM_BYTES];
     struct manifest manifest = {.epoch = 1, .shards = 1, .next_file = 1};
     struct manifest got;
-    struct buf buf = {0};
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
-        buf_clear(&buf);
-        ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-        buf.len -= SUM_BYTES;
-        buf_add(&buf, pairs[i].bytes, pairs[i].len);
-        buf_add(&buf, sum, SUM_BYTES);
-        bytes_put_u64((uint8_t *)buf.data + 72, 2);
-        seal(&buf);
-        int err = decode(buf.data, buf.len, &got);
+        int err = decode_listed(
+            &manifest, 72, 2, pairs[i].bytes, pairs[i].len, &got);
         ck_assert_msg(err == pairs[i].err, "%s: %d", pairs[i].what, err);
         ck_assert_uint_eq(got.images.n, err == 0 ? 2 : 0);
         images_verify(&got.images);
         manifest_fini(&got);
     }
-    buf_fini(&buf);
 }
 END_TEST
 
 START_TEST(test_without_memory_nothing_is_decoded)
 {
-    struct manifest manifest, got;
-    struct buf buf = {0};
-    struct fault_alloc fault;
-    fault_alloc_init(&fault);
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    manifest_init(&got);
-    got.images.alloc = &fault.alloc;
-    for (size_t n = 1;; n++) {
-        size_t failures = fault.failures;
-        fault.fail_from = fault.fail_to = fault.calls + n;
-        int err = manifest_decode((uint8_t *)buf.data, buf.len, &got);
-        if (fault.failures == failures) {
-            ck_assert_int_eq(err, 0);
-            ck_assert_uint_gt(n, 3);
-            break;
-        }
-        ck_assert_int_eq(err, ERR_NO_MEMORY);
-        ck_assert_uint_eq(fault.live_bytes, 0);
-    }
-    check_same(&got, &manifest);
-    manifest_fini(&got);
-    ck_assert_uint_eq(fault.live_bytes, 0);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    expect_want_of_memory_is_seen(manifest_some, 3, check_same);
 }
 END_TEST
 
@@ -655,22 +574,7 @@ END_TEST
 
 START_TEST(test_version_1_can_be_read_for_good)
 {
-    struct manifest manifest, got;
-    struct buf buf = {0};
-    char bytes[4096];
-    FILE *file = fopen(DATA_DIR "/manifest-v1", "rb");
-    ck_assert_ptr_nonnull(file);
-    size_t len = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    manifest_some(&manifest);
-    ck_assert_int_eq(decode(bytes, len, &got), 0);
-    check_same(&got, &manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    ck_assert_uint_eq(buf.len, len);
-    ck_assert_mem_eq(buf.data, bytes, len);
-    manifest_fini(&got);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    expect_golden(DATA_DIR "/manifest-v1", manifest_some, check_same);
 }
 END_TEST
 

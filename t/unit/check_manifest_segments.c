@@ -5,16 +5,9 @@
  * compared row by row with what the rule says. */
 #include "wal/manifest.h"
 
-#include "base/buf.h"
-#include "base/bytes.h"
-#include "base/checksum.h"
-#include "base/err.h"
-#include "lib/fault_alloc.h"
-#include "unit/check_help.h"
+#include "unit/manifest_help.h"
 
-#include <stdio.h>
-
-enum { SUM_BYTES = 8, HEAD_BYTES = 96, MORE_BYTES = 16, SHARDS = 4 };
+enum { MORE_BYTES = 16, SHARDS = 4 };
 
 static void
 add(struct manifest *manifest, struct manifest_segment segment,
@@ -113,27 +106,10 @@ check_same(const struct segments *a, const struct segments *b)
     }
 }
 
-static int
-decode(const void *bytes, size_t len, struct manifest *out)
-{
-    char *copy = copy_of(bytes, len);
-    manifest_init(out);
-    int err = manifest_decode((uint8_t *)copy, len, out);
-    free(copy);
-    if (err != 0) {
-        ck_assert_ptr_null(out->segments.segment);
-        ck_assert_uint_eq(out->last_segment, 0);
-    }
-    return err;
-}
-
 static void
-seal(struct buf *buf)
+check_same_segments(const struct manifest *a, const struct manifest *b)
 {
-    uint8_t *bytes = (uint8_t *)buf->data;
-    bytes_put_u64(bytes + 16, buf->len);
-    bytes_put_u64(bytes + buf->len - SUM_BYTES,
-        checksum64(bytes, buf->len - SUM_BYTES, 0));
+    check_same(&a->segments, &b->segments);
 }
 
 static uint32_t
@@ -145,9 +121,8 @@ version_of(const struct buf *buf)
 START_TEST(test_they_come_back)
 {
     struct manifest manifest, got;
-    struct buf buf = {0};
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    struct buf buf;
+    encode_some(manifest_some, &manifest, &buf);
     ck_assert_uint_eq(version_of(&buf), 2);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
     ck_assert_uint_eq(got.last_segment, 40);
@@ -156,8 +131,7 @@ START_TEST(test_they_come_back)
     ck_assert_uint_eq(got.segments.n, 4);
     check_same(&got.segments, &manifest.segments);
     manifest_fini(&got);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    forget(&manifest, &buf);
 }
 END_TEST
 
@@ -233,20 +207,7 @@ END_TEST
 
 START_TEST(test_every_flipped_bit_and_every_cut_is_damage)
 {
-    struct manifest manifest, got;
-    struct buf buf = {0};
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    for (size_t bit = 0; bit < 8 * buf.len; bit++) {
-        buf.data[bit / 8] ^= (char)(1 << bit % 8);
-        ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
-        buf.data[bit / 8] ^= (char)(1 << bit % 8);
-    }
-    for (size_t len = 0; len < buf.len; len++) {
-        ck_assert_int_eq(decode(buf.data, len, &got), ERR_CORRUPT);
-    }
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    expect_damage_is_seen(manifest_some);
 }
 END_TEST
 
@@ -254,9 +215,8 @@ END_TEST
 START_TEST(test_a_right_checksum_does_not_make_them_sound)
 {
     struct manifest manifest, got;
-    struct buf buf = {0};
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    struct buf buf;
+    encode_some(manifest_some, &manifest, &buf);
     size_t len = buf.len;
     char *whole = copy_of(buf.data, len);
     for (size_t cut = 1; cut < len - HEAD_BYTES - SUM_BYTES; cut++) {
@@ -281,8 +241,7 @@ START_TEST(test_a_right_checksum_does_not_make_them_sound)
         }
     }
     free(whole);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    forget(&manifest, &buf);
 }
 END_TEST
 
@@ -332,75 +291,27 @@ static const struct {
 
 START_TEST(test_segments_that_cannot_be)
 {
-    static const char sum[SUM_BYTES];
     struct manifest manifest = {.epoch = 1, .shards = 2, .last_segment = 8};
     struct manifest got;
-    struct buf buf = {0};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        buf_clear(&buf);
-        ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-        buf.len -= SUM_BYTES;
-        buf_add(&buf, cases[i].bytes, cases[i].len);
-        buf_add(&buf, sum, SUM_BYTES);
-        bytes_put_u64((uint8_t *)buf.data + HEAD_BYTES + 8, cases[i].n);
-        seal(&buf);
-        int err = decode(buf.data, buf.len, &got);
+        int err = decode_listed(&manifest, HEAD_BYTES + 8, cases[i].n,
+            cases[i].bytes, cases[i].len, &got);
         ck_assert_msg(err == cases[i].err, "%s: %d", cases[i].what, err);
         ck_assert_uint_eq(got.segments.n, err == 0 ? cases[i].n : 0);
         manifest_fini(&got);
     }
-    buf_fini(&buf);
 }
 END_TEST
 
 START_TEST(test_without_memory_nothing_is_decoded)
 {
-    struct manifest manifest, got;
-    struct buf buf = {0};
-    struct fault_alloc fault;
-    fault_alloc_init(&fault);
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    manifest_init(&got);
-    got.segments.alloc = &fault.alloc;
-    for (size_t n = 1;; n++) {
-        size_t failures = fault.failures;
-        fault.fail_from = fault.fail_to = fault.calls + n;
-        int err = manifest_decode((uint8_t *)buf.data, buf.len, &got);
-        if (fault.failures == failures) {
-            ck_assert_int_eq(err, 0);
-            ck_assert_uint_gt(n, 5);
-            break;
-        }
-        ck_assert_int_eq(err, ERR_NO_MEMORY);
-        ck_assert_uint_eq(fault.live_bytes, 0);
-    }
-    check_same(&got.segments, &manifest.segments);
-    manifest_fini(&got);
-    ck_assert_uint_eq(fault.live_bytes, 0);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    expect_want_of_memory_is_seen(manifest_some, 5, check_same_segments);
 }
 END_TEST
 
 START_TEST(test_version_2_can_be_read_for_good)
 {
-    struct manifest manifest, got;
-    struct buf buf = {0};
-    char bytes[4096];
-    manifest_some(&manifest);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
-    FILE *file = fopen(DATA_DIR "/manifest-v2", "rb");
-    ck_assert_ptr_nonnull(file);
-    size_t len = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    ck_assert_int_eq(decode(bytes, len, &got), 0);
-    check_same(&got.segments, &manifest.segments);
-    ck_assert_uint_eq(buf.len, len);
-    ck_assert_mem_eq(buf.data, bytes, len);
-    manifest_fini(&got);
-    manifest_fini(&manifest);
-    buf_fini(&buf);
+    expect_golden(DATA_DIR "/manifest-v2", manifest_some, check_same_segments);
 }
 END_TEST
 

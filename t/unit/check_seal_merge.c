@@ -4,8 +4,7 @@
 #include "store/seal_merge.h"
 
 #include "base/err.h"
-#include "lib/fake_disk.h"
-#include "unit/segment_help.h"
+#include "unit/covers_help.h"
 
 #include <errno.h>
 
@@ -90,17 +89,13 @@ make_rows(struct world *world, uint64_t one_in)
 static struct covers_file *
 make_file(struct world *world, uint64_t number, uint64_t one_in)
 {
-    struct disk *disk = fake_disk_as_disk(world->fake);
-    const struct segment_write_config config = {
-        .disk = disk, .codec = BLOCK_AUTO, .level = 1};
-    const struct segment_config read = {.disk = disk};
+    const struct segment_write_config config = write_to(world->fake);
     struct segment_head head = {.epoch = SEGMENT_EPOCH,
         .number = number,
         .counter_serial = 9,
         .n_columns = 3,
         .column = {{GONE, 0, 0}, {COLD, 1, 0}, {BOTH, 2, 0}}};
     struct segment_writer *writer;
-    struct segment *segment;
     ck_assert_int_eq(segment_write_begin(&config, &head, &writer), 0);
     for (uint64_t i = 0; i < IDS; i++) {
         struct source *source = &world->source[i];
@@ -119,21 +114,14 @@ make_file(struct world *world, uint64_t number, uint64_t one_in)
             segment_write_add(writer, world->first_id + i, code), 0);
     }
     ck_assert_int_eq(segment_write_end(&writer, &head), 0);
-    ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, number, &segment), 0);
-    return covers_file_create(segment, NULL, NULL);
+    return covers_file_create(open_segment(world->fake, number), NULL, NULL);
 }
 
 static void
 begin(struct world *world, uint64_t first_id, uint64_t seed)
 {
-    const struct engine_config engine = {.shards = SHARDS,
-        .seed = seed,
-        .hot_bytes = ENGINE_HOT_BYTES_MIN,
-        .qsbr = &world->qsbr};
     *world = (struct world){.first_id = first_id, .random = seed};
-    qsbr_init(&world->qsbr);
-    ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
-    world->fake = fake_disk_create(seed);
+    ground_init(SHARDS, seed, &world->qsbr, &world->engine, &world->fake);
     make_rows(world, 1 + seed % 7);
     world->list =
         calloc(1, sizeof *world->list + 2 * sizeof(struct covers_entry));
@@ -151,9 +139,7 @@ static void
 end(struct world *world)
 {
     covers_map_destroy(world->list);
-    fake_disk_destroy(&world->fake);
-    engine_destroy(&world->engine);
-    qsbr_fini(&world->qsbr);
+    ground_fini(&world->qsbr, &world->engine, &world->fake);
 }
 
 /* ---- what comes out ---- */

@@ -517,11 +517,8 @@ add_tests(TCase *tcase)
 int
 main(int argc, char **argv)
 {
-    Suite *suite = suite_create("segment");
     TCase *tcase = tcase_create("segment");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, teardown);
     if (argc == 3 && strcmp(argv[1], "--make") == 0) {
         make_directory = argv[2];
@@ -529,10 +526,5 @@ main(int argc, char **argv)
     } else {
         add_tests(tcase);
     }
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("segment", tcase);
 }

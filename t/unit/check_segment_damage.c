@@ -416,11 +416,8 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("segment_damage");
     TCase *tcase = tcase_create("segment_damage");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, test_every_flipped_bit_is_found, 0, 8);
     tcase_add_test(tcase, test_every_other_length_is_found);
@@ -431,10 +428,5 @@ main(void)
     tcase_add_test(tcase, test_a_wrong_index_that_is_signed);
     tcase_add_test(tcase, test_blocks_that_overlap);
     tcase_add_test(tcase, test_file_and_offset_are_told);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("segment_damage", tcase);
 }

@@ -238,21 +238,13 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("segment_faults");
     TCase *tcase = tcase_create("segment_faults");
-    SRunner *runner = srunner_create(suite);
 
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, test_each_call_fails, 0, 6);
     tcase_add_test(tcase, test_the_machine_stops);
     tcase_add_test(tcase, test_what_was_acknowledged_stays);
     tcase_add_test(tcase, test_a_disk_that_is_full);
     tcase_add_test(tcase, test_each_read_fails);
-    suite_add_tcase(suite, tcase);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_case("segment_faults", tcase);
 }

@@ -8,19 +8,10 @@
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "cold/segment_write.h"
-#include "lib/dist.h"
 #include "lib/id_family.h"
-#include "unit/check_help.h"
+#include "unit/block_help.h"
 
-enum {
-    SEGMENT_EPOCH = 77,
-    SEGMENT_NUMBER = 5,
-    SEGMENT_RECORDS_MAX = 20000,
-    COLUMNS_MAX = SCHEMA_COLUMNS_MAX
-};
-
-/* What records have in their columns. */
-enum look { LOOK_POSTS, LOOK_ZERO, LOOK_WIDE, LOOK_EXTREME, LOOK_COUNT };
+enum { SEGMENT_EPOCH = 77, SEGMENT_NUMBER = 5, SEGMENT_RECORDS_MAX = 20000 };
 
 struct records {
     size_t n;
@@ -28,23 +19,6 @@ struct records {
     uint64_t id[SEGMENT_RECORDS_MAX];
     uint64_t code[SEGMENT_RECORDS_MAX][COLUMNS_MAX];
 };
-
-static inline uint64_t
-make_code(enum look look, struct dist_rng *rng)
-{
-    uint64_t bits = dist_rng_u64(rng);
-
-    switch (look) {
-    case LOOK_POSTS:
-        return bits % 3 == 0 ? 0 : (bits >> 32) >> (24 + bits % 9);
-    case LOOK_ZERO:
-        return bits % 500 == 0 ? bits >> 60 : 0;
-    case LOOK_WIDE:
-        return bits;
-    default:
-        return bits % 3 == 0 ? UINT64_MAX : bits % 3 - 1;
-    }
-}
 
 static inline void
 make_records(struct records *records, enum id_family family, enum look look,
