@@ -102,7 +102,8 @@ def beside_sealing(running, arguments, result):
 
 
 def make():
-    return runner.Tallyd("tallyd", "--hot-memory=2g", more_schema=HOT_SCHEMA)
+    return runner.Tallyd("tallyd", "--hot-memory=2g", "--sync=none",
+                         more_schema=HOT_SCHEMA)
 
 
 def measure(arguments):
