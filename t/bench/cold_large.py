@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-import cold_reads
+import cold_gets
 import figures
 import runner
 from cold_seal import cpu_s
@@ -54,7 +54,7 @@ class Watch:
         self.thread = threading.Thread(target=self.run)
 
     def look(self):
-        found = cold_reads.numbers_of(self.running)
+        found = cold_gets.numbers_of(self.running)
         found["ms"] = int(1000 * (time.monotonic() - self.begin))
         found["cpu_s"] = cpu_s(self.running)
         found["rss"] = rss(self.running)
@@ -116,7 +116,7 @@ def settle(running):
     seals = None
     while time.monotonic() - changed < SETTLE_S and \
             time.monotonic() - begin < SETTLE_MAX_S:
-        now = cold_reads.numbers_of(running)["seals"]
+        now = cold_gets.numbers_of(running)["seals"]
         if now != seals:
             seals, changed = now, time.monotonic()
         time.sleep(SAMPLE_S)
@@ -125,7 +125,7 @@ def settle(running):
 
 def state(running):
     """What there is on disk and in memory now."""
-    found = cold_reads.numbers_of(running)
+    found = cold_gets.numbers_of(running)
     found.update(
         rss=rss(running), open_files=open_files(running),
         disk=sum(os.stat(path).st_blocks * 512 for path in running.files("")),
@@ -146,14 +146,14 @@ def by_age(running, arguments):
             for number in range(arguments.rounds):
                 figures.tell("%s: %s, round %d of %d" % (
                     mode, name, number + 1, arguments.rounds))
-                before = cold_reads.numbers_of(running)
-                with cold_reads.Dropper(running.files("segment")):
+                before = cold_gets.numbers_of(running)
+                with cold_gets.Dropper(running.files("segment")):
                     found = runner.load(
                         running, "--records=%d" % arguments.posts, mode,
                         *SPREAD, "--from=%g" % first, "--to=%g" % last,
                         "--draws=%d" % arguments.draws, "--connections=50",
                         "--warmup=0", "--seconds=%g" % arguments.seconds)
-                after = cold_reads.numbers_of(running)
+                after = cold_gets.numbers_of(running)
                 found["reads_per_op"] = \
                     (after["reads"] - before["reads"]) / found["ops"]
                 rates.setdefault(mode, {}).setdefault(name, []).append(found)
