@@ -101,7 +101,7 @@ def fill(running, order, arguments):
             samples = [tuple(map(int, line.split())) for line in lines]
     result = {"samples": samples, "seen": watch.seen, "refused": None}
     if done.returncode != 0:
-        result["refused"] = done.stderr.strip().rsplit(": ", 1)[-1]
+        result["refused"] = done.stderr.strip().split(": ", 2)[-1]
         ms, stored = samples[-1][:2]
         result.update(stored=stored, seconds=ms / 1000)
     else:
