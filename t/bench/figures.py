@@ -5,8 +5,8 @@
 usage: figures.py PROGRAM FILE <figures
 
 Replaces what stands between the markers of PROGRAM (run, memory, engine,
-lines) in FILE with the name of this machine and the text on stdin. Also what
-the benchmarks in Python share.
+lines ...) in FILE with the name of this machine and the text on stdin. Also
+what the benchmarks in Python share.
 """
 
 import os

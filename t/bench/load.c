@@ -157,6 +157,8 @@ open_samples(const struct options *options, const struct worker *worker)
     if (file == NULL) {
         fail_errno(options->samples);
     }
+    /* so that they are there where the fill fails: that is without exit */
+    (void)setvbuf(file, NULL, _IOLBF, 0);
     write_sample(file, options, worker, clock_monotonic_ns());
     return file;
 }

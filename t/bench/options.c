@@ -89,6 +89,10 @@ static const struct option_row rows[] = {
         "which posts are asked for: newest hottest (Zipf of exponent 1 over "
         "age), exponential with a mean of 5 % of the posts, all alike, the "
         "newest only that fits [newest]"},
+    {"from", 0, OPTION_SHARE, AT(from), 0, 1, NULL, "SHARE",
+        "of the posts, ask for none of this oldest share [0]"},
+    {"to", 0, OPTION_SHARE, AT(to), 0, 1, NULL, "SHARE",
+        "and for none behind this one [1]"},
     {"seed", 0, OPTION_COUNT, AT(seed), 0, UINT64_MAX, NULL, "N",
         "seed of posts, numbers and questions [1]"},
     {"draws", 0, OPTION_COUNT, AT(draws), 1000, 1 << 28, NULL, "N",
@@ -331,6 +335,9 @@ check_whole(struct options *options)
         (options->mode != MODE_FILL || options->pid == 0)) {
         return "--samples wants fill and --pid";
     }
+    if (options->from >= options->to) {
+        return "--from is not below --to";
+    }
     if (options->threads > options->connections) {
         return "more threads than connections";
     }
@@ -357,7 +364,8 @@ options_parse(struct options *out, int argc, char **argv)
         .seconds = 5,
         .warmup_s = 1,
         .miss = -1,
-        .mix = 0.95};
+        .mix = 0.95,
+        .to = 1};
     for (int at = 1; at < argc; at++) {
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
             help();

@@ -42,8 +42,9 @@ struct options {
     uint64_t draws; /* questions prepared, then asked in a ring */
     uint64_t ops;   /* 0: by time */
     double seconds, warmup_s;
-    double miss; /* share of ids without record; negative: as it comes */
-    double mix;  /* share of gets in mixed */
+    double miss;     /* share of ids without record; negative: as it comes */
+    double mix;      /* share of gets in mixed */
+    double from, to; /* shares of the posts, by age: only those between */
     uint64_t pid;
     const char *samples; /* file for the memory while filling, or NULL */
     bool items, redis, by_column, nonzero, verify, json;

@@ -34,6 +34,7 @@ enum {
 struct lab {
     struct cold_choice choice;
     const char *directory;
+    const char *json;  /* a file, or NULL */
     struct disk *disk; /* of directory */
     struct sheet sizes, times;
 };
@@ -233,6 +234,7 @@ run_world(struct lab *lab, const struct cold_world *world)
 
 static const struct option options[] = {
     {"directory", required_argument, NULL, 'd'},
+    {"json", required_argument, NULL, 'j'},
     COLD_OPTIONS,
     {NULL, 0, NULL, 0},
 };
@@ -251,6 +253,7 @@ help(void)
            "  --codec=NAME     only plain, zstd, packed or auto\n"
            "  --directory=DIR  where the file is made and removed [.]\n"
            "  --sizes          bytes only\n"
+           "  --json=FILE      write all figures there too\n"
            "  --quick          few records: to see that it works\n"
            "  --help           this text\n",
         COLD_RECORDS, ROUNDS, BLOCK_LEVEL_DEFAULT);
@@ -262,6 +265,10 @@ take_option(struct lab *lab, int letter)
 {
     if (letter == 'd') {
         lab->directory = optarg;
+        return true;
+    }
+    if (letter == 'j') {
+        lab->json = optarg;
         return true;
     }
     return cold_choose(&lab->choice, letter);
@@ -282,6 +289,10 @@ run(struct lab *lab)
     (void)close(fd);
     sheet_print(&lab->sizes, stdout);
     sheet_print(&lab->times, stdout);
+    if (lab->json != NULL) {
+        const struct sheet *sheet[] = {&lab->sizes, &lab->times};
+        sheet_write_json(sheet, 2, lab->json);
+    }
 }
 
 int

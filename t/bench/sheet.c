@@ -5,6 +5,7 @@
 #include "bench/sheet.h"
 
 #include "base/assert.h"
+#include "bench/fail.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -73,4 +74,25 @@ sheet_json(const struct sheet *sheet, FILE *out)
         fprintf(out, "}");
     }
     fprintf(out, "]");
+}
+
+void
+sheet_write_json(const struct sheet *const *sheet, size_t n, const char *path)
+{
+    FILE *out = fopen(path, "w");
+    const char *before = "{";
+    if (out == NULL) {
+        fail_errno(path);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (sheet[i]->n_rows > 0) {
+            fprintf(out, "%s", before);
+            sheet_json(sheet[i], out);
+            before = ",\n ";
+        }
+    }
+    fprintf(out, "}\n");
+    if (fclose(out) != 0) {
+        fail_errno(path);
+    }
 }

@@ -40,4 +40,8 @@ void sheet_print(const struct sheet *sheet, FILE *out);
  * names need escapes are not for it. */
 void sheet_json(const struct sheet *sheet, FILE *out);
 
+/* An object of the sheets that have rows, as a file. Fails where it cannot. */
+void sheet_write_json(
+    const struct sheet *const *sheet, size_t n, const char *path);
+
 #endif

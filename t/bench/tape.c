@@ -63,19 +63,27 @@ draw_is_incr(const struct options *options, struct dist_rng *rng)
     return options->mode == MODE_INCR;
 }
 
+/* The post that a share of all posts is older than. */
+static uint64_t
+post_at(const struct options *options, double share)
+{
+    return (uint64_t)(share * (double)options->records);
+}
+
 static void
 draw_one(const struct options *options, struct dist_rng *rng,
     struct tape_draw *draw)
 {
     enum want want = draw_want(options, rng);
     unsigned tries = 0;
-    uint64_t posts = options->records;
+    uint64_t first = post_at(options, options->from);
+    uint64_t posts = post_at(options, options->to) - first;
     do {
         if (tries++ == TRIES_MAX || posts == 0) {
             fail("no post fits --miss, --nonzero and --age together");
         }
-        draw->post =
-            (uint32_t)dist_pick(rng, (enum dist_age)options->age, posts);
+        draw->post = (uint32_t)(first +
+            dist_pick(rng, (enum dist_age)options->age, posts));
         posts -= options->age == DIST_AGE_ONE; /* else the one before it */
     } while (!fits(options, want, rng, draw));
     draw->id = posts_id(&options->posts, draw->post);
