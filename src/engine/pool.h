@@ -38,7 +38,7 @@ struct pool {
     struct arena *arena;         /* owned; NULL where alloc is given */
     struct qsbr *qsbr;           /* NULL: no readers, garbage goes at once */
     uint64_t limit_bytes;        /* read-only */
-    _Atomic bool is_loading;     /* twice the limit holds, but for garbage */
+    _Atomic bool is_loading;     /* no limit holds */
     _Atomic uint64_t used_bytes; /* pieces and blocks, garbage included */
     pthread_mutex_t lock;        /* what follows: */
     struct pool_garbage *first;  /* oldest; NULL: none waits */
