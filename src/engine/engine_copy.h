@@ -74,6 +74,10 @@ void engine_end_loading(struct engine *engine);
  * thread is not an online reader. */
 void engine_drain(struct engine *engine);
 
+/* The same, but only where that is more than a 40th of the budget. Between one
+ * eviction and the next: what one leaves counts until it is freed. */
+void engine_drain_excess(struct engine *engine);
+
 /* Puts a copied range back, where the counter has no record yet: rows[i]
  * outside first_row..last_row are left out, columns whose serial the counter
  * does not have, and records that have nothing in the others and are not

@@ -369,6 +369,14 @@ pool_drain(struct pool *pool)
     free_all(pool, front);
 }
 
+void
+pool_drain_excess(struct pool *pool)
+{
+    if (pool_garbage_bytes(pool) > pool->limit_bytes / GARBAGE_SHARE) {
+        pool_drain(pool);
+    }
+}
+
 uint64_t
 pool_garbage_bytes(struct pool *pool)
 {

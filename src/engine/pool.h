@@ -107,6 +107,11 @@ void pool_reclaim(struct pool *pool);
  * for. */
 void pool_drain(struct pool *pool);
 
+/* The same, but only where more waits for readers than new records may pass the
+ * limit by: for who takes much in the place of more, time and again, so that
+ * what was replaced does not add up. */
+void pool_drain_excess(struct pool *pool);
+
 /* Gives free memory back to the system where it can; now and then. */
 void pool_trim(struct pool *pool);
 
