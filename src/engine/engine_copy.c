@@ -238,6 +238,12 @@ engine_drain(struct engine *engine)
     pool_drain(&engine->pool);
 }
 
+void
+engine_drain_excess(struct engine *engine)
+{
+    pool_drain_excess(&engine->pool);
+}
+
 struct carry_rows
 engine__choose_columns(const struct view *view, const struct engine_rows *from)
 {

@@ -59,18 +59,24 @@ int engine_copy(struct engine *engine, unsigned slot, unsigned shard,
 void engine_mark(struct engine *engine, unsigned slot, unsigned shard,
     uint64_t first_row, uint64_t last_row);
 
-/* While it loads, an engine may have twice its budget: what fitted into it may
- * have lain closer; and what waits for readers does not count (engine_drain
- * now and then). While less than a quarter of it is in use, tables that changes
- * fill are made twice as large as they need be. At the end tables are packed,
- * if they take more than the budget. No other call may be under way at the
- * end. */
+/* While it loads, an engine has no budget: what has been acknowledged must find
+ * room, also where the budget has become smaller, where it lay closer before,
+ * or where somebody had taken it out already and that did not last. Garbage is
+ * the caller's to bound (engine_drain now and then). While less than a quarter
+ * of the budget is in use, tables that changes fill are made twice as large as
+ * they need be. At the end tables are packed, if they take more than the
+ * budget; if they still do then, new records are refused until others have
+ * gone. No other call may be under way at the end. */
 void engine_begin_loading(struct engine *engine);
 void engine_end_loading(struct engine *engine);
 
 /* Frees what readers may have been looking at, and waits for them. The calling
  * thread is not an online reader. */
 void engine_drain(struct engine *engine);
+
+/* The same, but only where that is more than a 40th of the budget. Between one
+ * eviction and the next: what one leaves counts until it is freed. */
+void engine_drain_excess(struct engine *engine);
 
 /* Puts a copied range back, where the counter has no record yet: rows[i]
  * outside first_row..last_row are left out, columns whose serial the counter
@@ -80,7 +86,7 @@ void engine_drain(struct engine *engine);
  * records are more than twice what a table may have or another table covers
  * some of its rows; any other becomes several that count as changed. The sink
  * is not told. Threads may load different shards at a time. 0, ERR_NO_MEMORY,
- * ERR_HOT_FULL (part of it may be there). */
+ * ERR_HOT_FULL, but that not while it loads (part of it may be there). */
 int engine_load(struct engine *engine, unsigned slot, unsigned shard,
     const struct engine_rows *rows);
 

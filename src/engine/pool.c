@@ -89,14 +89,8 @@ most(const struct pool *pool, enum pool_purpose purpose)
     uint64_t limit = pool->limit_bytes;
     uint64_t reserve = limit / UPDATE_SHARE;
 
-    if (purpose == POOL_EVICT) {
+    if (purpose == POOL_EVICT || pool_is_loading(pool)) {
         return UINT64_MAX;
-    }
-    if (pool_is_loading(pool)) {
-        /* relaxed: a number that orders nothing */
-        uint64_t garbage =
-            atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
-        return limit > UINT64_MAX / 4 ? UINT64_MAX : 2 * limit + garbage;
     }
     if (purpose == POOL_NEW) {
         /* relaxed: a number that orders nothing. It falls before used_bytes
@@ -373,6 +367,14 @@ pool_drain(struct pool *pool)
     front = cut_front(pool, target);
     unlock(pool);
     free_all(pool, front);
+}
+
+void
+pool_drain_excess(struct pool *pool)
+{
+    if (pool_garbage_bytes(pool) > pool->limit_bytes / GARBAGE_SHARE) {
+        pool_drain(pool);
+    }
 }
 
 uint64_t

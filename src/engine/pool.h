@@ -38,7 +38,7 @@ struct pool {
     struct arena *arena;         /* owned; NULL where alloc is given */
     struct qsbr *qsbr;           /* NULL: no readers, garbage goes at once */
     uint64_t limit_bytes;        /* read-only */
-    _Atomic bool is_loading;     /* twice the limit holds, but for garbage */
+    _Atomic bool is_loading;     /* no limit holds */
     _Atomic uint64_t used_bytes; /* pieces and blocks, garbage included */
     pthread_mutex_t lock;        /* what follows: */
     struct pool_garbage *first;  /* oldest; NULL: none waits */
@@ -106,6 +106,11 @@ void pool_reclaim(struct pool *pool);
  * thread must not be an online reader, and must hold no lock that one may wait
  * for. */
 void pool_drain(struct pool *pool);
+
+/* The same, but only where more waits for readers than new records may pass the
+ * limit by: for who takes much in the place of more, time and again, so that
+ * what was replaced does not add up. */
+void pool_drain_excess(struct pool *pool);
 
 /* Gives free memory back to the system where it can; now and then. */
 void pool_trim(struct pool *pool);

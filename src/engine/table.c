@@ -164,7 +164,14 @@ stash_store(struct table_owner *owner, struct table *table, uint64_t key,
     ASSERT(stash_put(made, key, code));
     /* release: readers see a whole stash */
     atomic_store_explicit(&table->stash, made, memory_order_release);
-    stash_retire(owner->pool, old);
+    if (owner->stripes == NULL) {
+        /* Nobody else sees the table. A stash of many records grows often, and
+         * all its sizes together are several times the last one: they must
+         * not wait for readers. */
+        stash_destroy(owner->pool, &old);
+    } else {
+        stash_retire(owner->pool, old);
+    }
     return 0;
 }
 

@@ -43,8 +43,8 @@ struct shapes_set {
 struct table_owner {
     struct pool *pool;
     const struct perm *perm;
-    struct stripes *stripes;
-    uint64_t moves;   /* records moved to make room; under the lock */
+    struct stripes *stripes; /* NULL: nobody else sees the tables */
+    uint64_t moves;          /* records moved to make room; under the lock */
     bool is_thorough; /* two may be moved for one, where one is not enough */
 };
 

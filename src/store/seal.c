@@ -229,12 +229,14 @@ publish_shard(void *context)
     covers_publish(&work->change, work->shard);
 }
 
-/* Publishes one shard. Tries until there is memory for it, also at a stop: some
+/* Publishes one shard. Where the ones before have left much to readers, waits
+ * until they let go of it; no reader ever waits for edit_lock. Tries until there is memory for it, also at a stop: some
  * shards have been published already, and a manifest must have all or none. */
 static void
 evict_shard(struct work *work)
 {
     struct seal *seal = work->seal;
+    engine_drain_excess(seal->engine);
     while (engine_evict(seal->engine, work->range->slot, work->shard,
                &work->rows[work->shard], publish_shard, work) != 0) {
         struct timespec pause = {.tv_nsec = RETRY_NS};

@@ -42,11 +42,28 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     return 0;
 }
 
+/* Says where what has been loaded takes more than there is to be. */
+static void
+tell_excess(struct tier *tier)
+{
+    const struct sealer *sealer = &tier->sealer;
+    uint64_t garbage;
+    uint64_t used = engine_hot_bytes(tier->cold.engine, &garbage);
+    if (used > sealer->hot_bytes) {
+        log_line(tier->durable->config.logger, LOG_WARNING,
+            "what has been loaded takes %" PRIu64
+            " bytes of memory, --hot-memory is %" PRIu64
+            ": new records are refused until the excess is in the cold tier",
+            used, sealer->hot_bytes);
+    }
+}
+
 int
 tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
     struct checkpointer *checkpointer)
 {
     covers_end_loading(&tier->cold.covers);
+    tell_excess(tier);
     tier->sealer.seal.schema = schema;
     tier->sealer.checkpointer = checkpointer;
     int err = sealer_start(&tier->sealer);

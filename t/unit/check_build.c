@@ -571,11 +571,49 @@ START_TEST(test_out_of_memory)
 }
 END_TEST
 
+/* All records are too wide for a line: while the new table's stash grows, what
+ * it was before goes at once, though somebody reads. */
+START_TEST(test_no_garbage)
+{
+    static const struct kind kind = {40, 1, 9, 0xffff, 1, 1500};
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    struct qsbr qsbr;
+    struct qsbr_reader reader;
+    table_rig_init(&rig, 8, true);
+    model_of_kind(&model, &kind);
+    struct table *source = grown(&rig, &model, 0xffff, &set, NULL);
+    qsbr_init(&qsbr);
+    qsbr_register(&qsbr, &reader);
+    qsbr_online(&qsbr, &reader);
+    rig.pool.qsbr = &qsbr;
+    struct build build = build_of(&rig, source, &set, BUILD_LOAD_GROW);
+    struct table *made;
+    build.columns = 0xffff;
+    ck_assert_int_eq(
+        build_table(&build, source->base, source->width, &made), 0);
+    ck_assert_uint_eq(made->n_stash[TABLE_WIDE], kind.n);
+    ck_assert_uint_le(pool_garbage_bytes(&rig.pool), sizeof *set);
+    expect_table(&rig, made, &model);
+    qsbr_offline(&reader);
+    qsbr_unregister(&qsbr, &reader);
+    pool_drain(&rig.pool);
+    rig.pool.qsbr = NULL;
+    qsbr_fini(&qsbr);
+    table_destroy(&rig.pool, &source);
+    table_destroy(&rig.pool, &made);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_loads, test_kinds, test_fills,
         test_packed, test_late_column, test_parts, test_two_sources,
-        test_in_view, test_out_of_memory};
+        test_in_view, test_out_of_memory, test_no_garbage};
     return run_tests("build", tests, COUNT_OF(tests));
 }

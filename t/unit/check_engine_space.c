@@ -351,6 +351,34 @@ START_TEST(test_replay_budget)
 }
 END_TEST
 
+/* More than a budget holds can be replayed into it, whatever the factor; then
+ * what exists can be read and set back, and nothing new comes in until there is
+ * room again. */
+START_TEST(test_replay_excess)
+{
+    enum { TIMES = 4, TRIED = 5000 };
+    struct fill fill;
+    fill_init(&fill, 4);
+    uint64_t n = fill_up(&fill, 0) * TIMES;
+    finish_engine(&fill.engine);
+    fill_init(&fill, 4);
+    fill.limit = 0;
+    engine_begin_loading(fill.engine);
+    ck_assert_uint_eq(fill_some(&fill, CHANGE_SET, 0, 1, n), n);
+    engine_end_loading(fill.engine);
+    ck_assert_uint_gt(bytes_of(fill.engine), 2 * ENGINE_HOT_BYTES_MIN);
+    ck_assert_uint_eq(count_stored(&fill, n), n);
+    uint64_t full = bytes_of(fill.engine);
+    /* some find a place that is free in their table */
+    ck_assert_uint_lt(fill_some(&fill, CHANGE_SET, n, 1, TRIED), TRIED);
+    ck_assert_uint_le(bytes_of(fill.engine), full);
+    engine_undefine(fill.engine, SLOT);
+    ck_assert_int_eq(engine_define(fill.engine, &fill.def), 0);
+    ck_assert_uint_eq(fill_some(&fill, CHANGE_SET, 0, 1, TRIED), TRIED);
+    finish_engine(&fill.engine);
+}
+END_TEST
+
 /* Emptied tables shrink, sparse neighbours are joined, and nothing is left in
  * the end. */
 START_TEST(test_shrinks)
@@ -506,6 +534,6 @@ main(void)
 {
     const TTest *const tests[] = {test_large_records, test_budget,
         test_budget_drop, test_steady_fill, test_replay, test_replay_budget,
-        test_shrinks, test_sums, test_widths};
+        test_replay_excess, test_shrinks, test_sums, test_widths};
     return run_tests("engine_space", tests, COUNT_OF(tests));
 }

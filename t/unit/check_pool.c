@@ -572,6 +572,35 @@ START_TEST(test_drain)
 }
 END_TEST
 
+/* A 40th of the limit may wait for readers; more is waited for. */
+START_TEST(test_drain_excess)
+{
+    const uint64_t limit = 40 * sizeof(struct object) * 4;
+    struct pool pool;
+    struct diary diary = {0};
+    struct qsbr qsbr;
+    struct qsbr_reader reader;
+
+    qsbr_init(&qsbr);
+    qsbr_register(&qsbr, &reader);
+    ck_assert_int_eq(pool_init(&pool, NULL, &qsbr, limit), 0);
+    qsbr_online(&qsbr, &reader);
+    unsigned n = 0;
+    do { /* the first time with nothing; it would wait for ourselves */
+        pool_drain_excess(&pool);
+        retire(&pool, make_object(&pool, &diary, n++));
+    } while (pool_garbage_bytes(&pool) <= limit / 40);
+    ck_assert_uint_gt(n, 1);
+    expect_freed(&pool, &diary, 0, n);
+    qsbr_offline(&reader);
+    pool_drain_excess(&pool);
+    expect_freed(&pool, &diary, n, 0);
+    qsbr_unregister(&qsbr, &reader);
+    pool_fini(&pool);
+    qsbr_fini(&qsbr);
+}
+END_TEST
+
 /* Readers follow pointers to pieces whose words are all equal; free_fn poisons
  * a piece and gives it back to the arena, which hands it out again. */
 struct shared {
@@ -754,7 +783,7 @@ main(void)
 {
     const TTest *const tests[] = {test_account, test_limit, test_no_limit,
         test_model, test_limit_threads, test_no_readers, test_garbage_limit,
-        test_order, test_chain, test_drain, test_threads};
+        test_order, test_chain, test_drain, test_drain_excess, test_threads};
 
     return run_tests("pool", tests, COUNT_OF(tests));
 }
