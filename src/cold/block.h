@@ -20,6 +20,8 @@
 enum {
     BLOCK_BYTES_MAX = 4096, /* on disk, all of it */
     BLOCK_RECORDS_MAX = SERIES_MAX,
+    BLOCK_COLUMNS_ALL = (1 << SCHEMA_COLUMNS_MAX) - 1, /* a set of columns: bit
+     * c is column c */
     BLOCK_VERSION = 1,
     BLOCK_HEAD_BYTES = 16,
     BLOCK_SUM_BYTES = 8

@@ -104,10 +104,16 @@ hash_of(struct cache_key key)
     return fold_id(key.segment * UINT64_C(0x9e3779b97f4a7c15) + key.block);
 }
 
+static size_t
+shard_number(const struct cache *cache, uint64_t hash)
+{
+    return (hash >> 48) & (cache->shards - 1);
+}
+
 static struct shard *
 shard_of(struct cache *cache, uint64_t hash)
 {
-    return &cache->shard[(hash >> 48) & (cache->shards - 1)];
+    return &cache->shard[shard_number(cache, hash)];
 }
 
 static bool
@@ -409,6 +415,19 @@ cache_pin(struct cache *cache, struct cache_key key)
     }
     unlock(shard);
     return entry == NULL ? NULL : entry->payload;
+}
+
+void
+cache_prefetch(const struct cache *cache, struct cache_key key)
+{
+    uint64_t hash = hash_of(key);
+
+    if (cache->shards > 0) {
+        const struct shard *shard = &cache->shard[shard_number(cache, hash)];
+
+        /* both are set once, when the cache is made */
+        __builtin_prefetch(&shard->bucket[hash & (shard->buckets - 1)]);
+    }
 }
 
 /* Takes a reference away; true where it was the last one. */

@@ -36,6 +36,9 @@ void cache_destroy(struct cache **cache);
  * are none. */
 void *cache_pin(struct cache *cache, struct cache_key key);
 
+/* Asks for the memory that cache_pin will look at first. Any thread. */
+void cache_prefetch(const struct cache *cache, struct cache_key key);
+
 /* Gives back what cache_pin or cache_take has returned. */
 void cache_unpin(struct cache *cache, void *bytes);
 

@@ -35,6 +35,7 @@
 
 enum {
     BUCKETS = 1 << 10, /* of blocks that are waited for; a power of two */
+    CALLED_AT_ONCE = 2,
     NS_PER_US = 1000,
     TELL_NS = 1000000000 /* one line of damage in that time */
 };
@@ -56,6 +57,7 @@ struct fetch {
     pthread_cond_t more; /* queue, is_stopping */
     bool is_stopping;
     unsigned idle;                        /* threads that wait for more */
+    unsigned called;                      /* of these, those on their way */
     struct fetch_lookup *first, *last;    /* the queue, by `behind` */
     struct fetch_lookup *bucket[BUCKETS]; /* by `beside` */
     struct fetch_stats stats;             /* but what others count */
@@ -117,7 +119,8 @@ look(struct fetch *fetch, struct fetch_lookup *lookup, const struct warm *warm,
     const struct block *block, struct block_room *room)
 {
     lookup->err = warm != NULL
-        ? warm_find(warm, lookup->id, lookup->code, &lookup->found)
+        ? warm_find(
+              warm, lookup->id, lookup->columns, lookup->code, &lookup->found)
         : block_find(block, room, lookup->id, lookup->code, &lookup->found);
     if (lookup->err == ERR_CORRUPT) {
         struct segment_fault fault = {
@@ -183,12 +186,10 @@ enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
     }
 }
 
-/* What becomes of a lookup whose block was not in the cache. */
-enum fate { ANSWERED, JOINED, QUEUED };
-
-/* Has the lookup wait for its block, or answers it where there is nothing to
- * wait for. With the lock, which it may give away for a while. */
-static enum fate
+/* Has a lookup whose block was not in the cache wait for it, or answers it
+ * where there is nothing to wait for: true then. With the lock, which it may
+ * give away for a while. */
+static bool
 await(struct fetch *fetch, struct fetch_lookup *lookup)
 {
     struct fetch_lookup *first;
@@ -196,19 +197,19 @@ await(struct fetch *fetch, struct fetch_lookup *lookup)
 
     if (fetch->is_stopping) {
         set_none(lookup, ERR_CLOSED);
-        return ANSWERED;
+        return true;
     }
     first = *find(fetch, lookup->key);
     if (first != NULL) {
         lookup->next = first->next;
         first->next = lookup;
         fetch->stats.joins++;
-        return JOINED;
+        return false;
     }
     kept = cache_pin(fetch->cache, lookup->key);
     if (kept == NULL) {
         enqueue(fetch, lookup);
-        return QUEUED;
+        return false;
     }
     /* relaxed: a figure */
     atomic_fetch_add_explicit(&fetch->hits, 1, memory_order_relaxed);
@@ -216,14 +217,30 @@ await(struct fetch *fetch, struct fetch_lookup *lookup)
     look(fetch, lookup, kept, NULL, NULL);
     cache_unpin(fetch->cache, kept);
     lock(fetch);
-    return ANSWERED;
+    return true;
 }
 
-/* Wakes threads for so many blocks that are new in the queue. With the lock. */
-static void
-wake(struct fetch *fetch, size_t blocks)
+/* How many threads are to be called now that wait for more. Whoever adds to the
+ * queue calls a few and not one a block; a thread that comes calls others
+ * before it reads, so that they are twice as many each time; and nobody calls
+ * while some are on their way. So calls in a row wake a thread once, not each
+ * of them one. With the lock. */
+static unsigned
+count_calls(struct fetch *fetch)
 {
-    for (size_t n = fetch->idle; n > 0 && blocks > 0; n--, blocks--) {
+    uint64_t n = fetch->called == 0 ? fetch->stats.queued : 0;
+
+    n = n < CALLED_AT_ONCE ? n : CALLED_AT_ONCE;
+    n = n < fetch->idle ? n : fetch->idle;
+    fetch->called += (unsigned)n;
+    return (unsigned)n;
+}
+
+/* Without the lock, which they take first. */
+static void
+call_threads(struct fetch *fetch, unsigned n)
+{
+    for (; n > 0; n--) {
         pthread_cond_signal(&fetch->more);
     }
 }
@@ -235,68 +252,110 @@ await_all(struct fetch *fetch, struct fetch_call *call,
     struct fetch_lookup *missing, size_t n)
 {
     size_t answered = 1; /* the one for being here */
-    size_t queued = 0;
+    unsigned called;
 
     /* relaxed: others get at it through the lock */
     atomic_store_explicit(&call->n_waiting, n + 1, memory_order_relaxed);
     lock(fetch);
     while (missing != NULL) {
         struct fetch_lookup *next = missing->next;
-        enum fate fate = await(fetch, missing);
 
-        answered += fate == ANSWERED;
-        queued += fate == QUEUED;
+        answered += await(fetch, missing);
         missing = next;
     }
-    wake(fetch, queued);
+    called = count_calls(fetch);
     unlock(fetch);
+    call_threads(fetch, called);
     return count_down(call, answered);
 }
 
-/* What a call finds without waiting. Ids that stand side by side are often of
- * one block. */
+/* What a call finds without waiting: by groups, so that the memory of several
+ * blocks is waited for at a time. Ids that stand side by side are often of one
+ * block. */
+
+enum { GROUP = 16 };
+
 struct here {
-    const struct segment *segment; /* of the last lookup; NULL: none */
-    uint32_t block;
-    void *kept; /* the block, pinned; NULL: not in the cache */
+    struct fetch_lookup *missing; /* those whose block is not in the cache */
+    struct fetch_lookup **end;    /* of that list */
+    size_t n_missing;
     uint64_t gaps, hits;
 };
 
-static void
-leave(struct fetch *fetch, struct here *here)
+static bool
+is_same_block(const struct fetch_lookup *a, const struct fetch_lookup *b)
 {
-    if (here->kept != NULL) {
-        cache_unpin(fetch->cache, here->kept);
-        here->kept = NULL;
+    return a->key.segment == b->key.segment && a->key.block == b->key.block;
+}
+
+/* Finds out of which block each is; those that need one go into wanted. */
+static size_t
+place(struct fetch *fetch, struct fetch_lookup *lookup, size_t n,
+    struct fetch_lookup **wanted, struct here *here)
+{
+    size_t n_wanted = 0;
+
+    for (size_t i = 0; i < n; i++, lookup++) {
+        const struct segment *segment = lookup->segment;
+        uint32_t block;
+
+        set_none(lookup, 0);
+        if (!segment_find(segment, lookup->id, &block)) {
+            here->gaps++;
+            continue;
+        }
+        lookup->key = (struct cache_key){segment_head(segment)->number, block};
+        cache_prefetch(fetch->cache, lookup->key);
+        wanted[n_wanted++] = lookup;
+    }
+    return n_wanted;
+}
+
+/* Pins their blocks, once for those that follow one another in one. */
+static void
+pin(struct fetch *fetch, struct fetch_lookup **wanted, size_t n, void **kept)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && is_same_block(wanted[i], wanted[i - 1])) {
+            kept[i] = kept[i - 1];
+            continue;
+        }
+        kept[i] = cache_pin(fetch->cache, wanted[i]->key);
+        if (kept[i] != NULL) {
+            warm_prefetch(kept[i]);
+        }
     }
 }
 
-/* Answers a lookup; false where its block is not in the cache. */
-static bool
-answer_here(
-    struct fetch *fetch, struct fetch_lookup *lookup, struct here *here)
+static void
+answer_group(struct fetch *fetch, struct fetch_call *call,
+    struct fetch_lookup *lookup, size_t n, struct here *here)
 {
-    const struct segment *segment = lookup->segment;
-    uint32_t block;
+    struct fetch_lookup *wanted[GROUP];
+    void *kept[GROUP];
 
-    set_none(lookup, 0);
-    if (!segment_find(segment, lookup->id, &block)) {
-        here->gaps++;
-        return true;
+    n = place(fetch, lookup, n, wanted, here);
+    pin(fetch, wanted, n, kept);
+    for (size_t i = 0; i < n; i++) {
+        if (kept[i] != NULL) {
+            warm_prefetch_parts(kept[i], wanted[i]->columns);
+        }
     }
-    lookup->key = (struct cache_key){segment_head(segment)->number, block};
-    if (here->segment != segment || here->block != block) {
-        leave(fetch, here);
-        here->segment = segment;
-        here->block = block;
-        here->kept = cache_pin(fetch->cache, lookup->key);
+    for (size_t i = 0; i < n; i++) {
+        if (kept[i] == NULL) {
+            wanted[i]->call = call;
+            wanted[i]->next = NULL;
+            *here->end = wanted[i];
+            here->end = &wanted[i]->next;
+            here->n_missing++;
+            continue;
+        }
+        here->hits++;
+        look(fetch, wanted[i], kept[i], NULL, NULL);
+        if (i + 1 == n || kept[i + 1] != kept[i]) {
+            cache_unpin(fetch->cache, kept[i]);
+        }
     }
-    if (here->kept == NULL) {
-        return false;
-    }
-    here->hits++;
-    look(fetch, lookup, here->kept, NULL, NULL);
-    return true;
 }
 
 static void
@@ -311,25 +370,17 @@ count_here(struct fetch *fetch, size_t n, const struct here *here)
 bool
 fetch_begin(struct fetch *fetch, struct fetch_call *call)
 {
-    struct here here = {.segment = NULL};
-    struct fetch_lookup *missing = NULL;
-    struct fetch_lookup **end = &missing;
-    size_t n = 0;
+    struct here here = {.end = &here.missing};
 
-    for (size_t i = 0; i < call->n; i++) {
-        struct fetch_lookup *lookup = &call->lookup[i];
+    for (size_t i = 0; i < call->n; i += GROUP) {
+        size_t left = call->n - i;
 
-        if (!answer_here(fetch, lookup, &here)) {
-            lookup->call = call;
-            lookup->next = NULL;
-            *end = lookup;
-            end = &lookup->next;
-            n++;
-        }
+        answer_group(
+            fetch, call, &call->lookup[i], left < GROUP ? left : GROUP, &here);
     }
-    leave(fetch, &here);
     count_here(fetch, call->n, &here);
-    return n == 0 || await_all(fetch, call, missing, n);
+    return here.n_missing == 0 ||
+        await_all(fetch, call, here.missing, here.n_missing);
 }
 
 void
@@ -346,12 +397,14 @@ static struct fetch_lookup *
 take(struct fetch *fetch, bool *is_stopping)
 {
     struct fetch_lookup *lookup;
+    unsigned called;
 
     lock(fetch);
     while (fetch->first == NULL && !fetch->is_stopping) {
         fetch->idle++;
         pthread_cond_wait(&fetch->more, &fetch->lock);
         fetch->idle--;
+        fetch->called -= fetch->called > 0; /* some come uncalled */
     }
     lookup = fetch->first;
     if (lookup != NULL) {
@@ -363,7 +416,9 @@ take(struct fetch *fetch, bool *is_stopping)
         fetch->stats.reading++;
     }
     *is_stopping = fetch->is_stopping;
+    called = count_calls(fetch);
     unlock(fetch);
+    call_threads(fetch, called);
     return lookup;
 }
 

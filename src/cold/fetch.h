@@ -33,14 +33,17 @@ struct fetch_call;
 struct fetch_lookup {
     const struct segment *segment; /* open until the call is answered */
     uint64_t id;
+    unsigned columns; /* of the segment's, those that are asked for: bit c is
+                       * number c; BLOCK_COLUMNS_ALL */
     /* out: */
     int err;    /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the block cannot
               * be read, and the next lookup tries again; ERR_NO_MEMORY;
               * ERR_CLOSED: stopping */
     bool found; /* whether there is a record; false after an error */
-    uint64_t code[SCHEMA_COLUMNS_MAX]; /* where found: its numbers, in the
-                                        * order of the segment's columns and in
-                                        * the form of segment_write_add */
+    uint64_t code[SCHEMA_COLUMNS_MAX]; /* where found: its numbers in these
+                                        * columns, in their places among the
+                                        * segment's and in the form of
+                                        * segment_write_add */
     /* fetch's own while the call is not answered: */
     struct cache_key key;
     struct fetch_call *call;

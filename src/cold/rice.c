@@ -301,6 +301,54 @@ seek(const struct bits_in *in, size_t n, unsigned k,
     return true;
 }
 
+/* The same where the number is so near that one by one is best, and where no
+ * sum on the way can wrap: k below NEAR_K, target below NEAR_TARGET, fewer than
+ * NEAR_BITS bits. */
+enum { NEAR_K = 40, NEAR_BITS = 1 << 20 };
+#define NEAR_TARGET (UINT64_C(1) << 62)
+
+static bool
+seek_near(const struct bits_in *in, size_t n, unsigned k,
+    const struct rice_mark *mark, uint64_t target, size_t *i, uint64_t *sum)
+{
+    struct bits_in at = *in;
+    uint64_t mask = bits_mask(k);
+    uint64_t total = mark->sum;
+    uint64_t upper = 0; /* zeros of number *i that are behind us */
+    size_t low;
+
+    if (!pass_low(&at, n, k, &low) || !bits_left(&at, mark->at)) {
+        return false;
+    }
+    at.at += mark->at;
+    low += *i * k;
+    while (*i < n) {
+        size_t bits, used = 0;
+        uint64_t word = window(&at, &bits);
+
+        if (bits == 0) {
+            return false;
+        }
+        for (; word != 0 && *i < n; ++*i, low += k) {
+            unsigned zeros = (unsigned)__builtin_ctzll(word);
+            uint64_t part = bytes_get_u64(at.in + low / 8) >> low % 8 & mask;
+
+            total += ((upper + zeros) << k) + part + 1;
+            if (total >= target) {
+                *sum = total;
+                return true;
+            }
+            upper = 0;
+            used += zeros + 1;
+            word = word >> zeros >> 1;
+        }
+        upper += bits - used;
+        at.at += bits;
+    }
+    *sum = total;
+    return true;
+}
+
 bool
 rice_seek(const struct bits_in *in, size_t n, unsigned k, uint64_t target,
     size_t *i, uint64_t *sum)
@@ -362,5 +410,8 @@ rice_seek_marked(const struct bits_in *in, size_t n, unsigned k,
         }
     }
     *i = (size_t)(from - mark) * RICE_MARK;
-    return seek(in, n, k, from == mark ? &begin : from - 1, target, i, sum);
+    from = from == mark ? &begin : from - 1;
+    return k < NEAR_K && target < NEAR_TARGET && in->end - in->at < NEAR_BITS
+        ? seek_near(in, n, k, from, target, i, sum)
+        : seek(in, n, k, from, target, i, sum);
 }

@@ -30,6 +30,9 @@
 /* Gaps written anew: so many of them. */
 enum { GROUP = 64 };
 
+/* What is asked for ahead: marks of 2,000 records, which is most blocks. */
+enum { LINE_BYTES = 64, MARK_LINES = 8 };
+
 struct group {
     uint64_t sum; /* of the gaps before, and one each */
     uint32_t at;  /* bit of the body */
@@ -325,8 +328,34 @@ find_place(const struct warm *warm, uint64_t strides, size_t *place)
     return 0;
 }
 
+void
+warm_prefetch_parts(const struct warm *warm, unsigned columns)
+{
+    const uint8_t *marks = warm->mark != NULL ? (const uint8_t *)warm->mark
+                                              : (const uint8_t *)warm->group;
+    size_t mark_bytes = (size_t)(warm->body - marks);
+
+    if (mark_bytes > MARK_LINES * LINE_BYTES) {
+        mark_bytes = MARK_LINES * LINE_BYTES;
+    }
+    for (size_t at = 0; at < mark_bytes; at += LINE_BYTES) {
+        __builtin_prefetch(marks + at);
+    }
+    for (unsigned c = 0; c < warm->n_columns; c++) {
+        if ((columns >> c & 1) != 0) {
+            const uint8_t *column = warm->body +
+                (warm->is_packed ? warm->column_at[c] / 8
+                                 : warm->column_at[c]);
+
+            __builtin_prefetch(column);
+            __builtin_prefetch(column + LINE_BYTES);
+        }
+    }
+}
+
 int
-warm_find(const struct warm *warm, uint64_t id, uint64_t *code, bool *found)
+warm_find(const struct warm *warm, uint64_t id, unsigned columns,
+    uint64_t *code, bool *found)
 {
     uint64_t strides;
     size_t place;
@@ -344,6 +373,9 @@ warm_find(const struct warm *warm, uint64_t id, uint64_t *code, bool *found)
     for (unsigned c = 0; c < warm->n_columns; c++) {
         struct bits_in in = {warm->body, warm->column_at[c], warm->end};
 
+        if ((columns >> c & 1) == 0) {
+            continue;
+        }
         if (!warm->is_packed) {
             code[c] = planes_at(warm->body + warm->column_at[c], warm->n,
                 warm->width[c], place);

@@ -20,10 +20,26 @@ int warm_make(const struct block *block, struct block_room *room,
     void *(*take_fn)(void *context, size_t bytes), void *context,
     struct warm **out);
 
-/* Looks for one record; code[0..n_columns) is written where *found. 0 or
- * ERR_CORRUPT (*found is false then). In a block that decodes, it finds what
- * block_decode shows, and nothing else. */
-int warm_find(
-    const struct warm *warm, uint64_t id, uint64_t *code, bool *found);
+/* Asks for the memory that warm_find will look at first. */
+static inline void
+warm_prefetch(const struct warm *warm)
+{
+    enum { LINE_BYTES = 64, LINES = 3 };
+
+    for (int i = 0; i < LINES; i++) {
+        __builtin_prefetch((const uint8_t *)warm + i * LINE_BYTES);
+    }
+}
+
+/* And when that has come, for what it looks at next. */
+void warm_prefetch_parts(const struct warm *warm, unsigned columns);
+
+/* Looks for one record; where *found, code[c] is written for each column c
+ * that is in the set (see BLOCK_COLUMNS_ALL) and in the block; each one costs
+ * about as much as finding the record. 0 or ERR_CORRUPT (*found is false then).
+ * In a block that decodes, it finds what block_decode shows, and nothing else.
+ */
+int warm_find(const struct warm *warm, uint64_t id, unsigned columns,
+    uint64_t *code, bool *found);
 
 #endif

@@ -22,9 +22,11 @@
  * Replies that acknowledge changes may have to wait at the worker's gate for
  * their commit (gate.h): then the turn ends only when they pass. Until then no
  * other turn is run, unless this one has ended because of its budget: those
- * that follow are held behind it, as many as the gate takes. Reading goes on,
- * so that nothing has to be armed anew for a client that waits for its reply,
- * but the first bytes that arrive are kept and end it.
+ * that follow are held behind it, as many as the gate takes.
+ *
+ * While the store or the gate is waited for, reading goes on, so that nothing
+ * has to be armed anew for a client that waits for its reply (two system calls
+ * a request), but the first bytes that arrive are kept and end it.
  *
  * Closing while parked: the socket goes at once, the memory when the store has
  * answered. */
@@ -302,7 +304,6 @@ after_turn(struct conn *conn, enum session_state state)
         return;
     case SESSION_PARKED:
         conn->is_parked = true;
-        set_reading(conn, false);
         return;
     case SESSION_CLOSE:
         break;
@@ -415,8 +416,8 @@ turn_on_kept(struct conn *conn)
     turn(conn, len == 0 ? "" : conn->in.data + conn->in_at, len);
 }
 
-/* Keeps bytes that have arrived while replies are held: len of them in the
- * worker's buffer, or they are in conn->in already. */
+/* Keeps bytes that have arrived while replies are held or the store is waited
+ * for: len of them in the worker's buffer, or they are in conn->in already. */
 static void
 keep_unread(struct conn *conn, size_t len)
 {
@@ -456,7 +457,7 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
     } else {
         conn->in.len += n;
     }
-    if (is_held(conn)) {
+    if (is_held(conn) || conn->is_parked) {
         keep_unread(conn, shared ? len : 0);
     } else if (shared) {
         turn(conn, worker->read_buf, len);

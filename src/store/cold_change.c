@@ -86,8 +86,9 @@ want(struct cold_change *it, const struct change *change)
         uint32_t k = it->n++;
         ASSERT(k < it->n_max);
         it->file[k] = file;
-        it->lookup[k] =
-            (struct fetch_lookup){.segment = file->segment, .id = change->id};
+        it->lookup[k] = (struct fetch_lookup){.segment = file->segment,
+            .id = change->id,
+            .columns = BLOCK_COLUMNS_ALL};
     }
 }
 

@@ -160,15 +160,34 @@ make_get(struct store_get *get, uint32_t n)
     return it;
 }
 
+/* The columns of a segment that a part asks for; 0: it has none of them, for
+ * they are younger, and there is nothing to be read. */
+static unsigned
+columns_of(const struct store_get *get, const struct part *part,
+    const struct segment_head *head)
+{
+    unsigned columns = 0;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        for (uint32_t i = part->first; i < part->first + part->n; i++) {
+            if (head->column[c].serial == get->key[i].serial) {
+                columns |= 1U << c;
+            }
+        }
+    }
+    return columns;
+}
+
 static void
-add_lookup(
-    struct cold_get *it, const struct part *part, struct covers_file *file)
+add_lookup(struct cold_get *it, const struct part *part,
+    struct covers_file *file, unsigned columns)
 {
     uint32_t k = it->n++;
+    struct fetch_lookup *lookup = &it->lookup[k];
     it->part[k] = *part;
     it->file[k] = file;
-    it->lookup[k] = (struct fetch_lookup){
-        .segment = file->segment, .id = it->get->key[part->first].id};
+    lookup->segment = file->segment;
+    lookup->id = it->get->key[part->first].id;
+    lookup->columns = columns;
 }
 
 enum store_answer
@@ -185,6 +204,11 @@ cold_get(struct cold *cold, struct store_get *get)
         if (file == NULL) {
             continue;
         }
+        unsigned columns = columns_of(get, &part, segment_head(file->segment));
+        if (columns == 0) {
+            covers_file_release(file);
+            continue;
+        }
         if (it == NULL) {
             it = make_get(get, get->n - at);
         }
@@ -192,7 +216,7 @@ cold_get(struct cold *cold, struct store_get *get)
             covers_file_release(file);
             give_up(get, &part);
         } else {
-            add_lookup(it, &part, file);
+            add_lookup(it, &part, file, columns);
         }
     }
     if (it == NULL) {

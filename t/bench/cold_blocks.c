@@ -207,7 +207,8 @@ find_in(const struct blocks *blocks, const struct cold_records *records,
             uint64_t id = records->id[at];
             bool found = false;
             int err = room == NULL
-                ? warm_find(opened[b].warm, id, code, &found)
+                ? warm_find(
+                      opened[b].warm, id, BLOCK_COLUMNS_ALL, code, &found)
                 : block_find(&opened[b].block, room, id, code, &found);
             if (err != 0 || !found) {
                 fail("id %" PRIu64 " is not found", id);

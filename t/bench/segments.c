@@ -7,14 +7,13 @@
  * back and compared; a number that is wrong ends it with status 1. See
  * doc/benchmarks.md. */
 
-#include "bench/cold_worlds.h"
+#include "bench/cold_file.h"
 #include "bench/fail.h"
 #include "bench/rounds.h"
 #include "bench/sheet.h"
+#include "cold/block_build.h"
 #include "cold/segment_scan.h"
-#include "cold/segment_write.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -29,8 +28,6 @@ enum {
     GETS = 20000,      /* a round */
     OPENS = 20,        /* a round */
     PAGE_BYTES = 4096, /* what a file system gives out */
-    EPOCH = 1,
-    NUMBER = 1,
     CODECS = BLOCK_AUTO + 1
 };
 
@@ -62,55 +59,6 @@ static const struct sheet_column time_columns[] = {
 
 enum { SIZE_MEMORY = 2 + CODECS, SIZE_BLOCKS, SIZE_AROUND };
 enum { TIME_SEAL, TIME_SCAN, TIME_GET, TIME_OPEN };
-
-/* Writes all records as a file. */
-static void
-seal(const struct lab *lab, const struct cold_records *records,
-    enum block_codec codec)
-{
-    static struct logger logger;
-    struct segment_write_config config = {.disk = lab->disk,
-        .logger = &logger,
-        .codec = codec,
-        .level = (int)lab->choice.level};
-    struct segment_head head = {.epoch = EPOCH,
-        .number = NUMBER,
-        .counter_serial = 1,
-        .n_columns = (uint8_t)records->columns};
-    uint64_t code[POSTS_COLUMNS_MAX];
-    struct segment_writer *writer;
-
-    for (unsigned c = 0; c < records->columns; c++) {
-        head.column[c] =
-            (struct segment_column){.serial = 2 + c, .slot = (uint8_t)c};
-    }
-    int err = segment_write_begin(&config, &head, &writer);
-    for (size_t i = 0; err == 0 && i < records->n; i++) {
-        for (unsigned c = 0; c < records->columns; c++) {
-            code[c] = records->code[c][i];
-        }
-        err = segment_write_add(writer, records->id[i], code);
-    }
-    if (err == 0) {
-        err = segment_write_end(&writer, &head);
-    }
-    if (err != 0) {
-        fail("a segment is not written");
-    }
-}
-
-static struct segment *
-open_segment(const struct lab *lab)
-{
-    static struct logger logger;
-    struct segment_config config = {.disk = lab->disk, .logger = &logger};
-    struct segment *segment;
-
-    if (segment_open(&config, EPOCH, NUMBER, &segment) != 0) {
-        fail("a segment does not open");
-    }
-    return segment;
-}
 
 /* Whether these are the records from number `at` on. */
 static bool
@@ -202,14 +150,14 @@ time_codec(const struct lab *lab, const struct cold_records *records,
     static struct segment_room room;
     for (uint64_t r = 0; r < lab->choice.rounds; r++) {
         uint64_t start = rounds_cpu_ns();
-        seal(lab, records, codec);
+        cold_file_write(lab->disk, records, codec, (int)lab->choice.level);
         uint64_t sealed = rounds_cpu_ns();
         for (int i = 0; i < OPENS; i++) {
-            struct segment *segment = open_segment(lab);
+            struct segment *segment = cold_file_open(lab->disk);
             segment_close(&segment);
         }
         uint64_t opened = rounds_cpu_ns();
-        struct segment *segment = open_segment(lab);
+        struct segment *segment = cold_file_open(lab->disk);
         uint64_t begun = rounds_cpu_ns();
         scan(segment, NULL);
         uint64_t read = rounds_cpu_ns();
@@ -239,8 +187,8 @@ static void
 run_codec(struct lab *lab, const struct cold_records *records,
     enum block_codec codec, double *sizes, double *times)
 {
-    seal(lab, records, codec);
-    struct segment *segment = open_segment(lab);
+    cold_file_write(lab->disk, records, codec, (int)lab->choice.level);
+    struct segment *segment = cold_file_open(lab->disk);
     const struct segment_head *head = segment_head(segment);
     double bytes = disk_bytes(head);
     double n = (double)records->n;
@@ -322,18 +270,14 @@ take_option(struct lab *lab, int letter)
 static void
 run(struct lab *lab)
 {
-    char name[SEGMENT_NAME_BYTES];
-    int fd = open(lab->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || disk_real_create(fd, &lab->disk) != 0) {
-        fail("no directory %s", lab->directory);
-    }
+    int fd;
+    lab->disk = cold_file_disk(lab->directory, &fd);
     for (size_t i = 0; i < COLD_WORLDS; i++) {
         if (cold_is_wanted(&lab->choice, &cold_worlds[i])) {
             run_world(lab, &cold_worlds[i]);
         }
     }
-    segment_name(name, NUMBER, false);
-    (void)lab->disk->calls->unlink(lab->disk, name);
+    cold_file_remove(lab->disk);
     disk_real_destroy(&lab->disk);
     (void)close(fd);
     sheet_print(&lab->sizes, stdout);

@@ -46,7 +46,8 @@ find(const struct block *block, struct block_room *room,
     bool found, warm_found;
 
     ASSERT(block_find(block, room, id, code, &found) == 0);
-    ASSERT(warm_find(warm, id, warm_code, &warm_found) == 0);
+    ASSERT(
+        warm_find(warm, id, BLOCK_COLUMNS_ALL, warm_code, &warm_found) == 0);
     ASSERT(warm_found == found);
     ASSERT(!found ||
         memcmp(code, warm_code, block->n_columns * sizeof *code) == 0);
@@ -130,7 +131,7 @@ look_for(const struct block *block, struct block_room *room,
 
     ASSERT(err == 0 || err == ERR_CORRUPT);
     if (warm != NULL) {
-        err = warm_find(warm, id, code, &found);
+        err = warm_find(warm, id, BLOCK_COLUMNS_ALL, code, &found);
         ASSERT(err == 0 || err == ERR_CORRUPT);
     }
 }

@@ -22,6 +22,7 @@ U64_MAX = 2**64 - 1
 BATCH = 2000      # changes sent at once
 RECORDS = 6000
 KEYS = 100        # of a get
+BLOCK_RECORDS = 1000  # of fill, at most
 POINT_IDS = 600
 MEMORY_IDS = 10**7  # more than fit into 16 MiB
 BLOCK = 4096 # bytes of a segment's head, and of a block with what is left
@@ -225,6 +226,27 @@ def hanging_reads():
             tap.equal(getter.values(), [("1500.cntrn", 0, b"500")])
             tap.equal(changer.line(), b"501")
         trial.need_all(trial.connection, (5, 2500))
+
+
+def parallel_reads():
+    """One get of a hundred keys in as many blocks: all are read at a time.
+    Who asks for the same meanwhile waits for the same reads."""
+    ids = range(0, KEYS * BLOCK_RECORDS, BLOCK_RECORDS)
+    keys = ["%d.cntcm" % id for id in ids]
+    wanted = [(key, 0, b"0") for key in keys]
+    with Trial("--cold-threads=%d" % KEYS, count=ids.stop) as trial, \
+            trial.daemon.connect() as first, trial.daemon.connect() as second:
+        stat = lambda name: int(trial.connection.stats("cold")[name])
+        reads, joins = stat("reads"), stat("joins")
+        trial.shim.arm("read", "hold", after=0)
+        first.send("get %s\r\n" % " ".join(keys))
+        wait_for(lambda: stat("reading") == KEYS, "%d reads" % KEYS)
+        second.send("get %s\r\n" % " ".join(keys))
+        wait_for(lambda: stat("joins") == joins + KEYS, "lookups that join")
+        trial.shim.disarm()
+        for connection in (first, second):
+            tap.equal(connection.values(), wanted)
+        tap.equal(stat("reads"), reads + KEYS)
 
 
 def late_reads():

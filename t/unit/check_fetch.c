@@ -442,6 +442,7 @@ START_TEST(test_a_call_begins_in_done_fn)
         .done_fn = begin_next,
         .owner = &chain};
     chain.lookup.segment = rig->segment;
+    chain.lookup.columns = BLOCK_COLUMNS_ALL;
     chain.lookup.id = id_in(0, 0);
     if (fetch_begin(rig->fetch, &chain.call)) {
         begin_next(&chain.call);

@@ -465,6 +465,47 @@ START_TEST(test_parked)
 }
 END_TEST
 
+/* What arrives while a command waits is kept, but only once, however much the
+ * client sends; nor is its end forgotten. */
+START_TEST(test_bytes_while_parked)
+{
+    enum { LINES = 8000, READS_MAX = 2 };
+    struct rig rig;
+    struct buf said = {0};
+    hold_init(&rig);
+    int fd = connect_to(&rig, 0);
+    int other = connect_to(&rig, 0);
+    declare_weibo(fd);
+    for (int i = 0; i < LINES; i++) {
+        buf_add_text(&said, "version\r\n");
+    }
+    hold_begin(rig.store, true);
+    say(fd, "get 1.a\r\n");
+    hold_wait(rig.store, 1);
+    uint64_t before = metric_of(rig.worker[0], METRIC_bytes_read);
+    send_bytes(fd, said.data, said.len);
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    for (int i = 0; i < 2 * READS_MAX; i++) {
+        talk(other, "version\r\n", "VERSION test\r\n");
+    }
+    uint64_t read = metric_of(rig.worker[0], METRIC_bytes_read) - before;
+    ck_assert_uint_lt(read, READS_MAX * WORKER_READ_BYTES);
+    ck_assert_uint_lt(read, said.len);
+    hold_end(rig.store);
+    ck_assert_uint_eq(hold_release(rig.store), 1);
+    expect(fd, "VALUE 1.a 0 1\r\n0\r\nEND\r\n");
+    for (int i = 0; i < LINES; i++) {
+        expect(fd, "VERSION test\r\n");
+    }
+    expect_end(fd);
+    buf_fini(&said);
+    close(other);
+    rig_stop(&rig);
+    rig_join(&rig);
+    hold_fini(&rig);
+}
+END_TEST
+
 /* The client goes while its command waits; then the answer comes. */
 START_TEST(test_closed_while_parked)
 {
@@ -668,8 +709,8 @@ main(void)
         test_tcp, test_unread_replies, test_end_before_replies,
         test_slow_reader, test_slow_command, test_stop_with_replies,
         test_stop_with_an_unread_reply, test_stop_with_new_sockets,
-        test_parked, test_closed_while_parked, test_stopped_while_parked,
-        test_answered_after_the_stop, test_clients_that_go,
-        test_stop_while_answers_come};
+        test_parked, test_bytes_while_parked, test_closed_while_parked,
+        test_stopped_while_parked, test_answered_after_the_stop,
+        test_clients_that_go, test_stop_while_answers_come};
     return run_tests("worker", tests, COUNT_OF(tests));
 }

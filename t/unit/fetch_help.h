@@ -72,6 +72,7 @@ ask_add(struct ask *ask, const struct segment *segment, uint64_t id)
     memset(lookup, 0xa5, sizeof *lookup);
     lookup->segment = segment;
     lookup->id = id;
+    lookup->columns = BLOCK_COLUMNS_ALL;
     ask->call.n++;
 }
 
