@@ -6,6 +6,10 @@
 
 /* Which range is sealed next. Part of the store; nobody else calls it. */
 
+/* Records that are copied for one range of a counter with so many columns, at
+ * most, about. Any thread. */
+uint64_t seal_pick_chunk(const struct seal *seal, unsigned n_columns);
+
 /* The next range of a counter from id `from` on that has hot records, of so
  * many that a seal can hold them; false where there is none. is_last: the
  * newest ids of the counter are in it. Any thread. 0 in *n_hot never. */

@@ -27,6 +27,7 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     tier->sealer = (struct sealer){.cold = &tier->cold,
         .hot_bytes = hot_bytes,
         .is_told = config->seals_when_told,
+        .tidy = config->tidy,
         .seal = {.durable = durable,
             .covers = &tier->cold.covers,
             .engine = engine,
@@ -83,6 +84,18 @@ put(const struct lines *lines, const char *name, uint64_t value)
     lines->stat_fn(lines->context, name, text);
 }
 
+/* Ranges between two states: one at most. */
+static void
+put_states(struct tier *tier, const struct lines *lines)
+{
+    /* relaxed: a figure */
+    unsigned kind =
+        atomic_load_explicit(&tier->sealer.tidier.state, memory_order_relaxed);
+    put(lines, "ranges_merging",
+        kind != SEAL_TIDY_NOTHING && kind != SEAL_TIDY_HEAT);
+    put(lines, "ranges_heating", kind == SEAL_TIDY_HEAT);
+}
+
 /* What the segments hold, by the maps. */
 static void
 put_segments(struct tier *tier, const struct lines *lines)
@@ -119,6 +132,7 @@ tier_each_stat(struct tier *tier,
     const struct seal_stats *seal = &tier->sealer.seal.stats;
     struct fetch_stats fetch;
     put_segments(tier, &lines);
+    put_states(tier, &lines);
     /* relaxed, all of them: figures */
 #define X(name, text)                                                         \
     put(&lines, #name,                                                        \
