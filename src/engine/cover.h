@@ -37,6 +37,9 @@ struct engine_cover {
 struct engine_base {
     uint64_t version; /* of the cover it was read under */
     bool is_there;    /* else all is default, and what follows is void */
+    bool is_to_stay;  /* the record is to be in the engine afterwards, also
+                       * where the change leaves it as it is; the sink is told
+                       * all of it */
     uint32_t n_columns;
     uint32_t serial[SCHEMA_COLUMNS_MAX]; /* those that the counter does not
                                           * have are left out */
@@ -72,6 +75,15 @@ void engine_raise(struct engine *engine, unsigned slot, uint64_t id);
  * thread. */
 int engine_copy_range(struct engine *engine, unsigned slot, unsigned shard,
     uint64_t first_row, uint64_t last_row, struct engine_rows *rows);
+
+/* Calls publish_fn(context) under the lock of a shard; it has version_fn say
+ * that nothing covers some of its rows any more, and must not call the engine.
+ * Of all records that these rows have the engine has all by then, or a
+ * tombstone, which it lets go of some time. So that no reader is between having
+ * missed a record and asking for the cover, a grace period lies between the
+ * last record that came in and this call. Any thread. */
+void engine_uncover(struct engine *engine, unsigned shard,
+    void (*publish_fn)(void *context), void *context);
 
 /* Takes out of the engine what is in copied (by engine_copy_range) and has not
  * changed since, in favour of what now covers copied's rows. Under one hold of

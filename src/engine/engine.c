@@ -284,6 +284,7 @@ complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
 enum origin {
     ORIGIN_HERE,    /* the engine; or there was nothing */
     ORIGIN_BASE,    /* the segment, as a change brought it */
+    ORIGIN_STAY,    /* the same, and it is to be here afterwards */
     ORIGIN_LOADING, /* it counts as default, and is to be here afterwards */
     ORIGIN_UNKNOWN  /* the segment, and no change brought it */
 };
@@ -322,10 +323,16 @@ find_absent(const struct ranges *ranges, const struct view *view, uint64_t row,
         const struct engine_base *base = change[__builtin_ctzll(mask)].base;
         if (base != NULL && base->version == version) {
             take_base(view, base, code);
-            return ORIGIN_BASE;
+            return base->is_to_stay ? ORIGIN_STAY : ORIGIN_BASE;
         }
     }
     return ORIGIN_UNKNOWN;
+}
+
+static bool
+is_to_be_here(enum origin origin)
+{
+    return origin == ORIGIN_LOADING || origin == ORIGIN_STAY;
 }
 
 /* Stores what a look found and changes have changed in some columns; 0, or why
@@ -335,7 +342,7 @@ store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
     uint32_t columns, uint64_t *code, uint64_t id, enum origin origin)
 {
     complete(look, columns, code);
-    if (origin != ORIGIN_LOADING && is_same(code, look->spot.record.code)) {
+    if (!is_to_be_here(origin) && is_same(code, look->spot.record.code)) {
         return 0;
     }
     bool is_new = look->spot.where == TABLE_NOWHERE;
@@ -353,7 +360,7 @@ gather(struct tale *tale, const struct view *view, const struct change *change,
     uint32_t columns, const uint64_t *before, const uint64_t *code,
     enum origin origin)
 {
-    bool is_whole = origin == ORIGIN_LOADING ||
+    bool is_whole = is_to_be_here(origin) ||
         (origin == ORIGIN_BASE && !is_same(before, code));
     columns = is_whole ? view->columns : columns;
     struct engine_write *write = &tale->write[tale->n];
@@ -421,7 +428,7 @@ change_record(struct engine *engine, struct change *change,
         complete(&look, columns, code);
     }
     apply(counter, view, change, mask, code);
-    if (origin == ORIGIN_LOADING && !any_done(change, mask)) {
+    if (is_to_be_here(origin) && !any_done(change, mask)) {
         return;
     }
     int err = 0;

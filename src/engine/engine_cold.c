@@ -35,6 +35,16 @@ engine_raise(struct engine *engine, unsigned slot, uint64_t id)
     }
 }
 
+void
+engine_uncover(struct engine *engine, unsigned shard,
+    void (*publish_fn)(void *context), void *context)
+{
+    ASSERT(shard < engine->n_shards);
+    shard__lock(&engine->shard[shard]);
+    publish_fn(context);
+    shard__unlock(&engine->shard[shard]);
+}
+
 /* One cell, under the lock. view: NULL where there is no counter. */
 static void
 answer(const struct view *view, const struct cell_key *key,

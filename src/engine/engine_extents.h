@@ -10,8 +10,9 @@ struct engine_extent {
     uint64_t n_records;
     uint64_t bytes;     /* of memory */
     unsigned n_columns; /* of the counter */
-    float heat; /* rounds of engine_tend that found it written, each halved
+    float heat;    /* rounds of engine_tend that found it written, each halved
                  * every ten minutes (engine/table_heat.h); after a start 0 */
+    bool is_clean; /* it has not changed since engine_copy, or loading */
 };
 
 /* The first table of a counter in a shard that has rows from `row` on; false
@@ -36,5 +37,11 @@ bool engine_extent_first(struct engine *engine, unsigned slot, unsigned shard,
 /* The largest id of a counter that has had a record, here or in what covers
  * it, since the start; false where none has. Any thread. */
 bool engine_largest(struct engine *engine, unsigned slot, uint64_t *id);
+
+/* Records of a counter in rows first_row..last_row of a shard, tombstones too.
+ * Exact, but for what changes meanwhile: a table that reaches over an end is
+ * gone through, with the shard's lock held for some ns a record. Any thread. */
+uint64_t engine_count(struct engine *engine, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row);
 
 #endif

@@ -147,16 +147,20 @@ checkpoint__compact(struct pass *pass)
     return err;
 }
 
-/* Numbers are published in their order: what is not named, but is no later than
- * one that was, is not on its way. */
+/* Numbers are published in their order, but for one that is spared: what is not
+ * named, but is no later than one that was, is not on its way. */
 static bool
-is_dead_segment(const struct manifest *manifest, const char *name)
+is_dead_segment(struct durable *durable, const char *name)
 {
+    const struct manifest *manifest = &durable->manifest;
     uint64_t number;
     bool is_new;
     return segment_name_parse(name, &number, &is_new) && !is_new &&
         number <= manifest->last_segment &&
-        !segments_has_file(&manifest->segments, number);
+        !segments_has_file(&manifest->segments, number) &&
+        /* acquire: the number was stored before its file was made */
+        number !=
+        atomic_load_explicit(&durable->spared_segment, memory_order_acquire);
 }
 
 static void
@@ -170,7 +174,7 @@ remove_if_dead(void *context, const char *name)
     bool is_dead = names_parse(name, &kind, &number) &&
         kind == NAMES_CHECKPOINT && number != pass->file &&
         images_file_bytes(&manifest->images, number) == 0;
-    if (is_dead || is_dead_segment(manifest, name)) {
+    if (is_dead || is_dead_segment(pass->durable, name)) {
         (void)disk->calls->unlink(disk, name);
     }
 }

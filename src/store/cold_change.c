@@ -99,6 +99,7 @@ make_base(const struct fetch_lookup *lookup, struct engine_base *base)
     const struct segment_head *head = segment_head(lookup->segment);
     base->version = head->number;
     base->is_there = lookup->found;
+    base->is_to_stay = false;
     base->n_columns = head->n_columns;
     for (unsigned c = 0; c < head->n_columns; c++) {
         base->serial[c] = head->column[c].serial;

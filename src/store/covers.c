@@ -264,6 +264,19 @@ covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
     return err;
 }
 
+bool
+covers_map_is_same(const struct covers_map *a, const struct covers_map *b)
+{
+    size_t n = a == NULL ? 0 : a->n;
+    bool is_same = n == (b == NULL ? 0 : b->n);
+    for (size_t i = 0; is_same && i < n; i++) {
+        is_same = a->entry[i].first_id == b->entry[i].first_id &&
+            a->entry[i].last_id == b->entry[i].last_id &&
+            a->entry[i].file == b->entry[i].file;
+    }
+    return is_same;
+}
+
 /* The counter's place in the maps, made where there is none. */
 static struct covers_counter *
 need_counter(struct covers *covers, unsigned slot)

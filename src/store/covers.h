@@ -116,6 +116,11 @@ int covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
     uint64_t last_id, struct covers_map **out);
 void covers_map_destroy(struct covers_map *map);
 
+/* True where both have the same ids of the same files; NULL is an empty one.
+ */
+bool covers_map_is_same(
+    const struct covers_map *a, const struct covers_map *b);
+
 /* Begins an exchange: the n entries (files are referenced anew) take the place
  * of whatever covers ids first..last, all whole rows. 0 or ERR_NO_MEMORY. */
 int covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,

@@ -53,6 +53,8 @@ int data_check(
 /* The same of a disk, for tests. */
 int data_check_disk(struct disk *disk, struct logger *logger, struct buf *out);
 
+struct seal_tidy_bounds; /* store/seal_tidy.h */
+
 struct data_config {
     struct data_dir dir; /* the store's from then on */
     struct disk *disk;   /* NULL: the one in dir; else the caller's, for tests,
@@ -77,7 +79,10 @@ struct data_config {
     uint64_t seal_records;          /* in a range that is sealed, about; 0:
                                      * by the hot memory, but in tests */
     bool seals_when_told;           /* and not by itself; but in tests */
-    unsigned threads;               /* that load; >= 1 */
+    /* How cold ranges are joined and so on; NULL: the usual, but in tests. It
+     * outlives the store. */
+    const struct seal_tidy_bounds *tidy;
+    unsigned threads; /* that load; >= 1 */
     struct logger *logger;
     /* Called once, on a thread of the store, when all is loaded (err 0) or
      * cannot be. The store goes on refusing with ERR_LOADING until

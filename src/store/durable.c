@@ -203,6 +203,15 @@ durable_next_segment(struct durable *durable)
 }
 
 void
+durable_spare_segment(struct durable *durable, uint64_t number)
+{
+    /* release: a file of that number is made afterwards, so whoever finds it
+     * in the directory, and then looks here by acquire, sees that */
+    atomic_store_explicit(
+        &durable->spared_segment, number, memory_order_release);
+}
+
+void
 durable_keep_ballast(struct durable *durable)
 {
     struct disk *disk = durable->disk;

@@ -91,7 +91,8 @@ struct durable {
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     _Atomic uint64_t last_segment; /* the last number that was given out */
-    struct log_end log_end;        /* the log's, while it is open */
+    _Atomic uint64_t spared_segment; /* see durable_spare_segment */
+    struct log_end log_end;          /* the log's, while it is open */
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */
 };
@@ -137,9 +138,14 @@ bool durable_is_cancelled(struct durable *durable);
 void durable_name_log(struct durable *durable);
 
 /* A number for a segment file, which no file of the directory had before. Who
- * asks for one publishes it, or removes its file, before the next is asked for.
- * Any thread, once all is loaded. */
+ * asks for one publishes it, or removes its file, before the next is asked for;
+ * but see durable_spare_segment. Any thread, once all is loaded. */
 uint64_t durable_next_segment(struct durable *durable);
+
+/* The file of that number is not removed where no manifest names it, though
+ * later numbers are published: it takes long to write. One at a time: the next
+ * one only when the manifest has this one, or it is given up. */
+void durable_spare_segment(struct durable *durable, uint64_t number);
 
 /* A file that is given up where the disk is full, so that there is room for a
  * start, a manifest or a small checkpoint. To have none matters only then. */

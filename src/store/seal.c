@@ -35,13 +35,16 @@ enum {
 };
 
 /* One range on its way. */
-struct work {
+struct seal_work {
     struct seal *seal;
-    struct seal_range *range;
+    struct seal_range range;
+    bool is_slow; /* others are sealed before it ends */
     struct segment_head head;
     struct engine_rows *rows; /* owned; a shard each */
     struct covers_map *list;  /* owned; what covers the range now */
-    struct covers_file *file; /* owned reference; NULL: nothing is left */
+    struct seal_merge merge;
+    struct segment_writer *writer; /* owned; NULL: no record so far */
+    struct covers_file *file;      /* owned reference; NULL: nothing is left */
     struct covers_change change;
     uint64_t *seq;  /* owned until the file has it */
     unsigned shard; /* that is being published */
@@ -57,17 +60,17 @@ is_stopping(const struct seal *seal)
 /* What a file's head says of the counter as it is now, its columns by slot;
  * false where there is none. Under edit_lock. */
 static bool
-describe(const struct work *work, struct segment_head *head)
+describe(const struct seal_work *work, struct segment_head *head)
 {
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(work->seal->schema, memory_order_relaxed),
-        work->range->slot);
+        work->range.slot);
     *head = (struct segment_head){.epoch = work->seal->epoch};
     if (counter == NULL) {
         return false;
     }
-    head->counter = (uint8_t)work->range->slot;
+    head->counter = (uint8_t)work->range.slot;
     head->counter_serial = counter->serial;
     for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
         for (unsigned i = 0; i < counter->n_columns; i++) {
@@ -85,7 +88,7 @@ describe(const struct work *work, struct segment_head *head)
  * records all the same, of columns that it had: they go out, and there is no
  * file. */
 static int
-take_counter(struct work *work)
+take_counter(struct seal_work *work)
 {
     struct durable *durable = work->seal->durable;
     pthread_mutex_lock(&durable->edit_lock);
@@ -97,7 +100,7 @@ take_counter(struct work *work)
 
 /* True where the counter has other columns by now. Under edit_lock. */
 static bool
-has_changed(const struct work *work)
+has_changed(const struct seal_work *work)
 {
     const struct segment_head *head = &work->head;
     struct segment_head now;
@@ -111,12 +114,12 @@ has_changed(const struct work *work)
 }
 
 static int
-copy_rows(struct work *work)
+copy_rows(struct seal_work *work)
 {
     struct seal *seal = work->seal;
-    const struct seal_range *range = work->range;
+    const struct seal_range *range = &work->range;
     unsigned n = seal->n_shards;
-    work->range->n_rows = 0;
+    work->range.n_rows = 0;
     work->rows = calloc(n, sizeof *work->rows);
     if (work->rows == NULL) {
         return ERR_NO_MEMORY;
@@ -127,7 +130,7 @@ copy_rows(struct work *work)
         if (err != 0) {
             return err;
         }
-        work->range->n_rows += work->rows[shard].n;
+        work->range.n_rows += work->rows[shard].n;
         if (is_stopping(seal)) {
             return ERR_CLOSED;
         }
@@ -136,42 +139,48 @@ copy_rows(struct work *work)
         range->last_id, &work->list);
 }
 
-/* Adds all records to a file that begins with the first one; NULL in *writer
- * where there is none. */
+/* Begins the file, with the first record. */
 static int
-add_records(struct work *work, struct seal_merge *merge,
-    struct segment_writer **writer)
+begin_file(struct seal_work *work)
 {
     struct seal *seal = work->seal;
     const struct segment_write_config config = {.disk = seal->durable->disk,
         .logger = seal->durable->config.logger,
         .codec = seal->codec,
         .level = seal->level};
+    work->head.number = durable_next_segment(seal->durable);
+    if (work->is_slow) {
+        durable_spare_segment(seal->durable, work->head.number);
+    }
+    return segment_write_begin(&config, &work->head, &work->writer);
+}
+
+int
+seal_step(struct seal_work *work, uint64_t n, bool *is_end)
+{
     uint64_t code[SCHEMA_COLUMNS_MAX], id;
-    bool is_end = false;
-    int err = 0;
-    for (uint64_t n = 1; err == 0; n++) {
-        err = seal_merge_next(merge, &id, code, &is_end);
-        if (err != 0 || is_end) {
-            break;
+    *is_end = false;
+    for (uint64_t i = 0; i < n; i++) {
+        int err = seal_merge_next(&work->merge, &id, code, is_end);
+        if (err != 0 || *is_end) {
+            return err;
         }
-        if (*writer == NULL) {
-            work->head.number = durable_next_segment(seal->durable);
-            err = segment_write_begin(&config, &work->head, writer);
+        if (work->writer == NULL) {
+            err = begin_file(work);
         }
         if (err == 0) {
-            err = segment_write_add(*writer, id, code);
+            err = segment_write_add(work->writer, id, code);
         }
-        if (n % LOOK_EVERY == 0 && is_stopping(seal)) {
-            err = err == 0 ? ERR_CLOSED : err;
+        if (err != 0) {
+            return err;
         }
     }
-    return err;
+    return is_stopping(work->seal) ? ERR_CLOSED : 0;
 }
 
 /* Opens the file that has been written. */
 static int
-open_file(struct work *work)
+open_file(struct seal_work *work)
 {
     struct durable *durable = work->seal->durable;
     const struct segment_config config = {
@@ -191,37 +200,22 @@ open_file(struct work *work)
     return 0;
 }
 
+/* All records have been added. */
 static int
-write_file(struct work *work)
+end_file(struct seal_work *work)
 {
-    struct seal_merge merge = {.engine = work->seal->engine,
-        .rows = work->rows,
-        .list = work->list,
-        .head = &work->head};
-    struct segment_writer *writer = NULL;
-    int err = seal_merge_init(&merge, work->seal->n_shards);
-    if (err == 0) {
-        err = add_records(work, &merge, &writer);
+    if (work->writer == NULL) {
+        return 0;
     }
-    if (err == 0 && writer != NULL) {
-        err = segment_write_end(&writer, &work->head);
-    }
-    if (err == 0 && work->head.n_blocks > 0) {
-        err = open_file(work);
-    }
-    segment_write_abort(&writer);
-    if (err == 0) {
-        durable_count(&work->seal->stats.seal_hot_records, merge.n_hot);
-    }
-    seal_merge_fini(&merge);
-    return err;
+    int err = segment_write_end(&work->writer, &work->head);
+    return err == 0 ? open_file(work) : err;
 }
 
 /* Under the lock of the shard; the engine's callback. */
 static void
 publish_shard(void *context)
 {
-    struct work *work = context;
+    struct seal_work *work = context;
     uint64_t seq = wal_cut(work->seal->durable->wal);
     if (work->file != NULL) {
         work->file->seq[work->shard] = seq;
@@ -230,28 +224,46 @@ publish_shard(void *context)
 }
 
 /* Publishes one shard. Where the ones before have left much to readers, waits
- * until they let go of it; no reader ever waits for edit_lock. Tries until there is memory for it, also at a stop: some
- * shards have been published already, and a manifest must have all or none. */
+ * until they let go of it; no reader ever waits for edit_lock. Tries until there
+ * is memory for it, also at a stop: some shards have been published already, and
+ * a manifest must have all or none. */
 static void
-evict_shard(struct work *work)
+evict_shard(struct seal_work *work)
 {
     struct seal *seal = work->seal;
     engine_drain_excess(seal->engine);
-    while (engine_evict(seal->engine, work->range->slot, work->shard,
+    while (engine_evict(seal->engine, work->range.slot, work->shard,
                &work->rows[work->shard], publish_shard, work) != 0) {
         struct timespec pause = {.tv_nsec = RETRY_NS};
         (void)nanosleep(&pause, NULL);
     }
 }
 
+/* Others may have been sealed since it began: what has been merged must be what
+ * covers the range still. 0, ERR_GONE or ERR_NO_MEMORY. */
+static int
+check_list(const struct seal_work *work)
+{
+    const struct seal_range *range = &work->range;
+    struct covers_map *now;
+    int err = work->is_slow ? covers_list(work->seal->covers, range->slot,
+                                  range->first_id, range->last_id, &now)
+                            : 0;
+    if (err == 0 && work->is_slow) {
+        err = covers_map_is_same(work->list, now) ? 0 : ERR_GONE;
+        covers_map_destroy(now);
+    }
+    return err;
+}
+
 /* Under edit_lock. */
 static int
-publish(struct work *work)
+publish(struct seal_work *work)
 {
     struct seal *seal = work->seal;
-    const struct seal_range *range = work->range;
+    const struct seal_range *range = &work->range;
     struct covers_entry entry = {range->first_id, range->last_id, work->file};
-    int err = has_changed(work) ? ERR_GONE : 0;
+    int err = has_changed(work) ? ERR_GONE : check_list(work);
     if (err == 0) {
         err = covers_begin(seal->covers, range->slot, range->first_id,
             range->last_id, &entry, work->file != NULL, &work->change);
@@ -267,7 +279,7 @@ publish(struct work *work)
 
 /* A file that was written for nothing. */
 static void
-remove_file(struct work *work)
+remove_file(struct seal_work *work)
 {
     char name[SEGMENT_NAME_BYTES];
     struct disk *disk = work->seal->durable->disk;
@@ -278,8 +290,12 @@ remove_file(struct work *work)
 }
 
 static void
-fini(struct work *work)
+destroy(struct seal_work **out)
 {
+    struct seal_work *work = *out;
+    *out = NULL;
+    segment_write_abort(&work->writer);
+    seal_merge_fini(&work->merge);
     for (unsigned i = 0; work->rows != NULL && i < work->seal->n_shards; i++) {
         engine_rows_fini(&work->rows[i]);
     }
@@ -289,39 +305,111 @@ fini(struct work *work)
     if (work->file != NULL) {
         covers_file_release(work->file);
     }
+    free(work);
+}
+
+void
+seal_abort(struct seal_work **work)
+{
+    if (*work != NULL) {
+        remove_file(*work);
+        destroy(work);
+    }
+}
+
+/* Copies what the engine has; all else comes step by step. */
+static int
+begin(struct seal_work *work)
+{
+    unsigned n = work->seal->n_shards;
+    work->seq = calloc(n, sizeof *work->seq);
+    int err = work->seq == NULL ? ERR_NO_MEMORY : take_counter(work);
+    if (err == 0) {
+        err = copy_rows(work);
+    }
+    if (err == 0) {
+        work->merge = (struct seal_merge){.engine = work->seal->engine,
+            .rows = work->rows,
+            .list = work->list,
+            .head = &work->head};
+        err = seal_merge_init(&work->merge, n);
+    }
+    return err;
+}
+
+/* Gives up a range that could not be sealed. A slow one may come to nothing
+ * without a fault. */
+static void
+fail(struct seal_work **work, int err)
+{
+    if (!(*work)->is_slow || (err != ERR_GONE && err != ERR_CLOSED)) {
+        durable_count(&(*work)->seal->stats.seal_failures, 1);
+    }
+    seal_abort(work);
+}
+
+int
+seal_begin(struct seal *seal, struct seal_range *range, bool is_slow,
+    struct seal_work **out)
+{
+    struct seal_work *work = calloc(1, sizeof *work);
+    ASSERT(range->first_id % seal->n_shards == 0);
+    ASSERT((range->last_id + 1) % seal->n_shards == 0);
+    *out = NULL;
+    if (work == NULL) {
+        durable_count(&seal->stats.seal_failures, 1);
+        return ERR_NO_MEMORY;
+    }
+    work->seal = seal;
+    work->range = *range;
+    work->is_slow = is_slow;
+    int err = begin(work);
+    range->n_rows = work->range.n_rows;
+    if (err != 0) {
+        fail(&work, err);
+    }
+    *out = work;
+    return err;
+}
+
+int
+seal_end(struct seal_work **out)
+{
+    struct seal_work *work = *out;
+    struct seal *seal = work->seal;
+    int err = end_file(work);
+    if (err == 0) {
+        pthread_mutex_lock(&seal->durable->edit_lock);
+        err = publish(work);
+        pthread_mutex_unlock(&seal->durable->edit_lock);
+    }
+    if (err != 0) {
+        fail(out, err);
+        return err;
+    }
+    covers_end(&work->change);
+    durable_count(&seal->stats.seals, 1);
+    durable_count(&seal->stats.seal_records, work->head.records);
+    durable_count(&seal->stats.seal_hot_records, work->merge.n_hot);
+    if (work->head.n_blocks > 0) {
+        durable_count(
+            &seal->stats.seal_bytes, segment_file_bytes(&work->head));
+    }
+    destroy(out);
+    return 0;
 }
 
 int
 seal_run(struct seal *seal, struct seal_range *range)
 {
-    struct work work = {.seal = seal, .range = range};
-    ASSERT(range->first_id % seal->n_shards == 0);
-    ASSERT((range->last_id + 1) % seal->n_shards == 0);
-    work.seq = calloc(seal->n_shards, sizeof *work.seq);
-    int err = work.seq == NULL ? ERR_NO_MEMORY : take_counter(&work);
-    if (err == 0) {
-        err = copy_rows(&work);
-    }
-    if (err == 0) {
-        err = write_file(&work);
-    }
-    if (err == 0) {
-        pthread_mutex_lock(&seal->durable->edit_lock);
-        err = publish(&work);
-        pthread_mutex_unlock(&seal->durable->edit_lock);
-    }
-    if (err == 0) {
-        covers_end(&work.change);
-        durable_count(&seal->stats.seals, 1);
-        durable_count(&seal->stats.seal_records, work.head.records);
-        if (work.head.n_blocks > 0) {
-            durable_count(
-                &seal->stats.seal_bytes, segment_file_bytes(&work.head));
+    struct seal_work *work;
+    bool is_end = false;
+    int err = seal_begin(seal, range, false, &work);
+    while (err == 0 && !is_end) {
+        err = seal_step(work, LOOK_EVERY, &is_end);
+        if (err != 0) {
+            fail(&work, err);
         }
-    } else {
-        durable_count(&seal->stats.seal_failures, 1);
-        remove_file(&work);
     }
-    fini(&work);
-    return err;
+    return err == 0 ? seal_end(&work) : err;
 }

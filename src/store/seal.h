@@ -17,7 +17,14 @@
     X(seals_after, "ranges written for their age alone (cold_after)")         \
     X(seal_heavy, "times an older range was passed over, which is written")   \
     X(seal_asides, "times a range was set aside, since it could not be read") \
-    X(seal_failures, "ranges that could not be written")
+    X(seal_failures, "ranges that could not be written")                      \
+    X(range_joins, "of the ranges written, those that join cold ones")        \
+    X(overlay_merges, "those with an overlay that was large and quiet")       \
+    X(file_saves, "those moved out of a file that was mostly dead")           \
+    X(reheats, "ranges that are hot again")                                   \
+    X(reheat_records, "records read for these")                               \
+    X(tidy_idle, "looks for such work that found none")                       \
+    X(tidy_failures, "of all that, what could not be done")
 
 struct seal_stats {
 #define X(name, text) _Atomic uint64_t name; /* one writer; a figure */
@@ -58,5 +65,24 @@ struct seal_range {
  * ERR_CLOSED (stopping), ERR_NO_MEMORY, ERR_CORRUPT, ERR_DISK, ERR_DISK_FULL,
  * ERR_FILE_SIZE: then nothing has changed. */
 int seal_run(struct seal *seal, struct seal_range *range);
+
+/* The same in steps, on the same thread. is_slow: other ranges may be sealed
+ * between them, and then also ids of this one, which has it end with ERR_GONE.
+ * Its file is spared from removal though later ones are named
+ * (durable_spare_segment): one at a time, and the next only when a manifest has
+ * been written with this one, or it was given up. *out is NULL on an error. */
+struct seal_work;
+int seal_begin(struct seal *seal, struct seal_range *range, bool is_slow,
+    struct seal_work **out);
+
+/* Writes up to n records more; *is_end: that was the last. On an error the
+ * caller gives it up. */
+int seal_step(struct seal_work *work, uint64_t n, bool *is_end);
+
+/* Ends and publishes it, and frees the work, also on an error. */
+int seal_end(struct seal_work **work);
+
+/* Gives up and frees it; NULL in it is fine. */
+void seal_abort(struct seal_work **work);
 
 #endif

@@ -36,11 +36,11 @@ enum {
     HALVED_MIN = 256 /* records */
 };
 
-/* Records of a candidate: a copy has their rows, and a code a column. */
-static uint64_t
-chunk_of(const struct seal *seal, const struct engine_extent *extent)
+uint64_t
+seal_pick_chunk(const struct seal *seal, unsigned n_columns)
 {
-    uint64_t n = seal->copy_bytes / (8 * (UINT64_C(1) + extent->n_columns));
+    /* a copy has their rows, and a code a column */
+    uint64_t n = seal->copy_bytes / (8 * (UINT64_C(1) + n_columns));
     if (seal->chunk != 0) {
         return seal->chunk;
     }
@@ -128,7 +128,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     out->range.first_id = first_id_of(seal, row);
     while (engine_extent(seal->engine, slot, lead, row, &extent)) {
         uint64_t n = (extent.n_records + 1) * seal->n_shards;
-        uint64_t chunk = chunk_of(seal, &extent);
+        uint64_t chunk = seal_pick_chunk(seal, extent.n_columns);
         if (extent.first_row < row) { /* the rest of one that was cut */
             n = count_part(seal, slot, lead, row, extent.last_row);
             extent.first_row = row;

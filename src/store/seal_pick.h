@@ -7,6 +7,10 @@
 
 /* Which range is sealed next. Part of the store; nobody else calls it. */
 
+/* Records that are copied for one range of a counter with so many columns, at
+ * most, about. Any thread. */
+uint64_t seal_pick_chunk(const struct seal *seal, unsigned n_columns);
+
 /* The next range of a counter from id `from` on that has hot records, of so
  * many that a seal can hold them; false where there is none. n_cold and heat
  * are left 0. Any thread. 0 in n_hot never. */

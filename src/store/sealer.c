@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every ROUND_MS, where the hot tables take more than BEGIN of their budget,
- * ranges are sealed until they take less than END of it. What waits for readers
- * is on its way out and does not count.
+/* Every 20 ms (seal_tidy_bounds.slice_ms), where the hot tables take more than
+ * BEGIN of their budget, ranges are sealed until they take less than END of it.
+ * What waits for readers is on its way out and does not count. Where they take
+ * less, the tidier has a turn.
  *
  * What is due by its counter's cold_after= is sealed without that, a range a
  * round, so that room is made and calls are heard in between.
@@ -25,7 +26,6 @@
 
 enum {
     NICE = 10,
-    ROUND_MS = 20,
     DUE_MS = 1000,   /* where nothing is due, the next look comes then */
     RETRY_MS = 2000, /* after a failure */
     BEGIN = 80,      /* percent of the budget */
@@ -94,6 +94,7 @@ seal_picked(struct sealer *sealer, struct seal_range *range)
     int err = seal_run(&sealer->seal, range);
     if (err == 0) {
         seal_aside_drop(&sealer->aside, range);
+        tidier_note(&sealer->tidier, range);
         checkpointer_want_segments(sealer->checkpointer, NULL);
     }
     if (err == ERR_CORRUPT || err == ERR_DISK) {
@@ -190,6 +191,9 @@ seal_all(struct sealer *sealer, const struct store_seal *call)
             return ERR_GONE;
         }
         err = seal_run(&sealer->seal, &it.range);
+        if (err == 0) {
+            tidier_note(&sealer->tidier, &it.range);
+        }
         if (err == ERR_GONE && tries++ < TRIES) {
             err = 0;
             continue;
@@ -233,7 +237,9 @@ do_call(struct sealer *sealer, struct store_seal *call)
 static struct store_seal *
 wait_for_work(struct sealer *sealer)
 {
-    uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
+    uint64_t slice_ms = sealer->tidier.bounds.slice_ms;
+    uint64_t round_ms = slice_ms == 0 ? 1 : slice_ms;
+    uint64_t until_ns = clock_monotonic_ns() + round_ms * NS_PER_MS;
     pthread_mutex_lock(&sealer->lock);
     while (sealer->queue.first == NULL && !is_stopping(sealer) &&
         clock_cond_wait(&sealer->changed, &sealer->lock, until_ns)) {
@@ -257,7 +263,11 @@ run(void *arg)
         bool makes_room = make_room(sealer);
         cold_retry(sealer->cold, makes_room);
         seal_due(sealer);
+        if (makes_room && !is_stopping(sealer)) {
+            tidier_turn(&sealer->tidier, used_bytes(sealer));
+        }
     }
+    tidier_stop(&sealer->tidier);
     cold_retry(sealer->cold, false);
     for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {
         call->err = ERR_CLOSED;
@@ -271,6 +281,8 @@ sealer_start(struct sealer *sealer)
 {
     sealer->seal.is_stopping = &sealer->stopping;
     sealer->queue = (struct call_queue){0};
+    tidier_init(&sealer->tidier, &sealer->seal, sealer->checkpointer,
+        sealer->hot_bytes, sealer->tidy);
     atomic_init(&sealer->stopping, false);
     pthread_mutex_init(&sealer->lock, NULL);
     clock_cond_init(&sealer->changed);

@@ -5,12 +5,15 @@
 #include "store/call_queue.h"
 #include "store/checkpoint.h"
 #include "store/cold_call.h"
+#include "store/seal.h"
 #include "store/seal_aside.h"
+#include "store/tidier.h"
 
 #include <pthread.h>
 
 /* The thread that moves ranges to the cold tier: as the hot tables approach
- * their budget, and on command. Part of the store; nobody else calls it. */
+ * their budget, and on command; and that sees to those that are there. Part of
+ * the store; nobody else calls it. */
 struct sealer {
     struct seal seal;
     struct checkpointer *checkpointer; /* the store's */
@@ -20,6 +23,8 @@ struct sealer {
     uint64_t not_before_ns;            /* after a failure; the thread's */
     struct seal_aside aside;           /* the thread's */
     uint64_t due_ns; /* the next look at what is due; the thread's */
+    const struct seal_tidy_bounds *tidy; /* NULL: the usual */
+    struct tidier tidier;                /* the thread's */
     pthread_t thread;
     pthread_mutex_t lock;   /* queue */
     pthread_cond_t changed; /* that, or stopping */

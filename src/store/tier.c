@@ -29,6 +29,7 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     tier->sealer = (struct sealer){.cold = &tier->cold,
         .hot_bytes = hot_bytes,
         .is_told = config->seals_when_told,
+        .tidy = config->tidy,
         .seal = {.durable = durable,
             .covers = &tier->cold.covers,
             .engine = engine,
@@ -116,15 +117,22 @@ put_segments(struct tier *tier, const struct lines *lines)
     put(lines, "memory", sum.memory);
 }
 
-/* What hot tables hold, by what would be sealed at a time. */
+/* What hot tables hold, by what would be sealed at a time; and which ranges are
+ * between two states, one at most. */
 static void
 put_states(struct tier *tier, const struct lines *lines)
 {
     struct seal_states states;
+    /* relaxed: a figure */
+    unsigned kind =
+        atomic_load_explicit(&tier->sealer.tidier.state, memory_order_relaxed);
     seal_pick_states(&tier->sealer.seal, &states);
 #define X(name, text) put(lines, #name, states.name);
     SEAL_STATES(X)
 #undef X
+    put(lines, "ranges_merging",
+        kind != SEAL_TIDY_NOTHING && kind != SEAL_TIDY_HEAT);
+    put(lines, "ranges_heating", kind == SEAL_TIDY_HEAT);
 }
 
 static void

@@ -515,7 +515,34 @@ class Sealed:
                     id, values, self.acked.get(id), asked))
 
 
-def point(call, way, number):
+class Heated(Sealed):
+    """The same, and most of it changes, so that it is hot again."""
+
+    def work(self, connection):
+        connection.tell(*server.WEIBO)
+        self.change(connection, 1)
+        seal(connection, "weibo")
+        self.change(connection, 2)
+        self.change(connection, 3)
+        wait_for(lambda: connection.stats("cold")["reheats"] != "0",
+                 "range that is hot again")
+        self.change(connection, 5)
+        for id in range(0, POINT_IDS, 30):
+            tap.equal(connection.get("%d.cntcm" % id),
+                      [("%d.cntcm" % id, 0, b"%d" % self.acked[id])])
+
+
+def dies_at_stop(daemon):
+    try:
+        daemon.stop()
+    except AssertionError:
+        if daemon.process.returncode != -signal.SIGKILL:
+            raise
+        return True
+    return False
+
+
+def point(call, way, number, life=Sealed):
     """The server is ended at the number-th call of a kind on a segment; False
     where there was none."""
     with Place() as place:
@@ -523,13 +550,12 @@ def point(call, way, number):
         shim.arm(call, way, number, FOREVER)
         daemon = Daemon(place, "--shards=4",
                         environment=shim.environment())
-        sealed = Sealed()
+        sealed = life()
         try:
             daemon.start()
             with daemon.connect() as connection:
                 sealed.work(connection)
-            daemon.stop()
-            died = False
+            died = dies_at_stop(daemon)
         except (server.Closed, OSError, RuntimeError):
             daemon.process.wait(server.LIMIT_S)
             died = True
@@ -552,10 +578,10 @@ def point(call, way, number):
         return died
 
 
-def points(way, step=1):
+def points(way, step=1, life=Sealed, call="segment"):
     """Each step-th of the calls."""
     number = 1
-    while point("segment", way, number):
+    while point(call, way, number, life):
         number += step
     tap.note("%d points" % (number // step))
     tap.check(number > 10, "there are calls")

@@ -4,11 +4,27 @@
  * says so, and is never answered with a wrong number; a change of it does
  * nothing; what could not be sealed stays hot; and all is well when the disk
  * is, or after a crash. */
+#include "store/seal_tidy.h"
 #include "unit/faults_help.h"
 
 #include <errno.h>
 
 enum { IDS = 60 };
+
+/* Whatever can be done is done at once. */
+static const struct seal_tidy_bounds at_once = {.slice_ms = 1,
+    .step_records = 16,
+    .fan_in = 2,
+    .join_blocks = 16,
+    .least_records = 4};
+
+/* Nothing is. */
+static const struct seal_tidy_bounds never = {.look_ms = UINT32_MAX,
+    .slice_ms = 1,
+    .step_records = 16,
+    .fan_in = 2,
+    .join_blocks = 16,
+    .least_records = 4};
 
 struct world {
     struct rig rig;
@@ -84,10 +100,25 @@ work(struct world *world)
     read_all(world);
 }
 
+/* Some ranges are joined, one becomes hot: most of its records have changed. */
+static void
+work_tidily(struct world *world)
+{
+    struct rig *rig = &world->rig;
+    (void)rig_tidy_wait(rig);
+    read_all(world);
+    change_some(world, 0, 2, CHANGE_INCR, 2);
+    change_some(world, 1, 4, CHANGE_SET, 9);
+    (void)rig_tidy_wait(rig);
+    read_all(world);
+}
+
 /* ---- worlds ---- */
 
+/* tidy: what is done from now on; nothing is while records are sealed. */
 static void
-begin(struct world *world, uint64_t seed)
+begin_tidy(
+    struct world *world, uint64_t seed, const struct seal_tidy_bounds *tidy)
 {
     static const enum wal_sync modes[] = {
         WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
@@ -99,6 +130,7 @@ begin(struct world *world, uint64_t seed)
     rig->history.n_ids = IDS;
     rig->data.seal_records = seed % 2 == 0 ? 0 : 16;
     rig->data.checkpoint_step_bytes = 0;
+    rig->data.tidy = &never;
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
     world->key = cell_of(quiet_schema(rig->store), 0, "ax");
@@ -106,7 +138,14 @@ begin(struct world *world, uint64_t seed)
     ck_assert_int_eq(rig_seal_all(rig), 0);
     /* nothing is in the cache then */
     ck_assert_int_eq(rig_close(rig), 0);
+    rig->data.tidy = tidy;
     ck_assert_int_eq(rig_open(rig), 0);
+}
+
+static void
+begin(struct world *world, uint64_t seed)
+{
+    begin_tidy(world, seed, &never);
 }
 
 /* The disk is well again. */
@@ -129,17 +168,19 @@ heal(struct world *world)
     read_all(world);
 }
 
-/* False where there is no n-th call of that kind any more. */
+/* False where there is no n-th call of that kind any more. tidy: as in
+ * begin_tidy, while work_fn works. */
 static bool
-fail_call(const struct fault *fault, unsigned n)
+fail_call(const struct fault *fault, unsigned n,
+    const struct seal_tidy_bounds *tidy, void (*work_fn)(struct world *world))
 {
     struct world world;
     struct rig *rig = &world.rig;
-    begin(&world, n + fault->forever);
+    begin_tidy(&world, n + fault->forever, tidy);
     world.may_fail = true;
     fake_disk_fail(
         rig->fake, 1u << fault->call, n, fault->err, fault->forever);
-    work(&world);
+    work_fn(&world);
     bool any = fake_disk_heal(rig->fake) > 0;
     if (!crash_by_turns(rig, n)) {
         heal(&world);
@@ -148,11 +189,36 @@ fail_call(const struct fault *fault, unsigned n)
     return any;
 }
 
+static bool
+fail_working(const struct fault *fault, unsigned n)
+{
+    return fail_call(fault, n, &never, work);
+}
+
+static bool
+fail_tidying(const struct fault *fault, unsigned n)
+{
+    return fail_call(fault, n, &at_once, work_tidily);
+}
+
 static void
 fail_each(enum fake_call call, int err)
 {
-    fail_by_turns(fail_call, call, err);
+    fail_by_turns(fail_working, call, err);
 }
+
+/* What is joined, or becomes hot, stays as it is or is as it is to be. */
+START_TEST(test_tidying)
+{
+    fail_by_turns(fail_tidying, FAKE_WRITE, EIO);
+    fail_by_turns(fail_tidying, FAKE_WRITE, ENOSPC);
+    fail_by_turns(fail_tidying, FAKE_SYNC, EIO);
+    fail_by_turns(fail_tidying, FAKE_READ, EIO);
+    fail_by_turns(fail_tidying, FAKE_RENAME, EIO);
+    fail_by_turns(fail_tidying, FAKE_OPEN, EIO);
+    fail_by_turns(fail_tidying, FAKE_UNLINK, EIO);
+}
+END_TEST
 
 START_TEST(test_writes)
 {
@@ -227,6 +293,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_nothing_reads, test_full_disk,
-        test_reads, test_writes, test_syncs, test_names};
+        test_reads, test_writes, test_syncs, test_names, test_tidying};
     return run_tests("cold faults", tests, COUNT_OF(tests));
 }

@@ -3,6 +3,7 @@
  * cells are changed and read, the schema is edited, checkpoints are made, and
  * the machine stops. Each cell is what its history says. */
 #include "base/sanitizer.h"
+#include "store/seal_tidy.h"
 #include "unit/durable_help.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 static const enum wal_sync modes[] = {
     WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
 
-enum { ROUNDS = SANITIZER_ADDRESS ? 8 : 22 };
+enum { ROUNDS_FULL = 22, ROUNDS = SANITIZER_ADDRESS ? 8 : ROUNDS_FULL };
 
 /* COLD_ROUNDS=N: so many rounds in each world. */
 static unsigned
@@ -20,6 +21,17 @@ rounds_wanted(void)
     const char *text = getenv("COLD_ROUNDS");
     return text == NULL ? ROUNDS : (unsigned)strtoul(text, NULL, 10);
 }
+
+/* So that some work is always under way on ranges that are cold. */
+static const struct seal_tidy_bounds always_tidy = {.slice_ms = 1,
+    .step_records = 16,
+    .fan_in = 2,
+    .join_blocks = 16,
+    .least_records = 4};
+
+/* The same, step by step, with seals in between. */
+static const struct seal_tidy_bounds slowly_tidy = {
+    .step_records = 16, .fan_in = 2, .join_blocks = 16, .least_records = 4};
 
 static void
 begin(struct rig *rig, enum wal_sync sync, uint64_t seed)
@@ -30,6 +42,7 @@ begin(struct rig *rig, enum wal_sync sync, uint64_t seed)
     rig->history.id[RIG_IDS - 1] = UINT64_MAX;
     /* ranges that are cut elsewhere each time, and one that is all */
     rig->data.seal_records = seed % 4 == 0 ? 0 : 16u << seed % 4;
+    rig->data.tidy = seed % 2 == 0 ? &always_tidy : &slowly_tidy;
     ck_assert_int_eq(rig_open(rig), 0);
 }
 
@@ -48,59 +61,49 @@ add_counters(struct rig *rig)
     }
 }
 
-/* A number in the lines of `stats cold`. */
-struct cold_wanted {
-    const char *name;
-    uint64_t value;
+/* ---- random work ---- */
+
+/* What has been done of it. */
+static const char *const tidy_names[] = {
+    "range_joins", "overlay_merges", "reheats"};
+
+struct tidy_counts {
+    uint64_t n[COUNT_OF(tidy_names)];
 };
 
 static void
-note_cold(void *context, const char *name, const char *value)
+add_tidy_counts(struct rig *rig, struct tidy_counts *counts)
 {
-    struct cold_wanted *stat = context;
-    if (strcmp(name, stat->name) == 0) {
-        stat->value = strtoull(value, NULL, 10);
+    for (size_t i = 0; i < COUNT_OF(tidy_names); i++) {
+        counts->n[i] += rig_cold_stat(rig, tidy_names[i]);
     }
+    ck_assert_uint_eq(rig_cold_stat(rig, "tidy_failures"), 0);
 }
-
-static uint64_t
-cold_stat(struct rig *rig, const char *name)
-{
-    struct cold_wanted stat = {.name = name, .value = UINT64_MAX};
-    store_cold_stats(rig->store, note_cold, &stat);
-    ck_assert_uint_ne(stat.value, UINT64_MAX);
-    return stat.value;
-}
-
-/* Records in hot tables, of all counters. */
-static uint64_t
-n_hot(struct rig *rig)
-{
-    uint64_t n = 0;
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        struct engine_sum sum = {0};
-        store_tables(rig->store, slot, -1, &sum);
-        n += sum.records;
-    }
-    return n;
-}
-
-/* ---- random work ---- */
 
 /* No stops: all is read back again and again, also while a seal is under way.
  */
 START_TEST(test_overlay)
 {
+    struct tidy_counts counts = {0};
     for (uint64_t seed = 0; seed < ID_FAMILY_COUNT; seed++) {
         struct rig rig;
         begin(&rig, modes[_i], seed + ID_FAMILY_COUNT * (unsigned)_i);
         add_counters(&rig);
         for (unsigned round = 0; round < rounds_wanted(); round++) {
             (void)rig_work(&rig, 150);
+            if (round % 2 == 0) {
+                (void)rig_seal_wait(&rig); /* may be gone */
+                ck_assert(rig_tidy_wait(&rig));
+            }
             rig_expect_all(&rig);
         }
-        ck_assert_uint_gt(cold_stat(&rig, "seals"), 0);
+        ck_assert_uint_gt(rig_cold_stat(&rig, "seals"), 0);
+        add_tidy_counts(&rig, &counts);
         rig_end(&rig);
+    }
+    for (size_t i = 0;
+         rounds_wanted() >= ROUNDS_FULL && i < COUNT_OF(tidy_names); i++) {
+        ck_assert_uint_gt(counts.n[i], 0);
     }
 }
 END_TEST
@@ -134,6 +137,9 @@ stop_often(enum wal_sync sync)
         for (unsigned round = 0; round < rounds_wanted(); round++) {
             rig.data.seal_records = random_below(&rig.random, 150);
             (void)rig_work(&rig, (unsigned)random_below(&rig.random, 200));
+            if (round % 3 == 0) {
+                (void)rig_tidy_wait(&rig);
+            }
             if (round % 2 != 0) {
                 fake_disk_die(
                     rig.fake, 1 + (unsigned)random_below(&rig.random, 150));
@@ -169,12 +175,12 @@ START_TEST(test_seal_takes_all)
                 n * sizeof(uint64_t));
             rig_add_counter(&rig, 'a');
             (void)rig_set_all(&rig, 'a', 5);
-            ck_assert_uint_eq(n_hot(&rig), n);
+            ck_assert_uint_eq(rig_n_hot(&rig), n);
             ck_assert_int_eq(rig_seal_all(&rig), 0);
-            ck_assert_uint_eq(n_hot(&rig), 0);
-            ck_assert_uint_eq(cold_stat(&rig, "seal_hot_records"), n);
+            ck_assert_uint_eq(rig_n_hot(&rig), 0);
+            ck_assert_uint_eq(rig_cold_stat(&rig, "seal_hot_records"), n);
             rig_crash(&rig, true, 1);
-            ck_assert_uint_eq(n_hot(&rig), 0);
+            ck_assert_uint_eq(rig_n_hot(&rig), 0);
             rig_end(&rig);
         }
     }

@@ -4,9 +4,11 @@
  * no increment is lost or counted twice, and what is read is neither behind
  * what was acknowledged nor ahead of what was asked for. Others drop a counter
  * meanwhile, or stop the machine. */
+#include "store/seal_tidy.h"
 #include "unit/durable_help.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     WRITERS = 3,
@@ -16,6 +18,13 @@ enum {
     SEALS = 4,
     CALLS_MIN = 200
 };
+
+/* Work is always under way on ranges that are cold. */
+static const struct seal_tidy_bounds always_tidy = {.slice_ms = 1,
+    .step_records = 16,
+    .fan_in = 2,
+    .join_blocks = 16,
+    .least_records = 4};
 
 /* A column that one thread changes. */
 struct lane {
@@ -34,7 +43,10 @@ struct world {
     unsigned counter; /* of the lanes */
     uint32_t serial;  /* of that */
     atomic_bool ended;
-    atomic_uint n_seals; /* in this round */
+    atomic_uint n_seals;     /* in this round */
+    struct cell_key touched; /* a column that no lane has */
+    uint64_t n_reheats, n_joins;
+    bool is_tidied;
     pthread_t reader, sealer, other;
 };
 
@@ -162,6 +174,60 @@ seal_wait(struct sealing *it)
     return it->call.err;
 }
 
+/* Changes a column that no lane has, of more and more ids between two
+ * checkpoints, and waits for what is done with the overlay then: a large one is
+ * merged, one of more than half makes its range hot. */
+static void *
+touch_often(void *arg)
+{
+    struct world *world = arg;
+    struct rig *rig = &world->rig;
+    struct cell_key key = world->touched;
+    for (uint64_t each = 4; !atomic_load(&world->ended);
+         each = each == 1 ? 4 : each - 1) {
+        for (key.id = 0; key.id < LONERS; key.id += each) {
+            EXPECT(change_cell(rig->store, &key, CHANGE_INCR, 1) == 0,
+                "not changed");
+        }
+        EXPECT(rig_checkpoint(rig) == 0, "no checkpoint");
+    }
+    return NULL;
+}
+
+/* Looks that found nothing to do, and what was done. */
+static uint64_t
+n_looks(struct rig *rig)
+{
+    return rig_cold_stat(rig, "tidy_idle") + rig_cold_stat(rig, "reheats") +
+        rig_cold_stat(rig, "range_joins") +
+        rig_cold_stat(rig, "overlay_merges");
+}
+
+static void
+wait_for_tidier(struct rig *rig)
+{
+    const struct timespec pause = {.tv_nsec = 500 * 1000};
+    for (uint64_t n = n_looks(rig) + 2; n_looks(rig) < n;) {
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* As the next one, and waits for what is done with the ranges then. */
+static void *
+seal_and_wait(void *arg)
+{
+    struct world *world = arg;
+    while (!atomic_load(&world->ended)) {
+        struct sealing it;
+        seal_later(&world->rig, world->counter, world->serial, &it);
+        int err = seal_wait(&it);
+        EXPECT(err == 0, "seal: %s", err_text(err));
+        wait_for_tidier(&world->rig);
+        atomic_fetch_add(&world->n_seals, 1);
+    }
+    return NULL;
+}
+
 /* Seals the counter, with as many tries as there is time for. */
 static void *
 seal_often(void *arg)
@@ -213,10 +279,13 @@ begin(struct world *world, enum wal_sync sync, uint64_t seed)
     rig_init(rig, sync, ID_SEQUENTIAL, seed);
     rig->seals = true;
     rig->data.seal_records = seed % 2 == 0 ? 0 : 100;
+    rig->data.tidy = world->is_tidied ? &always_tidy : NULL;
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
     ck_assert_int_eq(rig_edit(rig, "add column a ay max=64"), 0);
     ck_assert_int_eq(rig_edit(rig, "add column a az max=64"), 0);
+    ck_assert_int_eq(rig_edit(rig, "add column a at max=64"), 0);
+    world->touched = cell_of(quiet_schema(rig->store), 0, "at");
     for (unsigned k = 0; k < WRITERS; k++) {
         struct lane *lane = &world->lane[k];
         lane->rig = rig;
@@ -236,7 +305,8 @@ run_round(struct world *world, void *(*other)(void *))
     atomic_store(&world->ended, false);
     atomic_store(&world->n_seals, 0);
     int rv = pthread_create(&world->reader, NULL, read_all, world);
-    rv |= pthread_create(&world->sealer, NULL, seal_often, world);
+    rv |= pthread_create(&world->sealer, NULL,
+        world->is_tidied ? seal_and_wait : seal_often, world);
     rv |= pthread_create(&world->other, NULL, other, world);
     for (unsigned k = 0; k < WRITERS; k++) {
         struct lane *lane = &world->lane[k];
@@ -250,6 +320,8 @@ run_round(struct world *world, void *(*other)(void *))
     pthread_join(world->reader, NULL);
     pthread_join(world->sealer, NULL);
     pthread_join(world->other, NULL);
+    world->n_reheats += rig_cold_stat(&world->rig, "reheats");
+    world->n_joins += rig_cold_stat(&world->rig, "range_joins");
 }
 
 static void
@@ -271,6 +343,7 @@ run_rounds(enum wal_sync sync, uint64_t seed, void *(*other)(void *))
 {
     struct world *world = calloc(1, sizeof *world);
     ck_assert_ptr_nonnull(world);
+    world->is_tidied = other == touch_often;
     begin(world, sync, seed);
     for (unsigned round = 0; round < ROUNDS; round++) {
         run_round(world, other);
@@ -284,6 +357,7 @@ run_rounds(enum wal_sync sync, uint64_t seed, void *(*other)(void *))
             read_one(world, i);
         }
     }
+    ck_assert(!world->is_tidied || world->n_reheats + world->n_joins > 0);
     ck_assert_int_eq(rig_close(&world->rig), 0);
     rig_fini(&world->rig);
     free(world);
@@ -298,6 +372,13 @@ END_TEST
 START_TEST(test_lanes_of_one_range)
 {
     run_rounds(WAL_SYNC_NONE, 2, make_checkpoints);
+}
+END_TEST
+
+/* Ranges are joined, merged with their overlays, and become hot meanwhile. */
+START_TEST(test_lanes_tidied)
+{
+    run_rounds(WAL_SYNC_INTERVAL, 5, touch_often);
 }
 END_TEST
 
@@ -353,6 +434,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {
-        test_lanes, test_lanes_of_one_range, test_drop};
+        test_lanes, test_lanes_of_one_range, test_lanes_tidied, test_drop};
     return run_tests("cold threads", tests, COUNT_OF(tests));
 }

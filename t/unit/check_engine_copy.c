@@ -7,6 +7,7 @@
  * and compared cell by cell. A copier goes round a step at a time, as a
  * checkpoint does, and is judged at each: what has changed since it was copied
  * must never count as unchanged. */
+#include "engine/engine_extents.h"
 #include "lib/fault_alloc.h"
 #include "lib/id_family.h"
 #include "lib/replica.h"
@@ -143,6 +144,43 @@ define_step(struct world *world)
     replica_redefine(&world->replica, &world->model.def);
 }
 
+static bool
+has_record(struct world *world, uint64_t id)
+{
+    unsigned shard;
+    uint64_t row;
+    engine_row(world->engine, id, &shard, &row);
+    return engine_count(world->engine, SLOT, shard, row, row) == 1;
+}
+
+/* Records between two rows, wherever tables end, beside those row by row. */
+static void
+check_count(struct world *world)
+{
+    uint64_t a = world->model.id[below(world, IDS)];
+    uint64_t b = world->model.id[below(world, IDS)];
+    uint64_t first = (a < b ? a : b) / world->shards;
+    uint64_t last = (a < b ? b : a) / world->shards;
+    for (unsigned shard = 0; shard < world->shards; shard++) {
+        uint64_t n = 0;
+        for (size_t i = 0; i < IDS; i++) {
+            unsigned of;
+            uint64_t row;
+            engine_row(world->engine, world->model.id[i], &of, &row);
+            n += of == shard && row >= first && row <= last &&
+                has_record(world, world->model.id[i]);
+        }
+        CHECK(engine_count(world->engine, SLOT, shard, first, last) == n);
+    }
+    struct engine_sum sum = {0};
+    uint64_t all = 0;
+    engine_sum(world->engine, SLOT, -1, &sum);
+    for (unsigned shard = 0; shard < world->shards; shard++) {
+        all += engine_count(world->engine, SLOT, shard, 0, UINT64_MAX);
+    }
+    CHECK(all == sum.records);
+}
+
 static void
 run_world(enum id_family family, unsigned columns, unsigned shards)
 {
@@ -169,6 +207,7 @@ run_world(enum id_family family, unsigned columns, unsigned shards)
         }
         if (step % CHECK_EACH == CHECK_EACH - 1) {
             check_replica(world);
+            check_count(world);
         }
     }
     check_replica(world);

@@ -351,6 +351,43 @@ START_TEST(test_files_that_go)
 }
 END_TEST
 
+/* Blocks 2 and 3 get a later file, which a manifest has. */
+static void
+seal_others(struct cold_rig *rig)
+{
+    /* relaxed: one thread */
+    uint64_t number =
+        atomic_load_explicit(&rig->durable.last_segment, memory_order_relaxed);
+    durable_spare_segment(&rig->durable, number);
+    ck_assert_int_eq(cold_seal(rig, 2, 3, NULL), 0);
+    ck_assert_int_eq(cold_publish(rig), 0);
+    ck_assert_int_eq(cold_checkpoint(rig), 0);
+}
+
+/* A file that takes long stays while later ones are named; one that came to
+ * nothing goes once it is spared no more. */
+START_TEST(test_spared)
+{
+    struct cold_rig rig;
+    begin(&rig, 1);
+    ck_assert(cold_work(&rig, 500));
+    ck_assert_int_eq(cold_seal(&rig, 0, 1, seal_others), 0);
+    ck_assert_uint_eq(cold_count_files(&rig), 2);
+    ck_assert_int_eq(cold_publish(&rig), 0);
+    ck_assert_uint_eq(cold_count_files(&rig), 2);
+    restart(&rig, false);
+    ck_assert_uint_eq(cold_count_files(&rig), 2);
+    durable_spare_segment(&rig.durable, rig.file[0]->number);
+    ck_assert_int_eq(cold_seal(&rig, 0, 3, NULL), 0);
+    ck_assert_int_eq(cold_publish(&rig), 0);
+    ck_assert_uint_eq(cold_count_files(&rig), 2);
+    durable_spare_segment(&rig.durable, 0);
+    ck_assert_int_eq(cold_publish(&rig), 0);
+    ck_assert_uint_eq(cold_count_files(&rig), 1);
+    end(&rig);
+}
+END_TEST
+
 /* A manifest that cannot be written keeps everything as it was, and is written
  * when it can be; who waits is answered then. */
 START_TEST(test_published_later)
@@ -636,8 +673,9 @@ main(void)
         test_cut_publish_by_checkpoint, test_cut_start,
         test_what_stays_is_synced, test_last_batch_before,
         test_first_batch_behind, test_removed_before, test_files_that_go,
-        test_published_later, test_never_published, test_checkpoint_publishes,
-        test_dropped_counter, test_check, test_damage, test_other_records,
-        test_wrong_and_missing_files, test_lost};
+        test_spared, test_published_later, test_never_published,
+        test_checkpoint_publishes, test_dropped_counter, test_check,
+        test_damage, test_other_records, test_wrong_and_missing_files,
+        test_lost};
     return run_tests("recover cold", test, COUNT_OF(test));
 }

@@ -84,6 +84,14 @@ int rig_seal_wait(struct rig *rig);
 /* Seals all counters, one after the other. 0 or the first err. */
 int rig_seal_all(struct rig *rig);
 
+/* A number in the lines of `stats cold`. */
+uint64_t rig_cold_stat(struct rig *rig, const char *name);
+/* Records in hot tables, of all counters. */
+uint64_t rig_n_hot(struct rig *rig);
+/* Waits until no work is left on ranges that are cold (data.tidy: bounds by
+ * which it is done soon); false where something has failed. */
+bool rig_tidy_wait(struct rig *rig);
+
 /* Reads cells and waits, as no online reader. */
 void rig_get(struct rig *rig, struct store_get *get);
 

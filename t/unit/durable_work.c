@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 enum {
     NAMES = 4,   /* of counters, and of columns in each */
@@ -241,6 +242,64 @@ rig_seal_all(struct rig *rig)
         }
     }
     return err;
+}
+
+struct cold_wanted {
+    const char *name;
+    uint64_t value;
+};
+
+static void
+note_cold(void *context, const char *name, const char *value)
+{
+    struct cold_wanted *stat = context;
+    if (strcmp(name, stat->name) == 0) {
+        stat->value = strtoull(value, NULL, 10);
+    }
+}
+
+uint64_t
+rig_cold_stat(struct rig *rig, const char *name)
+{
+    struct cold_wanted stat = {.name = name, .value = UINT64_MAX};
+    store_cold_stats(rig->store, note_cold, &stat);
+    ck_assert_uint_ne(stat.value, UINT64_MAX);
+    return stat.value;
+}
+
+uint64_t
+rig_n_hot(struct rig *rig)
+{
+    uint64_t n = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct engine_sum sum = {0};
+        store_tables(rig->store, slot, -1, &sum);
+        n += sum.records;
+    }
+    return n;
+}
+
+/* What has failed since the store was opened: it may be waiting to try again.
+ */
+static uint64_t
+n_failures(struct rig *rig)
+{
+    return rig_cold_stat(rig, "tidy_failures") +
+        rig_stat(rig, "checkpoint_failures") + (store_fault(rig->store) != 0);
+}
+
+bool
+rig_tidy_wait(struct rig *rig)
+{
+    uint64_t idle = rig_cold_stat(rig, "tidy_idle");
+    while (rig_cold_stat(rig, "tidy_idle") < idle + 2) {
+        const struct timespec pause = {.tv_nsec = 500 * 1000};
+        if (n_failures(rig) > 0) {
+            return false;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 /* ---- changes ---- */
