@@ -4,7 +4,8 @@
  * is on its way out and does not count.
  *
  * `seal NAME all` seals a counter's ranges one after the other, then asks for a
- * checkpoint; when that has come through, all is durable. */
+ * checkpoint; when that has come through, all is durable. A stop ends it behind
+ * the range under way, or within it; what it has sealed stays so. */
 #include "store/sealer.h"
 
 #include "base/assert.h"
@@ -62,6 +63,16 @@ note_failure(struct sealer *sealer, int err)
     }
 }
 
+/* A range has been sealed: a manifest is to name it soon, so that a crash does
+ * not bring all that a long seal has done back into memory; and who waits for
+ * room may have some. */
+static void
+after_range(struct sealer *sealer)
+{
+    checkpointer_want_segments(sealer->checkpointer, NULL);
+    cold_retry(sealer->cold, true);
+}
+
 /* Seals while the budget asks for it; false where that cannot be done now. */
 static bool
 make_room(struct sealer *sealer)
@@ -88,8 +99,7 @@ make_room(struct sealer *sealer)
             return false;
         }
         tried = is_vain ? range : (struct seal_range){0};
-        checkpointer_want_segments(sealer->checkpointer, NULL);
-        cold_retry(sealer->cold, true);
+        after_range(sealer);
     }
     return true;
 }
@@ -126,6 +136,9 @@ seal_all(struct sealer *sealer, const struct store_seal *call)
             continue;
         }
         tries = 0;
+        if (err == 0) {
+            after_range(sealer);
+        }
         if (err == 0 && it.range.last_id == UINT64_MAX) {
             break;
         }
@@ -154,7 +167,6 @@ do_call(struct sealer *sealer, struct store_seal *call)
         call->call.done_fn(&call->call);
         return;
     }
-    checkpointer_want_segments(sealer->checkpointer, NULL);
     ending->call = call;
     ending->checkpoint.call.done_fn = on_durable;
     checkpointer_want(sealer->checkpointer, &ending->checkpoint);
@@ -216,11 +228,19 @@ void
 sealer_stop(struct sealer *sealer)
 {
     pthread_mutex_lock(&sealer->lock);
+    bool was_stopping = is_stopping(sealer);
     /* relaxed: see is_stopping */
     atomic_store_explicit(&sealer->stopping, true, memory_order_relaxed);
     pthread_cond_signal(&sealer->changed);
     pthread_mutex_unlock(&sealer->lock);
-    pthread_join(sealer->thread, NULL);
+    if (!was_stopping) {
+        pthread_join(sealer->thread, NULL);
+    }
+}
+
+void
+sealer_fini(struct sealer *sealer)
+{
     pthread_cond_destroy(&sealer->changed);
     pthread_mutex_destroy(&sealer->lock);
 }
@@ -229,7 +249,14 @@ void
 sealer_add(struct sealer *sealer, struct store_seal *call)
 {
     pthread_mutex_lock(&sealer->lock);
-    call_queue_add(&sealer->queue, &call->call);
-    pthread_cond_signal(&sealer->changed);
+    bool is_taken = !is_stopping(sealer);
+    if (is_taken) {
+        call_queue_add(&sealer->queue, &call->call);
+        pthread_cond_signal(&sealer->changed);
+    }
     pthread_mutex_unlock(&sealer->lock);
+    if (!is_taken) {
+        call->err = ERR_CLOSED;
+        call->call.done_fn(&call->call);
+    }
 }
