@@ -526,7 +526,7 @@ stop_all(struct server *server)
     listener_stop(&server->listener);
     uv_close((uv_handle_t *)&server->still_loading, NULL);
     if (server->real != NULL) {
-        store_end_checkpoints(server->real);
+        store_end_calls(server->real);
     }
     stop_workers(server);
     if (server->store != server->real) {

@@ -30,4 +30,8 @@ enum store_answer cold_change(struct cold *cold, struct store_change *change);
  * there may be more later. The sealer's thread. */
 void cold_retry(struct cold *cold, bool makes_room);
 
+/* Answers the changes that have waited for room for a second, however long the
+ * sealer takes for what it is at. To be called every so often; any thread. */
+void cold_expire(struct cold *cold);
+
 #endif

@@ -13,7 +13,8 @@
  *
  * A change that the engine refuses because the hot memory is full waits for the
  * sealer, which makes room and has it made again; up to WAIT_NS, while there is
- * something that can be sealed.
+ * something that can be sealed. The sealer may be in a sync for longer than
+ * that, so it is the gardener that looks at the time.
  *
  * The order of changes of one record stays: none is made again before an
  * earlier one, nor where a later one has been made already (then it stays
@@ -271,6 +272,29 @@ cold_retry(struct cold *cold, bool makes_room)
         if (!is_under_way(it)) {
             answer(it);
         }
+    }
+}
+
+void
+cold_expire(struct cold *cold)
+{
+    struct cold_change *late = NULL, **link;
+    uint64_t now_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&cold->lock);
+    for (link = &cold->waiting; *link != NULL;) {
+        struct cold_change *it = *link;
+        if (now_ns >= it->deadline_ns) {
+            *link = it->next;
+            it->next = late;
+            late = it;
+        } else {
+            link = &it->next;
+        }
+    }
+    pthread_mutex_unlock(&cold->lock);
+    for (struct cold_change *next; late != NULL; late = next) {
+        next = late->next;
+        answer(late); /* it stays refused */
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of engine_tend every ROUND_MS. It is never an online reader, so
+/* One round of engine_tend and of cold_expire every ROUND_MS. It is never an online reader, so
  * it holds no grace period up. */
 #include "store/gardener.h"
 
@@ -28,15 +28,19 @@ run(void *arg)
 {
     struct gardener *gardener = arg;
     while (sleep_a_round(gardener)) {
+        if (gardener->cold != NULL) {
+            cold_expire(gardener->cold);
+        }
         (void)engine_tend(gardener->engine, clock_monotonic_ns() / NS_PER_MS);
     }
     return NULL;
 }
 
 int
-gardener_start(struct gardener *gardener, struct engine *engine)
+gardener_start(
+    struct gardener *gardener, struct engine *engine, struct cold *cold)
 {
-    *gardener = (struct gardener){.engine = engine};
+    *gardener = (struct gardener){.engine = engine, .cold = cold};
     pthread_mutex_init(&gardener->lock, NULL);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {

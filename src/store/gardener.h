@@ -3,23 +3,26 @@
 #define STORE_GARDENER_H
 
 #include "engine/engine.h"
+#include "store/cold_call.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 
 /* The gardener: one thread that packs tables which have stopped growing, joins
  * sparse ones and frees what readers have left, so that no worker's loop has
- * to (engine_tend). */
+ * to (engine_tend); and that ends waits for room (cold_expire). */
 struct gardener {
     struct engine *engine;
+    struct cold *cold; /* NULL: there is no cold tier */
     pthread_t thread;
     pthread_mutex_t lock; /* stopping */
     pthread_cond_t changed;
     bool stopping;
 };
 
-/* 0 or ERR_SYSTEM. */
-int gardener_start(struct gardener *gardener, struct engine *engine);
+/* cold: or NULL. Both outlive it. 0 or ERR_SYSTEM. */
+int gardener_start(
+    struct gardener *gardener, struct engine *engine, struct cold *cold);
 
 /* Returns when the thread has ended. */
 void gardener_stop(struct gardener *gardener);

@@ -8,7 +8,8 @@
  * round, so that room is made and calls are heard in between.
  *
  * `seal NAME all` seals a counter's ranges one after the other, then asks for a
- * checkpoint; when that has come through, all is durable. */
+ * checkpoint; when that has come through, all is durable. A stop ends it behind
+ * the range under way, or within it; what it has sealed stays so. */
 #include "store/sealer.h"
 
 #include "base/assert.h"
@@ -85,6 +86,17 @@ set_aside(struct sealer *sealer, const struct seal_range *range, int err)
     }
 }
 
+/* A range has been sealed: a manifest is to name it soon, so that a crash does
+ * not bring all that a long seal has done back into memory; and who waits for
+ * room may have some. */
+static void
+after_range(struct sealer *sealer, const struct seal_range *range)
+{
+    tidier_note(&sealer->tidier, range);
+    checkpointer_want_segments(sealer->checkpointer, NULL);
+    cold_retry(sealer->cold, true);
+}
+
 /* Seals a range that has been picked. Where it cannot be: a range with damage
  * is set aside; so is one that met an error of the disk, which may be in what
  * is read, and like all other errors that ends the round for a while. */
@@ -94,8 +106,7 @@ seal_picked(struct sealer *sealer, struct seal_range *range)
     int err = seal_run(&sealer->seal, range);
     if (err == 0) {
         seal_aside_drop(&sealer->aside, range);
-        tidier_note(&sealer->tidier, range);
-        checkpointer_want_segments(sealer->checkpointer, NULL);
+        after_range(sealer, range);
     }
     if (err == ERR_CORRUPT || err == ERR_DISK) {
         set_aside(sealer, range, err);
@@ -137,9 +148,7 @@ make_room(struct sealer *sealer)
             !seal_pick_best(&sealer->seal, &sealer->aside, &range)) {
             return false;
         }
-        if (seal_picked(sealer, &range) == 0) {
-            cold_retry(sealer->cold, true);
-        }
+        (void)seal_picked(sealer, &range);
     }
     return true;
 }
@@ -191,14 +200,14 @@ seal_all(struct sealer *sealer, const struct store_seal *call)
             return ERR_GONE;
         }
         err = seal_run(&sealer->seal, &it.range);
-        if (err == 0) {
-            tidier_note(&sealer->tidier, &it.range);
-        }
         if (err == ERR_GONE && tries++ < TRIES) {
             err = 0;
             continue;
         }
         tries = 0;
+        if (err == 0) {
+            after_range(sealer, &it.range);
+        }
         if (err == 0 && it.range.last_id == UINT64_MAX) {
             break;
         }
@@ -227,7 +236,6 @@ do_call(struct sealer *sealer, struct store_seal *call)
         call->call.done_fn(&call->call);
         return;
     }
-    checkpointer_want_segments(sealer->checkpointer, NULL);
     ending->call = call;
     ending->checkpoint.call.done_fn = on_durable;
     checkpointer_want(sealer->checkpointer, &ending->checkpoint);
@@ -298,11 +306,19 @@ void
 sealer_stop(struct sealer *sealer)
 {
     pthread_mutex_lock(&sealer->lock);
+    bool was_stopping = is_stopping(sealer);
     /* relaxed: see is_stopping */
     atomic_store_explicit(&sealer->stopping, true, memory_order_relaxed);
     pthread_cond_signal(&sealer->changed);
     pthread_mutex_unlock(&sealer->lock);
-    pthread_join(sealer->thread, NULL);
+    if (!was_stopping) {
+        pthread_join(sealer->thread, NULL);
+    }
+}
+
+void
+sealer_fini(struct sealer *sealer)
+{
     pthread_cond_destroy(&sealer->changed);
     pthread_mutex_destroy(&sealer->lock);
 }
@@ -311,7 +327,14 @@ void
 sealer_add(struct sealer *sealer, struct store_seal *call)
 {
     pthread_mutex_lock(&sealer->lock);
-    call_queue_add(&sealer->queue, &call->call);
-    pthread_cond_signal(&sealer->changed);
+    bool is_taken = !is_stopping(sealer);
+    if (is_taken) {
+        call_queue_add(&sealer->queue, &call->call);
+        pthread_cond_signal(&sealer->changed);
+    }
     pthread_mutex_unlock(&sealer->lock);
+    if (!is_taken) {
+        call->err = ERR_CLOSED;
+        call->call.done_fn(&call->call);
+    }
 }

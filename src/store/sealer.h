@@ -36,12 +36,17 @@ struct sealer {
  * seal, checkpointer and hot_bytes. 0 or ERR_SYSTEM. */
 int sealer_start(struct sealer *sealer);
 
-/* Gives up what is under way, answers who waits with ERR_CLOSED, and ends the
- * thread. The checkpointer still runs. */
+/* Gives up the range under way, answers who waits with ERR_CLOSED, and ends the
+ * thread; what has been sealed stays so. The checkpointer still runs. Waits as
+ * long as the disk takes to write and sync one range at most. May be called
+ * again, by the same thread. */
 void sealer_stop(struct sealer *sealer);
 
+/* It was started and has been stopped, and no call comes any more. */
+void sealer_fini(struct sealer *sealer);
+
 /* Queues a call, whose done_fn is called on the sealer's or the checkpointer's
- * thread. Any thread. */
+ * thread; after a stop with ERR_CLOSED, on this one. Any thread. */
 void sealer_add(struct sealer *sealer, struct store_seal *call);
 
 #endif

@@ -330,7 +330,8 @@ publish(struct real_store *real)
 static int
 start_gardener(struct real_store *real)
 {
-    int err = gardener_start(&real->gardener, real->engine);
+    int err = gardener_start(&real->gardener, real->engine,
+        real->has_tier ? &real->tier.cold : NULL);
     real->has_gardener = err == 0;
     return err;
 }
@@ -501,12 +502,13 @@ store_want_checkpoint(struct store *store)
 }
 
 void
-store_end_checkpoints(struct store *store)
+store_end_calls(struct store *store)
 {
     struct real_store *real = real_of(store);
-    /* acquire: who sees 0 sees the checkpointer */
+    /* acquire: who sees 0 sees the checkpointer and the sealer */
     if (real->is_durable &&
         atomic_load_explicit(&real->state, memory_order_acquire) == 0) {
+        tier_end(&real->tier); /* first: the checkpointer names what it did */
         checkpointer_end(&real->checkpointer, real->wants_last_checkpoint);
     }
 }

@@ -65,11 +65,13 @@ void store_begin(struct store *store);
  * that is done. Any thread. */
 void store_want_checkpoint(struct store *store);
 
-/* A stop begins: the checkpoint under way is given up, and who waits for one
- * is answered; where a last one is wanted it begins now. */
-void store_end_checkpoints(struct store *store);
+/* A stop begins: the seal and the checkpoint under way are given up, and who
+ * waits for one is answered; where a last checkpoint is wanted it begins now.
+ * What has been sealed stays so, and a manifest is written with it. Waits for
+ * the disk; the thread that destroys the store. */
+void store_end_calls(struct store *store);
 
-/* Has store_destroy, or store_end_checkpoints, make a checkpoint. */
+/* Has store_destroy, or store_end_calls, make a checkpoint. */
 void store_want_last_checkpoint(struct store *store);
 
 /* Finishes the edits under way, or gives up loading, syncs the log, then frees

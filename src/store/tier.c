@@ -77,13 +77,15 @@ tier_end(struct tier *tier)
 {
     if (tier->has_sealer) {
         sealer_stop(&tier->sealer);
-        tier->has_sealer = false;
     }
 }
 
 void
 tier_fini(struct tier *tier)
 {
+    if (tier->has_sealer) {
+        sealer_fini(&tier->sealer);
+    }
     tier->durable->covers = NULL;
     covers_fini(&tier->cold.covers);
     pthread_mutex_destroy(&tier->cold.lock);

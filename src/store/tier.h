@@ -24,8 +24,9 @@ int tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
 int tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
     struct checkpointer *checkpointer);
 
-/* Nothing is sealed any more; who waits is answered. The checkpointer still
- * runs, or never did. */
+/* Nothing is sealed any more; who waits is answered (sealer_stop). The
+ * checkpointer still runs, or never did. May be called again, by the same
+ * thread. */
 void tier_end(struct tier *tier);
 
 /* No call is under way, and the checkpointer has been stopped. */

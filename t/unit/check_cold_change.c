@@ -5,7 +5,10 @@
 #include "store/cold_call.h"
 
 #include "engine/cover.h"
+#include "store/gardener.h"
 #include "unit/engine_help.h"
+
+#include <semaphore.h>
 
 enum { SLOT = 3, ID = 7, OTHER = 8, VERSION = 5 };
 
@@ -159,9 +162,45 @@ START_TEST(test_no_room)
 }
 END_TEST
 
+static void
+post_answer(struct store_call *call)
+{
+    ck_assert_int_eq(sem_post(call->owner), 0);
+}
+
+/* A wait ends though the sealer does not come: it may be waiting for the disk.
+ * Then that change is not made any more. */
+START_TEST(test_time_is_over)
+{
+    struct world world;
+    struct gardener gardener;
+    unsigned n_asked;
+    sem_t come;
+    begin(&world, &n_asked);
+    struct change change = refused(&world, CHANGE_SET, ID, 1);
+    struct store_change call = {
+        .call = {.done_fn = post_answer, .owner = &come},
+        .n = 1,
+        .change = &change};
+    ck_assert_int_eq(sem_init(&come, 0, 0), 0);
+    ck_assert_int_eq(
+        gardener_start(&gardener, world.cold.engine, &world.cold), 0);
+    ck_assert_int_eq(cold_change(&world.cold, &call), STORE_LATER);
+    while (sem_wait(&come) != 0) {
+    }
+    gardener_stop(&gardener);
+    ck_assert_int_eq(sem_destroy(&come), 0);
+    ck_assert_int_eq(change.err, ERR_HOT_FULL);
+    cold_retry(&world.cold, true);
+    expect_value(world.cold.engine, &world.def, 0, ID, 0);
+    end(&world);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_order, test_overtaken, test_no_room};
+    const TTest *const tests[] = {
+        test_order, test_overtaken, test_no_room, test_time_is_over};
     return run_tests("cold change", tests, COUNT_OF(tests));
 }
