@@ -739,4 +739,5 @@ ranges_clear(struct ranges *ranges)
     ranges->set = NULL;
     ranges->trained.n = 0;
     ranges->n_records = 0;
+    ranges->n_live = 0;
 }

@@ -48,9 +48,9 @@ end(struct world *world)
     qsbr_fini(&world->qsbr);
 }
 
-/* A file with one record; the caller's reference. */
+/* A file with n records; the caller's reference. */
 static struct covers_file *
-make_file(struct world *world)
+make_file(struct world *world, size_t n)
 {
     static struct records records;
     struct disk *disk = fake_disk_as_disk(world->fake);
@@ -61,7 +61,7 @@ make_file(struct world *world)
     struct segment *segment;
     uint64_t *seq = calloc(SHARDS, sizeof *seq);
     uint64_t number = ++world->n_files;
-    make_records(&records, ID_SEQUENTIAL, LOOK_POSTS, 1, 1);
+    make_records(&records, ID_SEQUENTIAL, LOOK_WIDE, n, 1);
     ck_assert_int_eq(write_records(&write, number, &records, &head), 0);
     ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, number, &segment), 0);
     struct covers_file *file = covers_file_create(segment, seq, NULL);
@@ -165,7 +165,8 @@ check_sum(struct world *world)
     }
     covers_sum(&world->covers, &sum);
     ck_assert_uint_eq(sum.files, files);
-    ck_assert_uint_eq(sum.records, files);
+    ck_assert_uint_eq(sum.blocks, files);
+    ck_assert_uint_le(sum.records, files); /* test_parts */
     ck_assert_uint_ge(sum.entries, files);
 }
 
@@ -177,7 +178,7 @@ exchange(struct world *world, uint64_t first, uint64_t last, bool any)
     struct covers_change change;
     struct covers_entry entry = {
         world->first_id + first, world->first_id + last, NULL};
-    entry.file = any ? make_file(world) : NULL;
+    entry.file = any ? make_file(world, 1) : NULL;
     ck_assert_int_eq(covers_begin(covers, SLOT, entry.first_id, entry.last_id,
                          &entry, any, &change),
         0);
@@ -307,10 +308,41 @@ START_TEST(test_list_and_clear)
 }
 END_TEST
 
+/* The parts of a file have its records together, each about its own. */
+START_TEST(test_parts)
+{
+    enum { PARTS = 8, RECORDS_N = SEGMENT_RECORDS_MAX };
+    struct world world;
+    begin(&world, 0, 7);
+    struct covers_file *file = make_file(&world, RECORDS_N);
+    const struct segment_head *head = segment_head(file->segment);
+    uint64_t step = (head->last_id - head->first_id) / PARTS;
+    uint64_t sum = 0, block = head->records / head->n_blocks + 1;
+    struct covers_entry entry = {0, UINT64_MAX, file};
+    ck_assert_uint_gt(head->n_blocks, 4 * PARTS);
+    ck_assert_uint_eq(covers_entry_records(&entry), RECORDS_N);
+    for (unsigned i = 0; i < PARTS; i++) {
+        entry.last_id =
+            i + 1 < PARTS ? head->first_id + (i + 1) * step : UINT64_MAX;
+        uint64_t n = covers_entry_records(&entry);
+        ck_assert_uint_lt(n, RECORDS_N / PARTS + 2 * block);
+        ck_assert_uint_gt(n + 2 * block, RECORDS_N / PARTS);
+        sum += n;
+        entry.first_id = entry.last_id + 1;
+    }
+    ck_assert_uint_le(sum, RECORDS_N);
+    ck_assert_uint_gt(sum + PARTS, RECORDS_N);
+    entry = (struct covers_entry){head->last_id + 1, UINT64_MAX, file};
+    ck_assert_uint_eq(covers_entry_records(&entry), 0);
+    covers_file_release(file);
+    end(&world);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_exchange, test_loading, test_hold, test_list_and_clear};
+    const TTest *const tests[] = {test_exchange, test_loading, test_hold,
+        test_list_and_clear, test_parts};
     return run_tests("covers", tests, COUNT_OF(tests));
 }
