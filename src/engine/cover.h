@@ -66,6 +66,11 @@ void engine_look(struct engine *engine, const struct cell_key *key, size_t n,
 /* An id of that counter has a record that was never here, for maxjump. */
 void engine_raise(struct engine *engine, unsigned slot, uint64_t id);
 
+/* That many records of that counter, about, are covered; before anything of it
+ * is loaded (engine_size). */
+void engine_add_covered(
+    struct engine *engine, unsigned slot, uint64_t n_records);
+
 /* Copies the records of rows first_row..last_row, tombstones too (all codes
  * 0), into rows, whose block grows as needed: some 8 bytes a record and column
  * more than it has, and a table's size. The lock is held for one table at a

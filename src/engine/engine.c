@@ -346,7 +346,13 @@ store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
         return 0;
     }
     bool is_new = look->spot.where == TABLE_NOWHERE;
+    /* a record that is to be read later counts as one already */
+    bool was_live =
+        origin == ORIGIN_LOADING || !table_is_nothing(look->spot.record.code);
     int err = ranges_store(ranges, look, code);
+    if (err == 0) {
+        ranges->n_live += !table_is_nothing(code) - was_live;
+    }
     if (err == 0 && is_new) {
         counter__raise(counter, id);
     }

@@ -45,6 +45,18 @@ engine_uncover(struct engine *engine, unsigned shard,
     shard__unlock(&engine->shard[shard]);
 }
 
+void
+engine_add_covered(struct engine *engine, unsigned slot, uint64_t n_records)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
+    struct counter *counter = engine__counter(engine, slot);
+    if (counter != NULL) { /* only the sum over all shards has a meaning */
+        shard__lock(&engine->shard[0]);
+        counter->ranges[0].n_live += (int64_t)n_records;
+        shard__unlock(&engine->shard[0]);
+    }
+}
+
 /* One cell, under the lock. view: NULL where there is no counter. */
 static void
 answer(const struct view *view, const struct cell_key *key,

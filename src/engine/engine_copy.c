@@ -282,6 +282,28 @@ raise_last(const struct engine *engine, struct counter *counter,
     }
 }
 
+/* How many more records there are with these rows; who knows not whether a cover
+ * has a record too, takes it that it has. */
+static int64_t
+count_live(const struct ranges *ranges, const struct engine_rows *rows,
+    const struct carry_rows *records, uint64_t n_added)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
+    int64_t n = 0;
+    if (!cover_keeps_any(&ranges->cover, rows->first_row, rows->last_row)) {
+        return (int64_t)n_added;
+    }
+    for (size_t i = 0; i < records->n; i++) {
+        uint64_t row = records->row[i];
+        if (row >= rows->first_row && row <= rows->last_row) {
+            (void)carry_codes(records, i, code);
+            n += !table_is_nothing(code) -
+                (cover_version(&ranges->cover, row) != 0);
+        }
+    }
+    return n;
+}
+
 int
 engine_load(struct engine *engine, unsigned slot, unsigned shard,
     const struct engine_rows *rows)
@@ -296,10 +318,13 @@ engine_load(struct engine *engine, unsigned slot, unsigned shard,
     const struct view *view = counter__view(counter);
     if (view != NULL) {
         struct carry_rows records = engine__choose_columns(view, rows);
-        records.cover = &counter->ranges[shard].cover;
-        err = ranges_load(&counter->ranges[shard], &records, rows->first_row,
-            rows->last_row);
+        struct ranges *ranges = &counter->ranges[shard];
+        uint64_t n_before = ranges->n_records;
+        records.cover = &ranges->cover;
+        err = ranges_load(ranges, &records, rows->first_row, rows->last_row);
         if (err == 0) {
+            ranges->n_live += count_live(
+                ranges, rows, &records, ranges->n_records - n_before);
             raise_last(engine, counter, shard, rows, &records);
         }
     }

@@ -166,9 +166,16 @@ void
 engine_size(
     struct engine *engine, unsigned slot, uint64_t *records, uint64_t *bytes)
 {
+    const struct counter *counter = engine__counter(engine, slot);
     struct engine_sum sum = {0};
+    int64_t n_live = 0;
+    for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        n_live += counter->ranges[i].n_live;
+        shard__unlock(&engine->shard[i]);
+    }
     add_counter(engine, slot, -1, false, &sum);
-    *records = sum.records;
+    *records = n_live < 0 ? 0 : (uint64_t)n_live;
     *bytes = sum.line_bytes + sum.stash_bytes + sum.other_bytes;
 }
 
@@ -227,6 +234,9 @@ engine_verify(struct engine *engine)
         for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
             shard__lock(&engine->shard[i]);
             ranges_verify(&counter->ranges[i]);
+            ASSERT(engine->cover != NULL ||
+                counter->ranges[i].n_live ==
+                    (int64_t)counter->ranges[i].n_records);
             shard__unlock(&engine->shard[i]);
         }
     }

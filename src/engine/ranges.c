@@ -740,4 +740,5 @@ ranges_clear(struct ranges *ranges)
     ranges->set = NULL;
     ranges->trained.n = 0;
     ranges->n_records = 0;
+    ranges->n_live = 0;
 }

@@ -20,6 +20,8 @@ struct ranges {
     unsigned row_bits;                     /* rows are below 2^row_bits */
     struct cover_at cover;                 /* which rows are covered */
     uint64_t n_records;                    /* in all tables */
+    int64_t n_live; /* the engine's: records that hold something, those that
+                     * a cover has included (engine_size); 0 by clear */
     uint64_t n_rebuilds, n_splits, n_merges, n_tightened;
 };
 

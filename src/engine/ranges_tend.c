@@ -50,11 +50,13 @@ ranges_drop_columns(
     }
     uint64_t last = table->base + table->mask;
     uint32_t before = table->n_records;
+    uint32_t live_before = before - table->n_empty;
     int failed = table_clear(ranges->owner, table, columns, &ranges->cover);
     if (failed != 0) {
         *err = failed;
     }
     ranges->n_records -= before - table->n_records;
+    ranges->n_live -= live_before - (table->n_records - table->n_empty);
     if (table->n_records != before) {
         ranges__after_removal(ranges, table);
     }

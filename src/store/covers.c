@@ -375,12 +375,31 @@ covers_clear(struct covers *covers, unsigned slot)
     }
 }
 
+/* Of a block that is cut all counts to the later part, so that the parts of a
+ * file have its records together. */
+uint64_t
+covers_entry_records(const struct covers_entry *entry)
+{
+    const struct segment *segment = entry->file->segment;
+    const struct segment_head *head = segment_head(segment);
+    uint32_t first = 0, end = head->n_blocks;
+    if (entry->first_id > head->last_id || entry->last_id < head->first_id) {
+        return 0;
+    }
+    (void)segment_find(segment, entry->first_id, &first);
+    if (entry->last_id < head->last_id) {
+        (void)segment_find(segment, entry->last_id, &end);
+    }
+    return (end - first) * head->records / head->n_blocks;
+}
+
 static void
 add_entry(struct covers_sum *sum, const struct covers_map *map, size_t i)
 {
     const struct segment *segment = map->entry[i].file->segment;
     const struct segment_head *head = segment_head(segment);
     sum->entries++;
+    sum->records += covers_entry_records(&map->entry[i]);
     for (size_t j = 0; j < i; j++) {
         if (map->entry[j].file == map->entry[i].file) {
             return;
@@ -388,7 +407,6 @@ add_entry(struct covers_sum *sum, const struct covers_map *map, size_t i)
     }
     sum->files++;
     sum->blocks += head->n_blocks;
-    sum->records += head->records;
     sum->bytes += segment_file_bytes(head);
     sum->memory += segment_memory(segment);
 }
@@ -414,12 +432,4 @@ covers_sum(struct covers *covers, struct covers_sum *sum)
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         add_counter(covers, slot, sum);
     }
-}
-
-uint64_t
-covers_records(struct covers *covers, unsigned slot)
-{
-    struct covers_sum sum = {0};
-    add_counter(covers, slot, &sum);
-    return sum.records;
 }

@@ -144,8 +144,8 @@ void covers_publish_all(struct covers_change *change);
 const struct covers_map *covers_settled(
     const struct covers *covers, unsigned slot);
 
-/* What all maps hold; a file that is in several entries counts once. Ids that
- * a segment has outside of its entries count too. Any thread. */
+/* What all maps hold; a file that is in several entries counts once, and whole,
+ * but its records by entries. Any thread. */
 struct covers_sum {
     uint64_t files, entries, blocks, records;
     uint64_t bytes;  /* of the files */
@@ -153,8 +153,10 @@ struct covers_sum {
 };
 void covers_sum(struct covers *covers, struct covers_sum *sum);
 
-/* Records in the segments of a counter. Any thread. */
-uint64_t covers_records(struct covers *covers, unsigned slot);
+/* Records of its file that an entry covers, those that the engine has too
+ * included. Where it covers a part of the file, some of a block may be missing,
+ * or too many. */
+uint64_t covers_entry_records(const struct covers_entry *entry);
 
 /* Nothing of a counter is covered any more. The counter is gone from the
  * engine. Under edit_lock. Waits for readers. */

@@ -25,6 +25,8 @@ take_part(struct covers *covers, struct covers_file *file,
         part->last_id, &entry, 1, &change);
     if (err == 0) {
         covers_publish_all(&change);
+        engine_add_covered(
+            covers->engine, part->counter, covers_entry_records(&entry));
     }
     return err;
 }

@@ -80,9 +80,6 @@ real_sum(struct store *store, unsigned counter_slot)
     struct real_store *real = real_of(store);
     struct store_sum sum;
     engine_size(real->engine, counter_slot, &sum.records, &sum.bytes);
-    if (real->has_tier) {
-        sum.records += covers_records(&real->tier.cold.covers, counter_slot);
-    }
     return sum;
 }
 

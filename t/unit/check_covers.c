@@ -39,16 +39,16 @@ end(struct world *world)
     ground_fini(&world->qsbr, &world->engine, &world->fake);
 }
 
-/* A file with one record; the caller's reference. */
+/* A file with n records; the caller's reference. */
 static struct covers_file *
-make_file(struct world *world)
+make_file(struct world *world, size_t n)
 {
     static struct records records;
     const struct segment_write_config write = write_to(world->fake);
     struct segment_head head;
     uint64_t *seq = calloc(SHARDS, sizeof *seq);
     uint64_t number = ++world->n_files;
-    make_records(&records, ID_SEQUENTIAL, LOOK_POSTS, 1, 1);
+    make_records(&records, ID_SEQUENTIAL, LOOK_WIDE, n, 1);
     ck_assert_int_eq(write_records(&write, number, &records, &head), 0);
     struct covers_file *file =
         covers_file_create(open_segment(world->fake, number), seq, NULL);
@@ -152,7 +152,8 @@ check_sum(struct world *world)
     }
     covers_sum(&world->covers, &sum);
     ck_assert_uint_eq(sum.files, files);
-    ck_assert_uint_eq(sum.records, files);
+    ck_assert_uint_eq(sum.blocks, files);
+    ck_assert_uint_le(sum.records, files); /* test_parts */
     ck_assert_uint_ge(sum.entries, files);
 }
 
@@ -164,7 +165,7 @@ exchange(struct world *world, uint64_t first, uint64_t last, bool any)
     struct covers_change change;
     struct covers_entry entry = {
         world->first_id + first, world->first_id + last, NULL};
-    entry.file = any ? make_file(world) : NULL;
+    entry.file = any ? make_file(world, 1) : NULL;
     ck_assert_int_eq(covers_begin(covers, SLOT, entry.first_id, entry.last_id,
                          &entry, any, &change),
         0);
@@ -294,10 +295,41 @@ START_TEST(test_list_and_clear)
 }
 END_TEST
 
+/* The parts of a file have its records together, each about its own. */
+START_TEST(test_parts)
+{
+    enum { PARTS = 8, RECORDS_N = SEGMENT_RECORDS_MAX };
+    struct world world;
+    begin(&world, 0, 7);
+    struct covers_file *file = make_file(&world, RECORDS_N);
+    const struct segment_head *head = segment_head(file->segment);
+    uint64_t step = (head->last_id - head->first_id) / PARTS;
+    uint64_t sum = 0, block = head->records / head->n_blocks + 1;
+    struct covers_entry entry = {0, UINT64_MAX, file};
+    ck_assert_uint_gt(head->n_blocks, 4 * PARTS);
+    ck_assert_uint_eq(covers_entry_records(&entry), RECORDS_N);
+    for (unsigned i = 0; i < PARTS; i++) {
+        entry.last_id =
+            i + 1 < PARTS ? head->first_id + (i + 1) * step : UINT64_MAX;
+        uint64_t n = covers_entry_records(&entry);
+        ck_assert_uint_lt(n, RECORDS_N / PARTS + 2 * block);
+        ck_assert_uint_gt(n + 2 * block, RECORDS_N / PARTS);
+        sum += n;
+        entry.first_id = entry.last_id + 1;
+    }
+    ck_assert_uint_le(sum, RECORDS_N);
+    ck_assert_uint_gt(sum + PARTS, RECORDS_N);
+    entry = (struct covers_entry){head->last_id + 1, UINT64_MAX, file};
+    ck_assert_uint_eq(covers_entry_records(&entry), 0);
+    covers_file_release(file);
+    end(&world);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_exchange, test_loading, test_hold, test_list_and_clear};
+    const TTest *const tests[] = {test_exchange, test_loading, test_hold,
+        test_list_and_clear, test_parts};
     return run_tests("covers", tests, COUNT_OF(tests));
 }
