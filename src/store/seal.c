@@ -117,6 +117,7 @@ copy_rows(struct work *work)
     const struct seal_range *range = work->range;
     unsigned n = seal->n_shards;
     work->range->n_rows = 0;
+    work->range->unreadable = 0;
     work->rows = calloc(n, sizeof *work->rows);
     if (work->rows == NULL) {
         return ERR_NO_MEMORY;
@@ -136,6 +137,23 @@ copy_rows(struct work *work)
         range->last_id, &work->list);
 }
 
+/* Notes which segment could not be read, where that is what has failed; the
+ * error of that. The log has the place in it. */
+static int
+note_unreadable(struct work *work, const struct seal_merge *merge, int err)
+{
+    const struct covers_map *list = merge->list;
+    if (err == 0 || err == ERR_NO_MEMORY) {
+        return err;
+    }
+    ASSERT(list != NULL && merge->at_entry < list->n);
+    const struct segment *segment = list->entry[merge->at_entry].file->segment;
+    work->range->unreadable = segment_head(segment)->number;
+    fetch_count_fault(work->seal->fetch, err);
+    return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT ? ERR_CORRUPT
+                                                         : ERR_COLD_READ;
+}
+
 /* Adds all records to a file that begins with the first one; NULL in *writer
  * where there is none. */
 static int
@@ -152,6 +170,7 @@ add_records(struct work *work, struct seal_merge *merge,
     int err = 0;
     for (uint64_t n = 1; err == 0; n++) {
         err = seal_merge_next(merge, &id, code, &is_end);
+        err = note_unreadable(work, merge, err);
         if (err != 0 || is_end) {
             break;
         }
@@ -317,7 +336,8 @@ seal_run(struct seal *seal, struct seal_range *range)
                 &seal->stats.seal_bytes, segment_file_bytes(&work.head));
         }
     } else {
-        durable_count(&seal->stats.seal_failures, 1);
+        bool is_failure = err != ERR_GONE && err != ERR_CLOSED;
+        durable_count(&seal->stats.seal_failures, is_failure);
         remove_file(&work);
     }
     fini(&work);

@@ -13,12 +13,16 @@
 #include "base/err.h"
 #include "store/seal_pick.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define NS_PER_MS UINT64_C(1000000)
+
+_Static_assert((int)STORE_FILE_BYTES == (int)SEGMENT_NAME_BYTES,
+    "a call has room for the name of a segment");
 
 enum {
     NICE = 10,
@@ -119,8 +123,20 @@ has_counter(struct sealer *sealer, const struct store_seal *call)
     return has;
 }
 
+/* A range stays hot, since what covers part of it cannot be read. */
+static void
+note_left(struct store_seal *call, const struct seal_range *range)
+{
+    if (call->n_left == 0) {
+        segment_name(call->file, range->unreadable, false);
+    }
+    call->n_left++;
+}
+
+/* Ranges that cannot be sealed for want of what they have on the disk do not
+ * keep the others from it. */
 static int
-seal_all(struct sealer *sealer, const struct store_seal *call)
+seal_all(struct sealer *sealer, struct store_seal *call)
 {
     struct seal_candidate it;
     uint64_t from = 0;
@@ -138,6 +154,9 @@ seal_all(struct sealer *sealer, const struct store_seal *call)
         tries = 0;
         if (err == 0) {
             after_range(sealer);
+        } else if (it.range.unreadable != 0) {
+            note_left(call, &it.range);
+            err = 0;
         }
         if (err == 0 && it.range.last_id == UINT64_MAX) {
             break;
@@ -153,15 +172,37 @@ on_durable(struct store_call *call)
     struct ending *ending = (struct ending *)call;
     struct store_seal *seal = ending->call;
     seal->err = ending->checkpoint.err;
+    if (seal->err == 0 && seal->n_left > 0) {
+        seal->err = ERR_COLD_READ;
+    }
     free(ending);
     seal->call.done_fn(&seal->call);
+}
+
+/* For the log, what a call has not done; nothing of what is no failure. */
+static void
+say_result(const struct sealer *sealer, const struct store_seal *call)
+{
+    struct logger *logger = sealer->seal.durable->config.logger;
+    if (call->n_left > 0) {
+        log_line(logger, LOG_WARNING,
+            "seal all: %" PRIu32 " ranges stay in memory, %s cannot be read",
+            call->n_left, call->file);
+    }
+    if (call->err != 0 && call->err != ERR_GONE && call->err != ERR_CLOSED) {
+        log_line(logger, LOG_WARNING,
+            "seal all ended early: %s; what is left stays in memory",
+            err_file_text(call->err));
+    }
 }
 
 static void
 do_call(struct sealer *sealer, struct store_seal *call)
 {
     struct ending *ending = calloc(1, sizeof *ending);
+    call->n_left = 0;
     call->err = ending == NULL ? ERR_NO_MEMORY : seal_all(sealer, call);
+    say_result(sealer, call);
     if (call->err != 0) {
         free(ending);
         call->call.done_fn(&call->call);
