@@ -23,6 +23,8 @@ err_file_text(int err)
         return "the disk is full";
     case ERR_DISK:
         return "a file could not be read or written";
+    case ERR_COLD_READ:
+        return "a file cannot be read, see the server's log";
     case ERR_FILE_SIZE:
         return "a file size limit is reached";
     default:

@@ -639,6 +639,18 @@ fetch_stop(struct fetch **fetch)
 }
 
 void
+fetch_count_fault(struct fetch *fetch, int err)
+{
+    lock(fetch);
+    if (err == ERR_CORRUPT || err == ERR_NEWER_FORMAT) {
+        fetch->stats.damaged++;
+    } else {
+        fetch->stats.read_failures++;
+    }
+    unlock(fetch);
+}
+
+void
 fetch_stats(struct fetch *fetch, struct fetch_stats *out)
 {
     lock(fetch);

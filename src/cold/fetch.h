@@ -91,6 +91,10 @@ void fetch_forget(struct fetch *fetch, const struct segment *segment);
  * ended no thread may be in another call. */
 void fetch_stop(struct fetch **fetch);
 
+/* Counts a block that somebody else has read in vain, with that error, among
+ * read_failures or damaged. Any thread. */
+void fetch_count_fault(struct fetch *fetch, int err);
+
 /* Figures of one moment. */
 #define FETCH_STATS(X)                                                        \
     X(lookups, "ids looked for")                                              \
@@ -99,8 +103,8 @@ void fetch_stop(struct fetch **fetch);
     X(joins, "of these, those whose block another one had asked for")         \
     X(reads, "blocks read, or tried to")                                      \
     X(read_bytes, "bytes read")                                               \
-    X(read_failures, "of the reads, those that the disk refused")             \
-    X(damaged, "of the reads, blocks that are not what was written")          \
+    X(read_failures, "reads that the disk refused, those of seals too")       \
+    X(damaged, "blocks that are not what was written, seals' too")            \
     X(uncached, "blocks read that the cache did not take")                    \
     X(queued, "blocks that wait for a thread now")                            \
     X(queued_max, "most that have waited at a time")                          \

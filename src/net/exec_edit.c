@@ -88,7 +88,19 @@ ask_seal(struct job *job)
 enum exec_step
 exec__seal_answer(struct session *session, struct buf *out)
 {
-    return answer_ok(session, session->job->seal.err, out);
+    const struct store_seal *seal = &session->job->seal;
+    if (seal->err == 0 || !reply_is_server_error(seal->err)) {
+        return answer_ok(session, seal->err, out);
+    }
+    /* what the disk refuses here does not make counters read-only */
+    exec__count(session, METRIC_cell_refused, 1);
+    buf_addf(out, "SERVER_ERROR %s", err_file_text(seal->err));
+    if (seal->err == ERR_COLD_READ) {
+        buf_addf(out, ": %s; %u ranges stay in memory, all others are sealed",
+            seal->file, (unsigned)seal->n_left);
+    }
+    reply_line(out, "");
+    return exec__done(session);
 }
 
 enum exec_step

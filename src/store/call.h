@@ -74,14 +74,20 @@ struct store_checkpoint {
               * at fault, too */
 };
 
+enum { STORE_FILE_BYTES = 40 /* of the name of a segment */ };
+
 /* Moves all records of a counter to the cold tier that are there when the call
  * comes; those that change meanwhile stay hot. Answered when it is durable. */
 struct store_seal {
     struct store_call call;
     unsigned slot;   /* of the counter */
     uint32_t serial; /* of the counter */
-    int err;         /* out: 0, ERR_NO_DATA_DIR, ERR_GONE,
-                      * ERR_CLOSED, ERR_NO_MEMORY, ERR_DISK, ... */
+    int err;         /* out: 0, ERR_NO_DATA_DIR, ERR_GONE, ERR_CLOSED,
+                      * ERR_NO_MEMORY, ERR_DISK, ...; ERR_COLD_READ: all is
+                      * sealed but n_left ranges, that of which part is in a
+                      * segment that cannot be read; file names the first */
+    uint32_t n_left; /* out */
+    char file[STORE_FILE_BYTES]; /* out */
 };
 
 struct store; /* store/store.h */

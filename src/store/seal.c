@@ -120,6 +120,7 @@ copy_rows(struct seal_work *work)
     const struct seal_range *range = &work->range;
     unsigned n = seal->n_shards;
     work->range.n_rows = 0;
+    work->range.unreadable = 0;
     work->rows = calloc(n, sizeof *work->rows);
     if (work->rows == NULL) {
         return ERR_NO_MEMORY;
@@ -137,6 +138,24 @@ copy_rows(struct seal_work *work)
     }
     return covers_list(seal->covers, range->slot, range->first_id,
         range->last_id, &work->list);
+}
+
+/* Notes which segment could not be read, where that is what has failed; the
+ * error of that. The log has the place in it. */
+static int
+note_unreadable(struct seal_work *work, int err)
+{
+    const struct seal_merge *merge = &work->merge;
+    const struct covers_map *list = merge->list;
+    if (err == 0 || err == ERR_NO_MEMORY) {
+        return err;
+    }
+    ASSERT(list != NULL && merge->at_entry < list->n);
+    const struct segment *segment = list->entry[merge->at_entry].file->segment;
+    work->range.unreadable = segment_head(segment)->number;
+    fetch_count_fault(work->seal->fetch, err);
+    return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT ? ERR_CORRUPT
+                                                         : ERR_COLD_READ;
 }
 
 /* Begins the file, with the first record. */
@@ -162,6 +181,7 @@ seal_step(struct seal_work *work, uint64_t n, bool *is_end)
     *is_end = false;
     for (uint64_t i = 0; i < n; i++) {
         int err = seal_merge_next(&work->merge, &id, code, is_end);
+        err = note_unreadable(work, err);
         if (err != 0 || *is_end) {
             return err;
         }
@@ -337,14 +357,13 @@ begin(struct seal_work *work)
     return err;
 }
 
-/* Gives up a range that could not be sealed. A slow one may come to nothing
- * without a fault. */
+/* Gives up a range that could not be sealed. A stop is no failure, nor that
+ * columns, or what covers it, have changed meanwhile. */
 static void
 fail(struct seal_work **work, int err)
 {
-    if (!(*work)->is_slow || (err != ERR_GONE && err != ERR_CLOSED)) {
-        durable_count(&(*work)->seal->stats.seal_failures, 1);
-    }
+    bool is_failure = err != ERR_GONE && err != ERR_CLOSED;
+    durable_count(&(*work)->seal->stats.seal_failures, is_failure);
     seal_abort(work);
 }
 
@@ -356,6 +375,7 @@ seal_begin(struct seal *seal, struct seal_range *range, bool is_slow,
     ASSERT(range->first_id % seal->n_shards == 0);
     ASSERT((range->last_id + 1) % seal->n_shards == 0);
     *out = NULL;
+    range->unreadable = 0;
     if (work == NULL) {
         durable_count(&seal->stats.seal_failures, 1);
         return ERR_NO_MEMORY;
@@ -408,6 +428,7 @@ seal_run(struct seal *seal, struct seal_range *range)
     while (err == 0 && !is_end) {
         err = seal_step(work, LOOK_EVERY, &is_end);
         if (err != 0) {
+            range->unreadable = work->range.unreadable;
             fail(&work, err);
         }
     }

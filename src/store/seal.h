@@ -53,7 +53,9 @@ struct seal {
 struct seal_range {
     unsigned slot; /* of the counter */
     uint64_t first_id, last_id;
-    uint64_t n_rows; /* out, of seal_run: what the engine had of it */
+    uint64_t n_rows;     /* out, of seal_run: what the engine had of it */
+    uint64_t unreadable; /* out, of seal_run: the number of a segment that
+                          * covers it and cannot be read, or 0 */
 };
 
 /* Merges what the engine has of a range with the segments that cover it, into
@@ -62,8 +64,10 @@ struct seal_range {
  * those of segment_write_begin. Waits for the disk, and for readers; one thread
  * at a time, not an online reader. In the manifest the segment is only later.
  * 0, ERR_GONE (the counter was dropped or its columns changed: try again),
- * ERR_CLOSED (stopping), ERR_NO_MEMORY, ERR_CORRUPT, ERR_DISK, ERR_DISK_FULL,
- * ERR_FILE_SIZE: then nothing has changed. */
+ * ERR_CLOSED (stopping), ERR_NO_MEMORY, ERR_CORRUPT (range->unreadable is
+ * damaged), ERR_COLD_READ (the disk does not read it), ERR_DISK, ERR_DISK_FULL,
+ * ERR_FILE_SIZE (the new one cannot be written): then nothing has changed. The
+ * first two are no failures. */
 int seal_run(struct seal *seal, struct seal_range *range);
 
 /* The same in steps, on the same thread. is_slow: other ranges may be sealed

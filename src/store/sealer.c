@@ -25,6 +25,9 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
+_Static_assert((int)STORE_FILE_BYTES == (int)SEGMENT_NAME_BYTES,
+    "a call has room for the name of a segment");
+
 enum {
     NICE = 10,
     DUE_MS = 1000,   /* where nothing is due, the next look comes then */
@@ -97,9 +100,8 @@ after_range(struct sealer *sealer, const struct seal_range *range)
     cold_retry(sealer->cold, true);
 }
 
-/* Seals a range that has been picked. Where it cannot be: a range with damage
- * is set aside; so is one that met an error of the disk, which may be in what
- * is read, and like all other errors that ends the round for a while. */
+/* Seals a range that has been picked. One that lies over a segment which cannot
+ * be read is set aside; after any other error nothing is sealed for a while. */
 static int
 seal_picked(struct sealer *sealer, struct seal_range *range)
 {
@@ -108,11 +110,9 @@ seal_picked(struct sealer *sealer, struct seal_range *range)
         seal_aside_drop(&sealer->aside, range);
         after_range(sealer, range);
     }
-    if (err == ERR_CORRUPT || err == ERR_DISK) {
+    if (err != 0 && range->unreadable != 0) {
         set_aside(sealer, range, err);
-    }
-    if (err != 0 && err != ERR_CORRUPT && err != ERR_GONE &&
-        err != ERR_CLOSED) {
+    } else if (err != 0 && err != ERR_GONE && err != ERR_CLOSED) {
         log_line(sealer->seal.durable->config.logger, LOG_WARNING,
             "records could not be moved to the cold tier: %s; they stay in "
             "memory, next try in %d s",
@@ -188,8 +188,20 @@ has_counter(struct sealer *sealer, const struct store_seal *call)
     return has;
 }
 
+/* A range stays hot, since what covers part of it cannot be read. */
+static void
+note_left(struct store_seal *call, const struct seal_range *range)
+{
+    if (call->n_left == 0) {
+        segment_name(call->file, range->unreadable, false);
+    }
+    call->n_left++;
+}
+
+/* Ranges that cannot be sealed for want of what they have on the disk do not
+ * keep the others from it. */
 static int
-seal_all(struct sealer *sealer, const struct store_seal *call)
+seal_all(struct sealer *sealer, struct store_seal *call)
 {
     struct seal_candidate it;
     uint64_t from = 0;
@@ -207,6 +219,9 @@ seal_all(struct sealer *sealer, const struct store_seal *call)
         tries = 0;
         if (err == 0) {
             after_range(sealer, &it.range);
+        } else if (it.range.unreadable != 0) {
+            note_left(call, &it.range);
+            err = 0;
         }
         if (err == 0 && it.range.last_id == UINT64_MAX) {
             break;
@@ -222,15 +237,37 @@ on_durable(struct store_call *call)
     struct ending *ending = (struct ending *)call;
     struct store_seal *seal = ending->call;
     seal->err = ending->checkpoint.err;
+    if (seal->err == 0 && seal->n_left > 0) {
+        seal->err = ERR_COLD_READ;
+    }
     free(ending);
     seal->call.done_fn(&seal->call);
+}
+
+/* For the log, what a call has not done; nothing of what is no failure. */
+static void
+say_result(const struct sealer *sealer, const struct store_seal *call)
+{
+    struct logger *logger = sealer->seal.durable->config.logger;
+    if (call->n_left > 0) {
+        log_line(logger, LOG_WARNING,
+            "seal all: %" PRIu32 " ranges stay in memory, %s cannot be read",
+            call->n_left, call->file);
+    }
+    if (call->err != 0 && call->err != ERR_GONE && call->err != ERR_CLOSED) {
+        log_line(logger, LOG_WARNING,
+            "seal all ended early: %s; what is left stays in memory",
+            err_file_text(call->err));
+    }
 }
 
 static void
 do_call(struct sealer *sealer, struct store_seal *call)
 {
     struct ending *ending = calloc(1, sizeof *ending);
+    call->n_left = 0;
     call->err = ending == NULL ? ERR_NO_MEMORY : seal_all(sealer, call);
+    say_result(sealer, call);
     if (call->err != 0) {
         free(ending);
         call->call.done_fn(&call->call);

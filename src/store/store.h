@@ -66,9 +66,8 @@ void store_begin(struct store *store);
 void store_want_checkpoint(struct store *store);
 
 /* A stop begins: the seal and the checkpoint under way are given up, and who
- * waits for one is answered; where a last checkpoint is wanted it begins now.
- * What has been sealed stays so, and a manifest is written with it. Waits for
- * the disk; the thread that destroys the store. */
+ * waits for one is answered; a last checkpoint that is wanted begins now. What
+ * has been sealed stays so. Waits for the disk; who destroys the store. */
 void store_end_calls(struct store *store);
 
 /* Has store_destroy, or store_end_calls, make a checkpoint. */

@@ -4,6 +4,7 @@
 #include "unit/durable_help.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -61,7 +62,15 @@ begin(struct rig *rig)
     ck_assert_uint_eq(n_hot(rig), RIG_IDS);
 }
 
-/* Begins to seal, until the third range is being written. */
+static void
+pause_ms(void)
+{
+    const struct timespec ms = {.tv_nsec = 1000 * 1000};
+    (void)nanosleep(&ms, NULL);
+}
+
+/* Begins to seal, until the third range is being written and a manifest has the
+ * others. */
 static void
 seal_two(struct rig *rig)
 {
@@ -69,13 +78,9 @@ seal_two(struct rig *rig)
     ck_assert(rig_seal_later(rig, 0));
     fake_disk_wait_held(rig->fake);
     ck_assert_uint_eq(cold_stat(rig, "seals"), THIRD - 1);
-}
-
-static void
-pause_ms(void)
-{
-    const struct timespec ms = {.tv_nsec = 1000 * 1000};
-    (void)nanosleep(&ms, NULL);
+    while (rig_stat(rig, "live_segments") < THIRD - 1) {
+        pause_ms();
+    }
 }
 
 /* The ranges that a seal has done are in a manifest while it goes on: a crash
@@ -85,9 +90,6 @@ START_TEST(test_crash)
     struct rig rig;
     begin(&rig);
     seal_two(&rig);
-    while (rig_stat(&rig, "live_segments") < THIRD - 1) {
-        pause_ms();
-    }
     fake_disk_die(rig.fake, 1);
     fake_disk_let_go(rig.fake);
     rig_crash(&rig, true, 1);
@@ -151,6 +153,7 @@ START_TEST(test_stop)
     answer_fini(&stop->answer);
     free(stop);
     ck_assert_uint_le(cold_stat(&rig, "seals"), THIRD);
+    ck_assert_uint_eq(cold_stat(&rig, "seal_failures"), 0);
     uint64_t left = n_hot(&rig);
     ck_assert_uint_gt(left, 0);
     rig_expect_all(&rig);
@@ -163,9 +166,98 @@ START_TEST(test_stop)
 }
 END_TEST
 
+/* All is sealed, and in memory again with other values. */
+static void
+begin_overlaid(struct rig *rig)
+{
+    begin(rig);
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+    ck_assert_uint_gt(cold_stat(rig, "segments"), THIRD);
+    (void)rig_set_all(rig, 'a', 7);
+    ck_assert_uint_eq(n_hot(rig), RIG_IDS);
+}
+
+/* What cannot be read keeps its own range in memory and no other one; the
+ * answer says so. */
+static void
+expect_left(struct rig *rig)
+{
+    ck_assert(rig_seal_later(rig, 0));
+    ck_assert_int_eq(rig_seal_wait(rig), ERR_COLD_READ);
+    ck_assert_uint_gt(rig->seal.n_left, 0);
+    ck_assert_uint_eq(cold_stat(rig, "seal_failures"), rig->seal.n_left);
+    ck_assert_uint_gt(n_hot(rig), 0);
+    ck_assert_uint_lt(n_hot(rig), RIG_IDS / 2);
+}
+
+START_TEST(test_damage)
+{
+    struct rig rig;
+    char name[48];
+    begin_overlaid(&rig);
+    (void)snprintf(name, sizeof name, "%s.seg", third);
+    fake_disk_flip(rig.fake, name, 4096 + 50, 4);
+    expect_left(&rig);
+    ck_assert_str_eq(rig.seal.file, name);
+    ck_assert_uint_gt(cold_stat(&rig, "damaged"), 0);
+    ck_assert_uint_eq(cold_stat(&rig, "read_failures"), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(test_no_read)
+{
+    struct rig rig;
+    begin_overlaid(&rig);
+    fake_disk_fail(rig.fake, 1 << FAKE_READ, 1, EIO, false);
+    expect_left(&rig);
+    ck_assert_uint_eq(rig.seal.n_left, 1);
+    ck_assert_uint_eq(cold_stat(&rig, "read_failures"), 1);
+    ck_assert_uint_eq(cold_stat(&rig, "damaged"), 0);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_uint_eq(n_hot(&rig), 0);
+    rig_end(&rig);
+}
+END_TEST
+
+/* What cannot be written ends it, and is counted; what came before stays. */
+START_TEST(test_no_write)
+{
+    struct rig rig;
+    begin(&rig);
+    seal_two(&rig);
+    fake_disk_fail(rig.fake, 1 << FAKE_RENAME, 1, EIO, false);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_seal_wait(&rig), ERR_DISK);
+    ck_assert_uint_eq(fake_disk_heal(rig.fake), 1);
+    ck_assert_uint_eq(cold_stat(&rig, "seal_failures"), 1);
+    ck_assert_uint_eq(cold_stat(&rig, "seals"), THIRD - 1);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    rig_end(&rig);
+}
+END_TEST
+
+/* A column that comes meanwhile has a range begun anew: that is no failure. */
+START_TEST(test_schema)
+{
+    struct rig rig;
+    begin(&rig);
+    seal_two(&rig);
+    ck_assert_int_eq(rig_edit(&rig, "add column a ay max=64"), 0);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_seal_wait(&rig), 0);
+    ck_assert_uint_eq(cold_stat(&rig, "seal_failures"), 0);
+    ck_assert_uint_eq(n_hot(&rig), 0);
+    rig_end(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_crash, test_stop};
+    const TTest *const tests[] = {test_crash, test_stop, test_damage,
+        test_no_read, test_no_write, test_schema};
     return run_tests("seal call", tests, COUNT_OF(tests));
 }
