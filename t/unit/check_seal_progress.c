@@ -181,7 +181,7 @@ expect_upper_rows(uint64_t ids, uint64_t chunk)
     uint64_t n_left = ids - half;
     uint64_t n_least = chunk < n_left ? chunk / 8 : n_left / 8;
     const struct seal_range lower = {WIDE, 0, half - 1, 0};
-    begin(&world, "");
+    begin_with(&world, "", 1 << 16);
     add_wide_counter(&world);
     world.seal.chunk = chunk;
     add_wide(&world, 0, ids, 1);
