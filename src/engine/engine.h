@@ -149,12 +149,12 @@ uint64_t engine_id(const struct engine *engine, unsigned shard, uint64_t row);
 void engine_sum(
     struct engine *engine, unsigned slot, int shard, struct engine_sum *sum);
 
-/* Records of the counter in slot, covered ones too, and the memory of those that
- * are here, without a look at lines: some hundred nanoseconds a table. Where
- * there is a cover (engine/cover.h), the number of records is exact for what has
- * changed since the load. Of what was loaded for covered rows it is taken that
- * the cover has it too, and of covered records that held nothing but a column
- * which has been dropped, that they are there. */
+/* Records of the counter in slot, covered ones too, and the memory of those
+ * that are here, without a look at lines: some hundred nanoseconds a table.
+ * Where there is a cover (engine/cover.h), the number of records is exact for
+ * what has changed since the load. Of what was loaded for covered rows it is
+ * taken that the cover has it too, and of covered records that held nothing but
+ * a column which has been dropped, that they are there. */
 void engine_size(
     struct engine *engine, unsigned slot, uint64_t *records, uint64_t *bytes);
 

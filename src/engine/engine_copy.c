@@ -282,8 +282,8 @@ raise_last(const struct engine *engine, struct counter *counter,
     }
 }
 
-/* How many more records there are with these rows; who knows not whether a cover
- * has a record too, takes it that it has. */
+/* How many more records there are with these rows. Of those that are covered it
+ * is not known whether the cover has them: it is taken that it has. */
 static int64_t
 count_live(const struct ranges *ranges, const struct engine_rows *rows,
     const struct carry_rows *records, uint64_t n_added)

@@ -244,9 +244,9 @@ publish_shard(void *context)
 }
 
 /* Publishes one shard. Where the ones before have left much to readers, waits
- * until they let go of it; no reader ever waits for edit_lock. Tries until there
- * is memory for it, also at a stop: some shards have been published already, and
- * a manifest must have all or none. */
+ * until they let go of it; no reader ever waits for edit_lock. Tries until
+ * there is memory for it, also at a stop: some shards have been published
+ * already, and a manifest must have all or none. */
 static void
 evict_shard(struct seal_work *work)
 {
