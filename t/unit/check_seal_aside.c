@@ -8,7 +8,8 @@
 static struct seal_range
 range_of(unsigned slot, uint64_t first_id, uint64_t last_id)
 {
-    return (struct seal_range){slot, first_id, last_id, 0};
+    return (struct seal_range){
+        .slot = slot, .first_id = first_id, .last_id = last_id};
 }
 
 static bool

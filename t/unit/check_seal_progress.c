@@ -80,7 +80,8 @@ count_all(struct world *world)
 {
     uint64_t n = 0;
     for (unsigned slot = 0; slot <= WIDE; slot++) {
-        const struct seal_range all = {slot, 0, UINT64_MAX, 0};
+        const struct seal_range all = {
+            .slot = slot, .first_id = 0, .last_id = UINT64_MAX};
         n += take_out(world, &all, true);
     }
     return n;
@@ -108,7 +109,8 @@ add_some(struct world *world, uint64_t *random)
     }
     if (random_below(random, 2) == 0) {
         uint64_t from = first + random_below(random, n * step);
-        struct seal_range part = {slot, from / SHARDS * SHARDS, 0, 0};
+        struct seal_range part = {
+            .slot = slot, .first_id = from / SHARDS * SHARDS};
         part.last_id = part.first_id +
             random_below(random, n * step / SHARDS + 1) * SHARDS +
             (SHARDS - 1);
@@ -180,7 +182,8 @@ expect_upper_rows(uint64_t ids, uint64_t chunk)
     uint64_t half = ids / 2 / SHARDS * SHARDS;
     uint64_t n_left = ids - half;
     uint64_t n_least = chunk < n_left ? chunk / 8 : n_left / 8;
-    const struct seal_range lower = {WIDE, 0, half - 1, 0};
+    const struct seal_range lower = {
+        .slot = WIDE, .first_id = 0, .last_id = half - 1};
     begin_with(&world, "", 1 << 16);
     add_wide_counter(&world);
     world.seal.chunk = chunk;
@@ -215,8 +218,10 @@ START_TEST(test_not_in_sample)
     const uint64_t ids = 200000 / SHARDS * SHARDS;
     struct world world;
     struct seal_range out;
-    const struct seal_range lower = {0, 0, ids - CHUNK - 1, 0};
-    const struct seal_range upper = {0, ids - CHUNK, ids - SHARDS - 1, 0};
+    const struct seal_range lower = {
+        .slot = 0, .first_id = 0, .last_id = ids - CHUNK - 1};
+    const struct seal_range upper = {
+        .slot = 0, .first_id = ids - CHUNK, .last_id = ids - SHARDS - 1};
     begin_with(&world, "", 1 << 16);
     world.seal.chunk = ids;
     add(&world, 0, 0, ids, 1);
