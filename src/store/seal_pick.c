@@ -61,31 +61,31 @@ last_id_of(const struct seal *seal, uint64_t row)
 }
 
 /* About how many records all shards have where one has a table's rows
- * first..last. */
+ * first..last; 0 where it has none. */
 static uint64_t
 count_part(const struct seal *seal, unsigned slot, unsigned lead,
     uint64_t first, uint64_t last)
 {
-    uint64_t n = engine_extent_part(seal->engine, slot, lead, first, last);
-    return (n + 1) * seal->n_shards;
+    return engine_extent_part(seal->engine, slot, lead, first, last) *
+        seal->n_shards;
 }
 
 /* A table that alone has too many: the last row of a first part that has half
- * a chunk to a chunk of records. A table may be wide, and most of its records
- * in a few of its rows. */
+ * a chunk to a chunk of records, and one at least, however wide the table is,
+ * and though most of its records may be in a few of its rows. */
 static uint64_t
 cut(const struct seal *seal, unsigned slot, unsigned lead,
     const struct engine_extent *extent, uint64_t chunk)
 {
     uint64_t low = extent->first_row; /* up to it are too few */
-    uint64_t high = extent->last_row; /* and too many */
+    uint64_t high = extent->last_row; /* and enough, or too many */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         uint64_t n = count_part(seal, slot, lead, extent->first_row, middle);
-        if (n > chunk) {
-            high = middle;
-        } else if (n < chunk / 2) {
+        if (n == 0 || n < chunk / 2) {
             low = middle;
+        } else if (n > chunk) {
+            high = middle;
         } else {
             return middle;
         }
@@ -130,7 +130,8 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
         uint64_t n = (extent.n_records + 1) * seal->n_shards;
         uint64_t chunk = seal_pick_chunk(seal, extent.n_columns);
         if (extent.first_row < row) { /* the rest of one that was cut */
-            n = count_part(seal, slot, lead, row, extent.last_row);
+            n = count_part(seal, slot, lead, row, extent.last_row) +
+                seal->n_shards;
             extent.first_row = row;
         }
         if (out->n_hot > 0 && out->n_hot + n > chunk) {
@@ -138,8 +139,9 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
             return true;
         }
         out->n_hot += n;
-        if (n > chunk) {
-            uint64_t last = cut(seal, slot, lead, &extent, chunk);
+        uint64_t last = n > chunk ? cut(seal, slot, lead, &extent, chunk)
+                                  : extent.last_row;
+        if (last < extent.last_row) {
             out->n_hot = chunk;
             out->range.last_id = last_id_of(seal, last);
             return true;

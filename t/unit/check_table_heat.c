@@ -347,8 +347,9 @@ START_TEST(test_part)
 }
 END_TEST
 
-/* Of a large one, about. */
-START_TEST(test_part_of_many)
+/* An engine with large tables. */
+static struct engine *
+large_engine(void)
 {
     struct engine_config config = {
         .shards = 1, .seed = 1, .hot_bytes = ROOMY_BYTES};
@@ -358,6 +359,30 @@ START_TEST(test_part_of_many)
     for (uint64_t id = 0; id < 40000; id++) {
         (void)change_id(engine, &def, CHANGE_SET, id, 1, id + 1);
     }
+    return engine;
+}
+
+/* To be packed is not to be written. */
+START_TEST(test_packed)
+{
+    struct engine *engine = large_engine();
+    struct engine_extent extent;
+    for (uint64_t now_ms = 1000; now_ms < 5000; now_ms += ROUND_MS) {
+        (void)engine_tend(engine, now_ms);
+    }
+    ck_assert_uint_gt(sum_of(engine, SLOT).tightened, 0);
+    for (uint64_t row = 0; row < 40000; row = extent.last_row + 1) {
+        ck_assert(engine_extent(engine, SLOT, 0, row, &extent));
+        ck_assert_double_eq_tol((double)extent.heat, 1, 1e-3);
+    }
+    finish_engine(&engine);
+}
+END_TEST
+
+/* Of a large one, about. */
+START_TEST(test_part_of_many)
+{
+    struct engine *engine = large_engine();
     struct engine_extent extent;
     ck_assert(engine_extent(engine, SLOT, 0, 0, &extent));
     uint64_t all = extent.n_records;
@@ -396,6 +421,6 @@ main(void)
 {
     const TTest *const tests[] = {test_looks, test_fades, test_what_heats,
         test_split_and_joined, test_mean, test_apart, test_evicted,
-        test_loaded, test_part, test_part_of_many, test_largest};
+        test_loaded, test_packed, test_part, test_part_of_many, test_largest};
     return run_tests("table_heat", tests, COUNT_OF(tests));
 }
