@@ -42,6 +42,7 @@ struct measure {
     uint64_t base, mask;
     uint32_t n; /* records there will be in lines, about */
     uint32_t n_sampled;
+    uint32_t n_wanted; /* in the sample, of each source */
     struct shapes_sample sample;
 };
 
@@ -75,17 +76,30 @@ struct misfits {
     uint32_t stride, at;
 };
 
-/* What did not suit the old shapes is what new ones are for. Large records,
- * of which a line takes less than four, are as cheap in the stash, wide ones
- * will be there again, and narrow ones are too few to count. */
+static uint32_t
+stride_of(const struct table *source, uint32_t n_wanted)
+{
+    return source->n_records / n_wanted + 1;
+}
+
+/* Large records, of which a line takes less than four, are as cheap in the
+ * stash. */
+static bool
+is_large(const struct table *source, const struct shapes_need *need)
+{
+    return source->form.extra_bits + shapes_need_sum(need) > MISFIT_BITS_MAX;
+}
+
+/* What did not suit the old shapes is what new ones are for. Large records may
+ * stay in the stash, wide ones are large, too, and narrow ones are too few to
+ * count. */
 static void
 measure_misfit(void *context, uint64_t key, const uint64_t *code)
 {
     struct misfits *misfits = context;
     const struct table *source = misfits->source;
     struct shapes_need need = shapes_need_all(code);
-    unsigned bits = source->form.extra_bits + shapes_need_sum(&need);
-    if (bits <= MISFIT_BITS_MAX &&
+    if (!is_large(source, &need) &&
         shapes_fit(source->form.shapes, &need) < 0 &&
         misfits->at++ % misfits->stride == 0) {
         measure_record(misfits->measure, source->base + key, code);
@@ -161,10 +175,11 @@ measure_all(struct measure *measure, uint32_t n_wanted)
     shapes_sample_init(&measure->sample);
     measure->n = 0;
     measure->n_sampled = 0;
+    measure->n_wanted = n_wanted;
     for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
         const struct table *source = build->source[i];
         if (source != NULL) {
-            uint32_t stride = source->n_records / n_wanted + 1;
+            uint32_t stride = stride_of(source, n_wanted);
             uint32_t before = measure->n_sampled;
             table_each_line(
                 build->owner, source, stride, measure_record, measure);
@@ -288,6 +303,50 @@ choose_set(const struct build *build, struct measure *measure, unsigned width)
         measure_all(measure, SAMPLE_RECORDS);
     }
     return weigh_set(build, measure, bits_max);
+}
+
+/* A large record of a stash that gets a line after all, if the set has a shape
+ * for it. */
+static void
+let_in(void *context, uint64_t key, const uint64_t *code)
+{
+    struct misfits *misfits = context;
+    struct measure *measure = misfits->measure;
+    const struct table *source = misfits->source;
+    const struct shapes *now = &(*measure->build->set)->shapes;
+    struct shapes_need need = shapes_need_all(code);
+    uint64_t row = source->base + key;
+    if (is_large(source, &need) &&
+        ((row ^ measure->base) & ~measure->mask) == 0 &&
+        shapes_fit(source->form.shapes, &need) < 0 &&
+        shapes_fit(now, &need) >= 0) {
+        measure->n++;
+        if (misfits->at++ % misfits->stride == 0) {
+            sample_need(measure, code);
+        }
+    }
+}
+
+/* A set that was trained for others mostly has a shape for the large records
+ * too, since its widest covers the sources' widest; or the range has become
+ * narrow enough for one. Then they do not stay in the stash, and may be more
+ * than all others: lines must be made for them. */
+static void
+measure_let_in(struct measure *measure)
+{
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        const struct table *source = measure->build->source[i];
+        if (source != NULL &&
+            source->n_stash[TABLE_MISFIT] + source->n_stash[TABLE_WIDE] > 0 &&
+            source->set != *measure->build->set) {
+            struct misfits misfits = {
+                measure, source, stride_of(source, measure->n_wanted), 0};
+            /* relaxed: stored under the caller's lock */
+            stash_each(
+                atomic_load_explicit(&source->stash, memory_order_relaxed),
+                let_in, &misfits);
+        }
+    }
 }
 
 /* The sizes of records as the sample has them, and how often. */
@@ -644,6 +703,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
     if (err != 0) {
         return err;
     }
+    measure_let_in(&measure);
     choose_lines(build, &measure, width, &sizes);
     uint32_t lines = sizes.lines[0];
     for (unsigned i = 0; i < TRIES; i++) {

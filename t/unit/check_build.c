@@ -488,6 +488,53 @@ START_TEST(test_two_sources)
 }
 END_TEST
 
+/* More records than all others are too wide for any line of a wide range, and
+ * not for those of a narrow one: these are as many as they need. */
+START_TEST(test_wide_in_narrow)
+{
+    enum { SMALL = 500, ROWS = 4000, WIDTH = 50, NARROW = 16 };
+    struct table_rig rig;
+    struct table_model model;
+    struct shapes_set *set = NULL;
+    struct build_trained trained = {.n = 0};
+    uint64_t random = 7;
+    table_rig_init(&rig, 7, true);
+    table_model_init(&model, ROWS);
+    for (size_t i = 0; i < ROWS; i++) {
+        uint64_t code[SHAPES_COLUMNS_MAX] = {1};
+        for (int column = 0; column < 4 && i >= SMALL; column++) {
+            code[column] = UINT64_MAX >> 8 ^ random_below(&random, 1 << 20);
+        }
+        model.row[i] = i;
+        table_model_set(&model, i, code);
+    }
+    struct build build = build_of(&rig, NULL, &set, BUILD_LOAD_GROW);
+    struct table *source, *made;
+    build.columns = 0xf;
+    build.n_lines_min = 64;
+    ck_assert_int_eq(build_table(&build, 0, WIDTH, &source), 0);
+    for (size_t i = 0; i < ROWS; i++) {
+        struct table_spot spot;
+        table_find(&rig.owner, source, i, &spot);
+        ck_assert_int_eq(
+            table_put(&rig.owner, source, &spot, model.code[i], POOL_NEW), 0);
+    }
+    ck_assert_uint_eq(source->n_stash[TABLE_WIDE], ROWS - SMALL);
+    build = build_of(&rig, source, &set, BUILD_LOAD_GROW);
+    build.columns = 0xf;
+    build.trained = &trained;
+    ck_assert_int_eq(build_table(&build, 0, NARROW, &made), 0);
+    ck_assert_uint_eq(made->n_stash[TABLE_WIDE], 0);
+    ck_assert_uint_eq(trained.n_fills, 1);
+    expect_table(&rig, made, &model);
+    table_destroy(&rig.pool, &source);
+    table_destroy(&rig.pool, &made);
+    shapes_set_drop(&rig.pool, set);
+    table_model_fini(&model);
+    table_rig_fini(&rig);
+}
+END_TEST
+
 /* The record in view is thought of, and not put in; lines at least as many as
  * asked for. */
 START_TEST(test_in_view)
@@ -614,6 +661,7 @@ main(void)
 {
     const TTest *const tests[] = {test_loads, test_kinds, test_fills,
         test_packed, test_late_column, test_parts, test_two_sources,
-        test_in_view, test_out_of_memory, test_no_garbage};
+        test_in_view, test_wide_in_narrow, test_out_of_memory,
+        test_no_garbage};
     return run_tests("build", tests, COUNT_OF(tests));
 }

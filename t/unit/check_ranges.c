@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/ranges: rows in every order against a plain array; how many tables
  * there are and how full they are; splitting, joining, packing, shrinking;
- * columns forgotten; nothing lost where memory or the budget is out. */
+ * columns forgotten; how often a table is built where records become wide;
+ * nothing lost where memory or the budget is out. */
 #include "engine/ranges.h"
 
 #include "lib/id_family.h"
@@ -578,11 +579,72 @@ START_TEST(test_budget)
 }
 END_TEST
 
+/* Takes shapes for records with one bit in the first column. */
+static void
+hint_one_bit(struct ranges_rig *rig)
+{
+    struct shapes_sample sample;
+    struct shapes shapes;
+    const uint64_t one[SHAPES_COLUMNS_MAX] = {1};
+    struct shapes_need need = shapes_need_all(one);
+    shapes_sample_init(&sample);
+    shapes_sample_add(&sample, &need);
+    shapes_train(&shapes, &sample, COLUMNS, SHAPES_BITS_MAX);
+    shapes_set_drop(&rig->table.pool, rig->ranges.set);
+    ck_assert_int_eq(shapes_set_create(&rig->table.pool, &shapes, POOL_NEW,
+                         &rig->ranges.set),
+        0);
+}
+
+/* Small records, then many more wide ones that their shapes have no room for:
+ * they go to the stash, until another set suits the small ones better, which
+ * has room for all. A table built then must have lines for what comes out of
+ * the stash, or none can be built, or the next record has it built again. */
+START_TEST(test_wide_among_small)
+{
+    enum { STEP = 12, SMALL = 500, ROWS = SMALL * STEP, FILLS_MAX = 50 };
+    struct ranges_rig rig;
+    uint32_t n_misfits = 0;
+    rig_init(&rig, 11, ROWS);
+    rig.ranges.n_records_max = 2 * ROWS; /* none is split */
+    even_rows(&rig, 0, 1);
+    hint_one_bit(&rig);
+    for (size_t i = 0; i < ROWS; i += STEP) {
+        const uint64_t one[SHAPES_COLUMNS_MAX] = {1};
+        ck_assert_int_eq(store(&rig, i, one), 0);
+    }
+    uint64_t before = rig.ranges.trained.n_fills;
+    for (size_t i = 0; i < ROWS; i++) {
+        uint64_t code[SHAPES_COLUMNS_MAX] = {0};
+        for (size_t j = 0; i == ROWS / 2 && j < ROWS; j += STEP) {
+            random_codes(&rig.random, COLUMNS, 9, code);
+            ck_assert_int_eq(store(&rig, j, code), 0);
+        }
+        if (i % STEP != 0) {
+            for (int column = 0; column < 3; column++) {
+                code[column] = random_below(&rig.random, UINT64_MAX);
+            }
+            ck_assert_int_eq(store(&rig, i, code), 0);
+        }
+        uint32_t n = table_at(&rig, 0)->n_stash[TABLE_MISFIT];
+        n_misfits = n > n_misfits ? n : n_misfits;
+    }
+    uint64_t n_fills = rig.ranges.trained.n_fills - before;
+    printf("# wide among small: %u fills, %u misfits at most\n",
+        (unsigned)n_fills, n_misfits);
+    ck_assert_uint_ge(n_misfits, SMALL);
+    ck_assert_uint_le(n_fills, FILLS_MAX);
+    expect_ranges(&rig);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_families, test_ascending, test_stray,
         test_split, test_shrink_and_merge, test_tighten, test_random,
-        test_out_of_memory, test_tend_out_of_memory, test_budget};
+        test_out_of_memory, test_tend_out_of_memory, test_budget,
+        test_wide_among_small};
     return run_tests("ranges", tests, COUNT_OF(tests));
 }
