@@ -159,6 +159,7 @@ fake_cover_base(struct fake_cover *fake, uint64_t version, uint64_t row,
     const struct fake_record *record = find(segment, row);
     memset(base, 0xa5, sizeof *base);
     base->is_there = false;
+    base->is_to_stay = false;
     if (record != NULL) {
         *base = record->base;
     }
