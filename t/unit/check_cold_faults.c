@@ -4,27 +4,11 @@
  * says so, and is never answered with a wrong number; a change of it does
  * nothing; what could not be sealed stays hot; and all is well when the disk
  * is, or after a crash. */
-#include "store/seal_tidy.h"
 #include "unit/faults_help.h"
 
 #include <errno.h>
 
 enum { IDS = 60 };
-
-/* Whatever can be done is done at once. */
-static const struct seal_tidy_bounds at_once = {.slice_ms = 1,
-    .step_records = 16,
-    .fan_in = 2,
-    .join_blocks = 16,
-    .least_records = 4};
-
-/* Nothing is. */
-static const struct seal_tidy_bounds never = {.look_ms = UINT32_MAX,
-    .slice_ms = 1,
-    .step_records = 16,
-    .fan_in = 2,
-    .join_blocks = 16,
-    .least_records = 4};
 
 struct world {
     struct rig rig;

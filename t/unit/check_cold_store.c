@@ -3,7 +3,6 @@
  * cells are changed and read, the schema is edited, checkpoints are made, and
  * the machine stops. Each cell is what its history says. */
 #include "base/sanitizer.h"
-#include "store/seal_tidy.h"
 #include "unit/durable_help.h"
 
 #include <stdlib.h>
@@ -22,14 +21,8 @@ rounds_wanted(void)
     return text == NULL ? ROUNDS : (unsigned)strtoul(text, NULL, 10);
 }
 
-/* So that some work is always under way on ranges that are cold. */
-static const struct seal_tidy_bounds always_tidy = {.slice_ms = 1,
-    .step_records = 16,
-    .fan_in = 2,
-    .join_blocks = 16,
-    .least_records = 4};
-
-/* The same, step by step, with seals in between. */
+/* Work is always under way on ranges that are cold; here step by step, with
+ * seals in between. */
 static const struct seal_tidy_bounds slowly_tidy = {
     .step_records = 16, .fan_in = 2, .join_blocks = 16, .least_records = 4};
 
@@ -42,7 +35,7 @@ begin(struct rig *rig, enum wal_sync sync, uint64_t seed)
     rig->history.id[RIG_IDS - 1] = UINT64_MAX;
     /* ranges that are cut elsewhere each time, and one that is all */
     rig->data.seal_records = seed % 4 == 0 ? 0 : 16u << seed % 4;
-    rig->data.tidy = seed % 2 == 0 ? &always_tidy : &slowly_tidy;
+    rig->data.tidy = seed % 2 == 0 ? &at_once : &slowly_tidy;
     ck_assert_int_eq(rig_open(rig), 0);
 }
 

@@ -4,7 +4,6 @@
  * no increment is lost or counted twice, and what is read is neither behind
  * what was acknowledged nor ahead of what was asked for. Others drop a counter
  * meanwhile, or stop the machine. */
-#include "store/seal_tidy.h"
 #include "unit/durable_help.h"
 
 #include <stdlib.h>
@@ -18,13 +17,6 @@ enum {
     SEALS = 4,
     CALLS_MIN = 200
 };
-
-/* Work is always under way on ranges that are cold. */
-static const struct seal_tidy_bounds always_tidy = {.slice_ms = 1,
-    .step_records = 16,
-    .fan_in = 2,
-    .join_blocks = 16,
-    .least_records = 4};
 
 /* A column that one thread changes. */
 struct lane {
@@ -279,7 +271,7 @@ begin(struct world *world, enum wal_sync sync, uint64_t seed)
     rig_init(rig, sync, ID_SEQUENTIAL, seed);
     rig->seals = true;
     rig->data.seal_records = seed % 2 == 0 ? 0 : 100;
-    rig->data.tidy = world->is_tidied ? &always_tidy : NULL;
+    rig->data.tidy = world->is_tidied ? &at_once : NULL;
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
     ck_assert_int_eq(rig_edit(rig, "add column a ay max=64"), 0);

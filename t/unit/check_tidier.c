@@ -2,25 +2,9 @@
 /* Cold ranges that are joined, merged with their overlays, and become hot
  * again: each by itself, with a stop or a crash behind it. */
 #include "cold/segment_head.h"
-#include "store/seal_tidy.h"
 #include "unit/durable_help.h"
 
 #include <time.h>
-
-/* Whatever can be done is done at once. */
-static const struct seal_tidy_bounds at_once = {.slice_ms = 1,
-    .step_records = 16,
-    .fan_in = 2,
-    .join_blocks = 16,
-    .least_records = 4};
-
-/* Nothing is. */
-static const struct seal_tidy_bounds never = {.look_ms = UINT32_MAX,
-    .slice_ms = 1,
-    .step_records = 16,
-    .fan_in = 2,
-    .join_blocks = 16,
-    .least_records = 4};
 
 /* Step by step. */
 static const struct seal_tidy_bounds slowly = {

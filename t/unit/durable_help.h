@@ -8,11 +8,28 @@
 #include "lib/fake_disk.h"
 #include "lib/history.h"
 #include "lib/id_family.h"
+#include "store/seal_tidy.h"
 #include "unit/store_help.h"
 
 #include <pthread.h>
 
 enum { RIG_IDS = 240, RIG_BATCH_MAX = 20, RIG_LINE_BYTES = 160 };
+
+/* What is done with cold ranges: whatever can be, at once. */
+static const struct seal_tidy_bounds at_once = {.slice_ms = 1,
+    .step_records = 16,
+    .fan_in = 2,
+    .join_blocks = 16,
+    .least_records = 4};
+
+/* Nothing is, so that only tests read and write; a rig's, unless it says
+ * otherwise. */
+static const struct seal_tidy_bounds never = {.look_ms = UINT32_MAX,
+    .slice_ms = 1,
+    .step_records = 16,
+    .fan_in = 2,
+    .join_blocks = 16,
+    .least_records = 4};
 
 /* Without the cost that an assertion of check has when it holds. */
 #define EXPECT(holds, ...)                                                    \

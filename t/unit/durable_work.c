@@ -63,6 +63,7 @@ rig_init(
             .log_file_bytes = WAL_FILE_BYTES_MIN,
             .unsynced_bytes_max = 1 << 20,
             .retry_ms = 1,
+            .tidy = &never,
             .idle_ms = 1 << 30, /* no marks, unless wanted */
             .checkpoint_log_bytes = UINT64_MAX,
             .checkpoint_step_bytes = 700,
