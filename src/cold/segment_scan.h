@@ -32,8 +32,8 @@ void segment_scan_destroy(struct segment_scan **scan);
 int segment_scan_next(struct segment_scan *scan, struct segment_records *out);
 
 /* Reads all of the file and checks that each record is where it would be looked
- * for, that they are as many as the head says, and that there is nothing between
- * the blocks. Errors as above. */
+ * for, that they are as many as the head says, and that there is nothing
+ * between the blocks. Errors as above. */
 int segment_check(const struct segment *segment, const struct alloc *alloc);
 
 #endif
