@@ -16,38 +16,6 @@ enum {
 
 static const char third[] = "segment-00000000000000000003";
 
-struct cold_wanted {
-    const char *name;
-    uint64_t value;
-};
-
-static void
-note_cold(void *context, const char *name, const char *value)
-{
-    struct cold_wanted *stat = context;
-    if (strcmp(name, stat->name) == 0) {
-        stat->value = strtoull(value, NULL, 10);
-    }
-}
-
-/* A number in the lines of `stats cold`. */
-static uint64_t
-cold_stat(struct rig *rig, const char *name)
-{
-    struct cold_wanted stat = {.name = name, .value = UINT64_MAX};
-    store_cold_stats(rig->store, note_cold, &stat);
-    ck_assert_uint_ne(stat.value, UINT64_MAX);
-    return stat.value;
-}
-
-static uint64_t
-n_hot(struct rig *rig)
-{
-    struct engine_sum sum = {0};
-    store_tables(rig->store, 0, -1, &sum);
-    return sum.records;
-}
-
 /* A counter with a record of each id, all of them hot; their ids make many
  * ranges. */
 static void
@@ -59,7 +27,7 @@ begin(struct rig *rig)
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
     (void)rig_set_all(rig, 'a', 5);
-    ck_assert_uint_eq(n_hot(rig), RIG_IDS);
+    ck_assert_uint_eq(rig_n_hot(rig), RIG_IDS);
 }
 
 static void
@@ -77,7 +45,7 @@ seal_two(struct rig *rig)
     fake_disk_hold_name(rig->fake, FAKE_OPEN, third);
     ck_assert(rig_seal_later(rig, 0));
     fake_disk_wait_held(rig->fake);
-    ck_assert_uint_eq(cold_stat(rig, "seals"), THIRD - 1);
+    ck_assert_uint_eq(rig_cold_stat(rig, "seals"), THIRD - 1);
     while (rig_stat(rig, "live_segments") < THIRD - 1) {
         pause_ms();
     }
@@ -93,8 +61,8 @@ START_TEST(test_crash)
     fake_disk_die(rig.fake, 1);
     fake_disk_let_go(rig.fake);
     rig_crash(&rig, true, 1);
-    ck_assert_uint_eq(cold_stat(&rig, "segments"), THIRD - 1);
-    ck_assert_uint_lt(n_hot(&rig), RIG_IDS);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "segments"), THIRD - 1);
+    ck_assert_uint_lt(rig_n_hot(&rig), RIG_IDS);
     rig_expect_all(&rig);
     rig_end(&rig);
 }
@@ -152,15 +120,15 @@ START_TEST(test_stop)
     }
     answer_fini(&stop->answer);
     free(stop);
-    ck_assert_uint_le(cold_stat(&rig, "seals"), THIRD);
-    ck_assert_uint_eq(cold_stat(&rig, "seal_failures"), 0);
-    uint64_t left = n_hot(&rig);
+    ck_assert_uint_le(rig_cold_stat(&rig, "seals"), THIRD);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 0);
+    uint64_t left = rig_n_hot(&rig);
     ck_assert_uint_gt(left, 0);
     rig_expect_all(&rig);
     ck_assert_int_eq(rig_close(&rig), 0);
     ck_assert_int_eq(rig_open(&rig), 0);
-    ck_assert_uint_ge(cold_stat(&rig, "segments"), THIRD - 1);
-    ck_assert_uint_eq(n_hot(&rig), left);
+    ck_assert_uint_ge(rig_cold_stat(&rig, "segments"), THIRD - 1);
+    ck_assert_uint_eq(rig_n_hot(&rig), left);
     rig_expect_all(&rig);
     rig_end(&rig);
 }
@@ -172,9 +140,9 @@ begin_overlaid(struct rig *rig)
 {
     begin(rig);
     ck_assert_int_eq(rig_seal_all(rig), 0);
-    ck_assert_uint_gt(cold_stat(rig, "segments"), THIRD);
+    ck_assert_uint_gt(rig_cold_stat(rig, "segments"), THIRD);
     (void)rig_set_all(rig, 'a', 7);
-    ck_assert_uint_eq(n_hot(rig), RIG_IDS);
+    ck_assert_uint_eq(rig_n_hot(rig), RIG_IDS);
 }
 
 /* What cannot be read keeps its own range in memory and no other one; the
@@ -185,9 +153,9 @@ expect_left(struct rig *rig)
     ck_assert(rig_seal_later(rig, 0));
     ck_assert_int_eq(rig_seal_wait(rig), ERR_COLD_READ);
     ck_assert_uint_gt(rig->seal.n_left, 0);
-    ck_assert_uint_eq(cold_stat(rig, "seal_failures"), rig->seal.n_left);
-    ck_assert_uint_gt(n_hot(rig), 0);
-    ck_assert_uint_lt(n_hot(rig), RIG_IDS / 2);
+    ck_assert_uint_eq(rig_cold_stat(rig, "seal_failures"), rig->seal.n_left);
+    ck_assert_uint_gt(rig_n_hot(rig), 0);
+    ck_assert_uint_lt(rig_n_hot(rig), RIG_IDS / 2);
 }
 
 START_TEST(test_damage)
@@ -199,8 +167,8 @@ START_TEST(test_damage)
     fake_disk_flip(rig.fake, name, 4096 + 50, 4);
     expect_left(&rig);
     ck_assert_str_eq(rig.seal.file, name);
-    ck_assert_uint_gt(cold_stat(&rig, "damaged"), 0);
-    ck_assert_uint_eq(cold_stat(&rig, "read_failures"), 0);
+    ck_assert_uint_gt(rig_cold_stat(&rig, "damaged"), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "read_failures"), 0);
     rig_expect_all(&rig);
     ck_assert_int_eq(rig_close(&rig), 0);
     rig_fini(&rig);
@@ -214,10 +182,10 @@ START_TEST(test_no_read)
     fake_disk_fail(rig.fake, 1 << FAKE_READ, 1, EIO, false);
     expect_left(&rig);
     ck_assert_uint_eq(rig.seal.n_left, 1);
-    ck_assert_uint_eq(cold_stat(&rig, "read_failures"), 1);
-    ck_assert_uint_eq(cold_stat(&rig, "damaged"), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "read_failures"), 1);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "damaged"), 0);
     ck_assert_int_eq(rig_seal_all(&rig), 0);
-    ck_assert_uint_eq(n_hot(&rig), 0);
+    ck_assert_uint_eq(rig_n_hot(&rig), 0);
     rig_end(&rig);
 }
 END_TEST
@@ -232,8 +200,8 @@ START_TEST(test_no_write)
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(rig_seal_wait(&rig), ERR_DISK);
     ck_assert_uint_eq(fake_disk_heal(rig.fake), 1);
-    ck_assert_uint_eq(cold_stat(&rig, "seal_failures"), 1);
-    ck_assert_uint_eq(cold_stat(&rig, "seals"), THIRD - 1);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 1);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seals"), THIRD - 1);
     ck_assert_int_eq(rig_seal_all(&rig), 0);
     rig_end(&rig);
 }
@@ -248,8 +216,8 @@ START_TEST(test_schema)
     ck_assert_int_eq(rig_edit(&rig, "add column a ay max=64"), 0);
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(rig_seal_wait(&rig), 0);
-    ck_assert_uint_eq(cold_stat(&rig, "seal_failures"), 0);
-    ck_assert_uint_eq(n_hot(&rig), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 0);
+    ck_assert_uint_eq(rig_n_hot(&rig), 0);
     rig_end(&rig);
 }
 END_TEST
