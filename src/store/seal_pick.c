@@ -356,10 +356,10 @@ note_score(
 
 /* Hot records of a counter. */
 static uint64_t
-count_hot(const struct seal *seal, unsigned slot, uint64_t from)
+count_hot(const struct seal *seal, unsigned slot)
 {
     struct seal_candidate it;
-    uint64_t n = 0;
+    uint64_t n = 0, from = 0;
     while (seal_pick_next(seal, slot, from, &it)) {
         n += it.n_hot;
         if (it.is_last) {
@@ -379,7 +379,7 @@ look_at(struct seal *seal, const struct seal_aside *aside, unsigned slot,
     struct peers peers = {.n = 0};
     uint64_t from = 0;
     if (!is_quietest) {
-        peers.n_wanted = count_hot(seal, slot, from) / SEAL_PEERS_SHARE;
+        peers.n_wanted = count_hot(seal, slot) / SEAL_PEERS_SHARE;
     }
     while (!it.is_last && next_free(seal, aside, slot, from, &it)) {
         measure(seal, &it);
