@@ -81,7 +81,7 @@ too_large(struct session *session, const char *bytes, struct buf *out)
     exec__count(session, METRIC_store_too_large, 1);
     if (request->stored_as == REQUEST_SET) {
         items_delete(session->executor->store->items, bytes + request->key.at,
-            request->key.len, clock_monotonic_s());
+            request->key.len, NULL, clock_monotonic_s());
     }
     return exec__answer(
         session, "SERVER_ERROR object too large for cache", out);
@@ -91,7 +91,7 @@ static enum exec_step delete (
     struct session *session, const char *bytes, struct buf *out) {
     struct span key = session->request.key;
     int err = items_delete(session->executor->store->items, bytes + key.at,
-        key.len, clock_monotonic_s());
+        key.len, NULL, clock_monotonic_s());
     exec__count(
         session, err == 0 ? METRIC_delete_hits : METRIC_delete_misses, 1);
     return exec__answer(session, err == 0 ? "DELETED" : "NOT_FOUND", out);
@@ -112,14 +112,17 @@ touch(struct session *session, const char *bytes, struct buf *out)
 }
 
 static enum exec_step
-arith(struct session *session, const char *bytes, struct buf *out)
+change(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
     bool decr = request->op == REQUEST_DECR;
-    uint64_t value;
-    int err = items_arith(session->executor->store->items,
-        bytes + request->key.at, request->key.len, decr, request->number,
-        clock_monotonic_s(), &value);
+    struct items_arith arith = {.key = bytes + request->key.at,
+        .key_len = request->key.len,
+        .negative = decr,
+        .delta = request->number};
+    struct items_number number;
+    int err = items_arith(
+        session->executor->store->items, &arith, clock_monotonic_s(), &number);
     if (err == ERR_NOT_FOUND) {
         exec__count(
             session, decr ? METRIC_decr_misses : METRIC_incr_misses, 1);
@@ -130,7 +133,7 @@ arith(struct session *session, const char *bytes, struct buf *out)
     }
     exec__count(session, decr ? METRIC_decr_hits : METRIC_incr_hits, 1);
     if (!request->noreply) {
-        reply_number(out, value);
+        reply_number(out, number.value);
     }
     return EXEC_DONE;
 }
@@ -147,7 +150,7 @@ exec__item(struct session *session, const char *bytes, struct buf *out)
         return touch(session, bytes, out);
     case REQUEST_INCR:
     case REQUEST_DECR:
-        return arith(session, bytes, out);
+        return change(session, bytes, out);
     default:
         return store(session, bytes, out);
     }
