@@ -17,7 +17,6 @@ A difference is made small before it is shown: units before it are left out
 while it stays.
 """
 
-import os
 import random
 import re
 import socket
@@ -34,7 +33,6 @@ SECONDS_APART = 2
 # How many units a difference may cost while it is made small.
 SHRINK_UNITS = 4000
 
-DBG = os.environ.get('DBG')
 TEXT, BINARY = "text", "binary"
 
 REPEATED = re.compile(rb"(.)\1{39,}", re.DOTALL)
@@ -247,12 +245,12 @@ class Comparison:
         at = 0
         while at < len(units):
             count = self.group_at(units, at, pipelined)
-            for rank, outcome in enumerate(
-                    self.exchange(units[at : at + count], source)):
+            outcomes = list(self.exchange(units[at : at + count], source))
+            for rank, outcome in enumerate(outcomes):
                 if outcome.differs() and not self.is_allowed(outcome):
                     self.close()
                     return at + rank, outcome
-            at += count
+            at += len(outcomes)
         return None
 
     @staticmethod
@@ -286,7 +284,6 @@ class Comparison:
                     parts = parts + [end]
                     data += b" <%s>" % end[0].encode()
                     ended = True
-                    if end is NO_REPLY and DBG: print("NOREPLY", face.running.path, unit)
                 found.append(parts)
                 raw.append(data)
             if ended:

@@ -119,8 +119,9 @@ def delete_key(outcome):
         head = struct.pack(">BBHBBHIIQ", 0x80, 0x04, len(key), 0, 0, 0,
                            len(key), 0, 0)
         return [Unit(head + key, family=BINARY)]
-    flag = b" b" if b" b " in text_of(outcome) else b""
-    return [Unit(b"md " if flag else b"delete ", key, flag, b"\r\n")]
+    if re.match(rb"m. \S+.* b ", text_of(outcome)):
+        return [Unit(b"md ", key, b" b\r\n")]
+    return [Unit(b"delete ", key, b"\r\n")]
 
 
 def delete_all(_):

@@ -204,8 +204,6 @@ class TextMaker:
         key = self.key()
         unit = self.line(verb, key, self.one(DELTAS, BAD_DELTAS),
                          self.noreply().strip(), key=key, alone=True)
-        if verb == b"incr":
-            return [unit]
         # memcached pads with spaces: looked at, and mended, at once.
         return [unit, Unit(b"get ", key, CRLF, key=key, alone=True)]
 
