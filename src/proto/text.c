@@ -31,8 +31,7 @@ parse_storage(struct line *line)
     bool fits = text__take_key_and_noreply(line);
     fits = text__take_stored_flags(line, &out->flags) && fits;
     fits = text__take_stored_exptime(line, &out->exptime) && fits;
-    if (!text__take_len(line, &value_len) ||
-        (is_cas && !text__has_word(line))) {
+    if (!text__take_len(line, &value_len)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
@@ -225,6 +224,7 @@ parse_line(struct line *line, const struct schema *schema)
     if (line->line_len < LINE_LEN_MIN) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
+    struct words all = line->words;
     if (!words_next(&line->words, &command)) {
         return text__fail(line, "ERROR");
     }
@@ -246,6 +246,8 @@ parse_line(struct line *line, const struct schema *schema)
     if (is_http(line->words)) {
         return PARSE_CLOSE;
     }
+    line->words = all; /* one word alone may be noreply */
+    out->noreply = text__ends_with_noreply(line);
     return text__fail(line, "ERROR");
 }
 

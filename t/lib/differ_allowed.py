@@ -132,9 +132,10 @@ STORES = rb"(?:set|add|replace|append|prepend|cas) +"
 WRONG_FORMAT = rb"CLIENT_ERROR bad command line format\r\n"
 WRONG_EXPTIME = rb"CLIENT_ERROR invalid exptime argument\r\n"
 # What is no 32-bit number without a plus.
-WIDE = rb"(?:\+\d+|2147483648|-2147483649|-?99999999999)"
+WIDE = rb"(?:\+\d+|2147483648|-2147483649|-?99999999999|4294967296)"
 # Retrievals' and changes' own replies.
-ANY = rb"(?:END|VALUE .*|NOT_FOUND|TOUCHED|STORED|OK|\d+)\r\n"
+ANY = rb"(?:END|VALUE .*|NOT_FOUND|TOUCHED|STORED|OK|\d+|" \
+    rb"CLIENT_ERROR cannot [^\n]*|)(?:\r\n)?"
 
 ALLOWANCES = [
     Allowance(
@@ -174,7 +175,16 @@ ALLOWANCES = [
     Allowance(
         "too few words",
         "ERROR before 1.6.45, or no key is no error",
-        Replies(rb".*", rb"(?:ERROR|END)\r\n", WRONG_FORMAT), since=NEWER),
+        Replies(rb".*", rb"(?:(?:ERROR|END)\r\n)+|" + WRONG_EXPTIME,
+                WRONG_FORMAT), since=NEWER),
+    Allowance(
+        "spaces in front",
+        "an error since 1.6.45",
+        Replies(rb" +.*", ANY, rb"ERROR\r\n"), since=NEWER),
+    Allowance(
+        "unknown, with noreply",
+        "silent since 1.6.45",
+        Replies(rb"(?:.* )?noreply\r?\n", rb"ERROR\r\n", rb""), since=NEWER),
     Allowance(
         "too many words",
         "ERROR before 1.6.45, or another error for a delete",
@@ -183,8 +193,10 @@ ALLOWANCES = [
     Allowance(
         "numbers",
         "before 1.6.45 a plus is allowed, and an exptime is cut to 32 bits",
-        Replies(rb".*" + WIDE + rb".*", ANY,
-                rb"CLIENT_ERROR [^\n]*\n"), delete_all, since=NEWER),
+        Replies(rb".*" + WIDE + rb".*",
+                ANY + rb"|CLIENT_ERROR bad data chunk\r\nERROR\r\n",
+                rb"CLIENT_ERROR [^\n]*\n(?:ERROR\r\n)?"),
+        delete_all, since=NEWER),
 ]
 
 
