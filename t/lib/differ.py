@@ -297,6 +297,9 @@ class Comparison:
             if allowance.fits(outcome):
                 self.used[allowance.name] = \
                     self.used.get(allowance.name, 0) + 1
+                # Uniques may have been shown by one of the two only.
+                for face in self.faces:
+                    face.forget()
                 for unit in allowance.mend(outcome):
                     for _ in self.exchange([unit], None):
                         pass

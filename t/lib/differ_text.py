@@ -121,12 +121,16 @@ class TextMaker:
     def __init__(self, source, often=0.15):
         self.random = source
         self.often = often
+        self.picked_bad = False
 
     def is_bad(self):
         return self.random.random() < self.often
 
     def one(self, good, bad=()):
+        """One of good, now and then one of bad; the command is then sent
+        alone, since versions differ."""
         if bad and self.is_bad():
+            self.picked_bad = True
             return self.random.choice(bad)
         return self.random.choice(good)
 
@@ -159,6 +163,8 @@ class TextMaker:
                 line += [gap, word] if line else [word]
             elif isinstance(word, Cas):
                 line += [b" ", word]
+        more["alone"] = more.get("alone", False) or self.picked_bad
+        self.picked_bad = False
         return Unit(*line, end, key=key, **more)
 
     def value(self):
