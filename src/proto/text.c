@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/num.h"
 #include "proto/dialect.h"
+#include "proto/meta.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
@@ -37,7 +38,7 @@ parse_storage(struct line *line)
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
     if (!fits) {
-        return text__fail_and_skip(line, value_len);
+        return text__fail_and_skip(line, value_len, TEXT__BAD_FORMAT);
     }
     return text__take_value(line, value_len);
 }
@@ -198,6 +199,12 @@ static const struct command {
     {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
     {"stats", REQUEST_STATS, parse_words},
     {"quit", REQUEST_QUIT, parse_words},
+    {"mg", REQUEST_LOOK, meta__parse_get},
+    {"ms", REQUEST_SET, meta__parse_set},
+    {"md", REQUEST_DELETE, meta__parse_delete},
+    {"ma", REQUEST_INCR, meta__parse_arith},
+    {"mn", REQUEST_NOOP, meta__parse_noop},
+    {"me", REQUEST_INSPECT, meta__parse_inspect},
     {"shutdown", REQUEST_ERROR, parse_shutdown},
 };
 
