@@ -50,6 +50,7 @@ struct items_terms {
     bool empties;  /* delete: value and flags go, the item stays, for ever
                      * or, with touches, until expiry_s */
     bool peeks;    /* get: no use for eviction, nor a fetch, nor an age */
+    bool inspects; /* get: as peeks, and wins nothing either */
     uint64_t cas;
     uint64_t new_cas; /* of what is changed or made; 0: the next one */
     uint64_t expiry_s;
@@ -148,6 +149,14 @@ void items_look(struct items *items, const char *key, size_t key_len,
  * one must not be read on. */
 int items_store(struct items *items, const struct items_store *store,
     uint64_t now_s, uint64_t *cas_out);
+
+/* The same, telling more of what is stored then; else *out is all zero. */
+struct items_stored {
+    uint64_t cas;
+    size_t value_len; /* of the whole value: append and prepend add to it */
+};
+int items_store_tell(struct items *items, const struct items_store *store,
+    uint64_t now_s, struct items_stored *out);
 
 /* incr or decr: the value is read as memcached does (num_parse_lenient_u64),
  * incr wraps at 2^64, decr stops at 0, the result is not padded; flags and

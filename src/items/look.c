@@ -12,7 +12,7 @@
 static void
 use(struct op *op, struct stripe *stripe, struct entry *entry)
 {
-    if (!op->terms->peeks) {
+    if (!op->terms->peeks && !op->terms->inspects) {
         entry->fetched = true;
         items__core_use(stripe, entry, op->now_s);
     }
@@ -41,8 +41,9 @@ describe(struct op *op, struct entry *entry, bool is_new)
     out->was_fetched = entry->fetched;
     out->is_stale = entry->is_stale;
     out->was_won = entry->is_won;
-    out->has_won = is_new ||
-        (!entry->is_won && (entry->is_stale || ends_soon(op, entry)));
+    out->has_won = !op->terms->inspects &&
+        (is_new ||
+            (!entry->is_won && (entry->is_stale || ends_soon(op, entry))));
     entry->is_won = entry->is_won || out->has_won;
 }
 

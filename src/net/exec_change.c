@@ -156,6 +156,8 @@ say_done(const struct change *change, const struct echo *echo,
         answer.kind = ANSWER_NUMBER;
     } else if (change->op == CHANGE_DELETE) {
         answer.kind = ANSWER_DELETED;
+    } else {
+        answer.value_len = echo->value_len;
     }
     answer_put(echo, bytes, &answer, out);
 }

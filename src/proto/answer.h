@@ -59,6 +59,7 @@ struct echo {
     bool key_is_base64;
     bool wants_value;
     uint32_t opaque;
+    uint32_t value_len; /* of the data block */
     struct span key;
     struct span meta;
 };
@@ -69,6 +70,9 @@ struct echo echo_of(const struct request *request, uint32_t shift);
  * echo are counted from. */
 void answer_put(const struct echo *echo, const char *bytes,
     const struct answer *answer, struct buf *out);
+
+/* Says err as an error line, which text and meta share. */
+void answer__refuse(const struct echo *echo, int err, struct buf *out);
 
 /* Of each protocol; called by answer_put. */
 void answer__text(const struct echo *echo, const char *bytes,

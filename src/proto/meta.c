@@ -453,11 +453,15 @@ meta__parse_arith(struct line *line)
     return PARSE_REQUEST;
 }
 
-/* mn, whatever stands behind it. */
+/* mn, whatever stands behind it; but three bytes are too short for memcached to
+ * be a command. */
 enum parse_status
 meta__parse_noop(struct line *line)
 {
     line->out->proto = PROTO_META;
+    if (line->line_len < sizeof "mn\r\n" - 1) {
+        return text__fail(line, TEXT__BAD_FORMAT);
+    }
     return PARSE_REQUEST;
 }
 

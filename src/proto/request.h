@@ -73,7 +73,7 @@ struct terms {
     bool vivifies;    /* a miss makes what is missing, with vivify_exptime */
     bool must_exist;  /* INCR, DECR: a cell at its default is a miss, too */
     bool recaches;    /* LOOK: one client is told to make the value anew when
-                       * recache_s or less are left */
+                       * less than recache_s is left */
     bool outdates;    /* SET: an older cas stores a stale value; DELETE: the
                        * item becomes stale */
     bool empties;     /* DELETE: the value goes, the item stays */
@@ -83,7 +83,7 @@ struct terms {
     uint64_t new_cas; /* to be given to what is stored; 0: the next one */
     uint64_t initial; /* INCR, DECR: the value of what a miss makes */
     int64_t vivify_exptime;
-    int64_t recache_s;
+    int64_t recache_s; /* an exptime */
 };
 
 struct request {
