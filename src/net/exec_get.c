@@ -247,6 +247,7 @@ answer_single(struct session *session, const char *bytes,
         .flags = slot->flags,
         .item_bytes = exec__item_bytes(slot->key.len, len, slot->flags),
         .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER,
         .was_fetched = true};
     if (n == 0) {
         answer.kind = ANSWER_MISS;

@@ -49,9 +49,11 @@ terms_of(const struct request *request, const struct moment *moment)
         .touches = terms->touches,
         .vivifies = terms->vivifies,
         .recaches = terms->recaches,
+        .recaches_first = terms->recaches_first,
         .outdates = terms->outdates,
         .empties = terms->empties,
         .peeks = terms->peeks,
+        .flags = request->flags,
         .cas = terms->cas,
         .new_cas = terms->new_cas,
         .expiry_s = expiry(moment, request->exptime),
@@ -215,7 +217,9 @@ arith(struct session *session, const char *bytes, struct buf *out)
     struct answer answer = {.kind = ANSWER_NUMBER,
         .number = number.value,
         .cas = number.cas,
-        .ttl_s = ttl_s(number.expiry_s, moment.now_s)};
+        .ttl_s = ttl_s(number.expiry_s, moment.now_s),
+        .old_ttl_s = ttl_s(number.old_expiry_s, moment.now_s),
+        .is_new = number.is_new};
     return err == ERR_NOT_NUMERIC
         ? exec__refuse(session, err, out)
         : answer_err(session, bytes, err, &answer, out);
@@ -233,6 +237,8 @@ answer_of(const struct items_found *found, size_t key_len, uint64_t now_s)
         .flags = item->flags,
         .item_bytes = exec__item_bytes(key_len, item->value_len, item->flags),
         .ttl_s = ttl_s(found->expiry_s, now_s),
+        .old_ttl_s = ttl_s(found->old_expiry_s, now_s),
+        .is_new = found->is_new,
         .idle_s = found->idle_s,
         .was_fetched = found->was_fetched,
         .has_won = found->has_won,

@@ -40,6 +40,8 @@ struct answer {
     uint32_t item_bytes; /* ABOUT: header, key and value */
     unsigned item_class; /* ABOUT: memcached's slab class */
     int64_t ttl_s;       /* VALUE, NUMBER, ABOUT: seconds left */
+    int64_t old_ttl_s;   /* VALUE, NUMBER: before the request changed it */
+    bool is_new;         /* VALUE, NUMBER: the request has made it */
     uint64_t idle_s;     /* VALUE, ABOUT: since the last use */
     bool was_fetched;    /* VALUE, ABOUT: before this time */
     bool has_won;        /* VALUE: the client is to make the value anew */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    CODE_MAX = 64,                          /* code, size, W X Z, two CRLF */
+    CODE_MAX = 64,                           /* code, size, W X Z, two CRLF */
     RETURN_FLAG_MAX = NUM_U64_DIGITS_MAX + 2 /* a space, a letter, a number */
 };
 
@@ -90,6 +90,30 @@ put_key(char *at, const struct echo *echo, const char *bytes)
     return echo->key_is_base64 ? put(at, " b", 2) : at;
 }
 
+static char *
+put_ttl(char *at, int64_t ttl_s)
+{
+    return ttl_s == ANSWER_NEVER ? put(at, " t-1", 4)
+                                 : put_number(at, 't', (uint64_t)ttl_s);
+}
+
+/* True where T, or N of what is new, stands before the flag: flags do what they
+ * do one after the other. */
+static bool
+is_set_before(struct span flag, const struct echo *echo, const char *bytes,
+    const struct answer *answer)
+{
+    struct words words = words_of(bytes, echo->meta);
+    struct span word;
+    while (words_next(&words, &word) && word.at < flag.at) {
+        if (bytes[word.at] == 'T' ||
+            (bytes[word.at] == 'N' && answer->is_new)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One flag that the answer gives back. */
 static char *
 put_flag(char *at, const struct echo *echo, const char *bytes,
@@ -116,10 +140,9 @@ put_flag(char *at, const struct echo *echo, const char *bytes,
                 ? answer->value_len
                 : echo->value_len);
     default:
-        if (answer->ttl_s == ANSWER_NEVER) {
-            return put(at, " t-1", 4);
-        }
-        return put_number(at, letter, (uint64_t)answer->ttl_s);
+        return put_ttl(at,
+            is_set_before(flag, echo, bytes, answer) ? answer->ttl_s
+                                                     : answer->old_ttl_s);
     }
 }
 
@@ -147,8 +170,8 @@ put_flags(char *at, const struct echo *echo, const char *bytes,
 /* True where the client has sent the cas of what it asks for: it has the value
  * already. */
 static bool
-is_known(const struct echo *echo, const char *bytes,
-    const struct answer *answer)
+is_known(
+    const struct echo *echo, const char *bytes, const struct answer *answer)
 {
     struct words words = words_of(bytes, echo->meta);
     struct span flag;
@@ -175,8 +198,8 @@ put_line(const struct echo *echo, const char *bytes,
     /* each flag is at least a letter and a space in the request */
     size_t flags_max =
         (echo->meta.len + 1) / 2 * RETURN_FLAG_MAX + echo->meta.len;
-    char *start = buf_reserve(
-        out, CODE_MAX + flags_max + echo->key.len + value_len);
+    char *start =
+        buf_reserve(out, CODE_MAX + flags_max + echo->key.len + value_len);
     if (start == NULL) {
         return;
     }

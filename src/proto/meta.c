@@ -77,6 +77,7 @@ struct flags {
     uint64_t number[26];   /* the token, by capital letter; of an exptime as
                             * int64_t */
     char mode;             /* 0: none */
+    uint32_t at[26];       /* where it stands, likewise */
     bool has_long_opaque;  /* found wrong only when all else is right */
     const char *bad_token; /* the reply to the last one; NULL: none */
     bool has_bad;          /* one of them was wrong */
@@ -171,8 +172,7 @@ take_flag(const struct line *line, struct span word, struct flags *flags)
 {
     char letter = line->bytes[word.at];
     struct span token = {word.at + 1, word.len - 1};
-    if (!is_letter(letter) ||
-        flag_of[letter - 'A'].token == TOKEN_UNKNOWN) {
+    if (!is_letter(letter) || flag_of[letter - 'A'].token == TOKEN_UNKNOWN) {
         return "CLIENT_ERROR invalid flag";
     }
     if (has(flags, letter)) {
@@ -180,6 +180,9 @@ take_flag(const struct line *line, struct span word, struct flags *flags)
     }
     const struct flag *flag = &flag_of[letter - 'A'];
     flags->seen |= bit_of(letter);
+    if (letter <= 'Z') {
+        flags->at[letter - 'A'] = word.at;
+    }
     if (!take_token(line, flag->token, token, letter, flags)) {
         flags->has_bad = true;
         if (flag->error != NULL) {
@@ -277,6 +280,23 @@ fill(const struct flags *flags, struct request *out)
         .vivify_exptime = (int64_t)number_of(flags, 'N')};
 }
 
+/* True where both flags are there, in this order. */
+static bool
+stands_before(const struct flags *flags, char first, char second)
+{
+    return has(flags, first) && has(flags, second) &&
+        flags->at[first - 'A'] < flags->at[second - 'A'];
+}
+
+/* Of T and N, on what N makes the later one counts. */
+static void
+take_last_exptime(const struct flags *flags, struct request *out)
+{
+    if (stands_before(flags, 'N', 'T')) {
+        out->terms.vivify_exptime = out->exptime;
+    }
+}
+
 #define LONG_OPAQUE "CLIENT_ERROR opaque token too long"
 
 /* mg <key> <flags>*: C is looked at by who makes the reply. */
@@ -296,8 +316,10 @@ meta__parse_get(struct line *line)
         return text__fail(line, LONG_OPAQUE);
     }
     fill(&flags, out);
+    take_last_exptime(&flags, out);
     out->terms.peeks = has(&flags, 'u');
     out->terms.recaches = has(&flags, 'R');
+    out->terms.recaches_first = stands_before(&flags, 'R', 'T');
     out->terms.recache_s = (int64_t)number_of(&flags, 'R');
     return PARSE_REQUEST;
 }
@@ -406,6 +428,7 @@ meta__parse_delete(struct line *line)
     out->terms.cas = number_of(&flags, 'C');
     out->terms.outdates = has(&flags, 'I');
     out->terms.empties = has(&flags, 'x');
+    out->flags = (uint32_t)number_of(&flags, 'F');
     return PARSE_REQUEST;
 }
 
@@ -446,6 +469,7 @@ meta__parse_arith(struct line *line)
         return text__fail(line, LONG_OPAQUE);
     }
     fill(&flags, out);
+    take_last_exptime(&flags, out);
     out->number = has(&flags, 'D') ? number_of(&flags, 'D') : 1;
     out->terms.initial = number_of(&flags, 'J');
     out->terms.cas = number_of(&flags, 'C');
@@ -453,15 +477,11 @@ meta__parse_arith(struct line *line)
     return PARSE_REQUEST;
 }
 
-/* mn, whatever stands behind it; but three bytes are too short for memcached to
- * be a command. */
+/* mn, whatever stands behind it. */
 enum parse_status
 meta__parse_noop(struct line *line)
 {
     line->out->proto = PROTO_META;
-    if (line->line_len < sizeof "mn\r\n" - 1) {
-        return text__fail(line, TEXT__BAD_FORMAT);
-    }
     return PARSE_REQUEST;
 }
 
@@ -481,8 +501,7 @@ meta__parse_inspect(struct line *line)
         words_next(&words, &word) && span_is(line->bytes, word, "b");
     if (out->key.len > TEXT_KEY_MAX ||
         (out->key_is_base64 &&
-            !base64_check(
-                line->bytes + out->key.at, out->key.len, &unused))) {
+            !base64_check(line->bytes + out->key.at, out->key.len, &unused))) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     return PARSE_REQUEST;

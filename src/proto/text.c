@@ -21,6 +21,10 @@
 
 #include <string.h>
 
+/* With its newline: two bytes are the shortest command, to memcached with CR
+ * and LF behind it, so that it refuses "mn" with a mere LF. */
+enum { LINE_LEN_MIN = 4 };
+
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
  * cas has its unique behind the bytes. */
 static enum parse_status
@@ -223,7 +227,8 @@ parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (!words_next(&line->words, &command)) {
+    if (line->line_len < LINE_LEN_MIN ||
+        !words_next(&line->words, &command)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     /* what was memcached's before its data block came stays memcached's */
