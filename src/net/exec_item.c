@@ -48,7 +48,7 @@ terms_of(const struct request *request, const struct moment *moment)
     return (struct items_terms){.compares = terms->compares,
         .touches = terms->touches,
         .vivifies = terms->vivifies,
-        .recaches = terms->recaches,
+        .recaches = recache_s(terms, moment) > 0,
         .recaches_first = terms->recaches_first,
         .outdates = terms->outdates,
         .empties = terms->empties,
