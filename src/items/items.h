@@ -50,6 +50,10 @@ struct items_terms {
     bool empties;  /* delete: value and flags go, the item stays, for ever
                      * or, with touches, until expiry_s */
     bool peeks;    /* get: no use for eviction, nor a fetch, nor an age */
+    bool recaches_first; /* get: recache_s is held against the expiry of
+                          * before the touch */
+    bool inspects;       /* get: as peeks, and wins nothing either */
+    uint32_t flags;      /* empties: of the empty item */
     uint64_t cas;
     uint64_t new_cas; /* of what is changed or made; 0: the next one */
     uint64_t expiry_s;
@@ -76,6 +80,8 @@ struct items_store {
 struct items_found {
     const struct item *item; /* pinned; NULL: a miss */
     uint64_t expiry_s;       /* ITEMS_NEVER or a time */
+    uint64_t old_expiry_s;   /* before a touch; is_new: ITEMS_NEVER */
+    bool is_new;             /* the miss has made it */
     uint64_t idle_s;         /* since the get, or store, before this one */
     bool was_fetched;        /* had been read before */
     bool has_won;            /* this caller is to make the value anew */
@@ -96,7 +102,8 @@ struct items_number {
     uint64_t value;
     uint64_t cas;
     uint64_t expiry_s;
-    bool is_new; /* the miss has made it */
+    uint64_t old_expiry_s; /* before a touch; is_new: ITEMS_NEVER */
+    bool is_new;           /* the miss has made it */
 };
 
 struct items_config {
@@ -148,6 +155,14 @@ void items_look(struct items *items, const char *key, size_t key_len,
  * one must not be read on. */
 int items_store(struct items *items, const struct items_store *store,
     uint64_t now_s, uint64_t *cas_out);
+
+/* The same, telling more of what is stored then; else *out is all zero. */
+struct items_stored {
+    uint64_t cas;
+    size_t value_len; /* of the whole value: append and prepend add to it */
+};
+int items_store_tell(struct items *items, const struct items_store *store,
+    uint64_t now_s, struct items_stored *out);
 
 /* incr or decr: the value is read as memcached does (num_parse_lenient_u64),
  * incr wraps at 2^64, decr stops at 0, the result is not padded; flags and

@@ -145,7 +145,8 @@ say_done(const struct change *change, const struct echo *echo,
     struct answer answer = {.kind = ANSWER_STORED,
         .number = change->value[0],
         .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
-        .ttl_s = ANSWER_NEVER};
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER};
     if (is_number && change->n_columns > 1) {
         if (!echo->noreply) {
             say_numbers(change, out);
@@ -156,6 +157,8 @@ say_done(const struct change *change, const struct echo *echo,
         answer.kind = ANSWER_NUMBER;
     } else if (change->op == CHANGE_DELETE) {
         answer.kind = ANSWER_DELETED;
+    } else {
+        answer.value_len = echo->value_len;
     }
     answer_put(echo, bytes, &answer, out);
 }

@@ -245,8 +245,9 @@ answer_single(struct session *session, const char *bytes,
         .value_len = len,
         .cas = n == 0 || slot->is_record ? 0 : cell_cas(value[0]),
         .flags = slot->flags,
-        .item_bytes = (uint32_t)(len + slot->key.len + ITEMS_HEADER_BYTES),
+        .item_bytes = exec__item_bytes(slot->key.len, len, slot->flags),
         .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER,
         .was_fetched = true};
     if (n == 0) {
         answer.kind = ANSWER_MISS;
@@ -318,7 +319,9 @@ format_item(struct session *session, const char *bytes,
 static void
 count_keys(struct session *session, unsigned n, unsigned hits)
 {
-    if (touches(&session->request)) {
+    if (session->request.op == REQUEST_INSPECT) {
+        exec__count(session, METRIC_cmd_meta, n);
+    } else if (touches(&session->request)) {
         exec__count(session, METRIC_cmd_touch, n);
         exec__count(session, METRIC_touch_hits, hits);
         exec__count(session, METRIC_touch_misses, n - hits);

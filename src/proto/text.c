@@ -15,10 +15,15 @@
 #include "base/assert.h"
 #include "base/num.h"
 #include "proto/dialect.h"
+#include "proto/meta.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
 #include <string.h>
+
+/* With its newline: two bytes are the shortest command, to memcached with CR
+ * and LF behind it, so that it refuses "mn" with a mere LF. */
+enum { LINE_LEN_MIN = 4 };
 
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
  * cas has its unique behind the bytes. */
@@ -37,7 +42,7 @@ parse_storage(struct line *line)
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
     if (!fits) {
-        return text__fail_and_skip(line, value_len);
+        return text__fail_and_skip(line, value_len, TEXT__BAD_FORMAT);
     }
     return text__take_value(line, value_len);
 }
@@ -198,6 +203,12 @@ static const struct command {
     {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
     {"stats", REQUEST_STATS, parse_words},
     {"quit", REQUEST_QUIT, parse_words},
+    {"mg", REQUEST_LOOK, meta__parse_get},
+    {"ms", REQUEST_SET, meta__parse_set},
+    {"md", REQUEST_DELETE, meta__parse_delete},
+    {"ma", REQUEST_INCR, meta__parse_arith},
+    {"mn", REQUEST_NOOP, meta__parse_noop},
+    {"me", REQUEST_INSPECT, meta__parse_inspect},
     {"shutdown", REQUEST_ERROR, parse_shutdown},
 };
 
@@ -216,7 +227,8 @@ parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (!words_next(&line->words, &command)) {
+    if (line->line_len < LINE_LEN_MIN ||
+        !words_next(&line->words, &command)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     /* what was memcached's before its data block came stays memcached's */
