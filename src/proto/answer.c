@@ -106,7 +106,9 @@ answer_put(const struct echo *echo, const char *bytes,
         }
         return;
     case PROTO_META:
+        return;
     case PROTO_BINARY:
+        answer__binary(echo, bytes, answer, out);
         return;
     }
 }
