@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers as packets of the binary protocol (proto/binary.h), byte for byte
  * memcached's where memcached has them. A packet that says what is wrong has
- * nothing but a text behind its header. A quiet opcode leaves out what is usual:
- * that something was done, and that nothing was found. What is wrong is always
- * said, and a value that was asked for. */
+ * nothing but a text behind its header. A quiet opcode leaves out what is
+ * usual: that something was done, and that nothing was found. What is wrong is
+ * always said, and a value that was asked for. */
 #include "proto/answer.h"
 
 #include "base/assert.h"
