@@ -219,23 +219,51 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
 }
 
 static enum exec_step
+version(struct session *session, struct buf *out)
+{
+    const char *text = session->executor->admin->version;
+    struct echo echo = echo_of(&session->request, 0);
+    if (echo.proto == PROTO_BINARY) {
+        answer_binary_version(&echo, text, out);
+        return EXEC_DONE;
+    }
+    buf_add_text(out, "VERSION ");
+    reply_line(out, text);
+    return EXEC_DONE;
+}
+
+static enum exec_step
+stats(struct session *session, const char *bytes, struct buf *out)
+{
+    struct admin *admin = session->executor->admin;
+    struct span what = session->request.words;
+    struct echo echo = echo_of(&session->request, 0);
+    struct buf lines = {0};
+    if (echo.proto != PROTO_BINARY) {
+        admin->stats_fn(admin, bytes + what.at, what.len, out);
+        return EXEC_DONE;
+    }
+    admin->stats_fn(admin, bytes + what.at, what.len, &lines);
+    answer_binary_stats(&echo, bytes, lines.data, lines.len, out);
+    out->failed = out->failed || lines.failed;
+    buf_fini(&lines);
+    return EXEC_DONE;
+}
+
+static enum exec_step
 show(struct session *session, const char *bytes, struct buf *out)
 {
     struct admin *admin = session->executor->admin;
     const struct request *request = &session->request;
     switch (request->op) {
     case REQUEST_VERSION:
-        buf_add_text(out, "VERSION ");
-        reply_line(out, admin->version);
-        return EXEC_DONE;
+        return version(session, out);
     case REQUEST_VERBOSITY:
         admin->verbosity_fn(admin,
             request->number > INT8_MAX ? INT8_MAX : (unsigned)request->number);
         return exec__answer_kind(session, bytes, ANSWER_OK, out);
     case REQUEST_STATS:
-        admin->stats_fn(
-            admin, bytes + request->words.at, request->words.len, out);
-        return EXEC_DONE;
+        return stats(session, bytes, out);
     case REQUEST_SHOW_COUNTERS:
         return exec__show_counters(session, out);
     case REQUEST_SHOW_COUNTER:

@@ -191,11 +191,16 @@ say_change(struct session *session, const struct change *change,
 /* Notes that what has been added to out since it had len bytes acknowledges a
  * change. */
 static void
-note_ack(struct session_acks *acks, const struct buf *out, size_t len)
+note_ack(struct session_acks *acks, const struct echo *echo,
+    const struct buf *out, size_t len)
 {
     ASSERT(out->len <= UINT32_MAX);
-    struct span span = {(uint32_t)len, (uint32_t)(out->len - len)};
-    buf_add(&acks->at, &span, sizeof span);
+    struct session_ack ack = {
+        .span = {(uint32_t)len, (uint32_t)(out->len - len)},
+        .opaque = echo->opaque,
+        .opcode = echo->opcode,
+        .proto = (uint8_t)echo->proto};
+    buf_add(&acks->at, &ack, sizeof ack);
 }
 
 enum exec_step
@@ -210,7 +215,7 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
         count_change(session, change);
         say_change(session, change, &job->echo[i], turn->base, out);
         if (seq != 0 && change->err == 0) {
-            note_ack(turn->acks, out, len);
+            note_ack(turn->acks, &job->echo[i], out, len);
         }
     }
     if (seq > turn->acks->seq) {

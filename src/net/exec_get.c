@@ -435,6 +435,9 @@ exec__get_begin(
     }
     struct job *job = exec__job(
         session, needs_check(request) ? JOB_GET_CHECK : JOB_GET_GATHER);
+    if (job == NULL && is_single(request)) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
     if (job == NULL) {
         reply_line(
             turn->out, "SERVER_ERROR out of memory writing get response");

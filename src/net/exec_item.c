@@ -135,6 +135,14 @@ count_store(struct session *session, int err)
     }
 }
 
+/* Whether the value could be an item by itself. */
+static bool
+fits_alone(struct session *session, size_t key_len, size_t value_len)
+{
+    return key_len + value_len + ITEMS_HEADER_BYTES <=
+        session->executor->value_bytes_max;
+}
+
 static enum exec_step
 store(struct session *session, const char *bytes, struct buf *out)
 {
@@ -158,6 +166,8 @@ store(struct session *session, const char *bytes, struct buf *out)
     answer.cas = stored.cas;
     answer.value_len = stored.value_len;
     count_store(session, err);
+    answer.is_sum = err == ERR_TOO_LARGE &&
+        fits_alone(session, key.len, request->value.len);
     return answer_err(session, bytes, err, &answer, out);
 }
 

@@ -110,6 +110,7 @@ answer_put(const struct echo *echo, const char *bytes,
         answer__meta(echo, bytes, answer, out);
         return;
     case PROTO_BINARY:
+        answer__binary(echo, bytes, answer, out);
         return;
     }
 }

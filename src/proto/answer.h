@@ -47,6 +47,8 @@ struct answer {
     bool has_won;        /* VALUE: the client is to make the value anew */
     bool is_stale;       /* VALUE */
     bool was_won;        /* VALUE: another client has won */
+    bool is_sum;         /* REFUSED, ERR_TOO_LARGE: of append and prepend, and
+                          * only with what was there before */
 };
 
 /* What an answer says back of its request, and in whose words: a part of it
@@ -75,6 +77,12 @@ void answer_put(const struct echo *echo, const char *bytes,
 
 /* Says err as an error line, which text and meta share. */
 void answer__refuse(const struct echo *echo, int err, struct buf *out);
+/* Answers of the binary protocol that have no kind: the version, and figures.
+ * lines[0..len): what the text protocol answers to stats. */
+void answer_binary_version(
+    const struct echo *echo, const char *version, struct buf *out);
+void answer_binary_stats(const struct echo *echo, const char *bytes,
+    const char *lines, size_t len, struct buf *out);
 
 /* Of each protocol; called by answer_put. */
 void answer__text(const struct echo *echo, const char *bytes,
