@@ -302,8 +302,8 @@ add_address(const struct options_row *row, const char *text, size_t len,
     return true;
 }
 
-/* A list with commas, or semicolons as in memcached; added to what was given before, in place of what was
- * not. */
+/* A list with commas, or semicolons as in memcached; added to what was given
+ * before, in place of what was not. */
 static bool
 add_addresses(const struct options_row *row, const char *text, bool first,
     struct options_addresses *out)
