@@ -184,6 +184,7 @@ on_write(uv_write_t *write, int status)
 {
     struct conn *conn = write->data;
     worker_enter(conn->worker);
+    conn->active_ms = uv_now(&conn->worker->loop);
     trim(&conn->in_flight);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
@@ -449,6 +450,7 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
     }
     size_t n = (size_t)n_read;
     metric_add(&worker->metrics, METRIC_bytes_read, n);
+    conn->active_ms = uv_now(&worker->loop);
     bool shared = read_buf->base >= worker->read_buf &&
         read_buf->base < worker->read_buf + WORKER_READ_BYTES;
     size_t len = n;
@@ -487,6 +489,7 @@ void
 conn_woken(struct conn *conn)
 {
     conn->is_parked = false;
+    conn->active_ms = uv_now(&conn->worker->loop);
     session_wake(&conn->session);
     if (conn->is_closed) {
         unlink_conn(conn);
@@ -506,11 +509,27 @@ conn_end(struct conn *conn)
     become_ready(conn);
 }
 
+/* True where it has said nothing for longer than idle connections may, and
+ * waits for nothing either: neither for an answer nor to be read. */
+static bool
+is_idle(const struct conn *conn, uint64_t now_ms)
+{
+    uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
+    return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
+        !conn->is_parked && !is_held(conn) && !conn->is_ready &&
+        queued_bytes(conn) == 0;
+}
+
 void
 conn_sweep(struct conn *conn, uint64_t now_ms)
 {
     const struct worker_config *config = &conn->worker->config;
     if (conn->is_closing) {
+        return;
+    }
+    if (is_idle(conn, now_ms)) {
+        metric_add(&conn->worker->metrics, METRIC_idle_kicks, 1);
+        conn_close(conn);
         return;
     }
     if (conn->command_since_ms != 0 &&
@@ -563,9 +582,10 @@ open_handle(struct conn *conn, int fd, bool is_unix)
 }
 
 void
-conn_open(struct worker *worker, int fd, bool is_unix)
+conn_open(struct worker *worker, const struct mail_fd *mail)
 {
     int one = 1;
+    int fd = mail->fd;
     struct conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
         close(fd);
@@ -573,19 +593,23 @@ conn_open(struct worker *worker, int fd, bool is_unix)
         return;
     }
     conn->worker = worker;
+    conn->active_ms = uv_now(&worker->loop);
     conn->write.data = conn;
     session_init(&conn->session, &worker->executor, on_wake);
+    if (mail->binding != SESSION_AUTO) {
+        conn->session.binding = mail->binding;
+    }
     conn->next = worker->conns;
     if (conn->next != NULL) {
         conn->next->prev = conn;
     }
     worker->conns = conn;
-    if (open_handle(conn, fd, is_unix) != 0) {
+    if (open_handle(conn, fd, mail->is_unix) != 0) {
         close(fd); /* libuv has not taken it */
         conn_close(conn);
         return;
     }
-    if (!is_unix) {
+    if (!mail->is_unix) {
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1); /* without it: only slower */
         /* finds out about peers that vanished, in the system's time */
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);

@@ -213,6 +213,10 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
     int64_t delay = session->request.exptime;
     uint64_t at_s =
         delay <= 0 ? 0 : items_expiry(delay, now_s, clock_unix_s());
+    if (session->executor->rules.no_flush) {
+        struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
+        return exec__answer(session, bytes, &no, out);
+    }
     items_flush(session->executor->store->items, at_s, now_s);
     exec__count(session, METRIC_cmd_flush, 1);
     return exec__answer_kind(session, bytes, ANSWER_OK, out);

@@ -310,8 +310,9 @@ format_item(struct session *session, const char *bytes,
     if (item == NULL) {
         return false;
     }
+    uint64_t cas = session->executor->rules.no_cas ? 0 : item->cas;
     reply_value(out, key, slot->key.len, item->flags, item->value,
-        item->value_len, wants_cas(request) ? &item->cas : NULL);
+        item->value_len, wants_cas(request) ? &cas : NULL);
     items_unpin(items, item);
     return true;
 }

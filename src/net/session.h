@@ -27,6 +27,13 @@ struct admin {
     const char *version; /* static storage */
 };
 
+/* What the server's switches say of all sessions. All zero: nothing is
+ * restricted. */
+struct session_rules {
+    bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
+    bool no_flush; /* -F: flush_all is refused */
+};
+
 struct job; /* net/exec.h: a request under way, or some changes */
 
 /* The bytes of out that acknowledge a change, none where that is not wanted;
@@ -54,7 +61,8 @@ struct executor {
     struct store *store;
     struct metric_set *metrics;
     struct admin *admin;
-    uint64_t value_bytes_max; /* memcached's -I */
+    struct session_rules rules; /* read-only */
+    uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct session_acks acks; /* of the last session_run */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
@@ -65,7 +73,8 @@ struct executor {
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
 /* Prepares an executor; the caller keeps all that is passed alive. binding is
- * SESSION_AUTO, and may be changed before the first session. */
+ * SESSION_AUTO and the rules are all zero; they may be changed before the first
+ * session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 
