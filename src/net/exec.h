@@ -3,6 +3,7 @@
 #define NET_EXEC_H
 
 #include "net/session.h"
+#include "proto/answer.h"
 #include "proto/key.h"
 #include "proto/words.h"
 
@@ -30,6 +31,7 @@ enum exec_step {
 
 /* What one call of session_run gives to all its requests. */
 struct exec_turn {
+    const char *base; /* the first byte not done with */
     size_t mark;
     unsigned *budget;
     struct buf *out;
@@ -79,9 +81,10 @@ struct job {
         };
         struct { /* changes, store_change.n of them: */
             struct store_change store_change;
-            size_t request_bytes;   /* of their requests */
-            size_t reply_bytes_max; /* about, of their replies */
-            bool noreply[EXEC_BATCH_MAX];
+            size_t request_bytes;             /* of their requests */
+            size_t reply_bytes_max;           /* about, of their replies */
+            struct echo echo[EXEC_BATCH_MAX]; /* spans: from the first one's
+                                               * first byte on */
             struct change change[EXEC_BATCH_MAX];
         };
         struct store_edit edit;
@@ -138,15 +141,24 @@ bool exec__waits(struct job *job, struct store_call *call,
  * and the request at hand is to be begun anew after that. */
 bool exec__settle(struct session *session, struct exec_turn *turn);
 
+/* The request's key as the client means it. Valid until the next call. */
+struct schema_word exec__key(struct session *session, const char *bytes);
+
+/* Answers the session's request, and is done. bytes[0] is its first one. */
+enum exec_step exec__answer(struct session *session, const char *bytes,
+    const struct answer *answer, struct buf *out);
+
+/* The same where there is nothing but the kind to say. */
+enum exec_step exec__answer_kind(struct session *session, const char *bytes,
+    enum answer_kind kind, struct buf *out);
+
 /* Answers with err. A refusal is not sent under noreply, but counted; a
  * SERVER_ERROR is always sent. */
-void exec__say_refusal(
-    struct session *session, int err, bool noreply, struct buf *out);
+void exec__say_refusal(struct session *session, int err,
+    const struct echo *echo, struct buf *out);
 
-/* The same, and is done; and with a line, unless noreply. */
+/* The same for the session's request, and is done. */
 enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
-enum exec_step exec__answer(
-    struct session *session, const char *line, struct buf *out);
 
 /* get gets gat gats touch (of cells), the dialect's get. */
 enum exec_step exec__get_begin(

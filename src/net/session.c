@@ -96,14 +96,14 @@ begin(struct session *session, const char *bytes, size_t len,
     struct executor *executor = session->executor;
     switch (text_parse(bytes, len, store_schema(executor->store),
         executor->value_bytes_max, &session->scan, &session->request)) {
-    case TEXT_MORE:
+    case PARSE_MORE:
         return EXEC_MORE;
-    case TEXT_CLOSE:
+    case PARSE_CLOSE:
         return EXEC_CLOSE;
-    case TEXT_REQUEST:
+    case PARSE_REQUEST:
         break;
     }
-    session->scan = (struct text_scan){0, 0};
+    session->scan = (struct parse_scan){0, 0};
     (*turn->budget)--;
     return exec_begin(session, bytes, turn);
 }
@@ -209,6 +209,7 @@ session_run(struct session *session, const char *bytes, size_t len,
         if (session->job == NULL && session_is_skipping(session)) {
             at += swallow(session, bytes + at, len - at);
         }
+        turn.base = bytes + at;
         step = step_on(session, bytes + at, len - at, &turn);
         at += turn.done;
         turn.done = 0;

@@ -44,6 +44,7 @@ struct executor {
     struct admin *admin;
     uint64_t value_bytes_max; /* memcached's -I */
     struct session_acks acks; /* of the last session_run */
+    char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
 };
@@ -62,7 +63,7 @@ struct session {
     /* Called once for every SESSION_PARKED, on any thread, when the answer is
      * there; it must make the session's own thread call session_wake. */
     void (*wake_fn)(struct session *session);
-    struct text_scan scan;
+    struct parse_scan scan;
     struct request request; /* the one under way; valid while job is set */
     struct job *job;        /* NULL between requests */
     uint64_t swallow_bytes; /* still to be skipped */
