@@ -2,7 +2,6 @@
 /* Commands on items: memcached's own, one call into the cache each, whichever
  * protocol they came in. The retrieval of many keys is in exec_get.c, where
  * items and cells of one request are mixed. */
-#include "base/clock.h"
 #include "base/err.h"
 #include "net/exec.h"
 
@@ -13,9 +12,9 @@ struct moment {
 };
 
 static struct moment
-moment_now(void)
+moment_now(const struct session *session)
 {
-    return (struct moment){clock_monotonic_s(), clock_unix_s()};
+    return (struct moment){exec__now_s(session), exec__unix_s(session)};
 }
 
 static uint64_t
@@ -126,7 +125,7 @@ static enum exec_step
 store(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_store store = {.op = op_of(request->op),
         .key = key.text,
@@ -143,6 +142,7 @@ store(struct session *session, const char *bytes, struct buf *out)
     int err =
         items_store(items_of(session), &store, moment.now_s, &answer.cas);
     count_store(session, err);
+    exec__count_prefix(session, key, &(struct prefix_counts){.set = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
 
@@ -156,14 +156,14 @@ too_large(struct session *session, const char *bytes, struct buf *out)
     exec__count(session, METRIC_store_too_large, 1);
     if (session->request.stored_as == REQUEST_SET) {
         items_delete(
-            items_of(session), key.text, key.len, NULL, clock_monotonic_s());
+            items_of(session), key.text, key.len, NULL, exec__now_s(session));
     }
     return answer_err(session, bytes, ERR_TOO_LARGE, &answer, out);
 }
 
 static enum exec_step delete (
     struct session *session, const char *bytes, struct buf *out) {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = terms_of(&session->request, &moment);
     struct answer answer = {.kind = ANSWER_DELETED};
     struct schema_word key = exec__key(session, bytes);
@@ -171,6 +171,7 @@ static enum exec_step delete (
         items_of(session), key.text, key.len, &terms, moment.now_s);
     exec__count(session, METRIC_delete_hits, err == 0);
     exec__count(session, METRIC_delete_misses, err == ERR_NOT_FOUND);
+    exec__count_prefix(session, key, &(struct prefix_counts){.del = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
 
@@ -178,7 +179,7 @@ static enum exec_step
 arith(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_arith arith = {.key = key.text,
         .key_len = key.len,
@@ -240,7 +241,7 @@ count_look(struct session *session, bool hit)
 static enum exec_step
 look(struct session *session, const char *bytes, struct buf *out)
 {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = terms_of(&session->request, &moment);
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
@@ -248,6 +249,8 @@ look(struct session *session, const char *bytes, struct buf *out)
         items_of(session), key.text, key.len, &terms, moment.now_s, &found);
     bool hit = found.item != NULL;
     count_look(session, hit && !(found.has_won && terms.vivifies));
+    exec__count_prefix(
+        session, key, &(struct prefix_counts){.get = 1, .hit = hit});
     if (!hit) {
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
     }
@@ -263,7 +266,7 @@ inspect(struct session *session, const char *bytes, struct buf *out)
     struct items_terms terms = {.peeks = true};
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     items_look(items_of(session), key.text, key.len, &terms, now_s, &found);
     if (found.item == NULL) {
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
@@ -278,7 +281,7 @@ inspect(struct session *session, const char *bytes, struct buf *out)
 static enum exec_step
 touch(struct session *session, const char *bytes, struct buf *out)
 {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = {.touches = true,
         .expiry_s = expiry(&moment, session->request.exptime)};
     struct answer answer = {.kind = ANSWER_MISS};

@@ -168,10 +168,13 @@ parse_words(struct line *line)
     return PARSE_REQUEST;
 }
 
+/* A line that text_admin_read will read. */
 static enum parse_status
-parse_shutdown(struct line *line)
+parse_admin(struct line *line)
 {
-    return text__fail(line, "SERVER_ERROR: shutdown not enabled");
+    line->out->noreply = text__ends_with_noreply(line);
+    line->out->words = (struct span){0, line->words.end};
+    return PARSE_REQUEST;
 }
 
 static const struct command {
@@ -198,7 +201,15 @@ static const struct command {
     {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
     {"stats", REQUEST_STATS, parse_words},
     {"quit", REQUEST_QUIT, parse_words},
-    {"shutdown", REQUEST_ERROR, parse_shutdown},
+    {"slabs", REQUEST_ADMIN, parse_admin},
+    {"lru", REQUEST_ADMIN, parse_admin},
+    {"lru_crawler", REQUEST_ADMIN, parse_admin},
+    {"cache_memlimit", REQUEST_ADMIN, parse_admin},
+    {"shutdown", REQUEST_ADMIN, parse_admin},
+    {"refresh_certs", REQUEST_ADMIN, parse_admin},
+    {"extstore", REQUEST_ADMIN, parse_admin},
+    {"watch", REQUEST_ADMIN, parse_admin},
+    {"debugtime", REQUEST_ADMIN, parse_admin},
 };
 
 /* A line whose last word looks like the end of an HTTP request line. */

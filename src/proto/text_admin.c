@@ -453,36 +453,30 @@ static const struct {
 };
 
 static read_fn *
-find(const char *bytes, struct span command)
+find(const struct args *args)
 {
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (span_is(bytes, command, commands[i].name)) {
+    for (size_t i = 0; args->n > 0 && i < sizeof commands / sizeof *commands;
+         i++) {
+        if (span_is(args->bytes, args->word[0], commands[i].name)) {
             return commands[i].read_fn;
         }
     }
     return NULL;
 }
 
-bool
-text_admin_is(const char *bytes, struct span command)
-{
-    return find(bytes, command) != NULL;
-}
-
 void
-text_admin_read(const char *bytes, struct span command, struct span rest,
-    struct text_admin *out)
+text_admin_read(const char *bytes, struct span line, struct text_admin *out)
 {
-    struct args args = {.bytes = bytes, .n = 1, .word = {command}};
-    struct words words = words_of(bytes, rest);
+    struct args args = {.bytes = bytes};
+    struct words words = words_of(bytes, line);
     struct span word;
-    read_fn *read_line = find(bytes, command);
     while (words_next(&words, &word)) {
         if (args.n < WORDS_MAX) {
             args.word[args.n] = word;
         }
         args.n++;
     }
+    read_fn *read_line = find(&args);
     *out = (struct text_admin){.op = TEXT_ADMIN_NOTHING};
     if (read_line == NULL) {
         fail(out, "ERROR");

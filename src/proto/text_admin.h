@@ -64,12 +64,9 @@ struct text_admin {
     int64_t class_to;   /* REASSIGN */
 };
 
-/* True for the name of one of these commands. */
-bool text_admin_is(const char *bytes, struct span command);
-
-/* Reads a line that begins with command and goes on with the words of rest.
- * Pure. */
-void text_admin_read(const char *bytes, struct span command, struct span rest,
-    struct text_admin *out);
+/* Reads a line without its end, whose first word is one of these commands; of
+ * any other the op is NOTHING and the error "ERROR". Pure. */
+void text_admin_read(
+    const char *bytes, struct span line, struct text_admin *out);
 
 #endif

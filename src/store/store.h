@@ -4,6 +4,7 @@
 
 #include "base/qsbr.h"
 #include "engine/engine.h"
+#include "items/figures.h"
 #include "items/items.h"
 #include "schema/schema.h"
 #include "store/call.h"
