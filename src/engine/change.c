@@ -56,13 +56,19 @@ start(const struct view *view, struct change *change)
 }
 
 static int
-assign(const struct view *view, struct change *change, int n_set)
+check_operands(const struct view *view, const struct change *change)
 {
     for (unsigned i = 0; i < change->n_columns; i++) {
         if (change->operand[i] > view->column[change->column[i]].max) {
             return ERR_OVER_MAX;
         }
     }
+    return 0;
+}
+
+static int
+assign(struct change *change, int n_set)
+{
     if (change->op == CHANGE_ADD && n_set > 0) {
         return ERR_NOT_STORED;
     }
@@ -121,11 +127,15 @@ static int
 work_out(const struct view *view, struct change *change, int n_set)
 {
     bool counts = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
-    if (change->op == CHANGE_CAS || change->compares) {
-        int err = compare(view, change, n_set);
-        if (err != 0) {
-            return err;
-        }
+    int err = 0;
+    if (!counts && change->op != CHANGE_DELETE) {
+        err = check_operands(view, change);
+    }
+    if (err == 0 && (change->op == CHANGE_CAS || change->compares)) {
+        err = compare(view, change, n_set);
+    }
+    if (err != 0) {
+        return err;
     }
     if (counts && n_set == 0 && change->absent != CHANGE_FROM_DEFAULT) {
         return start(view, change);
@@ -144,7 +154,7 @@ work_out(const struct view *view, struct change *change, int n_set)
     case CHANGE_CAS:
         break;
     }
-    return assign(view, change, n_set);
+    return assign(change, n_set);
 }
 
 void
