@@ -194,6 +194,7 @@ on_write(uv_write_t *write, int status)
 {
     struct conn *conn = write->data;
     worker_enter(conn->worker);
+    conn->active_ms = uv_now(&conn->worker->loop);
     trim(&conn->in_flight);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
@@ -483,6 +484,7 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
     }
     size_t n = (size_t)n_read;
     metric_add(&worker->metrics, METRIC_bytes_read, n);
+    conn->active_ms = uv_now(&worker->loop);
     bool shared = read_buf->base >= worker->read_buf &&
         read_buf->base < worker->read_buf + WORKER_READ_BYTES;
     size_t len = n;
@@ -521,6 +523,7 @@ void
 conn_woken(struct conn *conn)
 {
     conn->is_parked = false;
+    conn->active_ms = uv_now(&conn->worker->loop);
     session_wake(&conn->session);
     if (conn->is_closed) {
         unlink_conn(conn);
@@ -540,11 +543,27 @@ conn_end(struct conn *conn)
     become_ready(conn);
 }
 
+/* True where it has said nothing for longer than idle connections may, and
+ * waits for nothing either: neither for an answer nor to be read. */
+static bool
+is_idle(const struct conn *conn, uint64_t now_ms)
+{
+    uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
+    return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
+        !conn->is_parked && !is_held(conn) && !conn->is_ready &&
+        queued_bytes(conn) == 0;
+}
+
 void
 conn_sweep(struct conn *conn, uint64_t now_ms)
 {
     const struct worker_config *config = &conn->worker->config;
     if (conn->is_closing) {
+        return;
+    }
+    if (is_idle(conn, now_ms)) {
+        metric_add(&conn->worker->metrics, METRIC_idle_kicks, 1);
+        conn_close(conn);
         return;
     }
     if (conn->command_since_ms != 0 &&
@@ -607,6 +626,7 @@ conn_open(struct worker *worker, int fd, bool is_unix)
         return;
     }
     conn->worker = worker;
+    conn->active_ms = uv_now(&worker->loop);
     conn->write.data = conn;
     session_init(&conn->session, &worker->executor, on_wake);
     conn->next = worker->conns;

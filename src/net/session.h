@@ -37,6 +37,21 @@ struct admin {
     const struct clock_shift *clock; /* of items; NULL: the system's */
 };
 
+/* Which protocol a connection speaks; memcached's -B. */
+enum session_binding {
+    SESSION_BINDING_AUTO, /* its first byte tells */
+    SESSION_BINDING_TEXT,
+    SESSION_BINDING_BINARY
+};
+
+/* What the server's switches say of all sessions. All zero: nothing is
+ * restricted. */
+struct session_rules {
+    enum session_binding binding;
+    bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
+    bool no_flush; /* -F: flush_all is refused */
+};
+
 struct job; /* net/exec.h: a request under way, or some changes */
 
 /* What the replies of one session_run wait for. */
@@ -52,16 +67,18 @@ struct executor {
     struct store *store;
     struct metric_set *metrics;
     struct admin *admin;
-    uint64_t value_bytes_max; /* memcached's -I */
-    struct session_acks acks; /* of the last session_run */
-    char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
-    struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
+    struct session_rules rules; /* read-only */
+    uint64_t value_bytes_max;   /* memcached's -I */
+    struct session_acks acks;   /* of the last session_run */
+    char key[TEXT_KEY_MAX];     /* the request's, where it came encoded */
+    struct job *free_jobs; /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
 };
 
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
-/* Prepares an executor; the caller keeps all that is passed alive. */
+/* Prepares an executor; the caller keeps all that is passed alive, and may set
+ * its rules before the first session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 

@@ -254,6 +254,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     conn_list_init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
+    worker->executor.rules = config->rules;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) {

@@ -30,6 +30,9 @@ struct conn_gauge {
     _Atomic unsigned current;
     _Atomic uint64_t total;
     _Atomic uint64_t rejected; /* answered with ERROR Too many ... */
+    _Atomic bool is_accepting; /* the listener's: it takes new ones */
+    _Atomic uint64_t pauses;   /* how often it did not */
+    _Atomic uint64_t pause_us; /* and how long in all */
 };
 
 struct worker_config {
@@ -37,10 +40,12 @@ struct worker_config {
     struct admin *admin;
     struct logger *logger;
     struct conn_gauge *gauge;
+    struct session_rules rules;
     uint64_t value_bytes_max;
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
+    uint64_t idle_timeout_ms;    /* for one that says nothing; 0: for ever */
     uint64_t commit_timeout_ms;  /* for the log, until a change is answered
                                   * with an error; at least 1 */
 };

@@ -3,15 +3,23 @@
  *
  * A refused text leaves the field as it was, except that a list keeps the
  * entries before the refused one; whoever gave it is told what is wanted, in
- * the words of options__add_wanted, and nothing starts. */
+ * the words of options__add_refusal, and nothing starts. */
 #include "server/options_value.h"
 
 #include "base/num.h"
 #include "server/process.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { GIB_SHIFT = 30, MIB_SHIFT = 20, KIB_SHIFT = 10, OCTAL_DIGITS_MAX = 4 };
+enum {
+    GIB_SHIFT = 30,
+    MIB_SHIFT = 20,
+    KIB_SHIFT = 10,
+    OCTAL_DIGITS_MAX = 4,
+    THOUSANDTHS = 1000
+};
 
 static bool
 set_number(const struct options_row *row, const char *text, int *out)
@@ -26,6 +34,32 @@ set_number(const struct options_row *row, const char *text, int *out)
         return false;
     }
     *out = (int)number;
+    return true;
+}
+
+static bool
+set_whole(const struct options_row *row, const char *text, uint64_t *out)
+{
+    uint64_t number;
+    if (!num_parse_u64(text, strlen(text), &number) ||
+        number < (uint64_t)row->lowest || number > (uint64_t)row->highest) {
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+static bool
+set_fraction(const struct options_row *row, const char *text, double *out)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(number) ||
+        number * THOUSANDTHS < (double)row->lowest ||
+        number * THOUSANDTHS > (double)row->highest) {
+        return false;
+    }
+    *out = number;
     return true;
 }
 
@@ -132,15 +166,22 @@ set_size_or_auto(
     return set_size(row, text, out);
 }
 
+/* True where a text is as long as it may be. */
+static bool
+fits(const struct options_row *row, const char *text)
+{
+    size_t len = strlen(text);
+    return len >= (size_t)row->lowest && len <= (size_t)row->highest;
+}
+
 static bool
 set_text(
     const struct options_row *row, const char *text, struct options_text *out)
 {
-    size_t len = strlen(text);
-    if (len < (size_t)row->lowest || len > (size_t)row->highest) {
+    if (!fits(row, text)) {
         return false;
     }
-    memcpy(out->text, text, len + 1);
+    memcpy(out->text, text, strlen(text) + 1);
     return true;
 }
 
@@ -228,6 +269,10 @@ options__set_value(const struct options_row *row, const char *text, bool first,
     case OPTIONS_TYPE_NUMBER:
     case OPTIONS_TYPE_POWER_OF_TWO:
         return set_number(row, text, field);
+    case OPTIONS_TYPE_WHOLE:
+        return set_whole(row, text, field);
+    case OPTIONS_TYPE_FRACTION:
+        return set_fraction(row, text, field);
     case OPTIONS_TYPE_CHOICE:
         return set_choice(row, text, field);
     case OPTIONS_TYPE_OCTAL:
@@ -247,9 +292,17 @@ options__set_value(const struct options_row *row, const char *text, bool first,
         count = field;
         *count = first ? 1 : *count + (*count < row->highest);
         return true;
+    case OPTIONS_TYPE_CHARACTER:
+        *(char *)field = text[0];
+        return fits(row, text);
+    case OPTIONS_TYPE_ANY:
+        *(bool *)field = true;
+        return fits(row, text);
     case OPTIONS_TYPE_FLAG:
     case OPTIONS_TYPE_HELP:
     case OPTIONS_TYPE_VERSION:
+    case OPTIONS_TYPE_LICENSE:
+    case OPTIONS_TYPE_EXTENDED:
         *(bool *)field = true;
         return true;
     }
@@ -270,8 +323,9 @@ add_size(struct buf *out, int64_t bytes)
                    : 'k');
 }
 
-void
-options__add_wanted(const struct options_row *row, struct buf *out)
+/* Appends what an option takes, as in "a number from 1 to 256". */
+static void
+add_wanted(const struct options_row *row, struct buf *out)
 {
     long long lowest = row->lowest;
     long long highest = row->highest;
@@ -302,6 +356,12 @@ options__add_wanted(const struct options_row *row, struct buf *out)
             "most %d of them",
             lowest, highest, OPTIONS_LISTEN_MAX);
         break;
+    case OPTIONS_TYPE_FRACTION:
+        buf_addf(out, "a number from %g to %g", (double)lowest / THOUSANDTHS,
+            (double)highest / THOUSANDTHS);
+        break;
+    case OPTIONS_TYPE_CHARACTER:
+    case OPTIONS_TYPE_ANY:
     case OPTIONS_TYPE_TEXT:
     case OPTIONS_TYPE_PATH:
     case OPTIONS_TYPE_DIRECTORY:
@@ -312,4 +372,14 @@ options__add_wanted(const struct options_row *row, struct buf *out)
             row->type == OPTIONS_TYPE_POWER_OF_TWO ? "power of two" : "number",
             lowest, highest);
     }
+}
+
+void
+options__add_refusal(const struct options_row *row, const char *text,
+    const char *where, struct buf *out)
+{
+    buf_addf(out, "tallyd: %s%s: '%s' is refused; wanted is ", where,
+        row->name, text);
+    add_wanted(row, out);
+    buf_add_text(out, "\n");
 }

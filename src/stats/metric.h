@@ -44,6 +44,7 @@
     X(turns_held, "turns whose replies waited for the log")                   \
     X(changes_unsure, "changes done, but answered with SERVER_ERROR")         \
     X(changes_late, "of these, changes whose commit was not waited for")      \
+    X(idle_kicks, "connections closed: nothing said for -o idle_timeout")     \
     X(slow_commands, "connections closed: command not complete in time")      \
     X(slow_readers, "connections closed: replies not read in time")
 

@@ -157,7 +157,8 @@ START_TEST(test_numbers)
     bad("-t x", "'x'");
     bad("-t 4x", "'4x'");
     bad("-t ''", "''");
-    bad("-t ~4", "' 4'");
+    bad("-t 4~", "'4 '");
+    ck_assert_int_eq(good("-t ~4").threads, 4); /* as in memcached */
     bad("-p 65536", "number from -1 to 65535");
     bad("-p -2", "number from -1 to 65535");
     bad("-p 99999999999999999999", "number from -1 to 65535");
@@ -402,14 +403,15 @@ START_TEST(test_help_man)
     while (rest != NULL) {
         char *line = strsep(&rest, "\n");
         paragraphs += strcmp(line, ".TP") == 0;
-        ck_assert(strcmp(line, ".TP") == 0 || line[0] != '.');
+        ck_assert(strcmp(line, ".TP") == 0 || strcmp(line, ".RS") == 0 ||
+            strcmp(line, ".RE") == 0 || line[0] != '.');
         ck_assert_int_ne(line[0], '\'');
         for (char *at = strchr(line, '-'); at != NULL;
              at = strchr(at + 1, '-')) {
             ck_assert(at > line && at[-1] == '\\');
         }
     }
-    ck_assert_uint_eq(paragraphs, OPTIONS_COUNT);
+    ck_assert_uint_eq(paragraphs, OPTIONS_COUNT + OPTIONS_EXTENDED_COUNT);
     buf_fini(&message);
 }
 END_TEST
