@@ -50,9 +50,7 @@ fail(struct text_admin *out, const char *error)
 static bool
 begins(const struct args *args, unsigned i, const char *text)
 {
-    struct span word = args->word[i];
-    return i < args->n && word.len <= strlen(text) &&
-        memcmp(args->bytes + word.at, text, word.len) == 0;
+    return i < args->n && span_begins(args->bytes, args->word[i], text);
 }
 
 static bool
