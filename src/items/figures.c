@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Enumerations of items, a stripe at a time. */
-#include "items/figures.h"
-
 #include "items/core.h"
 
 #include <stdatomic.h>
@@ -34,13 +32,11 @@ seen_of(const struct entry *entry)
         entry->item.value_len + entry->key_len + ITEMS_HEADER_BYTES;
     return (struct items_seen){.key = entry->bytes,
         .key_len = entry->key_len,
-        .value_len = entry->item.value_len,
-        .flags = entry->item.flags,
-        .cas = entry->item.cas,
+        .item = &entry->item,
         .expiry_s = entry->expiry_s,
         .used_s = entry->used_s,
         .bytes = bytes,
-        .size_class = class_of(bytes),
+        .class_ = class_of(bytes),
         .was_fetched = entry->fetched};
 }
 
@@ -54,57 +50,59 @@ is_live(struct items *items, const struct entry *entry, uint64_t now_s)
         (entry->expiry_s == ITEMS_NEVER || entry->expiry_s > now_s);
 }
 
-void
-items_each(struct items *items, struct items_cursor *cursor, unsigned n_max,
-    uint64_t now_s,
-    void (*each_fn)(void *context, const struct items_seen *seen),
-    void *context)
+uint64_t
+items_each(struct items *items, uint64_t cursor, unsigned n_max,
+    uint64_t now_s, items_each_fn *fn, void *context)
 {
     unsigned n = 0;
-    while (cursor->at < ITEMS__STRIPES && n < n_max) {
-        struct stripe *stripe = &items->stripe[cursor->at++];
+    while (cursor < ITEMS__STRIPES && n < n_max) {
+        struct stripe *stripe = &items->stripe[cursor++];
         items__stripe_lock(stripe);
         for (struct entry *entry = stripe->oldest; entry != NULL;
              entry = entry->newer) {
             if (is_live(items, entry, now_s)) {
                 struct items_seen seen = seen_of(entry);
-                each_fn(context, &seen);
+                fn(context, &seen);
                 n++;
             }
         }
         items__stripe_unlock(stripe);
     }
-    cursor->has_ended = cursor->at == ITEMS__STRIPES;
+    return cursor == ITEMS__STRIPES ? 0 : cursor;
 }
-
-struct sum {
-    struct items_class *classes;
-    uint64_t now_s;
-};
 
 static void
 add(void *context, const struct items_seen *seen)
 {
-    struct sum *sum = context;
-    struct items_class *of = &sum->classes[seen->size_class];
-    uint64_t age_s = sum->now_s - seen->used_s;
+    struct items_class *of = (struct items_class *)context + seen->class_;
     of->number++;
     of->mem_requested += seen->bytes;
-    of->age = age_s > of->age ? age_s : of->age;
+    if (of->oldest_s == 0 || seen->used_s < of->oldest_s) {
+        of->oldest_s = seen->used_s;
+    }
 }
 
 void
-items_classes(
-    struct items *items, uint64_t now_s, struct items_class out[ITEMS_CLASSES])
+items_classes(struct items *items, struct items_class out[ITEMS_CLASSES])
 {
-    struct sum sum = {.classes = out, .now_s = now_s};
-    struct items_cursor cursor = {0};
     uint64_t chunk = CHUNK_LEAST;
-    for (unsigned i = 0; i < ITEMS_CLASSES; i++) {
-        out[i] = (struct items_class){.chunk_size = i == 0 ? 0 : chunk};
-        chunk = i == 0 ? chunk : next_chunk(chunk);
+    out[0] = (struct items_class){0};
+    for (unsigned i = 1; i < ITEMS_CLASSES; i++) {
+        out[i] = (struct items_class){.chunk_bytes = chunk};
+        chunk = next_chunk(chunk);
     }
-    while (!cursor.has_ended) {
-        items_each(items, &cursor, UINT32_MAX, now_s, add, &sum);
+    items_each(items, 0, UINT32_MAX, 1, add, out);
+}
+
+void
+items_stats_reset(struct items *items)
+{
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        struct stripe *stripe = &items->stripe[i];
+        items__stripe_lock(stripe);
+#define X(name, text) stripe->sums.name = 0;
+        ITEMS_STATS_SUMS(X)
+#undef X
+        items__stripe_unlock(stripe);
     }
 }

@@ -2,75 +2,83 @@
 #ifndef ITEMS_FIGURES_H
 #define ITEMS_FIGURES_H
 
-#include "items/items.h"
+#include <stdint.h>
 
-/* What is told of single items and of items by size. Any thread. */
+/* The figures of the items, by memcached's names. */
 
-/* Size classes as memcached's slab classes are cut: chunks of 96 bytes and
- * each next one a quarter larger, in steps of 8; class 0 is not used. */
-enum { ITEMS_CLASSES = 64 };
+/* What is held now, and sums since the start or the last items_stats_reset.
+ * One X-macro table each; the names are memcached's. */
+#define ITEMS_STATS_HELD(X)                                                   \
+    X(curr_items, "items held now")                                           \
+    X(bytes, "memory of the items held now, their overhead included")
 
-/* Of a size class: what is held now, then sums since the start. */
-#define ITEMS_CLASS_STATS(X)                                                  \
-    X(chunk_size, "bytes of the largest item of the class")                   \
-    X(number, "items held now")                                               \
-    X(mem_requested, "bytes of these as memcached counts them")               \
-    X(age, "seconds since the least recently used was used")                  \
-    X(evicted, "live items given up for room")                                \
-    X(evicted_nonzero, "of these, with an expiry")                            \
-    X(evicted_time, "seconds since the last one evicted had been used")       \
-    X(outofmemory, "stores that failed for room")                             \
-    X(reclaimed, "expired items given up")                                    \
-    X(expired_unfetched, "of these, never read")                              \
-    X(evicted_unfetched, "of those evicted, never read")                      \
-    X(evicted_active, "of those evicted, read not long before")               \
-    X(crawler_reclaimed, "expired items given up in the background")          \
-    X(crawler_items_checked, "items looked at there")                         \
-    X(get_hits, "gets that found one")                                        \
-    X(cmd_set, "items stored")                                                \
-    X(delete_hits, "items deleted")                                           \
-    X(incr_hits, "items incremented")                                         \
-    X(decr_hits, "items decremented")                                         \
-    X(cas_hits, "items stored by cas")                                        \
-    X(cas_badval, "cas with another unique")                                  \
-    X(touch_hits, "items touched")
+#define ITEMS_STATS_SUMS(X)                                                   \
+    X(total_items, "items ever stored")                                       \
+    X(evictions, "live items given up for room")                              \
+    X(evicted_unfetched, "of these, never read")                              \
+    X(evicted_active,                                                         \
+        "of these, read often enough to stay, had it not been "               \
+        "urgent")                                                             \
+    X(expired_unfetched, "of the reclaimed items, never read")                \
+    X(reclaimed, "expired and flushed items met and given up")                \
+    X(get_expired, "reads that met an expired item")                          \
+    X(get_flushed, "reads that met a flushed item")                           \
+    X(crawler_reclaimed, "expired and flushed items found by items_tend")     \
+    X(crawler_items_checked, "items that items_tend looked at")               \
+    X(moves_to_warm, "items that were moved to stay: used while fresh")       \
+    X(moves_within_lru, "items moved again: used since, or out of a gap")     \
+    X(direct_reclaims, "segments that a store cleaned to have room")
 
-struct items_class {
+#define ITEMS_STATS_SYSTEM(X)                                                 \
+    X(held_bytes, "all memory that the limit is for")                         \
+    X(hash_bytes, "of this, hash tables")                                     \
+    X(hash_power_level, "log2 of their buckets, rounded down")                \
+    X(limit_bytes, "the limit")
+
+#define ITEMS_STATS(X)                                                        \
+    ITEMS_STATS_HELD(X) ITEMS_STATS_SUMS(X) ITEMS_STATS_SYSTEM(X)
+
+struct items_stats {
 #define X(name, text) uint64_t name;
-    ITEMS_CLASS_STATS(X)
+    ITEMS_STATS(X)
 #undef X
 };
 
-/* An item as it is shown; valid during the call. */
-struct items_seen {
-    const char *key;
-    size_t key_len;
-    uint32_t value_len;
-    uint32_t flags;
-    uint64_t cas;
-    uint64_t expiry_s;   /* ITEMS_NEVER or a time */
-    uint64_t used_s;     /* when it was last read or stored */
-    uint64_t bytes;      /* as memcached counts them */
-    unsigned size_class; /* 1..ITEMS_CLASSES - 1 */
-    bool was_fetched;
+enum { ITEMS_CLASSES = 64 /* memcached's slab classes: 1 to 63 */ };
+
+#define ITEMS_CLASS_HELD(X)                                                   \
+    X(number, "items of the class")                                           \
+    X(mem_requested, "their bytes, as memcached counts them")
+
+#define ITEMS_CLASS_SUMS(X)                                                   \
+    X(evicted, "live items given up for room")                                \
+    X(evicted_nonzero, "of these, with an expiry")                            \
+    X(evicted_unfetched, "of these, never read")                              \
+    X(evicted_active, "of these, read often")                                 \
+    X(outofmemory, "stores that failed for want of memory")                   \
+    X(reclaimed, "expired and flushed items given up")                        \
+    X(expired_unfetched, "of these, never read")                              \
+    X(crawler_reclaimed, "of these, found by items_tend")                     \
+    X(crawler_items_checked, "items that items_tend looked at")               \
+    X(moves_to_warm, "items that were moved to stay")                         \
+    X(moves_within_lru, "items moved again")                                  \
+    X(get_hits, "reads")                                                      \
+    X(cmd_set, "stores that were tried")                                      \
+    X(delete_hits, "deletes")                                                 \
+    X(incr_hits, "incr")                                                      \
+    X(decr_hits, "decr")                                                      \
+    X(cas_hits, "stores whose cas was right")                                 \
+    X(cas_badval, "stores whose cas was wrong")                               \
+    X(touch_hits, "reads and touches that set an expiry")
+
+struct items_class {
+    uint64_t chunk_bytes;    /* memcached's chunk; 0: there is no such class */
+    uint64_t oldest_s;       /* no item of it is older; 0: it has none */
+    uint64_t evicted_time_s; /* how long the last evicted was unused */
+#define X(name, text) uint64_t name;
+    ITEMS_CLASS_HELD(X)
+    ITEMS_CLASS_SUMS(X)
+#undef X
 };
-
-/* Where an enumeration is; all zero at its beginning. */
-struct items_cursor {
-    uint64_t at;
-    bool has_ended;
-};
-
-/* Calls each_fn for some live items from *cursor on, about n_max, and moves it
- * on. An item that lives throughout an enumeration is not missed. each_fn is
- * called with a lock held: it may not call back. */
-void items_each(struct items *items, struct items_cursor *cursor,
-    unsigned n_max, uint64_t now_s,
-    void (*each_fn)(void *context, const struct items_seen *seen),
-    void *context);
-
-/* The figures of all classes. */
-void items_classes(struct items *items, uint64_t now_s,
-    struct items_class out[ITEMS_CLASSES]);
 
 #endif

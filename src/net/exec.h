@@ -89,8 +89,9 @@ struct job {
             struct change change[EXEC_BATCH_MAX];
         };
         struct { /* a dump of items: */
-            struct items_cursor cursor;
+            uint64_t cursor;  /* of items_each */
             uint64_t classes; /* bit n is class n */
+            bool has_ended;
             bool as_mg;       /* meta gets, not metadata */
         } dump;
         struct store_edit edit;

@@ -80,10 +80,10 @@ put_metadata(struct dump *dump, const struct items_seen *seen)
     put_encoded(dump->out, seen->key, seen->key_len);
     buf_addf(dump->out,
         " exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64
-        " fetch=%s cls=%u size=%" PRIu64 " flags=%" PRIu32 " \n",
-        expiry, unix_of(dump->session, seen->used_s), seen->cas,
-        seen->was_fetched ? "yes" : "no", seen->size_class, seen->bytes,
-        seen->flags);
+        " fetch=%s cls=%u size=%zu flags=%" PRIu32 " \n",
+        expiry, unix_of(dump->session, seen->used_s), seen->item->cas,
+        seen->was_fetched ? "yes" : "no", seen->class_, seen->bytes,
+        seen->item->flags);
 }
 
 /* True for a key that cannot stand in a line as it is. */
@@ -116,7 +116,7 @@ static void
 put_item(void *context, const struct items_seen *seen)
 {
     struct dump *dump = context;
-    if ((dump->job->dump.classes >> seen->size_class & 1) == 0) {
+    if ((dump->job->dump.classes >> seen->class_ & 1) == 0) {
         return;
     }
     if (dump->job->dump.as_mg) {
@@ -132,7 +132,7 @@ exec__dump_resume(struct session *session, struct exec_turn *turn)
     struct job *job = session->job;
     struct dump dump = {session, job, turn->out};
     struct items *items = session->executor->store->items;
-    while (!job->dump.cursor.has_ended) {
+    while (!job->dump.has_ended) {
         if (turn->out->len >= turn->mark) {
             return EXEC_FULL;
         }
@@ -140,8 +140,9 @@ exec__dump_resume(struct session *session, struct exec_turn *turn)
             return EXEC_YIELD;
         }
         (*turn->budget)--;
-        items_each(items, &job->dump.cursor, DUMP_PIECE, exec__now_s(session),
-            put_item, &dump);
+        job->dump.cursor = items_each(items, job->dump.cursor, DUMP_PIECE,
+            exec__now_s(session), put_item, &dump);
+        job->dump.has_ended = job->dump.cursor == 0;
     }
     reply_line(turn->out, job->dump.as_mg ? "EN" : "END");
     return exec__done(session);
@@ -163,7 +164,8 @@ begin_dump(struct session *session, const struct text_admin *command,
         reply_line(turn->out, "SERVER_ERROR out of memory");
         return EXEC_DONE;
     }
-    job->dump.cursor = (struct items_cursor){0};
+    job->dump.cursor = 0;
+    job->dump.has_ended = false;
     job->dump.classes = command->classes;
     job->dump.as_mg = command->op == TEXT_ADMIN_MGDUMP;
     reply_line(turn->out, "OK");

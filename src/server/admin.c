@@ -3,8 +3,9 @@
  *
  * memcached takes any beginning of most names, in an order of its own ("stats
  * c" is cachedump), and only the whole of others; tallyd's own follow them.
- * Reset remembers the sums of that moment and subtracts them from then on: the
- * workers' cells have one writer each and are never written from here. */
+ * Reset remembers the workers' sums of that moment and subtracts them from
+ * then on: their cells have one writer each and are never written from
+ * here. */
 #include "server/admin_priv.h"
 
 #include "base/err.h"
@@ -16,22 +17,6 @@
 /* What clients are told: the memcached, then ourselves. */
 static const char version[] =
     ADMIN__MEMCACHED_VERSION " tallyd " PACKAGE_VERSION;
-
-/* What is said of what is held now does not begin anew. */
-static void
-keep_held(struct admin_forgotten *forgotten)
-{
-    forgotten->items.curr_items = 0;
-    forgotten->items.bytes = 0;
-    for (unsigned i = 0; i < ITEMS_CLASSES; i++) {
-        struct items_class *of = &forgotten->class[i];
-        of->chunk_size = 0;
-        of->number = 0;
-        of->mem_requested = 0;
-        of->age = 0;
-        of->evicted_time = 0;
-    }
-}
 
 static void
 sum_metrics(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
@@ -60,15 +45,12 @@ void
 admin__reset(struct server_admin *admin)
 {
     struct admin_forgotten *forgotten = &admin->forgotten;
-    struct items *items = admin->store->items;
     pthread_mutex_lock(&admin->lock);
     sum_metrics(admin, forgotten->metric);
     forgotten->connections = atomic_load(&admin->gauge->total);
     forgotten->rejected = atomic_load(&admin->gauge->rejected);
-    items_stats(items, &forgotten->items);
-    items_classes(items, clock_shifted_s(&admin->clock), forgotten->class);
-    keep_held(forgotten);
     pthread_mutex_unlock(&admin->lock);
+    items_stats_reset(admin->store->items);
     prefixes_clear(&admin->prefixes);
 }
 

@@ -23,8 +23,6 @@ struct admin_forgotten {
     uint64_t metric[METRIC_COUNT];
     uint64_t connections;
     uint64_t rejected;
-    struct items_stats items;
-    struct items_class class[ITEMS_CLASSES];
 };
 
 struct server_admin {

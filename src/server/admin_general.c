@@ -54,8 +54,8 @@ struct figures {
     X(cmd_meta, f->metric[METRIC_cmd_meta])                                   \
     X(get_hits, f->metric[METRIC_get_hits])                                   \
     X(get_misses, f->metric[METRIC_get_misses])                               \
-    X(get_expired, NONE)                                                      \
-    X(get_flushed, NONE)                                                      \
+    X(get_expired, f->items.get_expired)                                      \
+    X(get_flushed, f->items.get_flushed)                                      \
     X(delete_misses, f->metric[METRIC_delete_misses])                         \
     X(delete_hits, f->metric[METRIC_delete_hits])                             \
     X(incr_misses, f->metric[METRIC_incr_misses])                             \
@@ -81,8 +81,8 @@ struct figures {
     X(time_in_listen_disabled_us, f->listen_pause_us)                         \
     X(threads, f->admin->n_workers)                                           \
     X(conn_yields, f->metric[METRIC_conn_yields])                             \
-    X(hash_power_level, NONE)                                                 \
-    X(hash_bytes, NONE)                                                       \
+    X(hash_power_level, f->items.hash_power_level)                            \
+    X(hash_bytes, f->items.hash_bytes)                                        \
     X(hash_is_expanding, NONE)                                                \
     X(slab_reassign_rescues, NONE)                                            \
     X(slab_reassign_chunk_rescues, NONE)                                      \
@@ -120,20 +120,20 @@ struct figures {
     X(expired_unfetched, f->items.expired_unfetched)                          \
     X(evicted_unfetched, f->items.evicted_unfetched)
 
-#define ACTIVE_FIGURES(X) X(evicted_active, NONE)
+#define ACTIVE_FIGURES(X) X(evicted_active, f->items.evicted_active)
 
 #define EVICTION_FIGURES(X)                                                   \
     X(evictions, f->items.evictions)                                          \
     X(reclaimed, f->items.reclaimed)                                          \
-    X(crawler_reclaimed, NONE)                                                \
-    X(crawler_items_checked, NONE)                                            \
+    X(crawler_reclaimed, f->items.crawler_reclaimed)                          \
+    X(crawler_items_checked, f->items.crawler_items_checked)                  \
     X(lrutail_reflocked, NONE)
 
 #define LRU_FIGURES(X)                                                        \
     X(moves_to_cold, NONE)                                                    \
-    X(moves_to_warm, NONE)                                                    \
-    X(moves_within_lru, NONE)                                                 \
-    X(direct_reclaims, NONE)                                                  \
+    X(moves_to_warm, f->items.moves_to_warm)                                  \
+    X(moves_within_lru, f->items.moves_within_lru)                            \
+    X(direct_reclaims, f->items.direct_reclaims)                              \
     X(lru_bumps_dropped, NONE)
 
 #define PUT(name, number) reply_stat_u64(out, #name, number);
@@ -172,9 +172,6 @@ collect_sums(struct server_admin *admin, struct figures *f)
     const struct admin_forgotten *forgotten = &admin->forgotten;
     pthread_mutex_lock(&admin->lock);
     items_stats(admin->store->items, &f->items);
-#define X(name, text) f->items.name -= forgotten->items.name;
-    ITEMS_STATS(X)
-#undef X
     f->connections =
         atomic_load(&admin->gauge->total) - forgotten->connections;
     f->rejected = atomic_load(&admin->gauge->rejected) - forgotten->rejected;

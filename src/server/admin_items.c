@@ -29,11 +29,11 @@ enum {
     X(number_cold, of->number, true)                                          \
     X(age_hot, NONE, true)                                                    \
     X(age_warm, NONE, true)                                                   \
-    X(age, of->age, false)                                                    \
+    X(age, age_of(of, now_s), false)                                          \
     X(mem_requested, of->mem_requested, false)                                \
     X(evicted, of->evicted, false)                                            \
     X(evicted_nonzero, of->evicted_nonzero, false)                            \
-    X(evicted_time, of->evicted_time, false)                                  \
+    X(evicted_time, of->evicted_time_s, false)                                \
     X(outofmemory, of->outofmemory, false)                                    \
     X(tailrepairs, NONE, false)                                               \
     X(reclaimed, of->reclaimed, false)                                        \
@@ -44,8 +44,8 @@ enum {
     X(crawler_items_checked, of->crawler_items_checked, false)                \
     X(lrutail_reflocked, NONE, false)                                         \
     X(moves_to_cold, NONE, true)                                              \
-    X(moves_to_warm, NONE, true)                                              \
-    X(moves_within_lru, NONE, true)                                           \
+    X(moves_to_warm, of->moves_to_warm, true)                                 \
+    X(moves_within_lru, of->moves_within_lru, true)                           \
     X(direct_reclaims, NONE, true)                                            \
     X(hits_to_hot, NONE, true)                                                \
     X(hits_to_warm, NONE, true)                                               \
@@ -53,7 +53,7 @@ enum {
     X(hits_to_temp, NONE, true)
 
 #define SLAB_LINES(X)                                                         \
-    X(chunk_size, of->chunk_size)                                             \
+    X(chunk_size, of->chunk_bytes)                                            \
     X(chunks_per_page, per_page)                                              \
     X(total_pages, pages)                                                     \
     X(total_chunks, pages *per_page)                                          \
@@ -79,27 +79,18 @@ struct dump {
     struct buf *out;
 };
 
-/* The classes, counted since the last reset; *was_used[i]: class i has, or has
- * had, items. */
-static void
-collect(struct server_admin *admin, struct items_class class[ITEMS_CLASSES],
-    bool was_used[ITEMS_CLASSES])
+/* Of a class: seconds since the oldest was used. The clock may have been moved
+ * back. */
+static uint64_t
+age_of(const struct items_class *of, uint64_t now_s)
 {
-    pthread_mutex_lock(&admin->lock);
-    items_classes(admin->store->items, clock_shifted_s(&admin->clock), class);
-    for (unsigned i = 0; i < ITEMS_CLASSES; i++) {
-        const struct items_class *forgotten = &admin->forgotten.class[i];
-        was_used[i] = class[i].number > 0 || class[i].cmd_set > 0;
-#define X(name, text) class[i].name -= forgotten->name;
-        ITEMS_CLASS_STATS(X)
-#undef X
-    }
-    pthread_mutex_unlock(&admin->lock);
+    return of->oldest_s == 0 || of->oldest_s > now_s ? 0
+                                                     : now_s - of->oldest_s;
 }
 
 static void
 put_items(const struct items_class *of, unsigned i, bool has_maintainer,
-    struct buf *out)
+    uint64_t now_s, struct buf *out)
 {
 #define X(name, number, is_maintained)                                        \
     if (has_maintainer || !(is_maintained)) {                                 \
@@ -112,12 +103,13 @@ put_items(const struct items_class *of, unsigned i, bool has_maintainer,
 void
 admin__items(struct server_admin *admin, struct buf *out)
 {
-    struct items_class class[ITEMS_CLASSES];
-    bool was_used[ITEMS_CLASSES];
-    collect(admin, class, was_used);
+    struct items_class classes[ITEMS_CLASSES];
+    bool has_maintainer = admin->options->lru_maintainer;
+    uint64_t now_s = clock_shifted_s(&admin->clock);
+    items_classes(admin->store->items, classes);
     for (unsigned i = 1; i < ITEMS_CLASSES; i++) {
-        if (class[i].number > 0) {
-            put_items(&class[i], i, admin -> options -> lru_maintainer, out);
+        if (classes[i].number > 0) {
+            put_items(&classes[i], i, has_maintainer, now_s, out);
         }
     }
     reply_line(out, "END");
@@ -128,7 +120,7 @@ static uint64_t
 put_slab(const struct items_class *of, unsigned i, struct buf *out)
 {
     uint64_t per_page =
-        of->chunk_size >= PAGE_BYTES ? 1 : PAGE_BYTES / of->chunk_size;
+        of->chunk_bytes >= PAGE_BYTES ? 1 : PAGE_BYTES / of->chunk_bytes;
     uint64_t pages = (of->number + per_page - 1) / per_page;
     pages = pages == 0 ? 1 : pages; /* memcached keeps one */
 #define X(name, number)                                                       \
@@ -141,14 +133,14 @@ put_slab(const struct items_class *of, unsigned i, struct buf *out)
 void
 admin__slabs(struct server_admin *admin, struct buf *out)
 {
-    struct items_class class[ITEMS_CLASSES];
-    bool was_used[ITEMS_CLASSES];
+    struct items_class classes[ITEMS_CLASSES];
     uint64_t n = 0;
     uint64_t pages = 0;
-    collect(admin, class, was_used);
+    items_classes(admin->store->items, classes);
     for (unsigned i = 1; i < ITEMS_CLASSES; i++) {
-        if (was_used[i]) {
-            pages += put_slab(&class[i], i, out);
+        if (classes[i].chunk_bytes > 0 &&
+            (classes[i].number > 0 || classes[i].cmd_set > 0)) {
+            pages += put_slab(&classes[i], i, out);
             n++;
         }
     }
@@ -177,7 +169,7 @@ dump_item(void *context, const struct items_seen *seen)
     const struct clock_shift *clock = &dump->admin->clock;
     int64_t expiry = 0;
     dump->looks++;
-    if (seen->size_class != dump->size_class || is_binary(seen) ||
+    if (seen->class_ != dump->size_class || is_binary(seen) ||
         dump->n_left == 0 || dump->out->len >= dump->end) {
         return;
     }
@@ -186,7 +178,7 @@ dump_item(void *context, const struct items_seen *seen)
             (int64_t)(seen->expiry_s - clock_shifted_s(clock));
     }
     buf_addf(dump->out, "ITEM %.*s [%" PRIu32 " b; %" PRId64 " s]\r\n",
-        (int)seen->key_len, seen->key, seen->value_len, expiry);
+        (int)seen->key_len, seen->key, seen->item->value_len, expiry);
     dump->n_left--;
 }
 
@@ -194,17 +186,17 @@ static void
 dump_class(struct server_admin *admin, unsigned size_class, uint64_t limit,
     struct buf *out)
 {
-    struct items_cursor cursor = {0};
+    uint64_t cursor = 0;
     struct dump dump = {.admin = admin,
         .size_class = size_class,
         .n_left = limit == 0 ? UINT64_MAX : limit,
         .end = out->len + CACHEDUMP_BYTES_MAX,
         .out = out};
-    while (!cursor.has_ended && dump.n_left > 0 && out->len < dump.end &&
-        dump.looks < CACHEDUMP_LOOKS_MAX) {
-        items_each(admin->store->items, &cursor, CACHEDUMP_PIECE,
+    do {
+        cursor = items_each(admin->store->items, cursor, CACHEDUMP_PIECE,
             clock_shifted_s(&admin->clock), dump_item, &dump);
-    }
+    } while (cursor != 0 && dump.n_left > 0 && out->len < dump.end &&
+        dump.looks < CACHEDUMP_LOOKS_MAX);
     reply_line(out, "END");
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/qsbr.h"
 #include "engine/engine.h"
-#include "items/figures.h"
 #include "items/items.h"
 #include "schema/schema.h"
 #include "store/call.h"
