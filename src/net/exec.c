@@ -209,10 +209,10 @@ begin_on_key(
 static enum exec_step
 flush_all(struct session *session, const char *bytes, struct buf *out)
 {
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     int64_t delay = session->request.exptime;
     uint64_t at_s =
-        delay <= 0 ? 0 : items_expiry(delay, now_s, clock_unix_s());
+        delay <= 0 ? 0 : items_expiry(delay, now_s, exec__unix_s(session));
     if (session->executor->rules.no_flush) {
         struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
         return exec__answer(session, bytes, &no, out);
@@ -293,6 +293,7 @@ works_while_loading(enum request_op op)
     case REQUEST_VERSION:
     case REQUEST_VERBOSITY:
     case REQUEST_STATS:
+    case REQUEST_ADMIN:
     case REQUEST_NOOP:
     case REQUEST_QUIT:
     case REQUEST_HELP:
@@ -339,6 +340,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
         return flush_all(session, bytes, turn->out);
+    case REQUEST_ADMIN:
+        return exec__admin(session, bytes, turn);
     case REQUEST_NOOP:
         return exec__answer_kind(session, bytes, ANSWER_OK, turn->out);
     case REQUEST_QUIT:
@@ -404,6 +407,8 @@ exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__checkpoint_answer(session, turn->out);
     case JOB_SEAL:
         return exec__seal_answer(session, turn->out);
+    case JOB_DUMP:
+        return exec__dump_resume(session, turn);
     }
     return exec__get_resume(session, bytes, turn);
 }

@@ -301,12 +301,14 @@ format_item(struct session *session, const char *bytes,
         answer_single(session, bytes, slot, NULL, 0, out);
         return false;
     }
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     uint64_t expiry_s = touches(request)
-        ? items_expiry(request->exptime, now_s, clock_unix_s())
+        ? items_expiry(request->exptime, now_s, exec__unix_s(session))
         : ITEMS_NEVER; /* not looked at */
     const struct item *item = items_get(
         items, key, slot->key.len, now_s, touches(request), expiry_s);
+    exec__count_prefix(session, (struct schema_word){key, slot->key.len},
+        &(struct prefix_counts){.get = 1, .hit = item != NULL});
     if (item == NULL) {
         return false;
     }

@@ -2,7 +2,6 @@
 /* Commands on items: memcached's own, one call into the cache each, whichever
  * protocol they came in. The retrieval of many keys is in exec_get.c, where
  * items and cells of one request are mixed. */
-#include "base/clock.h"
 #include "base/err.h"
 #include "net/exec.h"
 
@@ -16,9 +15,9 @@ struct moment {
 };
 
 static struct moment
-moment_now(void)
+moment_now(const struct session *session)
 {
-    return (struct moment){clock_monotonic_s(), clock_unix_s()};
+    return (struct moment){exec__now_s(session), exec__unix_s(session)};
 }
 
 static uint64_t
@@ -179,7 +178,7 @@ static enum exec_step
 store(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_store store = {.op = op_of(request->op),
         .key = key.text,
@@ -190,8 +189,7 @@ store(struct session *session, const char *bytes, struct buf *out)
         .expiry_s = expiry(&moment, request->exptime),
         .terms = terms_of(session, &moment)};
     store.cas = store.terms.cas;
-    struct answer answer = {.kind = ANSWER_STORED,
-        .flags = request->flags};
+    struct answer answer = {.kind = ANSWER_STORED, .flags = request->flags};
     struct items_stored stored;
     int err =
         items_store_tell(items_of(session), &store, moment.now_s, &stored);
@@ -200,6 +198,7 @@ store(struct session *session, const char *bytes, struct buf *out)
     count_store(session, err);
     answer.is_sum = err == ERR_TOO_LARGE &&
         fits_alone(session, key.len, request->value.len);
+    exec__count_prefix(session, key, &(struct prefix_counts){.set = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
 
@@ -215,14 +214,14 @@ too_large(struct session *session, const char *bytes, struct buf *out)
     if (session->request.stored_as == REQUEST_SET ||
         session->request.proto == PROTO_META) {
         items_delete(
-            items_of(session), key.text, key.len, NULL, clock_monotonic_s());
+            items_of(session), key.text, key.len, NULL, exec__now_s(session));
     }
     return answer_err(session, bytes, ERR_TOO_LARGE, &answer, out);
 }
 
 static enum exec_step delete (
     struct session *session, const char *bytes, struct buf *out) {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = terms_of(session, &moment);
     struct answer answer = {.kind = ANSWER_DELETED};
     struct schema_word key = exec__key(session, bytes);
@@ -230,6 +229,7 @@ static enum exec_step delete (
         items_of(session), key.text, key.len, &terms, moment.now_s);
     exec__count(session, METRIC_delete_hits, err == 0);
     exec__count(session, METRIC_delete_misses, err == ERR_NOT_FOUND);
+    exec__count_prefix(session, key, &(struct prefix_counts){.del = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
 
@@ -237,7 +237,7 @@ static enum exec_step
 arith(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_arith arith = {.key = key.text,
         .key_len = key.len,
@@ -303,7 +303,7 @@ count_look(struct session *session, bool hit)
 static enum exec_step
 look(struct session *session, const char *bytes, struct buf *out)
 {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = terms_of(session, &moment);
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
@@ -311,6 +311,8 @@ look(struct session *session, const char *bytes, struct buf *out)
         items_of(session), key.text, key.len, &terms, moment.now_s, &found);
     bool hit = found.item != NULL;
     count_look(session, hit);
+    exec__count_prefix(
+        session, key, &(struct prefix_counts){.get = 1, .hit = hit});
     if (!hit) {
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
     }
@@ -326,7 +328,7 @@ inspect(struct session *session, const char *bytes, struct buf *out)
     struct items_terms terms = {.inspects = true};
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     items_look(items_of(session), key.text, key.len, &terms, now_s, &found);
     exec__count(session, METRIC_cmd_meta, 1);
     if (found.item == NULL) {
@@ -342,7 +344,7 @@ inspect(struct session *session, const char *bytes, struct buf *out)
 static enum exec_step
 touch(struct session *session, const char *bytes, struct buf *out)
 {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = {.touches = true,
         .expiry_s = expiry(&moment, session->request.exptime)};
     struct answer answer = {.kind = ANSWER_MISS};

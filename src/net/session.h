@@ -3,9 +3,12 @@
 #define NET_SESSION_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "proto/request.h"
 #include "proto/text.h"
+#include "proto/text_admin.h"
 #include "stats/metric.h"
+#include "stats/prefix.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -25,6 +28,13 @@ struct admin {
         struct admin *admin, const char *args, size_t len, struct buf *out);
     void (*verbosity_fn)(struct admin *admin, unsigned level);
     const char *version; /* static storage */
+    /* Does a command of administration: the reply without CRLF, static
+     * storage. NULL: for a dump, that it may begin; for a shutdown, that the
+     * server stops. NULL as a function: there are no such commands. */
+    const char *(*command_fn)(
+        struct admin *admin, const struct text_admin *command);
+    struct prefixes *prefixes;       /* NULL: nothing is counted by prefix */
+    const struct clock_shift *clock; /* of items; NULL: the system's */
 };
 
 /* What the server's switches say of all sessions. All zero: nothing is

@@ -29,6 +29,7 @@
     X(VERSION, "the version")                                                 \
     X(VERBOSITY, "how much is logged")                                        \
     X(STATS, "figures")                                                       \
+    X(ADMIN, "a command of administration, see proto/text_admin.h")           \
     X(LOOK, "the value of one key, and what else is asked about it")          \
     X(INSPECT, "what is known of one item")                                   \
     X(NOOP, "an answer, so that the quiet ones before it are known")          \
@@ -102,7 +103,7 @@ struct request {
     uint32_t len;                  /* bytes of the whole request */
     struct span key;               /* the key; dialect: the counter's name */
     struct span words; /* GET..: all keys; dialect: what follows key; STATS:
-                        * the arguments */
+                        * the arguments; ADMIN: the line */
     struct span value; /* the data block of a storage command */
     uint32_t flags;
     int64_t exptime;

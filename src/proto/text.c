@@ -173,10 +173,13 @@ parse_words(struct line *line)
     return PARSE_REQUEST;
 }
 
+/* A line that text_admin_read will read. */
 static enum parse_status
-parse_shutdown(struct line *line)
+parse_admin(struct line *line)
 {
-    return text__fail(line, "SERVER_ERROR: shutdown not enabled");
+    line->out->noreply = text__ends_with_noreply(line);
+    line->out->words = (struct span){0, line->words.end};
+    return PARSE_REQUEST;
 }
 
 static const struct command {
@@ -209,7 +212,15 @@ static const struct command {
     {"ma", REQUEST_INCR, meta__parse_arith},
     {"mn", REQUEST_NOOP, meta__parse_noop},
     {"me", REQUEST_INSPECT, meta__parse_inspect},
-    {"shutdown", REQUEST_ERROR, parse_shutdown},
+    {"slabs", REQUEST_ADMIN, parse_admin},
+    {"lru", REQUEST_ADMIN, parse_admin},
+    {"lru_crawler", REQUEST_ADMIN, parse_admin},
+    {"cache_memlimit", REQUEST_ADMIN, parse_admin},
+    {"shutdown", REQUEST_ADMIN, parse_admin},
+    {"refresh_certs", REQUEST_ADMIN, parse_admin},
+    {"extstore", REQUEST_ADMIN, parse_admin},
+    {"watch", REQUEST_ADMIN, parse_admin},
+    {"debugtime", REQUEST_ADMIN, parse_admin},
 };
 
 /* A line whose last word looks like the end of an HTTP request line. */
@@ -227,8 +238,7 @@ parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (line->line_len < LINE_LEN_MIN ||
-        !words_next(&line->words, &command)) {
+    if (line->line_len < LINE_LEN_MIN || !words_next(&line->words, &command)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     /* what was memcached's before its data block came stays memcached's */
