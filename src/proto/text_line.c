@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-/* memcached keeps the length of a block with its CRLF in an int. */
-enum { VALUE_LEN_MAX = INT32_MAX - 2 };
-
 /* Longer words are no numbers, however many zeros they begin with. */
 enum { U32_WORD_MAX = 11, U64_WORD_MAX = 22 };
 
@@ -115,7 +112,7 @@ text__take_len(struct line *line, uint32_t *out)
 {
     int64_t number;
     if (!text__take_i32(line, &number) || number < 0 ||
-        number > VALUE_LEN_MAX) {
+        number > TEXT__VALUE_LEN_MAX) {
         return false;
     }
     *out = (uint32_t)number;
@@ -178,11 +175,9 @@ text__take_value(struct line *line, uint32_t len_bytes)
     return PARSE_REQUEST;
 }
 
-/* Refuses a line whose data block, of a known length, must not be read as
- * commands. */
 enum parse_status
-text__fail_and_skip(struct line *line, uint32_t len_bytes)
+text__fail_and_skip(struct line *line, uint32_t len_bytes, const char *error)
 {
     line->out->swallow_bytes = (uint64_t)len_bytes + 2;
-    return text__fail(line, TEXT__BAD_FORMAT);
+    return text__fail(line, error);
 }
