@@ -83,3 +83,23 @@ base64_decode(const char *text, size_t len, char *out)
     }
     return n;
 }
+
+size_t
+base64_encode(const char *bytes, size_t len, char *out)
+{
+    static const char digit[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = 0;
+    for (size_t at = 0; at < len; at += GROUP_BYTES) {
+        uint32_t bits = 0;
+        for (size_t i = at; i < at + GROUP_BYTES; i++) {
+            bits = bits << 8 | (i < len ? (unsigned char)bytes[i] : 0);
+        }
+        for (size_t i = 0; i < GROUP_CHARS; i++) {
+            size_t shift = (GROUP_CHARS - 1 - i) * CHAR_BITS;
+            bool pads = at + i > len; /* i characters hold i - 1 bytes */
+            out[n++] = pads ? '=' : digit[bits >> shift & (CHARS - 1)];
+        }
+    }
+    return n;
+}

@@ -16,4 +16,8 @@ bool base64_check(const char *text, size_t len, size_t *decoded_len);
  * written to out, at most len / 4 * 3. */
 size_t base64_decode(const char *text, size_t len, char *out);
 
+/* Encodes len bytes into out, which has room for (len + 2) / 3 * 4; returns
+ * the number of characters. */
+size_t base64_encode(const char *bytes, size_t len, char *out);
+
 #endif

@@ -36,6 +36,7 @@
     X(TOO_MANY_COUNTERS, "256 counters is the limit")                         \
     X(TOO_MANY_COLUMNS, "16 value columns a counter is the limit")            \
     X(BAD_FORMAT, "bad command line format")                                  \
+    X(UNKNOWN_COMMAND, "unknown command")                                     \
     X(NOT_SCHEMA, "only add counter and add column lines are allowed here")   \
     X(EXPTIME, "a counter does not expire, send exptime 0")                   \
     X(NO_FLUSH, "flush_all not allowed")                                      \

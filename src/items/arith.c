@@ -81,7 +81,7 @@ vivify(struct op *op, struct stripe *stripe)
 
 /* Writes the number over the value, where nobody else can see it. As with
  * memcached's padded numbers, one that got longer is a new value: it is not
- * stale, nor won by anybody. */
+ * stale, nor read or won by anybody. */
 static void
 write_over(struct op *op, struct stripe *stripe, struct entry *entry,
     const struct digits *digits, uint64_t cas)
@@ -89,6 +89,7 @@ write_over(struct op *op, struct stripe *stripe, struct entry *entry,
     if (digits->len > entry->item.value_len) {
         entry->is_stale = false;
         entry->is_won = false;
+        entry->fetched = false;
     }
     memcpy(items__entry_value(entry), digits->text, digits->len);
     entry->item.value_len = (uint32_t)digits->len;
@@ -131,6 +132,7 @@ step(struct op *op, struct stripe *stripe)
     if (old == NULL) {
         err = op->terms->vivifies ? vivify(op, stripe) : ERR_NOT_FOUND;
     } else {
+        out->old_expiry_s = old->expiry_s;
         err = condition(arith, old, &number);
         if (err == 0) {
             out->value = sum(arith, number);

@@ -21,7 +21,7 @@ empty(struct op *op, struct stripe *stripe, struct entry *old)
     if (!items__op_has_room(op, 0)) {
         return items__op_want(op, 0);
     }
-    items__op_fill(op, NULL, 0, 0, expiry_s);
+    items__op_fill(op, NULL, 0, terms->flags, expiry_s);
     return items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
 }
 

@@ -12,27 +12,30 @@
 static void
 use(struct op *op, struct stripe *stripe, struct entry *entry)
 {
-    if (!op->terms->peeks) {
+    if (!op->terms->peeks && !op->terms->inspects) {
         entry->fetched = true;
         items__core_use(stripe, entry, op->now_s);
     }
 }
 
 static bool
-ends_soon(const struct op *op, const struct entry *entry)
+ends_soon(const struct op *op, const struct items_found *found)
 {
-    uint64_t soon_s;
+    uint64_t soon_s, expiry_s = found->expiry_s;
 
-    if (!op->terms->recaches || entry->expiry_s == ITEMS_NEVER) {
+    if (op->terms->recaches_first) {
+        expiry_s = found->old_expiry_s;
+    }
+    if (!op->terms->recaches || expiry_s == ITEMS_NEVER) {
         return false;
     }
     return __builtin_add_overflow(op->now_s, op->terms->recache_s, &soon_s) ||
-        entry->expiry_s < soon_s;
+        expiry_s < soon_s;
 }
 
 /* Describes the entry, which is live; decides who makes it anew. */
 static void
-describe(struct op *op, struct entry *entry, bool is_new)
+describe(struct op *op, struct entry *entry)
 {
     struct items_found *out = op->answer;
 
@@ -41,8 +44,9 @@ describe(struct op *op, struct entry *entry, bool is_new)
     out->was_fetched = entry->fetched;
     out->is_stale = entry->is_stale;
     out->was_won = entry->is_won;
-    out->has_won = is_new ||
-        (!entry->is_won && (entry->is_stale || ends_soon(op, entry)));
+    out->has_won = !op->terms->inspects &&
+        (out->is_new ||
+            (!entry->is_won && (entry->is_stale || ends_soon(op, out))));
     entry->is_won = entry->is_won || out->has_won;
 }
 
@@ -64,19 +68,22 @@ step(struct op *op, struct stripe *stripe)
     struct items_found *out = op->answer;
     struct entry *entry =
         items__core_find(op->items, stripe, &op->key, op->now_s);
-    bool is_new = entry == NULL;
 
-    if (is_new) {
+    if (entry == NULL) {
         int err = op->terms->vivifies ? vivify(op, stripe) : ERR_NOT_FOUND;
 
         if (err != 0) {
             return err;
         }
         entry = op->done;
-    } else if (op->terms->touches) {
-        entry->expiry_s = op->terms->expiry_s;
+        out->is_new = true;
+    } else {
+        out->old_expiry_s = entry->expiry_s;
+        if (op->terms->touches) {
+            entry->expiry_s = op->terms->expiry_s;
+        }
     }
-    describe(op, entry, is_new);
+    describe(op, entry);
     use(op, stripe, entry);
     out->item = items__core_pin(entry);
     return 0;

@@ -134,7 +134,7 @@ static int
 step(struct op *op, struct stripe *stripe)
 {
     const struct items_store *store = op->ask;
-    uint64_t *cas_out = op->answer;
+    struct items_stored *out = op->answer;
     struct entry *old =
         items__core_find(op->items, stripe, &op->key, op->now_s);
     bool owes = old != NULL && store->op != ITEMS_ADD &&
@@ -153,7 +153,8 @@ step(struct op *op, struct stripe *stripe)
             owes ? ITEMS__HEIR : ITEMS__BORN, store->terms.new_cas);
     }
     if (err == 0) {
-        *cas_out = op->done->item.cas;
+        out->cas = op->done->item.cas;
+        out->value_len = op->done->item.value_len;
     } else if (err == ERR_NOT_STORED && old != NULL) {
         items__core_use(
             stripe, old, op->now_s); /* an add of what is there is a use */
@@ -174,16 +175,16 @@ draft(struct op *op)
 }
 
 int
-items_store(struct items *items, const struct items_store *store,
-    uint64_t now_s, uint64_t *cas_out)
+items_store_tell(struct items *items, const struct items_store *store,
+    uint64_t now_s, struct items_stored *out)
 {
-    uint64_t cas = 0;
     struct op op =
         items__op_of(items, store->key, store->key_len, &store->terms, now_s);
     int err = 0;
 
     op.ask = store;
-    op.answer = &cas;
+    op.answer = out;
+    *out = (struct items_stored){0};
     if (store->value_len > items__op_value_len_max(&op)) {
         err = ERR_TOO_LARGE;
     } else if (!joins(store->op)) {
@@ -196,8 +197,18 @@ items_store(struct items *items, const struct items_store *store,
         store->op == ITEMS_SET) {
         (void)items_delete(items, store->key, store->key_len, NULL, now_s);
     }
+    return err;
+}
+
+int
+items_store(struct items *items, const struct items_store *store,
+    uint64_t now_s, uint64_t *cas_out)
+{
+    struct items_stored stored;
+    int err = items_store_tell(items, store, now_s, &stored);
+
     if (err == 0 && cas_out != NULL) {
-        *cas_out = cas;
+        *cas_out = stored.cas;
     }
     return err;
 }

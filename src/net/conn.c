@@ -41,8 +41,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define NS_PER_MS UINT64_C(1000000)
+
 static_assert((int)HELD_BYTES_MAX <= (int)CONN_WRITE_MARK,
     "a turn behind held replies has room for some of its own");
+
+/* The loop's time: when its callbacks began. */
+static uint64_t
+loop_ns(const struct worker *worker)
+{
+    return uv_now(&worker->loop) * NS_PER_MS;
+}
 
 static size_t
 queued_bytes(const struct conn *conn)
@@ -102,6 +111,7 @@ conn_close(struct conn *conn)
 {
     if (!conn->is_closing) {
         conn->is_closing = true;
+        conn_list_remove(&conn->worker->conn_list, &conn->entry);
         worker_unready(conn->worker, conn);
         gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
@@ -380,6 +390,25 @@ conn_pass(struct held *held, struct buf *out)
     }
 }
 
+/* What the connection does until its next turn, for who looks at it. */
+static void
+show_state(struct conn *conn)
+{
+    enum conn_state state = CONN_STATE_READ;
+    if (conn->is_finishing) {
+        state = CONN_STATE_CLOSING;
+    } else if (conn->is_parked || is_held(conn)) {
+        state = CONN_STATE_IO_QUEUE;
+    } else if (conn->blocked_since_ms != 0) {
+        state = CONN_STATE_MWRITE;
+    } else if (session_is_skipping(&conn->session)) {
+        state = CONN_STATE_SWALLOW;
+    } else if (conn->command_since_ms != 0) {
+        state = CONN_STATE_NREAD;
+    }
+    conn_entry_note(&conn->entry, state);
+}
+
 static void
 turn(struct conn *conn, const char *bytes, size_t len)
 {
@@ -391,12 +420,16 @@ turn(struct conn *conn, const char *bytes, size_t len)
     size_t queued = queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark = queued < CONN_WRITE_MARK ? CONN_WRITE_MARK - queued : 0;
     buf_clear(&worker->out);
+    conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
     keep_rest(conn, bytes, len, consumed);
     bool has_begun = budget < worker->config.requests_per_turn ||
         (was_skipping && !session_is_skipping(&conn->session));
     note_command(conn, state, has_begun);
+    if (budget < worker->config.requests_per_turn) {
+        conn_entry_note_command(&conn->entry, loop_ns(worker));
+    }
     if (conn->is_closing || worker->out.failed ||
         (!is_held(conn) && gate_is_open(&worker->gate, acks))) {
         send_replies(conn, &worker->out);
@@ -404,6 +437,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     } else {
         hold_turn(conn, state, &worker->out, acks);
     }
+    show_state(conn);
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
         buf_fini(&worker->out); /* one huge value must not stay for good */
     }
@@ -604,9 +638,10 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         conn->next->prev = conn;
     }
     worker->conns = conn;
+    conn_list_add(&worker->conn_list, &conn->entry, fd, loop_ns(worker));
     if (open_handle(conn, fd, mail->is_unix) != 0) {
-        close(fd); /* libuv has not taken it */
         conn_close(conn);
+        close(fd); /* libuv has not taken it */
         return;
     }
     if (!mail->is_unix) {

@@ -3,6 +3,7 @@
 #define NET_CONN_H
 
 #include "base/buf.h"
+#include "net/conn_list.h"
 #include "net/gate.h"
 #include "net/session.h"
 
@@ -34,6 +35,7 @@ struct conn {
     struct conn *prev, *next; /* in worker->conns */
     struct conn *next_ready;  /* in worker->first_ready */
     struct conn *next_woken;  /* in worker->woken, under worker->lock */
+    struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
     struct buf in;        /* bytes of requests not yet done */
     size_t in_at;         /* of these, already consumed */

@@ -209,10 +209,10 @@ begin_on_key(
 static enum exec_step
 flush_all(struct session *session, const char *bytes, struct buf *out)
 {
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     int64_t delay = session->request.exptime;
     uint64_t at_s =
-        delay <= 0 ? 0 : items_expiry(delay, now_s, clock_unix_s());
+        delay <= 0 ? 0 : items_expiry(delay, now_s, exec__unix_s(session));
     if (session->executor->rules.no_flush) {
         struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
         return exec__answer(session, bytes, &no, out);
@@ -223,23 +223,51 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
 }
 
 static enum exec_step
+version(struct session *session, struct buf *out)
+{
+    const char *text = session->executor->admin->version;
+    struct echo echo = echo_of(&session->request, 0);
+    if (echo.proto == PROTO_BINARY) {
+        answer_binary_version(&echo, text, out);
+        return EXEC_DONE;
+    }
+    buf_add_text(out, "VERSION ");
+    reply_line(out, text);
+    return EXEC_DONE;
+}
+
+static enum exec_step
+stats(struct session *session, const char *bytes, struct buf *out)
+{
+    struct admin *admin = session->executor->admin;
+    struct span what = session->request.words;
+    struct echo echo = echo_of(&session->request, 0);
+    struct buf lines = {0};
+    if (echo.proto != PROTO_BINARY) {
+        admin->stats_fn(admin, bytes + what.at, what.len, out);
+        return EXEC_DONE;
+    }
+    admin->stats_fn(admin, bytes + what.at, what.len, &lines);
+    answer_binary_stats(&echo, bytes, lines.data, lines.len, out);
+    out->failed = out->failed || lines.failed;
+    buf_fini(&lines);
+    return EXEC_DONE;
+}
+
+static enum exec_step
 show(struct session *session, const char *bytes, struct buf *out)
 {
     struct admin *admin = session->executor->admin;
     const struct request *request = &session->request;
     switch (request->op) {
     case REQUEST_VERSION:
-        buf_add_text(out, "VERSION ");
-        reply_line(out, admin->version);
-        return EXEC_DONE;
+        return version(session, out);
     case REQUEST_VERBOSITY:
         admin->verbosity_fn(admin,
             request->number > INT8_MAX ? INT8_MAX : (unsigned)request->number);
         return exec__answer_kind(session, bytes, ANSWER_OK, out);
     case REQUEST_STATS:
-        admin->stats_fn(
-            admin, bytes + request->words.at, request->words.len, out);
-        return EXEC_DONE;
+        return stats(session, bytes, out);
     case REQUEST_SHOW_COUNTERS:
         return exec__show_counters(session, out);
     case REQUEST_SHOW_COUNTER:
@@ -265,6 +293,7 @@ works_while_loading(enum request_op op)
     case REQUEST_VERSION:
     case REQUEST_VERBOSITY:
     case REQUEST_STATS:
+    case REQUEST_ADMIN:
     case REQUEST_NOOP:
     case REQUEST_QUIT:
     case REQUEST_HELP:
@@ -311,6 +340,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
         return flush_all(session, bytes, turn->out);
+    case REQUEST_ADMIN:
+        return exec__admin(session, bytes, turn);
     case REQUEST_NOOP:
         return exec__answer_kind(session, bytes, ANSWER_OK, turn->out);
     case REQUEST_QUIT:
@@ -376,6 +407,8 @@ exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__checkpoint_answer(session, turn->out);
     case JOB_SEAL:
         return exec__seal_answer(session, turn->out);
+    case JOB_DUMP:
+        return exec__dump_resume(session, turn);
     }
     return exec__get_resume(session, bytes, turn);
 }

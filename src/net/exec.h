@@ -49,7 +49,8 @@ enum job_stage {
     JOB_CHANGE,     /* answer the changes */
     JOB_EDIT,       /* answer a schema edit */
     JOB_CHECKPOINT, /* answer a checkpoint */
-    JOB_SEAL        /* answer a seal */
+    JOB_SEAL,       /* answer a seal */
+    JOB_DUMP        /* show more items */
 };
 
 /* One key of a slice. */
@@ -87,6 +88,12 @@ struct job {
                                                * first byte on */
             struct change change[EXEC_BATCH_MAX];
         };
+        struct {              /* a dump of items: */
+            uint64_t cursor;  /* of items_each */
+            uint64_t classes; /* bit n is class n */
+            bool has_ended;
+            bool as_mg; /* meta gets, not metadata */
+        } dump;
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;
@@ -192,6 +199,28 @@ enum exec_step exec__checkpoint_answer(
 enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);
+
+/* What memcached would say of an item's size: its header, the cas, the key and
+ * the value with what ends them, and flags where there are any. */
+static inline uint32_t
+exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
+{
+    return (uint32_t)(59 + key_len + value_len + (flags == 0 ? 0 : 4));
+}
+/* Commands of administration, and dumps of items. */
+enum exec_step exec__admin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__dump_resume(
+    struct session *session, struct exec_turn *turn);
+
+/* Counts an item's key by its prefix, where somebody wants that. Not of meta
+ * commands, as in memcached. */
+void exec__count_prefix(struct session *session, struct schema_word key,
+    const struct prefix_counts *counts);
+
+/* The items' clock: seconds that do not jump, and unix time. */
+uint64_t exec__now_s(const struct session *session);
+int64_t exec__unix_s(const struct session *session);
 
 /* Counts in the worker's metrics. */
 static inline void

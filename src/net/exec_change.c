@@ -145,7 +145,8 @@ say_done(const struct change *change, const struct echo *echo,
     struct answer answer = {.kind = ANSWER_STORED,
         .number = change->value[0],
         .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
-        .ttl_s = ANSWER_NEVER};
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER};
     if (is_number && change->n_columns > 1) {
         if (!echo->noreply) {
             say_numbers(change, out);
@@ -156,6 +157,8 @@ say_done(const struct change *change, const struct echo *echo,
         answer.kind = ANSWER_NUMBER;
     } else if (change->op == CHANGE_DELETE) {
         answer.kind = ANSWER_DELETED;
+    } else {
+        answer.value_len = echo->value_len;
     }
     answer_put(echo, bytes, &answer, out);
 }
@@ -188,11 +191,16 @@ say_change(struct session *session, const struct change *change,
 /* Notes that what has been added to out since it had len bytes acknowledges a
  * change. */
 static void
-note_ack(struct session_acks *acks, const struct buf *out, size_t len)
+note_ack(struct session_acks *acks, const struct echo *echo,
+    const struct buf *out, size_t len)
 {
     ASSERT(out->len <= UINT32_MAX);
-    struct span span = {(uint32_t)len, (uint32_t)(out->len - len)};
-    buf_add(&acks->at, &span, sizeof span);
+    struct session_ack ack = {
+        .span = {(uint32_t)len, (uint32_t)(out->len - len)},
+        .opaque = echo->opaque,
+        .opcode = echo->opcode,
+        .proto = (uint8_t)echo->proto};
+    buf_add(&acks->at, &ack, sizeof ack);
 }
 
 enum exec_step
@@ -207,7 +215,7 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
         count_change(session, change);
         say_change(session, change, &job->echo[i], turn->base, out);
         if (seq != 0 && change->err == 0) {
-            note_ack(turn->acks, out, len);
+            note_ack(turn->acks, &job->echo[i], out, len);
         }
     }
     if (seq > turn->acks->seq) {

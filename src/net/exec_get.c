@@ -245,8 +245,9 @@ answer_single(struct session *session, const char *bytes,
         .value_len = len,
         .cas = n == 0 || slot->is_record ? 0 : cell_cas(value[0]),
         .flags = slot->flags,
-        .item_bytes = (uint32_t)(len + slot->key.len + ITEMS_HEADER_BYTES),
+        .item_bytes = exec__item_bytes(slot->key.len, len, slot->flags),
         .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER,
         .was_fetched = true};
     if (n == 0) {
         answer.kind = ANSWER_MISS;
@@ -300,12 +301,14 @@ format_item(struct session *session, const char *bytes,
         answer_single(session, bytes, slot, NULL, 0, out);
         return false;
     }
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     uint64_t expiry_s = touches(request)
-        ? items_expiry(request->exptime, now_s, clock_unix_s())
+        ? items_expiry(request->exptime, now_s, exec__unix_s(session))
         : ITEMS_NEVER; /* not looked at */
     const struct item *item = items_get(
         items, key, slot->key.len, now_s, touches(request), expiry_s);
+    exec__count_prefix(session, (struct schema_word){key, slot->key.len},
+        &(struct prefix_counts){.get = 1, .hit = item != NULL});
     if (item == NULL) {
         return false;
     }
@@ -319,7 +322,9 @@ format_item(struct session *session, const char *bytes,
 static void
 count_keys(struct session *session, unsigned n, unsigned hits)
 {
-    if (touches(&session->request)) {
+    if (session->request.op == REQUEST_INSPECT) {
+        exec__count(session, METRIC_cmd_meta, n);
+    } else if (touches(&session->request)) {
         exec__count(session, METRIC_cmd_touch, n);
         exec__count(session, METRIC_touch_hits, hits);
         exec__count(session, METRIC_touch_misses, n - hits);
@@ -433,6 +438,9 @@ exec__get_begin(
     }
     struct job *job = exec__job(
         session, needs_check(request) ? JOB_GET_CHECK : JOB_GET_GATHER);
+    if (job == NULL && is_single(request)) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
     if (job == NULL) {
         reply_line(
             turn->out, "SERVER_ERROR out of memory writing get response");

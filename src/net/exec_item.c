@@ -2,7 +2,6 @@
 /* Commands on items: memcached's own, one call into the cache each, whichever
  * protocol they came in. The retrieval of many keys is in exec_get.c, where
  * items and cells of one request are mixed. */
-#include "base/clock.h"
 #include "base/err.h"
 #include "net/exec.h"
 
@@ -16,9 +15,9 @@ struct moment {
 };
 
 static struct moment
-moment_now(void)
+moment_now(const struct session *session)
 {
-    return (struct moment){clock_monotonic_s(), clock_unix_s()};
+    return (struct moment){exec__now_s(session), exec__unix_s(session)};
 }
 
 static uint64_t
@@ -31,6 +30,17 @@ static struct items *
 items_of(struct session *session)
 {
     return session->executor->store->items;
+}
+
+/* How little must be left to an item for it to be made anew; a client may also
+ * say until when that is. 0: never. */
+static uint64_t
+recache_s(const struct terms *terms, const struct moment *moment)
+{
+    uint64_t until_s = expiry(moment, terms->recache_s);
+    return until_s == ITEMS_NEVER || until_s <= moment->now_s
+        ? 0
+        : until_s - moment->now_s;
 }
 
 /* The answer as a server of -C says it. */
@@ -65,15 +75,17 @@ terms_of(struct session *session, const struct moment *moment)
     struct items_terms out = {.compares = terms->compares,
         .touches = terms->touches,
         .vivifies = terms->vivifies,
-        .recaches = terms->recaches,
+        .recaches = recache_s(terms, moment) > 0,
+        .recaches_first = terms->recaches_first,
         .outdates = terms->outdates,
         .empties = terms->empties,
         .peeks = terms->peeks,
+        .flags = request->flags,
         .cas = terms->cas,
         .new_cas = terms->new_cas,
         .expiry_s = expiry(moment, request->exptime),
         .vivify_expiry_s = expiry(moment, terms->vivify_exptime),
-        .recache_s = terms->recache_s < 0 ? 0 : (uint64_t)terms->recache_s};
+        .recache_s = recache_s(terms, moment)};
     if (session->executor->rules.no_cas) {
         forget_cas(request, &out);
     }
@@ -154,11 +166,19 @@ count_store(struct session *session, int err)
     }
 }
 
+/* Whether the value could be an item by itself. */
+static bool
+fits_alone(struct session *session, size_t key_len, size_t value_len)
+{
+    return key_len + value_len + ITEMS_HEADER_BYTES <=
+        session->executor->value_bytes_max;
+}
+
 static enum exec_step
 store(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_store store = {.op = op_of(request->op),
         .key = key.text,
@@ -169,33 +189,39 @@ store(struct session *session, const char *bytes, struct buf *out)
         .expiry_s = expiry(&moment, request->exptime),
         .terms = terms_of(session, &moment)};
     store.cas = store.terms.cas;
-    struct answer answer = {.kind = ANSWER_STORED,
-        .flags = request->flags,
-        .value_len = request->value.len};
+    struct answer answer = {.kind = ANSWER_STORED, .flags = request->flags};
+    struct items_stored stored;
     int err =
-        items_store(items_of(session), &store, moment.now_s, &answer.cas);
+        items_store_tell(items_of(session), &store, moment.now_s, &stored);
+    answer.cas = stored.cas;
+    answer.value_len = stored.value_len;
     count_store(session, err);
+    answer.is_sum = err == ERR_TOO_LARGE &&
+        fits_alone(session, key.len, request->value.len);
+    exec__count_prefix(session, key, &(struct prefix_counts){.set = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
 
 /* The value was too long to be read at all. A stale one must not be read on
- * where a set was meant to replace it. */
+ * where a set was meant to replace it; memcached's ms is as strict in all its
+ * modes. */
 static enum exec_step
 too_large(struct session *session, const char *bytes, struct buf *out)
 {
     struct answer answer = {.kind = ANSWER_STORED};
     struct schema_word key = exec__key(session, bytes);
     exec__count(session, METRIC_store_too_large, 1);
-    if (session->request.stored_as == REQUEST_SET) {
+    if (session->request.stored_as == REQUEST_SET ||
+        session->request.proto == PROTO_META) {
         items_delete(
-            items_of(session), key.text, key.len, NULL, clock_monotonic_s());
+            items_of(session), key.text, key.len, NULL, exec__now_s(session));
     }
     return answer_err(session, bytes, ERR_TOO_LARGE, &answer, out);
 }
 
 static enum exec_step delete (
     struct session *session, const char *bytes, struct buf *out) {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = terms_of(session, &moment);
     struct answer answer = {.kind = ANSWER_DELETED};
     struct schema_word key = exec__key(session, bytes);
@@ -203,6 +229,7 @@ static enum exec_step delete (
         items_of(session), key.text, key.len, &terms, moment.now_s);
     exec__count(session, METRIC_delete_hits, err == 0);
     exec__count(session, METRIC_delete_misses, err == ERR_NOT_FOUND);
+    exec__count_prefix(session, key, &(struct prefix_counts){.del = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
 
@@ -210,7 +237,7 @@ static enum exec_step
 arith(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_arith arith = {.key = key.text,
         .key_len = key.len,
@@ -220,18 +247,21 @@ arith(struct session *session, const char *bytes, struct buf *out)
         .terms = terms_of(session, &moment)};
     struct items_number number = {0};
     int err = items_arith(items_of(session), &arith, moment.now_s, &number);
-    bool misses = err == ERR_NOT_FOUND || number.is_new;
+    bool misses = err == ERR_NOT_FOUND;
+    bool hits = err == 0 && !number.is_new; /* what is made is neither */
     if (arith.negative) {
         exec__count(session, METRIC_decr_misses, misses);
-        exec__count(session, METRIC_decr_hits, err == 0 && !misses);
+        exec__count(session, METRIC_decr_hits, hits);
     } else {
         exec__count(session, METRIC_incr_misses, misses);
-        exec__count(session, METRIC_incr_hits, err == 0 && !misses);
+        exec__count(session, METRIC_incr_hits, hits);
     }
     struct answer answer = {.kind = ANSWER_NUMBER,
         .number = number.value,
         .cas = number.cas,
-        .ttl_s = ttl_s(number.expiry_s, moment.now_s)};
+        .ttl_s = ttl_s(number.expiry_s, moment.now_s),
+        .old_ttl_s = ttl_s(number.old_expiry_s, moment.now_s),
+        .is_new = number.is_new};
     return err == ERR_NOT_NUMERIC
         ? exec__refuse(session, err, out)
         : answer_err(session, bytes, err, &answer, out);
@@ -247,9 +277,10 @@ answer_of(const struct items_found *found, size_t key_len, uint64_t now_s)
         .value_len = item->value_len,
         .cas = item->cas,
         .flags = item->flags,
-        .item_bytes =
-            (uint32_t)(item->value_len + key_len + ITEMS_HEADER_BYTES),
+        .item_bytes = exec__item_bytes(key_len, item->value_len, item->flags),
         .ttl_s = ttl_s(found->expiry_s, now_s),
+        .old_ttl_s = ttl_s(found->old_expiry_s, now_s),
+        .is_new = found->is_new,
         .idle_s = found->idle_s,
         .was_fetched = found->was_fetched,
         .has_won = found->has_won,
@@ -257,29 +288,31 @@ answer_of(const struct items_found *found, size_t key_len, uint64_t now_s)
         .was_won = found->was_won};
 }
 
+/* As memcached counts: what a hit touches is no get, but every miss is one. */
 static void
 count_look(struct session *session, bool hit)
 {
-    bool touches = session->request.terms.touches;
-    exec__count(session, METRIC_cmd_get, 1);
-    exec__count(session, METRIC_get_hits, hit);
+    bool touched = session->request.terms.touches && hit;
+    exec__count(session, METRIC_cmd_get, !touched);
+    exec__count(session, METRIC_get_hits, hit && !touched);
     exec__count(session, METRIC_get_misses, !hit);
-    exec__count(session, METRIC_cmd_touch, touches);
-    exec__count(session, METRIC_touch_hits, touches && hit);
-    exec__count(session, METRIC_touch_misses, touches && !hit);
+    exec__count(session, METRIC_cmd_touch, touched);
+    exec__count(session, METRIC_touch_hits, touched);
 }
 
 static enum exec_step
 look(struct session *session, const char *bytes, struct buf *out)
 {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = terms_of(session, &moment);
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
     items_look(
         items_of(session), key.text, key.len, &terms, moment.now_s, &found);
     bool hit = found.item != NULL;
-    count_look(session, hit && !(found.has_won && terms.vivifies));
+    count_look(session, hit);
+    exec__count_prefix(
+        session, key, &(struct prefix_counts){.get = 1, .hit = hit});
     if (!hit) {
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
     }
@@ -292,11 +325,12 @@ look(struct session *session, const char *bytes, struct buf *out)
 static enum exec_step
 inspect(struct session *session, const char *bytes, struct buf *out)
 {
-    struct items_terms terms = {.peeks = true};
+    struct items_terms terms = {.inspects = true};
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     items_look(items_of(session), key.text, key.len, &terms, now_s, &found);
+    exec__count(session, METRIC_cmd_meta, 1);
     if (found.item == NULL) {
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
     }
@@ -310,7 +344,7 @@ inspect(struct session *session, const char *bytes, struct buf *out)
 static enum exec_step
 touch(struct session *session, const char *bytes, struct buf *out)
 {
-    struct moment moment = moment_now();
+    struct moment moment = moment_now(session);
     struct items_terms terms = {.touches = true,
         .expiry_s = expiry(&moment, session->request.exptime)};
     struct answer answer = {.kind = ANSWER_MISS};

@@ -3,9 +3,12 @@
 #define NET_SESSION_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "proto/request.h"
 #include "proto/text.h"
+#include "proto/text_admin.h"
 #include "stats/metric.h"
+#include "stats/prefix.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -25,6 +28,13 @@ struct admin {
         struct admin *admin, const char *args, size_t len, struct buf *out);
     void (*verbosity_fn)(struct admin *admin, unsigned level);
     const char *version; /* static storage */
+    /* Does a command of administration: the reply without CRLF, static
+     * storage. NULL: for a dump, that it may begin; for a shutdown, that the
+     * server stops. NULL as a function: there are no such commands. */
+    const char *(*command_fn)(
+        struct admin *admin, const struct text_admin *command);
+    struct prefixes *prefixes;       /* NULL: nothing is counted by prefix */
+    const struct clock_shift *clock; /* of items; NULL: the system's */
 };
 
 /* What the server's switches say of all sessions. All zero: nothing is
@@ -36,12 +46,20 @@ struct session_rules {
 
 struct job; /* net/exec.h: a request under way, or some changes */
 
+/* The bytes of out that acknowledge a change, none where that is not wanted;
+ * and what else there is to say instead. */
+struct session_ack {
+    struct span span;
+    uint32_t opaque; /* these two: PROTO_BINARY */
+    uint8_t opcode;
+    uint8_t proto; /* enum request_proto */
+};
+
 /* What the replies of one session_run wait for. */
 struct session_acks {
     uint64_t seq;  /* store_outcome of it: none may leave before that is
                    * STORE_COMMITTED; 0: nothing to wait for */
-    struct buf at; /* struct span each, in order: the bytes of out that
-                    * acknowledge a change; none of them under noreply */
+    struct buf at; /* struct session_ack each, in order */
 };
 
 /* What a connection speaks (memcached's -B): as its first byte says, or only

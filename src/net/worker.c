@@ -230,6 +230,7 @@ free_worker(struct worker *worker)
 {
     uv_loop_close(&worker->loop);
     pthread_mutex_destroy(&worker->lock);
+    conn_list_fini(&worker->conn_list);
     executor_fini(&worker->executor);
     buf_fini(&worker->out);
     free(worker);
@@ -250,6 +251,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         return err;
     }
     pthread_mutex_init(&worker->lock, NULL);
+    conn_list_init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/qsbr.h"
+#include "net/conn_list.h"
 #include "net/gate.h"
 #include "net/session.h"
 #include "stats/metric.h"
@@ -64,6 +65,7 @@ struct worker {
     struct worker_config config; /* read-only */
     struct metric_set metrics;   /* written by the worker's thread only */
     pthread_t thread;
+    struct conn_list conn_list; /* what others may see of conns */
 
     /* what other threads leave here, under lock; there they signal async */
     pthread_mutex_t lock;

@@ -18,6 +18,7 @@ echo_of(const struct request *request, uint32_t shift)
         .key_is_base64 = request->key_is_base64,
         .wants_value = request->terms.wants_value,
         .opaque = request->opaque,
+        .value_len = request->value.len,
         .key = request->key,
         .meta = request->meta};
     if (request->op == REQUEST_TOO_LARGE) {
@@ -44,10 +45,10 @@ is_storage(enum request_op op)
     }
 }
 
-static void
-refuse(enum request_op op, int err, struct buf *out)
+void
+answer__refuse(const struct echo *echo, int err, struct buf *out)
 {
-    if (err == ERR_NO_MEMORY && is_storage(op)) {
+    if (err == ERR_NO_MEMORY && is_storage(echo->op)) {
         reply_line(out, "SERVER_ERROR out of memory storing object");
     } else {
         reply_error(out, err);
@@ -90,7 +91,7 @@ answer__text(const struct echo *echo, const char *bytes,
             answer->value, answer->value_len, NULL);
         return;
     case ANSWER_REFUSED:
-        refuse(echo->op, answer->err, out);
+        answer__refuse(echo, answer->err, out);
         return;
     }
 }
@@ -106,7 +107,10 @@ answer_put(const struct echo *echo, const char *bytes,
         }
         return;
     case PROTO_META:
+        answer__meta(echo, bytes, answer, out);
+        return;
     case PROTO_BINARY:
+        answer__binary(echo, bytes, answer, out);
         return;
     }
 }

@@ -40,11 +40,15 @@ struct answer {
     uint32_t item_bytes; /* ABOUT: header, key and value */
     unsigned item_class; /* ABOUT: memcached's slab class */
     int64_t ttl_s;       /* VALUE, NUMBER, ABOUT: seconds left */
+    int64_t old_ttl_s;   /* VALUE, NUMBER: before the request changed it */
+    bool is_new;         /* VALUE, NUMBER: the request has made it */
     uint64_t idle_s;     /* VALUE, ABOUT: since the last use */
     bool was_fetched;    /* VALUE, ABOUT: before this time */
     bool has_won;        /* VALUE: the client is to make the value anew */
     bool is_stale;       /* VALUE */
     bool was_won;        /* VALUE: another client has won */
+    bool is_sum;         /* REFUSED, ERR_TOO_LARGE: of append and prepend, and
+                          * only with what was there before */
 };
 
 /* What an answer says back of its request, and in whose words: a part of it
@@ -59,6 +63,7 @@ struct echo {
     bool key_is_base64;
     bool wants_value;
     uint32_t opaque;
+    uint32_t value_len; /* of the data block */
     struct span key;
     struct span meta;
 };
@@ -69,6 +74,15 @@ struct echo echo_of(const struct request *request, uint32_t shift);
  * echo are counted from. */
 void answer_put(const struct echo *echo, const char *bytes,
     const struct answer *answer, struct buf *out);
+
+/* Says err as an error line, which text and meta share. */
+void answer__refuse(const struct echo *echo, int err, struct buf *out);
+/* Answers of the binary protocol that have no kind: the version, and figures.
+ * lines[0..len): what the text protocol answers to stats. */
+void answer_binary_version(
+    const struct echo *echo, const char *version, struct buf *out);
+void answer_binary_stats(const struct echo *echo, const char *bytes,
+    const char *lines, size_t len, struct buf *out);
 
 /* Of each protocol; called by answer_put. */
 void answer__text(const struct echo *echo, const char *bytes,

@@ -29,6 +29,7 @@
     X(VERSION, "the version")                                                 \
     X(VERBOSITY, "how much is logged")                                        \
     X(STATS, "figures")                                                       \
+    X(ADMIN, "a command of administration, see proto/text_admin.h")           \
     X(LOOK, "the value of one key, and what else is asked about it")          \
     X(INSPECT, "what is known of one item")                                   \
     X(NOOP, "an answer, so that the quiet ones before it are known")          \
@@ -68,22 +69,24 @@ enum request_proto { PROTO_TEXT, PROTO_META, PROTO_BINARY };
 
 /* What only the meta and the binary protocol can ask; all zero: nothing. */
 struct terms {
-    bool compares;    /* only where cas is the one that is stored */
-    bool touches;     /* LOOK, INCR, DECR, DELETE: exptime is the new one */
-    bool vivifies;    /* a miss makes what is missing, with vivify_exptime */
-    bool must_exist;  /* INCR, DECR: a cell at its default is a miss, too */
-    bool recaches;    /* LOOK: one client is told to make the value anew when
-                       * recache_s or less are left */
-    bool outdates;    /* SET: an older cas stores a stale value; DELETE: the
+    bool compares;   /* only where cas is the one that is stored */
+    bool touches;    /* LOOK, INCR, DECR, DELETE: exptime is the new one */
+    bool vivifies;   /* a miss makes what is missing, with vivify_exptime */
+    bool must_exist; /* INCR, DECR: a cell at its default is a miss, too */
+    bool recaches;   /* LOOK: one client is told to make the value anew when
+                       * less than recache_s is left */
+    bool recaches_first; /* LOOK: before exptime is the new one */
+    bool outdates;       /* SET: an older cas stores a stale value; DELETE: the
                        * item becomes stale */
-    bool empties;     /* DELETE: the value goes, the item stays */
-    bool peeks;       /* LOOK: no use that counts */
-    bool wants_value; /* LOOK, INCR, DECR: answered with the value */
-    uint64_t cas;     /* CAS looks at it, too */
-    uint64_t new_cas; /* to be given to what is stored; 0: the next one */
-    uint64_t initial; /* INCR, DECR: the value of what a miss makes */
+    bool empties;        /* DELETE: the value goes, the item stays, with new
+                       * client flags */
+    bool peeks;          /* LOOK: no use that counts */
+    bool wants_value;    /* LOOK, INCR, DECR: answered with the value */
+    uint64_t cas;        /* CAS looks at it, too */
+    uint64_t new_cas;    /* to be given to what is stored; 0: the next one */
+    uint64_t initial;    /* INCR, DECR: the value of what a miss makes */
     int64_t vivify_exptime;
-    int64_t recache_s;
+    int64_t recache_s; /* an exptime */
 };
 
 struct request {
@@ -100,7 +103,7 @@ struct request {
     uint32_t len;                  /* bytes of the whole request */
     struct span key;               /* the key; dialect: the counter's name */
     struct span words; /* GET..: all keys; dialect: what follows key; STATS:
-                        * the arguments */
+                        * the arguments; ADMIN: the line */
     struct span value; /* the data block of a storage command */
     uint32_t flags;
     int64_t exptime;

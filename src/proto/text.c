@@ -15,10 +15,15 @@
 #include "base/assert.h"
 #include "base/num.h"
 #include "proto/dialect.h"
+#include "proto/meta.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
 #include <string.h>
+
+/* With its newline: two bytes are the shortest command, to memcached with CR
+ * and LF behind it, so that it refuses "mn" with a mere LF. */
+enum { LINE_LEN_MIN = 4 };
 
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
  * cas has its unique behind the bytes. */
@@ -37,7 +42,7 @@ parse_storage(struct line *line)
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
     if (!fits) {
-        return text__fail_and_skip(line, value_len);
+        return text__fail_and_skip(line, value_len, TEXT__BAD_FORMAT);
     }
     return text__take_value(line, value_len);
 }
@@ -168,10 +173,13 @@ parse_words(struct line *line)
     return PARSE_REQUEST;
 }
 
+/* A line that text_admin_read will read. */
 static enum parse_status
-parse_shutdown(struct line *line)
+parse_admin(struct line *line)
 {
-    return text__fail(line, "SERVER_ERROR: shutdown not enabled");
+    line->out->noreply = text__ends_with_noreply(line);
+    line->out->words = (struct span){0, line->words.end};
+    return PARSE_REQUEST;
 }
 
 static const struct command {
@@ -198,7 +206,21 @@ static const struct command {
     {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
     {"stats", REQUEST_STATS, parse_words},
     {"quit", REQUEST_QUIT, parse_words},
-    {"shutdown", REQUEST_ERROR, parse_shutdown},
+    {"mg", REQUEST_LOOK, meta__parse_get},
+    {"ms", REQUEST_SET, meta__parse_set},
+    {"md", REQUEST_DELETE, meta__parse_delete},
+    {"ma", REQUEST_INCR, meta__parse_arith},
+    {"mn", REQUEST_NOOP, meta__parse_noop},
+    {"me", REQUEST_INSPECT, meta__parse_inspect},
+    {"slabs", REQUEST_ADMIN, parse_admin},
+    {"lru", REQUEST_ADMIN, parse_admin},
+    {"lru_crawler", REQUEST_ADMIN, parse_admin},
+    {"cache_memlimit", REQUEST_ADMIN, parse_admin},
+    {"shutdown", REQUEST_ADMIN, parse_admin},
+    {"refresh_certs", REQUEST_ADMIN, parse_admin},
+    {"extstore", REQUEST_ADMIN, parse_admin},
+    {"watch", REQUEST_ADMIN, parse_admin},
+    {"debugtime", REQUEST_ADMIN, parse_admin},
 };
 
 /* A line whose last word looks like the end of an HTTP request line. */
@@ -216,7 +238,7 @@ parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (!words_next(&line->words, &command)) {
+    if (line->line_len < LINE_LEN_MIN || !words_next(&line->words, &command)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     /* what was memcached's before its data block came stays memcached's */

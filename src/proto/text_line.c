@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-/* memcached keeps the length of a block with its CRLF in an int. */
-enum { VALUE_LEN_MAX = INT32_MAX - 2 };
-
 enum parse_status
 text__fail(struct line *line, const char *error)
 {
@@ -106,7 +103,7 @@ text__take_u32(struct line *line, uint32_t *out)
 bool
 text__take_len(struct line *line, uint32_t *out)
 {
-    return text__take_u32(line, out) && *out <= VALUE_LEN_MAX;
+    return text__take_u32(line, out) && *out <= TEXT__VALUE_LEN_MAX;
 }
 
 enum parse_status
@@ -134,11 +131,9 @@ text__take_value(struct line *line, uint32_t len_bytes)
     return PARSE_REQUEST;
 }
 
-/* Refuses a line whose data block, of a known length, must not be read as
- * commands. */
 enum parse_status
-text__fail_and_skip(struct line *line, uint32_t len_bytes)
+text__fail_and_skip(struct line *line, uint32_t len_bytes, const char *error)
 {
     line->out->swallow_bytes = (uint64_t)len_bytes + 2;
-    return text__fail(line, TEXT__BAD_FORMAT);
+    return text__fail(line, error);
 }

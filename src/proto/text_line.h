@@ -16,6 +16,9 @@
 #define TEXT__BAD_FORMAT "CLIENT_ERROR bad command line format"
 #define TEXT__BAD_EXPTIME "CLIENT_ERROR invalid exptime argument"
 
+/* memcached keeps the length of a block with its CRLF in an int. */
+enum { TEXT__VALUE_LEN_MAX = INT32_MAX - 2 };
+
 /* A line being parsed. */
 struct line {
     const char *bytes; /* the request */
@@ -32,9 +35,10 @@ typedef enum parse_status parse_fn(struct line *line);
 /* Makes the request one that is answered with error (static storage). */
 enum parse_status text__fail(struct line *line, const char *error);
 
-/* The same with a bad format, for a line whose data block, of a known length,
- * must not be read as commands. */
-enum parse_status text__fail_and_skip(struct line *line, uint32_t len_bytes);
+/* The same for a line whose data block, of a known length, must not be read as
+ * commands. */
+enum parse_status text__fail_and_skip(
+    struct line *line, uint32_t len_bytes, const char *error);
 
 /* True where a word is left. */
 bool text__has_word(const struct line *line);

@@ -621,10 +621,10 @@ run(struct server *server)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write fails with EFBIG instead */
-    server->admin.options = &server->options;
     server->admin.logger = &server->logger;
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
+    server->admin.listener = &server->listener;
     if (server->options.check) {
         return check_directory(server);
     }
@@ -667,9 +667,9 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     }
     server->hooks = hooks;
     server->ready_fd = -1;
-    admin_init(&server->admin);
     enum options_result result =
         options_parse(argc, argv, &server->options, &message);
+    admin_init(&server->admin, &server->options);
     if (result == OPTIONS_RUN) {
         atomic_init(&server->logger.verbosity, server->options.verbosity);
         int err = run(server);

@@ -13,6 +13,7 @@
     X(cmd_set, "storage commands")                                            \
     X(cmd_flush, "flush_all commands")                                        \
     X(cmd_touch, "keys of touch, gat and gats")                               \
+    X(cmd_meta, "items inspected by me, as memcached counts it")              \
     X(get_hits, "keys asked for and found")                                   \
     X(get_misses, "keys asked for and not found")                             \
     X(delete_misses, "deletes of keys not found")                             \
