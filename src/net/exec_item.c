@@ -150,8 +150,7 @@ store(struct session *session, const char *bytes, struct buf *out)
         .expiry_s = expiry(&moment, request->exptime),
         .cas = request->terms.cas,
         .terms = terms_of(request, &moment)};
-    struct answer answer = {.kind = ANSWER_STORED,
-        .flags = request->flags};
+    struct answer answer = {.kind = ANSWER_STORED, .flags = request->flags};
     struct items_stored stored;
     int err =
         items_store_tell(items_of(session), &store, moment.now_s, &stored);

@@ -227,8 +227,7 @@ parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (line->line_len < LINE_LEN_MIN ||
-        !words_next(&line->words, &command)) {
+    if (line->line_len < LINE_LEN_MIN || !words_next(&line->words, &command)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     /* what was memcached's before its data block came stays memcached's */
