@@ -1,0 +1,28 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""pylibmc, over the C library libmemcached. Integers have flags 4."""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import pylibmc
+import python_rows
+
+
+class Rows(python_rows.Rows):
+    errors = (pylibmc.Error,)
+    record = b"111 222 333"
+
+
+PORT, PROTOCOL = sys.argv[1:3]
+python_rows.run(
+    pylibmc.__version__,
+    Rows(
+        pylibmc.Client(
+            ["127.0.0.1:" + PORT],
+            binary=PROTOCOL == "binary",
+            behaviors={"cas": True, "tcp_nodelay": True},
+        )
+    ),
+)
