@@ -5,7 +5,6 @@ value and a time of 1,000,000 s; delete succeeds where nothing is; set_multi
 takes no integers."""
 
 import sys
-from importlib.metadata import version
 
 sys.dont_write_bytecode = True
 
@@ -21,6 +20,9 @@ class Rows(python_rows.Rows):
     item_no_number = None
     item_touch = None
     cell_append = None
+    cell_from_0 = None
+    cell_no_number = None
+    cell_expires = None
 
     def stats(self):
         (found,) = self.cache.stats().values()
@@ -33,12 +35,17 @@ class Rows(python_rows.Rows):
     def delete_again(self, key):
         true(self.cache.delete(key))
 
+    def check_initial(self, key):
+        equal(self.cache.incr(key, 5, default=7), 7)
+        equal(self.cache.incr(key, 5, default=7), 12)
+
     def item_initial(self):
-        equal(self.cache.incr("initial", 5, default=7), 7)
-        equal(self.cache.incr("initial", 5, default=7), 12)
+        self.check_initial("initial")
+
+    def cell_initial(self):
+        self.check_initial("17.cntcm")
 
 
 python_rows.run(
-    version("python-binary-memcached"),
     Rows(bmemcached.Client(["127.0.0.1:" + sys.argv[1]], socket_timeout=60)),
 )

@@ -277,7 +277,6 @@ my @cells = (
     }],
 );
 
-print 'version ', $class->VERSION, "\n";
 for my $row ($part eq 'items' ? @items : @cells) {
     my ($name, $call, $needs) = @$row;
     next if $needs && !$class->can($needs);

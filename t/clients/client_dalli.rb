@@ -52,6 +52,11 @@ def check_cas(key)
   equal($cache.get(key), '7')
 end
 
+def check_initial(key)
+  equal($cache.incr(key, 5, 0, 7), 7)
+  equal($cache.incr(key, 5, 0, 7), 12)
+end
+
 def noise(count)
   Random.new(count).bytes(count)
 end
@@ -111,10 +116,7 @@ ITEMS = {
     equal($cache.incr('no-number', 1), nil)
     equal($cache.get('no-number'), nil)
   },
-  'initial' => lambda {
-    equal($cache.incr('initial', 5, 0, 7), 7)
-    equal($cache.incr('initial', 5, 0, 7), 12)
-  },
+  'initial' => -> { check_initial('initial') },
   'delete' => lambda {
     check_set('delete', 'x')
     true?($cache.delete('delete'))
@@ -165,9 +167,10 @@ CELLS = {
     equal($cache.get('2.cntcm'), '40')
   },
   'absent' => -> { equal($cache.get('3.cntan'), '0') },
-  'from-0' => lambda {
-    equal($cache.incr('4.cntrn', 5), 5)
-    equal($cache.get('4.cntrn'), '5')
+  'initial' => -> { check_initial('17.cntcm') },
+  'no-number' => lambda {
+    equal($cache.incr('18.cntcm', 5), nil)
+    equal($cache.get('18.cntcm'), '0')
   },
   'floor' => lambda {
     check_raw('5.cntcm', 5)
@@ -245,7 +248,6 @@ CELLS = {
   }
 }.freeze
 
-puts "version #{Dalli::VERSION}"
 (PART == 'items' ? ITEMS : CELLS).each do |name, call|
   call.call
   puts "ok #{name}"

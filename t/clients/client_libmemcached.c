@@ -328,15 +328,21 @@ item_no_number(memcached_st *memc)
 }
 
 static void
-item_initial(memcached_st *memc)
+check_initial(memcached_st *memc, const char *key)
 {
     for (uint64_t wanted = 7; wanted <= 12; wanted += 5) {
         uint64_t value = 0;
         IS(memcached_increment_with_initial(
-               memc, "initial", 7, 5, 7, 0, &value),
+               memc, key, strlen(key), 5, 7, 0, &value),
             SUCCESS);
         NEED(value == wanted);
     }
+}
+
+static void
+item_initial(memcached_st *memc)
+{
+    check_initial(memc, "initial");
 }
 
 static void
@@ -470,6 +476,20 @@ cell_from_0(memcached_st *memc)
 }
 
 static void
+cell_initial(memcached_st *memc)
+{
+    check_initial(memc, "17.cntcm");
+}
+
+static void
+cell_no_number(memcached_st *memc)
+{
+    uint64_t value;
+    IS(memcached_increment(memc, "18.cntcm", 8, 5, &value), NOTFOUND);
+    NEED(holds(memc, "18.cntcm", "0", 0));
+}
+
+static void
 cell_floor(memcached_st *memc)
 {
     check_floor(memc, "5.cntcm");
@@ -597,70 +617,74 @@ cell_flush(memcached_st *memc)
     NEED(holds(memc, "15.cntcm", "41", 0));
 }
 
+enum protocols { BOTH, TEXT, BINARY };
+
 struct row {
     const char *name;
     void (*run)(memcached_st *memc);
-    bool only_binary;
+    enum protocols in;
 };
 
 static const struct row items[] = {
-    {"text", item_text, false},
-    {"unicode", item_unicode, false},
-    {"bytes", item_bytes, false},
-    {"empty", item_empty, false},
-    {"miss", item_miss, false},
-    {"add", item_add, false},
-    {"replace", item_replace, false},
-    {"append", item_append, false},
-    {"cas", item_cas, false},
-    {"number", item_number, false},
-    {"floor", item_floor, false},
-    {"wide", item_wide, false},
-    {"word", item_word, false},
-    {"no-number", item_no_number, false},
-    {"initial", item_initial, true},
-    {"delete", item_delete, false},
-    {"touch", item_touch, false},
-    {"expired", item_expired, false},
-    {"multi", item_multi, false},
-    {"large", item_large, false},
-    {"too-large", item_too_large, false},
-    {"long-key", item_long_key, false},
-    {"quiet", item_quiet, false},
-    {"stats", item_stats, false},
-    {"flush", item_flush, false},
-    {NULL, NULL, false},
+    {"text", item_text, BOTH},
+    {"unicode", item_unicode, BOTH},
+    {"bytes", item_bytes, BOTH},
+    {"empty", item_empty, BOTH},
+    {"miss", item_miss, BOTH},
+    {"add", item_add, BOTH},
+    {"replace", item_replace, BOTH},
+    {"append", item_append, BOTH},
+    {"cas", item_cas, BOTH},
+    {"number", item_number, BOTH},
+    {"floor", item_floor, BOTH},
+    {"wide", item_wide, BOTH},
+    {"word", item_word, BOTH},
+    {"no-number", item_no_number, BOTH},
+    {"initial", item_initial, BINARY},
+    {"delete", item_delete, BOTH},
+    {"touch", item_touch, BOTH},
+    {"expired", item_expired, BOTH},
+    {"multi", item_multi, BOTH},
+    {"large", item_large, BOTH},
+    {"too-large", item_too_large, BOTH},
+    {"long-key", item_long_key, BOTH},
+    {"quiet", item_quiet, BOTH},
+    {"stats", item_stats, BOTH},
+    {"flush", item_flush, BOTH},
+    {NULL, NULL, BOTH},
 };
 
 static const struct row cells[] = {
-    {"set", cell_set, false},
-    {"incr", cell_incr, false},
-    {"absent", cell_absent, false},
-    {"from-0", cell_from_0, false},
-    {"floor", cell_floor, false},
-    {"max", cell_max, false},
-    {"multi", cell_multi, false},
-    {"columns", cell_columns, false},
-    {"record", cell_record, false},
-    {"forms", cell_forms, false},
-    {"quiet", cell_quiet, false},
-    {"add", cell_add, false},
-    {"replace", cell_replace, false},
-    {"cas", cell_cas, false},
-    {"word", cell_word, false},
-    {"too-wide", cell_too_wide, false},
-    {"expires", cell_expires, false},
-    {"append", cell_append, false},
-    {"delete", cell_delete, false},
-    {"flush", cell_flush, false},
-    {NULL, NULL, false},
+    {"set", cell_set, BOTH},
+    {"incr", cell_incr, BOTH},
+    {"absent", cell_absent, BOTH},
+    {"from-0", cell_from_0, TEXT},
+    {"initial", cell_initial, BINARY},
+    {"no-number", cell_no_number, BINARY},
+    {"floor", cell_floor, BOTH},
+    {"max", cell_max, BOTH},
+    {"multi", cell_multi, BOTH},
+    {"columns", cell_columns, BOTH},
+    {"record", cell_record, BOTH},
+    {"forms", cell_forms, BOTH},
+    {"quiet", cell_quiet, BOTH},
+    {"add", cell_add, BOTH},
+    {"replace", cell_replace, BOTH},
+    {"cas", cell_cas, BOTH},
+    {"word", cell_word, BOTH},
+    {"too-wide", cell_too_wide, BOTH},
+    {"expires", cell_expires, BOTH},
+    {"append", cell_append, BOTH},
+    {"delete", cell_delete, BOTH},
+    {"flush", cell_flush, BOTH},
+    {NULL, NULL, BOTH},
 };
 
 static void
-run(memcached_st *memc, const struct row *row, bool is_binary)
+run(memcached_st *memc, const struct row *row, enum protocols spoken)
 {
     for (; row->name != NULL; row++) {
-        if (row->only_binary && !is_binary) {
+        if (row->in != BOTH && row->in != spoken) {
             continue;
         }
         wrong = NULL;
@@ -700,8 +724,8 @@ main(int argc, char **argv)
         fprintf(stderr, "%s\n", wrong);
         return 1;
     }
-    printf("version %s\n", memcached_lib_version());
-    run(memc, strcmp(argv[3], "items") == 0 ? items : cells, is_binary);
+    run(memc, strcmp(argv[3], "items") == 0 ? items : cells,
+        is_binary ? BINARY : TEXT);
     memcached_quit(memc);
     memcached_free(memc);
     return 0;

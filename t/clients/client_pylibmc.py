@@ -9,15 +9,19 @@ sys.dont_write_bytecode = True
 import pylibmc
 import python_rows
 
+PORT, PROTOCOL = sys.argv[1:3]
+
 
 class Rows(python_rows.Rows):
     errors = (pylibmc.Error,)
     record = b"111 222 333"
+    if PROTOCOL == "binary":
+        cell_from_0 = None
+    else:
+        cell_no_number = None
 
 
-PORT, PROTOCOL = sys.argv[1:3]
 python_rows.run(
-    pylibmc.__version__,
     Rows(
         pylibmc.Client(
             ["127.0.0.1:" + PORT],

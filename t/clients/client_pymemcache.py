@@ -6,7 +6,6 @@ import sys
 
 sys.dont_write_bytecode = True
 
-import pymemcache
 import python_rows
 from pymemcache import serde
 from pymemcache.client.base import Client
@@ -16,6 +15,7 @@ from pymemcache.exceptions import MemcacheError
 class Rows(python_rows.Rows):
     errors = (MemcacheError,)
     record = b"111 222 333"
+    cell_no_number = None
 
     def set_for(self, time_s, key, value):
         return self.cache.set(key, value, expire=time_s)
@@ -37,7 +37,6 @@ class Rows(python_rows.Rows):
 
 
 python_rows.run(
-    pymemcache.__version__,
     Rows(
         Client(
             ("127.0.0.1", int(sys.argv[1])),

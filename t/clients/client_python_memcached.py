@@ -15,6 +15,7 @@ from python_rows import equal, true
 
 class Rows(python_rows.Rows):
     record = b"111 222 333"
+    cell_no_number = None
 
     def item_word(self):
         self.check_set("word", "word")
@@ -63,4 +64,4 @@ def connect():
     )
 
 
-python_rows.run(memcache.__version__, Rows(connect()))
+python_rows.run(Rows(connect()))

@@ -222,6 +222,12 @@ class Rows:
         equal(self.cache.incr("4.cntrn", 5), 5)
         equal(self.cache.get("4.cntrn"), 5)
 
+    def cell_no_number(self):
+        self.refused(self.cache.incr, "18.cntcm", 5)
+        equal(self.cache.get("18.cntcm"), 0)
+
+    cell_initial = None
+
     def cell_floor(self):
         self.check_set("5.cntcm", 5)
         equal(self.cache.decr("5.cntcm", 9), 0)
@@ -307,9 +313,8 @@ def where(why):
     )
 
 
-def run(version, rows):
+def run(rows):
     """Runs the rows of the part that the command line names."""
-    print("version", version)
     part = {"items": "item_", "cells": "cell_"}[sys.argv[3]]
     for method in vars(Rows):
         call = getattr(rows, method)
