@@ -8,7 +8,8 @@
 
 /* Numbers in files: little-endian, byte by byte, whatever the machine; and
  * varints, seven bits a byte, the lowest first, the top bit set on all bytes
- * but the last (LEB128). Pure; any thread. */
+ * but the last (LEB128). Numbers in packets: big-endian (be). Pure; any
+ * thread. */
 
 enum { BYTES_VARINT_MAX = 10 /* bytes of the longest varint */ };
 
@@ -49,6 +50,45 @@ static inline uint64_t
 bytes_get_u64(const uint8_t *in)
 {
     return bytes_get_u32(in) | (uint64_t)bytes_get_u32(in + 4) << 32;
+}
+
+static inline void
+bytes_put_be16(uint8_t *out, uint16_t value)
+{
+    out[0] = (uint8_t)(value >> 8);
+    out[1] = (uint8_t)value;
+}
+
+static inline void
+bytes_put_be32(uint8_t *out, uint32_t value)
+{
+    bytes_put_be16(out, (uint16_t)(value >> 16));
+    bytes_put_be16(out + 2, (uint16_t)value);
+}
+
+static inline void
+bytes_put_be64(uint8_t *out, uint64_t value)
+{
+    bytes_put_be32(out, (uint32_t)(value >> 32));
+    bytes_put_be32(out + 4, (uint32_t)value);
+}
+
+static inline uint16_t
+bytes_get_be16(const uint8_t *in)
+{
+    return (uint16_t)(in[0] << 8 | in[1]);
+}
+
+static inline uint32_t
+bytes_get_be32(const uint8_t *in)
+{
+    return (uint32_t)bytes_get_be16(in) << 16 | bytes_get_be16(in + 2);
+}
+
+static inline uint64_t
+bytes_get_be64(const uint8_t *in)
+{
+    return (uint64_t)bytes_get_be32(in) << 32 | bytes_get_be32(in + 4);
 }
 
 /* Writes value to out (room for BYTES_VARINT_MAX); returns its length. */

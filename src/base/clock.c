@@ -40,6 +40,64 @@ clock_unix_s(void)
     return (int64_t)read_clock(CLOCK_REALTIME).tv_sec;
 }
 
+/* The time s, moved; never before 1. */
+static uint64_t
+moved(uint64_t time_s, int64_t by_s)
+{
+    if (by_s < 0 && (uint64_t)-by_s >= time_s) {
+        return 1;
+    }
+    return time_s + (uint64_t)by_s;
+}
+
+uint64_t
+clock_shifted_s(const struct clock_shift *shift)
+{
+    /* relaxed: each is a number on its own */
+    uint64_t stopped_s =
+        atomic_load_explicit(&shift->stopped_s, memory_order_relaxed);
+    return stopped_s != 0
+        ? stopped_s
+        : moved(clock_monotonic_s(),
+              atomic_load_explicit(&shift->shift_s, memory_order_relaxed));
+}
+
+int64_t
+clock_shifted_unix_s(const struct clock_shift *shift)
+{
+    int64_t ahead_s =
+        (int64_t)clock_shifted_s(shift) - (int64_t)clock_monotonic_s();
+    return clock_unix_s() + ahead_s;
+}
+
+void
+clock_shift_stop(struct clock_shift *shift)
+{
+    /* relaxed, here and below: nothing else is told by these */
+    atomic_store_explicit(
+        &shift->stopped_s, clock_shifted_s(shift), memory_order_relaxed);
+}
+
+void
+clock_shift_go(struct clock_shift *shift)
+{
+    /* relaxed: as above */
+    atomic_store_explicit(&shift->stopped_s, 0, memory_order_relaxed);
+}
+
+void
+clock_shift_by(struct clock_shift *shift, int64_t by_s)
+{
+    /* relaxed: as above; two at a time may lose one of a stopped clock */
+    uint64_t stopped_s =
+        atomic_load_explicit(&shift->stopped_s, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shift->shift_s, by_s, memory_order_relaxed);
+    if (stopped_s != 0) {
+        atomic_store_explicit(
+            &shift->stopped_s, moved(stopped_s, by_s), memory_order_relaxed);
+    }
+}
+
 void
 clock_cond_init(pthread_cond_t *cond)
 {

@@ -3,6 +3,7 @@
 #define BASE_CLOCK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,24 @@ uint64_t clock_monotonic_s(void);
 
 /* Wall-clock seconds since 1970. Any thread; may jump. */
 int64_t clock_unix_s(void);
+
+/* A clock that can be stopped and moved, for tests of what expires: memcached's
+ * debugtime. All zero: the system's. Written and read by any thread. */
+struct clock_shift {
+    _Atomic int64_t shift_s;
+    _Atomic uint64_t stopped_s; /* what it says while it stands; 0: it goes */
+};
+
+/* As clock_monotonic_s and clock_unix_s, but of that clock; at least 1. */
+uint64_t clock_shifted_s(const struct clock_shift *shift);
+int64_t clock_shifted_unix_s(const struct clock_shift *shift);
+
+/* It stands, or goes on as if it had not stood. */
+void clock_shift_stop(struct clock_shift *shift);
+void clock_shift_go(struct clock_shift *shift);
+
+/* It is by_s further on, or back. */
+void clock_shift_by(struct clock_shift *shift, int64_t by_s);
 
 /* A condition whose waits end by the clock that never jumps. Ended by
  * pthread_cond_destroy. */

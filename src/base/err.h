@@ -36,9 +36,13 @@
     X(TOO_MANY_COUNTERS, "256 counters is the limit")                         \
     X(TOO_MANY_COLUMNS, "16 value columns a counter is the limit")            \
     X(BAD_FORMAT, "bad command line format")                                  \
+    X(UNKNOWN_COMMAND, "unknown command")                                     \
     X(NOT_SCHEMA, "only add counter and add column lines are allowed here")   \
     X(EXPTIME, "a counter does not expire, send exptime 0")                   \
+    X(NO_FLUSH, "flush_all not allowed")                                      \
     X(NO_APPEND, "a counter takes no append or prepend")                      \
+    X(OWN_CAS, "the cas unique of a counter follows its value")               \
+    X(NOT_STALE, "a counter cannot be stale")                                 \
     X(RECORD_OP, "a whole record takes get, set, add and delete only")        \
     X(BAD_ID, "an id is a decimal number below 2^64, no leading zeros")       \
     X(VALUE_COUNT, "this is a counter: send its id and one value a column")   \

@@ -11,54 +11,73 @@
 
 #include "base/assert.h"
 
-/* So large an upper part cannot stand in a block. */
-#define UPPER_MAX ((uint64_t)RICE_COST_MAX)
+/* How many k are looked at: the mean's, and those below it. */
+enum { CHOICES = 3 };
 
-static uint64_t
-cost_of(const uint64_t *value, size_t n, unsigned k)
+/* The sums of the upper parts for k = top, top - 1 and so on. All in one go: the
+ * numbers are looked at once, and the sums do not wait for each other. No
+ * number is more than n times the mean, whose length top is, so none of its
+ * upper parts has more than 17 bits, and no sum wraps. */
+static void
+sum_uppers(const uint64_t *value, size_t n, unsigned top, uint64_t *sum)
 {
-    uint64_t cost = n * (uint64_t)(k + 1);
+    unsigned low = top < CHOICES - 1 ? 0 : top - (CHOICES - 1);
+    uint64_t all[CHOICES] = {0};
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t upper = value[i] >> k;
+        uint64_t upper = value[i] >> low;
 
-        cost += upper < UPPER_MAX ? upper : UPPER_MAX;
+        all[0] += upper;
+        all[1] += upper >> 1;
+        all[2] += upper >> 2;
     }
-    return cost < RICE_COST_MAX ? cost : RICE_COST_MAX;
+    for (unsigned i = 0; i < CHOICES && i <= top; i++) {
+        sum[i] = all[top - low - i];
+    }
+}
+
+/* The length of the mean of numbers, 63 at most. */
+static unsigned
+mean_bits(const uint64_t *value, size_t n)
+{
+    uint64_t sum = 0, all = 0;
+    unsigned bits;
+
+    for (size_t i = 0; i < n; i++) {
+        all |= value[i];
+        sum += value[i];
+    }
+    if (all >> 50 == 0) { /* no sum of 2^14 of these wraps */
+        return bits_width(sum / n);
+    }
+    sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += value[i] >> 14;
+    }
+    bits = bits_width(sum / n) + 14;
+    return bits < 63 ? bits : 63;
 }
 
 unsigned
 rice_choose(const uint64_t *value, size_t n, uint64_t *cost_bits)
 {
-    uint64_t sum = 0;
-    unsigned guess, best;
+    uint64_t sum[CHOICES];
+    unsigned top, best;
 
-    ASSERT(n >= 1);
-    for (size_t i = 0; i < n; i++) {
-        /* no sum of 2^14 of these wraps */
-        sum += value[i] >> 14;
-    }
-    if (sum < UINT64_C(1) << 40) {
-        sum = 0;
-        for (size_t i = 0; i < n; i++) {
-            sum += value[i];
-        }
-        guess = bits_width(sum / n);
-    } else {
-        guess = bits_width(sum / n) + 14;
-    }
-    guess = guess < 63 ? guess : 63;
-    best = guess;
-    *cost_bits = cost_of(value, n, guess);
+    ASSERT(n >= 1 && n <= RICE_MAX);
+    top = mean_bits(value, n);
+    sum_uppers(value, n, top, sum);
+    best = top;
+    *cost_bits = UINT64_MAX;
     /* the best is that of the mean times ln 2, or next to it */
-    for (unsigned k = guess; k-- > 0 && k + 2 >= guess;) {
-        uint64_t cost = cost_of(value, n, k);
+    for (unsigned i = 0; i < CHOICES && i <= top; i++) {
+        uint64_t cost = n * (uint64_t)(top - i + 1) + sum[i];
 
         if (cost >= *cost_bits) {
             break;
         }
         *cost_bits = cost;
-        best = k;
+        best = top - i;
     }
     return best;
 }

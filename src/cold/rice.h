@@ -10,10 +10,10 @@
  * first, so number i is one load once the ones before it have been counted.
  * Pure; any thread. */
 
-enum { RICE_COST_MAX = 1 << 30 };
+enum { RICE_MAX = 1 << 14 }; /* numbers whose code is chosen */
 
-/* The k (0..63) that is cheapest for n (>= 1) numbers, and what they cost with
- * it in bits; RICE_COST_MAX where that is more. */
+/* A k (0..63) that is cheapest for n (1..RICE_MAX) numbers, or next to it, and
+ * what they cost with it in bits: fewer than 2^31. */
 unsigned rice_choose(const uint64_t *value, size_t n, uint64_t *cost_bits);
 
 void rice_put(

@@ -40,10 +40,20 @@ enum change_op {
 
 /* One change of one record, all or nothing. The caller owns it; only the
  * first n_columns entries of each array are used. */
+/* What INCR and DECR of one column do where it is at its default. */
+enum change_absent {
+    CHANGE_FROM_DEFAULT, /* count from the default */
+    CHANGE_TO_INITIAL, /* the value becomes initial, and nothing is counted */
+    CHANGE_NOT_ABSENT  /* ERR_NOT_FOUND */
+};
+
 struct change {
     uint64_t id;
-    uint64_t cas; /* CAS: value + 1; the one collision is at 2^64-1, see cas */
+    uint64_t cas; /* CAS, compares: value + 1; see cell_cas */
     enum change_op op;
+    enum change_absent absent;
+    bool compares; /* of any op on one column: only where cas is the value's */
+    uint64_t initial;                     /* CHANGE_TO_INITIAL */
     uint8_t counter;                      /* slot */
     uint8_t n_columns;                    /* 1..16 */
     uint8_t column[SCHEMA_COLUMNS_MAX];   /* slots */

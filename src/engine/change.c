@@ -30,27 +30,50 @@ read_record(
     return is_gone ? -1 : n_set;
 }
 
+/* Whether the one column has the value that the change is for. */
 static int
-assign(const struct view *view, struct change *change, int n_set)
+compare(const struct view *view, const struct change *change, int n_set)
+{
+    if (view->absent_is_miss && n_set == 0) {
+        return ERR_NOT_FOUND;
+    }
+    return cell_cas(change->value[0]) == change->cas ? 0 : ERR_EXISTS;
+}
+
+/* INCR and DECR of a column at its default, where that does not count from
+ * there. */
+static int
+start(const struct view *view, struct change *change)
+{
+    if (change->absent == CHANGE_NOT_ABSENT) {
+        return ERR_NOT_FOUND;
+    }
+    if (change->initial > view->column[change->column[0]].max) {
+        return ERR_OVER_MAX;
+    }
+    change->value[0] = change->initial;
+    return 0;
+}
+
+static int
+check_operands(const struct view *view, const struct change *change)
 {
     for (unsigned i = 0; i < change->n_columns; i++) {
         if (change->operand[i] > view->column[change->column[i]].max) {
             return ERR_OVER_MAX;
         }
     }
+    return 0;
+}
+
+static int
+assign(struct change *change, int n_set)
+{
     if (change->op == CHANGE_ADD && n_set > 0) {
         return ERR_NOT_STORED;
     }
     if (change->op == CHANGE_REPLACE && n_set == 0) {
         return ERR_NOT_STORED;
-    }
-    if (change->op == CHANGE_CAS) {
-        if (view->absent_is_miss && n_set == 0) {
-            return ERR_NOT_FOUND;
-        }
-        if (cell_cas(change->value[0]) != change->cas) {
-            return ERR_EXISTS;
-        }
     }
     for (unsigned i = 0; i < change->n_columns; i++) {
         change->value[i] = change->operand[i];
@@ -103,6 +126,20 @@ clear(const struct view *view, struct change *change, int n_set)
 static int
 work_out(const struct view *view, struct change *change, int n_set)
 {
+    bool counts = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+    int err = 0;
+    if (!counts && change->op != CHANGE_DELETE) {
+        err = check_operands(view, change);
+    }
+    if (err == 0 && (change->op == CHANGE_CAS || change->compares)) {
+        err = compare(view, change, n_set);
+    }
+    if (err != 0) {
+        return err;
+    }
+    if (counts && n_set == 0 && change->absent != CHANGE_FROM_DEFAULT) {
+        return start(view, change);
+    }
     switch (change->op) {
     case CHANGE_INCR:
         return increment(view, change);
@@ -117,13 +154,15 @@ work_out(const struct view *view, struct change *change, int n_set)
     case CHANGE_CAS:
         break;
     }
-    return assign(view, change, n_set);
+    return assign(change, n_set);
 }
 
 void
 change_apply(const struct view *view, struct change *change, uint64_t *code)
 {
-    ASSERT(change->op != CHANGE_CAS || change->n_columns == 1);
+    ASSERT((change->op != CHANGE_CAS && !change->compares &&
+               change->absent == CHANGE_FROM_DEFAULT) ||
+        change->n_columns == 1);
     change->n_saturated = 0;
     int n_set = read_record(view, change, code);
     change->err = n_set < 0 ? ERR_GONE : work_out(view, change, n_set);

@@ -11,7 +11,10 @@
 
 #include <string.h>
 
-enum { SPARE_SHARE = 8 /* of a block: room to grow */ };
+enum {
+    SPARE_SHARE = 8,  /* of a block: room to grow */
+    COUNT_TABLES = 64 /* under one hold of the lock */
+};
 
 void
 engine_set_cover(struct engine *engine, const struct engine_cover *cover)
@@ -189,9 +192,27 @@ begin_anew(struct gathering *it, const struct view *view)
         : engine->sink->write_fn(engine->sink, NULL, 0);
 }
 
+/* How many records a table has, and the next ones that have rows up to
+ * last_row; not all where these are very many. Under the lock. */
+static size_t
+count_ahead(
+    struct ranges *ranges, const struct table *table, uint64_t last_row)
+{
+    size_t n = 0;
+    for (int i = 0; i < COUNT_TABLES && table != NULL; i++) {
+        uint64_t last = table->base + table->mask;
+        n += table->n_records;
+        table = last < last_row ? ranges_from(ranges, last + 1) : NULL;
+        if (table != NULL && table->base > last_row) {
+            table = NULL;
+        }
+    }
+    return n;
+}
+
 /* One look under the lock: a copy of the next table; or NULL where there is
- * none (is_over), and where more memory is needed: for *n records and a copy of
- * *bytes. */
+ * none (is_over), and where more memory is needed: for *n records, those of
+ * the tables behind it too, and a copy of *bytes. */
 static const struct table *
 gather_look(struct gathering *it, size_t *n, size_t *bytes)
 {
@@ -206,16 +227,19 @@ gather_look(struct gathering *it, size_t *n, size_t *bytes)
         (rows->number == 0 || !engine__has_columns(view, rows))) {
         begin_anew(it, view);
     }
-    struct table *table = view == NULL
+    struct ranges *ranges = view == NULL
         ? NULL
-        : ranges_from(
-              &it->counter->ranges[it->shard - it->engine->shard], it->from);
+        : &it->counter->ranges[it->shard - it->engine->shard];
+    struct table *table =
+        ranges == NULL ? NULL : ranges_from(ranges, it->from);
     if (table == NULL || table->base > rows->last_row) {
         it->is_over = true;
     } else {
         *n = rows->n + (size_t)table->n_records;
         *bytes = table_copy_bytes(table);
-        if (*n <= it->capacity && *bytes <= it->copy_bytes) {
+        if (*n > it->capacity) {
+            *n = rows->n + count_ahead(ranges, table, rows->last_row);
+        } else if (*bytes <= it->copy_bytes) {
             copy = table_copy(table, it->copy_block);
             /* not one that has been joined with what was copied before: that
              * may have changed since */

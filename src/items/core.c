@@ -3,7 +3,8 @@
  *
  * Flush. An entry is born when a set or add makes it, or when an append,
  * replace, cas or incr changes it: then it keeps the birth of what it changed,
- * because it exists only while that was alive. A flush takes the sequence
+ * because it exists only while that was alive. Births are numbers of the same
+ * sequence as cas uniques, but a client may choose a cas. A flush takes the sequence
  * number of its moment as the mark; what was born at or before it is dead. So
  * an incr that runs beside a flush cannot carry a flushed value over the mark,
  * and what is stored after the flush has a later birth. A delayed flush is a
@@ -98,6 +99,21 @@ items__core_find(struct items *items, struct stripe *stripe,
         entry = NULL;
     }
     return entry;
+}
+
+void
+items__core_use(struct stripe *stripe, struct entry *entry, uint64_t now_s)
+{
+    entry->used_s = now_s;
+    items__stripe_use(stripe, entry);
+}
+
+const struct item *
+items__core_pin(struct entry *entry)
+{
+    /* relaxed: the lock orders it before any look at refs == 1 */
+    atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+    return &entry->item;
 }
 
 uint64_t

@@ -21,7 +21,7 @@ struct items {
      * store writes, off the cache lines above, which every read needs: */
     struct stripe stripe[ITEMS__STRIPES];
     struct budget budget;
-    _Atomic uint64_t sequence; /* the last cas given out */
+    _Atomic uint64_t sequence; /* the last cas, or birth, given out */
 };
 
 /* The key with its hash, after a pending flush that is due was done: every
@@ -37,7 +37,14 @@ struct stripe *items__core_stripe(
 struct entry *items__core_find(struct items *items, struct stripe *stripe,
     const struct items_key *key, uint64_t now_s);
 
-/* The next cas unique. Taken under the lock of the stripe that it is for, so
+/* The entry is used: it is young again. Wants the stripe's lock. */
+void items__core_use(
+    struct stripe *stripe, struct entry *entry, uint64_t now_s);
+
+/* A pin on the entry: see items_get. Wants the stripe's lock. */
+const struct item *items__core_pin(struct entry *entry);
+
+/* The next cas unique, which is a birth too. Taken under the lock of the stripe that it is for, so
  * that those of one key grow in the order of its changes. */
 uint64_t items__core_next_cas(struct items *items);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cache of memcached items: life, reads, and what needs no new value.
  *
- * items.c (this) and change.c (store, incr, decr) are the operations; core.c
+ * Operations: look.c (reads), store.c, arith.c, delete.c, and the small ones
+ * here; op.c is what those share that may make an entry. core.c
  * knows what is alive and makes room; stripe.c holds the entries; budget.c
  * counts bytes. An operation hashes the key, locks the one stripe it falls
  * into (64 of them, so that threads seldom meet), finds, acts, unlocks. A get
@@ -67,52 +68,12 @@ items_destroy(struct items **items)
     alloc_free(gone->budget.alloc, gone, sizeof *gone);
 }
 
-const struct item *
-items_get(struct items *items, const char *key, size_t key_len, uint64_t now_s,
-    bool touch, uint64_t expiry_s)
-{
-    struct items_key k = items__core_begin(items, key, key_len, now_s);
-    struct stripe *stripe = items__core_stripe(items, &k);
-    struct entry *entry;
-
-    items__stripe_lock(stripe);
-    entry = items__core_find(items, stripe, &k, now_s);
-    if (entry != NULL) {
-        if (touch) {
-            entry->expiry_s = expiry_s;
-        }
-        entry->fetched = true;
-        items__stripe_use(stripe, entry);
-        /* relaxed: the lock orders it before any look at refs == 1 */
-        atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
-    }
-    items__stripe_unlock(stripe);
-    return entry == NULL ? NULL : &entry->item;
-}
-
 void
 items_unpin(struct items *items, const struct item *item)
 {
     char *start = (char *)(uintptr_t)item - offsetof(struct entry, item);
 
     items__entry_release(&items->budget, (struct entry *)(void *)start);
-}
-
-int
-items_delete(
-    struct items *items, const char *key, size_t key_len, uint64_t now_s)
-{
-    struct items_key k = items__core_begin(items, key, key_len, now_s);
-    struct stripe *stripe = items__core_stripe(items, &k);
-    struct entry *entry;
-
-    items__stripe_lock(stripe);
-    entry = items__core_find(items, stripe, &k, now_s);
-    if (entry != NULL) {
-        items__stripe_unlink(stripe, entry);
-    }
-    items__stripe_unlock(stripe);
-    return entry == NULL ? ERR_NOT_FOUND : 0;
 }
 
 int
@@ -127,7 +88,8 @@ items_touch(struct items *items, const char *key, size_t key_len,
     entry = items__core_find(items, stripe, &k, now_s);
     if (entry != NULL) {
         entry->expiry_s = expiry_s;
-        items__stripe_use(stripe, entry);
+        entry->fetched = true;
+        items__core_use(stripe, entry, now_s);
     }
     items__stripe_unlock(stripe);
     return entry == NULL ? ERR_NOT_FOUND : 0;

@@ -3,6 +3,7 @@
 #define ITEMS_ITEMS_H
 
 #include "base/alloc.h"
+#include "items/figures.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +26,8 @@ struct item {
     const char *value;
     uint32_t value_len;
     uint32_t flags;
-    uint64_t cas; /* never 0; larger for every change of any item */
+    uint64_t cas; /* never 0; larger for every change of any item, but where a
+                   * client has chosen it */
 };
 
 enum items_op {
@@ -37,15 +39,72 @@ enum items_op {
     ITEMS_CAS
 };
 
+/* What the meta and binary protocols ask besides; all zero: nothing of it.
+ * Each operation says what it looks at. */
+struct items_terms {
+    bool compares; /* ERR_EXISTS unless cas is the item's */
+    bool touches;  /* the item's expiry becomes expiry_s */
+    bool vivifies; /* a miss makes an item that expires at vivify_expiry_s */
+    bool recaches; /* the first to see it with less than recache_s left wins */
+    bool outdates; /* store: a cas below the item's stores a stale value;
+                     * delete: the item becomes stale instead of going */
+    bool empties;  /* delete: value and flags go, the item stays, for ever
+                     * or, with touches, until expiry_s */
+    bool peeks;    /* get: no use for eviction, nor a fetch, nor an age */
+    bool recaches_first; /* get: recache_s is held against the expiry of
+                          * before the touch */
+    bool inspects;       /* get: as peeks, and wins nothing either */
+    uint32_t flags;      /* empties: of the empty item */
+    uint64_t cas;
+    uint64_t new_cas; /* of what is changed or made; 0: the next one */
+    uint64_t expiry_s;
+    uint64_t vivify_expiry_s;
+    uint64_t recache_s;
+};
+
 struct items_store {
     enum items_op op;
     const char *key;
     size_t key_len; /* 1..ITEMS_KEY_MAX; any bytes */
     const char *value;
     size_t value_len;
-    uint32_t flags;    /* ignored by append and prepend */
+    uint32_t flags;    /* ignored by append and prepend, unless they vivify */
     uint64_t expiry_s; /* ITEMS_NEVER or a time; ignored by append, prepend */
     uint64_t cas;      /* ITEMS_CAS: the expected one */
+    /* compares (of a set, replace, append or prepend; the first two are then
+     * as ITEMS_CAS), outdates (of these and ITEMS_CAS), vivifies (append,
+     * prepend: a miss stores the value, until vivify_expiry_s), new_cas */
+    struct items_terms terms;
+};
+
+/* An item with all that can be said of it. */
+struct items_found {
+    const struct item *item; /* pinned; NULL: a miss */
+    uint64_t expiry_s;       /* ITEMS_NEVER or a time */
+    uint64_t old_expiry_s;   /* before a touch; is_new: ITEMS_NEVER */
+    bool is_new;             /* the miss has made it */
+    uint64_t idle_s;         /* since the get, or store, before this one */
+    bool was_fetched;        /* had been read before */
+    bool has_won;            /* this caller is to make the value anew */
+    bool is_stale;
+    bool was_won; /* somebody else has won and not stored yet */
+};
+
+struct items_arith {
+    const char *key;
+    size_t key_len;
+    bool negative; /* decr */
+    uint64_t delta;
+    uint64_t initial; /* terms.vivifies: the value of what a miss makes */
+    struct items_terms terms; /* compares, touches, vivifies, new_cas */
+};
+
+struct items_number {
+    uint64_t value;
+    uint64_t cas;
+    uint64_t expiry_s;
+    uint64_t old_expiry_s; /* before a touch; is_new: ITEMS_NEVER */
+    bool is_new;           /* the miss has made it */
 };
 
 struct items_config {
@@ -57,22 +116,19 @@ struct items_config {
     const struct alloc *alloc; /* NULL: the heap; else it outlives the cache */
 };
 
-/* Sums since the start (evictions, expired_unfetched ...) and what is held
- * now. One X-macro table; the names are memcached's. */
-#define ITEMS_STATS(X)                                                        \
-    X(curr_items, "items held now")                                           \
-    X(total_items, "items ever stored")                                       \
-    X(bytes, "memory of the items held now, overhead included")               \
-    X(evictions, "live items given up for room")                              \
-    X(evicted_unfetched, "of these, never read")                              \
-    X(expired_unfetched, "of the reclaimed items, never read")                \
-    X(reclaimed, "expired and flushed items met and given up")
-
-struct items_stats {
-#define X(name, text) uint64_t name;
-    ITEMS_STATS(X)
-#undef X
+/* An item that items_each shows; valid during the call only. */
+struct items_seen {
+    const char *key;
+    size_t key_len;
+    const struct item *item;
+    uint64_t expiry_s; /* ITEMS_NEVER or a time */
+    uint64_t used_s;   /* last read or stored */
+    bool was_fetched;
+    unsigned class_; /* 1..63 */
+    size_t bytes;    /* as in mem_requested */
 };
+
+typedef void items_each_fn(void *context, const struct items_seen *seen);
 
 /* An empty cache, or NULL when memory is out. */
 struct items *items_create(const struct items_config *config);
@@ -85,6 +141,12 @@ const struct item *items_get(struct items *items, const char *key,
     size_t key_len, uint64_t now_s, bool touch, uint64_t expiry_s);
 void items_unpin(struct items *items, const struct item *item);
 
+/* The same with all that is known of it. terms: touches, vivifies, recaches,
+ * peeks, new_cas. On a miss that vivifies an empty item is made, and has_won
+ * says so; out->item is NULL only where there is none, or memory is out. */
+void items_look(struct items *items, const char *key, size_t key_len,
+    const struct items_terms *terms, uint64_t now_s, struct items_found *out);
+
 /* 0 and *cas_out (may be NULL), or ERR_NOT_STORED (add, replace, append,
  * prepend), ERR_NOT_FOUND or ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
  * A SET that fails with one of the last two removes the old value: a stale
@@ -92,16 +154,27 @@ void items_unpin(struct items *items, const struct item *item);
 int items_store(struct items *items, const struct items_store *store,
     uint64_t now_s, uint64_t *cas_out);
 
-/* incr (negative false) or decr: the value is read as memcached does
- * (num_parse_lenient_u64), incr wraps at 2^64, decr stops at 0, the result is
- * not padded; flags and expiry stay. 0, ERR_NOT_FOUND, ERR_NOT_NUMERIC,
- * ERR_NO_MEMORY. */
-int items_arith(struct items *items, const char *key, size_t key_len,
-    bool negative, uint64_t delta, uint64_t now_s, uint64_t *value_out);
+/* The same, telling more of what is stored then; else *out is all zero. */
+struct items_stored {
+    uint64_t cas;
+    size_t value_len; /* of the whole value: append and prepend add to it */
+};
+int items_store_tell(struct items *items, const struct items_store *store,
+    uint64_t now_s, struct items_stored *out);
+
+/* incr or decr: the value is read as memcached does (num_parse_lenient_u64),
+ * incr wraps at 2^64, decr stops at 0, the result is not padded; flags and
+ * expiry stay. 0, ERR_NOT_FOUND, ERR_EXISTS, ERR_NOT_NUMERIC, ERR_NO_MEMORY. */
+int items_arith(struct items *items, const struct items_arith *arith,
+    uint64_t now_s, struct items_number *out);
+
+/* 0, ERR_NOT_FOUND or ERR_EXISTS. terms (NULL: none): compares, outdates (with
+ * touches), empties (keeps the cas unless outdates or new_cas), new_cas; these
+ * can answer ERR_NO_MEMORY, and have changed nothing then. */
+int items_delete(struct items *items, const char *key, size_t key_len,
+    const struct items_terms *terms, uint64_t now_s);
 
 /* 0 or ERR_NOT_FOUND. */
-int items_delete(
-    struct items *items, const char *key, size_t key_len, uint64_t now_s);
 int items_touch(struct items *items, const char *key, size_t key_len,
     uint64_t expiry_s, uint64_t now_s);
 
@@ -123,6 +196,19 @@ void items_set_limit(struct items *items, uint64_t limit_bytes);
 uint64_t items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s);
 
 void items_stats(struct items *items, struct items_stats *out);
+
+/* The figures by size class; out[0] is all 0. */
+void items_classes(struct items *items, struct items_class out[ITEMS_CLASSES]);
+
+/* Takes all sums back to 0. */
+void items_stats_reset(struct items *items);
+
+/* Shows live items: calls fn for about n_max of them, with a stripe's lock
+ * held, so fn must not call the cache. cursor is 0 at first, then what came
+ * back; 0 comes back at the end. An item that lives throughout is shown at
+ * least once. */
+uint64_t items_each(struct items *items, uint64_t cursor, unsigned n_max,
+    uint64_t now_s, items_each_fn *fn, void *context);
 
 /* Asserts the invariants (counts, bytes, lists); for tests. */
 void items_verify(struct items *items);

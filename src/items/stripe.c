@@ -24,6 +24,12 @@ items__entry_bytes(size_t key_len, size_t room)
     return sizeof(struct entry) + key_len + room;
 }
 
+char *
+items__entry_value(struct entry *entry)
+{
+    return entry->bytes + entry->key_len;
+}
+
 struct entry *
 items__entry_create(
     struct budget *budget, const struct items_key *key, size_t room)
@@ -218,7 +224,7 @@ verify_entry(struct stripe *stripe, struct entry *entry)
     ASSERT(atomic_load_explicit(&entry->refs, memory_order_relaxed) > 0);
     ASSERT(entry->item.value == entry->bytes + entry->key_len);
     ASSERT(entry->item.value_len <= entry->room);
-    ASSERT(entry->born > 0 && entry->born <= entry->item.cas);
+    ASSERT(entry->born > 0 && entry->item.cas > 0);
     ASSERT(entry->newer == NULL ? stripe->newest == entry
                                 : entry->newer->older == entry);
 }

@@ -35,11 +35,14 @@ struct entry {
     struct entry *newer; /* by last use */
     struct entry *older;
     uint64_t expiry_s;
-    bool fetched; /* was read since it was stored */
+    uint64_t used_s; /* last read or stored */
+    bool fetched;    /* was read since it was stored */
+    bool is_stale;
+    bool is_won; /* a reader was told to make it anew */
     /* the stripe's lock, and written only while refs is 1: */
     struct item item;
     /* written before it is linked: */
-    uint64_t born; /* cas of the change that owes nothing to an older value */
+    uint64_t born; /* when the value began that owes nothing to an older one */
     size_t room;   /* bytes for the value */
     uint8_t key_len;
     /* the table's reference (or the maker's) and one a pin; grows only under
@@ -60,6 +63,8 @@ struct stripe {
 
 /* What a new entry asks of the budget. */
 size_t items__entry_bytes(size_t key_len, size_t room);
+
+char *items__entry_value(struct entry *entry);
 
 /* A new entry with room for a value, one reference, not linked. NULL when
  * memory is out. Its bytes must have been charged; it owns the charge. */

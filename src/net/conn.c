@@ -41,8 +41,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define NS_PER_MS UINT64_C(1000000)
+
 static_assert((int)HELD_BYTES_MAX <= (int)CONN_WRITE_MARK,
     "a turn behind held replies has room for some of its own");
+
+/* The loop's time: when its callbacks began. */
+static uint64_t
+loop_ns(const struct worker *worker)
+{
+    return uv_now(&worker->loop) * NS_PER_MS;
+}
 
 static size_t
 queued_bytes(const struct conn *conn)
@@ -102,6 +111,7 @@ conn_close(struct conn *conn)
 {
     if (!conn->is_closing) {
         conn->is_closing = true;
+        conn_list_remove(&conn->worker->conn_list, &conn->entry);
         worker_unready(conn->worker, conn);
         gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
@@ -184,6 +194,7 @@ on_write(uv_write_t *write, int status)
 {
     struct conn *conn = write->data;
     worker_enter(conn->worker);
+    conn->active_ms = uv_now(&conn->worker->loop);
     trim(&conn->in_flight);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
@@ -379,6 +390,25 @@ conn_pass(struct held *held, struct buf *out)
     }
 }
 
+/* What the connection does until its next turn, for who looks at it. */
+static void
+show_state(struct conn *conn)
+{
+    enum conn_state state = CONN_STATE_READ;
+    if (conn->is_finishing) {
+        state = CONN_STATE_CLOSING;
+    } else if (conn->is_parked || is_held(conn)) {
+        state = CONN_STATE_IO_QUEUE;
+    } else if (conn->blocked_since_ms != 0) {
+        state = CONN_STATE_MWRITE;
+    } else if (session_is_skipping(&conn->session)) {
+        state = CONN_STATE_SWALLOW;
+    } else if (conn->command_since_ms != 0) {
+        state = CONN_STATE_NREAD;
+    }
+    conn_entry_note(&conn->entry, state);
+}
+
 static void
 turn(struct conn *conn, const char *bytes, size_t len)
 {
@@ -390,12 +420,16 @@ turn(struct conn *conn, const char *bytes, size_t len)
     size_t queued = queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark = queued < CONN_WRITE_MARK ? CONN_WRITE_MARK - queued : 0;
     buf_clear(&worker->out);
+    conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
     keep_rest(conn, bytes, len, consumed);
     bool has_begun = budget < worker->config.requests_per_turn ||
         (was_skipping && !session_is_skipping(&conn->session));
     note_command(conn, state, has_begun);
+    if (budget < worker->config.requests_per_turn) {
+        conn_entry_note_command(&conn->entry, loop_ns(worker));
+    }
     if (conn->is_closing || worker->out.failed ||
         (!is_held(conn) && gate_is_open(&worker->gate, acks))) {
         send_replies(conn, &worker->out);
@@ -403,6 +437,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     } else {
         hold_turn(conn, state, &worker->out, acks);
     }
+    show_state(conn);
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
         buf_fini(&worker->out); /* one huge value must not stay for good */
     }
@@ -449,6 +484,7 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
     }
     size_t n = (size_t)n_read;
     metric_add(&worker->metrics, METRIC_bytes_read, n);
+    conn->active_ms = uv_now(&worker->loop);
     bool shared = read_buf->base >= worker->read_buf &&
         read_buf->base < worker->read_buf + WORKER_READ_BYTES;
     size_t len = n;
@@ -487,6 +523,7 @@ void
 conn_woken(struct conn *conn)
 {
     conn->is_parked = false;
+    conn->active_ms = uv_now(&conn->worker->loop);
     session_wake(&conn->session);
     if (conn->is_closed) {
         unlink_conn(conn);
@@ -506,11 +543,27 @@ conn_end(struct conn *conn)
     become_ready(conn);
 }
 
+/* True where it has said nothing for longer than idle connections may, and
+ * waits for nothing either: neither for an answer nor to be read. */
+static bool
+is_idle(const struct conn *conn, uint64_t now_ms)
+{
+    uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
+    return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
+        !conn->is_parked && !is_held(conn) && !conn->is_ready &&
+        queued_bytes(conn) == 0;
+}
+
 void
 conn_sweep(struct conn *conn, uint64_t now_ms)
 {
     const struct worker_config *config = &conn->worker->config;
     if (conn->is_closing) {
+        return;
+    }
+    if (is_idle(conn, now_ms)) {
+        metric_add(&conn->worker->metrics, METRIC_idle_kicks, 1);
+        conn_close(conn);
         return;
     }
     if (conn->command_since_ms != 0 &&
@@ -563,9 +616,10 @@ open_handle(struct conn *conn, int fd, bool is_unix)
 }
 
 void
-conn_open(struct worker *worker, int fd, bool is_unix)
+conn_open(struct worker *worker, const struct mail_fd *mail)
 {
     int one = 1;
+    int fd = mail->fd;
     struct conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
         close(fd);
@@ -573,19 +627,24 @@ conn_open(struct worker *worker, int fd, bool is_unix)
         return;
     }
     conn->worker = worker;
+    conn->active_ms = uv_now(&worker->loop);
     conn->write.data = conn;
     session_init(&conn->session, &worker->executor, on_wake);
+    if (mail->binding != SESSION_AUTO) {
+        conn->session.binding = mail->binding;
+    }
     conn->next = worker->conns;
     if (conn->next != NULL) {
         conn->next->prev = conn;
     }
     worker->conns = conn;
-    if (open_handle(conn, fd, is_unix) != 0) {
-        close(fd); /* libuv has not taken it */
+    conn_list_add(&worker->conn_list, &conn->entry, fd, loop_ns(worker));
+    if (open_handle(conn, fd, mail->is_unix) != 0) {
         conn_close(conn);
+        close(fd); /* libuv has not taken it */
         return;
     }
-    if (!is_unix) {
+    if (!mail->is_unix) {
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1); /* without it: only slower */
         /* finds out about peers that vanished, in the system's time */
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);

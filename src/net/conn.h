@@ -3,6 +3,7 @@
 #define NET_CONN_H
 
 #include "base/buf.h"
+#include "net/conn_list.h"
 #include "net/gate.h"
 #include "net/session.h"
 
@@ -21,6 +22,7 @@ enum {
 };
 
 struct worker;
+struct mail_fd; /* net/worker.h */
 
 struct conn {
     union {
@@ -33,6 +35,7 @@ struct conn {
     struct conn *prev, *next; /* in worker->conns */
     struct conn *next_ready;  /* in worker->first_ready */
     struct conn *next_woken;  /* in worker->woken, under worker->lock */
+    struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
     struct buf in;        /* bytes of requests not yet done */
     size_t in_at;         /* of these, already consumed */
@@ -42,7 +45,8 @@ struct conn {
     struct held held; /* replies of its last turns, while the gate has them */
     enum session_state held_state; /* in which the last of these ended */
     bool must_turn;                /* something has happened meanwhile */
-    uint64_t command_since_ms;     /* an unfinished request began; 0: none */
+    uint64_t active_ms;        /* last sign of life: opened, read, written */
+    uint64_t command_since_ms; /* an unfinished request began; 0: none */
     uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */
     size_t blocked_bytes;      /* queued then */
     bool is_reading;
@@ -54,8 +58,9 @@ struct conn {
     bool is_closed;    /* and has finished; waits for the session only */
 };
 
-/* Takes over a connected socket. Where that fails the socket is closed. */
-void conn_open(struct worker *worker, int fd, bool is_unix);
+/* Takes over a connected socket. Where that fails the socket is closed. The
+ * caller keeps *mail. */
+void conn_open(struct worker *worker, const struct mail_fd *mail);
 
 /* Goes on with a connection from the ready list. */
 void conn_continue(struct conn *conn);

@@ -12,6 +12,7 @@
 #include "net/exec.h"
 
 #include "base/assert.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "proto/dialect.h"
@@ -120,32 +121,66 @@ exec__settle(struct session *session, struct exec_turn *turn)
         exec_flush(session, turn) == EXEC_DONE;
 }
 
+struct schema_word
+exec__key(struct session *session, const char *bytes)
+{
+    const struct request *request = &session->request;
+    struct executor *executor = session->executor;
+    const char *text = bytes + request->key.at;
+    if (!request->key_is_base64) {
+        return (struct schema_word){text, request->key.len};
+    }
+    size_t len = base64_decode(text, request->key.len, executor->key);
+    return (struct schema_word){executor->key, len};
+}
+
+enum exec_step
+exec__answer(struct session *session, const char *bytes,
+    const struct answer *answer, struct buf *out)
+{
+    struct echo echo = echo_of(&session->request, 0);
+    answer_put(&echo, bytes, answer, out);
+    return exec__done(session);
+}
+
+enum exec_step
+exec__answer_kind(struct session *session, const char *bytes,
+    enum answer_kind kind, struct buf *out)
+{
+    return exec__answer(session, bytes, &(struct answer){.kind = kind}, out);
+}
+
 void
 exec__say_refusal(
-    struct session *session, int err, bool noreply, struct buf *out)
+    struct session *session, int err, const struct echo *echo, struct buf *out)
 {
+    struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
+    struct echo loud = *echo;
     exec__count(session, METRIC_cell_refused, 1);
-    if (noreply && !reply_is_server_error(err)) {
+    if (echo->noreply && !reply_is_server_error(err)) {
         exec__count(session, METRIC_noreply_refused, 1);
-    } else {
-        reply_error(out, err);
+        return;
     }
+    loud.noreply = false;
+    answer_put(&loud, NULL, &answer, out);
 }
 
 enum exec_step
 exec__refuse(struct session *session, int err, struct buf *out)
 {
-    exec__say_refusal(session, err, session->request.noreply, out);
+    struct echo echo = echo_of(&session->request, 0);
+    exec__say_refusal(session, err, &echo, out);
     return exec__done(session);
 }
 
-enum exec_step
-exec__answer(struct session *session, const char *line, struct buf *out)
+/* True for an item's key that is a counter's name: in the text protocol such a
+ * line is the dialect's. */
+static bool
+is_reserved(
+    struct session *session, const struct key *key, struct schema_word text)
 {
-    if (!session->request.noreply) {
-        reply_line(out, line);
-    }
-    return exec__done(session);
+    return key->kind == KEY_ITEM && session->request.proto != PROTO_TEXT &&
+        schema_counter(exec__schema(session), text.text, text.len) != NULL;
 }
 
 /* A command with one key: a cell's or an item's. */
@@ -154,29 +189,69 @@ begin_on_key(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
     struct key key;
-    struct span text = session->request.key;
-    key_parse(exec__schema(session), bytes + text.at, text.len, &key);
-    bool is_touch = session->request.op == REQUEST_TOUCH;
-    if (key.kind != KEY_ITEM && !is_touch) {
+    struct schema_word text = exec__key(session, bytes);
+    enum request_op op = session->request.op;
+    key_parse(exec__schema(session), text.text, text.len, &key);
+    if (key.kind != KEY_ITEM && op != REQUEST_TOUCH && op != REQUEST_LOOK &&
+        op != REQUEST_INSPECT) {
         return exec__change_begin(session, bytes, &key, turn);
     }
     if (!exec__settle(session, turn)) {
         return EXEC_LATER;
+    }
+    if (is_reserved(session, &key, text)) {
+        return exec__refuse(session, ERR_MISUSE, turn->out);
     }
     return key.kind == KEY_ITEM ? exec__item(session, bytes, turn->out)
                                 : exec__get_begin(session, bytes, turn);
 }
 
 static enum exec_step
-flush_all(struct session *session, struct buf *out)
+flush_all(struct session *session, const char *bytes, struct buf *out)
 {
-    uint64_t now_s = clock_monotonic_s();
+    uint64_t now_s = exec__now_s(session);
     int64_t delay = session->request.exptime;
     uint64_t at_s =
-        delay <= 0 ? 0 : items_expiry(delay, now_s, clock_unix_s());
+        delay <= 0 ? 0 : items_expiry(delay, now_s, exec__unix_s(session));
+    if (session->executor->rules.no_flush) {
+        struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
+        return exec__answer(session, bytes, &no, out);
+    }
     items_flush(session->executor->store->items, at_s, now_s);
     exec__count(session, METRIC_cmd_flush, 1);
-    return exec__answer(session, "OK", out);
+    return exec__answer_kind(session, bytes, ANSWER_OK, out);
+}
+
+static enum exec_step
+version(struct session *session, struct buf *out)
+{
+    const char *text = session->executor->admin->version;
+    struct echo echo = echo_of(&session->request, 0);
+    if (echo.proto == PROTO_BINARY) {
+        answer_binary_version(&echo, text, out);
+        return EXEC_DONE;
+    }
+    buf_add_text(out, "VERSION ");
+    reply_line(out, text);
+    return EXEC_DONE;
+}
+
+static enum exec_step
+stats(struct session *session, const char *bytes, struct buf *out)
+{
+    struct admin *admin = session->executor->admin;
+    struct span what = session->request.words;
+    struct echo echo = echo_of(&session->request, 0);
+    struct buf lines = {0};
+    if (echo.proto != PROTO_BINARY) {
+        admin->stats_fn(admin, bytes + what.at, what.len, out);
+        return EXEC_DONE;
+    }
+    admin->stats_fn(admin, bytes + what.at, what.len, &lines);
+    answer_binary_stats(&echo, bytes, lines.data, lines.len, out);
+    out->failed = out->failed || lines.failed;
+    buf_fini(&lines);
+    return EXEC_DONE;
 }
 
 static enum exec_step
@@ -186,17 +261,13 @@ show(struct session *session, const char *bytes, struct buf *out)
     const struct request *request = &session->request;
     switch (request->op) {
     case REQUEST_VERSION:
-        buf_add_text(out, "VERSION ");
-        reply_line(out, admin->version);
-        return EXEC_DONE;
+        return version(session, out);
     case REQUEST_VERBOSITY:
         admin->verbosity_fn(admin,
             request->number > INT8_MAX ? INT8_MAX : (unsigned)request->number);
-        return exec__answer(session, "OK", out);
+        return exec__answer_kind(session, bytes, ANSWER_OK, out);
     case REQUEST_STATS:
-        admin->stats_fn(
-            admin, bytes + request->words.at, request->words.len, out);
-        return EXEC_DONE;
+        return stats(session, bytes, out);
     case REQUEST_SHOW_COUNTERS:
         return exec__show_counters(session, out);
     case REQUEST_SHOW_COUNTER:
@@ -222,6 +293,8 @@ works_while_loading(enum request_op op)
     case REQUEST_VERSION:
     case REQUEST_VERBOSITY:
     case REQUEST_STATS:
+    case REQUEST_ADMIN:
+    case REQUEST_NOOP:
     case REQUEST_QUIT:
     case REQUEST_HELP:
     case REQUEST_ERROR:
@@ -229,6 +302,21 @@ works_while_loading(enum request_op op)
     default:
         return false;
     }
+}
+
+/* The parser has found what is wrong. */
+static enum exec_step
+answer_error(struct session *session, struct buf *out)
+{
+    const struct request *request = &session->request;
+    if (request->proto == PROTO_BINARY) {
+        struct answer answer = {.kind = ANSWER_REFUSED, .err = request->err};
+        return exec__answer(session, NULL, &answer, out);
+    }
+    if (!request->noreply) {
+        reply_line(out, request->error);
+    }
+    return EXEC_DONE;
 }
 
 /* Whatever cannot join the changes gathered; there are none. */
@@ -251,11 +339,15 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_SEAL:
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
-        return flush_all(session, turn->out);
+        return flush_all(session, bytes, turn->out);
+    case REQUEST_ADMIN:
+        return exec__admin(session, bytes, turn);
+    case REQUEST_NOOP:
+        return exec__answer_kind(session, bytes, ANSWER_OK, turn->out);
     case REQUEST_QUIT:
         return EXEC_CLOSE;
     case REQUEST_ERROR:
-        return exec__answer(session, session->request.error, turn->out);
+        return answer_error(session, turn->out);
     default:
         return show(session, bytes, turn->out);
     }
@@ -279,6 +371,8 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_INCR:
     case REQUEST_DECR:
     case REQUEST_TOUCH:
+    case REQUEST_LOOK:
+    case REQUEST_INSPECT:
     case REQUEST_TOO_LARGE:
         return begin_on_key(session, bytes, turn);
     case REQUEST_COUNTER_SET:
@@ -313,6 +407,8 @@ exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__checkpoint_answer(session, turn->out);
     case JOB_SEAL:
         return exec__seal_answer(session, turn->out);
+    case JOB_DUMP:
+        return exec__dump_resume(session, turn);
     }
     return exec__get_resume(session, bytes, turn);
 }

@@ -3,6 +3,7 @@
 #define NET_EXEC_H
 
 #include "net/session.h"
+#include "proto/answer.h"
 #include "proto/key.h"
 #include "proto/words.h"
 
@@ -30,6 +31,7 @@ enum exec_step {
 
 /* What one call of session_run gives to all its requests. */
 struct exec_turn {
+    const char *base; /* the first byte not done with */
     size_t mark;
     unsigned *budget;
     struct buf *out;
@@ -47,7 +49,8 @@ enum job_stage {
     JOB_CHANGE,     /* answer the changes */
     JOB_EDIT,       /* answer a schema edit */
     JOB_CHECKPOINT, /* answer a checkpoint */
-    JOB_SEAL        /* answer a seal */
+    JOB_SEAL,       /* answer a seal */
+    JOB_DUMP        /* show more items */
 };
 
 /* One key of a slice. */
@@ -79,11 +82,18 @@ struct job {
         };
         struct { /* changes, store_change.n of them: */
             struct store_change store_change;
-            size_t request_bytes;   /* of their requests */
-            size_t reply_bytes_max; /* about, of their replies */
-            bool noreply[EXEC_BATCH_MAX];
+            size_t request_bytes;             /* of their requests */
+            size_t reply_bytes_max;           /* about, of their replies */
+            struct echo echo[EXEC_BATCH_MAX]; /* spans: from the first one's
+                                               * first byte on */
             struct change change[EXEC_BATCH_MAX];
         };
+        struct {              /* a dump of items: */
+            uint64_t cursor;  /* of items_each */
+            uint64_t classes; /* bit n is class n */
+            bool has_ended;
+            bool as_mg; /* meta gets, not metadata */
+        } dump;
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;
@@ -138,15 +148,24 @@ bool exec__waits(struct job *job, struct store_call *call,
  * and the request at hand is to be begun anew after that. */
 bool exec__settle(struct session *session, struct exec_turn *turn);
 
+/* The request's key as the client means it. Valid until the next call. */
+struct schema_word exec__key(struct session *session, const char *bytes);
+
+/* Answers the session's request, and is done. bytes[0] is its first one. */
+enum exec_step exec__answer(struct session *session, const char *bytes,
+    const struct answer *answer, struct buf *out);
+
+/* The same where there is nothing but the kind to say. */
+enum exec_step exec__answer_kind(struct session *session, const char *bytes,
+    enum answer_kind kind, struct buf *out);
+
 /* Answers with err. A refusal is not sent under noreply, but counted; a
  * SERVER_ERROR is always sent. */
-void exec__say_refusal(
-    struct session *session, int err, bool noreply, struct buf *out);
+void exec__say_refusal(struct session *session, int err,
+    const struct echo *echo, struct buf *out);
 
-/* The same, and is done; and with a line, unless noreply. */
+/* The same for the session's request, and is done. */
 enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
-enum exec_step exec__answer(
-    struct session *session, const char *line, struct buf *out);
 
 /* get gets gat gats touch (of cells), the dialect's get. */
 enum exec_step exec__get_begin(
@@ -180,6 +199,28 @@ enum exec_step exec__checkpoint_answer(
 enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);
+
+/* What memcached would say of an item's size: its header, the cas, the key and
+ * the value with what ends them, and flags where there are any. */
+static inline uint32_t
+exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
+{
+    return (uint32_t)(59 + key_len + value_len + (flags == 0 ? 0 : 4));
+}
+/* Commands of administration, and dumps of items. */
+enum exec_step exec__admin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__dump_resume(
+    struct session *session, struct exec_turn *turn);
+
+/* Counts an item's key by its prefix, where somebody wants that. Not of meta
+ * commands, as in memcached. */
+void exec__count_prefix(struct session *session, struct schema_word key,
+    const struct prefix_counts *counts);
+
+/* The items' clock: seconds that do not jump, and unix time. */
+uint64_t exec__now_s(const struct session *session);
+int64_t exec__unix_s(const struct session *session);
 
 /* Counts in the worker's metrics. */
 static inline void

@@ -61,9 +61,10 @@ add_columns(struct change *change, const struct key *key)
 {
     const struct schema_counter *counter = key->target.counter;
     change->id = key->id;
-    change->base = NULL;
     change->counter = counter->slot;
     change->n_columns = 0;
+    change->absent = CHANGE_FROM_DEFAULT;
+    change->compares = false;
     change->base = NULL; /* the store finds it where it is needed */
     if (key->kind == KEY_CELL) {
         add_column(change, key->target.column);
@@ -124,24 +125,7 @@ count_change(struct session *session, const struct change *change)
     exec__count(session, METRIC_cell_changes, found);
 }
 
-/* The reply to a change that was done, or was not for a reason of its own. */
-static const char *
-line_of(const struct change *change)
-{
-    switch (change->err) {
-    case 0:
-        return change->op == CHANGE_DELETE ? "DELETED" : "STORED";
-    case ERR_NOT_STORED:
-        return "NOT_STORED";
-    case ERR_EXISTS:
-        return "EXISTS";
-    case ERR_NOT_FOUND:
-        return "NOT_FOUND";
-    default:
-        return NULL;
-    }
-}
-
+/* Several numbers, as the dialect answers a change of a record. */
 static void
 say_numbers(const struct change *change, struct buf *out)
 {
@@ -152,31 +136,71 @@ say_numbers(const struct change *change, struct buf *out)
     buf_add(out, text, n + 2);
 }
 
+/* The answer to a change that was done. */
 static void
-say_change(struct session *session, const struct change *change, bool noreply,
-    struct buf *out)
+say_done(const struct change *change, const struct echo *echo,
+    const char *bytes, struct buf *out)
 {
-    const char *line = line_of(change);
-    if (line == NULL) {
-        exec__say_refusal(session, change->err, noreply, out);
-    } else if (noreply) {
+    bool is_number = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+    struct answer answer = {.kind = ANSWER_STORED,
+        .number = change->value[0],
+        .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER};
+    if (is_number && change->n_columns > 1) {
+        if (!echo->noreply) {
+            say_numbers(change, out);
+        }
         return;
-    } else if (change->err == 0 &&
-        (change->op == CHANGE_INCR || change->op == CHANGE_DECR)) {
-        say_numbers(change, out);
-    } else {
-        reply_line(out, line);
     }
+    if (is_number) {
+        answer.kind = ANSWER_NUMBER;
+    } else if (change->op == CHANGE_DELETE) {
+        answer.kind = ANSWER_DELETED;
+    } else {
+        answer.value_len = echo->value_len;
+    }
+    answer_put(echo, bytes, &answer, out);
+}
+
+/* bytes: what echo's spans are counted from. */
+static void
+say_change(struct session *session, const struct change *change,
+    const struct echo *echo, const char *bytes, struct buf *out)
+{
+    struct answer answer = {.kind = ANSWER_NOT_STORED};
+    switch (change->err) {
+    case 0:
+        say_done(change, echo, bytes, out);
+        return;
+    case ERR_NOT_STORED:
+        break;
+    case ERR_EXISTS:
+        answer.kind = ANSWER_EXISTS;
+        break;
+    case ERR_NOT_FOUND:
+        answer.kind = ANSWER_NOT_FOUND;
+        break;
+    default:
+        exec__say_refusal(session, change->err, echo, out);
+        return;
+    }
+    answer_put(echo, bytes, &answer, out);
 }
 
 /* Notes that what has been added to out since it had len bytes acknowledges a
  * change. */
 static void
-note_ack(struct session_acks *acks, const struct buf *out, size_t len)
+note_ack(struct session_acks *acks, const struct echo *echo,
+    const struct buf *out, size_t len)
 {
     ASSERT(out->len <= UINT32_MAX);
-    struct span span = {(uint32_t)len, (uint32_t)(out->len - len)};
-    buf_add(&acks->at, &span, sizeof span);
+    struct session_ack ack = {
+        .span = {(uint32_t)len, (uint32_t)(out->len - len)},
+        .opaque = echo->opaque,
+        .opcode = echo->opcode,
+        .proto = (uint8_t)echo->proto};
+    buf_add(&acks->at, &ack, sizeof ack);
 }
 
 enum exec_step
@@ -189,9 +213,9 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
         const struct change *change = &job->change[i];
         size_t len = out->len;
         count_change(session, change);
-        say_change(session, change, job->noreply[i], out);
+        say_change(session, change, &job->echo[i], turn->base, out);
         if (seq != 0 && change->err == 0) {
-            note_ack(turn->acks, out, len);
+            note_ack(turn->acks, &job->echo[i], out, len);
         }
     }
     if (seq > turn->acks->seq) {
@@ -279,11 +303,63 @@ take(struct session *session, int err, struct exec_turn *turn)
     }
     ASSERT(request->swallow_bytes == 0 && !request->swallow_line);
     unsigned i = job->store_change.n++;
-    job->noreply[i] = request->noreply;
+    job->echo[i] = echo_of(request, (uint32_t)job->request_bytes);
     job->request_bytes += request->len;
     job->reply_bytes_max += ANSWER_TEXT_MAX +
         job->change[i].n_columns * (size_t)(NUM_U64_DIGITS_MAX + 1);
     return EXEC_GATHERED;
+}
+
+/* An exptime that the counter does not ignore. */
+static bool
+expires(const struct request *request, const struct key *key)
+{
+    int64_t vivify =
+        request->terms.vivifies ? request->terms.vivify_exptime : 0;
+    return (request->exptime != 0 || vivify != 0) &&
+        !key->target.counter->exptime_is_ignored;
+}
+
+/* What else is asked of the cell or record. Stale values there are none: a set
+ * with an older cas is refused as any other. */
+static int
+take_terms(const struct request *request, const struct key *key,
+    struct change *change)
+{
+    const struct terms *terms = &request->terms;
+    bool counts = request->op == REQUEST_INCR || request->op == REQUEST_DECR;
+    if (terms->new_cas != 0) {
+        return ERR_OWN_CAS;
+    }
+    if (terms->outdates && request->op == REQUEST_DELETE) {
+        return ERR_NOT_STALE;
+    }
+    if (terms->compares && key->kind == KEY_RECORD) {
+        return ERR_RECORD_OP;
+    }
+    change->cas = terms->cas;
+    change->compares = terms->compares;
+    if (counts && terms->must_exist) {
+        change->absent = CHANGE_NOT_ABSENT;
+    } else if (counts && terms->vivifies) {
+        change->absent = CHANGE_TO_INITIAL;
+        change->initial = terms->initial;
+    }
+    return expires(request, key) ? ERR_EXPTIME : 0;
+}
+
+/* The value that a storage command brings. */
+static int
+take_stored(const struct request *request, const char *bytes,
+    const struct key *key, struct change *change)
+{
+    struct span value = request->value;
+    if (key->kind == KEY_RECORD) {
+        return take_numbers(change, words_of(bytes, value), ERR_BAD_VALUE);
+    }
+    return num_parse_u64(bytes + value.at, value.len, &change->operand[0])
+        ? 0
+        : ERR_BAD_VALUE;
 }
 
 /* What memcached's request asks of the cell or record: fills the change's
@@ -293,37 +369,34 @@ take_operands(const struct request *request, const char *bytes,
     const struct key *key, struct change *change)
 {
     bool is_record = key->kind == KEY_RECORD;
+    bool takes_value = false;
     switch (request->op) {
     case REQUEST_APPEND:
     case REQUEST_PREPEND:
         return ERR_NO_APPEND;
     case REQUEST_INCR:
     case REQUEST_DECR:
+        if (is_record) {
+            return ERR_NOT_NUMERIC;
+        }
         change->operand[0] = request->number;
-        return is_record ? ERR_NOT_NUMERIC : 0;
+        break;
     case REQUEST_DELETE:
-        return 0;
+        break;
     case REQUEST_CAS:
     case REQUEST_REPLACE:
         if (is_record) {
             return ERR_RECORD_OP;
         }
+        takes_value = true;
         break;
     default:
+        takes_value = true;
         break;
     }
-    if (request->exptime != 0 && !key->target.counter->exptime_is_ignored) {
-        return ERR_EXPTIME;
-    }
-    change->cas = request->number;
-    if (is_record) {
-        return take_numbers(
-            change, words_of(bytes, request->value), ERR_BAD_VALUE);
-    }
-    return num_parse_u64(bytes + request->value.at, request->value.len,
-               &change->operand[0])
-        ? 0
-        : ERR_BAD_VALUE;
+    int err = take_terms(request, key, change);
+    return err == 0 && takes_value ? take_stored(request, bytes, key, change)
+                                   : err;
 }
 
 enum exec_step

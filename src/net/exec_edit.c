@@ -22,7 +22,8 @@ exec__edit_answer(struct session *session, struct buf *out)
     }
     bool drops = edit->edit.op == SCHEMA_DROP_COLUMN ||
         edit->edit.op == SCHEMA_DROP_COUNTER;
-    return exec__answer(session, drops ? "DELETED" : "STORED", out);
+    return exec__answer_kind(
+        session, NULL, drops ? ANSWER_DELETED : ANSWER_STORED, out);
 }
 
 enum exec_step
@@ -51,7 +52,7 @@ static enum exec_step
 answer_ok(struct session *session, int err, struct buf *out)
 {
     return err != 0 ? exec__refuse(session, err, out)
-                    : exec__answer(session, "OK", out);
+                    : exec__answer_kind(session, NULL, ANSWER_OK, out);
 }
 
 static enum store_answer

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Retrieval: get, gets, gat, gats, the dialect's get, and touch of a cell.
+/* Retrieval: get, gets, gat, gats, the dialect's get, and of a cell also touch,
+ * and what the meta and binary protocols look up.
  *
  * All keys are checked before anything is sent, EXEC_CHECK_KEYS_MAX at a time.
  * Then slices of at most
@@ -28,7 +29,24 @@ static bool
 touches(const struct request *request)
 {
     return request->op == REQUEST_GAT || request->op == REQUEST_GATS ||
-        request->op == REQUEST_TOUCH;
+        request->op == REQUEST_TOUCH || request->terms.touches;
+}
+
+/* True for a request with one key, whose answer is one struct answer. */
+static bool
+is_single(const struct request *request)
+{
+    return request->op == REQUEST_TOUCH || request->op == REQUEST_LOOK ||
+        request->op == REQUEST_INSPECT;
+}
+
+/* One of the request's keys, as the client means it. */
+static struct schema_word
+key_text(struct session *session, const char *bytes, struct span span)
+{
+    return is_single(&session->request)
+        ? exec__key(session, bytes)
+        : (struct schema_word){bytes + span.at, span.len};
 }
 
 /* The counter of a dialect get; NULL where it is another request, or where
@@ -110,7 +128,8 @@ check_keys(struct session *session, const char *bytes)
             job->stage = JOB_GET_GATHER;
             return job->has_keys ? 0 : ERR_BAD_ID;
         }
-        int err = check_key(session, counter, bytes + key.at, key.len);
+        struct schema_word text = key_text(session, bytes, key);
+        int err = check_key(session, counter, text.text, text.len);
         if (err != 0) {
             return err;
         }
@@ -171,7 +190,8 @@ gather(struct session *session, const char *bytes)
         words_next(&words, &text)) {
         struct key key;
         if (!is_dialect) {
-            key_parse(schema, bytes + text.at, text.len, &key);
+            struct schema_word word = key_text(session, bytes, text);
+            key_parse(schema, word.text, word.len, &key);
         } else if (counter == NULL ||
             !key_parse_dialect(counter, bytes + text.at, text.len, &key)) {
             continue; /* dropped since the keys were checked */
@@ -210,6 +230,35 @@ take_values(const struct job *job, const struct slot *slot, uint64_t *value)
     return all_default && slot->absent_is_miss ? 0 : n;
 }
 
+/* Answers a request that has this one key; n: how many values there are. */
+static void
+answer_single(struct session *session, const char *bytes,
+    const struct slot *slot, const uint64_t *value, unsigned n,
+    struct buf *out)
+{
+    const struct request *request = &session->request;
+    struct echo echo = echo_of(request, 0);
+    char text[RECORD_TEXT_MAX];
+    size_t len = reply_join_u64(value, n, text);
+    struct answer answer = {.kind = ANSWER_VALUE,
+        .value = text,
+        .value_len = len,
+        .cas = n == 0 || slot->is_record ? 0 : cell_cas(value[0]),
+        .flags = slot->flags,
+        .item_bytes = exec__item_bytes(slot->key.len, len, slot->flags),
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER,
+        .was_fetched = true};
+    if (n == 0) {
+        answer.kind = ANSWER_MISS;
+    } else if (request->op == REQUEST_TOUCH) {
+        answer.kind = ANSWER_TOUCHED;
+    } else if (request->op == REQUEST_INSPECT) {
+        answer.kind = ANSWER_ABOUT;
+    }
+    answer_put(&echo, bytes, &answer, out);
+}
+
 static bool
 format_cells(struct session *session, const char *bytes,
     const struct slot *slot, struct buf *out)
@@ -221,8 +270,12 @@ format_cells(struct session *session, const char *bytes,
         return false;
     }
     unsigned n = take_values(session->job, slot, value);
-    if (n == 0 || session->request.op == REQUEST_TOUCH) {
+    if (is_single(&session->request)) {
+        answer_single(session, bytes, slot, value, n, out);
         return n > 0;
+    }
+    if (n == 0) {
+        return false;
     }
     uint64_t cas = slot->is_record ? 0 : cell_cas(value[0]);
     const uint64_t *cas_shown = wants_cas(&session->request) ? &cas : NULL;
@@ -244,17 +297,24 @@ format_item(struct session *session, const char *bytes,
     struct items *items = session->executor->store->items;
     const struct request *request = &session->request;
     const char *key = bytes + slot->key.at;
-    uint64_t now_s = clock_monotonic_s();
+    if (is_single(request)) { /* it was a cell, and has been dropped since */
+        answer_single(session, bytes, slot, NULL, 0, out);
+        return false;
+    }
+    uint64_t now_s = exec__now_s(session);
     uint64_t expiry_s = touches(request)
-        ? items_expiry(request->exptime, now_s, clock_unix_s())
+        ? items_expiry(request->exptime, now_s, exec__unix_s(session))
         : ITEMS_NEVER; /* not looked at */
     const struct item *item = items_get(
         items, key, slot->key.len, now_s, touches(request), expiry_s);
+    exec__count_prefix(session, (struct schema_word){key, slot->key.len},
+        &(struct prefix_counts){.get = 1, .hit = item != NULL});
     if (item == NULL) {
         return false;
     }
+    uint64_t cas = session->executor->rules.no_cas ? 0 : item->cas;
     reply_value(out, key, slot->key.len, item->flags, item->value,
-        item->value_len, wants_cas(request) ? &item->cas : NULL);
+        item->value_len, wants_cas(request) ? &cas : NULL);
     items_unpin(items, item);
     return true;
 }
@@ -262,7 +322,9 @@ format_item(struct session *session, const char *bytes,
 static void
 count_keys(struct session *session, unsigned n, unsigned hits)
 {
-    if (touches(&session->request)) {
+    if (session->request.op == REQUEST_INSPECT) {
+        exec__count(session, METRIC_cmd_meta, n);
+    } else if (touches(&session->request)) {
         exec__count(session, METRIC_cmd_touch, n);
         exec__count(session, METRIC_touch_hits, hits);
         exec__count(session, METRIC_touch_misses, n - hits);
@@ -288,14 +350,7 @@ format(struct session *session, const char *bytes, struct exec_turn *turn)
                         : format_item(session, bytes, slot, turn->out);
     }
     count_keys(session, job->formatted - first, hits);
-    if (job->formatted < job->n_slots) {
-        return false;
-    }
-    if (session->request.op == REQUEST_TOUCH && !session->request.noreply &&
-        !job->has_unreadable) {
-        reply_line(turn->out, hits > 0 ? "TOUCHED" : "NOT_FOUND");
-    }
-    return true;
+    return job->formatted == job->n_slots;
 }
 
 static enum store_answer
@@ -367,7 +422,7 @@ exec__get_resume(
     if (job->has_unreadable) { /* in the place of END: no number is made up */
         return exec__refuse(session, ERR_COLD_READ, turn->out);
     }
-    if (session->request.op != REQUEST_TOUCH) {
+    if (!is_single(&session->request)) {
         reply_line(turn->out, "END");
     }
     return exec__done(session);
@@ -378,11 +433,14 @@ exec__get_begin(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
     struct request *request = &session->request;
-    if (request->op == REQUEST_TOUCH) {
+    if (is_single(request)) {
         request->words = request->key;
     }
     struct job *job = exec__job(
         session, needs_check(request) ? JOB_GET_CHECK : JOB_GET_GATHER);
+    if (job == NULL && is_single(request)) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
     if (job == NULL) {
         reply_line(
             turn->out, "SERVER_ERROR out of memory writing get response");

@@ -41,7 +41,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "proto/reply.h"
+#include "proto/answer.h"
 
 #include <stddef.h>
 
@@ -105,7 +105,7 @@ held_is_full(const struct held *held)
 {
     size_t changes = 0;
     for (unsigned i = 0; i < held->n; i++) {
-        changes += held->part[i].acks.len / sizeof(struct span);
+        changes += held->part[i].acks.len / sizeof(struct session_ack);
     }
     return changes >= HELD_CHANGES_MAX || held_bytes(held) >= HELD_BYTES_MAX;
 }
@@ -130,11 +130,11 @@ take_over(struct buf *to, struct buf *from)
 static bool
 take_over_acks(struct buf *to, struct buf *from, size_t base)
 {
-    struct span *ack = (void *)from->data;
+    struct session_ack *ack = (void *)from->data;
     size_t n = base == 0 ? 0 : from->len / sizeof *ack;
     for (size_t i = 0; i < n; i++) {
-        ASSERT(base <= UINT32_MAX - ack[i].at);
-        ack[i].at += (uint32_t)base;
+        ASSERT(base <= UINT32_MAX - ack[i].span.at);
+        ack[i].span.at += (uint32_t)base;
     }
     return take_over(to, from);
 }
@@ -236,14 +236,18 @@ gate_drop(struct gate *gate, struct held *held)
 static void
 refuse(struct gate *gate, struct held_part *part, int err)
 {
-    const struct span *ack = (const void *)part->acks.data;
+    const struct session_ack *ack = (const void *)part->acks.data;
+    const struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     size_t n = part->acks.len / sizeof *ack;
     struct buf out = {0};
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        buf_add(&out, part->out.data + at, ack[i].at - at);
-        reply_error(&out, err);
-        at = (size_t)ack[i].at + ack[i].len;
+        struct echo echo = {.proto = ack[i].proto,
+            .opcode = ack[i].opcode,
+            .opaque = ack[i].opaque};
+        buf_add(&out, part->out.data + at, ack[i].span.at - at);
+        answer_put(&echo, NULL, &answer, &out);
+        at = (size_t)ack[i].span.at + ack[i].span.len;
     }
     if (at < part->out.len) {
         buf_add(&out, part->out.data + at, part->out.len - at);

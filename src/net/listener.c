@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Accepting connections: the main thread polls the listening sockets, accepts
  * what is there (a bounded number at a time) and hands each socket to the next
- * worker. Over the limit of connections a client is told so and closed. When
- * the process is out of file descriptors accepting pauses for
- * LISTENER_PAUSE_MS, since the waiting connection would wake the poll for
- * ever. */
+ * worker. Over the limit of connections a client is told so and closed, or
+ * waits to be accepted. Then, and when the process is out of file descriptors,
+ * accepting pauses and is tried again every LISTENER_PAUSE_MS, since the
+ * waiting connection would wake the poll for ever. */
 #include "net/listener.h"
 
 #include "base/assert.h"
@@ -20,7 +20,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ACCEPTS_MAX = 64 }; /* of one socket, before others are looked at */
+enum {
+    ACCEPTS_MAX = 64, /* of one socket, before others are looked at */
+    NS_PER_US = 1000
+};
 
 static const char too_many[] = "ERROR Too many open connections\r\n";
 
@@ -41,26 +44,28 @@ fail(struct buf *why, const char *what, const char *name, int error)
 
 /* Takes fd over; where there is no place for it, it is closed. */
 static int
-add_socket(struct listener *listener, int fd, bool is_unix, struct buf *why)
+add_socket(
+    struct listener *listener, const struct listening *socket, struct buf *why)
 {
     if (listener->n_sockets == LISTENER_SOCKETS_MAX) {
-        close(fd);
+        close(socket->fd);
         buf_addf(
             why, "more than %d addresses to listen on", LISTENER_SOCKETS_MAX);
         return ERR_SYSTEM;
     }
-    listener->socket[listener->n_sockets++] =
-        (struct listening){.listener = listener, .fd = fd, .is_unix = is_unix};
+    listener->socket[listener->n_sockets++] = *socket;
     return 0;
 }
 
-static uint16_t
-port_of(const struct sockaddr_storage *address)
+/* The line of a bound address, as memcached writes it to the file of
+ * MEMCACHED_PORT_FILENAME. */
+static void
+add_port(const struct sockaddr_storage *address, struct buf *out)
 {
-    if (address->ss_family == AF_INET6) {
-        return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
-    }
-    return ntohs(((const struct sockaddr_in *)address)->sin_port);
+    bool is_v6 = address->ss_family == AF_INET6;
+    buf_addf(out, "TCP %s: %u\n", is_v6 ? "INET6" : "INET",
+        is_v6 ? ntohs(((const struct sockaddr_in6 *)address)->sin6_port)
+              : ntohs(((const struct sockaddr_in *)address)->sin_port));
 }
 
 /* As listen, unless that is for later. */
@@ -75,7 +80,7 @@ begin_listening(const struct listener *listener, int fd)
 /* A bound and listening socket on one address, or -1 with errno. */
 static int
 bind_one(const struct listener *listener, const struct addrinfo *address,
-    uint16_t *port)
+    struct buf *ports)
 {
     int one = 1;
     struct sockaddr_storage bound;
@@ -97,7 +102,7 @@ bind_one(const struct listener *listener, const struct addrinfo *address,
         errno = error;
         return -1;
     }
-    *port = port_of(&bound);
+    add_port(&bound, ports);
     return fd;
 }
 
@@ -109,28 +114,31 @@ family_is_missing(int error)
 }
 
 int
-listener_add_tcp(struct listener *listener, const char *host, uint16_t port,
-    bool optional, uint16_t *port_out, struct buf *why)
+listener_add_tcp(struct listener *listener,
+    const struct listener_address *address, struct buf *ports, struct buf *why)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
     char service[8];
-    snprintf(service, sizeof service, "%u", port);
+    const char *host = address->host;
+    struct listening listening = {
+        .listener = listener, .binding = address->binding};
+    snprintf(service, sizeof service, "%u", address->port);
     const char *node = strcmp(host, "*") == 0 ? NULL : host;
     int gai = getaddrinfo(node, service, &hints, &found);
     if (gai != 0) {
         buf_addf(why, "cannot resolve %s: %s", host, gai_strerror(gai));
-        return optional ? 0 : ERR_SYSTEM;
+        return address->optional ? 0 : ERR_SYSTEM;
     }
     int err = 0;
     for (struct addrinfo *at = found; at != NULL && err == 0;
          at = at->ai_next) {
-        int fd = bind_one(listener, at, port_out);
-        if (fd >= 0) {
-            err = add_socket(listener, fd, false, why);
-        } else if (!optional || !family_is_missing(errno)) {
+        listening.fd = bind_one(listener, at, ports);
+        if (listening.fd >= 0) {
+            err = add_socket(listener, &listening, why);
+        } else if (!address->optional || !family_is_missing(errno)) {
             err = fail(why, "cannot listen on", host, errno);
         }
     }
@@ -199,7 +207,17 @@ listener_add_unix(
         return fail(why, "cannot listen on", path, error);
     }
     memcpy(listener->unix_path, path, len + 1);
-    return add_socket(listener, fd, true, why);
+    return add_socket(listener,
+        &(struct listening){.listener = listener, .fd = fd, .is_unix = true},
+        why);
+}
+
+static bool
+is_full(const struct listener *listener)
+{
+    /* relaxed: a count, and this is the only thread that adds */
+    return atomic_load_explicit(&listener->config.gauge->current,
+               memory_order_relaxed) >= listener->config.conn_limit;
 }
 
 /* Takes a place among the connections; false where all are taken. */
@@ -207,9 +225,7 @@ static bool
 take_place(struct listener *listener)
 {
     struct conn_gauge *gauge = listener->config.gauge;
-    /* relaxed: a count, and this is the only thread that adds */
-    unsigned now = atomic_load_explicit(&gauge->current, memory_order_relaxed);
-    if (now >= listener->config.conn_limit) {
+    if (is_full(listener)) {
         atomic_fetch_add(&gauge->rejected, 1);
         return false;
     }
@@ -219,7 +235,7 @@ take_place(struct listener *listener)
 }
 
 static void
-hand_out(struct listener *listener, int fd, bool is_unix)
+hand_out(struct listener *listener, int fd, const struct listening *from)
 {
     if (!take_place(listener)) {
         /* a fresh socket's buffer takes one line; if not, so be it */
@@ -230,7 +246,8 @@ hand_out(struct listener *listener, int fd, bool is_unix)
     }
     unsigned n = listener->next_worker;
     listener->next_worker = (n + 1) % listener->config.n_workers;
-    if (!worker_add_fd(listener->config.workers[n], fd, is_unix)) {
+    if (!worker_add_fd(
+            listener->config.workers[n], fd, from->is_unix, from->binding)) {
         atomic_fetch_sub(&listener->config.gauge->current, 1);
         close(fd);
     }
@@ -238,17 +255,78 @@ hand_out(struct listener *listener, int fd, bool is_unix)
 
 static void on_pause_end(uv_timer_t *timer);
 
+/* error: why nothing can be accepted; 0: the limit of connections is reached.
+ * A pause that has been said and counted goes on. */
 static void
 pause_accepting(struct listener *listener, int error)
 {
-    log_line(listener->config.logger, LOG_WARNING,
-        "cannot accept connections: %s; raise the limit of open files or "
-        "lower -c",
-        strerror(error));
+    struct conn_gauge *gauge = listener->config.gauge;
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         uv_poll_stop(&listener->socket[i].poll);
     }
     uv_timer_start(&listener->pause, on_pause_end, LISTENER_PAUSE_MS, 0);
+    if (listener->is_paused) {
+        return;
+    }
+    listener->is_paused = true;
+    listener->paused_at_us = uv_hrtime() / NS_PER_US;
+    atomic_store(&gauge->is_accepting, false);
+    atomic_fetch_add(&gauge->pauses, 1);
+    if (error == 0) {
+        log_line(listener->config.logger, LOG_INFO,
+            "all %u connections are taken: others wait",
+            listener->config.conn_limit);
+        return;
+    }
+    log_line(listener->config.logger, LOG_WARNING,
+        "cannot accept connections: %s; raise the limit of open files or "
+        "lower -c",
+        strerror(error));
+}
+
+/* Something was accepted, or nothing waits any more. */
+static void
+end_pause(struct listener *listener)
+{
+    struct conn_gauge *gauge = listener->config.gauge;
+    uint64_t now_us = uv_hrtime() / NS_PER_US;
+    if (listener->is_paused) {
+        listener->is_paused = false;
+        atomic_fetch_add(&gauge->pause_us, now_us - listener->paused_at_us);
+        atomic_store(&gauge->is_accepting, true);
+    }
+}
+
+/* Takes one connection. False: no more for now. */
+static bool
+accept_one(struct listener *listener, const struct listening *listening)
+{
+    if (listener->config.waits && is_full(listener)) {
+        pause_accepting(listener, 0);
+        return false;
+    }
+    int fd = accept4(listening->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        end_pause(listener);
+        hand_out(listener, fd, listening);
+        return true;
+    }
+    switch (errno) {
+    case EAGAIN:
+#if EWOULDBLOCK != EAGAIN
+    case EWOULDBLOCK:
+#endif
+        end_pause(listener);
+        return false;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        pause_accepting(listener, errno);
+        return false;
+    default:
+        return true; /* that one client has gone again: the next one */
+    }
 }
 
 static void
@@ -258,17 +336,9 @@ on_connection(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     for (int i = 0; i < ACCEPTS_MAX; i++) {
-        int fd =
-            accept4(listening->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0) {
-            hand_out(listening->listener, fd, listening->is_unix);
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        if (!accept_one(listening->listener, listening)) {
             return;
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-            errno == ENOMEM) {
-            pause_accepting(listening->listener, errno);
-            return;
-        } /* else that one client has gone again: the next one */
+        }
     }
 }
 
@@ -276,6 +346,13 @@ static void
 on_pause_end(uv_timer_t *timer)
 {
     struct listener *listener = timer->data;
+    if (listener->config.waits && is_full(listener)) {
+        uv_timer_start(timer, on_pause_end, LISTENER_PAUSE_MS, 0);
+        return;
+    }
+    if (listener->config.waits) {
+        end_pause(listener); /* there is room, whether or not someone waits */
+    }
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         uv_poll_start(&listener->socket[i].poll, UV_READABLE, on_connection);
     }
@@ -300,6 +377,7 @@ listener_start(struct listener *listener)
             return ERR_SYSTEM;
         }
     }
+    atomic_store(&listener->config.gauge->is_accepting, true);
     return 0;
 }
 

@@ -22,7 +22,8 @@ struct listening {
     uv_poll_t poll;
     int fd;
     bool is_unix;
-    bool is_polling; /* poll is an active handle of the loop */
+    enum session_binding binding; /* of what it accepts */
+    bool is_polling;              /* poll is an active handle of the loop */
 };
 
 struct listener_config {
@@ -34,13 +35,17 @@ struct listener_config {
     unsigned conn_limit; /* memcached's -c */
     int backlog;         /* memcached's -b */
     bool listens_late;   /* connections are refused until listener_start */
+    bool waits;          /* above conn_limit they wait in the backlog, instead
+                          * of being told and closed: no_maxconns_fast */
 };
 
 struct listener {
     struct listener_config config;
     unsigned n_sockets;
     unsigned next_worker;
-    uv_timer_t pause; /* out of file descriptors: tries again after it */
+    uv_timer_t pause;      /* nothing can be accepted: tries again after it */
+    bool is_paused;        /* until something could be */
+    uint64_t paused_at_us; /* of uv_hrtime */
     struct listening socket[LISTENER_SOCKETS_MAX];
     char unix_path[108];
 };
@@ -49,12 +54,20 @@ struct listener {
 void listener_init(
     struct listener *listener, const struct listener_config *config);
 
-/* Binds host (a name, an address, or * for every address) and port (0: any
- * free one) on every address it stands for. An optional address is skipped
- * where this machine has not got its family. *port_out is the port bound. On
+/* What to listen on. */
+struct listener_address {
+    const char *host; /* a name, an address, or * for every address */
+    uint16_t port;    /* 0: any free one, for each address */
+    bool optional;    /* skipped where this machine has not got its family */
+    enum session_binding binding; /* SESSION_AUTO: as of other sockets */
+};
+
+/* Binds every address that *address stands for. A line "TCP
+ * INET: <port>" or "TCP INET6: <port>" a socket is appended to *ports. On
  * failure *why says what went wrong. 0 or ERR_SYSTEM. */
-int listener_add_tcp(struct listener *listener, const char *host,
-    uint16_t port, bool optional, uint16_t *port_out, struct buf *why);
+int listener_add_tcp(struct listener *listener,
+    const struct listener_address *address, struct buf *ports,
+    struct buf *why);
 
 /* Binds a unix socket; a stale socket file there is replaced, anything else
  * is an error. mask: its permissions, as memcached's -a. */

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "net/exec.h"
+#include "proto/binary.h"
 
 #include <string.h>
 
@@ -34,7 +35,9 @@ void
 session_init(struct session *session, struct executor *executor,
     void (*wake_fn)(struct session *session))
 {
-    *session = (struct session){.executor = executor, .wake_fn = wake_fn};
+    *session = (struct session){.executor = executor,
+        .wake_fn = wake_fn,
+        .binding = executor->binding};
 }
 
 void
@@ -88,22 +91,37 @@ swallow(struct session *session, const char *bytes, size_t len)
     return (size_t)(newline - bytes) + 1;
 }
 
+/* Parses the request at bytes: there is at least one. */
+static enum parse_status
+parse(struct session *session, const char *bytes, size_t len)
+{
+    struct executor *executor = session->executor;
+    if (session->binding == SESSION_AUTO) {
+        session->binding = (unsigned char)bytes[0] == BINARY_MAGIC_REQUEST
+            ? SESSION_BINARY
+            : SESSION_TEXT;
+    }
+    return session->binding == SESSION_BINARY
+        ? binary_parse(bytes, len, executor->value_bytes_max, &session->scan,
+              &session->request)
+        : text_parse(bytes, len, store_schema(executor->store),
+              executor->value_bytes_max, &session->scan, &session->request);
+}
+
 /* Parses the request at bytes and begins it. */
 static enum exec_step
 begin(struct session *session, const char *bytes, size_t len,
     struct exec_turn *turn)
 {
-    struct executor *executor = session->executor;
-    switch (text_parse(bytes, len, store_schema(executor->store),
-        executor->value_bytes_max, &session->scan, &session->request)) {
-    case TEXT_MORE:
+    switch (parse(session, bytes, len)) {
+    case PARSE_MORE:
         return EXEC_MORE;
-    case TEXT_CLOSE:
+    case PARSE_CLOSE:
         return EXEC_CLOSE;
-    case TEXT_REQUEST:
+    case PARSE_REQUEST:
         break;
     }
-    session->scan = (struct text_scan){0, 0};
+    session->scan = (struct parse_scan){0, 0};
     (*turn->budget)--;
     return exec_begin(session, bytes, turn);
 }
@@ -137,6 +155,7 @@ end_request(struct session *session, struct exec_turn *turn)
     turn->done += request->len;
     session->swallow_bytes = request->swallow_bytes;
     session->swallow_line = request->swallow_line;
+    session->is_ending = session->is_ending || request->closes;
 }
 
 static enum exec_step
@@ -209,6 +228,7 @@ session_run(struct session *session, const char *bytes, size_t len,
         if (session->job == NULL && session_is_skipping(session)) {
             at += swallow(session, bytes + at, len - at);
         }
+        turn.base = bytes + at;
         step = step_on(session, bytes + at, len - at, &turn);
         at += turn.done;
         turn.done = 0;

@@ -3,9 +3,12 @@
 #define NET_SESSION_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "proto/request.h"
 #include "proto/text.h"
+#include "proto/text_admin.h"
 #include "stats/metric.h"
+#include "stats/prefix.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -25,32 +28,63 @@ struct admin {
         struct admin *admin, const char *args, size_t len, struct buf *out);
     void (*verbosity_fn)(struct admin *admin, unsigned level);
     const char *version; /* static storage */
+    /* Does a command of administration: the reply without CRLF, static
+     * storage. NULL: for a dump, that it may begin; for a shutdown, that the
+     * server stops. NULL as a function: there are no such commands. */
+    const char *(*command_fn)(
+        struct admin *admin, const struct text_admin *command);
+    struct prefixes *prefixes;       /* NULL: nothing is counted by prefix */
+    const struct clock_shift *clock; /* of items; NULL: the system's */
+};
+
+/* What the server's switches say of all sessions. All zero: nothing is
+ * restricted. */
+struct session_rules {
+    bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
+    bool no_flush; /* -F: flush_all is refused */
 };
 
 struct job; /* net/exec.h: a request under way, or some changes */
+
+/* The bytes of out that acknowledge a change, none where that is not wanted;
+ * and what else there is to say instead. */
+struct session_ack {
+    struct span span;
+    uint32_t opaque; /* these two: PROTO_BINARY */
+    uint8_t opcode;
+    uint8_t proto; /* enum request_proto */
+};
 
 /* What the replies of one session_run wait for. */
 struct session_acks {
     uint64_t seq;  /* store_outcome of it: none may leave before that is
                    * STORE_COMMITTED; 0: nothing to wait for */
-    struct buf at; /* struct span each, in order: the bytes of out that
-                    * acknowledge a change; none of them under noreply */
+    struct buf at; /* struct session_ack each, in order */
 };
+
+/* What a connection speaks (memcached's -B): as its first byte says, or only
+ * one. Meta commands are text. */
+enum session_binding { SESSION_AUTO, SESSION_TEXT, SESSION_BINARY };
 
 /* What all sessions of one worker share; the worker's thread only. */
 struct executor {
     struct store *store;
     struct metric_set *metrics;
     struct admin *admin;
-    uint64_t value_bytes_max; /* memcached's -I */
+    struct session_rules rules; /* read-only */
+    uint64_t value_bytes_max;   /* memcached's -I */
+    enum session_binding binding;
     struct session_acks acks; /* of the last session_run */
+    char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
 };
 
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
-/* Prepares an executor; the caller keeps all that is passed alive. */
+/* Prepares an executor; the caller keeps all that is passed alive. binding is
+ * SESSION_AUTO and the rules are all zero; they may be changed before the first
+ * session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 
@@ -62,12 +96,14 @@ struct session {
     /* Called once for every SESSION_PARKED, on any thread, when the answer is
      * there; it must make the session's own thread call session_wake. */
     void (*wake_fn)(struct session *session);
-    struct text_scan scan;
+    struct parse_scan scan;
     struct request request; /* the one under way; valid while job is set */
     struct job *job;        /* NULL between requests */
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
     bool is_ending;         /* begin no further request */
+    /* SESSION_AUTO until the first byte is there. */
+    enum session_binding binding;
 };
 
 enum session_state {

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/qsbr.h"
+#include "net/conn_list.h"
 #include "net/gate.h"
 #include "net/session.h"
 #include "stats/metric.h"
@@ -29,6 +30,9 @@ struct conn_gauge {
     _Atomic unsigned current;
     _Atomic uint64_t total;
     _Atomic uint64_t rejected; /* answered with ERROR Too many ... */
+    _Atomic bool is_accepting; /* the listener's: it takes new ones */
+    _Atomic uint64_t pauses;   /* how often it did not */
+    _Atomic uint64_t pause_us; /* and how long in all */
 };
 
 struct worker_config {
@@ -36,10 +40,13 @@ struct worker_config {
     struct admin *admin;
     struct logger *logger;
     struct conn_gauge *gauge;
+    enum session_binding binding; /* of sockets that have none */
+    struct session_rules rules;
     uint64_t value_bytes_max;
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
+    uint64_t idle_timeout_ms;    /* for one that says nothing; 0: for ever */
     uint64_t commit_timeout_ms;  /* for the log, until a change is answered
                                   * with an error; at least 1 */
 };
@@ -51,12 +58,14 @@ struct mail_fd {
     struct mail_fd *next;
     int fd;
     bool is_unix;
+    enum session_binding binding;
 };
 
 struct worker {
     struct worker_config config; /* read-only */
     struct metric_set metrics;   /* written by the worker's thread only */
     pthread_t thread;
+    struct conn_list conn_list; /* what others may see of conns */
 
     /* what other threads leave here, under lock; there they signal async */
     pthread_mutex_t lock;
@@ -86,9 +95,11 @@ struct worker {
 /* Makes a worker and starts its thread. 0 or ERR_NO_MEMORY, ERR_SYSTEM. */
 int worker_start(const struct worker_config *config, struct worker **out);
 
-/* Hands an accepted, non-blocking socket over; the worker closes it. Any
- * thread. False (the caller keeps fd) when memory is out. */
-bool worker_add_fd(struct worker *worker, int fd, bool is_unix);
+/* Hands an accepted, non-blocking socket over; the worker closes it. binding:
+ * what it speaks; SESSION_AUTO leaves that to the worker's config. Any thread.
+ * False (the caller keeps fd) when memory is out. */
+bool worker_add_fd(
+    struct worker *worker, int fd, bool is_unix, enum session_binding binding);
 
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get

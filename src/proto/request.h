@@ -29,6 +29,10 @@
     X(VERSION, "the version")                                                 \
     X(VERBOSITY, "how much is logged")                                        \
     X(STATS, "figures")                                                       \
+    X(ADMIN, "a command of administration, see proto/text_admin.h")           \
+    X(LOOK, "the value of one key, and what else is asked about it")          \
+    X(INSPECT, "what is known of one item")                                   \
+    X(NOOP, "an answer, so that the quiet ones before it are known")          \
     X(QUIT, "close the connection")                                           \
     X(TOO_LARGE, "a store whose value is above the limit")                    \
     X(COUNTER_GET, "dialect: read records and cells")                         \
@@ -60,24 +64,72 @@ struct span {
     uint32_t len;
 };
 
+/* Whose words the answer is to have. One connection may mix text and meta. */
+enum request_proto { PROTO_TEXT, PROTO_META, PROTO_BINARY };
+
+/* What only the meta and the binary protocol can ask; all zero: nothing. */
+struct terms {
+    bool compares;   /* only where cas is the one that is stored */
+    bool touches;    /* LOOK, INCR, DECR, DELETE: exptime is the new one */
+    bool vivifies;   /* a miss makes what is missing, with vivify_exptime */
+    bool must_exist; /* INCR, DECR: a cell at its default is a miss, too */
+    bool recaches;   /* LOOK: one client is told to make the value anew when
+                       * less than recache_s is left */
+    bool recaches_first; /* LOOK: before exptime is the new one */
+    bool outdates;       /* SET: an older cas stores a stale value; DELETE: the
+                       * item becomes stale */
+    bool empties;        /* DELETE: the value goes, the item stays, with new
+                       * client flags */
+    bool peeks;          /* LOOK: no use that counts */
+    bool wants_value;    /* LOOK, INCR, DECR: answered with the value */
+    uint64_t cas;        /* CAS looks at it, too */
+    uint64_t new_cas;    /* to be given to what is stored; 0: the next one */
+    uint64_t initial;    /* INCR, DECR: the value of what a miss makes */
+    int64_t vivify_exptime;
+    int64_t recache_s; /* an exptime */
+};
+
 struct request {
     enum request_op op;
+    enum request_proto proto;
     bool noreply;
-    enum request_op stored_as;     /* TOO_LARGE: the storage command */
+    bool is_quiet;             /* META, BINARY: the usual answer is left out */
+    bool closes;               /* the connection, once it is answered */
+    bool key_is_base64;        /* META */
+    uint8_t opcode;            /* BINARY: as sent */
+    uint32_t opaque;           /* BINARY: likewise */
+    enum request_op stored_as; /* TOO_LARGE: the storage command */
     enum schema_edit_op schema_op; /* SCHEMA_EDIT */
     uint32_t len;                  /* bytes of the whole request */
     struct span key;               /* the key; dialect: the counter's name */
     struct span words; /* GET..: all keys; dialect: what follows key; STATS:
-                        * the arguments */
+                        * the arguments; ADMIN: the line */
     struct span value; /* the data block of a storage command */
     uint32_t flags;
     int64_t exptime;
-    uint64_t number;        /* delta, cas unique, or level */
-    struct span producer;   /* len 0: none; else who numbers its changes ... */
-    uint64_t sequence;      /* ... and the number of this one */
+    uint64_t number;      /* delta, or level */
+    struct span producer; /* len 0: none; else who numbers its changes ... */
+    uint64_t sequence;    /* ... and the number of this one */
+    struct span meta;     /* META: all flags, as sent */
+    struct terms terms;
     const char *error;      /* ERROR: the reply without CRLF; static storage */
+    int err;                /* ERROR, BINARY: what is wrong */
     uint64_t swallow_bytes; /* to be skipped behind the request */
     bool swallow_line;      /* likewise, up to and with the next newline */
+};
+
+/* What a parser says of the bytes it was given. */
+enum parse_status {
+    PARSE_MORE,    /* not a whole request yet */
+    PARSE_REQUEST, /* *out is filled; skip out->len bytes for the next one */
+    PARSE_CLOSE    /* no way to go on: close without a reply */
+};
+
+/* What a parser remembers of a request it has seen only a part of. All zero at
+ * the start of each request. */
+struct parse_scan {
+    size_t scanned; /* text: bytes known to hold no newline */
+    size_t need;    /* below this many bytes it is not worth to look again */
 };
 
 #endif

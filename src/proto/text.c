@@ -15,186 +15,36 @@
 #include "base/assert.h"
 #include "base/num.h"
 #include "proto/dialect.h"
+#include "proto/meta.h"
+#include "proto/text_line.h"
 #include "proto/words.h"
 
 #include <string.h>
 
-/* memcached keeps the length of a block with its CRLF in an int. */
-enum { VALUE_LEN_MAX = INT32_MAX - 2 };
-
-#define BAD_FORMAT "CLIENT_ERROR bad command line format"
-#define BAD_EXPTIME "CLIENT_ERROR invalid exptime argument"
-
-/* A line being parsed. */
-struct line {
-    const char *bytes; /* the request */
-    size_t len;        /* bytes that are there */
-    uint32_t line_len; /* of the line with its newline */
-    uint64_t value_bytes_max;
-    struct words words; /* behind the command */
-    struct text_scan *scan;
-    struct request *out;
-};
-
-typedef enum text_status parse_fn(struct line *line);
-
-static enum text_status
-fail(struct line *line, const char *error)
-{
-    line->out->op = REQUEST_ERROR;
-    line->out->error = error;
-    return TEXT_REQUEST;
-}
-
-static const char *
-text_of(const struct line *line, struct span span)
-{
-    return line->bytes + span.at;
-}
-
-static bool
-has_word(const struct line *line)
-{
-    struct words words = line->words;
-    struct span word;
-    return words_next(&words, &word);
-}
-
-/* True where the last word left is "noreply". */
-static bool
-ends_with_noreply(const struct line *line)
-{
-    struct words words = line->words;
-    struct span word = {0, 0};
-    bool any = false;
-    while (words_next(&words, &word)) {
-        any = true;
-    }
-    return any && span_is(line->bytes, word, "noreply");
-}
-
-/* Takes the key; where it is missing or too long the reply is made and false
- * returned. */
-static bool
-take_key(struct line *line)
-{
-    struct request *out = line->out;
-    if (!words_next(&line->words, &out->key) || out->key.len > TEXT_KEY_MAX) {
-        fail(line, BAD_FORMAT);
-        return false;
-    }
-    return true;
-}
-
-/* The same for a command that may end with noreply, which then holds for
- * errors too. */
-static bool
-take_key_and_noreply(struct line *line)
-{
-    struct words words = line->words;
-    bool fits = take_key(line);
-    struct span key;
-    if (words_next(&words, &key)) {
-        line->words = words;
-        line->out->noreply = ends_with_noreply(line);
-    }
-    return fits;
-}
-
-static bool
-take_i64(struct line *line, int64_t *out)
-{
-    struct span word;
-    return words_next(&line->words, &word) &&
-        num_parse_i64(text_of(line, word), word.len, out);
-}
-
-/* One plus sign is let pass, as strtoull does. */
-static bool
-take_u64(struct line *line, uint64_t *out)
-{
-    struct span word;
-    if (!words_next(&line->words, &word)) {
-        return false;
-    }
-    if (word.len > 1 && line->bytes[word.at] == '+') {
-        word = (struct span){word.at + 1, word.len - 1};
-    }
-    return num_parse_u64(text_of(line, word), word.len, out);
-}
-
-static bool
-take_u32(struct line *line, uint32_t *out)
-{
-    uint64_t number;
-    if (!take_u64(line, &number) || number > UINT32_MAX) {
-        return false;
-    }
-    *out = (uint32_t)number;
-    return true;
-}
-
-/* The length of a data block. */
-static bool
-take_len(struct line *line, uint32_t *out)
-{
-    return take_u32(line, out) && *out <= VALUE_LEN_MAX;
-}
-
-/* The data block of len_bytes behind the line. */
-static enum text_status
-take_value(struct line *line, uint32_t len_bytes)
-{
-    struct request *out = line->out;
-    uint64_t whole = (uint64_t)line->line_len + len_bytes + 2;
-    if (len_bytes > line->value_bytes_max) {
-        out->stored_as = out->op;
-        out->op = REQUEST_TOO_LARGE;
-        out->swallow_bytes = (uint64_t)len_bytes + 2;
-        return TEXT_REQUEST;
-    }
-    if (line->len < whole) {
-        line->scan->need = whole;
-        return TEXT_MORE;
-    }
-    out->value = (struct span){line->line_len, len_bytes};
-    out->len = (uint32_t)whole;
-    const char *tail = line->bytes + whole - 2;
-    if (tail[0] != '\r' || tail[1] != '\n') {
-        out->swallow_line = tail[1] != '\n';
-        return fail(line, "CLIENT_ERROR bad data chunk");
-    }
-    return TEXT_REQUEST;
-}
-
-/* Refuses a line whose data block, of a known length, must not be read as
- * commands. */
-static enum text_status
-fail_and_skip(struct line *line, uint32_t len_bytes)
-{
-    line->out->swallow_bytes = (uint64_t)len_bytes + 2;
-    return fail(line, BAD_FORMAT);
-}
+/* With its newline: two bytes are the shortest command, to memcached with CR
+ * and LF behind it, so that it refuses "mn" with a mere LF. */
+enum { LINE_LEN_MIN = 4 };
 
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
  * cas has its unique behind the bytes. */
-static enum text_status
+static enum parse_status
 parse_storage(struct line *line)
 {
     struct request *out = line->out;
     uint32_t value_len;
     bool is_cas = out->op == REQUEST_CAS;
-    bool fits = take_key_and_noreply(line);
-    fits = take_u32(line, &out->flags) && fits;
-    fits = take_i64(line, &out->exptime) && fits;
-    if (!take_len(line, &value_len) || (is_cas && !has_word(line))) {
-        return fail(line, BAD_FORMAT);
+    bool fits = text__take_key_and_noreply(line);
+    fits = text__take_u32(line, &out->flags) && fits;
+    fits = text__take_i64(line, &out->exptime) && fits;
+    if (!text__take_len(line, &value_len) ||
+        (is_cas && !text__has_word(line))) {
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
-    fits = (!is_cas || take_u64(line, &out->number)) && fits;
+    fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
     if (!fits) {
-        return fail_and_skip(line, value_len);
+        return text__fail_and_skip(line, value_len, TEXT__BAD_FORMAT);
     }
-    return take_value(line, value_len);
+    return text__take_value(line, value_len);
 }
 
 /* A command with a data block on a counter's name is refused whole: its block
@@ -209,123 +59,127 @@ skip_block(struct line *line, struct span command)
     struct span name;
     for (size_t i = 0; i < sizeof with_block / sizeof *with_block; i++) {
         if (span_is(line->bytes, command, with_block[i]) &&
-            words_next(&line->words, &name) && take_u32(line, &flags) &&
-            take_i64(line, &exptime) && take_len(line, &len_bytes)) {
+            words_next(&line->words, &name) && text__take_u32(line, &flags) &&
+            text__take_i64(line, &exptime) &&
+            text__take_len(line, &len_bytes)) {
             line->out->swallow_bytes = (uint64_t)len_bytes + 2;
         }
     }
 }
 
 /* get gets <key>+ */
-static enum text_status
+static enum parse_status
 parse_get(struct line *line)
 {
     line->out->words = words_rest(&line->words);
-    take_key(line);
-    return TEXT_REQUEST;
+    text__take_key(line);
+    return PARSE_REQUEST;
 }
 
 /* gat gats <exptime> <key>+ */
-static enum text_status
+static enum parse_status
 parse_gat(struct line *line)
 {
     struct words words = line->words;
     struct span exptime;
     struct span key;
     if (!words_next(&words, &exptime) || !words_next(&words, &key)) {
-        return fail(line, BAD_FORMAT);
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
-    if (!take_i64(line, &line->out->exptime)) {
-        return fail(line, BAD_EXPTIME);
+    if (!text__take_i64(line, &line->out->exptime)) {
+        return text__fail(line, TEXT__BAD_EXPTIME);
     }
     return parse_get(line);
 }
 
 /* delete <key> [0] [noreply] */
-static enum text_status
+static enum parse_status
 parse_delete(struct line *line)
 {
     struct span word;
-    if (!take_key_and_noreply(line)) {
-        return TEXT_REQUEST;
+    if (!text__take_key_and_noreply(line)) {
+        return PARSE_REQUEST;
     }
     if (words_next(&line->words, &word) && !span_is(line->bytes, word, "0") &&
         !span_is(line->bytes, word, "noreply")) {
-        return fail(line, BAD_FORMAT);
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
-    return TEXT_REQUEST;
+    return PARSE_REQUEST;
 }
 
 /* incr decr <key> <delta> [noreply] */
-static enum text_status
+static enum parse_status
 parse_arith(struct line *line)
 {
-    if (!take_key_and_noreply(line)) {
-        return TEXT_REQUEST;
+    if (!text__take_key_and_noreply(line)) {
+        return PARSE_REQUEST;
     }
-    if (!has_word(line)) {
-        return fail(line, BAD_FORMAT);
+    if (!text__has_word(line)) {
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
-    if (!take_u64(line, &line->out->number)) {
-        return fail(line, "CLIENT_ERROR invalid numeric delta argument");
+    if (!text__take_u64(line, &line->out->number)) {
+        return text__fail(line, "CLIENT_ERROR invalid numeric delta argument");
     }
-    return TEXT_REQUEST;
+    return PARSE_REQUEST;
 }
 
 /* touch <key> <exptime> [noreply] */
-static enum text_status
+static enum parse_status
 parse_touch(struct line *line)
 {
-    if (!take_key_and_noreply(line)) {
-        return TEXT_REQUEST;
+    if (!text__take_key_and_noreply(line)) {
+        return PARSE_REQUEST;
     }
-    if (!has_word(line)) {
-        return fail(line, BAD_FORMAT);
+    if (!text__has_word(line)) {
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
-    if (!take_i64(line, &line->out->exptime)) {
-        return fail(line, BAD_EXPTIME);
+    if (!text__take_i64(line, &line->out->exptime)) {
+        return text__fail(line, TEXT__BAD_EXPTIME);
     }
-    return TEXT_REQUEST;
+    return PARSE_REQUEST;
 }
 
 /* flush_all [delay] [noreply] */
-static enum text_status
+static enum parse_status
 parse_flush_all(struct line *line)
 {
     struct words words = line->words;
     struct span word;
-    line->out->noreply = ends_with_noreply(line);
+    line->out->noreply = text__ends_with_noreply(line);
     if (words_next(&words, &word) && !span_is(line->bytes, word, "noreply") &&
-        !take_i64(line, &line->out->exptime)) {
-        return fail(line, BAD_EXPTIME);
+        !text__take_i64(line, &line->out->exptime)) {
+        return text__fail(line, TEXT__BAD_EXPTIME);
     }
-    return TEXT_REQUEST;
+    return PARSE_REQUEST;
 }
 
 /* verbosity <level> [noreply] */
-static enum text_status
+static enum parse_status
 parse_verbosity(struct line *line)
 {
     uint32_t level = 0;
-    line->out->noreply = ends_with_noreply(line);
-    if (!take_u32(line, &level)) {
-        return fail(line, BAD_FORMAT);
+    line->out->noreply = text__ends_with_noreply(line);
+    if (!text__take_u32(line, &level)) {
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
     line->out->number = level;
-    return TEXT_REQUEST;
+    return PARSE_REQUEST;
 }
 
-static enum text_status
+static enum parse_status
 parse_words(struct line *line)
 {
     line->out->words = words_rest(&line->words);
-    return TEXT_REQUEST;
+    return PARSE_REQUEST;
 }
 
-static enum text_status
-parse_shutdown(struct line *line)
+/* A line that text_admin_read will read. */
+static enum parse_status
+parse_admin(struct line *line)
 {
-    return fail(line, "SERVER_ERROR: shutdown not enabled");
+    line->out->noreply = text__ends_with_noreply(line);
+    line->out->words = (struct span){0, line->words.end};
+    return PARSE_REQUEST;
 }
 
 static const struct command {
@@ -352,7 +206,21 @@ static const struct command {
     {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
     {"stats", REQUEST_STATS, parse_words},
     {"quit", REQUEST_QUIT, parse_words},
-    {"shutdown", REQUEST_ERROR, parse_shutdown},
+    {"mg", REQUEST_LOOK, meta__parse_get},
+    {"ms", REQUEST_SET, meta__parse_set},
+    {"md", REQUEST_DELETE, meta__parse_delete},
+    {"ma", REQUEST_INCR, meta__parse_arith},
+    {"mn", REQUEST_NOOP, meta__parse_noop},
+    {"me", REQUEST_INSPECT, meta__parse_inspect},
+    {"slabs", REQUEST_ADMIN, parse_admin},
+    {"lru", REQUEST_ADMIN, parse_admin},
+    {"lru_crawler", REQUEST_ADMIN, parse_admin},
+    {"cache_memlimit", REQUEST_ADMIN, parse_admin},
+    {"shutdown", REQUEST_ADMIN, parse_admin},
+    {"refresh_certs", REQUEST_ADMIN, parse_admin},
+    {"extstore", REQUEST_ADMIN, parse_admin},
+    {"watch", REQUEST_ADMIN, parse_admin},
+    {"debugtime", REQUEST_ADMIN, parse_admin},
 };
 
 /* A line whose last word looks like the end of an HTTP request line. */
@@ -365,13 +233,13 @@ is_http(struct words words)
     return word.len >= 5 && memcmp(words.bytes + word.at, "HTTP/", 5) == 0;
 }
 
-static enum text_status
+static enum parse_status
 parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (!words_next(&line->words, &command)) {
-        return fail(line, BAD_FORMAT);
+    if (line->line_len < LINE_LEN_MIN || !words_next(&line->words, &command)) {
+        return text__fail(line, TEXT__BAD_FORMAT);
     }
     /* what was memcached's before its data block came stays memcached's */
     if (line->scan->need == 0 &&
@@ -379,7 +247,7 @@ parse_line(struct line *line, const struct schema *schema)
         if (out->op == REQUEST_COUNTER_MISUSE) {
             skip_block(line, command);
         }
-        return TEXT_REQUEST;
+        return PARSE_REQUEST;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (span_is(line->bytes, command, commands[i].name)) {
@@ -388,9 +256,9 @@ parse_line(struct line *line, const struct schema *schema)
         }
     }
     if (is_http(line->words)) {
-        return TEXT_CLOSE;
+        return PARSE_CLOSE;
     }
-    return fail(line, "ERROR");
+    return text__fail(line, "ERROR");
 }
 
 /* True for a line that may be long because it has many keys. Looks at the
@@ -414,13 +282,13 @@ is_retrieval(const char *bytes)
     return false;
 }
 
-enum text_status
+enum parse_status
 text_parse(const char *bytes, size_t len, const struct schema *schema,
-    uint64_t value_bytes_max, struct text_scan *scan, struct request *out)
+    uint64_t value_bytes_max, struct parse_scan *scan, struct request *out)
 {
     ASSERT(scan->scanned <= len);
     if (len < scan->need) {
-        return TEXT_MORE;
+        return PARSE_MORE;
     }
     const char *newline = len == scan->scanned
         ? NULL
@@ -428,11 +296,11 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     size_t line_len = newline == NULL ? len : (size_t)(newline - bytes) + 1;
     if (line_len > TEXT_LINE_MAX &&
         (line_len > TEXT_GET_LINE_MAX || !is_retrieval(bytes))) {
-        return TEXT_CLOSE;
+        return PARSE_CLOSE;
     }
     if (newline == NULL) {
         scan->scanned = len;
-        return TEXT_MORE;
+        return PARSE_MORE;
     }
     scan->scanned = line_len - 1; /* found again if a data block is missing */
     uint32_t end = (uint32_t)line_len - 1;

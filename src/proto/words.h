@@ -59,4 +59,12 @@ span_is(const char *bytes, struct span span, const char *text)
         memcmp(bytes + span.at, text, span.len) == 0;
 }
 
+/* True where text begins with the span. */
+static inline bool
+span_begins(const char *bytes, struct span span, const char *text)
+{
+    return span.len <= strlen(text) &&
+        memcmp(bytes + span.at, text, span.len) == 0;
+}
+
 #endif

@@ -2,14 +2,29 @@
 #ifndef SERVER_ADMIN_H
 #define SERVER_ADMIN_H
 
+#include "base/clock.h"
+#include "net/listener.h"
 #include "net/session.h"
 #include "net/worker.h"
 #include "server/options.h"
+#include "stats/prefix.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
-/* What the server tells of itself: stats, stats settings, stats counters,
- * stats reset. Any thread; the figures are summed when they are asked for. */
+/* What the server tells of itself (stats and its sub-commands), and its
+ * commands of administration. Any thread; the figures are summed when they are
+ * asked for. */
+
+enum { ADMIN_CHANGED_MAX = 32 /* settings that commands can change */ };
+
+/* What stats reset has made old: sums at that moment. */
+struct admin_forgotten {
+    uint64_t metric[METRIC_COUNT];
+    uint64_t connections;
+    uint64_t rejected;
+};
+
 struct server_admin {
     struct admin admin;            /* first: the seam of net/session.h */
     const struct options *options; /* read-only */
@@ -18,13 +33,23 @@ struct server_admin {
     struct conn_gauge *gauge;
     struct worker **workers; /* n_workers; fixed before the first request */
     unsigned n_workers;
-    uint64_t started_s; /* clock_monotonic_s */
+    const struct listener *listener; /* its sockets: fixed likewise */
+    uint64_t started_s;              /* clock_monotonic_s */
+    struct prefixes prefixes;
+    struct clock_shift clock;
+    _Atomic uint64_t memory_limit; /* -m, or of cache_memlimit; bytes */
+    _Atomic bool crawler_is_on;    /* lru_crawler enable, disable */
+    _Atomic uint64_t crawls;       /* asked for */
     pthread_mutex_t lock;
-    uint64_t forgotten[METRIC_COUNT]; /* sums at the last reset; under lock */
+    /* under lock: */
+    struct admin_forgotten forgotten;
+    struct text_admin_setting changed[ADMIN_CHANGED_MAX];
+    unsigned n_changed;
 };
 
-/* The caller fills the fields from options to n_workers afterwards. */
-void admin_init(struct server_admin *admin);
+/* The caller fills the fields from store to listener afterwards. options are
+ * read, and kept. */
+void admin_init(struct server_admin *admin, const struct options *options);
 void admin_fini(struct server_admin *admin);
 
 #endif

@@ -14,9 +14,11 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "server/config.h"
+#include "server/options_extended.h"
 #include "server/options_value.h"
 
 #include <config.h>
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
@@ -28,21 +30,24 @@ enum {
     LONG_FIRST = 256 /* what getopt_long returns for row 0's long name */
 };
 
-static const struct options_row rows[OPTIONS_COUNT] = {
 #define X(field, letter, name, argument, type, lowest, highest, initial,      \
     setting, text)                                                            \
-    {letter, name, argument, OPTIONS_TYPE_##type, lowest, highest, initial,   \
-        setting, text, offsetof(struct options, field),                       \
+    {CARE, OPTIONS_FORM_PLAIN, letter, name, argument, OPTIONS_TYPE_##type,   \
+        lowest, highest, initial, setting, text,                              \
+        offsetof(struct options, field),                                      \
         sizeof(((struct options *)0)->field)},
-    OPTIONS_TABLE(X)
+static const struct options_row rows[OPTIONS_COUNT] = {
+#define CARE OPTIONS_CARE_MET
+    OPTIONS_MET(X)
+#undef CARE
+#define CARE OPTIONS_CARE_IGNORED
+        OPTIONS_IGNORED(X)
+#undef CARE
+#define CARE OPTIONS_CARE_REFUSED
+            OPTIONS_REFUSED(X)
+#undef CARE
+};
 #undef X
-};
-
-/* What is being filled, and what of it has been given so far. */
-struct filling {
-    struct options *options;
-    bool given[OPTIONS_COUNT];
-};
 
 const struct options_row *
 options_row(enum options_id option)
@@ -51,45 +56,54 @@ options_row(enum options_id option)
     return &rows[option];
 }
 
-static bool
-set_value(struct filling *filling, enum options_id option, const char *text)
-{
-    bool first = !filling->given[option];
-
-    filling->given[option] = true;
-    return options__set_value(&rows[option], text, first, filling->options);
-}
-
 static void
 set_defaults(struct options *options)
 {
-    struct filling filling = {.options = options};
-
     memset(options, 0, sizeof *options);
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
         if (rows[i].initial[0] != '\0' && rows[i].type != OPTIONS_TYPE_COUNT) {
-            bool good = set_value(&filling, i, rows[i].initial);
+            bool good =
+                options__set_value(&rows[i], rows[i].initial, true, options);
             ASSERT(good);
         }
     }
+    options__extended_defaults(options);
     options->listen.is_default = true;
 }
 
 /* Sets an option; where says which place gave it. */
 static int
-take(struct filling *filling, enum options_id option, const char *value,
+take(struct options *options, enum options_id option, const char *value,
     const char *where, struct buf *message)
 {
     const struct options_row *row = &rows[option];
+    bool first = !options->given[option];
 
-    if (set_value(filling, option, value)) {
-        return 0;
+    if (row->care == OPTIONS_CARE_REFUSED) {
+        buf_addf(message, "tallyd: %s%s: %s\n", where, row->name, row->text);
+        return ERR_BAD_OPTION;
     }
-    buf_addf(message, "tallyd: %s%s: '%s' is refused; wanted is ", where,
-        row->name, value);
-    options__add_wanted(row, message);
-    buf_add_text(message, "\n");
-    return ERR_BAD_OPTION;
+    options->given[option] = true;
+    if (!options__set_value(row, value, first, options)) {
+        options__add_refusal(row, value, where, message);
+        return ERR_BAD_OPTION;
+    }
+    return 0;
+}
+
+/* The same for the command line and the file, where -o has words of its own. */
+static int
+take_any(struct options *options, enum options_id option, const char *value,
+    const char *where, struct buf *message)
+{
+    char before[OPTIONS_TEXT_BYTES + 32];
+    int err = take(options, option, value, where, message);
+
+    if (err == 0 && option == OPTIONS_ID_extended) {
+        snprintf(before, sizeof before, "%s%s: ", where, rows[option].name);
+        err = options__take_extended(options, value, before, message);
+    }
+    return err;
 }
 
 /* One line of the configuration file, for config_read. */
@@ -97,7 +111,7 @@ static int
 take_config_line(
     void *context, const struct config_line *line, struct buf *message)
 {
-    struct filling *filling = context;
+    struct options *options = context;
     char where[OPTIONS_TEXT_BYTES + 16];
     const char *wrong = "no such option";
 
@@ -108,13 +122,15 @@ take_config_line(
         }
         bool takes = row->argument != NULL;
         if (i == OPTIONS_ID_config || row->type == OPTIONS_TYPE_HELP ||
-            row->type == OPTIONS_TYPE_VERSION) {
+            row->type == OPTIONS_TYPE_VERSION ||
+            row->type == OPTIONS_TYPE_LICENSE) {
             wrong = "this option belongs on the command line";
         } else if (takes != (line->value != NULL)) {
             wrong = takes ? "a value is missing" : "it takes no value";
         } else {
             snprintf(where, sizeof where, "%s:%u: ", line->file, line->line);
-            return take(filling, i, takes ? line->value : "", where, message);
+            return take_any(
+                options, i, takes ? line->value : "", where, message);
         }
     }
     buf_addf(message, "tallyd: %s:%u: %s: %s\n", line->file, line->line,
@@ -124,23 +140,24 @@ take_config_line(
 
 /* Takes from the file what the command line has not given. */
 static int
-merge_config(struct filling *filling, struct buf *message)
+merge_config(struct options *options, struct buf *message)
 {
-    struct options options;
-    struct filling from_file = {.options = &options};
+    struct options from_file;
 
-    set_defaults(&options);
+    set_defaults(&from_file);
     int err = config_read(
-        filling->options->config.text, take_config_line, &from_file, message);
+        options->config.text, take_config_line, &from_file, message);
     if (err != 0) {
         return err;
     }
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
-        if (from_file.given[i] && !filling->given[i]) {
-            memcpy((char *)filling->options + rows[i].offset,
-                (const char *)&options + rows[i].offset, rows[i].size);
+        if (from_file.given[i] && !options->given[i]) {
+            memcpy((char *)options + rows[i].offset,
+                (const char *)&from_file + rows[i].offset, rows[i].size);
+            options->given[i] = true;
         }
     }
+    options__merge_extended(options, &from_file);
     return 0;
 }
 
@@ -150,8 +167,10 @@ fill_getopt(char *letters, struct option *long_options)
 {
     *letters++ = ':'; /* a missing argument is told from a bad option */
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
-        bool optional = rows[i].type == OPTIONS_TYPE_HELP;
-        bool takes = rows[i].argument != NULL;
+        /* memcached has --verbose=WORD and ignores the word */
+        bool optional = rows[i].type == OPTIONS_TYPE_HELP ||
+            rows[i].type == OPTIONS_TYPE_COUNT;
+        bool takes = optional || rows[i].argument != NULL;
         if (rows[i].letter != 0) {
             *letters++ = rows[i].letter;
             if (takes && !optional) {
@@ -223,8 +242,50 @@ print_help(const char *kind, struct buf *message)
 }
 
 static enum options_result
+print_license(struct buf *message)
+{
+    buf_add_text(message,
+        "tallyd " PACKAGE_VERSION "\n"
+        "Copyright (c) 2026 the tallyd authors\n"
+        "License: BSD-3-Clause (the 3-clause BSD license): use and "
+        "redistribution, changed or\n"
+        "not, are permitted with the copyright notice; there is no warranty. "
+        "The whole text is\n"
+        "in the file LICENSE of the source.\n");
+    return OPTIONS_EXIT_OK;
+}
+
+/* What ends the parsing where it stands; OPTIONS_RUN: the option does not. */
+static enum options_result
+print_instead(enum options_type type, const char *value, struct buf *message)
+{
+    switch (type) {
+    case OPTIONS_TYPE_HELP:
+        return print_help(value, message);
+    case OPTIONS_TYPE_LICENSE:
+        return print_license(message);
+    case OPTIONS_TYPE_VERSION:
+        buf_addf(message, "tallyd %s\n", PACKAGE_VERSION);
+        return OPTIONS_EXIT_OK;
+    default:
+        return OPTIONS_RUN;
+    }
+}
+
+/* The value in an argument: memcached lets white space before it pass, as in
+ * one argument "-m 64" of a program that starts it without a shell. */
+static const char *
+value_of(const char *argument)
+{
+    while (argument != NULL && isspace((unsigned char)*argument)) {
+        argument++;
+    }
+    return argument;
+}
+
+static enum options_result
 parse_command_line(
-    int argc, char **argv, struct filling *filling, struct buf *message)
+    int argc, char **argv, struct options *options, struct buf *message)
 {
     char letters[2 * OPTIONS_COUNT + 2];
     struct option long_options[OPTIONS_COUNT + 1];
@@ -239,14 +300,13 @@ parse_command_line(
         if (option == OPTIONS_COUNT) {
             return refuse(returned, argv, message);
         }
-        if (rows[option].type == OPTIONS_TYPE_HELP) {
-            return print_help(optarg, message);
+        const char *value = value_of(optarg);
+        enum options_result result =
+            print_instead(rows[option].type, value, message);
+        if (result != OPTIONS_RUN) {
+            return result;
         }
-        if (rows[option].type == OPTIONS_TYPE_VERSION) {
-            buf_addf(message, "tallyd %s\n", PACKAGE_VERSION);
-            return OPTIONS_EXIT_OK;
-        }
-        if (take(filling, option, optarg == NULL ? "" : optarg, "--",
+        if (take_any(options, option, value == NULL ? "" : value, "--",
                 message) != 0) {
             return OPTIONS_EXIT_BAD;
         }
@@ -275,24 +335,25 @@ check_together(const struct options *options, struct buf *message)
             "lower the one or raise the other\n");
         return OPTIONS_EXIT_BAD;
     }
+    if (options->napi_ids > options->threads) {
+        buf_add_text(message, "tallyd: --napi-ids is more than --threads\n");
+        return OPTIONS_EXIT_BAD;
+    }
     return OPTIONS_RUN;
 }
 
 enum options_result
 options_parse(int argc, char **argv, struct options *out, struct buf *message)
 {
-    struct filling filling = {.options = out};
-
     set_defaults(out);
-    enum options_result result =
-        parse_command_line(argc, argv, &filling, message);
+    enum options_result result = parse_command_line(argc, argv, out, message);
     if (result != OPTIONS_RUN) {
         return result;
     }
-    if (filling.given[OPTIONS_ID_config] &&
-        merge_config(&filling, message) != 0) {
+    if (out->given[OPTIONS_ID_config] && merge_config(out, message) != 0) {
         return OPTIONS_EXIT_BAD;
     }
+    out->stats_detail = out->given[OPTIONS_ID_prefix_delimiter];
     return check_together(out, message);
 }
 

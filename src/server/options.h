@@ -3,15 +3,20 @@
 #define SERVER_OPTIONS_H
 
 #include "base/buf.h"
+#include "server/options_memcached.h"
 #include "server/options_table.h"
+#include "server/options_type.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* The options of tallyd. One table makes the fields of struct options, the
- * command line, the configuration file, --help, the OPTIONS of tallyd(1) and
- * `stats settings`. Letters, names and defaults are memcached's where it has
- * the option. */
+ * command line, the configuration file, --help and the OPTIONS of tallyd(1).
+ * Every option of memcached 1.6 is in it, with its letter, name and default,
+ * so that what starts a memcached starts a tallyd; and so are the names of
+ * memcached's -o, in a second table. */
+
+#define OPTIONS_TABLE(X) OPTIONS_MET(X) OPTIONS_IGNORED(X) OPTIONS_REFUSED(X)
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,
@@ -20,79 +25,44 @@ enum options_id {
         OPTIONS_COUNT
 };
 
-enum {
-    OPTIONS_TEXT_BYTES = 1024, /* with the NUL */
-    OPTIONS_HOST_BYTES = 256,  /* with the NUL */
-    OPTIONS_LISTEN_MAX = 16,
-    OPTIONS_HOT_MEMORY_MIN = 16 << 20,
-    OPTIONS_NO_PORT = 0 /* an address without port: that of --port */
+enum options_extended_id {
+#define X(field, ...) OPTIONS_EXTENDED_ID_##field,
+    OPTIONS_EXTENDED(X)
+#undef X
+        OPTIONS_EXTENDED_COUNT
 };
 
-/* The words of --loading. */
+/* The words of --loading, and of --protocol. */
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
-
-struct options_text {
-    char text[OPTIONS_TEXT_BYTES]; /* "": not given */
+enum {
+    OPTIONS_PROTOCOL_AUTO,
+    OPTIONS_PROTOCOL_ASCII,
+    OPTIONS_PROTOCOL_BINARY
 };
 
-struct options_address {
-    char host[OPTIONS_HOST_BYTES]; /* "*": every address, of both families */
-    int port;                      /* 1..65535 or OPTIONS_NO_PORT */
-};
-
-struct options_addresses {
-    unsigned n;      /* 1..OPTIONS_LISTEN_MAX */
-    bool is_default; /* nobody asked for these: one may be missing */
-    struct options_address address[OPTIONS_LISTEN_MAX];
-};
-
-enum options_type {
-    OPTIONS_TYPE_NUMBER,
-    OPTIONS_TYPE_POWER_OF_TWO,
-    OPTIONS_TYPE_COUNT, /* how often the option was given */
-    OPTIONS_TYPE_OCTAL,
-    OPTIONS_TYPE_BYTES,
-    OPTIONS_TYPE_BYTES_OR_AUTO, /* "auto" is kept as what it stands for */
-    OPTIONS_TYPE_MEGABYTES,     /* kept in bytes */
-    OPTIONS_TYPE_CHOICE, /* one of the argument's words; kept as its place */
-    OPTIONS_TYPE_FLAG,
-    OPTIONS_TYPE_HELP,
-    OPTIONS_TYPE_VERSION,
-    OPTIONS_TYPE_TEXT,
-    OPTIONS_TYPE_PATH,
-    OPTIONS_TYPE_DIRECTORY, /* a path, or "none" */
-    OPTIONS_TYPE_LISTEN
-};
-
-/* What each type is in struct options. */
-#define OPTIONS_AS_NUMBER int
-#define OPTIONS_AS_POWER_OF_TWO int
-#define OPTIONS_AS_COUNT int
-#define OPTIONS_AS_OCTAL int
-#define OPTIONS_AS_BYTES uint64_t
-#define OPTIONS_AS_BYTES_OR_AUTO uint64_t
-#define OPTIONS_AS_MEGABYTES uint64_t
-#define OPTIONS_AS_CHOICE int
-#define OPTIONS_AS_FLAG bool
-#define OPTIONS_AS_HELP bool
-#define OPTIONS_AS_VERSION bool
-#define OPTIONS_AS_TEXT struct options_text
-#define OPTIONS_AS_PATH struct options_text
-#define OPTIONS_AS_DIRECTORY struct options_text
-#define OPTIONS_AS_LISTEN struct options_addresses
-
-/* A plain value, some 10 KiB; nothing to free. */
+/* A plain value, some 12 KiB; nothing to free. */
 struct options {
 #define X(field, letter, name, argument, type, ...) OPTIONS_AS_##type field;
     OPTIONS_TABLE(X)
 #undef X
+#define X(field, form, name, argument, type, ...) OPTIONS_AS_##type field;
+    OPTIONS_EXTENDED(X)
+#undef X
+    /* not options, but shown among the settings */
+    bool stats_detail; /* at the start: -D was given */
+    uint64_t oldest_s; /* what flush_all has put an end to; 0 at the start */
+
+    bool given[OPTIONS_COUNT]; /* by the user, not by default */
+    bool extended_given[OPTIONS_EXTENDED_COUNT];
 };
 
-/* One row of the table. */
+/* One row of either table. */
 struct options_row {
-    char letter;          /* 0: none */
-    const char *name;     /* the long option */
-    const char *argument; /* NULL: it takes none */
+    enum options_care care;
+    enum options_form form; /* of a name of -o */
+    char letter;            /* 0: none */
+    const char *name;       /* the long option */
+    const char *argument;   /* NULL: it takes none */
     enum options_type type;
     int64_t lowest, highest;
     const char *initial; /* the default as it would be given; "": none */
@@ -109,6 +79,7 @@ enum options_result {
 
 /* Static storage. */
 const struct options_row *options_row(enum options_id option);
+const struct options_row *options_extended_row(enum options_extended_id name);
 
 /* Reads the command line, and the file that --config names, into *out.
  * argv[argc] is NULL; getopt_long may permute argv, and its state is reset, so
@@ -131,12 +102,17 @@ bool options_want_tcp(const struct options *options);
 void options_help(struct buf *out);
 void options_help_man(struct buf *out);
 
-/* Calls setting_fn for each line of `stats settings`. value is "NULL" where
- * the option was not given, as in memcached; it is valid during the call. What
- * changes while the server runs (a bound port, the verbosity) is the
- * caller's to put into *options before. */
+/* Calls setting_fn for each line of `stats settings`: memcached's in its order
+ * and in its words, then tallyd's. value is valid during the call. What changes
+ * while the server runs (the verbosity, stats_detail, oldest_s) is the caller's
+ * to put into *options before. */
 void options_each_setting(const struct options *options,
     void (*setting_fn)(void *context, const char *name, const char *value),
     void *context);
+
+/* Calls ignored_fn for each option that was given and has no meaning here, as
+ * the user would write it. option is valid during the call. */
+void options_each_ignored(const struct options *options,
+    void (*ignored_fn)(void *context, const char *option), void *context);
 
 #endif

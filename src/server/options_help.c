@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the option table says to people: --help, the OPTIONS of tallyd(1), and
- * `stats settings`. Nothing here names an option; what can go wrong is only
- * memory, which the buffer's owner checks. */
+/* What the option tables say to people: --help and the OPTIONS of tallyd(1).
+ * Nothing here names an option; what can go wrong is only memory, which the
+ * buffer's owner checks. */
 #include "server/options.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -12,29 +11,16 @@ enum {
     LINE_COLUMNS = 79
 };
 
-/* Settings of memcached that have one value here: there is no switch. */
-#define FIXED_SETTINGS(X)                                                     \
-    X("udpport", "0")                                                         \
-    X("evictions", "on")                                                      \
-    X("shutdown_command", "no")                                               \
-    X("cas_enabled", "yes")                                                   \
-    X("auth_enabled_sasl", "no")                                              \
-    X("auth_enabled_ascii", "no")                                             \
-    X("maxconns_fast", "yes")                                                 \
-    X("flush_enabled", "yes")                                                 \
-    X("client_flags_size", "4")
-
 static bool
 has_optional_argument(const struct options_row *row)
 {
     return row->type == OPTIONS_TYPE_HELP;
 }
 
-/* "  -p, --port=NUM"; returns the columns used. */
-static size_t
+/* "  -p, --port=NUM" */
+static void
 add_names(const struct options_row *row, struct buf *out)
 {
-    size_t before = out->len;
     if (row->letter != 0) {
         buf_addf(out, "  -%c, --%s", row->letter, row->name);
     } else {
@@ -45,7 +31,6 @@ add_names(const struct options_row *row, struct buf *out)
         buf_addf(out, "%s=%s%s", optional ? "[" : "", row->argument,
             optional ? "]" : "");
     }
-    return out->len - before;
 }
 
 /* Appends the words of text, wrapped, indented by TEXT_COLUMN; column is
@@ -77,34 +62,66 @@ static void
 add_description(const struct options_row *row, struct buf *out)
 {
     buf_add_text(out, row->text);
-    if (row->initial[0] != '\0' && row->type != OPTIONS_TYPE_COUNT) {
+    if (row->care == OPTIONS_CARE_IGNORED) {
+        buf_add_text(out, "; taken and ignored");
+    } else if (row->initial[0] != '\0' && row->type != OPTIONS_TYPE_COUNT) {
         buf_addf(out, " (default %s)", row->initial);
     }
+}
+
+/* The name of -o: "[no_]slab_automove[=0|1|2]". */
+static void
+add_extended_name(const struct options_row *row, struct buf *out)
+{
+    bool optional = row->form == OPTIONS_FORM_EITHER && row->argument != NULL;
+    buf_addf(out, "%s%s",
+        row->form == OPTIONS_FORM_EITHER        ? "[no_]"
+            : row->form == OPTIONS_FORM_NEGATED ? "no_"
+                                                : "",
+        row->name);
+    if (row->argument != NULL) {
+        buf_addf(out, "%s=%s%s", optional ? "[" : "", row->argument,
+            optional ? "]" : "");
+    }
+}
+
+/* A row whose names have been appended, from before on. */
+static void
+add_text_column(const struct options_row *row, size_t before, struct buf *out)
+{
+    struct buf text = {0};
+    size_t column = out->len - before;
+
+    add_description(row, &text);
+    buf_add(&text, "", 1);
+    if (column + 1 >= TEXT_COLUMN) {
+        buf_add(out, "\n", 1);
+        column = 0;
+    }
+    if (!text.failed) {
+        add_wrapped(text.data, column, out);
+    }
+    buf_fini(&text);
 }
 
 void
 options_help(struct buf *out)
 {
-    struct buf text = {0};
-
     buf_add_text(out,
         "usage: tallyd [OPTION]...\n"
         "A counter server that speaks the memcached protocol.\n\n");
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
-        const struct options_row *row = options_row(i);
-        buf_clear(&text);
-        add_description(row, &text);
-        buf_add(&text, "", 1);
-        size_t column = add_names(row, out);
-        if (column + 1 >= TEXT_COLUMN) {
-            buf_add(out, "\n", 1);
-            column = 0;
-        }
-        if (!text.failed) {
-            add_wrapped(text.data, column, out);
-        }
+        size_t before = out->len;
+        add_names(options_row(i), out);
+        add_text_column(options_row(i), before, out);
     }
-    buf_fini(&text);
+    buf_add_text(out, "\nNames of -o, with commas between them:\n\n");
+    for (enum options_extended_id i = 0; i < OPTIONS_EXTENDED_COUNT; i++) {
+        size_t before = out->len;
+        buf_add_text(out, "  ");
+        add_extended_name(options_extended_row(i), out);
+        add_text_column(options_extended_row(i), before, out);
+    }
 }
 
 /* Appends text as roff: hyphens and backslashes escaped, and no control line
@@ -130,10 +147,22 @@ add_roff(const char *text, struct buf *out)
 }
 
 static void
-add_man_row(const struct options_row *row, struct buf *out)
+add_man_text(const struct options_row *row, struct buf *out)
 {
     struct buf text = {0};
 
+    add_description(row, &text);
+    buf_add(&text, "", 1);
+    if (!text.failed) {
+        add_roff(text.data, out);
+    }
+    buf_add(out, "\n", 1);
+    buf_fini(&text);
+}
+
+static void
+add_man_row(const struct options_row *row, struct buf *out)
+{
     buf_add_text(out, ".TP\n");
     if (row->letter != 0) {
         buf_addf(out, "\\fB\\-%c\\fR, ", row->letter);
@@ -148,13 +177,28 @@ add_man_row(const struct options_row *row, struct buf *out)
         buf_add_text(out, optional ? "\\fR]" : "\\fR");
     }
     buf_add(out, "\n", 1);
-    add_description(row, &text);
-    buf_add(&text, "", 1);
-    if (!text.failed) {
-        add_roff(text.data, out);
+    add_man_text(row, out);
+}
+
+/* The names of -o, indented below it. */
+static void
+add_man_extended(struct buf *out)
+{
+    buf_add_text(out, ".RS\n");
+    for (enum options_extended_id i = 0; i < OPTIONS_EXTENDED_COUNT; i++) {
+        const struct options_row *row = options_extended_row(i);
+        struct buf name = {0};
+        add_extended_name(row, &name);
+        buf_add(&name, "", 1);
+        buf_add_text(out, ".TP\n");
+        if (!name.failed) {
+            add_roff(name.data, out);
+        }
+        buf_add(out, "\n", 1);
+        add_man_text(row, out);
+        buf_fini(&name);
     }
-    buf_add(out, "\n", 1);
-    buf_fini(&text);
+    buf_add_text(out, ".RE\n");
 }
 
 void
@@ -162,96 +206,8 @@ options_help_man(struct buf *out)
 {
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
         add_man_row(options_row(i), out);
-    }
-}
-
-static void
-add_addresses(const struct options_addresses *addresses, struct buf *out)
-{
-    for (unsigned i = 0; i < addresses->n; i++) {
-        const struct options_address *address = &addresses->address[i];
-        bool has_port = address->port != OPTIONS_NO_PORT;
-        bool brackets = has_port && strchr(address->host, ':') != NULL;
-        buf_addf(out, "%s%s%s%s", i == 0 ? "" : ",", brackets ? "[" : "",
-            address->host, brackets ? "]" : "");
-        if (has_port) {
-            buf_addf(out, ":%d", address->port);
+        if (options_row(i)->type == OPTIONS_TYPE_EXTENDED) {
+            add_man_extended(out);
         }
     }
-}
-
-/* The word at a place of "this|that". */
-static void
-add_choice(const struct options_row *row, int place, struct buf *out)
-{
-    const char *word = row->argument;
-    for (; place > 0; place--) {
-        word += strcspn(word, "|") + 1;
-    }
-    buf_add(out, word, strcspn(word, "|"));
-}
-
-/* Appends the value of an option as memcached would show it. */
-static void
-add_value(const struct options_row *row, const void *field, struct buf *out)
-{
-    const struct options_text *text;
-
-    switch (row->type) {
-    case OPTIONS_TYPE_NUMBER:
-    case OPTIONS_TYPE_POWER_OF_TWO:
-    case OPTIONS_TYPE_COUNT:
-        buf_addf(out, "%d", *(const int *)field);
-        break;
-    case OPTIONS_TYPE_CHOICE:
-        add_choice(row, *(const int *)field, out);
-        break;
-    case OPTIONS_TYPE_OCTAL:
-        buf_addf(out, "%o", (unsigned)*(const int *)field);
-        break;
-    case OPTIONS_TYPE_BYTES:
-    case OPTIONS_TYPE_BYTES_OR_AUTO:
-    case OPTIONS_TYPE_MEGABYTES:
-        buf_addf(out, "%" PRIu64, *(const uint64_t *)field);
-        break;
-    case OPTIONS_TYPE_FLAG:
-    case OPTIONS_TYPE_HELP:
-    case OPTIONS_TYPE_VERSION:
-        buf_add_text(out, *(const bool *)field ? "yes" : "no");
-        break;
-    case OPTIONS_TYPE_TEXT:
-    case OPTIONS_TYPE_PATH:
-    case OPTIONS_TYPE_DIRECTORY:
-        text = field;
-        buf_add_text(out, text->text[0] == '\0' ? "NULL" : text->text);
-        break;
-    case OPTIONS_TYPE_LISTEN:
-        add_addresses(field, out);
-        break;
-    }
-}
-
-void
-options_each_setting(const struct options *options,
-    void (*setting_fn)(void *context, const char *name, const char *value),
-    void *context)
-{
-    struct buf value = {0};
-
-    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
-        const struct options_row *row = options_row(i);
-        if (row->setting == NULL) {
-            continue;
-        }
-        buf_clear(&value);
-        add_value(row, (const char *)options + row->offset, &value);
-        buf_add(&value, "", 1);
-        if (!value.failed) {
-            setting_fn(context, row->setting, value.data);
-        }
-    }
-    buf_fini(&value);
-#define X(name, text) setting_fn(context, name, text);
-    FIXED_SETTINGS(X)
-#undef X
 }

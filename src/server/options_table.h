@@ -4,50 +4,52 @@
 
 #include <stdint.h>
 
-/* The one table of tallyd's options; see server/options.h. */
+/* tallyd's options; see server/options.h, which joins them with those of
+ * server/options_memcached.h. */
 
 /* field, letter (0: none), long name, name of the argument (NULL: none), type,
- * lowest, highest, default, name in `stats settings` (NULL: not shown), text.
- * lowest and highest bound a number, or the length of a text. */
-#define OPTIONS_TABLE(X)                                                      \
-    X(port, 'p', "port", "NUM", NUMBER, -1, 65535, "11211", "tcpport",        \
+ * lowest, highest, default, name in `stats settings` (NULL: it is memcached's,
+ * in the table of server/options_settings.c, or is not shown), text.
+ * lowest and highest bound a number (a fraction in thousandths), or the length
+ * of a text. */
+#define OPTIONS_MET(X)                                                        \
+    X(port, 'p', "port", "NUM", NUMBER, -1, 65535, "11211", NULL,             \
         "TCP port; 0 is no TCP, -1 any free port")                            \
     X(listen, 'l', "listen", "ADDR[,ADDR...]", LISTEN, 1, 65535,              \
-        "127.0.0.1,::1", "inter",                                             \
+        "127.0.0.1,::1", NULL,                                                \
         "address to listen on: HOST, HOST:PORT or [IPV6]:PORT; may be given " \
         "several times; HOST is a name, an address, or * for every address")  \
-    X(unix_socket, 's', "unix-socket", "FILE", PATH, 1, 107, "",              \
-        "domain_socket",                                                      \
+    X(unix_socket, 's', "unix-socket", "FILE", PATH, 1, 107, "", NULL,        \
         "Unix socket to listen on; then there is no TCP, as in memcached")    \
-    X(unix_mask, 'a', "unix-mask", "MASK", OCTAL, 0, 0777, "0700", "umask",   \
+    X(unix_mask, 'a', "unix-mask", "MASK", OCTAL, 0, 0777, "0700", NULL,      \
         "access mode of the Unix socket, in octal")                           \
-    X(threads, 't', "threads", "NUM", NUMBER, 1, 256, "4", "num_threads",     \
+    X(threads, 't', "threads", "NUM", NUMBER, 1, 256, "4", NULL,              \
         "worker threads")                                                     \
-    X(conn_limit, 'c', "conn-limit", "NUM", NUMBER, 1, 1000000, "1024",       \
-        "maxconns", "connections at one time")                                \
+    X(conn_limit, 'c', "conn-limit", "NUM", NUMBER, 1, 1000000, "1024", NULL, \
+        "connections at one time")                                            \
     X(user, 'u', "user", "NAME", TEXT, 1, 255, "", NULL,                      \
         "user to become when started by root")                                \
     X(daemon, 'd', "daemon", NULL, FLAG, 0, 0, "", NULL,                      \
         "go to the background once the server is ready")                      \
     X(pidfile, 'P', "pidfile", "FILE", PATH, 1, 1023, "", NULL,               \
         "file to write the process id to")                                    \
-    X(verbosity, 'v', "verbose", NULL, COUNT, 0, 3, "0", "verbosity",         \
+    X(verbosity, 'v', "verbose", NULL, COUNT, 0, 3, "0", NULL,                \
         "write more to stderr: -v what happens, -vv details")                 \
     X(help, 'h', "help", "man", HELP, 0, 0, "", NULL,                         \
         "print this help; =man prints it for the manual page")                \
     X(version, 'V', "version", NULL, VERSION, 0, 0, "", NULL,                 \
         "print the version")                                                  \
     X(listen_backlog, 'b', "listen-backlog", "NUM", NUMBER, 1, 65535, "1024", \
-        "tcp_backlog", "connections that may wait to be accepted")            \
+        NULL, "connections that may wait to be accepted")                     \
     X(reqs_per_event, 'R', "max-reqs-per-event", "NUM", NUMBER, 1, 1000000,   \
-        "20", "reqs_per_event",                                               \
+        "20", NULL,                                                           \
         "requests of one connection in a turn, before others have theirs")    \
     X(item_size_max, 'I', "max-item-size", "SIZE", BYTES, 1024, 1 << 30,      \
-        "1m", "item_size_max",                                                \
+        "1m", NULL,                                                           \
         "largest value of an item, in bytes, or with k or m behind; at most " \
         "half of --memory-limit")                                             \
     X(memory_limit, 'm', "memory-limit", "MB", MEGABYTES, 1, 1 << 24, "64",   \
-        "maxbytes", "memory for items, in megabytes")                         \
+        NULL, "memory for items, in megabytes")                               \
     X(hot_memory, 0, "hot-memory", "SIZE", BYTES_OR_AUTO,                     \
         OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
         "memory for counters, in bytes, or with k, m or g behind; auto: "     \
@@ -108,6 +110,41 @@
         "write_timeout",                                                      \
         "close a connection that has not read its replies for so long")       \
     X(shards, 0, "shards", "NUM", POWER_OF_TWO, 1, 4096, "16", "shards",      \
-        "partitions of the ids; more let more threads write at a time")
+        "partitions of the ids; more let more threads write at a time")       \
+    X(udp_port, 'U', "udp-port", "NUM", NUMBER, 0, 0, "0", NULL,              \
+        "UDP port; there is no UDP, so only 0 is taken")                      \
+    X(protocol, 'B', "protocol", "auto|ascii|binary", CHOICE, 0, 2, "auto",   \
+        NULL,                                                                 \
+        "protocol of all connections; auto: each one's first byte "           \
+        "tells")                                                              \
+    X(keeps, 'M', "disable-evictions", NULL, FLAG, 0, 0, "", NULL,            \
+        "where memory for items is full, refuse new ones instead of giving "  \
+        "up old ones")                                                        \
+    X(no_cas, 'C', "disable-cas", NULL, FLAG, 0, 0, "", NULL,                 \
+        "items have no cas unique: 0 is shown, and none is ever the same")    \
+    X(no_flush, 'F', "disable-flush-all", NULL, FLAG, 0, 0, "", NULL,         \
+        "refuse flush_all")                                                   \
+    X(no_dump, 'X', "disable-dumping", NULL, FLAG, 0, 0, "", NULL,            \
+        "refuse stats cachedump, stats detail and lru_crawler metadump")      \
+    X(no_watch, 'W', "disable-watch", NULL, FLAG, 0, 0, "", NULL,             \
+        "refuse watch")                                                       \
+    X(shutdown_enabled, 'A', "enable-shutdown", NULL, FLAG, 0, 0, "", NULL,   \
+        "let clients stop the server with shutdown")                          \
+    X(prefix_delimiter, 'D', "prefix-delimiter", "CHAR", CHARACTER, 1, 1023,  \
+        ":", NULL,                                                            \
+        "what ends the prefix of a key in stats detail; where it is given, "  \
+        "stats detail is on from the start")                                  \
+    X(core_files, 'r', "enable-coredumps", NULL, FLAG, 0, 0, "", NULL,        \
+        "raise the limit of the core file's size")                            \
+    X(lock_memory, 'k', "lock-memory", NULL, FLAG, 0, 0, "", NULL,            \
+        "keep all of the process's memory in RAM, as far as that is allowed") \
+    X(extended, 'o', "extended", "NAME[=VALUE],...", EXTENDED, 0, 0, "",      \
+        NULL,                                                                 \
+        "memcached's extended options, see below; may be given several "      \
+        "times")                                                              \
+    X(debug_time, 0, "debug-time", NULL, FLAG, 0, 0, "", "debug_time",        \
+        "let clients move the clock of items with debugtime; for tests")      \
+    X(license, 'i', "license", NULL, LICENSE, 0, 0, "", NULL,                 \
+        "print the license")
 
 #endif

@@ -3,15 +3,23 @@
  *
  * A refused text leaves the field as it was, except that a list keeps the
  * entries before the refused one; whoever gave it is told what is wanted, in
- * the words of options__add_wanted, and nothing starts. */
+ * the words of options__add_refusal, and nothing starts. */
 #include "server/options_value.h"
 
 #include "base/num.h"
 #include "server/process.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { GIB_SHIFT = 30, MIB_SHIFT = 20, KIB_SHIFT = 10, OCTAL_DIGITS_MAX = 4 };
+enum {
+    GIB_SHIFT = 30,
+    MIB_SHIFT = 20,
+    KIB_SHIFT = 10,
+    OCTAL_DIGITS_MAX = 4,
+    THOUSANDTHS = 1000
+};
 
 static bool
 set_number(const struct options_row *row, const char *text, int *out)
@@ -26,6 +34,32 @@ set_number(const struct options_row *row, const char *text, int *out)
         return false;
     }
     *out = (int)number;
+    return true;
+}
+
+static bool
+set_whole(const struct options_row *row, const char *text, uint64_t *out)
+{
+    uint64_t number;
+    if (!num_parse_u64(text, strlen(text), &number) ||
+        number < (uint64_t)row->lowest || number > (uint64_t)row->highest) {
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+static bool
+set_fraction(const struct options_row *row, const char *text, double *out)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(number) ||
+        number * THOUSANDTHS < (double)row->lowest ||
+        number * THOUSANDTHS > (double)row->highest) {
+        return false;
+    }
+    *out = number;
     return true;
 }
 
@@ -132,15 +166,22 @@ set_size_or_auto(
     return set_size(row, text, out);
 }
 
+/* True where a text is as long as it may be. */
+static bool
+fits(const struct options_row *row, const char *text)
+{
+    size_t len = strlen(text);
+    return len >= (size_t)row->lowest && len <= (size_t)row->highest;
+}
+
 static bool
 set_text(
     const struct options_row *row, const char *text, struct options_text *out)
 {
-    size_t len = strlen(text);
-    if (len < (size_t)row->lowest || len > (size_t)row->highest) {
+    if (!fits(row, text)) {
         return false;
     }
-    memcpy(out->text, text, len + 1);
+    memcpy(out->text, text, strlen(text) + 1);
     return true;
 }
 
@@ -168,14 +209,74 @@ find_host(const char **text, size_t *len)
     return colon;
 }
 
+/* Takes "proto[WORD]:" from the front of text[0..*len). memcached's word for
+ * auto is negotiating. False where another word is there. */
+static bool
+take_protocol(const char **text, size_t *len, int *protocol)
+{
+    static const struct {
+        const char *text;
+        int protocol;
+    } forms[] = {{"proto[ascii]:", OPTIONS_PROTOCOL_ASCII},
+        {"proto[binary]:", OPTIONS_PROTOCOL_BINARY},
+        {"proto[negotiating]:", OPTIONS_PROTOCOL_AUTO}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t n = strlen(forms[i].text);
+        if (*len >= n && memcmp(*text, forms[i].text, n) == 0) {
+            *text += n;
+            *len -= n;
+            *protocol = forms[i].protocol;
+            return true;
+        }
+    }
+    return strncmp(*text, "proto[", strlen("proto[")) != 0;
+}
+
+/* Skips "tag[NAME]:" or "tag_NAME_:", which name a listener for a proxy. */
+static void
+skip_tag(const char **text, size_t *len)
+{
+    static const char tag[] = "tag";
+    size_t n = strlen(tag);
+    if (*len <= n || memcmp(*text, tag, n) != 0 ||
+        ((*text)[n] != '[' && (*text)[n] != '_')) {
+        return;
+    }
+    char end = (*text)[n] == '[' ? ']' : '_';
+    const char *last = memchr(*text + n + 1, end, *len - n - 1);
+    if (last != NULL && last + 1 < *text + *len && last[1] == ':') {
+        *len -= (size_t)(last + 2 - *text);
+        *text = last + 2;
+    }
+}
+
+/* True where the list has the address already: memcached's is no list twice. */
+static bool
+has_address(const struct options_addresses *list,
+    const struct options_address *address)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        if (list->address[i].port == address->port &&
+            strcmp(list->address[i].host, address->host) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 add_address(const struct options_row *row, const char *text, size_t len,
     struct options_addresses *out)
 {
     const char *end = text + len;
     uint32_t port = OPTIONS_NO_PORT;
+    struct options_address address = {.protocol = OPTIONS_PROTOCOL_AUTO};
 
-    if (out->n == OPTIONS_LISTEN_MAX || len == 0) {
+    if (!take_protocol(&text, &len, &address.protocol)) {
+        return false;
+    }
+    skip_tag(&text, &len);
+    if (len == 0) {
         return false;
     }
     const char *rest = find_host(&text, &len);
@@ -189,15 +290,20 @@ add_address(const struct options_row *row, const char *text, size_t len,
             port < row->lowest || port > row->highest)) {
         return false;
     }
-    struct options_address *address = &out->address[out->n++];
-    memcpy(address->host, text, len);
-    address->host[len] = '\0';
-    address->port = (int)port;
+    memcpy(address.host, text, len);
+    address.port = (int)port;
+    if (has_address(out, &address)) {
+        return true;
+    }
+    if (out->n == OPTIONS_LISTEN_MAX) {
+        return false;
+    }
+    out->address[out->n++] = address;
     return true;
 }
 
-/* A list with commas; added to what was given before, in place of what was
- * not. */
+/* A list with commas, or semicolons as in memcached; added to what was given
+ * before, in place of what was not. */
 static bool
 add_addresses(const struct options_row *row, const char *text, bool first,
     struct options_addresses *out)
@@ -206,7 +312,7 @@ add_addresses(const struct options_row *row, const char *text, bool first,
         *out = (struct options_addresses){0};
     }
     for (;;) {
-        size_t len = strcspn(text, ",");
+        size_t len = strcspn(text, ",;");
         if (!add_address(row, text, len, out)) {
             return false;
         }
@@ -228,6 +334,10 @@ options__set_value(const struct options_row *row, const char *text, bool first,
     case OPTIONS_TYPE_NUMBER:
     case OPTIONS_TYPE_POWER_OF_TWO:
         return set_number(row, text, field);
+    case OPTIONS_TYPE_WHOLE:
+        return set_whole(row, text, field);
+    case OPTIONS_TYPE_FRACTION:
+        return set_fraction(row, text, field);
     case OPTIONS_TYPE_CHOICE:
         return set_choice(row, text, field);
     case OPTIONS_TYPE_OCTAL:
@@ -247,9 +357,17 @@ options__set_value(const struct options_row *row, const char *text, bool first,
         count = field;
         *count = first ? 1 : *count + (*count < row->highest);
         return true;
+    case OPTIONS_TYPE_CHARACTER:
+        *(char *)field = text[0];
+        return fits(row, text);
+    case OPTIONS_TYPE_ANY:
+        *(bool *)field = true;
+        return fits(row, text);
     case OPTIONS_TYPE_FLAG:
     case OPTIONS_TYPE_HELP:
     case OPTIONS_TYPE_VERSION:
+    case OPTIONS_TYPE_LICENSE:
+    case OPTIONS_TYPE_EXTENDED:
         *(bool *)field = true;
         return true;
     }
@@ -270,8 +388,9 @@ add_size(struct buf *out, int64_t bytes)
                    : 'k');
 }
 
-void
-options__add_wanted(const struct options_row *row, struct buf *out)
+/* Appends what an option takes, as in "a number from 1 to 256". */
+static void
+add_wanted(const struct options_row *row, struct buf *out)
 {
     long long lowest = row->lowest;
     long long highest = row->highest;
@@ -298,10 +417,17 @@ options__add_wanted(const struct options_row *row, struct buf *out)
         break;
     case OPTIONS_TYPE_LISTEN:
         buf_addf(out,
-            "HOST, HOST:PORT or [IPV6]:PORT with a port from %lld to %lld, at "
+            "HOST, HOST:PORT or [IPV6]:PORT, perhaps after proto[ascii]: or "
+            "proto[binary]:, with a port from %lld to %lld, at "
             "most %d of them",
             lowest, highest, OPTIONS_LISTEN_MAX);
         break;
+    case OPTIONS_TYPE_FRACTION:
+        buf_addf(out, "a number from %g to %g", (double)lowest / THOUSANDTHS,
+            (double)highest / THOUSANDTHS);
+        break;
+    case OPTIONS_TYPE_CHARACTER:
+    case OPTIONS_TYPE_ANY:
     case OPTIONS_TYPE_TEXT:
     case OPTIONS_TYPE_PATH:
     case OPTIONS_TYPE_DIRECTORY:
@@ -312,4 +438,14 @@ options__add_wanted(const struct options_row *row, struct buf *out)
             row->type == OPTIONS_TYPE_POWER_OF_TWO ? "power of two" : "number",
             lowest, highest);
     }
+}
+
+void
+options__add_refusal(const struct options_row *row, const char *text,
+    const char *where, struct buf *out)
+{
+    buf_addf(out, "tallyd: %s%s: '%s' is refused; wanted is ", where,
+        row->name, text);
+    add_wanted(row, out);
+    buf_add_text(out, "\n");
 }

@@ -15,7 +15,9 @@
 bool options__set_value(const struct options_row *row, const char *text,
     bool first, struct options *options);
 
-/* Appends what an option takes, as in "a number from 1 to 256". */
-void options__add_wanted(const struct options_row *row, struct buf *out);
+/* Appends the line that refuses text as the value of row's option. where: what
+ * stands before its name, "--" or "-o " or "FILE:LINE: ". */
+void options__add_refusal(const struct options_row *row, const char *text,
+    const char *where, struct buf *out);
 
 #endif

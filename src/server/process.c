@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -89,33 +88,6 @@ process_drop_user(const char *user, struct buf *message)
     return 0;
 }
 
-int
-process_raise_fd_limit(unsigned long n, struct buf *message)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return system_error(message, "read the limit of open files", "");
-    }
-    rlim_t allowed = limit.rlim_max;
-    if (limit.rlim_cur >= n) {
-        return 0;
-    }
-    limit.rlim_cur = n;
-    if (limit.rlim_max < n) {
-        limit.rlim_max = n;
-    }
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        buf_addf(message,
-            "needs %lu open files and may have %llu: lower -c, or "
-            "raise the limit (ulimit -Hn %lu as root; LimitNOFILE=%lu in a "
-            "systemd unit)",
-            n, (unsigned long long)allowed, n, n);
-        return ERR_SYSTEM;
-    }
-    return 0;
-}
-
 /* The parent's part: does not return. */
 static _Noreturn void
 wait_for_child(pid_t child, int fd)
@@ -154,7 +126,7 @@ to_dev_null(int fd, int flags)
 }
 
 int
-process_daemonize(int *ready_fd, struct buf *message)
+process_daemonize(bool stays, int *ready_fd, struct buf *message)
 {
     int fds[2];
 
@@ -175,7 +147,7 @@ process_daemonize(int *ready_fd, struct buf *message)
     }
     close(fds[0]);
     *ready_fd = fds[1];
-    if (setsid() < 0 || chdir("/") != 0 ||
+    if (setsid() < 0 || (!stays && chdir("/") != 0) ||
         to_dev_null(STDIN_FILENO, O_RDONLY) != 0) {
         return system_error(message, "go to the background", "");
     }

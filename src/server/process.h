@@ -13,10 +13,13 @@
  * All but the last two return 0 or an ERR_ with what went wrong appended to
  * message: a text for one line, without newline.
  *
- * The order at start: process_refuse_root, process_raise_fd_limit (may need
- * root), options_resolve_paths, process_daemonize, open the sockets (may need
- * root), process_drop_user, process_write_pidfile (as the new user, who can
- * then remove it), start the threads, process_ready. */
+ * The order at start: process_refuse_root, process_raise_fd_limit and
+ * process_raise_core_limit (may need root), options_resolve_paths,
+ * process_daemonize, process_lock_memory (may need root, and a child does not
+ * inherit it), open the sockets (may need root), process_drop_user,
+ * process_allow_core (which becoming another user undoes),
+ * process_write_pidfile (as the new user, who can then remove it), start the
+ * threads, process_ready. */
 
 enum {
     /* Descriptors beside those of clients: standard streams, listening
@@ -37,14 +40,26 @@ int process_drop_user(const char *user, struct buf *message);
  * ERR_SYSTEM where that is not allowed; the message says what to do. */
 int process_raise_fd_limit(unsigned long n, struct buf *message);
 
+/* Raises the limit of the core file's size as far as it goes. ERR_SYSTEM where
+ * that is nowhere. */
+int process_raise_core_limit(struct buf *message);
+
+/* Lets the kernel write a core file of a process that was root. ERR_SYSTEM. */
+int process_allow_core(struct buf *message);
+
+/* Locks the memory of the process in RAM, what it has and what it will touch.
+ * ERR_SYSTEM where that is not allowed, and nothing is locked then: the server
+ * can do without, and the message is one for a warning. */
+int process_lock_memory(struct buf *message);
+
 /* Goes to the background: the caller goes on as a child in a session of its
- * own, in the directory /, with stdin from /dev/null. The parent waits, and
- * exits with status 0 at the child's process_ready, or with 1 where the child
- * ended before: until then stdout and stderr stay, so that who started the
- * server reads why it failed. Relative paths mean something else from here on;
- * options_resolve_paths comes first. *ready_fd is for process_ready.
- * ERR_SYSTEM. */
-int process_daemonize(int *ready_fd, struct buf *message);
+ * own, in the directory / unless it stays, with stdin from /dev/null. The
+ * parent waits, and exits with status 0 at the child's process_ready, or with
+ * 1 where the child ended before: until then stdout and stderr stay, so that
+ * who started the server reads why it failed. Relative paths mean something
+ * else from here on; options_resolve_paths comes first. *ready_fd is for
+ * process_ready. ERR_SYSTEM. */
+int process_daemonize(bool stays, int *ready_fd, struct buf *message);
 
 /* Ends the parent of process_daemonize and nulls *ready_fd (-1). stdout and,
  * unless keep_stderr, stderr go to /dev/null from here on. Nothing happens

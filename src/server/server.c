@@ -35,6 +35,11 @@
 _Static_assert(OPTIONS_HOT_MEMORY_MIN == ENGINE_HOT_BYTES_MIN,
     "the option lets through what the engine takes");
 
+_Static_assert((int)OPTIONS_PROTOCOL_AUTO == (int)SESSION_AUTO &&
+        (int)OPTIONS_PROTOCOL_ASCII == (int)SESSION_TEXT &&
+        (int)OPTIONS_PROTOCOL_BINARY == (int)SESSION_BINARY,
+    "the words of --protocol are in this order");
+
 _Static_assert(OPTIONS_LOADING_ANSWER == 0 && OPTIONS_LOADING_REFUSE == 1,
     "the words of --loading are in this order");
 
@@ -151,16 +156,17 @@ listen_on(struct server *server, const struct options_address *address,
 {
     int port = address->port != OPTIONS_NO_PORT ? address->port
                                                 : server->options.port;
-    unsigned before = server->listener.n_sockets;
-    uint16_t bound = 0;
-    bool is_v6 = strchr(address->host, ':') != NULL;
-    int err = listener_add_tcp(&server->listener, address->host,
-        port < 0 ? 0 : (uint16_t)port, optional, &bound, &server->why);
-    if (err == 0 && server->listener.n_sockets > before) {
-        buf_addf(
-            &server->ports, "TCP %s: %u\n", is_v6 ? "INET6" : "INET", bound);
-        log_line(&server->logger, LOG_INFO, "listening on %s port %u",
-            address->host, bound);
+    struct listener_address tcp = {.host = address->host,
+        .port = port < 0 ? 0 : (uint16_t)port,
+        .optional = optional,
+        .binding = (enum session_binding)address->protocol};
+    size_t before = server->ports.len;
+    int err = listener_add_tcp(
+        &server->listener, &tcp, &server->ports, &server->why);
+    if (err == 0 && server->ports.len > before) {
+        log_line(&server->logger, LOG_INFO, "listening on %s, %.*s",
+            address->host, (int)(server->ports.len - before - 1),
+            server->ports.data + before);
     }
     return err;
 }
@@ -195,7 +201,7 @@ write_port_file(struct server *server)
 {
     const char *path = getenv("MEMCACHED_PORT_FILENAME");
     char temporary[PATH_BYTES];
-    if (path == NULL) {
+    if (path == NULL || !options_want_tcp(&server->options)) {
         return 0;
     }
     int n = snprintf(temporary, sizeof temporary, "%s.lck", path);
@@ -280,10 +286,13 @@ start_workers(struct server *server)
         .admin = &server->admin.admin,
         .logger = &server->logger,
         .gauge = &server->gauge,
+        .binding = (enum session_binding)options->protocol,
+        .rules = {.no_cas = options->no_cas, .no_flush = options->no_flush},
         .value_bytes_max = options->item_size_max,
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,
         .write_timeout_ms = (uint64_t)options->write_timeout_s * MS_PER_S,
+        .idle_timeout_ms = (uint64_t)options->idle_timeout_s * MS_PER_S,
         .commit_timeout_ms = WORKER_COMMIT_MS,
     };
     int err = 0;
@@ -316,6 +325,36 @@ stop_workers(struct server *server)
     }
 }
 
+static void
+say_ignored(void *context, const char *option)
+{
+    log_line(
+        context, LOG_INFO, "%s has no meaning here and is ignored", option);
+}
+
+/* What the operator ought to know of the options. */
+static void
+say_options(struct server *server)
+{
+    options_each_ignored(&server->options, say_ignored, &server->logger);
+    if (server->options.drop_privileges) {
+        log_line(&server->logger, LOG_WARNING,
+            "-o drop_privileges: no system call is forbidden by the server "
+            "itself; let the service manager do it (SystemCallFilter=)");
+    }
+}
+
+static void
+lock_memory(struct server *server)
+{
+    struct buf message = {0};
+    if (process_lock_memory(&message) != 0) {
+        log_line(&server->logger, LOG_WARNING, "%.*s", (int)message.len,
+            message.len == 0 ? "" : message.data);
+    }
+    buf_fini(&message);
+}
+
 /* What must happen before there are threads. */
 static int
 prepare(struct server *server)
@@ -329,11 +368,21 @@ prepare(struct server *server)
     if (err == 0) {
         err = process_raise_fd_limit(fds, why);
     }
+    if (err == 0 && options->core_files) {
+        err = process_raise_core_limit(why);
+    }
     if (err == 0) {
         err = options_resolve_paths(options, why);
     }
     if (err == 0 && options->daemon) {
-        err = process_daemonize(&server->ready_fd, why);
+        /* a core file goes to the working directory */
+        err = process_daemonize(options->core_files, &server->ready_fd, why);
+    }
+    if (err == 0 && options->lock_memory) {
+        lock_memory(server);
+    }
+    if (err == 0) {
+        say_options(server);
     }
     return err;
 }
@@ -356,6 +405,9 @@ open_files(struct server *server)
     }
     if (err == 0) {
         err = process_drop_user(options->user.text, why);
+    }
+    if (err == 0 && options->core_files) {
+        err = process_allow_core(why);
     }
     if (err == 0) {
         err = keeping_take(&server->keeping, options, &server->logger, why);
@@ -446,7 +498,8 @@ open_loop(struct server *server)
         .conn_limit = (unsigned)options->conn_limit,
         .backlog = options->listen_backlog,
         .listens_late =
-            loads(server) && options->loading == OPTIONS_LOADING_REFUSE};
+            loads(server) && options->loading == OPTIONS_LOADING_REFUSE,
+        .waits = !options->maxconns_fast};
     if (uv_loop_init(&server->loop) != 0) {
         buf_add_text(&server->why, "cannot make an event loop");
         return ERR_SYSTEM;
@@ -568,10 +621,10 @@ run(struct server *server)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write fails with EFBIG instead */
-    server->admin.options = &server->options;
     server->admin.logger = &server->logger;
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
+    server->admin.listener = &server->listener;
     if (server->options.check) {
         return check_directory(server);
     }
@@ -614,9 +667,9 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     }
     server->hooks = hooks;
     server->ready_fd = -1;
-    admin_init(&server->admin);
     enum options_result result =
         options_parse(argc, argv, &server->options, &message);
+    admin_init(&server->admin, &server->options);
     if (result == OPTIONS_RUN) {
         atomic_init(&server->logger.verbosity, server->options.verbosity);
         int err = run(server);

@@ -13,6 +13,7 @@
     X(cmd_set, "storage commands")                                            \
     X(cmd_flush, "flush_all commands")                                        \
     X(cmd_touch, "keys of touch, gat and gats")                               \
+    X(cmd_meta, "items inspected by me, as memcached counts it")              \
     X(get_hits, "keys asked for and found")                                   \
     X(get_misses, "keys asked for and not found")                             \
     X(delete_misses, "deletes of keys not found")                             \
@@ -43,6 +44,7 @@
     X(turns_held, "turns whose replies waited for the log")                   \
     X(changes_unsure, "changes done, but answered with SERVER_ERROR")         \
     X(changes_late, "of these, changes whose commit was not waited for")      \
+    X(idle_kicks, "connections closed: nothing said for -o idle_timeout")     \
     X(slow_commands, "connections closed: command not complete in time")      \
     X(slow_readers, "connections closed: replies not read in time")
 

@@ -94,8 +94,8 @@ do_add(struct keeper *keeper, const struct schema_edit *edit,
         /* One that was set while the name was being taken: it could never be
          * reached again. */
         const struct schema_name *name = &edit->counter.name;
-        items_delete(
-            keeper->store->items, name->text, name->len, clock_monotonic_s());
+        items_delete(keeper->store->items, name->text, name->len, NULL,
+            clock_monotonic_s());
     }
     return 0;
 }

@@ -11,10 +11,20 @@
  * front of those that segments have. Part of the store; nobody else calls it.
  * One thread at a time. */
 
+/* Rows of one shard that are still to come, one at least. */
 struct seal_merge_shard {
     unsigned shard;
-    uint32_t at; /* in its rows */
-    uint64_t id; /* of that row */
+    uint32_t at, n;                           /* in its rows; of them */
+    uint64_t id, next_id;                     /* of that row, the next one */
+    const uint64_t *row;                      /* n, like each code */
+    const uint64_t *code[SCHEMA_COLUMNS_MAX]; /* by the head's columns; NULL:
+                                                 * the shard has none */
+};
+
+/* Who came there, of those who compete for the lowest id. */
+struct seal_merge_node {
+    uint64_t id;
+    uint64_t live; /* its place in seal_merge.live */
 };
 
 struct seal_merge {
@@ -22,11 +32,14 @@ struct seal_merge {
     const struct engine_rows *rows;  /* n_shards */
     const struct covers_map *list;   /* NULL: no segments */
     const struct segment_head *head; /* its columns are those of the codes */
-    struct seal_merge_shard *heap;   /* owned; the lowest id first */
-    size_t n_heap;
-    size_t at_entry;                /* of list */
-    struct segment_scan *scan;      /* owned; of that entry */
-    struct segment_records records; /* of scan */
+    struct seal_merge_shard *live;   /* owned; of n_live shards */
+    struct seal_merge_node *node;    /* owned; the lowest id first */
+    size_t n_live;
+    size_t at_entry;                  /* of list */
+    struct segment_scan *scan;        /* owned; of that entry */
+    struct segment_records records;   /* of scan */
+    uint8_t from[SCHEMA_COLUMNS_MAX]; /* by the head's columns: which one of
+                                       * that segment; or n_columns of it */
     size_t at_record;
     uint64_t n_hot; /* records that came from the engine */
 };

@@ -232,9 +232,13 @@ START_TEST(test_acks)
     ck_assert_int_eq(dialog_step(dialog), SESSION_READY);
     expect_replies(dialog, said, "12\r\nEND\r\nNOT_FOUND\r\nSTORED\r\n");
     const struct session_acks *acks = &dialog->executor.acks;
+    const struct session_ack *ack = (const void *)acks->at.data;
     ck_assert_uint_eq(acks->seq, 2);
-    ck_assert_uint_eq(acks->at.len, sizeof expected);
-    ck_assert_mem_eq(acks->at.data, expected, sizeof expected);
+    ck_assert_uint_eq(acks->at.len, COUNT_OF(expected) * sizeof *ack);
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        ck_assert_mem_eq(&ack[i].span, &expected[i], sizeof expected[i]);
+        ck_assert_uint_eq(ack[i].proto, PROTO_TEXT);
+    }
     exchange(dialog, "get 1.cntcm", "VALUE 1.cntcm 0 2\r\n13\r\nEND\r\n");
     ck_assert_uint_eq(acks->seq, 0);
     ck_assert_uint_eq(acks->at.len, 0);

@@ -212,6 +212,79 @@ START_TEST(test_cas)
 }
 END_TEST
 
+static struct change
+compared(enum change_op op, unsigned slot, uint64_t operand, uint64_t unique)
+{
+    struct change change = one(op, slot, operand);
+    change.compares = true;
+    change.cas = unique;
+    return change;
+}
+
+/* A cas unique may go with every change of one column. */
+START_TEST(test_compares)
+{
+    struct schema_counter def = two_columns();
+    struct engine *engine = make_engine(&def);
+    const struct line lines[] = {
+        {compared(CHANGE_SET, SMALL, 256, 9), ERR_OVER_MAX, 0, 0, 100},
+        {compared(CHANGE_SET, SMALL, 5, 2), ERR_EXISTS, 0, 0, 100},
+        {compared(CHANGE_SET, SMALL, 5, 1), 0, 0, 5, 100},
+        {compared(CHANGE_ADD, SMALL, 7, 6), ERR_NOT_STORED, 0, 5, 100},
+        {compared(CHANGE_INCR, SMALL, 1, 5), ERR_EXISTS, 0, 5, 100},
+        {compared(CHANGE_INCR, SMALL, 1, 6), 0, 0, 6, 100},
+        {compared(CHANGE_DECR, SMALL, 1, 6), ERR_EXISTS, 0, 6, 100},
+        {compared(CHANGE_DECR, SMALL, 2, 7), 0, 0, 4, 100},
+        {compared(CHANGE_REPLACE, SMALL, 3, 5), 0, 0, 3, 100},
+        {compared(CHANGE_DELETE, SMALL, 0, 3), ERR_EXISTS, 0, 3, 100},
+        {compared(CHANGE_DELETE, SMALL, 0, 4), 0, 0, 0, 100},
+        {compared(CHANGE_DELETE, SMALL, 0, 1), ERR_NOT_FOUND, 0, 0, 100},
+    };
+    PLAY(engine, lines);
+    finish_engine(&engine);
+}
+END_TEST
+
+static struct change
+starting(enum change_op op, unsigned slot, uint64_t initial)
+{
+    struct change change = one(op, slot, 3);
+    change.absent = CHANGE_TO_INITIAL;
+    change.initial = initial;
+    return change;
+}
+
+static struct change
+existing(enum change_op op, unsigned slot)
+{
+    struct change change = one(op, slot, 3);
+    change.absent = CHANGE_NOT_ABSENT;
+    return change;
+}
+
+/* What a column at its default may do but count from there. */
+START_TEST(test_absent)
+{
+    struct schema_counter def = two_columns();
+    struct engine *engine = make_engine(&def);
+    const struct line lines[] = {
+        {existing(CHANGE_INCR, SMALL), ERR_NOT_FOUND, 0, 0, 100},
+        {existing(CHANGE_DECR, LARGE), ERR_NOT_FOUND, 0, 0, 100},
+        {starting(CHANGE_INCR, SMALL, 256), ERR_OVER_MAX, 0, 0, 100},
+        {starting(CHANGE_INCR, SMALL, 0), 0, 0, 0, 100},
+        {starting(CHANGE_INCR, SMALL, 255), 0, 0, 255, 100},
+        {starting(CHANGE_INCR, SMALL, 7), 0, 1, 255, 100},
+        {starting(CHANGE_DECR, SMALL, 7), 0, 0, 252, 100},
+        {existing(CHANGE_DECR, SMALL), 0, 0, 249, 100},
+        {starting(CHANGE_DECR, LARGE, UINT64_MAX), 0, 0, 249, UINT64_MAX},
+        {existing(CHANGE_INCR, LARGE), 0, 1, 249, UINT64_MAX},
+        {existing(CHANGE_DECR, LARGE), 0, 0, 249, UINT64_MAX - 3},
+    };
+    PLAY(engine, lines);
+    finish_engine(&engine);
+}
+END_TEST
+
 /* Dropping and adding again, of a column and of the counter, never brings old
  * numbers back, and what names the old serials is gone. */
 START_TEST(test_drop)
@@ -709,10 +782,11 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_assign, test_count, test_cas, test_drop,
-        test_drop_takes_records, test_all_or_nothing, test_defaults,
-        test_climb, test_batch_order, test_batch_large, test_read_batch,
-        test_counters, test_add_columns, test_max_jump, test_jump_borders,
-        test_misuse_aborts, test_destroy_null};
+    const TTest *const tests[] = {test_assign, test_count, test_cas,
+        test_compares, test_absent, test_drop, test_drop_takes_records,
+        test_all_or_nothing, test_defaults, test_climb, test_batch_order,
+        test_batch_large, test_read_batch, test_counters, test_add_columns,
+        test_max_jump, test_jump_borders, test_misuse_aborts,
+        test_destroy_null};
     return run_tests("engine", tests, COUNT_OF(tests));
 }

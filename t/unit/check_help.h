@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELP_TIMEOUT_S = 300 };
+enum { HELP_TIMEOUT_S = 900 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 

@@ -210,7 +210,7 @@ START_TEST(test_arith)
     ck_assert_int_eq(put(items, ITEMS_SET, "n", row->before), 0);
     cas = cas_of(items, "n");
     ck_assert_int_eq(
-        items_arith(items, "n", 1, row->negative, row->delta, NOW, &number),
+        arith_at(items, "n", row->negative, row->delta, NOW, &number),
         row->err);
     if (row->err == 0) {
         expect_item(items, "n", row->after);
@@ -252,13 +252,13 @@ START_TEST(test_delete_and_touch)
 {
     struct items *items = make(ROOMY);
 
-    ck_assert_int_eq(items_delete(items, "a", 1, NOW), ERR_NOT_FOUND);
+    ck_assert_int_eq(items_delete(items, "a", 1, NULL, NOW), ERR_NOT_FOUND);
     ck_assert_int_eq(items_touch(items, "a", 1, 0, NOW), ERR_NOT_FOUND);
     ck_assert_int_eq(put(items, ITEMS_SET, "a", "x"), 0);
     ck_assert_int_eq(items_touch(items, "a", 1, NOW + 3, NOW), 0);
     ck_assert(has(items, "a", NOW + 2));
-    ck_assert_int_eq(items_delete(items, "a", 1, NOW), 0);
-    ck_assert_int_eq(items_delete(items, "a", 1, NOW), ERR_NOT_FOUND);
+    ck_assert_int_eq(items_delete(items, "a", 1, NULL, NOW), 0);
+    ck_assert_int_eq(items_delete(items, "a", 1, NULL, NOW), ERR_NOT_FOUND);
     ck_assert_uint_eq(stats_of(items).bytes, 0);
     finish(&items);
 }
@@ -394,7 +394,7 @@ START_TEST(test_pins_outlive_removal)
     was[1] = pin_at(items, "changed", NOW);
     ck_assert_int_eq(put(items, ITEMS_SET, "evicted", "30"), 0);
     was[2] = pin_at(items, "evicted", NOW);
-    ck_assert_int_eq(items_delete(items, "deleted", 7, NOW), 0);
+    ck_assert_int_eq(items_delete(items, "deleted", 7, NULL, NOW), 0);
     ck_assert_int_eq(add_number(items, "changed", 1, &number), 0);
     expect_item(items, "changed", "21");
     for (unsigned i = 0; has(items, "evicted", NOW); i++) {

@@ -266,8 +266,7 @@ step_arith(struct model *m, unsigned i)
     }
     err = model_arith(known, negative, delta, &expected);
     m->n_done[err]++;
-    ASSERT(items_arith(m->items, key, strlen(key), negative, delta, m->now_s,
-               &number) == err);
+    ASSERT(arith_at(m->items, key, negative, delta, m->now_s, &number) == err);
     ASSERT(number == expected);
     check_key(m, i, false, 0);
     if (pinned != NULL) {
@@ -286,7 +285,8 @@ step_other(struct model *m, unsigned i)
     key_of(i, key, sizeof key);
     switch (random_below(&m->random, 4)) {
     case 0:
-        ASSERT(items_delete(m->items, key, strlen(key), m->now_s) == err);
+        ASSERT(
+            items_delete(m->items, key, strlen(key), NULL, m->now_s) == err);
         known->is_there = false;
         break;
     case 1:

@@ -98,7 +98,7 @@ do_anything(struct worker *worker)
     if (kind <= ITEMS_CAS) {
         store_whole(worker, key, (enum items_op)kind);
     } else if (kind == 6) {
-        (void)items_delete(worker->items, key, strlen(key), NOW);
+        (void)items_delete(worker->items, key, strlen(key), NULL, NOW);
     } else if (kind == 7) {
         (void)items_touch(worker->items, key, strlen(key), NOW + 1, NOW);
     } else {

@@ -19,6 +19,7 @@ struct bench {
     struct rig rig;
     uv_loop_t loop;
     struct listener listener;
+    struct buf ports;
     struct buf why;
     char folder[64];
 };
@@ -30,6 +31,7 @@ bench_init(struct bench *bench, unsigned conn_limit)
     rig_init(&bench->rig);
     rig_start(&bench->rig);
     ck_assert_int_eq(uv_loop_init(&bench->loop), 0);
+    bench->ports = (struct buf){0};
     bench->why = (struct buf){0};
     struct listener_config config = {.loop = &bench->loop,
         .logger = &bench->rig.logger,
@@ -53,8 +55,26 @@ bench_fini(struct bench *bench)
     rig_stop(&bench->rig);
     rig_join(&bench->rig);
     rig_fini(&bench->rig);
+    buf_fini(&bench->ports);
     buf_fini(&bench->why);
     ck_assert_int_eq(rmdir(bench->folder), 0);
+}
+
+static int
+add_tcp(struct bench *bench, const char *host, uint16_t port, bool optional)
+{
+    struct listener_address address = {
+        .host = host, .port = port, .optional = optional};
+    return listener_add_tcp(
+        &bench->listener, &address, &bench->ports, &bench->why);
+}
+
+/* The port of the last line; 0 where there is none. */
+static uint16_t
+last_port(const struct buf *ports)
+{
+    const char *colon = memrchr(ports->data, ':', ports->len);
+    return colon == NULL ? 0 : (uint16_t)strtoul(colon + 1, NULL, 10);
 }
 
 /* A path in the bench's folder. */
@@ -77,11 +97,9 @@ expect_why(struct bench *bench, const char *part)
 static uint16_t
 add_loopback(struct bench *bench)
 {
-    uint16_t port = 0;
-    ck_assert_int_eq(listener_add_tcp(&bench->listener, "127.0.0.1", 0, false,
-                         &port, &bench->why),
-        0);
+    ck_assert_int_eq(add_tcp(bench, "127.0.0.1", 0, false), 0);
     ck_assert_uint_eq(bench->why.len, 0);
+    uint16_t port = last_port(&bench->ports);
     ck_assert_uint_ne(port, 0);
     return port;
 }
@@ -198,49 +216,105 @@ START_TEST(test_limit)
 }
 END_TEST
 
+/* Runs the loop until the gauge says so. */
+static void
+run_until(struct bench *bench, bool is_accepting)
+{
+    while (atomic_load(&bench->rig.gauge.is_accepting) != is_accepting) {
+        uv_run(&bench->loop, UV_RUN_ONCE);
+    }
+}
+
+/* Above the limit clients wait: they are connected by the kernel, and served
+ * as soon as there is room; nobody is turned away. */
+START_TEST(test_limit_waits)
+{
+    enum { ROUNDS = 3 };
+    struct bench bench;
+    struct conn_gauge *gauge = &bench.rig.gauge;
+    bench_init(&bench, 1);
+    bench.listener.config.waits = true;
+    uint16_t port = add_loopback(&bench);
+    ck_assert(!atomic_load(&gauge->is_accepting));
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    ck_assert(atomic_load(&gauge->is_accepting));
+    int now = connect_tcp(port);
+    accept_one(&bench);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        int next = connect_tcp(port);
+        run_until(&bench, false);
+        ck_assert_uint_eq(atomic_load(&gauge->pauses), i + 1);
+        expect_served(now);
+        for (int turn = 0; turn < 4; turn++) { /* the pause goes on */
+            uv_run(&bench.loop, UV_RUN_ONCE);
+        }
+        ck_assert_uint_eq(atomic_load(&gauge->pauses), i + 1);
+        ck_assert_uint_eq(atomic_load(&gauge->total), i + 1);
+        close(now);
+        run_until(&bench, true);
+        accept_one(&bench);
+        expect_served(next);
+        now = next;
+    }
+    ck_assert_uint_gt(atomic_load(&gauge->pause_us), 0);
+    ck_assert_uint_eq(atomic_load(&gauge->rejected), 0);
+    ck_assert_uint_eq(atomic_load(&gauge->current), 1);
+    close(now);
+    bench_fini(&bench);
+}
+END_TEST
+
 START_TEST(test_port_in_use)
 {
     struct bench bench;
     struct bench other;
-    uint16_t port;
     bench_init(&bench, 10);
     bench_init(&other, 10);
     uint16_t taken = add_loopback(&bench);
-    ck_assert_int_eq(listener_add_tcp(&other.listener, "127.0.0.1", taken,
-                         false, &port, &other.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&other, "127.0.0.1", taken, false), ERR_SYSTEM);
     expect_why(&other, "cannot listen on 127.0.0.1: Address already in use");
     /* not even where the address is optional: its family is there */
-    ck_assert_int_eq(listener_add_tcp(&other.listener, "127.0.0.1", taken,
-                         true, &port, &other.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&other, "127.0.0.1", taken, true), ERR_SYSTEM);
     bench_fini(&other);
     bench_fini(&bench);
 }
 END_TEST
 
+/* A line for each socket, by its family and with its port. */
+static void
+expect_lines(struct bench *bench)
+{
+    struct buf wanted = {0};
+    for (unsigned i = 0; i < bench->listener.n_sockets; i++) {
+        struct sockaddr_in6 bound; /* the port is where that of v4 is */
+        socklen_t len = sizeof bound;
+        ck_assert_int_eq(getsockname(bench->listener.socket[i].fd,
+                             (struct sockaddr *)&bound, &len),
+            0);
+        ck_assert_uint_ne(bound.sin6_port, 0);
+        buf_addf(&wanted, "TCP %s: %u\n",
+            bound.sin6_family == AF_INET6 ? "INET6" : "INET",
+            ntohs(bound.sin6_port));
+    }
+    ck_assert_uint_eq(bench->ports.len, wanted.len);
+    ck_assert_mem_eq(bench->ports.data, wanted.data, wanted.len);
+    buf_fini(&wanted);
+}
+
 START_TEST(test_addresses)
 {
     struct bench bench;
-    uint16_t port = 0;
     bench_init(&bench, 10);
     /* of a network for documentation (RFC 5737): no machine has it */
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "192.0.2.1", 0, false,
-                         &port, &bench.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&bench, "192.0.2.1", 0, false), ERR_SYSTEM);
     expect_why(&bench, "cannot listen on 192.0.2.1: ");
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "192.0.2.1", 0, true,
-                         &port, &bench.why),
-        0);
+    ck_assert_int_eq(add_tcp(&bench, "192.0.2.1", 0, true), 0);
     ck_assert_uint_eq(bench.listener.n_sockets, 0);
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "no such name", 0,
-                         false, &port, &bench.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&bench, "no such name", 0, false), ERR_SYSTEM);
     expect_why(&bench, "cannot resolve no such name: ");
-    ck_assert_int_eq(
-        listener_add_tcp(&bench.listener, "*", 0, true, &port, &bench.why), 0);
+    ck_assert_int_eq(add_tcp(&bench, "*", 0, true), 0);
     ck_assert_uint_ge(bench.listener.n_sockets, 1);
-    ck_assert_uint_ne(port, 0);
+    expect_lines(&bench);
     bench_fini(&bench);
 }
 END_TEST
@@ -258,15 +332,12 @@ open_fds(void)
 START_TEST(test_too_many_addresses)
 {
     struct bench bench;
-    uint16_t port;
     bench_init(&bench, 10);
     for (int i = 0; i < LISTENER_SOCKETS_MAX; i++) {
         add_loopback(&bench);
     }
     unsigned before = open_fds();
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "127.0.0.1", 0, false,
-                         &port, &bench.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&bench, "127.0.0.1", 0, false), ERR_SYSTEM);
     expect_why(&bench, "more than 64 addresses");
     ck_assert_uint_eq(open_fds(), before);
     bench_fini(&bench);
@@ -451,10 +522,16 @@ START_TEST(test_out_of_fds)
     while (!uv_is_active(pause)) {
         uv_run(&bench.loop, UV_RUN_ONCE);
     }
+    for (int turn = 0; turn < 4; turn++) { /* tries again, in vain */
+        uv_run(&bench.loop, UV_RUN_ONCE);
+    }
     ck_assert_uint_eq(atomic_load(&bench.rig.gauge.current), 0);
+    ck_assert(!atomic_load(&bench.rig.gauge.is_accepting));
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
     accept_one(&bench);
     expect_served(fd);
+    ck_assert(atomic_load(&bench.rig.gauge.is_accepting));
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.pauses), 1);
     close(fd);
     bench_fini(&bench);
 }
@@ -478,9 +555,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_hands_out_in_turn, test_limit,
-        test_port_in_use, test_addresses, test_too_many_addresses,
-        test_unix_mask, test_unix_stale, test_unix_live,
-        test_unix_full_backlog, test_unix_other_files, test_unix_bad_paths,
-        test_out_of_fds, test_never_started};
+        test_limit_waits, test_port_in_use, test_addresses,
+        test_too_many_addresses, test_unix_mask, test_unix_stale,
+        test_unix_live, test_unix_full_backlog, test_unix_other_files,
+        test_unix_bad_paths, test_out_of_fds, test_never_started};
     return run_tests("listener", tests, COUNT_OF(tests));
 }

@@ -157,7 +157,8 @@ START_TEST(test_numbers)
     bad("-t x", "'x'");
     bad("-t 4x", "'4x'");
     bad("-t ''", "''");
-    bad("-t ~4", "' 4'");
+    bad("-t 4~", "'4 '");
+    ck_assert_int_eq(good("-t ~4").threads, 4); /* as in memcached */
     bad("-p 65536", "number from -1 to 65535");
     bad("-p -2", "number from -1 to 65535");
     bad("-p 99999999999999999999", "number from -1 to 65535");
@@ -299,6 +300,8 @@ START_TEST(test_listen)
     check_address("-l [::1]", 1, 0, "::1", OPTIONS_NO_PORT);
     check_address("-l [::1]:77", 1, 0, "::1", 77);
     check_address("--listen=*:5", 1, 0, "*", 5);
+    check_address("-l a;b:2", 2, 1, "b", 2);
+    check_address("-l a -l a,a:1 -l a", 2, 1, "a", 1);
     bad("-l ''", "--listen: '' is refused; wanted is HOST, HOST:PORT or");
     bad("-l a,", "'a,'");
     bad("-l ,a", "HOST");
@@ -316,14 +319,45 @@ START_TEST(test_listen)
 }
 END_TEST
 
+START_TEST(test_listen_protocol)
+{
+    struct options o = good("-l proto[binary]:a:1,b -l "
+                            "proto[ascii]:tag[web]:[::1]:5,tag_x_:c "
+                            "-l proto[negotiating]:d,tag");
+    static const struct {
+        const char *host;
+        int port;
+        int protocol;
+    } wanted[] = {{"a", 1, OPTIONS_PROTOCOL_BINARY},
+        {"b", 0, OPTIONS_PROTOCOL_AUTO}, {"::1", 5, OPTIONS_PROTOCOL_ASCII},
+        {"c", 0, OPTIONS_PROTOCOL_AUTO}, {"d", 0, OPTIONS_PROTOCOL_AUTO},
+        {"tag", 0, OPTIONS_PROTOCOL_AUTO}};
+    unsigned n = sizeof wanted / sizeof *wanted;
+
+    ck_assert_uint_eq(o.listen.n, n);
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_str_eq(o.listen.address[i].host, wanted[i].host);
+        ck_assert_int_eq(o.listen.address[i].port, wanted[i].port);
+        ck_assert_int_eq(o.listen.address[i].protocol, wanted[i].protocol);
+    }
+    bad("-l proto[http]:a", "HOST");
+    bad("-l proto[ascii]", "HOST");
+    bad("-l proto[ascii]:", "HOST");
+    bad("-l tag[x]", "HOST");
+    bad("-l tag[x]:", "HOST");
+}
+END_TEST
+
 START_TEST(test_listen_limits)
 {
     char line[LINE_BYTES] = "-l ";
 
     for (int i = 0; i < OPTIONS_LISTEN_MAX; i++) {
-        strcat(line, i == 0 ? "a" : ",a");
+        snprintf(line + strlen(line), 8, "%sa%d", i == 0 ? "" : ",", i);
     }
-    check_address(line, OPTIONS_LISTEN_MAX, OPTIONS_LISTEN_MAX - 1, "a", 0);
+    check_address(line, OPTIONS_LISTEN_MAX, OPTIONS_LISTEN_MAX - 1, "a15", 0);
+    strcat(line, ",a3"); /* is there already */
+    check_address(line, OPTIONS_LISTEN_MAX, OPTIONS_LISTEN_MAX - 1, "a15", 0);
     strcat(line, ",a");
     bad(line, "at most 16");
     memset(line + 3, 'h', OPTIONS_HOST_BYTES);
@@ -402,14 +436,15 @@ START_TEST(test_help_man)
     while (rest != NULL) {
         char *line = strsep(&rest, "\n");
         paragraphs += strcmp(line, ".TP") == 0;
-        ck_assert(strcmp(line, ".TP") == 0 || line[0] != '.');
+        ck_assert(strcmp(line, ".TP") == 0 || strcmp(line, ".RS") == 0 ||
+            strcmp(line, ".RE") == 0 || line[0] != '.');
         ck_assert_int_ne(line[0], '\'');
         for (char *at = strchr(line, '-'); at != NULL;
              at = strchr(at + 1, '-')) {
             ck_assert(at > line && at[-1] == '\\');
         }
     }
-    ck_assert_uint_eq(paragraphs, OPTIONS_COUNT);
+    ck_assert_uint_eq(paragraphs, OPTIONS_COUNT + OPTIONS_EXTENDED_COUNT);
     buf_fini(&message);
 }
 END_TEST
@@ -595,6 +630,7 @@ main(void)
     tcase_add_test(tcase, test_hot_memory);
     tcase_add_test(tcase, test_mask_and_texts);
     tcase_add_test(tcase, test_listen);
+    tcase_add_test(tcase, test_listen_protocol);
     tcase_add_test(tcase, test_listen_limits);
     tcase_add_test(tcase, test_refused);
     tcase_add_test(tcase, test_help);

@@ -206,7 +206,7 @@ daemon_that_starts(int fd)
     struct stat out;
     struct stat null;
 
-    if (process_daemonize(&ready, &message) != 0) {
+    if (process_daemonize(false, &ready, &message) != 0) {
         return 7;
     }
     bool good = getsid(0) == getpid() && stdin_is_dev_null() &&
@@ -225,7 +225,7 @@ daemon_that_fails(int fd)
     struct buf message = {0};
     int ready = -1;
 
-    if (process_daemonize(&ready, &message) != 0) {
+    if (process_daemonize(false, &ready, &message) != 0) {
         return 7;
     }
     if (write(fd, "f", 1) != 1) {

@@ -488,6 +488,47 @@ START_TEST(test_ones_are_counted)
 }
 END_TEST
 
+/* What n numbers cost in Rice's code with k. */
+static uint64_t
+rice_bits(const uint64_t *value, size_t n, unsigned k)
+{
+    uint64_t bits = n * (uint64_t)(k + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        bits += value[i] >> k;
+    }
+    return bits;
+}
+
+/* The cost is that of the k; where numbers are alike no other k costs less. */
+START_TEST(test_rice_is_chosen)
+{
+    for (unsigned round = 0; round < 4 * 65 * 5; round++) {
+        static const size_t sizes[] = {1, 2, 63, 1000, RICE_MAX};
+        static uint64_t value[RICE_MAX];
+        unsigned width = round % 65;
+        size_t n = sizes[round / 65 % 5];
+        bool is_alike = round / 65 / 5 % 2 == 0;
+        uint64_t cost;
+
+        for (size_t i = 0; i < n; i++) {
+            uint64_t bits = dist_rng_u64(&rig->rng);
+
+            value[i] = is_alike || i == n / 2 ? bits & bits_mask(width)
+                                              : bits >> 58 >> bits % 6;
+        }
+        unsigned k = rice_choose(value, n, &cost);
+
+        ck_assert_uint_le(k, 63);
+        ck_assert(cost == rice_bits(value, n, k));
+        for (unsigned other = k < 4 ? 0 : k - 4; is_alike && other < 64;
+             other++) {
+            ck_assert(cost <= rice_bits(value, n, other) + n / 50);
+        }
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -496,7 +537,8 @@ main(void)
         test_a_writer_measures_what_does_not_fit, test_flipped_bits_do_no_harm,
         test_sums_are_found_in_rice, test_joins_agree,
         test_ids_of_all_families_come_back, test_structure_of_ids_is_found,
-        test_gaps_that_leave_64_bits_are_refused, test_ones_are_counted};
+        test_gaps_that_leave_64_bits_are_refused, test_ones_are_counted,
+        test_rice_is_chosen};
 
     set_up();
     int status = run_tests("series", tests, COUNT_OF(tests));

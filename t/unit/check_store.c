@@ -380,7 +380,7 @@ START_TEST(test_name_is_item)
     ck_assert_int_eq(items_store(store->items, &item, now_s, NULL), 0);
     ck_assert_int_eq(edit(store, "add column other id primarykey"), 0);
     ck_assert_int_eq(edit(store, "add column other a"), 0);
-    ck_assert_int_eq(items_delete(store->items, "weibo", 5, now_s), 0);
+    ck_assert_int_eq(items_delete(store->items, "weibo", 5, NULL, now_s), 0);
     ck_assert_int_eq(edit(store, weibo[0]), 0);
     finish(&store);
 }

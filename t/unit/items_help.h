@@ -98,9 +98,26 @@ expect_item(struct items *items, const char *key, const char *value)
 }
 
 static inline int
+arith_at(struct items *items, const char *key, bool negative, uint64_t delta,
+    uint64_t now_s, uint64_t *out)
+{
+    struct items_arith arith = {.key = key,
+        .key_len = strlen(key),
+        .negative = negative,
+        .delta = delta};
+    struct items_number number = {0};
+    int err = items_arith(items, &arith, now_s, &number);
+
+    if (err == 0) {
+        *out = number.value;
+    }
+    return err;
+}
+
+static inline int
 add_number(struct items *items, const char *key, uint64_t delta, uint64_t *out)
 {
-    return items_arith(items, key, strlen(key), false, delta, NOW, out);
+    return arith_at(items, key, false, delta, NOW, out);
 }
 
 struct random {

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Deletes, and what a delete may do instead: leave an empty item, or leave it
+ * stale, or both. A stale item is read on, and its next reader is to make it
+ * anew, whoever was to do so before. */
+#include "items/op.h"
+
+#include "base/err.h"
+
+#include <stdatomic.h>
+
+/* An empty item in place of old: 0 or an error. It keeps the old cas where
+ * none is given: the value that belongs to it is gone, so nobody can mistake
+ * the one for the other. */
+static int
+empty(struct op *op, struct stripe *stripe, struct entry *old)
+{
+    const struct items_terms *terms = op->terms;
+    uint64_t expiry_s = terms->touches ? terms->expiry_s : ITEMS_NEVER;
+    uint64_t cas = terms->new_cas == 0 ? old->item.cas : terms->new_cas;
+
+    if (!items__op_has_room(op, 0)) {
+        return items__op_want(op, 0);
+    }
+    items__op_fill(op, NULL, 0, terms->flags, expiry_s);
+    return items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+}
+
+static void
+mark_stale(const struct items_terms *terms, struct entry *entry)
+{
+    if (terms->touches) {
+        entry->expiry_s = terms->expiry_s;
+    }
+    entry->is_stale = true;
+    entry->is_won = false;
+}
+
+/* The same value with a new cas, stale: 0 or an error. */
+static int
+outdate(struct op *op, struct stripe *stripe, struct entry *old)
+{
+    uint64_t cas = op->terms->new_cas;
+    bool was_fetched = old->fetched;
+    int err;
+
+    /* acquire: the reads of whoever unpinned it last are over */
+    if (atomic_load_explicit(&old->refs, memory_order_acquire) == 1) {
+        old->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
+        mark_stale(op->terms, old);
+        return 0;
+    }
+    if (!items__op_has_room(op, old->item.value_len)) {
+        return items__op_want(op, old->item.value_len);
+    }
+    items__op_fill(op, old->item.value, old->item.value_len, old->item.flags,
+        old->expiry_s);
+    mark_stale(op->terms, op->draft);
+    err = items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+    if (err == 0) {
+        op->done->fetched = was_fetched;
+    }
+    return err;
+}
+
+/* As outdate, of the empty item that takes its place. */
+static int
+outdate_empty(struct op *op, struct stripe *stripe, struct entry *old)
+{
+    int err = empty(op, stripe, old);
+
+    if (err == 0) {
+        if (op->terms->new_cas == 0) {
+            op->done->item.cas = items__core_next_cas(op->items);
+        }
+        mark_stale(op->terms, op->done);
+    }
+    return err;
+}
+
+static int
+step(struct op *op, struct stripe *stripe)
+{
+    const struct items_terms *terms = op->terms;
+    struct entry *entry =
+        items__core_find(op->items, stripe, &op->key, op->now_s);
+
+    if (entry == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    if (terms->compares && terms->cas != entry->item.cas) {
+        return ERR_EXISTS;
+    }
+    if (terms->empties) {
+        return terms->outdates ? outdate_empty(op, stripe, entry)
+                               : empty(op, stripe, entry);
+    }
+    if (terms->outdates) {
+        return outdate(op, stripe, entry);
+    }
+    items__stripe_unlink(stripe, entry);
+    return 0;
+}
+
+int
+items_delete(struct items *items, const char *key, size_t key_len,
+    const struct items_terms *terms, uint64_t now_s)
+{
+    struct op op = items__op_of(items, key, key_len, terms, now_s);
+
+    return items__op_run(&op, step);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lists of connections. Addresses are asked of the system when somebody
+ * wants to see them, so a connection that nobody looks at pays for a lock that
+ * nobody holds when it comes and when it goes, and for two stores a turn. The
+ * lock keeps a socket from being closed, and its number from being used again,
+ * while its address is asked for. */
+#include "net/conn_list.h"
+
+#include "base/assert.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+typedef int name_fn(int fd, struct sockaddr *address, socklen_t *len);
+
+static const char *const names[] = {
+#define X(name, text, about) text,
+    CONN_STATES(X)
+#undef X
+};
+
+const char *
+conn_state_name(enum conn_state state)
+{
+    ASSERT((unsigned)state < sizeof names / sizeof *names);
+    return names[state];
+}
+
+void
+conn_list_init(struct conn_list *list)
+{
+    list->first = NULL;
+    pthread_mutex_init(&list->lock, NULL);
+}
+
+void
+conn_list_fini(struct conn_list *list)
+{
+    ASSERT(list->first == NULL);
+    pthread_mutex_destroy(&list->lock);
+}
+
+void
+conn_list_add(
+    struct conn_list *list, struct conn_entry *entry, int fd, uint64_t now_ns)
+{
+    entry->fd = fd;
+    entry->prev = NULL;
+    conn_entry_note(entry, CONN_STATE_READ);
+    conn_entry_note_command(entry, now_ns);
+    pthread_mutex_lock(&list->lock);
+    entry->next = list->first;
+    if (entry->next != NULL) {
+        entry->next->prev = entry;
+    }
+    list->first = entry;
+    pthread_mutex_unlock(&list->lock);
+}
+
+void
+conn_list_remove(struct conn_list *list, struct conn_entry *entry)
+{
+    pthread_mutex_lock(&list->lock);
+    if (entry->prev != NULL) {
+        entry->prev->next = entry->next;
+    } else {
+        list->first = entry->next;
+    }
+    if (entry->next != NULL) {
+        entry->next->prev = entry->prev;
+    }
+    pthread_mutex_unlock(&list->lock);
+}
+
+/* A socket's address by name: getsockname or getpeername. */
+static void
+put_addr(int fd, name_fn *name, char text[CONN_ADDR_BYTES])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_un un;
+        struct sockaddr_storage storage;
+    } address = {.storage = {0}};
+    char host[INET6_ADDRSTRLEN];
+    socklen_t len = sizeof address;
+    snprintf(text, CONN_ADDR_BYTES, "unknown");
+    if (name(fd, &address.any, &len) != 0) {
+        return; /* the client has gone */
+    }
+    switch (address.any.sa_family) {
+    case AF_INET:
+        inet_ntop(AF_INET, &address.in.sin_addr, host, sizeof host);
+        snprintf(text, CONN_ADDR_BYTES, "tcp:%s:%u", host,
+            ntohs(address.in.sin_port));
+        break;
+    case AF_INET6:
+        inet_ntop(AF_INET6, &address.in6.sin6_addr, host, sizeof host);
+        snprintf(text, CONN_ADDR_BYTES, "tcp6:[%s]:%u", host,
+            ntohs(address.in6.sin6_port));
+        break;
+    case AF_UNIX: /* a client's has no path, as a rule */
+        snprintf(text, CONN_ADDR_BYTES, "unix:%.*s",
+            (int)(sizeof address.un.sun_path), address.un.sun_path);
+        break;
+    default:
+        break;
+    }
+}
+
+void
+conn_list_own_addr(int fd, char text[CONN_ADDR_BYTES])
+{
+    put_addr(fd, getsockname, text);
+}
+
+void
+conn_list_each(struct conn_list *list,
+    void (*each_fn)(void *context, const struct conn_shown *shown),
+    void *context)
+{
+    pthread_mutex_lock(&list->lock);
+    for (const struct conn_entry *entry = list->first; entry != NULL;
+         entry = entry->next) {
+        struct conn_shown shown = {.fd = entry->fd};
+        /* relaxed: to be shown only */
+        shown.state =
+            atomic_load_explicit(&entry->state, memory_order_relaxed);
+        shown.last_command_ns = atomic_load_explicit(
+            &entry->last_command_ns, memory_order_relaxed);
+        put_addr(entry->fd, getpeername, shown.addr);
+        put_addr(entry->fd, getsockname, shown.listen_addr);
+        each_fn(context, &shown);
+    }
+    pthread_mutex_unlock(&list->lock);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands of administration, and dumps of items.
+ *
+ * What a command means for the server is the server's (struct admin); here is
+ * what has to do with the connection: the reply, the end of it, and dumps,
+ * which may be longer than any buffer. A dump shows some items a piece; it
+ * takes one from the turn's budget for each piece and stops at the reply
+ * buffer's mark, so that other connections have their turns and a client that
+ * does not read holds up nobody. */
+#include "net/exec.h"
+
+#include "base/base64.h"
+#include "proto/reply.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+
+enum { DUMP_PIECE = 64 /* items; a stripe's lock is held for so many */ };
+
+/* What a piece of a dump is put into. */
+struct dump {
+    const struct session *session;
+    const struct job *job;
+    struct buf *out;
+};
+
+uint64_t
+exec__now_s(const struct session *session)
+{
+    const struct clock_shift *clock = session->executor->admin->clock;
+    return clock == NULL ? clock_monotonic_s() : clock_shifted_s(clock);
+}
+
+int64_t
+exec__unix_s(const struct session *session)
+{
+    const struct clock_shift *clock = session->executor->admin->clock;
+    return clock == NULL ? clock_unix_s() : clock_shifted_unix_s(clock);
+}
+
+void
+exec__count_prefix(struct session *session, struct schema_word key,
+    const struct prefix_counts *counts)
+{
+    struct prefixes *prefixes = session->executor->admin->prefixes;
+    if (prefixes != NULL && prefixes_are_on(prefixes) &&
+        session->request.proto != PROTO_META) {
+        prefixes_add(prefixes, key.text, key.len, counts);
+    }
+}
+
+/* A key as in an URL: letters, digits and -._~ as they are. */
+static void
+put_encoded(struct buf *out, const char *key, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)key[i];
+        if (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
+            buf_add(out, &key[i], 1);
+        } else {
+            buf_addf(out, "%%%02X", c);
+        }
+    }
+}
+
+/* The unix time of one of the items' clock. */
+static int64_t
+unix_of(const struct session *session, uint64_t time_s)
+{
+    return exec__unix_s(session) + (int64_t)(time_s - exec__now_s(session));
+}
+
+static void
+put_metadata(struct dump *dump, const struct items_seen *seen)
+{
+    int64_t expiry = seen->expiry_s == ITEMS_NEVER
+        ? -1
+        : unix_of(dump->session, seen->expiry_s);
+    buf_add_text(dump->out, "key=");
+    put_encoded(dump->out, seen->key, seen->key_len);
+    buf_addf(dump->out,
+        " exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64
+        " fetch=%s cls=%u size=%zu flags=%" PRIu32 " \n",
+        expiry, unix_of(dump->session, seen->used_s), seen->item->cas,
+        seen->was_fetched ? "yes" : "no", seen->class_, seen->bytes,
+        seen->item->flags);
+}
+
+/* True for a key that cannot stand in a line as it is. */
+static bool
+is_binary(const char *key, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)key[i] <= ' ' || key[i] == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+put_mg(struct dump *dump, const struct items_seen *seen)
+{
+    char text[TEXT_KEY_MAX * 2];
+    buf_add_text(dump->out, "mg ");
+    if (!is_binary(seen->key, seen->key_len)) {
+        buf_add(dump->out, seen->key, seen->key_len);
+        reply_line(dump->out, "");
+        return;
+    }
+    buf_add(dump->out, text, base64_encode(seen->key, seen->key_len, text));
+    reply_line(dump->out, " b");
+}
+
+static void
+put_item(void *context, const struct items_seen *seen)
+{
+    struct dump *dump = context;
+    if ((dump->job->dump.classes >> seen->class_ & 1) == 0) {
+        return;
+    }
+    if (dump->job->dump.as_mg) {
+        put_mg(dump, seen);
+    } else {
+        put_metadata(dump, seen);
+    }
+}
+
+enum exec_step
+exec__dump_resume(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    struct dump dump = {session, job, turn->out};
+    struct items *items = session->executor->store->items;
+    while (!job->dump.has_ended) {
+        if (turn->out->len >= turn->mark) {
+            return EXEC_FULL;
+        }
+        if (*turn->budget == 0) {
+            return EXEC_YIELD;
+        }
+        (*turn->budget)--;
+        job->dump.cursor = items_each(items, job->dump.cursor, DUMP_PIECE,
+            exec__now_s(session), put_item, &dump);
+        job->dump.has_ended = job->dump.cursor == 0;
+    }
+    reply_line(turn->out, job->dump.as_mg ? "EN" : "END");
+    return exec__done(session);
+}
+
+/* The client reads until END: whatever comes before it in the same packet has
+ * to be answered and sent by then, and is not always. */
+static enum exec_step
+begin_dump(struct session *session, const struct text_admin *command,
+    struct exec_turn *turn)
+{
+    if (turn->out->len > 0) {
+        reply_line(
+            turn->out, "ERROR cannot pipeline other commands before metadump");
+        return EXEC_DONE;
+    }
+    struct job *job = exec__job(session, JOB_DUMP);
+    if (job == NULL) {
+        reply_line(turn->out, "SERVER_ERROR out of memory");
+        return EXEC_DONE;
+    }
+    job->dump.cursor = 0;
+    job->dump.has_ended = false;
+    job->dump.classes = command->classes;
+    job->dump.as_mg = command->op == TEXT_ADMIN_MGDUMP;
+    reply_line(turn->out, "OK");
+    return exec__dump_resume(session, turn);
+}
+
+enum exec_step
+exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct admin *admin = session->executor->admin;
+    struct text_admin command;
+    const char *line = "ERROR";
+    text_admin_read(bytes, session->request.words, &command);
+    if (admin->command_fn != NULL) {
+        line = admin->command_fn(admin, &command);
+    }
+    if (line == NULL) {
+        return command.op == TEXT_ADMIN_SHUTDOWN
+            ? EXEC_CLOSE
+            : begin_dump(session, &command, turn);
+    }
+    if (!session->request.noreply) {
+        reply_line(turn->out, line);
+    }
+    return EXEC_DONE;
+}

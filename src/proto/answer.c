@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers in the words of the text protocol, and the choice among the three
+ * protocols. noreply is the text protocol's: nothing is said then, whatever has
+ * happened, as in memcached. */
+#include "proto/answer.h"
+
+#include "base/err.h"
+#include "proto/reply.h"
+
+struct echo
+echo_of(const struct request *request, uint32_t shift)
+{
+    struct echo echo = {.op = request->op,
+        .proto = request->proto,
+        .opcode = request->opcode,
+        .noreply = request->noreply,
+        .is_quiet = request->is_quiet,
+        .key_is_base64 = request->key_is_base64,
+        .wants_value = request->terms.wants_value,
+        .opaque = request->opaque,
+        .value_len = request->value.len,
+        .key = request->key,
+        .meta = request->meta};
+    if (request->op == REQUEST_TOO_LARGE) {
+        echo.op = request->stored_as;
+    }
+    echo.key.at += shift;
+    echo.meta.at += shift;
+    return echo;
+}
+
+static bool
+is_storage(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_SET:
+    case REQUEST_ADD:
+    case REQUEST_REPLACE:
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+    case REQUEST_CAS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void
+answer__refuse(const struct echo *echo, int err, struct buf *out)
+{
+    if (err == ERR_NO_MEMORY && is_storage(echo->op)) {
+        reply_line(out, "SERVER_ERROR out of memory storing object");
+    } else {
+        reply_error(out, err);
+    }
+}
+
+void
+answer__text(const struct echo *echo, const char *bytes,
+    const struct answer *answer, struct buf *out)
+{
+    switch (answer->kind) {
+    case ANSWER_STORED:
+        reply_line(out, "STORED");
+        return;
+    case ANSWER_NOT_STORED:
+        reply_line(out, "NOT_STORED");
+        return;
+    case ANSWER_EXISTS:
+        reply_line(out, "EXISTS");
+        return;
+    case ANSWER_MISS:
+    case ANSWER_NOT_FOUND:
+        reply_line(out, "NOT_FOUND");
+        return;
+    case ANSWER_DELETED:
+        reply_line(out, "DELETED");
+        return;
+    case ANSWER_TOUCHED:
+        reply_line(out, "TOUCHED");
+        return;
+    case ANSWER_ABOUT:
+    case ANSWER_OK:
+        reply_line(out, "OK");
+        return;
+    case ANSWER_NUMBER:
+        reply_number(out, answer->number);
+        return;
+    case ANSWER_VALUE:
+        reply_value(out, bytes + echo->key.at, echo->key.len, answer->flags,
+            answer->value, answer->value_len, NULL);
+        return;
+    case ANSWER_REFUSED:
+        answer__refuse(echo, answer->err, out);
+        return;
+    }
+}
+
+void
+answer_put(const struct echo *echo, const char *bytes,
+    const struct answer *answer, struct buf *out)
+{
+    switch (echo->proto) {
+    case PROTO_TEXT:
+        if (!echo->noreply) {
+            answer__text(echo, bytes, answer, out);
+        }
+        return;
+    case PROTO_META:
+        answer__meta(echo, bytes, answer, out);
+        return;
+    case PROTO_BINARY:
+        answer__binary(echo, bytes, answer, out);
+        return;
+    }
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_ANSWER_H
+#define PROTO_ANSWER_H
+
+#include "base/buf.h"
+#include "proto/request.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a request with one key came to, and how each protocol says it. Whoever
+ * executes a request makes a struct answer, the same for all protocols. */
+
+enum answer_kind {
+    ANSWER_STORED,
+    ANSWER_NOT_STORED, /* add, replace, append, prepend: the condition */
+    ANSWER_EXISTS,     /* another cas is stored */
+    ANSWER_NOT_FOUND,
+    ANSWER_DELETED,
+    ANSWER_TOUCHED,
+    ANSWER_OK,
+    ANSWER_NUMBER, /* number is the result of incr or decr */
+    ANSWER_VALUE,  /* value, flags, and what else a look has found */
+    ANSWER_MISS,   /* a look has found nothing */
+    ANSWER_ABOUT,  /* the same as of VALUE but the value: INSPECT */
+    ANSWER_REFUSED /* err */
+};
+
+enum { ANSWER_NEVER = -1 }; /* ttl_s of what does not expire */
+
+struct answer {
+    enum answer_kind kind;
+    int err;             /* REFUSED: ERR_x */
+    const char *value;   /* VALUE: the caller's, read during the call */
+    size_t value_len;    /* VALUE, ABOUT; STORED: of what is stored */
+    uint64_t number;     /* NUMBER */
+    uint64_t cas;        /* of what is stored now; 0: none */
+    uint32_t flags;      /* VALUE, STORED */
+    uint32_t item_bytes; /* ABOUT: header, key and value */
+    unsigned item_class; /* ABOUT: memcached's slab class */
+    int64_t ttl_s;       /* VALUE, NUMBER, ABOUT: seconds left */
+    int64_t old_ttl_s;   /* VALUE, NUMBER: before the request changed it */
+    bool is_new;         /* VALUE, NUMBER: the request has made it */
+    uint64_t idle_s;     /* VALUE, ABOUT: since the last use */
+    bool was_fetched;    /* VALUE, ABOUT: before this time */
+    bool has_won;        /* VALUE: the client is to make the value anew */
+    bool is_stale;       /* VALUE */
+    bool was_won;        /* VALUE: another client has won */
+    bool is_sum;         /* REFUSED, ERR_TOO_LARGE: of append and prepend, and
+                          * only with what was there before */
+};
+
+/* What an answer says back of its request, and in whose words: a part of it
+ * that can be kept while the request is no more. Spans are of the same bytes
+ * as those of the request it was made of, moved by shift. */
+struct echo {
+    enum request_op op; /* TOO_LARGE: the storage command */
+    enum request_proto proto;
+    uint8_t opcode;
+    bool noreply;
+    bool is_quiet;
+    bool key_is_base64;
+    bool wants_value;
+    uint32_t opaque;
+    uint32_t value_len; /* of the data block */
+    struct span key;
+    struct span meta;
+};
+
+struct echo echo_of(const struct request *request, uint32_t shift);
+
+/* Appends the answer, or nothing where none is wanted. bytes: what the spans of
+ * echo are counted from. */
+void answer_put(const struct echo *echo, const char *bytes,
+    const struct answer *answer, struct buf *out);
+
+/* Says err as an error line, which text and meta share. */
+void answer__refuse(const struct echo *echo, int err, struct buf *out);
+/* Answers of the binary protocol that have no kind: the version, and figures.
+ * lines[0..len): what the text protocol answers to stats. */
+void answer_binary_version(
+    const struct echo *echo, const char *version, struct buf *out);
+void answer_binary_stats(const struct echo *echo, const char *bytes,
+    const char *lines, size_t len, struct buf *out);
+
+/* Of each protocol; called by answer_put. */
+void answer__text(const struct echo *echo, const char *bytes,
+    const struct answer *answer, struct buf *out);
+void answer__meta(const struct echo *echo, const char *bytes,
+    const struct answer *answer, struct buf *out);
+void answer__binary(const struct echo *echo, const char *bytes,
+    const struct answer *answer, struct buf *out);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words of a command line, taken one by one into a request. */
+#include "proto/text_line.h"
+
+#include "base/num.h"
+
+#include <string.h>
+
+enum parse_status
+text__fail(struct line *line, const char *error)
+{
+    line->out->op = REQUEST_ERROR;
+    line->out->error = error;
+    return PARSE_REQUEST;
+}
+
+static const char *
+text_of(const struct line *line, struct span span)
+{
+    return line->bytes + span.at;
+}
+
+bool
+text__has_word(const struct line *line)
+{
+    struct words words = line->words;
+    struct span word;
+    return words_next(&words, &word);
+}
+
+bool
+text__ends_with_noreply(const struct line *line)
+{
+    struct words words = line->words;
+    struct span word = {0, 0};
+    bool any = false;
+    while (words_next(&words, &word)) {
+        any = true;
+    }
+    return any && span_is(line->bytes, word, "noreply");
+}
+
+/* Takes the key; where it is missing or too long the reply is made and false
+ * returned. */
+bool
+text__take_key(struct line *line)
+{
+    struct request *out = line->out;
+    if (!words_next(&line->words, &out->key) || out->key.len > TEXT_KEY_MAX) {
+        text__fail(line, TEXT__BAD_FORMAT);
+        return false;
+    }
+    return true;
+}
+
+/* The same for a command that may end with noreply, which then holds for
+ * errors too. */
+bool
+text__take_key_and_noreply(struct line *line)
+{
+    struct words words = line->words;
+    bool fits = text__take_key(line);
+    struct span key;
+    if (words_next(&words, &key)) {
+        line->words = words;
+        line->out->noreply = text__ends_with_noreply(line);
+    }
+    return fits;
+}
+
+bool
+text__take_i64(struct line *line, int64_t *out)
+{
+    struct span word;
+    return words_next(&line->words, &word) &&
+        num_parse_i64(text_of(line, word), word.len, out);
+}
+
+bool
+text__take_u64(struct line *line, uint64_t *out)
+{
+    struct span word;
+    if (!words_next(&line->words, &word)) {
+        return false;
+    }
+    if (word.len > 1 && line->bytes[word.at] == '+') {
+        word = (struct span){word.at + 1, word.len - 1};
+    }
+    return num_parse_u64(text_of(line, word), word.len, out);
+}
+
+bool
+text__take_u32(struct line *line, uint32_t *out)
+{
+    uint64_t number;
+    if (!text__take_u64(line, &number) || number > UINT32_MAX) {
+        return false;
+    }
+    *out = (uint32_t)number;
+    return true;
+}
+
+bool
+text__take_len(struct line *line, uint32_t *out)
+{
+    return text__take_u32(line, out) && *out <= TEXT__VALUE_LEN_MAX;
+}
+
+enum parse_status
+text__take_value(struct line *line, uint32_t len_bytes)
+{
+    struct request *out = line->out;
+    uint64_t whole = (uint64_t)line->line_len + len_bytes + 2;
+    if (len_bytes > line->value_bytes_max) {
+        out->stored_as = out->op;
+        out->op = REQUEST_TOO_LARGE;
+        out->swallow_bytes = (uint64_t)len_bytes + 2;
+        return PARSE_REQUEST;
+    }
+    if (line->len < whole) {
+        line->scan->need = whole;
+        return PARSE_MORE;
+    }
+    out->value = (struct span){line->line_len, len_bytes};
+    out->len = (uint32_t)whole;
+    const char *tail = line->bytes + whole - 2;
+    if (tail[0] != '\r' || tail[1] != '\n') {
+        out->swallow_line = tail[1] != '\n';
+        return text__fail(line, "CLIENT_ERROR bad data chunk");
+    }
+    return PARSE_REQUEST;
+}
+
+enum parse_status
+text__fail_and_skip(struct line *line, uint32_t len_bytes, const char *error)
+{
+    line->out->swallow_bytes = (uint64_t)len_bytes + 2;
+    return text__fail(line, error);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_TEXT_LINE_H
+#define PROTO_TEXT_LINE_H
+
+#include "proto/request.h"
+#include "proto/text.h"
+#include "proto/words.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the parsers of command lines share: a line, and the words taken off it
+ * one by one. Inside src/proto only. */
+
+#define TEXT__BAD_FORMAT "CLIENT_ERROR bad command line format"
+#define TEXT__BAD_EXPTIME "CLIENT_ERROR invalid exptime argument"
+
+/* memcached keeps the length of a block with its CRLF in an int. */
+enum { TEXT__VALUE_LEN_MAX = INT32_MAX - 2 };
+
+/* A line being parsed. */
+struct line {
+    const char *bytes; /* the request */
+    size_t len;        /* bytes that are there */
+    uint32_t line_len; /* of the line with its newline */
+    uint64_t value_bytes_max;
+    struct words words; /* behind the command */
+    struct parse_scan *scan;
+    struct request *out;
+};
+
+typedef enum parse_status parse_fn(struct line *line);
+
+/* Makes the request one that is answered with error (static storage). */
+enum parse_status text__fail(struct line *line, const char *error);
+
+/* The same for a line whose data block, of a known length, must not be read as
+ * commands. */
+enum parse_status text__fail_and_skip(
+    struct line *line, uint32_t len_bytes, const char *error);
+
+/* True where a word is left. */
+bool text__has_word(const struct line *line);
+
+/* True where the last word left is "noreply". */
+bool text__ends_with_noreply(const struct line *line);
+
+/* Takes the key; where it is missing or too long the reply is made and false
+ * returned. */
+bool text__take_key(struct line *line);
+
+/* The same for a command that may end with noreply, which then holds for
+ * errors too. */
+bool text__take_key_and_noreply(struct line *line);
+
+/* Take a number off the line; false where there is none. One plus sign is let
+ * pass before unsigned ones, as strtoull does. */
+bool text__take_i64(struct line *line, int64_t *out);
+bool text__take_u64(struct line *line, uint64_t *out);
+bool text__take_u32(struct line *line, uint32_t *out);
+
+/* The length of a data block. */
+bool text__take_len(struct line *line, uint32_t *out);
+
+/* The data block of len_bytes behind the line. */
+enum parse_status text__take_value(struct line *line, uint32_t len_bytes);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SERVER_ADMIN_PRIV_H
+#define SERVER_ADMIN_PRIV_H
+
+#include "base/buf.h"
+#include "proto/words.h"
+#include "server/admin.h"
+
+/* Shared among admin*.c. Each function appends the reply to one sub-command of
+ * stats, with its END; args[0] is the first byte behind "stats". */
+
+/* The memcached whose text protocol this is (doc/adr/0004). */
+#define ADMIN__MEMCACHED_VERSION "1.6.45"
+
+void admin__general(struct server_admin *admin, struct buf *out);
+void admin__settings(struct server_admin *admin, struct buf *out);
+void admin__items(struct server_admin *admin, struct buf *out);
+void admin__slabs(struct server_admin *admin, struct buf *out);
+void admin__conns(struct server_admin *admin, struct buf *out);
+void admin__counters(struct server_admin *admin, struct buf *out);
+void admin__wal(struct server_admin *admin, struct buf *out);
+void admin__cold(struct server_admin *admin, struct buf *out);
+
+/* Of all counters, or of the one that is named (len 0: none). */
+void admin__tables(
+    struct server_admin *admin, const char *name, size_t len, struct buf *out);
+
+/* words: what follows cachedump, and detail. */
+void admin__cachedump(struct server_admin *admin, const char *args,
+    struct words words, struct buf *out);
+void admin__detail(struct server_admin *admin, const char *args,
+    struct words words, struct buf *out);
+
+/* What the workers have counted since the last reset. */
+void admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT]);
+
+/* Makes all figures begin anew, but for those of what there is now. */
+void admin__reset(struct server_admin *admin);
+
+/* One line "STAT <name> <value>"; context is the struct buf. */
+void admin__put_stat(void *context, const char *name, const char *value);
+
+/* command_fn of the seam. */
+const char *admin__command(
+    struct admin *seam, const struct text_admin *command);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A hash table of prefixes under one lock. It is for a person who looks at
+ * what keys there are, for a while: so it is simple rather than quick. What a
+ * client can make it hold is bounded by PREFIX_MAX. */
+#include "stats/prefix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct prefix {
+    struct prefix *next; /* of its chain */
+    struct prefix_counts counts;
+    size_t len;
+    char name[];
+};
+
+void
+prefixes_init(struct prefixes *prefixes, char delimiter, bool is_on)
+{
+    *prefixes = (struct prefixes){.delimiter = delimiter};
+    pthread_mutex_init(&prefixes->lock, NULL);
+    prefixes_switch(prefixes, is_on);
+}
+
+void
+prefixes_fini(struct prefixes *prefixes)
+{
+    prefixes_clear(prefixes);
+    pthread_mutex_destroy(&prefixes->lock);
+}
+
+void
+prefixes_switch(struct prefixes *prefixes, bool is_on)
+{
+    /* relaxed: it says nothing of other data */
+    atomic_store_explicit(&prefixes->is_on, is_on, memory_order_relaxed);
+}
+
+void
+prefixes_clear(struct prefixes *prefixes)
+{
+    pthread_mutex_lock(&prefixes->lock);
+    for (unsigned i = 0; i < PREFIX_CHAINS; i++) {
+        while (prefixes->chain[i] != NULL) {
+            struct prefix *prefix = prefixes->chain[i];
+            prefixes->chain[i] = prefix->next;
+            free(prefix);
+        }
+    }
+    prefixes->n = 0;
+    pthread_mutex_unlock(&prefixes->lock);
+}
+
+/* FNV-1a. */
+static unsigned
+chain_of(const char *name, size_t len)
+{
+    uint32_t hash = UINT32_C(2166136261);
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (unsigned char)name[i]) * UINT32_C(16777619);
+    }
+    return hash % PREFIX_CHAINS;
+}
+
+/* The entry of a name; NULL where there is no room for a new one. Locked. */
+static struct prefix *
+entry_of(struct prefixes *prefixes, const char *name, size_t len)
+{
+    struct prefix **chain = &prefixes->chain[chain_of(name, len)];
+    struct prefix *prefix = *chain;
+    while (prefix != NULL &&
+        (prefix->len != len || memcmp(prefix->name, name, len) != 0)) {
+        prefix = prefix->next;
+    }
+    if (prefix != NULL || prefixes->n == PREFIX_MAX) {
+        return prefix;
+    }
+    prefix = calloc(1, sizeof *prefix + len);
+    if (prefix != NULL) {
+        memcpy(prefix->name, name, len);
+        prefix->len = len;
+        prefix->next = *chain;
+        *chain = prefix;
+        prefixes->n++;
+    }
+    return prefix;
+}
+
+void
+prefixes_add(struct prefixes *prefixes, const char *key, size_t len,
+    const struct prefix_counts *counts)
+{
+    const char *end =
+        len > PREFIX_KEY_BYTES ? NULL : memchr(key, prefixes->delimiter, len);
+    if (end == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&prefixes->lock);
+    struct prefix *prefix = entry_of(prefixes, key, (size_t)(end - key));
+    if (prefix != NULL) {
+#define X(field, text) prefix->counts.field += counts->field;
+        PREFIX_COUNTS(X)
+#undef X
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+}
+
+void
+prefixes_each(struct prefixes *prefixes,
+    void (*each_fn)(void *context, const char *name, size_t len,
+        const struct prefix_counts *counts),
+    void *context)
+{
+    pthread_mutex_lock(&prefixes->lock);
+    for (unsigned i = 0; i < PREFIX_CHAINS; i++) {
+        const struct prefix *prefix = prefixes->chain[i];
+        for (; prefix != NULL; prefix = prefix->next) {
+            each_fn(context, prefix->name, prefix->len, &prefix->counts);
+        }
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+}
