@@ -4,30 +4,13 @@
  * in check_dialect.c. */
 #include "proto/text.h"
 
-#include "unit/proto_help.h"
+#include "unit/parse_help.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { VALUE_MAX = 1000 };
-
-#define KEY_250                                                               \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
-#define KEY_251 KEY_250 "k"
-
-#define BAD_FORMAT "ERROR \"CLIENT_ERROR bad command line format\""
-#define BAD_CHUNK "ERROR \"CLIENT_ERROR bad data chunk\""
 #define BAD_DELTA "ERROR \"CLIENT_ERROR invalid numeric delta argument\""
 #define BAD_EXPTIME "ERROR \"CLIENT_ERROR invalid exptime argument\""
-
-/* Bytes of one whole request, and the request as say_request writes it. */
-struct row {
-    const char *bytes;
-    const char *request;
-};
 
 static const struct row retrieval[] = {
     {"get a\r\n", "GET key=[a] words=[ a]"},
@@ -203,66 +186,6 @@ static const struct row others[] = {
     {"\x80\x01\xff\r\n", "ERROR \"ERROR\""},
     {"POST /x HTTP\r\n", "ERROR \"ERROR\""},
 };
-
-/* One call on a copy of the first n bytes. */
-static enum parse_status
-parse(const struct schema *schema, const char *bytes, size_t n,
-    struct parse_scan *scan, struct request *out)
-{
-    char *copy = copy_of(bytes, n);
-    enum parse_status status =
-        text_parse(copy, n, schema, VALUE_MAX, scan, out);
-    free(copy);
-    return status;
-}
-
-static void
-expect_request(const struct row *row, const struct request *request)
-{
-    struct buf said = {0};
-    say_request(&said, row->bytes, request);
-    ck_assert_str_eq(said.data, row->request);
-    ck_assert_uint_eq(request->len, strlen(row->bytes));
-    buf_fini(&said);
-}
-
-/* At once, byte by byte, and with every one cut. What stands behind the
- * request makes no difference. */
-static void
-play_row(const struct schema *schema, const struct row *row)
-{
-    size_t len = strlen(row->bytes);
-    char *longer = malloc(len + 2);
-    struct parse_scan scan = {0, 0};
-    struct request request;
-    ck_assert_ptr_nonnull(longer);
-    memcpy(longer, row->bytes, len);
-    memcpy(longer + len, "\nx", 2);
-    for (size_t n = 0; n < len; n++) {
-        struct parse_scan fresh = {0, 0};
-        ck_assert_int_eq(
-            parse(schema, longer, n, &scan, &request), PARSE_MORE);
-        ck_assert_int_eq(
-            parse(schema, longer, n, &fresh, &request), PARSE_MORE);
-        ck_assert_int_eq(
-            parse(schema, longer, len + 2, &fresh, &request), PARSE_REQUEST);
-        expect_request(row, &request);
-    }
-    ck_assert_int_eq(
-        parse(schema, longer, len, &scan, &request), PARSE_REQUEST);
-    expect_request(row, &request);
-    free(longer);
-}
-
-static void
-play(const struct row *row, size_t n)
-{
-    struct schema *schema = weibo_schema();
-    for (size_t i = 0; i < n; i++) {
-        play_row(schema, &row[i]);
-    }
-    schema_destroy(&schema);
-}
 
 START_TEST(test_retrieval)
 {
