@@ -67,10 +67,9 @@ static const struct row storage[] = {
     {"append a 0 0 2\r\n\r\n\r\n", "APPEND key=[a] value=[\r\n]"},
     {"prepend a 0 0 7\r\nget b\r\n\r\n", "PREPEND key=[a] value=[get b\r\n]"},
     {"cas a 0 0 1 18446744073709551615\r\nx\r\n",
-        "CAS key=[a] value=[x] number=18446744073709551615"},
+        "CAS key=[a] value=[x] cas=18446744073709551615"},
     {"set a 0 0 1 noreply\r\nx\r\n", "SET key=[a] value=[x] noreply"},
-    {"cas a 0 0 1 7 noreply\r\nx\r\n",
-        "CAS key=[a] value=[x] number=7 noreply"},
+    {"cas a 0 0 1 7 noreply\r\nx\r\n", "CAS key=[a] value=[x] cas=7 noreply"},
     {"set a 0 0 1 extra words\r\nx\r\n", "SET key=[a] value=[x]"},
     {"set noreply 0 0 1\r\nx\r\n", "SET key=[noreply] value=[x]"},
     {"set 1234.cntcm 0 0 3\r\n111\r\n", "SET key=[1234.cntcm] value=[111]"},
@@ -110,7 +109,7 @@ static const struct row storage[] = {
     /* ... and of a value that is */
     {"set a 0 0 1001\r\n", "TOO_LARGE as=SET key=[a] swallow=1003"},
     {"cas a 0 0 2147483645 9 noreply\r\n",
-        "TOO_LARGE as=CAS key=[a] number=9 noreply swallow=2147483647"},
+        "TOO_LARGE as=CAS key=[a] cas=9 noreply swallow=2147483647"},
     /* blocks without CR LF where it should be */
     {"set a 0 0 5\r\nhello!\n", BAD_CHUNK},
     {"set a 0 0 5\r\nhello!!", BAD_CHUNK " swallow_line"},

@@ -89,6 +89,7 @@ say_request(struct buf *out, const char *bytes, const struct request *request)
             buf_addf(out, " exptime=%lld", (long long)request->exptime);
         }
         say_number(out, "number", request->number);
+        say_number(out, "cas", request->terms.cas);
     }
     buf_add_text(out, request->noreply ? " noreply" : "");
     say_number(out, "swallow", request->swallow_bytes);
