@@ -38,6 +38,7 @@
     X(BAD_FORMAT, "bad command line format")                                  \
     X(NOT_SCHEMA, "only add counter and add column lines are allowed here")   \
     X(EXPTIME, "a counter does not expire, send exptime 0")                   \
+    X(NO_FLUSH, "flush_all not allowed")                                      \
     X(NO_APPEND, "a counter takes no append or prepend")                      \
     X(OWN_CAS, "the cas unique of a counter follows its value")               \
     X(NOT_STALE, "a counter cannot be stale")                                 \

@@ -616,9 +616,10 @@ open_handle(struct conn *conn, int fd, bool is_unix)
 }
 
 void
-conn_open(struct worker *worker, int fd, bool is_unix)
+conn_open(struct worker *worker, const struct mail_fd *mail)
 {
     int one = 1;
+    int fd = mail->fd;
     struct conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
         close(fd);
@@ -629,18 +630,21 @@ conn_open(struct worker *worker, int fd, bool is_unix)
     conn->active_ms = uv_now(&worker->loop);
     conn->write.data = conn;
     session_init(&conn->session, &worker->executor, on_wake);
+    if (mail->binding != SESSION_AUTO) {
+        conn->session.binding = mail->binding;
+    }
     conn->next = worker->conns;
     if (conn->next != NULL) {
         conn->next->prev = conn;
     }
     worker->conns = conn;
     conn_list_add(&worker->conn_list, &conn->entry, fd, loop_ns(worker));
-    if (open_handle(conn, fd, is_unix) != 0) {
+    if (open_handle(conn, fd, mail->is_unix) != 0) {
         conn_close(conn);
         close(fd); /* libuv has not taken it */
         return;
     }
-    if (!is_unix) {
+    if (!mail->is_unix) {
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1); /* without it: only slower */
         /* finds out about peers that vanished, in the system's time */
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);

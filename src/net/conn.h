@@ -22,6 +22,7 @@ enum {
 };
 
 struct worker;
+struct mail_fd; /* net/worker.h */
 
 struct conn {
     union {
@@ -57,8 +58,9 @@ struct conn {
     bool is_closed;    /* and has finished; waits for the session only */
 };
 
-/* Takes over a connected socket. Where that fails the socket is closed. */
-void conn_open(struct worker *worker, int fd, bool is_unix);
+/* Takes over a connected socket. Where that fails the socket is closed. The
+ * caller keeps *mail. */
+void conn_open(struct worker *worker, const struct mail_fd *mail);
 
 /* Goes on with a connection from the ready list. */
 void conn_continue(struct conn *conn);

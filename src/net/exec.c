@@ -9,11 +9,10 @@
  * they are gathered, and exec_flush gives them to the store in one call. Every
  * other request, and every refusal, settles what has been gathered before it
  * answers, so replies and effects keep the order of the requests. */
-#include "net/exec.h"
+#include "net/exec_admin.h"
 
 #include "base/assert.h"
 #include "base/base64.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"
@@ -213,6 +212,10 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
     int64_t delay = session->request.exptime;
     uint64_t at_s =
         delay <= 0 ? 0 : items_expiry(delay, now_s, exec__unix_s(session));
+    if (session->executor->rules.no_flush) {
+        struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
+        return exec__answer(session, bytes, &no, out);
+    }
     items_flush(session->executor->store->items, at_s, now_s);
     exec__count(session, METRIC_cmd_flush, 1);
     return exec__answer_kind(session, bytes, ANSWER_OK, out);

@@ -88,11 +88,11 @@ struct job {
                                                * first byte on */
             struct change change[EXEC_BATCH_MAX];
         };
-        struct { /* a dump of items: */
+        struct {              /* a dump of items: */
             uint64_t cursor;  /* of items_each */
             uint64_t classes; /* bit n is class n */
             bool has_ended;
-            bool as_mg;       /* meta gets, not metadata */
+            bool as_mg; /* meta gets, not metadata */
         } dump;
         struct store_edit edit;
         struct store_checkpoint checkpoint;
@@ -199,21 +199,6 @@ enum exec_step exec__checkpoint_answer(
 enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);
-
-/* Commands of administration, and dumps of items. */
-enum exec_step exec__admin(
-    struct session *session, const char *bytes, struct exec_turn *turn);
-enum exec_step exec__dump_resume(
-    struct session *session, struct exec_turn *turn);
-
-/* Counts an item's key by its prefix, where somebody wants that. Not of meta
- * commands, as in memcached. */
-void exec__count_prefix(struct session *session, struct schema_word key,
-    const struct prefix_counts *counts);
-
-/* The items' clock: seconds that do not jump, and unix time. */
-uint64_t exec__now_s(const struct session *session);
-int64_t exec__unix_s(const struct session *session);
 
 /* Counts in the worker's metrics. */
 static inline void

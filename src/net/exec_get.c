@@ -10,10 +10,9 @@
  * between slots once the reply buffer is full, the turn can end, so neither
  * the reply buffer nor the time of a turn grows with the number of keys. */
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "net/exec.h"
+#include "net/exec_admin.h"
 #include "proto/reply.h"
 
 /* A record as text: 16 numbers with a space each. */
@@ -311,8 +310,9 @@ format_item(struct session *session, const char *bytes,
     if (item == NULL) {
         return false;
     }
+    uint64_t cas = session->executor->rules.no_cas ? 0 : item->cas;
     reply_value(out, key, slot->key.len, item->flags, item->value,
-        item->value_len, wants_cas(request) ? &item->cas : NULL);
+        item->value_len, wants_cas(request) ? &cas : NULL);
     items_unpin(items, item);
     return true;
 }

@@ -3,7 +3,10 @@
  * protocol they came in. The retrieval of many keys is in exec_get.c, where
  * items and cells of one request are mixed. */
 #include "base/err.h"
-#include "net/exec.h"
+#include "net/exec_admin.h"
+
+/* No item has it: they count from 1. */
+#define NO_ITEMS_CAS UINT64_MAX
 
 /* The moment of a command. */
 struct moment {
@@ -29,11 +32,36 @@ items_of(struct session *session)
     return session->executor->store->items;
 }
 
-static struct items_terms
-terms_of(const struct request *request, const struct moment *moment)
+/* The answer as a server of -C says it. */
+static enum exec_step
+answer_item(struct session *session, const char *bytes, struct answer *answer,
+    struct buf *out)
 {
+    if (session->executor->rules.no_cas) {
+        answer->cas = 0;
+    }
+    return exec__answer(session, bytes, answer, out);
+}
+
+/* What -C leaves of the terms: no cas is an item's, but to ask for 0 where a
+ * value is not stored is not to ask. */
+static void
+forget_cas(const struct request *request, struct items_terms *terms)
+{
+    if (request->op == REQUEST_DELETE || request->op == REQUEST_INCR ||
+        request->op == REQUEST_DECR) {
+        terms->compares = terms->compares && terms->cas != 0;
+    }
+    terms->cas = NO_ITEMS_CAS;
+    terms->new_cas = 0;
+}
+
+static struct items_terms
+terms_of(struct session *session, const struct moment *moment)
+{
+    const struct request *request = &session->request;
     const struct terms *terms = &request->terms;
-    return (struct items_terms){.compares = terms->compares,
+    struct items_terms out = {.compares = terms->compares,
         .touches = terms->touches,
         .vivifies = terms->vivifies,
         .recaches = terms->recaches,
@@ -45,6 +73,10 @@ terms_of(const struct request *request, const struct moment *moment)
         .expiry_s = expiry(moment, request->exptime),
         .vivify_expiry_s = expiry(moment, terms->vivify_exptime),
         .recache_s = terms->recache_s < 0 ? 0 : (uint64_t)terms->recache_s};
+    if (session->executor->rules.no_cas) {
+        forget_cas(request, &out);
+    }
+    return out;
 }
 
 static int64_t
@@ -79,7 +111,7 @@ answer_err(struct session *session, const char *bytes, int err,
         answer->err = err;
         break;
     }
-    return exec__answer(session, bytes, answer, out);
+    return answer_item(session, bytes, answer, out);
 }
 
 static enum items_op
@@ -134,8 +166,8 @@ store(struct session *session, const char *bytes, struct buf *out)
         .value_len = request->value.len,
         .flags = request->flags,
         .expiry_s = expiry(&moment, request->exptime),
-        .cas = request->terms.cas,
-        .terms = terms_of(request, &moment)};
+        .terms = terms_of(session, &moment)};
+    store.cas = store.terms.cas;
     struct answer answer = {.kind = ANSWER_STORED,
         .flags = request->flags,
         .value_len = request->value.len};
@@ -164,7 +196,7 @@ too_large(struct session *session, const char *bytes, struct buf *out)
 static enum exec_step delete (
     struct session *session, const char *bytes, struct buf *out) {
     struct moment moment = moment_now(session);
-    struct items_terms terms = terms_of(&session->request, &moment);
+    struct items_terms terms = terms_of(session, &moment);
     struct answer answer = {.kind = ANSWER_DELETED};
     struct schema_word key = exec__key(session, bytes);
     int err = items_delete(
@@ -186,7 +218,7 @@ arith(struct session *session, const char *bytes, struct buf *out)
         .negative = request->op == REQUEST_DECR,
         .delta = request->number,
         .initial = request->terms.initial,
-        .terms = terms_of(request, &moment)};
+        .terms = terms_of(session, &moment)};
     struct items_number number = {0};
     int err = items_arith(items_of(session), &arith, moment.now_s, &number);
     bool misses = err == ERR_NOT_FOUND || number.is_new;
@@ -242,7 +274,7 @@ static enum exec_step
 look(struct session *session, const char *bytes, struct buf *out)
 {
     struct moment moment = moment_now(session);
-    struct items_terms terms = terms_of(&session->request, &moment);
+    struct items_terms terms = terms_of(session, &moment);
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
     items_look(
@@ -255,7 +287,7 @@ look(struct session *session, const char *bytes, struct buf *out)
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
     }
     struct answer answer = answer_of(&found, key.len, moment.now_s);
-    enum exec_step step = exec__answer(session, bytes, &answer, out);
+    enum exec_step step = answer_item(session, bytes, &answer, out);
     items_unpin(items_of(session), found.item);
     return step;
 }
@@ -274,7 +306,7 @@ inspect(struct session *session, const char *bytes, struct buf *out)
     struct answer answer = answer_of(&found, key.len, now_s);
     answer.kind = ANSWER_ABOUT;
     items_unpin(items_of(session), found.item);
-    return exec__answer(session, bytes, &answer, out);
+    return answer_item(session, bytes, &answer, out);
 }
 
 /* A touch is a look whose value is not asked for. */
@@ -298,7 +330,7 @@ touch(struct session *session, const char *bytes, struct buf *out)
         answer.kind = ANSWER_TOUCHED;
         items_unpin(items_of(session), found.item);
     }
-    return exec__answer(session, bytes, &answer, out);
+    return answer_item(session, bytes, &answer, out);
 }
 
 enum exec_step

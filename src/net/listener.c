@@ -44,16 +44,16 @@ fail(struct buf *why, const char *what, const char *name, int error)
 
 /* Takes fd over; where there is no place for it, it is closed. */
 static int
-add_socket(struct listener *listener, int fd, bool is_unix, struct buf *why)
+add_socket(
+    struct listener *listener, const struct listening *socket, struct buf *why)
 {
     if (listener->n_sockets == LISTENER_SOCKETS_MAX) {
-        close(fd);
+        close(socket->fd);
         buf_addf(
             why, "more than %d addresses to listen on", LISTENER_SOCKETS_MAX);
         return ERR_SYSTEM;
     }
-    listener->socket[listener->n_sockets++] =
-        (struct listening){.listener = listener, .fd = fd, .is_unix = is_unix};
+    listener->socket[listener->n_sockets++] = *socket;
     return 0;
 }
 
@@ -114,28 +114,31 @@ family_is_missing(int error)
 }
 
 int
-listener_add_tcp(struct listener *listener, const char *host, uint16_t port,
-    bool optional, struct buf *ports, struct buf *why)
+listener_add_tcp(struct listener *listener,
+    const struct listener_address *address, struct buf *ports, struct buf *why)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
     char service[8];
-    snprintf(service, sizeof service, "%u", port);
+    const char *host = address->host;
+    struct listening listening = {
+        .listener = listener, .binding = address->binding};
+    snprintf(service, sizeof service, "%u", address->port);
     const char *node = strcmp(host, "*") == 0 ? NULL : host;
     int gai = getaddrinfo(node, service, &hints, &found);
     if (gai != 0) {
         buf_addf(why, "cannot resolve %s: %s", host, gai_strerror(gai));
-        return optional ? 0 : ERR_SYSTEM;
+        return address->optional ? 0 : ERR_SYSTEM;
     }
     int err = 0;
     for (struct addrinfo *at = found; at != NULL && err == 0;
          at = at->ai_next) {
-        int fd = bind_one(listener, at, ports);
-        if (fd >= 0) {
-            err = add_socket(listener, fd, false, why);
-        } else if (!optional || !family_is_missing(errno)) {
+        listening.fd = bind_one(listener, at, ports);
+        if (listening.fd >= 0) {
+            err = add_socket(listener, &listening, why);
+        } else if (!address->optional || !family_is_missing(errno)) {
             err = fail(why, "cannot listen on", host, errno);
         }
     }
@@ -204,7 +207,9 @@ listener_add_unix(
         return fail(why, "cannot listen on", path, error);
     }
     memcpy(listener->unix_path, path, len + 1);
-    return add_socket(listener, fd, true, why);
+    return add_socket(listener,
+        &(struct listening){.listener = listener, .fd = fd, .is_unix = true},
+        why);
 }
 
 static bool
@@ -230,7 +235,7 @@ take_place(struct listener *listener)
 }
 
 static void
-hand_out(struct listener *listener, int fd, bool is_unix)
+hand_out(struct listener *listener, int fd, const struct listening *from)
 {
     if (!take_place(listener)) {
         /* a fresh socket's buffer takes one line; if not, so be it */
@@ -241,7 +246,8 @@ hand_out(struct listener *listener, int fd, bool is_unix)
     }
     unsigned n = listener->next_worker;
     listener->next_worker = (n + 1) % listener->config.n_workers;
-    if (!worker_add_fd(listener->config.workers[n], fd, is_unix)) {
+    if (!worker_add_fd(
+            listener->config.workers[n], fd, from->is_unix, from->binding)) {
         atomic_fetch_sub(&listener->config.gauge->current, 1);
         close(fd);
     }
@@ -302,7 +308,7 @@ accept_one(struct listener *listener, const struct listening *listening)
     int fd = accept4(listening->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         end_pause(listener);
-        hand_out(listener, fd, listening->is_unix);
+        hand_out(listener, fd, listening);
         return true;
     }
     switch (errno) {

@@ -22,7 +22,8 @@ struct listening {
     uv_poll_t poll;
     int fd;
     bool is_unix;
-    bool is_polling; /* poll is an active handle of the loop */
+    enum session_binding binding; /* of what it accepts */
+    bool is_polling;              /* poll is an active handle of the loop */
 };
 
 struct listener_config {
@@ -53,13 +54,20 @@ struct listener {
 void listener_init(
     struct listener *listener, const struct listener_config *config);
 
-/* Binds host (a name, an address, or * for every address) and port (0: any
- * free one, for each address) on every address it stands for. An optional
- * address is skipped where this machine has not got its family. A line "TCP
+/* What to listen on. */
+struct listener_address {
+    const char *host; /* a name, an address, or * for every address */
+    uint16_t port;    /* 0: any free one, for each address */
+    bool optional;    /* skipped where this machine has not got its family */
+    enum session_binding binding; /* SESSION_AUTO: as of other sockets */
+};
+
+/* Binds every address that *address stands for. A line "TCP
  * INET: <port>" or "TCP INET6: <port>" a socket is appended to *ports. On
  * failure *why says what went wrong. 0 or ERR_SYSTEM. */
-int listener_add_tcp(struct listener *listener, const char *host,
-    uint16_t port, bool optional, struct buf *ports, struct buf *why);
+int listener_add_tcp(struct listener *listener,
+    const struct listener_address *address, struct buf *ports,
+    struct buf *why);
 
 /* Binds a unix socket; a stale socket file there is replaced, anything else
  * is an error. mask: its permissions, as memcached's -a. */

@@ -34,7 +34,9 @@ void
 session_init(struct session *session, struct executor *executor,
     void (*wake_fn)(struct session *session))
 {
-    *session = (struct session){.executor = executor, .wake_fn = wake_fn};
+    *session = (struct session){.executor = executor,
+        .wake_fn = wake_fn,
+        .binding = executor->binding};
 }
 
 void

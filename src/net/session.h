@@ -37,17 +37,9 @@ struct admin {
     const struct clock_shift *clock; /* of items; NULL: the system's */
 };
 
-/* Which protocol a connection speaks; memcached's -B. */
-enum session_binding {
-    SESSION_BINDING_AUTO, /* its first byte tells */
-    SESSION_BINDING_TEXT,
-    SESSION_BINDING_BINARY
-};
-
 /* What the server's switches say of all sessions. All zero: nothing is
  * restricted. */
 struct session_rules {
-    enum session_binding binding;
     bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
     bool no_flush; /* -F: flush_all is refused */
 };
@@ -62,6 +54,10 @@ struct session_acks {
                     * acknowledge a change; none of them under noreply */
 };
 
+/* What a connection speaks (memcached's -B): as its first byte says, or only
+ * one. Meta commands are text. */
+enum session_binding { SESSION_AUTO, SESSION_TEXT, SESSION_BINARY };
+
 /* What all sessions of one worker share; the worker's thread only. */
 struct executor {
     struct store *store;
@@ -69,16 +65,18 @@ struct executor {
     struct admin *admin;
     struct session_rules rules; /* read-only */
     uint64_t value_bytes_max;   /* memcached's -I */
-    struct session_acks acks;   /* of the last session_run */
-    char key[TEXT_KEY_MAX];     /* the request's, where it came encoded */
-    struct job *free_jobs; /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
+    enum session_binding binding;
+    struct session_acks acks; /* of the last session_run */
+    char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
+    struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
 };
 
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
-/* Prepares an executor; the caller keeps all that is passed alive, and may set
- * its rules before the first session. */
+/* Prepares an executor; the caller keeps all that is passed alive. binding is
+ * SESSION_AUTO and the rules are all zero; they may be changed before the first
+ * session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 
@@ -96,6 +94,8 @@ struct session {
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
     bool is_ending;         /* begin no further request */
+    /* SESSION_AUTO until the first byte is there. */
+    enum session_binding binding;
 };
 
 enum session_state {

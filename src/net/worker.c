@@ -160,7 +160,7 @@ open_fds(struct worker *worker, struct mail_fd *mail)
             close(mail->fd);
             atomic_fetch_sub(&worker->config.gauge->current, 1);
         } else {
-            conn_open(worker, mail->fd, mail->is_unix);
+            conn_open(worker, mail);
         }
         free(mail);
         mail = next;
@@ -254,6 +254,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     conn_list_init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
+    worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
@@ -268,13 +269,14 @@ worker_start(const struct worker_config *config, struct worker **out)
 }
 
 bool
-worker_add_fd(struct worker *worker, int fd, bool is_unix)
+worker_add_fd(
+    struct worker *worker, int fd, bool is_unix, enum session_binding binding)
 {
     struct mail_fd *mail = malloc(sizeof *mail);
     if (mail == NULL) {
         return false;
     }
-    *mail = (struct mail_fd){.fd = fd, .is_unix = is_unix};
+    *mail = (struct mail_fd){.fd = fd, .is_unix = is_unix, .binding = binding};
     pthread_mutex_lock(&worker->lock);
     mail->next = worker->new_fds;
     worker->new_fds = mail;

@@ -40,6 +40,7 @@ struct worker_config {
     struct admin *admin;
     struct logger *logger;
     struct conn_gauge *gauge;
+    enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
     uint64_t value_bytes_max;
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
@@ -57,6 +58,7 @@ struct mail_fd {
     struct mail_fd *next;
     int fd;
     bool is_unix;
+    enum session_binding binding;
 };
 
 struct worker {
@@ -93,9 +95,11 @@ struct worker {
 /* Makes a worker and starts its thread. 0 or ERR_NO_MEMORY, ERR_SYSTEM. */
 int worker_start(const struct worker_config *config, struct worker **out);
 
-/* Hands an accepted, non-blocking socket over; the worker closes it. Any
- * thread. False (the caller keeps fd) when memory is out. */
-bool worker_add_fd(struct worker *worker, int fd, bool is_unix);
+/* Hands an accepted, non-blocking socket over; the worker closes it. binding:
+ * what it speaks; SESSION_AUTO leaves that to the worker's config. Any thread.
+ * False (the caller keeps fd) when memory is out. */
+bool worker_add_fd(
+    struct worker *worker, int fd, bool is_unix, enum session_binding binding);
 
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get

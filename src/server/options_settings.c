@@ -198,12 +198,16 @@ add_ratio(struct buf *out, double value)
 static void
 add_addresses(struct buf *out, const struct options_addresses *addresses)
 {
+    static const char *const prefixes[] = {[OPTIONS_PROTOCOL_AUTO] = "",
+        [OPTIONS_PROTOCOL_ASCII] = "proto[ascii]:",
+        [OPTIONS_PROTOCOL_BINARY] = "proto[binary]:"};
     for (unsigned i = 0; i < addresses->n; i++) {
         const struct options_address *address = &addresses->address[i];
         bool has_port = address->port != OPTIONS_NO_PORT;
         bool brackets = has_port && strchr(address->host, ':') != NULL;
-        buf_addf(out, "%s%s%s%s", i == 0 ? "" : ",", brackets ? "[" : "",
-            address->host, brackets ? "]" : "");
+        buf_addf(out, "%s%s%s%s%s", i == 0 ? "" : ",",
+            prefixes[address->protocol], brackets ? "[" : "", address->host,
+            brackets ? "]" : "");
         if (has_port) {
             buf_addf(out, ":%d", address->port);
         }

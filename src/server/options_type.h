@@ -37,6 +37,7 @@ struct options_text {
 struct options_address {
     char host[OPTIONS_HOST_BYTES]; /* "*": every address, of both families */
     int port;                      /* 1..65535 or OPTIONS_NO_PORT */
+    int protocol; /* as of --protocol; OPTIONS_PROTOCOL_AUTO: that one */
 };
 
 struct options_addresses {

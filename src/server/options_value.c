@@ -209,14 +209,74 @@ find_host(const char **text, size_t *len)
     return colon;
 }
 
+/* Takes "proto[WORD]:" from the front of text[0..*len). memcached's word for
+ * auto is negotiating. False where another word is there. */
+static bool
+take_protocol(const char **text, size_t *len, int *protocol)
+{
+    static const struct {
+        const char *text;
+        int protocol;
+    } forms[] = {{"proto[ascii]:", OPTIONS_PROTOCOL_ASCII},
+        {"proto[binary]:", OPTIONS_PROTOCOL_BINARY},
+        {"proto[negotiating]:", OPTIONS_PROTOCOL_AUTO}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t n = strlen(forms[i].text);
+        if (*len >= n && memcmp(*text, forms[i].text, n) == 0) {
+            *text += n;
+            *len -= n;
+            *protocol = forms[i].protocol;
+            return true;
+        }
+    }
+    return strncmp(*text, "proto[", strlen("proto[")) != 0;
+}
+
+/* Skips "tag[NAME]:" or "tag_NAME_:", which name a listener for a proxy. */
+static void
+skip_tag(const char **text, size_t *len)
+{
+    static const char tag[] = "tag";
+    size_t n = strlen(tag);
+    if (*len <= n || memcmp(*text, tag, n) != 0 ||
+        ((*text)[n] != '[' && (*text)[n] != '_')) {
+        return;
+    }
+    char end = (*text)[n] == '[' ? ']' : '_';
+    const char *last = memchr(*text + n + 1, end, *len - n - 1);
+    if (last != NULL && last + 1 < *text + *len && last[1] == ':') {
+        *len -= (size_t)(last + 2 - *text);
+        *text = last + 2;
+    }
+}
+
+/* True where the list has the address already: memcached's is no list twice. */
+static bool
+has_address(const struct options_addresses *list,
+    const struct options_address *address)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        if (list->address[i].port == address->port &&
+            strcmp(list->address[i].host, address->host) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 add_address(const struct options_row *row, const char *text, size_t len,
     struct options_addresses *out)
 {
     const char *end = text + len;
     uint32_t port = OPTIONS_NO_PORT;
+    struct options_address address = {.protocol = OPTIONS_PROTOCOL_AUTO};
 
-    if (out->n == OPTIONS_LISTEN_MAX || len == 0) {
+    if (!take_protocol(&text, &len, &address.protocol)) {
+        return false;
+    }
+    skip_tag(&text, &len);
+    if (len == 0) {
         return false;
     }
     const char *rest = find_host(&text, &len);
@@ -230,15 +290,20 @@ add_address(const struct options_row *row, const char *text, size_t len,
             port < row->lowest || port > row->highest)) {
         return false;
     }
-    struct options_address *address = &out->address[out->n++];
-    memcpy(address->host, text, len);
-    address->host[len] = '\0';
-    address->port = (int)port;
+    memcpy(address.host, text, len);
+    address.port = (int)port;
+    if (has_address(out, &address)) {
+        return true;
+    }
+    if (out->n == OPTIONS_LISTEN_MAX) {
+        return false;
+    }
+    out->address[out->n++] = address;
     return true;
 }
 
-/* A list with commas; added to what was given before, in place of what was
- * not. */
+/* A list with commas, or semicolons as in memcached; added to what was given
+ * before, in place of what was not. */
 static bool
 add_addresses(const struct options_row *row, const char *text, bool first,
     struct options_addresses *out)
@@ -247,7 +312,7 @@ add_addresses(const struct options_row *row, const char *text, bool first,
         *out = (struct options_addresses){0};
     }
     for (;;) {
-        size_t len = strcspn(text, ",");
+        size_t len = strcspn(text, ",;");
         if (!add_address(row, text, len, out)) {
             return false;
         }
@@ -352,7 +417,8 @@ add_wanted(const struct options_row *row, struct buf *out)
         break;
     case OPTIONS_TYPE_LISTEN:
         buf_addf(out,
-            "HOST, HOST:PORT or [IPV6]:PORT with a port from %lld to %lld, at "
+            "HOST, HOST:PORT or [IPV6]:PORT, perhaps after proto[ascii]: or "
+            "proto[binary]:, with a port from %lld to %lld, at "
             "most %d of them",
             lowest, highest, OPTIONS_LISTEN_MAX);
         break;
@@ -368,6 +434,10 @@ add_wanted(const struct options_row *row, struct buf *out)
         buf_addf(out, "a text of %lld to %lld bytes", lowest, highest);
         break;
     default:
+        if (lowest == highest) {
+            buf_addf(out, "%lld", lowest);
+            break;
+        }
         buf_addf(out, "a %s from %lld to %lld",
             row->type == OPTIONS_TYPE_POWER_OF_TWO ? "power of two" : "number",
             lowest, highest);

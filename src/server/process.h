@@ -53,12 +53,12 @@ int process_allow_core(struct buf *message);
 int process_lock_memory(struct buf *message);
 
 /* Goes to the background: the caller goes on as a child in a session of its
- * own, in the directory / unless it stays, with stdin from /dev/null. The parent waits, and
- * exits with status 0 at the child's process_ready, or with 1 where the child
- * ended before: until then stdout and stderr stay, so that who started the
- * server reads why it failed. Relative paths mean something else from here on;
- * options_resolve_paths comes first. *ready_fd is for process_ready.
- * ERR_SYSTEM. */
+ * own, in the directory / unless it stays, with stdin from /dev/null. The
+ * parent waits, and exits with status 0 at the child's process_ready, or with
+ * 1 where the child ended before: until then stdout and stderr stay, so that
+ * who started the server reads why it failed. Relative paths mean something
+ * else from here on; options_resolve_paths comes first. *ready_fd is for
+ * process_ready. ERR_SYSTEM. */
 int process_daemonize(bool stays, int *ready_fd, struct buf *message);
 
 /* Ends the parent of process_daemonize and nulls *ready_fd (-1). stdout and,

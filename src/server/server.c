@@ -35,9 +35,9 @@
 _Static_assert(OPTIONS_HOT_MEMORY_MIN == ENGINE_HOT_BYTES_MIN,
     "the option lets through what the engine takes");
 
-_Static_assert((int)OPTIONS_PROTOCOL_AUTO == (int)SESSION_BINDING_AUTO &&
-        (int)OPTIONS_PROTOCOL_ASCII == (int)SESSION_BINDING_TEXT &&
-        (int)OPTIONS_PROTOCOL_BINARY == (int)SESSION_BINDING_BINARY,
+_Static_assert((int)OPTIONS_PROTOCOL_AUTO == (int)SESSION_AUTO &&
+        (int)OPTIONS_PROTOCOL_ASCII == (int)SESSION_TEXT &&
+        (int)OPTIONS_PROTOCOL_BINARY == (int)SESSION_BINARY,
     "the words of --protocol are in this order");
 
 _Static_assert(OPTIONS_LOADING_ANSWER == 0 && OPTIONS_LOADING_REFUSE == 1,
@@ -156,9 +156,13 @@ listen_on(struct server *server, const struct options_address *address,
 {
     int port = address->port != OPTIONS_NO_PORT ? address->port
                                                 : server->options.port;
+    struct listener_address tcp = {.host = address->host,
+        .port = port < 0 ? 0 : (uint16_t)port,
+        .optional = optional,
+        .binding = (enum session_binding)address->protocol};
     size_t before = server->ports.len;
-    int err = listener_add_tcp(&server->listener, address->host,
-        port < 0 ? 0 : (uint16_t)port, optional, &server->ports, &server->why);
+    int err = listener_add_tcp(
+        &server->listener, &tcp, &server->ports, &server->why);
     if (err == 0 && server->ports.len > before) {
         log_line(&server->logger, LOG_INFO, "listening on %s, %.*s",
             address->host, (int)(server->ports.len - before - 1),
@@ -282,9 +286,8 @@ start_workers(struct server *server)
         .admin = &server->admin.admin,
         .logger = &server->logger,
         .gauge = &server->gauge,
-        .rules = {.binding = (enum session_binding)options->protocol,
-            .no_cas = options->no_cas,
-            .no_flush = options->no_flush},
+        .binding = (enum session_binding)options->protocol,
+        .rules = {.no_cas = options->no_cas, .no_flush = options->no_flush},
         .value_bytes_max = options->item_size_max,
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,

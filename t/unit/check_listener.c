@@ -60,6 +60,15 @@ bench_fini(struct bench *bench)
     ck_assert_int_eq(rmdir(bench->folder), 0);
 }
 
+static int
+add_tcp(struct bench *bench, const char *host, uint16_t port, bool optional)
+{
+    struct listener_address address = {
+        .host = host, .port = port, .optional = optional};
+    return listener_add_tcp(
+        &bench->listener, &address, &bench->ports, &bench->why);
+}
+
 /* The port of the last line; 0 where there is none. */
 static uint16_t
 last_port(const struct buf *ports)
@@ -88,9 +97,7 @@ expect_why(struct bench *bench, const char *part)
 static uint16_t
 add_loopback(struct bench *bench)
 {
-    ck_assert_int_eq(listener_add_tcp(&bench->listener, "127.0.0.1", 0, false,
-                         &bench->ports, &bench->why),
-        0);
+    ck_assert_int_eq(add_tcp(bench, "127.0.0.1", 0, false), 0);
     ck_assert_uint_eq(bench->why.len, 0);
     uint16_t port = last_port(&bench->ports);
     ck_assert_uint_ne(port, 0);
@@ -264,14 +271,10 @@ START_TEST(test_port_in_use)
     bench_init(&bench, 10);
     bench_init(&other, 10);
     uint16_t taken = add_loopback(&bench);
-    ck_assert_int_eq(listener_add_tcp(&other.listener, "127.0.0.1", taken,
-                         false, &other.ports, &other.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&other, "127.0.0.1", taken, false), ERR_SYSTEM);
     expect_why(&other, "cannot listen on 127.0.0.1: Address already in use");
     /* not even where the address is optional: its family is there */
-    ck_assert_int_eq(listener_add_tcp(&other.listener, "127.0.0.1", taken,
-                         true, &other.ports, &other.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&other, "127.0.0.1", taken, true), ERR_SYSTEM);
     bench_fini(&other);
     bench_fini(&bench);
 }
@@ -303,21 +306,13 @@ START_TEST(test_addresses)
     struct bench bench;
     bench_init(&bench, 10);
     /* of a network for documentation (RFC 5737): no machine has it */
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "192.0.2.1", 0, false,
-                         &bench.ports, &bench.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&bench, "192.0.2.1", 0, false), ERR_SYSTEM);
     expect_why(&bench, "cannot listen on 192.0.2.1: ");
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "192.0.2.1", 0, true,
-                         &bench.ports, &bench.why),
-        0);
+    ck_assert_int_eq(add_tcp(&bench, "192.0.2.1", 0, true), 0);
     ck_assert_uint_eq(bench.listener.n_sockets, 0);
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "no such name", 0,
-                         false, &bench.ports, &bench.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&bench, "no such name", 0, false), ERR_SYSTEM);
     expect_why(&bench, "cannot resolve no such name: ");
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "*", 0, true,
-                         &bench.ports, &bench.why),
-        0);
+    ck_assert_int_eq(add_tcp(&bench, "*", 0, true), 0);
     ck_assert_uint_ge(bench.listener.n_sockets, 1);
     expect_lines(&bench);
     bench_fini(&bench);
@@ -342,9 +337,7 @@ START_TEST(test_too_many_addresses)
         add_loopback(&bench);
     }
     unsigned before = open_fds();
-    ck_assert_int_eq(listener_add_tcp(&bench.listener, "127.0.0.1", 0, false,
-                         &bench.ports, &bench.why),
-        ERR_SYSTEM);
+    ck_assert_int_eq(add_tcp(&bench, "127.0.0.1", 0, false), ERR_SYSTEM);
     expect_why(&bench, "more than 64 addresses");
     ck_assert_uint_eq(open_fds(), before);
     bench_fini(&bench);

@@ -194,7 +194,7 @@ START_TEST(test_tcp)
     int accepted = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
     ck_assert_int_ge(accepted, 0);
     atomic_fetch_add(&rig.gauge.current, 1);
-    ck_assert(worker_add_fd(rig.worker[1], accepted, false));
+    ck_assert(worker_add_fd(rig.worker[1], accepted, false, SESSION_AUTO));
     talk(fd, "version\r\n", "VERSION test\r\n");
     close(listening);
     close(fd);
@@ -577,6 +577,67 @@ START_TEST(test_answered_after_the_stop)
 }
 END_TEST
 
+/* As connect_to, with bytes that are there when the worker takes it over. */
+static int
+connect_saying(struct rig *rig, const char *text, size_t len)
+{
+    int pair[2];
+    ck_assert_int_eq(
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert_int_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
+    send_bytes(pair[0], text, len);
+    atomic_fetch_add(&rig->gauge.current, 1);
+    ck_assert(worker_add_fd(rig->worker[0], pair[1], true, SESSION_AUTO));
+    return pair[0];
+}
+
+/* Who says nothing is closed; not who waits for an answer, or has not read
+ * what was answered. */
+START_TEST(test_idle)
+{
+    enum { VALUE = 50000, GETS = 40, ROUNDS = 2 };
+    static char item[VALUE + 1024] = "set a 0 0 50000\r\n";
+    static char reply[VALUE + 64];
+    size_t len = strlen(item);
+    struct rig rig;
+    rig_init(&rig);
+    rig.config.idle_timeout_ms = 100;
+    ck_assert_int_eq(hold_create(rig.inner, &rig.store), 0);
+    rig_start(&rig);
+    hold_begin(rig.store, true);
+    memset(item + len, 'v', VALUE);
+    len += VALUE;
+    memcpy(item + len, "\r\n", 2);
+    len += 2;
+    for (int i = 0; i < GETS; i++) {
+        memcpy(item + len, "get a\r\n", 7);
+        len += 7;
+    }
+    int reading = connect_saying(&rig, item, len);
+    const char edit[] = "add counter weibo\r\n";
+    int waiting = connect_saying(&rig, edit, strlen(edit));
+    hold_wait(rig.store, 1);
+    for (int i = 0; i < ROUNDS; i++) { /* each is closed by another sweep */
+        expect_end(connect_to(&rig, 0));
+    }
+    ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_idle_kicks), ROUNDS);
+    expect(reading, "STORED\r\n");
+    for (int i = 0; i < GETS; i++) {
+        receive(
+            reading, reply, strlen("VALUE a 0 50000\r\n\r\nEND\r\n") + VALUE);
+    }
+    ck_assert_uint_eq(hold_release(rig.store), 1);
+    hold_end(rig.store);
+    expect(waiting, "STORED\r\n");
+    expect_end(reading); /* now they are idle too */
+    expect_end(waiting);
+    ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_idle_kicks), ROUNDS + 2);
+    rig_stop(&rig);
+    rig_join(&rig);
+    hold_fini(&rig);
+}
+END_TEST
+
 /* Clients that count in cells of their own through a store that parks calls,
  * and that go at any moment. */
 struct counting {
@@ -707,7 +768,7 @@ main(void)
     const TTest *const tests[] = {test_replies, test_byte_by_byte,
         test_large_values, test_end_after_commands, test_quit, test_yields,
         test_tcp, test_unread_replies, test_end_before_replies,
-        test_slow_reader, test_slow_command, test_stop_with_replies,
+        test_slow_reader, test_slow_command, test_idle, test_stop_with_replies,
         test_stop_with_an_unread_reply, test_stop_with_new_sockets,
         test_parked, test_bytes_while_parked, test_closed_while_parked,
         test_stopped_while_parked, test_answered_after_the_stop,
