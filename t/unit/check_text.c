@@ -174,7 +174,7 @@ static const struct row others[] = {
     {"stats settings\r\n", "STATS words=[ settings]"},
     {"stats  detail on \r\n", "STATS words=[  detail on ]"},
     {"quit\r\n", "QUIT"},
-    {"shutdown\r\n", "ERROR \"SERVER_ERROR: shutdown not enabled\""},
+    {"shutdown\r\n", "ADMIN words=[shutdown]"},
     {"\r\n", BAD_FORMAT},
     {"\n", BAD_FORMAT},
     {"   \r\n", BAD_FORMAT},
