@@ -9,7 +9,7 @@ mend() gives units that make it the same again on both servers.
 import re
 import struct
 
-from differ import BINARY, TEXT, Unit
+from differ import BINARY, TEXT, Near, Unit
 from differ_text import KEYS
 
 # tallyd follows this one where versions differ.
@@ -163,6 +163,19 @@ def fits_time_between(outcome):
     return kept[0] == kept[1]
 
 
+def fits_negative_exp(outcome):
+    """The reply of me is the same but for a minus before its exp."""
+    if len(outcome.reference) != 1 or len(outcome.tested) != 1:
+        return False
+    other, mine = outcome.reference[0], outcome.tested[0]
+    if other[0] != "ME" or mine[0] != "ME":
+        return False
+    turned = [(name, Near(-value.seconds)) if name == b"exp"
+              and value.seconds < -1 else (name, value)
+              for name, value in other[2:]]
+    return list(mine[2:]) == turned and mine[1] == other[1]
+
+
 def delete_all(_):
     return [Unit(b"delete %s\r\n" % key) for key in KEYS]
 
@@ -246,6 +259,20 @@ ALLOWANCES = [
         "ERROR before 1.6.45, or another error for a delete",
         Replies(rb".*", rb"(?:ERROR|CLIENT_ERROR [^\n]*)\r\n", ANY),
         delete_all, since=NEWER),
+    Allowance(
+        "words of shutdown",
+        "ERROR: before 1.6.45",
+        Replies(rb"shutdown.*", rb"ERROR: shutdown not enabled\r\n",
+                rb"SERVER_ERROR: shutdown not enabled\r\n"), since=NEWER),
+    Allowance(
+        "words of meta's errors",
+        "others, and for other faults first, before 1.6.45",
+        Replies(rb"m.*", rb"CLIENT_ERROR [^\n]*\n",
+                rb"CLIENT_ERROR [^\n]*\n"), since=NEWER),
+    Allowance(
+        "exp of me",
+        "has a minus before 1.6.45",
+        fits_negative_exp, since=NEWER),
     Allowance(
         "numbers",
         "before 1.6.45 a plus is allowed, and an exptime is cut to 32 bits",
