@@ -55,6 +55,7 @@ struct items_terms {
     bool recaches_first;  /* get: recache_s is held against the expiry of
                           * before the touch */
     bool inspects;        /* get: as peeks, and wins nothing either */
+    bool yields;          /* get: wins nothing, as all but memcached's mg */
     uint32_t empty_flags; /* empties: the flags that take their place */
     uint64_t cas;
     uint64_t new_cas; /* of what is changed or made; 0: the next one */

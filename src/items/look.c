@@ -44,7 +44,7 @@ describe(struct op *op, struct entry *entry)
     out->was_fetched = (entry->marks & ITEMS__FETCHED) != 0;
     out->is_stale = (entry->marks & ITEMS__STALE) != 0;
     out->was_won = (entry->marks & ITEMS__WON) != 0;
-    out->has_won = !op->terms->inspects &&
+    out->has_won = !op->terms->inspects && !op->terms->yields &&
         (out->is_new ||
             (!out->was_won && (out->is_stale || ends_soon(op, out))));
     if (out->has_won) {

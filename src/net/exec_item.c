@@ -307,6 +307,7 @@ look(struct session *session, const char *bytes, struct buf *out)
     struct items_terms terms = terms_of(session, &moment);
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
+    terms.yields = session->request.proto != PROTO_META;
     items_look(
         items_of(session), key.text, key.len, &terms, moment.now_s, &found);
     bool hit = found.item != NULL;
@@ -346,6 +347,7 @@ touch(struct session *session, const char *bytes, struct buf *out)
 {
     struct moment moment = moment_now(session);
     struct items_terms terms = {.touches = true,
+        .yields = true,
         .expiry_s = expiry(&moment, session->request.exptime)};
     struct answer answer = {.kind = ANSWER_MISS};
     struct schema_word key = exec__key(session, bytes);

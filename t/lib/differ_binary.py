@@ -205,6 +205,8 @@ class Maker:
         key = self.random.choice((b"", b"a", b"b"))
         extras = b"\0" * self.random.choice((0, 4, 8, 12, 20, 24))
         value = self.random.choice((b"", b"", b"zz"))
+        if opcode in (GETQ, TOUCH, GAT, GATKQ):
+            value = b""  # memcached closes, with the reply or without it
         return self.unit(opcode, key, extras, value, cas=b"\0" * 8,
                          alone=True)
 

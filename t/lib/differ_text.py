@@ -120,8 +120,10 @@ EXPTIMES = [b"0", b"0", b"0", b"0", b"1000", b"2592000", b"2147483647", b"-1",
             b"2592001", b"-1000"]
 BAD_EXPTIMES = [b"x", b"1x", b"2147483648", b"99999999999", b"-99999999999",
                 b"1.5", b"+1000", b"-2147483649"]
-BAD_SIZES = [b"-1", b"x", b"1x", b"4294967296", b"2147483647", b"2147483646",
-             b"99999999999", b"+3", b"-0", b"-2147483648"]
+BAD_SIZES = [b"-1", b"x", b"1x", b"2147483647", b"2147483646", b"+3",
+             b"-2147483648"]
+# Older ones cut these to 32 bits, and wait for so many bytes.
+WIDE_SIZES = [b"4294967296", b"99999999999", b"-0"]
 
 
 class TextMaker:
@@ -282,7 +284,7 @@ class TextMaker:
         value = b"zzz"
         words = [b"set", key, b"0", b"0", b"3"]
         place, bad = self.random.choice(
-            ((2, BAD_FLAGS), (3, BAD_EXPTIMES), (4, BAD_SIZES)))
+            ((2, BAD_FLAGS), (3, BAD_EXPTIMES), (4, BAD_SIZES + WIDE_SIZES * self.newer)))
         words[place] = self.random.choice(bad)
         return Unit(b" ".join(words), CRLF, value, CRLF, key=key, alone=True)
 
@@ -419,7 +421,7 @@ class MetaMaker(TextMaker):
         value = self.value()
         size = b"%d" % len(value)
         if self.is_bad() and self.is_bad():
-            size = self.random.choice(BAD_SIZES)
+            size = self.random.choice(BAD_SIZES + WIDE_SIZES)
             value = b"zzz"
         return [self.meta(b"ms", key, flags, value + CRLF, size)]
 
