@@ -17,6 +17,7 @@
 enum {
     ITEMS_KEY_MAX = 250,
     ITEMS_HEADER_BYTES = 59, /* of an item, as memcached's -I counts them */
+    ITEMS_FLAGS_BYTES = 4,   /* on top, where they are not 0 */
     ITEMS_NEVER = 0          /* expiry_s of an item that does not expire */
 };
 

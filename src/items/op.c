@@ -38,10 +38,10 @@ items__op_of(struct items *items, const char *key, size_t key_len,
 }
 
 size_t
-items__op_value_len_max(const struct op *op)
+items__op_value_len_max(const struct op *op, uint32_t flags)
 {
     return (size_t)op->items->item_bytes_max - ITEMS_HEADER_BYTES -
-        op->key.len;
+        (flags == 0 ? 0 : ITEMS_FLAGS_BYTES) - op->key.len;
 }
 
 void
@@ -100,7 +100,7 @@ int
 items__op_want(struct op *op, size_t room)
 {
     size_t doubled = op->draft == NULL ? 0 : 2 * op->draft->room;
-    size_t most = items__op_value_len_max(op);
+    size_t most = items__op_value_len_max(op, 0);
 
     ASSERT(room <= most);
     op->room_wanted = doubled > room ? doubled : room;

@@ -31,7 +31,7 @@ struct op items__op_of(struct items *items, const char *key, size_t key_len,
     const struct items_terms *terms, uint64_t now_s);
 
 /* The longest value that the key may have. */
-size_t items__op_value_len_max(const struct op *op);
+size_t items__op_value_len_max(const struct op *op, uint32_t flags);
 
 /* Makes the draft with room_wanted bytes for the value: 0 or ERR_NO_MEMORY.
  * Wants no lock. */

@@ -97,7 +97,7 @@ join(struct op *op, const struct entry *old)
     size_t first_len = old->item.value_len, second_len = store->value_len;
     size_t len = first_len + second_len;
 
-    if (len > items__op_value_len_max(op)) {
+    if (len > items__op_value_len_max(op, old->item.flags)) {
         return ERR_NOT_STORED;
     }
     if (!items__op_has_room(op, len)) {
@@ -254,7 +254,7 @@ items_store_tell(struct items *items, const struct items_store *store,
     op.ask = store;
     op.answer = out;
     *out = (struct items_stored){0};
-    if (store->value_len <= items__op_value_len_max(&op)) {
+    if (store->value_len <= items__op_value_len_max(&op, store->flags)) {
         err = items__op_run(&op, step);
         ITEMS__COUNT(stripe, class_, cmd_set, 1);
         ITEMS__COUNT(stripe, class_, outofmemory, err == ERR_NO_MEMORY);

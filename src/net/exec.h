@@ -205,7 +205,8 @@ enum exec_step exec__show_counter(
 static inline uint32_t
 exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
 {
-    return (uint32_t)(59 + key_len + value_len + (flags == 0 ? 0 : 4));
+    return (uint32_t)(ITEMS_HEADER_BYTES + key_len + value_len +
+        (flags == 0 ? 0 : ITEMS_FLAGS_BYTES));
 }
 
 /* Counts in the worker's metrics. */

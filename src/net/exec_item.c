@@ -168,9 +168,10 @@ count_store(struct session *session, int err)
 
 /* Whether the value could be an item by itself. */
 static bool
-fits_alone(struct session *session, size_t key_len, size_t value_len)
+fits_alone(struct session *session, size_t key_len)
 {
-    return key_len + value_len + ITEMS_HEADER_BYTES <=
+    const struct request *request = &session->request;
+    return exec__item_bytes(key_len, request->value.len, request->flags) <=
         session->executor->value_bytes_max;
 }
 
@@ -196,8 +197,7 @@ store(struct session *session, const char *bytes, struct buf *out)
     answer.cas = stored.cas;
     answer.value_len = stored.value_len;
     count_store(session, err);
-    answer.is_sum = err == ERR_TOO_LARGE &&
-        fits_alone(session, key.len, request->value.len);
+    answer.is_sum = err == ERR_TOO_LARGE && fits_alone(session, key.len);
     exec__count_prefix(session, key, &(struct prefix_counts){.set = 1});
     return answer_err(session, bytes, err, &answer, out);
 }

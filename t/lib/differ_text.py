@@ -248,13 +248,16 @@ class TextMaker:
                           self.noreply().strip())]
 
     def large(self):
-        """Around the limit: 1 MiB for key, value and 59 bytes."""
+        """Around the limit: 1 MiB for key, value and 59 bytes, or 63 with
+        flags."""
         key = self.key()
-        size = 2**20 - 59 - len(key) + self.random.choice((-1, 0, 1, 90))
+        flags = self.random.choice((0, 5))
+        size = 2**20 - (63 if flags else 59) - len(key)
+        size += self.random.choice((-1, 0, 1, 90))
         value = b"v" * size
         verb = self.random.choice((b"set", b"set", b"append"))
         return [
-            Unit(b"%s %s 0 0 %d\r\n%s\r\n" % (verb, key, size, value),
+            Unit(b"%s %s %d 0 %d\r\n%s\r\n" % (verb, key, flags, size, value),
                  key=key, alone=True),
             Unit(b"get %s\r\n" % key, alone=True),
             Unit(b"delete %s\r\n" % key, alone=True),
@@ -284,7 +287,8 @@ class TextMaker:
         value = b"zzz"
         words = [b"set", key, b"0", b"0", b"3"]
         place, bad = self.random.choice(
-            ((2, BAD_FLAGS), (3, BAD_EXPTIMES), (4, BAD_SIZES + WIDE_SIZES * self.newer)))
+            ((2, BAD_FLAGS), (3, BAD_EXPTIMES),
+             (4, BAD_SIZES + WIDE_SIZES * self.newer)))
         words[place] = self.random.choice(bad)
         return Unit(b" ".join(words), CRLF, value, CRLF, key=key, alone=True)
 

@@ -134,14 +134,20 @@ model_join(struct known *known, const struct items_store *store)
     known->len += store->value_len;
 }
 
+static size_t
+most_with(const struct items_store *store, uint32_t flags)
+{
+    return ITEM_BYTES_MAX - ITEMS_HEADER_BYTES - store->key_len -
+        (flags == 0 ? 0 : ITEMS_FLAGS_BYTES);
+}
+
 /* What the store must answer, done to the model. */
 static int
 model_store(struct known *known, const struct items_store *store)
 {
-    size_t most = ITEM_BYTES_MAX - ITEMS_HEADER_BYTES - store->key_len;
     bool joins = store->op == ITEMS_APPEND || store->op == ITEMS_PREPEND;
 
-    if (store->value_len > most) {
+    if (store->value_len > most_with(store, store->flags)) {
         known->is_there = known->is_there && store->op != ITEMS_SET;
         return ERR_TOO_LARGE;
     }
@@ -156,7 +162,8 @@ model_store(struct known *known, const struct items_store *store)
         known->is_there != (store->op != ITEMS_ADD)) {
         return ERR_NOT_STORED;
     }
-    if (joins && known->len + store->value_len > most) {
+    if (joins &&
+        known->len + store->value_len > most_with(store, known->flags)) {
         return ERR_NOT_STORED;
     }
     if (joins) {
