@@ -15,7 +15,7 @@
 
 enum {
     ITEMS_KEY_MAX = 250,
-    ITEMS_HEADER_BYTES = 50, /* of an item, as memcached's -I counts them */
+    ITEMS_HEADER_BYTES = 59, /* of an item, as memcached's -I counts them */
     ITEMS_NEVER = 0          /* expiry_s of an item that does not expire */
 };
 
