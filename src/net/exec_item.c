@@ -55,13 +55,22 @@ answer_item(struct session *session, const char *bytes, struct answer *answer,
 }
 
 /* What -C leaves of the terms: no cas is an item's, but to ask for 0 where a
- * value is not stored is not to ask. */
+ * value is not stored is not to ask, and to append is not to compare. */
 static void
 forget_cas(const struct request *request, struct items_terms *terms)
 {
-    if (request->op == REQUEST_DELETE || request->op == REQUEST_INCR ||
-        request->op == REQUEST_DECR) {
+    switch (request->op) {
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+        terms->compares = false;
+        break;
+    case REQUEST_DELETE:
+    case REQUEST_INCR:
+    case REQUEST_DECR:
         terms->compares = terms->compares && terms->cas != 0;
+        break;
+    default:
+        break;
     }
     terms->cas = NO_ITEMS_CAS;
     terms->new_cas = 0;
