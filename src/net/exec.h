@@ -200,13 +200,8 @@ enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);
 
-/* What memcached would say of an item's size: its header, the cas, the key and
- * the value with what ends them, and flags where there are any. */
-static inline uint32_t
-exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
-{
-    return (uint32_t)(59 + key_len + value_len + (flags == 0 ? 0 : 4));
-}
+/* What memcached would say of an item's size. */
+uint32_t exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags);
 
 /* Counts in the worker's metrics. */
 static inline void

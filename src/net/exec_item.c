@@ -236,8 +236,12 @@ static enum exec_step delete (
     struct schema_word key = exec__key(session, bytes);
     int err = items_delete(
         items_of(session), key.text, key.len, &terms, moment.now_s);
-    exec__count(session, METRIC_delete_hits, err == 0);
-    exec__count(session, METRIC_delete_misses, err == ERR_NOT_FOUND);
+    /* as memcached counts: what stays is no hit, and md with another cas is a
+     * miss, which a delete of the binary protocol is not */
+    exec__count(session, METRIC_delete_hits, err == 0 && !terms.outdates);
+    exec__count(session, METRIC_delete_misses,
+        err == ERR_NOT_FOUND ||
+            (err == ERR_EXISTS && session->request.proto == PROTO_META));
     exec__count_prefix(session, key, &(struct prefix_counts){.del = 1});
     return answer_err(session, bytes, err, &answer, out);
 }

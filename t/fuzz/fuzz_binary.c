@@ -42,7 +42,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (bytes[0] % 2 == 1) {
         mend(copy, len - 1);
     }
-    fuzz_session(copy, len - 1);
+    fuzz_session(counters_world(), copy, len - 1);
     free(copy);
     return 0;
 }
