@@ -12,6 +12,7 @@ function connect(string $port, string $protocol): Memcached
     $cache->setOption(Memcached::OPT_BINARY_PROTOCOL, $protocol == 'binary');
     $cache->setOption(Memcached::OPT_COMPRESSION, false);
     $cache->setOption(Memcached::OPT_TCP_NODELAY, true);
+    $cache->setOption(Memcached::OPT_POLL_TIMEOUT, 60000);
     $cache->addServer('127.0.0.1', (int)$port);
     return $cache;
 }
