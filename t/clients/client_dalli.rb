@@ -257,5 +257,6 @@ CELLS = {
   puts "ok #{name}"
 rescue StandardError => e
   lines = e.backtrace.grep(/client_dalli/).map { |at| at[/:(\d+):/, 1] }
-  puts "not ok #{name} lines #{lines.join(', ')}: #{e.class}: #{e.message[0, 300]}"
+  puts "not ok #{name} lines #{lines.join(', ')}: #{e.class}: " \
+       "#{e.message[0, 300]}"
 end
