@@ -214,6 +214,9 @@ $cells = [
         equal($cache->increment('2.cntcm'), 42);
         equal($cache->decrement('2.cntcm', 2), 40);
         equal($cache->get('2.cntcm'), 40);
+        equal($cache->incrementByKey('any', '2.cntcm', 2), 42);
+        equal($cache->decrementByKey('any', '2.cntcm', 2), 40);
+        equal($cache->getByKey('any', '2.cntcm'), 40);
     },
     'no-number' => function () use ($cache, $protocol) {
         if ($protocol == 'text') {
