@@ -234,7 +234,7 @@ num_parse_lenient_u64(const char *text, size_t len, uint64_t *out)
         len--;
     }
     size_t end = 0;
-    while (end < len && !is_space(text[end])) {
+    while (end < len && !is_space(text[end]) && text[end] != '\0') {
         end++;
     }
     return parse_u64(text, end, out);

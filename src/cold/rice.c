@@ -14,7 +14,7 @@
 /* How many k are looked at: the mean's, and those below it. */
 enum { CHOICES = 3 };
 
-/* The sums of the upper parts for k = top, top - 1 and so on. All in one go: the
+/* The sums of the upper parts for k = top, top - 1 and so on, in one go: the
  * numbers are looked at once, and the sums do not wait for each other. No
  * number is more than n times the mean, whose length top is, so none of its
  * upper parts has more than 17 bits, and no sum wraps. */

@@ -151,7 +151,6 @@ flush(struct segment_writer *writer)
     }
     writer->n_written += writer->n_waiting;
     writer->n_waiting = 0;
-    give_way();
     return 0;
 }
 
@@ -208,6 +207,7 @@ cut(struct segment_writer *writer, bool is_end, size_t *len)
         writer->err = ERR_NO_MEMORY;
     } else if (*len > 0) {
         take_block(writer, id);
+        give_way();
         return writer->n_waiting == WRITE_BLOCKS ? flush(writer) : 0;
     }
     return writer->err;

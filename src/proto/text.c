@@ -34,10 +34,9 @@ parse_storage(struct line *line)
     uint32_t value_len;
     bool is_cas = out->op == REQUEST_CAS;
     bool fits = text__take_key_and_noreply(line);
-    fits = text__take_u32(line, &out->flags) && fits;
-    fits = text__take_i64(line, &out->exptime) && fits;
-    if (!text__take_len(line, &value_len) ||
-        (is_cas && !text__has_word(line))) {
+    fits = text__take_stored_flags(line, &out->flags) && fits;
+    fits = text__take_stored_exptime(line, &out->exptime) && fits;
+    if (!text__take_len(line, &value_len)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;
@@ -59,8 +58,9 @@ skip_block(struct line *line, struct span command)
     struct span name;
     for (size_t i = 0; i < sizeof with_block / sizeof *with_block; i++) {
         if (span_is(line->bytes, command, with_block[i]) &&
-            words_next(&line->words, &name) && text__take_u32(line, &flags) &&
-            text__take_i64(line, &exptime) &&
+            words_next(&line->words, &name) &&
+            text__take_stored_flags(line, &flags) &&
+            text__take_stored_exptime(line, &exptime) &&
             text__take_len(line, &len_bytes)) {
             line->out->swallow_bytes = (uint64_t)len_bytes + 2;
         }
@@ -86,7 +86,7 @@ parse_gat(struct line *line)
     if (!words_next(&words, &exptime) || !words_next(&words, &key)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
-    if (!text__take_i64(line, &line->out->exptime)) {
+    if (!text__take_i32(line, &line->out->exptime)) {
         return text__fail(line, TEXT__BAD_EXPTIME);
     }
     return parse_get(line);
@@ -133,7 +133,7 @@ parse_touch(struct line *line)
     if (!text__has_word(line)) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
-    if (!text__take_i64(line, &line->out->exptime)) {
+    if (!text__take_i32(line, &line->out->exptime)) {
         return text__fail(line, TEXT__BAD_EXPTIME);
     }
     return PARSE_REQUEST;
@@ -147,7 +147,7 @@ parse_flush_all(struct line *line)
     struct span word;
     line->out->noreply = text__ends_with_noreply(line);
     if (words_next(&words, &word) && !span_is(line->bytes, word, "noreply") &&
-        !text__take_i64(line, &line->out->exptime)) {
+        !text__take_i32(line, &line->out->exptime)) {
         return text__fail(line, TEXT__BAD_EXPTIME);
     }
     return PARSE_REQUEST;
@@ -223,6 +223,8 @@ static const struct command {
     {"debugtime", REQUEST_ADMIN, parse_admin},
 };
 
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
 /* A line whose last word looks like the end of an HTTP request line. */
 static bool
 is_http(struct words words)
@@ -238,8 +240,12 @@ parse_line(struct line *line, const struct schema *schema)
 {
     struct span command;
     struct request *out = line->out;
-    if (line->line_len < LINE_LEN_MIN || !words_next(&line->words, &command)) {
+    if (line->line_len < LINE_LEN_MIN) {
         return text__fail(line, TEXT__BAD_FORMAT);
+    }
+    struct words all = line->words;
+    if (!words_next(&line->words, &command)) {
+        return text__fail(line, "ERROR");
     }
     /* what was memcached's before its data block came stays memcached's */
     if (line->scan->need == 0 &&
@@ -249,7 +255,8 @@ parse_line(struct line *line, const struct schema *schema)
         }
         return PARSE_REQUEST;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    /* only the dialect's lines may begin with spaces */
+    for (size_t i = 0; command.at == 0 && i < N_COMMANDS; i++) {
         if (span_is(line->bytes, command, commands[i].name)) {
             out->op = commands[i].op;
             return commands[i].parse(line);
@@ -258,6 +265,8 @@ parse_line(struct line *line, const struct schema *schema)
     if (is_http(line->words)) {
         return PARSE_CLOSE;
     }
+    line->words = all; /* one word alone may be noreply */
+    out->noreply = text__ends_with_noreply(line);
     return text__fail(line, "ERROR");
 }
 

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Longer words are no numbers, however many zeros they begin with. */
+enum { U32_WORD_MAX = 11, U64_WORD_MAX = 22 };
+
 enum parse_status
 text__fail(struct line *line, const char *error)
 {
@@ -69,31 +72,47 @@ text__take_key_and_noreply(struct line *line)
 }
 
 bool
-text__take_i64(struct line *line, int64_t *out)
-{
-    struct span word;
-    return words_next(&line->words, &word) &&
-        num_parse_i64(text_of(line, word), word.len, out);
-}
-
-bool
 text__take_u64(struct line *line, uint64_t *out)
 {
     struct span word;
-    if (!words_next(&line->words, &word)) {
-        return false;
-    }
-    if (word.len > 1 && line->bytes[word.at] == '+') {
-        word = (struct span){word.at + 1, word.len - 1};
-    }
-    return num_parse_u64(text_of(line, word), word.len, out);
+    return words_next(&line->words, &word) && word.len <= U64_WORD_MAX &&
+        num_parse_u64(text_of(line, word), word.len, out);
 }
 
 bool
 text__take_u32(struct line *line, uint32_t *out)
 {
-    uint64_t number;
-    if (!text__take_u64(line, &number) || number > UINT32_MAX) {
+    struct span word;
+    return words_next(&line->words, &word) && word.len <= U32_WORD_MAX &&
+        num_parse_u32(text_of(line, word), word.len, out);
+}
+
+bool
+text__take_i32(struct line *line, int64_t *out)
+{
+    struct span word;
+    int64_t number = 0;
+    if (!words_next(&line->words, &word) || word.len > U32_WORD_MAX ||
+        line->bytes[word.at] == '+') {
+        return false;
+    }
+    bool is_minus = span_is(line->bytes, word, "-");
+    if (!is_minus && !num_parse_i64(text_of(line, word), word.len, &number)) {
+        return false;
+    }
+    if (number < INT32_MIN || number > INT32_MAX) {
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
+bool
+text__take_len(struct line *line, uint32_t *out)
+{
+    int64_t number;
+    if (!text__take_i32(line, &number) || number < 0 ||
+        number > TEXT__VALUE_LEN_MAX) {
         return false;
     }
     *out = (uint32_t)number;
@@ -101,9 +120,34 @@ text__take_u32(struct line *line, uint32_t *out)
 }
 
 bool
-text__take_len(struct line *line, uint32_t *out)
+text__take_stored_flags(struct line *line, uint32_t *out)
 {
-    return text__take_u32(line, out) && *out <= TEXT__VALUE_LEN_MAX;
+    struct span word;
+    uint64_t number;
+    if (!words_next(&line->words, &word)) {
+        return false;
+    }
+    if (word.len > 1 && line->bytes[word.at] == '+') {
+        word = (struct span){word.at + 1, word.len - 1};
+    }
+    if (!num_parse_u64(text_of(line, word), word.len, &number)) {
+        return false;
+    }
+    *out = (uint32_t)number;
+    return true;
+}
+
+bool
+text__take_stored_exptime(struct line *line, int64_t *out)
+{
+    struct span word;
+    int64_t number;
+    if (!words_next(&line->words, &word) ||
+        !num_parse_i64(text_of(line, word), word.len, &number)) {
+        return false;
+    }
+    *out = (int32_t)(uint32_t)(uint64_t)number;
+    return true;
 }
 
 enum parse_status

@@ -54,14 +54,20 @@ bool text__take_key(struct line *line);
  * errors too. */
 bool text__take_key_and_noreply(struct line *line);
 
-/* Take a number off the line; false where there is none. One plus sign is let
- * pass before unsigned ones, as strtoull does. */
-bool text__take_i64(struct line *line, int64_t *out);
+/* Take a number off the line; false where there is none. What counts as one
+ * is memcached 1.6.45's: no plus, at most 11 characters for 32 bits and 22 for
+ * 64; a lone minus is the signed 0. */
 bool text__take_u64(struct line *line, uint64_t *out);
 bool text__take_u32(struct line *line, uint32_t *out);
+bool text__take_i32(struct line *line, int64_t *out);
 
-/* The length of a data block. */
+/* The length of a data block, 0..TEXT__VALUE_LEN_MAX. */
 bool text__take_len(struct line *line, uint32_t *out);
+
+/* Flags and exptime of the old storage commands, which go through strtoul and
+ * strtol there: a plus is let pass, and 64 bits are cut to 32. */
+bool text__take_stored_flags(struct line *line, uint32_t *out);
+bool text__take_stored_exptime(struct line *line, int64_t *out);
 
 /* The data block of len_bytes behind the line. */
 enum parse_status text__take_value(struct line *line, uint32_t len_bytes);

@@ -434,6 +434,10 @@ add_wanted(const struct options_row *row, struct buf *out)
         buf_addf(out, "a text of %lld to %lld bytes", lowest, highest);
         break;
     default:
+        if (lowest == highest) {
+            buf_addf(out, "%lld", lowest);
+            break;
+        }
         buf_addf(out, "a %s from %lld to %lld",
             row->type == OPTIONS_TYPE_POWER_OF_TWO ? "power of two" : "number",
             lowest, highest);

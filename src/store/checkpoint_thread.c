@@ -5,10 +5,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "base/give_way.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -282,8 +279,7 @@ run(void *arg)
     struct schedule when = {.last_ns = now_ns - age_ns(&it->durable->manifest),
         .look_ns = now_ns + LOOK_MS * NS_PER_MS};
     bool is_pass;
-    /* lower than the workers'; without the right to it, as it is */
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+    give_way_begin(NICE); /* lower than the workers */
     while (wait_for_work(it, &when, &calls, &is_pass)) {
         if (!is_pass) {
             (void)checkpoint__publish(it);

@@ -15,13 +15,11 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/give_way.h"
 #include "store/seal_pick.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -298,8 +296,7 @@ static void *
 run(void *arg)
 {
     struct sealer *sealer = arg;
-    /* lower than the workers'; without the right to it, as it is */
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+    give_way_begin(NICE); /* lower than the workers */
     while (!is_stopping(sealer)) {
         struct store_seal *call = wait_for_work(sealer);
         if (call != NULL) {

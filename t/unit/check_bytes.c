@@ -18,6 +18,15 @@ START_TEST(test_fixed)
     bytes_put_u64(out, 0xf102030405060708);
     ck_assert_mem_eq(out, "\10\7\6\5\4\3\2\xf1", 8);
     ck_assert_uint_eq(bytes_get_u64(out), 0xf102030405060708);
+    bytes_put_be16(out, 0xf102);
+    ck_assert_mem_eq(out, "\xf1\2", 2);
+    ck_assert_uint_eq(bytes_get_be16(out), 0xf102);
+    bytes_put_be32(out, 0xf1020304);
+    ck_assert_mem_eq(out, "\xf1\2\3\4", 4);
+    ck_assert_uint_eq(bytes_get_be32(out), 0xf1020304);
+    bytes_put_be64(out, 0xf102030405060708);
+    ck_assert_mem_eq(out, "\xf1\2\3\4\5\6\7\10", 8);
+    ck_assert_uint_eq(bytes_get_be64(out), 0xf102030405060708);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include "net/gate.h"
 
 #include "base/err.h"
+#include "lib/packet.h"
 #include "lib/park.h"
 #include "unit/gate_help.h"
 
@@ -145,6 +146,43 @@ START_TEST(test_failure)
     expect_nothing(&gated, 0, fd);
     outcomes_commit(gated.log, 4, 0);
     expect(fd, "3\r\n");
+    close(fd);
+    close_gated(&gated);
+}
+END_TEST
+
+/* In the binary protocol too: of a quiet change the packet has to be made of
+ * what its acknowledgement keeps. */
+START_TEST(test_failure_in_packets)
+{
+    static const char disk[] = "writing to the disk failed, counters are "
+                               "read-only";
+    struct gated gated;
+    struct buf said = {0};
+    struct buf shown = {0};
+    struct buf expected = {0};
+    char replies[3 * BINARY_HEADER_BYTES + 2 * (sizeof disk - 1)];
+    open_gated(&gated, 20);
+    int fd = connect_to(&gated.rig, 0);
+    packet_add_count(&said, BINARY_INCREMENTQ, "1.a", 1, 1, 0, 0);
+    packet_add_store(&said, BINARY_SET, "1.b", "5", 0, 0, 0);
+    packet_add(&said, &(struct packet_said){.opcode = BINARY_NOOP});
+    said.data[15] = 7; /* the lowest byte of the first one's opaque */
+    send_bytes(fd, said.data, said.len);
+    outcomes_wait(gated.log, 1);
+    outcomes_fail(gated.log, 1, ERR_DISK);
+    receive(fd, replies, sizeof replies);
+    ck_assert(packet_show(&shown, replies, sizeof replies));
+    buf_addf(&expected,
+        "INCREMENTQ st=84 opaque=7 body=[%s]\nSET st=84 body=[%s]\n"
+        "NOOP st=00\n",
+        disk, disk);
+    ck_assert_uint_eq(shown.len, expected.len);
+    ck_assert_mem_eq(shown.data, expected.data, shown.len);
+    buf_fini(&said);
+    buf_fini(&shown);
+    buf_fini(&expected);
+    outcomes_commit(gated.log, 1, 0);
     close(fd);
     close_gated(&gated);
 }
@@ -554,8 +592,9 @@ main(void)
     const TTest *const tests[] = {test_nothing_to_wait_for,
         test_whole_turn_waits, test_committed_at_once,
         test_read_behind_noreply, test_much_arrives, test_failure,
-        test_failure_that_has_passed, test_large_replies, test_two_workers,
-        test_closed_while_held, test_reset_while_held, test_stopped_while_held,
+        test_failure_in_packets, test_failure_that_has_passed,
+        test_large_replies, test_two_workers, test_closed_while_held,
+        test_reset_while_held, test_stopped_while_held,
         test_stopped_and_never_committed, test_parked_and_held,
         test_closed_while_parked_and_held, test_random_commits,
         test_random_failures};

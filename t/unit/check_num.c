@@ -188,6 +188,11 @@ START_TEST(test_lenient)
     check_lenient("", false, 0);
     check_lenient("   ", false, 0);
     check_lenient("+", false, 0);
+
+    uint64_t value = 77;
+    ck_assert(num_parse_lenient_u64("99\0x", 4, &value));
+    ck_assert_uint_eq(value, 99);
+    ck_assert(!num_parse_lenient_u64("\0", 1, &value));
 }
 END_TEST
 

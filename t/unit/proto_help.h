@@ -63,6 +63,45 @@ say_number(struct buf *out, const char *name, uint64_t number)
     }
 }
 
+static inline void
+say_flag(struct buf *out, const char *name, bool is_set)
+{
+    if (is_set) {
+        buf_addf(out, " %s", name);
+    }
+}
+
+static inline void
+say_exptime(struct buf *out, const char *name, int64_t exptime)
+{
+    if (exptime != 0) {
+        buf_addf(out, " %s=%lld", name, (long long)exptime);
+    }
+}
+
+/* What only the meta and the binary protocol ask, but the cas. */
+static inline void
+say_terms(struct buf *out, const struct request *request)
+{
+    const struct terms *terms = &request->terms;
+    say_flag(out, "base64", request->key_is_base64);
+    say_flag(out, "quiet", request->is_quiet);
+    say_flag(out, "compares", terms->compares);
+    say_flag(out, "touches", terms->touches);
+    say_flag(out, "vivifies", terms->vivifies);
+    say_exptime(out, "vivify_exptime", terms->vivify_exptime);
+    say_flag(out, "must_exist", terms->must_exist);
+    say_flag(out, "recaches", terms->recaches);
+    say_exptime(out, "recache", terms->recache_s);
+    say_flag(out, "recaches_first", terms->recaches_first);
+    say_flag(out, "outdates", terms->outdates);
+    say_flag(out, "empties", terms->empties);
+    say_flag(out, "peeks", terms->peeks);
+    say_flag(out, "wants_value", terms->wants_value);
+    say_number(out, "new_cas", terms->new_cas);
+    say_number(out, "initial", terms->initial);
+}
+
 /* Writes a request as its op and all that is not empty, 0 or false:
  * "SET key=[a] value=[hello] flags=1". Ends with a NUL, which is counted. */
 static inline void
@@ -85,11 +124,11 @@ say_request(struct buf *out, const char *bytes, const struct request *request)
         say_span(out, "words", bytes, request->words);
         say_span(out, "value", bytes, request->value);
         say_number(out, "flags", request->flags);
-        if (request->exptime != 0) {
-            buf_addf(out, " exptime=%lld", (long long)request->exptime);
-        }
+        say_exptime(out, "exptime", request->exptime);
         say_number(out, "number", request->number);
         say_number(out, "cas", request->terms.cas);
+        say_terms(out, request);
+        say_span(out, "meta", bytes, request->meta);
     }
     buf_add_text(out, request->noreply ? " noreply" : "");
     say_number(out, "swallow", request->swallow_bytes);
