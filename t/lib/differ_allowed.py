@@ -9,7 +9,7 @@ mend() gives units that make it the same again on both servers.
 import re
 import struct
 
-from differ import BINARY, TEXT, Unit
+from differ import BINARY, TEXT, Near, Unit
 from differ_text import KEYS
 
 # tallyd follows this one where versions differ.
@@ -124,11 +124,63 @@ def delete_key(outcome):
     return [Unit(b"delete ", key, b"\r\n")]
 
 
+# Meta
+
+
+def plain_flags(part):
+    """The flags of an HD or VA without k and b."""
+    return [flag for flag in part
+            if not isinstance(flag, bytes) or flag[:1] not in b"kb"]
+
+
+def fits_key_form(outcome):
+    """All is the same but for the form of a key."""
+    pairs = list(zip(outcome.reference, outcome.tested))
+    if len(outcome.reference) != len(outcome.tested) or not pairs:
+        return False
+    if not text_of(outcome).startswith(b"m"):
+        return False
+    for other, mine in pairs:
+        if other[0] == mine[0] == "ME":
+            other, mine = other[2:], mine[2:]
+        if other[0] in ("HD", "VA"):
+            other, mine = plain_flags(other), plain_flags(mine)
+        if other != mine:
+            return False
+    return True
+
+
+BETWEEN = re.compile(rb"m[ag] .* (?:N\S* .*t .*T|T\S* .*t .*N).*")
+
+
+def fits_time_between(outcome):
+    """All is the same but for the time left."""
+    if not BETWEEN.fullmatch(text_of(outcome).replace(b"\r\n", b" ")):
+        return False
+    kept = [[[flag for flag in part if not isinstance(flag, tuple)]
+             for part in parts]
+            for parts in (outcome.reference, outcome.tested)]
+    return kept[0] == kept[1]
+
+
+def fits_negative_exp(outcome):
+    """The reply of me is the same but for a minus before its exp."""
+    if len(outcome.reference) != 1 or len(outcome.tested) != 1:
+        return False
+    other, mine = outcome.reference[0], outcome.tested[0]
+    if other[0] != "ME" or mine[0] != "ME":
+        return False
+    turned = [(name, Near(-value.seconds)) if name == b"exp"
+              and value.seconds < -1 else (name, value)
+              for name, value in other[2:]]
+    return list(mine[2:]) == turned and mine[1] == other[1]
+
+
 def delete_all(_):
     return [Unit(b"delete %s\r\n" % key) for key in KEYS]
 
 
-STORES = rb"(?:set|add|replace|append|prepend|cas) +"
+STORES = rb"(?:set|add|replace|append|prepend|cas|ms) +"
 WRONG_FORMAT = rb"CLIENT_ERROR bad command line format\r\n"
 WRONG_EXPTIME = rb"CLIENT_ERROR invalid exptime argument\r\n"
 # What is no 32-bit number without a plus.
@@ -173,6 +225,23 @@ ALLOWANCES = [
                 rb"command line format\.  Usage: [^\n]*)?\r?\n?",
                 WRONG_FORMAT), delete_all),
     Allowance(
+        "form of a key",
+        "memcached echoes a key in base64 or not as it was when the item was "
+        "made, and forgets base64 where mg or ma made it; tallyd echoes it "
+        "as it was sent",
+        fits_key_form),
+    Allowance(
+        "t between N and T",
+        "memcached sets the times of an item that it has just made one after "
+        "the other, and tells what there is at that moment",
+        fits_time_between, delete_key),
+    Allowance(
+        "me with b",
+        "memcached takes the b for what it is only where another word "
+        "follows it",
+        Replies(rb"me \S+ b\r\n", rb"(?:EN|ME .*)\r\n",
+                rb"(?:EN|ME .*|CLIENT_ERROR bad command line format)\r\n")),
+    Allowance(
         "too few words",
         "ERROR before 1.6.45, or no key is no error",
         Replies(rb".*", rb"(?:(?:ERROR|END)\r\n)+|" + WRONG_EXPTIME,
@@ -190,6 +259,20 @@ ALLOWANCES = [
         "ERROR before 1.6.45, or another error for a delete",
         Replies(rb".*", rb"(?:ERROR|CLIENT_ERROR [^\n]*)\r\n", ANY),
         delete_all, since=NEWER),
+    Allowance(
+        "words of shutdown",
+        "ERROR: before 1.6.45",
+        Replies(rb"shutdown.*", rb"ERROR: shutdown not enabled\r\n",
+                rb"SERVER_ERROR: shutdown not enabled\r\n"), since=NEWER),
+    Allowance(
+        "words of meta's errors",
+        "others, and for other faults first, before 1.6.45",
+        Replies(rb"m.*", rb"CLIENT_ERROR [^\n]*\n",
+                rb"CLIENT_ERROR [^\n]*\n"), since=NEWER),
+    Allowance(
+        "exp of me",
+        "has a minus before 1.6.45",
+        fits_negative_exp, since=NEWER),
     Allowance(
         "numbers",
         "before 1.6.45 a plus is allowed, and an exptime is cut to 32 bits",

@@ -87,10 +87,11 @@ OPAQUES = [0, 1, 0x01020304, 0xFFFFFFFF]
 
 
 class Maker:
-    """Random binary commands. often: how often something is wrong, 0..1."""
+    """Random binary commands; as differ_text.TextMaker."""
 
-    def __init__(self, source, often=0.08):
+    def __init__(self, source, newer=True, often=0.08):
         self.random = source
+        self.newer = newer
         self.often = often
 
     def units(self, count):
@@ -115,7 +116,7 @@ class Maker:
         if kind < 0.7:
             return b"\0" * 8
         return Cas(key, 0 if kind < 0.9 else
-                   self.random.choice((1, -1, 1000)), packed=True)
+                   self.random.choice((-1, 10**6)), packed=True)
 
     def unit(self, opcode, key=b"", extras=b"", value=b"", cas=None,
              **more):
@@ -169,16 +170,17 @@ class Maker:
         opcode = self.random.choice((NOOP, VERSION, FLUSH, FLUSHQ, FLUSH))
         extras = b""
         if opcode in (FLUSH, FLUSHQ):
+            delays = (0, 1000) if self.newer else (0,)
             extras = self.random.choice(
-                (b"", b"", struct.pack(">I", 0), struct.pack(">I", 1000)))
+                [b"", b""] + [struct.pack(">I", n) for n in delays])
         return [self.unit(opcode, b"", extras, cas=b"\0" * 8)]
 
     def large(self):
-        """Around the limit of a value's size, 1 MiB with what comes on top."""
+        """Around the limit: 1 MiB for key, value and 59 bytes."""
         key = self.key()
-        size = 2**20 + self.random.choice((-400, -320, -60, 0, 1, 2000))
+        size = 2**20 - 59 - len(key) + self.random.choice((-1, 0, 1, 90))
         opcode = self.random.choice((SET, SETQ, APPEND))
-        extras = b"" if opcode == APPEND else struct.pack(">II", 5, 0)
+        extras = b"" if opcode == APPEND else struct.pack(">II", 0, 0)
         return [
             self.unit(opcode, key, extras, b"v" * size, cas=b"\0" * 8,
                       alone=True),
@@ -221,7 +223,7 @@ class Maker:
             {"key_len": 251, "body_len": 251},
             {"key_len": 5, "body_len": 2},
             {"extras_len": 20, "body_len": 4},
-            {"key_len": 65535, "body_len": 65535},
+            {"key_len": 2000, "body_len": 2000},
             {"magic": 0x81}, {"magic": 0x00},
             {"data_type": 1}, {"vbucket": 7},
         ))

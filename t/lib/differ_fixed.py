@@ -88,7 +88,7 @@ TEXT_STREAMS = [
           b"stats detail on", b"set p:a 0 0 1\r\n1", b"get p:a p:b q:x",
           b"delete p:a", b"stats detail dump", b"stats detail off",
           b"stats detail", b"stats detail x", b"stats sizes",
-          b"stats nothing", b"watch nothing", b"refresh_certs"),
+          b"stats nothing", b"refresh_certs"),
 ]
 
 META_STREAMS = [
@@ -105,6 +105,13 @@ META_STREAMS = [
     lines(b"ms a 1 c\r\n1", b"ms a 1 C$cas(a) c\r\n2", b"ms a 1 C1\r\n3",
           b"ms a 1 C$cas(a) q\r\n4", b"mg a v c", b"md a C1",
           b"md a C$cas(a) q", b"mg a"),
+    lines(b"mg", b"mg ", b"ms", b"ms a", b"md", b"ma", b"me", b"mx a",
+          b"mg a !", b"mg " + b"K" * 251, b"mg " + b"K" * 250 + b" k",
+          b"ms a 1 Tx\r\n1", b"mg a Tx", b"mg a P1 Lpath/ v", b"mn a b"),
+]
+
+# What older ones do not know, or do otherwise.
+NEWER_META_STREAMS = [
     lines(b"ms a 1 ME\r\n1", b"ms a 1 ME\r\n2", b"ms a 1 MA s\r\n3",
           b"ms a 1 MP c\r\n0", b"mg a v s", b"ms b 1 MR\r\n1",
           b"ms b 1 MA\r\n1", b"ms b 1 MA N1000\r\n1", b"mg b v t",
@@ -182,5 +189,11 @@ BINARY_STREAMS = [
     [shaped(QUIT)],
 ]
 
+NEWER_STREAMS = {"text": [], "meta": NEWER_META_STREAMS, "binary": []}
 STREAMS = {"text": TEXT_STREAMS, "meta": META_STREAMS,
            "binary": BINARY_STREAMS}
+
+
+def streams(name, newer):
+    """The streams of a family: lists of units. newer as in TextMaker."""
+    return STREAMS[name] + (NEWER_STREAMS[name] if newer else [])

@@ -24,7 +24,10 @@ class Line(differ.Line):
         return None if at < 0 else (at, at + len(self.answer))
 
     def parse(self, data, unit, face):
-        return list(parse(data, unit.key, face))
+        parts = list(parse(data, unit.key, face))
+        if all(part[0] == "PREFIX" for part in parts[:-1]):
+            parts[:-1] = sorted(parts[:-1])  # in the order of a hash
+        return parts
 
 
 def parse(data, key, face):
@@ -48,6 +51,8 @@ def parse(data, key, face):
             yield ("HD",) + meta_flags(word[1:], key, face)
         elif word[0] == b"ME" and len(word) > 2:
             yield ("ME", word[1]) + debug_words(word[2:], key, face)
+        elif word[0] == b"PREFIX":
+            yield ("PREFIX", line)
         else:
             yield ("line", line)
         if size is not None:
@@ -68,13 +73,15 @@ def meta_flag(word, key, face):
     if word[:1] == b"c" and token.isdigit():
         return "c " + face.cas_name(key, int(token))
     if word[:1] in (b"t", b"l") and token.lstrip(b"-").isdigit():
-        return (word[:1], Near(int(token)))
+        seconds = int(token)
+        # memcached's ma lets what has expired go below zero, and wrap.
+        return (word[:1], Near(0 if seconds >= 2**31 else seconds))
     return word
 
 
 def debug_words(words, key, face):
-    """exp, la, cas and fetch of me; class and size are memory's matters,
-    where two servers may differ (differ_allowed.py says how far)."""
+    """The words of me. The class is one of memcached's slabs, and its
+    number hangs on what they were made for."""
     parts = []
     for word in words:
         name, _, value = word.partition(b"=")
@@ -82,6 +89,8 @@ def debug_words(words, key, face):
             value = face.cas_name(key, int(value))
         elif name in (b"exp", b"la") and value.lstrip(b"-").isdigit():
             value = Near(int(value))
+        elif name == b"cls" and value.isdigit():
+            value = "a class"
         parts.append((name, value))
     return tuple(parts)
 
@@ -116,10 +125,13 @@ BAD_SIZES = [b"-1", b"x", b"1x", b"4294967296", b"2147483647", b"2147483646",
 
 
 class TextMaker:
-    """Random text commands. often: how often something is wrong, 0..1."""
+    """Random text commands. often: how often something is wrong, 0..1.
+    newer: beside 1.6.45, not an older memcached; else some things are not
+    sent, since what they leave behind differs."""
 
-    def __init__(self, source, often=0.15):
+    def __init__(self, source, newer=True, often=0.15):
         self.random = source
+        self.newer = newer
         self.often = often
         self.picked_bad = False
 
@@ -138,7 +150,10 @@ class TextMaker:
         return self.random.choice(KEYS)
 
     def noreply(self):
-        return b" noreply" if self.random.random() < 0.15 else b""
+        """Now and then noreply, but where an error is to be seen."""
+        if self.picked_bad or self.random.random() >= 0.15:
+            return b""
+        return b" noreply"
 
     def units(self, count):
         made = []
@@ -181,7 +196,7 @@ class TextMaker:
         key = self.key()
         right = self.random.random() < 0.6
         look = self.line(b"gets", key, key=key)
-        delta = 0 if right else self.random.choice((1, -1, 1000))
+        delta = 0 if right else self.random.choice((-1, 10**6))
         return [look] + self.store(b"cas", key, Cas(key, delta))
 
     def store(self, verb, key=None, unique=None):
@@ -224,18 +239,20 @@ class TextMaker:
                           self.noreply().strip())]
 
     def flush(self):
-        return [self.line(b"flush_all",
-                          self.one([b"", b"", b"0", b"1000"], [b"x"]),
+        """Older ones bring items back that were flushed, by a later flush
+        with a delay."""
+        delays = [b"", b"", b"0"] + [b"1000"] * self.newer
+        return [self.line(b"flush_all", self.one(delays, [b"x"]),
                           self.noreply().strip())]
 
     def large(self):
-        """Around the limit of a value's size, 1 MiB with what comes on top."""
+        """Around the limit: 1 MiB for key, value and 59 bytes."""
         key = self.key()
-        size = 2**20 + self.random.choice((-400, -320, -60, 0, 1, 2000))
+        size = 2**20 - 59 - len(key) + self.random.choice((-1, 0, 1, 90))
         value = b"v" * size
         verb = self.random.choice((b"set", b"set", b"append"))
         return [
-            Unit(b"%s %s 5 0 %d\r\n%s\r\n" % (verb, key, size, value),
+            Unit(b"%s %s 0 0 %d\r\n%s\r\n" % (verb, key, size, value),
                  key=key, alone=True),
             Unit(b"get %s\r\n" % key, alone=True),
             Unit(b"delete %s\r\n" % key, alone=True),
@@ -295,17 +312,16 @@ class TextMaker:
              b"verbosity 0 noreply", b"verbosity 0 0 noreply", b"versions",
              b"shutdown", b"touch a", b"get a noreply", b"gets",
              b"incr a", b"incr", b"decr a", b"delete", b"delete a 0 noreply",
-             b"delete a b", b"delete a 10", b"delete a 10 noreply",
-             b"delete a 0 0", b"cas a 0 0 1\r\nz", b"gat", b"gat 0", b"gat 0 ",
+             b"delete a b", b"delete a 10", b"delete a 0 0", b"cas a 0 0 1\r\nz", b"gat", b"gat 0", b"gat 0 ",
              b"gats 0", b"get ", b"get  a", b"noreply")),
             CRLF, alone=True, key=b"a")
 
 
 META_KEYS = KEYS[:4]
-BASE64_KEYS = [b"YQ==", b"Zm9v", b"AP8AIAo=", b"YWJj"]
+BASE64_KEYS = [b"YQ==", b"Zm9v", b"AP8A", b"YWJj"]
 BAD_BASE64_KEYS = [b"YQ=", b"!!!!", b"Y", b"Z m9v", b"====", b"abcd="]
+# Not longer ones: memcached finds that out when the item has been looked at.
 OPAQUES = [b"O1", b"Oopaque", b"O", b"O" + b"o" * 31]
-LONG_OPAQUES = [b"O" + b"o" * 32, b"O" + b"o" * 33, b"O" + b"o" * 100]
 TTLS = [b"0", b"1000", b"-1", b"2592000", b"500"]
 BAD_TTLS = [b"", b"x", b"1x", b"99999999999"]
 # Above every unique that a server gives by itself.
@@ -316,6 +332,10 @@ BAD_CAS = [b"", b"x", b"-1", b"18446744073709551616"]
 
 class MetaMaker(TextMaker):
     """Random meta commands, among text ones on the same keys."""
+
+    def is_bad(self):
+        """Older ones take other things for errors, and in another order."""
+        return self.newer and super().is_bad()
 
     def some(self):
         make = self.random.choices(
@@ -338,11 +358,11 @@ class MetaMaker(TextMaker):
         if letter in "NTR":
             return letter.encode() + self.one(TTLS, BAD_TTLS)
         if letter == "O":
-            return self.one(OPAQUES, LONG_OPAQUES)
+            return self.random.choice(OPAQUES)
         if letter == "C":
             if self.is_bad():
                 return b"C" + self.random.choice(BAD_CAS)
-            return Cas(key, self.random.choice((0, 0, 0, -1, 1, 1000)))
+            return Cas(key, self.random.choice((0, 0, 0, -1, 10**6)))
         if letter == "E":
             return b"E" + self.one(SET_CAS, BAD_CAS)
         if letter in "JD":
@@ -353,7 +373,10 @@ class MetaMaker(TextMaker):
             return letter.encode() + b"hint:1"
         return letter.encode()
 
-    def flags(self, letters, key, most):
+    def flags(self, letters, newer, key, most):
+        """Some flags; those of newer are unknown to older ones, or mean
+        something else there."""
+        letters += newer if self.newer else ""
         count = self.random.randint(0, most)
         picked = self.random.sample(letters, min(count, len(letters)))
         flags = [self.flag(letter, key) for letter in picked]
@@ -372,13 +395,12 @@ class MetaMaker(TextMaker):
         for flag in flags:
             parts += [b" ", flag] if isinstance(flag, bytes) \
                 else [b" C", flag]
-        # A decr pads, so the next look is at the same key, and alone.
-        return Unit(*parts, CRLF, block, key=key, alone=verb == b"ma")
+        return Unit(*parts, CRLF, block, key=key, alone=verb in (b"ma", b"me"))
 
     def mg(self):
         extra = []
         key = self.meta_key(extra)
-        flags = self.flags("cCfhklOqstuvENRTPL", key, 7) + extra
+        flags = self.flags("cfhklOqstuvNRTPL", "EC", key, 7) + extra
         if self.random.random() < 0.5 and b"v" not in flags:
             flags.append(b"v")
         if self.random.random() < 0.5 and b"c" not in flags:
@@ -388,7 +410,7 @@ class MetaMaker(TextMaker):
     def ms(self):
         extra = []
         key = self.meta_key(extra)
-        flags = self.flags("cCEFIkOqsTNPL", key, 5) + extra
+        flags = self.flags("cCFkOqTPL", "EIsN", key, 5) + extra
         if self.random.random() < 0.4:
             flags.append(b"M" + self.one(
                 [b"E", b"A", b"P", b"R", b"S", b"e", b"a", b"p", b"r", b"s"],
@@ -403,13 +425,14 @@ class MetaMaker(TextMaker):
     def md(self):
         extra = []
         key = self.meta_key(extra)
-        return [self.meta(b"md", key, self.flags("CEIkOqTxPL", key, 4)
+        return [self.meta(b"md", key, self.flags("CkOqTPL", "EIx", key, 4)
                           + extra)]
 
     def ma(self):
         extra = []
         key = self.meta_key(extra)
-        flags = self.flags("CENJDTOqtcvkPL", key, 6) + extra
+        # Not T and E: memcached forgets them where a number gets longer.
+        flags = self.flags("CJDOtcvkPL", "Nq", key, 6) + extra
         if self.random.random() < 0.4:
             flags.append(b"M" + self.one(
                 [b"I", b"+", b"D", b"-", b"incr", b"decr", b"i", b"d"],
@@ -433,7 +456,8 @@ class MetaMaker(TextMaker):
              " a b c", " a v v", " a 1 1", " a " + "v " * 30))
         if verb == b"ms":
             kind = self.random.choice(
-                ("", " a", " a S1", " a x", " a -1", " a 1x", " a 4294967296"))
+                ["", " a", " a S1", " a x", " a -1", " a 1x"]
+                + [" a 4294967296"] * self.newer)
         return [Unit(verb, kind.encode(), CRLF, key=b"a", alone=True)]
 
 
