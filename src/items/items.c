@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cache of memcached items: life, reads, and what needs no new value.
  *
- * The operations: look.c (reads), store.c, arith.c, delete.c, and the small ones
- * here; op.c is what those share that may make an entry. figures.c and walk.c
- * look at all items. core.c
- * knows what is alive, room.c decides what stays; stripe.c and table.c hold
- * what is linked; pool.c has the memory. An operation hashes the key, locks the one stripe it falls
- * into (64 of them, so that threads seldom meet), finds, acts, unlocks. A get
- * returns a pin: the value stays valid, and unchanged, while other threads
- * replace, delete or evict the item; the memory is given back by whoever lets
- * go last. Nothing here can fail but items_create. */
+ * The operations: look.c (reads), store.c, arith.c, delete.c, and the small
+ * ones here; op.c is what those share that may make an entry. figures.c and
+ * walk.c look at all items. core.c knows what is alive, room.c decides what
+ * stays; stripe.c and table.c hold what is linked; pool.c has the memory. An
+ * operation hashes the key, locks the one stripe it falls into (64 of them, so
+ * that threads seldom meet), finds, acts, unlocks. A get returns a pin: the
+ * value stays valid, and unchanged, while other threads replace, delete or
+ * evict the item; the memory is given back by whoever lets go last. Nothing
+ * here can fail but items_create. */
 #include "items/items.h"
 
 #include "base/assert.h"

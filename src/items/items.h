@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "items/figures.h"
+#include "items/walk.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,20 +114,6 @@ struct items_config {
         *alloc; /* NULL: the system; else it outlives the cache */
 };
 
-/* An item that items_each shows; valid during the call only. */
-struct items_seen {
-    const char *key;
-    size_t key_len;
-    const struct item *item;
-    uint64_t expiry_s; /* ITEMS_NEVER or a time */
-    uint64_t used_s;   /* last read or stored */
-    bool was_fetched;
-    unsigned class_; /* 1..63 */
-    size_t bytes;    /* as in mem_requested */
-};
-
-typedef void items_each_fn(void *context, const struct items_seen *seen);
-
 /* An empty cache, or NULL when memory is out. */
 struct items *items_create(const struct items_config *config);
 void items_destroy(struct items **items); /* nothing may be pinned */
@@ -145,7 +132,8 @@ void items_look(struct items *items, const char *key, size_t key_len,
     const struct items_terms *terms, uint64_t now_s, struct items_found *out);
 
 /* 0 and *cas_out (may be NULL), or ERR_NOT_STORED (add, replace, append,
- * prepend; also when what is joined gets too large), ERR_NOT_FOUND or ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
+ * prepend; also when what is joined gets too large), ERR_NOT_FOUND or
+ * ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
  * A SET that fails with one of the last two removes the old value: a stale
  * one must not be read on. */
 int items_store(struct items *items, const struct items_store *store,
@@ -184,34 +172,6 @@ void items_set_limit(struct items *items, uint64_t limit_bytes);
  * relative to now_s, above that unix time (unix_now_s is the wall clock at
  * now_s). Pure. */
 uint64_t items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s);
-
-void items_stats(struct items *items, struct items_stats *out);
-
-/* The figures by size class; out[0] is all 0. Walks over the segments of
- * memory, some hundreds in a small cache: for stats. */
-void items_classes(struct items *items, struct items_class out[ITEMS_CLASSES]);
-
-/* Takes all sums back to 0. */
-void items_stats_reset(struct items *items);
-
-/* The class of an item, and its bytes as memcached would count them. */
-unsigned items_class_of(
-    const struct items *items, size_t key_len, size_t value_len);
-size_t items_class_bytes(size_t key_len, size_t value_len);
-
-/* Shows live items: calls fn for those of some buckets, about n_max items and
- * as many buckets, with a stripe's lock held, so fn must be quick and must not
- * call the cache. cursor is 0 at first, then what came back; 0 comes back at
- * the end. An item that lives throughout is shown at least once; one that
- * changes, or while the cache grows, perhaps twice. */
-uint64_t items_each(struct items *items, uint64_t cursor, unsigned n_max,
-    uint64_t now_s, items_each_fn *fn, void *context);
-
-/* Looks at up to about n_max items for expired and flushed ones and gives them
- * up; cleans a little where the memory is above the limit. To be called again
- * and again, by one thread at a time; does nothing where nothing has expired.
- * True if there is more to do now. */
-bool items_tend(struct items *items, uint64_t now_s, unsigned n_max);
 
 /* Asserts the invariants (counts, bytes, lists); for tests. */
 void items_verify(struct items *items);
