@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/num.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 struct digits {
@@ -71,8 +70,7 @@ vivify(struct op *op, struct stripe *stripe)
     int err = fill(op, &digits, 0, arith->terms.vivify_expiry_s);
 
     if (err == 0) {
-        err = items__op_publish(
-            op, stripe, NULL, ITEMS__BORN, arith->terms.new_cas);
+        items__op_publish(op, stripe, NULL, ITEMS__BORN, arith->terms.new_cas);
     }
     out->value = arith->initial;
     out->is_new = true;
@@ -87,14 +85,13 @@ write_over(struct op *op, struct stripe *stripe, struct entry *entry,
     const struct digits *digits, uint64_t cas)
 {
     if (digits->len > entry->item.value_len) {
-        entry->is_stale = false;
-        entry->is_won = false;
-        entry->fetched = false;
+        entry->marks &=
+            (uint8_t) ~(ITEMS__STALE | ITEMS__WON | ITEMS__FETCHED);
     }
     memcpy(items__entry_value(entry), digits->text, digits->len);
-    entry->item.value_len = (uint32_t)digits->len;
+    items__stripe_resize(stripe, entry, digits->len);
     entry->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
-    items__core_use(stripe, entry, op->now_s);
+    items__core_use(entry, op->now_s);
     op->done = entry;
 }
 
@@ -103,19 +100,32 @@ put(struct op *op, struct stripe *stripe, struct entry *old,
     const struct digits *digits)
 {
     uint64_t cas = op->terms->new_cas;
+    uint8_t heat = old->heat;
     int err;
 
-    /* acquire: the reads of whoever unpinned it last are over */
-    if (digits->len <= old->room &&
-        atomic_load_explicit(&old->refs, memory_order_acquire) == 1) {
+    if (digits->len <= old->room && items__core_is_alone(old)) {
         write_over(op, stripe, old, digits, cas);
         return 0;
     }
     err = fill(op, digits, old->item.flags, old->expiry_s);
     if (err == 0) {
-        err = items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+        items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+        op->done->heat = heat;
     }
     return err;
+}
+
+static void
+count_hit(struct op *op, struct stripe *stripe, int err)
+{
+    const struct items_arith *arith = op->ask;
+
+    if (err == 0) {
+        unsigned class_ = items__stripe_class(stripe, op->done);
+
+        ITEMS__COUNT(stripe, class_, decr_hits, arith->negative);
+        ITEMS__COUNT(stripe, class_, incr_hits, !arith->negative);
+    }
 }
 
 static int
@@ -138,11 +148,12 @@ step(struct op *op, struct stripe *stripe)
             out->value = sum(arith, number);
             digits = digits_of(out->value);
             err = put(op, stripe, old, &digits);
+            count_hit(op, stripe, err);
         }
     }
     if (err == 0) {
         if (op->terms->touches && !out->is_new) {
-            op->done->expiry_s = op->terms->expiry_s;
+            items__core_expire(op->items, op->done, op->terms->expiry_s);
         }
         out->cas = op->done->item.cas;
         out->expiry_s = op->done->expiry_s;

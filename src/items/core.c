@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys, liveness, flush and room.
+/* Keys, liveness, flush.
  *
  * Flush. An entry is born when a set or add makes it, or when an append,
  * replace, cas or incr changes it: then it keeps the birth of what it changed,
- * because it exists only while that was alive. Births are numbers of the same
- * sequence as cas uniques, but a client may choose a cas. A flush takes the sequence
- * number of its moment as the mark; what was born at or before it is dead. So
- * an incr that runs beside a flush cannot carry a flushed value over the mark,
- * and what is stored after the flush has a later birth. A delayed flush is a
- * time; the first operation at or after it takes the mark, under flush_lock,
- * before it looks at anything. A thread that reads that no flush is pending
- * (acquire) also sees the mark of the flush that was (release).
- *
- * Room. A store charges the budget first, then gives up entries until the
- * budget is within its limit, and allocates last: what is allocated for items
- * never passes the limit, what is counted passes it by one item a thread. A
- * bucket array that doubles comes on top until the store that made it ends,
- * which makes room again. One stripe is locked at a time, and only for a
- * bounded number of entries, so that one large item does not empty the stripe
- * it falls into. What can go wrong: everything left is pinned; then the store
- * fails for want of memory. */
+ * because it exists only while that was alive. A birth is the number of
+ * flushes before it, read under the stripe's lock after what is there was
+ * judged by an earlier look at the same number; what was born before the last
+ * flush is dead. So an incr that runs beside a flush cannot carry a flushed
+ * value over it. A delayed flush is a time; the first operation at or after it
+ * counts the flush, under flush_lock, before it looks at anything. A thread
+ * that reads that no flush is pending (acquire) also sees the count of the
+ * flush that was (release). */
 #include "items/core.h"
 
 #include "base/assert.h"
 
 #include <stdatomic.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-enum {
-    HASH_BITS = 64,
-    ROOM_RUN_MAX = 32 /* entries given up before the next stripe's turn */
-};
+enum { HASH_BITS = 64 };
 
 static const uint64_t no_flush = UINT64_MAX; /* in flush_at_s: none pending */
+
+void
+items__core_tick(struct items *items, uint64_t now_s)
+{
+    ASSERT(now_s >= 1 && now_s < UINT32_MAX);
+    /* acquire: where the flush is done already, its count is seen too */
+    if (now_s >=
+        atomic_load_explicit(&items->flush_at_s, memory_order_acquire)) {
+        pthread_mutex_lock(&items->flush_lock);
+        items__core_flush_due(items, now_s);
+        pthread_mutex_unlock(&items->flush_lock);
+    }
+}
 
 struct items_key
 items__core_begin(
@@ -43,15 +41,8 @@ items__core_begin(
     struct items_key key = {.text = text, .len = len};
 
     ASSERT(len > 0 && len <= ITEMS_KEY_MAX);
-    ASSERT(now_s >= 1);
-    /* acquire: where the flush is done already, its mark is seen too */
-    if (now_s >=
-        atomic_load_explicit(&items->flush_at_s, memory_order_acquire)) {
-        pthread_mutex_lock(&items->flush_lock);
-        items__core_flush_due(items, now_s);
-        pthread_mutex_unlock(&items->flush_lock);
-    }
-    key.hash = XXH3_64bits_withSeed(text, len, items->seed);
+    items__core_tick(items, now_s);
+    key.hash = items__hash(text, len, items->seed);
     return key;
 }
 
@@ -62,30 +53,35 @@ items__core_stripe(struct items *items, const struct items_key *key)
 }
 
 static bool
-is_dead(struct items *items, const struct entry *entry, uint64_t now_s)
+is_expired(const struct entry *entry, uint64_t now_s)
 {
-    if (entry->expiry_s != ITEMS_NEVER && entry->expiry_s <= now_s) {
-        return true;
+    return entry->expiry_s != ITEMS_NEVER && entry->expiry_s <= now_s;
+}
+
+uint32_t
+items__core_birth(struct items *items)
+{
+    /* acquire: who sees a flush is in all that follows behind it */
+    return atomic_load_explicit(&items->flushes, memory_order_acquire);
+}
+
+bool
+items__core_reclaim(struct items *items, struct stripe *stripe,
+    struct entry *entry, uint64_t now_s)
+{
+    unsigned class_;
+    bool unread = (entry->marks & ITEMS__FETCHED) == 0;
+
+    if (!is_expired(entry, now_s) && entry->born == items__core_birth(items)) {
+        return false;
     }
-    /* acquire: a cas taken after this is above the mark */
-    return entry->born <=
-        atomic_load_explicit(&items->flush_mark, memory_order_acquire);
-}
-
-static void
-reclaim(struct stripe *stripe, struct entry *entry)
-{
+    class_ = items__stripe_class(stripe, entry);
     stripe->sums.reclaimed++;
-    stripe->sums.expired_unfetched += !entry->fetched;
+    stripe->sums.expired_unfetched += unread;
+    ITEMS__COUNT(stripe, class_, reclaimed, 1);
+    ITEMS__COUNT(stripe, class_, expired_unfetched, unread);
     items__stripe_unlink(stripe, entry);
-}
-
-static void
-evict(struct stripe *stripe, struct entry *entry)
-{
-    stripe->sums.evictions++;
-    stripe->sums.evicted_unfetched += !entry->fetched;
-    items__stripe_unlink(stripe, entry);
+    return true;
 }
 
 struct entry *
@@ -93,33 +89,65 @@ items__core_find(struct items *items, struct stripe *stripe,
     const struct items_key *key, uint64_t now_s)
 {
     struct entry *entry = items__stripe_find(stripe, key);
+    bool expired = entry != NULL && is_expired(entry, now_s);
 
-    if (entry != NULL && is_dead(items, entry, now_s)) {
-        reclaim(stripe, entry);
+    if (entry != NULL && items__core_reclaim(items, stripe, entry, now_s)) {
+        stripe->sums.get_expired += expired;
+        stripe->sums.get_flushed += !expired;
         entry = NULL;
     }
     return entry;
 }
 
 void
-items__core_use(struct stripe *stripe, struct entry *entry, uint64_t now_s)
+items__core_use(struct entry *entry, uint64_t now_s)
 {
-    entry->used_s = now_s;
-    items__stripe_use(stripe, entry);
+    entry->used_s = (uint32_t)now_s;
+    if (entry->heat < ITEMS__HEAT_MAX) {
+        entry->heat++;
+    }
+}
+
+void
+items__core_expire(struct items *items, struct entry *entry, uint64_t expiry_s)
+{
+    /* relaxed: a hint for items_tend; one that comes late is seen by its next
+     * look */
+    uint64_t first =
+        atomic_load_explicit(&items->first_expiry_s, memory_order_relaxed);
+
+    entry->expiry_s = expiry_s < UINT32_MAX ? (uint32_t)expiry_s : UINT32_MAX;
+    if (expiry_s == ITEMS_NEVER) {
+        return;
+    }
+    while (expiry_s < first &&
+        !atomic_compare_exchange_weak_explicit(&items->first_expiry_s, &first,
+            expiry_s, memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
 const struct item *
 items__core_pin(struct entry *entry)
 {
     /* relaxed: the lock orders it before any look at refs == 1 */
-    atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+    uint16_t refs =
+        atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
+
+    ASSERT(refs < UINT16_MAX);
     return &entry->item;
+}
+
+bool
+items__core_is_alone(struct entry *entry)
+{
+    /* acquire: the reads of whoever unpinned it last are over */
+    return atomic_load_explicit(&entry->refs, memory_order_acquire) == 1;
 }
 
 uint64_t
 items__core_next_cas(struct items *items)
 {
-    /* relaxed: the number publishes nothing; see is_dead and flush */
+    /* relaxed: the number publishes nothing */
     return 1 +
         atomic_fetch_add_explicit(&items->sequence, 1, memory_order_relaxed);
 }
@@ -127,12 +155,9 @@ items__core_next_cas(struct items *items)
 void
 items__core_flush(struct items *items)
 {
-    uint64_t mark =
-        atomic_load_explicit(&items->sequence, memory_order_relaxed);
-
-    /* release: whoever reads the mark takes a later cas */
-    atomic_store_explicit(&items->flush_mark, mark, memory_order_release);
-    /* release: whoever sees it done sees the mark */
+    /* release: as with flush_at_s; flush_lock orders those who write */
+    atomic_fetch_add_explicit(&items->flushes, 1, memory_order_release);
+    /* release: whoever sees it done sees the count */
     atomic_store_explicit(&items->flush_at_s, no_flush, memory_order_release);
 }
 
@@ -144,44 +169,4 @@ items__core_flush_due(struct items *items, uint64_t now_s)
         atomic_load_explicit(&items->flush_at_s, memory_order_relaxed)) {
         items__core_flush(items);
     }
-}
-
-/* True if it gave up something. */
-static bool
-give_up_run(struct items *items, struct stripe *stripe, uint64_t now_s)
-{
-    unsigned n = 0;
-
-    items__stripe_lock(stripe);
-    while (n < ROOM_RUN_MAX && stripe->oldest != NULL &&
-        items__budget_is_over(&items->budget)) {
-        if (is_dead(items, stripe->oldest, now_s)) {
-            reclaim(stripe, stripe->oldest);
-        } else {
-            evict(stripe, stripe->oldest);
-        }
-        n++;
-    }
-    items__stripe_unlock(stripe);
-    return n > 0;
-}
-
-bool
-items__core_make_room(
-    struct items *items, struct stripe *stripe, uint64_t now_s)
-{
-    struct stripe *end = items->stripe + ITEMS__STRIPES;
-    unsigned n_empty = 0; /* stripes in a row that had nothing */
-
-    while (items__budget_is_over(&items->budget)) {
-        if (n_empty == ITEMS__STRIPES) {
-            return false;
-        }
-        if (stripe == end) {
-            stripe = items->stripe;
-        }
-        n_empty = give_up_run(items, stripe, now_s) ? 0 : n_empty + 1;
-        stripe++;
-    }
-    return true;
 }

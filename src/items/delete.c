@@ -6,8 +6,6 @@
 
 #include "base/err.h"
 
-#include <stdatomic.h>
-
 /* An empty item in place of old: 0 or an error. It keeps the old cas where
  * none is given: the value that belongs to it is gone, so nobody can mistake
  * the one for the other. */
@@ -21,18 +19,19 @@ empty(struct op *op, struct stripe *stripe, struct entry *old)
     if (!items__op_has_room(op, 0)) {
         return items__op_want(op, 0);
     }
-    items__op_fill(op, NULL, 0, terms->flags, expiry_s);
-    return items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+    items__op_fill(op, NULL, 0, terms->empty_flags, expiry_s);
+    items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+    return 0;
 }
 
 static void
-mark_stale(const struct items_terms *terms, struct entry *entry)
+mark_stale(struct op *op, struct entry *entry)
 {
-    if (terms->touches) {
-        entry->expiry_s = terms->expiry_s;
+    if (op->terms->touches) {
+        items__core_expire(op->items, entry, op->terms->expiry_s);
     }
-    entry->is_stale = true;
-    entry->is_won = false;
+    entry->marks |= ITEMS__STALE;
+    entry->marks &= (uint8_t)~ITEMS__WON;
 }
 
 /* The same value with a new cas, stale: 0 or an error. */
@@ -40,13 +39,11 @@ static int
 outdate(struct op *op, struct stripe *stripe, struct entry *old)
 {
     uint64_t cas = op->terms->new_cas;
-    bool was_fetched = old->fetched;
-    int err;
+    uint8_t fetched = old->marks & ITEMS__FETCHED, heat = old->heat;
 
-    /* acquire: the reads of whoever unpinned it last are over */
-    if (atomic_load_explicit(&old->refs, memory_order_acquire) == 1) {
+    if (items__core_is_alone(old)) {
         old->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
-        mark_stale(op->terms, old);
+        mark_stale(op, old);
         return 0;
     }
     if (!items__op_has_room(op, old->item.value_len)) {
@@ -54,12 +51,11 @@ outdate(struct op *op, struct stripe *stripe, struct entry *old)
     }
     items__op_fill(op, old->item.value, old->item.value_len, old->item.flags,
         old->expiry_s);
-    mark_stale(op->terms, op->draft);
-    err = items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
-    if (err == 0) {
-        op->done->fetched = was_fetched;
-    }
-    return err;
+    mark_stale(op, op->draft);
+    items__op_publish(op, stripe, old, ITEMS__HEIR, cas);
+    op->done->marks |= fetched;
+    op->done->heat = heat;
+    return 0;
 }
 
 /* As outdate, of the empty item that takes its place. */
@@ -72,9 +68,16 @@ outdate_empty(struct op *op, struct stripe *stripe, struct entry *old)
         if (op->terms->new_cas == 0) {
             op->done->item.cas = items__core_next_cas(op->items);
         }
-        mark_stale(op->terms, op->done);
+        mark_stale(op, op->done);
     }
     return err;
+}
+
+/* Whether the step only asks for a draft now. */
+static bool
+will_wait(const struct op *op)
+{
+    return op->terms->empties && op->draft == NULL;
 }
 
 static int
@@ -89,6 +92,10 @@ step(struct op *op, struct stripe *stripe)
     }
     if (terms->compares && terms->cas != entry->item.cas) {
         return ERR_EXISTS;
+    }
+    if (!terms->outdates && !will_wait(op)) {
+        ITEMS__COUNT(
+            stripe, items__stripe_class(stripe, entry), delete_hits, 1);
     }
     if (terms->empties) {
         return terms->outdates ? outdate_empty(op, stripe, entry)

@@ -1,97 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Enumerations of items, a stripe at a time. */
+/* The figures: sums of the stripes, and the items_verify of the tests. */
 #include "items/core.h"
+
+#include "base/assert.h"
 
 #include <stdatomic.h>
 
-enum { CHUNK_LEAST = 96, CHUNK_STEP = 8, CLASS_FULL = ITEMS_CLASSES - 1 };
-
-/* Bytes of a chunk of the class that follows one of bytes. */
-static uint64_t
-next_chunk(uint64_t bytes)
-{
-    bytes += bytes / 4;
-    return (bytes + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP;
-}
-
 static unsigned
-class_of(uint64_t bytes)
+log2_of(uint64_t n)
 {
-    unsigned n = 1;
-    for (uint64_t chunk = CHUNK_LEAST; chunk < bytes && n < CLASS_FULL;
-         chunk = next_chunk(chunk)) {
-        n++;
+    unsigned power = 0;
+
+    while (n >> (power + 1) != 0) {
+        power++;
     }
-    return n;
-}
-
-static struct items_seen
-seen_of(const struct entry *entry)
-{
-    uint64_t bytes =
-        entry->item.value_len + entry->key_len + ITEMS_HEADER_BYTES;
-    return (struct items_seen){.key = entry->bytes,
-        .key_len = entry->key_len,
-        .item = &entry->item,
-        .expiry_s = entry->expiry_s,
-        .used_s = entry->used_s,
-        .bytes = bytes,
-        .class_ = class_of(bytes),
-        .was_fetched = entry->fetched};
-}
-
-static bool
-is_live(struct items *items, const struct entry *entry, uint64_t now_s)
-{
-    /* relaxed: whoever asks does not wait for a flush */
-    uint64_t mark =
-        atomic_load_explicit(&items->flush_mark, memory_order_relaxed);
-    return entry->born > mark &&
-        (entry->expiry_s == ITEMS_NEVER || entry->expiry_s > now_s);
-}
-
-uint64_t
-items_each(struct items *items, uint64_t cursor, unsigned n_max,
-    uint64_t now_s, items_each_fn *fn, void *context)
-{
-    unsigned n = 0;
-    while (cursor < ITEMS__STRIPES && n < n_max) {
-        struct stripe *stripe = &items->stripe[cursor++];
-        items__stripe_lock(stripe);
-        for (struct entry *entry = stripe->oldest; entry != NULL;
-             entry = entry->newer) {
-            if (is_live(items, entry, now_s)) {
-                struct items_seen seen = seen_of(entry);
-                fn(context, &seen);
-                n++;
-            }
-        }
-        items__stripe_unlock(stripe);
-    }
-    return cursor == ITEMS__STRIPES ? 0 : cursor;
-}
-
-static void
-add(void *context, const struct items_seen *seen)
-{
-    struct items_class *of = (struct items_class *)context + seen->class_;
-    of->number++;
-    of->mem_requested += seen->bytes;
-    if (of->oldest_s == 0 || seen->used_s < of->oldest_s) {
-        of->oldest_s = seen->used_s;
-    }
+    return power;
 }
 
 void
-items_classes(struct items *items, struct items_class out[ITEMS_CLASSES])
+items_stats(struct items *items, struct items_stats *out)
 {
-    uint64_t chunk = CHUNK_LEAST;
-    out[0] = (struct items_class){0};
-    for (unsigned i = 1; i < ITEMS_CLASSES; i++) {
-        out[i] = (struct items_class){.chunk_bytes = chunk};
-        chunk = next_chunk(chunk);
+    uint64_t n_buckets = 0;
+
+    *out = (struct items_stats){0};
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        struct stripe *stripe = &items->stripe[i];
+
+        items__stripe_lock(stripe);
+#define X(name, text) out->name += stripe->sums.name;
+        ITEMS_STATS_HELD(X)
+        ITEMS_STATS_SUMS(X)
+#undef X
+        n_buckets += stripe->table.n_buckets;
+        out->hash_bytes +=
+            sizeof stripe->table + items__table_bytes(&stripe->table);
+        items__stripe_unlock(stripe);
     }
-    items_each(items, 0, UINT32_MAX, 1, add, out);
+    /* relaxed: a figure */
+    out->direct_reclaims =
+        atomic_load_explicit(&items->direct_reclaims, memory_order_relaxed);
+    out->held_bytes = items__pool_bytes(&items->pool);
+    out->hash_power_level = log2_of(n_buckets);
+    out->limit_bytes = items__pool_limit(&items->pool);
 }
 
 void
@@ -99,10 +49,60 @@ items_stats_reset(struct items *items)
 {
     for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
         struct stripe *stripe = &items->stripe[i];
+
         items__stripe_lock(stripe);
 #define X(name, text) stripe->sums.name = 0;
         ITEMS_STATS_SUMS(X)
 #undef X
         items__stripe_unlock(stripe);
     }
+    /* relaxed: a figure */
+    atomic_store_explicit(&items->direct_reclaims, 0, memory_order_relaxed);
+    items__classes_reset(&items->classes);
+}
+
+void
+items_classes(struct items *items, struct items_class out[ITEMS_CLASSES])
+{
+    uint64_t oldest_s[ITEMS_CLASSES];
+
+    items__pool_ages(&items->pool, oldest_s);
+    for (unsigned c = 0; c < ITEMS_CLASSES; c++) {
+        out[c] = (struct items_class){0};
+    }
+    items__classes_sum(&items->classes, out);
+    for (unsigned c = 0; c < ITEMS_CLASSES; c++) {
+        out[c].oldest_s = out[c].number == 0 ? 0 : oldest_s[c];
+        /* relaxed: a figure */
+        out[c].evicted_time_s = atomic_load_explicit(
+            &items->evicted_time_s[c], memory_order_relaxed);
+    }
+}
+
+unsigned
+items_class_of(const struct items *items, size_t key_len, size_t value_len)
+{
+    return items__classes_of(&items->classes, key_len, value_len);
+}
+
+size_t
+items_class_bytes(size_t key_len, size_t value_len)
+{
+    return items__classes_bytes(key_len, value_len);
+}
+
+void
+items_verify(struct items *items)
+{
+    uint64_t bytes = 0, blocks = 0;
+
+    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
+        struct stripe *stripe = &items->stripe[i];
+
+        items__stripe_lock(stripe);
+        bytes += items__stripe_verify(stripe);
+        blocks += items__table_bytes(&stripe->table);
+        items__stripe_unlock(stripe);
+    }
+    ASSERT(bytes <= items__pool_verify(&items->pool, blocks));
 }

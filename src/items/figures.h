@@ -2,9 +2,12 @@
 #ifndef ITEMS_FIGURES_H
 #define ITEMS_FIGURES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* The figures of the items, by memcached's names. */
+/* The figures of the items, by memcached's names. Any thread. */
+
+struct items; /* items/items.h */
 
 /* What is held now, and sums since the start or the last items_stats_reset.
  * One X-macro table each; the names are memcached's. */
@@ -35,12 +38,12 @@
     X(hash_power_level, "log2 of their buckets, rounded down")                \
     X(limit_bytes, "the limit")
 
-#define ITEMS_STATS(X)                                                        \
-    ITEMS_STATS_HELD(X) ITEMS_STATS_SUMS(X) ITEMS_STATS_SYSTEM(X)
+#define ITEMS_STATS(X) ITEMS_STATS_HELD(X) ITEMS_STATS_SUMS(X)
 
 struct items_stats {
 #define X(name, text) uint64_t name;
     ITEMS_STATS(X)
+    ITEMS_STATS_SYSTEM(X)
 #undef X
 };
 
@@ -80,5 +83,19 @@ struct items_class {
     ITEMS_CLASS_SUMS(X)
 #undef X
 };
+
+void items_stats(struct items *items, struct items_stats *out);
+
+/* The figures by size class; out[0] is all 0. Walks over the segments of
+ * memory, some hundreds in a small cache: for stats. */
+void items_classes(struct items *items, struct items_class out[ITEMS_CLASSES]);
+
+/* Takes all sums back to 0. */
+void items_stats_reset(struct items *items);
+
+/* The class of an item, and its bytes as memcached would count them. */
+unsigned items_class_of(
+    const struct items *items, size_t key_len, size_t value_len);
+size_t items_class_bytes(size_t key_len, size_t value_len);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cache of memcached items: life, reads, and what needs no new value.
  *
- * Operations: look.c (reads), store.c, arith.c, delete.c, and the small ones
- * here; op.c is what those share that may make an entry. core.c
- * knows what is alive and makes room; stripe.c holds the entries; budget.c
- * counts bytes. An operation hashes the key, locks the one stripe it falls
- * into (64 of them, so that threads seldom meet), finds, acts, unlocks. A get
- * returns a pin: the value stays valid, and unchanged, while other threads
- * replace, delete or evict the item; the memory is given back by whoever lets
- * go last. Nothing here can fail but items_create. */
+ * The operations: look.c (reads), store.c, arith.c, delete.c, and the small
+ * ones here; op.c is what those share that may make an entry. figures.c and
+ * walk.c look at all items. core.c knows what is alive, room.c decides what
+ * stays; stripe.c and table.c hold what is linked; pool.c has the memory. An
+ * operation hashes the key, locks the one stripe it falls into (64 of them, so
+ * that threads seldom meet), finds, acts, unlocks. A get returns a pin: the
+ * value stays valid, and unchanged, while other threads replace, delete or
+ * evict the item; the memory is given back by whoever lets go last. Nothing
+ * here can fail but items_create. */
 #include "items/items.h"
 
 #include "base/assert.h"
@@ -38,12 +39,16 @@ items_create(const struct items_config *config)
     }
     items->seed = config->seed;
     items->item_bytes_max = config->item_bytes_max;
+    items->alloc = config->alloc;
     failed = pthread_mutex_init(&items->flush_lock, NULL);
     ASSERT(!failed);
-    items__budget_init(&items->budget, config->alloc, config->limit_bytes);
+    items__pool_init(&items->pool, config);
+    items__classes_init(&items->classes, config->item_bytes_max);
     items__core_flush(items);
+    atomic_init(&items->first_expiry_s, UINT64_MAX);
     for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
-        items__stripe_init(&items->stripe[i], &items->budget);
+        items__stripe_init(
+            &items->stripe[i], i, &items->pool, &items->classes, config->seed);
     }
     return items;
 }
@@ -61,11 +66,10 @@ items_destroy(struct items **items)
     for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
         items__stripe_fini(&gone->stripe[i]);
     }
-    ASSERT(
-        atomic_load_explicit(&gone->budget.bytes, memory_order_relaxed) == 0);
+    items__pool_fini(&gone->pool);
     failed = pthread_mutex_destroy(&gone->flush_lock);
     ASSERT(!failed);
-    alloc_free(gone->budget.alloc, gone, sizeof *gone);
+    alloc_free(gone->alloc, gone, sizeof *gone);
 }
 
 void
@@ -73,7 +77,7 @@ items_unpin(struct items *items, const struct item *item)
 {
     char *start = (char *)(uintptr_t)item - offsetof(struct entry, item);
 
-    items__entry_release(&items->budget, (struct entry *)(void *)start);
+    items__pool_release(&items->pool, (struct entry *)(void *)start);
 }
 
 int
@@ -87,9 +91,11 @@ items_touch(struct items *items, const char *key, size_t key_len,
     items__stripe_lock(stripe);
     entry = items__core_find(items, stripe, &k, now_s);
     if (entry != NULL) {
-        entry->expiry_s = expiry_s;
-        entry->fetched = true;
-        items__core_use(stripe, entry, now_s);
+        ITEMS__COUNT(
+            stripe, items__stripe_class(stripe, entry), touch_hits, 1);
+        items__core_expire(items, entry, expiry_s);
+        entry->marks |= ITEMS__FETCHED;
+        items__core_use(entry, now_s);
     }
     items__stripe_unlock(stripe);
     return entry == NULL ? ERR_NOT_FOUND : 0;
@@ -125,9 +131,7 @@ items_flush(struct items *items, uint64_t at_s, uint64_t now_s)
 void
 items_set_limit(struct items *items, uint64_t limit_bytes)
 {
-    /* relaxed: a number on its own */
-    atomic_store_explicit(
-        &items->budget.limit_bytes, limit_bytes, memory_order_relaxed);
+    items__pool_set_limit(&items->pool, limit_bytes);
 }
 
 uint64_t
@@ -152,37 +156,4 @@ items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s)
         return UINT64_MAX;
     }
     return expiry_s;
-}
-
-void
-items_stats(struct items *items, struct items_stats *out)
-{
-    *out = (struct items_stats){0};
-    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
-        struct stripe *stripe = &items->stripe[i];
-
-        items__stripe_lock(stripe);
-#define X(name, text) out->name += stripe->sums.name;
-        ITEMS_STATS(X)
-#undef X
-        items__stripe_unlock(stripe);
-    }
-    out->bytes =
-        atomic_load_explicit(&items->budget.bytes, memory_order_relaxed);
-}
-
-void
-items_verify(struct items *items)
-{
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
-        struct stripe *stripe = &items->stripe[i];
-
-        items__stripe_lock(stripe);
-        bytes += items__stripe_verify(stripe);
-        items__stripe_unlock(stripe);
-    }
-    ASSERT(bytes <=
-        atomic_load_explicit(&items->budget.bytes, memory_order_relaxed));
 }

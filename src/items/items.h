@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "items/figures.h"
+#include "items/walk.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,10 +52,10 @@ struct items_terms {
     bool empties;  /* delete: value and flags go, the item stays, for ever
                      * or, with touches, until expiry_s */
     bool peeks;    /* get: no use for eviction, nor a fetch, nor an age */
-    bool recaches_first; /* get: recache_s is held against the expiry of
+    bool recaches_first;  /* get: recache_s is held against the expiry of
                           * before the touch */
-    bool inspects;       /* get: as peeks, and wins nothing either */
-    uint32_t flags;      /* empties: of the empty item */
+    bool inspects;        /* get: as peeks, and wins nothing either */
+    uint32_t empty_flags; /* empties: the flags that take their place */
     uint64_t cas;
     uint64_t new_cas; /* of what is changed or made; 0: the next one */
     uint64_t expiry_s;
@@ -112,23 +113,12 @@ struct items_config {
     /* memcached's -I: the largest key + value + ITEMS_HEADER_BYTES;
      * 1024..2^30 */
     uint64_t item_bytes_max;
-    uint64_t seed;             /* of the hash, random against flooding */
-    const struct alloc *alloc; /* NULL: the heap; else it outlives the cache */
+    uint64_t seed; /* of the hash, random against flooding */
+    bool keeps;    /* memcached's -M: no live item is given up for room, a
+                    * store fails instead */
+    const struct alloc
+        *alloc; /* NULL: the system; else it outlives the cache */
 };
-
-/* An item that items_each shows; valid during the call only. */
-struct items_seen {
-    const char *key;
-    size_t key_len;
-    const struct item *item;
-    uint64_t expiry_s; /* ITEMS_NEVER or a time */
-    uint64_t used_s;   /* last read or stored */
-    bool was_fetched;
-    unsigned class_; /* 1..63 */
-    size_t bytes;    /* as in mem_requested */
-};
-
-typedef void items_each_fn(void *context, const struct items_seen *seen);
 
 /* An empty cache, or NULL when memory is out. */
 struct items *items_create(const struct items_config *config);
@@ -148,7 +138,8 @@ void items_look(struct items *items, const char *key, size_t key_len,
     const struct items_terms *terms, uint64_t now_s, struct items_found *out);
 
 /* 0 and *cas_out (may be NULL), or ERR_NOT_STORED (add, replace, append,
- * prepend), ERR_NOT_FOUND or ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
+ * prepend; also when what is joined gets too large), ERR_NOT_FOUND or
+ * ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
  * A SET that fails with one of the last two removes the old value: a stale
  * one must not be read on. */
 int items_store(struct items *items, const struct items_store *store,
@@ -184,31 +175,17 @@ bool items_has(
 
 /* Every item stored before this call (at_s == 0), or before the time at_s
  * comes, is gone from then on; a later flush replaces an earlier, pending one.
- * O(1): the memory is reclaimed as items are met. */
+ * O(1): the memory is reclaimed by items_tend, and as items are met. */
 void items_flush(struct items *items, uint64_t at_s, uint64_t now_s);
 
-/* Changes the byte limit; over it, later stores evict. */
+/* Changes the byte limit; over it, later stores and items_tend evict, bit by
+ * bit. */
 void items_set_limit(struct items *items, uint64_t limit_bytes);
 
 /* The expiry of a client's exptime: 0 never, negative at once, up to 30 days
  * relative to now_s, above that unix time (unix_now_s is the wall clock at
  * now_s). Pure. */
 uint64_t items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s);
-
-void items_stats(struct items *items, struct items_stats *out);
-
-/* The figures by size class; out[0] is all 0. */
-void items_classes(struct items *items, struct items_class out[ITEMS_CLASSES]);
-
-/* Takes all sums back to 0. */
-void items_stats_reset(struct items *items);
-
-/* Shows live items: calls fn for about n_max of them, with a stripe's lock
- * held, so fn must not call the cache. cursor is 0 at first, then what came
- * back; 0 comes back at the end. An item that lives throughout is shown at
- * least once. */
-uint64_t items_each(struct items *items, uint64_t cursor, unsigned n_max,
-    uint64_t now_s, items_each_fn *fn, void *context);
 
 /* Asserts the invariants (counts, bytes, lists); for tests. */
 void items_verify(struct items *items);

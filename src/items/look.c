@@ -10,11 +10,11 @@
 #include "base/err.h"
 
 static void
-use(struct op *op, struct stripe *stripe, struct entry *entry)
+use(struct op *op, struct entry *entry)
 {
     if (!op->terms->peeks && !op->terms->inspects) {
-        entry->fetched = true;
-        items__core_use(stripe, entry, op->now_s);
+        entry->marks |= ITEMS__FETCHED;
+        items__core_use(entry, op->now_s);
     }
 }
 
@@ -41,13 +41,24 @@ describe(struct op *op, struct entry *entry)
 
     out->expiry_s = entry->expiry_s;
     out->idle_s = op->now_s - entry->used_s;
-    out->was_fetched = entry->fetched;
-    out->is_stale = entry->is_stale;
-    out->was_won = entry->is_won;
+    out->was_fetched = (entry->marks & ITEMS__FETCHED) != 0;
+    out->is_stale = (entry->marks & ITEMS__STALE) != 0;
+    out->was_won = (entry->marks & ITEMS__WON) != 0;
     out->has_won = !op->terms->inspects &&
         (out->is_new ||
-            (!entry->is_won && (entry->is_stale || ends_soon(op, out))));
-    entry->is_won = entry->is_won || out->has_won;
+            (!out->was_won && (out->is_stale || ends_soon(op, out))));
+    if (out->has_won) {
+        entry->marks |= ITEMS__WON;
+    }
+}
+
+static void
+count_hit(struct stripe *stripe, const struct entry *entry, bool touches)
+{
+    unsigned class_ = items__stripe_class(stripe, entry);
+
+    ITEMS__COUNT(stripe, class_, get_hits, 1);
+    ITEMS__COUNT(stripe, class_, touch_hits, touches);
 }
 
 /* The miss becomes an empty item: 0 or an error. */
@@ -58,8 +69,8 @@ vivify(struct op *op, struct stripe *stripe)
         return items__op_want(op, 0);
     }
     items__op_fill(op, NULL, 0, 0, op->terms->vivify_expiry_s);
-    return items__op_publish(
-        op, stripe, NULL, ITEMS__BORN, op->terms->new_cas);
+    items__op_publish(op, stripe, NULL, ITEMS__BORN, op->terms->new_cas);
+    return 0;
 }
 
 static int
@@ -80,11 +91,12 @@ step(struct op *op, struct stripe *stripe)
     } else {
         out->old_expiry_s = entry->expiry_s;
         if (op->terms->touches) {
-            entry->expiry_s = op->terms->expiry_s;
+            items__core_expire(op->items, entry, op->terms->expiry_s);
         }
+        count_hit(stripe, entry, op->terms->touches);
     }
     describe(op, entry);
-    use(op, stripe, entry);
+    use(op, entry);
     out->item = items__core_pin(entry);
     return 0;
 }
@@ -113,10 +125,11 @@ items_get(struct items *items, const char *key, size_t key_len, uint64_t now_s,
     entry = items__core_find(items, stripe, &k, now_s);
     if (entry != NULL) {
         if (touch) {
-            entry->expiry_s = expiry_s;
+            items__core_expire(items, entry, expiry_s);
         }
-        entry->fetched = true;
-        items__core_use(stripe, entry, now_s);
+        count_hit(stripe, entry, touch);
+        entry->marks |= ITEMS__FETCHED;
+        items__core_use(entry, now_s);
         item = items__core_pin(entry);
     }
     items__stripe_unlock(stripe);

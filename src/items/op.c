@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations that give a key a new entry.
  *
- * A linked value is immutable but for one case, a number that changes in
- * place while nobody has it pinned (arith.c). Otherwise a new entry (the
- * draft) is made without any lock held: charge, make room, allocate. Then,
- * under the stripe's lock, the step looks at what is there, decides, and
- * links the draft in place of the old entry. A set brings its value with the
- * draft. Other steps see only under the lock how much room they need; where
- * they have no draft, or one too small, the step answers ITEMS__ROOM_WANTED,
- * and it all begins again with a larger one. That ends: each further draft is
- * at least twice the last, up to the largest value.
+ * The step of an operation runs under the stripe's lock: it looks at what is
+ * there and decides. Where it needs memory and has no draft, or one too small,
+ * it answers ITEMS__ROOM_WANTED; the lock is released, room is made, the draft
+ * taken from the pool, and the step begins again. That ends: each further
+ * draft is at least twice the last, up to the largest value. A linked value is
+ * immutable, but that one which nobody has pinned may be written over.
  *
- * What can go wrong: memory is out (in the draft, or in the table when the
- * draft is linked). Then nothing has changed. */
+ * What can go wrong: there is no memory for the draft. Then nothing has
+ * changed. */
 #include "items/op.h"
 
 #include "base/assert.h"
 #include "base/err.h"
 
 #include <string.h>
+
+enum {
+    GENTLE_LEAST = 16, /* segments that are cleaned with care for one store */
+    GENTLE_TIMES = 8,  /* and for each that it asks for */
+    OVER_CLEANINGS = 4
+};
 
 static const struct items_terms no_terms;
 
@@ -45,29 +48,50 @@ void
 items__op_drop(struct op *op)
 {
     if (op->draft != NULL) {
-        items__entry_release(&op->items->budget, op->draft);
+        items__pool_release(&op->items->pool, op->draft);
         op->draft = NULL;
+    }
+}
+
+/* The limit has been lowered: a store brings it a little nearer. */
+static void
+clean_a_little(struct op *op)
+{
+    struct items_effort effort = {.n_gentle = OVER_CLEANINGS};
+
+    while (effort.n < OVER_CLEANINGS &&
+        items__room_make(op->items, &effort, op->now_s)) {
     }
 }
 
 int
 items__op_draft(struct op *op)
 {
-    struct budget *budget = &op->items->budget;
-    struct stripe *stripe = items__core_stripe(op->items, &op->key);
-    size_t bytes = items__entry_bytes(op->key.len, op->room_wanted);
+    struct pool *pool = &op->items->pool;
+    struct items_take take = {.key_len = op->key.len,
+        .room = op->room_wanted,
+        .stripe = items__core_stripe(op->items, &op->key)->number,
+        .class_ = items__classes_of(
+            &op->items->classes, op->key.len, op->room_wanted),
+        .now_s = op->now_s,
+        .queue = ITEMS__FRESH};
+    struct items_effort effort = {.n_gentle = GENTLE_LEAST +
+            (unsigned)(GENTLE_TIMES * op->room_wanted / pool->segment_bytes)};
 
     items__op_drop(op);
-    if (!items__budget_could_fit(budget, bytes)) {
+    if (!items__pool_could_fit(pool, op->key.len, op->room_wanted)) {
         return ERR_NO_MEMORY;
     }
-    items__budget_charge(budget, bytes);
-    if (items__core_make_room(op->items, stripe, op->now_s)) {
-        op->draft = items__entry_create(budget, &op->key, op->room_wanted);
+    op->draft = items__pool_take(pool, &take);
+    while (op->draft == NULL) {
+        if (!items__room_make(op->items, &effort, op->now_s)) {
+            return ERR_NO_MEMORY;
+        }
+        op->draft = items__pool_take(pool, &take);
     }
-    if (op->draft == NULL) {
-        items__budget_refund(budget, bytes);
-        return ERR_NO_MEMORY;
+    memcpy(op->draft->bytes, op->key.text, op->key.len);
+    if (take.is_over_out) {
+        clean_a_little(op);
     }
     return 0;
 }
@@ -104,7 +128,7 @@ items__op_fill(struct op *op, const char *value, size_t value_len,
     }
     draft->item.value_len = (uint32_t)value_len;
     draft->item.flags = flags;
-    draft->expiry_s = expiry_s;
+    items__core_expire(op->items, draft, expiry_s);
 }
 
 void
@@ -120,23 +144,22 @@ items__op_add(struct op *op, const char *value, size_t value_len)
     draft->item.value_len = (uint32_t)(at + value_len);
 }
 
-int
+void
 items__op_publish(struct op *op, struct stripe *stripe, struct entry *old,
     enum items_birth birth, uint64_t cas)
 {
     struct entry *entry = op->draft;
-    uint64_t next = items__core_next_cas(op->items);
 
-    entry->item.cas = cas == 0 ? next : cas;
-    entry->born = birth == ITEMS__HEIR ? old->born : next;
-    entry->used_s = op->now_s;
-    if (!items__stripe_link(stripe, &op->key, entry, old)) {
-        return ERR_NO_MEMORY;
-    }
+    entry->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
+    entry->born =
+        birth == ITEMS__HEIR ? old->born : items__core_birth(op->items);
+    entry->used_s = (uint32_t)op->now_s;
+    items__stripe_link(stripe, &op->key, entry, old);
+    /* once more: a pass of items_tend may have begun since */
+    items__core_expire(op->items, entry, entry->expiry_s);
     stripe->sums.total_items++;
     op->done = entry;
     op->draft = NULL;
-    return 0;
 }
 
 int
@@ -158,7 +181,5 @@ items__op_run(struct op *op, int (*step)(struct op *op, struct stripe *stripe))
         }
     }
     items__op_drop(op);
-    /* for a table that has grown; elsewhere first, to keep what is new */
-    (void)items__core_make_room(op->items, stripe + 1, op->now_s);
     return err;
 }

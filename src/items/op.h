@@ -52,10 +52,9 @@ void items__op_fill(struct op *op, const char *value, size_t value_len,
 void items__op_add(struct op *op, const char *value, size_t value_len);
 
 /* Links the draft, filled, in place of old (NULL: nothing is there; its birth
- * is then ITEMS__BORN). cas 0: the next one. 0 or ERR_NO_MEMORY; then nothing
- * has changed. Wants the stripe's lock.
- * op->done is the new entry then. */
-int items__op_publish(struct op *op, struct stripe *stripe, struct entry *old,
+ * is then ITEMS__BORN). cas 0: the next one. Wants the stripe's
+ * lock. op->done is the new entry then. */
+void items__op_publish(struct op *op, struct stripe *stripe, struct entry *old,
     enum items_birth birth, uint64_t cas);
 
 /* Runs step under the lock of the key's stripe until it has the room it

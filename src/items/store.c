@@ -9,6 +9,13 @@
 
 #include "base/err.h"
 
+#include <string.h>
+
+enum {
+    OVER_SLACK = 32, /* bytes that a value may leave unused, at least */
+    OVER_PART = 8    /* of its length: the same */
+};
+
 static bool
 joins(enum items_op op)
 {
@@ -91,7 +98,7 @@ join(struct op *op, const struct entry *old)
     size_t len = first_len + second_len;
 
     if (len > items__op_value_len_max(op)) {
-        return ERR_TOO_LARGE;
+        return ERR_NOT_STORED;
     }
     if (!items__op_has_room(op, len)) {
         return items__op_want(op, len);
@@ -107,27 +114,93 @@ join(struct op *op, const struct entry *old)
     return 0;
 }
 
-/* Puts the value as it came into the draft, which may have been made for
- * something else. */
-static int
-fill(struct op *op, uint64_t expiry_s)
+/* Whether the value may be written over old's, which leaves its memory where
+ * it is; not where much of that would be for nothing. */
+static bool
+fits_over(struct entry *old, size_t value_len)
+{
+    return old != NULL && value_len <= old->room &&
+        old->room - value_len <= OVER_SLACK + value_len / OVER_PART &&
+        items__core_is_alone(old);
+}
+
+static void
+write_over(struct op *op, struct stripe *stripe, struct entry *old, bool owes)
 {
     const struct items_store *store = op->ask;
+    uint64_t cas = store->terms.new_cas;
 
+    items__stripe_resize(stripe, old, store->value_len);
+    if (store->value_len > 0) {
+        memcpy(items__entry_value(old), store->value, store->value_len);
+    }
+    old->item.flags = store->flags;
+    old->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
+    items__core_expire(op->items, old, store->expiry_s);
+    if (!owes) {
+        old->born = items__core_birth(op->items);
+    }
+    old->marks = ITEMS__LINKED;
+    items__core_use(old, op->now_s);
+    stripe->sums.total_items++;
+    op->done = old;
+}
+
+static void
+publish(struct op *op, struct stripe *stripe, struct entry *old, bool owes)
+{
+    const struct items_store *store = op->ask;
+    uint8_t heat = old == NULL ? 0 : old->heat;
+
+    items__op_publish(op, stripe, old, owes ? ITEMS__HEIR : ITEMS__BORN,
+        store->terms.new_cas);
+    op->done->heat = heat;
+}
+
+/* A value as it came, where old (NULL: nothing) is. */
+static int
+put(struct op *op, struct stripe *stripe, struct entry *old, bool owes)
+{
+    const struct items_store *store = op->ask;
+    uint64_t expiry_s =
+        joins(store->op) ? store->terms.vivify_expiry_s : store->expiry_s;
+
+    if (fits_over(old, store->value_len)) {
+        write_over(op, stripe, old, owes);
+        return 0;
+    }
     if (!items__op_has_room(op, store->value_len)) {
         return items__op_want(op, store->value_len);
     }
     items__op_fill(op, store->value, store->value_len, store->flags, expiry_s);
+    publish(op, stripe, old, owes);
     return 0;
 }
 
-/* The draft of a late store goes on where old is. */
-static void
-stay_stale(struct op *op, const struct entry *old)
+/* A value that comes too late, where old is. */
+static int
+put_stale(struct op *op, struct stripe *stripe, struct entry *old)
 {
-    op->draft->expiry_s = old->expiry_s;
-    op->draft->is_stale = true;
-    op->draft->is_won = old->is_won;
+    uint8_t won = old->marks & ITEMS__WON;
+    uint64_t expiry_s = old->expiry_s;
+    int err = put(op, stripe, old, true);
+
+    if (err == 0) {
+        items__core_expire(op->items, op->done, expiry_s);
+        op->done->marks |= ITEMS__STALE | won;
+    }
+    return err;
+}
+
+static int
+put_joined(struct op *op, struct stripe *stripe, struct entry *old)
+{
+    int err = join(op, old);
+
+    if (err == 0) {
+        publish(op, stripe, old, true);
+    }
+    return err;
 }
 
 static int
@@ -137,41 +210,34 @@ step(struct op *op, struct stripe *stripe)
     struct items_stored *out = op->answer;
     struct entry *old =
         items__core_find(op->items, stripe, &op->key, op->now_s);
-    bool owes = old != NULL && store->op != ITEMS_ADD &&
-        (store->op != ITEMS_SET || is_cas(store));
+    bool decides = is_cas(store) && old != NULL;
+    unsigned class_ = decides ? items__stripe_class(stripe, old) : 0;
     int err = condition(store, old);
 
-    if (err == 0 && joins(store->op)) {
-        err = old != NULL ? join(op, old)
-                          : fill(op, store->terms.vivify_expiry_s);
+    if (err == ERR_NOT_STORED && old != NULL) {
+        items__core_use(old, op->now_s); /* an add of what is there */
     }
     if (err == 0) {
-        if (is_late(store, old)) {
-            stay_stale(op, old);
+        bool owes = old != NULL &&
+            (is_cas(store) || joins(store->op) || store->op == ITEMS_REPLACE);
+
+        if (old != NULL && joins(store->op)) {
+            err = put_joined(op, stripe, old);
+        } else if (is_late(store, old)) {
+            err = put_stale(op, stripe, old);
+        } else {
+            err = put(op, stripe, old, owes);
         }
-        err = items__op_publish(op, stripe, old,
-            owes ? ITEMS__HEIR : ITEMS__BORN, store->terms.new_cas);
     }
     if (err == 0) {
         out->cas = op->done->item.cas;
         out->value_len = op->done->item.value_len;
-    } else if (err == ERR_NOT_STORED && old != NULL) {
-        items__core_use(
-            stripe, old, op->now_s); /* an add of what is there is a use */
+    }
+    if (decides) {
+        ITEMS__COUNT(stripe, class_, cas_badval, err == ERR_EXISTS);
+        ITEMS__COUNT(stripe, class_, cas_hits, err == 0);
     }
     return err;
-}
-
-/* The draft of a store whose value is known before the lock. */
-static int
-draft(struct op *op)
-{
-    const struct items_store *store = op->ask;
-    int err;
-
-    op->room_wanted = store->value_len;
-    err = items__op_draft(op);
-    return err == 0 ? fill(op, store->expiry_s) : err;
 }
 
 int
@@ -180,18 +246,18 @@ items_store_tell(struct items *items, const struct items_store *store,
 {
     struct op op =
         items__op_of(items, store->key, store->key_len, &store->terms, now_s);
-    int err = 0;
+    struct stripe *stripe = items__core_stripe(items, &op.key);
+    unsigned class_ =
+        items__classes_of(&items->classes, op.key.len, store->value_len);
+    int err = ERR_TOO_LARGE;
 
     op.ask = store;
     op.answer = out;
     *out = (struct items_stored){0};
-    if (store->value_len > items__op_value_len_max(&op)) {
-        err = ERR_TOO_LARGE;
-    } else if (!joins(store->op)) {
-        err = draft(&op);
-    }
-    if (err == 0) {
+    if (store->value_len <= items__op_value_len_max(&op)) {
         err = items__op_run(&op, step);
+        ITEMS__COUNT(stripe, class_, cmd_set, 1);
+        ITEMS__COUNT(stripe, class_, outofmemory, err == ERR_NO_MEMORY);
     }
     if ((err == ERR_TOO_LARGE || err == ERR_NO_MEMORY) &&
         store->op == ITEMS_SET) {

@@ -9,11 +9,10 @@
  * they are gathered, and exec_flush gives them to the store in one call. Every
  * other request, and every refusal, settles what has been gathered before it
  * answers, so replies and effects keep the order of the requests. */
-#include "net/exec.h"
+#include "net/exec_admin.h"
 
 #include "base/assert.h"
 #include "base/base64.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"

@@ -207,20 +207,6 @@ exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
 {
     return (uint32_t)(59 + key_len + value_len + (flags == 0 ? 0 : 4));
 }
-/* Commands of administration, and dumps of items. */
-enum exec_step exec__admin(
-    struct session *session, const char *bytes, struct exec_turn *turn);
-enum exec_step exec__dump_resume(
-    struct session *session, struct exec_turn *turn);
-
-/* Counts an item's key by its prefix, where somebody wants that. Not of meta
- * commands, as in memcached. */
-void exec__count_prefix(struct session *session, struct schema_word key,
-    const struct prefix_counts *counts);
-
-/* The items' clock: seconds that do not jump, and unix time. */
-uint64_t exec__now_s(const struct session *session);
-int64_t exec__unix_s(const struct session *session);
 
 /* Counts in the worker's metrics. */
 static inline void

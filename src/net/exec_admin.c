@@ -7,7 +7,7 @@
  * takes one from the turn's budget for each piece and stops at the reply
  * buffer's mark, so that other connections have their turns and a client that
  * does not read holds up nobody. */
-#include "net/exec.h"
+#include "net/exec_admin.h"
 
 #include "base/base64.h"
 #include "proto/reply.h"

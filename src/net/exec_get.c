@@ -10,10 +10,9 @@
  * between slots once the reply buffer is full, the turn can end, so neither
  * the reply buffer nor the time of a turn grows with the number of keys. */
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "net/exec.h"
+#include "net/exec_admin.h"
 #include "proto/reply.h"
 
 /* A record as text: 16 numbers with a space each. */

@@ -3,7 +3,7 @@
  * protocol they came in. The retrieval of many keys is in exec_get.c, where
  * items and cells of one request are mixed. */
 #include "base/err.h"
-#include "net/exec.h"
+#include "net/exec_admin.h"
 
 /* No item has it: they count from 1. */
 #define NO_ITEMS_CAS UINT64_MAX
@@ -89,7 +89,7 @@ terms_of(struct session *session, const struct moment *moment)
         .outdates = terms->outdates,
         .empties = terms->empties,
         .peeks = terms->peeks,
-        .flags = request->flags,
+        .empty_flags = request->flags,
         .cas = terms->cas,
         .new_cas = terms->new_cas,
         .expiry_s = expiry(moment, request->exptime),

@@ -181,9 +181,9 @@ read_slabs(const struct args *args, struct text_admin *out)
             fail(out, BAD_FORMAT);
         } else if (out->class_from == out->class_to) {
             fail(out, "SAME src and dst class are identical");
-        } else if (out->class_from < 1 || out->class_to < 0 ||
-            out->class_from >= TEXT_ADMIN_CLASSES ||
-            out->class_to >= TEXT_ADMIN_CLASSES) {
+        } else if (out->class_from < 0 || out->class_to < 0 ||
+            out->class_from > TEXT_ADMIN_PAGES_MAX ||
+            out->class_to > TEXT_ADMIN_PAGES_MAX) {
             fail(out, "BADCLASS invalid src or dst class id");
         } else {
             fail(out, "NOSPARE source class has no spare pages");

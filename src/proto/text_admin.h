@@ -39,6 +39,7 @@ enum {
     TEXT_ADMIN_SETTINGS_MAX = 4,
     TEXT_ADMIN_VALUE_BYTES = 24, /* with the NUL */
     TEXT_ADMIN_CLASSES = 64,     /* slab classes are below */
+    TEXT_ADMIN_PAGES_MAX = 39,   /* the last that memcached's default has */
     TEXT_ADMIN_MEMLIMIT_MIN = 8  /* megabytes */
 };
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of engine_tend and of cold_expire every ROUND_MS. It is never an
+/* One round of items_tend, engine_tend and cold_expire every ROUND_MS. It is never an
  * online reader, so it holds no grace period up. */
 #include "store/gardener.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 
-enum { ROUND_MS = 50 };
+enum {
+    ROUND_MS = 50,
+    TENDS_A_ROUND = 4,
+    TENDED_MAX = 2000 /* items in one of them */
+};
 #define NS_PER_MS UINT64_C(1000000)
 
 /* False when it is time to end. */
@@ -23,6 +27,17 @@ sleep_a_round(struct gardener *gardener)
     return goes_on;
 }
 
+/* Up to 160,000 items a second, where each takes some 100 ns. */
+static void
+tend_items(struct items *items)
+{
+    for (unsigned i = 0; i < TENDS_A_ROUND; i++) {
+        if (!items_tend(items, clock_monotonic_s(), TENDED_MAX)) {
+            return;
+        }
+    }
+}
+
 static void *
 run(void *arg)
 {
@@ -31,16 +46,20 @@ run(void *arg)
         if (gardener->cold != NULL) {
             cold_expire(gardener->cold);
         }
+        if (gardener->items != NULL) {
+            tend_items(gardener->items);
+        }
         (void)engine_tend(gardener->engine, clock_monotonic_ns() / NS_PER_MS);
     }
     return NULL;
 }
 
 int
-gardener_start(
-    struct gardener *gardener, struct engine *engine, struct cold *cold)
+gardener_start(struct gardener *gardener, struct engine *engine,
+    struct items *items, struct cold *cold)
 {
-    *gardener = (struct gardener){.engine = engine, .cold = cold};
+    *gardener =
+        (struct gardener){.engine = engine, .items = items, .cold = cold};
     pthread_mutex_init(&gardener->lock, NULL);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {

@@ -3,6 +3,7 @@
 #define STORE_GARDENER_H
 
 #include "engine/engine.h"
+#include "items/items.h"
 #include "store/cold_call.h"
 
 #include <pthread.h>
@@ -10,19 +11,21 @@
 
 /* The gardener: one thread that packs tables which have stopped growing, joins
  * sparse ones and frees what readers have left, so that no worker's loop has
- * to (engine_tend); and that ends waits for room (cold_expire). */
+ * to (engine_tend); that gives up expired items (items_tend); and that ends
+ * waits for room (cold_expire). */
 struct gardener {
     struct engine *engine;
-    struct cold *cold; /* NULL: there is no cold tier */
+    struct items *items; /* NULL: there are none */
+    struct cold *cold;   /* NULL: there is no cold tier */
     pthread_t thread;
     pthread_mutex_t lock; /* stopping */
     pthread_cond_t changed;
     bool stopping;
 };
 
-/* cold: or NULL. Both outlive it. 0 or ERR_SYSTEM. */
-int gardener_start(
-    struct gardener *gardener, struct engine *engine, struct cold *cold);
+/* items, cold: or NULL. All outlive it. 0 or ERR_SYSTEM. */
+int gardener_start(struct gardener *gardener, struct engine *engine,
+    struct items *items, struct cold *cold);
 
 /* Returns when the thread has ended. */
 void gardener_stop(struct gardener *gardener);

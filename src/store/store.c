@@ -327,7 +327,7 @@ publish(struct real_store *real)
 static int
 start_gardener(struct real_store *real)
 {
-    int err = gardener_start(&real->gardener, real->engine,
+    int err = gardener_start(&real->gardener, real->engine, real->store.items,
         real->has_tier ? &real->tier.cold : NULL);
     real->has_gardener = err == 0;
     return err;

@@ -138,6 +138,26 @@ START_TEST(test_clock)
 }
 END_TEST
 
+START_TEST(test_clock_shift)
+{
+    struct clock_shift shift = {0};
+    uint64_t now_s = clock_monotonic_s();
+    ck_assert_uint_ge(clock_shifted_s(&shift), now_s);
+    clock_shift_by(&shift, 1000000);
+    ck_assert_uint_ge(clock_shifted_s(&shift), now_s + 1000000);
+    ck_assert_int_ge(clock_shifted_unix_s(&shift), clock_unix_s() + 999999);
+    clock_shift_stop(&shift);
+    uint64_t stopped_s = clock_shifted_s(&shift);
+    clock_shift_by(&shift, -7);
+    ck_assert_uint_eq(clock_shifted_s(&shift), stopped_s - 7);
+    clock_shift_go(&shift);
+    ck_assert_uint_ge(clock_shifted_s(&shift), stopped_s - 7);
+    clock_shift_by(&shift, INT32_MIN);
+    clock_shift_by(&shift, INT32_MIN);
+    ck_assert_uint_eq(clock_shifted_s(&shift), 1); /* never before that */
+}
+END_TEST
+
 int
 main(void)
 {
@@ -152,6 +172,7 @@ main(void)
     tcase_add_test(tcase, test_err_texts);
     tcase_add_test(tcase, test_assert);
     tcase_add_test(tcase, test_clock);
+    tcase_add_test(tcase, test_clock_shift);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);

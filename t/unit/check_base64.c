@@ -42,7 +42,28 @@ START_TEST(test_vectors)
         ck_assert_int_eq(
             decode(rows[i].text, strlen(rows[i].text), out), len[i]);
         ck_assert_mem_eq(out, rows[i].bytes, (size_t)len[i]);
+        ck_assert_uint_eq(base64_encode(rows[i].bytes, (size_t)len[i], out),
+            strlen(rows[i].text));
+        ck_assert_mem_eq(out, rows[i].text, strlen(rows[i].text));
     }
+}
+END_TEST
+
+START_TEST(test_round_trip)
+{
+    char bytes[256];
+    char text[OUT_MAX * 8];
+    char back[OUT_MAX * 8];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (char)i;
+    }
+    for (size_t len = 1; len <= sizeof bytes; len++) {
+        size_t n = base64_encode(bytes, len, text);
+        ck_assert_uint_eq(n, (len + 2) / 3 * 4);
+        ck_assert_int_eq(decode(text, n, back), (int)len);
+        ck_assert_mem_eq(back, bytes, len);
+    }
+    ck_assert_uint_eq(base64_encode(bytes, 0, text), 0);
 }
 END_TEST
 
@@ -85,6 +106,7 @@ main(void)
 {
     TCase *tcase = tcase_create("base64");
     tcase_add_test(tcase, test_vectors);
+    tcase_add_test(tcase, test_round_trip);
     tcase_add_test(tcase, test_refused);
     tcase_add_test(tcase, test_alphabet);
     return run_case("base64", tcase);

@@ -184,7 +184,7 @@ START_TEST(test_time_is_over)
         .change = &change};
     ck_assert_int_eq(sem_init(&come, 0, 0), 0);
     ck_assert_int_eq(
-        gardener_start(&gardener, world.cold.engine, &world.cold), 0);
+        gardener_start(&gardener, world.cold.engine, NULL, &world.cold), 0);
     ck_assert_int_eq(cold_change(&world.cold, &call), STORE_LATER);
     while (sem_wait(&come) != 0) {
     }

@@ -6,6 +6,7 @@
 #include "unit/items_help.h"
 
 #include <check.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +157,7 @@ model_store(struct known *known, const struct items_store *store)
         return ERR_NOT_STORED;
     }
     if (joins && known->len + store->value_len > most) {
-        return ERR_TOO_LARGE;
+        return ERR_NOT_STORED;
     }
     if (joins) {
         model_join(known, store);
@@ -370,13 +371,15 @@ START_TEST(test_model)
 }
 END_TEST
 
-enum { SWEEP_STEPS = 7 };
+enum { SWEEP_STEPS = 7, SMALL_LIMIT = 1 << 20 };
 
-/* Memory whose n-th block of at least least_bytes is refused. */
+/* Memory of which some blocks are refused. */
 struct refusal {
-    size_t least_bytes;
-    uint64_t nth; /* 0: never */
+    size_t only_bytes; /* blocks of this size; 0: any */
+    uint64_t from;     /* from the n-th on; 0: none */
+    uint64_t to;       /* to this one */
     uint64_t n;
+    uint64_t n_refused;
     uint64_t held_bytes;
 };
 
@@ -384,8 +387,12 @@ static void *
 refusing_zeroed(void *context, size_t bytes)
 {
     struct refusal *refusal = context;
+    bool counts = refusal->only_bytes == 0 || refusal->only_bytes == bytes;
 
-    if (bytes >= refusal->least_bytes && ++refusal->n == refusal->nth) {
+    refusal->n += counts;
+    if (counts && refusal->from != 0 && refusal->n >= refusal->from &&
+        refusal->n <= refusal->to) {
+        refusal->n_refused++;
         return NULL;
     }
     refusal->held_bytes += bytes;
@@ -401,6 +408,30 @@ refusing_free(void *context, void *block, size_t bytes)
     free(block);
 }
 
+/* Stores what is smaller than anything that comes, until the open segment has
+ * no room for it. */
+static void
+fill_segment(struct items *items, char name)
+{
+    uint64_t held = stats_of(items).held_bytes;
+    unsigned n_grown = 0, n_at_growth = 0, n_left = UINT_MAX;
+    char key[16];
+
+    for (unsigned n = 0; n_left > 0; n++) {
+        snprintf(key, sizeof key, "%c%u", name, n);
+        ck_assert_int_eq(put(items, ITEMS_SET, key, ""), 0);
+        n_left--;
+        if (stats_of(items).held_bytes > held) {
+            held = stats_of(items).held_bytes;
+            n_grown++;
+            if (n_grown == 3) {
+                n_left = n - n_at_growth - 1; /* as many as the last held */
+            }
+            n_at_growth = n;
+        }
+    }
+}
+
 /* Runs the operation that the sweep looks at. */
 static int
 sweep_step(struct items *items, unsigned step)
@@ -413,9 +444,9 @@ sweep_step(struct items *items, unsigned step)
     case 1:
         return put(items, ITEMS_ADD, "fresh", "1");
     case 2:
-        return put(items, ITEMS_SET, "a", "2");
+        return put(items, ITEMS_SET, "a", "222222222222");
     case 3:
-        return put(items, ITEMS_REPLACE, "a", "3");
+        return put(items, ITEMS_REPLACE, "a", "333333333333");
     case 4:
         return put(items, ITEMS_APPEND, "a", "4");
     case 5:
@@ -425,56 +456,80 @@ sweep_step(struct items *items, unsigned step)
     }
 }
 
+/* Where memory is out others may have been given up, but no value is wrong. */
 static void
-expect_swept(struct items *items, unsigned step, bool failed)
+expect_swept(struct items *items, unsigned step, int err)
 {
-    static const char *const a_after[] = {"1", "1", "2", "3", "14", "51", "1"};
-    bool old_is_gone = failed && step == 2;
+    static const char *const a_after[] = {
+        "1", "1", "222222222222", "333333333333", "14", "51", "1"};
+    static const char *const changed[] = {
+        "new", "fresh", "a", "a", "a", "a", "n"};
 
-    ck_assert(has(items, "new", NOW) == (step == 0 && !failed));
-    ck_assert(has(items, "fresh", NOW) == (step == 1 && !failed));
-    if (old_is_gone) {
-        ck_assert(!has(items, "a", NOW));
-    } else {
-        expect_item(items, "a", failed ? "1" : a_after[step]);
+    if (err == 0) {
+        ck_assert(has(items, changed[step], NOW));
     }
-    expect_item(items, "n", step == 6 && !failed ? "10" : "9");
+    ck_assert(err == 0 || !has(items, "new", NOW));
+    ck_assert(err == 0 || !has(items, "fresh", NOW));
+    if (err != 0 && step == 2) {
+        ck_assert(!has(items, "a", NOW));
+    }
+    if (has(items, "a", NOW)) {
+        expect_item(items, "a", err == 0 ? a_after[step] : "1");
+    }
+    if (has(items, "n", NOW)) {
+        expect_item(items, "n", step == 6 && err == 0 ? "10" : "9");
+    }
     items_verify(items);
+}
+
+/* One block, or all from one on, is refused; true if any was. */
+static bool
+sweep(unsigned step, uint64_t nth, bool all)
+{
+    struct refusal refusal = {0};
+    struct alloc alloc = {refusing_zeroed, refusing_free, &refusal};
+    struct items_config config = {.limit_bytes = SMALL_LIMIT,
+        .item_bytes_max = ITEM_BYTES_MAX,
+        .alloc = &alloc};
+    struct items *items = items_create(&config);
+    const struct item *pinned;
+    int err;
+
+    fill_segment(items, 'x');
+    ck_assert_int_eq(put(items, ITEMS_SET, "a", "1"), 0);
+    ck_assert_int_eq(put(items, ITEMS_SET, "n", "9"), 0);
+    fill_segment(items, 'y');
+    pinned = pin_at(items, "n", NOW); /* so that it cannot change in place */
+    refusal.from = refusal.n + nth;
+    refusal.to = all ? UINT64_MAX : refusal.from;
+    err = sweep_step(items, step);
+    refusal.from = 0;
+    ck_assert(all || err == 0 || err == ERR_NOT_STORED);
+    expect_swept(items, step, err);
+    if (pinned != NULL) {
+        items_unpin(items, pinned);
+    }
+    items_destroy(&items);
+    ck_assert_uint_eq(refusal.held_bytes, 0);
+    return refusal.n_refused > 0;
 }
 
 START_TEST(test_failing_allocations)
 {
-    unsigned n_failed = 0;
-    int err;
+    for (unsigned all = 0; all <= 1; all++) {
+        uint64_t nth = 1;
 
-    for (uint64_t nth = 1;; nth++) {
-        struct refusal refusal = {.least_bytes = 1};
-        struct alloc alloc = {refusing_zeroed, refusing_free, &refusal};
-        struct items_config config = {
-            .limit_bytes = ROOMY, .item_bytes_max = MIB, .alloc = &alloc};
-        struct items *items = items_create(&config);
-
-        ck_assert_int_eq(put(items, ITEMS_SET, "a", "1"), 0);
-        ck_assert_int_eq(put(items, ITEMS_SET, "n", "9"), 0);
-        refusal.nth = refusal.n + nth;
-        err = sweep_step(items, (unsigned)_i);
-        ck_assert(err == 0 || err == ERR_NO_MEMORY);
-        refusal.nth = 0;
-        expect_swept(items, (unsigned)_i, err != 0);
-        items_destroy(&items);
-        ck_assert_uint_eq(refusal.held_bytes, 0);
-        if (err == 0) {
-            break;
+        while (sweep((unsigned)_i, nth, all == 1)) {
+            nth++;
         }
-        n_failed++;
+        ck_assert_uint_ge(nth, 2);
     }
-    ck_assert_uint_ge(n_failed, 1);
 }
 END_TEST
 
 START_TEST(test_create_without_memory)
 {
-    struct refusal refusal = {.least_bytes = 1, .nth = 1};
+    struct refusal refusal = {.from = 1, .to = 1};
     struct alloc alloc = {refusing_zeroed, refusing_free, &refusal};
     struct items_config config = {
         .limit_bytes = ROOMY, .item_bytes_max = MIB, .alloc = &alloc};
@@ -483,39 +538,38 @@ START_TEST(test_create_without_memory)
 }
 END_TEST
 
-/* Bucket arrays that do not double: the one store fails, nothing else. */
+/* Tables that cannot grow: chains grow longer, nothing fails. */
 START_TEST(test_failing_growth)
 {
-    enum { MANY = 12000 };
-    unsigned n_swept = 0;
-    bool failed = true;
+    enum { MANY = 20000, BUCKETS = 128, LEVEL_STUCK = 13 };
+    struct refusal refusal = {
+        .only_bytes = BUCKETS * sizeof(void *), .from = 1, .to = UINT64_MAX};
+    struct alloc alloc = {refusing_zeroed, refusing_free, &refusal};
+    struct items_config config = {
+        .limit_bytes = ROOMY, .item_bytes_max = MIB, .alloc = &alloc};
+    struct items *items = items_create(&config);
     char key[16];
 
-    for (uint64_t nth = 1; failed; nth++) {
-        struct refusal refusal = {.least_bytes = 1024};
-        struct alloc alloc = {refusing_zeroed, refusing_free, &refusal};
-        struct items_config config = {
-            .limit_bytes = ROOMY, .item_bytes_max = MIB, .alloc = &alloc};
-        struct items *items = items_create(&config);
-        unsigned n_failed = 0;
-
-        refusal.nth = refusal.n + nth;
+    for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < MANY; i++) {
-            snprintf(key, sizeof key, "k%u", i);
-            if (put(items, ITEMS_SET, key, "v") != 0) {
-                ck_assert(!has(items, key, NOW));
-                n_failed++;
-            }
+            snprintf(key, sizeof key, "k%u-%u", round, i);
+            ck_assert_int_eq(put(items, ITEMS_SET, key, "v"), 0);
         }
-        failed = n_failed == 1;
-        n_swept += n_failed;
-        ck_assert_uint_le(n_failed, 1);
-        ck_assert_uint_eq(stats_of(items).curr_items, MANY - n_failed);
+        ck_assert_uint_eq(stats_of(items).curr_items, (round + 1) * MANY);
+        if (round == 0) {
+            ck_assert_uint_eq(stats_of(items).hash_power_level, LEVEL_STUCK);
+        }
         items_verify(items);
-        items_destroy(&items);
-        ck_assert_uint_eq(refusal.held_bytes, 0);
+        refusal.from = 0;
     }
-    ck_assert_uint_gt(n_swept, 50);
+    ck_assert_uint_gt(refusal.n_refused, BUCKETS);
+    ck_assert_uint_gt(stats_of(items).hash_power_level, LEVEL_STUCK);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "k0-%u", i);
+        ck_assert(has(items, key, NOW));
+    }
+    items_destroy(&items);
+    ck_assert_uint_eq(refusal.held_bytes, 0);
 }
 END_TEST
 

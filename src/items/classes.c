@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* memcached's slab classes, which tools expect to see: chunks from 96 bytes,
+ * each class 1.25 times the one before, aligned to 8; the last one takes what
+ * is larger. A counter is one of several shards, chosen by the item's stripe,
+ * so that threads seldom write the same line. */
+#include "items/classes.h"
+
+#include <stdatomic.h>
+
+enum {
+    CHUNK_FIRST = 96,
+    CHUNK_ALIGN = 8,
+    CHUNK_MOST = 512 * 1024, /* larger items are several chunks there */
+    HEAD_BYTES = 48,         /* memcached's item header */
+    CAS_BYTES = 8,
+    KEY_END_BYTES = 1,
+    VALUE_END_BYTES = 2
+};
+
+void
+items__classes_init(struct classes *classes, uint64_t item_bytes_max)
+{
+    uint64_t most = item_bytes_max < CHUNK_MOST ? item_bytes_max : CHUNK_MOST;
+    uint64_t size = CHUNK_FIRST;
+    unsigned i = 1;
+
+    for (; i < ITEMS_CLASSES - 1 && size <= most * 4 / 5; i++) {
+        classes->chunk_bytes[i] = (uint32_t)size;
+        size = size * 5 / 4;
+        size = (size + CHUNK_ALIGN - 1) / CHUNK_ALIGN * CHUNK_ALIGN;
+    }
+    classes->chunk_bytes[i] = (uint32_t)most;
+    classes->last = i;
+}
+
+uint64_t
+items__classes_bytes(size_t key_len, size_t value_len)
+{
+    return HEAD_BYTES + CAS_BYTES + key_len + KEY_END_BYTES + value_len +
+        VALUE_END_BYTES;
+}
+
+unsigned
+items__classes_of(
+    const struct classes *classes, size_t key_len, size_t value_len)
+{
+    uint64_t bytes = items__classes_bytes(key_len, value_len);
+    unsigned low = 1, high = classes->last;
+
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+
+        if (bytes <= classes->chunk_bytes[middle]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+void
+items__classes_sum(
+    struct classes *classes, struct items_class out[ITEMS_CLASSES])
+{
+    for (unsigned c = 0; c < ITEMS_CLASSES; c++) {
+        out[c].chunk_bytes = classes->chunk_bytes[c];
+        for (unsigned s = 0; s < ITEMS__CLASS_SHARDS; s++) {
+            struct class_sums *sums = &classes->sums[s][c];
+            /* relaxed: figures, each for itself */
+#define X(name, text)                                                         \
+    out[c].name += atomic_load_explicit(&sums->name, memory_order_relaxed);
+            ITEMS_CLASS_HELD(X)
+            ITEMS_CLASS_SUMS(X)
+#undef X
+        }
+    }
+}
+
+void
+items__classes_reset(struct classes *classes)
+{
+    for (unsigned c = 0; c < ITEMS_CLASSES; c++) {
+        for (unsigned s = 0; s < ITEMS__CLASS_SHARDS; s++) {
+            struct class_sums *sums = &classes->sums[s][c];
+            /* relaxed: figures, each for itself */
+#define X(name, text)                                                         \
+    atomic_store_explicit(&sums->name, 0, memory_order_relaxed);
+            ITEMS_CLASS_SUMS(X)
+#undef X
+        }
+    }
+}

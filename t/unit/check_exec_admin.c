@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net/exec_admin: what a connection has to do with commands of administration,
+ * and dumps of items in pieces. */
+#include "lib/hold.h"
+#include "unit/net_help.h"
+
+#include <stdio.h>
+
+/* What the server around the session says. */
+static const char *line_said;
+static struct text_admin command_seen;
+
+static const char *
+note_command(struct admin *admin, const struct text_admin *command)
+{
+    (void)admin;
+    command_seen = *command;
+    return line_said;
+}
+
+static void
+open_admin(struct dialog *dialog)
+{
+    open_new(dialog);
+    dialog->admin.command_fn = note_command;
+    line_said = NULL;
+}
+
+START_TEST(test_replies)
+{
+    struct dialog dialog;
+    open_new(&dialog);
+    exchange(&dialog, "slabs automove 1", "ERROR\r\n"); /* none are taken */
+    close_new(&dialog);
+    open_admin(&dialog);
+    line_said = "SAID";
+    exchange(&dialog, "slabs automove 1", "SAID\r\n");
+    ck_assert_str_eq(command_seen.setting[0].value, "1");
+    exchange(&dialog, "lru_crawler metadump all", "SAID\r\n");
+    exchange(&dialog, "slabs automove 2 noreply", "");
+    ck_assert_str_eq(command_seen.setting[0].value, "2");
+    line_said = NULL;
+    dialog_say(&dialog, "shutdown\r\nversion\r\n", 19);
+    ck_assert(dialog.is_closed);
+    expect_replies(&dialog, "shutdown", "");
+    close_new(&dialog);
+}
+END_TEST
+
+START_TEST(test_not_behind_others)
+{
+    static const char said[] = "version\r\nlru_crawler metadump all\r\n"
+                               "version\r\n";
+    struct dialog dialog;
+    open_admin(&dialog);
+    dialog_say(&dialog, said, sizeof said - 1);
+    expect_replies(&dialog, said,
+        "VERSION test\r\n"
+        "ERROR cannot pipeline other commands before metadump\r\n"
+        "VERSION test\r\n");
+    exchange(&dialog, "lru_crawler metadump all\r\nversion",
+        "OK\r\nEND\r\nVERSION test\r\n");
+    close_new(&dialog);
+}
+END_TEST
+
+START_TEST(test_keys)
+{
+    struct dialog dialog;
+    open_admin(&dialog);
+    exchange(&dialog, "set a\x01 0 0 1\r\nx", "STORED\r\n");
+    exchange(&dialog, "lru_crawler mgdump all", "OK\r\nmg YQE= b\r\nEN\r\n");
+    exchange(&dialog, "delete a\x01", "DELETED\r\n");
+    exchange(&dialog, "set a%~\xc3 3 100 1\r\nx", "STORED\r\n");
+    exchange(&dialog, "lru_crawler mgdump all", "OK\r\nmg a%~\xc3\r\nEN\r\n");
+    dialog_say(&dialog, "lru_crawler metadump all\r\n", 26);
+    buf_add(&dialog.replies, "", 1);
+    ck_assert_ptr_nonnull(
+        strstr(dialog.replies.data, "OK\r\nkey=a%25~%C3 exp="));
+    ck_assert_ptr_nonnull(strstr(dialog.replies.data, " fetch=no cls=1 "));
+    ck_assert_ptr_nonnull(strstr(dialog.replies.data, " flags=3 \nEND\r\n"));
+    close_new(&dialog);
+}
+END_TEST
+
+/* However small the reply buffer and the budget are: every item once, and
+ * no call replies much more than the mark. */
+START_TEST(test_pieces)
+{
+    enum { ITEMS = 2000, MARK = 512 };
+    struct dialog dialog;
+    char line[64];
+    bool seen[ITEMS] = {false};
+    open_admin(&dialog);
+    for (int i = 0; i < ITEMS; i++) {
+        int n =
+            snprintf(line, sizeof line, "set k%d 0 0 1 noreply\r\nx\r\n", i);
+        dialog_say(&dialog, line, (size_t)n);
+    }
+    dialog.mark = MARK;
+    dialog.budget = 1;
+    dialog.n_full = 0;
+    dialog.n_yield = 0;
+    dialog_say(&dialog, "lru_crawler mgdump all\r\nversion\r\n", 33);
+    ck_assert_uint_gt(dialog.n_full + dialog.n_yield, ITEMS / 200);
+    ck_assert_uint_le(dialog.out_bytes_max, ITEMS * 8 / 4);
+    buf_add(&dialog.replies, "", 1);
+    const char *at = strstr(dialog.replies.data, "OK\r\n");
+    ck_assert_ptr_eq(at, dialog.replies.data);
+    at += 4;
+    int n = 0;
+    while (strncmp(at, "mg k", 4) == 0) {
+        char *end;
+        long i = strtol(at + 4, &end, 10);
+        ck_assert_int_lt(i, ITEMS);
+        ck_assert(!seen[i]);
+        seen[i] = true;
+        n++;
+        at = end + 2;
+    }
+    ck_assert_int_eq(n, ITEMS);
+    ck_assert_str_eq(at, "EN\r\nVERSION test\r\n");
+    close_new(&dialog);
+}
+END_TEST
+
+static void
+add_up(void *context, const char *name, size_t len,
+    const struct prefix_counts *counts)
+{
+    struct prefix_counts *sum = context;
+    ck_assert_int_eq(memcmp(name, "p", len), 0);
+    *sum = *counts;
+}
+
+START_TEST(test_prefixes)
+{
+    struct dialog dialog;
+    struct prefixes prefixes;
+    struct prefix_counts sum = {0};
+    open_admin(&dialog);
+    prefixes_init(&prefixes, ':', false);
+    dialog.admin.prefixes = &prefixes;
+    exchange(&dialog, "set p:1 0 0 1\r\nx", "STORED\r\n");
+    prefixes_switch(&prefixes, true);
+    exchange(&dialog, "set p:2 0 0 1\r\nx", "STORED\r\n");
+    exchange(&dialog, "add p:2 0 0 1\r\nx", "NOT_STORED\r\n");
+    exchange(&dialog, "get p:1 p:3", "VALUE p:1 0 1\r\nx\r\nEND\r\n");
+    exchange(&dialog, "gat 0 p:1", "VALUE p:1 0 1\r\nx\r\nEND\r\n");
+    exchange(&dialog, "delete p:3", "NOT_FOUND\r\n");
+    exchange(&dialog, "incr p:1 1",
+        "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+    prefixes_switch(&prefixes, false);
+    exchange(&dialog, "get p:1", "VALUE p:1 0 1\r\nx\r\nEND\r\n");
+    prefixes_each(&prefixes, add_up, &sum);
+    ck_assert_uint_eq(sum.get, 3);
+    ck_assert_uint_eq(sum.hit, 2);
+    ck_assert_uint_eq(sum.set, 2);
+    ck_assert_uint_eq(sum.del, 1);
+    close_new(&dialog);
+    prefixes_fini(&prefixes);
+}
+END_TEST
+
+START_TEST(test_clock)
+{
+    struct dialog dialog;
+    struct clock_shift clock = {0};
+    open_admin(&dialog);
+    dialog.admin.clock = &clock;
+    clock_shift_stop(&clock);
+    exchange(&dialog, "set a 0 10 1\r\nx", "STORED\r\n");
+    exchange(&dialog, "set b 0 20 1\r\nx", "STORED\r\n");
+    clock_shift_by(&clock, 9);
+    exchange(&dialog, "touch a 2", "TOUCHED\r\n");
+    clock_shift_by(&clock, 1);
+    exchange(&dialog, "get a", "VALUE a 0 1\r\nx\r\nEND\r\n");
+    clock_shift_by(&clock, 1);
+    exchange(&dialog, "get a b", "VALUE b 0 1\r\nx\r\nEND\r\n");
+    exchange(&dialog, "flush_all 5", "OK\r\n");
+    clock_shift_by(&clock, 4);
+    exchange(&dialog, "get b", "VALUE b 0 1\r\nx\r\nEND\r\n");
+    clock_shift_by(&clock, 1);
+    exchange(&dialog, "get b", "END\r\n");
+    close_new(&dialog);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_replies, test_not_behind_others,
+        test_keys, test_pieces, test_prefixes, test_clock};
+    return run_tests("exec_admin", tests, COUNT_OF(tests));
+}
