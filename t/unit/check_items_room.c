@@ -103,6 +103,27 @@ START_TEST(test_oldest_go_first)
 }
 END_TEST
 
+/* All are read once: there is nothing to choose by, and nothing stays longer
+ * than that one use is worth. */
+START_TEST(test_a_use_is_spent)
+{
+    enum { MANY = 40000, FIRST = 5000 };
+    struct items *items = make(2 * MIB);
+    char key[48];
+
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "k%u", i);
+        ck_assert(put_len(items, key, 100, ITEMS_NEVER, NOW) == 0);
+        read_it(items, key);
+    }
+    ck_assert_uint_eq(count_many(items, "k", FIRST), 0);
+    /* a few, when all memory was fresh, and one store would have had to move
+     * half of it */
+    ck_assert_uint_lt(stats_of(items).evicted_active, MANY / 100);
+    finish(&items);
+}
+END_TEST
+
 /* Sizes after one another, each filling the memory: it stays within the limit
  * and is used. */
 START_TEST(test_any_sizes)
@@ -402,6 +423,7 @@ suite(void)
 
     tcase_add_test(room, test_read_ones_stay);
     tcase_add_test(room, test_oldest_go_first);
+    tcase_add_test(room, test_a_use_is_spent);
     tcase_add_test(room, test_any_sizes);
     tcase_add_test(room, test_overwritten_ones_make_room);
     tcase_add_test(room, test_keeping);
