@@ -88,7 +88,7 @@ TEXT_STREAMS = [
           b"stats detail on", b"set p:a 0 0 1\r\n1", b"get p:a p:b q:x",
           b"delete p:a", b"stats detail dump", b"stats detail off",
           b"stats detail", b"stats detail x", b"stats sizes",
-          b"stats nothing", b"refresh_certs"),
+          b"stats nothing"),
 ]
 
 META_STREAMS = [

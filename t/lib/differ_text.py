@@ -312,7 +312,8 @@ class TextMaker:
              b"verbosity 0 noreply", b"verbosity 0 0 noreply", b"versions",
              b"shutdown", b"touch a", b"get a noreply", b"gets",
              b"incr a", b"incr", b"decr a", b"delete", b"delete a 0 noreply",
-             b"delete a b", b"delete a 10", b"delete a 0 0", b"cas a 0 0 1\r\nz", b"gat", b"gat 0", b"gat 0 ",
+             b"delete a b", b"delete a 10", b"delete a 0 0",
+             b"cas a 0 0 1\r\nz", b"gat", b"gat 0", b"gat 0 ",
              b"gats 0", b"get ", b"get  a", b"noreply")),
             CRLF, alone=True, key=b"a")
 
