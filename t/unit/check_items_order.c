@@ -107,7 +107,7 @@ END_TEST
 START_TEST(test_empty_has_flags)
 {
     struct items *items = make(ROOMY);
-    struct items_terms empty = {.empties = true, .flags = 9};
+    struct items_terms empty = {.empties = true, .empty_flags = 9};
     struct items_found found;
 
     put(items, ITEMS_SET, "a", "value");
