@@ -238,6 +238,17 @@ add_present(struct leaving *it, const struct carry_rows *now, size_t k,
     return stays_add(&it->stays, now->row[k], code);
 }
 
+/* Forgets tables that have been joined since, to one that is looked at now: so
+ * what is left ascends. */
+static void
+drop_joined(struct leaving *it, const struct table *table)
+{
+    size_t *n = &it->ranges.n_ready;
+    while (*n > 0 && it->ready[*n - 1].base >= table->base) {
+        --*n;
+    }
+}
+
 /* Compares a table, whose records are these, with the copy; both ascend. */
 static int
 compare(struct leaving *it, const struct table *table,
@@ -248,6 +259,7 @@ compare(struct leaving *it, const struct table *table,
     size_t end = stays_behind(was, table->base + table->mask, i);
     struct ranges_ready ready = {
         .base = table->base, .first = it->stays.rows.n, .is_all = true};
+    drop_joined(it, table);
     int err = grow_ready(it);
     for (size_t k = 0; k < now->n && err == 0; k++) {
         for (; i < end && was->row[i] < now->row[k] && err == 0; i++) {

@@ -133,6 +133,18 @@ exec__key(struct session *session, const char *bytes)
     return (struct schema_word){executor->key, len};
 }
 
+uint32_t
+exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
+{
+    enum {
+        HEADER_BYTES = 56, /* its cas included */
+        ENDS_BYTES = 3,    /* of key and value */
+        FLAGS_BYTES = 4    /* where there are any */
+    };
+    return (uint32_t)(HEADER_BYTES + ENDS_BYTES + key_len + value_len +
+        (flags == 0 ? 0 : FLAGS_BYTES));
+}
+
 enum exec_step
 exec__answer(struct session *session, const char *bytes,
     const struct answer *answer, struct buf *out)

@@ -2,7 +2,7 @@
 #ifndef NET_EXEC_ADMIN_H
 #define NET_EXEC_ADMIN_H
 
-#include "net/exec.h"
+#include "net/exec_shared.h"
 
 /* Commands of administration, dumps of items, and what the server's admin has
  * to do with single keys. Inside exec_*.c only; the session's thread. */

@@ -13,7 +13,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "net/exec.h"
+#include "net/exec_shared.h"
 #include "proto/reply.h"
 
 enum {

@@ -2,7 +2,7 @@
 /* The schema from a client's side: edits, which the store's keeper does and
  * answers later, and show; and checkpoints and seals, likewise. */
 #include "base/err.h"
-#include "net/exec.h"
+#include "net/exec_shared.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"
 #include "schema/print.h"

@@ -55,13 +55,22 @@ answer_item(struct session *session, const char *bytes, struct answer *answer,
 }
 
 /* What -C leaves of the terms: no cas is an item's, but to ask for 0 where a
- * value is not stored is not to ask. */
+ * value is not stored is not to ask, and to append is not to compare. */
 static void
 forget_cas(const struct request *request, struct items_terms *terms)
 {
-    if (request->op == REQUEST_DELETE || request->op == REQUEST_INCR ||
-        request->op == REQUEST_DECR) {
+    switch (request->op) {
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+        terms->compares = false;
+        break;
+    case REQUEST_DELETE:
+    case REQUEST_INCR:
+    case REQUEST_DECR:
         terms->compares = terms->compares && terms->cas != 0;
+        break;
+    default:
+        break;
     }
     terms->cas = NO_ITEMS_CAS;
     terms->new_cas = 0;
@@ -227,8 +236,12 @@ static enum exec_step delete (
     struct schema_word key = exec__key(session, bytes);
     int err = items_delete(
         items_of(session), key.text, key.len, &terms, moment.now_s);
-    exec__count(session, METRIC_delete_hits, err == 0);
-    exec__count(session, METRIC_delete_misses, err == ERR_NOT_FOUND);
+    /* as memcached counts: what stays is no hit, and md with another cas is a
+     * miss, which a delete of the binary protocol is not */
+    exec__count(session, METRIC_delete_hits, err == 0 && !terms.outdates);
+    exec__count(session, METRIC_delete_misses,
+        err == ERR_NOT_FOUND ||
+            (err == ERR_EXISTS && session->request.proto == PROTO_META));
     exec__count_prefix(session, key, &(struct prefix_counts){.del = 1});
     return answer_err(session, bytes, err, &answer, out);
 }

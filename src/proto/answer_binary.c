@@ -21,6 +21,7 @@ enum status {
     STATUS_INVALID = 0x04,
     STATUS_NOT_STORED = 0x05,
     STATUS_NOT_NUMERIC = 0x06,
+    STATUS_AUTH = 0x20,
     STATUS_UNKNOWN_COMMAND = 0x81,
     STATUS_NO_MEMORY = 0x82,
     STATUS_INTERNAL = 0x84, /* this and the next not in memcached, but in
@@ -45,6 +46,7 @@ static const struct refusal refusals[] = {
     {ERR_TOO_LARGE, STATUS_TOO_LARGE, "Too large."},
     {ERR_NOT_NUMERIC, STATUS_NOT_NUMERIC,
         "Non-numeric server-side value for incr or decr"},
+    {ERR_NO_FLUSH, STATUS_AUTH, "Auth failure."},
     {ERR_NO_MEMORY, STATUS_NO_MEMORY, "Out of memory"},
     {ERR_HOT_FULL, STATUS_NO_MEMORY, NULL},
     {ERR_LOADING, STATUS_TEMPORARY, NULL},

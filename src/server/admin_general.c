@@ -70,7 +70,12 @@ struct figures {
     X(store_too_large, f->metric[METRIC_store_too_large])                     \
     X(store_no_memory, f->metric[METRIC_store_no_memory])                     \
     X(auth_cmds, NONE)                                                        \
-    X(auth_errors, NONE)                                                      \
+    X(auth_errors, NONE)
+
+/* Shown with -o idle_timeout, as in memcached. */
+#define IDLE_FIGURES(X) X(idle_kicks, f->metric[METRIC_idle_kicks])
+
+#define TRAFFIC_FIGURES(X)                                                    \
     X(bytes_read, f->metric[METRIC_bytes_read])                               \
     X(bytes_written, f->metric[METRIC_bytes_written])
 
@@ -203,6 +208,10 @@ admin__general(struct server_admin *admin, struct buf *out)
     put_process(admin, out);
     CONNECTION_FIGURES(PUT)
     COMMAND_FIGURES(PUT)
+    if (options->idle_timeout_s != 0) {
+        IDLE_FIGURES(PUT)
+    }
+    TRAFFIC_FIGURES(PUT)
     MEMORY_FIGURES(PUT)
     reply_stat_text(out, "slab_reassign_last_busy_status", "none");
     SLAB_FIGURES(PUT)

@@ -104,6 +104,8 @@ add_text_column(const struct options_row *row, size_t before, struct buf *out)
     buf_fini(&text);
 }
 
+/* Programs, memcached's own tests among them, look into this text to know what
+ * the server can do: what it cannot is only in the manual page. */
 void
 options_help(struct buf *out)
 {
@@ -111,17 +113,26 @@ options_help(struct buf *out)
         "usage: tallyd [OPTION]...\n"
         "A counter server that speaks the memcached protocol.\n\n");
     for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
+        if (options_row(i)->care == OPTIONS_CARE_REFUSED) {
+            continue;
+        }
         size_t before = out->len;
         add_names(options_row(i), out);
         add_text_column(options_row(i), before, out);
     }
     buf_add_text(out, "\nNames of -o, with commas between them:\n\n");
     for (enum options_extended_id i = 0; i < OPTIONS_EXTENDED_COUNT; i++) {
+        if (options_extended_row(i)->care != OPTIONS_CARE_MET) {
+            continue;
+        }
         size_t before = out->len;
         buf_add_text(out, "  ");
         add_extended_name(options_extended_row(i), out);
         add_text_column(options_extended_row(i), before, out);
     }
+    buf_add_text(out,
+        "\nmemcached's other names are taken and ignored; tallyd(1) has them "
+        "all.\n");
 }
 
 /* Appends text as roff: hyphens and backslashes escaped, and no control line

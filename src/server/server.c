@@ -244,7 +244,8 @@ create_store(struct server *server)
         .shards = (unsigned)options->shards,
         .hot_bytes = options->hot_memory,
         .items = {.limit_bytes = options->memory_limit,
-            .item_bytes_max = options->item_size_max},
+            .item_bytes_max = options->item_size_max,
+            .keeps = options->keeps},
         .data = server->keeping.is_wanted ? &server->keeping.config : NULL,
     };
     server->keeping.config.loaded_fn = on_store_loaded;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of items_tend, engine_tend and cold_expire every ROUND_MS. It is never an
- * online reader, so it holds no grace period up. */
+/* One round of items_tend, engine_tend and cold_expire every ROUND_MS. It is
+ * never an online reader, so it holds no grace period up. */
 #include "store/gardener.h"
 
 #include "base/clock.h"

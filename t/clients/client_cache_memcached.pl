@@ -16,7 +16,10 @@ binmode STDOUT, ':utf8';
 
 sub open_client
 {
-    my %options = (servers => ["127.0.0.1:$port"], @_);
+    my %options = (
+        servers => ["127.0.0.1:$port"],
+        $is_fast ? 'io_timeout' : 'select_timeout' => 60,
+        @_);
     return $class->new(\%options);
 }
 

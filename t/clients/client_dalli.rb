@@ -48,7 +48,11 @@ def check_cas(key)
   true?($cache.set(key, '5', nil, RAW))
   true?($cache.cas(key, nil, RAW) { |value| equal(value, '5') || '6' })
   equal($cache.get(key), '6')
-  false?($cache.cas(key, nil, RAW) { |_| $cache.set(key, '7', nil, RAW) && '8' })
+  again = $cache.cas(key, nil, RAW) do |_|
+    $cache.set(key, '7', nil, RAW)
+    '8'
+  end
+  false?(again)
   equal($cache.get(key), '7')
 end
 
@@ -253,5 +257,6 @@ CELLS = {
   puts "ok #{name}"
 rescue StandardError => e
   lines = e.backtrace.grep(/client_dalli/).map { |at| at[/:(\d+):/, 1] }
-  puts "not ok #{name} lines #{lines.join(', ')}: #{e.class}: #{e.message[0, 300]}"
+  puts "not ok #{name} lines #{lines.join(', ')}: #{e.class}: " \
+       "#{e.message[0, 300]}"
 end

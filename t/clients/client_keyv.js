@@ -7,7 +7,8 @@ const { default: Keyv } = require("keyv");
 const { default: KeyvMemcache } = require("@keyv/memcache");
 const { run } = require("./node_rows.js");
 
-const store = new KeyvMemcache("127.0.0.1:" + process.argv[2]);
+const store = new KeyvMemcache("127.0.0.1:" + process.argv[2],
+  { timeout: 60 });
 const keyv = new Keyv({ store });
 
 run({

@@ -18,6 +18,7 @@ enum {
     LARGE_BYTES = 1000000,
     TOO_LARGE_BYTES = 1 << 21,
     LONG_KEY_BYTES = 250,
+    POLL_TIMEOUT_MS = 60000,
 };
 
 #define MEGA UINT64_C(4294967295)
@@ -719,6 +720,9 @@ main(int argc, char **argv)
         SUCCESS);
     IS(memcached_behavior_set(
            memc, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, is_binary),
+        SUCCESS);
+    IS(memcached_behavior_set(
+           memc, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, POLL_TIMEOUT_MS),
         SUCCESS);
     if (wrong != NULL) {
         fprintf(stderr, "%s\n", wrong);

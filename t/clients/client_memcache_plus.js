@@ -10,13 +10,15 @@ const client = new MemcachePlus({
   hosts: ["127.0.0.1:" + process.argv[2]],
   maxValueSize: 1 << 22,
   autodiscover: false,
+  netTimeout: 60000,
 });
 
 const some = (value) => (value === null ? undefined : value);
 
 run({
-  // Bytes are taken for text and read line by line, without empty ones.
-  lacks: ["bytes", "empty"],
+  // Bytes are taken for text and read line by line, without empty ones;
+  // a key has fewer than 250 bytes.
+  lacks: ["bytes", "empty", "long-key"],
   set: async (key, value, exptime) =>
     (await client.set(key, value, exptime), true),
   add: async (key, value, exptime) =>
@@ -34,7 +36,8 @@ run({
     return Object.fromEntries(
       Object.entries(found).filter(([, value]) => value !== null));
   },
-  incr: (key, by) => client.incr(key, by),
+  // Not a number, where there is none.
+  incr: async (key, by) => (await client.incr(key, by)) || false,
   decr: (key, by) => client.decr(key, by),
   flush: () => client.flush(),
   end: () => client.disconnect(),

@@ -12,6 +12,7 @@ function connect(string $port, string $protocol): Memcached
     $cache->setOption(Memcached::OPT_BINARY_PROTOCOL, $protocol == 'binary');
     $cache->setOption(Memcached::OPT_COMPRESSION, false);
     $cache->setOption(Memcached::OPT_TCP_NODELAY, true);
+    $cache->setOption(Memcached::OPT_POLL_TIMEOUT, 60000);
     $cache->addServer('127.0.0.1', (int)$port);
     return $cache;
 }
@@ -213,6 +214,9 @@ $cells = [
         equal($cache->increment('2.cntcm'), 42);
         equal($cache->decrement('2.cntcm', 2), 40);
         equal($cache->get('2.cntcm'), 40);
+        equal($cache->incrementByKey('any', '2.cntcm', 2), 42);
+        equal($cache->decrementByKey('any', '2.cntcm', 2), 40);
+        equal($cache->getByKey('any', '2.cntcm'), 40);
     },
     'no-number' => function () use ($cache, $protocol) {
         if ($protocol == 'text') {

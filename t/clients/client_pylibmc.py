@@ -26,7 +26,9 @@ python_rows.run(
         pylibmc.Client(
             ["127.0.0.1:" + PORT],
             binary=PROTOCOL == "binary",
-            behaviors={"cas": True, "tcp_nodelay": True},
+            behaviors={
+                "cas": True, "tcp_nodelay": True, "_poll_timeout": 60000
+            },
         )
     ),
 )

@@ -280,7 +280,9 @@ expect_spoken(enum session_binding binding, const void *said, size_t len,
                 len - at < step ? len - at : step);
         }
         ck_assert_uint_eq(dialog.replies.len, answer_len);
-        ck_assert_mem_eq(dialog.replies.data, answer, answer_len);
+        if (answer_len > 0) {
+            ck_assert_mem_eq(dialog.replies.data, answer, answer_len);
+        }
         ck_assert_int_eq(dialog.is_closed, closes);
         close_new(&dialog);
     }

@@ -534,6 +534,40 @@ START_TEST(test_failing_allocations)
 }
 END_TEST
 
+/* A cache that keeps may have no room to clean: it loses nothing then. */
+START_TEST(test_keeping_without_memory)
+{
+    enum { MANY = 3000, CHANGES = 20000 };
+    struct refusal refusal = {0};
+    struct alloc alloc = {refusing_zeroed, refusing_free, &refusal};
+    struct items_config config = {.limit_bytes = SMALL_LIMIT,
+        .item_bytes_max = ITEM_BYTES_MAX,
+        .keeps = true,
+        .alloc = &alloc};
+    struct items *items = items_create(&config);
+    struct random random = {(uint64_t)_i};
+    unsigned n_failed = 0;
+    char key[16];
+
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "k%u", i);
+        ck_assert_int_eq(put(items, ITEMS_SET, key, "0123456789"), 0);
+    }
+    refusal.from = refusal.n + 1;
+    refusal.to = UINT64_MAX;
+    for (unsigned i = 0; i < CHANGES; i++) {
+        snprintf(
+            key, sizeof key, "k%u", (unsigned)random_below(&random, MANY));
+        n_failed += put(items, ITEMS_APPEND, key, "0123456789") != 0;
+    }
+    ck_assert_uint_gt(n_failed, 0);
+    ck_assert_uint_eq(stats_of(items).curr_items, MANY);
+    ck_assert_uint_eq(stats_of(items).evictions, 0);
+    finish(&items);
+    ck_assert_uint_eq(refusal.held_bytes, 0);
+}
+END_TEST
+
 START_TEST(test_create_without_memory)
 {
     struct refusal refusal = {.from = 1, .to = 1};
@@ -588,6 +622,7 @@ suite(void)
 
     tcase_add_loop_test(slow, test_model, 0, SEEDS);
     tcase_add_loop_test(slow, test_failing_allocations, 0, SWEEP_STEPS);
+    tcase_add_loop_test(slow, test_keeping_without_memory, 0, SEEDS);
     tcase_add_test(slow, test_create_without_memory);
     tcase_add_test(slow, test_failing_growth);
     tcase_set_timeout(slow, SLOW_TEST_S);

@@ -190,8 +190,19 @@ room_body(void *arg)
     return NULL;
 }
 
+static void
+count_seen(void *context, const struct items_seen *seen)
+{
+    uint64_t *n_seen = context;
+
+    ASSERT(seen->key_len > 0 && seen->item->cas > 0);
+    (*n_seen)++;
+}
+
 START_TEST(test_threads_stay_in_their_room)
 {
+    struct items_class classes[ITEMS_CLASSES];
+    uint64_t cursor = 0, n_seen = 0;
     struct items *items = make(SMALL_LIMIT);
     struct worker worker[THREADS];
     _Atomic unsigned n_running = 0;
@@ -201,7 +212,13 @@ START_TEST(test_threads_stay_in_their_room)
     }
     while (atomic_load(&n_running) > 0) {
         ASSERT(stats_of(items).held_bytes <= SMALL_LIMIT);
+        cursor = items_each(items, cursor, 100, NOW, count_seen, &n_seen);
+        (void)items_tend(items, NOW, 100);
+        items_classes(items, classes);
+        items_set_limit(items, SMALL_LIMIT - n_seen % (SMALL_LIMIT / 4));
     }
+    ck_assert_uint_gt(n_seen, 0);
+    items_set_limit(items, SMALL_LIMIT);
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(worker[i].thread, NULL);
     }

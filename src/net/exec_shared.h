@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_EXEC_SHARED_H
+#define NET_EXEC_SHARED_H
+
+#include "net/exec.h"
+
+/* What the exec*.c files share: the session's thread. */
+
+/* Makes a job for the session, or returns NULL when memory is out. */
+struct job *exec__job(struct session *session, enum job_stage stage);
+
+/* The session's request is answered: gives the job back, if there is one. */
+enum exec_step exec__done(struct session *session);
+
+/* Marks the job as waiting if the store answers later: returns true then. The
+ * caller must not touch the job any more before exec_wake. */
+bool exec__waits(struct job *job, struct store_call *call,
+    enum store_answer (*ask)(struct job *job));
+
+/* Does the changes gathered, if any: false where the store answers them later,
+ * and the request at hand is to be begun anew after that. */
+bool exec__settle(struct session *session, struct exec_turn *turn);
+
+/* The request's key as the client means it. Valid until the next call. */
+struct schema_word exec__key(struct session *session, const char *bytes);
+
+/* Answers the session's request, and is done. bytes[0] is its first one. */
+enum exec_step exec__answer(struct session *session, const char *bytes,
+    const struct answer *answer, struct buf *out);
+
+/* The same where there is nothing but the kind to say. */
+enum exec_step exec__answer_kind(struct session *session, const char *bytes,
+    enum answer_kind kind, struct buf *out);
+
+/* Answers with err. A refusal is not sent under noreply, but counted; a
+ * SERVER_ERROR is always sent. */
+void exec__say_refusal(struct session *session, int err,
+    const struct echo *echo, struct buf *out);
+
+/* The same for the session's request, and is done. */
+enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
+
+/* get gets gat gats touch (of cells), the dialect's get. */
+enum exec_step exec__get_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__get_resume(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* All changes of cells and records. key is the request's, already parsed. */
+enum exec_step exec__change_begin(struct session *session, const char *bytes,
+    const struct key *key, struct exec_turn *turn);
+enum exec_step exec__counter_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__change_answer(
+    struct session *session, struct exec_turn *turn);
+
+/* All commands on items but retrieval. */
+enum exec_step exec__item(
+    struct session *session, const char *bytes, struct buf *out);
+
+/* Schema edits, seals, checkpoints, show, help. */
+enum exec_step exec__edit_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__edit_answer(struct session *session, struct buf *out);
+enum exec_step exec__seal_begin(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__seal_answer(struct session *session, struct buf *out);
+enum exec_step exec__checkpoint_begin(
+    struct session *session, struct buf *out);
+enum exec_step exec__checkpoint_answer(
+    struct session *session, struct buf *out);
+enum exec_step exec__show_counters(struct session *session, struct buf *out);
+enum exec_step exec__show_counter(
+    struct session *session, const char *bytes, struct buf *out);
+
+/* What memcached would say of an item's size. */
+uint32_t exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags);
+
+/* Counts in the worker's metrics. */
+static inline void
+exec__count(struct session *session, enum metric metric, uint64_t n)
+{
+    metric_add(session->executor->metrics, metric, n);
+}
+
+/* The schema now; valid for the rest of this turn. Two calls may give two
+ * schemas: what was found in one need not be in the next. */
+static inline const struct schema *
+exec__schema(struct session *session)
+{
+    return store_schema(session->executor->store);
+}
+
+#endif
