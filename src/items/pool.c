@@ -142,12 +142,37 @@ lock(struct pool *pool)
     ASSERT(!failed);
 }
 
+/* Gives a segment's memory back; without the lock, since that takes as long as
+ * the segment is large. */
+static void
+unmap(const struct pool *pool, struct segment *segment)
+{
+    size_t size = segment->size;
+
+    if (pool->alloc != NULL) {
+        alloc_free(pool->alloc, segment, size);
+    } else if (munmap(segment, size) != 0) {
+        /* The system has too many mappings to make a hole: the pages go, the
+         * addresses are lost. */
+        (void)madvise(segment, size, MADV_DONTNEED);
+    }
+}
+
 static void
 unlock(struct pool *pool)
 {
-    int failed = pthread_mutex_unlock(&pool->lock);
+    struct segment *gone = pool->gone;
+    int failed;
 
+    pool->gone = NULL;
+    failed = pthread_mutex_unlock(&pool->lock);
     ASSERT(!failed);
+    while (gone != NULL) {
+        struct segment *next = gone->older;
+
+        unmap(pool, gone);
+        gone = next;
+    }
 }
 
 static void *
@@ -159,7 +184,7 @@ map(struct pool *pool, size_t bytes)
         memory = alloc_zeroed(pool->alloc, bytes);
     } else {
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         memory = memory == MAP_FAILED ? NULL : memory;
     }
     pool->bytes += memory == NULL ? 0 : bytes;
@@ -184,19 +209,15 @@ is_over(const struct pool *pool)
     return pool->limit_bytes > pool->limit_wanted_bytes;
 }
 
+/* It goes when the lock is left; it counts no more from now on. */
 static void
-unmap(struct pool *pool, void *memory, size_t bytes)
+give_back(struct pool *pool, struct segment *segment)
 {
-    ASSERT(pool->bytes >= bytes);
-    pool->bytes -= bytes;
+    ASSERT(pool->bytes >= segment->size);
+    pool->bytes -= segment->size;
     sink_limit(pool);
-    if (pool->alloc != NULL) {
-        alloc_free(pool->alloc, memory, bytes);
-    } else if (munmap(memory, bytes) != 0) {
-        /* The system has too many mappings to make a hole: the pages go, the
-         * addresses are lost. */
-        (void)madvise(memory, bytes, MADV_DONTNEED);
-    }
+    segment->older = pool->gone;
+    pool->gone = segment;
 }
 
 static void
@@ -242,7 +263,7 @@ static void
 drop_spare(struct pool *pool)
 {
     if (pool->spare != NULL) {
-        unmap(pool, pool->spare, pool->spare->size);
+        give_back(pool, pool->spare);
         pool->spare = NULL;
     }
 }
@@ -251,14 +272,12 @@ drop_spare(struct pool *pool)
 static void
 free_segment(struct pool *pool, struct segment *segment)
 {
-    size_t size = segment->size;
-
     ASSERT(segment->n_live == 0 && segment->live_bytes == 0);
-    ASAN_UNPOISON_MEMORY_REGION(segment, size);
+    ASAN_UNPOISON_MEMORY_REGION(segment, segment->size);
     if (!segment->is_large && pool->spare == NULL && !is_over(pool)) {
         pool->spare = segment;
     } else {
-        unmap(pool, segment, size);
+        give_back(pool, segment);
     }
 }
 
@@ -299,6 +318,7 @@ items__pool_fini(struct pool *pool)
 {
     int failed;
 
+    lock(pool);
     for (unsigned q = 0; q < ITEMS__QUEUES; q++) {
         seal_open(pool, (enum items_queue)q);
         ASSERT(pool->sealed[q].oldest == NULL);
@@ -306,6 +326,7 @@ items__pool_fini(struct pool *pool)
     ASSERT(pool->sparse.oldest == NULL && pool->n_taken == 0);
     drop_spare(pool);
     ASSERT(pool->bytes == 0);
+    unlock(pool);
     failed = pthread_cond_destroy(&pool->cleaned);
     ASSERT(!failed);
     failed = pthread_mutex_destroy(&pool->lock);

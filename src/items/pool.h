@@ -103,6 +103,7 @@ struct pool {
     struct segment_queue sealed[ITEMS__QUEUES];
     struct segment_queue sparse;
     struct segment *spare; /* a free common one, or NULL */
+    struct segment *gone;  /* by older: unmapped when the lock is left */
     uint64_t bytes;        /* all of it: segments, blocks */
     uint64_t limit_bytes;  /* sinks to the wanted one as bytes do */
     uint64_t limit_wanted_bytes;
