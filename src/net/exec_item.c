@@ -350,6 +350,8 @@ inspect(struct session *session, const char *bytes, struct buf *out)
     }
     struct answer answer = answer_of(&found, key.len, now_s);
     answer.kind = ANSWER_ABOUT;
+    answer.item_class =
+        items_class_of(items_of(session), key.len, found.item->value_len);
     items_unpin(items_of(session), found.item);
     return answer_item(session, bytes, &answer, out);
 }
