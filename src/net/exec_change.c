@@ -125,7 +125,7 @@ count_change(struct session *session, const struct change *change)
     exec__count(session, METRIC_cell_changes, found);
 }
 
-/* Several numbers, as the dialect answers a change of a record. */
+/* The numbers that a change has come to: of a record several. */
 static void
 say_numbers(const struct change *change, struct buf *out)
 {
@@ -142,17 +142,17 @@ say_done(const struct change *change, const struct echo *echo,
     const char *bytes, struct buf *out)
 {
     bool is_number = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
-    struct answer answer = {.kind = ANSWER_STORED,
-        .number = change->value[0],
-        .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
-        .ttl_s = ANSWER_NEVER,
-        .old_ttl_s = ANSWER_NEVER};
-    if (is_number && change->n_columns > 1) {
+    if (is_number && echo->proto == PROTO_TEXT) { /* what most replies are */
         if (!echo->noreply) {
             say_numbers(change, out);
         }
         return;
     }
+    struct answer answer = {.kind = ANSWER_STORED,
+        .number = change->value[0],
+        .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER};
     if (is_number) {
         answer.kind = ANSWER_NUMBER;
     } else if (change->op == CHANGE_DELETE) {
@@ -168,7 +168,7 @@ static void
 say_change(struct session *session, const struct change *change,
     const struct echo *echo, const char *bytes, struct buf *out)
 {
-    struct answer answer = {.kind = ANSWER_NOT_STORED};
+    enum answer_kind kind = ANSWER_NOT_STORED;
     switch (change->err) {
     case 0:
         say_done(change, echo, bytes, out);
@@ -176,16 +176,16 @@ say_change(struct session *session, const struct change *change,
     case ERR_NOT_STORED:
         break;
     case ERR_EXISTS:
-        answer.kind = ANSWER_EXISTS;
+        kind = ANSWER_EXISTS;
         break;
     case ERR_NOT_FOUND:
-        answer.kind = ANSWER_NOT_FOUND;
+        kind = ANSWER_NOT_FOUND;
         break;
     default:
         exec__say_refusal(session, change->err, echo, out);
         return;
     }
-    answer_put(echo, bytes, &answer, out);
+    answer_put(echo, bytes, &(struct answer){.kind = kind}, out);
 }
 
 /* Notes that what has been added to out since it had len bytes acknowledges a

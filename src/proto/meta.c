@@ -299,23 +299,35 @@ take_last_exptime(const struct flags *flags, struct request *out)
 
 #define LONG_OPAQUE "CLIENT_ERROR opaque token too long"
 
+/* The key and the flags of a command without a block; false where something is
+ * wrong with them, and the reply is made. */
+static bool
+take_all(struct line *line, struct flags *flags)
+{
+    if (!take_words(line, NULL)) {
+        return false;
+    }
+    const char *error = take_flags(line, 2, flags);
+    if (error == NULL && flags->has_long_opaque) {
+        error = LONG_OPAQUE;
+    }
+    if (error != NULL) {
+        text__fail(line, error);
+        return false;
+    }
+    fill(flags, line->out);
+    return true;
+}
+
 /* mg <key> <flags>*: C is looked at by who makes the reply. */
 enum parse_status
 meta__parse_get(struct line *line)
 {
     struct request *out = line->out;
     struct flags flags = {0};
-    if (!take_words(line, NULL)) {
+    if (!take_all(line, &flags)) {
         return PARSE_REQUEST;
     }
-    const char *error = take_flags(line, 2, &flags);
-    if (error != NULL) {
-        return text__fail(line, error);
-    }
-    if (flags.has_long_opaque) {
-        return text__fail(line, LONG_OPAQUE);
-    }
-    fill(&flags, out);
     take_last_exptime(&flags, out);
     out->terms.peeks = has(&flags, 'u');
     out->terms.recaches = has(&flags, 'R');
@@ -412,17 +424,9 @@ meta__parse_delete(struct line *line)
 {
     struct request *out = line->out;
     struct flags flags = {0};
-    if (!take_words(line, NULL)) {
+    if (!take_all(line, &flags)) {
         return PARSE_REQUEST;
     }
-    const char *error = take_flags(line, 2, &flags);
-    if (error != NULL) {
-        return text__fail(line, error);
-    }
-    if (flags.has_long_opaque) {
-        return text__fail(line, LONG_OPAQUE);
-    }
-    fill(&flags, out);
     out->terms.vivifies = false;
     out->terms.compares = has(&flags, 'C');
     out->terms.cas = number_of(&flags, 'C');
