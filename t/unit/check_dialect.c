@@ -9,6 +9,7 @@
 
 #define SHOW_USAGE                                                            \
     "ERROR \"CLIENT_ERROR usage: show counters, or show counter NAME\""
+#define SEAL_USAGE "ERROR \"CLIENT_ERROR usage: seal COUNTER all\""
 #define DROP_USAGE                                                            \
     "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, or drop column "     \
     "COUNTER NAME NAME\""
@@ -59,6 +60,14 @@ static const struct row shows[] = {
     {"show", SHOW_USAGE},
     {"show counters x", SHOW_USAGE},
     {"show counter", SHOW_USAGE},
+    {"checkpoint", "CHECKPOINT"},
+    {"checkpoint now", "ERROR \"CLIENT_ERROR usage: checkpoint\""},
+    {"seal weibo all", "SEAL key=[weibo]"},
+    {"seal nosuch all", "SEAL key=[nosuch]"},
+    {"seal", SEAL_USAGE},
+    {"seal weibo", SEAL_USAGE},
+    {"seal weibo some", SEAL_USAGE},
+    {"seal weibo all x", SEAL_USAGE},
     {"show counter weibo x", SHOW_USAGE},
     {"show columns", SHOW_USAGE},
     {"help", "HELP"},
