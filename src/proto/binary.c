@@ -23,7 +23,8 @@
 enum {
     STORE_EXTRAS = 8,  /* flags 4, exptime 4 */
     COUNT_EXTRAS = 20, /* delta 8, initial 8, exptime 4 */
-    TIME_EXTRAS = 4    /* exptime 4 */
+    TIME_EXTRAS = 4,   /* exptime 4 */
+    LEVEL_EXTRAS = 4   /* level 4 */
 };
 
 /* The exptime of an increment that must not make what is missing. */
@@ -39,6 +40,7 @@ enum form {
     FORM_COUNT,  /* delta, initial value and exptime, a key */
     FORM_TOUCH,  /* exptime, a key; what else there is, is not looked at */
     FORM_FLUSH,  /* nothing, or a delay */
+    FORM_LEVEL,  /* a level */
     FORM_STAT    /* a key or none; what else there is, is not looked at */
 };
 
@@ -123,6 +125,8 @@ fits(const struct packet *packet, enum form form)
         return extras == TIME_EXTRAS && has_key;
     case FORM_FLUSH:
         return (extras == 0 || extras == TIME_EXTRAS) && !has_key && is_whole;
+    case FORM_LEVEL: /* another packet is unknown, as to memcached */
+        return true;
     case FORM_STAT:
         return extras == 0;
     }
@@ -165,6 +169,9 @@ take_extras(const struct packet *packet, enum form form, struct request *out)
             out->exptime = bytes_get_be32(extras);
         }
         return;
+    case FORM_LEVEL:
+        out->number = bytes_get_be32(extras);
+        return;
     default:
         return;
     }
@@ -204,6 +211,17 @@ take_value(const struct packet *packet, size_t len, uint64_t value_bytes_max,
     return PARSE_REQUEST;
 }
 
+/* Whether there is such a command. */
+static bool
+is_known(const struct packet *packet, const struct command *command)
+{
+    if (command->form == FORM_LEVEL) {
+        return packet->extras_len == LEVEL_EXTRAS &&
+            packet->body_len == LEVEL_EXTRAS;
+    }
+    return command->form != FORM_UNKNOWN && command->op != REQUEST_ERROR;
+}
+
 /* The packet has all up to the end of its key. */
 static enum parse_status
 take(const struct packet *packet, size_t len, uint64_t value_bytes_max,
@@ -217,7 +235,7 @@ take(const struct packet *packet, size_t len, uint64_t value_bytes_max,
         !fits(packet, command->form)) {
         return fail_and_close(out, ERR_BAD_FORMAT);
     }
-    if (command->form == FORM_UNKNOWN || command->op == REQUEST_ERROR) {
+    if (!is_known(packet, command)) {
         out->swallow_bytes = value_len(packet);
         return fail(out, ERR_UNKNOWN_COMMAND);
     }

@@ -60,6 +60,7 @@ enum {
     X(0x18, FLUSHQ, FLUSH_ALL, FLUSH, true)                                   \
     X(0x19, APPENDQ, APPEND, EXTEND, true)                                    \
     X(0x1a, PREPENDQ, PREPEND, EXTEND, true)                                  \
+    X(0x1b, VERBOSITY, VERBOSITY, LEVEL, false)                               \
     X(0x1c, TOUCH, TOUCH, TOUCH, false)                                       \
     X(0x1d, GAT, LOOK, TOUCH, false)                                          \
     X(0x1e, GATQ, LOOK, TOUCH, true)                                          \
