@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define NS_PER_S UINT64_C(1000000000)
+#define SHIFTED_MAX_S UINT64_C(0xfffffff0)
 
 static struct timespec
 read_clock(clockid_t id)
@@ -40,14 +41,15 @@ clock_unix_s(void)
     return (int64_t)read_clock(CLOCK_REALTIME).tv_sec;
 }
 
-/* The time s, moved; never before 1. */
+/* The time s, moved; never before 1, nor after what 32 bits hold. */
 static uint64_t
 moved(uint64_t time_s, int64_t by_s)
 {
     if (by_s < 0 && (uint64_t)-by_s >= time_s) {
         return 1;
     }
-    return time_s + (uint64_t)by_s;
+    time_s += (uint64_t)by_s;
+    return time_s < SHIFTED_MAX_S ? time_s : SHIFTED_MAX_S;
 }
 
 uint64_t

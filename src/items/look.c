@@ -40,7 +40,8 @@ describe(struct op *op, struct entry *entry)
     struct items_found *out = op->answer;
 
     out->expiry_s = entry->expiry_s;
-    out->idle_s = op->now_s - entry->used_s;
+    /* another thread may have used it a second later */
+    out->idle_s = op->now_s > entry->used_s ? op->now_s - entry->used_s : 0;
     out->was_fetched = (entry->marks & ITEMS__FETCHED) != 0;
     out->is_stale = (entry->marks & ITEMS__STALE) != 0;
     out->was_won = (entry->marks & ITEMS__WON) != 0;

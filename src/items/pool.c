@@ -572,19 +572,23 @@ seal_old(struct pool *pool)
 }
 
 static struct segment *
-next_victim(struct pool *pool)
+next_victim(struct pool *pool, bool *sparse_out)
 {
+    struct segment_queue *queue = &pool->sparse;
     struct segment *segment;
 
-    if (pool->keeps) {
-        return take_oldest(pool, &pool->sparse);
+    if (!pool->keeps) {
+        seal_old(pool); /* what it seals may be sparse */
+        queue = next_queue(pool);
     }
-    seal_old(pool);
-    segment = take_oldest(pool, next_queue(pool));
-    for (unsigned q = 0; q < ITEMS__QUEUES && segment == NULL; q++) {
+    segment = take_oldest(pool, queue);
+    for (unsigned q = 0; !pool->keeps && q < ITEMS__QUEUES && segment == NULL;
+         q++) {
         seal_open(pool, (enum items_queue)q); /* a tiny cache */
-        segment = take_oldest(pool, next_queue(pool));
+        queue = next_queue(pool);
+        segment = take_oldest(pool, queue);
     }
+    *sparse_out = queue == &pool->sparse;
     return segment;
 }
 
@@ -595,8 +599,7 @@ items__pool_victim(struct pool *pool, bool *sparse_out)
 
     lock(pool);
     for (;;) {
-        *sparse_out = pool->sparse.oldest != NULL;
-        segment = next_victim(pool);
+        segment = next_victim(pool, sparse_out);
         if (segment != NULL || pool->n_taken == 0) {
             break;
         }

@@ -102,7 +102,8 @@ evict(const struct cleaning *cleaning, struct stripe *stripe,
         stripe, class_, evicted_nonzero, entry->expiry_s != ITEMS_NEVER);
     /* relaxed: a figure */
     atomic_store_explicit(&cleaning->items->evicted_time_s[class_],
-        cleaning->now_s - entry->used_s, memory_order_relaxed);
+        cleaning->now_s > entry->used_s ? cleaning->now_s - entry->used_s : 0,
+        memory_order_relaxed);
     items__stripe_unlink(stripe, entry);
 }
 

@@ -224,12 +224,15 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
     int64_t delay = session->request.exptime;
     uint64_t at_s =
         delay <= 0 ? 0 : items_expiry(delay, now_s, exec__unix_s(session));
-    if (session->executor->rules.no_flush) {
+    bool refuses = session->executor->rules.no_flush;
+    /* as memcached counts: what a packet may not do, it has not asked for */
+    exec__count(session, METRIC_cmd_flush,
+        !refuses || session->request.proto != PROTO_BINARY);
+    if (refuses) {
         struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
         return exec__answer(session, bytes, &no, out);
     }
     items_flush(session->executor->store->items, at_s, now_s);
-    exec__count(session, METRIC_cmd_flush, 1);
     return exec__answer_kind(session, bytes, ANSWER_OK, out);
 }
 
@@ -359,6 +362,9 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return EXEC_CLOSE;
     case REQUEST_ERROR:
         return answer_error(session, turn->out);
+    case REQUEST_STATS:
+        *turn->budget = 0; /* it can take long: others first */
+        return show(session, bytes, turn->out);
     default:
         return show(session, bytes, turn->out);
     }

@@ -81,7 +81,8 @@ put_metadata(struct dump *dump, const struct items_seen *seen)
     buf_addf(dump->out,
         " exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64
         " fetch=%s cls=%u size=%zu flags=%" PRIu32 " \n",
-        expiry, unix_of(dump->session, seen->used_s), seen->item->cas,
+        expiry, unix_of(dump->session, seen->used_s),
+        dump->session->executor->rules.no_cas ? 0 : seen->item->cas,
         seen->was_fetched ? "yes" : "no", seen->class_, seen->bytes,
         seen->item->flags);
 }

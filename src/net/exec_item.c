@@ -184,10 +184,22 @@ fits_alone(struct session *session, size_t key_len)
         session->executor->value_bytes_max;
 }
 
+/* With -C a packet's cas is not looked at. */
+static void
+forget_packet_cas(struct session *session)
+{
+    struct request *request = &session->request;
+    if (session->executor->rules.no_cas && request->op == REQUEST_CAS &&
+        request->proto == PROTO_BINARY) {
+        request->op = request->stored_as;
+    }
+}
+
 static enum exec_step
 store(struct session *session, const char *bytes, struct buf *out)
 {
     const struct request *request = &session->request;
+    forget_packet_cas(session);
     struct moment moment = moment_now(session);
     struct schema_word key = exec__key(session, bytes);
     struct items_store store = {.op = op_of(request->op),

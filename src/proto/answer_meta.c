@@ -5,6 +5,7 @@
  * letter is not worth a place in every request. */
 #include "proto/answer.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "proto/reply.h"
@@ -42,11 +43,14 @@ code_of(enum answer_kind kind)
     }
 }
 
-/* The flags that such an answer gives back. */
+/* The flags that such an answer gives back; each is in a request once, but for
+ * what me ignores. */
 static const char *
 flags_of(const struct echo *echo, enum answer_kind kind)
 {
     switch (echo->op) {
+    case REQUEST_INSPECT:
+        return "";
     case REQUEST_SET:
     case REQUEST_ADD:
     case REQUEST_REPLACE:
@@ -198,8 +202,8 @@ put_line(const struct echo *echo, const char *bytes,
     /* each flag is at least a letter and a space in the request */
     size_t flags_max =
         (echo->meta.len + 1) / 2 * RETURN_FLAG_MAX + echo->meta.len;
-    char *start =
-        buf_reserve(out, CODE_MAX + flags_max + echo->key.len + value_len);
+    size_t room = CODE_MAX + flags_max + echo->key.len + value_len;
+    char *start = buf_reserve(out, room);
     if (start == NULL) {
         return;
     }
@@ -216,6 +220,7 @@ put_line(const struct echo *echo, const char *bytes,
         at = put(at, value, value_len);
         at = put(at, "\r\n", 2);
     }
+    ASSERT((size_t)(at - start) <= room);
     out->len += (size_t)(at - start);
 }
 

@@ -183,6 +183,7 @@ take_cas(const struct packet *packet, enum form form, struct request *out)
 {
     out->terms.cas = packet->cas;
     if (form == FORM_STORE && packet->cas != 0) {
+        out->stored_as = out->op;
         out->op = REQUEST_CAS;
     } else {
         out->terms.compares = packet->cas != 0;

@@ -30,8 +30,8 @@ enum {
 
 /* Code, name, what it is executed as, what a packet of it looks like (the
  * forms are in binary.c), whether the usual answer is left out. As in
- * memcached, what is not here (verbosity, and the range operations) is
- * unknown; so are the three of SASL where there is none. */
+ * memcached, what is not here (the range operations) is unknown; so are the
+ * three of SASL where there is none. */
 #define BINARY_OPCODES(X)                                                     \
     X(0x00, GET, LOOK, KEY, false)                                            \
     X(0x01, SET, SET, STORE, false)                                           \

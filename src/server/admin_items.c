@@ -14,7 +14,7 @@
 enum {
     PAGE_BYTES = 1 << 20,
     CACHEDUMP_BYTES_MAX = 2 << 20, /* of a reply, as in memcached */
-    CACHEDUMP_LOOKS_MAX = 1 << 20, /* items looked at for it */
+    CACHEDUMP_LOOKS_MAX = 1 << 15, /* items looked at for it */
     CACHEDUMP_PIECE = 64
 };
 

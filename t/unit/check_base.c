@@ -155,6 +155,11 @@ START_TEST(test_clock_shift)
     clock_shift_by(&shift, INT32_MIN);
     clock_shift_by(&shift, INT32_MIN);
     ck_assert_uint_eq(clock_shifted_s(&shift), 1); /* never before that */
+    for (int i = 0; i < 6; i++) {
+        clock_shift_by(&shift, INT32_MAX);
+    }
+    ck_assert_uint_gt(clock_shifted_s(&shift), INT32_MAX);
+    ck_assert_uint_lt(clock_shifted_s(&shift), UINT32_MAX);
 }
 END_TEST
 
