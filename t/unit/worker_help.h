@@ -50,7 +50,9 @@ rig_init(struct rig *rig)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* as the server's process does */
     *rig = (struct rig){.inner = small_store(NULL),
-        .admin = {say_nothing, set_nothing, "test"}};
+        .admin = {.stats_fn = say_nothing,
+            .verbosity_fn = set_nothing,
+            .version = "test"}};
     rig->store = rig->inner;
     rig->config = (struct worker_config){.admin = &rig->admin,
         .logger = &rig->logger,
