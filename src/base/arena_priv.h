@@ -17,14 +17,6 @@
 
 /* Under AddressSanitizer all that is free is poisoned, so that whoever reads
  * too late is seen as he would be with malloc. */
-#if SANITIZER_ADDRESS
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, bytes)                             \
-    ((void)(address), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(address, bytes)                           \
-    ((void)(address), (void)(bytes))
-#endif
 
 enum {
     UNITS = ARENA_CHUNK_BYTES / ARENA_PIECE_BYTES_MAX,

@@ -16,6 +16,17 @@
 #define SANITIZER_ADDRESS 0
 #endif
 
+/* Poisoned memory: who touches it is found by AddressSanitizer; nothing where
+ * that is not. */
+#if SANITIZER_ADDRESS
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes)                             \
+    ((void)(address), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes)                           \
+    ((void)(address), (void)(bytes))
+#endif
+
 #if defined __SANITIZE_THREAD__
 #define SANITIZER_THREAD 1
 #elif defined __has_feature

@@ -27,7 +27,8 @@
  *
  * Each change of a segment's account is under the pool's lock. An entry's
  * sizes are written before it leaves the pool and never change, so a cleaner
- * walks over entries that are being filled without reading more of them. */
+ * walks over entries that are being filled without reading more of them. Under
+ * AddressSanitizer the value of a dead entry is poisoned. */
 #include "items/pool.h"
 
 #include "base/assert.h"
@@ -37,16 +38,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* Under AddressSanitizer the value of a dead entry is poisoned. */
-#if SANITIZER_ADDRESS
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, bytes)                             \
-    ((void)(address), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(address, bytes)                           \
-    ((void)(address), (void)(bytes))
-#endif
 
 enum {
     PAGE_BYTES = 4096,

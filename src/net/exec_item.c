@@ -81,10 +81,11 @@ terms_of(struct session *session, const struct moment *moment)
 {
     const struct request *request = &session->request;
     const struct terms *terms = &request->terms;
+    uint64_t left_s = recache_s(terms, moment);
     struct items_terms out = {.compares = terms->compares,
         .touches = terms->touches,
         .vivifies = terms->vivifies,
-        .recaches = recache_s(terms, moment) > 0,
+        .recaches = left_s > 0,
         .recaches_first = terms->recaches_first,
         .outdates = terms->outdates,
         .empties = terms->empties,
@@ -94,7 +95,7 @@ terms_of(struct session *session, const struct moment *moment)
         .new_cas = terms->new_cas,
         .expiry_s = expiry(moment, request->exptime),
         .vivify_expiry_s = expiry(moment, terms->vivify_exptime),
-        .recache_s = recache_s(terms, moment)};
+        .recache_s = left_s};
     if (session->executor->rules.no_cas) {
         forget_cas(request, &out);
     }
@@ -175,15 +176,6 @@ count_store(struct session *session, int err)
     }
 }
 
-/* Whether the value could be an item by itself. */
-static bool
-fits_alone(struct session *session, size_t key_len)
-{
-    const struct request *request = &session->request;
-    return exec__item_bytes(key_len, request->value.len, request->flags) <=
-        session->executor->value_bytes_max;
-}
-
 /* With -C a packet's cas is not looked at. */
 static void
 forget_packet_cas(struct session *session)
@@ -218,7 +210,6 @@ store(struct session *session, const char *bytes, struct buf *out)
     answer.cas = stored.cas;
     answer.value_len = stored.value_len;
     count_store(session, err);
-    answer.is_sum = err == ERR_TOO_LARGE && fits_alone(session, key.len);
     exec__count_prefix(session, key, &(struct prefix_counts){.set = 1});
     return answer_err(session, bytes, err, &answer, out);
 }
@@ -364,8 +355,9 @@ inspect(struct session *session, const char *bytes, struct buf *out)
     answer.kind = ANSWER_ABOUT;
     answer.item_class =
         items_class_of(items_of(session), key.len, found.item->value_len);
+    enum exec_step step = answer_item(session, bytes, &answer, out);
     items_unpin(items_of(session), found.item);
-    return answer_item(session, bytes, &answer, out);
+    return step;
 }
 
 /* A touch is a look whose value is not asked for. */

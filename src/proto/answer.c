@@ -29,26 +29,10 @@ echo_of(const struct request *request, uint32_t shift)
     return echo;
 }
 
-static bool
-is_storage(enum request_op op)
-{
-    switch (op) {
-    case REQUEST_SET:
-    case REQUEST_ADD:
-    case REQUEST_REPLACE:
-    case REQUEST_APPEND:
-    case REQUEST_PREPEND:
-    case REQUEST_CAS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 void
 answer__refuse(const struct echo *echo, int err, struct buf *out)
 {
-    if (err == ERR_NO_MEMORY && is_storage(echo->op)) {
+    if (err == ERR_NO_MEMORY && request_is_storage(echo->op)) {
         reply_line(out, "SERVER_ERROR out of memory storing object");
     } else {
         reply_error(out, err);

@@ -47,8 +47,6 @@ struct answer {
     bool has_won;        /* VALUE: the client is to make the value anew */
     bool is_stale;       /* VALUE */
     bool was_won;        /* VALUE: another client has won */
-    bool is_sum;         /* REFUSED, ERR_TOO_LARGE: of append and prepend, and
-                          * only with what was there before */
 };
 
 /* What an answer says back of its request, and in whose words: a part of it

@@ -183,10 +183,6 @@ put_not_stored(struct buf *out, const struct echo *echo)
 static void
 refuse(struct buf *out, const struct echo *echo, const struct answer *answer)
 {
-    if (answer->err == ERR_TOO_LARGE && answer->is_sum) {
-        put_not_stored(out, echo);
-        return;
-    }
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         if (refusals[i].err == answer->err) {
             put_text(out, echo, refusals[i].status,

@@ -48,18 +48,11 @@ code_of(enum answer_kind kind)
 static const char *
 flags_of(const struct echo *echo, enum answer_kind kind)
 {
-    switch (echo->op) {
-    case REQUEST_INSPECT:
+    if (echo->op == REQUEST_INSPECT) {
         return "";
-    case REQUEST_SET:
-    case REQUEST_ADD:
-    case REQUEST_REPLACE:
-    case REQUEST_APPEND:
-    case REQUEST_PREPEND:
-    case REQUEST_CAS:
+    }
+    if (request_is_storage(echo->op)) {
         return "Okcs";
-    default:
-        break;
     }
     switch (kind) {
     case ANSWER_VALUE:

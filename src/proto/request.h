@@ -57,6 +57,23 @@ enum request_op {
 #undef X
 };
 
+/* True for the commands that bring a value. */
+static inline bool
+request_is_storage(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_SET:
+    case REQUEST_ADD:
+    case REQUEST_REPLACE:
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+    case REQUEST_CAS:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* A part of the request's bytes, counted from the request's first byte, so
  * that a waiting request survives its bytes being moved. */
 struct span {

@@ -144,9 +144,6 @@ static const struct row not_done[] = {
     {BINARY_APPEND, REQUEST_APPEND,
         {.kind = ANSWER_REFUSED, .err = ERR_TOO_LARGE},
         "APPEND st=03 opaque=abcd body=[Too large.]\n"},
-    {BINARY_APPENDQ, REQUEST_APPEND,
-        {.kind = ANSWER_REFUSED, .err = ERR_TOO_LARGE, .is_sum = true},
-        "APPENDQ" NOT_STORED},
 };
 
 START_TEST(test_done)
