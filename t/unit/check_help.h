@@ -14,20 +14,26 @@ enum { HELP_TIMEOUT_S = 900 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* The end of a main(): each test of the case is run in a process of its own and
- * under a time limit of its own. */
+/* The end of a main(): each test is run in a process of its own. */
 static inline int
-run_case(const char *name, TCase *tcase)
+run_suite(Suite *suite)
 {
-    Suite *suite = suite_create(name);
     SRunner *sr = srunner_create(suite);
-    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
-    suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);
     int failed = srunner_ntests_failed(sr);
     srunner_free(sr);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The same for one case; each test has a time limit of its own. */
+static inline int
+run_case(const char *name, TCase *tcase)
+{
+    Suite *suite = suite_create(name);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
+    suite_add_tcase(suite, tcase);
+    return run_suite(suite);
 }
 
 /* The whole of a main(): each test is run so many times; _i says which. */

@@ -10,19 +10,6 @@
 
 enum { SOON_S = NOW + 30, LATE_S = NOW + 500 };
 
-/* A look at key; the item is unpinned at once. */
-static struct items_found
-look(struct items *items, const char *key, struct items_terms terms)
-{
-    struct items_found found;
-
-    items_look(items, key, strlen(key), &terms, NOW, &found);
-    if (found.item != NULL) {
-        items_unpin(items, found.item);
-    }
-    return found;
-}
-
 START_TEST(test_expiry_before_and_after)
 {
     struct items *items = make(ROOMY);
@@ -143,21 +130,9 @@ END_TEST
 int
 main(void)
 {
-    Suite *s = suite_create("items_order");
-    TCase *rules = tcase_create("rules");
-    SRunner *sr = srunner_create(s);
-    int failed;
-
-    tcase_add_test(rules, test_expiry_before_and_after);
-    tcase_add_test(rules, test_arith_expiry);
-    tcase_add_test(rules, test_recache_first_or_last);
-    tcase_add_test(rules, test_inspect_changes_nothing);
-    tcase_add_test(rules, test_empty_has_flags);
-    tcase_add_test(rules, test_stored_length);
-    suite_add_tcase(s, rules);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const test[] = {test_expiry_before_and_after,
+        test_arith_expiry, test_recache_first_or_last,
+        test_inspect_changes_nothing, test_empty_has_flags,
+        test_stored_length};
+    return run_tests("items_order", test, COUNT_OF(test));
 }

@@ -131,7 +131,7 @@ START_TEST(test_any_sizes)
     static const size_t sizes[] = {
         1, 100000, 300, 4000, 60, 1000000, 2000, 30000, 150, 9000};
     struct items *items = make(16 * MIB);
-    struct random random = {1};
+    uint64_t random = 1;
     struct items_stats stats;
     char key[48];
 
@@ -168,7 +168,7 @@ START_TEST(test_overwritten_ones_make_room)
 {
     enum { KEYS = 6000, CHANGES = 300000 };
     struct items *items = make(4 * MIB);
-    struct random random = {1};
+    uint64_t random = 1;
     char key[48];
 
     put_many(items, "k", KEYS, 300);
@@ -442,12 +442,5 @@ suite(void)
 int
 main(void)
 {
-    SRunner *sr = srunner_create(suite());
-    int failed;
-
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite());
 }

@@ -27,7 +27,7 @@ enum {
 
 struct worker {
     struct items *items;
-    struct random random;
+    uint64_t random;
     pthread_t thread;
     uint64_t sum[NUMBERS]; /* of what it added */
     _Atomic unsigned *n_running;
@@ -40,7 +40,7 @@ start(struct worker *worker, struct items *items, unsigned i,
     int failed;
 
     *worker = (struct worker){.items = items, .n_running = n_running};
-    worker->random.state = i;
+    worker->random = i;
     atomic_fetch_add(n_running, 1);
     failed = pthread_create(&worker->thread, NULL, body, worker);
     ASSERT(!failed);
@@ -327,12 +327,5 @@ suite(void)
 int
 main(void)
 {
-    SRunner *sr = srunner_create(suite());
-    int failed;
-
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite());
 }

@@ -5,6 +5,7 @@
 /* What the tests of items/ share. Texts are terminated by a NUL here. */
 
 #include "items/items.h"
+#include "unit/check_help.h"
 
 #include <check.h>
 #include <stdbool.h>
@@ -90,6 +91,19 @@ peek_at(struct items *items, const char *key, uint64_t now_s)
     return found.item;
 }
 
+/* As the meta commands look for one; the item is unpinned at once. */
+static inline struct items_found
+look(struct items *items, const char *key, struct items_terms terms)
+{
+    struct items_found found;
+
+    items_look(items, key, strlen(key), &terms, NOW, &found);
+    if (found.item != NULL) {
+        items_unpin(items, found.item);
+    }
+    return found;
+}
+
 static inline bool
 has(struct items *items, const char *key, uint64_t now_s)
 {
@@ -129,21 +143,6 @@ static inline int
 add_number(struct items *items, const char *key, uint64_t delta, uint64_t *out)
 {
     return arith_at(items, key, false, delta, NOW, out);
-}
-
-struct random {
-    uint64_t state;
-};
-
-/* splitmix64 (Steele, Lea, Flood, 2014). */
-static inline uint64_t
-random_below(struct random *random, uint64_t n)
-{
-    uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % n;
 }
 
 #endif
