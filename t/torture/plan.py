@@ -8,7 +8,9 @@ import os
 import random
 import sys
 
+import blocks
 import damage
+import episodes
 import faults
 import kill
 import late
@@ -173,6 +175,63 @@ def run_no_sync(kind, mode):
         tap.note(str(error)[:500])
         return
     raise AssertionError("10 cuts without a sync, and nothing is missed")
+
+
+def add_blocks(count):
+    """count states of ext4 at the block level, over two modes; of each run
+    some."""
+    for mode in ("always", "interval"):
+        part = 0
+        left = max(1, count // 2)
+        while left > 0:
+            states = min(left, blocks.STATES_EACH)
+            tap.add("ext4, --sync=%s: %d states of the disk after a cut%s" % (
+                mode, states, ", part %d" % part if part else ""),
+                run_blocks, "ext4", mode, states, SEED + part)
+            left -= states
+            part += 1
+    for mode in ("always", "interval"):
+        tap.add("ext4, --sync=%s: a server that leaves syncs out is found "
+                "out in states of the disk" % mode, run_blocks_no_sync,
+                "ext4", mode)
+
+
+def run_blocks(kind, mode, count, seed):
+    works, rotated = blocks.block_states(kind, mode, count, seed, tell=tell)
+    tap.check(min(works.values()) > 0, "checkpoints and seals: %r" % works)
+    tap.check(rotated > 0, "the log must have been rotated")
+
+
+def run_blocks_no_sync(kind, mode):
+    try:
+        blocks.block_states(kind, mode, 20, SEED, no_sync=True)
+    except blocks.Lost as error:
+        tap.note(str(error)[:500])
+        return
+    raise AssertionError("20 states without a sync, and nothing is missed")
+
+
+def add_episodes(count, longest_s=episodes.LONGEST_S):
+    """count times of I/O errors on each kind of file system."""
+    for kind in ("ext4", "xfs"):
+        part = 0
+        left = max(1, count)
+        while left > 0:
+            number = min(left, CHUNK)
+            tap.add("%s, --sync=always: the disk fails %d times for up to "
+                    "%.1f s%s" % (kind, number, longest_s,
+                                  ", part %d" % part if part else ""),
+                    run_episodes, kind, number, SEED + part, longest_s)
+            left -= number
+            part += 1
+
+
+def run_episodes(kind, count, seed, longest_s):
+    acked, refused, given_up = episodes.io_episodes(
+        kind, "always", count, seed, longest_s, tell=tell)
+    tap.note("%d changes acknowledged, %d refused; the file system gave up "
+             "%d times" % (acked, refused, given_up))
+    tap.check(refused > 0, "no call failed")
 
 
 def add_full():
