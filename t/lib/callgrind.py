@@ -21,6 +21,7 @@ choices of glibc and of the engine (AVX2, never AVX-512) are the same there.
 """
 
 import atexit
+import functools
 import os
 import re
 import shutil
@@ -40,7 +41,11 @@ LOCKS = ("pthread_mutex_lock", "pthread_rwlock_rdlock",
          "pthread_rwlock_wrlock")
 
 DUMP = re.compile(r"out\.(\d+)-(\d+)$")
-NAME = re.compile(r"(c?fn)=\((\d+)\)(?: (.*))?$")
+NAME = re.compile(r"(c?fn|c?ob)=\((\d+)\)(?: (.*))?$")
+COST = re.compile(r"0x([0-9a-f]+) \d+ (\d+)$")
+# As objdump writes it: with a lock prefix, or an exchange with memory, which
+# has one without saying so.
+LOCKED = re.compile(r"^ *([0-9a-f]+):\s+(?:lock |xchg .*\()")
 CALLS = re.compile(r"calls=(\d+) ")
 
 built = {}
@@ -74,46 +79,72 @@ def need_callgrind():
                        % done.stderr.decode("latin-1").strip()[:200])
 
 
+@functools.lru_cache(maxsize=None)
+def locked_addresses(path):
+    """Where the file's atomic read-modify-writes are, from its begin on, as
+    callgrind has it too."""
+    if not os.path.isfile(path):
+        return frozenset()  # what has no file has no name either
+    done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path],
+                          stdout=subprocess.PIPE, check=True)
+    found = map(LOCKED.match, done.stdout.decode("latin-1").splitlines())
+    return frozenset(int(match.group(1), 16) for match in found if match)
+
+
 class Cost:
-    """What one thread has executed: instructions, and calls by name."""
+    """What one thread has executed: instructions, those of them that are
+    atomic read-modify-writes, and calls by name."""
 
-    def __init__(self, instructions=0, calls=None):
+    def __init__(self, instructions=0, atomics=0, calls=None):
         self.instructions = instructions
+        self.atomics = atomics
         self.calls = calls or {}
-
-    def __add__(self, other):
-        calls = dict(self.calls)
-        for name, n in other.calls.items():
-            calls[name] = calls.get(name, 0) + n
-        return Cost(self.instructions + other.instructions, calls)
 
     def of(self, names):
         """How often functions of these names were called."""
         return sum(self.calls.get(name, 0) for name in names)
 
 
-def read_dump(path):
-    """The Cost that a file of callgrind tells. A name stands where its number
-    is used for the first time."""
-    names = {}
-    calls = {}
-    instructions = 0
-    called = None
-    with open(path, encoding="latin-1") as lines:
+class Dump:
+    """A file of callgrind that is read. A name stands where its number is
+    used for the first time; the line after calls= is the callee's."""
+
+    def __init__(self):
+        self.names = {"fn": {}, "ob": {}}
+        self.called = None
+        self.locked = frozenset()
+        self.cost = Cost()
+
+    def take_name(self, kind, number, name):
+        table = self.names[kind[-2:]]
+        if name is not None:
+            table[number] = name
+        if kind == "cfn":
+            self.called = table[number].partition("@")[0].partition("'")[0]
+        elif kind == "ob":
+            self.locked = locked_addresses(table[number])
+
+    def read(self, lines):
         for line in lines:
+            found = COST.match(line)
+            if found:
+                address, count = found.groups()
+                if int(address, 16) in self.locked:
+                    self.cost.atomics += int(count)
+                continue
             found = NAME.match(line)
             if found:
-                kind, number, name = found.groups()
-                if name is not None:
-                    names[number] = name.partition("@")[0].partition("'")[0]
-                called = names[number] if kind == "cfn" else called
+                self.take_name(*found.groups())
                 continue
             found = CALLS.match(line)
             if found:
-                calls[called] = calls.get(called, 0) + int(found.group(1))
+                calls = self.cost.calls
+                calls[self.called] = calls.get(self.called, 0) + \
+                    int(found.group(1))
+                next(lines)
             elif line.startswith("summary: "):
-                instructions = int(line.split()[1])
-    return Cost(instructions, calls)
+                self.cost.instructions = int(line.split()[1])
+        return self.cost
 
 
 class Mark:
@@ -134,6 +165,7 @@ class Mark:
         packet.read(self.connection)
         self.thread, cost = self.counted.take_dump()
         cost.instructions -= self.empty.instructions
+        cost.atomics -= self.empty.atomics
         return cost
 
 
@@ -146,6 +178,7 @@ class Counted(server.Server):
         self.command = [
             "env", "LD_PRELOAD=" + library(),
             "valgrind", "-q", "--tool=callgrind", "--separate-threads=yes",
+            "--dump-instr=yes", "--compress-pos=no",
             "--dump-before=" + MARKING,
             "--callgrind-out-file=" + os.path.join(self.directory, "out"),
             *self.command]
@@ -171,6 +204,7 @@ class Counted(server.Server):
             raise RuntimeError("%d dumps of callgrind after a mark: does %s "
                                "still answer it?" % (len(found), MARKING))
         path = os.path.join(self.directory, found[0].group(0))
-        cost = read_dump(path)
+        with open(path, encoding="latin-1") as lines:
+            cost = Dump().read(lines)
         os.unlink(path)
         return int(found[0].group(2)), cost
