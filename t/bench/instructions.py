@@ -192,6 +192,7 @@ def fill(connection):
 
 def need_known_build():
     """The numbers are those of one compiler and its flags."""
+    callgrind.need_callgrind()
     done = subprocess.run(
         ["readelf", "--debug-dump=info", "--dwarf-depth=1", server.binary()],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60,

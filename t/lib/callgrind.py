@@ -69,8 +69,9 @@ def library():
 
 def need_callgrind():
     """Where programs cannot be counted, a test cannot run."""
-    if not shutil.which("valgrind"):
-        raise tap.Skip("valgrind is not installed")
+    for program in ("valgrind", "objdump", "readelf"):
+        if not shutil.which(program):
+            raise tap.Skip("%s is not installed" % program)
     done = subprocess.run(["valgrind", "-q", "--tool=none", "true"],
                           stderr=subprocess.PIPE, timeout=server.LIMIT_S,
                           check=False)
