@@ -1,0 +1,425 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts the instructions that a worker of tallyd executes for fixed requests
+(callgrind), and compares them with those kept in t/data/instructions.txt.
+
+usage: TALLYD=src/tallyd t/bench/instructions.py [--update | --show] [WORDS]
+
+  --update   writes the file anew
+  --show     says what there is now, and compares nothing
+  WORDS      only the streams with these words in their names
+
+Exit status 1 where a stream takes 4 % more than the file says, or 10 % less:
+then the file is to be written anew, so that it stays a bound. Calls for memory,
+locks taken and atomic read-modify-writes must be what the file says. System
+calls count as the instructions before and after them; what the kernel does is
+not seen.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../lib")]
+
+import callgrind
+import packet
+import server
+import tap
+
+FILE = os.path.join(HERE, "../data/instructions.txt")
+MORE = 1.04        # of the file's number; what fails
+LESS = 0.90
+CALLS_MORE = 0.02  # of a batch; memory asked for in each tenth is found;
+CALLS_RATIO = 0.015  # or so much of many, where the log's thread meets us
+ROUNDS = 4         # the least counts: a timer or a busy disk only adds
+CALM_S = 1.5       # see Disk
+BUSY_S = 120
+TWO_WORKERS = 1.02  # an operation on two workers, that on one is 1
+
+IDS = [10**6 + 37 * i for i in range(1000)]
+ABSENT = [3 * 10**6 + 37 * i for i in range(1000)]
+SUFFIXES = ("cntcm", "cntrn", "cntan")
+GETKQ, NOOP = 0x0d, 0x0a
+COMPILER = re.compile(r"GNU C11 12\.\d.* -O2\b")
+OTHER_FLAGS = re.compile(r"-fsanitize|-fprofile|-ftest-coverage")
+
+
+class Stream:
+    """Batches, each sent at once and answered before the next one is.
+    ask: of one batch the bytes; answer(connection) reads its replies."""
+
+    def __init__(self, name, n_batches, ask, answer, logs=False):
+        self.name = name
+        self.batches = [ask(i) for i in range(n_batches)]
+        self.answer = answer
+        self.logs = logs
+
+    def run(self, *connections):
+        """All batches, in turns on the connections."""
+        for i, batch in enumerate(self.batches):
+            connection = connections[i % len(connections)]
+            connection.send(batch)
+            self.answer(connection)
+
+
+def values(n, keys):
+    """Reads n replies of a get with so many values each."""
+    def answer(connection):
+        for _ in range(n):
+            tap.equal(len(connection.values()), keys, "values of a get")
+    return answer
+
+
+class Late(Exception):
+    """The disk of the log took too long, on a machine that is very busy."""
+
+
+def good_line(connection):
+    line = connection.line()
+    if line.startswith(b"SERVER_ERROR"):
+        raise Late(line)
+    return line
+
+
+def numbers(n):
+    def answer(connection):
+        for _ in range(n):
+            line = good_line(connection)
+            tap.check(line.isdigit(), "%r from incr" % line)
+    return answer
+
+
+def lines(*expected):
+    def answer(connection):
+        for line in expected:
+            tap.equal(good_line(connection), line)
+    return answer
+
+
+def packets(connection):
+    """Hits up to the answer of the noop."""
+    for _ in range(16):
+        tap.equal(packet.read(connection)[:2], (GETKQ, 0))
+    tap.equal(packet.read(connection)[:2], (NOOP, 0))
+
+
+def some(ids, batch, n):
+    """The n ids of that batch: neighbours in time are not asked together."""
+    return [ids[(batch * n + i) * 7 % len(ids)] for i in range(n)]
+
+
+def keys(ids):
+    return " ".join("%d.cntcm" % i for i in ids)
+
+
+def get(count):
+    return lambda i: "get %s\r\n" % keys(some(IDS, i, count))
+
+
+def each(count, form):
+    return lambda i: "".join(form % n for n in some(IDS, i, count))
+
+
+def feed(i):
+    return "get %s\r\n" % " ".join(
+        "%d.%s" % (n, suffix) for n in some(IDS, i, 10) for suffix in SUFFIXES)
+
+
+def misses(i):
+    """55 of 100 ids have no record; they read as 0."""
+    ids = some(IDS, i, 45) + some(ABSENT, i, 55)
+    return "get %s\r\n" % keys(sorted(ids, key=lambda n: n * 7919 % 10007))
+
+
+def quiet(i):
+    return b"".join(packet.packet(GETKQ, b"%d.cntcm" % n)
+                    for n in some(IDS, i, 16)) + packet.packet(NOOP)
+
+
+def item(i):
+    return "set item%02d 0 0 5\r\nhello\r\nget item%02d\r\n" % (i, i)
+
+
+INCR = "incr %d.cntan 1\r\n"
+MG = "mg %d.cntcm v\r\n"
+SET = "set %d.cntrn 0 0 3\r\n345\r\n"
+ITEM = (b"STORED", b"VALUE item%02d 0 5", b"hello", b"END")
+
+
+def streams():
+    def found(connection):
+        tap.equal(connection.line(), b"STORED")
+        tap.equal(len(connection.values()), 1, "values of a get")
+    return [
+        Stream("get", 300, get(1), values(1, 1)),
+        Stream("get, 16 pipelined", 60, each(16, "get %d.cntcm\r\n"),
+               values(16, 1)),
+        Stream("get of 100 keys", 20, get(100), values(1, 100)),
+        Stream("get of 10 ids x 3", 100, feed, values(1, 30)),
+        Stream("get of 100 keys, 55 % misses", 20, misses, values(1, 100)),
+        Stream("mg, 16 pipelined", 60, each(16, MG),
+               lines(*[b"VA 3", b"123"] * 16)),
+        Stream("binary getkq x 16, noop", 60, quiet, packets),
+        Stream("incr, no log", 300, each(1, INCR), numbers(1)),
+        Stream("incr, 16 pipelined, no log", 60, each(16, INCR), numbers(16)),
+        Stream("incr, log on", 300, each(1, INCR), numbers(1), logs=True),
+        Stream("incr, 16 pipelined, log on", 60, each(16, INCR), numbers(16),
+               logs=True),
+        Stream("set of a cell, 16 pipelined, log on", 60, each(16, SET),
+               lines(*[b"STORED"] * 16), logs=True),
+        Stream("set and get of an item, pipelined", 100, item, found),
+    ]
+
+
+def fill(connection):
+    """1,000 posts with three numbers each. A set that was late is done, and
+    done again."""
+    for first in range(0, len(IDS), 100):
+        ids = IDS[first : first + 100]
+        answers = [b"SERVER_ERROR"]
+        while any(line.startswith(b"SERVER_ERROR") for line in answers):
+            connection.send("".join(
+                "set weibo %d 123 234 20000\r\n" % i for i in ids))
+            answers = [connection.line() for _ in ids]
+        tap.equal(answers, [b"STORED"] * len(ids))
+
+
+def need_known_build():
+    """The numbers are those of one compiler and its flags."""
+    callgrind.need_callgrind()
+    done = subprocess.run(
+        ["readelf", "--debug-dump=info", "--dwarf-depth=1", server.binary()],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60,
+        check=False)
+    made_by = [line for line in done.stdout.decode("latin-1").splitlines()
+               if "DW_AT_producer" in line and "GNU C11" in line]
+    if not made_by or not COMPILER.search(made_by[0]) or \
+            OTHER_FLAGS.search(made_by[0]):
+        raise tap.Skip("counted for gcc 12 with -O2, this is %s"
+                       % (made_by or ["another build"])[0].strip()[-120:])
+
+
+class Count:
+    """A stream's figures, for one batch."""
+
+    def __init__(self, cost, n_batches):
+        self.instructions = cost.instructions / n_batches
+        self.allocations = cost.of(callgrind.ALLOCATORS) / n_batches
+        self.locks = cost.of(callgrind.LOCKS) / n_batches
+        self.atomics = cost.atomics / n_batches
+
+    def __str__(self):
+        return "%8.0f instructions, %.2f allocations, %.2f locks, %.2f " \
+            "atomics" % (self.instructions, self.allocations, self.locks,
+                         self.atomics)
+
+
+class Disk:
+    """Tells in which rounds the worker has written the log itself: after a
+    slow write the log's thread does it for a second, and a worker that waits
+    for it executes other things."""
+
+    def __init__(self, counted, logs):
+        self.connection = counted.connect() if logs else None
+        self.n_slow = 0
+        self.calm_from = time.monotonic()
+        self.deadline = self.calm_from + BUSY_S
+        self.begun = 0.0
+
+    def begin(self):
+        """A round begins. Fails where the disk has been slow for too long."""
+        tap.check(time.monotonic() < self.deadline or not self.connection,
+                  "each write of the log is slow, for %d s" % BUSY_S)
+        self.was_calm()
+        self.begun = time.monotonic()
+
+    def was_calm(self):
+        """True where the round that ends was not disturbed."""
+        if self.connection is None:
+            return True
+        n_slow = int(self.connection.stats("wal")["slow_writes"])
+        if n_slow != self.n_slow:
+            self.n_slow = n_slow
+            self.calm_from = time.monotonic() + CALM_S
+        return self.begun >= self.calm_from
+
+
+def count_one(stream, counted, mark):
+    """The least of some rounds that nothing has disturbed."""
+    disk = Disk(counted, stream.logs)
+    counts = []
+    while len(counts) < ROUNDS:
+        with counted.connect() as connection:
+            try:
+                stream.run(connection)
+                while len(counts) < ROUNDS:
+                    disk.begin()
+                    mark.cost()
+                    stream.run(connection)
+                    cost = mark.cost()
+                    if disk.was_calm():
+                        counts.append(Count(cost, len(stream.batches)))
+            except Late:
+                disk.begin()
+    return min(counts, key=lambda count: count.instructions)
+
+
+def need_avx2(cost):
+    if not any("avx2" in name for name in cost.calls):
+        raise tap.Skip("counted on a machine with AVX2, this has none")
+
+
+def count_streams(wanted, logs):
+    """{name: Count} of the streams with or without a log, on one worker."""
+    options = {"data": "none"}
+    if logs:
+        options = {"data": "data"}
+    with callgrind.Counted("--sync=interval", threads=1, **options) as counted:
+        mark = counted.mark()
+        with counted.connect() as connection:
+            connection.tell(*server.WEIBO)
+            fill(connection)
+            Stream("", 1, get(100), values(1, 100)).run(connection)
+        need_avx2(mark.cost())
+        return {stream.name: count_one(stream, counted, mark)
+                for stream in streams()
+                if stream.logs == logs and wanted in stream.name}
+
+
+def count_all(wanted=""):
+    counts = count_streams(wanted, False)
+    counts.update(count_streams(wanted, True))
+    return {stream.name: counts[stream.name] for stream in streams()
+            if stream.name in counts}
+
+
+def count_two(stream, counted, marks):
+    """Instructions of one batch, half of them sent to each worker."""
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(counted.connect()) for _ in marks]
+        for _ in range(2):
+            stream.run(*connections)
+        for mark in marks:
+            mark.cost()
+        stream.run(*connections)
+        each_cost = [mark.cost().instructions for mark in marks]
+    total = sum(each_cost)
+    tap.check(min(each_cost) * len(marks) > 0.9 * total,
+              "one worker does more than the other: %s" % each_cost)
+    return total / len(stream.batches)
+
+
+def count_workers(names):
+    """{name: [instructions a batch on one worker, on two]}: connections that
+    are opened one after the other are those of different workers."""
+    found = {name: [] for name in names}
+    for n in 1, 2:
+        with callgrind.Counted(threads=n) as counted:
+            marks = [counted.mark() for _ in range(n)]
+            tap.equal(len({mark.thread for mark in marks}), n, "workers")
+            with contextlib.ExitStack() as stack:
+                crowd = [stack.enter_context(counted.connect())
+                         for _ in range(n)]
+                crowd[0].tell(*server.WEIBO)
+                fill(crowd[0])
+            for stream in streams():
+                if stream.name in found:
+                    found[stream.name].append(
+                        count_two(stream, counted, marks))
+    return found
+
+
+HEAD = """\
+# SPDX-License-Identifier: BSD-3-Clause
+# What a worker executes for one batch of each stream of
+# t/bench/instructions.py, which writes this file with --update and says how
+# it is counted. gcc 12 -O2 and libuv of Debian 12, AVX2.
+# atomics: instructions that are atomic read-modify-writes, those of locks too.
+# instructions  allocations  locks  atomics  stream
+"""
+
+
+def read_file(path=FILE):
+    """{name: (instructions, allocations, locks, atomics)}"""
+    table = {}
+    with open(path, encoding="ascii") as rows:
+        for row in rows:
+            if not row.startswith("#"):
+                words = row.split(None, 4)
+                table[words[4].strip()] = (
+                    int(words[0]), *[float(word) for word in words[1:4]])
+    return table
+
+
+def write_file(counts, path=FILE):
+    with open(path, "w", encoding="ascii") as out:
+        out.write(HEAD)
+        for name, count in counts.items():
+            out.write("%14.0f %12.2f %6.2f %8.2f  %s\n" % (
+                count.instructions, count.allocations, count.locks,
+                count.atomics, name))
+
+
+def faults(count, kept):
+    """What is wrong with a count beside what the file has: a list."""
+    if kept is None:
+        return ["is not in t/data/instructions.txt"]
+    instructions, allocations, locks, atomics = kept
+    found = []
+    ratio = count.instructions / instructions
+    if ratio > MORE:
+        found.append("%.1f %% more instructions than %d: slower?" % (
+            100 * ratio - 100, instructions))
+    if ratio < LESS:
+        found.append("%.1f %% fewer instructions than %d: well done" % (
+            100 - 100 * ratio, instructions))
+    for what, now, before in (("allocations", count.allocations, allocations),
+                              ("locks", count.locks, locks),
+                              ("atomics", count.atomics, atomics)):
+        if abs(now - before) > max(CALLS_MORE, CALLS_RATIO * before):
+            found.append("%.2f %s instead of %.2f" % (now, what, before))
+    return found
+
+
+ADVICE = "If this is meant: TALLYD=src/tallyd t/bench/instructions.py --update"
+
+
+def main():
+    arguments = sys.argv[1:]
+    if any(word in ("-h", "--help") for word in arguments):
+        print(__doc__.strip())
+        return 0
+    mode = arguments.pop(0) if arguments[:1] in (["--update"], ["--show"]) \
+        else ""
+    wanted = " ".join(arguments)
+    if wanted.startswith("-") or (mode == "--update" and wanted):
+        print("instructions.py: --help says what it takes", file=sys.stderr)
+        return 2
+    try:
+        need_known_build()
+        counts = count_all(wanted)
+    except tap.Skip as why:
+        print("instructions.py: %s" % why, file=sys.stderr)
+        return 2
+    if mode == "--update":
+        write_file(counts)
+    kept = {} if mode else read_file()
+    status = 0
+    for name, count in counts.items():
+        print("%-36s %s" % (name, count))
+        for fault in [] if mode else faults(count, kept.get(name)):
+            print("  " + fault)
+            status = 1
+    if status:
+        print(ADVICE)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
