@@ -26,6 +26,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "net/conn.h"
+#include "store/ring.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,6 +42,9 @@ on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
     qsbr_offline(&worker->reader);
+    if (worker->ring != NULL) {
+        store_ring_submit(worker->ring); /* first: it does not wait */
+    }
     gate_commit(&worker->gate); /* may write to a disk */
 }
 
@@ -116,6 +120,13 @@ on_sweep(uv_timer_t *timer)
     }
 }
 
+static void
+on_poll_closed(uv_handle_t *handle)
+{
+    struct worker *worker = handle->data;
+    store_ring_close(&worker->ring);
+}
+
 /* No connection is left and none will come: ends the loop. */
 static void
 close_handles(struct worker *worker)
@@ -125,6 +136,9 @@ close_handles(struct worker *worker)
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
     uv_close((uv_handle_t *)&worker->sweep, NULL);
+    if (worker->ring != NULL) {
+        uv_close((uv_handle_t *)&worker->poll, on_poll_closed);
+    }
 }
 
 void
@@ -168,6 +182,16 @@ open_fds(struct worker *worker, struct mail_fd *mail)
 }
 
 static void
+wake_all(struct conn *woken)
+{
+    while (woken != NULL) {
+        struct conn *next = woken->next_woken;
+        conn_woken(woken);
+        woken = next;
+    }
+}
+
+static void
 on_mail(uv_async_t *async)
 {
     struct worker *worker = async->data;
@@ -181,14 +205,53 @@ on_mail(uv_async_t *async)
     pthread_mutex_unlock(&worker->lock);
     gate_look(&worker->gate);
     open_fds(worker, fds);
-    while (woken != NULL) {
-        struct conn *next = woken->next_woken;
-        conn_woken(woken);
-        woken = next;
-    }
+    wake_all(woken);
     if (stop && !worker->stopping) {
         begin_stop(worker);
     }
+}
+
+static void
+on_ring(uv_poll_t *poll, int status, int events)
+{
+    struct worker *worker = poll->data;
+    worker_enter(worker);
+    (void)status; /* of a poll that fails: there is nothing to be reaped */
+    (void)events;
+    worker->is_reaping = true;
+    store_ring_reap(worker->ring);
+    worker->is_reaping = false;
+    struct conn *woken = worker->answered;
+    worker->answered = NULL;
+    wake_all(woken);
+}
+
+/* On the worker's thread: the ring is its own. */
+static void
+open_ring(struct worker *worker)
+{
+    if (store_ring_open(worker->config.store, &worker->ring) != 0) {
+        return;
+    }
+    worker->poll.data = worker;
+    if (uv_poll_init(
+            &worker->loop, &worker->poll, store_ring_fd(worker->ring)) != 0) {
+        store_ring_close(&worker->ring);
+        return;
+    }
+    uv_poll_start(&worker->poll, UV_READABLE, on_ring);
+    worker->executor.ring = worker->ring;
+}
+
+bool
+worker_wakes(struct worker *worker, struct conn *conn)
+{
+    if (!pthread_equal(worker->self, pthread_self()) || !worker->is_reaping) {
+        return false;
+    }
+    conn->next_woken = worker->answered;
+    worker->answered = conn;
+    return true;
 }
 
 static void *
@@ -196,6 +259,8 @@ run(void *arg)
 {
     struct worker *worker = arg;
     struct qsbr *qsbr = worker->config.store->qsbr;
+    worker->self = pthread_self();
+    open_ring(worker);
     qsbr_register(qsbr, &worker->reader);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     qsbr_offline(&worker->reader);
