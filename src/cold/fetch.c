@@ -222,7 +222,6 @@ static bool
 await_all(struct fetch *fetch, struct fetch_call *call,
     struct fetch_lookup *missing, size_t n)
 {
-    struct fetch_ring *ring = n <= FETCH_RING_CALL ? call->ring : NULL;
     size_t answered = 1; /* the one for being here */
     unsigned called;
 
@@ -232,7 +231,7 @@ await_all(struct fetch *fetch, struct fetch_call *call,
     while (missing != NULL) {
         struct fetch_lookup *next = missing->next;
 
-        answered += await(fetch, missing, ring);
+        answered += await(fetch, missing, call->ring);
         missing = next;
     }
     called = fetch__count_calls(fetch);

@@ -27,10 +27,10 @@ struct fetch_config {
 };
 
 enum {
-    FETCH_RING_READS = 64, /* of one ring under way */
-    FETCH_RING_CALL = 8,   /* a call that misses more blocks leaves them to the
-                            * pool: so no call takes the thread for long */
-    FETCH_RING_TURN = 16   /* reads that one fetch_ring_reap answers */
+    FETCH_RING_READS = 128, /* of one ring under way; beyond that the pool
+                             * reads */
+    FETCH_RING_TURN = 16    /* that it begins, or answers, in one call: so that
+                             * others have their turn in between */
 };
 
 struct fetch;
@@ -120,9 +120,10 @@ void fetch_ring_destroy(struct fetch_ring **ring);
 /* Can be read, as poll says, while fetch_ring_reap has something to do. */
 int fetch_ring_fd(const struct fetch_ring *ring);
 
-/* Begins the reads that fetch_begin has left to the ring since; to be called
- * before the thread waits for anything. One system call, or none. */
-void fetch_ring_submit(struct fetch_ring *ring);
+/* Begins FETCH_RING_TURN, at most, of the reads that fetch_begin has left to the
+ * ring; to be called before the thread waits for anything. True where others
+ * are left, so that it must not wait. One system call, or none. */
+bool fetch_ring_submit(struct fetch_ring *ring);
 
 /* Answers FETCH_RING_TURN of the reads that have ended, at most; calls done_fn
  * of calls, those of other threads included. */

@@ -125,26 +125,40 @@ hand_on(struct fetch_ring *ring, struct slot *slot)
     free_slot(ring, slot);
 }
 
-void
+/* The first of those added, as a list: as many as a turn may begin. */
+static struct disk_read *
+take_added(struct fetch_ring *ring)
+{
+    struct disk_read *first = ring->added;
+    struct disk_read **link = &first;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    for (unsigned n = 0; n < FETCH_RING_TURN && *link != NULL; n++) {
+        ((struct slot *)*link)->begun_ns = now_ns;
+        link = &(*link)->next;
+    }
+    ring->added = *link;
+    *link = NULL;
+    if (ring->added == NULL) {
+        ring->end = &ring->added;
+    }
+    return first;
+}
+
+bool
 fetch_ring_submit(struct fetch_ring *ring)
 {
-    struct disk_read *read = ring->added, *next;
-    uint64_t now_ns;
+    struct disk_read *read, *next;
 
-    if (read == NULL) {
-        return;
+    if (ring->added == NULL) {
+        return false;
     }
-    ring->added = NULL;
-    ring->end = &ring->added;
-    now_ns = clock_monotonic_ns();
-    for (next = read; next != NULL; next = next->next) {
-        ((struct slot *)next)->begun_ns = now_ns;
-    }
-    for (read = disk_ring_submit(ring->disk, read); read != NULL;
-         read = next) {
+    read = disk_ring_submit(ring->disk, take_added(ring));
+    for (; read != NULL; read = next) {
         next = read->next;
         hand_on(ring, (struct slot *)read);
     }
+    return ring->added != NULL;
 }
 
 /* A read has come whole. */

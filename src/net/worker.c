@@ -38,17 +38,6 @@ worker_enter(struct worker *worker)
 }
 
 static void
-on_prepare(uv_prepare_t *prepare)
-{
-    struct worker *worker = prepare->data;
-    qsbr_offline(&worker->reader);
-    if (worker->ring != NULL) {
-        store_ring_submit(worker->ring); /* first: it does not wait */
-    }
-    gate_commit(&worker->gate); /* may write to a disk */
-}
-
-static void
 on_idle(uv_idle_t *idle)
 {
     struct worker *worker = idle->data;
@@ -63,6 +52,17 @@ on_idle(uv_idle_t *idle)
     if (worker->n_ready == 0) {
         uv_idle_stop(idle);
     }
+}
+
+static void
+on_prepare(uv_prepare_t *prepare)
+{
+    struct worker *worker = prepare->data;
+    qsbr_offline(&worker->reader);
+    if (worker->ring != NULL && store_ring_submit(worker->ring)) {
+        uv_idle_start(&worker->idle, on_idle); /* the poll must not sleep */
+    }
+    gate_commit(&worker->gate); /* may write to a disk */
 }
 
 void

@@ -26,10 +26,10 @@ store_ring_fd(const struct fetch_ring *ring)
     return fetch_ring_fd(ring);
 }
 
-void
+bool
 store_ring_submit(struct fetch_ring *ring)
 {
-    fetch_ring_submit(ring);
+    return fetch_ring_submit(ring);
 }
 
 void

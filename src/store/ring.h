@@ -4,6 +4,8 @@
 
 #include "store/call.h"
 
+#include <stdbool.h>
+
 /* A ring: cold records that a thread with an event loop asks for, read by that
  * thread without waiting for them, where the kernel has an io_uring. Of the
  * thread that opened it: all calls come from there, and struct store_call's
@@ -23,9 +25,10 @@ void store_ring_close(struct fetch_ring **ring);
 /* Can be read, as poll says, while store_ring_reap has something to do. */
 int store_ring_fd(const struct fetch_ring *ring);
 
-/* Begins the reads of the calls since; before the thread waits for anything.
- * Need not be an online reader. */
-void store_ring_submit(struct fetch_ring *ring);
+/* Begins reads of the calls since, a bounded number; before the thread waits for
+ * anything. True where others are left: then it must not wait. Need not be an
+ * online reader. */
+bool store_ring_submit(struct fetch_ring *ring);
 
 /* Answers some of what has come, a bounded number of blocks. An online reader
  * of store->qsbr. */
