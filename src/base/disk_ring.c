@@ -2,9 +2,11 @@
 /* An io_uring for reads.
  *
  * The ring belongs to one thread, which tells the kernel so: then a read that
- * ends interrupts nobody, and what is left to do for it is done by that thread
- * when it reaps. The descriptor can be polled meanwhile. A kernel that knows no
- * such rings (before 6.1) gets a plain one.
+ * ends interrupts nobody, and what is left to do for it is done when that
+ * thread enters the kernel next, or sleeps there. A kernel that knows no such
+ * rings (before 6.0) gets a plain one. IORING_SETUP_DEFER_TASKRUN would leave
+ * it to reap; but then who polls the descriptor is not told of a read that had
+ * to wait for the disk (seen with Linux 6.18).
  *
  * What can go wrong: the kernel begins no read. Those that it has not taken are
  * handed back, and their entries in its queue, which cannot be taken out, are

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lookups in segments: a cache and a pool of threads.
+/* Lookups in segments: a cache and a pool of threads; rings: fetch_ring.c.
  *
  *   fetch_begin: index -> cache -> queue -> thread: pread, check, cache
  *                  |        |                          -> answers, done_fn

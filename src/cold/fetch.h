@@ -10,8 +10,8 @@
 
 /* Lookups in segments, off the caller's thread where they wait for the disk: a
  * pool of threads, each of which reads one block at a time, or a ring of the
- * calling thread; in front of them a cache of blocks. A block that several lookups ask for at the same time is
- * read once. */
+ * calling thread; in front of them a cache of blocks. A block that several
+ * lookups ask for at the same time is read once. */
 
 enum {
     FETCH_THREADS_MAX = 256,
@@ -120,9 +120,9 @@ void fetch_ring_destroy(struct fetch_ring **ring);
 /* Can be read, as poll says, while fetch_ring_reap has something to do. */
 int fetch_ring_fd(const struct fetch_ring *ring);
 
-/* Begins FETCH_RING_TURN, at most, of the reads that fetch_begin has left to the
- * ring; to be called before the thread waits for anything. True where others
- * are left, so that it must not wait. One system call, or none. */
+/* Begins FETCH_RING_TURN, at most, of the reads that fetch_begin has left to
+ * the ring; to be called before the thread waits for anything. True where
+ * others are left, so that it must not wait. One system call, or none. */
 bool fetch_ring_submit(struct fetch_ring *ring);
 
 /* Answers FETCH_RING_TURN of the reads that have ended, at most; calls done_fn

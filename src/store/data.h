@@ -55,8 +55,8 @@ int data_check_disk(struct disk *disk, struct logger *logger, struct buf *out);
 
 struct seal_tidy_bounds; /* store/seal_tidy.h */
 
-/* Who reads blocks of the cold tier that are not in its cache: each worker by an
- * io_uring of its own, where there is one; only threads. */
+/* Who reads blocks of the cold tier that are not in its cache: for gets each
+ * worker by an io_uring of its own, where there is one; only threads. */
 enum cold_io { COLD_IO_AUTO, COLD_IO_RING, COLD_IO_POOL };
 
 struct data_config {

@@ -25,13 +25,13 @@ void store_ring_close(struct fetch_ring **ring);
 /* Can be read, as poll says, while store_ring_reap has something to do. */
 int store_ring_fd(const struct fetch_ring *ring);
 
-/* Begins reads of the calls since, a bounded number; before the thread waits for
- * anything. True where others are left: then it must not wait. Need not be an
- * online reader. */
+/* Begins reads of the calls since, a bounded number; before the thread waits
+ * for anything. True where others are left: then it must not wait. Need not be
+ * an online reader. */
 bool store_ring_submit(struct fetch_ring *ring);
 
-/* Answers some of what has come, a bounded number of blocks. An online reader
- * of store->qsbr. */
+/* Answers some of what has come, a bounded number of blocks; calls done_fn of
+ * calls, maybe those of other threads, too. Need not be an online reader. */
 void store_ring_reap(struct fetch_ring *ring);
 
 #endif
