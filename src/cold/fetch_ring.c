@@ -22,7 +22,6 @@ struct slot {
     struct fetch_lookup *lookup;
     struct slot *next_free;
     uint64_t begun_ns;
-    uint8_t bytes[BLOCK_BYTES_MAX];
 };
 
 struct fetch_ring {
@@ -32,6 +31,9 @@ struct fetch_ring {
     struct disk_read *added, **end; /* not yet begun */
     unsigned n_under_way;           /* those added included */
     struct slot slot[FETCH_RING_READS];
+    /* Of each slot. The slot given back last is used next, so that memory that
+     * was never needed stays out of the process. */
+    uint8_t bytes[FETCH_RING_READS][BLOCK_BYTES_MAX];
 };
 
 int
@@ -100,8 +102,8 @@ fetch__ring_add(struct fetch_ring *ring, struct fetch_lookup *lookup)
     ring->free = slot->next_free;
     ring->n_under_way++;
     slot->lookup = lookup;
-    segment_block_read(
-        lookup->segment, lookup->key.block, slot->bytes, &slot->read);
+    segment_block_read(lookup->segment, lookup->key.block,
+        ring->bytes[slot - ring->slot], &slot->read);
     *ring->end = &slot->read;
     ring->end = &slot->read.next;
     ring->hand.fetch->stats.reading++;
@@ -170,8 +172,8 @@ take(struct fetch_ring *ring, struct slot *slot, uint64_t now_ns)
     struct segment_fault fault;
 
     came.us = (now_ns - slot->begun_ns) / FETCH__NS_PER_US;
-    came.err = segment_check_block(
-        lookup->segment, lookup->key.block, slot->bytes, &came.block, &fault);
+    came.err = segment_check_block(lookup->segment, lookup->key.block,
+        slot->read.bytes, &came.block, &fault);
     fetch__take(&ring->hand, lookup, &came, &fault);
     fetch__answer(&ring->hand, lookup, &came);
     free_slot(ring, slot);
