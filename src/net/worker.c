@@ -20,7 +20,11 @@
  *
  * Replies that wait for a commit (gate.h) are committed and sent in uv_prepare:
  * once for all turns since the last poll. A connection that becomes ready there
- * starts the idle handle, so that the poll does not sleep. */
+ * starts the idle handle, so that the poll does not sleep.
+ *
+ * Reads of cold records that turns have asked for are begun in uv_prepare, too
+ * (store/ring.h), some in each iteration; the idle handle runs while others are
+ * left. What the ring answers goes on at once, without the mailbox. */
 #include "net/worker.h"
 
 #include "base/assert.h"
