@@ -6,6 +6,7 @@
 #include "base/disk.h"
 
 #include "base/assert.h"
+#include "base/disk_ring.h"
 #include "base/err.h"
 
 #include <dirent.h>
@@ -261,6 +262,13 @@ real_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
     return err;
 }
 
+static int
+real_ring(struct disk *disk, unsigned n_reads, struct disk_ring **out)
+{
+    (void)disk;
+    return disk_ring_open(n_reads, out);
+}
+
 static const struct disk_calls real_calls = {
     .open = real_open,
     .close = real_close,
@@ -277,6 +285,7 @@ static const struct disk_calls real_calls = {
     .unlink = real_unlink,
     .sync_names = real_sync_names,
     .list = real_list,
+    .ring = real_ring,
 };
 
 int

@@ -20,6 +20,7 @@ enum disk_open {
 };
 
 struct disk;
+struct disk_ring;
 
 struct disk_calls {
     int (*open)(
@@ -50,6 +51,11 @@ struct disk_calls {
     /* Calls name_fn for each name but . and .., in no order. */
     int (*list)(struct disk *disk,
         void (*name_fn)(void *context, const char *name), void *context);
+    /* A ring of the calling thread for reads of its files (base/disk_ring.h),
+     * up to n_reads (1..DISK_RING_READS_MAX) of them under way; freed by
+     * disk_ring_destroy. 0, or ENOSYS where there is none, EPERM where it is
+     * forbidden, ENOMEM. NULL: there is none. */
+    int (*ring)(struct disk *disk, unsigned n_reads, struct disk_ring **out);
 };
 
 /* What every implementation begins with. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lookups in segments: a cache and a pool of threads.
+/* Lookups in segments: a cache and a pool of threads; rings: fetch_ring.c.
  *
  *   fetch_begin: index -> cache -> queue -> thread: pread, check, cache
  *                  |        |                          -> answers, done_fn
@@ -24,63 +24,23 @@
  * memory for the cache, the ids are looked for in the block as it was read. */
 #include "cold/fetch.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fold.h"
-#include "cold/warm.h"
+#include "cold/fetch_priv.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 
 enum {
-    BUCKETS = 1 << 10, /* of blocks that are waited for; a power of two */
     CALLED_AT_ONCE = 2,
-    NS_PER_US = 1000,
     TELL_NS = 1000000000 /* one line of damage in that time */
 };
 
-struct reader {
+struct fetch__reader {
+    struct fetch__hand hand;
     pthread_t thread;
-    struct fetch *fetch;
-    struct block_room room;
     uint8_t bytes[BLOCK_BYTES_MAX];
 };
-
-struct fetch {
-    struct fetch_config config;
-    struct cache *cache;
-    /* of callers' threads */
-    _Atomic uint64_t lookups, gaps, hits;
-    pthread_mutex_t
-        lock;            /* all that follows, and links of lookups that wait */
-    pthread_cond_t more; /* queue, is_stopping */
-    bool is_stopping;
-    unsigned idle;                        /* threads that wait for more */
-    unsigned called;                      /* of these, those on their way */
-    struct fetch_lookup *first, *last;    /* the queue, by `behind` */
-    struct fetch_lookup *bucket[BUCKETS]; /* by `beside` */
-    struct fetch_stats stats;             /* but what others count */
-    uint64_t told_ns;                     /* when damage was last told */
-    uint64_t untold;                      /* lines left out since */
-    /* of fetch_start and fetch_stop */
-    unsigned started;
-    struct reader reader[];
-};
-
-static void
-lock(struct fetch *fetch)
-{
-    int error = pthread_mutex_lock(&fetch->lock);
-    ASSERT(error == 0);
-}
-
-static void
-unlock(struct fetch *fetch)
-{
-    int error = pthread_mutex_unlock(&fetch->lock);
-    ASSERT(error == 0);
-}
 
 /* Says what is wrong with a segment, but not too often: a disk that fails does
  * so often. */
@@ -92,7 +52,7 @@ tell(struct fetch *fetch, const struct segment *segment,
     uint64_t untold;
     bool is_due;
 
-    lock(fetch);
+    fetch__lock(fetch);
     is_due = fetch->told_ns == 0 || now - fetch->told_ns >= TELL_NS;
     untold = is_due ? fetch->untold : 0;
     if (is_due) {
@@ -101,7 +61,7 @@ tell(struct fetch *fetch, const struct segment *segment,
     } else {
         fetch->untold++;
     }
-    unlock(fetch);
+    fetch__unlock(fetch);
     if (untold > 0 && fetch->config.logger != NULL) {
         log_line(fetch->config.logger, LOG_ERROR,
             "%" PRIu64 " more reads of segments failed since the last line",
@@ -155,7 +115,7 @@ static struct fetch_lookup **
 find(struct fetch *fetch, struct cache_key key)
 {
     uint64_t hash = fold_id(key.segment + ((uint64_t)key.block << 32));
-    struct fetch_lookup **at = &fetch->bucket[hash & (BUCKETS - 1)];
+    struct fetch_lookup **at = &fetch->bucket[hash & (FETCH__BUCKETS - 1)];
 
     while (*at != NULL &&
         ((*at)->key.segment != key.segment || (*at)->key.block != key.block)) {
@@ -164,16 +124,12 @@ find(struct fetch *fetch, struct cache_key key)
     return at;
 }
 
-/* Has the block of the lookup read. With the lock. */
-static void
-enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
+void
+fetch__enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
 {
     struct fetch_stats *stats = &fetch->stats;
 
-    lookup->next = NULL;
     lookup->behind = NULL;
-    lookup->beside = NULL;
-    *find(fetch, lookup->key) = lookup;
     if (fetch->last != NULL) {
         fetch->last->behind = lookup;
     } else {
@@ -186,11 +142,26 @@ enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
     }
 }
 
+/* Has the block of the lookup read, by the ring if there is one with room. With
+ * the lock. */
+static void
+stand_for(
+    struct fetch *fetch, struct fetch_lookup *lookup, struct fetch_ring *ring)
+{
+    lookup->next = NULL;
+    lookup->beside = NULL;
+    *find(fetch, lookup->key) = lookup;
+    if (ring == NULL || !fetch__ring_add(ring, lookup)) {
+        fetch__enqueue(fetch, lookup);
+    }
+}
+
 /* Has a lookup whose block was not in the cache wait for it, or answers it
  * where there is nothing to wait for: true then. With the lock, which it may
  * give away for a while. */
 static bool
-await(struct fetch *fetch, struct fetch_lookup *lookup)
+await(
+    struct fetch *fetch, struct fetch_lookup *lookup, struct fetch_ring *ring)
 {
     struct fetch_lookup *first;
     void *kept;
@@ -208,15 +179,15 @@ await(struct fetch *fetch, struct fetch_lookup *lookup)
     }
     kept = cache_pin(fetch->cache, lookup->key);
     if (kept == NULL) {
-        enqueue(fetch, lookup);
+        stand_for(fetch, lookup, ring);
         return false;
     }
     /* relaxed: a figure */
     atomic_fetch_add_explicit(&fetch->hits, 1, memory_order_relaxed);
-    unlock(fetch); /* it may have something to tell */
+    fetch__unlock(fetch); /* it may have something to tell */
     look(fetch, lookup, kept, NULL, NULL);
     cache_unpin(fetch->cache, kept);
-    lock(fetch);
+    fetch__lock(fetch);
     return true;
 }
 
@@ -225,8 +196,8 @@ await(struct fetch *fetch, struct fetch_lookup *lookup)
  * before it reads, so that they are twice as many each time; and nobody calls
  * while some are on their way. So calls in a row wake a thread once, not each
  * of them one. With the lock. */
-static unsigned
-count_calls(struct fetch *fetch)
+unsigned
+fetch__count_calls(struct fetch *fetch)
 {
     uint64_t n = fetch->called == 0 ? fetch->stats.queued : 0;
 
@@ -236,9 +207,9 @@ count_calls(struct fetch *fetch)
     return (unsigned)n;
 }
 
-/* Without the lock, which they take first. */
-static void
-call_threads(struct fetch *fetch, unsigned n)
+/* They take the lock first. */
+void
+fetch__call_threads(struct fetch *fetch, unsigned n)
 {
     for (; n > 0; n--) {
         pthread_cond_signal(&fetch->more);
@@ -256,16 +227,16 @@ await_all(struct fetch *fetch, struct fetch_call *call,
 
     /* relaxed: others get at it through the lock */
     atomic_store_explicit(&call->n_waiting, n + 1, memory_order_relaxed);
-    lock(fetch);
+    fetch__lock(fetch);
     while (missing != NULL) {
         struct fetch_lookup *next = missing->next;
 
-        answered += await(fetch, missing);
+        answered += await(fetch, missing, call->ring);
         missing = next;
     }
-    called = count_calls(fetch);
-    unlock(fetch);
-    call_threads(fetch, called);
+    called = fetch__count_calls(fetch);
+    fetch__unlock(fetch);
+    fetch__call_threads(fetch, called);
     return count_down(call, answered);
 }
 
@@ -399,7 +370,7 @@ take(struct fetch *fetch, bool *is_stopping)
     struct fetch_lookup *lookup;
     unsigned called;
 
-    lock(fetch);
+    fetch__lock(fetch);
     while (fetch->first == NULL && !fetch->is_stopping) {
         fetch->idle++;
         pthread_cond_wait(&fetch->more, &fetch->lock);
@@ -416,20 +387,11 @@ take(struct fetch *fetch, bool *is_stopping)
         fetch->stats.reading++;
     }
     *is_stopping = fetch->is_stopping;
-    called = count_calls(fetch);
-    unlock(fetch);
-    call_threads(fetch, called);
+    called = fetch__count_calls(fetch);
+    fetch__unlock(fetch);
+    fetch__call_threads(fetch, called);
     return lookup;
 }
-
-/* A block that was read. */
-struct came {
-    int err;
-    struct block block; /* in the reader's bytes */
-    struct warm *warm;  /* the same in the cache, pinned; NULL: it is not */
-    uint64_t us;        /* that the read took */
-    bool is_read;
-};
 
 struct taking {
     struct fetch *fetch;
@@ -448,11 +410,11 @@ take_memory(void *context, size_t bytes)
 
 /* Gives the block to the cache. Without memory for that it stays as it is. */
 static int
-keep(struct reader *reader, struct cache_key key, struct came *came)
+keep(struct fetch__hand *hand, struct cache_key key, struct fetch__came *came)
 {
-    struct taking taking = {reader->fetch, key, NULL};
+    struct taking taking = {hand->fetch, key, NULL};
     int err = warm_make(
-        &came->block, &reader->room, take_memory, &taking, &came->warm);
+        &came->block, &hand->room, take_memory, &taking, &came->warm);
 
     if (err == 0) {
         cache_keep(taking.fetch->cache, taking.kept);
@@ -465,29 +427,39 @@ keep(struct reader *reader, struct cache_key key, struct came *came)
     return err == ERR_NO_MEMORY ? 0 : err;
 }
 
-static void
-read_block(struct reader *reader, const struct segment *segment,
-    struct cache_key key, struct came *came)
+void
+fetch__take(struct fetch__hand *hand, const struct fetch_lookup *lookup,
+    struct fetch__came *came, const struct segment_fault *fault)
 {
-    struct segment_fault fault;
-    uint64_t begun_ns = clock_monotonic_ns();
+    const struct segment_fault damage = {
+        .at = segment_block_at(lookup->key.block),
+        .what = "the block is damaged"};
 
-    came->err = segment_try_block(
-        segment, key.block, reader->bytes, &came->block, &fault);
-    came->us = (clock_monotonic_ns() - begun_ns) / NS_PER_US;
-    came->is_read = true;
     if (came->err == 0) {
-        came->err = keep(reader, key, came);
-        fault = (struct segment_fault){
-            .at = segment_block_at(key.block), .what = "the block is damaged"};
+        came->err = keep(hand, lookup->key, came);
+        fault = &damage;
     }
     if (came->err != 0) {
-        tell(reader->fetch, segment, &fault);
+        tell(hand->fetch, lookup->segment, fault);
     }
 }
 
 static void
-count_read(struct fetch_stats *stats, const struct came *came)
+read_block(struct fetch__reader *reader, const struct fetch_lookup *lookup,
+    struct fetch__came *came)
+{
+    struct segment_fault fault;
+    uint64_t begun_ns = clock_monotonic_ns();
+
+    came->err = segment_try_block(lookup->segment, lookup->key.block,
+        reader->bytes, &came->block, &fault);
+    came->us = (clock_monotonic_ns() - begun_ns) / FETCH__NS_PER_US;
+    came->is_read = true;
+    fetch__take(&reader->hand, lookup, came, &fault);
+}
+
+static void
+count_read(struct fetch_stats *stats, const struct fetch__came *came)
 {
     unsigned log2 = 0;
 
@@ -496,6 +468,7 @@ count_read(struct fetch_stats *stats, const struct came *came)
     }
     stats->read_us[log2]++;
     stats->reads++;
+    stats->ring_reads += came->by_ring;
     if (came->err == 0 || came->err == ERR_CORRUPT ||
         came->err == ERR_NEWER_FORMAT) {
         stats->read_bytes += BLOCK_BYTES_MAX;
@@ -508,12 +481,12 @@ count_read(struct fetch_stats *stats, const struct came *came)
 
 /* Nobody joins the lookup any more. */
 static void
-close_block(
-    struct fetch *fetch, struct fetch_lookup *lookup, const struct came *came)
+close_block(struct fetch *fetch, struct fetch_lookup *lookup,
+    const struct fetch__came *came)
 {
     struct fetch_lookup **at;
 
-    lock(fetch);
+    fetch__lock(fetch);
     at = find(fetch, lookup->key);
     ASSERT(*at == lookup);
     *at = lookup->beside;
@@ -521,14 +494,14 @@ close_block(
     if (came->is_read) {
         count_read(&fetch->stats, came);
     }
-    unlock(fetch);
+    fetch__unlock(fetch);
 }
 
 /* Answers all lookups that wait for the block; which of them stood for it does
  * not matter any more. */
 static void
-answer_all(
-    struct reader *reader, struct fetch_lookup *lookup, struct came *came)
+answer_all(struct fetch__hand *hand, struct fetch_lookup *lookup,
+    struct fetch__came *came)
 {
     while (lookup != NULL) {
         struct fetch_lookup *next = lookup->next;
@@ -537,8 +510,7 @@ answer_all(
         if (came->err != 0) {
             set_none(lookup, came->err);
         } else {
-            look(reader->fetch, lookup, came->warm, &came->block,
-                &reader->room);
+            look(hand->fetch, lookup, came->warm, &came->block, &hand->room);
         }
         if (count_down(call, 1)) {
             call->done_fn(call);
@@ -547,28 +519,31 @@ answer_all(
     }
 }
 
+void
+fetch__answer(struct fetch__hand *hand, struct fetch_lookup *lookup,
+    struct fetch__came *came)
+{
+    close_block(hand->fetch, lookup, came);
+    answer_all(hand, lookup, came);
+    if (came->warm != NULL) {
+        cache_unpin(hand->fetch->cache, came->warm);
+    }
+}
+
 static void *
 run(void *context)
 {
-    struct reader *reader = context;
-    struct fetch *fetch = reader->fetch;
+    struct fetch__reader *reader = context;
     struct fetch_lookup *lookup;
     bool is_stopping;
 
-    while ((lookup = take(fetch, &is_stopping)) != NULL) {
-        struct came came;
+    while ((lookup = take(reader->hand.fetch, &is_stopping)) != NULL) {
+        struct fetch__came came = {.err = ERR_CLOSED};
 
-        came.warm = NULL;
-        came.is_read = false;
-        came.err = ERR_CLOSED;
         if (!is_stopping) {
-            read_block(reader, lookup->segment, lookup->key, &came);
+            read_block(reader, lookup, &came);
         }
-        close_block(fetch, lookup, &came);
-        answer_all(reader, lookup, &came);
-        if (came.warm != NULL) {
-            cache_unpin(fetch->cache, came.warm);
-        }
+        fetch__answer(&reader->hand, lookup, &came);
     }
     return NULL;
 }
@@ -578,7 +553,8 @@ run(void *context)
 static size_t
 fetch_bytes(const struct fetch_config *config)
 {
-    return sizeof(struct fetch) + config->threads * sizeof(struct reader);
+    return sizeof(struct fetch) +
+        config->threads * sizeof(struct fetch__reader);
 }
 
 int
@@ -593,14 +569,14 @@ fetch_start(const struct fetch_config *config, struct fetch **out)
         return ERR_NO_MEMORY;
     }
     fetch->config = *config;
+    fetch->reader = (struct fetch__reader *)(fetch + 1);
     err = cache_create(config->cache_bytes, config->alloc, &fetch->cache);
     pthread_mutex_init(&fetch->lock, NULL);
     pthread_cond_init(&fetch->more, NULL);
     while (err == 0 && fetch->started < config->threads) {
-        struct reader *reader = &fetch->reader[fetch->started];
+        struct fetch__reader *reader = &fetch->reader[fetch->started];
 
-        reader->fetch = fetch;
-        reader->room.alloc = config->alloc;
+        reader->hand = (struct fetch__hand){fetch, {.alloc = config->alloc}};
         if (pthread_create(&reader->thread, NULL, run, reader) != 0) {
             err = ERR_SYSTEM;
         } else {
@@ -623,13 +599,13 @@ fetch_stop(struct fetch **fetch)
     if (old == NULL) {
         return;
     }
-    lock(old);
+    fetch__lock(old);
     old->is_stopping = true;
     pthread_cond_broadcast(&old->more);
-    unlock(old);
+    fetch__unlock(old);
     for (unsigned i = 0; i < old->started; i++) {
         pthread_join(old->reader[i].thread, NULL);
-        block_room_fini(&old->reader[i].room);
+        block_room_fini(&old->reader[i].hand.room);
     }
     cache_destroy(&old->cache);
     pthread_cond_destroy(&old->more);
@@ -641,21 +617,21 @@ fetch_stop(struct fetch **fetch)
 void
 fetch_count_fault(struct fetch *fetch, int err)
 {
-    lock(fetch);
+    fetch__lock(fetch);
     if (err == ERR_CORRUPT || err == ERR_NEWER_FORMAT) {
         fetch->stats.damaged++;
     } else {
         fetch->stats.read_failures++;
     }
-    unlock(fetch);
+    fetch__unlock(fetch);
 }
 
 void
 fetch_stats(struct fetch *fetch, struct fetch_stats *out)
 {
-    lock(fetch);
+    fetch__lock(fetch);
     *out = fetch->stats;
-    unlock(fetch);
+    fetch__unlock(fetch);
     /* relaxed: figures, which order nothing */
     out->lookups = atomic_load_explicit(&fetch->lookups, memory_order_relaxed);
     out->gaps = atomic_load_explicit(&fetch->gaps, memory_order_relaxed);

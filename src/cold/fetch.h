@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 
 /* Lookups in segments, off the caller's thread where they wait for the disk: a
- * pool of threads, each of which reads one block at a time, in front of it a
- * cache of blocks. A block that several lookups ask for at the same time is
- * read once. */
+ * pool of threads, each of which reads one block at a time, or a ring of the
+ * calling thread; in front of them a cache of blocks. A block that several
+ * lookups ask for at the same time is read once. */
 
 enum {
     FETCH_THREADS_MAX = 256,
@@ -26,8 +26,16 @@ struct fetch_config {
     const struct alloc *alloc; /* NULL: the heap */
 };
 
+enum {
+    FETCH_RING_READS = 128, /* of one ring under way; beyond that the pool
+                             * reads */
+    FETCH_RING_TURN = 16    /* that it begins, or answers, in one call: so that
+                             * others have their turn in between */
+};
+
 struct fetch;
 struct fetch_call;
+struct fetch_ring;
 
 /* One id in one segment. */
 struct fetch_lookup {
@@ -59,10 +67,12 @@ struct fetch_lookup {
 struct fetch_call {
     struct fetch_lookup *lookup;
     size_t n;
-    void (*done_fn)(struct fetch_call *call); /* on a thread of the pool; must
-                                               * not block */
+    void (*done_fn)(struct fetch_call *call); /* on a thread of the pool, or
+                                               * in fetch_ring_reap on that of
+                                               * some ring; must not block */
     void *owner;                              /* the caller's */
-    _Atomic size_t n_waiting;                 /* fetch's own */
+    struct fetch_ring *ring;  /* the calling thread's; NULL: none */
+    _Atomic size_t n_waiting; /* fetch's own */
 };
 
 /* Starts the threads. Config is copied. 0, ERR_NO_MEMORY, ERR_SYSTEM (a thread
@@ -95,6 +105,30 @@ void fetch_stop(struct fetch **fetch);
  * read_failures or damaged. Any thread. */
 void fetch_count_fault(struct fetch *fetch, int err);
 
+/* A ring: blocks that a thread with an event loop asks for are read without
+ * going to another thread and back. It is of the thread that made it; all calls
+ * come from there. disk is the ring of the segments' files, which may have
+ * FETCH_RING_READS reads under way; *out owns it. 0 or ERR_NO_MEMORY (disk is
+ * the caller's then). */
+int fetch_ring_create(
+    struct fetch *fetch, struct disk_ring *disk, struct fetch_ring **out);
+
+/* No call with the ring may be waiting. NULL in it is fine. Before
+ * fetch_stop. */
+void fetch_ring_destroy(struct fetch_ring **ring);
+
+/* Can be read, as poll says, while fetch_ring_reap has something to do. */
+int fetch_ring_fd(const struct fetch_ring *ring);
+
+/* Begins FETCH_RING_TURN, at most, of the reads that fetch_begin has left to
+ * the ring; to be called before the thread waits for anything. True where
+ * others are left, so that it must not wait. One system call, or none. */
+bool fetch_ring_submit(struct fetch_ring *ring);
+
+/* Answers FETCH_RING_TURN of the reads that have ended, at most; calls done_fn
+ * of calls, those of other threads included. */
+void fetch_ring_reap(struct fetch_ring *ring);
+
 /* Figures of one moment. */
 #define FETCH_STATS(X)                                                        \
     X(lookups, "ids looked for")                                              \
@@ -105,6 +139,9 @@ void fetch_count_fault(struct fetch *fetch, int err);
     X(read_bytes, "bytes read")                                               \
     X(read_failures, "reads that the disk refused, those of seals too")       \
     X(damaged, "blocks that are not what was written, seals' too")            \
+    X(ring_reads, "of these, those through io_urings")                        \
+    X(ring_failures, "reads that an io_uring left to a thread")               \
+    X(rings, "io_urings in use")                                              \
     X(uncached, "blocks read that the cache did not take")                    \
     X(queued, "blocks that wait for a thread now")                            \
     X(queued_max, "most that have waited at a time")                          \

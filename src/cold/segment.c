@@ -271,10 +271,10 @@ segment__read(
         segment_block_at(block), bytes, (size_t)n * BLOCK_BYTES_MAX);
 }
 
-/* Checks the bytes of one block; the fault's place is the block. */
-static int
-try_open(const struct segment *segment, uint32_t block, const uint8_t *bytes,
-    struct block *out, struct segment_fault *fault)
+/* The fault's place is the block. */
+int
+segment_check_block(const struct segment *segment, uint32_t block,
+    const uint8_t *bytes, struct block *out, struct segment_fault *fault)
 {
     const struct segment_head *head = &segment->head;
     int err = block_open(
@@ -298,7 +298,7 @@ segment__open_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out)
 {
     struct segment_fault fault;
-    int err = try_open(segment, block, bytes, out, &fault);
+    int err = segment_check_block(segment, block, bytes, out, &fault);
 
     if (err != 0) {
         segment_tell(segment, &fault);
@@ -315,7 +315,19 @@ segment_try_block(const struct segment *segment, uint32_t block,
     ASSERT(block < segment->head.n_blocks);
     err = try_read(&segment->config, segment->fd, segment_block_at(block),
         bytes, BLOCK_BYTES_MAX, fault);
-    return err != 0 ? err : try_open(segment, block, bytes, out, fault);
+    return err != 0 ? err
+                    : segment_check_block(segment, block, bytes, out, fault);
+}
+
+void
+segment_block_read(const struct segment *segment, uint32_t block,
+    uint8_t *bytes, struct disk_read *read)
+{
+    ASSERT(block < segment->head.n_blocks);
+    *read = (struct disk_read){.fd = segment->fd,
+        .bytes = bytes,
+        .len = BLOCK_BYTES_MAX,
+        .at = segment_block_at(block)};
 }
 
 void

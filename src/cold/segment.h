@@ -3,6 +3,7 @@
 #define COLD_SEGMENT_H
 
 #include "base/disk.h"
+#include "base/disk_ring.h"
 #include "base/log.h"
 #include "cold/segment_head.h"
 
@@ -62,6 +63,16 @@ struct segment_fault {
  * where it fails. */
 int segment_try_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out, struct segment_fault *fault);
+
+/* For who has the block read by a ring: the read of it, into bytes as above,
+ * which the caller keeps until it has come. */
+void segment_block_read(const struct segment *segment, uint32_t block,
+    uint8_t *bytes, struct disk_read *read);
+
+/* Checks what has come: all of the block in bytes, where *out points into. As
+ * segment_try_block otherwise, but for ERR_DISK. */
+int segment_check_block(const struct segment *segment, uint32_t block,
+    const uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
 /* Has the logger say it, with the name of the file. */
 void segment_tell(

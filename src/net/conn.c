@@ -592,6 +592,9 @@ on_wake(struct session *session)
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
     struct worker *worker = conn->worker;
+    if (worker_wakes(worker, conn)) {
+        return;
+    }
     pthread_mutex_lock(&worker->lock);
     conn->next_woken = worker->woken;
     worker->woken = conn;

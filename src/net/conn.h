@@ -34,7 +34,8 @@ struct conn {
     struct worker *worker;
     struct conn *prev, *next; /* in worker->conns */
     struct conn *next_ready;  /* in worker->first_ready */
-    struct conn *next_woken;  /* in worker->woken, under worker->lock */
+    struct conn *next_woken;  /* in worker->woken, under worker->lock, or in
+                               * worker->answered */
     struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
     struct buf in;        /* bytes of requests not yet done */

@@ -96,7 +96,8 @@ exec__waits(struct job *job, struct store_call *call,
     enum store_answer (*ask)(struct job *job))
 {
     struct session *session = job->session;
-    *call = (struct store_call){.done_fn = on_answer, .owner = job};
+    *call = (struct store_call){
+        .done_fn = on_answer, .owner = job, .ring = session->executor->ring};
     job->waits = true; /* before the call: its answer may come at once */
     if (ask(job) == STORE_LATER) {
         exec__count(session, METRIC_calls_parked, 1);

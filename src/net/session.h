@@ -74,6 +74,7 @@ struct executor {
     struct session_rules rules; /* read-only */
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
+    struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
     struct session_acks acks; /* of the last session_run */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */

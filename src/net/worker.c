@@ -20,12 +20,17 @@
  *
  * Replies that wait for a commit (gate.h) are committed and sent in uv_prepare:
  * once for all turns since the last poll. A connection that becomes ready there
- * starts the idle handle, so that the poll does not sleep. */
+ * starts the idle handle, so that the poll does not sleep.
+ *
+ * Reads of cold records that turns have asked for are begun in uv_prepare, too
+ * (store/ring.h), some in each iteration; the idle handle runs while others are
+ * left. What the ring answers goes on at once, without the mailbox. */
 #include "net/worker.h"
 
 #include "base/assert.h"
 #include "base/err.h"
 #include "net/conn.h"
+#include "store/ring.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -34,14 +39,6 @@ void
 worker_enter(struct worker *worker)
 {
     qsbr_online(worker->config.store->qsbr, &worker->reader);
-}
-
-static void
-on_prepare(uv_prepare_t *prepare)
-{
-    struct worker *worker = prepare->data;
-    qsbr_offline(&worker->reader);
-    gate_commit(&worker->gate); /* may write to a disk */
 }
 
 static void
@@ -59,6 +56,17 @@ on_idle(uv_idle_t *idle)
     if (worker->n_ready == 0) {
         uv_idle_stop(idle);
     }
+}
+
+static void
+on_prepare(uv_prepare_t *prepare)
+{
+    struct worker *worker = prepare->data;
+    qsbr_offline(&worker->reader);
+    if (worker->ring != NULL && store_ring_submit(worker->ring)) {
+        uv_idle_start(&worker->idle, on_idle); /* the poll must not sleep */
+    }
+    gate_commit(&worker->gate); /* may write to a disk */
 }
 
 void
@@ -116,6 +124,13 @@ on_sweep(uv_timer_t *timer)
     }
 }
 
+static void
+on_poll_closed(uv_handle_t *handle)
+{
+    struct worker *worker = handle->data;
+    store_ring_close(&worker->ring);
+}
+
 /* No connection is left and none will come: ends the loop. */
 static void
 close_handles(struct worker *worker)
@@ -125,6 +140,9 @@ close_handles(struct worker *worker)
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
     uv_close((uv_handle_t *)&worker->sweep, NULL);
+    if (worker->ring != NULL) {
+        uv_close((uv_handle_t *)&worker->poll, on_poll_closed);
+    }
 }
 
 void
@@ -168,6 +186,16 @@ open_fds(struct worker *worker, struct mail_fd *mail)
 }
 
 static void
+wake_all(struct conn *woken)
+{
+    while (woken != NULL) {
+        struct conn *next = woken->next_woken;
+        conn_woken(woken);
+        woken = next;
+    }
+}
+
+static void
 on_mail(uv_async_t *async)
 {
     struct worker *worker = async->data;
@@ -181,14 +209,53 @@ on_mail(uv_async_t *async)
     pthread_mutex_unlock(&worker->lock);
     gate_look(&worker->gate);
     open_fds(worker, fds);
-    while (woken != NULL) {
-        struct conn *next = woken->next_woken;
-        conn_woken(woken);
-        woken = next;
-    }
+    wake_all(woken);
     if (stop && !worker->stopping) {
         begin_stop(worker);
     }
+}
+
+static void
+on_ring(uv_poll_t *poll, int status, int events)
+{
+    struct worker *worker = poll->data;
+    worker_enter(worker);
+    (void)status; /* of a poll that fails: there is nothing to be reaped */
+    (void)events;
+    worker->is_reaping = true;
+    store_ring_reap(worker->ring);
+    worker->is_reaping = false;
+    struct conn *woken = worker->answered;
+    worker->answered = NULL;
+    wake_all(woken);
+}
+
+/* On the worker's thread: the ring is its own. */
+static void
+open_ring(struct worker *worker)
+{
+    if (store_ring_open(worker->config.store, &worker->ring) != 0) {
+        return;
+    }
+    worker->poll.data = worker;
+    if (uv_poll_init(
+            &worker->loop, &worker->poll, store_ring_fd(worker->ring)) != 0) {
+        store_ring_close(&worker->ring);
+        return;
+    }
+    uv_poll_start(&worker->poll, UV_READABLE, on_ring);
+    worker->executor.ring = worker->ring;
+}
+
+bool
+worker_wakes(struct worker *worker, struct conn *conn)
+{
+    if (!pthread_equal(worker->self, pthread_self()) || !worker->is_reaping) {
+        return false;
+    }
+    conn->next_woken = worker->answered;
+    worker->answered = conn;
+    return true;
 }
 
 static void *
@@ -196,6 +263,8 @@ run(void *arg)
 {
     struct worker *worker = arg;
     struct qsbr *qsbr = worker->config.store->qsbr;
+    worker->self = pthread_self();
+    open_ring(worker);
     qsbr_register(qsbr, &worker->reader);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     qsbr_offline(&worker->reader);

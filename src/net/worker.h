@@ -67,6 +67,8 @@ struct worker {
     pthread_t thread;
     struct conn_list conn_list; /* what others may see of conns */
 
+    pthread_t self; /* its thread; read-only once there are connections */
+
     /* what other threads leave here, under lock; there they signal async */
     pthread_mutex_t lock;
     struct mail_fd *new_fds;
@@ -79,6 +81,10 @@ struct worker {
     uv_prepare_t prepare;
     uv_idle_t idle; /* runs while there are ready connections */
     uv_timer_t sweep;
+    uv_poll_t poll;          /* of ring */
+    struct fetch_ring *ring; /* NULL: there is none (store/ring.h) */
+    bool is_reaping;         /* the ring answers now */
+    struct conn *answered;   /* by the ring: on their way to conn_woken */
     struct qsbr_reader reader;
     struct executor executor;
     struct gate gate;
@@ -118,6 +124,11 @@ void worker_enter(struct worker *worker);
  * an event, or takes it off; twice is as good as once. */
 void worker_ready(struct worker *worker, struct conn *conn);
 void worker_unready(struct worker *worker, struct conn *conn);
+
+/* For conn.c: the store has answered. True where that is the worker's own
+ * doing, which calls conn_woken soon; else it is for the mailbox. Any thread.
+ */
+bool worker_wakes(struct worker *worker, struct conn *conn);
 
 /* For conn.c: the connection has left the list of connections. */
 void worker_conn_gone(struct worker *worker);

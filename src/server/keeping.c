@@ -97,6 +97,7 @@ keeping_take(struct keeping *keeping, const struct options *options,
         (uint64_t)options->checkpoint_interval_s * MS_PER_S;
     config->cold_threads = (unsigned)options->cold_threads;
     config->cold_cache_bytes = options->cold_cache;
+    config->cold_io = (enum cold_io)options->cold_io;
     config->cold_codec = (unsigned)options->cold_codec;
     config->cold_level = (int)options->cold_level;
     config->threads = threads_to_load();

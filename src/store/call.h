@@ -10,6 +10,8 @@
 
 /* What is asked of the store, and how it answers; see store/store.h. */
 
+struct fetch_ring; /* store/ring.h */
+
 enum store_answer { STORE_DONE, STORE_LATER };
 
 /* The head of every call that may be answered later. */
@@ -17,6 +19,8 @@ struct store_call {
     void (*done_fn)(struct store_call *call); /* the caller's */
     void *owner;                              /* the caller's */
     struct store_call *next; /* whoever holds the call may link it */
+    struct fetch_ring *ring; /* of a get: the caller's thread's; NULL: none,
+                              * see store/ring.h */
 };
 
 enum { STORE_GET_MAX = 256 /* cells in one call */ };
@@ -131,6 +135,8 @@ struct store_calls {
     enum store_answer (*checkpoint)(
         struct store *store, struct store_checkpoint *checkpoint);
     enum store_answer (*seal)(struct store *store, struct store_seal *seal);
+    /* See store_ring_open. NULL: there are none. */
+    int (*open_ring)(struct store *store, struct fetch_ring **out);
     /* Calls stat_fn for each line of `stats cold`. */
     void (*cold_stats)(struct store *store,
         void (*stat_fn)(void *context, const char *name, const char *value),

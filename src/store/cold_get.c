@@ -7,8 +7,8 @@
  * is held, and the record is fetched from it. A segment never changes; so what
  * is found there was the record's value at the moment of that look.
  *
- * A fetch ends on a thread of the pool, which is not a reader: what it needs is
- * held since before. */
+ * A fetch ends on a thread of the pool, which is not a reader, or on that of a
+ * ring: what it needs is held since before. */
 #include "store/cold_call.h"
 
 #include "base/bytes.h"
@@ -225,6 +225,7 @@ cold_get(struct cold *cold, struct store_get *get)
     it->fetch.lookup = it->lookup;
     it->fetch.n = it->n;
     it->fetch.done_fn = on_fetched;
+    it->fetch.ring = get->call.ring;
     if (!fetch_begin(cold->fetch, &it->fetch)) {
         return STORE_LATER;
     }

@@ -209,6 +209,13 @@ real_seal(struct store *store, struct store_seal *seal)
     return STORE_LATER;
 }
 
+static int
+real_open_ring(struct store *store, struct fetch_ring **out)
+{
+    struct real_store *real = real_of(store);
+    return real->has_tier ? tier_open_ring(&real->tier, out) : ERR_NOT_FOUND;
+}
+
 static void
 real_cold_stats(struct store *store,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -254,6 +261,7 @@ static const struct store_calls real_calls = {
     .unlisten = real_unlisten,
     .checkpoint = real_checkpoint,
     .seal = real_seal,
+    .open_ring = real_open_ring,
     .data_stats = real_data_stats,
     .cold_stats = real_cold_stats,
 };

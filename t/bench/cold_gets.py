@@ -192,7 +192,7 @@ def first_id(path):
 def measure(arguments):
     result = {"rows": {}, "fio": {}, "direct": {}}
     made = runner.Tallyd("tallyd", "--cold-cache=" + CACHE, "--hot-memory=1g",
-                         "--sync=none")
+                         "--sync=none", *arguments.tallyd_options.split())
     with arguments.cores.servers(made) as (running,):
         figures.tell("cold gets: filling")
         runner.load(running, "--records=%d" % arguments.posts, "fill",

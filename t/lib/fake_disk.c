@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "lib/fake_disk_priv.h"
+#include "lib/fake_ring.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -450,6 +451,7 @@ static const struct disk_calls fake_calls = {
     .unlink = fake_unlink,
     .sync_names = fake_sync_names,
     .list = fake_list,
+    .ring = fake_ring_open,
 };
 
 struct fake_disk *

@@ -75,8 +75,11 @@ class Daemon(server.Server):
         self.directory = place.top
         self.port_file = os.path.join(place.top, "port")
         self.place = place
-        self.command = list(wrapper) + self.command
         self.environment = dict(environment)
+        if "LD_PRELOAD" in self.environment:
+            # What is preloaded sees preads, and nothing of an io_uring.
+            self.command.append("--cold-io=pool")
+        self.command = list(wrapper) + self.command
         if self.command[0] == "strace":
             # A sanitizer's search for leaks cannot be traced.
             self.environment["ASAN_OPTIONS"] = ":".join(

@@ -2,12 +2,14 @@
 /* cold/fetch under threads: many ask, blocks come and go in a cache that is too
  * small, reads fail now and then, and segments are exchanged meanwhile, as
  * merges do: forgotten, and closed when the last call that has one is answered.
- * An answer is right or an error. */
+ * An answer is right or an error. Without rings, with some, with rings only. */
 #include "unit/fetch_help.h"
 
 #include "lib/fake_disk.h"
+#include "lib/fake_ring.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -91,17 +93,49 @@ set_now(struct held *held)
 struct asker {
     pthread_t thread;
     unsigned number;
+    bool has_ring;
     bool is_right;
     size_t failed, waited;
 };
+
+/* As a loop would: has the ring read and answer until its own call is answered,
+ * by whomever. Others may wait for its reads meanwhile. */
+static bool
+run_by_ring(struct ask *ask, struct fetch_ring *ring)
+{
+    if (fetch_begin(rig->fetch, &ask->call)) {
+        return true;
+    }
+    for (bool is_over = false; !is_over; sched_yield()) {
+        (void)fetch_ring_submit(ring);
+        fetch_ring_reap(ring);
+        pthread_mutex_lock(&ask->lock);
+        is_over = ask->n_done > 0;
+        pthread_mutex_unlock(&ask->lock);
+    }
+    return false;
+}
+
+static struct fetch_ring *
+open_ring(void)
+{
+    struct disk_ring *disk_ring =
+        &fake_ring_create(fake_disk_as_disk(rig->fake))->ring;
+    struct fetch_ring *ring = NULL;
+
+    ck_assert_int_eq(fetch_ring_create(rig->fetch, disk_ring, &ring), 0);
+    return ring;
+}
 
 static void *
 run_asker(void *context)
 {
     struct asker *asker = context;
     struct ask *ask = ask_create();
+    struct fetch_ring *ring = asker->has_ring ? open_ring() : NULL;
     struct dist_rng rng;
 
+    ask->call.ring = ring;
     dist_rng_init(&rng, 11, asker->number);
     asker->is_right = true;
     for (int round = 0; round < ROUNDS && asker->is_right; round++) {
@@ -117,7 +151,8 @@ run_asker(void *context)
             ask_add(ask, held->segment,
                 rig->records.id[at % rig->records.n] + (bits % 8 == 1));
         }
-        asker->waited += !ask_run(ask, rig->fetch);
+        asker->waited += !(
+            ring != NULL ? run_by_ring(ask, ring) : ask_run(ask, rig->fetch));
         for (size_t i = 0; i < ask->call.n; i++) {
             const struct fetch_lookup *lookup = &ask->lookup[i];
 
@@ -128,6 +163,7 @@ run_asker(void *context)
         }
         drop(held);
     }
+    fetch_ring_destroy(&ring);
     ask_destroy(&ask);
     return NULL;
 }
@@ -197,6 +233,7 @@ START_TEST(test_threads)
     ck_assert_int_eq(pthread_create(&changer, NULL, run_changer, &changes), 0);
     for (unsigned i = 0; i < ASKERS; i++) {
         asker[i].number = i;
+        asker[i].has_ring = _i == 1 ? i % 2 == 0 : _i == 2;
         ck_assert_int_eq(
             pthread_create(&asker[i].thread, NULL, run_asker, &asker[i]), 0);
     }
@@ -218,6 +255,8 @@ START_TEST(test_threads)
     ck_assert_uint_eq(
         stats.lookups, stats.gaps + stats.hits + stats.joins + stats.reads);
     ck_assert_uint_gt(stats.hits, 0);
+    ck_assert(_i == 0 ? stats.ring_reads == 0 : stats.ring_reads > 0);
+    ck_assert_uint_eq(stats.rings, 0);
     ck_assert_uint_eq(stats.queued + stats.reading, 0);
     drop(rig->now);
     fetch_stop(&rig->fetch);
@@ -233,6 +272,6 @@ main(void)
     TCase *tcase = tcase_create("fetch_threads");
 
     tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, test_threads);
+    tcase_add_loop_test(tcase, test_threads, 0, 3);
     return run_case("fetch_threads", tcase);
 }

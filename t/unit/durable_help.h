@@ -8,10 +8,12 @@
 #include "lib/fake_disk.h"
 #include "lib/history.h"
 #include "lib/id_family.h"
+#include "store/ring.h"
 #include "store/seal_tidy.h"
 #include "unit/store_help.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 enum { RIG_IDS = 240, RIG_BATCH_MAX = 20, RIG_LINE_BYTES = 160 };
 
@@ -58,8 +60,9 @@ struct rig {
     sem_t loaded;
     int load_err;
 
-    bool seals;      /* rig_work seals records, too */
-    bool is_sealing; /* seal is under way */
+    struct fetch_ring *ring; /* of gets; NULL: the pool reads */
+    bool seals;              /* rig_work seals records, too */
+    bool is_sealing;         /* seal is under way */
     struct store_seal seal;
     struct answer sealed;
 };
@@ -108,6 +111,19 @@ uint64_t rig_n_hot(struct rig *rig);
 /* Waits until no work is left on ranges that are cold (data.tidy: bounds by
  * which it is done soon); false where something has failed. */
 bool rig_tidy_wait(struct rig *rig);
+
+/* Waits for the answer of a get; the rig's ring is the calling thread's. */
+static inline void
+rig_wait_get(struct rig *rig, struct answer *answer)
+{
+    while (sem_trywait(&answer->come) != 0) {
+        if (rig->ring != NULL) {
+            (void)store_ring_submit(rig->ring);
+            store_ring_reap(rig->ring);
+        }
+        sched_yield();
+    }
+}
 
 /* Reads cells and waits, as no online reader. */
 void rig_get(struct rig *rig, struct store_get *get);

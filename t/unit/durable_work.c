@@ -69,6 +69,7 @@ rig_init(
             .checkpoint_step_bytes = 700,
             .checkpoint_file_bytes = 2000,
             .cold_threads = 2,
+            .cold_io = seed % 2 == 0 ? COLD_IO_AUTO : COLD_IO_POOL,
             .cold_cache_bytes = 1 << 20,
             .cold_level = 1,
             .threads = 2,
@@ -110,6 +111,7 @@ rig_open(struct rig *rig)
         return rig->load_err;
     }
     store_begin(rig->store);
+    (void)store_ring_open(rig->store, &rig->ring);
     store_listen(rig->store, &rig->listener);
     return 0;
 }
@@ -118,6 +120,7 @@ int
 rig_close(struct rig *rig)
 {
     store_unlisten(rig->store, &rig->listener);
+    store_ring_close(&rig->ring);
     int err = store_destroy(&rig->store);
     (void)rig_seal_wait(rig);
     return err;
@@ -559,12 +562,13 @@ rig_get(struct rig *rig, struct store_get *get)
     struct qsbr_reader reader;
     answer_init(&answer);
     get->call = call_of(&answer);
+    get->call.ring = rig->ring;
     reader_begin(rig->store, &reader);
     enum store_answer given = store_get(rig->store, get);
     reader_end(rig->store, &reader);
     EXPECT(given == STORE_DONE || rig->seals, "not done at once");
     if (given == STORE_LATER) {
-        answer_wait(&answer);
+        rig_wait_get(rig, &answer);
     }
     answer_fini(&answer);
 }

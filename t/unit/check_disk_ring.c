@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel's ring: reads of a file, where there is one; errors and ends. */
+#include "base/disk_ring.h"
+
+#include <check.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READS = 32, BYTES = 4096, BLOCKS = 200 };
+
+static struct disk_ring *ring;
+static int fd;
+static struct disk_read read_of[READS];
+static uint8_t bytes[READS][BYTES];
+
+static void
+make_block(uint64_t number, uint8_t *block)
+{
+    for (size_t i = 0; i < BYTES; i++) {
+        block[i] = (uint8_t)(number * 7 + i);
+    }
+}
+
+/* True where the kernel lets us have one. */
+static bool
+setup_ring(void)
+{
+    char path[] = "/tmp/check_disk_ring.XXXXXX";
+    uint8_t block[BYTES];
+    int error = disk_ring_open(READS, &ring);
+
+    if (error != 0) {
+        printf("no io_uring: %s\n", strerror(error));
+        ck_assert(error == ENOSYS || error == EPERM || error == ENOMEM);
+        return false;
+    }
+    fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    unlink(path);
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        make_block(i, block);
+        ck_assert_int_eq(write(fd, block, BYTES), BYTES);
+    }
+    return true;
+}
+
+static void
+close_ring(void)
+{
+    disk_ring_destroy(&ring);
+    ck_assert_ptr_null(ring);
+    disk_ring_destroy(&ring);
+    close(fd);
+}
+
+/* A list of n reads. */
+static struct disk_read *
+list(unsigned n, uint64_t first_block)
+{
+    for (unsigned i = 0; i < n; i++) {
+        read_of[i] = (struct disk_read){.fd = fd,
+            .bytes = bytes[i],
+            .len = BYTES,
+            .at = (first_block + i) * BYTES,
+            .error = -1,
+            .next = i + 1 < n ? &read_of[i + 1] : NULL};
+    }
+    return read_of;
+}
+
+/* Waits by the descriptor until n have come, at most n_max at a time. */
+static void
+reap(unsigned n, unsigned n_max)
+{
+    struct pollfd poll_fd = {.fd = ring->fd, .events = POLLIN};
+
+    while (n > 0) {
+        struct disk_read *read = disk_ring_reap(ring, n_max);
+        unsigned came = 0;
+
+        if (read == NULL) {
+            int polled = poll(&poll_fd, 1, -1);
+            ck_assert(polled == 1 || errno == EINTR);
+        }
+        for (; read != NULL; read = read->next) {
+            came++;
+        }
+        ck_assert_uint_le(came, n_max);
+        ck_assert_uint_le(came, n);
+        n -= came;
+    }
+    ck_assert_ptr_null(disk_ring_reap(ring, n_max));
+}
+
+START_TEST(test_reads)
+{
+    uint8_t block[BYTES];
+
+    if (!setup_ring()) {
+        return;
+    }
+    ck_assert_ptr_null(disk_ring_submit(ring, NULL));
+    for (unsigned round = 0; round < BLOCKS / READS * 20; round++) {
+        uint64_t first = round % (BLOCKS - READS);
+
+        ck_assert_ptr_null(disk_ring_submit(ring, list(READS, first)));
+        reap(READS, 1 + round % READS);
+        for (unsigned i = 0; i < READS; i++) {
+            ck_assert_int_eq(read_of[i].error, 0);
+            ck_assert_uint_eq(read_of[i].n_read, BYTES);
+            make_block(first + i, block);
+            ck_assert_mem_eq(bytes[i], block, BYTES);
+        }
+    }
+    close_ring();
+}
+END_TEST
+
+START_TEST(test_ends_and_errors)
+{
+    if (!setup_ring()) {
+        return;
+    }
+    struct disk_read *reads = list(4, BLOCKS - 1);
+
+    reads[0].at += BYTES / 2; /* half of it is there */
+    reads[2].fd = -1;
+    reads[3].at = 0;
+    ck_assert_ptr_null(disk_ring_submit(ring, reads));
+    reap(4, READS);
+    ck_assert_int_eq(reads[0].error, 0);
+    ck_assert_uint_eq(reads[0].n_read, BYTES / 2);
+    ck_assert_int_eq(reads[1].error, 0);
+    ck_assert_uint_eq(reads[1].n_read, 0);
+    ck_assert_int_eq(reads[2].error, EBADF);
+    ck_assert_int_eq(reads[3].error, 0);
+    ck_assert_uint_eq(reads[3].n_read, BYTES);
+    close_ring();
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("disk_ring");
+    TCase *tcase = tcase_create("ring");
+
+    tcase_add_test(tcase, test_reads);
+    tcase_add_test(tcase, test_ends_and_errors);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
