@@ -2,7 +2,7 @@
 
 /* A connection of the load generator. The socket does not block once it is
  * connected. Both buffers are read from an offset, and are moved down only
- * when all is consumed or a line is cut, so no byte is moved more than once a
+ * when all is consumed or a reply is cut, so no byte is moved more than once a
  * read. Whatever goes wrong with a socket ends the program. */
 
 #include "bench/conn.h"
@@ -142,24 +142,4 @@ conn_receive(struct conn *conn)
     if (rv > 0) {
         conn->in.len += (size_t)rv;
     }
-}
-
-const char *
-conn_line(struct conn *conn, size_t *len)
-{
-    if (conn->in_at == conn->in.len) {
-        return NULL;
-    }
-    const char *line = conn->in.data + conn->in_at;
-    const char *end = memchr(line, '\n', conn->in.len - conn->in_at);
-    if (end == NULL) {
-        return NULL;
-    }
-    conn->in_at += (size_t)(end - line) + 1;
-    *len = (size_t)(end - line);
-    if (*len == 0 || line[*len - 1] != '\r') {
-        fail("a reply line does not end in CR LF");
-    }
-    (*len)--;
-    return line;
 }

@@ -3,32 +3,30 @@
 #define BENCH_CONN_H
 
 #include "base/buf.h"
+#include "bench/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* One connection to the server: bytes out, lines in, and the commands whose
+/* One connection to the server: bytes out, bytes in, and the commands whose
  * answers are still to come, in order. Owned by one thread. */
 
-enum conn_op_kind { CONN_OP_STORE, CONN_OP_GET, CONN_OP_INCR };
-
 struct conn_op {
-    uint64_t sent_ns;
-    enum conn_op_kind kind;
-    uint32_t draw;   /* the first of its draws; of a store, the post */
-    uint32_t at;     /* get: the key that is expected next */
-    uint32_t hits;   /* get: values so far */
-    uint32_t acked;  /* see verify.h */
-    uint32_t n_keys; /* numbers asked for or stored */
-    bool is_first;   /* store: the first number of its post */
+    uint64_t due_ns;   /* when it was to be sent: latency begins here */
+    enum wire_ask ask; /* what its reply is */
+    uint32_t draw;     /* the first of its draws; of a store, the post */
+    uint32_t acked;    /* see verify.h */
+    uint32_t n_keys;   /* numbers asked for or stored */
+    bool is_store;     /* of fill */
+    bool is_first;     /* store: the first number of its post */
 };
 
 struct conn {
     int fd;
-    bool is_writing;    /* bytes are left in out; wait for EPOLLOUT */
-    bool value_is_next; /* the next line is a value's data */
-    struct buf out;     /* from out_at on still to be sent */
+    bool is_writing; /* bytes are left in out; wait for EPOLLOUT */
+    bool is_asked;   /* in the worker's list of those to flush */
+    struct buf out;  /* from out_at on still to be sent */
     size_t out_at;
     struct buf in; /* from in_at on still to be read */
     size_t in_at;
@@ -53,10 +51,6 @@ void conn_flush(struct conn *conn);
 
 /* Reads what is there (at most CONN_READ_BYTES). Fails at end of stream. */
 void conn_receive(struct conn *conn);
-
-/* The next whole line without its end, NULL where none has come yet. Valid
- * until conn_receive. */
-const char *conn_line(struct conn *conn, size_t *len);
 
 enum { CONN_READ_BYTES = 128 * 1024 };
 

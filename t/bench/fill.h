@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* What fill sends: the posts of --records that have a record, by record or by
- * number, in the protocol of memcached or of Redis. */
+ * number, in the protocol that the run speaks. */
 
 /* Where a filling thread is: every threads-th post in the order is its own.
  */
@@ -34,9 +34,5 @@ bool fill_has_next(struct fill_cursor *cursor, const struct options *options);
 /* Appends the command that stores it to out and notes in op what it is. */
 void fill_ask(struct fill_cursor *cursor, const struct options *options,
     struct buf *out, struct conn_op *op);
-
-/* Whether the line says that it has been stored. */
-bool fill_is_stored(
-    const struct options *options, const char *line, size_t len);
 
 #endif

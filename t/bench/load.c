@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A load generator for servers that speak the memcached text protocol: fills
- * one with the counters of a feed, asks for them, and measures the server's
- * CPU time while doing so.
+/* A load generator for servers that speak memcached's protocols or Redis's:
+ * fills one with the counters of a feed, asks for them, and measures the
+ * server's CPU time while doing so.
  *
  * The main thread draws the questions, starts the workers, and then only
  * sleeps: through the warm-up, takes a sample of all counts and of the
@@ -112,6 +112,8 @@ run_init(
     struct run *run, const struct options *options, const struct tape *tape)
 {
     *run = (struct run){.options = options, .tape = tape};
+    atomic_store(&run->begin_ns, UINT64_MAX);
+    atomic_store(&run->end_ns, UINT64_MAX);
     verify_init(&run->verify, options);
     pthread_condattr_t monotonic;
     if (pthread_mutex_init(&run->lock, NULL) != 0 ||
@@ -136,6 +138,7 @@ static struct sample
 begin_phase(struct run *run, const struct worker *worker)
 {
     struct sample begin = take_sample(run->options, worker);
+    atomic_store(&run->begin_ns, begin.at_ns);
     atomic_store(&run->phase, PHASE_MEASURE);
     return begin;
 }
@@ -170,9 +173,9 @@ measure(struct run *run, struct worker *worker)
     const struct options *options = run->options;
     bool is_counted = options->ops != 0 || options->mode == MODE_FILL;
     FILE *samples = open_samples(options, worker);
-    struct sample begin = begin_phase(run, worker);
-    if (!is_counted) {
-        atomic_store(&run->phase, PHASE_WARMUP);
+    struct sample begin = {0};
+    if (is_counted) {
+        begin = begin_phase(run, worker);
     }
     for (uint64_t i = 0; i < options->threads; i++) {
         worker_start(&worker[i]);
@@ -185,6 +188,9 @@ measure(struct run *run, struct worker *worker)
     }
     wait_until(run, worker, end_ns, samples);
     struct sample end = take_sample(options, worker);
+    if (!is_counted) {
+        atomic_store(&run->end_ns, end.at_ns);
+    }
     atomic_store(&run->phase, PHASE_STOP);
     if (end.ops == begin.ops) {
         fail("no command was answered in the measured phase");
@@ -194,11 +200,16 @@ measure(struct run *run, struct worker *worker)
     }
 
     struct hist hist = {0};
+    struct pace_tally paced = {0};
     for (uint64_t i = 0; i < options->threads; i++) {
         worker_join(&worker[i]);
         hist_merge(&hist, &worker[i].hist);
+        hist_merge(&paced.lag, &worker[i].paced.lag);
+        paced.sent += worker[i].paced.sent;
+        paced.late += worker[i].paced.late;
+        paced.unsent += worker[i].paced.unsent;
     }
-    report(options, &begin, &end, &hist);
+    report(options, &begin, &end, &hist, &paced);
 }
 
 int

@@ -7,6 +7,7 @@
 #include "bench/options.h"
 
 #include "base/num.h"
+#include "bench/wire.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static const char *const mode_words[] = {
 static const char *const fill_words[] = {"record", "cell", "incr", NULL};
 static const char *const order_words[] = {"id", "random", NULL};
 static const char *const kind_words[] = {"main", "heavy", "lognormal", NULL};
-static const char *const age_words[] = {"newest", "exp", "flat", "one", NULL};
+static const char *const age_words[] = {
+    "newest", "exp", "flat", "one", "zipf", NULL};
 
 #define AT(field) offsetof(struct options, field)
 
@@ -51,9 +53,13 @@ static const struct option_row rows[] = {
     {"items", 'i', OPTION_FLAG, AT(items), 0, 0, NULL, NULL,
         "the server has plain items: fill stores the numbers that are not 0 "
         "one by one, and a miss stands for 0"},
-    {"redis", 0, OPTION_FLAG, AT(redis), 0, 0, NULL, NULL,
-        "the server is Redis (fill and incr only): a hash a record, a string "
-        "with SET or INCRBY a number"},
+    {"protocol", 'P', OPTION_WORD, AT(protocol), 0, 0, wire_protocol_words,
+        NULL,
+        "memcached's text, its meta commands (mg with v and k, in a multi-get "
+        "with q and mn behind all; ma with v; ms), its binary protocol (get, "
+        "getkq with noop, increment, set), or Redis's: GET, MGET, INCRBY; "
+        "fill by record is HSET, which is not asked for, by cell SET, and a "
+        "number that is 0 is not stored [text]"},
     {"counter", 0, OPTION_TEXT, AT(counter), 0, 0, NULL, "NAME",
         "counter's name, for fill by record [weibo]"},
     {"suffixes", 0, OPTION_TEXT, AT(suffixes), 0, 0, NULL, "A,B,...",
@@ -72,7 +78,11 @@ static const struct option_row rows[] = {
     {"connections", 'c', OPTION_COUNT, AT(connections), 1,
         OPTIONS_CONNECTIONS_MAX, NULL, "N", "connections [50]"},
     {"depth", 'd', OPTION_COUNT, AT(depth), 1, OPTIONS_DEPTH_MAX, NULL, "N",
-        "commands under way on each connection [1]"},
+        "commands under way on each connection, with --rate at most [1]"},
+    {"rate", 'r', OPTION_COUNT, AT(rate), 1, OPTIONS_RATE_MAX, NULL, "N",
+        "open loop: commands a second in all, at random times (Poisson), "
+        "whether the server keeps up or not; latency then counts from when "
+        "a command was to be sent [closed loop: as fast as answers come]"},
     {"threads", 'T', OPTION_COUNT, AT(threads), 1, OPTIONS_THREADS_MAX, NULL,
         "N", "threads of the load generator [1]"},
     {"keys", 'k', OPTION_COUNT, AT(keys), 1, OPTIONS_KEYS_MAX, NULL, "N",
@@ -88,7 +98,11 @@ static const struct option_row rows[] = {
     {"age", 'a', OPTION_WORD, AT(age), 0, 0, age_words, NULL,
         "which posts are asked for: newest hottest (Zipf of exponent 1 over "
         "age), exponential with a mean of 5 % of the posts, all alike, the "
-        "newest only that fits [newest]"},
+        "newest only that fits, or Zipf of --zipf over posts in random order "
+        "[newest]"},
+    {"zipf", 0, OPTION_SHARE, AT(zipf), 0, OPTIONS_ZIPF_MAX, NULL, "S",
+        "its exponent: the post of rank r is asked for r^-S times as often as "
+        "the first [0.99]"},
     {"from", 0, OPTION_SHARE, AT(from), 0, 1, NULL, "SHARE",
         "of the posts, ask for none of this oldest share [0]"},
     {"to", 0, OPTION_SHARE, AT(to), 0, 1, NULL, "SHARE",
@@ -170,8 +184,8 @@ static void
 help(void)
 {
     printf("Usage: load [OPTION]... MODE\n"
-           "Loads a server that speaks the memcached text protocol, and "
-           "measures it.\n\n"
+           "Loads a server that speaks memcached's protocols or Redis's, "
+           "and\nmeasures it.\n\n"
            "Modes:\n"
            "  fill    store the numbers of all posts\n"
            "  get     one key a command\n"
@@ -324,10 +338,6 @@ check_whole(struct options *options)
     if (options->items && options->fill_with == FILL_INCR) {
         return "items cannot be filled with incr";
     }
-    if (options->redis && options->mode != MODE_FILL &&
-        options->mode != MODE_INCR) {
-        return "with --redis there are only fill and incr";
-    }
     if (options->by_column && options->fill_with == FILL_RECORD) {
         return "--by-column stores numbers, not records";
     }
@@ -365,6 +375,7 @@ options_parse(struct options *out, int argc, char **argv)
         .warmup_s = 1,
         .miss = -1,
         .mix = 0.95,
+        .zipf = 0.99,
         .to = 1};
     for (int at = 1; at < argc; at++) {
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
@@ -389,6 +400,7 @@ options_parse(struct options *out, int argc, char **argv)
         out->fill_with =
             out->items || out->by_column ? FILL_CELL : FILL_RECORD;
     }
+    out->has_absent = out->items || out->protocol == WIRE_RESP;
     out->posts = (struct posts){
         .dist = {.seed = out->seed, .kind = (enum dist_kind)out->kind},
         .ids = out->ids,

@@ -14,6 +14,9 @@ enum mode { MODE_FILL, MODE_GET, MODE_MULTI, MODE_INCR, MODE_MIXED };
 
 enum fill_with { FILL_RECORD, FILL_CELL, FILL_INCR };
 
+/* --age: those of lib/dist.h, then this one. */
+enum { AGE_ZIPF = DIST_AGE_ONE + 1 };
+
 enum fill_order { ORDER_ID, ORDER_RANDOM };
 
 enum {
@@ -21,6 +24,8 @@ enum {
     OPTIONS_CONNECTIONS_MAX = 10000,
     OPTIONS_THREADS_MAX = 64,
     OPTIONS_DEPTH_MAX = 100000,
+    OPTIONS_RATE_MAX = 100000000,
+    OPTIONS_ZIPF_MAX = 10,
     OPTIONS_SUFFIX_MAX = 32
 };
 
@@ -30,7 +35,8 @@ struct options {
     int order;     /* enum fill_order */
     int ids;       /* enum posts_ids */
     int kind;      /* enum dist_kind */
-    int age;       /* enum dist_age */
+    int age;       /* enum dist_age, or AGE_ZIPF */
+    int protocol;  /* enum wire_protocol */
     const char *host;
     const char *counter;
     const char *suffixes; /* as given; split into suffix[] */
@@ -41,14 +47,18 @@ struct options {
     uint64_t seed;
     uint64_t draws; /* questions prepared, then asked in a ring */
     uint64_t ops;   /* 0: by time */
+    uint64_t rate;  /* commands a second of an open loop; 0: closed */
     double seconds, warmup_s;
     double miss;     /* share of ids without record; negative: as it comes */
     double mix;      /* share of gets in mixed */
+    double zipf;     /* exponent of AGE_ZIPF */
     double from, to; /* shares of the posts, by age: only those between */
     uint64_t pid;
     const char *samples; /* file for the memory while filling, or NULL */
-    bool items, redis, by_column, nonzero, verify, json;
+    bool items, by_column, nonzero, verify, json;
     /* derived: */
+    bool has_absent; /* numbers that are 0 are not there, as items and
+                      * strings */
     struct posts posts;
     size_t n_suffixes;
     char suffix[DIST_COLUMNS_MAX][OPTIONS_SUFFIX_MAX + 1];

@@ -5,6 +5,7 @@
 #include "bench/hist.h"
 #include "bench/options.h"
 #include "bench/proc.h"
+#include "bench/worker.h"
 
 #include <stdint.h>
 
@@ -17,8 +18,10 @@ struct sample {
 };
 
 /* Writes what lies between two samples to stdout: a table of one line with
- * its heading, or one JSON object. */
+ * its heading, or one JSON object. hist: the latencies. paced: of an open
+ * loop. */
 void report(const struct options *options, const struct sample *begin,
-    const struct sample *end, const struct hist *hist);
+    const struct sample *end, const struct hist *hist,
+    const struct pace_tally *paced);
 
 #endif

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Commands and replies in memcached's text protocol.
+/* Commands and their replies, in whatever protocol.
  *
  * A question is made of consecutive draws of the tape: one draw, or for a
- * multi-get keys / columns of them, each asked for `columns` columns. Values
- * come back in the order of the keys, those without one left out; with
- * --verify the key of each value is looked for among those not yet answered,
- * and the ones passed over must be absent by right. Numbers hold no newline,
- * so replies are read by the line. */
+ * multi-get keys / columns of them, each asked for `columns` columns. A reply
+ * is counted once it has come whole; without --verify nothing else is looked
+ * at. Numbers come back in the order of the keys, either all, absent ones
+ * marked as such, or with those left out that are absent: then the key of
+ * each is looked for among those not yet answered, and the ones passed over
+ * must be absent by right. */
 
 #include "bench/talk.h"
 
-#include "base/num.h"
 #include "bench/fail.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-enum { KEY_BYTES_MAX = NUM_U64_DIGITS_MAX + 1 + OPTIONS_SUFFIX_MAX };
 
 static void
 count(_Atomic uint64_t *cell, uint64_t n)
@@ -25,58 +23,6 @@ count(_Atomic uint64_t *cell, uint64_t n)
     /* relaxed: one writer, and a sum is no synchronisation */
     uint64_t old = atomic_load_explicit(cell, memory_order_relaxed);
     atomic_store_explicit(cell, old + n, memory_order_relaxed);
-}
-
-static size_t
-write_key(
-    const struct options *options, uint64_t id, unsigned column, char *out)
-{
-    size_t len = num_format_u64(id, out);
-    out[len++] = '.';
-    memcpy(out + len, options->suffix[column], options->suffix_len[column]);
-    return len + options->suffix_len[column];
-}
-
-static void
-add_key(struct buf *out, const struct options *options, uint64_t id,
-    unsigned column)
-{
-    char *at = buf_reserve(out, KEY_BYTES_MAX);
-    if (at != NULL) {
-        out->len += write_key(options, id, column, at);
-    }
-}
-
-/* Key number i of a get: its draw and column. */
-static const struct tape_draw *
-key_at(const struct worker *worker, const struct conn_op *op, uint32_t i,
-    unsigned *column)
-{
-    const struct options *options = worker->run->options;
-    const struct tape *tape = worker->run->tape;
-    uint32_t columns = (uint32_t)options->columns;
-    if (options->mode != MODE_MULTI || columns == 1) {
-        size_t at = ((size_t)op->draw + i) % tape->n;
-        *column = tape->draw[at].column;
-        return &tape->draw[at];
-    }
-    *column = i % columns;
-    return &tape->draw[((size_t)op->draw + i / columns) % tape->n];
-}
-
-/* INCRBY by 1 in Redis's protocol. */
-static void
-add_redis_incr(struct buf *out, const struct options *options,
-    const struct tape_draw *draw)
-{
-    char key[KEY_BYTES_MAX];
-    char digits[NUM_U64_DIGITS_MAX];
-    size_t len = write_key(options, draw->id, draw->column, key);
-    buf_add_text(out, "*3\r\n$6\r\nINCRBY\r\n$");
-    buf_add(out, digits, num_format_u64(len, digits));
-    buf_add_text(out, "\r\n");
-    buf_add(out, key, len);
-    buf_add_text(out, "\r\n$1\r\n1\r\n");
 }
 
 /* A get, a multi-get or an incr from the tape. */
@@ -88,7 +34,7 @@ ask_tape(struct worker *worker, struct conn *conn, struct conn_op *op)
     const struct tape *tape = worker->run->tape;
     const struct tape_draw *draw = &tape->draw[worker->tape_at];
     bool is_multi = options->mode == MODE_MULTI;
-    op->kind = draw->is_incr ? CONN_OP_INCR : CONN_OP_GET;
+    op->ask = draw->is_incr ? WIRE_ADD : is_multi ? WIRE_MULTI : WIRE_GET;
     op->draw = (uint32_t)worker->tape_at;
     op->n_keys = is_multi ? (uint32_t)options->keys : 1;
     if (options->verify) {
@@ -96,228 +42,191 @@ ask_tape(struct worker *worker, struct conn *conn, struct conn_op *op)
             ? verify_incr_sent(verify, draw->post, draw->column)
             : verify_get_sent(verify, draw->post, draw->column);
     }
-
-    if (options->redis) {
-        add_redis_incr(&conn->out, options, draw);
-        worker->tape_at = (worker->tape_at + 1) % tape->n;
-        return;
-    }
-    buf_add_text(&conn->out, draw->is_incr ? "incr" : "get");
-    for (uint32_t i = 0; i < op->n_keys; i++) {
-        unsigned column;
-        const struct tape_draw *key = key_at(worker, op, i, &column);
-        buf_add(&conn->out, " ", 1);
-        add_key(&conn->out, options, key->id, column);
-    }
-    buf_add_text(&conn->out, draw->is_incr ? " 1\r\n" : "\r\n");
-    size_t n_draws = is_multi ? options->keys / options->columns : 1;
-    worker->tape_at = (worker->tape_at + n_draws) % tape->n;
+    tape_add(tape, worker->tape_at, &conn->out);
+    worker->tape_at = (worker->tape_at + tape->step) % tape->n;
 }
 
 bool
-talk_ask(struct worker *worker, struct conn *conn, uint64_t now_ns)
+talk_ask(struct worker *worker, struct conn *conn, uint64_t due_ns)
 {
     struct run *run = worker->run;
     const struct options *options = run->options;
-    if (options->mode == MODE_FILL) {
-        if (!fill_has_next(&worker->cursor, options)) {
-            return false;
-        }
-        struct conn_op *op = conn_push(conn);
-        op->kind = CONN_OP_STORE;
-        op->sent_ns = now_ns;
-        fill_ask(&worker->cursor, options, &conn->out, op);
-        return true;
+    bool is_fill = options->mode == MODE_FILL;
+    if (is_fill && !fill_has_next(&worker->cursor, options)) {
+        return false;
     }
     /* relaxed: the count only bounds the work */
-    if (options->ops != 0 &&
+    if (!is_fill && options->ops != 0 &&
         atomic_fetch_add_explicit(&run->taken, 1, memory_order_relaxed) >=
             options->ops) {
         return false;
     }
     struct conn_op *op = conn_push(conn);
-    op->sent_ns = now_ns;
-    ask_tape(worker, conn, op);
+    op->due_ns = due_ns;
+    if (is_fill) {
+        fill_ask(&worker->cursor, options, &conn->out, op);
+    } else {
+        ask_tape(worker, conn, op);
+    }
+    worker->under_way++;
     return true;
 }
 
-/* Ends the program: the reply is not one that the command can have. */
+/* Ends the program: what has come is no reply that the command can have. */
 static _Noreturn void
 bad_reply(const struct worker *worker, const struct conn_op *op,
-    const char *line, size_t len)
+    const char *bytes, size_t len)
 {
-    static const char *const kind[] = {[CONN_OP_STORE] = "store",
-        [CONN_OP_GET] = "get",
-        [CONN_OP_INCR] = "incr"};
+    static const char *const kind[] = {[WIRE_GET] = "get",
+        [WIRE_MULTI] = "multi-get",
+        [WIRE_ADD] = "incr",
+        [WIRE_SET] = "set"};
     char text[120];
     size_t n = 0;
-    while (n < len && n < sizeof(text) - 1) {
-        text[n] = line[n] >= ' ' && line[n] <= '~' ? line[n] : '?';
+    while (n < len && n < sizeof(text) - 1 && bytes[n] != '\r') {
+        text[n] = bytes[n] >= ' ' && bytes[n] <= '~' ? bytes[n] : '?';
         n++;
     }
     text[n] = '\0';
     if (op == NULL) {
         fail("the server said, unasked: %s", text);
     }
-    uint64_t id = op->kind == CONN_OP_STORE
+    uint64_t id = op->is_store
         ? posts_id(&worker->run->options->posts, op->draw)
         : worker->run->tape->draw[op->draw].id;
-    fail("the server answered a %s of id %" PRIu64 ": %s", kind[op->kind], id,
-        text);
+    fail("the server answered a %s of id %" PRIu64 ": %s",
+        op->is_store ? "store" : kind[op->ask], id, text);
 }
 
-static bool
-is_word(const char *line, size_t len, const char *word)
+/* Key number i of a question, into key (its text into name). */
+static const struct tape_draw *
+key_at(const struct worker *worker, const struct conn_op *op, uint32_t i,
+    unsigned *column)
 {
-    return len == strlen(word) && memcmp(line, word, len) == 0;
+    return tape_key(
+        worker->run->tape, worker->run->options, op->draw, i, column);
 }
 
-static void
-finish(struct worker *worker, struct conn *conn, struct conn_op *op,
-    uint64_t now_ns)
+/* From key number i on, those that are not the one answered must be absent by
+ * right; NULL: all. The number of the key answered, or n_keys. */
+static uint32_t
+pass_over(struct worker *worker, const struct conn_op *op, uint32_t i,
+    const struct wire_text *key)
 {
-    count(&worker->tally.ops, 1);
-    count(&worker->tally.keys, op->n_keys);
-    count(&worker->tally.hits, op->hits);
-    /* relaxed: a reply more or less at the edges of the phase */
-    if (atomic_load_explicit(&worker->run->phase, memory_order_relaxed) ==
-        PHASE_MEASURE) {
-        hist_add(&worker->hist, now_ns - op->sent_ns);
-    }
-    conn_pop(conn);
-}
-
-/* With --verify, keys in front of the one answered, or of END (key == NULL),
- * must be absent by right. False where key is none of those left. */
-static bool
-pass_over(
-    struct worker *worker, struct conn_op *op, const char *key, size_t key_len)
-{
-    const struct options *options = worker->run->options;
-    for (; op->at < op->n_keys; op->at++) {
-        char expected[KEY_BYTES_MAX];
+    for (; i < op->n_keys; i++) {
+        char name[TAPE_KEY_BYTES_MAX];
         unsigned column;
-        const struct tape_draw *draw = key_at(worker, op, op->at, &column);
-        size_t len = write_key(options, draw->id, column, expected);
-        if (key_len == len && memcmp(expected, key, len) == 0) {
-            return true;
+        const struct tape_draw *draw = key_at(worker, op, i, &column);
+        size_t len = tape_name(worker->run->options, draw->id, column, name);
+        if (key != NULL && key->len == len &&
+            memcmp(name, key->at, len) == 0) {
+            break;
         }
         verify_absent(&worker->run->verify, draw->post, column);
     }
-    return key == NULL;
+    return i;
 }
 
-/* "VALUE <key> <flags> <bytes>". */
+/* One number of a reply, that of key number i. */
 static void
-hear_value_line(struct worker *worker, struct conn *conn, struct conn_op *op,
-    const char *line, size_t len)
-{
-    enum { PREFIX = sizeof("VALUE ") - 1 };
-    conn->value_is_next = true;
-    op->hits++;
-    if (op->hits > op->n_keys) {
-        bad_reply(worker, op, line, len);
-    }
-    if (worker->run->options->verify) {
-        const char *key = line + PREFIX;
-        const char *end = memchr(key, ' ', len - PREFIX);
-        if (end == NULL || !pass_over(worker, op, key, (size_t)(end - key))) {
-            bad_reply(worker, op, line, len);
-        }
-    }
-}
-
-/* The number behind a VALUE line. */
-static void
-hear_value(struct worker *worker, struct conn *conn, struct conn_op *op,
-    const char *line, size_t len)
-{
-    conn->value_is_next = false;
-    if (!worker->run->options->verify) {
-        return;
-    }
-    unsigned column;
-    const struct tape_draw *draw = key_at(worker, op, op->at++, &column);
-    uint64_t value;
-    if (!num_parse_u64(line, len, &value)) {
-        bad_reply(worker, op, line, len);
-    }
-    verify_got(&worker->run->verify, draw->post, column, op->acked, value);
-}
-
-static void
-hear_get(struct worker *worker, struct conn *conn, struct conn_op *op,
-    const char *line, size_t len, uint64_t now_ns)
-{
-    if (conn->value_is_next) {
-        hear_value(worker, conn, op, line, len);
-    } else if (len > 6 && memcmp(line, "VALUE ", 6) == 0) {
-        hear_value_line(worker, conn, op, line, len);
-    } else if (is_word(line, len, "END")) {
-        if (worker->run->options->verify) {
-            pass_over(worker, op, NULL, 0);
-        }
-        finish(worker, conn, op, now_ns);
-    } else {
-        bad_reply(worker, op, line, len);
-    }
-}
-
-static void
-hear_incr(struct worker *worker, struct conn *conn, struct conn_op *op,
-    const char *line, size_t len, uint64_t now_ns)
+check_value(struct worker *worker, const struct conn_op *op, uint32_t i,
+    const struct wire_value *value)
 {
     struct verify *verify = &worker->run->verify;
-    const struct tape_draw *draw = &worker->run->tape->draw[op->draw];
-    bool is_checked = worker->run->options->verify;
-    uint64_t value;
-    size_t sign = worker->run->options->redis && len > 0 && line[0] == ':';
-    if (num_parse_u64(line + sign, len - sign, &value)) {
-        op->hits = 1;
-        if (is_checked) {
-            verify_incremented(
-                verify, draw->post, draw->column, op->acked, value);
-        }
-    } else if (!is_word(line, len, "NOT_FOUND")) {
-        bad_reply(worker, op, line, len);
-    } else if (is_checked) {
-        verify_not_incremented(verify, draw->post, draw->column);
+    unsigned column;
+    const struct tape_draw *draw = key_at(worker, op, i, &column);
+    bool is_incr = op->ask == WIRE_ADD;
+    if (value->is_absent && is_incr) {
+        verify_not_incremented(verify, draw->post, column);
+    } else if (value->is_absent) {
+        verify_absent(verify, draw->post, column);
+    } else if (is_incr) {
+        verify_incremented(
+            verify, draw->post, column, op->acked, value->number);
+    } else {
+        verify_got(verify, draw->post, column, op->acked, value->number);
     }
-    finish(worker, conn, op, now_ns);
 }
 
+/* Checks a whole reply, number by number. */
 static void
-hear_store(struct worker *worker, struct conn *conn, struct conn_op *op,
-    const char *line, size_t len, uint64_t now_ns)
+check(struct worker *worker, const struct wire *wire, const struct conn_op *op,
+    const char *bytes, size_t len)
 {
-    if (!fill_is_stored(worker->run->options, line, len)) {
-        bad_reply(worker, op, line, len);
+    size_t at = 0;
+    uint32_t next = 0;
+    for (;;) {
+        struct wire_value value;
+        size_t begin = at;
+        enum wire_found found =
+            wire->next_fn(op->ask, bytes, len, &at, &value);
+        if (found == WIRE_END) {
+            break;
+        }
+        if (found == WIRE_VALUE && value.key.at != NULL) {
+            next = pass_over(worker, op, next, &value.key);
+        }
+        if (found == WIRE_WRONG || next >= op->n_keys) {
+            bad_reply(worker, op, bytes + begin, len - begin);
+        }
+        check_value(worker, op, next, &value);
+        next++;
     }
-    op->hits = op->n_keys;
-    count(&worker->tally.records, op->is_first);
-    finish(worker, conn, op, now_ns);
+    pass_over(worker, op, next, NULL);
+}
+
+/* Whether the time of a command that is answered now is to be counted: in a
+ * closed loop those answered in the measured phase, in an open loop those that
+ * were to be sent in it. Nobody sends any later. */
+static bool
+is_timed(const struct run *run, const struct conn_op *op)
+{
+    if (run->options->rate != 0) {
+        /* relaxed: as below, and it is written once */
+        return op->due_ns >=
+            atomic_load_explicit(&run->begin_ns, memory_order_relaxed);
+    }
+    /* relaxed: a reply more or less at the edges of the phase */
+    return atomic_load_explicit(&run->phase, memory_order_relaxed) ==
+        PHASE_MEASURE;
 }
 
 void
 talk_hear(struct worker *worker, struct conn *conn, uint64_t now_ns)
 {
-    const char *line;
-    size_t len;
-    while ((line = conn_line(conn, &len)) != NULL) {
+    const struct options *options = worker->run->options;
+    const struct wire *wire = wire_of((enum wire_protocol)options->protocol);
+    uint64_t ops = 0, keys = 0, hits = 0, records = 0;
+    while (conn->in_at < conn->in.len) {
+        const char *bytes = conn->in.data + conn->in_at;
+        size_t len = conn->in.len - conn->in_at;
+        struct wire_reply reply = {0};
         struct conn_op *op = conn_oldest(conn);
-        if (op == NULL) {
-            bad_reply(worker, op, line, len);
-        }
-        switch (op->kind) {
-        case CONN_OP_STORE:
-            hear_store(worker, conn, op, line, len, now_ns);
-            break;
-        case CONN_OP_GET:
-            hear_get(worker, conn, op, line, len, now_ns);
-            break;
-        case CONN_OP_INCR:
-            hear_incr(worker, conn, op, line, len, now_ns);
+        enum wire_state state = op == NULL
+            ? WIRE_BAD
+            : wire->frame_fn(op->ask, op->n_keys, bytes, len, &reply);
+        if (state == WIRE_MORE) {
             break;
         }
+        if (state == WIRE_BAD || (op->is_store && reply.hits == 0)) {
+            bad_reply(worker, op, bytes, len);
+        }
+        if (options->verify && !op->is_store) {
+            check(worker, wire, op, bytes, reply.len);
+        }
+        ops++;
+        keys += op->n_keys;
+        hits += op->is_store ? op->n_keys : reply.hits;
+        records += op->is_first;
+        if (is_timed(worker->run, op)) {
+            hist_add(&worker->hist, now_ns - op->due_ns);
+        }
+        conn->in_at += reply.len;
+        conn_pop(conn);
     }
+    worker->under_way -= ops;
+    count(&worker->tally.ops, ops);
+    count(&worker->tally.keys, keys);
+    count(&worker->tally.hits, hits);
+    count(&worker->tally.records, records);
 }

@@ -11,10 +11,10 @@
  * replies. The worker's thread only. */
 
 /* Appends the next command to conn->out; its depth must not be reached. False
- * where the work is done. */
-bool talk_ask(struct worker *worker, struct conn *conn, uint64_t now_ns);
+ * where the work is done. due_ns: when it was to be sent, for its latency. */
+bool talk_ask(struct worker *worker, struct conn *conn, uint64_t due_ns);
 
-/* Reads all whole lines of conn->in; counts, and with --verify checks, what
+/* Takes all whole replies of conn->in; counts, and with --verify checks, what
  * they answer. Errors from the server end the program. */
 void talk_hear(struct worker *worker, struct conn *conn, uint64_t now_ns);
 

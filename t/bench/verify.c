@@ -97,7 +97,7 @@ verify_incremented(struct verify *verify, uint32_t post, unsigned column,
 void
 verify_absent(struct verify *verify, uint32_t post, unsigned column)
 {
-    if (!verify->options->items || stored(verify, post, column) != 0) {
+    if (!verify->options->has_absent || stored(verify, post, column) != 0) {
         fail("no number for %" PRIu64 ".%s",
             posts_id(&verify->options->posts, post),
             verify->options->suffix[column]);
