@@ -25,7 +25,7 @@ SAMPLE_KEYS = 200000
 VERIFIED = 5000
 END_BYTES = len("END\r\n")
 CELL_BYTES = len("VALUE  0 1\r\n\r\n")  # beside key and digits
-DIGITS = 2
+DIGITS_LEAST = 1
 TRIES = 3
 LATENCY_FROM = 0.1   # of what the slowest server did in a closed loop
 LATENCY_TO = 0.9     # of what each did
@@ -160,10 +160,12 @@ class Contest:
         keys = rows.keys_of(row)
         bytes_ = self.reply_bytes(row, tallyd)
         if keys == 0:
-            return rivals.Floor(0, "0.cntcm", round(bytes_) - 2)
-        cell = round((bytes_ - END_BYTES) / keys)
-        key = cell - CELL_BYTES - DIGITS - len(".cntcm")
-        return rivals.Floor(keys, "1" * key + ".cntcm", DIGITS)
+            return rivals.Floor(0, "0.cntcm", bytes_ - len("\r\n"))
+        cell = (bytes_ - END_BYTES) / keys - CELL_BYTES
+        suffix = ".cntcm"
+        id_ = "1" * (int(cell) - len(suffix) - DIGITS_LEAST)
+        return rivals.Floor(keys, id_ + suffix,
+                            cell - len(id_) - len(suffix))
 
     def reply_bytes(self, row, tallyd):
         """Mean length of tallyd's replies to a sample of the questions."""
@@ -273,7 +275,7 @@ class Contest:
                         limits, self.arguments.latency_steps):
                     self.tell("latency at %d/s, round %d: %s" % (
                         rate, number + 1, name))
-                    found = self.measure(asked[name], *row.options,
+                    found = self.ask(asked[name], *row.options,
                                      "--rate=%d" % rate, *self.timed())
                     self.keep(asked[name], found, part="latency",
                               records=records, row=row.name, rate=rate,
@@ -294,7 +296,7 @@ class Contest:
                         beside = stack.enter_context(Growth(
                             tallyd, records * self.arguments.growth,
                             GROWTH_SEED + index))
-                    found = self.measure(
+                    found = self.ask(
                         tallyd, *row.options, "--rate=%d" % (rate * HALF),
                         *self.timed(self.arguments.growth_seconds))
                     if name != "alone":

@@ -61,14 +61,16 @@ def bars(path, width, title, y_label, base, labels, values):
     cells = [cell for row in values.values() for cell in row if cell]
     low, high = (math.log(find(cells), base) for find in (min, max))
     lines = [BARS, "set logscale y %d" % base,
-             "set format y " + quoted("%.0s%c" if base == 10 else "%g"), "set title " + quoted(title),
+             "set format y " + quoted("%.0s%c" if base == 10 else "%g"),
+             "set title " + quoted(title),
              "set ylabel " + quoted(y_label), "$data << END"]
     for index, label in enumerate(labels):
         cells = [values[name][index] for name in values]
         lines.append(" ".join([quoted(label)] + [
             "NaN" if cell is None else "%g" % cell for cell in cells]))
     lines += ["END", "set yrange [%g:%g]" % (
-        base ** math.floor(low - 0.01), base ** math.ceil(high)), "plot " + ", ".join(
+        base ** math.floor(low - 0.01), base ** math.ceil(high))]
+    lines += ["plot " + ", ".join(
         "$data using %d:xtic(1) title %s linecolor rgb %s" % (
             number + 2, quoted(TITLES[name]), quoted(COLOURS[name]))
         for number, name in enumerate(values))]
@@ -106,7 +108,8 @@ def draw_rate(contest, path):
         lambda ours, _: median_of(ours, "ops_per_s") if ours else None)
     if values:
         bars(path, 1100, "commands a second in a closed loop, one core",
-             "commands a second (logarithmic)", 10, [row.label for row in found], values)
+             "commands a second (logarithmic)", 10,
+             [row.label for row in found], values)
     return bool(values)
 
 
@@ -124,9 +127,8 @@ def draw_memory(contest, path):
         if any(cells):
             values[name] = cells
     if values:
-        bars(path, 500, "resident memory a record",
-             "bytes (logarithmic)", 2, ["%g records" % records
-                                        for records in sizes], values)
+        bars(path, 500, "resident memory a record", "bytes (logarithmic)", 2,
+             ["%g records" % records for records in sizes], values)
     return bool(values)
 
 

@@ -44,6 +44,11 @@ class Rival(server.Server):
         """A signal ends it; with which status says nothing."""
         self.kill()
 
+    def kill(self, show=False):
+        """What it has written is shown where it has ended by itself."""
+        died = self.process is not None and self.process.poll() is not None
+        super().kill(show and died)
+
 
 class Redis(Rival):
     """redis-server, without snapshots; with an append-only file where fsync
@@ -85,11 +90,11 @@ class Memcached(server.Server):
 
 class Floor(Rival):
     """Answers every command with the same bytes: keys values of a key and a
-    number with so many digits, or without keys a line with a number."""
+    number with so many digits on average, or without keys such a number."""
 
     def __init__(self, keys, key, digits):
         super().__init__(os.environ["FLOOR"], "--port=0", "--keys=%d" % keys,
-                         "--key=" + key, "--digits=%d" % digits)
+                         "--key=" + key, "--digits=%.3f" % digits)
         self.name = "floor"
         self.load_options = []
 
