@@ -66,6 +66,13 @@ compute(const struct options *options, const struct sample *begin,
     return f;
 }
 
+/* Of the commands of an open loop, those that waited for a connection. */
+static double
+late_share(const struct pace_tally *paced)
+{
+    return ratio(paced->late + paced->unsent, paced->sent + paced->unsent);
+}
+
 /* Of an open loop. */
 static void
 paced_json(const struct options *options, const struct figures *f,
@@ -76,9 +83,8 @@ paced_json(const struct options *options, const struct figures *f,
            ", \"lag_p50_us\": %.1f, \"lag_p99_us\": %.1f"
            ", \"lag_max_us\": %.1f",
         options->rate, (double)f->ops / f->seconds / (double)options->rate,
-        ratio(paced->late, paced->sent), paced->unsent,
-        quantile_us(&paced->lag, 0.5), quantile_us(&paced->lag, 0.99),
-        (double)paced->lag.max_ns / NS_PER_US);
+        late_share(paced), paced->unsent, quantile_us(&paced->lag, 0.5),
+        quantile_us(&paced->lag, 0.99), (double)paced->lag.max_ns / NS_PER_US);
 }
 
 static void
@@ -145,9 +151,8 @@ report_table(const struct options *options, const struct figures *f,
         printf("open loop of %" PRIu64 " commands/s: %.2f %% waited for a "
                "connection, %" PRIu64 " unsent; the generator itself was late "
                "by %.1f us (p50), %.1f us (p99), %.1f us at most\n",
-            options->rate, 100.0 * ratio(paced->late, paced->sent),
-            paced->unsent, quantile_us(&paced->lag, 0.5),
-            quantile_us(&paced->lag, 0.99),
+            options->rate, 100.0 * late_share(paced), paced->unsent,
+            quantile_us(&paced->lag, 0.5), quantile_us(&paced->lag, 0.99),
             (double)paced->lag.max_ns / NS_PER_US);
     }
     if (f->is_client_bound) {

@@ -30,13 +30,12 @@
 
 enum {
     EVENTS_MAX = 256,
-    SILENCE_S_MAX = 30 /* then the server is taken for dead */
+    NS_PER_MS = 1000000,
+    SILENCE_S_MAX = 30, /* then the server is taken for dead */
+
+    /* How late an idle thread may see the end. */
+    WAIT_NS_MAX = 100 * NS_PER_MS
 };
-
-#define NS_PER_S UINT64_C(1000000000)
-
-/* How late PHASE_STOP may be seen by an idle thread. */
-#define WAIT_NS_MAX UINT64_C(100000000)
 
 static void
 watch(struct worker *worker, struct conn *conn, int operation)
@@ -236,25 +235,35 @@ begin(struct worker *worker)
     }
 }
 
+/* Open loop: asks what is due. For how long nothing else will be. */
+static uint64_t
+ask_and_look_ahead(struct worker *worker)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    ask_all_due(worker, now_ns);
+    uint64_t next_ns = worker->pace.schedule.next_ns;
+    if (worker->pace.n_room == 0 || worker->has_ended) {
+        return WAIT_NS_MAX;
+    }
+    uint64_t left_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+    return left_ns < WAIT_NS_MAX ? left_ns : WAIT_NS_MAX;
+}
+
 /* Until something comes, or is due. */
 static int
 wait(struct worker *worker, struct epoll_event *event)
 {
-    uint64_t wait_ns = WAIT_NS_MAX;
+    int n;
     if (is_open_loop(worker)) {
-        uint64_t now_ns = clock_monotonic_ns();
-        ask_all_due(worker, now_ns);
-        uint64_t next_ns = worker->pace.schedule.next_ns;
-        if (worker->pace.n_room > 0 && !worker->has_ended) {
-            uint64_t left_ns = next_ns > now_ns ? next_ns - now_ns : 0;
-            wait_ns = left_ns < wait_ns ? left_ns : wait_ns;
-        }
+        uint64_t wait_ns = ask_and_look_ahead(worker);
+        struct timespec limit = {.tv_nsec = (long)wait_ns};
+        n = epoll_pwait2(worker->epoll_fd, event, EVENTS_MAX, &limit, NULL);
+    } else {
+        n = epoll_wait(
+            worker->epoll_fd, event, EVENTS_MAX, WAIT_NS_MAX / NS_PER_MS);
     }
-    struct timespec limit = {.tv_sec = (time_t)(wait_ns / NS_PER_S),
-        .tv_nsec = (long)(wait_ns % NS_PER_S)};
-    int n = epoll_pwait2(worker->epoll_fd, event, EVENTS_MAX, &limit, NULL);
     if (n < 0 && errno != EINTR) {
-        fail_errno("epoll_pwait2");
+        fail_errno("epoll_wait");
     }
     return n;
 }
