@@ -7,6 +7,7 @@ Contest.results: what the load generator reported, with "part", "records",
 import contextlib
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,33 @@ LATENCY_TO = 0.9     # of what each did
 HALF = 0.5
 GROWTH_SEED = 2      # and on: other posts than those asked for
 ENDING_S = 60
+INTERRUPTED = 130  # exit status
+
+
+class Interrupt:
+    """Ends the run on a signal, which waits while a process is being started:
+    nobody would know of it."""
+
+    def __init__(self):
+        self.is_held = False
+        self.has_come = False
+
+    def __call__(self, *_):
+        self.has_come = True
+        self.end()
+
+    def end(self):
+        if self.has_come and not self.is_held:
+            sys.exit(INTERRUPTED)
+
+    @contextlib.contextmanager
+    def held(self):
+        self.is_held = True
+        try:
+            yield
+        finally:
+            self.is_held = False
+        self.end()
 
 
 class Subject:
@@ -51,6 +79,7 @@ class Contest:
     def __init__(self, arguments):
         self.arguments = arguments
         self.cores = runner.Cores()
+        self.interrupt = Interrupt()
         self.results = []
         self.versions = {}
         self.machine = figures.machine()
@@ -129,7 +158,11 @@ class Contest:
     def started(self, name, running, records, is_filled=True):
         """A server on its core, with all numbers."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.cores.servers(running))
+            # also where it does not start
+            stack.callback(shutil.rmtree, running.directory,
+                           ignore_errors=True)
+            with self.interrupt.held():
+                stack.enter_context(self.cores.servers(running))
             subject = Subject(name, running, records)
             if name not in self.versions:
                 self.versions[name] = version_of(name, running)
