@@ -11,14 +11,10 @@
  * A command of text is a line. One of resp is 1 + 2 n lines, where n is how
  * many words its first line announces. One thread; loopback only. */
 
-#include "bench/fail.h"
-#include "bench/number.h"
-
-#include "base/assert.h"
 #include "base/buf.h"
-#include "base/num.h"
+#include "bench/fail.h"
+#include "bench/floor_form.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,29 +23,12 @@
 enum {
     READ_BYTES = 64 * 1024,
     OUT_BYTES_MAX = 16 << 20, /* of the replies to one read */
-    KEYS_MAX = 10000,
-    FEW_KEYS = 30, /* up to so many, replies are of several lengths */
-    VARIANTS = 10,
-    BACKLOG = 1024,
-    EXIT_USAGE = 2
-};
-
-struct settings {
-    uint64_t port, keys;
-    const char *key;
-    double digits;
-    bool is_resp;
-};
-
-/* Replies in turn, so that numbers have the right length on average. */
-struct replies {
-    struct buf bytes[VARIANTS];
-    unsigned n, next;
+    BACKLOG = 1024
 };
 
 struct floor {
-    struct settings settings;
-    struct replies replies;
+    struct floor_form form;
+    struct floor_replies replies;
     struct buf out; /* the replies to one read */
     char in[READ_BYTES];
 };
@@ -74,70 +53,6 @@ check(int rv, const char *what)
     if (rv != 0) {
         fail("%s: %s", what, uv_strerror(rv));
     }
-}
-
-static void
-add_number(struct buf *out, size_t digits)
-{
-    for (size_t i = 0; i < digits; i++) {
-        buf_add(out, &"1234567890"[i % 10], 1);
-    }
-}
-
-/* Number i of all replies: digits so that the first n numbers together have
- * n times the mean, rounded down. */
-static size_t
-digits_of(const struct settings *settings, uint64_t i)
-{
-    uint64_t before = (uint64_t)((double)i * settings->digits);
-    return (uint64_t)((double)(i + 1) * settings->digits) - before;
-}
-
-static void
-add_value(struct buf *out, const struct settings *settings, size_t digits)
-{
-    if (settings->is_resp) {
-        buf_add_text(out, "$");
-    } else {
-        buf_addf(out, "VALUE %s 0 ", settings->key);
-    }
-    buf_add_u64(out, digits);
-    buf_add_text(out, "\r\n");
-    add_number(out, digits);
-    buf_add_text(out, "\r\n");
-}
-
-static void
-make_replies(struct replies *replies, const struct settings *settings)
-{
-    uint64_t n = settings->keys;
-    replies->n = n <= FEW_KEYS ? VARIANTS : 1;
-    for (uint64_t i = 0; i < replies->n; i++) {
-        struct buf *out = &replies->bytes[i];
-        if (n == 0) {
-            buf_add_text(out, settings->is_resp ? ":" : "");
-            add_number(out, digits_of(settings, i));
-            buf_add_text(out, "\r\n");
-        } else if (n > 1 && settings->is_resp) {
-            buf_addf(out, "*%u\r\n", (unsigned)n);
-        }
-        for (uint64_t k = 0; k < n; k++) {
-            add_value(out, settings, digits_of(settings, i * n + k));
-        }
-        buf_add_text(out, n > 0 && !settings->is_resp ? "END\r\n" : "");
-        if (out->failed) {
-            fail("out of memory for --keys");
-        }
-    }
-}
-
-static void
-add_reply(struct floor *floor)
-{
-    struct replies *replies = &floor->replies;
-    const struct buf *reply = &replies->bytes[replies->next];
-    replies->next = replies->next + 1 < replies->n ? replies->next + 1 : 0;
-    buf_add(&floor->out, reply->data, reply->len);
 }
 
 /* Bytes of resp up to and with the end of a line, or the last of a read; true
@@ -171,10 +86,10 @@ answer(
     while (bytes < end) {
         const char *line = memchr(bytes, '\n', (size_t)(end - bytes));
         const char *next = line == NULL ? end : line + 1;
-        if (floor->settings.is_resp ? ends_command(client, bytes,
-                                          (size_t)(next - bytes), line != NULL)
-                                    : line != NULL) {
-            add_reply(floor);
+        if (floor->form.is_resp ? ends_command(client, bytes,
+                                      (size_t)(next - bytes), line != NULL)
+                                : line != NULL) {
+            floor_replies_add(&floor->replies, &floor->out);
         }
         bytes = next;
     }
@@ -290,92 +205,16 @@ listen_on(uv_loop_t *loop, uv_tcp_t *listener, uint64_t port)
     }
 }
 
-static void
-help(void)
-{
-    printf(
-        "Usage: floor [OPTION]...\n"
-        "Answers every command with the same reply, as cheaply as a server on\n"
-        "libuv can: what is compared with it does at least this.\n\n"
-        "Options [default]:\n"
-        "  --port=N               TCP port on 127.0.0.1; 0: a free one, which\n"
-        "                         is written to stdout [11211]\n"
-        "  --protocol=text|resp   what commands and replies are [text]\n"
-        "  --keys=N               numbers of a reply; 0: a reply to incr [1]\n"
-        "  --key=TEXT             key of each, in text "
-        "[1677721600000000.cntcm]\n"
-        "  --digits=D             mean digits of a number, 1 to 20 [1]\n"
-        "  --help                 this text\n");
-}
-
-static double
-digits_within(const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 1.0) ||
-        value > NUM_U64_DIGITS_MAX) {
-        fail("--digits takes 1 to %d", NUM_U64_DIGITS_MAX);
-    }
-    return value;
-}
-
-static void
-parse(struct settings *settings, int argc, char **argv)
-{
-    static const struct option option[] = {
-        {"port", required_argument, NULL, 'p'},
-        {"protocol", required_argument, NULL, 'P'},
-        {"keys", required_argument, NULL, 'k'},
-        {"key", required_argument, NULL, 't'},
-        {"digits", required_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    int letter;
-    while ((letter = getopt_long(argc, argv, "", option, NULL)) != -1) {
-        switch (letter) {
-        case 'p':
-            settings->port = number_within("port", optarg, 0, UINT16_MAX);
-            break;
-        case 'P':
-            settings->is_resp = strcmp(optarg, "resp") == 0;
-            if (!settings->is_resp && strcmp(optarg, "text") != 0) {
-                fail("--protocol takes text or resp");
-            }
-            break;
-        case 'k':
-            settings->keys = number_within("keys", optarg, 0, KEYS_MAX);
-            break;
-        case 't':
-            settings->key = optarg;
-            break;
-        case 'd':
-            settings->digits = digits_within(optarg);
-            break;
-        case 'h':
-            help();
-            exit(EXIT_SUCCESS);
-        default:
-            exit(EXIT_USAGE);
-        }
-    }
-    if (optind != argc) {
-        fail("%s is no option; see --help", argv[optind]);
-    }
-}
-
 int
 main(int argc, char **argv)
 {
-    static struct floor floor = {.settings = {.port = 11211,
-                                     .keys = 1,
-                                     .key = "1677721600000000.cntcm",
-                                     .digits = 1}};
+    static struct floor floor;
     uv_loop_t loop;
     uv_tcp_t listener;
-    parse(&floor.settings, argc, argv);
-    make_replies(&floor.replies, &floor.settings);
+    floor_form_parse(&floor.form, argc, argv);
+    floor_replies_init(&floor.replies, &floor.form);
     check(uv_loop_init(&loop), "loop");
     loop.data = &floor;
-    listen_on(&loop, &listener, floor.settings.port);
+    listen_on(&loop, &listener, floor.form.port);
     return uv_run(&loop, UV_RUN_DEFAULT);
 }
