@@ -12,8 +12,8 @@
  * none has, commands wait here, in the schedule, and their waiting counts:
  * latency begins when a command was due. (That a load generator which waits
  * for a slow server leaves out just the slow moments is what Gil Tene calls
- * coordinated omission, in his talk "How NOT to Measure Latency".) Those that still
- * wait at the end count, too. */
+ * coordinated omission, in his talk "How NOT to Measure Latency".) Those that
+ * still wait at the end count, too. */
 
 #include "bench/worker.h"
 
