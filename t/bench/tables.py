@@ -254,7 +254,7 @@ def readme(contest, picture):
               row.ratio(TALLYD, FLOOR), row.ratio(MEMCACHED, TALLYD),
               row.ratio(REDIS, TALLYD)]
              for row in table_rows(contest, records, rows.SHOWN)]
-    text = figures.table(head, lines) + "\n"
+    text = "On %s:\n\n%s\n" % (contest.machine, figures.table(head, lines))
     if picture:
         text += "\n![server CPU time, times the floor's](%s)\n" % picture
     return text
