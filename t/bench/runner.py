@@ -18,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "../../contrib/demo/weibo.schema")
 RECORD_SHARE = 0.783  # of the posts of the main distribution
 SPREAD = ["--miss=0", "--nonzero", "--age=flat"]
+STDERR_LINES = 5
 CALL_LIMIT_S = 3600  # for what is durable only at its end
 
 
@@ -93,8 +94,10 @@ def load(running, *options):
     done = subprocess.run(load_command(running, *options),
                           stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        sys.exit("%s: the load generator failed: %s"
-                 % (running.name, " ".join(options)))
+        written = running.stderr().splitlines()[-STDERR_LINES:]
+        sys.exit("\n".join(["%s: the load generator failed: %s" % (
+            running.name, " ".join(options))] + [
+                "%s wrote: %s" % (running.name, line) for line in written]))
     return json.loads(done.stdout)
 
 
