@@ -282,9 +282,8 @@ recover_read_raw(struct recover_reader *reader,
     return 0;
 }
 
-/* What the manifest says of a block and what the block says of itself. */
-static bool
-agree(const struct images_entry *entry, const struct image *image)
+bool
+recover_agrees(const struct images_entry *entry, const struct image *image)
 {
     return image->counter == entry->counter && image->shard == entry->shard &&
         image->n == entry->n && image->seq == entry->seq &&
@@ -302,7 +301,7 @@ recover_read(struct recover_reader *reader, const struct images_entry *entry,
         return err;
     }
     err = image_decode(block, entry->len, &reader->room, out);
-    if (err == 0 && !agree(entry, out)) {
+    if (err == 0 && !recover_agrees(entry, out)) {
         err = ERR_CORRUPT;
     }
     return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT
