@@ -553,6 +553,10 @@ glean_open_file(struct run *run, struct piece_of_log *log)
     if (log->until > log->head.size) {
         log->until = log->head.size;
     }
+    if (!log->head.is_known && log->until <= FRAME_FILE_BYTES) {
+        begin_hole(run, number, 0);
+        run->hole_to = log->until;
+    }
     err = log->until < FRAME_FILE_BYTES ? 0 : glean_batches(run, log);
     if (err == 0) {
         tell_cut(run, log);
