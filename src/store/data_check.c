@@ -132,7 +132,7 @@ check_all(struct check *check, struct buf *out)
     if (err == ERR_NOT_FOUND) {
         log_line(check->logger, LOG_ERROR,
             "there is no %s: this is no data directory; give the right one "
-            "with --data, or restore it from a backup",
+            "with --data, restore it from a backup, or see --salvage",
             MANIFEST_NAME);
     } else if (err != 0) {
         recover_tell_manifest(check->logger, err, error);

@@ -122,8 +122,8 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     if (any) {
         log_line(durable->config.logger, LOG_ERROR,
             "the data directory has log, checkpoint or segment files but no "
-            "%s: restore it from a backup, or move the files away to begin "
-            "anew",
+            "%s: restore it from a backup, see --salvage, or move the files "
+            "away to begin anew",
             MANIFEST_NAME);
         return ERR_CORRUPT;
     }

@@ -159,7 +159,8 @@ recover_tell_manifest(struct logger *logger, int err, int error)
     switch (err) {
     case ERR_CORRUPT:
         log_line(logger, LOG_ERROR,
-            "%s is damaged; restore the data directory from a backup",
+            "%s is damaged; restore the data directory from a backup, or see "
+            "--salvage",
             MANIFEST_NAME);
         break;
     case ERR_NEWER_FORMAT:
@@ -209,7 +210,7 @@ missing(const struct recover_reader *reader, const char *name)
 {
     log_line(reader->logger, LOG_ERROR,
         "%s is missing, and %s names it; restore the data directory from a "
-        "backup",
+        "backup, or see --salvage",
         name, MANIFEST_NAME);
     return ERR_CORRUPT;
 }
@@ -224,7 +225,8 @@ damaged(const struct recover_reader *reader, const struct images_entry *entry,
         entry->offset,
         err == ERR_NEWER_FORMAT
             ? "was written by a newer tallyd; start that one"
-            : "is damaged; restore the data directory from a backup");
+            : "is damaged; restore the data directory from a backup, or "
+              "see --salvage");
     return err;
 }
 

@@ -45,6 +45,9 @@ salvage__say(struct salvage *salvage, const char *format, ...)
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
     buf_addf(salvage->report, "%s\n", line);
+    if (salvage->config->say_fn != NULL) {
+        salvage->config->say_fn(salvage->config->context, line);
+    }
 }
 
 const struct schema_counter *

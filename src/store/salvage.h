@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/disk.h"
+#include "base/flip.h"
 #include "base/log.h"
 
 #include <stdbool.h>
@@ -18,6 +19,9 @@ enum salvage_outcome {
     SALVAGE_LOSSY  /* something is lost, or may be */
 };
 
+/* A bits_budget for some minutes of one core. */
+#define SALVAGE_BITS_BUDGET FLIP_BUDGET
+
 struct salvage_config {
     struct disk *disk;
     struct logger *logger; /* damage is told here, too, by who finds it */
@@ -27,6 +31,8 @@ struct salvage_config {
     int level;             /* of zstd in them */
     unsigned shards;       /* of a directory whose manifest is made anew */
     uint64_t seed;         /* likewise: random */
+    /* Told each line of the report when it is made. NULL: nobody is. */
+    void (*say_fn)(void *context, const char *line);
     /* Sees to it that a file of that name stays, under another name, durably,
      * though this one goes. 0 or an errno value. NULL: in tests; names that
      * nothing refers to are the next start's to remove then. */
