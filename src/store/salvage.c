@@ -274,30 +274,48 @@ mend(struct salvage *salvage)
 /* ---- the old files ---- */
 
 struct names {
-    const struct manifest *manifest;
-    struct buf text; /* names, each with a NUL; owned */
+    const struct salvage *salvage;
+    struct buf keep, remove; /* names, each with a NUL; owned */
 };
 
-/* Files that the new manifest has no use for. */
+static bool
+has_damaged_image(const struct salvage *salvage, uint64_t file)
+{
+    for (size_t i = 0; i < salvage->n_images; i++) {
+        if (salvage->image[i].file == file) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Files that the new manifest has no use for; and those of which it uses only
+ * what is sound: they go when a checkpoint has no use for that. */
 static void
 note_old(void *context, const char *name)
 {
     struct names *names = context;
-    const struct manifest *manifest = names->manifest;
+    const struct manifest *manifest = &names->salvage->manifest;
     enum names_kind kind;
     uint64_t number;
-    bool is_old =
+    bool is_kept =
         strcmp(name, MANIFEST_NAME) == 0 || strcmp(name, MANIFEST_COPY) == 0;
+    bool is_removed = false;
     bool is_new;
     if (segment_name_parse(name, &number, &is_new)) {
-        is_old = !is_new && !segments_has_file(&manifest->segments, number);
+        is_removed =
+            !is_new && !segments_has_file(&manifest->segments, number);
     } else if (names_parse(name, &kind, &number)) {
-        is_old = (kind == NAMES_LOG && number < manifest->log_number) ||
-            (kind == NAMES_CHECKPOINT &&
-                images_file_bytes(&manifest->images, number) == 0);
+        bool is_image = kind == NAMES_CHECKPOINT;
+        is_removed = (kind == NAMES_LOG && number < manifest->log_number) ||
+            (is_image && images_file_bytes(&manifest->images, number) == 0);
+        is_kept = is_image && has_damaged_image(names->salvage, number);
     }
-    if (is_old) {
-        buf_add(&names->text, name, strlen(name) + 1);
+    if (is_kept || is_removed) {
+        buf_add(&names->keep, name, strlen(name) + 1);
+    }
+    if (is_removed) {
+        buf_add(&names->remove, name, strlen(name) + 1);
     }
 }
 
@@ -305,11 +323,12 @@ static int
 keep_old(struct salvage *salvage, const struct names *names)
 {
     const struct salvage_config *config = salvage->config;
-    int error = names->text.failed ? ENOMEM : 0;
+    const struct buf *text = &names->keep;
+    int error = text->failed || names->remove.failed ? ENOMEM : 0;
     for (size_t at = 0;
-         config->keep_fn != NULL && error == 0 && at < names->text.len;
-         at += strlen(names->text.data + at) + 1) {
-        error = config->keep_fn(config->context, names->text.data + at);
+         config->keep_fn != NULL && error == 0 && at < text->len;
+         at += strlen(text->data + at) + 1) {
+        error = config->keep_fn(config->context, text->data + at);
     }
     salvage->error = error;
     return error == 0 ? 0 : error == ENOMEM ? ERR_NO_MEMORY : disk_err(error);
@@ -319,20 +338,18 @@ static void
 remove_old(struct salvage *salvage, const struct names *names)
 {
     struct disk *disk = salvage->disk;
-    for (size_t at = 0;
-         salvage->config->keep_fn != NULL && at < names->text.len;
-         at += strlen(names->text.data + at) + 1) {
-        const char *name = names->text.data + at;
-        if (strncmp(name, MANIFEST_NAME, strlen(MANIFEST_NAME)) != 0) {
-            (void)disk->calls->unlink(disk, name); /* else a start does it */
-        }
+    const struct buf *text = &names->remove;
+    for (size_t at = 0; salvage->config->keep_fn != NULL && at < text->len;
+         at += strlen(text->data + at) + 1) {
+        /* what stays is a start's to remove */
+        (void)disk->calls->unlink(disk, text->data + at);
     }
 }
 
 static int
 replace(struct salvage *salvage)
 {
-    struct names names = {.manifest = &salvage->manifest};
+    struct names names = {.salvage = salvage};
     struct disk *disk = salvage->disk;
     int error = disk->calls->list(disk, note_old, &names);
     int err = error == 0 ? keep_old(salvage, &names) : ERR_DISK;
@@ -343,7 +360,8 @@ replace(struct salvage *salvage)
         (void)manifest_write_copy(disk, &salvage->manifest);
         remove_old(salvage, &names);
     }
-    buf_fini(&names.text);
+    buf_fini(&names.keep);
+    buf_fini(&names.remove);
     return err;
 }
 
