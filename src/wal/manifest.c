@@ -6,8 +6,8 @@
  * leave the one or the other. A MANIFEST.new that is found is of a try that did
  * not get so far, and is removed before the next.
  *
- * Then MANIFEST.copy is replaced in the same way. No start reads it; it has what
- * no other file has, were the manifest lost: the epoch, the seed, the names.
+ * Then MANIFEST.copy is replaced in the same way. No start reads it; it has
+ * what no other file has, were the manifest lost: the epoch, the seed, names.
  *
  * What can go wrong: memory, damage, the disk. Where a write fails the caller
  * keeps the files of both manifests. */

@@ -30,7 +30,8 @@ struct rewrite {
 
 /* Adds a batch, above all before it. Numbers that are left out are filled with
  * marks, which say nothing; from REPLAY_SEQ_GAP on a file begins there. payload
- * is as of frame.h. 0, ERR_NO_MEMORY, ERR_DISK, ERR_DISK_FULL, ERR_FILE_SIZE. */
+ * is as of frame.h. 0, ERR_NO_MEMORY, ERR_DISK, ERR_DISK_FULL,
+ * ERR_FILE_SIZE. */
 int rewrite_add(struct rewrite *rewrite, uint64_t seq, uint64_t synced_seq,
     const uint8_t *payload, uint32_t len);
 
