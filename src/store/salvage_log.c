@@ -89,23 +89,70 @@ count_log(void *context, const char *name)
     disk->calls->close(disk, fd);
 }
 
-int
-salvage__look_at_log(struct salvage *salvage)
+static int
+count_batch(void *context, const struct glean_batch *batch)
 {
-    struct work work = {0};
+    uint64_t *n = context;
+    (void)batch;
+    ++*n;
+    return 0;
+}
+
+static void
+pass_over(void *context, const struct glean_piece *piece)
+{
+    (void)context;
+    (void)piece;
+}
+
+/* True where the log goes on behind its torn end, but for one bit: that was no
+ * crash. */
+static int
+look_behind(
+    struct salvage *salvage, const struct replay_end *end, bool *goes_on)
+{
+    uint64_t n = 0;
+    const struct glean glean = {.disk = salvage->disk,
+        .epoch = salvage->manifest.epoch,
+        .number = salvage->manifest.log_number,
+        .budget = &salvage->budget,
+        .batch_fn = count_batch,
+        .piece_fn = pass_over,
+        .context = &n};
+    int err = end->torn_bytes == 0 ? 0 : glean_run(&glean, &salvage->error);
+    *goes_on = n > end->batches;
+    return err;
+}
+
+/* What a start would say. */
+static int
+replay_strictly(struct salvage *salvage, struct work *work)
+{
     struct replay_end end = {0};
     const struct replay replay = {.disk = salvage->disk,
         .logger = salvage->logger,
         .epoch = salvage->manifest.epoch,
         .number = salvage->manifest.log_number,
         .batch_fn = look_at_batch,
-        .context = &work};
+        .context = work};
+    bool goes_on = false;
+    int err = replay_run(&replay, &end);
+    if (err == 0) {
+        err = recover_check_end(&salvage->manifest, &end, salvage->logger);
+    }
+    if (err == 0) {
+        err = look_behind(salvage, &end, &goes_on);
+    }
+    return goes_on ? ERR_CORRUPT : err;
+}
+
+int
+salvage__look_at_log(struct salvage *salvage)
+{
+    struct work work = {0};
     int err = begin(&work, salvage);
     if (err == 0) {
-        err = replay_run(&replay, &end);
-        if (err == 0) {
-            err = recover_check_end(&salvage->manifest, &end, salvage->logger);
-        }
+        err = replay_strictly(salvage, &work);
         if (salvage__is_damage(err)) {
             salvage->is_log_bad = true;
             err = salvage->disk->calls->list(

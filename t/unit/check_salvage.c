@@ -344,15 +344,15 @@ try_salvage(struct bench *bench, bool is_whole, enum salvage_outcome *outcome)
     int err = salvage_run(&config, &bench->report, outcome);
     buf_add(&bench->report, "", 1);
     EXPECT(err == 0, "no salvage: %s\n%s", err_text(err), bench->report.data);
-    EXPECT((*outcome == SALVAGE_SOUND) == !is_refused, "outcome %d, %d",
-        *outcome, is_refused);
+    /* a start leaves out what is behind a torn end, be it by one bit */
+    EXPECT(*outcome != SALVAGE_SOUND || !is_refused, "not seen");
     buf_clear(&found);
     EXPECT(data_check_disk(disk, &rig->logger, &found) == 0,
         "not sound after a salvage:\n%s", bench->report.data);
     EXPECT(read_state(disk, &rig->logger, bench->now) == 0, "no dump");
     unsigned n = differ(bench->whole, bench->now, false);
     /* no number comes up that was not there */
-    EXPECT(*outcome == SALVAGE_LOSSY || (!is_whole && !is_refused) ||
+    EXPECT(*outcome == SALVAGE_LOSSY ||
             differ(bench->now, bench->whole, false) == 0,
         "other numbers:\n%s", bench->report.data);
     EXPECT(n == 0 || *outcome == SALVAGE_LOSSY || !is_refused,
@@ -440,15 +440,13 @@ START_TEST(test_bits)
     bench_init(&bench, &rig);
     for (size_t i = 0; i < bench.files.n; i++) {
         struct file *file = &bench.files.file[i];
-        bool is_last = is_last_log(&bench.files, file);
         uint64_t bits = 8 * (is_log(file) ? used_bytes(file) : file->len);
         size_t stride =
             stride_of(is_segment(file) ? HEAD_STRIDE : FLIP_STRIDE);
         for (uint64_t bit = 0; bit < bits; bit += stride) {
             uint8_t mask = (uint8_t)(1u << bit % 8);
             file->bytes[bit / 8] ^= mask;
-            /* the last batches of a killed server are like a torn end */
-            (void)try_salvage(&bench, !is_last || _i == 0, &outcome);
+            (void)try_salvage(&bench, true, &outcome);
             ck_assert_int_ne(outcome, SALVAGE_LOSSY);
             file->bytes[bit / 8] ^= mask;
         }
