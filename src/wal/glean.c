@@ -12,9 +12,10 @@
  *   | header | batches | void   | ? | batches | # | ..   | batches | torn |
  *                      ^ numbers of log-6      ^ hole                ^
  *
- * In the last file a hole is a torn end unless a batch behind it says that what
- * is missing was synced: batches behind a torn end do not count, as in
- * replay.c.
+ * In the last file, and in one whose successor is lost, a hole is a torn end
+ * unless a batch behind it says that what is missing was synced: batches behind
+ * a torn end do not count, as in replay.c. Void batches in front of a hole are
+ * those that the successor had again, so they may be given out in its place.
  *
  * A log file that follows nobody, and is not the first, is where a salvage had
  * begun to write and has not come to its end: the log ends before it. */
@@ -61,6 +62,8 @@ struct piece_of_log {
     uint64_t until;    /* nothing counts from there on */
     uint64_t void_seq; /* batches from that number on are void; 0: none is */
     bool is_last;
+    bool is_open; /* nobody knows where it ends: the next one's header is
+                   * lost, or there is none */
 };
 
 static int
@@ -396,11 +399,11 @@ pass_hole(struct run *run, const struct piece_of_log *log, bool *is_end)
     struct window *window = &run->window;
     uint64_t at = window->at;
     bool is_found;
-    int err = log->is_last ? find_synced(run, log) : 0;
+    int err = log->is_open ? find_synced(run, log) : 0;
     if (err != 0) {
         return err;
     }
-    if (log->is_last && run->synced < run->due && run->due != 0) {
+    if (log->is_open && run->synced < run->due && run->due != 0) {
         *is_end = true; /* as after a crash */
         return 0;
     }
@@ -534,10 +537,13 @@ glean_open_file(struct run *run, struct piece_of_log *log)
     bool is_there = false;
     int err = 0;
     log->until = log->head.size;
+    log->is_open = true;
+    run->has_synced = false;
     if (!log->is_last) {
         struct header next;
         err = open_header(run, number + 1, &next, &is_there);
         if (err == 0 && is_there) {
+            log->is_open = !next.is_known;
             err = take_successor(run, log, &next);
         }
         close_header(run, &next);
