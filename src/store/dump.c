@@ -418,12 +418,12 @@ add_batch(void *context, const struct glean_batch *batch)
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }
-        if (entry.kind != ENTRY_CELLS) {
-            err = batch->seq > dump->manifest.schema_seq
-                ? add_edit(dump, &entry)
-                : 0;
-        } else if (wants(dump, DUMP_LOG)) {
+        if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
             add_cells(dump, &entry.cells, batch->seq);
+        }
+        if ((entry.kind == ENTRY_COUNTER || entry.kind == ENTRY_DROPPED) &&
+            batch->seq > dump->manifest.schema_seq) {
+            err = add_edit(dump, &entry);
         }
         if (err != 0) {
             return err;
@@ -488,6 +488,47 @@ open_directory(struct dump *dump)
 }
 
 static void
+count_image(void *context, const struct images_entry *entry)
+{
+    uint64_t *bytes = context;
+    *bytes += entry->len;
+}
+
+struct bytes_of {
+    struct disk *disk;
+    uint64_t bytes;
+};
+
+static void
+count_file(void *context, const char *name)
+{
+    struct bytes_of *all = context;
+    struct disk *disk = all->disk;
+    enum names_kind kind;
+    uint64_t number, size = 0;
+    bool is_new;
+    int fd;
+    bool is_it = segment_name_parse(name, &number, &is_new) ||
+        (names_parse(name, &kind, &number) && kind == NAMES_LOG);
+    if (is_it && disk->calls->open(disk, name, DISK_READ, &fd) == 0) {
+        if (disk->calls->size(disk, fd, &size) == 0) {
+            all->bytes += size;
+        }
+        disk->calls->close(disk, fd);
+    }
+}
+
+/* About how much is going to be read. */
+static uint64_t
+bytes_to_read(const struct dump *dump)
+{
+    struct bytes_of all = {.disk = dump->config->disk};
+    images_each(&dump->manifest.images, count_image, &all.bytes);
+    (void)all.disk->calls->list(all.disk, count_file, &all);
+    return all.bytes;
+}
+
+static void
 add_all(struct dump *dump)
 {
     const struct manifest *manifest = &dump->manifest;
@@ -527,7 +568,8 @@ dump_run(const struct dump_config *config)
     manifest_init(&dump.manifest);
     int err = open_directory(&dump);
     if (err == 0) {
-        progress_begin(&dump.progress, config->logger, "dump", "records", 0);
+        progress_begin(&dump.progress, config->logger, "for a dump", "records",
+            bytes_to_read(&dump));
         add_all(&dump);
         progress_end(&dump.progress);
         err = dump.err;

@@ -46,6 +46,14 @@ begin(struct work *work, struct salvage *salvage)
     return err;
 }
 
+/* True of what says how the schema has become, and is not in the manifest. */
+static bool
+is_edit(const struct work *work, const struct entry *entry, uint64_t seq)
+{
+    return (entry->kind == ENTRY_COUNTER || entry->kind == ENTRY_DROPPED) &&
+        seq > work->salvage->manifest.schema_seq;
+}
+
 /* ---- looking ---- */
 
 static int
@@ -58,10 +66,9 @@ look_at_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }
-        int err = entry.kind == ENTRY_CELLS ||
-                seq <= work->salvage->manifest.schema_seq
-            ? 0
-            : recover_schema_apply(&work->recover, &entry, NULL);
+        int err = is_edit(work, &entry, seq)
+            ? recover_schema_apply(&work->recover, &entry, NULL)
+            : 0;
         if (err != 0) {
             return err;
         }
@@ -257,11 +264,10 @@ take_payload(
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }
-        if (entry.kind == ENTRY_CELLS ||
-            batch->seq <= work->salvage->manifest.schema_seq) {
-            buf_add(out, at, (size_t)(reader.at - at));
-        } else {
+        if (is_edit(work, &entry, batch->seq)) {
             err = take_edit(work, &entry, at, reader.at, out);
+        } else {
+            buf_add(out, at, (size_t)(reader.at - at));
         }
         if (err != 0) {
             return err;

@@ -14,7 +14,10 @@
 #include "wal/manifest.h"
 
 #include "base/buf.h"
+#include "base/bytes.h"
+#include "base/checksum.h"
 #include "base/err.h"
+#include "wal/envelope.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -143,12 +146,14 @@ struct mend {
     size_t len;
 };
 
+/* The checksum of every version is the last of it. */
 static bool
 is_right(void *context)
 {
     const struct mend *mend = context;
+    size_t len = mend->len - ENVELOPE_CHECKSUM_BYTES;
 
-    return manifest_has_checksum(mend->bytes, mend->len);
+    return checksum64(mend->bytes, len, 0) == bytes_get_u64(mend->bytes + len);
 }
 
 int
@@ -168,7 +173,7 @@ manifest_mend(struct disk *disk, struct flip_budget *budget,
             .is_right_fn = is_right,
             .context = &mend};
 
-        err = flip_find(&flip, budget, &found)
+        err = len > ENVELOPE_CHECKSUM_BYTES && flip_find(&flip, budget, &found)
             ? manifest_decode(bytes, len, out)
             : ERR_CORRUPT;
     }

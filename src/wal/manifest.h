@@ -94,9 +94,6 @@ int manifest_read_copy(struct disk *disk, struct manifest *out);
 int manifest_mend(struct disk *disk, struct flip_budget *budget,
     struct manifest *out, uint64_t *at);
 
-/* Whether bytes are a manifest's by checksum, of whatever version. */
-bool manifest_has_checksum(const uint8_t *bytes, size_t len);
-
 /* Its bytes, for tests and fuzzing: encode appends to out (0 or ERR_NO_MEMORY),
  * decode is as manifest_read. */
 struct buf;

@@ -396,13 +396,6 @@ check(const uint8_t *bytes, size_t len, bool *has_more)
     return *has_more ? envelope_check(&envelope_segments, bytes, len) : err;
 }
 
-bool
-manifest_has_checksum(const uint8_t *bytes, size_t len)
-{
-    return envelope_check(&envelope_segments, bytes, len) != ERR_CORRUPT ||
-        envelope_check(&envelope_plain, bytes, len) != ERR_CORRUPT;
-}
-
 /* Segments of a counter are in its slot. */
 static bool
 slots_agree(const struct manifest *manifest)
