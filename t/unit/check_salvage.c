@@ -54,6 +54,7 @@ struct state {
         bool is_used;
     } cell[CELLS_MAX];
     unsigned damaged;
+    uint64_t last_batch;
 };
 
 static unsigned
@@ -166,6 +167,8 @@ take_line(struct state *state, char *line)
         take_record(state, line);
     } else if (strncmp(line, "cells ", 6) == 0) {
         take_cells(state, line);
+    } else if (strncmp(line, "batch ", 6) == 0) {
+        state->last_batch = strtoull(line + 6, NULL, 10);
     } else if (strncmp(line, "damaged ", 8) == 0) {
         state->damaged++;
     }
@@ -592,6 +595,10 @@ START_TEST(test_holes)
             /* a batch has one change, but those with an edit */
             EXPECT(!is_log(file) || n <= FEW, "%s at %lu: %u of a batch",
                 file->name, at, n);
+            /* and those behind it keep their numbers */
+            EXPECT(!is_log(file) || at >= used / 2 ||
+                    bench.now->last_batch == bench.whole->last_batch,
+                "%s at %lu: other numbers", file->name, at);
             EXPECT(!is_segment(file) || n < 3 * RIG_IDS,
                 "%s at %lu: %u, all of it", file->name, at, n);
             EXPECT(!is_segment(file) || at >= 4096 || n == 0,
