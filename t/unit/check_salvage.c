@@ -16,6 +16,7 @@
 #include "store/salvage.h"
 #include "wal/names.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -638,8 +639,8 @@ START_TEST(test_no_manifest)
 }
 END_TEST
 
-/* A salvage that ends at each of its steps, by a power cut or not, and then
- * another one. */
+/* A salvage that ends at each of its steps, by a power cut or not (_i is 0), or
+ * whose disk refuses one call, and then another one. */
 START_TEST(test_interrupted)
 {
     struct rig rig;
@@ -664,9 +665,14 @@ START_TEST(test_interrupted)
             .codec = BLOCK_AUTO,
             .level = 1};
         enum salvage_outcome outcome;
-        fake_disk_die(fake, n);
+        if (_i == 0) {
+            fake_disk_die(fake, n);
+        } else {
+            fake_disk_fail(fake, FAKE_ALL, n, EIO, false);
+        }
         (void)salvage_run(&config, &found, &outcome);
-        bool is_enough = !fake_disk_is_dead(fake);
+        bool is_enough =
+            _i == 0 ? !fake_disk_is_dead(fake) : fake_disk_heal(fake) == 0;
         if (n % 2 == 0) {
             fake_disk_crash(fake);
         } else {
@@ -701,6 +707,6 @@ main(void)
     tcase_add_test(tcase, test_goes_on);
     tcase_add_test(tcase, test_holes);
     tcase_add_test(tcase, test_no_manifest);
-    tcase_add_test(tcase, test_interrupted);
+    tcase_add_loop_test(tcase, test_interrupted, 0, 2);
     return run_case("salvage", tcase);
 }
