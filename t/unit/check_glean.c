@@ -123,8 +123,8 @@ START_TEST(test_bits)
 }
 END_TEST
 
-/* Of each byte: the one batch that has it is lost, and no other, if it is not in
- * the last file. */
+/* Of each byte: the one batch that has it is lost, and no other, if it is not
+ * in the last file. */
 START_TEST(test_bytes)
 {
     struct chain chain;
@@ -149,8 +149,8 @@ START_TEST(test_bytes)
 }
 END_TEST
 
-/* Of each length of each file: what is in front of the cut, and all of the other
- * files. */
+/* Of each length of each file: what is in front of the cut, and all of the
+ * other files. */
 START_TEST(test_lengths)
 {
     struct chain chain;
@@ -195,8 +195,8 @@ START_TEST(test_missing)
 }
 END_TEST
 
-/* Behind a file that follows nobody is the log of a salvage that did not come to
- * its end. */
+/* Behind a file that follows nobody is the log of a salvage that did not come
+ * to its end. */
 START_TEST(test_unfinished)
 {
     struct chain chain;
