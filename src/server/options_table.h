@@ -106,6 +106,15 @@
     X(check, 0, "check", NULL, FLAG, 0, 0, "", NULL,                          \
         "verify all files of the data directory, print what is in them, and " \
         "end; nothing is changed")                                            \
+    X(salvage, 0, "salvage", NULL, FLAG, 0, 0, "", NULL,                      \
+        "where a start refuses a damaged data directory: keep the damaged "   \
+        "files aside, make new ones of all that is sound, say what is lost, " \
+        "and end; exit status 3: something is lost, or may be")               \
+    X(dump, 0, "dump", NULL, FLAG, 0, 0, "", NULL,                            \
+        "print what the data directory has, as text, and end; nothing is "    \
+        "changed")                                                            \
+    X(dump_part, 0, "dump-part", "all|records|schema|log", CHOICE, 0, 3,      \
+        "all", NULL, "with --dump: only that")                                \
     X(config, 0, "config", "FILE", PATH, 1, 1023, "", "config",               \
         "read options from FILE; those of the command line win")              \
     X(command_timeout_s, 0, "command-timeout", "SECONDS", NUMBER, 1, 86400,   \

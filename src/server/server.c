@@ -20,6 +20,7 @@
 #include "net/worker.h"
 #include "server/admin.h"
 #include "server/keeping.h"
+#include "server/offline.h"
 #include "server/options.h"
 #include "server/process.h"
 #include "server/schema_file.h"
@@ -72,6 +73,7 @@ struct server {
     unsigned n_workers;
     int ready_fd; /* of process_daemonize, or -1 */
     bool has_pidfile;
+    bool is_lossy; /* of --salvage */
     struct buf schema_text;
     struct buf ports; /* lines for MEMCACHED_PORT_FILENAME */
     struct buf why;   /* the line for stderr of what failed */
@@ -262,10 +264,11 @@ create_store(struct server *server)
         err = server->hooks->wrap_fn(server->real, &server->store);
     } /* a wrapper that fails leaves store as it was */
     if (err != 0) {
-        buf_addf(&server->why, "cannot make the store: %s%s%s",
+        buf_addf(&server->why, "cannot make the store: %s%s%s%s",
             err_file_text(err),
             loads(server) ? "; the data directory is " : "",
-            loads(server) ? options->data.text : "");
+            loads(server) ? options->data.text : "",
+            err == ERR_CORRUPT ? OFFLINE_ADVICE : "");
         return err;
     }
     if (server->real->shards != (unsigned)options->shards) {
@@ -475,8 +478,9 @@ on_loaded(uv_async_t *async)
     int err = atomic_load(&server->load_err);
     uv_timer_stop(&server->still_loading);
     if (err != 0) {
-        buf_addf(&server->why, "cannot load the data directory %s: %s",
-            server->options.data.text, err_file_text(err));
+        buf_addf(&server->why, "cannot load the data directory %s: %s%s",
+            server->options.data.text, err_file_text(err),
+            err == ERR_CORRUPT ? OFFLINE_ADVICE : "");
     } else {
         err = become_ready(server);
     }
@@ -606,15 +610,34 @@ stop_all(struct server *server)
     return err;
 }
 
-/* What --check does instead of all else. */
+static bool
+is_offline(const struct options *options)
+{
+    return options->check || options->salvage || options->dump;
+}
+
+/* What is done with the directory of no server, instead of all else. */
 static int
-check_directory(struct server *server)
+run_offline(struct server *server)
 {
     const struct options *options = &server->options;
+    int err = options->salvage
+        ? process_refuse_root(options->user.text, &server->why)
+        : 0;
     keeping_choose(&server->keeping, &server->options);
-    int err = process_drop_user(options->user.text, &server->why);
-    return err != 0 ? err
-                    : keeping_check(options, &server->logger, &server->why);
+    if (err == 0) {
+        err = process_drop_user(options->user.text, &server->why);
+    }
+    if (err != 0) {
+        return err;
+    }
+    if (options->salvage) {
+        return offline_salvage(
+            options, &server->logger, &server->is_lossy, &server->why);
+    }
+    return options->dump
+        ? offline_dump(options, &server->logger, &server->why)
+        : keeping_check(options, &server->logger, &server->why);
 }
 
 static int
@@ -626,8 +649,8 @@ run(struct server *server)
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
     server->admin.listener = &server->listener;
-    if (server->options.check) {
-        return check_directory(server);
+    if (is_offline(&server->options)) {
+        return run_offline(server);
     }
     int err = prepare(server);
     if (err == 0) {
@@ -678,7 +701,9 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
             log_line(&server->logger, LOG_ERROR, "%.*s", (int)server->why.len,
                 server->why.len == 0 ? "" : server->why.data);
         }
-        status = err == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        status = err != 0      ? EXIT_FAILURE
+            : server->is_lossy ? OFFLINE_LOSSY
+                               : EXIT_SUCCESS;
     } else {
         bool fine = result == OPTIONS_EXIT_OK;
         fwrite(message.data, 1, message.len, fine ? stdout : stderr);

@@ -114,6 +114,21 @@ check_schema(struct check *check)
     return err;
 }
 
+/* The copy, which no start reads: so it is no damage, but is told. */
+static void
+look_at_copy(const struct check *check)
+{
+    struct manifest copy;
+    manifest_init(&copy);
+    if (manifest_read_copy(check->disk, &copy) == ERR_CORRUPT) {
+        log_line(check->logger, LOG_WARNING,
+            "%s is damaged; nothing but --salvage reads it, and the next "
+            "start writes it anew",
+            MANIFEST_COPY);
+    }
+    manifest_fini(&copy);
+}
+
 static int
 check_all(struct check *check, struct buf *out)
 {
@@ -132,7 +147,7 @@ check_all(struct check *check, struct buf *out)
     if (err == ERR_NOT_FOUND) {
         log_line(check->logger, LOG_ERROR,
             "there is no %s: this is no data directory; give the right one "
-            "with --data, or restore it from a backup",
+            "with --data, restore it from a backup, or see --salvage",
             MANIFEST_NAME);
     } else if (err != 0) {
         recover_tell_manifest(check->logger, err, error);
@@ -143,6 +158,7 @@ check_all(struct check *check, struct buf *out)
     if (err != 0) {
         return err;
     }
+    look_at_copy(check);
     images_each(&check->manifest.images, check_image, check);
     err = recover_each_segment(&segments);
     check->err = check->err == 0 ? err : check->err;

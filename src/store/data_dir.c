@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
+#define SALVAGE_PREFIX "salvage-" /* of directories with old files */
 
 enum {
     DIR_MODE = 0700,
@@ -169,12 +170,14 @@ static void
 note_name(struct contents *contents, const char *name)
 {
     static const char *const ours[] = {".", "..", LOCK_NAME, "ballast",
-        MANIFEST_NAME ".new", "lost+found" /* of the file system */};
+        MANIFEST_NAME ".new", MANIFEST_COPY, MANIFEST_COPY ".new",
+        "lost+found" /* of the file system */};
     enum names_kind kind;
     uint64_t number;
     bool is_new;
     bool is_ours = names_parse(name, &kind, &number) ||
-        segment_name_parse(name, &number, &is_new);
+        segment_name_parse(name, &number, &is_new) ||
+        strncmp(name, SALVAGE_PREFIX, strlen(SALVAGE_PREFIX)) == 0;
     if (strcmp(name, MANIFEST_NAME) == 0) {
         contents->has_manifest = true;
         return;

@@ -95,6 +95,17 @@ note_log(void *context, const char *name)
     *any |= segment_name_parse(name, &number, &is_new) && !is_new;
 }
 
+void
+durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
+{
+    int err = manifest_write_copy(durable->disk, manifest);
+    if (err != 0) {
+        log_line(durable->config.logger, LOG_WARNING,
+            "cannot replace %s: %s; the next checkpoint tries again",
+            MANIFEST_COPY, err_file_text(err));
+    }
+}
+
 /* The first manifest of a directory without one. */
 static int
 begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
@@ -111,8 +122,8 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     if (any) {
         log_line(durable->config.logger, LOG_ERROR,
             "the data directory has log, checkpoint or segment files but no "
-            "%s: restore it from a backup, or move the files away to begin "
-            "anew",
+            "%s: restore it from a backup, see --salvage, or move the files "
+            "away to begin anew",
             MANIFEST_NAME);
         return ERR_CORRUPT;
     }
@@ -130,8 +141,10 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
             MANIFEST_NAME, error != 0 ? strerror(error) : err_file_text(err));
+        return err;
     }
-    return err;
+    durable_copy_manifest(durable, manifest);
+    return 0;
 }
 
 static void
@@ -241,7 +254,8 @@ remove_orphan(void *context, const char *name)
     const struct manifest *manifest = &durable->manifest;
     enum names_kind kind;
     uint64_t number;
-    bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0;
+    bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0 ||
+        strcmp(name, MANIFEST_COPY ".new") == 0;
     bool is_new;
     if (segment_name_parse(name, &number, &is_new)) {
         is_orphan = is_new || !segments_has_file(&manifest->segments, number);
@@ -284,6 +298,7 @@ durable_name_log(struct durable *durable)
     }
     (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
     if (manifest_names_log(manifest)) {
+        durable_copy_manifest(durable, manifest); /* a crash came between */
         return;
     }
     uint64_t next_file = manifest->next_file;
@@ -295,7 +310,9 @@ durable_name_log(struct durable *durable)
             "cannot replace %s: %s; until a checkpoint or the next start a "
             "log file that gets lost may not be missed",
             MANIFEST_NAME, err_text(err));
+        return;
     }
+    durable_copy_manifest(durable, manifest);
 }
 
 static int

@@ -137,6 +137,11 @@ bool durable_is_cancelled(struct durable *durable);
  * manifest. */
 void durable_name_log(struct durable *durable);
 
+/* Has the copy of the manifest follow it. A failure is only told. The thread
+ * that has the manifest. */
+void durable_copy_manifest(
+    struct durable *durable, const struct manifest *manifest);
+
 /* A number for a segment file, which no file of the directory had before. Who
  * asks for one publishes it, or removes its file, before the next is asked for;
  * but see durable_spare_segment. Any thread, once all is loaded. */

@@ -159,7 +159,8 @@ recover_tell_manifest(struct logger *logger, int err, int error)
     switch (err) {
     case ERR_CORRUPT:
         log_line(logger, LOG_ERROR,
-            "%s is damaged; restore the data directory from a backup",
+            "%s is damaged; restore the data directory from a backup, or see "
+            "--salvage",
             MANIFEST_NAME);
         break;
     case ERR_NEWER_FORMAT:
@@ -209,7 +210,7 @@ missing(const struct recover_reader *reader, const char *name)
 {
     log_line(reader->logger, LOG_ERROR,
         "%s is missing, and %s names it; restore the data directory from a "
-        "backup",
+        "backup, or see --salvage",
         name, MANIFEST_NAME);
     return ERR_CORRUPT;
 }
@@ -224,7 +225,8 @@ damaged(const struct recover_reader *reader, const struct images_entry *entry,
         entry->offset,
         err == ERR_NEWER_FORMAT
             ? "was written by a newer tallyd; start that one"
-            : "is damaged; restore the data directory from a backup");
+            : "is damaged; restore the data directory from a backup, or "
+              "see --salvage");
     return err;
 }
 
@@ -282,9 +284,8 @@ recover_read_raw(struct recover_reader *reader,
     return 0;
 }
 
-/* What the manifest says of a block and what the block says of itself. */
-static bool
-agree(const struct images_entry *entry, const struct image *image)
+bool
+recover_agrees(const struct images_entry *entry, const struct image *image)
 {
     return image->counter == entry->counter && image->shard == entry->shard &&
         image->n == entry->n && image->seq == entry->seq &&
@@ -302,7 +303,7 @@ recover_read(struct recover_reader *reader, const struct images_entry *entry,
         return err;
     }
     err = image_decode(block, entry->len, &reader->room, out);
-    if (err == 0 && !agree(entry, out)) {
+    if (err == 0 && !recover_agrees(entry, out)) {
         err = ERR_CORRUPT;
     }
     return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT

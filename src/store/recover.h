@@ -56,6 +56,9 @@ struct recover_reader {
 void recover_reader_fini(struct recover_reader *reader);
 int recover_read(struct recover_reader *reader,
     const struct images_entry *entry, struct image *out);
+/* What the manifest says of a block and what the block says of itself. */
+bool recover_agrees(
+    const struct images_entry *entry, const struct image *image);
 /* The same without decoding; *block is valid until the next call. */
 int recover_read_raw(struct recover_reader *reader,
     const struct images_entry *entry, const uint8_t **block);

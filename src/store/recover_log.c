@@ -423,7 +423,7 @@ recover_check_end(const struct manifest *manifest,
     names_make(name, NAMES_LOG, manifest->log_number);
     log_line(logger, LOG_ERROR,
         "%s is missing, with which %s says that the log begins; put it back, "
-        "or restore the data directory from a backup",
+        "or restore the data directory from a backup, or see --salvage",
         name, MANIFEST_NAME);
     return ERR_CORRUPT;
 }

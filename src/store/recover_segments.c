@@ -78,7 +78,7 @@ open_file(const struct recover_segments *recover,
     if (err == ERR_CORRUPT) {
         log_line(recover->logger, LOG_ERROR,
             "%s: put it back from a backup that has it (a segment never "
-            "changes), or restore the data directory",
+            "changes), restore the data directory, or see --salvage",
             name);
     }
     return err != 0 ? err

@@ -6,19 +6,27 @@
  * leave the one or the other. A MANIFEST.new that is found is of a try that did
  * not get so far, and is removed before the next.
  *
+ * Then MANIFEST.copy is replaced in the same way. No start reads it; it has
+ * what no other file has, were the manifest lost: the epoch, the seed, names.
+ *
  * What can go wrong: memory, damage, the disk. Where a write fails the caller
  * keeps the files of both manifests. */
 #include "wal/manifest.h"
 
 #include "base/buf.h"
+#include "base/bytes.h"
+#include "base/checksum.h"
 #include "base/err.h"
+#include "wal/envelope.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FILE_BYTES_MAX (UINT64_C(1) << 32)
 #define NAME_NEW MANIFEST_NAME ".new"
+#define COPY_NEW MANIFEST_COPY ".new"
 
 void
 manifest_init(struct manifest *manifest)
@@ -84,39 +92,107 @@ read_all(struct disk *disk, int fd, uint8_t **bytes, size_t *len, int *error)
     return err_of(*error);
 }
 
-int
-manifest_read(struct disk *disk, struct manifest *out, int *error)
+/* All of a file; *bytes is the caller's, NULL after an error. */
+static int
+read_file(struct disk *disk, const char *name, uint8_t **bytes, size_t *len,
+    int *error)
 {
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    int fd, err, ignored;
+    int fd, err;
 
-    error = error == NULL ? &ignored : error;
-    *error = disk->calls->open(disk, MANIFEST_NAME, DISK_READ, &fd);
+    *bytes = NULL;
+    *error = disk->calls->open(disk, name, DISK_READ, &fd);
     if (*error != 0) {
         return err_of(*error);
     }
-    err = read_all(disk, fd, &bytes, &len, error);
+    err = read_all(disk, fd, bytes, len, error);
     disk->calls->close(disk, fd);
     if (err != 0) {
-        return err == ERR_NOT_FOUND ? ERR_DISK : err;
+        *bytes = NULL;
     }
-    err = manifest_decode(bytes, len, out);
+    return err == ERR_NOT_FOUND ? ERR_DISK : err;
+}
+
+static int
+read_named(
+    struct disk *disk, const char *name, struct manifest *out, int *error)
+{
+    uint8_t *bytes;
+    size_t len = 0;
+    int ignored;
+    int err =
+        read_file(disk, name, &bytes, &len, error == NULL ? &ignored : error);
+
+    if (err == 0) {
+        err = manifest_decode(bytes, len, out);
+    }
     free(bytes);
     return err;
 }
 
-/* Makes MANIFEST.new of it, synced. An errno value. */
+int
+manifest_read(struct disk *disk, struct manifest *out, int *error)
+{
+    return read_named(disk, MANIFEST_NAME, out, error);
+}
+
+int
+manifest_read_copy(struct disk *disk, struct manifest *out)
+{
+    return read_named(disk, MANIFEST_COPY, out, NULL);
+}
+
+struct mend {
+    const uint8_t *bytes;
+    size_t len;
+};
+
+/* The checksum of every version is the last of it. */
+static bool
+is_right(void *context)
+{
+    const struct mend *mend = context;
+    size_t len = mend->len - ENVELOPE_CHECKSUM_BYTES;
+
+    return checksum64(mend->bytes, len, 0) == bytes_get_u64(mend->bytes + len);
+}
+
+int
+manifest_mend(struct disk *disk, struct flip_budget *budget,
+    struct manifest *out, uint64_t *at)
+{
+    uint8_t *bytes;
+    size_t len = 0, found = 0;
+    int error;
+    int err = read_file(disk, MANIFEST_NAME, &bytes, &len, &error);
+
+    if (err == 0) {
+        struct mend mend = {bytes, len};
+        const struct flip flip = {.bytes = bytes,
+            .n = len,
+            .cost = len,
+            .is_right_fn = is_right,
+            .context = &mend};
+
+        err = len > ENVELOPE_CHECKSUM_BYTES && flip_find(&flip, budget, &found)
+            ? manifest_decode(bytes, len, out)
+            : ERR_CORRUPT;
+    }
+    free(bytes);
+    *at = found;
+    return err;
+}
+
+/* Makes a file of that name, synced. An errno value. */
 static int
-write_new(struct disk *disk, const struct buf *bytes)
+write_new(struct disk *disk, const char *name, const struct buf *bytes)
 {
     int fd;
-    int error = disk->calls->unlink(disk, NAME_NEW);
+    int error = disk->calls->unlink(disk, name);
 
     if (error != 0 && error != ENOENT) {
         return error;
     }
-    error = disk->calls->open(disk, NAME_NEW, DISK_CREATE, &fd);
+    error = disk->calls->open(disk, name, DISK_CREATE, &fd);
     if (error != 0) {
         return error;
     }
@@ -128,20 +204,21 @@ write_new(struct disk *disk, const struct buf *bytes)
     return error;
 }
 
-/* Puts bytes in the place of MANIFEST. An errno value. */
+/* Puts bytes in the place of the file of that name. An errno value. */
 static int
-replace(struct disk *disk, const struct buf *bytes)
+replace(struct disk *disk, const char *name, const char *name_new,
+    const struct buf *bytes)
 {
-    int error = write_new(disk, bytes);
+    int error = write_new(disk, name_new, bytes);
 
     if (error == 0) {
-        error = disk->calls->rename(disk, NAME_NEW, MANIFEST_NAME);
+        error = disk->calls->rename(disk, name_new, name);
     }
     if (error == 0) {
         return disk->calls->sync_names(disk);
     }
     /* gives its room back; the next try does so too */
-    (void)disk->calls->unlink(disk, NAME_NEW);
+    (void)disk->calls->unlink(disk, name_new);
     return error;
 }
 
@@ -156,11 +233,38 @@ manifest_write(struct disk *disk, const struct manifest *manifest,
     error = error == NULL ? &ignored : error;
     *error = 0;
     if (err == 0) {
-        *error = replace(disk, &out);
+        *error = replace(disk, MANIFEST_NAME, NAME_NEW, &out);
         err = err_of(*error);
     }
     if (err == 0 && bytes != NULL) {
         *bytes = out.len;
+    }
+    buf_fini(&out);
+    return err == ERR_NOT_FOUND ? ERR_DISK : err;
+}
+
+/* True where the copy has these bytes already. */
+static bool
+copy_has(struct disk *disk, const struct buf *bytes)
+{
+    uint8_t *copy;
+    size_t len = 0;
+    int error;
+    bool has = read_file(disk, MANIFEST_COPY, &copy, &len, &error) == 0 &&
+        len == bytes->len && memcmp(copy, bytes->data, len) == 0;
+
+    free(copy);
+    return has;
+}
+
+int
+manifest_write_copy(struct disk *disk, const struct manifest *manifest)
+{
+    struct buf out = {0};
+    int err = manifest_encode(manifest, &out);
+
+    if (err == 0 && !copy_has(disk, &out)) {
+        err = err_of(replace(disk, MANIFEST_COPY, COPY_NEW, &out));
     }
     buf_fini(&out);
     return err == ERR_NOT_FOUND ? ERR_DISK : err;

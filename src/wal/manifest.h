@@ -3,6 +3,7 @@
 #define WAL_MANIFEST_H
 
 #include "base/disk.h"
+#include "base/flip.h"
 #include "schema/schema.h"
 #include "wal/images.h"
 #include "wal/segments.h"
@@ -60,6 +61,7 @@ void manifest_drop_gone(struct manifest *manifest);
 int manifest_cut_images(struct manifest *manifest, size_t *n_cut);
 
 #define MANIFEST_NAME "MANIFEST"
+#define MANIFEST_COPY "MANIFEST.copy"
 
 /* Reads it. 0, ERR_NOT_FOUND (there is none), ERR_CORRUPT, ERR_NEWER_FORMAT,
  * ERR_NO_MEMORY, ERR_DISK. *out is initialised by the caller and owned by it;
@@ -77,6 +79,20 @@ int manifest_read(struct disk *disk, struct manifest *out, int *error);
  * segments up to last_segment. *error as above. */
 int manifest_write(struct disk *disk, const struct manifest *manifest,
     uint64_t *bytes, int *error);
+
+/* Writes it once more, as MANIFEST.copy, which only a salvage reads. Called
+ * when manifest_write has returned 0, before files go that only the manifest
+ * before names: then the copy, whatever becomes of it here, names files that
+ * are there. Errors as above; they matter only where MANIFEST gets lost. */
+int manifest_write_copy(struct disk *disk, const struct manifest *manifest);
+
+/* As manifest_read, of the copy. */
+int manifest_read_copy(struct disk *disk, struct manifest *out);
+
+/* As manifest_read, of a MANIFEST that is damaged by one bit, which is turned
+ * back; *at: the offset of its byte. */
+int manifest_mend(struct disk *disk, struct flip_budget *budget,
+    struct manifest *out, uint64_t *at);
 
 /* Its bytes, for tests and fuzzing: encode appends to out (0 or ERR_NO_MEMORY),
  * decode is as manifest_read. */

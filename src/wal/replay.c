@@ -89,7 +89,7 @@ damaged(struct run *run, uint64_t number, uint64_t at, const char *what)
 {
     tell(run, LOG_ERROR, number,
         "is damaged at offset %" PRIu64
-        ": %s; restore the data directory from a copy",
+        ": %s; restore the data directory from a copy, or see --salvage",
         at, what);
     return ERR_CORRUPT;
 }
@@ -99,7 +99,7 @@ cut_off(struct run *run, uint64_t number, const struct link *link)
 {
     tell(run, LOG_ERROR, number,
         "is cut off at offset %" PRIu64 ": it was made with %" PRIu64
-        " bytes; restore the data directory from a copy",
+        " bytes; restore the data directory from a copy, or see --salvage",
         link->size, link->file.bytes);
     return ERR_CORRUPT;
 }
@@ -109,7 +109,7 @@ file_missing(struct run *run, uint64_t number)
 {
     tell(run, LOG_ERROR, number,
         "is missing, other log files are there; restore the data directory"
-        " from a copy");
+        " from a copy, or see --salvage");
     return ERR_CORRUPT;
 }
 

@@ -17,6 +17,7 @@
 #include "lib/still_disk.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
+#include "wal/glean.h"
 #include "wal/names.h"
 #include "wal/replay.h"
 
@@ -26,7 +27,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEALED = 1, PAYLOAD = 2, FILES_MAX = 4 };
+enum {
+    SEALED = 1,
+    PAYLOAD = 2,
+    FILES_MAX = 4,
+    GLEAN_BUDGET = 1 << 22 /* some ms of vain search */
+};
 
 struct seen {
     uint64_t n;
@@ -164,6 +170,49 @@ replay(struct still_disk *still, const uint8_t *head, uint64_t number)
     }
 }
 
+static int
+see_gleaned(void *context, const struct glean_batch *batch)
+{
+    struct seen *seen = context;
+
+    ASSERT(seen->n == 0 || batch->seq > seen->seq);
+    seen->n++;
+    seen->seq = batch->seq;
+    read_payload(batch->payload, batch->len);
+    return 0;
+}
+
+static void
+see_piece(void *context, const struct glean_piece *piece)
+{
+    struct buf line = {0};
+
+    (void)context;
+    glean_say(piece, &line);
+    buf_fini(&line);
+}
+
+/* What a salvage reads of the same files. */
+static void
+glean(struct still_disk *still, const uint8_t *head, uint64_t number)
+{
+    uint64_t epoch = bytes_get_u64(head + 16);
+    struct seen seen = {0};
+    struct flip_budget budget = {GLEAN_BUDGET};
+    int error;
+    int err = glean_run(&(struct glean){.disk = &still->disk,
+                            .epoch = epoch == 0 ? 1 : epoch,
+                            .number = number,
+                            .budget = &budget,
+                            .batch_fn = see_gleaned,
+                            .piece_fn = see_piece,
+                            .context = &seen},
+        &error);
+
+    ASSERT(still->n_open == 0);
+    ASSERT(err == 0 || err == ERR_NEWER_FORMAT);
+}
+
 static void
 read_files(uint8_t *bytes, size_t len, bool is_sealed)
 {
@@ -188,6 +237,7 @@ read_files(uint8_t *bytes, size_t len, bool is_sealed)
         at = end;
     }
     replay(&still, bytes, number);
+    glean(&still, bytes, number);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --dump and --salvage. The store does the work; here are the directory, its
+ * lock, the standard output, and the place where a salvage keeps old files: a
+ * directory of its own beside them, into which they are linked, so that nothing
+ * is copied, and nothing can be lost on the way. */
+#include "server/offline.h"
+
+#include "base/err.h"
+#include "store/data.h"
+#include "store/dump.h"
+#include "store/salvage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PLACE_BYTES = 64,
+    PLACE_MODE = 0700,
+    FILE_MODE = 0600,
+    PLACES_MAX = 100 /* in one second */
+};
+
+static int
+want_directory(const char *path, const char *option, struct buf *why)
+{
+    if (strcmp(path, "none") != 0) {
+        return 0;
+    }
+    buf_addf(why, "%s wants a data directory: give --data=DIR", option);
+    return ERR_BAD_OPTION;
+}
+
+static int
+print(void *context, const char *text, size_t len)
+{
+    (void)context;
+    return fwrite(text, 1, len, stdout) == len ? 0 : ERR_SYSTEM;
+}
+
+int
+offline_dump(
+    const struct options *options, struct logger *logger, struct buf *why)
+{
+    const char *path = options->data.text;
+    struct data_dir dir;
+    struct disk *disk;
+    int err = want_directory(path, "--dump", why);
+    if (err == 0) {
+        err = data_dir_look(path, &dir, logger, why);
+    }
+    if (err != 0) {
+        return err;
+    }
+    if (disk_real_create(dir.dir_fd, &disk) != 0) {
+        err = ERR_NO_MEMORY;
+    } else {
+        const struct dump_config config = {.disk = disk,
+            .logger = logger,
+            .part = (enum dump_part)options->dump_part,
+            .write_fn = print};
+        err = dump_run(&config);
+        disk_real_destroy(&disk);
+    }
+    if (fflush(stdout) != 0 && err == 0) {
+        err = ERR_SYSTEM;
+    }
+    if (err != 0) {
+        buf_addf(why, "%s: %s", path, err_file_text(err));
+    }
+    data_dir_close(&dir);
+    return err;
+}
+
+/* Where old files are kept. */
+struct place {
+    int dir_fd;
+    int fd; /* -1: it has not been made */
+    char name[PLACE_BYTES];
+};
+
+static int
+make_place(struct place *place)
+{
+    time_t now = time(NULL);
+    struct tm when;
+    char stamp[PLACE_BYTES / 2];
+    (void)localtime_r(&now, &when);
+    (void)strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &when);
+    int error = EEXIST;
+    for (unsigned i = 1; error == EEXIST && i < PLACES_MAX; i++) {
+        (void)snprintf(place->name, sizeof place->name,
+            i == 1 ? "salvage-%s" : "salvage-%s-%u", stamp, i);
+        error =
+            mkdirat(place->dir_fd, place->name, PLACE_MODE) == 0 ? 0 : errno;
+    }
+    if (error != 0) {
+        return error;
+    }
+    place->fd =
+        openat(place->dir_fd, place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return place->fd >= 0 && fsync(place->dir_fd) == 0 ? 0 : errno;
+}
+
+static int
+keep(void *context, const char *name)
+{
+    struct place *place = context;
+    int error = place->fd >= 0 ? 0 : make_place(place);
+    if (error != 0) {
+        return error;
+    }
+    return linkat(place->dir_fd, name, place->fd, name, 0) == 0 &&
+            fsync(place->fd) == 0
+        ? 0
+        : errno;
+}
+
+static void
+say(void *context, const char *line)
+{
+    (void)context;
+    puts(line);
+    (void)fflush(stdout);
+}
+
+/* The report beside the old files; that it cannot be written is no reason to
+ * call the salvage failed. */
+static void
+write_report(const struct place *place, const struct buf *report)
+{
+    int fd = place->fd < 0 ? -1
+                           : openat(place->fd, "report",
+                                 O_WRONLY | O_CREAT | O_CLOEXEC, FILE_MODE);
+    if (fd >= 0) {
+        ssize_t n = write(fd, report->data, report->len);
+        (void)n;
+        (void)fsync(fd);
+        close(fd);
+    }
+    if (place->fd >= 0) {
+        printf("the old files and this report are in %s; remove it when you "
+               "need them no more\n",
+            place->name);
+    }
+}
+
+static int
+salvage(const struct options *options, struct logger *logger,
+    const struct data_dir *dir, bool *is_lossy)
+{
+    struct place place = {.dir_fd = dir->dir_fd, .fd = -1};
+    struct buf report = {0};
+    struct statvfs room;
+    enum salvage_outcome outcome;
+    struct salvage_config config = {.logger = logger,
+        .free_bytes = UINT64_MAX,
+        .bits_budget = SALVAGE_BITS_BUDGET,
+        .codec = (unsigned)options->cold_codec,
+        .level = options->cold_level,
+        .shards = (unsigned)options->shards,
+        .say_fn = say,
+        .keep_fn = keep,
+        .context = &place};
+    if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) {
+        return ERR_SYSTEM;
+    }
+    if (fstatvfs(dir->dir_fd, &room) == 0) {
+        config.free_bytes = (uint64_t)room.f_bavail * room.f_frsize;
+    }
+    if (disk_real_create(dir->dir_fd, &config.disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    int err = salvage_run(&config, &report, &outcome);
+    disk_real_destroy(&config.disk);
+    *is_lossy = err == 0 && outcome == SALVAGE_LOSSY;
+    write_report(&place, &report);
+    if (place.fd >= 0) {
+        close(place.fd);
+    }
+    buf_fini(&report);
+    return err;
+}
+
+int
+offline_salvage(const struct options *options, struct logger *logger,
+    bool *is_lossy, struct buf *why)
+{
+    const char *path = options->data.text;
+    struct data_dir dir;
+    int err = want_directory(path, "--salvage", why);
+    if (err != 0) {
+        return err;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        buf_addf(why, "cannot open the data directory %s: %s", path,
+            strerror(errno));
+        return ERR_SYSTEM;
+    }
+    err = data_dir_lock(fd, path, &dir, why);
+    if (err != 0) {
+        return err;
+    }
+    err = salvage(options, logger, &dir, is_lossy);
+    if (err != 0) {
+        buf_addf(why, "%s: not salvaged: %s", path, err_file_text(err));
+    }
+    data_dir_close(&dir);
+    return err;
+}

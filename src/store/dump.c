@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tallyd --dump. What a start would read, in the order in which it counts:
+ * segments, images, the log. Of a cell the last line that has it is right, so
+ * the lines of a directory are its numbers, whoever reads them.
+ *
+ * What can be read behind damage is (cold/segment_mend.h, wal/glean.h); a line
+ * says what cannot. No bit is turned back here. */
+#include "store/dump.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "cold/segment_mend.h"
+#include "engine/engine.h"
+#include "schema/print.h"
+#include "store/progress.h"
+#include "store/recover.h"
+#include "wal/glean.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLUSH_BYTES = 1 << 16 };
+
+struct dump {
+    const struct dump_config *config;
+    struct manifest manifest;
+    struct recover_schema recover; /* as the log has it so far */
+    struct engine *engine;         /* knows where ids are, and holds none */
+    struct recover_reader reader;
+    struct progress progress;
+    struct buf text; /* not written yet */
+    uint64_t records, changes, damages;
+    int err; /* of what ends the dump */
+};
+
+static void
+flush(struct dump *dump)
+{
+    if (dump->text.failed && dump->err == 0) {
+        dump->err = ERR_NO_MEMORY;
+    }
+    if (dump->err == 0 && dump->text.len > 0) {
+        dump->err = dump->config->write_fn(
+            dump->config->context, dump->text.data, dump->text.len);
+    }
+    buf_clear(&dump->text);
+}
+
+static void
+end_line(struct dump *dump)
+{
+    buf_add_text(&dump->text, "\n");
+    if (dump->text.len >= FLUSH_BYTES) {
+        flush(dump);
+    }
+}
+
+static void __attribute__((format(printf, 2, 3)))
+damaged(struct dump *dump, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    buf_addf(&dump->text, "damaged %s", text);
+    end_line(dump);
+    dump->damages++;
+}
+
+static bool
+wants(const struct dump *dump, enum dump_part part)
+{
+    return dump->config->part == DUMP_ALL || dump->config->part == part;
+}
+
+/* ---- the schema ---- */
+
+static void
+add_counter(struct dump *dump, const struct schema_counter *counter)
+{
+    struct buf lines = {0};
+    if (schema_print(counter, &lines) != 0) {
+        dump->err = ERR_NO_MEMORY;
+    }
+    for (size_t at = 0; dump->err == 0 && at < lines.len;) {
+        const char *line = lines.data + at;
+        size_t n = (size_t)((char *)memchr(line, '\r', lines.len - at) - line);
+        buf_addf(&dump->text, "schema %.*s", (int)n, line);
+        end_line(dump);
+        at += n + 2;
+    }
+    buf_fini(&lines);
+}
+
+static void
+add_schema(struct dump *dump)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter =
+            schema_counter_at(dump->recover.schema, slot);
+        if (counter != NULL) {
+            add_counter(dump, counter);
+        }
+    }
+}
+
+static bool
+has_serial(const struct schema_counter *counter, uint32_t serial)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == serial) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An edit of the log: what has gone by it, then the counter as it is now. */
+static int
+add_edit(struct dump *dump, const struct entry *entry)
+{
+    uint32_t serial = entry->kind == ENTRY_COUNTER ? entry->counter.serial
+                                                   : entry->counter_serial;
+    int slot = recover_slot_of(dump->recover.schema, serial);
+    const struct schema_counter *old = slot < 0
+        ? NULL
+        : schema_counter_at(dump->recover.schema, (unsigned)slot);
+    struct schema_counter gone = {0};
+    if (old != NULL) {
+        gone = *old;
+    }
+    int err = recover_schema_apply(&dump->recover, entry, NULL);
+    if (err == ERR_CORRUPT) {
+        damaged(dump, "an edit that does not fit the schema");
+        return 0;
+    }
+    if (err != 0 || !wants(dump, DUMP_LOG)) {
+        return err;
+    }
+    if (entry->kind == ENTRY_DROPPED) {
+        buf_addf(&dump->text, "gone %s", gone.name.text);
+        end_line(dump);
+        return 0;
+    }
+    for (unsigned i = 0; i < gone.n_columns; i++) {
+        if (!has_serial(&entry->counter, gone.column[i].serial)) {
+            buf_addf(&dump->text, "gone %s %s", gone.name.text,
+                gone.column[i].name.text);
+            end_line(dump);
+        }
+    }
+    add_counter(dump, &entry->counter);
+    return 0;
+}
+
+/* ---- records ---- */
+
+static uint64_t
+value_of(const struct schema_column *column, uint64_t code)
+{
+    return column->default_value == 0
+        ? code
+        : column->default_value + bytes_unzigzag(code);
+}
+
+/* The columns of a file: code[at[i]] is that of the counter's column i, if
+ * at[i] >= 0. */
+static void
+match(const struct schema_counter *counter, const uint32_t *serial, unsigned n,
+    int at[SCHEMA_COLUMNS_MAX])
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        at[i] = -1;
+        for (unsigned k = 0; k < n; k++) {
+            at[i] = serial[k] == counter->column[i].serial ? (int)k : at[i];
+        }
+    }
+}
+
+static void
+add_record(struct dump *dump, const struct schema_counter *counter,
+    uint64_t id, const uint64_t *const *code, const int *at, size_t row)
+{
+    buf_addf(&dump->text, "record %s %" PRIu64, counter->name.text, id);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        buf_addf(&dump->text, " %" PRIu64,
+            value_of(&counter->column[i], at[i] < 0 ? 0 : code[at[i]][row]));
+    }
+    end_line(dump);
+    dump->records++;
+}
+
+static void
+add_image(void *context, const struct images_entry *entry)
+{
+    struct dump *dump = context;
+    const struct schema_counter *counter =
+        schema_counter_at(dump->recover.schema, entry->counter);
+    struct image image;
+    char name[NAMES_BYTES];
+    int at[SCHEMA_COLUMNS_MAX];
+    if (dump->err != 0) {
+        return;
+    }
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    int err = recover_read(&dump->reader, entry, &image);
+    progress_add(&dump->progress, entry->len, entry->n);
+    if (err == ERR_CORRUPT) {
+        damaged(dump,
+            "%s, offset %" PRIu64 ": an image of %" PRIu32
+            " records cannot be read",
+            name, entry->offset, entry->n);
+        return;
+    }
+    if (err != 0) {
+        dump->err = err;
+        return;
+    }
+    if (counter == NULL || counter->serial != image.counter_serial) {
+        return; /* dropped since */
+    }
+    buf_addf(&dump->text,
+        "image %s offset %" PRIu64 " bytes %" PRIu32
+        " counter %s shard %u batch %" PRIu64 " records %" PRIu32,
+        name, entry->offset, entry->len, counter->name.text, entry->shard,
+        entry->seq, entry->n);
+    end_line(dump);
+    match(counter, image.serial, image.n_columns, at);
+    for (uint32_t i = 0; i < image.n; i++) {
+        if (image.row[i] >= entry->first_row &&
+            image.row[i] <= entry->last_row) {
+            add_record(dump, counter,
+                engine_id(dump->engine, entry->shard, image.row[i]),
+                image.code, at, i);
+        }
+    }
+}
+
+static void
+take_piece(void *context, const struct segment_mend_piece *piece)
+{
+    static const char *const text[] = {
+        [SEGMENT_MEND_MISSING] = "it is missing, or another's",
+        [SEGMENT_MEND_HEAD] = "its head, and so all of it",
+        [SEGMENT_MEND_INDEX] = "its index",
+        [SEGMENT_MEND_TURNED] = "a bit",
+        [SEGMENT_MEND_BLOCKS] = "blocks",
+    };
+    char name[SEGMENT_NAME_BYTES];
+    segment_name(name, piece->number, false);
+    if (piece->kind == SEGMENT_MEND_BLOCKS) {
+        damaged(context,
+            "%s, offset %" PRIu64 ": %" PRIu64 " blocks with the ids %" PRIu64
+            " to %" PRIu64 " cannot be read",
+            name, piece->at, piece->n_blocks, piece->first_id, piece->last_id);
+    } else {
+        damaged(context, "%s, offset %" PRIu64 ": %s cannot be read", name,
+            piece->at, text[piece->kind]);
+    }
+}
+
+/* True where the manifest says that the file is what answers for an id. */
+static bool
+is_covered(
+    const struct dump *dump, uint32_t serial, uint64_t id, uint64_t number)
+{
+    const struct manifest_segment *segment =
+        segments_find(&dump->manifest.segments, serial, id);
+    return segment != NULL && segment->number == number;
+}
+
+static void
+add_blocks(struct dump *dump, struct segment_mend *mend,
+    const struct schema_counter *counter)
+{
+    const struct segment_head *head = segment_mend_head(mend);
+    struct segment_records some = {.n = 1};
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    int at[SCHEMA_COLUMNS_MAX];
+    for (unsigned i = 0; i < head->n_columns; i++) {
+        serial[i] = head->column[i].serial;
+    }
+    match(counter, serial, head->n_columns, at);
+    while (dump->err == 0 && some.n > 0) {
+        dump->err = segment_mend_next(mend, &some);
+        for (size_t i = 0; dump->err == 0 && i < some.n; i++) {
+            if (is_covered(dump, counter->serial, some.id[i], head->number)) {
+                add_record(dump, counter, some.id[i], some.code, at, i);
+            }
+        }
+        progress_add(&dump->progress, BLOCK_BYTES_MAX, some.n);
+    }
+}
+
+static void
+add_segment(struct dump *dump, const struct manifest_segment *part)
+{
+    static const struct segment_head nobody_knows;
+    const struct schema_counter *counter =
+        schema_counter_at(dump->recover.schema, part->counter);
+    const struct segment_mend_config config = {.disk = dump->config->disk,
+        .epoch = dump->manifest.epoch,
+        .number = part->number,
+        .guess = &nobody_knows,
+        .piece_fn = take_piece,
+        .context = dump};
+    struct segment_mend *mend = NULL;
+    char name[SEGMENT_NAME_BYTES];
+    if (counter == NULL || counter->serial != part->counter_serial) {
+        return; /* dropped since */
+    }
+    segment_name(name, part->number, false);
+    buf_addf(&dump->text, "segment %s counter %s records %" PRIu64, name,
+        counter->name.text, part->records);
+    end_line(dump);
+    dump->err = segment_mend_open(&config, &mend);
+    if (dump->err == 0 && mend != NULL) {
+        add_blocks(dump, mend, counter);
+    }
+    segment_mend_close(&mend);
+}
+
+/* Each file once, though several entries may name it. */
+static void
+add_segments(struct dump *dump)
+{
+    const struct segments *segments = &dump->manifest.segments;
+    for (size_t i = 0; dump->err == 0 && i < segments->n; i++) {
+        bool is_first = true;
+        for (size_t k = 0; k < i && is_first; k++) {
+            is_first =
+                segments->segment[k].number != segments->segment[i].number;
+        }
+        if (is_first) {
+            add_segment(dump, &segments->segment[i]);
+        }
+    }
+}
+
+/* ---- the log ---- */
+
+/* True where an image or a segment has that change already. */
+static bool
+is_old(const struct dump *dump, const struct schema_counter *counter,
+    uint64_t id, uint64_t seq)
+{
+    unsigned shard;
+    uint64_t row;
+    engine_row(dump->engine, id, &shard, &row);
+    const struct images_entry *entry = images_find(
+        &dump->manifest.images, counter->slot, (uint16_t)shard, row);
+    const struct manifest_segment *segment =
+        segments_find(&dump->manifest.segments, counter->serial, id);
+    return (entry != NULL && entry->seq >= seq) ||
+        (segment != NULL && segment->seq[shard] >= seq);
+}
+
+static void
+add_cells(struct dump *dump, const struct entry_cells *cells, uint64_t seq)
+{
+    const struct schema_counter *counter = NULL;
+    size_t start = dump->text.len;
+    if (cells->serial[0] == ENTRY_MARK_SERIAL) {
+        buf_addf(&dump->text, "mark %" PRIu64, cells->value[0]);
+        end_line(dump);
+        return;
+    }
+    for (unsigned i = 0; i < cells->n; i++) {
+        uint32_t serial = cells->serial[i];
+        const struct recover_place *place = serial < dump->recover.n_places
+            ? &dump->recover.place[serial]
+            : NULL;
+        if (place == NULL || place->counter == NULL) {
+            continue; /* dropped since */
+        }
+        if (counter == NULL) {
+            counter = place->counter;
+            buf_addf(&dump->text, "%s %s %" PRIu64,
+                is_old(dump, counter, cells->id, seq) ? "old" : "cells",
+                counter->name.text, cells->id);
+        }
+        for (unsigned k = 0; k < counter->n_columns; k++) {
+            if (counter->column[k].serial == serial) {
+                buf_addf(&dump->text, " %s=%" PRIu64,
+                    counter->column[k].name.text, cells->value[i]);
+            }
+        }
+    }
+    dump->changes++;
+    if (dump->text.len > start) {
+        end_line(dump);
+    }
+}
+
+static int
+add_batch(void *context, const struct glean_batch *batch)
+{
+    struct dump *dump = context;
+    struct entry_reader reader = {
+        .at = batch->payload, .end = batch->payload + batch->len};
+    struct entry entry;
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_LOG, batch->number);
+    if (wants(dump, DUMP_LOG)) {
+        buf_addf(&dump->text,
+            "batch %" PRIu64 " synced %" PRIu64 " %s offset %" PRIu64
+            " bytes %" PRIu32,
+            batch->seq, batch->synced_seq, name, batch->at, batch->len);
+        end_line(dump);
+    }
+    while (reader.at < reader.end) {
+        int err = 0;
+        if (!entry_next(&reader, &entry)) {
+            return ERR_NEWER_FORMAT;
+        }
+        if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
+            add_cells(dump, &entry.cells, batch->seq);
+        }
+        if ((entry.kind == ENTRY_COUNTER || entry.kind == ENTRY_DROPPED) &&
+            batch->seq > dump->manifest.schema_seq) {
+            err = add_edit(dump, &entry);
+        }
+        if (err != 0) {
+            return err;
+        }
+    }
+    progress_add(&dump->progress, batch->len, 0);
+    return dump->err;
+}
+
+static void
+take_glean(void *context, const struct glean_piece *piece)
+{
+    struct dump *dump = context;
+    struct buf line = {0};
+    glean_say(piece, &line);
+    damaged(dump, "%.*s", (int)line.len, line.data == NULL ? "" : line.data);
+    buf_fini(&line);
+}
+
+static void
+add_log(struct dump *dump)
+{
+    const struct glean glean = {.disk = dump->config->disk,
+        .epoch = dump->manifest.epoch,
+        .number = dump->manifest.log_number,
+        .batch_fn = add_batch,
+        .piece_fn = take_glean,
+        .context = dump};
+    int error;
+    int err = glean_run(&glean, &error);
+    dump->err = dump->err == 0 ? err : dump->err;
+}
+
+/* ---- all ---- */
+
+static int
+open_directory(struct dump *dump)
+{
+    struct schema *schema = schema_create();
+    int err = schema == NULL ? ERR_NO_MEMORY : 0;
+    int error;
+    if (err == 0) {
+        err = manifest_read(dump->config->disk, &dump->manifest, &error);
+    }
+    if (err != 0 && schema != NULL) {
+        recover_tell_manifest(dump->config->logger, err, error);
+    }
+    if (err == 0) {
+        err = recover_manifest_schema(&dump->manifest, &schema);
+    }
+    if (err == 0) {
+        err = recover_schema_init(&dump->recover, &schema);
+    }
+    if (err == 0) {
+        const struct engine_config config = {.shards = dump->manifest.shards,
+            .seed = dump->manifest.seed,
+            .hot_bytes = ENGINE_HOT_BYTES_MIN};
+        err = engine_create(&config, &dump->engine);
+    }
+    schema_destroy(&schema);
+    return err;
+}
+
+static void
+count_image(void *context, const struct images_entry *entry)
+{
+    uint64_t *bytes = context;
+    *bytes += entry->len;
+}
+
+struct bytes_of {
+    struct disk *disk;
+    uint64_t bytes;
+};
+
+static void
+count_file(void *context, const char *name)
+{
+    struct bytes_of *all = context;
+    struct disk *disk = all->disk;
+    enum names_kind kind;
+    uint64_t number, size = 0;
+    bool is_new;
+    int fd;
+    bool is_it = segment_name_parse(name, &number, &is_new) ||
+        (names_parse(name, &kind, &number) && kind == NAMES_LOG);
+    if (is_it && disk->calls->open(disk, name, DISK_READ, &fd) == 0) {
+        if (disk->calls->size(disk, fd, &size) == 0) {
+            all->bytes += size;
+        }
+        disk->calls->close(disk, fd);
+    }
+}
+
+/* About how much is going to be read. */
+static uint64_t
+bytes_to_read(const struct dump *dump)
+{
+    struct bytes_of all = {.disk = dump->config->disk};
+    images_each(&dump->manifest.images, count_image, &all.bytes);
+    (void)all.disk->calls->list(all.disk, count_file, &all);
+    return all.bytes;
+}
+
+static void
+add_all(struct dump *dump)
+{
+    const struct manifest *manifest = &dump->manifest;
+    buf_addf(&dump->text, "tallyd dump 1");
+    end_line(dump);
+    buf_addf(&dump->text,
+        "manifest shards %" PRIu32 " log %" PRIu64 " batch %" PRIu64
+        " images %zu segments %zu",
+        manifest->shards, manifest->log_number, manifest->checkpoint_seq,
+        manifest->images.n, manifest->segments.n);
+    end_line(dump);
+    if (dump->config->part != DUMP_SCHEMA) {
+        add_schema(dump);
+    }
+    if (wants(dump, DUMP_RECORDS)) {
+        add_segments(dump);
+        images_each(&manifest->images, add_image, dump);
+    }
+    if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {
+        add_log(dump);
+    }
+    if (dump->config->part == DUMP_SCHEMA) {
+        add_schema(dump); /* as it is at the end of the log */
+    }
+    buf_addf(&dump->text,
+        "end records %" PRIu64 " changes %" PRIu64 " damaged %" PRIu64,
+        dump->records, dump->changes, dump->damages);
+    end_line(dump);
+    flush(dump);
+}
+
+int
+dump_run(const struct dump_config *config)
+{
+    struct dump dump = {.config = config,
+        .reader = {.disk = config->disk, .logger = config->logger}};
+    manifest_init(&dump.manifest);
+    int err = open_directory(&dump);
+    if (err == 0) {
+        progress_begin(&dump.progress, config->logger, "for a dump", "records",
+            bytes_to_read(&dump));
+        add_all(&dump);
+        progress_end(&dump.progress);
+        err = dump.err;
+    }
+    if (err == 0 && dump.damages > 0) {
+        err = ERR_CORRUPT;
+    }
+    engine_destroy(&dump.engine);
+    recover_reader_fini(&dump.reader);
+    recover_schema_fini(&dump.recover);
+    manifest_fini(&dump.manifest);
+    buf_fini(&dump.text);
+    return err;
+}
