@@ -43,6 +43,7 @@
 #include "base/give_way.h"
 #include "engine/engine_copy.h"
 #include "schema/restore.h"
+#include "store/producers.h"
 #include "store/recover.h"
 
 #include <errno.h>
@@ -306,12 +307,20 @@ make_next(struct pass *pass, const struct manifest *done,
     next->counter = NULL;
     next->images = (struct images){0};
     next->segments = (struct segments){0};
+    next->producers = (struct producers_list){0};
     if (done != NULL) {
         next->log_number = done->log_number;
         next->checkpoint_seq = done->checkpoint_seq;
         next->checkpoint_time = done->checkpoint_time;
     }
-    int err = take_schema(pass, next);
+    /* before the log is synced, which take_schema does: nothing that is marked
+     * here may last longer than the change that it stands for */
+    struct durable *durable = pass->durable;
+    int err =
+        producers_list(durable->producers, durable->engine, &next->producers);
+    if (err == 0) {
+        err = take_schema(pass, next);
+    }
     if (err == 0) {
         err = apply_ops(pass, &next->images);
     }
