@@ -11,8 +11,8 @@
     "ERROR \"CLIENT_ERROR usage: show counters, or show counter NAME\""
 #define SEAL_USAGE "ERROR \"CLIENT_ERROR usage: seal COUNTER all\""
 #define DROP_USAGE                                                            \
-    "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, or drop column "     \
-    "COUNTER NAME NAME\""
+    "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, drop column "        \
+    "COUNTER NAME NAME, or drop producer NAME\""
 
 /* A line without its end, and the request as say_request writes it; NULL:
  * memcached's grammar applies. */
