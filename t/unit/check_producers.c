@@ -6,7 +6,9 @@
 #include "unit/durable_help.h"
 
 #include "base/seen.h"
+#include "store/producers.h"
 #include "store/store_producer.h"
+#include "wal/entry.h"
 
 #include <stdio.h>
 
@@ -78,16 +80,23 @@ done(struct rig *rig, size_t i, enum change_op op, uint64_t operand,
         ck_assert_uint_eq(done_.value[0], now);                               \
     } while (0)
 
+/* Opens it, with columns of all that may be and a narrow one. */
 static void
-begin(struct rig *rig, enum wal_sync sync, uint64_t seed)
+declare(struct rig *rig)
 {
-    rig_init(rig, sync, ID_RANDOM, seed);
     ck_assert_int_eq(rig_open(rig), 0);
     ck_assert_int_eq(edit(rig->store, "add counter a"), 0);
     ck_assert_int_eq(edit(rig->store, "add column a aid primarykey"), 0);
     ck_assert_int_eq(edit(rig->store, "add column a ax max=64"), 0);
     ck_assert_int_eq(edit(rig->store, "add column a ay max=64"), 0);
     ck_assert_int_eq(edit(rig->store, "add column a az max=4"), 0);
+}
+
+static void
+begin(struct rig *rig, enum wal_sync sync, uint64_t seed)
+{
+    rig_init(rig, sync, ID_RANDOM, seed);
+    declare(rig);
 }
 
 static void
@@ -368,6 +377,194 @@ START_TEST(test_cold)
 }
 END_TEST
 
+/* ---- a list in the midst of a log ---- */
+
+enum { ENTRIES = 400, REPLAY_SHARDS = 4, REPLAY_NAMES = 6 };
+
+static void
+replay(struct producers *producers, const struct entry *entry, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int err = 0;
+        switch (entry[i].kind) {
+        case ENTRY_PRODUCER:
+            err = producers_replay_made(
+                producers, entry[i].producer, &entry[i].name);
+            break;
+        case ENTRY_PRODUCER_DROPPED:
+            producers_replay_dropped(producers, entry[i].producer);
+            break;
+        default:
+            err = producers_replay_number(
+                producers, entry[i].producer, entry[i].shard, entry[i].number);
+        }
+        ck_assert_int_eq(err, 0);
+    }
+}
+
+/* A log as the server writes it: a name is one producer at a time, numbers are
+ * of those there are, now and then of one that has just gone. */
+static void
+make_log(struct entry *entry, uint64_t *state)
+{
+    uint32_t serial[REPLAY_NAMES] = {0}, last = 0;
+    memset(entry, 0, ENTRIES * sizeof *entry);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        size_t name = random_below(state, REPLAY_NAMES);
+        char text[2] = {(char)('a' + name), 0};
+        entry[i].producer = serial[name];
+        if (serial[name] == 0) {
+            entry[i].kind = ENTRY_PRODUCER;
+            entry[i].producer = serial[name] = ++last;
+            ck_assert(producer_name_set(&entry[i].name, text, 1));
+        } else if (random_below(state, 20) == 0) {
+            entry[i].kind = ENTRY_PRODUCER_DROPPED;
+            serial[name] = 0;
+            last++; /* its tombstone's */
+        } else {
+            entry[i].kind = ENTRY_NUMBER;
+            entry[i].shard = (uint16_t)random_below(state, REPLAY_SHARDS);
+            entry[i].number = i + random_below(state, 900);
+        }
+    }
+}
+
+static void
+list_all(struct engine *engine, struct producers *producers, struct buf *out)
+{
+    struct producers_list list = {0};
+    buf_clear(out);
+    ck_assert_int_eq(producers_list(producers, engine, &list), 0);
+    list.last_serial = 0x7fffffff; /* it may be some less after a replay */
+    producers_list_put(&list, out);
+    ck_assert_uint_eq(producers->n, list.n);
+    producers_list_fini(&list);
+}
+
+/* Whatever part of the log a list has, the whole log behind it makes of it what
+ * the log alone makes. */
+START_TEST(test_list_and_log)
+{
+    const struct engine_config config = {
+        .shards = REPLAY_SHARDS, .hot_bytes = ENGINE_HOT_BYTES_MIN};
+    struct engine *engine;
+    struct entry *entry = calloc(ENTRIES, sizeof *entry);
+    uint64_t state = 13;
+    struct buf wanted = {0}, got = {0};
+    ck_assert_ptr_nonnull(entry);
+    ck_assert_int_eq(engine_create(&config, &engine), 0);
+    for (unsigned round = 0; round < 6; round++) {
+        struct producers all;
+        make_log(entry, &state);
+        ck_assert_int_eq(producers_init(&all, REPLAY_SHARDS, 2, NULL), 0);
+        replay(&all, entry, ENTRIES);
+        list_all(engine, &all, &wanted);
+        for (size_t n = 0; n <= ENTRIES; n += 1 + n / 20) {
+            struct producers part, again;
+            struct producers_list list = {0};
+            ck_assert_int_eq(producers_init(&part, REPLAY_SHARDS, 2, NULL), 0);
+            ck_assert_int_eq(
+                producers_init(&again, REPLAY_SHARDS, 2, NULL), 0);
+            replay(&part, entry, n);
+            ck_assert_int_eq(producers_list(&part, engine, &list), 0);
+            ck_assert_int_eq(producers_load(&again, &list), 0);
+            replay(&again, entry, ENTRIES);
+            list_all(engine, &again, &got);
+            ck_assert_uint_eq(got.len, wanted.len);
+            ck_assert_mem_eq(got.data, wanted.data, wanted.len);
+            producers_list_fini(&list);
+            producers_fini(&part);
+            producers_fini(&again);
+        }
+        producers_fini(&all);
+    }
+    engine_destroy(&engine);
+    buf_fini(&wanted);
+    buf_fini(&got);
+    free(entry);
+}
+END_TEST
+
+/* ---- several at once ---- */
+
+enum { THREADS = 3, TURNS = 400, SHARED = 4 };
+
+struct caller {
+    struct rig *rig;
+    unsigned number;
+    pthread_t thread;
+};
+
+/* Each number twice, in pairs: the first one is done, the second a repeat. */
+static void *
+call_often(void *arg)
+{
+    struct caller *it = arg;
+    char name[16];
+    (void)snprintf(name, sizeof name, "caller-%u", it->number);
+    for (uint64_t k = 0; k < TURNS; k++) {
+        struct change change[2];
+        for (unsigned i = 0; i < 2; i++) {
+            change[i] = numbered(
+                it->rig, k / 2 % SHARED, CHANGE_INCR, 1, name, TURNS - k / 2);
+        }
+        uint64_t seq = send(it->rig, change, 2);
+        EXPECT(change[0].err == 0 && change[1].err == 0, "refused");
+        EXPECT(change[0].is_repeat == (k % 2 == 1), "not done once");
+        EXPECT(change[1].is_repeat, "done twice");
+        EXPECT(seq > 0, "no position");
+    }
+    return NULL;
+}
+
+/* Others come and go, and all are looked at. */
+static void
+note_nothing(void *context, const char *name, const char *value)
+{
+    (void)context;
+    (void)name;
+    (void)value;
+}
+
+START_TEST(test_threads)
+{
+    struct rig rig;
+    struct caller caller[THREADS];
+    begin(&rig, WAL_SYNC_INTERVAL, 12);
+    for (unsigned i = 0; i < THREADS; i++) {
+        caller[i] = (struct caller){.rig = &rig, .number = i};
+        ck_assert_int_eq(
+            pthread_create(&caller[i].thread, NULL, call_often, &caller[i]),
+            0);
+    }
+    for (uint64_t k = 0; k < 20; k++) {
+        EXPECT_DONE(done(&rig, IDS, CHANGE_INCR, 1, "other", 1), false, k + 1);
+        store_producer_stats(rig.store, note_nothing, NULL);
+        if (k % 5 == 0) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        ck_assert_int_eq(drop(&rig, "other"), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_join(caller[i].thread, NULL), 0);
+    }
+    for (unsigned again = 0; again < 2; again++) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < SHARED; i++) {
+            struct cell_key key =
+                cell_of(quiet_schema(rig.store), rig.history.id[i], "ax");
+            uint64_t value;
+            (void)get_cell(rig.store, &key, &value);
+            sum += value;
+        }
+        ck_assert_uint_eq(sum, THREADS * TURNS / 2);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_int_eq(rig_open(&rig), 0);
+    }
+    end(&rig);
+}
+END_TEST
+
 /* ---- random ---- */
 
 struct command {
@@ -593,7 +790,8 @@ int
 main(void)
 {
     const TTest *test[] = {test_once, test_nothing_changed, test_refused,
-        test_batch, test_order_in_log, test_full, test_drop, test_cold};
+        test_batch, test_order_in_log, test_full, test_drop, test_cold,
+        test_list_and_log, test_threads};
     TCase *tcase = tcase_create("producers");
     for (size_t i = 0; i < COUNT_OF(test); i++) {
         tcase_add_test(tcase, test[i]);
