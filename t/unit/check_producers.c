@@ -10,6 +10,7 @@
 #include "store/store_producer.h"
 #include "wal/entry.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 enum {
@@ -565,6 +566,103 @@ START_TEST(test_threads)
 }
 END_TEST
 
+/* ---- several at once, and a power cut ---- */
+
+enum { CUT_ROUNDS = 6, CUT_NUMBERS = 900, CUT_EARLY = 150 };
+
+struct sender {
+    struct rig *rig;
+    unsigned number;
+    uint64_t first, n; /* its numbers of this round */
+    _Atomic uint64_t n_sent;
+    pthread_t thread;
+};
+
+static struct change
+change_of_sender(const struct sender *it, uint64_t k)
+{
+    static const char *const name[THREADS] = {"x", "y", "z"};
+    return numbered(it->rig, (it->number + k) % SHARED, CHANGE_INCR, 1,
+        name[it->number], it->first + k);
+}
+
+/* Sends new numbers until the disk is dead. Who knows the producer need not ask
+ * for it again. */
+static void *
+send_on(void *arg)
+{
+    struct sender *it = arg;
+    struct change first = change_of_sender(it, 0);
+    it->n = 0;
+    for (uint64_t k = 0; k < CUT_NUMBERS; k++) {
+        struct change change = first;
+        change.id = it->rig->history.id[(it->number + k) % SHARED];
+        change.number = it->first + k;
+        if (store_fault(it->rig->store) != 0) {
+            break;
+        }
+        (void)send(it->rig, &change, 1);
+        it->n = k + 1;
+        EXPECT(change.err == 0 && !change.is_repeat, "a new number");
+        /* relaxed: only how far it is */
+        atomic_store_explicit(&it->n_sent, k + 1, memory_order_relaxed);
+    }
+    return NULL;
+}
+
+/* Checkpoints while others change, and power is cut behind one: a number that
+ * the manifest has and the log has not would be a change that is lost. */
+START_TEST(test_threads_and_power)
+{
+    struct rig rig;
+    struct sender sender[THREADS] = {{0}};
+    uint64_t sum = 0, found;
+    begin(&rig, WAL_SYNC_INTERVAL, 14 + (uint64_t)_i);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig.data.interval_ms = 60000; /* nothing is synced by itself */
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (unsigned round = 0; round < CUT_ROUNDS; round++) {
+        for (unsigned i = 0; i < THREADS; i++) {
+            struct sender *it = &sender[i];
+            it->rig = &rig;
+            it->number = i;
+            it->first += it->n;
+            atomic_store(&it->n_sent, 0);
+            ck_assert_int_eq(
+                pthread_create(&it->thread, NULL, send_on, it), 0);
+        }
+        while (atomic_load(&sender[0].n_sent) < CUT_EARLY) {
+            (void)sched_yield();
+        }
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        fake_disk_die(rig.fake, 1);
+        for (unsigned i = 0; i < THREADS; i++) {
+            ck_assert_int_eq(pthread_join(sender[i].thread, NULL), 0);
+        }
+        crash(&rig, true);
+        for (unsigned i = 0; i < THREADS; i++) {
+            for (uint64_t k = 0; k < sender[i].n; k++) {
+                struct change change = change_of_sender(&sender[i], k);
+                (void)send(&rig, &change, 1);
+                ck_assert_int_eq(change.err, 0);
+            }
+            sum += sender[i].n;
+        }
+        found = 0;
+        for (size_t i = 0; i < SHARED; i++) {
+            uint64_t value;
+            struct cell_key key =
+                cell_of(quiet_schema(rig.store), rig.history.id[i], "ax");
+            (void)get_cell(rig.store, &key, &value);
+            found += value;
+        }
+        ck_assert_uint_eq(found, sum);
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    }
+    end(&rig);
+}
+END_TEST
+
 /* ---- random ---- */
 
 struct command {
@@ -796,6 +894,7 @@ main(void)
     for (size_t i = 0; i < COUNT_OF(test); i++) {
         tcase_add_test(tcase, test[i]);
     }
+    tcase_add_loop_test(tcase, test_threads_and_power, 0, 3);
     tcase_add_loop_test(tcase, test_random, 0, 6);
     return run_case("producers", tcase);
 }
