@@ -53,6 +53,11 @@
     X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
     X(COLD, "the record has to be read from disk first")                      \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
+    X(BAD_TX, "a change is numbered as PRODUCER:NUMBER, see help")            \
+    X(OLD_TX, "that number is below the producer's window of 1024")           \
+    X(PRODUCER_GONE, "the producer has been dropped, nothing was changed")    \
+    X(NO_PRODUCER, "no such producer")                                        \
+    X(MANY_PRODUCERS, "too many producers: drop one, or see --max-producers") \
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
     X(DISK_FULL,                                                              \

@@ -38,8 +38,6 @@ enum change_op {
     CHANGE_DELETE   /* back to the default */
 };
 
-/* One change of one record, all or nothing. The caller owns it; only the
- * first n_columns entries of each array are used. */
 /* What INCR and DECR of one column do where it is at its default. */
 enum change_absent {
     CHANGE_FROM_DEFAULT, /* count from the default */
@@ -47,12 +45,21 @@ enum change_absent {
     CHANGE_NOT_ABSENT  /* ERR_NOT_FOUND */
 };
 
+/* One change of one record, all or nothing. The caller owns it; only the
+ * first n_columns entries of each array are used.
+ *
+ * A change that a producer has numbered is done once: where the number has been
+ * seen in its shard, the change is answered as done, with the values now
+ * (is_repeat), and changes nothing. A refused one uses no number up. */
 struct change {
     uint64_t id;
     uint64_t cas; /* CAS, compares: value + 1; see cell_cas */
     enum change_op op;
     enum change_absent absent;
     bool compares; /* of any op on one column: only where cas is the value's */
+    uint16_t producer_slot; /* these three: engine/marks.h */
+    uint32_t producer;      /* serial; 0: the change is not numbered */
+    uint64_t number;
     uint64_t initial;                     /* CHANGE_TO_INITIAL */
     uint8_t counter;                      /* slot */
     uint8_t n_columns;                    /* 1..16 */
@@ -67,10 +74,12 @@ struct change {
      * absent=miss), ERR_OVER_MAX (set ...), ERR_OVERFLOW (incr under
      * overflow=error), ERR_GONE, ERR_JUMP (the id is beyond maxjump),
      * ERR_HOT_FULL, ERR_NO_MEMORY, ERR_COLD (the record is not here and what
-     * covers it was not brought: see engine_change); nothing has changed
-     * unless it is 0 */
+     * covers it was not brought: see engine_change), ERR_OLD_TX (its number is
+     * below the window), ERR_PRODUCER_GONE; nothing has changed unless it is
+     * 0 */
     int err;
     uint8_t n_saturated; /* columns that incr stopped at their max */
+    bool is_repeat;      /* of a numbered change: done before, not now */
     uint64_t value[SCHEMA_COLUMNS_MAX]; /* the values now; valid if err is 0 */
 };
 

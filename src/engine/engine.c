@@ -13,6 +13,9 @@
  * the other, one write. If that write finds no memory the changes are done
  * again one by one, so that each is refused or done on its own.
  *
+ * A numbered change is done alone, and only if its number is not marked yet
+ * (marks.h); its mark is told together with what it changed.
+ *
  * A record that is not here and whose row is covered (cover.h) is taken from
  * what a change brings, or counts as default while a log is replayed; what is
  * stored then and told is the whole record.
@@ -59,6 +62,7 @@ struct tale {
 
 struct engine_batch {
     uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
+    uint64_t numbered;            /* bit i: change i has a producer */
     struct pending pending[CHANGE_BATCH];
     struct engine_write write[ENGINE_WRITES_MAX]; /* of one shard */
 };
@@ -384,6 +388,7 @@ gather(struct tale *tale, const struct view *view, const struct change *change,
     }
     if (n > 0) {
         write->id = change->id;
+        write->producer = 0;
         write->counter = change->counter;
         write->n = (uint8_t)n;
         tale->n++;
@@ -455,6 +460,74 @@ change_record(struct engine *engine, struct change *change,
     }
 }
 
+/* Answers a numbered change that was done before with the values now: those
+ * that nothing added makes. */
+static void
+repeat(struct engine *engine, struct change *change,
+    const struct engine_row *at, struct tale *tale)
+{
+    struct change look = *change;
+    look.op = CHANGE_INCR;
+    look.absent = CHANGE_FROM_DEFAULT;
+    look.compares = false;
+    memset(look.operand, 0, sizeof look.operand);
+    change_record(engine, &look, at, 1, tale);
+    change->err = look.err;
+    change->n_saturated = 0;
+    change->is_repeat = look.err == 0;
+    memcpy(change->value, look.value, sizeof change->value);
+}
+
+/* Adds to a tale that a numbered change was done: to what it changed, which is
+ * the last write, unless there are only n_before. */
+static void
+gather_number(struct tale *tale, unsigned n_before,
+    const struct change *change, const struct engine_row *at)
+{
+    struct engine_write *write = &tale->write[n_before];
+    if (tale->n == n_before) {
+        write->id = change->id;
+        write->counter = change->counter;
+        write->n = 0;
+        tale->n++;
+    }
+    write->producer = change->producer;
+    write->shard = (uint16_t)at->shard;
+    write->number = change->number;
+}
+
+/* Does one change that may be numbered, if it is to be done. As change_record,
+ * and the usual change does not come here. */
+static __attribute__((noinline)) void
+change_numbered(struct engine *engine, struct change *change,
+    const struct engine_row *at, struct tale *tale)
+{
+    struct engine_marks *marks = engine->marks;
+    change->is_repeat = false;
+    switch (marks->look_fn(marks, at->shard, change)) {
+    case ENGINE_MARK_BELOW:
+        refuse(change, 1, ERR_OLD_TX);
+        return;
+    case ENGINE_MARK_GONE:
+        refuse(change, 1, ERR_PRODUCER_GONE);
+        return;
+    case ENGINE_MARK_SEEN:
+        repeat(engine, change, at, tale);
+        return;
+    case ENGINE_MARK_NEW:
+        break;
+    }
+    unsigned n_before = tale == NULL ? 0 : tale->n;
+    change_record(engine, change, at, 1, tale);
+    if (change->err != 0) {
+        return;
+    }
+    marks->mark_fn(marks, at->shard, change);
+    if (tale != NULL) {
+        gather_number(tale, n_before, change, at);
+    }
+}
+
 /* Tells the sink, if any of the changes, those of mask, was done. Under the
  * shard's lock. Returns the position, or the old one. */
 static uint64_t
@@ -466,14 +539,30 @@ tell(const struct engine *engine, const struct change *change, uint64_t mask,
                   : position;
 }
 
+/* Does the changes of one record, those of mask: as change_record, or one that
+ * is numbered. */
+static inline void
+change_some(struct engine *engine, struct change *change,
+    const struct engine_row *at, uint64_t mask, struct tale *tale)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    if (first->producer != 0) {
+        change_numbered(engine, first, at, tale);
+    } else {
+        change_record(engine, change, at, mask, tale);
+    }
+}
+
 /* Sorts n changes by shard. */
 static void
 sort(const struct engine *engine, const struct change *change, unsigned n,
     struct engine_batch *batch)
 {
     memset(batch->todo, 0, sizeof batch->todo);
+    batch->numbered = 0;
     for (unsigned i = 0; i < n; i++) {
         struct engine_row at = engine__row(engine, change[i].id);
+        batch->numbered |= (uint64_t)(change[i].producer != 0) << i;
         batch->pending[i].at = at;
         batch->todo[at.shard % SHARD_BUCKETS] |= UINT64_C(1) << i;
     }
@@ -546,7 +635,10 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
                 same |= UINT64_C(1) << j;
             }
         }
-        change_record(engine, change, &batch->pending[i].at, same,
+        if ((same & batch->numbered) != 0) { /* one by one, in their order */
+            same = UINT64_C(1) << i;
+        }
+        change_some(engine, change, &batch->pending[i].at, same,
             engine->sink == NULL ? NULL : &tale);
         left &= ~same;
     }
@@ -567,9 +659,9 @@ change_one(struct engine *engine, struct change *change)
     uint64_t position = 0;
     shard__lock(shard);
     if (engine->sink == NULL) {
-        change_record(engine, change, &at, 1, NULL);
+        change_some(engine, change, &at, 1, NULL);
     } else {
-        change_record(engine, change, &at, 1, &tale);
+        change_some(engine, change, &at, 1, &tale);
         position = tell(engine, change, 1, &tale, 0);
     }
     shard__unlock(shard);
@@ -609,6 +701,22 @@ void
 engine_set_sink(struct engine *engine, struct engine_sink *sink)
 {
     engine->sink = sink;
+}
+
+void
+engine_set_marks(struct engine *engine, struct engine_marks *marks)
+{
+    engine->marks = marks;
+}
+
+void
+engine_hold(struct engine *engine, unsigned shard,
+    void (*fn)(void *context, unsigned shard), void *context)
+{
+    ASSERT(shard < engine->n_shards);
+    shard__lock(&engine->shard[shard]);
+    fn(context, shard);
+    shard__unlock(&engine->shard[shard]);
 }
 
 void

@@ -67,11 +67,16 @@ enum { ENGINE_WIDTHS = 65 };
 struct engine; /* opaque */
 
 /* What cells of one record have become, those that differ from before. A
- * record that is removed has them at their defaults. */
+ * record that is removed has them at their defaults. Of a numbered change that
+ * is also told which one it was; it may have changed no cell. */
 struct engine_write {
     uint64_t id;
+    uint32_t producer; /* serial; 0: not of a numbered change */
+    uint16_t shard;    /* these two: of a numbered change only */
+    uint64_t number;
     uint8_t counter; /* slot */
-    uint8_t n;       /* cells, 1..16, by slot ascending */
+    uint8_t n;       /* cells, 1..16, by slot ascending; 0..16 of a numbered
+                      * change */
     uint32_t serial[SCHEMA_COLUMNS_MAX];
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };

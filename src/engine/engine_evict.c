@@ -91,6 +91,7 @@ tell_record(void *context, uint64_t row, const uint64_t *code)
     }
     write->id = engine__id(it->engine, it->shard, row);
     write->counter = (uint8_t)it->slot;
+    write->producer = 0;
     if (++it->n == ENGINE_WRITES_MAX) {
         tell(it);
     }

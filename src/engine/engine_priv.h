@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "engine/cover.h"
+#include "engine/marks.h"
 #include "engine/ranges.h"
 
 #include <pthread.h>
@@ -59,6 +60,7 @@ struct engine {
     struct engine_sink *sink; /* not owned; NULL: none. Set while nothing is
                                * under way */
     const struct engine_cover *cover; /* not owned; NULL: none. As sink */
+    struct engine_marks *marks;       /* likewise */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
 };

@@ -349,6 +349,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return misuse(session, turn->out);
     case REQUEST_SCHEMA_EDIT:
         return exec__edit_begin(session, bytes, turn);
+    case REQUEST_DROP_PRODUCER:
+        return exec__drop_producer(session, bytes, turn);
     case REQUEST_CHECKPOINT:
         return exec__checkpoint_begin(session, turn->out);
     case REQUEST_SEAL:

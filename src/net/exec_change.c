@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "net/exec_shared.h"
 #include "proto/reply.h"
+#include "store/store_producer.h"
 
 enum {
     NUMBERS_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1),
@@ -66,6 +67,7 @@ add_columns(struct change *change, const struct key *key)
     change->absent = CHANGE_FROM_DEFAULT;
     change->compares = false;
     change->base = NULL; /* the store finds it where it is needed */
+    change->producer = 0;
     if (key->kind == KEY_CELL) {
         add_column(change, key->target.column);
         return 0;
@@ -74,6 +76,28 @@ add_columns(struct change *change, const struct key *key)
         add_column(change, &counter->column[i]);
     }
     return change->n_columns == 0 ? ERR_NO_COLUMNS : 0;
+}
+
+/* Who numbers the change, and with what, where the request says so. */
+static int
+take_tx(struct session *session, const char *bytes, struct change *change)
+{
+    struct span tx = session->request.tx;
+    struct store_producer producer;
+    size_t name_len;
+    if (tx.at == 0) {
+        return 0;
+    }
+    if (!producer_parse(bytes + tx.at, tx.len, &name_len, &change->number)) {
+        return ERR_BAD_TX;
+    }
+    int err = store_producer(
+        session->executor->store, bytes + tx.at, name_len, &producer);
+    if (err == 0) {
+        change->producer = producer.serial;
+        change->producer_slot = producer.slot;
+    }
+    return err;
 }
 
 /* One number a column from the words: 0, bad_number, or ERR_VALUE_COUNT. */
@@ -97,6 +121,13 @@ static void
 count_change(struct session *session, const struct change *change)
 {
     bool found = change->err == 0;
+    if (change->producer != 0 && found) {
+        exec__count(session, METRIC_cell_numbered, 1);
+        exec__count(session, METRIC_cell_repeats, change->is_repeat);
+        if (change->is_repeat) { /* was counted then */
+            return;
+        }
+    }
     switch (change->op) {
     case CHANGE_INCR:
         exec__count(session, METRIC_incr_hits, found);
@@ -417,6 +448,9 @@ exec__change_begin(struct session *session, const char *bytes,
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
+    if (err == 0) {
+        err = take_tx(session, bytes, change);
+    }
     return take(session, err, turn);
 }
 
@@ -482,8 +516,11 @@ exec__counter_begin(
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
-    int err = parse_dialect(
-        session, bytes, counter, &job->change[job->store_change.n]);
+    struct change *change = &job->change[job->store_change.n];
+    int err = parse_dialect(session, bytes, counter, change);
+    if (err == 0) {
+        err = take_tx(session, bytes, change);
+    }
     enum exec_step step = take(session, err, turn);
     if (step == EXEC_DONE && is_misfit(session->request.op, err)) {
         exec__count(session, METRIC_dialect_misfits, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The schema from a client's side: edits, which the store's keeper does and
- * answers later, and show; and checkpoints and seals, likewise. */
+ * answers later, and show; and producers that are dropped, checkpoints and
+ * seals, likewise. */
 #include "base/err.h"
 #include "net/exec_shared.h"
 #include "proto/dialect.h"
@@ -20,32 +21,55 @@ exec__edit_answer(struct session *session, struct buf *out)
     if (edit->err != 0) {
         return exec__refuse(session, edit->err, out);
     }
-    bool drops = edit->edit.op == SCHEMA_DROP_COLUMN ||
+    bool drops = edit->dropped.len > 0 ||
+        edit->edit.op == SCHEMA_DROP_COLUMN ||
         edit->edit.op == SCHEMA_DROP_COUNTER;
     return exec__answer_kind(
         session, NULL, drops ? ANSWER_DELETED : ANSWER_STORED, out);
+}
+
+/* The job's edit is made, unless there is an err. */
+static enum exec_step
+edit(struct session *session, int err, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    if (err == 0) {
+        err = turn->fault;
+    }
+    if (err != 0) {
+        return exec__refuse(session, err, turn->out);
+    }
+    if (exec__waits(job, &job->edit.call, ask)) {
+        return EXEC_LATER;
+    }
+    return exec__edit_answer(session, turn->out);
 }
 
 enum exec_step
 exec__edit_begin(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    struct buf *out = turn->out;
     struct job *job = exec__job(session, JOB_EDIT);
     if (job == NULL) {
-        return exec__refuse(session, ERR_NO_MEMORY, out);
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
-    int err = dialect_edit(bytes, &session->request, &job->edit.edit);
-    if (err == 0) {
-        err = turn->fault;
+    job->edit.dropped.len = 0;
+    return edit(session,
+        dialect_edit(bytes, &session->request, &job->edit.edit), turn);
+}
+
+enum exec_step
+exec__drop_producer(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct span name = session->request.key;
+    struct job *job = exec__job(session, JOB_EDIT);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
-    if (err != 0) {
-        return exec__refuse(session, err, out);
-    }
-    if (exec__waits(job, &job->edit.call, ask)) {
-        return EXEC_LATER;
-    }
-    return exec__edit_answer(session, out);
+    bool is_right =
+        producer_name_set(&job->edit.dropped, bytes + name.at, name.len);
+    return edit(session, is_right ? 0 : ERR_NO_PRODUCER, turn);
 }
 
 static enum exec_step

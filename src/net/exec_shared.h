@@ -61,6 +61,8 @@ enum exec_step exec__item(
 /* Schema edits, seals, checkpoints, show, help. */
 enum exec_step exec__edit_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__drop_producer(
+    struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__edit_answer(struct session *session, struct buf *out);
 enum exec_step exec__seal_begin(
     struct session *session, const char *bytes, struct buf *out);

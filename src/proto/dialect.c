@@ -46,10 +46,12 @@ static const char *const key_commands[] = {
     X("incr|decr COUNTER ID.SUFFIX [N]")                                      \
     X("incr|decr COUNTER ID N ...   (one number a column)")                   \
     X("delete COUNTER ID|ID.SUFFIX")                                          \
+    X("... tx=PRODUCER:NUMBER   (behind any of these five: done once)")       \
+    X("drop producer NAME")                                                   \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
     X("checkpoint   (answers OK when all changes so far are in one)")         \
     X("seal COUNTER all   (moves all records to the cold tier)")              \
-    X("stats [counters|tables|wal|cold|settings|reset]")                      \
+    X("stats [counters|producers|tables|wal|cold|settings|reset]")            \
     X("version, verbosity N, quit, help")
 
 static void
@@ -104,6 +106,20 @@ parse_edit(bool adds, struct words words, struct request *out)
     return true;
 }
 
+static bool
+parse_drop_producer(struct words words, struct request *out)
+{
+    struct span what, name, more;
+    if (!words_next(&words, &what) ||
+        !span_is(words.bytes, what, "producer") ||
+        !words_next(&words, &name) || words_next(&words, &more)) {
+        return false;
+    }
+    out->op = REQUEST_DROP_PRODUCER;
+    out->key = name;
+    return true;
+}
+
 static void
 parse_show(struct words words, struct request *out)
 {
@@ -124,6 +140,33 @@ parse_show(struct words words, struct request *out)
     fail(out, "CLIENT_ERROR usage: show counters, or show counter NAME");
 }
 
+static void
+trim(const char *bytes, struct span *words)
+{
+    while (words->len > 0 && bytes[words->at + words->len - 1] == ' ') {
+        words->len--;
+    }
+}
+
+/* Takes a trailing "tx=..." off the words. */
+static void
+take_tx(const char *bytes, struct request *out)
+{
+    static const char tx[] = "tx=";
+    uint32_t len = sizeof tx - 1;
+    struct span words = out->words;
+    uint32_t at, end;
+    trim(bytes, &words);
+    at = end = words.at + words.len;
+    while (at > words.at && bytes[at - 1] != ' ') {
+        at--;
+    }
+    if (end - at >= len && memcmp(bytes + at, tx, len) == 0) {
+        out->tx = (struct span){at + len, end - at - len};
+        out->words.len = at - words.at;
+    }
+}
+
 /* Takes a trailing "noreply" off the words. */
 static void
 take_noreply(const char *bytes, struct request *out)
@@ -131,9 +174,7 @@ take_noreply(const char *bytes, struct request *out)
     static const char noreply[] = "noreply";
     uint32_t len = sizeof noreply - 1;
     struct span *words = &out->words;
-    while (words->len > 0 && bytes[words->at + words->len - 1] == ' ') {
-        words->len--;
-    }
+    trim(bytes, words);
     if (words->len > len &&
         memcmp(bytes + words->at + words->len - len, noreply, len) == 0 &&
         bytes[words->at + words->len - len - 1] == ' ') {
@@ -192,6 +233,7 @@ parse_on_counter(struct span command, struct words words,
     out->words = words_rest(&words);
     if (op != REQUEST_COUNTER_GET) {
         take_noreply(bytes, out);
+        take_tx(bytes, out);
     }
     return true;
 }
@@ -205,10 +247,11 @@ dialect_parse(struct span command, struct words words,
         return true;
     }
     if (span_is(bytes, command, "drop")) {
-        if (!parse_edit(false, words, out)) {
+        if (!parse_edit(false, words, out) &&
+            !parse_drop_producer(words, out)) {
             fail(out,
-                "CLIENT_ERROR usage: drop counter NAME NAME, or drop "
-                "column COUNTER NAME NAME");
+                "CLIENT_ERROR usage: drop counter NAME NAME, drop column "
+                "COUNTER NAME NAME, or drop producer NAME");
         }
         return true;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The meta commands of memcached 1.6: `mg key v t`, two letters, a key and
  * flags of one letter, some with a token behind it. All flags are known to all
- * commands; what a command has no use for is let pass. P and L are hints for a
- * proxy and mean nothing here.
+ * commands; what a command has no use for is let pass. L and P are hints for a
+ * proxy and mean nothing to items; on a cell P numbers the change of ma and ms,
+ * which whoever executes it looks at.
  *
  * A line is read in this order, which settles what is answered where several
  * things are wrong with it: words (a flag begins with a letter or a digit),
@@ -53,7 +54,7 @@ static const struct flag {
     F('M', MODE, NULL),     /* which of several commands */
     F('N', I32, BAD_TOKEN), /* make what is missing, with this exptime */
     F('O', NONE, NULL),     /* opaque, sent back */
-    F('P', NONE, NULL),     /* a proxy's */
+    F('P', NONE, NULL),     /* a proxy's, or PRODUCER:NUMBER */
     F('R', I32, BAD_TOKEN), /* recache when less is left */
     F('T', I32, BAD_TOKEN), /* exptime */
     F('b', BASE64, "CLIENT_ERROR error decoding key"),
@@ -78,6 +79,7 @@ struct flags {
                             * int64_t */
     char mode;             /* 0: none */
     uint32_t at[26];       /* where it stands, likewise */
+    struct span proxy;     /* the token of P; at 0: there is none */
     bool has_long_opaque;  /* found wrong only when all else is right */
     const char *bad_token; /* the reply to the last one; NULL: none */
     bool has_bad;          /* one of them was wrong */
@@ -188,6 +190,9 @@ take_flag(const struct line *line, struct span word, struct flags *flags)
         if (flag->error != NULL) {
             flags->bad_token = flag->error;
         }
+    }
+    if (letter == 'P') {
+        flags->proxy = token;
     }
     if (letter == 'O' && word.len > META_OPAQUE_MAX) {
         flags->has_long_opaque = true;
@@ -407,6 +412,7 @@ meta__parse_set(struct line *line)
         return text__fail_and_skip(line, len_bytes, error);
     }
     fill(&flags, out);
+    out->tx = flags.proxy;
     out->flags = (uint32_t)number_of(&flags, 'F');
     if (out->op != REQUEST_APPEND && out->op != REQUEST_PREPEND) {
         out->terms.vivifies = false;
@@ -474,6 +480,7 @@ meta__parse_arith(struct line *line)
     }
     fill(&flags, out);
     take_last_exptime(&flags, out);
+    out->tx = flags.proxy;
     out->number = has(&flags, 'D') ? number_of(&flags, 'D') : 1;
     out->terms.initial = number_of(&flags, 'J');
     out->terms.cas = number_of(&flags, 'C');

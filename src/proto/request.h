@@ -44,6 +44,7 @@
     X(COUNTER_DECR, "dialect: subtract from a record or cell")                \
     X(COUNTER_MISUSE, "a command that a counter's name does not take")        \
     X(SCHEMA_EDIT, "dialect: add or drop a counter or column")                \
+    X(DROP_PRODUCER, "dialect: forget who numbers its changes")               \
     X(SHOW_COUNTERS, "dialect: list the counters")                            \
     X(SHOW_COUNTER, "dialect: the lines that make a counter")                 \
     X(CHECKPOINT, "dialect: make a checkpoint")                               \
@@ -124,10 +125,10 @@ struct request {
     struct span value; /* the data block of a storage command */
     uint32_t flags;
     int64_t exptime;
-    uint64_t number;      /* delta, or level */
-    struct span producer; /* len 0: none; else who numbers its changes ... */
-    uint64_t sequence;    /* ... and the number of this one */
-    struct span meta;     /* META: all flags, as sent */
+    uint64_t number;  /* delta, or level */
+    struct span tx;   /* PRODUCER:NUMBER as sent, may be anything; at 0:
+                           * the change is not numbered */
+    struct span meta; /* META: all flags, as sent */
     struct terms terms;
     const char *error;      /* ERROR: the reply without CRLF; static storage */
     int err;                /* ERROR, BINARY: what is wrong */

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "proto/reply.h"
+#include "store/store_producer.h"
 
 #include <config.h>
 #include <string.h>
@@ -67,6 +68,9 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
 {
     if (span_is(args, word, "counters")) {
         admin__counters(admin, out);
+    } else if (span_is(args, word, "producers")) {
+        store_producer_stats(admin->store, admin__put_stat, out);
+        reply_line(out, "END");
     } else if (span_is(args, word, "tables")) {
         struct span name = {0, 0};
         words_next(&words, &name);

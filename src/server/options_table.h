@@ -54,6 +54,10 @@
         OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
         "memory for counters, in bytes, or with k, m or g behind; auto: "     \
         "half of the machine's memory, or of the cgroup's limit")             \
+    X(max_producers, 0, "max-producers", "NUM", NUMBER, 1, 16384, "1024",     \
+        "max_producers",                                                      \
+        "producers that number their changes; each takes 144 bytes a shard "  \
+        "once it is known, and none is forgotten but by drop producer")       \
     X(schema, 0, "schema", "FILE", PATH, 1, 1023, "", "schema",               \
         "read counters and columns from FILE at start: lines as typed in "    \
         "telnet; what exists already is skipped")                             \

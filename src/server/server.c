@@ -245,6 +245,7 @@ create_store(struct server *server)
     struct store_config config = {
         .shards = (unsigned)options->shards,
         .hot_bytes = options->hot_memory,
+        .producers_max = (uint32_t)options->max_producers,
         .items = {.limit_bytes = options->memory_limit,
             .item_bytes_max = options->item_size_max,
             .keeps = options->keeps},

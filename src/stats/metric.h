@@ -38,6 +38,8 @@
     X(cell_changes, "changes of cells and records that were done")            \
     X(cell_refused, "changes refused with CLIENT_ERROR")                      \
     X(cell_saturated, "increments stopped at a column's max")                 \
+    X(cell_numbered, "of the changes done, those that a producer numbered")   \
+    X(cell_repeats, "of these, repeats: done before, and only answered")      \
     X(noreply_refused, "refused changes whose client had asked for no reply") \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(calls_parked, "calls to the store that were answered later")            \

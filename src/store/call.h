@@ -2,6 +2,7 @@
 #ifndef STORE_CALL_H
 #define STORE_CALL_H
 
+#include "base/producer.h"
 #include "engine/cell.h"
 #include "engine/engine.h"
 #include "schema/schema.h"
@@ -61,12 +62,22 @@ struct store_listener {
     struct store_listener *next; /* the store's */
 };
 
-/* Edits the schema. Always in the order of the calls. To add what exists
- * identically already is no error and changes nothing. */
+/* Who numbers a change: for struct change. */
+struct store_producer {
+    uint16_t slot;
+    uint32_t serial; /* not 0 */
+};
+
+/* Edits the schema, or drops a producer. Always in the order of the calls. To
+ * add what exists identically already is no error and changes nothing. */
 struct store_edit {
     struct store_call call;
     struct schema_edit edit;
-    int err; /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM */
+    struct producer_name
+        dropped; /* len > 0: it is this producer that is to go,
+                                   * and edit does not count */
+    int err;     /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
+              * ERR_NO_PRODUCER */
 };
 
 /* Asks for a checkpoint that begins after the call; answered when it is
@@ -108,6 +119,15 @@ struct store_calls {
     enum store_answer (*change)(
         struct store *store, struct store_change *change);
     enum store_answer (*edit)(struct store *store, struct store_edit *edit);
+    /* Who the producer of that name (which is right) is; one that is not known
+     * becomes so. Answers at once: 0, ERR_MANY_PRODUCERS, ERR_NO_MEMORY, or
+     * what fault says. */
+    int (*producer)(struct store *store, const char *name, size_t len,
+        struct store_producer *out);
+    /* Calls stat_fn for each line of `stats producers`. */
+    void (*producer_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
     /* What is held of the counter in a slot, summed over all shards (zeroes
      * where there is none); answers at once. */
     struct store_sum (*sum)(struct store *store, unsigned counter_slot);

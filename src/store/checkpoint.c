@@ -43,6 +43,7 @@
 #include "base/give_way.h"
 #include "engine/engine_copy.h"
 #include "schema/restore.h"
+#include "store/producers.h"
 #include "store/recover.h"
 
 #include <errno.h>
@@ -295,6 +296,19 @@ put_manifest(struct pass *pass, const struct manifest *next)
     return 0;
 }
 
+/* Who numbers its changes, and what has been seen of that by now. The log is to
+ * be synced past all of it: no number may last longer than its change. */
+static int
+take_producers(struct pass *pass, struct manifest *next)
+{
+    struct durable *durable = pass->durable;
+    int err =
+        producers_list(durable->producers, durable->engine, &next->producers);
+    uint64_t last = wal_last(durable->wal);
+    pass->seq = pass->seq < last ? last : pass->seq;
+    return err;
+}
+
 /* The manifest as it will be: with the images so far, and what is covered now.
  * done: what else becomes so with it, of a pass that is through; NULL: it is
  * not. All that it says is durable then. *next is the caller's, whatever is
@@ -307,12 +321,16 @@ make_next(struct pass *pass, const struct manifest *done,
     next->counter = NULL;
     next->images = (struct images){0};
     next->segments = (struct segments){0};
+    next->producers = (struct producers_list){0};
     if (done != NULL) {
         next->log_number = done->log_number;
         next->checkpoint_seq = done->checkpoint_seq;
         next->checkpoint_time = done->checkpoint_time;
     }
-    int err = take_schema(pass, next);
+    int err = take_producers(pass, next);
+    if (err == 0) {
+        err = take_schema(pass, next);
+    }
     if (err == 0) {
         err = apply_ops(pass, &next->images);
     }

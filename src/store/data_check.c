@@ -21,7 +21,7 @@ struct check {
     struct recover_reader reader;
     uint64_t records, image_bytes;
     uint64_t segments, segment_blocks, segment_records, segment_bytes;
-    uint64_t changes, edits;
+    uint64_t changes, edits, numbers;
     struct replay_end end;
     int err;
 };
@@ -81,8 +81,14 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
             check->changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
             continue;
         }
+        if (entry.kind == ENTRY_NUMBER) {
+            check->numbers++;
+            continue;
+        }
         check->edits++;
-        int err = seq <= check->manifest.schema_seq
+        int err = seq <= check->manifest.schema_seq ||
+                entry.kind == ENTRY_PRODUCER ||
+                entry.kind == ENTRY_PRODUCER_DROPPED
             ? 0
             : recover_schema_apply(&check->recover, &entry, NULL);
         if (err != 0) {
@@ -173,6 +179,7 @@ check_all(struct check *check, struct buf *out)
         n_counters += schema_counter_at(check->recover.schema, slot) != NULL;
     }
     buf_addf(out, "counters %u\n", n_counters);
+    buf_addf(out, "producers %" PRIu32 "\n", check->manifest.producers.n);
     buf_addf(out, "images %zu\n", check->manifest.images.n);
     buf_addf(out, "image_records %" PRIu64 "\n", check->records);
     buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
@@ -183,6 +190,7 @@ check_all(struct check *check, struct buf *out)
     buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
     buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
     buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);
+    buf_addf(out, "log_numbers %" PRIu64 "\n", check->numbers);
     buf_addf(out, "log_torn_bytes %" PRIu64 "\n", end->torn_bytes);
     buf_addf(out, "log_left_out %" PRIu64 "\n", end->left_out);
     return err != 0 ? err : check->err;

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cold/segment_head.h"
 #include "engine/engine_copy.h"
+#include "store/producers.h"
 #include "store/recover.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
@@ -21,8 +22,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-_Static_assert(
-    ENGINE_WRITES_MAX *ENTRY_CELLS_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
+enum { WRITE_BYTES_MAX = ENTRY_CELLS_BYTES_MAX + ENTRY_NUMBER_BYTES_MAX };
+
+_Static_assert(ENGINE_WRITES_MAX *WRITE_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
     "what the engine tells at once is one append");
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -42,6 +44,40 @@ to_cells(const struct engine_write *write, struct entry_cells *cells)
     }
 }
 
+static bool
+any_numbered(const struct engine_write *write, size_t n)
+{
+    uint32_t any = 0;
+    for (size_t i = 0; i < n; i++) {
+        any |= write[i].producer;
+    }
+    return any != 0;
+}
+
+/* Writes, some of them numbered: a number and what it changed are one append,
+ * and with that in one batch. No later entry takes the place of one of them. */
+static __attribute__((noinline)) uint64_t
+log_numbered(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[ENGINE_WRITES_MAX * WRITE_BYTES_MAX];
+    struct entry_cells cells;
+    const uint64_t *id_before = NULL;
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (write[i].producer != 0) {
+            len += entry_put_number(entries + len, write[i].producer,
+                write[i].shard, write[i].number);
+        }
+        if (write[i].n > 0) {
+            to_cells(&write[i], &cells);
+            len += entry_put_cells(entries + len, &cells, id_before);
+            id_before = &write[i].id;
+        }
+    }
+    return wal_append(durable->wal, entries, len);
+}
+
 static uint64_t
 log_writes(
     struct engine_sink *sink, const struct engine_write *write, size_t n)
@@ -55,6 +91,9 @@ log_writes(
         return wal_last(durable->wal);
     }
     ASSERT(n <= ENGINE_WRITES_MAX);
+    if (any_numbered(write, n)) {
+        return log_numbered(durable, write, n);
+    }
     for (size_t i = 0; i < n; i++) {
         to_cells(&write[i], &cells);
         row[i] =
@@ -80,6 +119,23 @@ durable_log_dropped(
 {
     uint8_t entry[ENTRY_DROPPED_BYTES_MAX];
     size_t len = entry_put_dropped(entry, counter_serial, last_serial);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable_log_producer(
+    struct durable *durable, uint32_t serial, const struct producer_name *name)
+{
+    uint8_t entry[ENTRY_PRODUCER_BYTES_MAX];
+    size_t len = entry_put_producer(entry, serial, name);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable_log_producer_dropped(struct durable *durable, uint32_t serial)
+{
+    uint8_t entry[ENTRY_PRODUCER_DROPPED_BYTES_MAX];
+    size_t len = entry_put_producer_dropped(entry, serial);
     return wal_append(durable->wal, entry, len);
 }
 
@@ -367,6 +423,9 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     durable->qsbr = qsbr;
     engine_begin_loading(engine);
     int err = define_all(engine, *schema, false);
+    if (err == 0) {
+        err = producers_load(durable->producers, &durable->manifest.producers);
+    }
     if (err == 0) {
         err = recover_segments(durable);
     }

@@ -51,7 +51,9 @@ struct durable_stats {
 #undef X
 };
 
-struct segment; /* cold/segment.h */
+struct segment;       /* cold/segment.h */
+struct producers;     /* store/producers.h */
+struct producer_name; /* base/producer.h */
 
 /* Who knows which segments cover what; a seam that the store fills. */
 struct durable_covers {
@@ -90,6 +92,7 @@ struct durable {
                                * images than this one */
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
+    struct producers *producers;   /* the store's; set likewise */
     _Atomic uint64_t last_segment; /* the last number that was given out */
     _Atomic uint64_t spared_segment; /* see durable_spare_segment */
     struct log_end log_end;          /* the log's, while it is open */
@@ -173,5 +176,12 @@ uint64_t durable_log_counter(struct durable *durable,
     const struct schema_counter *counter, uint32_t last_serial);
 uint64_t durable_log_dropped(
     struct durable *durable, uint32_t counter_serial, uint32_t last_serial);
+
+/* Logs a producer, or that it is gone, and returns its batch. Under the lock of
+ * the producers. */
+uint64_t durable_log_producer(struct durable *durable, uint32_t serial,
+    const struct producer_name *name);
+uint64_t durable_log_producer_dropped(
+    struct durable *durable, uint32_t serial);
 
 #endif

@@ -123,6 +123,16 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
     return 0;
 }
 
+static int
+do_producer(
+    struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
+{
+    int fault = keeper->durable == NULL ? 0 : wal_fault(keeper->durable->wal);
+    return fault != 0 ? fault
+                      : producers_drop(keeper->producers, keeper->engine,
+                            &call->dropped, seq);
+}
+
 /* Under the durable's edit_lock; *seq is what must be durable before the
  * answer, 0: nothing. */
 static int
@@ -130,6 +140,9 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
 {
     struct schema *next;
     const struct schema_edit *edit = &call->edit;
+    if (call->dropped.len > 0) {
+        return do_producer(keeper, call, seq);
+    }
     if (schema_has_same(current(keeper), edit)) {
         return 0;
     }

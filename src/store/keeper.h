@@ -4,6 +4,7 @@
 
 #include "store/call_queue.h"
 #include "store/durable.h"
+#include "store/producers.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -13,10 +14,11 @@
  * store; nobody else calls it. */
 struct keeper {
     struct store *store;
-    struct engine *engine;   /* the store's */
-    struct durable *durable; /* the store's; NULL: nothing is logged */
-    struct covers *covers;   /* the store's; NULL: no cold tier */
-    bool is_missing;         /* no counter may be added: see data_config */
+    struct engine *engine;       /* the store's */
+    struct producers *producers; /* likewise */
+    struct durable *durable;     /* the store's; NULL: nothing is logged */
+    struct covers *covers;       /* the store's; NULL: no cold tier */
+    bool is_missing;             /* no counter may be added: see data_config */
     pthread_t thread;
     pthread_mutex_t lock;   /* the fields below */
     pthread_cond_t changed; /* the queue, or stopping */
@@ -24,8 +26,8 @@ struct keeper {
     bool stopping;
 };
 
-/* Starts the thread. The caller has filled store, engine, durable and
- * is_missing; all must outlive it. 0 or ERR_SYSTEM. */
+/* Starts the thread. The caller has filled store, engine, producers,
+ * durable and is_missing; all must outlive it. 0 or ERR_SYSTEM. */
 int keeper_start(struct keeper *keeper);
 
 /* Does what is queued, then ends the thread. */

@@ -4,8 +4,9 @@
  * One thread reads (replay_run) and puts batches, several to a block, into a
  * ring of blocks. Every replayer goes through every block in order, but does
  * only the changes of its own shards, so those of one record stay in order.
- * An entry that changes the schema is met by all of them at the same place:
- * there they wait for each other, one applies it, and they go on together.
+ * An entry that changes the schema, or makes or drops a producer, is met by
+ * all of them at the same place: there they wait for each other, one applies
+ * it, and they go on together.
  *
  * A change that the image of its range has in it already is passed over, and so
  * is one that the segment has which covers its id. Of what came behind that the
@@ -16,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "engine/engine_copy.h"
+#include "store/producers.h"
 #include "store/progress.h"
 
 #include <inttypes.h>
@@ -168,18 +170,51 @@ apply_schema(struct ring *ring, const struct entry *entry)
     return err;
 }
 
+/* An entry about more than one shard. What the manifest has of the schema
+ * already is passed over; of producers, too, but that is seen there. */
+static int
+apply_common(struct ring *ring, const struct entry *entry, uint64_t seq)
+{
+    struct producers *producers = ring->durable->producers;
+    switch (entry->kind) {
+    case ENTRY_PRODUCER:
+        return producers_replay_made(producers, entry->producer, &entry->name);
+    case ENTRY_PRODUCER_DROPPED:
+        producers_replay_dropped(producers, entry->producer);
+        return 0;
+    default:
+        return seq > ring->durable->manifest.schema_seq
+            ? apply_schema(ring, entry)
+            : 0;
+    }
+}
+
 /* All replayers have come to this entry; one applies it. */
 static void
-take_schema(struct replayer *it, const struct entry *entry, uint64_t seq)
+take_common(struct replayer *it, const struct entry *entry, uint64_t seq)
 {
     struct ring *ring = it->ring;
     flush(it);
     pthread_barrier_wait(&ring->barrier);
-    if (it->number == 0 && seq > ring->durable->manifest.schema_seq) {
-        int err = apply_schema(ring, entry);
+    if (it->number == 0) {
+        int err = apply_common(ring, entry, seq);
         it->err = it->err == 0 ? err : it->err;
     }
     pthread_barrier_wait(&ring->barrier);
+}
+
+/* Marks a number, if its shard is one of this replayer's. Also where an image
+ * has the change already: it need not have been made later than the list of
+ * producers in the manifest. */
+static void
+take_number(struct replayer *it, const struct entry *entry)
+{
+    const struct ring *ring = it->ring;
+    if (entry->shard % ring->n_threads == it->number) {
+        int err = producers_replay_number(ring->durable->producers,
+            entry->producer, entry->shard, entry->number);
+        it->err = it->err == 0 ? err : it->err;
+    }
 }
 
 static void
@@ -196,8 +231,10 @@ replay_payload(
         }
         if (entry.kind == ENTRY_CELLS) {
             take_cells(it, &entry.cells, seq);
+        } else if (entry.kind == ENTRY_NUMBER) {
+            take_number(it, &entry);
         } else {
-            take_schema(it, &entry, seq);
+            take_common(it, &entry, seq);
         }
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store: the engine for counters, the items, the keeper of the schema and
- * the gardener of the tables; where there is a data directory also the log,
- * the loader and the checkpointer. Reads and changes answer at once today; the
- * calls are built so that they need not (store.h). */
+ * the gardener of the tables, the producers; where there is a data directory
+ * also the log, the loader and the checkpointer. Reads and changes answer at
+ * once today; the calls are built so that they need not (store.h). */
 #include "store/store.h"
 
 #include "base/assert.h"
@@ -12,6 +12,7 @@
 #include "store/durable.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
+#include "store/producers.h"
 #include "store/tier.h"
 
 #include <pthread.h>
@@ -23,6 +24,7 @@ struct real_store {
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
     struct engine *engine;
+    struct producers producers;
     struct keeper keeper;
     struct gardener gardener;
     bool has_gardener;
@@ -72,6 +74,40 @@ real_edit(struct store *store, struct store_edit *edit)
 {
     keeper_add(&real_of(store)->keeper, edit);
     return STORE_LATER;
+}
+
+static int
+real_fault(struct store *store)
+{
+    struct real_store *real = real_of(store);
+    if (!real->is_durable) {
+        return 0;
+    }
+    /* acquire: who sees 0 sees all that has been loaded */
+    int state = atomic_load_explicit(&real->state, memory_order_acquire);
+    return state != 0 ? state : wal_fault(real->durable.wal);
+}
+
+static int
+real_producer(struct store *store, const char *name, size_t len,
+    struct store_producer *out)
+{
+    int fault = real_fault(store);
+    return fault != 0
+        ? fault
+        : producers_find(&real_of(store)->producers, name, len, out);
+}
+
+static void
+real_producer_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    struct real_store *real = real_of(store);
+    if (real_fault(store) == ERR_LOADING) {
+        return; /* they are not all there */
+    }
+    producers_each_stat(&real->producers, real->engine, stat_fn, context);
 }
 
 static struct store_sum
@@ -133,18 +169,6 @@ real_outcome(struct store *store, uint64_t seq)
     return seq == 0 || !real->is_durable
         ? STORE_COMMITTED
         : commit_of(wal_outcome(real->durable.wal, seq));
-}
-
-static int
-real_fault(struct store *store)
-{
-    struct real_store *real = real_of(store);
-    if (!real->is_durable) {
-        return 0;
-    }
-    /* acquire: who sees 0 sees all that has been loaded */
-    int state = atomic_load_explicit(&real->state, memory_order_acquire);
-    return state != 0 ? state : wal_fault(real->durable.wal);
 }
 
 /* The log's listener: tells all of ours. They are told under the lock, so that
@@ -250,6 +274,8 @@ static const struct store_calls real_calls = {
     .get = real_get,
     .change = real_change,
     .edit = real_edit,
+    .producer = real_producer,
+    .producer_stats = real_producer_stats,
     .sum = real_sum,
     .tables = real_tables,
     .widths = real_widths,
@@ -297,9 +323,20 @@ make_parts(struct real_store *real, const struct store_config *config,
     if (err != 0) {
         goto err_after_items;
     }
+    err = producers_init(&real->producers, shards,
+        config->producers_max == 0 ? (uint32_t)PRODUCERS_MAX_DEFAULT
+                                   : config->producers_max,
+        real->is_durable ? &real->durable : NULL);
+    if (err != 0) {
+        goto err_after_engine;
+    }
+    engine_set_marks(real->engine, &real->producers.marks);
+    real->durable.producers = &real->producers;
     atomic_init(&real->schema, schema);
     return 0;
 
+err_after_engine:
+    engine_destroy(&real->engine);
 err_after_items:
     items_destroy(&real->store.items);
 err_after_schema:
@@ -314,6 +351,7 @@ destroy_parts(struct real_store *real)
     struct schema *schema = (struct schema *)atomic_load_explicit(
         &real->schema, memory_order_relaxed);
     engine_destroy(&real->engine);
+    producers_fini(&real->producers);
     items_destroy(&real->store.items);
     schema_destroy(&schema);
 }
@@ -444,6 +482,7 @@ store_create(const struct store_config *config, struct store **out)
     real->store.shards = shards;
     real->keeper = (struct keeper){.store = &real->store,
         .engine = real->engine,
+        .producers = &real->producers,
         .durable = real->is_durable ? &real->durable : NULL,
         .covers = real->has_tier ? &real->tier.cold.covers : NULL,
         .is_missing = config->data != NULL && config->data->is_missing};

@@ -17,8 +17,8 @@
  * below it.
  *
  * Calls about counters take batches and may be answered later: they return
- * STORE_DONE with the answers in place, or STORE_LATER, and then call->done_fn
- * is called exactly once, on any thread, possibly before the call returns.
+ * STORE_DONE with the answers in place, or STORE_LATER, and then done_fn is
+ * called exactly once, on any thread, possibly before the call returns.
  * From STORE_LATER to done_fn the call and all it points to belong to the
  * store. Per cell the order of calls from one caller holds only if the caller
  * waits for the answer of one before it makes the next.
@@ -27,8 +27,6 @@
  * at random in front of the real one. */
 
 enum { STORE_SHARDS_DEFAULT = 16 };
-
-struct store;
 
 /* What every implementation begins with. Read-only after creation. */
 struct store {
@@ -44,6 +42,7 @@ struct store_config {
     uint64_t seed;      /* of the tables, random against chosen ids */
     uint64_t hot_bytes; /* budget of counters; >= ENGINE_HOT_BYTES_MIN */
     struct items_config items;
+    uint32_t producers_max;         /* 1..PRODUCERS_MAX; 0: the usual */
     uint32_t table_records_max;     /* as in engine_config; 0 but in tests */
     const struct alloc *alloc;      /* of the tables, as in engine_config; NULL
                                      * but in tests */

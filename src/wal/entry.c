@@ -20,7 +20,7 @@ enum {
     SMALL = 0x80 /* a varint below is one byte */
 };
 
-_Static_assert((int)ENTRY_DROPPED <= KIND_MASK, "a kind has three bits");
+_Static_assert((int)ENTRY_NUMBER <= KIND_MASK, "a kind has three bits");
 _Static_assert(SCHEMA_COLUMNS_MAX <= UINT8_MAX >> KIND_BITS,
     "the number of cells has the rest of the byte");
 _Static_assert(BYTES_VARINT_MAX == 10, "as in ENTRY_CELLS_BYTES_MAX");
@@ -124,6 +124,39 @@ entry_put_dropped(uint8_t *out, uint32_t counter_serial, uint32_t last_serial)
     return len + bytes_put_varint(out + len, counter_serial);
 }
 
+size_t
+entry_put_number(
+    uint8_t *out, uint32_t producer, uint16_t shard, uint64_t number)
+{
+    size_t len = 1;
+
+    out[0] = (uint8_t)ENTRY_NUMBER;
+    len += bytes_put_varint(out + len, producer);
+    len += bytes_put_varint(out + len, shard);
+    return len + bytes_put_varint(out + len, number);
+}
+
+size_t
+entry_put_producer(
+    uint8_t *out, uint32_t producer, const struct producer_name *name)
+{
+    size_t len = 1;
+
+    ASSERT(producer_name_is_right(name->text, name->len));
+    out[0] = (uint8_t)ENTRY_PRODUCER;
+    len += bytes_put_varint(out + len, producer);
+    out[len++] = name->len;
+    memcpy(out + len, name->text, name->len);
+    return len + name->len;
+}
+
+size_t
+entry_put_producer_dropped(uint8_t *out, uint32_t producer)
+{
+    out[0] = (uint8_t)ENTRY_PRODUCER_DROPPED;
+    return 1 + bytes_put_varint(out + 1, producer);
+}
+
 /* Up to the value, which is the last byte. */
 static const uint8_t mark_head[ENTRY_MARK_BYTES - 1] = {
     ENTRY_CELLS | 1 << KIND_BITS, 0, 0xff, 0xff, 0xff, 0xff, 0x0f};
@@ -212,12 +245,63 @@ get_dropped(const uint8_t **in, const uint8_t *end, struct entry *out)
         out->counter_serial <= out->last_serial;
 }
 
+static bool
+get_number_done(const uint8_t **in, const uint8_t *end, struct entry *out)
+{
+    uint64_t shard;
+
+    if (!get_serial(in, end, &out->producer) || !get_number(in, end, &shard) ||
+        shard > UINT16_MAX) {
+        return false;
+    }
+    out->shard = (uint16_t)shard;
+    return get_number(in, end, &out->number);
+}
+
+static bool
+get_producer(const uint8_t **in, const uint8_t *end, struct entry *out)
+{
+    size_t len;
+
+    if (!get_serial(in, end, &out->producer) || *in == end) {
+        return false;
+    }
+    len = *(*in)++;
+    if (len > (size_t)(end - *in) ||
+        !producer_name_set(&out->name, (const char *)*in, len)) {
+        return false;
+    }
+    *in += len;
+    return true;
+}
+
+/* What is not cells: by its first byte. */
+static bool
+get_other(const uint8_t **in, const uint8_t *end, struct entry *out)
+{
+    switch (out->kind) {
+    case ENTRY_COUNTER:
+        return get_counter(in, end, out);
+    case ENTRY_DROPPED:
+        return get_dropped(in, end, out);
+    case ENTRY_NUMBER:
+        return get_number_done(in, end, out);
+    case ENTRY_PRODUCER:
+        return get_producer(in, end, out);
+    case ENTRY_PRODUCER_DROPPED:
+        return get_serial(in, end, &out->producer);
+    default:
+        return false;
+    }
+}
+
 bool
 entry_next(struct entry_reader *reader, struct entry *out)
 {
     const uint8_t *at = reader->at;
     unsigned head, kind;
 
+    _Static_assert(KIND_BITS == 3, "as in ENTRY_PRODUCER");
     if (at == reader->end) {
         out->kind = ENTRY_END;
         return true;
@@ -234,8 +318,7 @@ entry_next(struct entry_reader *reader, struct entry *out)
         reader->id = out->cells.id;
     } else {
         out->kind = (enum entry_kind)head;
-        if (!(head == ENTRY_COUNTER && get_counter(&at, reader->end, out)) &&
-            !(head == ENTRY_DROPPED && get_dropped(&at, reader->end, out))) {
+        if (!get_other(&at, reader->end, out)) {
             return false;
         }
     }

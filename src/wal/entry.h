@@ -2,6 +2,7 @@
 #ifndef WAL_ENTRY_H
 #define WAL_ENTRY_H
 
+#include "base/producer.h"
 #include "schema/schema.h"
 #include "wal/schema_code.h"
 
@@ -21,6 +22,12 @@
  *            as it is now (schema_code.h)
  *   dropped: 1 byte: kind; varint: last serial given out; varint: serial of
  *            the counter
+ *   number:  1 byte: kind 5, 0 in bits 3..7; varints: serial of the producer,
+ *            shard, number: a numbered change of that shard was done. What it
+ *            changed is in the same batch
+ *   producer made:    1 byte: kind 5, 1 in bits 3..7; varint: its serial; its
+ *            name, one byte with the length before it
+ *   producer dropped: 1 byte: kind 5, 2 in bits 3..7; varint: its serial
  */
 
 enum entry_kind {
@@ -28,13 +35,20 @@ enum entry_kind {
     ENTRY_CELLS,
     ENTRY_CELLS_NEAR,
     ENTRY_COUNTER,
-    ENTRY_DROPPED
+    ENTRY_DROPPED,
+    /* these have one kind in files, and are told apart by its upper bits */
+    ENTRY_NUMBER = 5,
+    ENTRY_PRODUCER = 5 | 1 << 3,
+    ENTRY_PRODUCER_DROPPED = 5 | 2 << 3
 };
 
 enum {
     ENTRY_CELLS_BYTES_MAX = 1 + 10 + SCHEMA_COLUMNS_MAX * (5 + 10),
     ENTRY_COUNTER_BYTES_MAX = 1 + 5 + SCHEMA_CODE_BYTES_MAX,
-    ENTRY_DROPPED_BYTES_MAX = 1 + 2 * 5
+    ENTRY_DROPPED_BYTES_MAX = 1 + 2 * 5,
+    ENTRY_NUMBER_BYTES_MAX = 1 + 5 + 3 + 10,
+    ENTRY_PRODUCER_BYTES_MAX = 1 + 5 + 1 + PRODUCER_NAME_MAX,
+    ENTRY_PRODUCER_DROPPED_BYTES_MAX = 1 + 5
 };
 
 /* Values that cells of one record have now. */
@@ -63,6 +77,14 @@ size_t entry_put_counter(
 size_t entry_put_dropped(
     uint8_t *out, uint32_t counter_serial, uint32_t last_serial);
 
+/* As entry_put_cells. A numbered change, a producer (its name is right), and
+ * one that is gone. Serials of producers are not 0; shard is below 2^16. */
+size_t entry_put_number(
+    uint8_t *out, uint32_t producer, uint16_t shard, uint64_t number);
+size_t entry_put_producer(
+    uint8_t *out, uint32_t producer, const struct producer_name *name);
+size_t entry_put_producer_dropped(uint8_t *out, uint32_t producer);
+
 /* What the log says of itself, in a batch of its own: an entry like any other,
  * of cells with a serial that no column ever has, so that who does not know
  * of marks passes over it. */
@@ -87,7 +109,11 @@ struct entry {
     struct entry_cells cells;
     struct schema_counter counter;
     uint32_t last_serial;
-    uint32_t counter_serial; /* ENTRY_DROPPED */
+    uint32_t counter_serial;   /* ENTRY_DROPPED */
+    uint32_t producer;         /* ENTRY_NUMBER, ENTRY_PRODUCER..: its serial */
+    uint16_t shard;            /* ENTRY_NUMBER */
+    uint64_t number;           /* likewise */
+    struct producer_name name; /* ENTRY_PRODUCER */
 };
 
 struct entry_reader {

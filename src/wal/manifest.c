@@ -48,6 +48,7 @@ manifest_fini(struct manifest *manifest)
     free(manifest->counter);
     images_fini(&manifest->images);
     segments_fini(&manifest->segments);
+    producers_list_fini(&manifest->producers);
     *manifest = (struct manifest){
         .images = manifest->images, .segments = manifest->segments};
 }

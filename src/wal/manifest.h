@@ -6,6 +6,7 @@
 #include "base/flip.h"
 #include "schema/schema.h"
 #include "wal/images.h"
+#include "wal/producers.h"
 #include "wal/segments.h"
 
 #include <stdbool.h>
@@ -36,6 +37,10 @@ struct manifest {
     uint64_t last_segment;
     struct segments segments; /* owned; their shards are set where there are
                                * some */
+    /* Owned. All marks of log batches up to that which ended before the images
+     * and the segments above were named are in it, and perhaps more; the log
+     * was synced past them. */
+    struct producers_list producers;
 };
 
 /* The first manifest is older than the first log file: its next_file is 1. From

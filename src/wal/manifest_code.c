@@ -3,7 +3,8 @@
  *
  *   OFFSET SIZE
  *        0    8 "TALLYMAN"
- *        8    4 version: 1, or 2 where there has been a segment
+ *        8    4 version: 1, or 2 where there has been a segment, or 3 where
+ *               there has been a producer
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -16,15 +17,17 @@
  *       72    8 images
  *       80    8 sequence number that the last checkpoint is of
  *       88    8 when that ended, in seconds since 1970
- *       96      version 2: 8 bytes, the last number of a segment file, and
- *               8, the number of segments
+ *       96      versions 2 and 3: 8 bytes, the last number of a segment file,
+ *               and 8, the number of segments
+ *      112      version 3: 4 bytes, the last serial number of a producer, and
+ *               4, the number of producers
  *               the counters (wal/schema_code.h), the images, the segments
- *               (wal/segments_code.h)
+ *               (wal/segments_code.h), the producers (wal/producers.c)
  *    len-8    8 checksum of 0..len-9
  *
- * Magic, version and checksum are those of wal/envelope.h. Version 1 is written
- * as long as it has room for all there is, so that a program of then can be
- * started again; it refuses version 2 as newer.
+ * Magic, version and checksum are those of wal/envelope.h. The lowest
+ * version that has room for all there is is written, so that a program of then
+ * can be started again; it refuses a higher one as newer.
  *
  * What can go wrong: memory, damage. Nothing that is read is believed beyond
  * the bytes that are there: each counter and each image has some. */
@@ -46,8 +49,10 @@
 enum {
     VERSION = 1,
     VERSION_SEGMENTS = 2,
+    VERSION_PRODUCERS = 3,
     HEAD_BYTES = 96,
-    HEAD_MORE_BYTES = 16, /* of version 2 */
+    HEAD_MORE_BYTES = 16, /* of version 2 and above */
+    HEAD_LAST_BYTES = 8,  /* of version 3, behind those */
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
     FLAG_PART = 1,
@@ -63,13 +68,26 @@ enum {
         'T', 'A', 'L', 'L', 'Y', 'M', 'A', 'N'                                \
     }
 
-static const struct envelope envelope_plain = {8, MAGIC, VERSION};
-static const struct envelope envelope_segments = {8, MAGIC, VERSION_SEGMENTS};
+static const struct envelope envelope_of[] = {
+    [VERSION] = {8, MAGIC, VERSION},
+    [VERSION_SEGMENTS] = {8, MAGIC, VERSION_SEGMENTS},
+    [VERSION_PRODUCERS] = {8, MAGIC, VERSION_PRODUCERS},
+};
 
-static bool
-has_segments(const struct manifest *manifest)
+static unsigned
+version_of(const struct manifest *manifest)
 {
-    return manifest->last_segment > 0;
+    return manifest->producers.last_serial > 0 ? VERSION_PRODUCERS
+        : manifest->last_segment > 0           ? VERSION_SEGMENTS
+                                               : VERSION;
+}
+
+static size_t
+head_bytes(unsigned version)
+{
+    return HEAD_BYTES +
+        (version >= VERSION_SEGMENTS ? (size_t)HEAD_MORE_BYTES : 0) +
+        (version >= VERSION_PRODUCERS ? (size_t)HEAD_LAST_BYTES : 0);
 }
 
 static bool
@@ -148,10 +166,9 @@ put_image(void *context, const struct images_entry *entry)
 }
 
 static void
-put_head(const struct manifest *manifest, uint8_t *out)
+put_head(const struct manifest *manifest, unsigned version, uint8_t *out)
 {
-    envelope_begin(
-        has_segments(manifest) ? &envelope_segments : &envelope_plain, out);
+    envelope_begin(&envelope_of[version], out);
     bytes_put_u32(out + 12, manifest->shards);
     bytes_put_u64(out + 24, manifest->epoch);
     bytes_put_u64(out + 32, manifest->seed);
@@ -163,9 +180,14 @@ put_head(const struct manifest *manifest, uint8_t *out)
     bytes_put_u64(out + 72, manifest->images.n);
     bytes_put_u64(out + 80, manifest->checkpoint_seq);
     bytes_put_u64(out + 88, manifest->checkpoint_time);
-    if (has_segments(manifest)) {
+    if (version >= VERSION_SEGMENTS) {
         bytes_put_u64(out + HEAD_BYTES, manifest->last_segment);
         bytes_put_u64(out + HEAD_BYTES + 8, manifest->segments.n);
+    }
+    if (version >= VERSION_PRODUCERS) {
+        out += HEAD_BYTES + HEAD_MORE_BYTES;
+        bytes_put_u32(out, manifest->producers.last_serial);
+        bytes_put_u32(out + 4, manifest->producers.n);
     }
 }
 
@@ -186,6 +208,7 @@ int
 manifest_encode(const struct manifest *manifest, struct buf *out)
 {
     struct image_writer writer = {.manifest = manifest, .out = out};
+    unsigned version = version_of(manifest);
     size_t start = out->len;
     size_t len;
     uint8_t *head;
@@ -195,18 +218,16 @@ manifest_encode(const struct manifest *manifest, struct buf *out)
     ASSERT(segments_last_file(&manifest->segments) <= manifest->last_segment);
     ASSERT(manifest->segments.n == 0 ||
         manifest->segments.shards == manifest->shards);
-    head = (uint8_t *)buf_reserve(out, HEAD_BYTES + HEAD_MORE_BYTES);
+    head = (uint8_t *)buf_reserve(out, head_bytes(version));
     if (head == NULL) {
         return ERR_NO_MEMORY;
     }
-    put_head(manifest, head);
-    out->len += HEAD_BYTES;
-    if (has_segments(manifest)) {
-        out->len += HEAD_MORE_BYTES;
-    }
+    put_head(manifest, version, head);
+    out->len += head_bytes(version);
     put_counters(manifest, out);
     images_each(&manifest->images, put_image, &writer);
     segments_code_put(&manifest->segments, out);
+    producers_list_put(&manifest->producers, out);
     (void)buf_reserve(out, CHECKSUM_BYTES);
     if (out->failed) {
         out->len = start;
@@ -368,32 +389,46 @@ get_images(
     return 0;
 }
 
-/* What the head of version 2 has more; version 1 without one has none. */
+/* How many there are of what later versions have. */
+struct counts {
+    uint64_t images, segments;
+    uint32_t producers;
+};
+
+/* What the heads of versions 2 and 3 have more. A version is the lowest that
+ * has room: one that is not needed is damage. */
 static bool
-get_head_more(const uint8_t **in, const uint8_t *end, bool is_there,
-    struct manifest *out, uint64_t *n_segments)
+get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
+    struct manifest *out, struct counts *n)
 {
-    *n_segments = 0;
-    if (!is_there) {
-        return true;
-    }
-    if (end - *in < HEAD_MORE_BYTES) {
+    if ((size_t)(end - *in) < head_bytes(version) - HEAD_BYTES) {
         return false;
     }
-    out->last_segment = bytes_get_u64(*in);
-    *n_segments = bytes_get_u64(*in + 8);
-    *in += HEAD_MORE_BYTES;
-    return out->last_segment > 0;
+    if (version >= VERSION_SEGMENTS) {
+        out->last_segment = bytes_get_u64(*in);
+        n->segments = bytes_get_u64(*in + 8);
+        *in += HEAD_MORE_BYTES;
+    }
+    if (version >= VERSION_PRODUCERS) {
+        out->producers.last_serial = bytes_get_u32(*in);
+        n->producers = bytes_get_u32(*in + 4);
+        *in += HEAD_LAST_BYTES;
+    }
+    return version_of(out) == version;
 }
 
-/* Which of both versions it is. */
+/* Which of the versions it is. */
 static int
-check(const uint8_t *bytes, size_t len, bool *has_more)
+check(const uint8_t *bytes, size_t len, unsigned *version)
 {
-    int err = envelope_check(&envelope_plain, bytes, len);
+    int err = ERR_NEWER_FORMAT;
 
-    *has_more = err == ERR_NEWER_FORMAT;
-    return *has_more ? envelope_check(&envelope_segments, bytes, len) : err;
+    for (unsigned v = VERSION;
+         v <= VERSION_PRODUCERS && err == ERR_NEWER_FORMAT; v++) {
+        err = envelope_check(&envelope_of[v], bytes, len);
+        *version = v;
+    }
+    return err;
 }
 
 /* Segments of a counter are in its slot. */
@@ -420,27 +455,31 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
 {
     const uint8_t *at = bytes + HEAD_BYTES;
     const uint8_t *end;
-    uint64_t n_images, n_segments;
-    bool has_more;
-    int err = check(bytes, len, &has_more);
+    struct counts n = {0};
+    unsigned version;
+    int err = check(bytes, len, &version);
 
     ASSERT(out->counter == NULL && out->images.n == 0);
     if (err != 0) {
         return err;
     }
     end = bytes + len - CHECKSUM_BYTES;
-    if (!get_head(bytes, len, out, &n_images) ||
-        !get_head_more(&at, end, has_more, out, &n_segments)) {
+    if (!get_head(bytes, len, out, &n.images) ||
+        !get_head_more(&at, end, version, out, &n)) {
         err = ERR_CORRUPT;
     } else {
         err = get_counters(&at, end, out);
     }
     if (err == 0) {
-        err = get_images(&at, end, n_images, out);
+        err = get_images(&at, end, n.images, out);
     }
     if (err == 0) {
         err = segments_code_get(
-            &at, end, n_segments, out->last_segment, &out->segments);
+            &at, end, n.segments, out->last_segment, &out->segments);
+    }
+    if (err == 0) {
+        err = producers_list_get(
+            &at, end, n.producers, out->shards, &out->producers);
     }
     if (err == 0 && (at != end || !slots_agree(out))) {
         err = ERR_CORRUPT;

@@ -80,6 +80,34 @@ check_other(const struct entry *entry)
     ASSERT(memcmp(bytes, twice, len) == 0);
 }
 
+static size_t
+put_producer(uint8_t *out, const struct entry *entry)
+{
+    switch (entry->kind) {
+    case ENTRY_NUMBER:
+        return entry_put_number(
+            out, entry->producer, entry->shard, entry->number);
+    case ENTRY_PRODUCER:
+        return entry_put_producer(out, entry->producer, &entry->name);
+    default:
+        ASSERT(entry->kind == ENTRY_PRODUCER_DROPPED);
+        return entry_put_producer_dropped(out, entry->producer);
+    }
+}
+
+static void
+check_producer(const struct entry *entry)
+{
+    uint8_t bytes[ENTRY_PRODUCER_BYTES_MAX], twice[ENTRY_PRODUCER_BYTES_MAX];
+    struct entry again;
+    size_t len = put_producer(bytes, entry);
+    struct entry_reader reader = {bytes, bytes + len, 0};
+
+    ASSERT(entry_next(&reader, &again) && reader.at == reader.end);
+    ASSERT(again.kind == entry->kind && put_producer(twice, &again) == len);
+    ASSERT(memcmp(bytes, twice, len) == 0);
+}
+
 static void
 read_payload(const uint8_t *bytes, size_t len)
 {
@@ -90,9 +118,11 @@ read_payload(const uint8_t *bytes, size_t len)
         ASSERT(reader.at > bytes && reader.at <= reader.end);
         if (entry.kind == ENTRY_CELLS) {
             check_cells(&entry.cells);
-        } else {
-            ASSERT(entry.kind == ENTRY_COUNTER || entry.kind == ENTRY_DROPPED);
+        } else if (entry.kind == ENTRY_COUNTER ||
+            entry.kind == ENTRY_DROPPED) {
             check_other(&entry);
+        } else {
+            check_producer(&entry);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "store/store_producer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -159,10 +160,27 @@ hold_data_stats(struct store *store,
     store_data_stats(hold_of(store)->inner, stat_fn, context);
 }
 
+static int
+hold_producer(struct store *store, const char *name, size_t len,
+    struct store_producer *out)
+{
+    return store_producer(hold_of(store)->inner, name, len, out);
+}
+
+static void
+hold_producer_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_producer_stats(hold_of(store)->inner, stat_fn, context);
+}
+
 static const struct store_calls hold_calls = {
     .get = hold_get,
     .change = hold_change,
     .edit = hold_edit,
+    .producer = hold_producer,
+    .producer_stats = hold_producer_stats,
     .commit = hold_commit,
     .outcome = hold_outcome,
     .fault = hold_fault,

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "lib/outcomes.h"
+#include "store/store_producer.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -304,10 +305,27 @@ park_data_stats(struct store *store,
     store_data_stats(((struct park *)store)->inner, stat_fn, context);
 }
 
+static int
+park_producer(struct store *store, const char *name, size_t len,
+    struct store_producer *out)
+{
+    return store_producer(((struct park *)store)->inner, name, len, out);
+}
+
+static void
+park_producer_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store_producer_stats(((struct park *)store)->inner, stat_fn, context);
+}
+
 static const struct store_calls park_calls = {
     .get = park_get,
     .change = park_change,
     .edit = park_edit,
+    .producer = park_producer,
+    .producer_stats = park_producer_stats,
     .commit = park_commit,
     .outcome = park_outcome,
     .fault = park_fault,

@@ -30,11 +30,15 @@ write_down(
         ASSERT(journal->entry != NULL);
     }
     for (size_t i = 0; i < n; i++) {
-        ASSERT(write[i].n >= 1 && write[i].n <= SCHEMA_COLUMNS_MAX);
+        ASSERT(write[i].n <= SCHEMA_COLUMNS_MAX);
+        ASSERT(write[i].n >= 1 || write[i].producer != 0);
         struct journal_entry *entry = &journal->entry[journal->n++];
         entry->position = journal->position;
         entry->write.id = write[i].id;
         entry->write.counter = write[i].counter;
+        entry->write.producer = write[i].producer;
+        entry->write.shard = write[i].shard;
+        entry->write.number = write[i].number;
         entry->write.n = write[i].n;
         for (unsigned k = 0; k < write[i].n; k++) {
             entry->write.serial[k] = write[i].serial[k];

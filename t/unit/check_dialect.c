@@ -11,8 +11,8 @@
     "ERROR \"CLIENT_ERROR usage: show counters, or show counter NAME\""
 #define SEAL_USAGE "ERROR \"CLIENT_ERROR usage: seal COUNTER all\""
 #define DROP_USAGE                                                            \
-    "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, or drop column "     \
-    "COUNTER NAME NAME\""
+    "ERROR \"CLIENT_ERROR usage: drop counter NAME NAME, drop column "        \
+    "COUNTER NAME NAME, or drop producer NAME\""
 
 /* A line without its end, and the request as say_request writes it; NULL:
  * memcached's grammar applies. */
@@ -41,6 +41,11 @@ static const struct row edits[] = {
     {"drop", DROP_USAGE},
     {"drop counters x x", DROP_USAGE},
     {"drop weibo weibo", DROP_USAGE},
+    {"drop producer app-1", "DROP_PRODUCER key=[app-1]"},
+    {"drop  producer  x ", "DROP_PRODUCER key=[x]"},
+    {"drop producer", DROP_USAGE},
+    {"drop producer a a", DROP_USAGE},
+    {"drop producers a", DROP_USAGE},
     /* memcached's add of the keys "counter" and "column" */
     {"add counter 0 0 5", NULL},
     {"add counter 1 -1 5 noreply", NULL},
@@ -98,6 +103,23 @@ static const struct row commands[] = {
         "COUNTER_DELETE key=[weibo] words=[ 1 ] noreply"},
     {"incr weibo 1.cntcm", "COUNTER_INCR key=[weibo] words=[ 1.cntcm]"},
     {"incr weibo 1 1 0", "COUNTER_INCR key=[weibo] words=[ 1 1 0]"},
+    {"incr weibo 1.cntcm 5 tx=p:1",
+        "COUNTER_INCR key=[weibo] words=[ 1.cntcm 5 ] tx=[p:1]"},
+    {"decr weibo 1 1 0  tx=p:1  noreply ",
+        "COUNTER_DECR key=[weibo] words=[ 1 1 0  ] noreply tx=[p:1]"},
+    {"set weibo 1 2 3 tx=", "COUNTER_SET key=[weibo] words=[ 1 2 3 ] tx=[]"},
+    {"add weibo 1 2 tx=:  ", "COUNTER_ADD key=[weibo] words=[ 1 2 ] tx=[:]"},
+    {"delete weibo 1 tx=tx=",
+        "COUNTER_DELETE key=[weibo] words=[ 1 ] tx=[tx=]"},
+    {"replace weibo tx=p:1", "COUNTER_REPLACE key=[weibo] words=[ ] tx=[p:1]"},
+    {"incr weibo 1.cntcm tx=p:1 5",
+        "COUNTER_INCR key=[weibo] words=[ 1.cntcm tx=p:1 5]"},
+    {"incr weibo 1.cntcm noreply tx=p:1",
+        "COUNTER_INCR key=[weibo] words=[ 1.cntcm noreply ] tx=[p:1]"},
+    {"incr weibo 1.cntcm xtx=p:1",
+        "COUNTER_INCR key=[weibo] words=[ 1.cntcm xtx=p:1]"},
+    {"incr weibo tx", "COUNTER_INCR key=[weibo] words=[ tx]"},
+    {"get weibo 1 tx=p:1", "COUNTER_GET key=[weibo] words=[ 1 tx=p:1]"},
     {"decr weibo 1.cntcm 5 noreply",
         "COUNTER_DECR key=[weibo] words=[ 1.cntcm 5 ] noreply"},
     {"gets weibo", "COUNTER_MISUSE key=[weibo]"},

@@ -2,6 +2,7 @@
 /* engine/engine: what the sink is told. One change and one batch at a time for
  * the rules; then random changes, also with memory that runs out, after which
  * what was told must be what is there, and nothing else. */
+#include "engine/marks.h"
 #include "lib/fault_alloc.h"
 #include "lib/id_family.h"
 #include "lib/replica.h"
@@ -276,10 +277,96 @@ START_TEST(test_jump)
 }
 END_TEST
 
+/* Marks of one shard: numbers up to 63. */
+struct marks {
+    struct engine_marks marks;
+    uint64_t seen;
+    struct journal *journal;
+    size_t told_before; /* how many the sink knew of at the last mark */
+};
+
+static enum engine_mark
+look_at(
+    struct engine_marks *marks, unsigned shard, const struct change *change)
+{
+    const struct marks *it = (const struct marks *)marks;
+    ck_assert_uint_lt(shard, SHARDS);
+    if (change->number >= 62) {
+        return change->number == 62 ? ENGINE_MARK_BELOW : ENGINE_MARK_GONE;
+    }
+    return (it->seen >> change->number & 1) != 0 ? ENGINE_MARK_SEEN
+                                                 : ENGINE_MARK_NEW;
+}
+
+static void
+mark(struct engine_marks *marks, unsigned shard, const struct change *change)
+{
+    struct marks *it = (struct marks *)marks;
+    (void)shard;
+    ck_assert_uint_eq(it->seen >> change->number & 1, 0);
+    it->seen |= UINT64_C(1) << change->number;
+    it->told_before = it->journal->n;
+}
+
+/* The change with a number, told with it; and what is told of it. */
+START_TEST(test_numbered)
+{
+    struct rig rig;
+    struct marks marks = {.marks = {.look_fn = look_at, .mark_fn = mark}};
+    rig_init(&rig, 2, SHARDS);
+    rig_define(&rig);
+    marks.journal = &rig.journal;
+    engine_set_marks(rig.engine, &marks.marks);
+    struct {
+        uint64_t number;
+        enum change_op op;
+        uint64_t operand;
+        int err;
+        bool is_repeat;
+        uint64_t value;
+        int told; /* cells; -1: nothing */
+    } row[] = {{1, CHANGE_INCR, 5, 0, false, 5, 2},
+        {1, CHANGE_INCR, 5, 0, true, 5, -1},
+        {2, CHANGE_INCR, 0, 0, false, 5, 0},
+        {2, CHANGE_INCR, 9, 0, true, 5, -1},
+        {3, CHANGE_ADD, 9, ERR_NOT_STORED, false, 0, -1},
+        {3, CHANGE_DECR, 9, 0, false, 0, 2},
+        {4, CHANGE_DELETE, 0, ERR_NOT_FOUND, false, 0, -1},
+        {4, CHANGE_SET, 8, 0, false, 8, 2},
+        {4, CHANGE_DELETE, 0, 0, true, 8, -1},
+        {62, CHANGE_SET, 9, ERR_OLD_TX, false, 0, -1},
+        {63, CHANGE_SET, 9, ERR_PRODUCER_GONE, false, 0, -1},
+        {5, CHANGE_INCR, 1, 0, false, 9, 2}};
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct change change =
+            change_of(&rig.def, row[i].op, 9, 2, row[i].operand);
+        size_t before = rig.journal.n;
+        change.producer = 7;
+        change.number = row[i].number;
+        (void)engine_change(rig.engine, &change, 1);
+        ck_assert_int_eq(change.err, row[i].err);
+        ck_assert(change.err != 0 || change.is_repeat == row[i].is_repeat);
+        ck_assert(change.err != 0 || change.value[1] == row[i].value);
+        ck_assert_uint_eq(rig.journal.n - before, row[i].told >= 0);
+        if (row[i].told >= 0) {
+            const struct engine_write *write =
+                &rig.journal.entry[before].write;
+            ck_assert_uint_eq(marks.told_before, before);
+            ck_assert_uint_eq(write->producer, 7);
+            ck_assert_uint_eq(write->number, row[i].number);
+            ck_assert_uint_lt(write->shard, SHARDS);
+            ck_assert_int_eq(write->n, row[i].told);
+        }
+    }
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_one, test_batch, test_large_batch,
-        test_row_and_id, test_random, test_random_faults, test_jump};
+        test_row_and_id, test_random, test_random_faults, test_jump,
+        test_numbered};
     return run_tests("engine_sink", tests, COUNT_OF(tests));
 }

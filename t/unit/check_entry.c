@@ -78,6 +78,25 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         entry->counter_serial = random_serial(state);
         entry->last_serial = UINT32_MAX;
         return entry_put_dropped(out, entry->counter_serial, UINT32_MAX);
+    case 2:
+        entry->kind = ENTRY_NUMBER;
+        entry->producer = random_serial(state);
+        entry->shard = (uint16_t)random_number(state);
+        entry->number = random_number(state);
+        return entry_put_number(
+            out, entry->producer, entry->shard, entry->number);
+    case 3:
+        entry->kind = ENTRY_PRODUCER;
+        entry->producer = random_serial(state);
+        entry->name.len =
+            (uint8_t)(1 + random_below(state, PRODUCER_NAME_MAX));
+        memset(entry->name.text, 'a' + (int)random_below(state, 26),
+            entry->name.len);
+        return entry_put_producer(out, entry->producer, &entry->name);
+    case 4:
+        entry->kind = ENTRY_PRODUCER_DROPPED;
+        entry->producer = random_serial(state);
+        return entry_put_producer_dropped(out, entry->producer);
     default:
         entry->kind = ENTRY_CELLS;
         entry->cells = random_cells(state, id_before ? *id_before : 0);
@@ -89,9 +108,25 @@ static void
 assert_same(const struct entry *a, const struct entry *b)
 {
     ck_assert_int_eq(a->kind, b->kind);
-    if (a->kind == ENTRY_CELLS) {
+    switch (a->kind) {
+    case ENTRY_CELLS:
         assert_same_cells(&a->cells, &b->cells);
         return;
+    case ENTRY_NUMBER:
+        ck_assert_uint_eq(a->shard, b->shard);
+        ck_assert_uint_eq(a->number, b->number);
+        ck_assert_uint_eq(a->producer, b->producer);
+        return;
+    case ENTRY_PRODUCER:
+        ck_assert_uint_eq(a->name.len, b->name.len);
+        ck_assert_mem_eq(a->name.text, b->name.text, a->name.len);
+        ck_assert_uint_eq(a->producer, b->producer);
+        return;
+    case ENTRY_PRODUCER_DROPPED:
+        ck_assert_uint_eq(a->producer, b->producer);
+        return;
+    default:
+        break;
     }
     ck_assert_uint_eq(a->last_serial, b->last_serial);
     if (a->kind == ENTRY_DROPPED) {
@@ -208,6 +243,30 @@ START_TEST(test_lengths)
 }
 END_TEST
 
+START_TEST(test_producer_lengths)
+{
+    struct producer_name name;
+    uint8_t out[ENTRY_CELLS_BYTES_MAX];
+
+    ck_assert_uint_eq(entry_put_number(out, 3, 15, 1000), 5);
+    ck_assert_mem_eq(out, "\5\3\x0f\xe8\7", 5);
+    ck_assert(producer_name_set(&name, "a.b", 3));
+    ck_assert_uint_eq(entry_put_producer(out, 300, &name), 7);
+    ck_assert_mem_eq(out, "\x0d\xac\2\3a.b", 7);
+    ck_assert_uint_eq(entry_put_producer_dropped(out, 3), 2);
+    ck_assert_mem_eq(out, "\x15\3", 2);
+    ck_assert_uint_eq(
+        entry_put_number(out, UINT32_MAX, UINT16_MAX, UINT64_MAX),
+        ENTRY_NUMBER_BYTES_MAX);
+    ck_assert_uint_eq(entry_put_producer_dropped(out, UINT32_MAX),
+        ENTRY_PRODUCER_DROPPED_BYTES_MAX);
+    ck_assert(producer_name_set(
+        &name, "12345678901234567890123456789012", PRODUCER_NAME_MAX));
+    ck_assert_uint_eq(
+        entry_put_producer(out, UINT32_MAX, &name), ENTRY_PRODUCER_BYTES_MAX);
+}
+END_TEST
+
 /* True where exactly these bytes are entries; a reader that refuses stays. */
 static bool
 reads(const uint8_t *bytes, size_t len, struct entry *out)
@@ -231,11 +290,12 @@ reads(const uint8_t *bytes, size_t len, struct entry *out)
 
 /* One of each kind; ends[] are the lengths of all that is whole. */
 static size_t
-one_of_each(uint8_t *out, size_t ends[5])
+one_of_each(uint8_t *out, size_t ends[8])
 {
     struct entry_cells cells = {
         .id = 70000, .n = 2, .serial = {5, 600}, .value = {7, UINT64_MAX}};
     struct schema_counter counter = small_counter();
+    struct producer_name name;
     size_t len = 0;
 
     ends[0] = 0;
@@ -244,13 +304,17 @@ one_of_each(uint8_t *out, size_t ends[5])
     ends[2] = len += entry_put_cells(out + len, &cells, &(uint64_t){70000});
     ends[3] = len += entry_put_counter(out + len, &counter, 9);
     ends[4] = len += entry_put_dropped(out + len, 300, 301);
+    ends[5] = len += entry_put_number(out + len, 300, 7, 70000);
+    (void)producer_name_set(&name, "p.1", 3);
+    ends[6] = len += entry_put_producer(out + len, 300, &name);
+    ends[7] = len += entry_put_producer_dropped(out + len, 300);
     return len;
 }
 
 START_TEST(test_cut)
 {
     uint8_t bytes[2 * ENTRY_COUNTER_BYTES_MAX];
-    size_t ends[5], len = one_of_each(bytes, ends), whole = 0;
+    size_t ends[8], len = one_of_each(bytes, ends), whole = 0;
     struct entry got;
 
     for (size_t have = 0; have <= len; have++) {
@@ -266,7 +330,7 @@ END_TEST
 START_TEST(test_changed)
 {
     uint8_t bytes[2 * ENTRY_COUNTER_BYTES_MAX];
-    size_t ends[5], len = one_of_each(bytes, ends);
+    size_t ends[8], len = one_of_each(bytes, ends);
     struct entry got;
 
     for (size_t at = 0; at < len; at++) {
@@ -289,9 +353,18 @@ START_TEST(test_refused)
     } bad[] = {
         {"\x00", 1}, /* END is not in files */
         {"\x08", 1},
-        {"\x05", 1}, /* kinds to come */
-        {"\x06", 1},
+        {"\x06", 1}, /* kinds to come */
         {"\x07", 1},
+        {"\x1d\1", 2}, /* uses of kind 5 to come */
+        {"\xfd\1", 2},
+        {"\x05\0\1\1", 4},         /* serial 0 */
+        {"\x05\1\x80\x80\4\1", 6}, /* shard 2^16 */
+        {"\x05\1\1", 3},           /* no number */
+        {"\x0d\0\1x", 4},          /* serial 0 */
+        {"\x0d\1\0", 3},           /* no name */
+        {"\x0d\1\2x", 4},          /* a cut one */
+        {"\x0d\1\1:", 4},          /* no safe one */
+        {"\x15\0", 2},
         {"\x01\1\1\1", 4},                   /* no cells */
         {"\x89\1\1\1", 4},                   /* 17 cells, one there */
         {"\x09\1\0\1", 4},                   /* serial 0 */
@@ -328,7 +401,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_replace, test_round_trip, test_lengths,
-        test_cut, test_changed, test_refused};
+        test_producer_lengths, test_cut, test_changed, test_refused};
 
     return run_tests("entry", tests, COUNT_OF(tests));
 }

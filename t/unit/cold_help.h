@@ -11,6 +11,7 @@
 #include "engine/cover.h"
 #include "lib/fake_disk.h"
 #include "store/checkpoint.h"
+#include "store/producers.h"
 #include "unit/check_help.h"
 
 #include <semaphore.h>
@@ -40,6 +41,7 @@ struct cold_rig {
 
     /* while it is open */
     struct durable durable;
+    struct producers producers; /* there are none */
     struct engine *engine;
     struct qsbr qsbr;
     struct schema *loading;

@@ -210,6 +210,7 @@ free_all(struct cold_rig *rig)
     schema_destroy(&rig->loading);
     atomic_store(&rig->schema, NULL);
     engine_destroy(&rig->engine);
+    producers_fini(&rig->producers);
     qsbr_fini(&rig->qsbr);
     for (; rig->n_files > 0; rig->n_files--) {
         struct cold_file *file = rig->file[rig->n_files - 1];
@@ -230,6 +231,9 @@ load(struct cold_rig *rig, unsigned shards, uint64_t seed)
         .table_records_max = TABLE_RECORDS};
     ck_assert_int_eq(engine_create(&config, &rig->engine), 0);
     rig->is_loading = true;
+    ck_assert_int_eq(
+        producers_init(&rig->producers, shards, 1, &rig->durable), 0);
+    rig->durable.producers = &rig->producers;
     rig->durable.covers = &rig->covers;
     engine_set_cover(rig->engine, &rig->cover);
     rig->loading = schema_create();

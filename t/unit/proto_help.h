@@ -133,8 +133,10 @@ say_request(struct buf *out, const char *bytes, const struct request *request)
     buf_add_text(out, request->noreply ? " noreply" : "");
     say_number(out, "swallow", request->swallow_bytes);
     buf_add_text(out, request->swallow_line ? " swallow_line" : "");
-    ck_assert_uint_eq(request->producer.len, 0);
-    ck_assert_uint_eq(request->sequence, 0);
+    if (request->tx.at != 0) {
+        buf_addf(
+            out, " tx=[%.*s]", (int)request->tx.len, bytes + request->tx.at);
+    }
     buf_add(out, "", 1);
     ck_assert(!out->failed);
 }

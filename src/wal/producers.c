@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Producers to bytes and back:
+ *
+ *   each producer:  varint  serial, less that of the one before and 1 (the
+ *                           first one: less 1)
+ *                   1       bytes of the name, 1..32, then the name
+ *                   varint  windows, at most one a shard
+ *   each window:    varint  shard, less the one before and 1 (the first one of
+ *                           a producer: the shard)
+ *                   varint  the highest number seen
+ *                   2       which of its 16 words have a bit set
+ *                   8 each  those words
+ *
+ * What can go wrong: memory, damage. */
+#include "wal/producers.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ONE_BYTES_MAX = BYTES_VARINT_MAX + 1 + PRODUCER_NAME_MAX + 3,
+    ONE_BYTES_MIN = 4,
+    WINDOW_BYTES_MAX = 3 + BYTES_VARINT_MAX + 2 + 8 * SEEN_WORDS,
+    WINDOW_BYTES_MIN = 1 + 1 + 2 + 8
+};
+
+_Static_assert(SEEN_WORDS == 16, "a bit each in two bytes");
+
+void
+producers_list_fini(struct producers_list *list)
+{
+    free(list->one);
+    free(list->window);
+    *list = (struct producers_list){0};
+}
+
+static size_t
+put_window(
+    uint8_t *out, const struct producers_window *window, uint64_t next_shard)
+{
+    const struct seen_window *seen = &window->seen;
+    size_t len = 0, mask_at;
+    uint16_t mask = 0;
+
+    ASSERT(window->shard >= next_shard && seen_is_sound(seen));
+    len += bytes_put_varint(out + len, window->shard - next_shard);
+    len += bytes_put_varint(out + len, seen->high);
+    mask_at = len;
+    len += 2;
+    for (unsigned i = 0; i < SEEN_WORDS; i++) {
+        if (seen->bit[i] != 0) {
+            mask |= (uint16_t)(1U << i);
+            bytes_put_u64(out + len, seen->bit[i]);
+            len += 8;
+        }
+    }
+    bytes_put_u16(out + mask_at, mask);
+    return len;
+}
+
+/* The windows from number at on that are of this producer; how many. */
+static uint32_t
+count_windows(
+    const struct producers_list *list, uint32_t at, uint32_t producer)
+{
+    uint32_t n = 0;
+
+    while (at + n < list->n_windows &&
+        list->window[at + n].producer == producer) {
+        n++;
+    }
+    return n;
+}
+
+/* False where memory is out. */
+static bool
+put_one(const struct producers_list *list, uint32_t i, uint32_t n_windows,
+    struct buf *out)
+{
+    const struct producers_one *one = &list->one[i];
+    uint32_t next = i == 0 ? 1 : list->one[i - 1].serial + 1;
+    uint8_t *at = (uint8_t *)buf_reserve(out, ONE_BYTES_MAX);
+    size_t len = 0;
+
+    if (at == NULL) {
+        return false;
+    }
+    ASSERT(one->serial >= next && one->serial <= list->last_serial);
+    ASSERT(producer_name_is_right(one->name.text, one->name.len));
+    len += bytes_put_varint(at, one->serial - next);
+    at[len++] = one->name.len;
+    memcpy(at + len, one->name.text, one->name.len);
+    len += one->name.len;
+    len += bytes_put_varint(at + len, n_windows);
+    out->len += len;
+    return true;
+}
+
+void
+producers_list_put(const struct producers_list *list, struct buf *out)
+{
+    uint32_t w = 0;
+
+    ASSERT(list->n <= PRODUCERS_MAX);
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint32_t n = count_windows(list, w, i);
+        uint64_t next_shard = 0;
+
+        if (!put_one(list, i, n, out)) {
+            return;
+        }
+        for (; n > 0; n--, w++) {
+            uint8_t *at = (uint8_t *)buf_reserve(out, WINDOW_BYTES_MAX);
+
+            if (at == NULL) {
+                return;
+            }
+            out->len += put_window(at, &list->window[w], next_shard);
+            next_shard = (uint64_t)list->window[w].shard + 1;
+        }
+    }
+    ASSERT(w == list->n_windows);
+}
+
+/* A number above the one before by 1 and what is read, and not above last. */
+static bool
+get_next(const uint8_t **in, const uint8_t *end, uint64_t *next, uint64_t last)
+{
+    uint64_t distance;
+
+    if (!bytes_get_varint(in, end, &distance) || *next > last ||
+        distance > last - *next) {
+        return false;
+    }
+    *next += distance;
+    return true;
+}
+
+static bool
+get_window(const uint8_t **in, const uint8_t *end, uint64_t *next_shard,
+    uint32_t shards, struct producers_window *out)
+{
+    unsigned mask;
+
+    out->seen = (struct seen_window){0};
+    if (!get_next(in, end, next_shard, shards - 1) ||
+        !bytes_get_varint(in, end, &out->seen.high) || end - *in < 2) {
+        return false;
+    }
+    out->shard = (uint16_t)*next_shard;
+    *next_shard += 1;
+    mask = bytes_get_u16(*in);
+    *in += 2;
+    for (unsigned i = 0; i < SEEN_WORDS; i++) {
+        if ((mask >> i & 1) == 0) {
+            continue;
+        }
+        if (end - *in < 8 || bytes_get_u64(*in) == 0) {
+            return false;
+        }
+        out->seen.bit[i] = bytes_get_u64(*in);
+        *in += 8;
+    }
+    return seen_is_sound(&out->seen);
+}
+
+/* Room for n windows more. */
+static int
+grow(struct producers_list *out, uint64_t n)
+{
+    uint64_t all = out->n_windows + n;
+    struct producers_window *more;
+
+    if (n == 0) {
+        return 0;
+    }
+    if (all > UINT32_MAX) {
+        return ERR_CORRUPT;
+    }
+    more = realloc(out->window, (size_t)all * sizeof *more);
+    if (more == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    out->window = more;
+    return 0;
+}
+
+static int
+get_windows(const uint8_t **in, const uint8_t *end, uint32_t shards,
+    struct producers_list *out)
+{
+    uint64_t n, next_shard = 0;
+    int err;
+
+    if (!bytes_get_varint(in, end, &n) || n > shards ||
+        n > (uint64_t)(end - *in) / WINDOW_BYTES_MIN) {
+        return ERR_CORRUPT;
+    }
+    err = grow(out, n);
+    for (; err == 0 && n > 0; n--) {
+        struct producers_window *window = &out->window[out->n_windows];
+
+        window->producer = out->n - 1;
+        if (!get_window(in, end, &next_shard, shards, window)) {
+            return ERR_CORRUPT;
+        }
+        out->n_windows++;
+    }
+    return err;
+}
+
+static bool
+has_name(const struct producers_list *list, const struct producer_name *name)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (producer_name_is(&list->one[i].name, name->text, name->len)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+get_one(const uint8_t **in, const uint8_t *end, struct producers_list *out)
+{
+    struct producers_one *one = &out->one[out->n];
+    uint64_t serial = out->n == 0 ? 1 : (uint64_t)one[-1].serial + 1;
+    size_t len;
+
+    if (!get_next(in, end, &serial, out->last_serial) || *in == end) {
+        return false;
+    }
+    one->serial = (uint32_t)serial;
+    len = *(*in)++;
+    if (len > (size_t)(end - *in) ||
+        !producer_name_set(&one->name, (const char *)*in, len) ||
+        has_name(out, &one->name)) {
+        return false;
+    }
+    *in += len;
+    out->n++;
+    return true;
+}
+
+int
+producers_list_get(const uint8_t **in, const uint8_t *end, uint32_t n,
+    uint32_t shards, struct producers_list *out)
+{
+    int err = 0;
+
+    ASSERT(out->n == 0 && out->one == NULL && out->window == NULL);
+    if (n == 0) {
+        return 0;
+    }
+    if (n > PRODUCERS_MAX || n > (uint64_t)(end - *in) / ONE_BYTES_MIN) {
+        return ERR_CORRUPT;
+    }
+    out->one = calloc(n, sizeof *out->one);
+    if (out->one == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    while (err == 0 && out->n < n) {
+        err = get_one(in, end, out) ? get_windows(in, end, shards, out)
+                                    : ERR_CORRUPT;
+    }
+    return err;
+}
