@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
 #include "proto/text_admin.h"
@@ -75,6 +76,7 @@ struct executor {
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct session_acks acks; /* of the last session_run */
+    struct key_names names;   /* of keys that were asked for */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;

@@ -4,7 +4,7 @@
  *
  * text_parse looks for the end of the line, takes the first word, lets the
  * dialect have its lines, and else calls the command's own function from one
- * table. A storage command is parsed again when its data block is complete:
+ * table; gets of keys that begin with a digit have a lane of their own. A storage command is parsed again when its data block is complete:
  * scan->need says when that is, so the work stays linear.
  *
  * What can go wrong is answered in memcached's words (its protocol.txt); where
@@ -270,6 +270,35 @@ parse_line(struct line *line, const struct schema *schema)
     return text__fail(line, "ERROR");
 }
 
+/* A get or gets whose first key begins with a digit, as most lines do: no
+ * other parser wants it, for no counter's name begins so. */
+static bool
+parse_plain_get(struct line *line)
+{
+    struct request *out = line->out;
+    const char *bytes = line->bytes;
+    uint32_t at;
+    if (line->words.end < sizeof "get 1" - 1 || memcmp(bytes, "get", 3) != 0) {
+        return false;
+    }
+    if (bytes[3] == ' ') {
+        at = 4;
+        out->op = REQUEST_GET;
+    } else if (bytes[3] == 's' && bytes[4] == ' ') {
+        at = 5;
+        out->op = REQUEST_GETS;
+    } else {
+        return false;
+    }
+    if (bytes[at] < '0' || bytes[at] > '9') {
+        return false;
+    }
+    line->words.at = at;
+    out->words = words_rest(&line->words);
+    text__take_key(line);
+    return true;
+}
+
 /* True for a line that may be long because it has many keys. Looks at the
  * first TEXT_LINE_MAX bytes only, which are there whenever it is asked, so
  * that the answer does not hang on how much has arrived. */
@@ -324,5 +353,5 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
         .words = {bytes, 0, end},
         .scan = scan,
         .out = out};
-    return parse_line(&line, schema);
+    return parse_plain_get(&line) ? PARSE_REQUEST : parse_line(&line, schema);
 }
