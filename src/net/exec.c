@@ -115,26 +115,6 @@ exec_wake(struct session *session)
 }
 
 bool
-exec_is_gathering(const struct session *session)
-{
-    const struct job *job = session->job;
-    return job != NULL &&
-        (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN);
-}
-
-size_t
-exec_gathered_bytes(const struct session *session)
-{
-    return exec_is_gathering(session) ? session->job->request_bytes : 0;
-}
-
-bool
-exec_is_batch(const struct session *session)
-{
-    return session->job->request_bytes > 0;
-}
-
-bool
 exec_must_flush(const struct session *session, const struct exec_turn *turn)
 {
     if (!exec_is_gathering(session)) {

@@ -132,14 +132,28 @@ enum exec_step exec_begin(
 enum exec_step exec_resume(struct session *session, struct exec_turn *turn);
 
 /* True while the session has requests that exec_flush is to do. */
-bool exec_is_gathering(const struct session *session);
+static inline bool
+exec_is_gathering(const struct session *session)
+{
+    const struct job *job = session->job;
+    return job != NULL &&
+        (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN);
+}
 
 /* Bytes of the requests gathered. */
-size_t exec_gathered_bytes(const struct session *session);
+static inline size_t
+exec_gathered_bytes(const struct session *session)
+{
+    return exec_is_gathering(session) ? session->job->request_bytes : 0;
+}
 
 /* True where the session's job is of gathered requests, which are counted in
  * exec_turn's done when they are answered. */
-bool exec_is_batch(const struct session *session);
+static inline bool
+exec_is_batch(const struct session *session)
+{
+    return session->job->request_bytes > 0;
+}
 
 /* True where no other request may be gathered before exec_flush. */
 bool exec_must_flush(

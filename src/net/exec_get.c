@@ -200,12 +200,6 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
 }
 
 bool
-exec__is_getting(const struct session *session)
-{
-    return session->job != NULL && session->job->stage == JOB_GET_JOIN;
-}
-
-bool
 exec__get_is_full(const struct session *session)
 {
     return session->job->is_alone || exec_get__is_full(session->job);

@@ -27,7 +27,12 @@ bool exec_get__gather(
 void exec_get__add_single(struct session *session, const struct key *key);
 
 /* True where there may be no room for one more key. */
-bool exec_get__is_full(const struct job *job);
+static inline bool
+exec_get__is_full(const struct job *job)
+{
+    return job->n_slots == EXEC_SLICE_KEYS_MAX ||
+        job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
+}
 
 /* Answers slots until the slice is done or out has mark bytes: true where it
  * is done. */

@@ -8,25 +8,17 @@
 
 static_assert(TEXT_KEY_MAX <= UINT8_MAX, "see struct slot");
 
-bool
-exec_get__is_full(const struct job *job)
+static inline struct cell_key
+cell_of(uint64_t id, const struct schema_target *target)
 {
-    return job->n_slots == EXEC_SLICE_KEYS_MAX ||
-        job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
-}
-
-static void
-add_cell(struct job *job, uint64_t id, const struct schema_counter *counter,
-    const struct schema_column *column)
-{
-    job->get.key[job->get.n++] = (struct cell_key){.id = id,
-        .serial = column->serial,
-        .counter = counter->slot,
-        .column = column->slot};
+    return (struct cell_key){.id = id,
+        .serial = target->column->serial,
+        .counter = target->counter->slot,
+        .column = target->column->slot};
 }
 
 /* The slot of a key of len bytes at `at`, with its cells. */
-static inline struct slot *
+static struct slot *
 add_slot(struct job *job, size_t at, size_t len, const struct key *key,
     bool shows_cas)
 {
@@ -46,13 +38,14 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         slot->kind = SLOT_CELL;
         slot->n_cells = 1;
         slot->flags = key->target.column->flags;
-        add_cell(job, key->id, counter, key->target.column);
+        job->get.key[job->get.n++] = cell_of(key->id, &key->target);
         return slot;
     }
     slot->kind = SLOT_RECORD;
     slot->n_cells = counter->n_columns;
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        add_cell(job, key->id, counter, &counter->column[i]);
+        const struct schema_target target = {counter, &counter->column[i]};
+        job->get.key[job->get.n++] = cell_of(key->id, &target);
     }
     return slot;
 }
@@ -81,80 +74,123 @@ end_words(struct job *job, unsigned first)
     job->words.len = 0;
 }
 
-/* What the job's words are read with, in the order in which they stand. */
-struct keys {
-    const char *at;
-    const char *words_end;
+/* What the job's words are read with. */
+struct reading {
+    const char *at;                       /* the next byte */
+    const char *words_end;                /* where the words end */
     const char *end;                      /* see exec_turn */
-    struct key_names *names;              /* NULL: of a dialect get of ... */
-    const struct schema_counter *counter; /* ... this one; NULL: dropped */
+    struct key_names *names;              /* NULL: of a dialect get ... */
+    const struct schema_counter *counter; /* ... of this; NULL: dropped */
+    bool shows_cas;
 };
 
-/* Reads the key at keys->at, of which there is a first byte: its length. It is
- * not told what too long a key is, or one that a dialect get does not have. */
-static inline size_t
-read_key(const struct keys *keys, struct key *key, bool *is_known)
+static inline void
+skip_spaces(struct reading *reading)
 {
-    size_t left = (size_t)(keys->words_end - keys->at);
-    *is_known = true;
-    if (keys->names != NULL) {
-        uint32_t len = key_names_read(
-            keys->names, keys->at, keys->words_end, keys->end, key);
-        if (__builtin_expect(len != 0, 1)) {
-            return len;
+    while (reading->at < reading->words_end && *reading->at == ' ') {
+        reading->at++;
+    }
+}
+
+/* Reads keys of cells, as they mostly are, up to one that may be something
+ * else. */
+static inline void
+take_cells(struct job *job, struct reading *reading, const char *base)
+{
+    unsigned n = job->n_slots;
+    unsigned n_cells = job->get.n;
+    size_t key_bytes = job->key_bytes;
+    for (; n < EXEC_SLICE_KEYS_MAX &&
+         n_cells + SCHEMA_COLUMNS_MAX <= STORE_GET_MAX;
+         n++, n_cells++) {
+        struct key key;
+        skip_spaces(reading);
+        if (reading->at == reading->words_end) {
+            break;
         }
+        uint32_t len = key_names_read(reading->names, reading->at,
+            reading->words_end, reading->end, &key);
+        if (len == 0 || key.kind != KEY_CELL) {
+            break;
+        }
+        job->get.key[n_cells] = cell_of(key.id, &key.target);
+        job->slot[n] = (struct slot){.at = (uint32_t)(reading->at - base),
+            .flags = key.target.column->flags,
+            .first = (uint16_t)n_cells,
+            .n_cells = 1,
+            .len = (uint8_t)len,
+            .kind = SLOT_CELL,
+            .absent_is_miss = key.target.counter->absent_is_miss,
+            .shows_cas = reading->shows_cas};
+        key_bytes += len;
+        reading->at += len;
     }
-    const char *space = memchr(keys->at, ' ', left);
-    size_t len = space == NULL ? left : (size_t)(space - keys->at);
+    job->n_slots = n;
+    job->get.n = n_cells;
+    job->key_bytes = key_bytes;
+}
+
+/* Reads the key at reading->at, whatever it is, and makes its slot; a word
+ * that a dialect get does not have is skipped. False where it is too long. */
+static bool
+take_any(struct job *job, struct reading *reading, const char *base)
+{
+    struct key key;
+    size_t left = (size_t)(reading->words_end - reading->at);
+    const char *space = memchr(reading->at, ' ', left);
+    size_t len = space == NULL ? left : (size_t)(space - reading->at);
+    bool is_known = true;
     if (len > TEXT_KEY_MAX) {
-        *is_known = false;
-    } else if (keys->names != NULL) {
-        key_names_parse(keys->names, keys->at, len, key);
-    } else {
-        *is_known = keys->counter != NULL &&
-            key_parse_dialect(keys->counter, keys->at, len, key);
+        return false;
     }
-    return len;
+    if (reading->names != NULL) {
+        key_names_parse(reading->names, reading->at, len, &key);
+    } else {
+        is_known = reading->counter != NULL &&
+            key_parse_dialect(reading->counter, reading->at, len, &key);
+    }
+    if (is_known) {
+        add_slot(
+            job, (size_t)(reading->at - base), len, &key, reading->shows_cas);
+    }
+    reading->at += len;
+    return true;
 }
 
 bool
 exec_get__gather(struct session *session, const char *base, const char *end)
 {
     struct job *job = session->job;
-    bool is_dialect = job->op == REQUEST_COUNTER_GET;
-    bool shows_cas =
-        session->request.op == REQUEST_GETS || job->op == REQUEST_GATS;
     unsigned first = job->n_slots;
-    struct keys keys = {.at = base + job->words.at, .end = end};
-    keys.words_end = keys.at + job->words.len;
-    if (is_dialect) {
-        keys.counter = exec_get__counter(session, base);
+    const char *at = base + job->words.at;
+    struct reading reading = {.at = at,
+        .words_end = at + job->words.len,
+        .end = end,
+        .shows_cas = session->request.op == REQUEST_GETS ||
+            session->request.op == REQUEST_GATS};
+    if (job->op == REQUEST_COUNTER_GET) {
+        reading.counter = exec_get__counter(session, base);
     } else {
-        keys.names = &session->executor->names;
-        key_names_use(keys.names, exec__schema(session));
+        reading.names = &session->executor->names;
+        key_names_use(reading.names, exec__schema(session));
     }
     for (;;) {
-        struct key key;
-        bool is_known;
-        while (keys.at < keys.words_end && *keys.at == ' ') {
-            keys.at++;
+        if (reading.names != NULL) {
+            take_cells(job, &reading, base);
         }
-        if (keys.at == keys.words_end) {
+        skip_spaces(&reading);
+        if (reading.at == reading.words_end) {
             end_words(job, first);
             return true;
         }
         if (exec_get__is_full(job)) {
             break;
         }
-        size_t len = read_key(&keys, &key, &is_known);
-        if (__builtin_expect(is_known, 1)) {
-            add_slot(job, (size_t)(keys.at - base), len, &key, shows_cas);
-        } else if (!is_dialect) {
+        if (!take_any(job, &reading, base)) {
             return false;
         }
-        keys.at += len;
     }
-    job->words.at = (uint32_t)(keys.at - base);
-    job->words.len = (uint32_t)(keys.words_end - keys.at);
+    job->words.at = (uint32_t)(reading.at - base);
+    job->words.len = (uint32_t)(reading.words_end - reading.at);
     return true;
 }

@@ -53,8 +53,6 @@ enum exec_step exec__get_begin(
  * key is the request's, already parsed. */
 enum exec_step exec__look_begin(
     struct session *session, const struct key *key, struct exec_turn *turn);
-/* True while gets are gathered. */
-bool exec__is_getting(const struct session *session);
 /* exec_must_flush and exec_flush for them. */
 bool exec__get_is_full(const struct session *session);
 enum exec_step exec__get_flush(
@@ -97,6 +95,13 @@ enum exec_step exec__show_counter(
 
 /* What memcached would say of an item's size. */
 uint32_t exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags);
+
+/* True while gets are gathered. */
+static inline bool
+exec__is_getting(const struct session *session)
+{
+    return session->job != NULL && session->job->stage == JOB_GET_JOIN;
+}
 
 /* Counts in the worker's metrics. */
 static inline void

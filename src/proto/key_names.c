@@ -13,7 +13,7 @@ static_assert(KEY_NAMES_CHARS < 2 * CHUNK_BYTES,
     "the byte that ends a name is in its words, too");
 static_assert(KEY_NAMES__DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
         4 * CHUNK_BYTES <= KEY_NAMES__NEAR,
-    "see key_names_read");
+    "see key_names__read");
 
 static void
 keep(struct key_names *names, const char *name, size_t len,
@@ -51,4 +51,15 @@ key_names_parse(
     if (name_len <= KEY_NAMES_CHARS) {
         keep(names, dot + 1, name_len, &out->target);
     }
+}
+
+uint32_t
+key_names__read_near(const struct key_names *names, const char *text,
+    const char *end, struct key *out)
+{
+    char near[KEY_NAMES__NEAR] = {0};
+    size_t left = (size_t)(end - text);
+    ASSERT(left < sizeof near);
+    memcpy(near, text, left);
+    return key_names__read(names, near, near + left, out);
 }

@@ -72,17 +72,17 @@ enum {
 };
 
 /* Reads an id at text, of 1 to KEY_NAMES__DIGITS digits of which the first is
- * no 0: their number, or 0. */
+ * no 0: their number, or 0. Looks at up to 32 bytes. */
 static inline unsigned
 key_names__id(const char *text, uint64_t *id)
 {
     static const uint32_t power[CHUNK_BYTES] = {
         1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    uint64_t value = 0;
     uint64_t word = chunk_load(text);
     unsigned n = chunk_count_digits(word);
     unsigned digits = n;
-    while (n == CHUNK_BYTES && digits < 3 * CHUNK_BYTES) {
+    uint64_t value = 0;
+    while (n == CHUNK_BYTES && digits <= 2 * CHUNK_BYTES) {
         value = value * 100000000 + chunk_value(word);
         word = chunk_load(text + digits);
         n = chunk_count_digits(word);
@@ -91,37 +91,30 @@ key_names__id(const char *text, uint64_t *id)
     if (digits > KEY_NAMES__DIGITS || text[0] == '0') {
         return 0;
     }
-    *id = value * power[n] + chunk_value(chunk_last(word, n));
+    if (n > 0) {
+        value = value * power[n] + chunk_value(chunk_last(word, n));
+    }
+    *id = value;
     return digits;
 }
 
-/* Reads the key at text, which goes up to a space or to end, if it has the
- * form `ID.NAME` and a name that is kept: its length, and *out, as key_parse
- * has it. 0 where it may be anything else. No byte is looked at that is not
- * before readable, which is not before end. */
+/* key_names_read where KEY_NAMES__NEAR bytes from text on may be looked at. */
 static inline uint32_t
-key_names_read(const struct key_names *names, const char *text,
-    const char *end, const char *readable, struct key *out)
+key_names__read(const struct key_names *names, const char *text,
+    const char *end, struct key *out)
 {
-    char near[KEY_NAMES__NEAR] = {0};
-    const char *p = text;
-    if (__builtin_expect(readable - text < KEY_NAMES__NEAR, 0)) {
-        size_t left = (size_t)(end - text);
-        memcpy(near, text, left < sizeof near ? left : sizeof near - 1);
-        p = near;
-    }
-    unsigned at = key_names__id(p, &out->id);
-    if (at == 0 || p[at++] != '.') {
+    unsigned at = key_names__id(text, &out->id);
+    if (at == 0 || text[at++] != '.') {
         return 0;
     }
-    uint64_t word_0 = chunk_load(p + at);
+    uint64_t word_0 = chunk_load(text + at);
     uint64_t word_1 = 0;
     unsigned n = chunk_count_printed(word_0);
     at += n;
     if (n < CHUNK_BYTES) {
         word_0 = chunk_first(word_0, n);
     } else {
-        word_1 = chunk_load(p + at);
+        word_1 = chunk_load(text + at);
         n = chunk_count_printed(word_1);
         if (n == CHUNK_BYTES) {
             return 0;
@@ -131,12 +124,30 @@ key_names_read(const struct key_names *names, const char *text,
     }
     const struct schema_target *target =
         key_names__find(names, word_0, word_1);
-    if (target == NULL || word_0 == 0 || (p[at] != ' ' && text + at != end)) {
+    if (target == NULL || word_0 == 0 ||
+        (text[at] != ' ' && text + at != end)) {
         return 0;
     }
     out->target = *target;
     out->kind = target->column == NULL ? KEY_RECORD : KEY_CELL;
     return at;
+}
+
+/* The same where all that is known is that end may be looked up to. */
+uint32_t key_names__read_near(const struct key_names *names, const char *text,
+    const char *end, struct key *out);
+
+/* Reads the key at text, which goes up to a space or to end, if it has the
+ * form `ID.NAME` and a name that is kept: its length, and *out, as key_parse
+ * has it. 0 where it may be anything else. No byte is looked at that is not
+ * before readable, which is not before end. */
+static inline uint32_t
+key_names_read(const struct key_names *names, const char *text,
+    const char *end, const char *readable, struct key *out)
+{
+    return __builtin_expect(readable - text < KEY_NAMES__NEAR, 0)
+        ? key_names__read_near(names, text, end, out)
+        : key_names__read(names, text, end, out);
 }
 
 #endif

@@ -67,12 +67,13 @@ skip_block(struct line *line, struct span command)
     }
 }
 
-/* get gets <key>+ */
+/* get gets <key>+; keys but the first are looked at by whoever takes them. */
 static enum parse_status
 parse_get(struct line *line)
 {
     line->out->words = words_rest(&line->words);
     text__take_key(line);
+    line->out->key = (struct span){0, 0};
     return PARSE_REQUEST;
 }
 
@@ -271,31 +272,27 @@ parse_line(struct line *line, const struct schema *schema)
 }
 
 /* A get or gets whose first key begins with a digit, as most lines do: no
- * other parser wants it, for no counter's name begins so. */
-static bool
-parse_plain_get(struct line *line)
+ * other parser wants it, for no counter's name begins so. False where it is
+ * another line, or one that may have too long a key. */
+static inline bool
+parse_plain_get(
+    const char *bytes, uint32_t line_len, uint32_t end, struct request *out)
 {
-    struct request *out = line->out;
-    const char *bytes = line->bytes;
-    uint32_t at;
-    if (line->words.end < sizeof "get 1" - 1 || memcmp(bytes, "get", 3) != 0) {
+    if (end < sizeof "get 1" - 1) {
         return false;
     }
-    if (bytes[3] == ' ') {
-        at = 4;
-        out->op = REQUEST_GET;
-    } else if (bytes[3] == 's' && bytes[4] == ' ') {
-        at = 5;
-        out->op = REQUEST_GETS;
-    } else {
+    bool is_gets = bytes[3] == 's';
+    uint32_t at = is_gets ? 4 : 3;
+    if (memcmp(bytes, "get", 3) != 0 || bytes[at] != ' ' ||
+        bytes[at + 1] < '0' || bytes[at + 1] > '9' ||
+        (end - at > TEXT_KEY_MAX &&
+            memchr(bytes + at + 1, ' ', TEXT_KEY_MAX) == NULL)) {
         return false;
     }
-    if (bytes[at] < '0' || bytes[at] > '9') {
-        return false;
-    }
-    line->words.at = at;
-    out->words = words_rest(&line->words);
-    text__take_key(line);
+    request_clear(out);
+    out->op = is_gets ? REQUEST_GETS : REQUEST_GET;
+    out->len = line_len;
+    out->words = (struct span){at, end - at};
     return true;
 }
 
@@ -345,7 +342,12 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     if (end > 0 && bytes[end - 1] == '\r') {
         end--;
     }
-    *out = (struct request){.op = REQUEST_ERROR, .len = (uint32_t)line_len};
+    if (parse_plain_get(bytes, (uint32_t)line_len, end, out)) {
+        return PARSE_REQUEST;
+    }
+    request_clear(out);
+    out->op = REQUEST_ERROR;
+    out->len = (uint32_t)line_len;
     struct line line = {.bytes = bytes,
         .len = len,
         .line_len = (uint32_t)line_len,
@@ -353,5 +355,5 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
         .words = {bytes, 0, end},
         .scan = scan,
         .out = out};
-    return parse_plain_get(&line) ? PARSE_REQUEST : parse_line(&line, schema);
+    return parse_line(&line, schema);
 }
