@@ -253,6 +253,7 @@ main(void)
     tcase_add_test(tcase, test_i64);
     tcase_add_test(tcase, test_lenient);
     tcase_add_test(tcase, test_format);
+    tcase_add_test(tcase, test_short);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);
