@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of one conversation: skip what is to be skipped, parse, execute,
  * next. Changes that follow one another are gathered and executed together,
- * and so are gets (exec.c); their bytes are consumed when they are answered. A request that
- * cannot be finished (parked, reply buffer full, budget used up) keeps its
- * bytes unconsumed and its job; the next call goes on with the job before it
- * looks at any further byte, so the order of one connection's commands
- * holds. */
+ * and so are gets (exec.c); their bytes are consumed when they are answered. A
+ * request that cannot be finished (parked, reply buffer full, budget used up)
+ * keeps its bytes unconsumed and its job; the next call goes on with the job
+ * before it looks at any further byte, so the order of one connection's
+ * commands holds. */
 #include "net/session.h"
 
 #include "base/assert.h"

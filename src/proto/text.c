@@ -4,8 +4,9 @@
  *
  * text_parse looks for the end of the line, takes the first word, lets the
  * dialect have its lines, and else calls the command's own function from one
- * table; gets of keys that begin with a digit have a lane of their own. A storage command is parsed again when its data block is complete:
- * scan->need says when that is, so the work stays linear.
+ * table; gets of keys that begin with a digit have a lane of their own. A
+ * storage command is parsed again when its data block is complete: scan->need
+ * says when that is, so the work stays linear.
  *
  * What can go wrong is answered in memcached's words (its protocol.txt); where
  * versions differ, 1.6.45 is followed: too few words are "bad command line
