@@ -221,6 +221,22 @@ is_reserved(
         schema_counter(exec__schema(session), text.text, text.len) != NULL;
 }
 
+/* key_parse for the request's key. end: see exec_turn. */
+static void
+parse_key(struct session *session, struct schema_word text, const char *end,
+    struct key *out)
+{
+    struct key_names *names = &session->executor->names;
+    bool is_copy = text.text == session->executor->key;
+    const char *text_end = text.text + text.len;
+    key_names_use(names, exec__schema(session));
+    uint32_t len = key_names_read(
+        names, text.text, text_end, is_copy ? text_end : end, out);
+    if (len == 0 || len != text.len) { /* a packet's key may have a space */
+        key_names_parse(names, text.text, text.len, out);
+    }
+}
+
 /* A command with one key: a cell's or an item's. */
 static enum exec_step
 begin_on_key(
@@ -229,7 +245,7 @@ begin_on_key(
     struct key key;
     struct schema_word text = exec__key(session, bytes);
     enum request_op op = session->request.op;
-    key_parse(exec__schema(session), text.text, text.len, &key);
+    parse_key(session, text, turn->end, &key);
     if (key.kind != KEY_ITEM && op != REQUEST_TOUCH && op != REQUEST_LOOK &&
         op != REQUEST_INSPECT) {
         return exec__change_begin(session, bytes, &key, turn);
