@@ -88,22 +88,30 @@ static const struct exchange conversation[] = {
     {"quit", ""},
 };
 
-/* One request with more keys than a slice takes, between two others. */
+/* A get of n keys, of which 1 has a value. */
 static void
-add_long_get(struct buf *said, struct buf *expected)
+add_get(struct buf *said, struct buf *expected, unsigned n)
 {
-    buf_add_text(said, "get 1.cntan\r\nget");
-    buf_add_text(expected, "VALUE 1.cntan 0 2\r\n13\r\nEND\r\n");
-    for (unsigned i = 0; i < 2 * EXEC_SLICE_KEYS_MAX + 1; i++) {
+    buf_add_text(said, "get");
+    for (unsigned i = 0; i < n; i++) {
         buf_addf(said, " %u.cntan", i);
-        if (i == 1) {
-            buf_add_text(expected, "VALUE 1.cntan 0 2\r\n13\r\n");
-        } else {
-            buf_addf(expected, "VALUE %u.cntan 0 1\r\n0\r\n", i);
-        }
+        buf_addf(expected, "VALUE %u.cntan 0 %s\r\n", i,
+            i == 1 ? "2\r\n13" : "1\r\n0");
     }
-    buf_add_text(said, "\r\nget 1.cntan\r\n");
-    buf_add_text(expected, "END\r\nVALUE 1.cntan 0 2\r\n13\r\nEND\r\n");
+    buf_add_text(said, "\r\n");
+    buf_add_text(expected, "END\r\n");
+}
+
+/* Requests of which each fits into a slice, but not two, and one with more
+ * keys than a slice takes, between small ones. */
+static void
+add_long_gets(struct buf *said, struct buf *expected)
+{
+    static const unsigned n[] = {2, EXEC_SLICE_KEYS_MAX - 20,
+        EXEC_SLICE_KEYS_MAX - 10, 2 * EXEC_SLICE_KEYS_MAX + 1, 2};
+    for (size_t i = 0; i < COUNT_OF(n); i++) {
+        add_get(said, expected, n[i]);
+    }
 }
 
 static void
@@ -112,7 +120,7 @@ make_stream(struct buf *said, struct buf *expected)
     size_t n = COUNT_OF(conversation) - 1;
     join(declarations, COUNT_OF(declarations), said, expected);
     join(conversation, n, said, expected);
-    add_long_get(said, expected);
+    add_long_gets(said, expected);
     join(&conversation[n], 1, said, expected);
     ck_assert(!said->failed && !expected->failed);
 }
