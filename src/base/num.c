@@ -7,15 +7,15 @@
  * eight digits", 2018): neighbours are joined to pairs, pairs to fours, fours
  * to the eight. Up to 19 digits cannot overflow; longer spans take the slow
  * way, digit by digit with a check. Formatting writes two digits a step from
- * a table. Nothing is written to an out-parameter before all is checked. */
+ * a table; a number below 1000, which most counters are, is in a table as it
+ * is. Nothing is written to an out-parameter before all is checked. */
 #include "base/num.h"
+
+#include "base/chunk.h"
 
 #include <string.h>
 
-enum {
-    CHUNK = 8,       /* digits in one word */
-    SAFE_DIGITS = 19 /* any number of so many digits fits 64 bits */
-};
+enum { SAFE_DIGITS = 19 /* any number of so many digits fits 64 bits */ };
 
 static const uint64_t powers_of_10[NUM_U64_DIGITS_MAX] = {
     UINT64_C(1),
@@ -51,44 +51,37 @@ static const char digit_pairs[] = "00010203040506070809"
                                   "80818283848586878889"
                                   "90919293949596979899";
 
-/* Eight bytes as a word whose lowest byte is the first of them. */
-static inline uint64_t
-chunk_load(const char *text)
-{
-    uint64_t word;
+#define ONE(h, t, u)                                                          \
+    {                                                                         \
+        {h, t, u}, 3                                                          \
+    }
+#define TEN(h, t)                                                             \
+    ONE(h, t, '0'), ONE(h, t, '1'), ONE(h, t, '2'), ONE(h, t, '3'),           \
+        ONE(h, t, '4'), ONE(h, t, '5'), ONE(h, t, '6'), ONE(h, t, '7'),       \
+        ONE(h, t, '8'), ONE(h, t, '9')
+#define HUNDRED(h)                                                            \
+    TEN(h, '0'), TEN(h, '1'), TEN(h, '2'), TEN(h, '3'), TEN(h, '4'),          \
+        TEN(h, '5'), TEN(h, '6'), TEN(h, '7'), TEN(h, '8'), TEN(h, '9')
+#define TWO(t, u)                                                             \
+    {                                                                         \
+        {t, u}, 2                                                             \
+    }
+#define TEN_OF_TWO(t)                                                         \
+    TWO(t, '0'), TWO(t, '1'), TWO(t, '2'), TWO(t, '3'), TWO(t, '4'),          \
+        TWO(t, '5'), TWO(t, '6'), TWO(t, '7'), TWO(t, '8'), TWO(t, '9')
 
-    memcpy(&word, text, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
-
-/* True where all eight bytes are '0'..'9': the high half of each is 3, and
- * still is after adding 6. */
-static inline bool
-chunk_is_digits(uint64_t word)
-{
-    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0);
-    const uint64_t threes = UINT64_C(0x3030303030303030);
-    const uint64_t sixes = UINT64_C(0x0606060606060606);
-
-    return ((word & high) | (((word + sixes) & high) >> 4)) ==
-        (threes | (threes >> 4));
-}
-
-/* The number that eight digits spell. */
-static inline uint64_t
-chunk_value(uint64_t word)
-{
-    const uint64_t mask = UINT64_C(0x000000ff000000ff);
-    const uint64_t outer = 100 + (UINT64_C(1000000) << 32);
-    const uint64_t inner = 1 + (UINT64_C(10000) << 32);
-
-    word &= UINT64_C(0x0f0f0f0f0f0f0f0f);
-    word = word * 10 + (word >> 8);
-    return ((word & mask) * outer + ((word >> 16) & mask) * inner) >> 32;
-}
+const struct num_short num_short[NUM_SHORT_END] = {{{'0'}, 1}, {{'1'}, 1},
+    {{'2'}, 1}, {{'3'}, 1}, {{'4'}, 1}, {{'5'}, 1}, {{'6'}, 1}, {{'7'}, 1},
+    {{'8'}, 1}, {{'9'}, 1}, TEN_OF_TWO('1'), TEN_OF_TWO('2'), TEN_OF_TWO('3'),
+    TEN_OF_TWO('4'), TEN_OF_TWO('5'), TEN_OF_TWO('6'), TEN_OF_TWO('7'),
+    TEN_OF_TWO('8'), TEN_OF_TWO('9'), HUNDRED('1'), HUNDRED('2'), HUNDRED('3'),
+    HUNDRED('4'), HUNDRED('5'), HUNDRED('6'), HUNDRED('7'), HUNDRED('8'),
+    HUNDRED('9')};
+#undef ONE
+#undef TEN
+#undef HUNDRED
+#undef TWO
+#undef TEN_OF_TWO
 
 static inline bool
 digit_value(char c, uint64_t *out)
@@ -123,19 +116,20 @@ parse_chunks(const char *text, size_t len, uint64_t *out)
     uint64_t value = 0, word, rest_mask;
     size_t rest;
 
-    for (rest = len; rest >= CHUNK; rest -= CHUNK, text += CHUNK) {
+    for (rest = len; rest >= CHUNK_BYTES;
+         rest -= CHUNK_BYTES, text += CHUNK_BYTES) {
         word = chunk_load(text);
         if (!chunk_is_digits(word)) {
             return false;
         }
-        value = value * powers_of_10[CHUNK] + chunk_value(word);
+        value = value * powers_of_10[CHUNK_BYTES] + chunk_value(word);
     }
     if (rest > 0) {
-        word = chunk_load(text + rest - CHUNK);
+        word = chunk_load(text + rest - CHUNK_BYTES);
         if (!chunk_is_digits(word)) {
             return false;
         }
-        rest_mask = UINT64_MAX << (8 * (CHUNK - rest));
+        rest_mask = UINT64_MAX << (8 * (CHUNK_BYTES - rest));
         value = value * powers_of_10[rest] + chunk_value(word & rest_mask);
     }
     *out = value;
@@ -162,7 +156,7 @@ parse_long(const char *text, size_t len, uint64_t *out)
 static inline bool
 parse_u64(const char *text, size_t len, uint64_t *out)
 {
-    if (len < CHUNK) {
+    if (len < CHUNK_BYTES) {
         return len > 0 && parse_short(text, len, out);
     }
     if (len <= SAFE_DIGITS) {

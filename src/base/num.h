@@ -30,6 +30,14 @@ bool num_parse_i64(const char *text, size_t len, int64_t *out);
  * whatever stands behind it. */
 bool num_parse_lenient_u64(const char *text, size_t len, uint64_t *out);
 
+/* The numbers below NUM_SHORT_END as text, without zeros in front. */
+enum { NUM_SHORT_END = 1000 };
+struct num_short {
+    char text[3];
+    uint8_t len;
+};
+extern const struct num_short num_short[NUM_SHORT_END];
+
 /* Writes value in decimal to out (room for NUM_U64_DIGITS_MAX bytes, no
  * terminator); returns the number of bytes. */
 size_t num_format_u64(uint64_t value, char *out);

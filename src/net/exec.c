@@ -6,9 +6,9 @@
  * later. Jobs are reused, so the steady state allocates nothing.
  *
  * Changes of cells and records share a job: as long as one follows the other
- * they are gathered, and exec_flush gives them to the store in one call. Every
- * other request, and every refusal, settles what has been gathered before it
- * answers, so replies and effects keep the order of the requests. */
+ * they are gathered, and exec_flush gives them to the store in one call. So do
+ * gets. Every other request, and every refusal, settles what has been gathered
+ * before it answers, so replies and effects keep the order of the requests. */
 #include "net/exec_admin.h"
 
 #include "base/assert.h"
@@ -45,6 +45,7 @@ exec__job(struct session *session, enum job_stage stage)
     job->session = session;
     job->stage = stage;
     job->waits = false;
+    job->request_bytes = 0;
     session->job = job;
     return job;
 }
@@ -115,10 +116,36 @@ exec_wake(struct session *session)
 }
 
 bool
+exec_must_flush(const struct session *session, const struct exec_turn *turn)
+{
+    if (!exec_is_gathering(session)) {
+        return false;
+    }
+    return exec__is_getting(session) ? exec__get_is_full(session)
+                                     : exec__change_is_full(session, turn);
+}
+
+enum exec_step
+exec_flush(struct session *session, struct exec_turn *turn)
+{
+    size_t done = turn->done;
+    enum exec_step step = exec__is_getting(session)
+        ? exec__get_flush(session, turn)
+        : exec__change_flush(session, turn);
+    turn->base += turn->done - done;
+    return step;
+}
+
+enum exec_step
+exec__settle_all(struct session *session, struct exec_turn *turn)
+{
+    return exec_is_gathering(session) ? exec_flush(session, turn) : EXEC_DONE;
+}
+
+bool
 exec__settle(struct session *session, struct exec_turn *turn)
 {
-    return !exec_is_gathering(session) ||
-        exec_flush(session, turn) == EXEC_DONE;
+    return exec__settle_all(session, turn) == EXEC_DONE;
 }
 
 struct schema_word
@@ -195,6 +222,22 @@ is_reserved(
         schema_counter(exec__schema(session), text.text, text.len) != NULL;
 }
 
+/* key_parse for the request's key. end: see exec_turn. */
+static void
+parse_key(struct session *session, struct schema_word text, const char *end,
+    struct key *out)
+{
+    struct key_names *names = &session->executor->names;
+    bool is_copy = text.text == session->executor->key;
+    const char *text_end = text.text + text.len;
+    key_names_use(names, exec__schema(session));
+    uint32_t len = key_names_read(
+        names, text.text, text_end, is_copy ? text_end : end, out);
+    if (len == 0 || len != text.len) { /* a packet's key may have a space */
+        key_names_parse(names, text.text, text.len, out);
+    }
+}
+
 /* A command with one key: a cell's or an item's. */
 static enum exec_step
 begin_on_key(
@@ -203,19 +246,22 @@ begin_on_key(
     struct key key;
     struct schema_word text = exec__key(session, bytes);
     enum request_op op = session->request.op;
-    key_parse(exec__schema(session), text.text, text.len, &key);
+    parse_key(session, text, turn->end, &key);
     if (key.kind != KEY_ITEM && op != REQUEST_TOUCH && op != REQUEST_LOOK &&
         op != REQUEST_INSPECT) {
         return exec__change_begin(session, bytes, &key, turn);
     }
-    if (!exec__settle(session, turn)) {
-        return EXEC_LATER;
+    if (key.kind != KEY_ITEM) {
+        return exec__look_begin(session, &key, turn);
+    }
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
     }
     if (is_reserved(session, &key, text)) {
         return exec__refuse(session, ERR_MISUSE, turn->out);
     }
-    return key.kind == KEY_ITEM ? exec__item(session, bytes, turn->out)
-                                : exec__get_begin(session, bytes, turn);
+    return exec__item(session, bytes, turn->out);
 }
 
 static enum exec_step
@@ -334,17 +380,11 @@ answer_error(struct session *session, struct buf *out)
     return EXEC_DONE;
 }
 
-/* Whatever cannot join the changes gathered; there are none. */
+/* Whatever joins nothing that is gathered; there is nothing. */
 static enum exec_step
 begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
 {
     switch (session->request.op) {
-    case REQUEST_GET:
-    case REQUEST_GETS:
-    case REQUEST_GAT:
-    case REQUEST_GATS:
-    case REQUEST_COUNTER_GET:
-        return exec__get_begin(session, bytes, turn);
     case REQUEST_COUNTER_MISUSE:
         return misuse(session, turn->out);
     case REQUEST_SCHEMA_EDIT:
@@ -373,6 +413,14 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
     }
 }
 
+/* True for what may join gets that are gathered; whatever else comes finds
+ * them answered. */
+static bool
+joins_gets(enum request_op op)
+{
+    return op == REQUEST_GET || op == REQUEST_GETS || op == REQUEST_LOOK;
+}
+
 enum exec_step
 exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
 {
@@ -380,7 +428,20 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
         !works_while_loading(session->request.op)) {
         return exec__refuse(session, ERR_LOADING, turn->out);
     }
+    enum exec_step step =
+        joins_gets(session->request.op) || !exec__is_getting(session)
+        ? EXEC_DONE
+        : exec_flush(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
     switch (session->request.op) {
+    case REQUEST_GET:
+    case REQUEST_GETS:
+    case REQUEST_GAT:
+    case REQUEST_GATS:
+    case REQUEST_COUNTER_GET:
+        return exec__get_begin(session, turn);
     case REQUEST_SET:
     case REQUEST_ADD:
     case REQUEST_REPLACE:
@@ -403,20 +464,22 @@ exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_COUNTER_DECR:
         return exec__counter_begin(session, bytes, turn);
     default:
-        return exec__settle(session, turn) ? begin_alone(session, bytes, turn)
-                                           : EXEC_LATER;
+        step = exec__settle_all(session, turn);
+        return step == EXEC_DONE ? begin_alone(session, bytes, turn) : step;
     }
 }
 
 enum exec_step
-exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
+exec_resume(struct session *session, struct exec_turn *turn)
 {
     ASSERT(!session->job->waits && !exec_is_gathering(session));
     switch (session->job->stage) {
     case JOB_GET_CHECK:
     case JOB_GET_GATHER:
+    case JOB_GET_ASK:
     case JOB_GET_FORMAT:
         break;
+    case JOB_GET_JOIN:
     case JOB_GATHER:
         break; /* not reached: ASSERT above */
     case JOB_CHANGE:
@@ -430,5 +493,5 @@ exec_resume(struct session *session, const char *bytes, struct exec_turn *turn)
     case JOB_DUMP:
         return exec__dump_resume(session, turn);
     }
-    return exec__get_resume(session, bytes, turn);
+    return exec__get_resume(session, turn);
 }

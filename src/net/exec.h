@@ -20,8 +20,7 @@ enum {
 
 enum exec_step {
     EXEC_DONE,     /* the reply is complete */
-    EXEC_GATHERED, /* a change that waits for exec_flush; go on with the next
-                    * request */
+    EXEC_GATHERED, /* it waits for exec_flush; go on with the next request */
     EXEC_MORE,     /* more bytes are needed */
     EXEC_FULL,     /* the reply buffer has reached its mark; resume later */
     EXEC_YIELD,    /* the budget is used up; resume later */
@@ -32,18 +31,22 @@ enum exec_step {
 /* What one call of session_run gives to all its requests. */
 struct exec_turn {
     const char *base; /* the first byte not done with */
+    const char *end;  /* behind the last byte there is */
     size_t mark;
     unsigned *budget;
     struct buf *out;
     struct session_acks *acks; /* what out waits for */
     int fault;                 /* of the store, when the turn began */
-    size_t done;               /* bytes of the requests answered */
+    size_t done;               /* bytes of the requests answered, which are
+                                * before base once exec_flush has done it */
 };
 
 /* What to do with a job when it is resumed. */
 enum job_stage {
+    JOB_GET_JOIN,   /* gets are being gathered; never between turns */
     JOB_GET_CHECK,  /* look whether all keys are well formed */
-    JOB_GET_GATHER, /* take the next slice of keys and ask the store */
+    JOB_GET_GATHER, /* take the next slice of keys */
+    JOB_GET_ASK,    /* ask the store for the slice */
     JOB_GET_FORMAT, /* answer the slice */
     JOB_GATHER,     /* changes are being gathered; never between turns */
     JOB_CHANGE,     /* answer the changes */
@@ -53,39 +56,57 @@ enum job_stage {
     JOB_DUMP        /* show more items */
 };
 
-/* One key of a slice. */
-struct slot {
-    struct span key;
-    uint32_t flags;
-    uint16_t first;  /* its first cell in get.key */
-    uint8_t n_cells; /* 0: an item */
-    bool is_record;  /* answered as numbers separated by spaces */
-    bool absent_is_miss;
+enum slot_kind {
+    SLOT_ITEM,
+    SLOT_CELL,
+    SLOT_RECORD, /* answered as numbers separated by spaces */
+    SLOT_SINGLE, /* a cell or record whose answer is one struct answer */
+    SLOT_NOTHING /* a request's last keys are gone: its end alone */
 };
 
-/* A request under way: everything it needs that must outlive a turn. */
+/* One key of a slice. */
+struct slot {
+    uint32_t at;     /* the key, from the job's first byte on */
+    uint32_t flags;  /* of a cell */
+    uint16_t first;  /* its first cell in get.key */
+    uint8_t n_cells; /* 0: none */
+    uint8_t len;     /* of the key */
+    uint8_t kind;    /* enum slot_kind */
+    bool absent_is_miss;
+    bool shows_cas; /* SLOT_SINGLE: it has one */
+    bool is_last;   /* of its request */
+};
+
+/* Requests under way, one or some gathered ones: everything they need that
+ * must outlive a turn. Spans are counted from the first one's first byte. */
 struct job {
     struct job *next; /* in the executor's list of free ones */
     struct session *session;
     enum job_stage stage;
-    bool waits; /* the store has not answered yet */
+    bool waits;           /* the store has not answered yet */
+    size_t request_bytes; /* of gathered requests; 0: the job's one request
+                             * is the session's */
     union {
-        struct { /* retrieval: */
-            struct span
-                words;     /* keys not yet checked, then not yet gathered */
-            bool has_keys; /* some key has been checked */
-            bool has_unreadable; /* of a cell that could not be read */
+        struct {               /* retrieval: */
+            struct span words; /* of the last request: keys to gather ... */
+            struct span unchecked; /* ... and those not yet checked */
+            enum request_op op; /* of all; of the session's request is_alone */
+            bool is_alone;      /* no other request may join */
+            bool touches;       /* is_alone, and gives a new exptime */
+            bool has_keys;      /* some key has been checked */
+            bool has_unreadable; /* of a cell that could not be read; of the
+                                  * request that is being answered */
+            size_t key_bytes;    /* of the slots' keys */
             unsigned n_slots;
             unsigned formatted; /* slots already answered */
             struct slot slot[EXEC_SLICE_KEYS_MAX];
+            struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE */
             struct store_get get;
         };
         struct { /* changes, store_change.n of them: */
             struct store_change store_change;
-            size_t request_bytes;             /* of their requests */
-            size_t reply_bytes_max;           /* about, of their replies */
-            struct echo echo[EXEC_BATCH_MAX]; /* spans: from the first one's
-                                               * first byte on */
+            size_t reply_bytes_max; /* about, of their replies */
+            struct echo echo[EXEC_BATCH_MAX];
             struct change change[EXEC_BATCH_MAX];
         };
         struct {              /* a dump of items: */
@@ -100,27 +121,45 @@ struct job {
     };
 };
 
-/* Begins the session's request, whose first byte is bytes[0]. Changes gathered
- * before are answered first, unless the request joins them; where the store
- * answers them later nothing of the request has been begun. */
+/* Begins the session's request, whose first byte is bytes[0]. What has been
+ * gathered before is answered first, unless the request joins it; where that
+ * comes to something else than EXEC_DONE, nothing of the request has been
+ * begun, and it is to be begun anew. */
 enum exec_step exec_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
-/* Goes on with the session's job; bytes[0] is the request's first byte. */
-enum exec_step exec_resume(
-    struct session *session, const char *bytes, struct exec_turn *turn);
+/* Goes on with the session's job; turn->base is its first byte. */
+enum exec_step exec_resume(struct session *session, struct exec_turn *turn);
 
-/* True while the session has changes that exec_flush is to do. */
-bool exec_is_gathering(const struct session *session);
+/* True while the session has requests that exec_flush is to do. */
+static inline bool
+exec_is_gathering(const struct session *session)
+{
+    const struct job *job = session->job;
+    return job != NULL &&
+        (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN);
+}
 
 /* Bytes of the requests gathered. */
-size_t exec_gathered_bytes(const struct session *session);
+static inline size_t
+exec_gathered_bytes(const struct session *session)
+{
+    return exec_is_gathering(session) ? session->job->request_bytes : 0;
+}
+
+/* True where the session's job is of gathered requests, which are counted in
+ * exec_turn's done when they are answered. */
+static inline bool
+exec_is_batch(const struct session *session)
+{
+    return session->job->request_bytes > 0;
+}
 
 /* True where no other request may be gathered before exec_flush. */
 bool exec_must_flush(
     const struct session *session, const struct exec_turn *turn);
 
-/* Does the changes gathered: EXEC_DONE or EXEC_LATER. */
+/* Does what has been gathered. EXEC_FULL and EXEC_YIELD: of gets only. */
 enum exec_step exec_flush(struct session *session, struct exec_turn *turn);
 
 /* The store has answered the session's job. */

@@ -257,24 +257,12 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
 }
 
 bool
-exec_is_gathering(const struct session *session)
-{
-    return session->job != NULL && session->job->stage == JOB_GATHER;
-}
-
-size_t
-exec_gathered_bytes(const struct session *session)
-{
-    return exec_is_gathering(session) ? session->job->request_bytes : 0;
-}
-
-bool
-exec_must_flush(const struct session *session, const struct exec_turn *turn)
+exec__change_is_full(
+    const struct session *session, const struct exec_turn *turn)
 {
     const struct job *job = session->job;
-    return exec_is_gathering(session) &&
-        (job->store_change.n == EXEC_BATCH_MAX ||
-            turn->out->len + job->reply_bytes_max >= turn->mark);
+    return job->store_change.n == EXEC_BATCH_MAX ||
+        turn->out->len + job->reply_bytes_max >= turn->mark;
 }
 
 static enum store_answer
@@ -284,7 +272,7 @@ ask(struct job *job)
 }
 
 enum exec_step
-exec_flush(struct session *session, struct exec_turn *turn)
+exec__change_flush(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
     job->stage = JOB_CHANGE;
@@ -313,7 +301,6 @@ gather(struct session *session)
             return NULL;
         }
         job->store_change.n = 0;
-        job->request_bytes = 0;
         job->reply_bytes_max = 0;
     }
     ASSERT(job->stage == JOB_GATHER && job->store_change.n < EXEC_BATCH_MAX);

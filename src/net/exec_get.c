@@ -2,59 +2,35 @@
 /* Retrieval: get, gets, gat, gats, the dialect's get, and of a cell also touch,
  * and what the meta and binary protocols look up.
  *
- * All keys are checked before anything is sent, EXEC_CHECK_KEYS_MAX at a time.
- * Then slices of at most
- * EXEC_SLICE_KEYS_MAX keys are gathered: each key becomes a slot, each cell it
- * names a place in one batch for the store. When the store has answered, the
- * slots are formatted in order; items are looked up then. Between slices, and
- * between slots once the reply buffer is full, the turn can end, so neither
- * the reply buffer nor the time of a turn grows with the number of keys. */
+ * Each key becomes a slot, each cell it names a place in one batch for the
+ * store (exec_get_keys.c). When the store has answered, the slots are formatted
+ * in order (exec_get_say.c).
+ *
+ * Requests that follow one another share a slice of EXEC_SLICE_KEYS_MAX slots,
+ * so that what a client pipelines is looked up together. What has more keys
+ * than a slice holds, or needs to be looked at in another way, is alone: all
+ * its keys are checked before anything is sent, EXEC_CHECK_KEYS_MAX at a time,
+ * and then one slice follows the other. Between slices, and between slots once
+ * the reply buffer is full, the turn can end, so neither the reply buffer nor
+ * the time of a turn grows with the number of keys. */
+#include "net/exec_get.h"
+
 #include "base/assert.h"
 #include "base/err.h"
-#include "base/num.h"
-#include "net/exec_admin.h"
 #include "proto/reply.h"
 
-/* A record as text: 16 numbers with a space each. */
-enum { RECORD_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
-
-static bool
-wants_cas(const struct request *request)
-{
-    return request->op == REQUEST_GETS || request->op == REQUEST_GATS;
-}
-
-static bool
-touches(const struct request *request)
+bool
+exec_get__touches(const struct request *request)
 {
     return request->op == REQUEST_GAT || request->op == REQUEST_GATS ||
         request->op == REQUEST_TOUCH || request->terms.touches;
 }
 
-/* True for a request with one key, whose answer is one struct answer. */
-static bool
-is_single(const struct request *request)
-{
-    return request->op == REQUEST_TOUCH || request->op == REQUEST_LOOK ||
-        request->op == REQUEST_INSPECT;
-}
-
-/* One of the request's keys, as the client means it. */
-static struct schema_word
-key_text(struct session *session, const char *bytes, struct span span)
-{
-    return is_single(&session->request)
-        ? exec__key(session, bytes)
-        : (struct schema_word){bytes + span.at, span.len};
-}
-
-/* The counter of a dialect get; NULL where it is another request, or where
- * the counter has been dropped since. */
-static const struct schema_counter *
-dialect_counter(struct session *session, const char *bytes)
+const struct schema_counter *
+exec_get__counter(struct session *session, const char *bytes)
 {
     struct span name = session->request.key;
-    if (session->request.op != REQUEST_COUNTER_GET) {
+    if (session->job->op != REQUEST_COUNTER_GET) {
         return NULL;
     }
     return schema_counter(exec__schema(session), bytes + name.at, name.len);
@@ -74,22 +50,19 @@ check_dialect_key(
 /* A cell never expires: an exptime is refused unless the counter says to
  * ignore it. */
 static int
-check_exptime(const struct schema *schema, const char *text, size_t len)
+check_exptime(const struct key *key)
 {
-    struct key key;
-    key_parse(schema, text, len, &key);
-    return key.kind == KEY_ITEM || key.target.counter->exptime_is_ignored
+    return key->kind == KEY_ITEM || key->target.counter->exptime_is_ignored
         ? 0
         : ERR_EXPTIME;
 }
 
-/* True where keys can be wrong. */
+/* True where a key can be wrong in another way than by its length. */
 static bool
 needs_check(const struct request *request)
 {
-    return request->words.len > TEXT_KEY_MAX ||
-        request->op == REQUEST_COUNTER_GET ||
-        (touches(request) && request->exptime != 0);
+    return request->op == REQUEST_COUNTER_GET ||
+        (exec_get__touches(request) && request->exptime != 0);
 }
 
 /* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. */
@@ -97,259 +70,45 @@ static int
 check_key(struct session *session, const struct schema_counter *counter,
     const char *text, size_t len)
 {
-    const struct request *request = &session->request;
+    struct key key;
     if (len > TEXT_KEY_MAX) {
         return ERR_BAD_FORMAT;
     }
-    if (request->op == REQUEST_COUNTER_GET) {
+    if (counter != NULL) {
         return check_dialect_key(counter, text, len);
     }
-    return touches(request) && request->exptime != 0
-        ? check_exptime(exec__schema(session), text, len)
-        : 0;
+    if (!needs_check(&session->request)) {
+        return 0;
+    }
+    key_parse(exec__schema(session), text, len, &key);
+    return check_exptime(&key);
 }
 
-/* Looks at some of the keys that job->words has; after the last one the job
- * is to gather from the first. 0, or the ERR_ to answer. */
+/* Looks at some of the keys not yet checked; after the last one the job goes
+ * on with what it has gathered so far. 0, or the ERR_ to answer. */
 static int
-check_keys(struct session *session, const char *bytes)
+check_keys(struct session *session, const char *base)
 {
     struct job *job = session->job;
-    const struct schema_counter *counter = dialect_counter(session, bytes);
-    struct words words = words_of(bytes, job->words);
+    const struct schema_counter *counter = exec_get__counter(session, base);
+    struct words words = words_of(base, job->unchecked);
     struct span key;
-    if (session->request.op == REQUEST_COUNTER_GET && counter == NULL) {
+    if (job->op == REQUEST_COUNTER_GET && counter == NULL) {
         return ERR_GONE; /* dropped since the line was parsed */
     }
     for (unsigned i = 0; i < EXEC_CHECK_KEYS_MAX; i++) {
         if (!words_next(&words, &key)) {
-            job->words = session->request.words;
-            job->stage = JOB_GET_GATHER;
+            job->stage = job->n_slots > 0 ? JOB_GET_ASK : JOB_GET_GATHER;
             return job->has_keys ? 0 : ERR_BAD_ID;
         }
-        struct schema_word text = key_text(session, bytes, key);
-        int err = check_key(session, counter, text.text, text.len);
+        int err = check_key(session, counter, base + key.at, key.len);
         if (err != 0) {
             return err;
         }
         job->has_keys = true;
     }
-    job->words = words_rest(&words);
+    job->unchecked = words_rest(&words);
     return 0;
-}
-
-static void
-add_cell(struct job *job, uint64_t id, const struct schema_counter *counter,
-    const struct schema_column *column)
-{
-    job->get.key[job->get.n++] = (struct cell_key){.id = id,
-        .serial = column->serial,
-        .counter = counter->slot,
-        .column = column->slot};
-}
-
-static void
-add_slot(struct job *job, struct span text, const struct key *key)
-{
-    struct slot *slot = &job->slot[job->n_slots++];
-    *slot = (struct slot){.key = text, .first = (uint16_t)job->get.n};
-    if (key->kind == KEY_ITEM) {
-        return;
-    }
-    const struct schema_counter *counter = key->target.counter;
-    slot->absent_is_miss = counter->absent_is_miss;
-    if (key->kind == KEY_CELL) {
-        slot->n_cells = 1;
-        slot->flags = key->target.column->flags;
-        add_cell(job, key->id, counter, key->target.column);
-        return;
-    }
-    slot->is_record = true;
-    slot->n_cells = counter->n_columns;
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        add_cell(job, key->id, counter, &counter->column[i]);
-    }
-}
-
-/* Takes the next slice of keys. */
-static void
-gather(struct session *session, const char *bytes)
-{
-    struct job *job = session->job;
-    const struct schema *schema = exec__schema(session);
-    const struct schema_counter *counter = dialect_counter(session, bytes);
-    bool is_dialect = session->request.op == REQUEST_COUNTER_GET;
-    struct words words = words_of(bytes, job->words);
-    struct span text;
-    job->n_slots = 0;
-    job->formatted = 0;
-    job->get.n = 0;
-    while (job->n_slots < EXEC_SLICE_KEYS_MAX &&
-        job->get.n + SCHEMA_COLUMNS_MAX <= STORE_GET_MAX &&
-        words_next(&words, &text)) {
-        struct key key;
-        if (!is_dialect) {
-            struct schema_word word = key_text(session, bytes, text);
-            key_parse(schema, word.text, word.len, &key);
-        } else if (counter == NULL ||
-            !key_parse_dialect(counter, bytes + text.at, text.len, &key)) {
-            continue; /* dropped since the keys were checked */
-        }
-        add_slot(job, text, &key);
-    }
-    job->words = words_rest(&words);
-}
-
-/* True where a cell of the slot could not be read. */
-static bool
-is_unreadable(const struct job *job, const struct slot *slot)
-{
-    for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
-        if (job->get.state[i] == CELL_UNREADABLE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The values of the slot's columns, without those that have been dropped since
- * the key was parsed, to value[SCHEMA_COLUMNS_MAX]; how many. 0 where the slot
- * is answered as a miss. */
-static unsigned
-take_values(const struct job *job, const struct slot *slot, uint64_t *value)
-{
-    bool all_default = true;
-    unsigned n = 0;
-    for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
-        if (job->get.state[i] != CELL_GONE) {
-            value[n++] = job->get.value[i];
-            all_default = all_default && job->get.state[i] == CELL_DEFAULT;
-        }
-    }
-    return all_default && slot->absent_is_miss ? 0 : n;
-}
-
-/* Answers a request that has this one key; n: how many values there are. */
-static void
-answer_single(struct session *session, const char *bytes,
-    const struct slot *slot, const uint64_t *value, unsigned n,
-    struct buf *out)
-{
-    const struct request *request = &session->request;
-    struct echo echo = echo_of(request, 0);
-    char text[RECORD_TEXT_MAX];
-    size_t len = reply_join_u64(value, n, text);
-    struct answer answer = {.kind = ANSWER_VALUE,
-        .value = text,
-        .value_len = len,
-        .cas = n == 0 || slot->is_record ? 0 : cell_cas(value[0]),
-        .flags = slot->flags,
-        .item_bytes = exec__item_bytes(slot->key.len, len, slot->flags),
-        .ttl_s = ANSWER_NEVER,
-        .old_ttl_s = ANSWER_NEVER,
-        .was_fetched = true};
-    if (n == 0) {
-        answer.kind = ANSWER_MISS;
-    } else if (request->op == REQUEST_TOUCH) {
-        answer.kind = ANSWER_TOUCHED;
-    } else if (request->op == REQUEST_INSPECT) {
-        answer.kind = ANSWER_ABOUT;
-    }
-    answer_put(&echo, bytes, &answer, out);
-}
-
-static bool
-format_cells(struct session *session, const char *bytes,
-    const struct slot *slot, struct buf *out)
-{
-    const char *key = bytes + slot->key.at;
-    uint64_t value[SCHEMA_COLUMNS_MAX];
-    if (is_unreadable(session->job, slot)) { /* told at the end */
-        session->job->has_unreadable = true;
-        return false;
-    }
-    unsigned n = take_values(session->job, slot, value);
-    if (is_single(&session->request)) {
-        answer_single(session, bytes, slot, value, n, out);
-        return n > 0;
-    }
-    if (n == 0) {
-        return false;
-    }
-    uint64_t cas = slot->is_record ? 0 : cell_cas(value[0]);
-    const uint64_t *cas_shown = wants_cas(&session->request) ? &cas : NULL;
-    if (!slot->is_record) {
-        reply_value_u64(
-            out, key, slot->key.len, slot->flags, value[0], cas_shown);
-        return true;
-    }
-    char text[RECORD_TEXT_MAX];
-    size_t len = reply_join_u64(value, n, text);
-    reply_value(out, key, slot->key.len, slot->flags, text, len, cas_shown);
-    return true;
-}
-
-static bool
-format_item(struct session *session, const char *bytes,
-    const struct slot *slot, struct buf *out)
-{
-    struct items *items = session->executor->store->items;
-    const struct request *request = &session->request;
-    const char *key = bytes + slot->key.at;
-    if (is_single(request)) { /* it was a cell, and has been dropped since */
-        answer_single(session, bytes, slot, NULL, 0, out);
-        return false;
-    }
-    uint64_t now_s = exec__now_s(session);
-    uint64_t expiry_s = touches(request)
-        ? items_expiry(request->exptime, now_s, exec__unix_s(session))
-        : ITEMS_NEVER; /* not looked at */
-    const struct item *item = items_get(
-        items, key, slot->key.len, now_s, touches(request), expiry_s);
-    exec__count_prefix(session, (struct schema_word){key, slot->key.len},
-        &(struct prefix_counts){.get = 1, .hit = item != NULL});
-    if (item == NULL) {
-        return false;
-    }
-    uint64_t cas = session->executor->rules.no_cas ? 0 : item->cas;
-    reply_value(out, key, slot->key.len, item->flags, item->value,
-        item->value_len, wants_cas(request) ? &cas : NULL);
-    items_unpin(items, item);
-    return true;
-}
-
-static void
-count_keys(struct session *session, unsigned n, unsigned hits)
-{
-    if (session->request.op == REQUEST_INSPECT) {
-        exec__count(session, METRIC_cmd_meta, n);
-    } else if (touches(&session->request)) {
-        exec__count(session, METRIC_cmd_touch, n);
-        exec__count(session, METRIC_touch_hits, hits);
-        exec__count(session, METRIC_touch_misses, n - hits);
-    } else {
-        exec__count(session, METRIC_cmd_get, n);
-        exec__count(session, METRIC_get_hits, hits);
-        exec__count(session, METRIC_get_misses, n - hits);
-    }
-}
-
-/* Answers slots until the slice is done or the reply buffer full: true where
- * it is done. */
-static bool
-format(struct session *session, const char *bytes, struct exec_turn *turn)
-{
-    struct job *job = session->job;
-    unsigned first = job->formatted;
-    unsigned hits = 0;
-    while (job->formatted < job->n_slots && turn->out->len < turn->mark) {
-        const struct slot *slot = &job->slot[job->formatted++];
-        bool is_cell = slot->n_cells > 0 || slot->is_record;
-        hits += is_cell ? format_cells(session, bytes, slot, turn->out)
-                        : format_item(session, bytes, slot, turn->out);
-    }
-    count_keys(session, job->formatted - first, hits);
-    return job->formatted == job->n_slots;
 }
 
 static enum store_answer
@@ -358,15 +117,33 @@ ask(struct job *job)
     return store_get(job->session->executor->store, &job->get);
 }
 
-/* Takes and asks for the next slice: true where the answer comes later. */
+/* Asks for the slice: true where the answer comes later. */
 static bool
-next_slice(struct session *session, const char *bytes)
+ask_slice(struct session *session)
 {
     struct job *job = session->job;
-    gather(session, bytes);
     job->stage = JOB_GET_FORMAT;
     exec__count(session, METRIC_cell_gets, job->get.n);
     return job->get.n > 0 && exec__waits(job, &job->get.call, ask);
+}
+
+static void
+empty_slice(struct job *job)
+{
+    job->n_slots = 0;
+    job->formatted = 0;
+    job->key_bytes = 0;
+    job->get.n = 0;
+}
+
+/* Takes the next slice of a request that is alone. */
+static void
+next_slice(struct session *session, struct exec_turn *turn)
+{
+    empty_slice(session->job);
+    bool fits = exec_get__gather(session, turn->base, turn->end);
+    ASSERT(fits); /* checked */
+    session->job->stage = JOB_GET_ASK;
 }
 
 /* Ends the turn for this request, or takes one from the turn's budget. */
@@ -380,23 +157,22 @@ must_yield(struct exec_turn *turn)
     return false;
 }
 
-/* True while there are keys to gather. */
-static bool
-has_more(const struct job *job, const char *bytes)
+/* All requests of the job are answered. */
+static enum exec_step
+end(struct session *session, struct exec_turn *turn)
 {
-    struct words words = words_of(bytes, job->words);
-    struct span key;
-    return words_next(&words, &key);
+    turn->done += session->job->request_bytes;
+    return exec__done(session);
 }
 
 enum exec_step
-exec__get_resume(
-    struct session *session, const char *bytes, struct exec_turn *turn)
+exec__get_resume(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
     while (job->stage == JOB_GET_CHECK) {
-        int err = check_keys(session, bytes);
+        int err = check_keys(session, turn->base);
         if (err != 0) {
+            turn->done += job->request_bytes;
             return exec__refuse(session, err, turn->out);
         }
         if (job->stage == JOB_GET_CHECK && must_yield(turn)) {
@@ -404,49 +180,189 @@ exec__get_resume(
         }
     }
     for (;;) {
-        if (job->stage == JOB_GET_GATHER && next_slice(session, bytes)) {
+        if (job->stage == JOB_GET_GATHER) {
+            next_slice(session, turn);
+        }
+        if (job->stage == JOB_GET_ASK && ask_slice(session)) {
             return EXEC_LATER;
         }
-        if (!format(session, bytes, turn)) {
+        if (!exec_get__format(session, turn)) {
             return EXEC_FULL;
         }
-        job->stage = JOB_GET_GATHER;
-        if (!has_more(job, bytes)) {
-            break;
+        if (job->words.len == 0) {
+            return end(session, turn);
         }
+        job->stage = JOB_GET_GATHER;
         if (must_yield(turn)) {
             return EXEC_YIELD;
         }
     }
-    if (job->has_unreadable) { /* in the place of END: no number is made up */
-        return exec__refuse(session, ERR_COLD_READ, turn->out);
-    }
-    if (!is_single(&session->request)) {
-        reply_line(turn->out, "END");
-    }
-    return exec__done(session);
+}
+
+bool
+exec__get_is_full(const struct session *session)
+{
+    return session->job->is_alone || exec_get__is_full(session->job);
 }
 
 enum exec_step
-exec__get_begin(
-    struct session *session, const char *bytes, struct exec_turn *turn)
+exec__get_flush(struct session *session, struct exec_turn *turn)
 {
-    struct request *request = &session->request;
-    if (is_single(request)) {
-        request->words = request->key;
+    struct job *job = session->job;
+    job->stage = JOB_GET_ASK;
+    if (job->unchecked.len > 0 || job->n_slots == 0) {
+        job->stage = JOB_GET_CHECK;
     }
-    struct job *job = exec__job(
-        session, needs_check(request) ? JOB_GET_CHECK : JOB_GET_GATHER);
-    if (job == NULL && is_single(request)) {
+    return exec__get_resume(session, turn);
+}
+
+/* The job that the session's request is to join, or its own, made now, NULL
+ * when memory is out. */
+static struct job *
+get_job(struct session *session)
+{
+    struct job *job = session->job;
+    if (job == NULL) {
+        job = exec__job(session, JOB_GET_JOIN);
+        if (job == NULL) {
+            return NULL;
+        }
+        job->words = (struct span){0, 0};
+        job->unchecked = (struct span){0, 0};
+        job->op = REQUEST_GET;
+        job->is_alone = false;
+        job->touches = false;
+        job->has_keys = false;
+        job->has_unreadable = false;
+        empty_slice(job);
+    }
+    ASSERT(job->stage == JOB_GET_JOIN && !job->is_alone);
+    return job;
+}
+
+/* What the session's request is, when it joins no other. */
+static void
+be_alone(struct session *session)
+{
+    const struct request *request = &session->request;
+    session->job->op = request->op;
+    session->job->touches = exec_get__touches(request);
+    session->job->is_alone = true;
+}
+
+/* Takes back what the session's request has added to the job. */
+static void
+take_back(struct job *job, unsigned n_slots, uint32_t n_cells)
+{
+    job->n_slots = n_slots;
+    job->get.n = n_cells;
+}
+
+/* The request may be one among others: gathers its keys. */
+static enum exec_step
+join(struct session *session, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    struct job *job = session->job;
+    unsigned n_slots = job->n_slots;
+    uint32_t n_cells = job->get.n;
+    bool is_first = job->request_bytes == 0;
+    job->words = (struct span){
+        (uint32_t)job->request_bytes + request->words.at, request->words.len};
+    bool fits = exec_get__gather(session, turn->base, turn->end);
+    if (fits && job->words.len == 0) {
+        job->request_bytes += request->len;
+        return EXEC_GATHERED;
+    }
+    if (!fits || !is_first) {
+        enum exec_step step = EXEC_DONE;
+        take_back(job, n_slots, n_cells);
+        job->words.len = 0;
+        if (is_first) {
+            exec__done(session); /* there is nothing else in it */
+        } else {
+            step = exec_flush(session, turn);
+        }
+        if (step != EXEC_DONE) {
+            return step;
+        }
+        return fits ? exec__get_begin(session, turn)
+                    : exec__refuse(session, ERR_BAD_FORMAT, turn->out);
+    }
+    be_alone(session);
+    job->unchecked = job->words;
+    job->has_keys = true;
+    job->request_bytes = request->len;
+    return EXEC_GATHERED;
+}
+
+/* What to say of a request for which there is no memory. */
+static enum exec_step
+no_memory(struct session *session, struct exec_turn *turn)
+{
+    reply_line(turn->out, "SERVER_ERROR out of memory writing get response");
+    return exec__done(session);
+}
+
+/* A request all of whose keys are checked before the first is looked up. */
+static enum exec_step
+begin_alone(struct session *session, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    struct job *job = get_job(session);
+    if (job == NULL) {
+        return no_memory(session, turn);
+    }
+    be_alone(session);
+    job->words = request->words;
+    job->unchecked = request->words;
+    job->request_bytes = request->len;
+    return EXEC_GATHERED;
+}
+
+enum exec_step
+exec__get_begin(struct session *session, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    bool is_alone = needs_check(request) || exec_get__touches(request);
+    if (is_alone || !exec__is_getting(session)) {
+        enum exec_step step = exec__settle_all(session, turn);
+        if (step != EXEC_DONE) {
+            return step;
+        }
+    }
+    if (is_alone) {
+        return begin_alone(session, turn);
+    }
+    return get_job(session) == NULL ? no_memory(session, turn)
+                                    : join(session, turn);
+}
+
+enum exec_step
+exec__look_begin(
+    struct session *session, const struct key *key, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    bool touches = exec_get__touches(request);
+    bool is_alone = touches || request->op != REQUEST_LOOK;
+    int err = touches && request->exptime != 0 ? check_exptime(key) : 0;
+    if (err != 0 || is_alone || !exec__is_getting(session)) {
+        enum exec_step step = exec__settle_all(session, turn);
+        if (step != EXEC_DONE) {
+            return step;
+        }
+    }
+    if (err != 0) {
+        return exec__refuse(session, err, turn->out);
+    }
+    struct job *job = get_job(session);
+    if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
-    if (job == NULL) {
-        reply_line(
-            turn->out, "SERVER_ERROR out of memory writing get response");
-        return EXEC_DONE;
+    exec_get__add_single(session, key);
+    job->request_bytes += request->len;
+    if (is_alone) {
+        be_alone(session);
     }
-    job->words = request->words;
-    job->has_keys = false;
-    job->has_unreadable = false;
-    return exec__get_resume(session, bytes, turn);
+    return EXEC_GATHERED;
 }

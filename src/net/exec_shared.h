@@ -6,7 +6,8 @@
 
 /* What the exec*.c files share: the session's thread. */
 
-/* Makes a job for the session, or returns NULL when memory is out. */
+/* Makes a job for the session, of no gathered requests yet, or returns NULL
+ * when memory is out. */
 struct job *exec__job(struct session *session, enum job_stage stage);
 
 /* The session's request is answered: gives the job back, if there is one. */
@@ -20,6 +21,11 @@ bool exec__waits(struct job *job, struct store_call *call,
 /* Does the changes gathered, if any: false where the store answers them later,
  * and the request at hand is to be begun anew after that. */
 bool exec__settle(struct session *session, struct exec_turn *turn);
+
+/* Does what has been gathered, if anything. Where that does not come to
+ * EXEC_DONE the request at hand is to be begun anew after it. */
+enum exec_step exec__settle_all(
+    struct session *session, struct exec_turn *turn);
 
 /* The request's key as the client means it. Valid until the next call. */
 struct schema_word exec__key(struct session *session, const char *bytes);
@@ -40,11 +46,19 @@ void exec__say_refusal(struct session *session, int err,
 /* The same for the session's request, and is done. */
 enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
 
-/* get gets gat gats touch (of cells), the dialect's get. */
+/* get gets gat gats, the dialect's get. Gets gathered before stay so. */
 enum exec_step exec__get_begin(
-    struct session *session, const char *bytes, struct exec_turn *turn);
+    struct session *session, struct exec_turn *turn);
+/* touch, and what the meta and binary protocols look up, of a cell or record:
+ * key is the request's, already parsed. */
+enum exec_step exec__look_begin(
+    struct session *session, const struct key *key, struct exec_turn *turn);
+/* exec_must_flush and exec_flush for them. */
+bool exec__get_is_full(const struct session *session);
+enum exec_step exec__get_flush(
+    struct session *session, struct exec_turn *turn);
 enum exec_step exec__get_resume(
-    struct session *session, const char *bytes, struct exec_turn *turn);
+    struct session *session, struct exec_turn *turn);
 
 /* All changes of cells and records. key is the request's, already parsed. */
 enum exec_step exec__change_begin(struct session *session, const char *bytes,
@@ -52,6 +66,12 @@ enum exec_step exec__change_begin(struct session *session, const char *bytes,
 enum exec_step exec__counter_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__change_answer(
+    struct session *session, struct exec_turn *turn);
+/* exec_must_flush and exec_flush for the changes gathered; EXEC_DONE or
+ * EXEC_LATER. */
+bool exec__change_is_full(
+    const struct session *session, const struct exec_turn *turn);
+enum exec_step exec__change_flush(
     struct session *session, struct exec_turn *turn);
 
 /* All commands on items but retrieval. */
@@ -77,6 +97,13 @@ enum exec_step exec__show_counter(
 
 /* What memcached would say of an item's size. */
 uint32_t exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags);
+
+/* True while gets are gathered. */
+static inline bool
+exec__is_getting(const struct session *session)
+{
+    return session->job != NULL && session->job->stage == JOB_GET_JOIN;
+}
 
 /* Counts in the worker's metrics. */
 static inline void

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of one conversation: skip what is to be skipped, parse, execute,
- * next. Changes that follow one another are gathered and executed together
- * (exec.c); their bytes are consumed when they are answered. A request that
- * cannot be finished (parked, reply buffer full, budget used up) keeps its
- * bytes unconsumed and its job; the next call goes on with the job before it
- * looks at any further byte, so the order of one connection's commands
- * holds. */
+ * next. Changes that follow one another are gathered and executed together,
+ * and so are gets (exec.c); their bytes are consumed when they are answered. A
+ * request that cannot be finished (parked, reply buffer full, budget used up)
+ * keeps its bytes unconsumed and its job; the next call goes on with the job
+ * before it looks at any further byte, so the order of one connection's
+ * commands holds. */
 #include "net/session.h"
 
 #include "base/assert.h"
@@ -159,10 +159,10 @@ end_request(struct session *session, struct exec_turn *turn)
 }
 
 static enum exec_step
-resume(struct session *session, const char *bytes, struct exec_turn *turn)
+resume(struct session *session, struct exec_turn *turn)
 {
-    bool is_batch = session->job->stage == JOB_CHANGE;
-    enum exec_step step = exec_resume(session, bytes, turn);
+    bool is_batch = exec_is_batch(session);
+    enum exec_step step = exec_resume(session, turn);
     if (step == EXEC_DONE && !is_batch) {
         end_request(session, turn);
     }
@@ -194,14 +194,14 @@ next(struct session *session, const char *bytes, size_t len,
 }
 
 /* One step: a piece of the job under way, or of the next request. Where that
- * cannot be begun, the changes gathered so far: the step after it looks again
+ * cannot be begun, what is gathered so far: the step after it looks again
  * why not. bytes[0] is the first one not done with. */
 static enum exec_step
 step_on(struct session *session, const char *bytes, size_t len,
     struct exec_turn *turn)
 {
     if (session->job != NULL && !exec_is_gathering(session)) {
-        return resume(session, bytes, turn);
+        return resume(session, turn);
     }
     size_t ahead = exec_gathered_bytes(session);
     enum exec_step step = next(session, bytes + ahead, len - ahead, turn);
@@ -229,6 +229,7 @@ session_run(struct session *session, const char *bytes, size_t len,
             at += swallow(session, bytes + at, len - at);
         }
         turn.base = bytes + at;
+        turn.end = bytes + len;
         step = step_on(session, bytes + at, len - at, &turn);
         at += turn.done;
         turn.done = 0;

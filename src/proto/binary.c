@@ -276,9 +276,10 @@ binary_parse(const char *bytes, size_t len, uint64_t value_bytes_max,
         scan->need = head_len(&packet);
         return PARSE_MORE;
     }
-    *out = (struct request){.proto = PROTO_BINARY,
-        .opcode = packet.opcode,
-        .opaque = bytes_get_be32(header + 12),
-        .len = head_len(&packet)};
+    request_clear(out);
+    out->proto = PROTO_BINARY;
+    out->opcode = packet.opcode;
+    out->opaque = bytes_get_be32(header + 12);
+    out->len = head_len(&packet);
     return take(&packet, len, value_bytes_max, scan, out);
 }

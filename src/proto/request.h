@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The one request type that every parser makes and the executor takes. */
 
@@ -119,7 +120,7 @@ struct request {
     enum request_op stored_as; /* TOO_LARGE: the storage command */
     enum schema_edit_op schema_op; /* SCHEMA_EDIT */
     uint32_t len;                  /* bytes of the whole request */
-    struct span key;               /* the key; dialect: the counter's name */
+    struct span key;   /* of a command with one; dialect: the counter's name */
     struct span words; /* GET..: all keys; dialect: what follows key; STATS:
                         * the arguments; ADMIN: the line */
     struct span value; /* the data block of a storage command */
@@ -135,6 +136,20 @@ struct request {
     uint64_t swallow_bytes; /* to be skipped behind the request */
     bool swallow_line;      /* likewise, up to and with the next newline */
 };
+
+/* Makes *out all zero. In pieces, which compilers store side by side: of more
+ * bytes at once they make an instruction that is slow to begin. */
+static inline void
+request_clear(struct request *out)
+{
+    enum { PIECE = 64 };
+    char *at = (char *)out;
+    size_t left = sizeof *out;
+    _Static_assert(sizeof *out >= 2 * PIECE, "or pieces are to be fewer");
+    memset(at, 0, PIECE);
+    memset(at + PIECE, 0, PIECE);
+    memset(at + 2 * PIECE, 0, left - 2 * PIECE);
+}
 
 /* What a parser says of the bytes it was given. */
 enum parse_status {

@@ -4,8 +4,9 @@
  *
  * text_parse looks for the end of the line, takes the first word, lets the
  * dialect have its lines, and else calls the command's own function from one
- * table. A storage command is parsed again when its data block is complete:
- * scan->need says when that is, so the work stays linear.
+ * table; gets of keys that begin with a digit have a lane of their own. A
+ * storage command is parsed again when its data block is complete: scan->need
+ * says when that is, so the work stays linear.
  *
  * What can go wrong is answered in memcached's words (its protocol.txt); where
  * versions differ, 1.6.45 is followed: too few words are "bad command line
@@ -67,12 +68,13 @@ skip_block(struct line *line, struct span command)
     }
 }
 
-/* get gets <key>+ */
+/* get gets <key>+; keys but the first are looked at by whoever takes them. */
 static enum parse_status
 parse_get(struct line *line)
 {
     line->out->words = words_rest(&line->words);
     text__take_key(line);
+    line->out->key = (struct span){0, 0};
     return PARSE_REQUEST;
 }
 
@@ -182,48 +184,68 @@ parse_admin(struct line *line)
     return PARSE_REQUEST;
 }
 
+#define COMMAND(name, op, parse)                                              \
+    {                                                                         \
+        name, sizeof name - 1, REQUEST_##op, parse                            \
+    }
 static const struct command {
     const char *name;
+    uint32_t len; /* of the name */
     enum request_op op;
     parse_fn *parse;
 } commands[] = {
-    {"get", REQUEST_GET, parse_get},
-    {"gets", REQUEST_GETS, parse_get},
-    {"gat", REQUEST_GAT, parse_gat},
-    {"gats", REQUEST_GATS, parse_gat},
-    {"set", REQUEST_SET, parse_storage},
-    {"add", REQUEST_ADD, parse_storage},
-    {"replace", REQUEST_REPLACE, parse_storage},
-    {"append", REQUEST_APPEND, parse_storage},
-    {"prepend", REQUEST_PREPEND, parse_storage},
-    {"cas", REQUEST_CAS, parse_storage},
-    {"delete", REQUEST_DELETE, parse_delete},
-    {"incr", REQUEST_INCR, parse_arith},
-    {"decr", REQUEST_DECR, parse_arith},
-    {"touch", REQUEST_TOUCH, parse_touch},
-    {"flush_all", REQUEST_FLUSH_ALL, parse_flush_all},
-    {"version", REQUEST_VERSION, parse_words},
-    {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
-    {"stats", REQUEST_STATS, parse_words},
-    {"quit", REQUEST_QUIT, parse_words},
-    {"mg", REQUEST_LOOK, meta__parse_get},
-    {"ms", REQUEST_SET, meta__parse_set},
-    {"md", REQUEST_DELETE, meta__parse_delete},
-    {"ma", REQUEST_INCR, meta__parse_arith},
-    {"mn", REQUEST_NOOP, meta__parse_noop},
-    {"me", REQUEST_INSPECT, meta__parse_inspect},
-    {"slabs", REQUEST_ADMIN, parse_admin},
-    {"lru", REQUEST_ADMIN, parse_admin},
-    {"lru_crawler", REQUEST_ADMIN, parse_admin},
-    {"cache_memlimit", REQUEST_ADMIN, parse_admin},
-    {"shutdown", REQUEST_ADMIN, parse_admin},
-    {"refresh_certs", REQUEST_ADMIN, parse_admin},
-    {"extstore", REQUEST_ADMIN, parse_admin},
-    {"watch", REQUEST_ADMIN, parse_admin},
-    {"debugtime", REQUEST_ADMIN, parse_admin},
+    COMMAND("get", GET, parse_get),
+    COMMAND("gets", GETS, parse_get),
+    COMMAND("gat", GAT, parse_gat),
+    COMMAND("gats", GATS, parse_gat),
+    COMMAND("set", SET, parse_storage),
+    COMMAND("add", ADD, parse_storage),
+    COMMAND("replace", REPLACE, parse_storage),
+    COMMAND("append", APPEND, parse_storage),
+    COMMAND("prepend", PREPEND, parse_storage),
+    COMMAND("cas", CAS, parse_storage),
+    COMMAND("delete", DELETE, parse_delete),
+    COMMAND("incr", INCR, parse_arith),
+    COMMAND("decr", DECR, parse_arith),
+    COMMAND("touch", TOUCH, parse_touch),
+    COMMAND("flush_all", FLUSH_ALL, parse_flush_all),
+    COMMAND("version", VERSION, parse_words),
+    COMMAND("verbosity", VERBOSITY, parse_verbosity),
+    COMMAND("stats", STATS, parse_words),
+    COMMAND("quit", QUIT, parse_words),
+    COMMAND("mg", LOOK, meta__parse_get),
+    COMMAND("ms", SET, meta__parse_set),
+    COMMAND("md", DELETE, meta__parse_delete),
+    COMMAND("ma", INCR, meta__parse_arith),
+    COMMAND("mn", NOOP, meta__parse_noop),
+    COMMAND("me", INSPECT, meta__parse_inspect),
+    COMMAND("slabs", ADMIN, parse_admin),
+    COMMAND("lru", ADMIN, parse_admin),
+    COMMAND("lru_crawler", ADMIN, parse_admin),
+    COMMAND("cache_memlimit", ADMIN, parse_admin),
+    COMMAND("shutdown", ADMIN, parse_admin),
+    COMMAND("refresh_certs", ADMIN, parse_admin),
+    COMMAND("extstore", ADMIN, parse_admin),
+    COMMAND("watch", ADMIN, parse_admin),
+    COMMAND("debugtime", ADMIN, parse_admin),
 };
+#undef COMMAND
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+/* The command of that name; NULL where there is none. */
+static const struct command *
+find_command(const char *name, uint32_t len)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        const struct command *command = &commands[i];
+        if (command->len == len && command->name[0] == name[0] &&
+            memcmp(command->name, name, len) == 0) {
+            return command;
+        }
+    }
+    return NULL;
+}
 
 /* A line whose last word looks like the end of an HTTP request line. */
 static bool
@@ -256,11 +278,11 @@ parse_line(struct line *line, const struct schema *schema)
         return PARSE_REQUEST;
     }
     /* only the dialect's lines may begin with spaces */
-    for (size_t i = 0; command.at == 0 && i < N_COMMANDS; i++) {
-        if (span_is(line->bytes, command, commands[i].name)) {
-            out->op = commands[i].op;
-            return commands[i].parse(line);
-        }
+    const struct command *found =
+        command.at == 0 ? find_command(line->bytes, command.len) : NULL;
+    if (found != NULL) {
+        out->op = found->op;
+        return found->parse(line);
     }
     if (is_http(line->words)) {
         return PARSE_CLOSE;
@@ -268,6 +290,31 @@ parse_line(struct line *line, const struct schema *schema)
     line->words = all; /* one word alone may be noreply */
     out->noreply = text__ends_with_noreply(line);
     return text__fail(line, "ERROR");
+}
+
+/* A get or gets whose first key begins with a digit, as most lines do: no
+ * other parser wants it, for no counter's name begins so. False where it is
+ * another line, or one that may have too long a key. */
+static inline bool
+parse_plain_get(
+    const char *bytes, uint32_t line_len, uint32_t end, struct request *out)
+{
+    if (end < sizeof "get 1" - 1) {
+        return false;
+    }
+    bool is_gets = bytes[3] == 's';
+    uint32_t at = is_gets ? 4 : 3;
+    if (memcmp(bytes, "get", 3) != 0 || bytes[at] != ' ' ||
+        bytes[at + 1] < '0' || bytes[at + 1] > '9' ||
+        (end - at > TEXT_KEY_MAX &&
+            memchr(bytes + at + 1, ' ', TEXT_KEY_MAX) == NULL)) {
+        return false;
+    }
+    request_clear(out);
+    out->op = is_gets ? REQUEST_GETS : REQUEST_GET;
+    out->len = line_len;
+    out->words = (struct span){at, end - at};
+    return true;
 }
 
 /* True for a line that may be long because it has many keys. Looks at the
@@ -316,7 +363,12 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     if (end > 0 && bytes[end - 1] == '\r') {
         end--;
     }
-    *out = (struct request){.op = REQUEST_ERROR, .len = (uint32_t)line_len};
+    if (parse_plain_get(bytes, (uint32_t)line_len, end, out)) {
+        return PARSE_REQUEST;
+    }
+    request_clear(out);
+    out->op = REQUEST_ERROR;
+    out->len = (uint32_t)line_len;
     struct line line = {.bytes = bytes,
         .len = len,
         .line_len = (uint32_t)line_len,

@@ -237,6 +237,16 @@ START_TEST(test_format)
 }
 END_TEST
 
+START_TEST(test_short)
+{
+    for (uint64_t i = 0; i < NUM_SHORT_END; i++) {
+        char text[NUM_U64_DIGITS_MAX];
+        ck_assert_uint_eq(num_format_u64(i, text), num_short[i].len);
+        ck_assert_mem_eq(text, num_short[i].text, num_short[i].len);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -253,6 +263,7 @@ main(void)
     tcase_add_test(tcase, test_i64);
     tcase_add_test(tcase, test_lenient);
     tcase_add_test(tcase, test_format);
+    tcase_add_test(tcase, test_short);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "proto/reply_cell.h"
 #include "unit/check_help.h"
 
 static void
@@ -151,10 +152,52 @@ START_TEST(test_stats)
 }
 END_TEST
 
+/* Written in wide stores, a reply is what reply_value_u64 makes; the key ends
+ * where the readable bytes do, or further on. */
+static void
+expect_cell(size_t len, size_t behind, uint32_t flags, uint64_t value,
+    const uint64_t *cas)
+{
+    struct buf out = {0};
+    char *key = malloc(len + behind);
+    char *at = malloc(len + REPLY_CELL_ROOM);
+    ck_assert(key != NULL && at != NULL);
+    memset(key, 'k', len + behind);
+    reply_value_u64(&out, key, len, flags, value, cas);
+    const char *end = reply_put_cell(
+        at, key, len, key + len + behind, flags, value, cas ? *cas : 0);
+    ck_assert_uint_eq((size_t)(end - at), out.len);
+    ck_assert_mem_eq(at, out.data, out.len);
+    buf_fini(&out);
+    free(key);
+    free(at);
+}
+
+START_TEST(test_cells)
+{
+    static const uint64_t values[] = {
+        0, 9, 10, 99, 100, 999, 1000, 4294967295, UINT64_MAX - 1, UINT64_MAX};
+    static const uint32_t flags[] = {0, 1, 4294967295};
+    for (size_t len = 1; len <= 250; len++) {
+        for (size_t behind = 0; behind <= 40; behind += 4) {
+            expect_cell(len, behind, 0, len, NULL);
+        }
+    }
+    for (size_t v = 0; v < COUNT_OF(values); v++) {
+        for (size_t f = 0; f < COUNT_OF(flags); f++) {
+            expect_cell(20, 0, flags[f], values[v], NULL);
+            for (size_t c = 1; c < COUNT_OF(values); c++) {
+                expect_cell(20, 90, flags[f], values[v], &values[c]);
+            }
+        }
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_lines, test_errors, test_all_errors,
-        test_values, test_longest, test_join, test_stats};
+        test_values, test_longest, test_join, test_stats, test_cells};
     return run_tests("reply", tests, COUNT_OF(tests));
 }

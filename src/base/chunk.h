@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_CHUNK_H
+#define BASE_CHUNK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Eight bytes of text in one word, the first of them lowest. Pure; any
+ * thread. */
+
+enum { CHUNK_BYTES = 8 };
+
+/* Eight bytes from text on. */
+static inline uint64_t
+chunk_load(const char *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* True where all eight bytes are '0'..'9': the high half of each is 3, and
+ * still is after adding 6. */
+static inline bool
+chunk_is_digits(uint64_t word)
+{
+    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0);
+    const uint64_t threes = UINT64_C(0x3030303030303030);
+    const uint64_t sixes = UINT64_C(0x0606060606060606);
+
+    return ((word & high) | (((word + sixes) & high) >> 4)) ==
+        (threes | (threes >> 4));
+}
+
+/* The number that eight digits spell; a byte 0 counts as '0'. */
+static inline uint64_t
+chunk_value(uint64_t word)
+{
+    const uint64_t mask = UINT64_C(0x000000ff000000ff);
+    const uint64_t outer = 100 + (UINT64_C(1000000) << 32);
+    const uint64_t inner = 1 + (UINT64_C(10000) << 32);
+
+    word &= UINT64_C(0x0f0f0f0f0f0f0f0f);
+    word = word * 10 + (word >> 8);
+    return ((word & mask) * outer + ((word >> 16) & mask) * inner) >> 32;
+}
+
+/* How many bytes stand before the lowest one whose top bit is set in marks:
+ * 0..8. */
+static inline unsigned
+chunk_before(uint64_t marks)
+{
+    return marks == 0 ? CHUNK_BYTES : (unsigned)__builtin_ctzll(marks) / 8;
+}
+
+/* How many of the first bytes are '0'..'9': 0..8. Bytes that are no digits
+ * carry into those behind them only. */
+static inline unsigned
+chunk_count_digits(uint64_t word)
+{
+    uint64_t off = word ^ UINT64_C(0x3030303030303030); /* a digit: 0..9 */
+    uint64_t marks = off | (off + UINT64_C(0x7676767676767676));
+
+    return chunk_before(marks & UINT64_C(0x8080808080808080));
+}
+
+/* How many of the first bytes are above the space, control characters and
+ * spaces being what ends a word: 0..8. Such a byte borrows from those behind
+ * it only. */
+static inline unsigned
+chunk_count_printed(uint64_t word)
+{
+    uint64_t marks = (word - UINT64_C(0x2121212121212121)) & ~word;
+
+    return chunk_before(marks & UINT64_C(0x8080808080808080));
+}
+
+/* The first n bytes, 0..7, the others 0. */
+static inline uint64_t
+chunk_first(uint64_t word, unsigned n)
+{
+    return word & ((UINT64_C(1) << 8 * n) - 1);
+}
+
+/* The first n bytes, 0..7, moved behind bytes 0: as chunk_value wants fewer
+ * than eight digits. */
+static inline uint64_t
+chunk_last(uint64_t word, unsigned n)
+{
+    unsigned half = 4 * (CHUNK_BYTES - n);
+
+    return word << half << half; /* n = 0: 64 in two steps */
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_EXEC_GET_H
+#define NET_EXEC_GET_H
+
+#include "net/exec_shared.h"
+
+/* What the exec_get*.c files share: the session's thread. base is the first
+ * byte of the job's first request, from which its spans are counted. */
+
+/* True for gat, gats, touch, and what is like them: the keys get a new
+ * exptime. */
+bool exec_get__touches(const struct request *request);
+
+/* The counter of a dialect get; NULL where it is another request, or where
+ * the counter has been dropped since. bytes[0] is the request's first one. */
+const struct schema_counter *exec_get__counter(
+    struct session *session, const char *bytes);
+
+/* Makes slots of words that job->words has, until there is no room for any
+ * more in the slice; the others are left in job->words, which is empty where
+ * none is left. False where a key is too long. end: see exec_turn. */
+bool exec_get__gather(
+    struct session *session, const char *base, const char *end);
+
+/* The same for the one key of the session's request, which names a cell or a
+ * record: it is answered as a struct answer. */
+void exec_get__add_single(struct session *session, const struct key *key);
+
+/* True where there may be no room for one more key. */
+static inline bool
+exec_get__is_full(const struct job *job)
+{
+    return job->n_slots == EXEC_SLICE_KEYS_MAX ||
+        job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
+}
+
+/* Answers slots until the slice is done or out has mark bytes: true where it
+ * is done. */
+bool exec_get__format(struct session *session, struct exec_turn *turn);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Retrieval: from slots to replies, in their order. Cells are most of it, and
+ * go straight into the reply buffer, run by run. Items are looked up now. */
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "net/exec_admin.h"
+#include "net/exec_get.h"
+#include "proto/reply.h"
+#include "proto/reply_cell.h"
+
+/* A record as text: 16 numbers with a space each. */
+enum { RECORD_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
+
+/* True where a cell of the slot could not be read. */
+static bool
+is_unreadable(const struct job *job, const struct slot *slot)
+{
+    for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
+        if (job->get.state[i] == CELL_UNREADABLE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The values of the slot's columns, without those that have been dropped since
+ * the key was parsed, to value[SCHEMA_COLUMNS_MAX]; how many. 0 where the slot
+ * is answered as a miss. */
+static unsigned
+take_values(const struct job *job, const struct slot *slot, uint64_t *value)
+{
+    bool all_default = true;
+    unsigned n = 0;
+    for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
+        if (job->get.state[i] != CELL_GONE) {
+            value[n++] = job->get.value[i];
+            all_default = all_default && job->get.state[i] == CELL_DEFAULT;
+        }
+    }
+    return all_default && slot->absent_is_miss ? 0 : n;
+}
+
+/* Answers a request that has this one key: true where it is found. */
+static bool
+say_single(struct session *session, const char *base, const struct slot *slot,
+    struct buf *out)
+{
+    const struct job *job = session->job;
+    const struct echo *echo = &job->single[slot - job->slot];
+    uint64_t value[SCHEMA_COLUMNS_MAX] = {0};
+    char text[RECORD_TEXT_MAX];
+    if (is_unreadable(job, slot)) { /* no number is made up */
+        exec__say_refusal(session, ERR_COLD_READ, echo, out);
+        return false;
+    }
+    unsigned n = take_values(job, slot, value);
+    size_t len = reply_join_u64(value, n, text);
+    struct answer answer = {.kind = ANSWER_VALUE,
+        .value = text,
+        .value_len = len,
+        .cas = n > 0 && slot->shows_cas ? cell_cas(value[0]) : 0,
+        .flags = slot->flags,
+        .item_bytes = exec__item_bytes(slot->len, len, slot->flags),
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER,
+        .was_fetched = true};
+    if (n == 0) {
+        answer.kind = ANSWER_MISS;
+    } else if (echo->op == REQUEST_TOUCH) {
+        answer.kind = ANSWER_TOUCHED;
+    } else if (echo->op == REQUEST_INSPECT) {
+        answer.kind = ANSWER_ABOUT;
+    }
+    answer_put(echo, base, &answer, out);
+    return n > 0;
+}
+
+/* A record, or a cell of a request with one that cannot be read: true where
+ * the key is found. */
+static bool
+say_record(struct session *session, const char *base, const struct slot *slot,
+    struct buf *out)
+{
+    uint64_t value[SCHEMA_COLUMNS_MAX] = {0};
+    char text[RECORD_TEXT_MAX];
+    if (is_unreadable(session->job, slot)) { /* told at the end */
+        session->job->has_unreadable = true;
+        return false;
+    }
+    unsigned n = take_values(session->job, slot, value);
+    if (n == 0) {
+        return false;
+    }
+    uint64_t cas = slot->kind == SLOT_RECORD ? 0 : cell_cas(value[0]);
+    size_t len = reply_join_u64(value, n, text);
+    reply_value(out, base + slot->at, slot->len, slot->flags, text, len,
+        slot->shows_cas ? &cas : NULL);
+    return true;
+}
+
+static bool
+say_item(struct session *session, const char *base, const struct slot *slot,
+    struct buf *out)
+{
+    struct items *items = session->executor->store->items;
+    const char *key = base + slot->at;
+    bool touches = session->job->touches;
+    uint64_t now_s = exec__now_s(session);
+    uint64_t expiry_s = touches
+        ? items_expiry(session->request.exptime, now_s, exec__unix_s(session))
+        : ITEMS_NEVER; /* not looked at */
+    const struct item *item =
+        items_get(items, key, slot->len, now_s, touches, expiry_s);
+    exec__count_prefix(session, (struct schema_word){key, slot->len},
+        &(struct prefix_counts){.get = 1, .hit = item != NULL});
+    if (item == NULL) {
+        return false;
+    }
+    uint64_t cas = session->executor->rules.no_cas ? 0 : item->cas;
+    reply_value(out, key, slot->len, item->flags, item->value, item->value_len,
+        slot->shows_cas ? &cas : NULL);
+    items_unpin(items, item);
+    return true;
+}
+
+/* The end of a text request. */
+static void
+say_end(struct session *session, struct buf *out)
+{
+    static const struct echo echo = {.op = REQUEST_GET};
+    struct job *job = session->job;
+    if (job->has_unreadable) { /* in the place of END: no number is made up */
+        job->has_unreadable = false;
+        exec__say_refusal(session, ERR_COLD_READ, &echo, out);
+        return;
+    }
+    reply_line(out, "END");
+}
+
+/* Answers cells from the next slot on, up to a slot that is something else, to
+ * a request with a cell that cannot be read, or to mark bytes; how many keys
+ * were found. */
+static unsigned
+say_cells(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    const struct store_get *get = &job->get;
+    struct buf *out = turn->out;
+    unsigned i = job->formatted;
+    unsigned hits = 0;
+    size_t room = (size_t)REPLY_CELL_ROOM * (job->n_slots - i);
+    char *start = buf_reserve(out, job->key_bytes + room);
+    if (start == NULL || job->has_unreadable) {
+        return 0;
+    }
+    char *at = start;
+    size_t left = turn->mark - out->len;
+    for (; i < job->n_slots && (size_t)(at - start) < left; i++) {
+        const struct slot *slot = &job->slot[i];
+        uint8_t state = get->state[slot->first];
+        if (slot->kind != SLOT_CELL || state == CELL_UNREADABLE) {
+            break;
+        }
+        if (state == CELL_SET ||
+            (state == CELL_DEFAULT && !slot->absent_is_miss)) {
+            uint64_t value = get->value[slot->first];
+            at =
+                reply_put_cell(at, turn->base + slot->at, slot->len, turn->end,
+                    slot->flags, value, slot->shows_cas ? cell_cas(value) : 0);
+            hits++;
+        }
+        if (slot->is_last) {
+            at = reply_put_end(at);
+        }
+    }
+    out->len += (size_t)(at - start);
+    job->formatted = i;
+    return hits;
+}
+
+/* Answers the next slot, whatever it is: true where its key is found. */
+static bool
+say_slot(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    const struct slot *slot = &job->slot[job->formatted++];
+    struct buf *out = turn->out;
+    bool is_hit = false;
+    switch ((enum slot_kind)slot->kind) {
+    case SLOT_SINGLE:
+        return say_single(session, turn->base, slot, out);
+    case SLOT_ITEM:
+        is_hit = say_item(session, turn->base, slot, out);
+        break;
+    case SLOT_CELL: /* of those that say_cells leaves */
+    case SLOT_RECORD:
+        is_hit = say_record(session, turn->base, slot, out);
+        break;
+    case SLOT_NOTHING:
+        break;
+    }
+    if (slot->is_last) {
+        say_end(session, out);
+    }
+    return is_hit;
+}
+
+static void
+count_keys(struct session *session, unsigned n, unsigned hits)
+{
+    const struct job *job = session->job;
+    if (job->op == REQUEST_INSPECT) {
+        exec__count(session, METRIC_cmd_meta, n);
+    } else if (job->touches) {
+        exec__count(session, METRIC_cmd_touch, n);
+        exec__count(session, METRIC_touch_hits, hits);
+        exec__count(session, METRIC_touch_misses, n - hits);
+    } else {
+        exec__count(session, METRIC_cmd_get, n);
+        exec__count(session, METRIC_get_hits, hits);
+        exec__count(session, METRIC_get_misses, n - hits);
+    }
+}
+
+bool
+exec_get__format(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    unsigned first = job->formatted;
+    unsigned hits = 0;
+    while (job->formatted < job->n_slots && turn->out->len < turn->mark) {
+        unsigned before = job->formatted;
+        if (job->slot[before].kind == SLOT_CELL) {
+            hits += say_cells(session, turn);
+        }
+        if (job->formatted == before) {
+            hits += say_slot(session, turn);
+        }
+    }
+    unsigned n = job->formatted - first;
+    if (n > 0 && job->slot[job->formatted - 1].kind == SLOT_NOTHING) {
+        n--;
+    }
+    count_keys(session, n, hits);
+    return job->formatted == job->n_slots;
+}

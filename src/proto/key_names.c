@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of keys that are kept: a small table with two places a name, side by
+ * side. A name takes the first one, and what was there goes to the second, so
+ * that two names never drive out each other again and again. */
+#include "proto/key_names.h"
+
+#include "base/assert.h"
+
+#include <assert.h>
+
+static_assert(KEY_NAMES == 1 << KEY_NAMES_BITS, "see key_names__place");
+static_assert(KEY_NAMES_CHARS < 2 * CHUNK_BYTES,
+    "the byte that ends a name is in its words, too");
+static_assert(KEY_NAMES__DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
+        4 * CHUNK_BYTES <= KEY_NAMES__NEAR,
+    "see key_names__read");
+
+static void
+keep(struct key_names *names, const char *name, size_t len,
+    const struct schema_target *target)
+{
+    char text[2 * CHUNK_BYTES] = {0};
+    memcpy(text, name, len);
+    uint64_t word_0 = chunk_load(text);
+    uint64_t word_1 = chunk_load(text + CHUNK_BYTES);
+    if (key_names__find(names, word_0, word_1) != NULL) {
+        return; /* it was the id that was not read */
+    }
+    unsigned at = key_names__place(word_0, word_1);
+    names->name[at ^ 1] = names->name[at];
+    names->name[at].word[0] = word_0;
+    names->name[at].word[1] = word_1;
+    names->name[at].target = *target;
+}
+
+void
+key_names_parse(
+    struct key_names *names, const char *text, size_t len, struct key *out)
+{
+    ASSERT(names->schema != NULL);
+    key_parse(names->schema, text, len, out);
+    if (out->kind == KEY_ITEM) {
+        return;
+    }
+    const char *dot = memchr(text, '.', len); /* the only one: see key.c */
+    ASSERT(dot != NULL);
+    if (dot > text && dot[-1] == '|') {
+        return; /* mcrouter's form */
+    }
+    size_t name_len = len - (size_t)(dot - text) - 1;
+    if (name_len <= KEY_NAMES_CHARS) {
+        keep(names, dot + 1, name_len, &out->target);
+    }
+}
+
+uint32_t
+key_names__read_near(const struct key_names *names, const char *text,
+    const char *end, struct key *out)
+{
+    char near[KEY_NAMES__NEAR] = {0};
+    size_t left = (size_t)(end - text);
+    ASSERT(left < sizeof near);
+    memcpy(near, text, left);
+    return key_names__read(names, near, near + left, out);
+}

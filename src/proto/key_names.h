@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_KEY_NAMES_H
+#define PROTO_KEY_NAMES_H
+
+#include "base/chunk.h"
+#include "proto/key.h"
+
+/* The names that keys have had lately, and what they stand for: most keys of a
+ * client have one of a few names, so that a key is read without a look into
+ * the schema, and without a step a byte. One thread at a time. All zero knows
+ * no names. */
+
+enum {
+    KEY_NAMES = 32,      /* names kept; a power of two */
+    KEY_NAMES_BITS = 5,  /* its logarithm */
+    KEY_NAMES_CHARS = 15 /* of the longest name that is kept */
+};
+
+struct key_names {
+    const struct schema *schema; /* the one that all names are of */
+    uint64_t version;            /* its version */
+    struct {
+        uint64_t word[2]; /* the name, and zeros; all 0: none */
+        struct schema_target target;
+    } name[KEY_NAMES];
+};
+
+/* Sees to it that names are this schema's: to be called before keys are read,
+ * whenever the schema may have become another one. */
+static inline void
+key_names_use(struct key_names *names, const struct schema *schema)
+{
+    uint64_t version = schema_version(schema);
+    if (names->schema != schema || names->version != version) {
+        *names = (struct key_names){.schema = schema, .version = version};
+    }
+}
+
+/* The same as key_parse, and keeps the name. The schema is that of
+ * key_names_use. */
+void key_names_parse(
+    struct key_names *names, const char *text, size_t len, struct key *out);
+
+/* The place where a name is first looked for; the other one is beside it. */
+static inline unsigned
+key_names__place(uint64_t word_0, uint64_t word_1)
+{
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    return (unsigned)((word_0 ^ word_1 * odd) * odd >> (64 - KEY_NAMES_BITS));
+}
+
+/* What a name stands for that is kept; NULL where it is not. */
+static inline const struct schema_target *
+key_names__find(
+    const struct key_names *names, uint64_t word_0, uint64_t word_1)
+{
+    unsigned at = key_names__place(word_0, word_1);
+    if (names->name[at].word[0] != word_0 ||
+        names->name[at].word[1] != word_1) {
+        at ^= 1;
+        if (names->name[at].word[0] != word_0 ||
+            names->name[at].word[1] != word_1) {
+            return NULL;
+        }
+    }
+    return &names->name[at].target;
+}
+
+enum {
+    KEY_NAMES__DIGITS = 19, /* ids of more are read by key_parse */
+    KEY_NAMES__NEAR = 48    /* bytes that key_names_read may look at */
+};
+
+/* Reads an id at text, of 1 to KEY_NAMES__DIGITS digits of which the first is
+ * no 0: their number, or 0. Looks at up to 32 bytes. */
+static inline unsigned
+key_names__id(const char *text, uint64_t *id)
+{
+    static const uint32_t power[CHUNK_BYTES] = {
+        1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    uint64_t word = chunk_load(text);
+    unsigned n = chunk_count_digits(word);
+    unsigned digits = n;
+    uint64_t value = 0;
+    while (n == CHUNK_BYTES && digits <= 2 * CHUNK_BYTES) {
+        value = value * 100000000 + chunk_value(word);
+        word = chunk_load(text + digits);
+        n = chunk_count_digits(word);
+        digits += n;
+    }
+    if (digits > KEY_NAMES__DIGITS || text[0] == '0') {
+        return 0;
+    }
+    if (n > 0) {
+        value = value * power[n] + chunk_value(chunk_last(word, n));
+    }
+    *id = value;
+    return digits;
+}
+
+/* key_names_read where KEY_NAMES__NEAR bytes from text on may be looked at. */
+static inline uint32_t
+key_names__read(const struct key_names *names, const char *text,
+    const char *end, struct key *out)
+{
+    unsigned at = key_names__id(text, &out->id);
+    if (at == 0 || text[at++] != '.') {
+        return 0;
+    }
+    uint64_t word_0 = chunk_load(text + at);
+    uint64_t word_1 = 0;
+    unsigned n = chunk_count_printed(word_0);
+    at += n;
+    if (n < CHUNK_BYTES) {
+        word_0 = chunk_first(word_0, n);
+    } else {
+        word_1 = chunk_load(text + at);
+        n = chunk_count_printed(word_1);
+        if (n == CHUNK_BYTES) {
+            return 0;
+        }
+        at += n;
+        word_1 = chunk_first(word_1, n);
+    }
+    const struct schema_target *target =
+        key_names__find(names, word_0, word_1);
+    if (target == NULL || word_0 == 0 ||
+        (text[at] != ' ' && text + at != end)) {
+        return 0;
+    }
+    out->target = *target;
+    out->kind = target->column == NULL ? KEY_RECORD : KEY_CELL;
+    return at;
+}
+
+/* The same where all that is known is that end may be looked up to. */
+uint32_t key_names__read_near(const struct key_names *names, const char *text,
+    const char *end, struct key *out);
+
+/* Reads the key at text, which goes up to a space or to end, if it has the
+ * form `ID.NAME` and a name that is kept: its length, and *out, as key_parse
+ * has it. 0 where it may be anything else. No byte is looked at that is not
+ * before readable, which is not before end. */
+static inline uint32_t
+key_names_read(const struct key_names *names, const char *text,
+    const char *end, const char *readable, struct key *out)
+{
+    return __builtin_expect(readable - text < KEY_NAMES__NEAR, 0)
+        ? key_names__read_near(names, text, end, out)
+        : key_names__read(names, text, end, out);
+}
+
+#endif

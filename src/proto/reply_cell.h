@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_REPLY_CELL_H
+#define PROTO_REPLY_CELL_H
+
+#include "base/num.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The text reply to one cell, which is nearly all that a server of counters
+ * says: written without checks where there is room, in stores as wide as
+ * processors have them. Such a store goes beyond what it is for, and what
+ * follows is written over the rest. */
+
+enum {
+    REPLY_KEY_NEAR = 32, /* bytes of a key that are copied at once */
+    /* what reply_put_cell may write, without the key */
+    REPLY_CELL_ROOM = REPLY_KEY_NEAR + 96
+};
+
+/* Writes a key of len bytes to at, which has room for REPLY_KEY_NEAR more:
+ * the end of it. No byte is read that is not before readable. */
+static inline char *
+reply_put_key(char *at, const char *key, size_t len, const char *readable)
+{
+    if (__builtin_expect(
+            len > REPLY_KEY_NEAR || readable - key < REPLY_KEY_NEAR, 0)) {
+        memcpy(at, key, len);
+    } else {
+        memcpy(at, key, REPLY_KEY_NEAR);
+    }
+    return at + len;
+}
+
+/* Writes "VALUE <key> <flags> <len>[ <cas>]\r\n<value>\r\n" to at, which has
+ * room for len + REPLY_CELL_ROOM bytes: the end of it. cas 0: none. readable:
+ * see reply_put_key. */
+static inline char *
+reply_put_cell(char *at, const char *key, size_t len, const char *readable,
+    uint32_t flags, uint64_t value, uint64_t cas)
+{
+    char number[NUM_U64_DIGITS_MAX];
+    size_t n;
+    memcpy(at, "VALUE \0", 8);
+    at = reply_put_key(at + 6, key, len, readable);
+    if (__builtin_expect(flags != 0, 0)) {
+        *at++ = ' ';
+        at += num_format_u64(flags, at);
+        *at++ = ' ';
+    } else {
+        memcpy(at, " 0 ", 4);
+        at += 3;
+    }
+    if (__builtin_expect(value < NUM_SHORT_END && cas == 0, 1)) {
+        const struct num_short *text = &num_short[value];
+        memcpy(at, "0\r\n", 4);
+        *at = (char)('0' + text->len);
+        memcpy(at + 3, text, sizeof *text);
+        at += 3 + text->len;
+        memcpy(at, "\r\n", 2);
+        return at + 2;
+    }
+    n = num_format_u64(value, number);
+    at += num_format_u64(n, at);
+    if (cas != 0) {
+        *at++ = ' ';
+        at += num_format_u64(cas, at);
+    }
+    memcpy(at, "\r\n", 2);
+    memcpy(at + 2, number, sizeof number);
+    memcpy(at + 2 + n, "\r\n", 2);
+    return at + 2 + n + 2;
+}
+
+/* Writes "END\r\n" to at, which has room for 8 bytes: the end of it. */
+static inline char *
+reply_put_end(char *at)
+{
+    memcpy(at, "END\r\n\0\0", 8);
+    return at + 5;
+}
+
+#endif

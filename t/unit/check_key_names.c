@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* proto/key_names: what is read in one pass is what key_parse says, whatever
+ * stands behind the key and wherever the readable bytes end. */
+#include "proto/key_names.h"
+
+#include "unit/proto_help.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const texts[] = {"0.cntcm", "1.cntcm", "12.cntrn",
+    "1234567.cntcm", "12345678.cntcm", "123456789.comment_num",
+    "1234567890123456.cntcm", "12345678901234567.cntrn",
+    "1234567890123456789.cntcm", "9999999999999999999.weibo",
+    "12345678901234567890.cntcm", "18446744073709551615.cntcm",
+    "18446744073709551616.cntcm", "123456789012345678901234.cntcm",
+    "100000000000000000000000000000000000000000000000000.cntcm", "1234.weibo",
+    "1234.repost_num", "1234.bare", "1234.seven77", "1234.eight888",
+    "1234.fifteen15151515", "1234.sixteen161616161", "1234.cntcmx",
+    "1234.cntc", "1234.", "1234", "1234x.cntcm", "01.cntcm", "00.cntcm",
+    "{1234}.cntcm", "1234|#|.cntcm", "1234..cntcm", "1234.cntcm.", "-1.cntcm",
+    "1234.cnt\rcm", "1234.cntcm\r", "1234.\x80\xff", "1\xff.cntcm",
+    "1234.cnt\tcm", "1234.a\x01", "a", ".cntcm", "12345678",
+    "1234567890123456", "12/4.cntcm", "12:4.cntcm", "1234567:.cntcm",
+    "1234567/.cntcm"};
+
+static struct schema *
+many_names(void)
+{
+    struct schema *schema = weibo_schema();
+    edit_schema(&schema, "add column weibo a suffix=seven77");
+    edit_schema(&schema, "add column weibo b suffix=eight888");
+    edit_schema(&schema, "add column weibo c suffix=fifteen15151515");
+    edit_schema(&schema, "add column weibo d suffix=sixteen161616161");
+    return schema;
+}
+
+/* The key at text, of len bytes, with `behind` bytes behind it; in a block of
+ * just that size. Returns whether it was read in one pass. */
+static bool
+expect_same(const struct key_names *names, const char *text, size_t len,
+    const char *behind, size_t n_behind)
+{
+    struct key slow = {.kind = KEY_ITEM};
+    struct key fast;
+    char *line = malloc(len + n_behind);
+    ck_assert_ptr_nonnull(line);
+    memcpy(line, text, len);
+    memcpy(line + len, behind, n_behind);
+    const char *end =
+        n_behind > 0 && behind[0] == ' ' ? line + len + n_behind : line + len;
+    key_parse(names->schema, line, len, &slow);
+    uint32_t n =
+        key_names_read(names, line, end, line + len + n_behind, &fast);
+    ck_assert_msg(n == 0 || n == len, "%u of '%.*s'", n, (int)len, text);
+    if (n > 0) {
+        ck_assert_msg(slow.kind == fast.kind, "'%.*s'", (int)len, text);
+        ck_assert_uint_eq(slow.id, fast.id);
+        ck_assert_ptr_eq(slow.target.counter, fast.target.counter);
+        ck_assert_ptr_eq(slow.target.column, fast.target.column);
+    }
+    free(line);
+    return n > 0;
+}
+
+/* Each text before each end of the bytes; keeps: its name is kept first. */
+static unsigned
+expect_all_same(struct key_names *names, bool keeps)
+{
+    static const char crlf[] =
+        "\r\nget 1.cntcm 2.cntrn 3.cntcm 4.cntcm 5.cntcm 6.cntcm 7.cntcm\r\n";
+    static const char more[] =
+        " 123456789012345678.cntrn 1.cntcm 1.cntcm 1.cntcm 1.cntcm 1.cntcm";
+    unsigned n_fast = 0;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct key key;
+        size_t len = strlen(texts[i]);
+        if (keeps) {
+            key_names_parse(names, texts[i], len, &key);
+        }
+        for (size_t n = 0; n <= 60; n++) {
+            n_fast += expect_same(names, texts[i], len, crlf, n);
+            n_fast += expect_same(names, texts[i], len, more, n);
+            n_fast += expect_same(names, texts[i], len, crlf + 1, n);
+        }
+    }
+    return n_fast;
+}
+
+static void
+keep_all(struct key_names *names)
+{
+    struct key key;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        key_names_parse(names, texts[i], strlen(texts[i]), &key);
+    }
+}
+
+START_TEST(test_same_as_key_parse)
+{
+    struct schema *schema = many_names();
+    struct key_names names = {0};
+    key_names_use(&names, schema);
+    ck_assert_uint_eq(expect_all_same(&names, false), 0);
+    /* 15 texts can be read in one pass */
+    ck_assert_uint_eq(expect_all_same(&names, true), 15 * 61 * 3);
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* Another schema makes names forgotten. */
+START_TEST(test_another_schema)
+{
+    struct schema *schema = many_names();
+    struct key_names names = {0};
+    key_names_use(&names, schema);
+    keep_all(&names);
+    key_names_use(&names, schema);
+    ck_assert(expect_same(&names, "7.cntcm", 7, " ", 1));
+    edit_schema(&schema, "drop column weibo comment_num comment_num");
+    key_names_use(&names, schema);
+    ck_assert(!expect_same(&names, "7.cntcm", 7, " ", 1));
+    keep_all(&names);
+    ck_assert(!expect_same(&names, "7.cntcm", 7, " ", 1));
+    ck_assert(expect_same(&names, "7.cntrn", 7, " ", 1));
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* More names than are kept: what is kept is right, and some are kept. */
+START_TEST(test_many_names)
+{
+    enum { NAMES = 15 * 16 };
+    struct schema *schema = weibo_schema();
+    struct key_names names = {0};
+    struct key key;
+    char text[64];
+    for (unsigned c = 0; c < NAMES / 15; c++) {
+        snprintf(text, sizeof text, "add counter c%u", c);
+        edit_schema(&schema, text);
+        snprintf(text, sizeof text, "add column c%u id%u primarykey", c, c);
+        edit_schema(&schema, text);
+        for (unsigned i = 0; i < 15; i++) {
+            snprintf(text, sizeof text, "add column c%u n%u", c, 15 * c + i);
+            edit_schema(&schema, text);
+        }
+    }
+    key_names_use(&names, schema);
+    unsigned n_kept = 0;
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < NAMES; i++) {
+            int len = snprintf(text, sizeof text, "%u.n%u", i + 1, i);
+            key_names_parse(&names, text, (size_t)len, &key);
+            ck_assert(expect_same(&names, text, (size_t)len, "\r\n", 2));
+        }
+    }
+    for (unsigned i = 0; i < NAMES; i++) {
+        int len = snprintf(text, sizeof text, "%u.n%u", i + 1, i);
+        n_kept += expect_same(&names, text, (size_t)len, "\r\n", 2);
+    }
+    ck_assert_uint_ge(n_kept, KEY_NAMES / 2);
+    ck_assert_uint_le(n_kept, KEY_NAMES);
+    schema_destroy(&schema);
+}
+END_TEST
+
+START_TEST(test_chunks)
+{
+    ck_assert_uint_eq(chunk_value(chunk_load("12345678")), 12345678);
+    for (unsigned n = 0; n <= CHUNK_BYTES; n++) {
+        for (int c = 0; c < 256; c++) {
+            char text[] = "98765432";
+            bool is_digit = c >= '0' && c <= '9';
+            bool is_printed = c > ' ';
+            if (n < CHUNK_BYTES) {
+                text[n] = (char)c;
+            }
+            uint64_t word = chunk_load(text);
+            unsigned end = n == CHUNK_BYTES ? n : CHUNK_BYTES;
+            ck_assert_uint_eq(chunk_count_digits(word), is_digit ? end : n);
+            ck_assert_uint_eq(chunk_count_printed(word), is_printed ? end : n);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_few_digits)
+{
+    uint64_t word = chunk_load("98765432");
+    uint64_t value = 98765432;
+    for (unsigned n = CHUNK_BYTES - 1; n > 0; n--) {
+        value /= 10;
+        ck_assert_uint_eq(chunk_value(chunk_last(word, n)), value);
+        ck_assert_uint_eq(
+            chunk_value(chunk_last(chunk_first(word, n), n)), value);
+    }
+    ck_assert_uint_eq(chunk_last(word, 0), 0);
+    ck_assert_uint_eq(chunk_first(word, 0), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_same_as_key_parse, test_another_schema,
+        test_many_names, test_chunks, test_few_digits};
+    return run_tests("key_names", tests, COUNT_OF(tests));
+}
