@@ -4,8 +4,9 @@
  *
  * text_parse looks for the end of the line, takes the first word, lets the
  * dialect have its lines, and else calls the command's own function from one
- * table. A storage command is parsed again when its data block is complete:
- * scan->need says when that is, so the work stays linear.
+ * table; plain increments take a shorter way to the same (text_arith.c). A
+ * storage command is parsed again when its data block is complete: scan->need
+ * says when that is, so the work stays linear.
  *
  * What can go wrong is answered in memcached's words (its protocol.txt); where
  * versions differ, 1.6.45 is followed: too few words are "bad command line
@@ -16,6 +17,7 @@
 #include "base/num.h"
 #include "proto/dialect.h"
 #include "proto/meta.h"
+#include "proto/text_arith.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
@@ -298,6 +300,9 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     ASSERT(scan->scanned <= len);
     if (len < scan->need) {
         return PARSE_MORE;
+    }
+    if (text__arith(bytes, len, out)) {
+        return PARSE_REQUEST;
     }
     const char *newline = len == scan->scanned
         ? NULL
