@@ -10,7 +10,9 @@
  *
  * Changes of a batch are done shard by shard, each shard's lock taken once;
  * those of one record together: one lookup, the new codes worked out one after
- * the other, one write. If that write finds no memory the changes are done
+ * the other, one write. Where that is a count in one column of a record that
+ * stays where it is, it goes a way of its own, without the columns' arrays
+ * (count_record); everything else goes through change_record. If a write finds no memory the changes are done
  * again one by one, so that each is refused or done on its own.
  *
  * A record that is not here and whose row is covered (cover.h) is taken from
@@ -22,9 +24,10 @@
  *
  * Before the first lock the whole batch is looked up as a read would be
  * (reader_body.h), only to ask for the memory: all table heads, all first
- * lines, and where a first line says so the second one. What was found there
- * is forgotten again; under the lock it is looked up anew, and may lie
- * elsewhere by then. That look is why the caller is an online reader. */
+ * lines, and where a first line says so the second one. Under the lock the
+ * table is looked up anew, since there may be another one by then; where it is
+ * the same one, the record's place in it is, too. That look is why the caller
+ * is an online reader. */
 #include "engine/engine.h"
 
 #include "base/assert.h"
@@ -43,12 +46,12 @@ enum {
 };
 
 /* Where a change of a batch goes; and, seen without the lock, where its record
- * may lie. */
+ * may lie: in a table that is not freed while this thread is a reader, and so
+ * is still the same one if its address is. */
 struct pending {
     struct engine_row at;
-    const struct table *table;
-    const struct line *line, *other;
-    uint32_t bit; /* set in line: it may lie in other */
+    const struct table *table; /* NULL: not looked for, or none */
+    struct table_place place;  /* in table */
 };
 
 /* What the sink is going to be told. */
@@ -402,6 +405,83 @@ any_done(const struct change *change, uint64_t mask)
     return false;
 }
 
+/* Adds to a tale what a column has become. */
+static inline void
+tell_column(struct tale *tale, const struct change *change, uint64_t value)
+{
+    struct engine_write *write = &tale->write[tale->n++];
+    write->id = change->id;
+    write->counter = change->counter;
+    write->n = 1;
+    write->serial[0] = change->serial[0];
+    write->value[0] = value;
+}
+
+/* The table of a row, and its place there, both as they were seen before if
+ * that is still so. Under the shard's lock. */
+static inline struct table *
+table_of(const struct engine *engine, const struct ranges *ranges,
+    const struct pending *pending, struct table_place *place)
+{
+    /* relaxed: stored under the same lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    uint64_t row = pending->at.row;
+    struct table *table =
+        directory == NULL ? NULL : directory_find(directory, row);
+    if (table != NULL && table == pending->table) {
+        *place = pending->place;
+        return table;
+    }
+    if (table == NULL || !table_covers(table, row)) {
+        return NULL;
+    }
+    *place = table_place(table, &engine->perm, row);
+    return table;
+}
+
+/* The short way of what most changes are: one column of a record counts, once
+ * or several times, and the record stays in its place. False where it is for
+ * change_record: then nothing has been done but for answers, which that gives
+ * anew. Under the shard's lock. */
+static bool
+count_record(struct engine *engine, struct change *change,
+    const struct pending *pending, uint64_t mask, struct tale *tale)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    struct counter *counter = engine__counter(engine, first->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    if (view == NULL || view->max_jump != 0 || !change_counts(first)) {
+        return false;
+    }
+    struct ranges *ranges = &counter->ranges[pending->at.shard];
+    unsigned column = first->column[0];
+    struct table_spot spot;
+    uint64_t code[SCHEMA_COLUMNS_MAX]; /* of column only */
+    struct table *table = table_of(engine, ranges, pending, &spot.place);
+    if (table == NULL || !table_seek_line(table, 1U << column, &spot)) {
+        return false;
+    }
+    uint64_t was = spot.record.code[column];
+    code[column] = was;
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        if (!change_counts(it) || it->column[0] != column ||
+            it->serial[0] != first->serial[0]) {
+            return false;
+        }
+        change_count(view, it, &code[column]);
+    }
+    if (!table_rewrite(ranges->owner, table, &spot, code, 1U << column)) {
+        return false;
+    }
+    if (tale != NULL && code[column] != was) {
+        tell_column(
+            tale, first, column_decode(&view->column[column], code[column]));
+    }
+    return true;
+}
+
 /* Does the changes of one record, those of mask, in order. tale: NULL where
  * nobody is told. Under the shard's lock. */
 static void
@@ -503,17 +583,15 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             it->table = NULL;
             continue;
         }
-        struct table_place place =
-            table_place(table, &engine->perm, it->at.row);
-        it->line = table_line(table, place.line_1);
-        it->other = table_line(table, place.line_2);
-        it->bit = place.bit;
-        __builtin_prefetch(it->line, 1);
+        it->place = table_place(table, &engine->perm, it->at.row);
+        __builtin_prefetch(table_line(table, it->place.line_1), 1);
     }
     for (unsigned i = 0; i < n; i++) {
         const struct pending *it = &batch->pending[i];
-        if (it->table != NULL && line_may_lack(it->line, it->bit)) {
-            __builtin_prefetch(it->other, 1);
+        if (it->table != NULL &&
+            line_may_lack(
+                table_line(it->table, it->place.line_1), it->place.bit)) {
+            __builtin_prefetch(table_line(it->table, it->place.line_2), 1);
         }
     }
 }
@@ -525,6 +603,7 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
     struct engine_batch *batch, uint64_t position)
 {
     struct tale tale = {.write = batch->write};
+    struct tale *told = engine->sink == NULL ? NULL : &tale;
     uint32_t number = batch->pending[first].at.shard;
     struct shard *shard = &engine->shard[number];
     uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
@@ -546,8 +625,10 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
                 same |= UINT64_C(1) << j;
             }
         }
-        change_record(engine, change, &batch->pending[i].at, same,
-            engine->sink == NULL ? NULL : &tale);
+        const struct pending *pending = &batch->pending[i];
+        if (!count_record(engine, change, pending, same, told)) {
+            change_record(engine, change, &pending->at, same, told);
+        }
         left &= ~same;
     }
     if (engine->sink != NULL) {
@@ -560,17 +641,18 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
 static uint64_t
 change_one(struct engine *engine, struct change *change)
 {
-    struct engine_row at = engine__row(engine, change->id);
-    struct shard *shard = &engine->shard[at.shard];
+    struct pending pending = {.at = engine__row(engine, change->id)};
+    struct shard *shard = &engine->shard[pending.at.shard];
     struct engine_write write; /* filled in where there is a sink */
     struct tale tale = {.write = &write};
+    struct tale *told = engine->sink == NULL ? NULL : &tale;
     uint64_t position = 0;
     shard__lock(shard);
-    if (engine->sink == NULL) {
-        change_record(engine, change, &at, 1, NULL);
-    } else {
-        change_record(engine, change, &at, 1, &tale);
-        position = tell(engine, change, 1, &tale, 0);
+    if (!count_record(engine, change, &pending, 1, told)) {
+        change_record(engine, change, &pending.at, 1, told);
+    }
+    if (told != NULL) {
+        position = tell(engine, change, 1, told, 0);
     }
     shard__unlock(shard);
     return position;
