@@ -31,17 +31,6 @@ _Static_assert(
 
 enum { BALLAST_BYTES = 1 << 20 };
 
-static void
-to_cells(const struct engine_write *write, struct entry_cells *cells)
-{
-    cells->id = write->id;
-    cells->n = write->n;
-    for (unsigned i = 0; i < write->n; i++) {
-        cells->serial[i] = write->serial[i];
-        cells->value[i] = write->value[i];
-    }
-}
-
 static uint64_t
 log_writes(
     struct engine_sink *sink, const struct engine_write *write, size_t n)
@@ -49,18 +38,16 @@ log_writes(
     struct durable *durable = (struct durable *)sink;
     uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
     struct wal_row row[ENGINE_WRITES_MAX];
-    struct entry_cells cells;
     size_t len = 0;
     if (n == 0) {
         return wal_last(durable->wal);
     }
     ASSERT(n <= ENGINE_WRITES_MAX);
     for (size_t i = 0; i < n; i++) {
-        to_cells(&write[i], &cells);
-        row[i] =
-            (struct wal_row){write[i].id, (uint32_t)len, write[i].counter};
-        len += entry_put_cells(
-            entries + len, &cells, i == 0 ? NULL : &write[i - 1].id);
+        const struct engine_write *it = &write[i];
+        row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
+        len += entry_put_columns(entries + len, it->id, it->n, it->serial,
+            it->value, i == 0 ? NULL : &it[-1].id);
     }
     return wal_append_rows(durable->wal, entries, len, row, n);
 }
