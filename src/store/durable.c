@@ -25,24 +25,25 @@ _Static_assert(
     ENGINE_WRITES_MAX *ENTRY_CELLS_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
     "what the engine tells at once is one append");
 
+/* Of as many cells as there can be records: one each is usual. */
+enum {
+    FEW_CELLS_BYTES =
+        ENGINE_WRITES_MAX * (ENTRY_HEAD_BYTES_MAX + ENTRY_CELL_BYTES_MAX)
+};
+
 #define NS_PER_MS UINT64_C(1000000)
 
 #define BALLAST_NAME "ballast"
 
 enum { BALLAST_BYTES = 1 << 20 };
 
-static uint64_t
-log_writes(
-    struct engine_sink *sink, const struct engine_write *write, size_t n)
+/* Encodes n records into entries, which has room for them, and appends. */
+static inline uint64_t
+put_writes(struct durable *durable, const struct engine_write *write, size_t n,
+    uint8_t *entries)
 {
-    struct durable *durable = (struct durable *)sink;
-    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
     struct wal_row row[ENGINE_WRITES_MAX];
     size_t len = 0;
-    if (n == 0) {
-        return wal_last(durable->wal);
-    }
-    ASSERT(n <= ENGINE_WRITES_MAX);
     for (size_t i = 0; i < n; i++) {
         const struct engine_write *it = &write[i];
         row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
@@ -50,6 +51,40 @@ log_writes(
             it->value, i == 0 ? NULL : &it[-1].id);
     }
     return wal_append_rows(durable->wal, entries, len, row, n);
+}
+
+static __attribute__((noinline)) uint64_t
+put_few_cells(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[FEW_CELLS_BYTES];
+    return put_writes(durable, write, n, entries);
+}
+
+/* Its frame is large, and each page of it is touched. */
+static __attribute__((noinline)) uint64_t
+put_many_cells(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
+    return put_writes(durable, write, n, entries);
+}
+
+static uint64_t
+log_writes(
+    struct engine_sink *sink, const struct engine_write *write, size_t n)
+{
+    struct durable *durable = (struct durable *)sink;
+    size_t n_cells = 0;
+    if (n == 0) {
+        return wal_last(durable->wal);
+    }
+    ASSERT(n <= ENGINE_WRITES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        n_cells += write[i].n;
+    }
+    return n_cells <= ENGINE_WRITES_MAX ? put_few_cells(durable, write, n)
+                                        : put_many_cells(durable, write, n);
 }
 
 uint64_t

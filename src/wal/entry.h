@@ -36,7 +36,10 @@ enum entry_kind {
 enum {
     ENTRY_KIND_BITS = 3, /* of the first byte; the number of cells has the
                           * others */
-    ENTRY_CELLS_BYTES_MAX = 1 + 10 + SCHEMA_COLUMNS_MAX * (5 + 10),
+    ENTRY_HEAD_BYTES_MAX = 1 + 10, /* kind and id */
+    ENTRY_CELL_BYTES_MAX = 5 + 10, /* serial and value */
+    ENTRY_CELLS_BYTES_MAX =
+        ENTRY_HEAD_BYTES_MAX + SCHEMA_COLUMNS_MAX * ENTRY_CELL_BYTES_MAX,
     ENTRY_COUNTER_BYTES_MAX = 1 + 5 + SCHEMA_CODE_BYTES_MAX,
     ENTRY_DROPPED_BYTES_MAX = 1 + 2 * 5
 };
