@@ -184,48 +184,69 @@ parse_admin(struct line *line)
     return PARSE_REQUEST;
 }
 
+/* What is asked most stands first. */
 static const struct command {
     const char *name;
+    uint32_t len;
     enum request_op op;
     parse_fn *parse;
 } commands[] = {
-    {"get", REQUEST_GET, parse_get},
-    {"gets", REQUEST_GETS, parse_get},
-    {"gat", REQUEST_GAT, parse_gat},
-    {"gats", REQUEST_GATS, parse_gat},
-    {"set", REQUEST_SET, parse_storage},
-    {"add", REQUEST_ADD, parse_storage},
-    {"replace", REQUEST_REPLACE, parse_storage},
-    {"append", REQUEST_APPEND, parse_storage},
-    {"prepend", REQUEST_PREPEND, parse_storage},
-    {"cas", REQUEST_CAS, parse_storage},
-    {"delete", REQUEST_DELETE, parse_delete},
-    {"incr", REQUEST_INCR, parse_arith},
-    {"decr", REQUEST_DECR, parse_arith},
-    {"touch", REQUEST_TOUCH, parse_touch},
-    {"flush_all", REQUEST_FLUSH_ALL, parse_flush_all},
-    {"version", REQUEST_VERSION, parse_words},
-    {"verbosity", REQUEST_VERBOSITY, parse_verbosity},
-    {"stats", REQUEST_STATS, parse_words},
-    {"quit", REQUEST_QUIT, parse_words},
-    {"mg", REQUEST_LOOK, meta__parse_get},
-    {"ms", REQUEST_SET, meta__parse_set},
-    {"md", REQUEST_DELETE, meta__parse_delete},
-    {"ma", REQUEST_INCR, meta__parse_arith},
-    {"mn", REQUEST_NOOP, meta__parse_noop},
-    {"me", REQUEST_INSPECT, meta__parse_inspect},
-    {"slabs", REQUEST_ADMIN, parse_admin},
-    {"lru", REQUEST_ADMIN, parse_admin},
-    {"lru_crawler", REQUEST_ADMIN, parse_admin},
-    {"cache_memlimit", REQUEST_ADMIN, parse_admin},
-    {"shutdown", REQUEST_ADMIN, parse_admin},
-    {"refresh_certs", REQUEST_ADMIN, parse_admin},
-    {"extstore", REQUEST_ADMIN, parse_admin},
-    {"watch", REQUEST_ADMIN, parse_admin},
-    {"debugtime", REQUEST_ADMIN, parse_admin},
+#define C(name, op, parse)                                                    \
+    {                                                                         \
+        name, sizeof name - 1, REQUEST_##op, parse                            \
+    }
+    C("get", GET, parse_get),
+    C("set", SET, parse_storage),
+    C("incr", INCR, parse_arith),
+    C("mg", LOOK, meta__parse_get),
+    C("ma", INCR, meta__parse_arith),
+    C("ms", SET, meta__parse_set),
+    C("md", DELETE, meta__parse_delete),
+    C("gets", GETS, parse_get),
+    C("decr", DECR, parse_arith),
+    C("delete", DELETE, parse_delete),
+    C("mn", NOOP, meta__parse_noop),
+    C("gat", GAT, parse_gat),
+    C("gats", GATS, parse_gat),
+    C("add", ADD, parse_storage),
+    C("replace", REPLACE, parse_storage),
+    C("append", APPEND, parse_storage),
+    C("prepend", PREPEND, parse_storage),
+    C("cas", CAS, parse_storage),
+    C("touch", TOUCH, parse_touch),
+    C("flush_all", FLUSH_ALL, parse_flush_all),
+    C("version", VERSION, parse_words),
+    C("verbosity", VERBOSITY, parse_verbosity),
+    C("stats", STATS, parse_words),
+    C("quit", QUIT, parse_words),
+    C("me", INSPECT, meta__parse_inspect),
+    C("slabs", ADMIN, parse_admin),
+    C("lru", ADMIN, parse_admin),
+    C("lru_crawler", ADMIN, parse_admin),
+    C("cache_memlimit", ADMIN, parse_admin),
+    C("shutdown", ADMIN, parse_admin),
+    C("refresh_certs", ADMIN, parse_admin),
+    C("extstore", ADMIN, parse_admin),
+    C("watch", ADMIN, parse_admin),
+    C("debugtime", ADMIN, parse_admin),
+#undef C
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+/* NULL: there is none of that name. */
+static const struct command *
+find_command(const char *bytes, struct span name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (commands[i].len == name.len &&
+            commands[i].name[0] == bytes[name.at] &&
+            memcmp(bytes + name.at, commands[i].name, name.len) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
 
 /* A line whose last word looks like the end of an HTTP request line. */
 static bool
@@ -258,11 +279,11 @@ parse_line(struct line *line, const struct schema *schema)
         return PARSE_REQUEST;
     }
     /* only the dialect's lines may begin with spaces */
-    for (size_t i = 0; command.at == 0 && i < N_COMMANDS; i++) {
-        if (span_is(line->bytes, command, commands[i].name)) {
-            out->op = commands[i].op;
-            return commands[i].parse(line);
-        }
+    const struct command *found =
+        command.at == 0 ? find_command(line->bytes, command) : NULL;
+    if (found != NULL) {
+        out->op = found->op;
+        return found->parse(line);
     }
     if (is_http(line->words)) {
         return PARSE_CLOSE;
