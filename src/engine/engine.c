@@ -436,6 +436,7 @@ table_of(const struct engine *engine, const struct ranges *ranges,
     if (table == NULL || !table_covers(table, row)) {
         return NULL;
     }
+    table_prefetch_marks(table);
     *place = table_place(table, &engine->perm, row);
     return table;
 }
@@ -574,6 +575,7 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             : counter__table(counter, it->at.shard, it->at.row);
         if (it->table != NULL) {
             table_prefetch(it->table);
+            table_prefetch_marks(it->table);
         }
     }
     for (unsigned i = 0; i < n; i++) {
