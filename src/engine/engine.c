@@ -32,6 +32,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/count.h"
 #include "engine/engine_priv.h"
 #include "engine/reader_priv.h"
 #include "engine/table_change.h"
@@ -452,13 +453,14 @@ count_record(struct engine *engine, struct change *change,
     struct change *first = &change[__builtin_ctzll(mask)];
     struct counter *counter = engine__counter(engine, first->counter);
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
-    if (view == NULL || view->max_jump != 0 || !change_counts(first)) {
+    if (view == NULL || view->max_jump != 0 || !count_is_one(first)) {
         return false;
     }
     struct ranges *ranges = &counter->ranges[pending->at.shard];
     unsigned column = first->column[0];
     struct table_spot spot;
     uint64_t code[SCHEMA_COLUMNS_MAX]; /* of column only */
+    ASSERT(column < SCHEMA_COLUMNS_MAX);
     struct table *table = table_of(engine, ranges, pending, &spot.place);
     if (table == NULL || !table_seek_line(table, 1U << column, &spot)) {
         return false;
@@ -467,11 +469,12 @@ count_record(struct engine *engine, struct change *change,
     code[column] = was;
     for (; mask != 0; mask &= mask - 1) {
         struct change *it = &change[__builtin_ctzll(mask)];
-        if (!change_counts(it) || it->column[0] != column ||
-            it->serial[0] != first->serial[0]) {
+        if (it != first &&
+            (!count_is_one(it) || it->column[0] != column ||
+                it->serial[0] != first->serial[0])) {
             return false;
         }
-        change_count(view, it, &code[column]);
+        count_one(view, it, &code[column]);
     }
     if (!table_rewrite(ranges->owner, table, &spot, code, 1U << column)) {
         return false;
@@ -619,8 +622,8 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
     shard__lock(shard);
     for (uint64_t left = mask; left != 0;) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        uint64_t same = 0;
-        for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
+        uint64_t same = left & (0 - left);
+        for (uint64_t rest = left ^ same; rest != 0; rest &= rest - 1) {
             unsigned j = (unsigned)__builtin_ctzll(rest);
             if (change[j].id == change[i].id &&
                 change[j].counter == change[i].counter) {

@@ -189,10 +189,4 @@ shard__unlock(struct shard *shard)
 void change_apply(
     const struct view *view, struct change *change, uint64_t *code);
 
-/* Whether a change is a mere count up or down of one column; change_count is
- * change_apply for those, with the code of that column alone. */
-bool change_counts(const struct change *change);
-void change_count(
-    const struct view *view, struct change *change, uint64_t *code);
-
 #endif
