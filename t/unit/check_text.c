@@ -138,6 +138,8 @@ static const struct row changes[] = {
     {"incr a 1.5\r\n", BAD_DELTA},
     {"decr a 18446744073709551616\r\n", BAD_DELTA},
     {"decr a x noreply\r\n", BAD_DELTA " noreply"},
+    {"incr a 5 xnoreply\r\n", "INCR key=[a] number=5"},
+    {"incr a 5 noreply  \r\n", "INCR key=[a] number=5 noreply"},
     /* on keys that begin with a digit, which have a way of their own */
     {"incr 1234.cntcm 5\r\n", "INCR key=[1234.cntcm] number=5"},
     {"decr 1234.cntcm 5\n", "DECR key=[1234.cntcm] number=5"},
