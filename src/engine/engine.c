@@ -25,9 +25,9 @@
  * Before the first lock the whole batch is looked up as a read would be
  * (reader_body.h), only to ask for the memory: all table heads, all first
  * lines, and where a first line says so the second one. Under the lock the
- * table is looked up anew, since there may be another one by then; where it is
- * the same one, the record's place in it is, too. That look is why the caller
- * is an online reader. */
+ * record is looked up anew, in the table that is there by then; only its place
+ * is not worked out again, which hangs on the table's width and number of
+ * lines alone. That look is why the caller is an online reader. */
 #include "engine/engine.h"
 
 #include "base/assert.h"
@@ -47,12 +47,13 @@ enum {
 };
 
 /* Where a change of a batch goes; and, seen without the lock, where its record
- * may lie: in a table that is not freed while this thread is a reader, and so
- * is still the same one if its address is. */
+ * may lie. */
 struct pending {
     struct engine_row at;
     const struct table *table; /* NULL: not looked for, or none */
-    struct table_place place;  /* in table */
+    struct table_place place;  /* in table, and in any of that width and ... */
+    uint32_t n_lines;          /* ... with so many lines */
+    uint8_t width;
 };
 
 /* What the sink is going to be told. */
@@ -418,8 +419,9 @@ tell_column(struct tale *tale, const struct change *change, uint64_t value)
     write->value[0] = value;
 }
 
-/* The table of a row, and its place there, both as they were seen before if
- * that is still so. Under the shard's lock. */
+/* The table of a row, and its place there, which has been worked out already
+ * if the table seen without the lock was of the same form. Nothing else of
+ * that is used: it may be gone. Under the shard's lock. */
 static inline struct table *
 table_of(const struct engine *engine, const struct ranges *ranges,
     const struct pending *pending, struct table_place *place)
@@ -430,15 +432,16 @@ table_of(const struct engine *engine, const struct ranges *ranges,
     uint64_t row = pending->at.row;
     struct table *table =
         directory == NULL ? NULL : directory_find(directory, row);
-    if (table != NULL && table == pending->table) {
-        *place = pending->place;
-        return table;
-    }
     if (table == NULL || !table_covers(table, row)) {
         return NULL;
     }
-    table_prefetch_marks(table);
-    *place = table_place(table, &engine->perm, row);
+    if (pending->table != NULL && table->n_lines == pending->n_lines &&
+        table->width == pending->width) {
+        *place = pending->place;
+    } else {
+        table_prefetch_marks(table);
+        *place = table_place(table, &engine->perm, row);
+    }
     return table;
 }
 
@@ -589,6 +592,8 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             continue;
         }
         it->place = table_place(table, &engine->perm, it->at.row);
+        it->n_lines = table->n_lines;
+        it->width = table->width;
         __builtin_prefetch(table_line(table, it->place.line_1), 1);
     }
     for (unsigned i = 0; i < n; i++) {
