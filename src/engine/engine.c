@@ -12,8 +12,9 @@
  * those of one record together: one lookup, the new codes worked out one after
  * the other, one write. Where that is a count in one column of a record that
  * stays where it is, it goes a way of its own, without the columns' arrays
- * (count_record); everything else goes through change_record. If a write finds no memory the changes are done
- * again one by one, so that each is refused or done on its own.
+ * (count_record); everything else goes through change_record. If a write finds
+ * no memory the changes are done again one by one, so that each is refused or
+ * done on its own.
  *
  * A record that is not here and whose row is covered (cover.h) is taken from
  * what a change brings, or counts as default while a log is replayed; what is
