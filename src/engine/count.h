@@ -8,16 +8,16 @@
 /* What most changes are, see count_record in engine.c; all others are in
  * change.c. Inline, for it is a few instructions a change. */
 
-/* True for a count up or down of one column without terms. */
+/* True for a count up or down of one column from whatever value it has. */
 static inline bool
 count_is_one(const struct change *change)
 {
     return (change->op == CHANGE_INCR || change->op == CHANGE_DECR) &&
-        change->n_columns == 1 && !change->compares &&
-        change->absent == CHANGE_FROM_DEFAULT;
+        change->n_columns == 1 && !change->compares;
 }
 
-/* change_apply for such a change: *code is of its column. Under the lock. */
+/* change_apply for such a change, where the column is not at its default or it
+ * counts from there: *code is of its column. Under the lock. */
 static inline void
 count_one(const struct view *view, struct change *change, uint64_t *code)
 {

@@ -478,6 +478,9 @@ count_record(struct engine *engine, struct change *change,
                 it->serial[0] != first->serial[0])) {
             return false;
         }
+        if (code[column] == 0 && it->absent != CHANGE_FROM_DEFAULT) {
+            return false;
+        }
         count_one(view, it, &code[column]);
     }
     if (!table_rewrite(ranges->owner, table, &spot, code, 1U << column)) {
