@@ -279,6 +279,9 @@ START_TEST(test_absent)
         {starting(CHANGE_DECR, LARGE, UINT64_MAX), 0, 0, 249, UINT64_MAX},
         {existing(CHANGE_INCR, LARGE), 0, 1, 249, UINT64_MAX},
         {existing(CHANGE_DECR, LARGE), 0, 0, 249, UINT64_MAX - 3},
+        {one(CHANGE_SET, LARGE, 105), 0, 0, 249, 105},
+        {one(CHANGE_SET, SMALL, 0), 0, 0, 0, 105},
+        {existing(CHANGE_DECR, SMALL), ERR_NOT_FOUND, 0, 0, 105},
     };
     PLAY(engine, lines);
     finish_engine(&engine);
