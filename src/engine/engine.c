@@ -10,8 +10,11 @@
  *
  * Changes of a batch are done shard by shard, each shard's lock taken once;
  * those of one record together: one lookup, the new codes worked out one after
- * the other, one write. If that write finds no memory the changes are done
- * again one by one, so that each is refused or done on its own.
+ * the other, one write. Where that is a count in one column of a record that
+ * stays where it is, it goes a way of its own, without the columns' arrays
+ * (count_record); everything else goes through change_record. If a write finds
+ * no memory the changes are done again one by one, so that each is refused or
+ * done on its own.
  *
  * A numbered change is done alone, and only if its number is not marked yet
  * (marks.h); its mark is told together with what it changed.
@@ -25,13 +28,15 @@
  *
  * Before the first lock the whole batch is looked up as a read would be
  * (reader_body.h), only to ask for the memory: all table heads, all first
- * lines, and where a first line says so the second one. What was found there
- * is forgotten again; under the lock it is looked up anew, and may lie
- * elsewhere by then. That look is why the caller is an online reader. */
+ * lines, and where a first line says so the second one. Under the lock the
+ * record is looked up anew, in the table that is there by then; only its place
+ * is not worked out again, which hangs on the table's width and number of
+ * lines alone. That look is why the caller is an online reader. */
 #include "engine/engine.h"
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/count.h"
 #include "engine/engine_priv.h"
 #include "engine/reader_priv.h"
 #include "engine/table_change.h"
@@ -49,9 +54,10 @@ enum {
  * may lie. */
 struct pending {
     struct engine_row at;
-    const struct table *table;
-    const struct line *line, *other;
-    uint32_t bit; /* set in line: it may lie in other */
+    const struct table *table; /* NULL: not looked for, or none */
+    struct table_place place;  /* in table, and in any of that width and ... */
+    uint32_t n_lines;          /* ... with so many lines */
+    uint8_t width;
 };
 
 /* What the sink is going to be told. */
@@ -407,6 +413,92 @@ any_done(const struct change *change, uint64_t mask)
     return false;
 }
 
+/* Adds to a tale what a column has become. */
+static inline void
+tell_column(struct tale *tale, const struct change *change, uint64_t value)
+{
+    struct engine_write *write = &tale->write[tale->n++];
+    write->id = change->id;
+    write->counter = change->counter;
+    write->n = 1;
+    write->producer = 0;
+    write->serial[0] = change->serial[0];
+    write->value[0] = value;
+}
+
+/* The table of a row, and its place there, which has been worked out already
+ * if the table seen without the lock was of the same form. Nothing else of
+ * that is used: it may be gone. Under the shard's lock. */
+static inline struct table *
+table_of(const struct engine *engine, const struct ranges *ranges,
+    const struct pending *pending, struct table_place *place)
+{
+    /* relaxed: stored under the same lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    uint64_t row = pending->at.row;
+    struct table *table =
+        directory == NULL ? NULL : directory_find(directory, row);
+    if (table == NULL || !table_covers(table, row)) {
+        return NULL;
+    }
+    if (pending->table != NULL && table->n_lines == pending->n_lines &&
+        table->width == pending->width) {
+        *place = pending->place;
+    } else {
+        table_prefetch_marks(table);
+        *place = table_place(table, &engine->perm, row);
+    }
+    return table;
+}
+
+/* The short way of what most changes are: one column of a record counts, once
+ * or several times, and the record stays in its place. False where it is for
+ * change_record: then nothing has been done but for answers, which that gives
+ * anew. Under the shard's lock. */
+static bool
+count_record(struct engine *engine, struct change *change,
+    const struct pending *pending, uint64_t mask, struct tale *tale)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    struct counter *counter = engine__counter(engine, first->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    if (view == NULL || view->max_jump != 0 || !count_is_one(first)) {
+        return false;
+    }
+    struct ranges *ranges = &counter->ranges[pending->at.shard];
+    unsigned column = first->column[0];
+    struct table_spot spot;
+    uint64_t code[SCHEMA_COLUMNS_MAX]; /* of column only */
+    ASSERT(column < SCHEMA_COLUMNS_MAX);
+    struct table *table = table_of(engine, ranges, pending, &spot.place);
+    if (table == NULL || !table_seek_line(table, 1U << column, &spot)) {
+        return false;
+    }
+    uint64_t was = spot.record.code[column];
+    code[column] = was;
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        if (it != first &&
+            (!count_is_one(it) || it->column[0] != column ||
+                it->serial[0] != first->serial[0])) {
+            return false;
+        }
+        if (code[column] == 0 && it->absent != CHANGE_FROM_DEFAULT) {
+            return false;
+        }
+        count_one(view, it, &code[column]);
+    }
+    if (!table_rewrite(ranges->owner, table, &spot, code, 1U << column)) {
+        return false;
+    }
+    if (tale != NULL && code[column] != was) {
+        tell_column(
+            tale, first, column_decode(&view->column[column], code[column]));
+    }
+    return true;
+}
+
 /* Does the changes of one record, those of mask, in order. tale: NULL where
  * nobody is told. Under the shard's lock. */
 static void
@@ -539,17 +631,17 @@ tell(const struct engine *engine, const struct change *change, uint64_t mask,
                   : position;
 }
 
-/* Does the changes of one record, those of mask: as change_record, or one that
- * is numbered. */
+/* Does the changes of one record, those of mask, by the way that suits them;
+ * one that is numbered comes alone. As change_record. */
 static inline void
 change_some(struct engine *engine, struct change *change,
-    const struct engine_row *at, uint64_t mask, struct tale *tale)
+    const struct pending *pending, uint64_t mask, struct tale *tale)
 {
     struct change *first = &change[__builtin_ctzll(mask)];
     if (first->producer != 0) {
-        change_numbered(engine, first, at, tale);
-    } else {
-        change_record(engine, change, at, mask, tale);
+        change_numbered(engine, first, &pending->at, tale);
+    } else if (!count_record(engine, change, pending, mask, tale)) {
+        change_record(engine, change, &pending->at, mask, tale);
     }
 }
 
@@ -583,6 +675,7 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             : counter__table(counter, it->at.shard, it->at.row);
         if (it->table != NULL) {
             table_prefetch(it->table);
+            table_prefetch_marks(it->table);
         }
     }
     for (unsigned i = 0; i < n; i++) {
@@ -592,17 +685,17 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             it->table = NULL;
             continue;
         }
-        struct table_place place =
-            table_place(table, &engine->perm, it->at.row);
-        it->line = table_line(table, place.line_1);
-        it->other = table_line(table, place.line_2);
-        it->bit = place.bit;
-        __builtin_prefetch(it->line, 1);
+        it->place = table_place(table, &engine->perm, it->at.row);
+        it->n_lines = table->n_lines;
+        it->width = table->width;
+        __builtin_prefetch(table_line(table, it->place.line_1), 1);
     }
     for (unsigned i = 0; i < n; i++) {
         const struct pending *it = &batch->pending[i];
-        if (it->table != NULL && line_may_lack(it->line, it->bit)) {
-            __builtin_prefetch(it->other, 1);
+        if (it->table != NULL &&
+            line_may_lack(
+                table_line(it->table, it->place.line_1), it->place.bit)) {
+            __builtin_prefetch(table_line(it->table, it->place.line_2), 1);
         }
     }
 }
@@ -614,6 +707,7 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
     struct engine_batch *batch, uint64_t position)
 {
     struct tale tale = {.write = batch->write};
+    struct tale *told = engine->sink == NULL ? NULL : &tale;
     uint32_t number = batch->pending[first].at.shard;
     struct shard *shard = &engine->shard[number];
     uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
@@ -627,8 +721,8 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
     shard__lock(shard);
     for (uint64_t left = mask; left != 0;) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        uint64_t same = 0;
-        for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
+        uint64_t same = left & (0 - left);
+        for (uint64_t rest = left ^ same; rest != 0; rest &= rest - 1) {
             unsigned j = (unsigned)__builtin_ctzll(rest);
             if (change[j].id == change[i].id &&
                 change[j].counter == change[i].counter) {
@@ -638,8 +732,7 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         if ((same & batch->numbered) != 0) { /* one by one, in their order */
             same = UINT64_C(1) << i;
         }
-        change_some(engine, change, &batch->pending[i].at, same,
-            engine->sink == NULL ? NULL : &tale);
+        change_some(engine, change, &batch->pending[i], same, told);
         left &= ~same;
     }
     if (engine->sink != NULL) {
@@ -652,17 +745,16 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
 static uint64_t
 change_one(struct engine *engine, struct change *change)
 {
-    struct engine_row at = engine__row(engine, change->id);
-    struct shard *shard = &engine->shard[at.shard];
+    struct pending pending = {.at = engine__row(engine, change->id)};
+    struct shard *shard = &engine->shard[pending.at.shard];
     struct engine_write write; /* filled in where there is a sink */
     struct tale tale = {.write = &write};
+    struct tale *told = engine->sink == NULL ? NULL : &tale;
     uint64_t position = 0;
     shard__lock(shard);
-    if (engine->sink == NULL) {
-        change_some(engine, change, &at, 1, NULL);
-    } else {
-        change_some(engine, change, &at, 1, &tale);
-        position = tell(engine, change, 1, &tale, 0);
+    change_some(engine, change, &pending, 1, told);
+    if (told != NULL) {
+        position = tell(engine, change, 1, told, 0);
     }
     shard__unlock(shard);
     return position;

@@ -41,9 +41,10 @@ struct counter {
 
 struct shard {
     _Alignas(64) pthread_mutex_t lock;
-    struct stripes stripes;
     struct table_owner owner;
     uint64_t n_copies; /* by engine_copy_range, ever */
+    /* apart from the lock: all readers look at them */
+    _Alignas(64) struct stripes stripes;
 };
 
 struct engine {

@@ -184,33 +184,48 @@ stash_forget(struct table_owner *owner, struct table *table, uint64_t key)
     end(owner, STRIPE_STASH);
 }
 
+/* In the lines of spot->place; *is_elsewhere: it may be in the stash. */
+static inline bool
+seek_lines(const struct table *table, uint32_t columns,
+    struct table_spot *spot, bool *is_elsewhere)
+{
+    const struct table_place *place = &spot->place;
+    uint32_t number = place->line_1;
+    for (bool is_far = false;; is_far = true) {
+        const struct line *line = table_line(table, number);
+        int index = line_seek(line, &table->form, place->remainder, is_far,
+            columns, &spot->record);
+        if (index >= 0) {
+            spot->where = TABLE_LINE;
+            spot->line = number;
+            spot->index = (uint8_t)index;
+            return true;
+        }
+        *is_elsewhere = line_may_lack(line, place->bit);
+        if (is_far || !*is_elsewhere) {
+            return false;
+        }
+        number = place->line_2;
+    }
+}
+
+bool
+table_seek_line(
+    const struct table *table, uint32_t columns, struct table_spot *spot)
+{
+    bool is_elsewhere;
+    return seek_lines(table, columns, spot, &is_elsewhere);
+}
+
 static inline void
 seek(const struct table_owner *owner, const struct table *table, uint64_t row,
     uint32_t columns, struct table_spot *spot)
 {
-    const struct table_place *place = &spot->place;
-    spot->where = TABLE_LINE;
+    bool is_elsewhere;
     spot->row = row;
     spot->place = table_place(table, owner->perm, row);
-    spot->line = place->line_1;
-    const struct line *line = table_line(table, spot->line);
-    int index = line_seek(
-        line, &table->form, place->remainder, false, columns, &spot->record);
-    if (index >= 0) {
-        spot->index = (uint8_t)index;
+    if (seek_lines(table, columns, spot, &is_elsewhere)) {
         return;
-    }
-    bool is_elsewhere = line_may_lack(line, place->bit);
-    if (is_elsewhere) {
-        spot->line = place->line_2;
-        line = table_line(table, spot->line);
-        index = line_seek(line, &table->form, place->remainder, true, columns,
-            &spot->record);
-        if (index >= 0) {
-            spot->index = (uint8_t)index;
-            return;
-        }
-        is_elsewhere = line_may_lack(line, place->bit);
     }
     memset(&spot->record, 0, sizeof spot->record);
     spot->where = is_elsewhere && stash_of(table) != NULL &&

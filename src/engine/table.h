@@ -109,6 +109,9 @@ struct table {
     struct line_form form;
     struct line *piece[]; /* n_pieces */
 };
+_Static_assert(offsetof(struct table, is_clean) / LINE_BYTES ==
+        offsetof(struct table, copied) / LINE_BYTES,
+    "a change looks at one cache line of marks (table_prefetch_marks)");
 _Static_assert(offsetof(struct table, base) % LINE_BYTES == 0 &&
         offsetof(struct table, piece) ==
             offsetof(struct table, base) + LINE_BYTES,

@@ -92,6 +92,14 @@ table_place(const struct table *table, const struct perm *perm, uint64_t row)
         .remainder = remainder};
 }
 
+/* Asks for the marks that a change looks at, and mostly leaves as they are:
+ * they are apart from what a look needs. */
+static inline void
+table_prefetch_marks(const struct table *table)
+{
+    __builtin_prefetch(&table->is_clean, 0, 2);
+}
+
 /* Asks for what table_first and table_line will read, but for pieces beyond
  * the eighth: of a table of thirteen that costs more than it gains. */
 static inline void

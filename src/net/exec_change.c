@@ -18,7 +18,6 @@
 #include "store/store_producer.h"
 
 enum {
-    NUMBERS_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1),
     ANSWER_TEXT_MAX = 128 /* of a reply without numbers, about */
 };
 
@@ -156,15 +155,35 @@ count_change(struct session *session, const struct change *change)
     exec__count(session, METRIC_cell_changes, found);
 }
 
+/* buf_reserve, without a call where there is room already. */
+static inline char *
+room(struct buf *buf, size_t extra)
+{
+    return buf->capacity - buf->len >= extra ? buf->data + buf->len
+                                             : buf_reserve(buf, extra);
+}
+
+static inline bool
+counts(const struct change *change)
+{
+    return change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+}
+
 /* The numbers that a change has come to: of a record several. */
-static void
+static inline void
 say_numbers(const struct change *change, struct buf *out)
 {
-    char text[NUMBERS_TEXT_MAX + 2];
-    size_t n = reply_join_u64(change->value, change->n_columns, text);
-    text[n] = '\r';
-    text[n + 1] = '\n';
-    buf_add(out, text, n + 2);
+    unsigned n = change->n_columns;
+    char *start = room(out, n * (NUM_U64_DIGITS_MAX + 1) + 2);
+    if (start == NULL) {
+        return;
+    }
+    char *at = start +
+        (n == 1 ? num_format_u64(change->value[0], start)
+                : reply_join_u64(change->value, n, start));
+    *at++ = '\r';
+    *at++ = '\n';
+    out->len += (size_t)(at - start);
 }
 
 /* The answer to a change that was done. */
@@ -172,13 +191,7 @@ static void
 say_done(const struct change *change, const struct echo *echo,
     const char *bytes, struct buf *out)
 {
-    bool is_number = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
-    if (is_number && echo->proto == PROTO_TEXT) { /* what most replies are */
-        if (!echo->noreply) {
-            say_numbers(change, out);
-        }
-        return;
-    }
+    bool is_number = counts(change);
     struct answer answer = {.kind = ANSWER_STORED,
         .number = change->value[0],
         .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
@@ -195,11 +208,17 @@ say_done(const struct change *change, const struct echo *echo,
 }
 
 /* bytes: what echo's spans are counted from. */
-static void
+static inline void
 say_change(struct session *session, const struct change *change,
     const struct echo *echo, const char *bytes, struct buf *out)
 {
     enum answer_kind kind = ANSWER_NOT_STORED;
+    if (change->err == 0 && echo->proto == PROTO_TEXT && counts(change)) {
+        if (!echo->noreply) { /* what most replies are */
+            say_numbers(change, out);
+        }
+        return;
+    }
     switch (change->err) {
     case 0:
         say_done(change, echo, bytes, out);
@@ -226,12 +245,16 @@ note_ack(struct session_acks *acks, const struct echo *echo,
     const struct buf *out, size_t len)
 {
     ASSERT(out->len <= UINT32_MAX);
-    struct session_ack ack = {
+    struct session_ack *ack = (void *)room(&acks->at, sizeof *ack);
+    if (ack == NULL) {
+        return;
+    }
+    *ack = (struct session_ack){
         .span = {(uint32_t)len, (uint32_t)(out->len - len)},
         .opaque = echo->opaque,
         .opcode = echo->opcode,
         .proto = (uint8_t)echo->proto};
-    buf_add(&acks->at, &ack, sizeof ack);
+    acks->at.len += sizeof *ack;
 }
 
 enum exec_step
@@ -398,6 +421,9 @@ take_operands(const struct request *request, const char *bytes,
             return ERR_NOT_NUMERIC;
         }
         change->operand[0] = request->number;
+        if (request->proto == PROTO_TEXT) {
+            return 0; /* a line that has no room for terms */
+        }
         break;
     case REQUEST_DELETE:
         break;

@@ -7,28 +7,6 @@
 #include "base/err.h"
 #include "proto/reply.h"
 
-struct echo
-echo_of(const struct request *request, uint32_t shift)
-{
-    struct echo echo = {.op = request->op,
-        .proto = request->proto,
-        .opcode = request->opcode,
-        .noreply = request->noreply,
-        .is_quiet = request->is_quiet,
-        .key_is_base64 = request->key_is_base64,
-        .wants_value = request->terms.wants_value,
-        .opaque = request->opaque,
-        .value_len = request->value.len,
-        .key = request->key,
-        .meta = request->meta};
-    if (request->op == REQUEST_TOO_LARGE) {
-        echo.op = request->stored_as;
-    }
-    echo.key.at += shift;
-    echo.meta.at += shift;
-    return echo;
-}
-
 void
 answer__refuse(const struct echo *echo, int err, struct buf *out)
 {

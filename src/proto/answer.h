@@ -66,7 +66,29 @@ struct echo {
     struct span meta;
 };
 
-struct echo echo_of(const struct request *request, uint32_t shift);
+/* shift: how far the request lies behind what the echo's spans are counted
+ * from. */
+static inline struct echo
+echo_of(const struct request *request, uint32_t shift)
+{
+    struct echo echo = {.op = request->op,
+        .proto = request->proto,
+        .opcode = request->opcode,
+        .noreply = request->noreply,
+        .is_quiet = request->is_quiet,
+        .key_is_base64 = request->key_is_base64,
+        .wants_value = request->terms.wants_value,
+        .opaque = request->opaque,
+        .value_len = request->value.len,
+        .key = request->key,
+        .meta = request->meta};
+    if (request->op == REQUEST_TOO_LARGE) {
+        echo.op = request->stored_as;
+    }
+    echo.key.at += shift;
+    echo.meta.at += shift;
+    return echo;
+}
 
 /* Appends the answer, or nothing where none is wanted. bytes: what the spans of
  * echo are counted from. */

@@ -238,11 +238,26 @@ parse_on_counter(struct span command, struct words words,
     return true;
 }
 
+/* True for a line that needs no look: the dialect's own words have four
+ * letters and more, its commands on a counter three, and no name begins with a
+ * digit. */
+static bool
+is_memcached(struct span command, struct words words)
+{
+    const char *arg = words.bytes + words.at + 1; /* behind one space */
+    return command.len < 3 ||
+        (command.len == 3 && words.end - words.at > 1 && *arg >= '0' &&
+            *arg <= '9');
+}
+
 bool
 dialect_parse(struct span command, struct words words,
     const struct schema *schema, struct request *out)
 {
     const char *bytes = words.bytes;
+    if (is_memcached(command, words)) {
+        return false;
+    }
     if (span_is(bytes, command, "add") && parse_edit(true, words, out)) {
         return true;
     }

@@ -4,7 +4,8 @@
  *
  * text_parse looks for the end of the line, takes the first word, lets the
  * dialect have its lines, and else calls the command's own function from one
- * table; gets of keys that begin with a digit have a lane of their own. A
+ * table; gets of keys that begin with a digit have a lane of their own, and
+ * plain increments take a shorter way to the same (text_arith.c). A
  * storage command is parsed again when its data block is complete: scan->need
  * says when that is, so the work stays linear.
  *
@@ -17,6 +18,7 @@
 #include "base/num.h"
 #include "proto/dialect.h"
 #include "proto/meta.h"
+#include "proto/text_arith.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
@@ -184,64 +186,65 @@ parse_admin(struct line *line)
     return PARSE_REQUEST;
 }
 
-#define COMMAND(name, op, parse)                                              \
-    {                                                                         \
-        name, sizeof name - 1, REQUEST_##op, parse                            \
-    }
+/* What is asked most stands first. */
 static const struct command {
     const char *name;
-    uint32_t len; /* of the name */
+    uint32_t len;
     enum request_op op;
     parse_fn *parse;
 } commands[] = {
-    COMMAND("get", GET, parse_get),
-    COMMAND("gets", GETS, parse_get),
-    COMMAND("gat", GAT, parse_gat),
-    COMMAND("gats", GATS, parse_gat),
-    COMMAND("set", SET, parse_storage),
-    COMMAND("add", ADD, parse_storage),
-    COMMAND("replace", REPLACE, parse_storage),
-    COMMAND("append", APPEND, parse_storage),
-    COMMAND("prepend", PREPEND, parse_storage),
-    COMMAND("cas", CAS, parse_storage),
-    COMMAND("delete", DELETE, parse_delete),
-    COMMAND("incr", INCR, parse_arith),
-    COMMAND("decr", DECR, parse_arith),
-    COMMAND("touch", TOUCH, parse_touch),
-    COMMAND("flush_all", FLUSH_ALL, parse_flush_all),
-    COMMAND("version", VERSION, parse_words),
-    COMMAND("verbosity", VERBOSITY, parse_verbosity),
-    COMMAND("stats", STATS, parse_words),
-    COMMAND("quit", QUIT, parse_words),
-    COMMAND("mg", LOOK, meta__parse_get),
-    COMMAND("ms", SET, meta__parse_set),
-    COMMAND("md", DELETE, meta__parse_delete),
-    COMMAND("ma", INCR, meta__parse_arith),
-    COMMAND("mn", NOOP, meta__parse_noop),
-    COMMAND("me", INSPECT, meta__parse_inspect),
-    COMMAND("slabs", ADMIN, parse_admin),
-    COMMAND("lru", ADMIN, parse_admin),
-    COMMAND("lru_crawler", ADMIN, parse_admin),
-    COMMAND("cache_memlimit", ADMIN, parse_admin),
-    COMMAND("shutdown", ADMIN, parse_admin),
-    COMMAND("refresh_certs", ADMIN, parse_admin),
-    COMMAND("extstore", ADMIN, parse_admin),
-    COMMAND("watch", ADMIN, parse_admin),
-    COMMAND("debugtime", ADMIN, parse_admin),
+#define C(name, op, parse)                                                    \
+    {                                                                         \
+        name, sizeof name - 1, REQUEST_##op, parse                            \
+    }
+    C("get", GET, parse_get),
+    C("set", SET, parse_storage),
+    C("incr", INCR, parse_arith),
+    C("mg", LOOK, meta__parse_get),
+    C("ma", INCR, meta__parse_arith),
+    C("ms", SET, meta__parse_set),
+    C("md", DELETE, meta__parse_delete),
+    C("gets", GETS, parse_get),
+    C("decr", DECR, parse_arith),
+    C("delete", DELETE, parse_delete),
+    C("mn", NOOP, meta__parse_noop),
+    C("gat", GAT, parse_gat),
+    C("gats", GATS, parse_gat),
+    C("add", ADD, parse_storage),
+    C("replace", REPLACE, parse_storage),
+    C("append", APPEND, parse_storage),
+    C("prepend", PREPEND, parse_storage),
+    C("cas", CAS, parse_storage),
+    C("touch", TOUCH, parse_touch),
+    C("flush_all", FLUSH_ALL, parse_flush_all),
+    C("version", VERSION, parse_words),
+    C("verbosity", VERBOSITY, parse_verbosity),
+    C("stats", STATS, parse_words),
+    C("quit", QUIT, parse_words),
+    C("me", INSPECT, meta__parse_inspect),
+    C("slabs", ADMIN, parse_admin),
+    C("lru", ADMIN, parse_admin),
+    C("lru_crawler", ADMIN, parse_admin),
+    C("cache_memlimit", ADMIN, parse_admin),
+    C("shutdown", ADMIN, parse_admin),
+    C("refresh_certs", ADMIN, parse_admin),
+    C("extstore", ADMIN, parse_admin),
+    C("watch", ADMIN, parse_admin),
+    C("debugtime", ADMIN, parse_admin),
+#undef C
 };
-#undef COMMAND
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-/* The command of that name; NULL where there is none. */
+/* NULL: there is none of that name. */
 static const struct command *
-find_command(const char *name, uint32_t len)
+find_command(const char *bytes, struct span name)
 {
     for (size_t i = 0; i < N_COMMANDS; i++) {
-        const struct command *command = &commands[i];
-        if (command->len == len && command->name[0] == name[0] &&
-            memcmp(command->name, name, len) == 0) {
-            return command;
+        if (commands[i].len == name.len &&
+            commands[i].name[0] == bytes[name.at] &&
+            memcmp(bytes + name.at, commands[i].name, name.len) == 0) {
+            return &commands[i];
         }
     }
     return NULL;
@@ -279,7 +282,7 @@ parse_line(struct line *line, const struct schema *schema)
     }
     /* only the dialect's lines may begin with spaces */
     const struct command *found =
-        command.at == 0 ? find_command(line->bytes, command.len) : NULL;
+        command.at == 0 ? find_command(line->bytes, command) : NULL;
     if (found != NULL) {
         out->op = found->op;
         return found->parse(line);
@@ -345,6 +348,9 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     ASSERT(scan->scanned <= len);
     if (len < scan->need) {
         return PARSE_MORE;
+    }
+    if (text__arith(bytes, len, out)) {
+        return PARSE_REQUEST;
     }
     const char *newline = len == scan->scanned
         ? NULL

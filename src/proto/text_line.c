@@ -34,13 +34,17 @@ text__has_word(const struct line *line)
 bool
 text__ends_with_noreply(const struct line *line)
 {
-    struct words words = line->words;
-    struct span word = {0, 0};
-    bool any = false;
-    while (words_next(&words, &word)) {
-        any = true;
+    static const char noreply[] = "noreply";
+    enum { LEN = sizeof noreply - 1 };
+    const char *begin = line->bytes + line->words.at;
+    const char *end = line->bytes + line->words.end;
+    while (end > begin && end[-1] == ' ') {
+        end--;
     }
-    return any && span_is(line->bytes, word, "noreply");
+    if (end - begin < LEN || memcmp(end - LEN, noreply, LEN) != 0) {
+        return false;
+    }
+    return end - begin == LEN || end[-LEN - 1] == ' ';
 }
 
 /* Takes the key; where it is missing or too long the reply is made and false
@@ -61,11 +65,8 @@ text__take_key(struct line *line)
 bool
 text__take_key_and_noreply(struct line *line)
 {
-    struct words words = line->words;
     bool fits = text__take_key(line);
-    struct span key;
-    if (words_next(&words, &key)) {
-        line->words = words;
+    if (line->out->key.len > 0) { /* there was one, however long */
         line->out->noreply = text__ends_with_noreply(line);
     }
     return fits;

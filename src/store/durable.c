@@ -27,21 +27,49 @@ enum { WRITE_BYTES_MAX = ENTRY_CELLS_BYTES_MAX + ENTRY_NUMBER_BYTES_MAX };
 _Static_assert(ENGINE_WRITES_MAX *WRITE_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
     "what the engine tells at once is one append");
 
+/* Of as many cells as there can be records: one each is usual. */
+enum {
+    FEW_CELLS_BYTES =
+        ENGINE_WRITES_MAX * (ENTRY_HEAD_BYTES_MAX + ENTRY_CELL_BYTES_MAX)
+};
+
 #define NS_PER_MS UINT64_C(1000000)
 
 #define BALLAST_NAME "ballast"
 
 enum { BALLAST_BYTES = 1 << 20 };
 
-static void
-to_cells(const struct engine_write *write, struct entry_cells *cells)
+/* Encodes n records into entries, which has room for them, and appends. */
+static inline uint64_t
+put_writes(struct durable *durable, const struct engine_write *write, size_t n,
+    uint8_t *entries)
 {
-    cells->id = write->id;
-    cells->n = write->n;
-    for (unsigned i = 0; i < write->n; i++) {
-        cells->serial[i] = write->serial[i];
-        cells->value[i] = write->value[i];
+    struct wal_row row[ENGINE_WRITES_MAX];
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct engine_write *it = &write[i];
+        row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
+        len += entry_put_columns(entries + len, it->id, it->n, it->serial,
+            it->value, i == 0 ? NULL : &it[-1].id);
     }
+    return wal_append_rows(durable->wal, entries, len, row, n);
+}
+
+static __attribute__((noinline)) uint64_t
+put_few_cells(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[FEW_CELLS_BYTES];
+    return put_writes(durable, write, n, entries);
+}
+
+/* Its frame is large, and each page of it is touched. */
+static __attribute__((noinline)) uint64_t
+put_many_cells(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
+    return put_writes(durable, write, n, entries);
 }
 
 static bool
@@ -61,7 +89,6 @@ log_numbered(
     struct durable *durable, const struct engine_write *write, size_t n)
 {
     uint8_t entries[ENGINE_WRITES_MAX * WRITE_BYTES_MAX];
-    struct entry_cells cells;
     const uint64_t *id_before = NULL;
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
@@ -70,8 +97,8 @@ log_numbered(
                 write[i].shard, write[i].number);
         }
         if (write[i].n > 0) {
-            to_cells(&write[i], &cells);
-            len += entry_put_cells(entries + len, &cells, id_before);
+            len += entry_put_columns(entries + len, write[i].id, write[i].n,
+                write[i].serial, write[i].value, id_before);
             id_before = &write[i].id;
         }
     }
@@ -83,10 +110,7 @@ log_writes(
     struct engine_sink *sink, const struct engine_write *write, size_t n)
 {
     struct durable *durable = (struct durable *)sink;
-    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
-    struct wal_row row[ENGINE_WRITES_MAX];
-    struct entry_cells cells;
-    size_t len = 0;
+    size_t n_cells = 0;
     if (n == 0) {
         return wal_last(durable->wal);
     }
@@ -95,13 +119,10 @@ log_writes(
         return log_numbered(durable, write, n);
     }
     for (size_t i = 0; i < n; i++) {
-        to_cells(&write[i], &cells);
-        row[i] =
-            (struct wal_row){write[i].id, (uint32_t)len, write[i].counter};
-        len += entry_put_cells(
-            entries + len, &cells, i == 0 ? NULL : &write[i - 1].id);
+        n_cells += write[i].n;
     }
-    return wal_append_rows(durable->wal, entries, len, row, n);
+    return n_cells <= ENGINE_WRITES_MAX ? put_few_cells(durable, write, n)
+                                        : put_many_cells(durable, write, n);
 }
 
 uint64_t

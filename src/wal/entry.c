@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    KIND_BITS = 3,
+    KIND_BITS = ENTRY_KIND_BITS,
     KIND_MASK = (1 << KIND_BITS) - 1,
     SMALL = 0x80 /* a varint below is one byte */
 };
@@ -36,26 +36,8 @@ size_t
 entry_put_cells(
     uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before)
 {
-    uint64_t id = cells->id;
-    enum entry_kind kind = ENTRY_CELLS;
-    size_t len = 1;
-
-    ASSERT(cells->n >= 1 && cells->n <= SCHEMA_COLUMNS_MAX);
-    if (id_before != NULL) {
-        uint64_t distance = bytes_zigzag(id - *id_before);
-
-        if (distance < id) {
-            id = distance;
-            kind = ENTRY_CELLS_NEAR;
-        }
-    }
-    out[0] = head_of(kind, cells->n);
-    len += bytes_put_varint(out + len, id);
-    for (unsigned i = 0; i < cells->n; i++) {
-        len += bytes_put_varint(out + len, cells->serial[i]);
-        len += bytes_put_varint(out + len, cells->value[i]);
-    }
-    return len;
+    return entry_put_columns(
+        out, cells->id, cells->n, cells->serial, cells->value, id_before);
 }
 
 static inline const uint8_t *

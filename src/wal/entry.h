@@ -2,6 +2,8 @@
 #ifndef WAL_ENTRY_H
 #define WAL_ENTRY_H
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "base/producer.h"
 #include "schema/schema.h"
 #include "wal/schema_code.h"
@@ -43,7 +45,12 @@ enum entry_kind {
 };
 
 enum {
-    ENTRY_CELLS_BYTES_MAX = 1 + 10 + SCHEMA_COLUMNS_MAX * (5 + 10),
+    ENTRY_KIND_BITS = 3, /* of the first byte; the number of cells has the
+                          * others */
+    ENTRY_HEAD_BYTES_MAX = 1 + 10, /* kind and id */
+    ENTRY_CELL_BYTES_MAX = 5 + 10, /* serial and value */
+    ENTRY_CELLS_BYTES_MAX =
+        ENTRY_HEAD_BYTES_MAX + SCHEMA_COLUMNS_MAX * ENTRY_CELL_BYTES_MAX,
     ENTRY_COUNTER_BYTES_MAX = 1 + 5 + SCHEMA_CODE_BYTES_MAX,
     ENTRY_DROPPED_BYTES_MAX = 1 + 2 * 5,
     ENTRY_NUMBER_BYTES_MAX = 1 + 5 + 3 + 10,
@@ -64,6 +71,32 @@ struct entry_cells {
  * NULL for the first. Serials are not 0. */
 size_t entry_put_cells(
     uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before);
+
+/* The same from cells that lie somewhere else: n (1..16) serials and values. */
+static inline size_t
+entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
+    const uint32_t *serial, const uint64_t *value, const uint64_t *id_before)
+{
+    unsigned kind = ENTRY_CELLS;
+    size_t len = 1;
+
+    ASSERT(n >= 1 && n <= SCHEMA_COLUMNS_MAX);
+    if (id_before != NULL) {
+        uint64_t distance = bytes_zigzag(id - *id_before);
+
+        if (distance < id) {
+            id = distance;
+            kind = ENTRY_CELLS_NEAR;
+        }
+    }
+    out[0] = (uint8_t)(kind | n << ENTRY_KIND_BITS);
+    len += bytes_put_varint(out + len, id);
+    for (unsigned i = 0; i < n; i++) {
+        len += bytes_put_varint(out + len, serial[i]);
+        len += bytes_put_varint(out + len, value[i]);
+    }
+    return len;
+}
 
 /* Puts the values of entry from, of cells, in the place of those of entry to,
  * of the same record, where both have the same columns in the same order and

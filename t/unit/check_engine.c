@@ -279,6 +279,9 @@ START_TEST(test_absent)
         {starting(CHANGE_DECR, LARGE, UINT64_MAX), 0, 0, 249, UINT64_MAX},
         {existing(CHANGE_INCR, LARGE), 0, 1, 249, UINT64_MAX},
         {existing(CHANGE_DECR, LARGE), 0, 0, 249, UINT64_MAX - 3},
+        {one(CHANGE_SET, LARGE, 105), 0, 0, 249, 105},
+        {one(CHANGE_SET, SMALL, 0), 0, 0, 0, 105},
+        {existing(CHANGE_DECR, SMALL), ERR_NOT_FOUND, 0, 0, 105},
     };
     PLAY(engine, lines);
     finish_engine(&engine);
@@ -306,8 +309,11 @@ START_TEST(test_drop)
     engine_get(engine, &key, 1, &value, &state);
     ck_assert_uint_eq(value, 0);
     ck_assert_int_eq(state, CELL_GONE);
-    ck_assert_int_eq(change_id(engine, &other, CHANGE_INCR, 0, 1, 1), 0);
-    expect_value(engine, &other, 0, 0, 1);
+    ck_assert_int_eq(change_id(engine, &other, CHANGE_INCR, 0, 1, 6), 0);
+    change = one(CHANGE_INCR, SMALL, 1); /* as wide as before it */
+    engine_change(engine, &change, 1);
+    ck_assert_int_eq(change.err, ERR_GONE);
+    expect_value(engine, &other, 0, 0, 6);
     expect_value(engine, &other, 1, 0, 700);
     ck_assert_int_eq(engine_define(engine, &def), 0);
     check_cells(engine, 0, 0, 700);

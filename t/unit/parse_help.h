@@ -13,11 +13,12 @@
 
 enum { VALUE_MAX = 1000 };
 
-#define KEY_250                                                               \
+#define KEY_249                                                               \
     "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
     "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
     "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"        \
-    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+    "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+#define KEY_250 KEY_249 "k"
 #define KEY_251 KEY_250 "k"
 
 #define BAD_FORMAT "ERROR \"CLIENT_ERROR bad command line format\""
