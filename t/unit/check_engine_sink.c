@@ -164,6 +164,34 @@ START_TEST(test_large_batch)
 }
 END_TEST
 
+/* Ids in many shards, several of which share a bucket when the batch is
+ * sorted: told of once a shard, each under the lock of its own. Ids in a row
+ * would not do, their shards are in a row too. */
+START_TEST(test_shared_buckets)
+{
+    enum { MANY_SHARDS = 4096 };
+    static bool is_used[MANY_SHARDS];
+    struct rig rig;
+    struct change change[ENGINE_WRITES_MAX];
+    uint64_t random = 1;
+    unsigned n_shards = 0;
+    rig_init(&rig, 1, MANY_SHARDS);
+    rig_define(&rig);
+    for (unsigned i = 0; i < COUNT_OF(change); i++) {
+        uint64_t id = random_below(&random, UINT64_MAX), row;
+        unsigned shard;
+        change[i] = change_of(&rig.def, CHANGE_SET, id, 1, i + 1);
+        engine_row(rig.engine, id, &shard, &row);
+        n_shards += !is_used[shard];
+        is_used[shard] = true;
+    }
+    (void)engine_change(rig.engine, change, COUNT_OF(change));
+    ck_assert_uint_eq(rig.journal.n, COUNT_OF(change));
+    ck_assert_uint_eq(rig.journal.calls, n_shards);
+    rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(test_row_and_id)
 {
     struct engine *engine[] = {
@@ -366,7 +394,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_one, test_batch, test_large_batch,
-        test_row_and_id, test_random, test_random_faults, test_jump,
-        test_numbered};
+        test_shared_buckets, test_row_and_id, test_random, test_random_faults,
+        test_jump, test_numbered};
     return run_tests("engine_sink", tests, COUNT_OF(tests));
 }

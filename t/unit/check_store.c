@@ -541,6 +541,62 @@ START_TEST(test_create_out_of_memory)
 }
 END_TEST
 
+/* The last figure that was told. */
+struct stat_text {
+    char name[32], value[64];
+};
+
+static void
+note_stat(void *context, const char *name, const char *value)
+{
+    struct stat_text *stat = context;
+    (void)snprintf(stat->name, sizeof stat->name, "%s", name);
+    (void)snprintf(stat->value, sizeof stat->value, "%s", value);
+}
+
+/* Without a data directory there is nothing to write to, and it says so. */
+START_TEST(test_memory_only)
+{
+    struct store *store = weibo_store(2);
+    struct store_checkpoint checkpoint = {.call = {.done_fn = never_later}};
+    struct store_seal seal = {.call = {.done_fn = never_later}};
+    struct stat_text stat = {"", ""};
+    ck_assert_int_eq(store_checkpoint(store, &checkpoint), STORE_DONE);
+    ck_assert_int_eq(checkpoint.err, ERR_NO_DATA_DIR);
+    ck_assert_int_eq(store_seal(store, &seal), STORE_DONE);
+    ck_assert_int_eq(seal.err, ERR_NO_DATA_DIR);
+    store_data_stats(store, note_stat, &stat);
+    ck_assert_str_eq(stat.name, "state");
+    ck_assert_str_eq(stat.value, "memory only");
+    store_cold_stats(store, note_stat, &stat);
+    ck_assert_str_eq(stat.name, "state");
+    ck_assert_str_eq(stat.value, "none");
+    finish(&store);
+}
+END_TEST
+
+/* How wide numbers are: id + 1 in a, nothing in b. So few records are all
+ * looked at. */
+START_TEST(test_widths)
+{
+    enum { IDS = 15, SHARDS = 2 };
+    static uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS];
+    struct store *store = weibo_store(SHARDS);
+    uint64_t garbage_bytes = UINT64_MAX;
+    fill(store, IDS);
+    struct cell_key a = cell(store, 0, "a"), b = cell(store, 0, "b");
+    store_widths(store, a.counter, width);
+    static const uint64_t of_a[] = {0, 1, 2, 4, 8, 0};
+    for (unsigned bits = 0; bits < COUNT_OF(of_a); bits++) {
+        ck_assert_uint_eq(width[a.column][bits], of_a[bits]);
+    }
+    ck_assert_uint_eq(width[b.column][0], IDS);
+    ck_assert_uint_gt(store_hot_bytes(store, &garbage_bytes), 0);
+    ck_assert_uint_lt(garbage_bytes, UINT64_MAX);
+    finish(&store);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -548,6 +604,7 @@ main(void)
         test_records_are_whole, test_edits_in_order,
         test_destroy_finishes_edits, test_dropped_stays_dropped,
         test_name_is_item, test_same_is_fine, test_edit_errors,
-        test_edits_while_reading, test_create_out_of_memory};
+        test_edits_while_reading, test_create_out_of_memory, test_memory_only,
+        test_widths};
     return run_tests("store", tests, COUNT_OF(tests));
 }
