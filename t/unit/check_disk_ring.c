@@ -2,7 +2,7 @@
 /* The kernel's ring: reads of a file, where there is one; errors and ends. */
 #include "base/disk_ring.h"
 
-#include <check.h>
+#include "unit/check_help.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -147,15 +147,6 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("disk_ring");
-    TCase *tcase = tcase_create("ring");
-
-    tcase_add_test(tcase, test_reads);
-    tcase_add_test(tcase, test_ends_and_errors);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const tests[] = {test_reads, test_ends_and_errors};
+    return run_tests("disk_ring", tests, COUNT_OF(tests));
 }
