@@ -10,7 +10,8 @@
  *
  * What can go wrong: the kernel begins no read. Those that it has not taken are
  * handed back, and their entries in its queue, which cannot be taken out, are
- * made to do nothing. */
+ * made to do nothing. If it goes on taking none, its queue is full of those in
+ * the end, and reads are handed back that had no entry. */
 #include "base/disk_ring.h"
 
 #include "base/assert.h"
@@ -33,13 +34,31 @@ kernel_of(struct disk_ring *ring)
     return (struct kernel_ring *)ring;
 }
 
+/* Gives each read an entry of the queue; none to those there is no room for. */
+static void
+enter(struct io_uring *uring, struct disk_read *reads)
+{
+    for (struct disk_read *read = reads; read != NULL; read = read->next) {
+        struct io_uring_sqe *sqe = io_uring_get_sqe(uring);
+
+        read->entry = sqe;
+        if (sqe != NULL) {
+            io_uring_prep_read(
+                sqe, read->fd, read->bytes, (unsigned)read->len, read->at);
+            io_uring_sqe_set_data(sqe, read);
+        }
+    }
+}
+
 /* The entries of these reads stand for nothing any more. */
 static void
 make_idle(struct disk_read *reads)
 {
     for (struct disk_read *read = reads; read != NULL; read = read->next) {
-        io_uring_prep_nop(read->entry);
-        io_uring_sqe_set_data(read->entry, NULL);
+        if (read->entry != NULL) {
+            io_uring_prep_nop(read->entry);
+            io_uring_sqe_set_data(read->entry, NULL);
+        }
     }
 }
 
@@ -49,15 +68,7 @@ submit(struct disk_ring *ring, struct disk_read *reads)
     struct io_uring *uring = &kernel_of(ring)->uring;
     unsigned old = io_uring_sq_ready(uring); /* that do nothing */
 
-    for (struct disk_read *read = reads; read != NULL; read = read->next) {
-        struct io_uring_sqe *sqe = io_uring_get_sqe(uring);
-
-        ASSERT(sqe != NULL);
-        io_uring_prep_read(
-            sqe, read->fd, read->bytes, (unsigned)read->len, read->at);
-        io_uring_sqe_set_data(sqe, read);
-        read->entry = sqe;
-    }
+    enter(uring, reads);
     while (io_uring_sq_ready(uring) > 0) {
         int n = io_uring_submit(uring);
 

@@ -11,6 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__linux__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
 enum { READS = 32, BYTES = 4096, BLOCKS = 200 };
 
 static struct disk_ring *ring;
@@ -144,9 +152,62 @@ START_TEST(test_ends_and_errors)
 }
 END_TEST
 
+#if defined(__linux__) && defined(SYS_io_uring_enter)
+/* From here on the process begins no read. */
+static bool
+forbid_enter(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+#else
+static bool
+forbid_enter(void)
+{
+    return false;
+}
+#endif
+
+/* Each read comes back as often as the kernel takes none, also when its queue
+ * is full of what it has not taken before. The last
+ * test: where check does not fork, the process begins no read any more. */
+START_TEST(test_kernel_takes_none)
+{
+    if (!setup_ring()) {
+        return;
+    }
+    if (!forbid_enter()) {
+        printf("no seccomp: %s\n", strerror(errno));
+        close_ring();
+        return;
+    }
+    for (unsigned round = 0; round < 10; round++) {
+        struct disk_read *reads = list(READS, round);
+        struct disk_read *back = disk_ring_submit(ring, reads);
+
+        for (unsigned i = 0; i < READS; i++) {
+            ck_assert_ptr_eq(back, &reads[i]);
+            back = back->next;
+        }
+        ck_assert_ptr_null(back);
+        ck_assert_ptr_null(disk_ring_reap(ring, READS));
+    }
+    close_ring();
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_reads, test_ends_and_errors};
+    /* the last one leaves nothing that could be used behind it */
+    const TTest *const tests[] = {
+        test_reads, test_ends_and_errors, test_kernel_takes_none};
     return run_tests("disk_ring", tests, COUNT_OF(tests));
 }
