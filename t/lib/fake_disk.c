@@ -27,7 +27,8 @@ struct fake_disk {
     unsigned fail_mask, fail_in, fails; /* fail_in: 1 is the next one */
     int fail_err;
     bool fails_forever;
-    unsigned die_in; /* 0: never */
+    const char *fail_name; /* those about such a name; NULL: all */
+    unsigned die_in;       /* 0: never */
     bool is_dead;
     unsigned held;         /* mask of calls that wait */
     const char *held_name; /* those about such a name; NULL: all */
@@ -57,8 +58,18 @@ struct call {
     enum fate fate;
 };
 
+/* True where a call about that name is one of those that fail. */
+static bool
+is_meant(const struct fake_disk *fake, enum fake_call kind, const char *name)
+{
+    const char *start = fake->fail_name;
+    return (fake->fail_mask & 1u << kind) != 0 &&
+        (start == NULL ||
+            (name != NULL && strncmp(name, start, strlen(start)) == 0));
+}
+
 static enum fate
-choose(struct fake_disk *fake, enum fake_call kind)
+choose(struct fake_disk *fake, enum fake_call kind, const char *name)
 {
     unsigned bit = 1u << kind;
     if (fake->is_dead) {
@@ -68,7 +79,7 @@ choose(struct fake_disk *fake, enum fake_call kind)
         fake->is_dead = true;
         return FATE_DIES;
     }
-    if ((fake->fail_mask & bit) == 0) {
+    if (!is_meant(fake, kind, name)) {
         return FATE_DONE;
     }
     if (fake->fail_in > 1) {
@@ -91,9 +102,10 @@ is_held(const struct fake_disk *fake, enum fake_call kind, const char *name)
             (name != NULL && strncmp(name, start, strlen(start)) == 0));
 }
 
-/* Takes the lock. */
+/* Takes the lock. name: of what the call is about; or NULL, and fd is that of
+ * the file. */
 static struct call
-begin(struct disk *disk, enum fake_call kind, const char *name)
+begin(struct disk *disk, enum fake_call kind, const char *name, int fd)
 {
     struct fake_disk *fake = fake_of(disk);
     struct call call = {.fake = fake, .event = {.call = kind}};
@@ -104,7 +116,7 @@ begin(struct disk *disk, enum fake_call kind, const char *name)
         pthread_cond_wait(&fake->moved, &fake->lock);
         fake->n_held--;
     }
-    call.fate = choose(fake, kind);
+    call.fate = choose(fake, kind, name != NULL ? name : fake->file[fd].name);
     if (call.fate == FATE_FAILS) {
         call.event.err = fake->fail_err;
     } else if (call.fate != FATE_DONE) {
@@ -120,7 +132,7 @@ static struct call
 begin_file(
     struct disk *disk, enum fake_call kind, int fd, uint64_t at, uint64_t len)
 {
-    struct call call = begin(disk, kind, NULL);
+    struct call call = begin(disk, kind, NULL, fd);
     ASSERT(fd >= 0 && (unsigned)fd < call.fake->n_files);
     struct fake_file *file = &call.fake->file[fd];
     ASSERT(file->opens > 0);
@@ -192,7 +204,7 @@ make_file(struct fake_disk *fake, const char *name)
 static int
 fake_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
 {
-    struct call call = begin(disk, FAKE_OPEN, name);
+    struct call call = begin(disk, FAKE_OPEN, name, -1);
     struct fake_name *found = fake_names_find(&call.fake->now, name);
     if (call.fate != FATE_DONE) {
         return end(&call);
@@ -374,7 +386,7 @@ fake_sync(struct disk *disk, int fd)
 static int
 fake_rename(struct disk *disk, const char *from, const char *to)
 {
-    struct call call = begin(disk, FAKE_RENAME, to);
+    struct call call = begin(disk, FAKE_RENAME, to, -1);
     struct fake_name *found = fake_names_find(&call.fake->now, from);
     if (found == NULL && call.fate == FATE_DONE) {
         call.event.err = ENOENT;
@@ -392,7 +404,7 @@ fake_rename(struct disk *disk, const char *from, const char *to)
 static int
 fake_unlink(struct disk *disk, const char *name)
 {
-    struct call call = begin(disk, FAKE_UNLINK, name);
+    struct call call = begin(disk, FAKE_UNLINK, name, -1);
     struct fake_name *found = fake_names_find(&call.fake->now, name);
     if (found == NULL && call.fate == FATE_DONE) {
         call.event.err = ENOENT;
@@ -406,7 +418,7 @@ fake_unlink(struct disk *disk, const char *name)
 static int
 fake_sync_names(struct disk *disk)
 {
-    struct call call = begin(disk, FAKE_SYNC_NAMES, ".");
+    struct call call = begin(disk, FAKE_SYNC_NAMES, ".", -1);
     struct fake_disk *fake = call.fake;
     size_t n = 0;
     if (is_done(&call)) {
@@ -422,7 +434,7 @@ static int
 fake_list(struct disk *disk, void (*name_fn)(void *context, const char *name),
     void *context)
 {
-    struct call call = begin(disk, FAKE_LIST, ".");
+    struct call call = begin(disk, FAKE_LIST, ".", -1);
     struct fake_names names = {0};
     if (call.fate == FATE_DONE) {
         fake_names_copy(&names, &call.fake->now);
@@ -500,7 +512,19 @@ fake_disk_fail(
     fake->fail_in = n;
     fake->fail_err = err;
     fake->fails_forever = forever;
+    fake->fail_name = NULL;
     fake->fails = 0;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_fail_name(
+    struct fake_disk *fake, enum fake_call call, int err, const char *start)
+{
+    fake_disk_fail(fake, 0, 1, err, false);
+    pthread_mutex_lock(&fake->lock);
+    fake->fail_mask = 1u << call;
+    fake->fail_name = start;
     pthread_mutex_unlock(&fake->lock);
 }
 

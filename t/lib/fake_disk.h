@@ -66,6 +66,10 @@ struct disk *fake_disk_as_disk(struct fake_disk *fake);
  * file know nothing of it. */
 void fake_disk_fail(
     struct fake_disk *fake, unsigned mask, unsigned n, int err, bool forever);
+/* The next call of that kind about a file whose first name begins so fails,
+ * once; start must stay. */
+void fake_disk_fail_name(
+    struct fake_disk *fake, enum fake_call call, int err, const char *start);
 /* From now on nothing fails; returns how many calls did since
  * fake_disk_fail. */
 unsigned fake_disk_heal(struct fake_disk *fake);

@@ -179,7 +179,7 @@ START_TEST(test_no_read)
 {
     struct rig rig;
     begin_overlaid(&rig);
-    fake_disk_fail(rig.fake, 1 << FAKE_READ, 1, EIO, false);
+    fake_disk_fail_name(rig.fake, FAKE_READ, EIO, "segment");
     expect_left(&rig);
     ck_assert_uint_eq(rig.seal.n_left, 1);
     ck_assert_uint_eq(rig_cold_stat(&rig, "read_failures"), 1);
