@@ -33,14 +33,15 @@
  * is not worked out again, which hangs on the table's width and number of
  * lines alone. That look is why the caller is an online reader. */
 #include "engine/engine.h"
-
-#include "base/assert.h"
-#include "base/err.h"
 #include "engine/count.h"
 #include "engine/engine_priv.h"
 #include "engine/reader_priv.h"
 #include "engine/table_change.h"
 #include "engine/table_place.h"
+#include "engine/tale.h"
+
+#include "base/assert.h"
+#include "base/err.h"
 
 #include <string.h>
 
@@ -58,12 +59,6 @@ struct pending {
     struct table_place place;  /* in table, and in any of that width and ... */
     uint32_t n_lines;          /* ... with so many lines */
     uint8_t width;
-};
-
-/* What the sink is going to be told. */
-struct tale {
-    struct engine_write *write;
-    unsigned n;
 };
 
 struct engine_batch {
@@ -413,19 +408,6 @@ any_done(const struct change *change, uint64_t mask)
     return false;
 }
 
-/* Adds to a tale what a column has become. */
-static inline void
-tell_column(struct tale *tale, const struct change *change, uint64_t value)
-{
-    struct engine_write *write = &tale->write[tale->n++];
-    write->id = change->id;
-    write->counter = change->counter;
-    write->n = 1;
-    write->producer = 0;
-    write->serial[0] = change->serial[0];
-    write->value[0] = value;
-}
-
 /* The table of a row, and its place there, which has been worked out already
  * if the table seen without the lock was of the same form. Nothing else of
  * that is used: it may be gone. Under the shard's lock. */
@@ -493,7 +475,7 @@ count_record(struct engine *engine, struct change *change,
         return false;
     }
     if (tale != NULL && code[column] != was) {
-        tell_column(
+        tale_column(
             tale, first, column_decode(&view->column[column], code[column]));
     }
     return true;
@@ -570,24 +552,6 @@ repeat(struct engine *engine, struct change *change,
     memcpy(change->value, look.value, sizeof change->value);
 }
 
-/* Adds to a tale that a numbered change was done: to what it changed, which is
- * the last write, unless there are only n_before. */
-static void
-gather_number(struct tale *tale, unsigned n_before,
-    const struct change *change, const struct engine_row *at)
-{
-    struct engine_write *write = &tale->write[n_before];
-    if (tale->n == n_before) {
-        write->id = change->id;
-        write->counter = change->counter;
-        write->n = 0;
-        tale->n++;
-    }
-    write->producer = change->producer;
-    write->shard = (uint16_t)at->shard;
-    write->number = change->number;
-}
-
 /* Does one change that may be numbered, if it is to be done. As change_record,
  * and the usual change does not come here. */
 static __attribute__((noinline)) void
@@ -616,7 +580,7 @@ change_numbered(struct engine *engine, struct change *change,
     }
     marks->mark_fn(marks, at->shard, change);
     if (tale != NULL) {
-        gather_number(tale, n_before, change, at);
+        tale_number(tale, n_before, change, at);
     }
 }
 
