@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store: the engine for counters, the items, the keeper of the schema and
  * the gardener of the tables, the producers; where there is a data directory
- * also the log, the loader and the checkpointer. Reads and changes answer at
- * once today; the calls are built so that they need not (store.h). */
+ * also the log, the loader, the checkpointer and the cold tier. What is in
+ * memory is answered at once, the rest later (store.h). */
 #include "store/store.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Entries to bytes and back; the layout is in entry.h and doc/format-log.md.
  *
- * entry_put_cells is called under the lock of a shard for every change, and
+ * entry_put_columns is called under the lock of a shard for every change, and
  * entry_next for every change that is recovered: both touch only what is there
  * and zero nothing. The common entry is some ten bytes.
  *

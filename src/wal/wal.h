@@ -110,7 +110,7 @@ struct wal_row {
     uint8_t counter; /* whose it is; any number that tells counters apart */
 };
 
-/* As wal_append, for n (>= 1) entries of cells (entry_put_cells) and nothing
+/* As wal_append, for n (>= 1) entries of cells (wal/entry.h) and nothing
  * else; row has them all, in their order. An entry that comes alone may take
  * the place of the last one of the same record in the open batch. */
 uint64_t wal_append_rows(struct wal *wal, const void *entries, size_t len,
