@@ -611,6 +611,11 @@ producers_replay_made(struct producers *producers, uint32_t serial,
     int err = 0;
     pthread_mutex_lock(&producers->lock);
     if (serial > producers->last_serial) { /* else the manifest knew of it */
+        struct producers_slot *older =
+            find_name(producers, name->text, name->len);
+        if (older != NULL) { /* its end was in a batch that is lost */
+            give_slot(producers, older);
+        }
         err = load_one(producers, serial, name);
     }
     pthread_mutex_unlock(&producers->lock);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/salvage and producers: what says that one is no more is among what is
+ * lost. A start works then, and so does the next one, behind a checkpoint. */
+#include "unit/files_help.h"
+#include "unit/producers_help.h"
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/flip.h"
+#include "store/salvage.h"
+#include "wal/entry.h"
+#include "wal/frame.h"
+
+enum { HOLE_BYTES = 8 };
+
+/* Batches whose first entry is of that kind are lost. Returns how many. */
+static unsigned
+lose_batches(struct files *files, enum entry_kind kind)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < files->n; i++) {
+        struct file *file = &files->file[i];
+        uint64_t at = FRAME_FILE_BYTES, used = used_bytes(file);
+        while (is_log(file) && at + FRAME_BATCH_BYTES < used) {
+            uint8_t *batch = file->bytes + at;
+            if (batch[FRAME_BATCH_BYTES] == (uint8_t)kind) {
+                for (unsigned k = 0; k < HOLE_BYTES; k++) {
+                    batch[FRAME_BATCH_BYTES - HOLE_BYTES + k] ^= 0x55;
+                }
+                n++;
+            }
+            at += FRAME_BATCH_BYTES + bytes_get_u32(batch + 4);
+        }
+    }
+    return n;
+}
+
+/* The process ends. */
+static void
+kill_it(struct rig *rig, struct files *files)
+{
+    fake_disk_die(rig->fake, 1);
+    (void)rig_close(rig);
+    fake_disk_revive(rig->fake);
+    read_files(rig->data.disk, files);
+}
+
+/* A salvage of these files, then a start. */
+static void
+salvage(struct rig *rig, struct files *files, enum salvage_outcome wanted,
+    const char *says)
+{
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    fake_disk_destroy(&rig->fake);
+    rig->fake = disk_of(files);
+    rig->data.disk = fake_disk_as_disk(rig->fake);
+    free_files(files);
+    const struct salvage_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .free_bytes = UINT64_MAX,
+        .shards = rig->config.shards,
+        .seed = 3};
+    ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);
+    buf_add(&report, "", 1);
+    ck_assert_msg(outcome == wanted, "%d:\n%s", outcome, report.data);
+    ck_assert_msg(strstr(report.data, says) != NULL, "%s", report.data);
+    buf_fini(&report);
+    ck_assert_int_eq(rig_open(rig), 0);
+}
+
+/* Made, dropped and made again: the one name is one producer. */
+START_TEST(test_drop_lost)
+{
+    struct rig rig;
+    struct files files;
+    begin(&rig, WAL_SYNC_ALWAYS, 1);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 1), false, 5);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 2), false, 10);
+    if (_i == 1) {
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    }
+    ck_assert_int_eq(drop(&rig, "p"), 0);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 1), false, 15);
+    kill_it(&rig, &files);
+    ck_assert_uint_eq(lose_batches(&files, ENTRY_PRODUCER_DROPPED), 1);
+    salvage(&rig, &files, SALVAGE_LOSSY, "1 batches are lost");
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 1), true, 15);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 2), false, 20);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    crash(&rig, true);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 1), true, 20);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 2), true, 20);
+    end(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("salvage producers");
+    tcase_add_loop_test(tcase, test_drop_lost, 0, 2);
+    return run_case("salvage producers", tcase);
+}
