@@ -622,10 +622,21 @@ producers_replay_made(struct producers *producers, uint32_t serial,
     return err;
 }
 
+/* The log has a producer that nobody knows any more: its serial was given out.
+ */
+static void
+note_serial(struct producers *producers, uint32_t serial)
+{
+    if (serial > producers->last_serial) {
+        producers->last_serial = serial;
+    }
+}
+
 void
 producers_replay_dropped(struct producers *producers, uint32_t serial)
 {
     pthread_mutex_lock(&producers->lock);
+    note_serial(producers, serial);
     struct producers_slot *slot = find_serial(producers, serial);
     if (slot != NULL) {
         give_slot(producers, slot);
@@ -643,6 +654,10 @@ producers_replay_number(struct producers *producers, uint32_t serial,
     }
     if (slot != NULL) {
         add_number(&slot->mark[shard], serial, number);
+    } else {
+        pthread_mutex_lock(&producers->lock);
+        note_serial(producers, serial);
+        pthread_mutex_unlock(&producers->lock);
     }
     return 0;
 }

@@ -100,9 +100,10 @@ int producers_replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name);
 void producers_replay_dropped(struct producers *producers, uint32_t serial);
 
-/* A number that was seen; of a producer that is gone it is passed over. Several
- * threads may call this for different shards. 0, or ERR_CORRUPT where there is
- * no such shard. */
+/* A number that was seen; of a producer that is gone, or was never described,
+ * it is passed over, but its serial is nobody else's either. Several threads
+ * may call this for different shards. 0, or ERR_CORRUPT where there is no such
+ * shard. */
 int producers_replay_number(struct producers *producers, uint32_t serial,
     uint16_t shard, uint64_t number);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/salvage and producers: what says that one is no more is among what is
- * lost. A start works then, and so does the next one, behind a checkpoint. */
+/* store/salvage and producers: what says who one is, or that one is no more, is
+ * among what is lost. A start works then, and so does the next one, behind a
+ * checkpoint; and no number that was sent is taken for another producer's. */
 #include "unit/files_help.h"
 #include "unit/producers_help.h"
 
@@ -95,10 +96,46 @@ START_TEST(test_drop_lost)
 }
 END_TEST
 
+/* Whoever comes next does not get the serial of one that nobody describes: a
+ * manifest with it would take the old numbers in the log for its. */
+START_TEST(test_made_lost)
+{
+    enum { SENT = 6 };
+    struct rig rig;
+    struct files files;
+    begin(&rig, WAL_SYNC_ALWAYS, 2);
+    rig.seals = true;
+    for (unsigned i = 1; i <= SENT; i++) {
+        EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 1, "p", i), false, i);
+    }
+    uint32_t serial = numbered(&rig, 0, CHANGE_INCR, 1, "p", 1).producer;
+    if (_i == 1) { /* nothing but its end is left of it */
+        ck_assert_int_eq(drop(&rig, "p"), 0);
+    }
+    kill_it(&rig, &files);
+    ck_assert_uint_eq(lose_batches(&files, ENTRY_PRODUCER), 1);
+    if (_i == 1) {
+        (void)lose_batches(&files, ENTRY_NUMBER);
+    }
+    salvage(&rig, &files, SALVAGE_LOSSY, "are lost");
+    struct change change = numbered(&rig, 1, CHANGE_INCR, 1, "q", 1);
+    ck_assert_uint_gt(change.producer, serial);
+    (void)send(&rig, &change, 1);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    crash(&rig, false);
+    EXPECT_DONE(done(&rig, 1, CHANGE_INCR, 1, "q", 1), true, 1);
+    for (unsigned i = 2; i <= SENT; i++) {
+        EXPECT_DONE(done(&rig, 1, CHANGE_INCR, 1, "q", i), false, i);
+    }
+    end(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("salvage producers");
     tcase_add_loop_test(tcase, test_drop_lost, 0, 2);
+    tcase_add_loop_test(tcase, test_made_lost, 0, 2);
     return run_case("salvage producers", tcase);
 }
