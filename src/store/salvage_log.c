@@ -6,7 +6,11 @@
  * counter whose place another one has that should be gone by then puts an end
  * to that one; an end of a counter that there is not is left out. No serial
  * number that was ever used is given out again, so that old changes stay
- * nobody's. */
+ * nobody's.
+ *
+ * A number that a producer has sent is of a shard. Where the manifest that said
+ * which ids are in it is lost, or says that there is none, the number is left
+ * out: in another shard it would be looked for in vain. */
 #include "store/salvage_priv.h"
 
 #include "base/err.h"
@@ -28,6 +32,7 @@ struct work {
     uint32_t max_serial;
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
+    uint64_t unplaced;                  /* numbers of no shard */
     bool may_be_more;
 };
 
@@ -54,6 +59,15 @@ is_edit(const struct work *work, const struct entry *entry, uint64_t seq)
         seq > work->salvage->manifest.schema_seq;
 }
 
+/* True of a number whose shard nobody knows. */
+static bool
+is_unplaced(const struct work *work, const struct entry *entry)
+{
+    return entry->kind == ENTRY_NUMBER &&
+        (work->salvage->is_made_anew ||
+            entry->shard >= work->salvage->manifest.shards);
+}
+
 /* ---- looking ---- */
 
 static int
@@ -69,6 +83,7 @@ look_at_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         int err = is_edit(work, &entry, seq)
             ? recover_schema_apply(&work->recover, &entry, NULL)
             : 0;
+        work->unplaced += is_unplaced(work, &entry);
         if (err != 0) {
             return err;
         }
@@ -149,6 +164,9 @@ replay_strictly(struct salvage *salvage, struct work *work)
     }
     if (err == 0) {
         err = look_behind(salvage, &end, &goes_on);
+    }
+    if (err == 0 && work->unplaced > 0) {
+        err = ERR_CORRUPT;
     }
     return goes_on ? ERR_CORRUPT : err;
 }
@@ -266,6 +284,8 @@ take_payload(
         }
         if (is_edit(work, &entry, batch->seq)) {
             err = take_edit(work, &entry, at, reader.at, out);
+        } else if (is_unplaced(work, &entry)) {
+            work->unplaced++;
         } else {
             buf_add(out, at, (size_t)(reader.at - at));
         }
@@ -336,6 +356,19 @@ max_seq(const struct manifest *manifest)
 }
 
 static void
+say_numbers(struct work *work)
+{
+    if (work->unplaced > 0) {
+        salvage__say(work->salvage,
+            "log: %" PRIu64 " numbers of producers could not be placed, since "
+            "%s has not the shards they were of: they are left out, and "
+            "retries of those changes may count twice",
+            work->unplaced, MANIFEST_NAME);
+        work->salvage->is_lossy = true;
+    }
+}
+
+static void
 say_log(struct work *work)
 {
     salvage__say(work->salvage,
@@ -349,6 +382,7 @@ say_log(struct work *work)
             work->strange);
         work->salvage->is_lossy = true;
     }
+    say_numbers(work);
 }
 
 int

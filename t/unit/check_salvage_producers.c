@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store/salvage and producers: what says who one is, or that one is no more, is
  * among what is lost. A start works then, and so does the next one, behind a
- * checkpoint; and no number that was sent is taken for another producer's. */
+ * checkpoint; and no number that was sent is taken for another producer's.
+ * Where it is not known any more which shards numbers were of, that is said. */
 #include "unit/files_help.h"
 #include "unit/producers_help.h"
 
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/flip.h"
+#include "store/data.h"
 #include "store/salvage.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
+#include "wal/manifest.h"
 
 enum { HOLE_BYTES = 8 };
 
@@ -131,11 +134,90 @@ START_TEST(test_made_lost)
 }
 END_TEST
 
+enum { PLACED = 20 };
+
+static void
+send_some(struct rig *rig)
+{
+    for (unsigned i = 0; i < PLACED; i++) {
+        EXPECT_DONE(done(rig, i, CHANGE_INCR, 5, "p", i), false, 5);
+    }
+}
+
+/* Each is done once more and then not again. */
+static void
+expect_they_may_come_twice(struct rig *rig)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < PLACED; i++) {
+            EXPECT_DONE(done(rig, i, CHANGE_INCR, 5, "p", i), round > 0, 10);
+        }
+        if (round == 1) {
+            ck_assert_int_eq(rig_checkpoint(rig), 0);
+        }
+        crash(rig, true);
+    }
+}
+
+/* A manifest that is made anew has another seed, and other shards (_i is 1). */
+START_TEST(test_manifests_lost)
+{
+    struct rig rig;
+    struct files files;
+    begin(&rig, WAL_SYNC_ALWAYS, 3);
+    send_some(&rig);
+    kill_it(&rig, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        if (strncmp(files.file[i].name, "MANIFEST", 8) == 0) {
+            free(files.file[i].bytes);
+            files.file[i].bytes = NULL;
+        }
+    }
+    rig.config.shards = _i == 0 ? rig.config.shards : 2;
+    salvage(&rig, &files, SALVAGE_LOSSY, "20 numbers of producers could not");
+    expect_they_may_come_twice(&rig);
+    end(&rig);
+}
+END_TEST
+
+/* A number of a shard that there is not is refused by all, and mended. */
+START_TEST(test_no_such_shard)
+{
+    struct rig rig;
+    struct files files;
+    struct manifest manifest;
+    struct buf found = {0};
+    int error;
+    begin(&rig, WAL_SYNC_ALWAYS, 4);
+    send_some(&rig);
+    kill_it(&rig, &files);
+    free_files(&files);
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig.data.disk, &manifest, &error), 0);
+    manifest.shards = 1;
+    ck_assert_int_eq(
+        manifest_write(rig.data.disk, &manifest, NULL, &error), 0);
+    manifest_fini(&manifest);
+    ck_assert_int_eq(
+        data_check_disk(rig.data.disk, &rig.logger, &found), ERR_CORRUPT);
+    ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
+    read_files(rig.data.disk, &files);
+    salvage(&rig, &files, SALVAGE_LOSSY, "numbers of producers could not");
+    for (unsigned i = 0; i < PLACED; i++) {
+        expect(&rig, i, "ax", 5);
+    }
+    buf_fini(&found);
+    end(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("salvage producers");
     tcase_add_loop_test(tcase, test_drop_lost, 0, 2);
     tcase_add_loop_test(tcase, test_made_lost, 0, 2);
+    tcase_add_loop_test(tcase, test_manifests_lost, 0, 2);
+    tcase_add_test(tcase, test_no_such_shard);
     return run_case("salvage producers", tcase);
 }
