@@ -33,6 +33,9 @@ struct work {
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
     uint64_t unplaced;                  /* numbers of no shard */
+    struct salvage_numbers made;        /* owned: serials of producers that
+                                         * the log describes, ascending */
+    uint64_t nameless;                  /* numbers of no producer */
     bool may_be_more;
 };
 
@@ -270,6 +273,38 @@ take_cells(struct work *work, const struct entry_cells *cells)
 }
 
 static int
+by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* True of a number whose producer neither the manifest nor the log says
+ * anything of. One that was dropped before the manifest was written, the
+ * manifest knows of: it has the last serial. */
+static bool
+is_nameless(const struct work *work, uint64_t serial)
+{
+    return serial > work->salvage->manifest.producers.last_serial &&
+        (work->made.n == 0 ||
+            bsearch(&serial, work->made.number, work->made.n, sizeof serial,
+                by_number) == NULL);
+}
+
+static int
+take_producer(struct work *work, const struct entry *entry)
+{
+    const struct salvage_numbers *made = &work->made;
+    if (entry->kind == ENTRY_NUMBER) {
+        work->nameless += is_nameless(work, entry->producer);
+    }
+    return entry->kind == ENTRY_PRODUCER &&
+            (made->n == 0 || made->number[made->n - 1] < entry->producer)
+        ? salvage__add(&work->made, entry->producer)
+        : 0;
+}
+
+static int
 take_payload(
     struct work *work, const struct glean_batch *batch, struct buf *out)
 {
@@ -287,6 +322,7 @@ take_payload(
         } else if (is_unplaced(work, &entry)) {
             work->unplaced++;
         } else {
+            err = take_producer(work, &entry);
             buf_add(out, at, (size_t)(reader.at - at));
         }
         if (err != 0) {
@@ -366,6 +402,13 @@ say_numbers(struct work *work)
             work->unplaced, MANIFEST_NAME);
         work->salvage->is_lossy = true;
     }
+    if (work->nameless > 0) {
+        salvage__say(work->salvage,
+            "log: %" PRIu64 " numbers are of producers that nothing "
+            "describes: retries of those changes may count twice",
+            work->nameless);
+        work->salvage->is_lossy = true;
+    }
 }
 
 static void
@@ -419,5 +462,6 @@ salvage__mend_log(struct salvage *salvage)
         salvage->error = work.rewrite.error;
     }
     recover_schema_fini(&work.recover);
+    free(work.made.number);
     return err;
 }
