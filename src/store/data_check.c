@@ -83,6 +83,11 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         }
         if (entry.kind == ENTRY_NUMBER) {
             check->numbers++;
+            int err = recover_check_shard(
+                &check->manifest, &entry, seq, check->logger);
+            if (err != 0) {
+                return err;
+            }
             continue;
         }
         check->edits++;

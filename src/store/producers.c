@@ -611,16 +611,32 @@ producers_replay_made(struct producers *producers, uint32_t serial,
     int err = 0;
     pthread_mutex_lock(&producers->lock);
     if (serial > producers->last_serial) { /* else the manifest knew of it */
+        struct producers_slot *older =
+            find_name(producers, name->text, name->len);
+        if (older != NULL) { /* its end was in a batch that is lost */
+            give_slot(producers, older);
+        }
         err = load_one(producers, serial, name);
     }
     pthread_mutex_unlock(&producers->lock);
     return err;
 }
 
+/* The log has a producer that nobody knows any more: its serial was given out.
+ */
+static void
+note_serial(struct producers *producers, uint32_t serial)
+{
+    if (serial > producers->last_serial) {
+        producers->last_serial = serial;
+    }
+}
+
 void
 producers_replay_dropped(struct producers *producers, uint32_t serial)
 {
     pthread_mutex_lock(&producers->lock);
+    note_serial(producers, serial);
     struct producers_slot *slot = find_serial(producers, serial);
     if (slot != NULL) {
         give_slot(producers, slot);
@@ -638,6 +654,10 @@ producers_replay_number(struct producers *producers, uint32_t serial,
     }
     if (slot != NULL) {
         add_number(&slot->mark[shard], serial, number);
+    } else {
+        pthread_mutex_lock(&producers->lock);
+        note_serial(producers, serial);
+        pthread_mutex_unlock(&producers->lock);
     }
     return 0;
 }

@@ -93,14 +93,17 @@ void producers_each_stat(struct producers *producers, struct engine *engine,
 int producers_load(
     struct producers *producers, const struct producers_list *list);
 
-/* What the log says of producers: 0 or ERR_NO_MEMORY. */
+/* What the log says of producers: 0 or ERR_NO_MEMORY. One that is made under a
+ * name in use puts an end to the older one: a salvaged log need not have that
+ * it was dropped. */
 int producers_replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name);
 void producers_replay_dropped(struct producers *producers, uint32_t serial);
 
-/* A number that was seen; of a producer that is gone it is passed over. Several
- * threads may call this for different shards. 0, or ERR_CORRUPT where there is
- * no such shard. */
+/* A number that was seen; of a producer that is gone, or was never described,
+ * it is passed over, but its serial is nobody else's either. Several threads
+ * may call this for different shards. 0, or ERR_CORRUPT where there is no such
+ * shard. */
 int producers_replay_number(struct producers *producers, uint32_t serial,
     uint16_t shard, uint64_t number);
 

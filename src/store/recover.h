@@ -95,6 +95,11 @@ void recover_tell_manifest(struct logger *logger, int err, int error);
 int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);
 
+/* ERR_CORRUPT, and told, where a number in batch seq is of a shard that there
+ * is not. Any thread. */
+int recover_check_shard(const struct manifest *manifest,
+    const struct entry *entry, uint64_t seq, struct logger *logger);
+
 /* Replays the log behind the images; *schema grows with it. */
 int recover_log(
     struct durable *durable, struct schema **schema, struct replay_end *end);

@@ -207,12 +207,16 @@ take_common(struct replayer *it, const struct entry *entry, uint64_t seq)
  * has the change already: it need not have been made later than the list of
  * producers in the manifest. */
 static void
-take_number(struct replayer *it, const struct entry *entry)
+take_number(struct replayer *it, const struct entry *entry, uint64_t seq)
 {
-    const struct ring *ring = it->ring;
-    if (entry->shard % ring->n_threads == it->number) {
-        int err = producers_replay_number(ring->durable->producers,
-            entry->producer, entry->shard, entry->number);
+    struct durable *durable = it->ring->durable;
+    if (entry->shard % it->ring->n_threads == it->number && it->err == 0) {
+        int err = recover_check_shard(
+            &durable->manifest, entry, seq, durable->config.logger);
+        if (err == 0) {
+            err = producers_replay_number(durable->producers, entry->producer,
+                entry->shard, entry->number);
+        }
         it->err = it->err == 0 ? err : it->err;
     }
 }
@@ -232,7 +236,7 @@ replay_payload(
         if (entry.kind == ENTRY_CELLS) {
             take_cells(it, &entry.cells, seq);
         } else if (entry.kind == ENTRY_NUMBER) {
-            take_number(it, &entry);
+            take_number(it, &entry, seq);
         } else {
             take_common(it, &entry, seq);
         }
@@ -447,6 +451,21 @@ run_ring(struct ring *ring, struct replayer *replayer, struct replay_end *end)
         durable_count(&durable->stats.replayed_cells, replayer[i].n_cells);
     }
     return err;
+}
+
+int
+recover_check_shard(const struct manifest *manifest, const struct entry *entry,
+    uint64_t seq, struct logger *logger)
+{
+    if (entry->shard < manifest->shards) {
+        return 0;
+    }
+    log_line(logger, LOG_ERROR,
+        "log batch %" PRIu64 ": a number of a producer in shard %u, and %s "
+        "has %" PRIu32 " shards: they are not of one directory; restore it "
+        "from a backup, or see --salvage",
+        seq, (unsigned)entry->shard, MANIFEST_NAME, manifest->shards);
+    return ERR_CORRUPT;
 }
 
 int

@@ -16,7 +16,8 @@
  *
  * A manifest that is lost is replaced by its copy; where that is lost, too, by
  * one that knows nothing but the epoch, if the log goes back to the first file:
- * all else is in it then.
+ * all else is in it then, but for the shards of the numbers that producers have
+ * sent: those are left out, and that is told.
  *
  * What can go wrong: memory, a disk that refuses to read or to write, damage
  * that leaves nothing to begin with. */
@@ -165,6 +166,7 @@ make_manifest(struct salvage *salvage)
             MANIFEST_NAME, MANIFEST_COPY);
         return ERR_CORRUPT;
     }
+    salvage->is_made_anew = true;
     manifest->shards = salvage->config->shards;
     manifest->seed = salvage->config->seed;
     manifest->log_number = 1;

@@ -6,7 +6,11 @@
  * counter whose place another one has that should be gone by then puts an end
  * to that one; an end of a counter that there is not is left out. No serial
  * number that was ever used is given out again, so that old changes stay
- * nobody's. */
+ * nobody's.
+ *
+ * A number that a producer has sent is of a shard. Where the manifest that said
+ * which ids are in it is lost, or says that there is none, the number is left
+ * out: in another shard it would be looked for in vain. */
 #include "store/salvage_priv.h"
 
 #include "base/err.h"
@@ -28,6 +32,10 @@ struct work {
     uint32_t max_serial;
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
+    uint64_t unplaced;                  /* numbers of no shard */
+    struct salvage_numbers made;        /* owned: serials of producers that
+                                         * the log describes, ascending */
+    uint64_t nameless;                  /* numbers of no producer */
     bool may_be_more;
 };
 
@@ -54,6 +62,15 @@ is_edit(const struct work *work, const struct entry *entry, uint64_t seq)
         seq > work->salvage->manifest.schema_seq;
 }
 
+/* True of a number whose shard nobody knows. */
+static bool
+is_unplaced(const struct work *work, const struct entry *entry)
+{
+    return entry->kind == ENTRY_NUMBER &&
+        (work->salvage->is_made_anew ||
+            entry->shard >= work->salvage->manifest.shards);
+}
+
 /* ---- looking ---- */
 
 static int
@@ -69,6 +86,7 @@ look_at_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         int err = is_edit(work, &entry, seq)
             ? recover_schema_apply(&work->recover, &entry, NULL)
             : 0;
+        work->unplaced += is_unplaced(work, &entry);
         if (err != 0) {
             return err;
         }
@@ -149,6 +167,9 @@ replay_strictly(struct salvage *salvage, struct work *work)
     }
     if (err == 0) {
         err = look_behind(salvage, &end, &goes_on);
+    }
+    if (err == 0 && work->unplaced > 0) {
+        err = ERR_CORRUPT;
     }
     return goes_on ? ERR_CORRUPT : err;
 }
@@ -252,6 +273,38 @@ take_cells(struct work *work, const struct entry_cells *cells)
 }
 
 static int
+by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* True of a number whose producer neither the manifest nor the log says
+ * anything of. One that was dropped before the manifest was written, the
+ * manifest knows of: it has the last serial. */
+static bool
+is_nameless(const struct work *work, uint64_t serial)
+{
+    return serial > work->salvage->manifest.producers.last_serial &&
+        (work->made.n == 0 ||
+            bsearch(&serial, work->made.number, work->made.n, sizeof serial,
+                by_number) == NULL);
+}
+
+static int
+take_producer(struct work *work, const struct entry *entry)
+{
+    const struct salvage_numbers *made = &work->made;
+    if (entry->kind == ENTRY_NUMBER) {
+        work->nameless += is_nameless(work, entry->producer);
+    }
+    return entry->kind == ENTRY_PRODUCER &&
+            (made->n == 0 || made->number[made->n - 1] < entry->producer)
+        ? salvage__add(&work->made, entry->producer)
+        : 0;
+}
+
+static int
 take_payload(
     struct work *work, const struct glean_batch *batch, struct buf *out)
 {
@@ -266,7 +319,10 @@ take_payload(
         }
         if (is_edit(work, &entry, batch->seq)) {
             err = take_edit(work, &entry, at, reader.at, out);
+        } else if (is_unplaced(work, &entry)) {
+            work->unplaced++;
         } else {
+            err = take_producer(work, &entry);
             buf_add(out, at, (size_t)(reader.at - at));
         }
         if (err != 0) {
@@ -336,6 +392,26 @@ max_seq(const struct manifest *manifest)
 }
 
 static void
+say_numbers(struct work *work)
+{
+    if (work->unplaced > 0) {
+        salvage__say(work->salvage,
+            "log: %" PRIu64 " numbers of producers could not be placed, since "
+            "%s has not the shards they were of: they are left out, and "
+            "retries of those changes may count twice",
+            work->unplaced, MANIFEST_NAME);
+        work->salvage->is_lossy = true;
+    }
+    if (work->nameless > 0) {
+        salvage__say(work->salvage,
+            "log: %" PRIu64 " numbers are of producers that nothing "
+            "describes: retries of those changes may count twice",
+            work->nameless);
+        work->salvage->is_lossy = true;
+    }
+}
+
+static void
 say_log(struct work *work)
 {
     salvage__say(work->salvage,
@@ -349,6 +425,7 @@ say_log(struct work *work)
             work->strange);
         work->salvage->is_lossy = true;
     }
+    say_numbers(work);
 }
 
 int
@@ -385,5 +462,6 @@ salvage__mend_log(struct salvage *salvage)
         salvage->error = work.rewrite.error;
     }
     recover_schema_fini(&work.recover);
+    free(work.made.number);
     return err;
 }

@@ -25,6 +25,7 @@ struct salvage {
     uint64_t need_bytes;      /* of new files, at most */
     bool is_lossy;
     bool is_manifest_bad, is_log_bad;
+    bool is_made_anew;          /* the manifest: ids have other shards */
     struct images_entry *image; /* owned: n_images damaged ones */
     size_t n_images, images_capacity;
     struct salvage_numbers segment; /* the numbers of damaged ones */

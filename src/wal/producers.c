@@ -100,12 +100,52 @@ put_one(const struct producers_list *list, uint32_t i, uint32_t n_windows,
     return true;
 }
 
+static int
+by_name(const void *a, const void *b)
+{
+    const struct producer_name *const *x = a, *const *y = b;
+
+    if ((*x)->len != (*y)->len) {
+        return (*x)->len < (*y)->len ? -1 : 1;
+    }
+    return memcmp((*x)->text, (*y)->text, (*x)->len);
+}
+
+/* Asserts that no name is there twice: nobody could read that again. False
+ * where memory is out. */
+static bool
+assert_names(const struct producers_list *list)
+{
+    const struct producer_name **name;
+
+    if (list->n < 2) {
+        return true;
+    }
+    name = calloc(list->n, sizeof *name);
+    if (name == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < list->n; i++) {
+        name[i] = &list->one[i].name;
+    }
+    qsort(name, list->n, sizeof *name, by_name);
+    for (uint32_t i = 1; i < list->n; i++) {
+        ASSERT(by_name(&name[i - 1], &name[i]) != 0);
+    }
+    free(name);
+    return true;
+}
+
 void
 producers_list_put(const struct producers_list *list, struct buf *out)
 {
     uint32_t w = 0;
 
     ASSERT(list->n <= PRODUCERS_MAX);
+    if (!assert_names(list)) {
+        out->failed = true;
+        return;
+    }
     for (uint32_t i = 0; i < list->n; i++) {
         uint32_t n = count_windows(list, w, i);
         uint64_t next_shard = 0;

@@ -238,20 +238,24 @@ START_TEST(test_lists_that_cannot_be)
 END_TEST
 
 static void
-manifest_of_twins(struct manifest *manifest)
+manifest_of_two(struct manifest *manifest)
 {
     manifest_bare(manifest);
     make_lists(manifest, 2, 1);
     manifest->producers.last_serial = 2;
     add_one(&manifest->producers, 1, "a");
-    add_one(&manifest->producers, 2, "a");
+    add_one(&manifest->producers, 2, "b");
 }
 
 START_TEST(test_one_name_is_one_producer)
 {
+    enum { SECOND_NAME_AT = LIST_AT + 4 + 2 };
     struct manifest manifest, got;
     struct buf buf;
-    encode_some(manifest_of_twins, &manifest, &buf);
+    encode_some(manifest_of_two, &manifest, &buf);
+    ck_assert_int_eq(buf.data[SECOND_NAME_AT], 'b');
+    buf.data[SECOND_NAME_AT] = 'a';
+    seal(&buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
     forget(&manifest, &buf);
 }
