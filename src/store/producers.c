@@ -19,7 +19,11 @@
  * A dropped producer leaves a tombstone in each window of its slot: a serial
  * that is higher than its own and is nobody's. A change that found the producer
  * before it was dropped meets that under the shard's lock. A later producer in
- * that slot has a higher serial still, which makes the window new. */
+ * that slot has a higher serial still, which makes the window new. The log is
+ * told of the drop before the first window goes: a manifest that finds windows
+ * empty is not written before the drop is durable, so no producer comes back
+ * without its numbers. A number that comes behind the drop in the log is
+ * nobody's. */
 #include "store/producers.h"
 
 #include "base/assert.h"
@@ -327,12 +331,12 @@ producers_drop(struct producers *producers, struct engine *engine,
     struct producers_slot *slot = find_name(producers, name->text, name->len);
     if (slot != NULL) {
         struct tombstone tombstone = {slot, ++producers->last_serial};
-        for (unsigned shard = 0; shard < producers->n_shards; shard++) {
-            engine_hold(engine, shard, bury, &tombstone);
-        }
         if (producers->durable != NULL) {
             *seq =
                 durable_log_producer_dropped(producers->durable, slot->serial);
+        }
+        for (unsigned shard = 0; shard < producers->n_shards; shard++) {
+            engine_hold(engine, shard, bury, &tombstone);
         }
         give_slot(producers, slot);
         err = 0;
