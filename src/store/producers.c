@@ -29,6 +29,7 @@
 #include "base/assert.h"
 #include "base/checksum.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "store/durable.h"
 
 #include <inttypes.h>
@@ -608,6 +609,28 @@ producers_load(struct producers *producers, const struct producers_list *list)
     return err;
 }
 
+/* There are never so many at a time: ends of some are lost, and most likely of
+ * those that are the oldest. */
+static void
+drop_oldest(struct producers *producers)
+{
+    struct producers_slot *oldest = NULL;
+    for (uint32_t i = 0; i < producers->n_slots; i++) {
+        struct producers_slot *slot = &producers->slot[i];
+        if (slot->serial != 0 &&
+            (oldest == NULL || slot->serial < oldest->serial)) {
+            oldest = slot;
+        }
+    }
+    if (producers->durable != NULL) {
+        log_line(producers->durable->config.logger, LOG_WARNING,
+            "the log has more producers than there can be: %.*s, the oldest "
+            "one, is dropped; retries of its changes may count twice",
+            oldest->name.len, oldest->name.text);
+    }
+    give_slot(producers, oldest);
+}
+
 int
 producers_replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name)
@@ -619,6 +642,9 @@ producers_replay_made(struct producers *producers, uint32_t serial,
             find_name(producers, name->text, name->len);
         if (older != NULL) { /* its end was in a batch that is lost */
             give_slot(producers, older);
+        }
+        if (producers->n >= PRODUCERS_MAX) {
+            drop_oldest(producers);
         }
         err = load_one(producers, serial, name);
     }

@@ -11,6 +11,7 @@
 #include "wal/entry.h"
 
 #include <sched.h>
+#include <stdio.h>
 
 /* What is tried after each way to come back: by a checkpoint or not. */
 static const bool with_checkpoint[] = {false, true};
@@ -418,11 +419,32 @@ START_TEST(test_list_and_log)
 }
 END_TEST
 
+/* More than there can be, since ends of some are lost: the oldest one goes. */
+START_TEST(test_too_many_in_log)
+{
+    struct producers producers;
+    struct producer_name name;
+    char text[16];
+    ck_assert_int_eq(producers_init(&producers, 1, 2, NULL), 0);
+    for (uint32_t i = 1; i <= PRODUCERS_MAX + 1; i++) {
+        int len = snprintf(text, sizeof text, "p%u", (unsigned)i);
+        ck_assert(producer_name_set(&name, text, (size_t)len));
+        ck_assert_int_eq(producers_replay_made(&producers, i, &name), 0);
+    }
+    ck_assert_uint_eq(producers.n, PRODUCERS_MAX);
+    struct store_producer found;
+    ck_assert_int_eq(producers_find(&producers, "p2", 2, &found), 0);
+    ck_assert_int_eq(
+        producers_find(&producers, "p1", 2, &found), ERR_MANY_PRODUCERS);
+    producers_fini(&producers);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *test[] = {test_once, test_nothing_changed, test_refused,
         test_batch, test_order_in_log, test_full, test_drop, test_cold,
-        test_drop_is_logged_first, test_list_and_log};
+        test_drop_is_logged_first, test_list_and_log, test_too_many_in_log};
     return run_tests("producers", test, COUNT_OF(test));
 }
