@@ -288,7 +288,7 @@ put_manifest(struct pass *pass, const struct manifest *next)
         return err;
     }
     pass->owner->is_in_doubt = false;
-    durable_copy_manifest(pass->durable, next);
+    (void)durable_copy_manifest(pass->durable, next);
     durable_count(&pass->durable->stats.manifests, 1);
     durable_count(&pass->durable->stats.manifest_bytes, bytes);
     durable_note(&pass->durable->stats.live_images, next->images.n);

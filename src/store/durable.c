@@ -172,7 +172,7 @@ note_log(void *context, const char *name)
     *any |= segment_name_parse(name, &number, &is_new) && !is_new;
 }
 
-void
+int
 durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
 {
     int err = manifest_write_copy(durable->disk, manifest);
@@ -181,6 +181,7 @@ durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
             "cannot replace %s: %s; the next checkpoint tries again",
             MANIFEST_COPY, err_file_text(err));
     }
+    return err;
 }
 
 /* The first manifest of a directory without one. */
@@ -220,7 +221,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
             MANIFEST_NAME, error != 0 ? strerror(error) : err_file_text(err));
         return err;
     }
-    durable_copy_manifest(durable, manifest);
+    (void)durable_copy_manifest(durable, manifest);
     return 0;
 }
 
@@ -353,7 +354,8 @@ remove_orphan(void *context, const char *name)
 }
 
 /* What is to be done before the log's first file; it calls this until it works.
- * Files go only then: the names are synced, those in the manifest too. */
+ * Files go only then: the names are synced, those in the manifest too, and an
+ * older copy of it, which may name them, has been replaced. */
 static int
 prepare_log(void *context)
 {
@@ -375,7 +377,9 @@ durable_name_log(struct durable *durable)
     }
     (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
     if (manifest_names_log(manifest)) {
-        durable_copy_manifest(durable, manifest); /* a crash came between */
+        if (!durable->is_copied) {
+            (void)durable_copy_manifest(durable, manifest);
+        }
         return;
     }
     uint64_t next_file = manifest->next_file;
@@ -389,7 +393,7 @@ durable_name_log(struct durable *durable)
             MANIFEST_NAME, err_text(err));
         return;
     }
-    durable_copy_manifest(durable, manifest);
+    (void)durable_copy_manifest(durable, manifest);
 }
 
 static int
@@ -424,6 +428,9 @@ open_log(struct durable *durable, const struct replay_end *end)
         .epoch = manifest->epoch,
         .number = end->number,
         .end = end->end};
+    /* a crash may have come between the manifest and its copy */
+    durable->is_copied = manifest_names_log(manifest) &&
+        durable_copy_manifest(durable, manifest) == 0;
     err = wal_open(&wal, &durable->wal);
     if (err == 0) {
         durable_name_log(durable);

@@ -90,6 +90,7 @@ struct durable {
     struct manifest manifest; /* the loader's, then the checkpointer's */
     bool names_orphans;       /* the loader's: the manifest on disk names more
                                * images than this one */
+    bool is_copied;           /* the loader's: so is the copy of it */
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
@@ -140,9 +141,9 @@ bool durable_is_cancelled(struct durable *durable);
  * manifest. */
 void durable_name_log(struct durable *durable);
 
-/* Has the copy of the manifest follow it. A failure is only told. The thread
- * that has the manifest. */
-void durable_copy_manifest(
+/* Has the copy of the manifest follow it. A failure is only told: 0 or why. The
+ * thread that has the manifest. */
+int durable_copy_manifest(
     struct durable *durable, const struct manifest *manifest);
 
 /* A number for a segment file, which no file of the directory had before. Who

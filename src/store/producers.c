@@ -19,12 +19,17 @@
  * A dropped producer leaves a tombstone in each window of its slot: a serial
  * that is higher than its own and is nobody's. A change that found the producer
  * before it was dropped meets that under the shard's lock. A later producer in
- * that slot has a higher serial still, which makes the window new. */
+ * that slot has a higher serial still, which makes the window new. The log is
+ * told of the drop before the first window goes: a manifest that finds windows
+ * empty is not written before the drop is durable, so no producer comes back
+ * without its numbers. A number that comes behind the drop in the log is
+ * nobody's. */
 #include "store/producers.h"
 
 #include "base/assert.h"
 #include "base/checksum.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "store/durable.h"
 
 #include <inttypes.h>
@@ -327,12 +332,12 @@ producers_drop(struct producers *producers, struct engine *engine,
     struct producers_slot *slot = find_name(producers, name->text, name->len);
     if (slot != NULL) {
         struct tombstone tombstone = {slot, ++producers->last_serial};
-        for (unsigned shard = 0; shard < producers->n_shards; shard++) {
-            engine_hold(engine, shard, bury, &tombstone);
-        }
         if (producers->durable != NULL) {
             *seq =
                 durable_log_producer_dropped(producers->durable, slot->serial);
+        }
+        for (unsigned shard = 0; shard < producers->n_shards; shard++) {
+            engine_hold(engine, shard, bury, &tombstone);
         }
         give_slot(producers, slot);
         err = 0;
@@ -604,6 +609,28 @@ producers_load(struct producers *producers, const struct producers_list *list)
     return err;
 }
 
+/* There are never so many at a time: ends of some are lost, and most likely of
+ * those that are the oldest. */
+static void
+drop_oldest(struct producers *producers)
+{
+    struct producers_slot *oldest = NULL;
+    for (uint32_t i = 0; i < producers->n_slots; i++) {
+        struct producers_slot *slot = &producers->slot[i];
+        if (slot->serial != 0 &&
+            (oldest == NULL || slot->serial < oldest->serial)) {
+            oldest = slot;
+        }
+    }
+    if (producers->durable != NULL) {
+        log_line(producers->durable->config.logger, LOG_WARNING,
+            "the log has more producers than there can be: %.*s, the oldest "
+            "one, is dropped; retries of its changes may count twice",
+            oldest->name.len, oldest->name.text);
+    }
+    give_slot(producers, oldest);
+}
+
 int
 producers_replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name)
@@ -615,6 +642,9 @@ producers_replay_made(struct producers *producers, uint32_t serial,
             find_name(producers, name->text, name->len);
         if (older != NULL) { /* its end was in a batch that is lost */
             give_slot(producers, older);
+        }
+        if (producers->n >= PRODUCERS_MAX) {
+            drop_oldest(producers);
         }
         err = load_one(producers, serial, name);
     }

@@ -95,7 +95,8 @@ int producers_load(
 
 /* What the log says of producers: 0 or ERR_NO_MEMORY. One that is made under a
  * name in use puts an end to the older one: a salvaged log need not have that
- * it was dropped. */
+ * it was dropped. For the same reason there may be one above PRODUCERS_MAX: the
+ * oldest one goes then, and that is told. */
 int producers_replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name);
 void producers_replay_dropped(struct producers *producers, uint32_t serial);

@@ -4,9 +4,14 @@
  * list of producers in the midst of a log. */
 #include "unit/producers_help.h"
 
+#include "base/clock.h"
 #include "base/seen.h"
+#include "store/durable.h"
 #include "store/producers.h"
 #include "wal/entry.h"
+
+#include <sched.h>
+#include <stdio.h>
 
 /* What is tried after each way to come back: by a checkpoint or not. */
 static const bool with_checkpoint[] = {false, true};
@@ -237,6 +242,75 @@ START_TEST(test_cold)
 }
 END_TEST
 
+/* ---- a drop and the log ---- */
+
+#define WAIT_NS UINT64_C(10000000000) /* at most, for what has to come */
+
+struct dropping {
+    struct producers producers;
+    struct engine *engine;
+    struct durable durable;
+    pthread_t thread;
+    bool is_logged;
+};
+
+static void *
+drop_q(void *arg)
+{
+    struct dropping *it = arg;
+    struct producer_name name;
+    uint64_t seq;
+    ck_assert(producer_name_set(&name, "q", 1));
+    ck_assert_int_eq(
+        producers_drop(&it->producers, it->engine, &name, &seq), 0);
+    return NULL;
+}
+
+/* While a shard is held no window of it goes; the log is told even so. */
+static void
+wait_for_log(void *context, unsigned shard)
+{
+    struct dropping *it = context;
+    struct wal_stats stats;
+    (void)shard;
+    ck_assert_int_eq(pthread_create(&it->thread, NULL, drop_q, it), 0);
+    uint64_t began_ns = clock_monotonic_ns();
+    do {
+        wal_stats(it->durable.wal, &stats);
+        (void)sched_yield();
+    } while (stats.appends < 2 && clock_monotonic_ns() - began_ns < WAIT_NS);
+    it->is_logged = stats.appends >= 2;
+}
+
+START_TEST(test_drop_is_logged_first)
+{
+    struct rig rig;
+    struct dropping it = {0};
+    struct store_producer found;
+    const struct engine_config config = {
+        .shards = 1, .hot_bytes = ENGINE_HOT_BYTES_MIN};
+    rig_init(&rig, WAL_SYNC_NONE, ID_RANDOM, 14);
+    const struct wal_config wal = {.disk = rig.data.disk,
+        .logger = &rig.logger,
+        .interval_ms = 100,
+        .file_bytes = 1 << 20,
+        .unsynced_bytes_max = 1 << 20,
+        .start = {.epoch = 1, .next_number = 1, .next_seq = 1}};
+    ck_assert_int_eq(wal_open(&wal, &it.durable.wal), 0);
+    ck_assert_int_eq(engine_create(&config, &it.engine), 0);
+    ck_assert_int_eq(producers_init(&it.producers, 1, 2, &it.durable), 0);
+    ck_assert_int_eq(producers_find(&it.producers, "q", 1, &found), 0);
+    engine_hold(it.engine, 0, wait_for_log, &it);
+    (void)pthread_join(it.thread, NULL);
+    ck_assert(it.is_logged);
+    ck_assert_uint_eq(it.producers.n, 0);
+    producers_fini(&it.producers);
+    engine_destroy(&it.engine);
+    ck_assert_int_eq(wal_close(&it.durable.wal), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* ---- a list in the midst of a log ---- */
 
 enum { ENTRIES = 400, REPLAY_SHARDS = 4, REPLAY_NAMES = 6 };
@@ -345,11 +419,32 @@ START_TEST(test_list_and_log)
 }
 END_TEST
 
+/* More than there can be, since ends of some are lost: the oldest one goes. */
+START_TEST(test_too_many_in_log)
+{
+    struct producers producers;
+    struct producer_name name;
+    char text[16];
+    ck_assert_int_eq(producers_init(&producers, 1, 2, NULL), 0);
+    for (uint32_t i = 1; i <= PRODUCERS_MAX + 1; i++) {
+        int len = snprintf(text, sizeof text, "p%u", (unsigned)i);
+        ck_assert(producer_name_set(&name, text, (size_t)len));
+        ck_assert_int_eq(producers_replay_made(&producers, i, &name), 0);
+    }
+    ck_assert_uint_eq(producers.n, PRODUCERS_MAX);
+    struct store_producer found;
+    ck_assert_int_eq(producers_find(&producers, "p2", 2, &found), 0);
+    ck_assert_int_eq(
+        producers_find(&producers, "p1", 2, &found), ERR_MANY_PRODUCERS);
+    producers_fini(&producers);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *test[] = {test_once, test_nothing_changed, test_refused,
         test_batch, test_order_in_log, test_full, test_drop, test_cold,
-        test_list_and_log};
+        test_drop_is_logged_first, test_list_and_log, test_too_many_in_log};
     return run_tests("producers", test, COUNT_OF(test));
 }

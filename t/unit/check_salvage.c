@@ -696,6 +696,71 @@ START_TEST(test_interrupted)
 }
 END_TEST
 
+/* What is there and not here, and the older copy of the manifest. */
+static void
+add_older(struct files *here, const struct files *there)
+{
+    for (size_t i = 0; i < there->n; i++) {
+        const struct file *file = &there->file[i];
+        size_t k = 0;
+        while (k < here->n && strcmp(here->file[k].name, file->name) != 0) {
+            k++;
+        }
+        if (k == here->n || strcmp(file->name, "MANIFEST.copy") == 0) {
+            ck_assert_uint_lt(k, FILES_MAX);
+            here->n += k == here->n;
+            free(here->file[k].bytes);
+            here->file[k] = *file;
+        } else {
+            free(file->bytes);
+        }
+    }
+}
+
+/* A crash came between the manifest and its copy, and another one ends the next
+ * start at each of its steps: what the copy names is there. */
+START_TEST(test_older_copy)
+{
+    struct rig rig;
+    struct bench bench;
+    struct files older;
+    be_quiet();
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_CLUSTERS, 6);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    set_some(&rig, "ax", 0, RIG_IDS, UINT32_MAX);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    set_some(&rig, "ax", 0, FEW, UINT32_MAX);
+    read_files(rig.data.disk, &older);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    bench_init(&bench, &rig);
+    add_older(&bench.files, &older);
+    bool is_dead = true;
+    for (unsigned n = 1; is_dead; n++) {
+        enum salvage_outcome outcome;
+        fake_disk_destroy(&rig.fake);
+        rig.fake = disk_of(&bench.files);
+        struct disk *disk = rig.data.disk = fake_disk_as_disk(rig.fake);
+        const struct salvage_config config = {
+            .disk = disk, .logger = &rig.logger, .free_bytes = UINT64_MAX};
+        fake_disk_die(rig.fake, n);
+        if (rig_open(&rig) == 0) {
+            (void)rig_close(&rig);
+        }
+        is_dead = fake_disk_is_dead(rig.fake);
+        fake_disk_revive(rig.fake);
+        ck_assert_int_eq(disk->calls->unlink(disk, "MANIFEST"), 0);
+        buf_clear(&bench.report);
+        ck_assert_int_eq(salvage_run(&config, &bench.report, &outcome), 0);
+        ck_assert_int_eq(read_state(disk, &rig.logger, bench.now), 0);
+        ck_assert_uint_eq(differ(bench.whole, bench.now, false), 0);
+    }
+    bench_fini(&bench);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -708,5 +773,6 @@ main(void)
     tcase_add_test(tcase, test_holes);
     tcase_add_test(tcase, test_no_manifest);
     tcase_add_loop_test(tcase, test_interrupted, 0, 2);
+    tcase_add_test(tcase, test_older_copy);
     return run_case("salvage", tcase);
 }
