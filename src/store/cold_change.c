@@ -7,10 +7,10 @@
  * all begins anew; if somebody else has brought the record in meanwhile, the
  * engine does not look at the base.
  *
- * Fetches end on a thread of the pool, or, where a worker's ring was reading the
- * block already, on that worker's. A thread of the pool may use the engine (one
- * change at a time), but is not a reader: what it needs of the maps it takes by
- * covers_hold.
+ * Fetches end on a thread of the pool, or, where a worker's ring was reading
+ * the block already, on that worker's. A thread of the pool may use the engine
+ * (one change at a time), but is not a reader: what it needs of the maps it
+ * takes by covers_hold.
  *
  * A change that the engine refuses because the hot memory is full waits for the
  * sealer, which makes room and has it made again; up to WAIT_NS, while there is
