@@ -73,6 +73,10 @@ note_is_damaged(const struct frame_file *next, const uint8_t in[NOTE_BYTES])
     uint8_t note[NOTE_BYTES];
     size_t n = SECTOR_BYTES - next->before_end % SECTOR_BYTES;
 
+    if (next->before_end == 0 || next->first_seq == 0 ||
+        next->first_seq == UINT64_MAX) {
+        return false; /* no server wrote that header, and so no note */
+    }
     note_put(next, note);
     if (is_beginning(note, in)) {
         return false;
