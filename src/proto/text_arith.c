@@ -4,12 +4,12 @@
  * and again: for the newline, for each word, for noreply.
  *
  * Here the line is passed once. The end of the key is found eight bytes at a
- * time (SWAR: which bytes of a word are below a limit, Anderson, "Bit
- * twiddling hacks"). Whatever does not look as most of these lines do is left
+ * time (base/chunk.h). Whatever does not look as most of these lines do is left
  * to the long way, which knows what is wrong with it. A key that begins with a
  * digit is no counter's name, so that the line is not the dialect's. */
 #include "proto/text_arith.h"
 
+#include "base/chunk.h"
 #include "proto/text.h"
 
 #include <stdint.h>
@@ -19,8 +19,7 @@ enum {
     COMMAND_LEN = 4,
     KEY_AT = COMMAND_LEN + 1,
     LINE_LEN_LEAST = KEY_AT + 4, /* a key, a space, a digit, a newline */
-    DIGITS_MAX = 19,             /* any number of so many fits 64 bits */
-    CHUNK = 8
+    DIGITS_MAX = 19              /* any number of so many fits 64 bits */
 };
 
 static inline bool
@@ -34,19 +33,12 @@ is_digit(char c)
 static inline size_t
 word_end(const char *bytes, size_t at, size_t limit)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    while (at + CHUNK <= limit) {
-        uint64_t word;
-        memcpy(&word, bytes + at, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        word = __builtin_bswap64(word);
-#endif
-        /* the lowest bit that is set is right; a borrow spoils higher ones */
-        uint64_t below = (word - ones * (' ' + 1)) & ~word & ones * 0x80;
-        if (below != 0) {
-            return at + (size_t)__builtin_ctzll(below) / CHUNK;
+    while (at + CHUNK_BYTES <= limit) {
+        unsigned n = chunk_count_printed(chunk_load(bytes + at));
+        if (n < CHUNK_BYTES) {
+            return at + n;
         }
-        at += CHUNK;
+        at += CHUNK_BYTES;
     }
     while (at < limit && (unsigned char)bytes[at] > ' ') {
         at++;
