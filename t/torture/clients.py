@@ -172,9 +172,14 @@ class Lane(Client):
                 lambda connection: self.check(
                     cell, reply(connection), wanted))
 
+    def keys(self):
+        """Also those that only others may have counted in: this lane of them
+        is 0."""
+        return self.journal.cells() | set(self.cells)
+
     def seen_as(self, values):
         found = {cell: self.lane_of(values.get(cell, 0))
-                 for cell in self.journal.cells()}
+                 for cell in self.keys()}
         self.count = dict(found)
         return found
 
