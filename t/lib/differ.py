@@ -207,13 +207,15 @@ class Difference(AssertionError):
 
 
 class Outcome:
-    """A unit and what both answered to it, as parts and as bytes."""
+    """A unit and what both answered to it, as parts and as bytes. look(unit)
+    is what both answer to one more, as bytes: one that changes nothing."""
 
-    def __init__(self, unit, reference, tested, raw):
+    def __init__(self, unit, reference, tested, raw, look=None):
         self.unit = unit
         self.reference = reference
         self.tested = tested
         self.raw = raw
+        self.look = look
 
     def differs(self):
         return self.reference != self.tested
@@ -288,9 +290,13 @@ class Comparison:
                 raw.append(data)
             if ended:
                 self.close()
-            yield Outcome(unit, found[0], found[1], raw)
+            yield Outcome(unit, found[0], found[1], raw, self.look)
             if ended:
                 return
+
+    def look(self, unit):
+        outcome, = self.exchange([unit], None)
+        return outcome.raw
 
     def is_allowed(self, outcome):
         for allowance in self.allowances:

@@ -124,6 +124,73 @@ def delete_key(outcome):
     return [Unit(b"delete ", key, b"\r\n")]
 
 
+# Large numbers that memcached takes for none
+
+NOT_A_NUMBER = b"CLIENT_ERROR cannot increment or decrement non-numeric " \
+    b"value\r\n"
+ARITH = re.compile(rb"(?P<verb>incr|decr) +\S+ +(?P<delta>\d+)\r\n"
+                   rb"|ma \S+(?P<flags>(?: [^\r ]+)*)\r\n")
+VALUE = re.compile(rb"(?:VALUE [^\r]*|VA [^\r]*)\r\n(\d+) *\r\n(?:END\r\n)?")
+SIGNED_MAX = 2**63 - 1
+
+
+def asked_text(outcome):
+    """(what was to be added, a unit that shows the number), or None where
+    nothing was, or where not memcached alone has refused it."""
+    found = ARITH.fullmatch(text_of(outcome))
+    key = outcome.unit.key
+    if not found or outcome.raw[0] != NOT_A_NUMBER or \
+            b"ERROR" in outcome.raw[1]:
+        return None
+    if found["verb"]:
+        sign = -1 if found["verb"] == b"decr" else 1
+        return sign * int(found["delta"]), Unit(b"get ", key, b"\r\n")
+    flags = found["flags"].split()
+    sign = -1 if any(flag[:2] in (b"MD", b"Md", b"M-")
+                     for flag in flags) else 1
+    delta, = [int(flag[1:]) for flag in flags if flag[:1] == b"D"][:1] or [1]
+    form = b" b" if b"b" in flags else b""
+    return sign * delta, Unit(b"mg ", key, form, b" v\r\n")
+
+
+def asked_packet(outcome):
+    """The same of a packet."""
+    head, _, body = (outcome.unit.parts + (b"", b""))[:3]
+    good = [part[3] == "status 0x0" for part in outcome.tested]
+    if head[1] not in (0x05, 0x06, 0x15, 0x16) or head[4] != 20 or \
+            [part[3] for part in outcome.reference] != ["status 0x6"] or \
+            good not in ([], [True]):
+        return None
+    delta, = struct.unpack_from(">Q", body)
+    key = outcome.unit.key
+    get = struct.pack(">BBHBBHIIQ", 0x80, 0, len(key), 0, 0, 0, len(key), 0, 0)
+    return (-delta if head[1] in (0x06, 0x16) else delta,
+            Unit(get + key, key=key, family=BINARY))
+
+
+def number_of(raw, family):
+    """The number in the reply to such a unit, or None."""
+    if family == BINARY:
+        found = re.fullmatch(rb"(\d+) *", raw[28:])
+    else:
+        found = VALUE.fullmatch(raw)
+    return int(found[1]) if found else None
+
+
+def fits_minus_behind(outcome):
+    """memcached still has the number, tallyd has what was asked for."""
+    family = outcome.unit.family
+    asked = asked_packet(outcome) if family == BINARY else asked_text(outcome)
+    if asked is None:
+        return False
+    number, changed = (number_of(raw, family)
+                       for raw in outcome.look(asked[1]))
+    if number is None or number <= SIGNED_MAX:
+        return False
+    wanted = number + asked[0]
+    return changed == (wanted % 2**64 if asked[0] > 0 else max(0, wanted))
+
+
 # Meta
 
 
@@ -197,6 +264,11 @@ ALLOWANCES = [
         "wrapping increment made shorter; clients had trouble with them",
         fits_padding, delete_key),
     Allowance(
+        "minus behind a number",
+        "before 1.6.45 memcached looks for a minus in whatever lies behind a "
+        "number of 2^63 and more, and may then say that it is none",
+        fits_minus_behind, delete_key, since=NEWER),
+    Allowance(
         "bad chunk",
         "memcached goes on in the middle of a block that is longer or "
         "shorter than said, and takes the rest of the line for a command",
@@ -258,7 +330,8 @@ ALLOWANCES = [
     Allowance(
         "too many words",
         "ERROR before 1.6.45, or another error for a delete",
-        Replies(rb".*", rb"(?:ERROR|CLIENT_ERROR [^\n]*)\r\n", ANY),
+        Replies(rb".*", rb"(?:ERROR|CLIENT_ERROR [^\n]*)\r\n",
+                ANY + rb"|DELETED\r\n"),
         delete_all, since=NEWER),
     Allowance(
         "words of shutdown",

@@ -159,9 +159,12 @@ class Maker:
         extras = struct.pack(
             ">QQI", self.random.choice(DELTA_NUMBERS),
             self.random.choice(DELTA_NUMBERS + [0, NUMBER_MAX]), exptime)
-        # memcached pads with spaces: looked at, and mended, at once.
-        return [self.unit(opcode, key, extras, alone=True),
-                self.unit(GET, key, cas=b"\0" * 8, alone=True)]
+        return [self.unit(opcode, key, extras, alone=True), self.look(key)]
+
+    def look(self, key):
+        """Behind arithmetic: memcached may pad a number with spaces, which is
+        to be mended at once."""
+        return self.unit(GET, key, cas=b"\0" * 8, alone=True)
 
     def delete(self):
         return [self.unit(self.random.choice((DELETE, DELETEQ)), self.key())]
@@ -195,10 +198,11 @@ class Maker:
         make = self.random.choice(
             (self.wrong_shape, self.wrong_shape, self.wrong_opcode,
              self.wrong_lengths, self.ending))
-        return [make()]
+        return make()
 
     def wrong_shape(self):
-        """Each part there or not, whatever the opcode wants."""
+        """Each part there or not, whatever the opcode wants; so some are
+        right."""
         opcode = self.random.choice(
             [GET, GETK, GETQ, SET, ADD, SETQ, APPEND, DELETE, INCREMENT,
              DECREMENTQ, TOUCH, GAT, GATKQ, FLUSH, NOOP, VERSION])
@@ -207,16 +211,19 @@ class Maker:
         value = self.random.choice((b"", b"", b"zz"))
         if opcode in (GETQ, TOUCH, GAT, GATKQ):
             value = b""  # memcached closes, with the reply or without it
-        return self.unit(opcode, key, extras, value, cas=b"\0" * 8,
-                         alone=True)
+        made = [self.unit(opcode, key, extras, value, cas=b"\0" * 8,
+                          alone=True)]
+        if opcode in (INCREMENT, DECREMENTQ) and key:
+            made.append(self.look(key))
+        return made
 
     def wrong_opcode(self):
         opcode = self.random.choice(
             (VERBOSITY, SASL_LIST, SASL_AUTH, SASL_STEP, 0x1F, 0x25, 0x30,
              0x3C, 0x50, 0x7F, 0x80, 0xFF))
         # No key and no extras: memcached would skip their length twice.
-        return self.unit(opcode, value=self.random.choice((b"", b"zz")),
-                         cas=b"\0" * 8, alone=True)
+        return [self.unit(opcode, value=self.random.choice((b"", b"zz")),
+                          cas=b"\0" * 8, alone=True)]
 
     def wrong_lengths(self):
         """A header whose lengths contradict each other, and as many bytes
@@ -235,11 +242,11 @@ class Maker:
         parts.append(b"K" * max(wrong.get("body_len", 0), wrong.get(
             "key_len", 0) + wrong.get("extras_len", 0)))
         closes = "data_type" not in wrong and "vbucket" not in wrong
-        return Unit(*parts, family=BINARY, alone=True, closes=closes)
+        return [Unit(*parts, family=BINARY, alone=True, closes=closes)]
 
     def ending(self):
         opcode = self.random.choice((QUIT, QUIT, QUITQ))
-        return self.unit(opcode, cas=b"\0" * 8, closes=True)
+        return [self.unit(opcode, cas=b"\0" * 8, closes=True)]
 
 
 def clean():

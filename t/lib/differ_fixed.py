@@ -36,7 +36,15 @@ def end(data):
     return Unit(data, closes=True)
 
 
+# Minuses, and then a number in the same chunk of memcached's: some stay behind
+# it.
+MINUSES = b"-" * 30
+SOME_MINUSES = lines(b"set a 0 0 30\r\n" + MINUSES, b"delete a",
+                     b"set a 0 0 20\r\n%d" % MOST)
+
 TEXT_STREAMS = [
+    SOME_MINUSES + lines(b"incr a 5", b"get a", b"incr a 1"),
+    SOME_MINUSES + lines(b"decr a 9223372036854775808", b"get a"),
     # numbers
     lines(b"set a 0 0 20\r\n18446744073709551615", b"incr a 1", b"get a",
           b"incr a 5", b"decr a 10", b"get a", b"incr a -1",
@@ -47,6 +55,9 @@ TEXT_STREAMS = [
     lines(b"set a 0 0 2\r\n99", b"incr a 18446744073709551615", b"get a",
           b"set a 4 1000 1\r\n5", b"incr a 1", b"gets a", b"gets a",
           b"incr a 0", b"gets a"),
+    # words too many
+    lines(b"set a 0 0 1\r\n1", b"delete a 0 0", b"get a",
+          b"set a 0 0 1\r\n1", b"delete a 0 0 0", b"get a"),
     # cas
     lines(b"set a 0 0 1\r\n1", b"gets a", b"cas a 1 0 1 $cas(a)\r\n2",
           b"cas a 1 0 1 $cas(a)\r\n3", b"gets a",
@@ -92,6 +103,8 @@ TEXT_STREAMS = [
 ]
 
 META_STREAMS = [
+    SOME_MINUSES + lines(b"ma a D5 v", b"mg a v"),
+    SOME_MINUSES + lines(b"ma a MD v", b"mg a v"),
     lines(b"ms a 1 T1000\r\n1", b"mg a s v t f c h k Oop", b"mg a h",
           b"mg a l", b"me a", b"md a q", b"md a q", b"md a", b"mg a q",
           b"mg a q v", b"mg a k O1", b"mn"),
@@ -155,7 +168,15 @@ def same_cas(key):
     return Cas(key, packed=True)
 
 
+def numbered(opcode, delta):
+    """That opcode behind some minuses."""
+    return [shaped(SET, b"a", stored(), MINUSES), shaped(DELETE, b"a"),
+            shaped(SET, b"a", stored(), b"%d" % MOST),
+            shaped(opcode, b"a", counted(delta, 0, 0)), shaped(GET, b"a")]
+
+
 BINARY_STREAMS = [
+    numbered(INCREMENT, 5), numbered(DECREMENT, 5), numbered(INCREMENTQ, 5),
     [shaped(SET, b"a", stored(5), b"1"), shaped(GET, b"a"),
      shaped(GETK, b"a"), shaped(GETQ, b"b"), shaped(GETKQ, b"b"),
      shaped(GETK, b"b"), shaped(ADD, b"a", stored(), b"2"),
