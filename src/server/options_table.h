@@ -117,8 +117,8 @@
     X(dump, 0, "dump", NULL, FLAG, 0, 0, "", NULL,                            \
         "print what the data directory has, as text, and end; nothing is "    \
         "changed")                                                            \
-    X(dump_part, 0, "dump-part", "all|records|schema|log", CHOICE, 0, 3,      \
-        "all", NULL, "with --dump: only that")                                \
+    X(dump_part, 0, "dump-part", "all|records|schema|log|producers", CHOICE,  \
+        0, 4, "all", NULL, "with --dump: only that")                          \
     X(config, 0, "config", "FILE", PATH, 1, 1023, "", "config",               \
         "read options from FILE; those of the command line win")              \
     X(command_timeout_s, 0, "command-timeout", "SECONDS", NUMBER, 1, 86400,   \

@@ -12,6 +12,7 @@
 #include "cold/segment_mend.h"
 #include "engine/engine.h"
 #include "schema/print.h"
+#include "store/dump_text.h"
 #include "store/progress.h"
 #include "store/recover.h"
 #include "wal/glean.h"
@@ -156,6 +157,24 @@ add_edit(struct dump *dump, const struct entry *entry)
     }
     add_counter(dump, &entry->counter);
     return 0;
+}
+
+/* ---- producers ---- */
+
+static void
+add_producers(struct dump *dump)
+{
+    const struct producers_list *list = &dump->manifest.producers;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint32_t serial = list->one[i].serial;
+        dump_text_producer(serial, &list->one[i].name, &dump->text);
+        end_line(dump);
+        for (; at < list->n_windows && list->window[at].producer == i; at++) {
+            dump_text_window(serial, &list->window[at], &dump->text);
+            end_line(dump);
+        }
+    }
 }
 
 /* ---- records ---- */
@@ -421,6 +440,10 @@ add_batch(void *context, const struct glean_batch *batch)
         if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
             add_cells(dump, &entry.cells, batch->seq);
         }
+        if ((wants(dump, DUMP_LOG) || wants(dump, DUMP_PRODUCERS)) &&
+            dump_text_entry(&entry, &dump->text)) {
+            end_line(dump);
+        }
         if ((entry.kind == ENTRY_COUNTER || entry.kind == ENTRY_DROPPED) &&
             batch->seq > dump->manifest.schema_seq) {
             err = add_edit(dump, &entry);
@@ -540,8 +563,12 @@ add_all(struct dump *dump)
         manifest->shards, manifest->log_number, manifest->checkpoint_seq,
         manifest->images.n, manifest->segments.n);
     end_line(dump);
-    if (dump->config->part != DUMP_SCHEMA) {
+    if (dump->config->part != DUMP_SCHEMA &&
+        dump->config->part != DUMP_PRODUCERS) {
         add_schema(dump);
+    }
+    if (wants(dump, DUMP_PRODUCERS)) {
+        add_producers(dump);
     }
     if (wants(dump, DUMP_RECORDS)) {
         add_segments(dump);

@@ -16,7 +16,8 @@ enum dump_part {
     DUMP_ALL,
     DUMP_RECORDS, /* of segments and images */
     DUMP_SCHEMA,
-    DUMP_LOG
+    DUMP_LOG,
+    DUMP_PRODUCERS /* of the manifest, and what the log says of them */
 };
 
 struct dump_config {
