@@ -205,17 +205,14 @@ check_all(struct check *check, struct buf *out)
 static void
 say_result(struct buf *out, int err, const struct replay_end *end)
 {
-    char name[NAMES_BYTES];
-    if (err != 0 || end->torn_bytes == 0) {
-        buf_addf(out, "%s\n", err == 0 ? "all is well" : err_file_text(err));
-        return;
+    if (err != 0) {
+        buf_add_text(out, err_file_text(err));
+    } else if (end->torn_bytes == 0) {
+        buf_add_text(out, "all is well");
+    } else {
+        recover_say_torn(end, out);
     }
-    names_make(name, NAMES_LOG, end->number);
-    buf_addf(out,
-        "well but for the end: a start will leave out the last %" PRIu64
-        " bytes of %s, from offset %" PRIu64 " on, with %" PRIu64
-        " sound batches; after a crash they were not all on the disk\n",
-        end->torn_bytes, name, end->end, end->left_out);
+    buf_add_text(out, "\n");
 }
 
 int

@@ -95,6 +95,10 @@ void recover_tell_manifest(struct logger *logger, int err, int error);
 int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);
 
+/* Appends what a start will do about a torn end (torn_bytes not 0), without a
+ * newline. */
+void recover_say_torn(const struct replay_end *end, struct buf *out);
+
 /* ERR_CORRUPT, and told, where a number in batch seq is of a shard that there
  * is not. Any thread. */
 int recover_check_shard(const struct manifest *manifest,

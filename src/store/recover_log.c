@@ -484,6 +484,18 @@ recover_check_end(const struct manifest *manifest,
     return ERR_CORRUPT;
 }
 
+void
+recover_say_torn(const struct replay_end *end, struct buf *out)
+{
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_LOG, end->number);
+    buf_addf(out,
+        "well but for the end: a start will leave out the last %" PRIu64
+        " bytes of %s, from offset %" PRIu64 " on, with %" PRIu64
+        " sound batches; after a crash they were not all on the disk",
+        end->torn_bytes, name, end->end, end->left_out);
+}
+
 int
 recover_log(
     struct durable *durable, struct schema **schema, struct replay_end *end)

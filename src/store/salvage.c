@@ -235,6 +235,17 @@ is_sound(const struct salvage *salvage)
         salvage->n_images == 0 && salvage->segment.n == 0;
 }
 
+/* What --check says of a directory on which a start works. */
+static void
+say_end(struct salvage *salvage)
+{
+    struct buf text = {0};
+    recover_say_torn(&salvage->end, &text);
+    salvage__say(
+        salvage, "%.*s", (int)text.len, text.data == NULL ? "" : text.data);
+    buf_fini(&text);
+}
+
 /* How much room new files take, before there are any. */
 static int
 say_need(struct salvage *salvage)
@@ -375,8 +386,12 @@ run(struct salvage *salvage, enum salvage_outcome *out)
     if (err != 0) {
         return err;
     }
+    if (salvage->end.torn_bytes > 0) {
+        say_end(salvage);
+    }
     if (is_sound(salvage)) {
-        salvage__say(salvage, "all is well: nothing has been changed");
+        salvage__say(salvage, "%snothing has been changed",
+            salvage->end.torn_bytes > 0 ? "" : "all is well: ");
         return 0;
     }
     err = say_need(salvage);

@@ -151,9 +151,9 @@ look_behind(
 
 /* What a start would say. */
 static int
-replay_strictly(struct salvage *salvage, struct work *work)
+replay_strictly(
+    struct salvage *salvage, struct work *work, struct replay_end *end)
 {
-    struct replay_end end = {0};
     const struct replay replay = {.disk = salvage->disk,
         .logger = salvage->logger,
         .epoch = salvage->manifest.epoch,
@@ -161,12 +161,12 @@ replay_strictly(struct salvage *salvage, struct work *work)
         .batch_fn = look_at_batch,
         .context = work};
     bool goes_on = false;
-    int err = replay_run(&replay, &end);
+    int err = replay_run(&replay, end);
     if (err == 0) {
-        err = recover_check_end(&salvage->manifest, &end, salvage->logger);
+        err = recover_check_end(&salvage->manifest, end, salvage->logger);
     }
     if (err == 0) {
-        err = look_behind(salvage, &end, &goes_on);
+        err = look_behind(salvage, end, &goes_on);
     }
     if (err == 0 && work->unplaced > 0) {
         err = ERR_CORRUPT;
@@ -178,9 +178,13 @@ int
 salvage__look_at_log(struct salvage *salvage)
 {
     struct work work = {0};
+    struct replay_end end = {0};
     int err = begin(&work, salvage);
     if (err == 0) {
-        err = replay_strictly(salvage, &work);
+        err = replay_strictly(salvage, &work, &end);
+        if (err == 0) {
+            salvage->end = end;
+        }
         if (salvage__is_damage(err)) {
             salvage->is_log_bad = true;
             err = salvage->disk->calls->list(

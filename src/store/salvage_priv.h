@@ -31,8 +31,9 @@ struct salvage {
     struct salvage_numbers segment; /* the numbers of damaged ones */
     /* the largest numbers that files have */
     uint64_t last_log, last_checkpoint, last_segment;
-    uint64_t first_log; /* the smallest; 0: there is none */
-    int error;          /* errno value of what the disk refused, or 0 */
+    uint64_t first_log;    /* the smallest; 0: there is none */
+    struct replay_end end; /* of the log, where that is sound */
+    int error;             /* errno value of what the disk refused, or 0 */
 };
 
 /* Appends a line to the report. */
