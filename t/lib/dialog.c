@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static struct dialog *
 dialog_of_admin(struct admin *admin)
@@ -128,6 +129,8 @@ dialog_step(struct dialog *dialog)
     ASSERT(!out.failed);
     check_state(dialog, state, budget, out.len, consumed);
     count_state(dialog, state);
+    dialog->n_idle = consumed + out.len > 0 ? 0 : dialog->n_idle + 1;
+    ASSERT(dialog->n_idle <= DIALOG_IDLE_MAX);
     if (out.len > dialog->out_bytes_max) {
         dialog->out_bytes_max = out.len;
     }
@@ -141,10 +144,13 @@ dialog_step(struct dialog *dialog)
 void
 dialog_wait(struct dialog *dialog)
 {
+    struct timespec until;
     int value;
-    int rv;
+    int rv = clock_gettime(CLOCK_REALTIME, &until);
+    ASSERT(rv == 0);
+    until.tv_sec += DIALOG_WAIT_S;
     do {
-        rv = sem_wait(&dialog->woken);
+        rv = sem_timedwait(&dialog->woken, &until);
     } while (rv != 0 && errno == EINTR);
     ASSERT(rv == 0);
     rv = sem_getvalue(&dialog->woken, &value);

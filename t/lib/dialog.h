@@ -17,9 +17,15 @@
  *
  * Every call of the session gets its bytes at another address, in a block of
  * just their size, and an empty buffer for its replies. What session.h
- * promises of each state is asserted. */
+ * promises of each state is asserted; and that it comes to an end, so that a
+ * test of a session that turns in a circle fails and does not hang. */
 
-enum { DIALOG_MARK = 64 << 10, DIALOG_BUDGET = 20 };
+enum {
+    DIALOG_MARK = 64 << 10,
+    DIALOG_BUDGET = 20,
+    DIALOG_IDLE_MAX = 1000, /* calls in a row that take and say nothing */
+    DIALOG_WAIT_S = 300     /* for the store, beside other tests */
+};
 
 struct dialog {
     struct store *store;
@@ -35,6 +41,7 @@ struct dialog {
     struct buf replies;
     size_t out_bytes_max; /* the most that one call replied */
     unsigned n_calls, n_full, n_yield, n_parked;
+    unsigned n_idle;    /* the last calls, which took and said nothing */
     unsigned verbosity; /* what a client has set */
     bool is_closed;     /* the session has said CLOSE */
 };

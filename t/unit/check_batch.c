@@ -7,13 +7,6 @@
 
 #define GONE "CLIENT_ERROR the counter or column has been dropped\r\n"
 
-/* What is said, and how many calls of changes and reads it takes. */
-struct batching {
-    const char *said;
-    unsigned n_calls;
-    const char *answer;
-};
-
 static const struct batching batches[] = {
     {"incr 5.cntcm 1\r\nincr 5.cntcm 2\r\nincr 6.cntcm 3\r\n", 1,
         "1\r\n3\r\n3\r\n"},
@@ -62,40 +55,11 @@ static const struct batching batches[] = {
     {"tcm 1\r\nquit\r\n", 1, "16\r\n"},
 };
 
-/* Steps until more bytes are wanted; returns how many calls were held. */
-static unsigned
-step_through(struct held_dialog *held)
-{
-    struct dialog *dialog = &held->dialog;
-    unsigned n = 0;
-    for (;;) {
-        switch (dialog_step(dialog)) {
-        case SESSION_READY:
-        case SESSION_CLOSE:
-            return n;
-        case SESSION_PARKED:
-            n += hold_release(held->hold);
-            dialog_wait(dialog); /* of an edit, nothing was held */
-            break;
-        case SESSION_FULL:
-        case SESSION_YIELD:
-            break;
-        }
-    }
-}
-
 START_TEST(test_batches)
 {
     struct held_dialog held;
     open_held(&held);
-    for (size_t i = 0; i < COUNT_OF(batches); i++) {
-        const struct batching *batch = &batches[i];
-        dialog_add(&held.dialog, batch->said, strlen(batch->said));
-        unsigned n = step_through(&held);
-        ck_assert_msg(n == batch->n_calls, "%u calls: %s", n, batch->said);
-        expect_replies(&held.dialog, batch->said, batch->answer);
-    }
-    ck_assert(held.dialog.is_closed);
+    play_batches(&held, batches, COUNT_OF(batches));
     ck_assert_uint_eq(
         metric_of(held.dialog.metrics, METRIC_dialect_misfits), 2);
     ck_assert_uint_eq(

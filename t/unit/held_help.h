@@ -25,6 +25,48 @@ open_held(struct held_dialog *held)
     hold_begin(held->hold, false);
 }
 
+/* What is said at once, and how many calls of the store it takes. */
+struct batching {
+    const char *said;
+    unsigned n_calls;
+    const char *answer;
+};
+
+/* Steps until more bytes are wanted; returns how many calls were held. */
+static inline unsigned
+step_through(struct held_dialog *held)
+{
+    unsigned n = 0;
+    for (;;) {
+        switch (dialog_step(&held->dialog)) {
+        case SESSION_READY:
+        case SESSION_CLOSE:
+            return n;
+        case SESSION_PARKED:
+            n += hold_release(held->hold);
+            dialog_wait(&held->dialog); /* of an edit, nothing was held */
+            break;
+        case SESSION_FULL:
+        case SESSION_YIELD:
+            break;
+        }
+    }
+}
+
+/* All of them, of which the last one closes. */
+static inline void
+play_batches(struct held_dialog *held, const struct batching *batch, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        dialog_add(&held->dialog, batch[i].said, strlen(batch[i].said));
+        unsigned n_calls = step_through(held);
+        ck_assert_msg(n_calls == batch[i].n_calls, "%u calls: %s", n_calls,
+            batch[i].said);
+        expect_replies(&held->dialog, batch[i].said, batch[i].answer);
+    }
+    ck_assert(held->dialog.is_closed);
+}
+
 static inline void
 close_held(struct held_dialog *held)
 {
