@@ -25,7 +25,7 @@ reply_put_number(char *to, uint64_t value)
         memcpy(to, &num_short[value], sizeof num_short[value]);
         return to + num_short[value].len;
     }
-    return to + num_format_u64(value, to);
+    return to + num_put_u64(value, to);
 }
 
 /* Writes a packet with the value to at: the end of it. key: the request's, of
