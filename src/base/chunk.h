@@ -25,6 +25,16 @@ chunk_load(const char *text)
     return word;
 }
 
+/* Writes eight bytes to text: what chunk_load reads. */
+static inline void
+chunk_store(char *text, uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    memcpy(text, &word, sizeof word);
+}
+
 /* True where all eight bytes are '0'..'9': the high half of each is 3, and
  * still is after adding 6. */
 static inline bool
@@ -49,6 +59,20 @@ chunk_value(uint64_t word)
     word &= UINT64_C(0x0f0f0f0f0f0f0f0f);
     word = word * 10 + (word >> 8);
     return ((word & mask) * outer + ((word >> 16) & mask) * inner) >> 32;
+}
+
+/* The digits of a number below 10^8, with zeros in front, as numbers 0..9: cut
+ * into fours, these into pairs, and these into digits, side by side, by
+ * products with 2^20 / 100 and 2^10 / 10, rounded up. */
+static inline uint64_t
+chunk_digits(uint32_t value)
+{
+    uint64_t word = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t part = (word * 10486 >> 20) & UINT64_C(0x0000007f0000007f);
+
+    word = part | (word - part * 100) << 16;
+    part = (word * 103 >> 10) & UINT64_C(0x000f000f000f000f);
+    return part | (word - part * 10) << 8;
 }
 
 /* How many bytes stand before the lowest one whose top bit is set in marks:
@@ -88,7 +112,7 @@ chunk_first(uint64_t word, unsigned n)
     return word & ((UINT64_C(1) << 8 * n) - 1);
 }
 
-/* The first n bytes, 0..7, moved behind bytes 0: as chunk_value wants fewer
+/* The first n bytes, 0..8, moved behind bytes 0: as chunk_value wants fewer
  * than eight digits. */
 static inline uint64_t
 chunk_last(uint64_t word, unsigned n)

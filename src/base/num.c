@@ -7,8 +7,9 @@
  * eight digits", 2018): neighbours are joined to pairs, pairs to fours, fours
  * to the eight. Up to 19 digits cannot overflow; longer spans take the slow
  * way, digit by digit with a check. Formatting writes two digits a step from
- * a table; a number below 1000, which most counters are, is in a table as it
- * is. Nothing is written to an out-parameter before all is checked. */
+ * a table, or, where it may write more bytes than the number has, goes the same
+ * way back for up to eight digits; a number below 1000, which most counters
+ * are, is in a table as it is. Nothing is written to an out-parameter before all is checked. */
 #include "base/num.h"
 
 #include "base/chunk.h"
@@ -267,4 +268,18 @@ num_format_u64(uint64_t value, char *out)
         out[0] = (char)('0' + value);
     }
     return len;
+}
+
+size_t
+num_put_u64(uint64_t value, char *out)
+{
+    if (value == 0 || value >= powers_of_10[CHUNK_BYTES]) {
+        return num_format_u64(value, out);
+    }
+    uint64_t digits = chunk_digits((uint32_t)value);
+    unsigned zeros = (unsigned)__builtin_ctzll(digits) / 8;
+
+    digits |= UINT64_C(0x3030303030303030);
+    chunk_store(out, digits >> 8 * zeros);
+    return CHUNK_BYTES - zeros;
 }

@@ -42,4 +42,7 @@ extern const struct num_short num_short[NUM_SHORT_END];
  * terminator); returns the number of bytes. */
 size_t num_format_u64(uint64_t value, char *out);
 
+/* The same, and quicker, but all of the room may be written to. */
+size_t num_put_u64(uint64_t value, char *out);
+
 #endif

@@ -228,12 +228,10 @@ parse_key(struct session *session, struct schema_word text, const char *end,
     struct key *out)
 {
     struct key_names *names = &session->executor->names;
-    bool is_copy = text.text == session->executor->key;
-    const char *text_end = text.text + text.len;
+    const char *readable =
+        text.text == session->executor->key ? text.text + text.len : end;
     key_names_use(names, exec__schema(session));
-    uint32_t len = key_names_read(
-        names, text.text, text_end, is_copy ? text_end : end, out);
-    if (len == 0 || len != text.len) { /* a packet's key may have a space */
+    if (!key_names_is_kept(names, text.text, text.len, readable, out)) {
         key_names_parse(names, text.text, text.len, out);
     }
 }

@@ -15,7 +15,8 @@
 enum {
     EXEC_SLICE_KEYS_MAX = 128,  /* keys of a multi-get that are read at once */
     EXEC_CHECK_KEYS_MAX = 1024, /* and that are checked at once */
-    EXEC_BATCH_MAX = 64         /* changes that the store is given at once */
+    EXEC_BATCH_MAX = 64,        /* changes that the store is given at once */
+    EXEC_ANSWER_TEXT_MAX = 128  /* of a reply without numbers, about */
 };
 
 enum exec_step {
@@ -61,6 +62,8 @@ enum slot_kind {
     SLOT_CELL,
     SLOT_RECORD, /* answered as numbers separated by spaces */
     SLOT_SINGLE, /* a cell or record whose answer is one struct answer */
+    SLOT_META,   /* a cell likewise, of a plain mg (proto/plain.h) ... */
+    SLOT_PACKET, /* ... and of a plain packet */
     SLOT_NOTHING /* a request's last keys are gone: its end alone */
 };
 
@@ -73,7 +76,7 @@ struct slot {
     uint8_t len;     /* of the key */
     uint8_t kind;    /* enum slot_kind */
     bool absent_is_miss;
-    bool shows_cas; /* SLOT_SINGLE: it has one */
+    bool shows_cas; /* SLOT_SINGLE and behind: it has one */
     bool is_last;   /* of its request */
 };
 
@@ -100,12 +103,15 @@ struct job {
             unsigned n_slots;
             unsigned formatted; /* slots already answered */
             struct slot slot[EXEC_SLICE_KEYS_MAX];
-            struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE */
+            struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE and
+                                                      * behind */
             struct store_get get;
         };
         struct { /* changes, store_change.n of them: */
             struct store_change store_change;
             size_t reply_bytes_max; /* about, of their replies */
+            uint64_t plain; /* bit i: change i is a plain incr or decr that
+                             * is answered, see proto/plain.h: no echo */
             struct echo echo[EXEC_BATCH_MAX];
             struct change change[EXEC_BATCH_MAX];
         };
@@ -126,6 +132,12 @@ struct job {
  * comes to something else than EXEC_DONE, nothing of the request has been
  * begun, and it is to be begun anew. */
 enum exec_step exec_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* The session's request has just been gathered: gathers those that follow it,
+ * the first of them at bytes, as long as they are like it and plain. They are
+ * taken from the turn's budget. */
+void exec_follow(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
 /* Goes on with the session's job; turn->base is its first byte. */

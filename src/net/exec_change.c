@@ -15,10 +15,13 @@
 #include "base/num.h"
 #include "net/exec_shared.h"
 #include "proto/reply.h"
+#include "proto/reply_plain.h"
 #include "store/store_producer.h"
 
+#include <string.h>
+
 enum {
-    ANSWER_TEXT_MAX = 128 /* of a reply without numbers, about */
+    NUMBER_LINE_MAX = NUM_U64_DIGITS_MAX + 2 /* of one column */
 };
 
 static enum change_op
@@ -257,20 +260,86 @@ note_ack(struct session_acks *acks, const struct echo *echo,
     acks->at.len += sizeof *ack;
 }
 
+/* Adds a number as a line to out, which has room for NUMBER_LINE_MAX. */
+static inline void
+put_number(uint64_t number, struct buf *out)
+{
+    char *start = out->data + out->len;
+    char *at = reply_put_number(start, number);
+    memcpy(at, "\r\n", 2);
+    out->len += (size_t)(at - start) + 2;
+}
+
+/* What is said back of a plain increment: nothing. */
+static const struct echo plain_echo = {
+    .op = REQUEST_INCR, .proto = PROTO_TEXT};
+
+/* Answers changes from change i on, as long as they are plain and done: the
+ * number of the first that is not. */
+static unsigned
+say_plain(struct session *session, unsigned i, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    struct buf *out = turn->out;
+    unsigned n = job->store_change.n;
+    unsigned n_incr = 0;
+    unsigned n_saturated = 0;
+    unsigned first = i;
+    bool waits = job->store_change.seq != 0;
+    if (buf_reserve(out, (n - i) * NUMBER_LINE_MAX) == NULL ||
+        (waits &&
+            buf_reserve(&turn->acks->at,
+                (n - i) * sizeof(struct session_ack)) == NULL)) {
+        return i;
+    }
+    for (; i < n && (job->plain >> i & 1) != 0 && job->change[i].err == 0;
+         i++) {
+        const struct change *change = &job->change[i];
+        size_t len = out->len;
+        bool is_incr = change->op == CHANGE_INCR;
+        put_number(change->value[0], out);
+        n_incr += is_incr;
+        n_saturated += is_incr ? change->n_saturated : 0;
+        if (waits) {
+            note_ack(turn->acks, &plain_echo, out, len);
+        }
+    }
+    exec__count(session, METRIC_incr_hits, n_incr);
+    exec__count(session, METRIC_cell_saturated, n_saturated);
+    exec__count(session, METRIC_decr_hits, i - first - n_incr);
+    exec__count(session, METRIC_cell_changes, i - first);
+    return i;
+}
+
+/* Answers change i. */
+static void
+say_one(struct session *session, unsigned i, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    const struct change *change = &job->change[i];
+    const struct echo *echo =
+        (job->plain >> i & 1) != 0 ? &plain_echo : &job->echo[i];
+    size_t len = turn->out->len;
+    count_change(session, change);
+    say_change(session, change, echo, turn->base, turn->out);
+    if (job->store_change.seq != 0 && change->err == 0) {
+        note_ack(turn->acks, echo, turn->out, len);
+    }
+}
+
 enum exec_step
 exec__change_answer(struct session *session, struct exec_turn *turn)
 {
     const struct job *job = session->job;
     uint64_t seq = job->store_change.seq;
-    struct buf *out = turn->out;
-    for (unsigned i = 0; i < job->store_change.n; i++) {
-        const struct change *change = &job->change[i];
-        size_t len = out->len;
-        count_change(session, change);
-        say_change(session, change, &job->echo[i], turn->base, out);
-        if (seq != 0 && change->err == 0) {
-            note_ack(turn->acks, &job->echo[i], out, len);
+    for (unsigned i = 0; i < job->store_change.n;) {
+        unsigned next =
+            (job->plain >> i & 1) != 0 ? say_plain(session, i, turn) : i;
+        if (next == i) {
+            say_one(session, i, turn);
+            next++;
         }
+        i = next;
     }
     if (seq > turn->acks->seq) {
         turn->acks->seq = seq;
@@ -324,6 +393,7 @@ gather(struct session *session)
             return NULL;
         }
         job->store_change.n = 0;
+        job->plain = 0;
         job->reply_bytes_max = 0;
     }
     ASSERT(job->stage == JOB_GATHER && job->store_change.n < EXEC_BATCH_MAX);
@@ -346,7 +416,7 @@ take(struct session *session, int err, struct exec_turn *turn)
     unsigned i = job->store_change.n++;
     job->echo[i] = echo_of(request, (uint32_t)job->request_bytes);
     job->request_bytes += request->len;
-    job->reply_bytes_max += ANSWER_TEXT_MAX +
+    job->reply_bytes_max += EXEC_ANSWER_TEXT_MAX +
         job->change[i].n_columns * (size_t)(NUM_U64_DIGITS_MAX + 1);
     return EXEC_GATHERED;
 }

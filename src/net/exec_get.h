@@ -26,6 +26,16 @@ bool exec_get__gather(
  * record: it is answered as a struct answer. */
 void exec_get__add_single(struct session *session, const struct key *key);
 
+/* The place in a batch of a cell. */
+static inline struct cell_key
+exec_get__cell(uint64_t id, const struct schema_target *target)
+{
+    return (struct cell_key){.id = id,
+        .serial = target->column->serial,
+        .counter = target->counter->slot,
+        .column = target->column->slot};
+}
+
 /* True where there may be no room for one more key. */
 static inline bool
 exec_get__is_full(const struct job *job)

@@ -8,15 +8,6 @@
 
 static_assert(TEXT_KEY_MAX <= UINT8_MAX, "see struct slot");
 
-static inline struct cell_key
-cell_of(uint64_t id, const struct schema_target *target)
-{
-    return (struct cell_key){.id = id,
-        .serial = target->column->serial,
-        .counter = target->counter->slot,
-        .column = target->column->slot};
-}
-
 /* The slot of a key of len bytes at `at`, with its cells. */
 static struct slot *
 add_slot(struct job *job, size_t at, size_t len, const struct key *key,
@@ -38,14 +29,14 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         slot->kind = SLOT_CELL;
         slot->n_cells = 1;
         slot->flags = key->target.column->flags;
-        job->get.key[job->get.n++] = cell_of(key->id, &key->target);
+        job->get.key[job->get.n++] = exec_get__cell(key->id, &key->target);
         return slot;
     }
     slot->kind = SLOT_RECORD;
     slot->n_cells = counter->n_columns;
     for (unsigned i = 0; i < counter->n_columns; i++) {
         const struct schema_target target = {counter, &counter->column[i]};
-        job->get.key[job->get.n++] = cell_of(key->id, &target);
+        job->get.key[job->get.n++] = exec_get__cell(key->id, &target);
     }
     return slot;
 }
@@ -113,7 +104,7 @@ take_cells(struct job *job, struct reading *reading, const char *base)
         if (len == 0 || key.kind != KEY_CELL) {
             break;
         }
-        job->get.key[n_cells] = cell_of(key.id, &key.target);
+        job->get.key[n_cells] = exec_get__cell(key.id, &key.target);
         job->slot[n] = (struct slot){.at = (uint32_t)(reading->at - base),
             .flags = key.target.column->flags,
             .first = (uint16_t)n_cells,

@@ -8,6 +8,7 @@
 #include "net/exec_get.h"
 #include "proto/reply.h"
 #include "proto/reply_cell.h"
+#include "proto/reply_plain.h"
 
 /* A record as text: 16 numbers with a space each. */
 enum { RECORD_TEXT_MAX = SCHEMA_COLUMNS_MAX * (NUM_U64_DIGITS_MAX + 1) };
@@ -179,6 +180,62 @@ say_cells(struct session *session, struct exec_turn *turn)
     return hits;
 }
 
+static inline bool
+returns_key(uint8_t opcode)
+{
+    return opcode == BINARY_GETK || opcode == BINARY_GETKQ;
+}
+
+/* Writes the answer to a plain mg or packet to at: the end of it. */
+static inline char *
+put_plain(char *at, const struct exec_turn *turn, const struct slot *slot,
+    const struct echo *echo, uint64_t value)
+{
+    const char *key = turn->base + slot->at;
+    return slot->kind == SLOT_META
+        ? reply_put_meta(at, echo, turn->base, turn->end, slot->flags, value,
+              cell_cas(value))
+        : reply_put_packet(at, echo, returns_key(echo->opcode) ? key : NULL,
+              slot->len, turn->end, slot->flags, value, cell_cas(value));
+}
+
+/* The same as say_cells for plain requests of the other two protocols, up to
+ * one that is told of a miss, or is something else. */
+static unsigned
+say_plain(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    const struct store_get *get = &job->get;
+    struct buf *out = turn->out;
+    unsigned i = job->formatted;
+    unsigned hits = 0;
+    size_t room = (size_t)REPLY_PLAIN_ROOM * (job->n_slots - i);
+    char *start = buf_reserve(out, job->key_bytes + room);
+    if (start == NULL) {
+        return 0;
+    }
+    char *at = start;
+    size_t left = turn->mark - out->len;
+    for (; i < job->n_slots && (size_t)(at - start) < left; i++) {
+        const struct slot *slot = &job->slot[i];
+        const struct echo *echo = &job->single[i];
+        uint8_t state = get->state[slot->first];
+        bool is_there = state == CELL_SET ||
+            (state == CELL_DEFAULT && !slot->absent_is_miss);
+        if ((slot->kind != SLOT_META && slot->kind != SLOT_PACKET) ||
+            state == CELL_UNREADABLE || (!is_there && !echo->is_quiet)) {
+            break;
+        }
+        if (is_there) {
+            at = put_plain(at, turn, slot, echo, get->value[slot->first]);
+            hits++;
+        }
+    }
+    out->len += (size_t)(at - start);
+    job->formatted = i;
+    return hits;
+}
+
 /* Answers the next slot, whatever it is: true where its key is found. */
 static bool
 say_slot(struct session *session, struct exec_turn *turn)
@@ -189,6 +246,8 @@ say_slot(struct session *session, struct exec_turn *turn)
     bool is_hit = false;
     switch ((enum slot_kind)slot->kind) {
     case SLOT_SINGLE:
+    case SLOT_META: /* of those that say_plain leaves */
+    case SLOT_PACKET:
         return say_single(session, turn->base, slot, out);
     case SLOT_ITEM:
         is_hit = say_item(session, turn->base, slot, out);
@@ -231,8 +290,16 @@ exec_get__format(struct session *session, struct exec_turn *turn)
     unsigned hits = 0;
     while (job->formatted < job->n_slots && turn->out->len < turn->mark) {
         unsigned before = job->formatted;
-        if (job->slot[before].kind == SLOT_CELL) {
+        switch (job->slot[before].kind) {
+        case SLOT_CELL:
             hits += say_cells(session, turn);
+            break;
+        case SLOT_META:
+        case SLOT_PACKET:
+            hits += say_plain(session, turn);
+            break;
+        default:
+            break;
         }
         if (job->formatted == before) {
             hits += say_slot(session, turn);

@@ -123,7 +123,11 @@ begin(struct session *session, const char *bytes, size_t len,
     }
     session->scan = (struct parse_scan){0, 0};
     (*turn->budget)--;
-    return exec_begin(session, bytes, turn);
+    enum exec_step step = exec_begin(session, bytes, turn);
+    if (step == EXEC_GATHERED) {
+        exec_follow(session, bytes + session->request.len, turn);
+    }
+    return step;
 }
 
 static enum session_state

@@ -63,3 +63,18 @@ key_names__read_near(const struct key_names *names, const char *text,
     memcpy(near, text, left);
     return key_names__read(names, near, near + left, out);
 }
+
+bool
+key_names_is_kept(const struct key_names *names, const char *text, size_t len,
+    const char *readable, struct key *out)
+{
+    char near[KEY_NAMES__NEAR] = {0};
+    if (len > sizeof near) {
+        return false;
+    }
+    if (readable - text < KEY_NAMES__NEAR) {
+        memcpy(near, text, len);
+        text = near;
+    }
+    return key_names_exact(names, text, (uint32_t)len, out);
+}

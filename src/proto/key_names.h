@@ -98,10 +98,28 @@ key_names__id(const char *text, uint64_t *id)
     return digits;
 }
 
-/* key_names_read where KEY_NAMES__NEAR bytes from text on may be looked at. */
+/* Looks up a name in two words, and fills *out but for the id: false where it
+ * is not kept. */
+static inline bool
+key_names__take(const struct key_names *names, uint64_t word_0,
+    uint64_t word_1, struct key *out)
+{
+    const struct schema_target *target =
+        key_names__find(names, word_0, word_1);
+    if (target == NULL || word_0 == 0) {
+        return false;
+    }
+    out->target = *target;
+    out->kind = target->column == NULL ? KEY_RECORD : KEY_CELL;
+    return true;
+}
+
+/* The bytes at text up to a space or a control character, if they are a key of
+ * the form `ID.NAME` with a name that is kept: how many, and *out, as key_parse
+ * has it. Else 0. KEY_NAMES__NEAR bytes may be looked at. */
 static inline uint32_t
-key_names__read(const struct key_names *names, const char *text,
-    const char *end, struct key *out)
+key_names_word(
+    const struct key_names *names, const char *text, struct key *out)
 {
     unsigned at = key_names__id(text, &out->id);
     if (at == 0 || text[at++] != '.') {
@@ -122,15 +140,44 @@ key_names__read(const struct key_names *names, const char *text,
         at += n;
         word_1 = chunk_first(word_1, n);
     }
-    const struct schema_target *target =
-        key_names__find(names, word_0, word_1);
-    if (target == NULL || word_0 == 0 ||
-        (text[at] != ' ' && text + at != end)) {
-        return 0;
+    return key_names__take(names, word_0, word_1, out) ? at : 0;
+}
+
+/* Are the len bytes at text such a key? They may be any, and KEY_NAMES__NEAR
+ * may be looked at. *out is filled where they are. */
+static inline bool
+key_names_exact(const struct key_names *names, const char *text, uint32_t len,
+    struct key *out)
+{
+    unsigned at = key_names__id(text, &out->id);
+    unsigned n = len - at - 1;
+    if (at == 0 || at + 1 >= len || n > KEY_NAMES_CHARS || text[at] != '.' ||
+        text[len - 1] == 0) { /* zeros are what words are filled up with */
+        return false;
     }
-    out->target = *target;
-    out->kind = target->column == NULL ? KEY_RECORD : KEY_CELL;
-    return at;
+    uint64_t word_0 = chunk_load(text + at + 1);
+    uint64_t word_1 = 0;
+    if (n < CHUNK_BYTES) {
+        word_0 = chunk_first(word_0, n);
+    } else {
+        word_1 = chunk_first(
+            chunk_load(text + at + 1 + CHUNK_BYTES), n - CHUNK_BYTES);
+    }
+    return key_names__take(names, word_0, word_1, out);
+}
+
+/* The same for a text of which no byte is looked at that is not before
+ * readable. */
+bool key_names_is_kept(const struct key_names *names, const char *text,
+    size_t len, const char *readable, struct key *out);
+
+/* key_names_read where KEY_NAMES__NEAR bytes from text on may be looked at. */
+static inline uint32_t
+key_names__read(const struct key_names *names, const char *text,
+    const char *end, struct key *out)
+{
+    uint32_t at = key_names_word(names, text, out);
+    return at != 0 && (text[at] == ' ' || text + at == end) ? at : 0;
 }
 
 /* The same where all that is known is that end may be looked up to. */

@@ -62,11 +62,11 @@ reply_put_cell(char *at, const char *key, size_t len, const char *readable,
         memcpy(at, "\r\n", 2);
         return at + 2;
     }
-    n = num_format_u64(value, number);
-    at += num_format_u64(n, at);
+    n = num_put_u64(value, number);
+    at += num_put_u64(n, at);
     if (cas != 0) {
         *at++ = ' ';
-        at += num_format_u64(cas, at);
+        at += num_put_u64(cas, at);
     }
     memcpy(at, "\r\n", 2);
     memcpy(at + 2, number, sizeof number);

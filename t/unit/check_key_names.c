@@ -59,6 +59,14 @@ expect_same(const struct key_names *names, const char *text, size_t len,
         ck_assert_ptr_eq(slow.target.counter, fast.target.counter);
         ck_assert_ptr_eq(slow.target.column, fast.target.column);
     }
+    if (key_names_is_kept(names, line, len, line + len + n_behind, &fast)) {
+        ck_assert_msg(slow.kind == fast.kind, "'%.*s'", (int)len, text);
+        ck_assert_uint_eq(slow.id, fast.id);
+        ck_assert_ptr_eq(slow.target.counter, fast.target.counter);
+        ck_assert_ptr_eq(slow.target.column, fast.target.column);
+    } else {
+        ck_assert_msg(n == 0, "'%.*s'", (int)len, text);
+    }
     free(line);
     return n > 0;
 }
@@ -104,6 +112,28 @@ START_TEST(test_same_as_key_parse)
     ck_assert_uint_eq(expect_all_same(&names, false), 0);
     /* 15 texts can be read in one pass */
     ck_assert_uint_eq(expect_all_same(&names, true), 15 * 61 * 3);
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* A key whose length is known may have any bytes, and any may follow. */
+START_TEST(test_any_bytes)
+{
+    static const char bytes[] = "1234.cntcm\0\x80\x0d\0\0\0\0\0\0\0\0";
+    struct schema *schema = many_names();
+    struct key_names names = {0};
+    struct key key;
+    key_names_use(&names, schema);
+    keep_all(&names);
+    for (size_t len = 0; len < sizeof bytes; len++) {
+        for (size_t n = len; n < sizeof bytes; n++) {
+            char *line = copy_of(bytes, n);
+            bool is_kept =
+                key_names_is_kept(&names, line, len, line + n, &key);
+            ck_assert_int_eq(is_kept, len == strlen("1234.cntcm"));
+            free(line);
+        }
+    }
     schema_destroy(&schema);
 }
 END_TEST
@@ -202,7 +232,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_same_as_key_parse, test_another_schema,
-        test_many_names, test_chunks, test_few_digits};
+    const TTest *const tests[] = {test_same_as_key_parse, test_any_bytes,
+        test_another_schema, test_many_names, test_chunks, test_few_digits};
     return run_tests("key_names", tests, COUNT_OF(tests));
 }

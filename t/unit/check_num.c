@@ -200,6 +200,7 @@ static void
 check_format(uint64_t value)
 {
     char expected[NUM_U64_DIGITS_MAX + 1];
+    char wide[NUM_U64_DIGITS_MAX];
     int len = snprintf(expected, sizeof expected, "%" PRIu64, value);
     char *got = malloc((size_t)len);
     uint64_t back = 0;
@@ -207,6 +208,8 @@ check_format(uint64_t value)
     ck_assert_ptr_nonnull(got);
     ck_assert_uint_eq(num_format_u64(value, got), (size_t)len);
     ck_assert_mem_eq(got, expected, (size_t)len);
+    ck_assert_uint_eq(num_put_u64(value, wide), (size_t)len);
+    ck_assert_mem_eq(wide, expected, (size_t)len);
     ck_assert(num_parse_id(got, (size_t)len, &back));
     ck_assert_uint_eq(back, value);
     free(got);

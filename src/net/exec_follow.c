@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests like the one before them. What a client pipelines mostly is: a
+ * hundred increments, or a hundred packets that ask for a cell each. The first
+ * of them has been parsed, looked at and gathered in the usual way; here those
+ * behind it are read in one pass (proto/plain.h) and gathered straight away,
+ * as many as are whole, of the same kind, and plain. The next one that is not
+ * goes the usual way again, which knows all about it, and so does whatever
+ * follows when nothing more may be gathered.
+ *
+ * Nothing is decided here that the usual way decides otherwise: whether a
+ * client may do what it asks for has been settled for the first of a kind. */
+#include "net/exec_get.h"
+
+#include "base/num.h"
+#include "proto/plain.h"
+
+#include <assert.h>
+
+static_assert(EXEC_BATCH_MAX <= 64, "a bit each in job.plain");
+
+typedef uint32_t read_fn(
+    const struct key_names *names, const char *text, struct plain *out);
+
+/* A request has been read: takes it, whose first byte is the job's byte
+ * number at. */
+typedef void take_fn(
+    struct session *session, const struct plain *plain, uint32_t at);
+
+static inline void
+take_count(struct session *session, const struct plain *plain, uint32_t at)
+{
+    struct job *job = session->job;
+    unsigned i = job->store_change.n++;
+    struct change *change = &job->change[i];
+    const struct schema_target *target = &plain->key.target;
+    (void)at;
+    change->id = plain->key.id;
+    change->op = plain->is_decr ? CHANGE_DECR : CHANGE_INCR;
+    change->absent = CHANGE_FROM_DEFAULT;
+    change->compares = false;
+    change->producer = 0;
+    change->counter = target->counter->slot;
+    change->n_columns = 1;
+    change->column[0] = target->column->slot;
+    change->serial[0] = target->column->serial;
+    change->operand[0] = plain->number;
+    change->base = NULL; /* the store finds it where it is needed */
+    job->plain |= UINT64_C(1) << i;
+    job->reply_bytes_max += EXEC_ANSWER_TEXT_MAX + NUM_U64_DIGITS_MAX + 1;
+}
+
+/* The slot of a cell. */
+static inline struct slot *
+add_slot(struct job *job, const struct plain *plain, uint32_t at,
+    enum slot_kind kind, bool shows_cas)
+{
+    const struct schema_target *target = &plain->key.target;
+    struct slot *slot = &job->slot[job->n_slots++];
+    *slot = (struct slot){.at = at + plain->at.at,
+        .flags = target->column->flags,
+        .first = (uint16_t)job->get.n,
+        .n_cells = 1,
+        .len = (uint8_t)plain->at.len,
+        .kind = (uint8_t)kind,
+        .absent_is_miss = target->counter->absent_is_miss,
+        .shows_cas = shows_cas,
+        .is_last = true};
+    job->get.key[job->get.n++] = exec_get__cell(plain->key.id, target);
+    job->key_bytes += plain->at.len;
+    return slot;
+}
+
+static inline void
+take_get(struct session *session, const struct plain *plain, uint32_t at)
+{
+    add_slot(session->job, plain, at, SLOT_CELL, false);
+}
+
+static inline void
+take_meta(struct session *session, const struct plain *plain, uint32_t at)
+{
+    struct job *job = session->job;
+    struct slot *slot = add_slot(job, plain, at, SLOT_META, true);
+    job->single[slot - job->slot] = (struct echo){.op = REQUEST_LOOK,
+        .proto = PROTO_META,
+        .is_quiet = plain->is_quiet,
+        .wants_value = plain->wants_value,
+        .key = {slot->at, slot->len},
+        .meta = {at + plain->meta.at, plain->meta.len}};
+}
+
+static inline void
+take_packet(struct session *session, const struct plain *plain, uint32_t at)
+{
+    struct job *job = session->job;
+    struct slot *slot = add_slot(job, plain, at, SLOT_PACKET, true);
+    job->single[slot - job->slot] = (struct echo){.op = REQUEST_LOOK,
+        .proto = PROTO_BINARY,
+        .opcode = plain->opcode,
+        .is_quiet = plain->is_quiet,
+        .wants_value = true,
+        .opaque = plain->opaque,
+        .key = {slot->at, slot->len}};
+}
+
+/* Gathers what follows; made once for each kind. */
+static inline __attribute__((always_inline)) void
+follow(struct session *session, const char *bytes, struct exec_turn *turn,
+    read_fn *read, take_fn *take)
+{
+    struct job *job = session->job;
+    const struct key_names *names = &session->executor->names;
+    char near[2 * PLAIN_BYTES];
+    const char *text = bytes;
+    const char *end = turn->end;
+    bool is_near = false;
+    unsigned budget = *turn->budget;
+    for (; budget > 0 && !exec_must_flush(session, turn); budget--) {
+        struct plain plain;
+        if (end - text < PLAIN_BYTES && !is_near) {
+            size_t left = (size_t)(end - text);
+            memcpy(near, text, left);
+            memset(near + left, 0, sizeof near - left);
+            text = near;
+            end = near + left;
+            is_near = true;
+        }
+        uint32_t len = read(names, text, &plain);
+        if (len == 0 || len > end - text) {
+            break;
+        }
+        take(session, &plain, (uint32_t)job->request_bytes);
+        job->request_bytes += len;
+        text += len;
+    }
+    *turn->budget = budget;
+}
+
+static void
+follow_counts(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_count, take_count);
+}
+
+static void
+follow_gets(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_get, take_get);
+}
+
+static void
+follow_metas(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_meta, take_meta);
+}
+
+static void
+follow_packets(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_packet, take_packet);
+}
+
+void
+exec_follow(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    bool is_getting = exec__is_getting(session);
+    if (turn->end == bytes || (is_getting && session->job->is_alone)) {
+        return;
+    }
+    key_names_use(&session->executor->names, exec__schema(session));
+    switch (request->op) {
+    case REQUEST_INCR:
+    case REQUEST_DECR:
+        if (request->proto == PROTO_TEXT) {
+            follow_counts(session, bytes, turn);
+        }
+        return;
+    case REQUEST_GET:
+        follow_gets(session, bytes, turn);
+        return;
+    case REQUEST_LOOK:
+        if (request->proto == PROTO_META) {
+            follow_metas(session, bytes, turn);
+        } else {
+            follow_packets(session, bytes, turn);
+        }
+        return;
+    default:
+        return;
+    }
+}

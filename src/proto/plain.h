@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROTO_PLAIN_H
+#define PROTO_PLAIN_H
+
+#include "base/bytes.h"
+#include "proto/binary.h"
+#include "proto/key_names.h"
+#include "proto/request.h"
+#include "proto/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Requests on one cell as most clients write them, read in one pass: of those
+ * that come a hundred to a read, all but the first are (net/exec_follow.c).
+ * Each function reads the request at text, of which PLAIN_BYTES may be looked
+ * at, zeros behind what there is: its length, and *out, which is what the
+ * parsers make of it; 0 where it is not whole, or may be anything else. names:
+ * see key_names_use. Pure; any thread. */
+
+enum { PLAIN_BYTES = 128 /* of the longest request that is read so */ };
+
+struct plain {
+    struct key key;   /* KEY_CELL */
+    struct span at;   /* the key as sent */
+    struct span meta; /* mg: the flags, if one of them is to be returned */
+    uint64_t number;  /* incr, decr */
+    uint32_t opaque;  /* a packet's */
+    uint8_t opcode;   /* likewise */
+    bool is_decr;
+    bool is_quiet;
+    bool wants_value; /* mg */
+};
+
+static inline bool
+plain__is_end(const char *text)
+{
+    return text[0] == '\r' && text[1] == '\n';
+}
+
+/* The key at at: the place behind it, 0 where it is no known cell's. */
+static inline uint32_t
+plain__key(const struct key_names *names, const char *text, uint32_t at,
+    struct plain *out)
+{
+    uint32_t len = key_names_word(names, text + at, &out->key);
+    out->at = (struct span){at, len};
+    return len == 0 || out->key.kind != KEY_CELL ? 0 : at + len;
+}
+
+/* "incr KEY NUMBER" or "decr KEY NUMBER", of up to eight digits. */
+static inline uint32_t
+plain_count(const struct key_names *names, const char *text, struct plain *out)
+{
+    enum { COMMAND_LEN = sizeof "incr " - 1 };
+    bool is_decr = text[0] == 'd';
+    if (memcmp(text, is_decr ? "decr " : "incr ", COMMAND_LEN) != 0) {
+        return 0;
+    }
+    uint32_t at = plain__key(names, text, COMMAND_LEN, out);
+    if (at == 0 || text[at++] != ' ') {
+        return 0;
+    }
+    uint64_t word = chunk_load(text + at);
+    unsigned n = chunk_count_digits(word);
+    if (n == 0 || !plain__is_end(text + at + n)) {
+        return 0;
+    }
+    out->number = chunk_value(chunk_last(word, n));
+    out->is_decr = is_decr;
+    return at + n + 2;
+}
+
+/* "get KEY". */
+static inline uint32_t
+plain_get(const struct key_names *names, const char *text, struct plain *out)
+{
+    enum { COMMAND_LEN = sizeof "get " - 1 };
+    if (memcmp(text, "get ", COMMAND_LEN) != 0) {
+        return 0;
+    }
+    uint32_t at = plain__key(names, text, COMMAND_LEN, out);
+    return at == 0 || !plain__is_end(text + at) ? 0 : at + 2;
+}
+
+/* The flags of an mg at at, each there once: the place behind them, which is
+ * the line's end, and what they ask for. 0 where there are others than O c f h
+ * k l q s t v, or something is unusual. */
+uint32_t plain__meta_flags(const char *text, uint32_t at, struct plain *out);
+
+/* "mg KEY FLAGS". */
+static inline uint32_t
+plain_meta(const struct key_names *names, const char *text, struct plain *out)
+{
+    enum { COMMAND_LEN = sizeof "mg " - 1 };
+    static const char value_only[] = " v\r";
+    if (memcmp(text, "mg ", COMMAND_LEN) != 0) {
+        return 0;
+    }
+    uint32_t at = plain__key(names, text, COMMAND_LEN, out);
+    if (at == 0) {
+        return 0;
+    }
+    out->is_quiet = false;
+    out->wants_value = true;
+    out->meta = (struct span){0, 0};
+    if (memcmp(text + at, value_only, sizeof value_only - 1) == 0) {
+        at += sizeof value_only - 2;
+    } else {
+        at = plain__meta_flags(text, at, out);
+    }
+    return at == 0 || !plain__is_end(text + at) ? 0 : at + 2;
+}
+
+/* A packet with one of the four opcodes that read a value, and no cas. */
+static inline uint32_t
+plain_packet(
+    const struct key_names *names, const char *text, struct plain *out)
+{
+    const uint8_t *header = (const uint8_t *)text;
+    uint32_t key_len = bytes_get_be16(header + 2);
+    uint8_t opcode = header[1];
+    bool is_get = opcode == BINARY_GET || opcode == BINARY_GETK;
+    bool is_quiet = opcode == BINARY_GETQ || opcode == BINARY_GETKQ;
+    if (header[0] != BINARY_MAGIC_REQUEST || !(is_get || is_quiet) ||
+        header[4] != 0 || bytes_get_be32(header + 8) != key_len ||
+        bytes_get_be64(header + 16) != 0 || key_len > KEY_NAMES__NEAR ||
+        !key_names_exact(
+            names, text + BINARY_HEADER_BYTES, key_len, &out->key) ||
+        out->key.kind != KEY_CELL) {
+        return 0;
+    }
+    out->at = (struct span){BINARY_HEADER_BYTES, key_len};
+    out->opcode = opcode;
+    out->opaque = bytes_get_be32(header + 12);
+    out->is_quiet = is_quiet;
+    return BINARY_HEADER_BYTES + key_len;
+}
+
+#endif
