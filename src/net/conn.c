@@ -9,7 +9,7 @@
  *
  * A turn runs the session on what is there, at most requests_per_turn
  * requests, and ends with one write of all its replies. What the socket does
- * not take at once is queued: in_flight is libuv's, queue waits behind it, so
+ * not take at once is queued: sending is libuv's, queue waits behind it, so
  * libuv never holds more than one write of a connection. From CONN_WRITE_MARK
  * queued bytes on no request is begun and nothing is read.
  *
@@ -32,6 +32,7 @@
  * answered. */
 #include "net/conn.h"
 
+#include "base/assert.h"
 #include "net/worker.h"
 
 #include <assert.h>
@@ -69,11 +70,19 @@ trim(struct buf *buf)
 }
 
 static void
+end_sending(struct conn *conn)
+{
+    buf_fini(&conn->sending->bytes);
+    free(conn->sending);
+    conn->sending = NULL;
+}
+
+static void
 free_conn(struct conn *conn)
 {
+    ASSERT(conn->sending == NULL); /* libuv has given it back before */
     session_fini(&conn->session);
     buf_fini(&conn->in);
-    buf_fini(&conn->in_flight);
     buf_fini(&conn->queue);
     gate_drop(&conn->worker->gate, &conn->held);
     free(conn);
@@ -175,16 +184,22 @@ static void on_write(uv_write_t *write, int status);
 static void
 write_queue(struct conn *conn)
 {
-    if (conn->in_flight.len > 0 || conn->queue.len == 0) {
+    if (conn->sending != NULL || conn->queue.len == 0) {
         return;
     }
-    struct buf swap = conn->in_flight;
-    conn->in_flight = conn->queue;
-    conn->queue = swap;
+    struct sending *sending = malloc(sizeof *sending);
+    if (sending == NULL) {
+        conn_close(conn);
+        return;
+    }
+    conn->sending = sending;
+    sending->write.data = conn;
+    sending->bytes = conn->queue;
+    conn->queue = (struct buf){0};
     uv_buf_t part =
-        uv_buf_init(conn->in_flight.data, (unsigned)conn->in_flight.len);
-    if (uv_write(&conn->write, &conn->uv.stream, &part, 1, on_write) != 0) {
-        conn->in_flight.len = 0;
+        uv_buf_init(sending->bytes.data, (unsigned)sending->bytes.len);
+    if (uv_write(&sending->write, &conn->uv.stream, &part, 1, on_write) != 0) {
+        end_sending(conn);
         conn_close(conn);
     }
 }
@@ -195,7 +210,7 @@ on_write(uv_write_t *write, int status)
     struct conn *conn = write->data;
     worker_enter(conn->worker);
     conn->active_ms = uv_now(&conn->worker->loop);
-    trim(&conn->in_flight);
+    end_sending(conn);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
         return;
@@ -631,7 +646,6 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     }
     conn->worker = worker;
     conn->active_ms = uv_now(&worker->loop);
-    conn->write.data = conn;
     session_init(&conn->session, &worker->executor, on_wake);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;

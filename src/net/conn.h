@@ -24,6 +24,13 @@ enum {
 struct worker;
 struct mail_fd; /* net/worker.h */
 
+/* A write that the socket has not taken at once, until libuv has done it.
+ * Few connections have one, so it is no part of them. */
+struct sending {
+    uv_write_t write;
+    struct buf bytes;
+};
+
 struct conn {
     union {
         uv_handle_t handle;
@@ -40,9 +47,8 @@ struct conn {
     struct session session;
     struct buf in;        /* bytes of requests not yet done */
     size_t in_at;         /* of these, already consumed */
-    struct buf in_flight; /* being written by libuv */
-    struct buf queue;     /* to be written after that */
-    uv_write_t write;
+    struct sending *sending; /* being written by libuv; NULL: nothing */
+    struct buf queue;        /* to be written after that */
     struct held held; /* replies of its last turns, while the gate has them */
     enum session_state held_state; /* in which the last of these ended */
     bool must_turn;                /* something has happened meanwhile */
