@@ -58,6 +58,10 @@
     X(PRODUCER_GONE, "the producer has been dropped, nothing was changed")    \
     X(NO_PRODUCER, "no such producer")                                        \
     X(MANY_PRODUCERS, "too many producers: drop one, or see --max-producers") \
+    X(HTTP, "the client speaks HTTP")                                         \
+    X(LONG_LINE, "the client sent a line longer than any command")            \
+    X(NO_PACKET, "the client sent what is no binary packet")                  \
+    X(ERRORS, "the client sent one unknown command after the other")          \
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
     X(DISK_FULL,                                                              \

@@ -9,7 +9,7 @@
  *
  * A turn runs the session on what is there, at most requests_per_turn
  * requests, and ends with one write of all its replies. What the socket does
- * not take at once is queued: in_flight is libuv's, queue waits behind it, so
+ * not take at once is queued: sending is libuv's, queue waits behind it, so
  * libuv never holds more than one write of a connection. From CONN_WRITE_MARK
  * queued bytes on no request is begun and nothing is read.
  *
@@ -32,6 +32,8 @@
  * answered. */
 #include "net/conn.h"
 
+#include "base/assert.h"
+#include "base/err.h"
 #include "net/worker.h"
 
 #include <assert.h>
@@ -69,11 +71,19 @@ trim(struct buf *buf)
 }
 
 static void
+end_sending(struct conn *conn)
+{
+    buf_fini(&conn->sending->bytes);
+    free(conn->sending);
+    conn->sending = NULL;
+}
+
+static void
 free_conn(struct conn *conn)
 {
+    ASSERT(conn->sending == NULL); /* libuv has given it back before */
     session_fini(&conn->session);
     buf_fini(&conn->in);
-    buf_fini(&conn->in_flight);
     buf_fini(&conn->queue);
     gate_drop(&conn->worker->gate, &conn->held);
     free(conn);
@@ -113,6 +123,8 @@ conn_close(struct conn *conn)
         conn->is_closing = true;
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
         worker_unready(conn->worker, conn);
+        conn_room_note(
+            &conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
         gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
     }
@@ -141,8 +153,10 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
         if (kept > 0) {
             memcpy(worker->read_buf, conn->in.data + conn->in_at, kept);
         }
-        *out = uv_buf_init(
-            worker->read_buf + kept, (unsigned)(WORKER_READ_BYTES - kept));
+        size_t room = WORKER_READ_BYTES - kept;
+        *out = uv_buf_init(worker->read_buf + kept,
+            room < conn->read_bytes_max ? (unsigned)room
+                                        : conn->read_bytes_max);
         return;
     }
     buf_consume(&conn->in, conn->in_at);
@@ -169,22 +183,55 @@ set_reading(struct conn *conn, bool reading)
     }
 }
 
+/* How many reply bytes may be queued. */
+static size_t
+write_mark(const struct conn *conn)
+{
+    return conn->worker->room.is_tight ? CONN_WRITE_TIGHT : CONN_WRITE_MARK;
+}
+
+/* Notes what the connection keeps for its client: most keep nothing. */
+static void
+note_room(struct conn *conn)
+{
+    size_t replies = conn->queue.capacity;
+    if (conn->sending != NULL) {
+        replies += sizeof *conn->sending + conn->sending->bytes.capacity;
+    }
+    if ((replies | conn->in.capacity | conn->place.bytes) < CONN_ROOM_COUNTS ||
+        conn->is_closing) {
+        return;
+    }
+    if (replies > 0) {
+        replies += session_memory(&conn->session);
+    }
+    conn_room_note(&conn->worker->room, &conn->place,
+        replies > 0 ? CONN_ROOM_REPLIES : CONN_ROOM_REQUESTS,
+        replies + conn->in.capacity);
+}
+
 static void on_write(uv_write_t *write, int status);
 
 /* Hands what is queued to libuv, if it has no write of ours. */
 static void
 write_queue(struct conn *conn)
 {
-    if (conn->in_flight.len > 0 || conn->queue.len == 0) {
+    if (conn->sending != NULL || conn->queue.len == 0) {
         return;
     }
-    struct buf swap = conn->in_flight;
-    conn->in_flight = conn->queue;
-    conn->queue = swap;
+    struct sending *sending = malloc(sizeof *sending);
+    if (sending == NULL) {
+        conn_close(conn);
+        return;
+    }
+    conn->sending = sending;
+    sending->write.data = conn;
+    sending->bytes = conn->queue;
+    conn->queue = (struct buf){0};
     uv_buf_t part =
-        uv_buf_init(conn->in_flight.data, (unsigned)conn->in_flight.len);
-    if (uv_write(&conn->write, &conn->uv.stream, &part, 1, on_write) != 0) {
-        conn->in_flight.len = 0;
+        uv_buf_init(sending->bytes.data, (unsigned)sending->bytes.len);
+    if (uv_write(&sending->write, &conn->uv.stream, &part, 1, on_write) != 0) {
+        end_sending(conn);
         conn_close(conn);
     }
 }
@@ -195,13 +242,15 @@ on_write(uv_write_t *write, int status)
     struct conn *conn = write->data;
     worker_enter(conn->worker);
     conn->active_ms = uv_now(&conn->worker->loop);
-    trim(&conn->in_flight);
+    conn->progress_ms = conn->active_ms;
+    end_sending(conn);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
         return;
     }
     write_queue(conn);
-    if (queued_bytes(conn) >= CONN_WRITE_MARK) {
+    note_room(conn);
+    if (queued_bytes(conn) >= write_mark(conn)) {
         return;
     }
     conn->blocked_since_ms = 0;
@@ -289,11 +338,35 @@ finish(struct conn *conn)
     }
 }
 
+/* Counts why a client is not listened to any more, and says so, but not each
+ * time: whoever sends garbage must not fill the log. */
+static void
+note_fault(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    uint64_t now_ms = uv_now(&worker->loop);
+    int fault = conn->session.fault;
+    if (fault == 0) {
+        return;
+    }
+    conn->session.fault = 0;
+    metric_add(&worker->metrics,
+        fault == ERR_HTTP ? METRIC_http_kicks : METRIC_garbage_kicks, 1);
+    if (worker->fault_said_ms == 0 ||
+        now_ms - worker->fault_said_ms >= WORKER_FAULT_MS) {
+        worker->fault_said_ms = now_ms;
+        log_line(worker->config.logger, LOG_WARNING,
+            "closed a connection: %s; more such in the next minute are only "
+            "counted, see http_kicks and garbage_kicks of stats counters",
+            err_text(fault));
+    }
+}
+
 /* What follows from the state in which a turn has ended. */
 static void
 after_turn(struct conn *conn, enum session_state state)
 {
-    bool drained = queued_bytes(conn) < CONN_WRITE_MARK;
+    bool drained = queued_bytes(conn) < write_mark(conn);
     switch (state) {
     case SESSION_READY:
         if (conn->has_ended) {
@@ -319,6 +392,7 @@ after_turn(struct conn *conn, enum session_state state)
     case SESSION_CLOSE:
         break;
     }
+    note_fault(conn);
     finish(conn);
 }
 
@@ -327,7 +401,8 @@ static void
 send_replies(struct conn *conn, struct buf *out)
 {
     send_out(conn, out);
-    if (queued_bytes(conn) >= CONN_WRITE_MARK && conn->blocked_since_ms == 0) {
+    if (queued_bytes(conn) >= write_mark(conn) &&
+        conn->blocked_since_ms == 0) {
         conn->blocked_since_ms = uv_now(&conn->worker->loop);
         conn->blocked_bytes = queued_bytes(conn);
     }
@@ -372,6 +447,7 @@ conn_pass(struct held *held, struct buf *out)
         (struct conn *)((char *)held - offsetof(struct conn, held));
     enum session_state state = conn->held_state;
     send_replies(conn, out);
+    note_room(conn);
     if (is_held(conn)) {
         if (may_go_on(conn)) {
             become_ready(conn);
@@ -409,6 +485,19 @@ show_state(struct conn *conn)
     conn_entry_note(&conn->entry, state);
 }
 
+/* How much the next read may bring, after a turn on len bytes: less than there
+ * is room for where the client does not read what it asks for, since what is
+ * read and not done has to be kept. */
+static void
+choose_read(struct conn *conn, enum session_state state, size_t len)
+{
+    if (state == SESSION_FULL) {
+        conn->read_bytes_max = CONN_READ_LEAST;
+    } else if (len >= conn->read_bytes_max && len < WORKER_READ_BYTES) {
+        conn->read_bytes_max *= 2; /* ends at WORKER_READ_BYTES */
+    }
+}
+
 static void
 turn(struct conn *conn, const char *bytes, size_t len)
 {
@@ -418,7 +507,8 @@ turn(struct conn *conn, const char *bytes, size_t len)
     bool was_skipping = session_is_skipping(&conn->session);
     size_t consumed = 0;
     size_t queued = queued_bytes(conn) + held_bytes(&conn->held);
-    size_t mark = queued < CONN_WRITE_MARK ? CONN_WRITE_MARK - queued : 0;
+    size_t mark_max = write_mark(conn);
+    size_t mark = queued < mark_max ? mark_max - queued : 0;
     buf_clear(&worker->out);
     conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
     enum session_state state = session_run(
@@ -429,6 +519,10 @@ turn(struct conn *conn, const char *bytes, size_t len)
     note_command(conn, state, has_begun);
     if (budget < worker->config.requests_per_turn) {
         conn_entry_note_command(&conn->entry, loop_ns(worker));
+        conn->progress_ms = uv_now(&worker->loop);
+    }
+    if (len >= CONN_READ_LEAST) {
+        choose_read(conn, state, len);
     }
     if (conn->is_closing || worker->out.failed ||
         (!is_held(conn) && gate_is_open(&worker->gate, acks))) {
@@ -438,6 +532,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
         hold_turn(conn, state, &worker->out, acks);
     }
     show_state(conn);
+    note_room(conn);
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
         buf_fini(&worker->out); /* one huge value must not stay for good */
     }
@@ -631,7 +726,8 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     }
     conn->worker = worker;
     conn->active_ms = uv_now(&worker->loop);
-    conn->write.data = conn;
+    conn->progress_ms = conn->active_ms;
+    conn->read_bytes_max = CONN_READ_FIRST;
     session_init(&conn->session, &worker->executor, on_wake);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;

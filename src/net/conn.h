@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "net/conn_list.h"
+#include "net/conn_room.h"
 #include "net/gate.h"
 #include "net/session.h"
 
@@ -16,6 +17,10 @@
 
 enum {
     CONN_WRITE_MARK = 64 << 10, /* queued reply bytes that stop reading */
+    CONN_WRITE_TIGHT = 8 << 10, /* the same where much is queued by others */
+    CONN_READ_FIRST = 16 << 10, /* one read takes at most this at first, */
+    CONN_READ_LEAST = 4 << 10,  /* and this when replies are not read; more
+                                 * and more where they are */
     CONN_KEEP_BYTES = 16 << 10, /* up to here an unfinished request is read on
                                  * in the worker's buffer */
     CONN_IDLE_BYTES = 512       /* a larger empty buffer is given back */
@@ -23,6 +28,13 @@ enum {
 
 struct worker;
 struct mail_fd; /* net/worker.h */
+
+/* A write that the socket has not taken at once, until libuv has done it.
+ * Few connections have one, so it is no part of them. */
+struct sending {
+    uv_write_t write;
+    struct buf bytes;
+};
 
 struct conn {
     union {
@@ -38,18 +50,20 @@ struct conn {
                                * worker->answered */
     struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
-    struct buf in;        /* bytes of requests not yet done */
-    size_t in_at;         /* of these, already consumed */
-    struct buf in_flight; /* being written by libuv */
-    struct buf queue;     /* to be written after that */
-    uv_write_t write;
+    struct buf in;           /* bytes of requests not yet done */
+    size_t in_at;            /* of these, already consumed */
+    struct sending *sending; /* being written by libuv; NULL: nothing */
+    struct buf queue;        /* to be written after that */
     struct held held; /* replies of its last turns, while the gate has them */
     enum session_state held_state; /* in which the last of these ended */
     bool must_turn;                /* something has happened meanwhile */
+    struct conn_place place;       /* in worker->room */
+    uint64_t progress_ms;          /* a request began, or a write was done */
     uint64_t active_ms;        /* last sign of life: opened, read, written */
     uint64_t command_since_ms; /* an unfinished request began; 0: none */
     uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */
     size_t blocked_bytes;      /* queued then */
+    unsigned read_bytes_max;   /* of the next read */
     bool is_reading;
     bool is_ready;     /* in the ready list */
     bool is_parked;    /* the store will wake the session */

@@ -44,6 +44,7 @@
 #include "proto/answer.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 enum {
     GATE_COPY_BYTES = 2048, /* longer replies change hands where they can,
@@ -96,6 +97,17 @@ held_bytes(const struct held *held)
     size_t bytes = 0;
     for (unsigned i = 0; i < held->n; i++) {
         bytes += held->part[i].out.len;
+    }
+    return bytes;
+}
+
+size_t
+held_memory(const struct held *held)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < HELD_PARTS && held->part != NULL; i++) {
+        bytes += sizeof *held->part + held->part[i].out.capacity +
+            held->part[i].acks.capacity;
     }
     return bytes;
 }
@@ -183,10 +195,17 @@ unlink_held(struct gate *gate, struct held *held)
     }
 }
 
-/* The part that takes what waits for seq (0: for what is before it). */
+/* The part that takes what waits for seq (0: for what is before it); NULL
+ * where memory is out. */
 static struct held_part *
 part_for(struct gate *gate, struct held *held, uint64_t seq)
 {
+    if (held->part == NULL) {
+        held->part = calloc(HELD_PARTS, sizeof *held->part);
+        if (held->part == NULL) {
+            return NULL;
+        }
+    }
     struct held_part *last = &held->part[held->n == 0 ? 0 : held->n - 1];
     if (held->n == 0) {
         ASSERT(seq != 0);
@@ -209,6 +228,9 @@ gate_hold(struct gate *gate, struct held *held, struct buf *out,
     struct session_acks *acks)
 {
     struct held_part *part = part_for(gate, held, acks->seq);
+    if (part == NULL) {
+        return false;
+    }
     size_t base = part->out.len;
     if (acks->seq > gate->new_seq) {
         gate->new_seq = acks->seq;
@@ -225,10 +247,12 @@ gate_drop(struct gate *gate, struct held *held)
     if (held->n != 0) {
         unlink_held(gate, held);
     }
-    for (unsigned i = 0; i < HELD_PARTS; i++) {
+    for (unsigned i = 0; i < HELD_PARTS && held->part != NULL; i++) {
         buf_fini(&held->part[i].out);
         buf_fini(&held->part[i].acks);
     }
+    free(held->part);
+    held->part = NULL;
     held->n = 0;
 }
 
@@ -275,6 +299,11 @@ pass(struct gate *gate, struct held *held)
         unlink_held(gate, held);
     }
     gate->pass_fn(held, &front.out);
+    if (held->part == NULL) { /* it has called gate_drop */
+        buf_fini(&front.out);
+        buf_fini(&front.acks);
+        return;
+    }
     empty(&front.out);
     empty(&front.acks);
     held->part[held->n] = front;

@@ -33,10 +33,11 @@ struct held_part {
 
 /* What one connection has at the gate. All zero: nothing. */
 struct held {
-    struct held *prev, *next;          /* in gate->first */
-    unsigned n;                        /* parts; 0: nothing is held */
-    struct held_part part[HELD_PARTS]; /* in the order of the replies, and so
-                                        * of seq */
+    struct held *prev, *next; /* in gate->first */
+    unsigned n;               /* parts; 0: nothing is held */
+    struct held_part *part;   /* HELD_PARTS, in the order of the replies, and
+                               * so of seq; NULL until something is held, so
+                               * that who only reads pays nothing for it */
 };
 
 struct gate {
@@ -76,6 +77,9 @@ gate_is_open(const struct gate *gate, const struct session_acks *acks)
 /* Bytes of replies that are held. */
 size_t held_bytes(const struct held *held);
 
+/* Memory that is kept for what is held, in use or not. */
+size_t held_memory(const struct held *held);
+
 /* True where no other turn may be begun behind what is held. */
 bool held_is_full(const struct held *held);
 
@@ -86,7 +90,7 @@ bool held_is_full(const struct held *held);
 bool gate_hold(struct gate *gate, struct held *held, struct buf *out,
     struct session_acks *acks);
 
-/* Forgets what is held, if anything. */
+/* Forgets what is held, if anything, and gives its memory back. */
 void gate_drop(struct gate *gate, struct held *held);
 
 /* Has the store commit what is held, and lets pass what can: to be called

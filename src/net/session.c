@@ -9,6 +9,7 @@
 #include "net/session.h"
 
 #include "base/assert.h"
+#include "base/err.h"
 #include "net/exec.h"
 #include "proto/binary.h"
 
@@ -50,6 +51,12 @@ void
 session_wake(struct session *session)
 {
     exec_wake(session);
+}
+
+size_t
+session_memory(const struct session *session)
+{
+    return session->job == NULL ? 0 : sizeof *session->job;
 }
 
 bool
@@ -117,12 +124,19 @@ begin(struct session *session, const char *bytes, size_t len,
     case PARSE_MORE:
         return EXEC_MORE;
     case PARSE_CLOSE:
+        session->fault = session->request.err;
         return EXEC_CLOSE;
     case PARSE_REQUEST:
         break;
     }
     session->scan = (struct parse_scan){0, 0};
     (*turn->budget)--;
+    if (session->request.op != REQUEST_ERROR) {
+        session->n_errors = 0;
+    } else if (++session->n_errors == SESSION_ERRORS_MAX) {
+        session->fault = ERR_ERRORS;
+        session->request.closes = true;
+    }
     enum exec_step step = exec_begin(session, bytes, turn);
     if (step == EXEC_GATHERED) {
         exec_follow(session, bytes + session->request.len, turn);

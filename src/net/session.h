@@ -45,6 +45,11 @@ struct session_rules {
     bool no_flush; /* -F: flush_all is refused */
 };
 
+/* That many requests in a row that are none end a connection, so that whoever
+ * speaks another protocol, or has lost its place in this one, does not go on
+ * for ever. No person types as many without a right one in between. */
+enum { SESSION_ERRORS_MAX = 128 };
+
 struct job; /* net/exec.h: a request under way, or some changes */
 
 /* The bytes of out that acknowledge a change, none where that is not wanted;
@@ -105,6 +110,8 @@ struct session {
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
     bool is_ending;         /* begin no further request */
+    uint16_t n_errors;      /* requests in a row that were none */
+    int fault; /* ERR_: why the client is not listened to any more; 0 */
     /* SESSION_AUTO until the first byte is there. */
     enum session_binding binding;
 };
@@ -140,6 +147,9 @@ void session_wake(struct session *session);
 /* No request is begun any more: session_run finishes the one under way, if
  * any, and then says SESSION_CLOSE. */
 void session_end(struct session *session);
+
+/* Bytes that the session has allocated. */
+size_t session_memory(const struct session *session);
 
 /* True while bytes are being skipped: the rest of a refused request. */
 bool session_is_skipping(const struct session *session);

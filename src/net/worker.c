@@ -67,6 +67,9 @@ on_prepare(uv_prepare_t *prepare)
         uv_idle_start(&worker->idle, on_idle); /* the poll must not sleep */
     }
     gate_commit(&worker->gate); /* may write to a disk */
+    if (worker->room.is_over) {
+        conn_room_clear(worker);
+    }
 }
 
 void
@@ -325,6 +328,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
+    conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) {

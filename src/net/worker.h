@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/qsbr.h"
 #include "net/conn_list.h"
+#include "net/conn_room.h"
 #include "net/gate.h"
 #include "net/session.h"
 #include "stats/metric.h"
@@ -22,7 +23,8 @@ enum {
     WORKER_READ_BYTES = 64 << 10, /* one read takes at most this */
     WORKER_SWEEP_MS = 1000,       /* how often deadlines are looked at */
     WORKER_STOP_MS = 2000,        /* for replies on their way at a stop */
-    WORKER_COMMIT_MS = 1000       /* commit_timeout_ms of the server */
+    WORKER_COMMIT_MS = 1000,      /* commit_timeout_ms of the server */
+    WORKER_FAULT_MS = 60000 /* how often a client's fault is logged at most */
 };
 
 /* Connections of all workers together. */
@@ -43,6 +45,7 @@ struct worker_config {
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
     uint64_t value_bytes_max;
+    unsigned n_workers; /* that share the room of connections; 0: no limit */
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
@@ -88,6 +91,8 @@ struct worker {
     struct qsbr_reader reader;
     struct executor executor;
     struct gate gate;
+    struct conn_room room;
+    uint64_t fault_said_ms;   /* when a client's fault was logged; 0: never */
     struct conn *conns;       /* all of them, doubly linked */
     struct conn *first_ready; /* to go on without an event */
     struct conn *last_ready;

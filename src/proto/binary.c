@@ -264,6 +264,7 @@ binary_parse(const char *bytes, size_t len, uint64_t value_bytes_max,
         return PARSE_MORE;
     }
     if (header[0] != BINARY_MAGIC_REQUEST) {
+        out->err = ERR_NO_PACKET;
         return PARSE_CLOSE;
     }
     struct packet packet = {.bytes = bytes,

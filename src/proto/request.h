@@ -132,7 +132,7 @@ struct request {
     struct span meta; /* META: all flags, as sent */
     struct terms terms;
     const char *error;      /* ERROR: the reply without CRLF; static storage */
-    int err;                /* ERROR, BINARY: what is wrong */
+    int err;                /* ERROR, BINARY: what is wrong; PARSE_CLOSE */
     uint64_t swallow_bytes; /* to be skipped behind the request */
     bool swallow_line;      /* likewise, up to and with the next newline */
 };
@@ -155,7 +155,8 @@ request_clear(struct request *out)
 enum parse_status {
     PARSE_MORE,    /* not a whole request yet */
     PARSE_REQUEST, /* *out is filled; skip out->len bytes for the next one */
-    PARSE_CLOSE    /* no way to go on: close without a reply */
+    PARSE_CLOSE    /* no way to go on: close without a reply; out->err is the
+                    * ERR_ for the log */
 };
 
 /* What a parser remembers of a request it has seen only a part of. All zero at

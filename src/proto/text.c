@@ -15,6 +15,7 @@
 #include "proto/text.h"
 
 #include "base/assert.h"
+#include "base/err.h"
 #include "base/num.h"
 #include "proto/dialect.h"
 #include "proto/meta.h"
@@ -250,11 +251,17 @@ find_command(const char *bytes, struct span name)
     return NULL;
 }
 
-/* A line whose last word looks like the end of an HTTP request line. */
+/* A line whose last word looks like the end of an HTTP request line, or whose
+ * first one is of HTTP. A browser can be made to send a POST whose body is
+ * commands; so nothing behind such a line may be executed. */
 static bool
-is_http(struct words words)
+is_http(struct words words, struct span command)
 {
     struct span word = {0, 0};
+    if (span_is(words.bytes, command, "POST") ||
+        span_is(words.bytes, command, "Host:")) {
+        return true;
+    }
     while (words_next(&words, &word)) {
     }
     return word.len >= 5 && memcmp(words.bytes + word.at, "HTTP/", 5) == 0;
@@ -287,7 +294,8 @@ parse_line(struct line *line, const struct schema *schema)
         out->op = found->op;
         return found->parse(line);
     }
-    if (is_http(line->words)) {
+    if (is_http(line->words, command)) {
+        out->err = ERR_HTTP;
         return PARSE_CLOSE;
     }
     line->words = all; /* one word alone may be noreply */
@@ -358,6 +366,7 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     size_t line_len = newline == NULL ? len : (size_t)(newline - bytes) + 1;
     if (line_len > TEXT_LINE_MAX &&
         (line_len > TEXT_GET_LINE_MAX || !is_retrieval(bytes))) {
+        out->err = ERR_LONG_LINE;
         return PARSE_CLOSE;
     }
     if (newline == NULL) {

@@ -48,7 +48,10 @@
     X(changes_late, "of these, changes whose commit was not waited for")      \
     X(idle_kicks, "connections closed: nothing said for -o idle_timeout")     \
     X(slow_commands, "connections closed: command not complete in time")      \
-    X(slow_readers, "connections closed: replies not read in time")
+    X(slow_readers, "connections closed: replies not read in time")           \
+    X(memory_kicks, "connections closed: slow, and the memory was needed")    \
+    X(http_kicks, "connections closed: they spoke HTTP")                      \
+    X(garbage_kicks, "connections closed: they spoke no protocol of ours")
 
 enum metric {
 #define X(name, text) METRIC_##name,

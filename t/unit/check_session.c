@@ -4,6 +4,7 @@
  * bounded however much is asked for in one request. */
 #include "net/session.h"
 
+#include "base/err.h"
 #include "lib/park.h"
 #include "net/exec.h"
 #include "unit/net_help.h"
@@ -502,6 +503,33 @@ START_TEST(test_waits_for_bytes)
 }
 END_TEST
 
+/* So many errors in a row end the conversation, in either protocol; one right
+ * request in between, and they begin anew. */
+START_TEST(test_errors_in_a_row)
+{
+    struct dialog dialog;
+    open_new(&dialog);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 1; i < SESSION_ERRORS_MAX; i++) {
+            exchange(&dialog, i % 2 ? "nonsense" : "get",
+                i % 2 ? "ERROR\r\n"
+                      : "CLIENT_ERROR bad command line format\r\n");
+        }
+        exchange(&dialog, "get a", "END\r\n");
+    }
+    for (int i = 1; i < SESSION_ERRORS_MAX; i++) {
+        exchange(&dialog, "nonsense", "ERROR\r\n");
+    }
+    ck_assert_int_eq(dialog.session.fault, 0);
+    ck_assert(!dialog.is_closed);
+    dialog_say(&dialog, "nonsense\r\nversion\r\n", 19);
+    expect_replies(&dialog, "the last one", "ERROR\r\n");
+    ck_assert(dialog.is_closed);
+    ck_assert_int_eq(dialog.session.fault, ERR_ERRORS);
+    close_new(&dialog);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -509,6 +537,7 @@ main(void)
         test_small_turns, test_parking_store, test_byte_by_byte,
         test_many_keys, test_many_large_items, test_longest_line, test_budget,
         test_full_stays_full, test_fini_in_a_full_get, test_close, test_end,
-        test_line_too_long, test_swallows_in_pieces, test_waits_for_bytes};
+        test_line_too_long, test_swallows_in_pieces, test_waits_for_bytes,
+        test_errors_in_a_row};
     return run_tests("session", tests, COUNT_OF(tests));
 }

@@ -15,36 +15,12 @@
 #include <stdio.h>
 
 static void
-stop_all(struct rig *rig)
-{
-    rig_stop(rig);
-    rig_join(rig);
-    rig_fini(rig);
-}
-
-static void
 declare_weibo(int fd)
 {
     talk(fd,
         "add counter weibo\r\nadd column weibo weibo_id primarykey\r\n"
         "add column weibo a max=64\r\nadd column weibo b max=64\r\n",
         "STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
-}
-
-/* Stores an item of len bytes. */
-static void
-set_item(int fd, const char *key, size_t len)
-{
-    char *bytes = malloc(len);
-    struct buf line = {0};
-    ck_assert_ptr_nonnull(bytes);
-    memset(bytes, 'v', len);
-    buf_addf(&line, "set %s 0 0 %zu\r\n", key, len);
-    send_bytes(fd, line.data, line.len);
-    send_bytes(fd, bytes, len);
-    talk(fd, "\r\n", "STORED\r\n");
-    buf_fini(&line);
-    free(bytes);
 }
 
 START_TEST(test_replies)
