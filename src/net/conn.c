@@ -29,8 +29,12 @@
  * a request), but the first bytes that arrive are kept and end it.
  *
  * Closing while parked: the socket goes at once, the memory when the store has
- * answered. */
-#include "net/conn.h"
+ * answered.
+ *
+ * Between the socket and all this there may be TLS (conn_tls.c): what is read
+ * then comes to conn__take, and what is sent goes through conn__tls_seal to
+ * conn__send; all that is queued is what the socket gets. */
+#include "net/conn_priv.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -61,6 +65,12 @@ queued_bytes(const struct conn *conn)
     return uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len;
 }
 
+static bool
+is_tls(const struct conn *conn)
+{
+    return conn->tls_use != TLS_USE_NONE;
+}
+
 static void
 trim(struct buf *buf)
 {
@@ -83,6 +93,7 @@ free_conn(struct conn *conn)
 {
     ASSERT(conn->sending == NULL); /* libuv has given it back before */
     session_fini(&conn->session);
+    conn__tls_free(conn);
     buf_fini(&conn->in);
     buf_fini(&conn->queue);
     gate_drop(&conn->worker->gate, &conn->held);
@@ -122,6 +133,7 @@ conn_close(struct conn *conn)
     if (!conn->is_closing) {
         conn->is_closing = true;
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
+        conn__tls_cancel(conn);
         worker_unready(conn->worker, conn);
         conn_room_note(
             &conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
@@ -141,23 +153,17 @@ become_ready(struct conn *conn)
 static void on_read(
     uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf);
 
-/* Where the next read goes to (see the head of this file). */
-static void
-on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+static inline uv_buf_t
+room_of(struct conn *conn)
 {
-    struct conn *conn = handle->data;
     struct worker *worker = conn->worker;
     size_t kept = conn->in.len - conn->in_at;
-    (void)suggested;
     if (kept <= CONN_KEEP_BYTES) {
         if (kept > 0) {
             memcpy(worker->read_buf, conn->in.data + conn->in_at, kept);
         }
-        size_t room = WORKER_READ_BYTES - kept;
-        *out = uv_buf_init(worker->read_buf + kept,
-            room < conn->read_bytes_max ? (unsigned)room
-                                        : conn->read_bytes_max);
-        return;
+        return uv_buf_init(
+            worker->read_buf + kept, (unsigned)(WORKER_READ_BYTES - kept));
     }
     buf_consume(&conn->in, conn->in_at);
     conn->in_at = 0;
@@ -166,7 +172,33 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     if (size > WORKER_READ_BYTES) {
         size = WORKER_READ_BYTES;
     }
-    *out = uv_buf_init(room, room == NULL ? 0 : (unsigned)size);
+    return uv_buf_init(room, room == NULL ? 0 : (unsigned)size);
+}
+
+uv_buf_t
+conn__room(struct conn *conn)
+{
+    return room_of(conn);
+}
+
+/* Where the next read goes to (see the head of this file). */
+static void
+on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    struct conn *conn = handle->data;
+    (void)suggested;
+    *out = room_of(conn);
+    if (conn__is_shared(conn, out->base) && out->len > conn->read_bytes_max) {
+        out->len = conn->read_bytes_max;
+    }
+}
+
+static int
+start_reading(struct conn *conn)
+{
+    return is_tls(conn)
+        ? uv_read_start(&conn->uv.stream, conn__tls_alloc, conn__tls_read)
+        : uv_read_start(&conn->uv.stream, on_alloc, on_read);
 }
 
 static void
@@ -178,9 +210,15 @@ set_reading(struct conn *conn, bool reading)
     conn->is_reading = reading;
     if (!reading) {
         uv_read_stop(&conn->uv.stream);
-    } else if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0) {
+    } else if (start_reading(conn) != 0) {
         conn_close(conn);
     }
+}
+
+void
+conn__stop_reading(struct conn *conn)
+{
+    set_reading(conn, false);
 }
 
 /* How many reply bytes may be queued. */
@@ -257,11 +295,39 @@ on_write(uv_write_t *write, int status)
     become_ready(conn);
 }
 
+static inline void
+send_bytes(struct conn *conn, const char *bytes, size_t len)
+{
+    size_t sent = 0;
+    if (queued_bytes(conn) == 0) {
+        uv_buf_t part = uv_buf_init((char *)bytes, (unsigned)len);
+        int n = uv_try_write(&conn->uv.stream, &part, 1);
+        if (n < 0 && n != UV_EAGAIN) {
+            conn_close(conn);
+            return;
+        }
+        sent = n < 0 ? 0 : (size_t)n;
+    }
+    if (sent < len) {
+        buf_add(&conn->queue, bytes + sent, len - sent);
+        if (conn->queue.failed) {
+            conn_close(conn);
+            return;
+        }
+        write_queue(conn);
+    }
+}
+
+void
+conn__send(struct conn *conn, const char *bytes, size_t len)
+{
+    send_bytes(conn, bytes, len);
+}
+
 /* Sends the turn's replies: at once as far as the socket takes them. */
 static void
 send_out(struct conn *conn, struct buf *out)
 {
-    size_t sent = 0;
     if (out->failed) {
         conn_close(conn); /* a reply is missing: never go on after it */
         return;
@@ -270,23 +336,14 @@ send_out(struct conn *conn, struct buf *out)
         return;
     }
     metric_add(&conn->worker->metrics, METRIC_bytes_written, out->len);
-    if (queued_bytes(conn) == 0) {
-        uv_buf_t part = uv_buf_init(out->data, (unsigned)out->len);
-        int n = uv_try_write(&conn->uv.stream, &part, 1);
-        if (n < 0 && n != UV_EAGAIN) {
+    if (is_tls(conn)) {
+        out = conn__tls_seal(conn, out);
+        if (out == NULL) {
             conn_close(conn);
             return;
         }
-        sent = n < 0 ? 0 : (size_t)n;
     }
-    if (sent < out->len) {
-        buf_add(&conn->queue, out->data + sent, out->len - sent);
-        if (conn->queue.failed) {
-            conn_close(conn);
-            return;
-        }
-        write_queue(conn);
-    }
+    send_bytes(conn, out->data, out->len);
 }
 
 /* Keeps what a turn has left over. bytes is in the worker's read buffer or in
@@ -330,6 +387,9 @@ finish(struct conn *conn)
 {
     conn->is_finishing = true;
     set_reading(conn, false);
+    if (is_tls(conn)) {
+        conn__tls_end(conn);
+    }
     if (queued_bytes(conn) == 0) {
         conn_close(conn);
     } else if (conn->blocked_since_ms == 0) {
@@ -558,43 +618,72 @@ keep_unread(struct conn *conn, size_t len)
     }
 }
 
+void
+conn__ended(struct conn *conn)
+{
+    conn->has_ended = true;
+    set_reading(conn, false);
+    become_ready(conn);
+}
+
+static inline void
+take(struct conn *conn, bool shared, size_t len)
+{
+    if (is_held(conn) || conn->is_parked) {
+        keep_unread(conn, shared ? len : 0);
+    } else if (shared) {
+        turn(conn, conn->worker->read_buf, len);
+    } else {
+        turn_on_kept(conn);
+    }
+}
+
+void
+conn__take(struct conn *conn, bool shared, size_t len)
+{
+    take(conn, shared, len);
+}
+
+static inline bool
+has_read(struct conn *conn, ssize_t n_read)
+{
+    worker_enter(conn->worker);
+    if (n_read == UV_EOF) {
+        conn__ended(conn);
+    } else if (n_read < 0) {
+        conn_close(conn);
+    }
+    if (n_read <= 0) {
+        return false;
+    }
+    conn->active_ms = uv_now(&conn->worker->loop);
+    return true;
+}
+
+bool
+conn__has_read(struct conn *conn, ssize_t n_read)
+{
+    return has_read(conn, n_read);
+}
+
 static void
 on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
 {
     struct conn *conn = stream->data;
     struct worker *worker = conn->worker;
-    worker_enter(worker);
-    if (n_read == 0) {
-        return;
-    }
-    if (n_read < 0 && n_read != UV_EOF) {
-        conn_close(conn);
-        return;
-    }
-    if (n_read == UV_EOF) {
-        conn->has_ended = true;
-        set_reading(conn, false);
-        become_ready(conn);
+    if (!has_read(conn, n_read)) {
         return;
     }
     size_t n = (size_t)n_read;
     metric_add(&worker->metrics, METRIC_bytes_read, n);
-    conn->active_ms = uv_now(&worker->loop);
-    bool shared = read_buf->base >= worker->read_buf &&
-        read_buf->base < worker->read_buf + WORKER_READ_BYTES;
+    bool shared = conn__is_shared(conn, read_buf->base);
     size_t len = n;
     if (shared) {
         len += (size_t)(read_buf->base - worker->read_buf);
     } else {
         conn->in.len += n;
     }
-    if (is_held(conn) || conn->is_parked) {
-        keep_unread(conn, shared ? len : 0);
-    } else if (shared) {
-        turn(conn, worker->read_buf, len);
-    } else {
-        turn_on_kept(conn);
-    }
+    take(conn, shared, len);
 }
 
 void
@@ -614,18 +703,24 @@ conn_continue(struct conn *conn)
     turn_on_kept(conn);
 }
 
-void
-conn_woken(struct conn *conn)
+bool
+conn__unpark(struct conn *conn)
 {
     conn->is_parked = false;
     conn->active_ms = uv_now(&conn->worker->loop);
-    session_wake(&conn->session);
     if (conn->is_closed) {
         unlink_conn(conn);
         free_conn(conn);
-        return;
+        return false;
     }
-    if (!conn->is_closing && !is_held(conn)) {
+    return !conn->is_closing;
+}
+
+void
+conn_woken(struct conn *conn)
+{
+    session_wake(&conn->session);
+    if (conn__unpark(conn) && !is_held(conn)) {
         turn_on_kept(conn);
     }
 }
@@ -653,7 +748,7 @@ void
 conn_sweep(struct conn *conn, uint64_t now_ms)
 {
     const struct worker_config *config = &conn->worker->config;
-    if (conn->is_closing) {
+    if (conn->is_closing || (is_tls(conn) && conn__tls_sweep(conn, now_ms))) {
         return;
     }
     if (is_idle(conn, now_ms)) {
@@ -732,6 +827,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;
     }
+    conn->tls_use = mail->tls_use;
     conn->next = worker->conns;
     if (conn->next != NULL) {
         conn->next->prev = conn;
@@ -747,6 +843,10 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1); /* without it: only slower */
         /* finds out about peers that vanished, in the system's time */
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    }
+    if (is_tls(conn) && !conn__tls_begin(conn)) {
+        conn_close(conn);
+        return;
     }
     set_reading(conn, true);
 }

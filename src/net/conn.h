@@ -7,6 +7,7 @@
 #include "net/conn_room.h"
 #include "net/gate.h"
 #include "net/session.h"
+#include "net/tls.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,6 +51,9 @@ struct conn {
                                * worker->answered */
     struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
+    enum tls_use tls_use;    /* read-only */
+    struct tls_stream *tls;  /* NULL: plain, or nothing has come yet */
+    struct tls_shake *shake; /* while there is a handshake to be done */
     struct buf in;           /* bytes of requests not yet done */
     size_t in_at;            /* of these, already consumed */
     struct sending *sending; /* being written by libuv; NULL: nothing */

@@ -123,8 +123,9 @@ listener_add_tcp(struct listener *listener,
     struct addrinfo *found;
     char service[8];
     const char *host = address->host;
-    struct listening listening = {
-        .listener = listener, .binding = address->binding};
+    struct listening listening = {.listener = listener,
+        .binding = address->binding,
+        .tls_use = address->tls_use};
     snprintf(service, sizeof service, "%u", address->port);
     const char *node = strcmp(host, "*") == 0 ? NULL : host;
     int gai = getaddrinfo(node, service, &hints, &found);
@@ -246,8 +247,8 @@ hand_out(struct listener *listener, int fd, const struct listening *from)
     }
     unsigned n = listener->next_worker;
     listener->next_worker = (n + 1) % listener->config.n_workers;
-    if (!worker_add_fd(
-            listener->config.workers[n], fd, from->is_unix, from->binding)) {
+    if (!worker_add_fd(listener->config.workers[n], fd, from->is_unix,
+            from->binding, from->tls_use)) {
         atomic_fetch_sub(&listener->config.gauge->current, 1);
         close(fd);
     }

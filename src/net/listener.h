@@ -23,6 +23,7 @@ struct listening {
     int fd;
     bool is_unix;
     enum session_binding binding; /* of what it accepts */
+    enum tls_use tls_use;         /* the same */
     bool is_polling;              /* poll is an active handle of the loop */
 };
 
@@ -60,6 +61,7 @@ struct listener_address {
     uint16_t port;    /* 0: any free one, for each address */
     bool optional;    /* skipped where this machine has not got its family */
     enum session_binding binding; /* SESSION_AUTO: as of other sockets */
+    enum tls_use tls_use;         /* of its connections */
 };
 
 /* Binds every address that *address stands for. A line "TCP

@@ -102,8 +102,12 @@ swallow(struct session *session, const char *bytes, size_t len)
 static enum parse_status
 parse(struct session *session, const char *bytes, size_t len)
 {
+    enum { TLS_HANDSHAKE = 0x16 };
     struct executor *executor = session->executor;
     if (session->binding == SESSION_AUTO) {
+        if (bytes[0] == TLS_HANDSHAKE) {
+            return PARSE_CLOSE; /* an error's words would mean nothing */
+        }
         session->binding = (unsigned char)bytes[0] == BINARY_MAGIC_REQUEST
             ? SESSION_BINARY
             : SESSION_TEXT;

@@ -305,6 +305,8 @@ free_worker(struct worker *worker)
     conn_list_fini(&worker->conn_list);
     executor_fini(&worker->executor);
     buf_fini(&worker->out);
+    buf_fini(&worker->sealed);
+    free(worker->cipher_buf);
     free(worker);
 }
 
@@ -317,8 +319,14 @@ worker_start(const struct worker_config *config, struct worker **out)
         return ERR_NO_MEMORY;
     }
     *worker = (struct worker){.config = *config};
-    int err = init_loop(worker);
+    if (config->tls != NULL) {
+        worker->cipher_buf = malloc(WORKER_CIPHER_BYTES);
+    }
+    int err = config->tls != NULL && worker->cipher_buf == NULL
+        ? ERR_NO_MEMORY
+        : init_loop(worker);
     if (err != 0) {
+        free(worker->cipher_buf);
         free(worker);
         return err;
     }
@@ -342,14 +350,15 @@ worker_start(const struct worker_config *config, struct worker **out)
 }
 
 bool
-worker_add_fd(
-    struct worker *worker, int fd, bool is_unix, enum session_binding binding)
+worker_add_fd(struct worker *worker, int fd, bool is_unix,
+    enum session_binding binding, enum tls_use tls_use)
 {
     struct mail_fd *mail = malloc(sizeof *mail);
     if (mail == NULL) {
         return false;
     }
-    *mail = (struct mail_fd){.fd = fd, .is_unix = is_unix, .binding = binding};
+    *mail = (struct mail_fd){
+        .fd = fd, .is_unix = is_unix, .tls_use = tls_use, .binding = binding};
     pthread_mutex_lock(&worker->lock);
     mail->next = worker->new_fds;
     worker->new_fds = mail;

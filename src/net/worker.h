@@ -9,6 +9,7 @@
 #include "net/conn_room.h"
 #include "net/gate.h"
 #include "net/session.h"
+#include "net/tls.h"
 #include "stats/metric.h"
 #include "store/store.h"
 
@@ -20,10 +21,13 @@
 /* A worker: one thread with one event loop and its own connections. */
 
 enum {
-    WORKER_READ_BYTES = 64 << 10, /* one read takes at most this */
-    WORKER_SWEEP_MS = 1000,       /* how often deadlines are looked at */
-    WORKER_STOP_MS = 2000,        /* for replies on their way at a stop */
-    WORKER_COMMIT_MS = 1000,      /* commit_timeout_ms of the server */
+    WORKER_READ_BYTES = 64 << 10,   /* one read takes at most this */
+    WORKER_SWEEP_MS = 1000,         /* how often deadlines are looked at */
+    WORKER_STOP_MS = 2000,          /* for replies on their way at a stop */
+    WORKER_COMMIT_MS = 1000,        /* commit_timeout_ms of the server */
+    WORKER_CIPHER_BYTES = 30 << 10, /* the same where there is TLS */
+    WORKER_SHAKES_MAX = 1024,       /* handshakes at a time */
+    WORKER_SHAKE_MS = 10000,         /* shake_timeout_ms of the server */
     WORKER_FAULT_MS = 60000 /* how often a client's fault is logged at most */
 };
 
@@ -42,6 +46,7 @@ struct worker_config {
     struct admin *admin;
     struct logger *logger;
     struct conn_gauge *gauge;
+    struct tls *tls;              /* NULL: no socket asks for it */
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
     uint64_t value_bytes_max;
@@ -52,6 +57,7 @@ struct worker_config {
     uint64_t idle_timeout_ms;    /* for one that says nothing; 0: for ever */
     uint64_t commit_timeout_ms;  /* for the log, until a change is answered
                                   * with an error; at least 1 */
+    uint64_t shake_timeout_ms;   /* for a TLS handshake; at least 1 */
 };
 
 struct conn; /* net/conn.h */
@@ -61,6 +67,7 @@ struct mail_fd {
     struct mail_fd *next;
     int fd;
     bool is_unix;
+    enum tls_use tls_use;
     enum session_binding binding;
 };
 
@@ -99,7 +106,12 @@ struct worker {
     unsigned n_ready;
     bool stopping;
     uint64_t stop_deadline_ms;
-    struct buf out; /* replies of the turn under way */
+    struct buf out;                /* replies of the turn under way */
+    struct tls_shake *first_shake; /* handshakes, the oldest first */
+    struct tls_shake *last_shake;
+    unsigned n_shakes;
+    struct buf sealed; /* what goes to a socket with TLS next */
+    char *cipher_buf;  /* WORKER_CIPHER_BYTES; NULL without TLS */
     char read_buf[WORKER_READ_BYTES];
 };
 
@@ -107,10 +119,11 @@ struct worker {
 int worker_start(const struct worker_config *config, struct worker **out);
 
 /* Hands an accepted, non-blocking socket over; the worker closes it. binding:
- * what it speaks; SESSION_AUTO leaves that to the worker's config. Any thread.
- * False (the caller keeps fd) when memory is out. */
-bool worker_add_fd(
-    struct worker *worker, int fd, bool is_unix, enum session_binding binding);
+ * what it speaks; SESSION_AUTO leaves that to the worker's config. tls_use is
+ * TLS_USE_NONE where the worker has no TLS. Any thread. False (the caller keeps
+ * fd) when memory is out. */
+bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
+    enum session_binding binding, enum tls_use tls_use);
 
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get

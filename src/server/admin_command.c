@@ -8,6 +8,7 @@
 #include "server/admin_priv.h"
 
 #include "proto/reply.h"
+#include "server/secure.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -166,6 +167,21 @@ move_clock(struct server_admin *admin, const struct text_admin *command)
     return "OK";
 }
 
+/* The reply cannot name a file of the server's: the log does. */
+static const char *
+refresh(struct server_admin *admin)
+{
+    struct buf why = {0};
+    if (admin->tls == NULL) {
+        return "ERROR";
+    }
+    int err = secure_reload(admin->tls, admin->logger, &why);
+    buf_fini(&why);
+    return err == 0 ? "OK"
+                    : "SERVER_ERROR bad certificate files, the old ones "
+                      "stay: see the server's log";
+}
+
 const char *
 admin__command(struct admin *seam, const struct text_admin *command)
 {
@@ -188,8 +204,8 @@ admin__command(struct admin *seam, const struct text_admin *command)
         return set_memory(admin, command);
     case TEXT_ADMIN_SHUTDOWN:
         return shut_down(admin, command);
-    case TEXT_ADMIN_CERTS: /* there is no TLS */
-        return "ERROR";
+    case TEXT_ADMIN_CERTS:
+        return refresh(admin);
     case TEXT_ADMIN_WATCH: /* as with -W */
         return "CLIENT_ERROR watch commands not allowed";
     case TEXT_ADMIN_TIME_STOP:

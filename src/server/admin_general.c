@@ -113,7 +113,18 @@ struct figures {
     X(log_worker_written, NONE)                                               \
     X(log_watcher_skipped, NONE)                                              \
     X(log_watcher_sent, NONE)                                                 \
-    X(log_watchers, NONE)                                                     \
+    X(log_watchers, NONE)
+
+/* Shown with -o ssl_session_cache, and with -Z. */
+#define SESSION_FIGURES(X)                                                    \
+    X(ssl_new_sessions, f->metric[METRIC_ssl_new_sessions])
+#define TLS_FIGURES(X)                                                        \
+    X(ssl_handshake_errors, f->metric[METRIC_ssl_handshake_errors])           \
+    X(ssl_proto_errors, f->metric[METRIC_ssl_proto_errors])                   \
+    X(time_since_server_cert_refresh,                                         \
+        clock_monotonic_s() - tls_loaded_s(f->admin->tls))
+
+#define NETWORK_FIGURES(X)                                                    \
     X(unexpected_napi_ids, NONE)                                              \
     X(round_robin_fallback, NONE)
 
@@ -222,6 +233,13 @@ admin__general(struct server_admin *admin, struct buf *out)
         MAINTAINER_FIGURES(PUT)
     }
     LOG_FIGURES(PUT)
+    if (f->admin->tls != NULL && options->ssl_session_cache) {
+        SESSION_FIGURES(PUT)
+    }
+    if (f->admin->tls != NULL) {
+        TLS_FIGURES(PUT)
+    }
+    NETWORK_FIGURES(PUT)
     ITEM_FIGURES(PUT)
     if (options->lru_maintainer) {
         ACTIVE_FIGURES(PUT)

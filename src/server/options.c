@@ -40,11 +40,14 @@ static const struct options_row rows[OPTIONS_COUNT] = {
 #define CARE OPTIONS_CARE_MET
     OPTIONS_MET(X)
 #undef CARE
+#define CARE OPTIONS_CARE_TLS
+        OPTIONS_OF_TLS(X)
+#undef CARE
 #define CARE OPTIONS_CARE_IGNORED
-        OPTIONS_IGNORED(X)
+            OPTIONS_IGNORED(X)
 #undef CARE
 #define CARE OPTIONS_CARE_REFUSED
-            OPTIONS_REFUSED(X)
+                OPTIONS_REFUSED(X)
 #undef CARE
 };
 #undef X
@@ -319,6 +322,26 @@ parse_command_line(
     return OPTIONS_RUN;
 }
 
+static enum options_result
+check_tls(const struct options *options, struct buf *message)
+{
+    if (options->tls && options->ssl_chain_cert.text[0] == '\0') {
+        buf_add_text(message,
+            "tallyd: --enable-ssl: a certificate is missing: give -o "
+            "ssl_chain_cert and ssl_key\n");
+        return OPTIONS_EXIT_BAD;
+    }
+    for (unsigned i = 0; !options->tls && i < options->listen.n; i++) {
+        if (options->listen.address[i].tls != OPTIONS_TLS_DEFAULT) {
+            buf_add_text(message,
+                "tallyd: --listen: notls:, btls: and mtls: want "
+                "--enable-ssl\n");
+            return OPTIONS_EXIT_BAD;
+        }
+    }
+    return OPTIONS_RUN;
+}
+
 /* Rules over several options. */
 static enum options_result
 check_together(const struct options *options, struct buf *message)
@@ -339,7 +362,7 @@ check_together(const struct options *options, struct buf *message)
         buf_add_text(message, "tallyd: --napi-ids is more than --threads\n");
         return OPTIONS_EXIT_BAD;
     }
-    return OPTIONS_RUN;
+    return check_tls(options, message);
 }
 
 enum options_result
@@ -380,7 +403,7 @@ resolve(const struct options_row *row, const char *directory,
         strcmp(directory, "/") == 0 ? "" : directory, relative);
     if (len < 0 || len > row->highest) {
         buf_addf(message,
-            "--%s: the path is longer than %lld bytes with the working "
+            "%s: the path is longer than %lld bytes with the working "
             "directory before it",
             row->name, (long long)row->highest);
         return ERR_TOO_LARGE;
@@ -392,22 +415,24 @@ int
 options_resolve_paths(struct options *options, struct buf *message)
 {
     char directory[OPTIONS_TEXT_BYTES];
+    int err = 0;
 
     if (getcwd(directory, sizeof directory) == NULL) {
         buf_addf(
             message, "cannot tell the working directory: %s", strerror(errno));
         return ERR_SYSTEM;
     }
-    for (enum options_id i = 0; i < OPTIONS_COUNT; i++) {
-        void *field = (char *)options + rows[i].offset;
-        if (rows[i].type != OPTIONS_TYPE_PATH &&
-            rows[i].type != OPTIONS_TYPE_DIRECTORY) {
-            continue;
-        }
-        int err = resolve(&rows[i], directory, field, message);
-        if (err != 0) {
-            return err;
+    for (int i = 0; err == 0 && i < OPTIONS_COUNT + OPTIONS_EXTENDED_COUNT;
+         i++) {
+        const struct options_row *row = i < OPTIONS_COUNT
+            ? &rows[i]
+            : options_extended_row(
+                  (enum options_extended_id)(i - OPTIONS_COUNT));
+        if (row->type == OPTIONS_TYPE_PATH ||
+            row->type == OPTIONS_TYPE_DIRECTORY) {
+            void *field = (char *)options + row->offset;
+            err = resolve(row, directory, field, message);
         }
     }
-    return 0;
+    return err;
 }

@@ -16,7 +16,9 @@
  * so that what starts a memcached starts a tallyd; and so are the names of
  * memcached's -o, in a second table. */
 
-#define OPTIONS_TABLE(X) OPTIONS_MET(X) OPTIONS_IGNORED(X) OPTIONS_REFUSED(X)
+#define OPTIONS_TABLE(X)                                                      \
+    OPTIONS_MET(X)                                                            \
+    OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X) OPTIONS_REFUSED(X)
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,
@@ -40,7 +42,7 @@ enum {
     OPTIONS_PROTOCOL_BINARY
 };
 
-/* A plain value, some 12 KiB; nothing to free. */
+/* A plain value, some 20 KiB; nothing to free. */
 struct options {
 #define X(field, letter, name, argument, type, ...) OPTIONS_AS_##type field;
     OPTIONS_TABLE(X)

@@ -35,31 +35,10 @@
     X(ext_drop_unread, PLAIN, "ext_drop_unread", NULL, FLAG, 0, 0, "",        \
         IGNORED, "items never read are dropped there")
 
-#define OPTIONS_NO_TLS "TLS, which this version has not: refused"
 #define OPTIONS_NO_PROXY "a proxy, which this is not: refused"
 
-/* What would be another server, or a less protected one than was asked for. */
+/* What would be another server. */
 #define OPTIONS_EXTENDED_REFUSED(X)                                           \
-    X(ssl_chain_cert, PLAIN, "ssl_chain_cert", "FILE", ANY, 0, 0, "",         \
-        REFUSED, OPTIONS_NO_TLS)                                              \
-    X(ssl_key, PLAIN, "ssl_key", "FILE", ANY, 0, 0, "", REFUSED,              \
-        OPTIONS_NO_TLS)                                                       \
-    X(ssl_verify_mode, PLAIN, "ssl_verify_mode", "NUM", ANY, 0, 0, "",        \
-        REFUSED, OPTIONS_NO_TLS)                                              \
-    X(ssl_keyformat, PLAIN, "ssl_keyformat", "NUM", ANY, 0, 0, "", REFUSED,   \
-        OPTIONS_NO_TLS)                                                       \
-    X(ssl_ciphers, PLAIN, "ssl_ciphers", "LIST", ANY, 0, 0, "", REFUSED,      \
-        OPTIONS_NO_TLS)                                                       \
-    X(ssl_ca_cert, PLAIN, "ssl_ca_cert", "FILE", ANY, 0, 0, "", REFUSED,      \
-        OPTIONS_NO_TLS)                                                       \
-    X(ssl_wbuf_size, PLAIN, "ssl_wbuf_size", "KB", ANY, 0, 0, "", REFUSED,    \
-        OPTIONS_NO_TLS)                                                       \
-    X(ssl_session_cache, PLAIN, "ssl_session_cache", NULL, ANY, 0, 0, "",     \
-        REFUSED, OPTIONS_NO_TLS)                                              \
-    X(ssl_kernel_tls, PLAIN, "ssl_kernel_tls", NULL, ANY, 0, 0, "", REFUSED,  \
-        OPTIONS_NO_TLS)                                                       \
-    X(ssl_min_version, PLAIN, "ssl_min_version", "NUM", ANY, 0, 0, "",        \
-        REFUSED, OPTIONS_NO_TLS)                                              \
     X(proxy_config, PLAIN, "proxy_config", "FILE", ANY, 0, 0, "", REFUSED,    \
         OPTIONS_NO_PROXY)                                                     \
     X(proxy_arg, PLAIN, "proxy_arg", "TEXT", ANY, 0, 0, "", REFUSED,          \

@@ -3,6 +3,7 @@
 #define SERVER_OPTIONS_MEMCACHED_H
 
 #include "server/options_extstore.h"
+#include "server/options_tls.h"
 
 #include <stdint.h>
 
@@ -27,8 +28,6 @@
 #define OPTIONS_REFUSED(X)                                                    \
     X(sasl, 'S', "enable-sasl", NULL, FLAG, 0, 0, "", NULL,                   \
         "SASL authentication, which this version has not: refused")           \
-    X(tls, 'Z', "enable-ssl", NULL, FLAG, 0, 0, "", NULL,                     \
-        "TLS, which this version has not: refused")                           \
     X(auth_file, 'Y', "auth-file", "FILE", TEXT, 1, 1023, "", NULL,           \
         "authentication, which this version has not: refused")
 
@@ -104,6 +103,7 @@
     X(sock_cookie_id, PLAIN, "sock_cookie_id", "NUM", WHOLE, 0, UINT32_MAX,   \
         "", IGNORED, "mark of the sockets")                                   \
     OPTIONS_EXTENDED_STORE(X)                                                 \
+    OPTIONS_EXTENDED_TLS(X)                                                   \
     OPTIONS_EXTENDED_REFUSED(X)
 
 #endif

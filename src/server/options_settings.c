@@ -93,11 +93,30 @@ struct sink {
     X(ext_max_sleep, whole, o->ext_max_sleep_us)                              \
     X(ext_max_frag, fraction, o->ext_max_frag)                                \
     X(slab_automove_freeratio, ratio, o->slab_automove_freeratio)             \
-    X(ext_drop_unread, yes, o->ext_drop_unread)                               \
+    X(ext_drop_unread, yes, o->ext_drop_unread)
+
+/* Shown with -Z. The numbers are OpenSSL's. */
+#define SETTINGS_TLS(X)                                                       \
+    X(ssl_enabled, yes, o->tls)                                               \
+    X(ssl_chain_cert, text, o->ssl_chain_cert.text)                           \
+    X(ssl_key, text, o->ssl_key.text[0] == '\0' ? "(null)" : o->ssl_key.text) \
+    X(ssl_verify_mode, number, verify_flags[o->ssl_verify_mode])              \
+    X(ssl_keyformat, number, o->ssl_keyformat)                                \
+    X(ssl_ciphers, given, o->ssl_ciphers.text)                                \
+    X(ssl_ca_cert, given, o->ssl_ca_cert.text)                                \
+    X(ssl_wbuf_size, whole, (uint32_t)(o->ssl_wbuf_size_kib << KIB_SHIFT))    \
+    X(ssl_session_cache, yes, o->ssl_session_cache)                           \
+    X(ssl_kernel_tls, yes, o->ssl_kernel_tls)                                 \
+    X(ssl_min_version, text, o->ssl_min_version == 3 ? "tlsv1.3" : "tlsv1.2")
+
+#define SETTINGS_LAST(X)                                                      \
     X(num_napi_ids, number, o->napi_ids)                                      \
     X(memory_file, text,                                                      \
         o->memory_file.text[0] == '\0' ? "(null)" : o->memory_file.text)      \
     X(client_flags_size, text, "4")
+
+/* memcached shows OpenSSL's bits of each ssl_verify_mode. */
+static const int verify_flags[] = {0, 1, 3, 7};
 
 static const char *
 protocol_of(const struct options *options)
@@ -201,11 +220,15 @@ add_addresses(struct buf *out, const struct options_addresses *addresses)
     static const char *const prefixes[] = {[OPTIONS_PROTOCOL_AUTO] = "",
         [OPTIONS_PROTOCOL_ASCII] = "proto[ascii]:",
         [OPTIONS_PROTOCOL_BINARY] = "proto[binary]:"};
+    static const char *const tls[] = {[OPTIONS_TLS_DEFAULT] = "",
+        [OPTIONS_TLS_NOT] = "notls:",
+        [OPTIONS_TLS_ANYONE] = "btls:",
+        [OPTIONS_TLS_KNOWN] = "mtls:"};
     for (unsigned i = 0; i < addresses->n; i++) {
         const struct options_address *address = &addresses->address[i];
         bool has_port = address->port != OPTIONS_NO_PORT;
         bool brackets = has_port && strchr(address->host, ':') != NULL;
-        buf_addf(out, "%s%s%s%s%s", i == 0 ? "" : ",",
+        buf_addf(out, "%s%s%s%s%s%s", i == 0 ? "" : ",", tls[address->tls],
             prefixes[address->protocol], brackets ? "[" : "", address->host,
             brackets ? "]" : "");
         if (has_port) {
@@ -247,6 +270,10 @@ put_memcached(const struct options *o, struct sink *sink)
     add_##form(&sink->value, of);                                             \
     put(sink, #name);
     SETTINGS(X)
+    if (o->tls) {
+        SETTINGS_TLS(X)
+    }
+    SETTINGS_LAST(X)
 #undef X
 }
 

@@ -34,10 +34,19 @@ struct options_text {
     char text[OPTIONS_TEXT_BYTES]; /* "": not given */
 };
 
+/* What stands before an address where there is TLS. */
+enum options_tls {
+    OPTIONS_TLS_DEFAULT, /* nothing */
+    OPTIONS_TLS_NOT,     /* notls: no TLS */
+    OPTIONS_TLS_ANYONE,  /* btls: no certificate is asked for */
+    OPTIONS_TLS_KNOWN    /* mtls: a client needs one */
+};
+
 struct options_address {
     char host[OPTIONS_HOST_BYTES]; /* "*": every address, of both families */
     int port;                      /* 1..65535 or OPTIONS_NO_PORT */
     int protocol; /* as of --protocol; OPTIONS_PROTOCOL_AUTO: that one */
+    enum options_tls tls;
 };
 
 struct options_addresses {

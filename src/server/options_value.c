@@ -209,6 +209,28 @@ find_host(const char **text, size_t *len)
     return colon;
 }
 
+/* Takes a word with a colon from the front of text[0..*len), if it is there. */
+static bool
+take_word(const char *word, const char **text, size_t *len)
+{
+    size_t n = strlen(word);
+    if (*len < n || memcmp(*text, word, n) != 0) {
+        return false;
+    }
+    *text += n;
+    *len -= n;
+    return true;
+}
+
+static enum options_tls
+take_tls(const char **text, size_t *len)
+{
+    return take_word("notls:", text, len) ? OPTIONS_TLS_NOT
+        : take_word("btls:", text, len)   ? OPTIONS_TLS_ANYONE
+        : take_word("mtls:", text, len)   ? OPTIONS_TLS_KNOWN
+                                          : OPTIONS_TLS_DEFAULT;
+}
+
 /* Takes "proto[WORD]:" from the front of text[0..*len). memcached's word for
  * auto is negotiating. False where another word is there. */
 static bool
@@ -221,10 +243,7 @@ take_protocol(const char **text, size_t *len, int *protocol)
         {"proto[binary]:", OPTIONS_PROTOCOL_BINARY},
         {"proto[negotiating]:", OPTIONS_PROTOCOL_AUTO}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        size_t n = strlen(forms[i].text);
-        if (*len >= n && memcmp(*text, forms[i].text, n) == 0) {
-            *text += n;
-            *len -= n;
+        if (take_word(forms[i].text, text, len)) {
             *protocol = forms[i].protocol;
             return true;
         }
@@ -272,6 +291,7 @@ add_address(const struct options_row *row, const char *text, size_t len,
     uint32_t port = OPTIONS_NO_PORT;
     struct options_address address = {.protocol = OPTIONS_PROTOCOL_AUTO};
 
+    address.tls = take_tls(&text, &len);
     if (!take_protocol(&text, &len, &address.protocol)) {
         return false;
     }
@@ -417,9 +437,9 @@ add_wanted(const struct options_row *row, struct buf *out)
         break;
     case OPTIONS_TYPE_LISTEN:
         buf_addf(out,
-            "HOST, HOST:PORT or [IPV6]:PORT, perhaps after proto[ascii]: or "
-            "proto[binary]:, with a port from %lld to %lld, at "
-            "most %d of them",
+            "HOST, HOST:PORT or [IPV6]:PORT, perhaps after notls:, btls: or "
+            "mtls:, and proto[ascii]: or proto[binary]:, with a port from "
+            "%lld to %lld, at most %d of them",
             lowest, highest, OPTIONS_LISTEN_MAX);
         break;
     case OPTIONS_TYPE_FRACTION:

@@ -24,6 +24,7 @@
 #include "server/options.h"
 #include "server/process.h"
 #include "server/schema_file.h"
+#include "server/secure.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -58,7 +59,8 @@ struct server {
     const struct server_hooks *hooks; /* NULL: none */
     struct logger logger;
     struct conn_gauge gauge;
-    uv_loop_t loop; /* the main thread's */
+    struct tls *tls; /* NULL: none is wanted */
+    uv_loop_t loop;  /* the main thread's */
     uv_signal_t on_signal[SERVER_SIGNALS];
     uv_async_t loaded;        /* the store has loaded, or cannot */
     uv_timer_t still_loading; /* meanwhile; then, until READY=1 is told */
@@ -89,9 +91,9 @@ struct server {
     X(SIGTERM, STOP)                                                          \
     X(SIGUSR1, CHECKPOINT_AND_STOP)                                           \
     X(SIGUSR2, CHECKPOINT)                                                    \
-    X(SIGHUP, NOTHING)
+    X(SIGHUP, RELOAD)
 
-enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, NOTHING };
+enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, RELOAD, NOTHING };
 
 static const struct {
     int number;
@@ -115,6 +117,19 @@ deed_of(int number)
     return NOTHING;
 }
 
+/* What is in files and may change while the server runs. */
+static void
+reload(struct server *server)
+{
+    struct buf why = {0};
+    if (server->tls == NULL) {
+        log_line(&server->logger, LOG_INFO, "SIGHUP: nothing to reload");
+        return;
+    }
+    (void)secure_reload(server->tls, &server->logger, &why); /* it is logged */
+    buf_fini(&why);
+}
+
 static void
 on_signal(uv_signal_t *signal, int number)
 {
@@ -132,9 +147,10 @@ on_signal(uv_signal_t *signal, int number)
             store_want_checkpoint(server->real);
         }
         return;
+    case RELOAD:
+        reload(server);
+        return;
     case NOTHING:
-        log_line(&server->logger, LOG_INFO,
-            "signal %d: nothing to reload in this version", number);
         return;
     case STOP:
         break;
@@ -151,6 +167,17 @@ watch_signal(struct server *server, uv_signal_t *watcher, int number)
     uv_signal_start(watcher, on_signal, number);
 }
 
+static enum tls_use
+tls_use_of(const struct server *server, const struct options_address *address)
+{
+    static const enum tls_use uses[] = {
+        [OPTIONS_TLS_DEFAULT] = TLS_USE_DEFAULT,
+        [OPTIONS_TLS_NOT] = TLS_USE_NONE,
+        [OPTIONS_TLS_ANYONE] = TLS_USE_ANYONE,
+        [OPTIONS_TLS_KNOWN] = TLS_USE_KNOWN};
+    return server->tls == NULL ? TLS_USE_NONE : uses[address->tls];
+}
+
 /* One address of -l. */
 static int
 listen_on(struct server *server, const struct options_address *address,
@@ -161,7 +188,8 @@ listen_on(struct server *server, const struct options_address *address,
     struct listener_address tcp = {.host = address->host,
         .port = port < 0 ? 0 : (uint16_t)port,
         .optional = optional,
-        .binding = (enum session_binding)address->protocol};
+        .binding = (enum session_binding)address->protocol,
+        .tls_use = tls_use_of(server, address)};
     size_t before = server->ports.len;
     int err = listener_add_tcp(
         &server->listener, &tcp, &server->ports, &server->why);
@@ -291,6 +319,7 @@ start_workers(struct server *server)
         .admin = &server->admin.admin,
         .logger = &server->logger,
         .gauge = &server->gauge,
+        .tls = server->tls,
         .binding = (enum session_binding)options->protocol,
         .rules = {.no_cas = options->no_cas, .no_flush = options->no_flush},
         .value_bytes_max = options->item_size_max,
@@ -300,6 +329,7 @@ start_workers(struct server *server)
         .write_timeout_ms = (uint64_t)options->write_timeout_s * MS_PER_S,
         .idle_timeout_ms = (uint64_t)options->idle_timeout_s * MS_PER_S,
         .commit_timeout_ms = WORKER_COMMIT_MS,
+        .shake_timeout_ms = WORKER_SHAKE_MS,
     };
     int err = 0;
     ASSERT(options->threads <= WORKERS_MAX);
@@ -347,6 +377,11 @@ say_options(struct server *server)
         log_line(&server->logger, LOG_WARNING,
             "-o drop_privileges: no system call is forbidden by the server "
             "itself; let the service manager do it (SystemCallFilter=)");
+    }
+    if (server->options.ssl_chain_cert.text[0] != '\0' &&
+        !server->options.tls) {
+        log_line(&server->logger, LOG_WARNING,
+            "-o ssl_chain_cert without --enable-ssl: there is no TLS");
     }
 }
 
@@ -398,7 +433,11 @@ open_files(struct server *server)
 {
     struct options *options = &server->options;
     struct buf *why = &server->why;
-    int err = open_sockets(server);
+    int err = secure_open(options, &server->logger, &server->tls, why);
+    server->admin.tls = server->tls;
+    if (err == 0) {
+        err = open_sockets(server);
+    }
     if (err == 0) {
         err = write_port_file(server);
     }
@@ -411,6 +450,9 @@ open_files(struct server *server)
     }
     if (err == 0) {
         err = process_drop_user(options->user.text, why);
+    }
+    if (err == 0) {
+        secure_look(options, &server->logger);
     }
     if (err == 0 && options->core_files) {
         err = process_allow_core(why);
@@ -676,6 +718,7 @@ static void
 free_server(struct server *server)
 {
     admin_fini(&server->admin);
+    tls_destroy(&server->tls);
     buf_fini(&server->schema_text);
     buf_fini(&server->ports);
     buf_fini(&server->why);

@@ -31,7 +31,10 @@
     X(store_no_memory, "sets refused because memory is out")                  \
     X(bytes_read, "bytes read from clients")                                  \
     X(bytes_written, "bytes written to clients")                              \
-    X(conn_yields, "turns ended by -R with commands left")
+    X(conn_yields, "turns ended by -R with commands left")                    \
+    X(ssl_handshake_errors, "TLS handshakes that failed")                     \
+    X(ssl_proto_errors, "TLS connections that broke after that")              \
+    X(ssl_new_sessions, "TLS sessions put in the cache to be resumed")
 
 #define METRIC_COUNTERS(X)                                                    \
     X(cell_gets, "cells read")                                                \
@@ -51,7 +54,9 @@
     X(slow_readers, "connections closed: replies not read in time")           \
     X(memory_kicks, "connections closed: slow, and the memory was needed")    \
     X(http_kicks, "connections closed: they spoke HTTP")                      \
-    X(garbage_kicks, "connections closed: they spoke no protocol of ours")
+    X(garbage_kicks, "connections closed: they spoke no protocol of ours") \
+    X(tls_slow_handshakes, "connections closed: TLS handshake not in time")   \
+    X(tls_crowded_out, "connections closed: too many TLS handshakes")
 
 enum metric {
 #define X(name, text) METRIC_##name,

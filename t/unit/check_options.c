@@ -523,7 +523,7 @@ START_TEST(test_resolve_paths)
     ck_assert_int_eq(options_resolve_paths(&o, &message), ERR_TOO_LARGE);
     buf_add(&message, "", 1);
     ck_assert_ptr_nonnull(
-        strstr(message.data, "--unix-socket: the path is longer than 107"));
+        strstr(message.data, "unix-socket: the path is longer than 107"));
     buf_fini(&message);
     ck_assert_int_eq(chdir(old), 0);
 }

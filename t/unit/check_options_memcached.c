@@ -48,7 +48,7 @@ static const struct {
     {'W', "disable-watch", false, OPTIONS_CARE_MET},
     {'X', "disable-dumping", false, OPTIONS_CARE_MET},
     {'Y', "auth-file", true, OPTIONS_CARE_REFUSED},
-    {'Z', "enable-ssl", false, OPTIONS_CARE_REFUSED},
+    {'Z', "enable-ssl", false, OPTIONS_CARE_TLS},
 };
 
 START_TEST(test_switches)
@@ -137,22 +137,103 @@ START_TEST(test_refused)
 {
     bad("-S", "--enable-sasl: SASL");
     bad("--enable-sasl", "--enable-sasl: SASL");
-    bad("-Z", "--enable-ssl: TLS");
     bad("-Y file", "--auth-file: authentication");
     bad("--auth-file=f", "--auth-file: authentication");
     bad("-Y ''", "--auth-file");
-    static const char *const names[] = {"ssl_chain_cert=x", "ssl_key=x",
-        "ssl_verify_mode=1", "ssl_keyformat=1", "ssl_ciphers=x",
-        "ssl_ca_cert=x", "ssl_wbuf_size=1", "ssl_session_cache",
-        "ssl_kernel_tls", "ssl_min_version=3", "proxy_config=x", "proxy_arg=x",
-        "proxy_uring", "proxy_memprofile"};
+    static const char *const names[] = {
+        "proxy_config=x", "proxy_arg=x", "proxy_uring", "proxy_memprofile"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char line[64];
         snprintf(line, sizeof line, "-o modern,%s", names[i]);
-        bad(line, names[i][0] == 's' ? "TLS" : "proxy");
+        bad(line, "proxy");
     }
 }
 END_TEST
+
+static const char *const tls_names[] = {"ssl_chain_cert=x", "ssl_key=x",
+    "ssl_verify_mode=1", "ssl_keyformat=1", "ssl_ciphers=x", "ssl_ca_cert=x",
+    "ssl_wbuf_size=1", "ssl_session_cache", "ssl_kernel_tls",
+    "ssl_min_version=3"};
+
+#ifdef HAVE_OPENSSL
+START_TEST(test_tls)
+{
+    struct options o = good("-Z -o ssl_chain_cert=c,ssl_key=k");
+    ck_assert(o.tls && !o.ssl_session_cache);
+    ck_assert_str_eq(o.ssl_chain_cert.text, "c");
+    ck_assert_str_eq(o.ssl_key.text, "k");
+    ck_assert_int_eq(o.ssl_keyformat, 1);
+    ck_assert_int_eq(o.ssl_verify_mode, 0);
+    ck_assert_int_eq(o.ssl_min_version, 2);
+    o = good("-Z -o ssl_chain_cert=c -l notls:a:1,btls:b,mtls:proto[ascii]:c");
+    ck_assert_uint_eq(o.listen.n, 3);
+    ck_assert_int_eq(o.listen.address[0].tls, OPTIONS_TLS_NOT);
+    ck_assert_int_eq(o.listen.address[0].port, 1);
+    ck_assert_str_eq(o.listen.address[0].host, "a");
+    ck_assert_int_eq(o.listen.address[1].tls, OPTIONS_TLS_ANYONE);
+    ck_assert_int_eq(o.listen.address[2].tls, OPTIONS_TLS_KNOWN);
+    ck_assert_int_eq(o.listen.address[2].protocol, OPTIONS_PROTOCOL_ASCII);
+    for (size_t i = 0; i < COUNT_OF(tls_names); i++) {
+        char line[64];
+        snprintf(line, sizeof line, "-o modern,%s", tls_names[i]);
+        ck_assert(!good(line).tls);
+    }
+    bad("-Z", "--enable-ssl: a certificate is missing");
+    bad("-Z -o ssl_key=k", "--enable-ssl: a certificate is missing");
+    bad("-l notls:127.0.0.1", "want --enable-ssl");
+    bad("-l mtls:127.0.0.1", "want --enable-ssl");
+    bad("-o ssl_min_version=1",
+        "ssl_min_version: '1' is refused; wanted is a "
+        "number from 2 to 3");
+    bad("-o ssl_verify_mode=4", "ssl_verify_mode");
+    bad("-o ssl_keyformat=PEM", "ssl_keyformat");
+    bad("-o ssl_chain_cert=", "ssl_chain_cert");
+    bad("-o ssl_chain_cert", "a value is missing");
+}
+END_TEST
+
+START_TEST(test_tls_settings)
+{
+    static const char set[] = "-Z -o ssl_chain_cert=c";
+    has_setting(set, "ssl_enabled=yes");
+    has_setting(set, "ssl_chain_cert=c");
+    has_setting(set, "ssl_key=(null)");
+    has_setting(set, "ssl_verify_mode=0");
+    has_setting("-Z -o ssl_chain_cert=c,ssl_verify_mode=2",
+        "ssl_verify_mode=3"); /* OpenSSL's bits, as there */
+    has_setting(
+        "-Z -o ssl_chain_cert=c,ssl_verify_mode=3", "ssl_verify_mode=7");
+    has_setting(set, "ssl_keyformat=1");
+    has_setting(set, "ssl_ciphers=NULL");
+    has_setting(set, "ssl_ca_cert=NULL");
+    has_setting(set, "ssl_wbuf_size=16384");
+    has_setting(set, "ssl_session_cache=no");
+    has_setting(set, "ssl_kernel_tls=no");
+    has_setting(set, "ssl_min_version=tlsv1.2");
+    has_setting(
+        "-Z -o ssl_chain_cert=c,ssl_min_version=3", "ssl_min_version=tlsv1.3");
+    has_setting("-Z -o ssl_chain_cert=c -l notls:a:1,mtls:b",
+        "inter=notls:a:1,mtls:b");
+}
+END_TEST
+#else
+START_TEST(test_tls)
+{
+    bad("-Z", "--enable-ssl: TLS");
+    for (size_t i = 0; i < COUNT_OF(tls_names); i++) {
+        char line[64];
+        snprintf(line, sizeof line, "-o modern,%s", tls_names[i]);
+        bad(line, "TLS");
+    }
+}
+END_TEST
+
+START_TEST(test_tls_settings)
+{
+    bad("-l notls:127.0.0.1", "want --enable-ssl");
+}
+END_TEST
+#endif
 
 /* Every other name of -o, as it may be given. */
 static const char *const extended[] = {"maxconns_fast", "no_maxconns_fast",
@@ -194,6 +275,9 @@ START_TEST(test_extended_names)
     }
     for (enum options_extended_id id = 0; id < OPTIONS_EXTENDED_COUNT; id++) {
         const struct options_row *row = options_extended_row(id);
+        if (strncmp(row->name, "ssl_", 4) == 0) {
+            continue; /* test_tls */
+        }
         ck_assert_msg(seen[id] == (row->care != OPTIONS_CARE_REFUSED),
             "%s is not in the list", row->name);
     }
@@ -417,8 +501,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_switches, test_flags, test_values,
-        test_refused, test_extended_names, test_extended_values,
-        test_extended_refused, test_settings_order, test_settings_values,
-        test_ignored, test_license, test_config_file};
+        test_refused, test_tls, test_tls_settings, test_extended_names,
+        test_extended_values, test_extended_refused, test_settings_order,
+        test_settings_values, test_ignored, test_license, test_config_file};
     return run_tests("options_memcached", tests, COUNT_OF(tests));
 }

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NET_CONN_PRIV_H
+#define NET_CONN_PRIV_H
+
+#include "net/conn.h"
+#include "net/worker.h"
+
+#include <sys/types.h>
+
+/* Between conn.c, which has the turns, and conn_tls.c, which has TLS. The
+ * worker's thread. */
+
+/* conn.c: */
+
+/* Where plain bytes that arrive go to: behind those kept, in the worker's
+ * buffer or in conn->in (len 0: memory is out). The next call may say another
+ * place. */
+uv_buf_t conn__room(struct conn *conn);
+
+/* True where that is in the worker's buffer. */
+static inline bool
+conn__is_shared(const struct conn *conn, const char *room)
+{
+    const char *read_buf = conn->worker->read_buf;
+    return room >= read_buf && room < read_buf + WORKER_READ_BYTES;
+}
+
+/* What every read begins with: true where bytes have come. */
+bool conn__has_read(struct conn *conn, ssize_t n_read);
+
+/* Goes on with what has arrived: shared, the first len bytes of the worker's
+ * buffer; else what has been put into conn->in. */
+void conn__take(struct conn *conn, bool shared, size_t len);
+
+/* The client sends no more. */
+void conn__ended(struct conn *conn);
+
+/* Sends bytes as they are, or queues them. */
+void conn__send(struct conn *conn, const char *bytes, size_t len);
+
+/* Reads no more until a turn begins it again. */
+void conn__stop_reading(struct conn *conn);
+
+/* What it was parked for is there. False where it is closing; it may be freed
+ * then. */
+bool conn__unpark(struct conn *conn);
+
+/* conn_tls.c, for connections with TLS: */
+
+/* Prepares one. False where memory is out. */
+bool conn__tls_begin(struct conn *conn);
+
+/* Gives back what it has; of plain ones, too. */
+void conn__tls_free(struct conn *conn);
+
+/* A step that waits for a thread need not be done any more; of plain ones,
+ * too. */
+void conn__tls_cancel(struct conn *conn);
+
+/* The callbacks of its reads. */
+void conn__tls_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out);
+void conn__tls_read(
+    uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf);
+
+/* The bytes to send for plain ones: the worker's, until the next call. NULL
+ * where memory is out. */
+struct buf *conn__tls_seal(struct conn *conn, const struct buf *plain);
+
+/* Tells the client that nothing more comes, once. */
+void conn__tls_end(struct conn *conn);
+
+/* True where it had to be closed: its handshake is too slow. */
+bool conn__tls_sweep(struct conn *conn, uint64_t now_ms);
+
+#endif

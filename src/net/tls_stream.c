@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A stream: OpenSSL between two spans of bytes.
+ *
+ * OpenSSL reads and writes through a BIO of ours, which takes from the bytes
+ * that were put in and appends to the buffer of the call under way. It never
+ * waits and never takes less than all, so that a write is always whole. What
+ * was put in is used up when OpenSSL wants more: it keeps an unfinished record
+ * itself, so the caller keeps nothing. */
+#include "net/tls_priv.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <openssl/err.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tls_stream {
+    SSL *ssl;
+    const char *in; /* the peer's bytes that are not used yet */
+    size_t in_len;
+    struct buf *out; /* of the call under way; NULL between calls */
+    const char *why; /* NULL: it has not failed */
+    unsigned new_sessions;
+    bool has_shut;
+};
+
+static int
+take(BIO *bio, char *bytes, int size)
+{
+    struct tls_stream *stream = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (size <= 0) {
+        return 0;
+    }
+    if (stream->in_len == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    size_t n = (size_t)size < stream->in_len ? (size_t)size : stream->in_len;
+    memcpy(bytes, stream->in, n);
+    stream->in += n;
+    stream->in_len -= n;
+    return (int)n;
+}
+
+static int
+give(BIO *bio, const char *bytes, int len)
+{
+    struct tls_stream *stream = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (len <= 0) {
+        return 0;
+    }
+    ASSERT(stream->out != NULL);
+    buf_add(stream->out, bytes, (size_t)len);
+    return stream->out->failed ? -1 : len;
+}
+
+static long
+control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH; /* nothing is held back */
+}
+
+static int
+create(BIO *bio)
+{
+    BIO_set_init(bio, 1);
+    return 1;
+}
+
+BIO_METHOD *
+tls__method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "buffers");
+    if (method == NULL) {
+        return NULL;
+    }
+    BIO_meth_set_create(method, create);
+    BIO_meth_set_read(method, take);
+    BIO_meth_set_write(method, give);
+    BIO_meth_set_ctrl(method, control);
+    return method;
+}
+
+int
+tls__new_session(SSL *ssl, SSL_SESSION *session)
+{
+    struct tls_stream *stream = SSL_get_app_data(ssl);
+    (void)session;
+    stream->new_sessions++;
+    return 0;
+}
+
+static void
+set_verify(SSL *ssl, enum tls_use use)
+{
+    if (use == TLS_USE_ANYONE) {
+        SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
+    } else if (use == TLS_USE_KNOWN) {
+        SSL_set_verify(
+            ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    }
+}
+
+int
+tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
+{
+    struct tls_stream *stream = calloc(1, sizeof *stream);
+    *out = NULL;
+    ASSERT(use != TLS_USE_NONE);
+    if (stream == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    pthread_mutex_lock(&tls->lock);
+    stream->ssl = SSL_new(tls->context);
+    pthread_mutex_unlock(&tls->lock);
+    BIO *bio = stream->ssl == NULL ? NULL : BIO_new(tls->method);
+    if (bio == NULL) {
+        ERR_clear_error();
+        SSL_free(stream->ssl);
+        free(stream);
+        return ERR_NO_MEMORY;
+    }
+    BIO_set_data(bio, stream);
+    SSL_set_bio(stream->ssl, bio, bio);
+    SSL_set_app_data(stream->ssl, stream);
+    set_verify(stream->ssl, use);
+    SSL_set_accept_state(stream->ssl);
+    *out = stream;
+    return 0;
+}
+
+void
+tls_stream_close(struct tls_stream **stream)
+{
+    if (*stream == NULL) {
+        return;
+    }
+    SSL_free((*stream)->ssl);
+    free(*stream);
+    *stream = NULL;
+}
+
+void
+tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len)
+{
+    ASSERT(stream->in_len == 0);
+    stream->in = bytes;
+    stream->in_len = len;
+}
+
+/* What a call that returned result has come to, unless it is done. */
+static enum tls_step
+step_of(struct tls_stream *stream, int result)
+{
+    switch (SSL_get_error(stream->ssl, result)) {
+    case SSL_ERROR_WANT_READ:
+        if (stream->in_len == 0) {
+            return TLS_STEP_MORE;
+        }
+        stream->why = "bytes were left over"; /* never known to happen */
+        stream->in_len = 0;
+        return TLS_STEP_FAILED;
+    case SSL_ERROR_ZERO_RETURN:
+        return TLS_STEP_ENDED;
+    default:
+        stream->why = tls__error();
+        stream->in_len = 0;
+        return TLS_STEP_FAILED;
+    }
+}
+
+enum tls_step
+tls_stream_shake(struct tls_stream *stream, struct buf *out)
+{
+    if (stream->why != NULL) {
+        return TLS_STEP_FAILED;
+    }
+    stream->out = out;
+    ERR_clear_error();
+    int result = SSL_do_handshake(stream->ssl);
+    enum tls_step step = result == 1 ? TLS_STEP_DONE : step_of(stream, result);
+    stream->out = NULL;
+    if (step == TLS_STEP_ENDED) { /* before there was anything to end */
+        stream->why = "the peer has ended the handshake";
+        step = TLS_STEP_FAILED;
+    }
+    return step;
+}
+
+enum tls_step
+tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
+    size_t *len, struct buf *out)
+{
+    *len = 0;
+    if (stream->why != NULL) {
+        return TLS_STEP_FAILED;
+    }
+    stream->out = out;
+    ERR_clear_error();
+    int result = SSL_read_ex(stream->ssl, plain, size, len);
+    enum tls_step step = result == 1 ? TLS_STEP_DONE : step_of(stream, result);
+    stream->out = NULL;
+    return step;
+}
+
+bool
+tls_stream_write(
+    struct tls_stream *stream, const char *plain, size_t len, struct buf *out)
+{
+    size_t written = 0;
+    if (stream->why != NULL || stream->has_shut) {
+        return false;
+    }
+    stream->out = out;
+    ERR_clear_error();
+    int result = SSL_write_ex(stream->ssl, plain, len, &written);
+    if (result != 1) {
+        (void)step_of(stream, result);
+        stream->why = "cannot write";
+    }
+    stream->out = NULL;
+    return result == 1 && written == len;
+}
+
+void
+tls_stream_shut(struct tls_stream *stream, struct buf *out)
+{
+    if (stream->why != NULL || stream->has_shut ||
+        !SSL_is_init_finished(stream->ssl)) {
+        return;
+    }
+    stream->has_shut = true;
+    stream->out = out;
+    (void)SSL_shutdown(stream->ssl); /* does not wait for the peer's */
+    ERR_clear_error();
+    stream->out = NULL;
+}
+
+unsigned
+tls_stream_new_sessions(const struct tls_stream *stream)
+{
+    return stream->new_sessions;
+}
+
+const char *
+tls_stream_why(const struct tls_stream *stream)
+{
+    return stream->why == NULL ? "it has not failed" : stream->why;
+}
