@@ -136,13 +136,17 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     struct conn *conn = handle->data;
     struct worker *worker = conn->worker;
     size_t kept = conn->in.len - conn->in_at;
+    size_t bytes_max = WORKER_READ_BYTES;
     (void)suggested;
+    if (session_is_stranger(&conn->session)) {
+        bytes_max = kept < LOGIN_BYTES_MAX ? LOGIN_BYTES_MAX : kept;
+    }
     if (kept <= CONN_KEEP_BYTES) {
         if (kept > 0) {
             memcpy(worker->read_buf, conn->in.data + conn->in_at, kept);
         }
-        *out = uv_buf_init(
-            worker->read_buf + kept, (unsigned)(WORKER_READ_BYTES - kept));
+        *out =
+            uv_buf_init(worker->read_buf + kept, (unsigned)(bytes_max - kept));
         return;
     }
     buf_consume(&conn->in, conn->in_at);
@@ -315,6 +319,9 @@ after_turn(struct conn *conn, enum session_state state)
         return;
     case SESSION_PARKED:
         conn->is_parked = true;
+        if (session_is_stranger(&conn->session)) {
+            set_reading(conn, false); /* it has had its share of memory */
+        }
         return;
     case SESSION_CLOSE:
         break;
@@ -566,6 +573,12 @@ conn_sweep(struct conn *conn, uint64_t now_ms)
         conn_close(conn);
         return;
     }
+    if (session_is_stranger(&conn->session) &&
+        now_ms - conn->opened_ms >= config->login_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_logins, 1);
+        conn_close(conn);
+        return;
+    }
     if (conn->command_since_ms != 0 &&
         now_ms - conn->command_since_ms >= config->command_timeout_ms) {
         metric_add(&conn->worker->metrics, METRIC_slow_commands, 1);
@@ -630,7 +643,8 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         return;
     }
     conn->worker = worker;
-    conn->active_ms = uv_now(&worker->loop);
+    conn->opened_ms = uv_now(&worker->loop);
+    conn->active_ms = conn->opened_ms;
     conn->write.data = conn;
     session_init(&conn->session, &worker->executor, on_wake);
     if (mail->binding != SESSION_AUTO) {

@@ -46,6 +46,7 @@ struct conn {
     struct held held; /* replies of its last turns, while the gate has them */
     enum session_state held_state; /* in which the last of these ended */
     bool must_turn;                /* something has happened meanwhile */
+    uint64_t opened_ms;
     uint64_t active_ms;        /* last sign of life: opened, read, written */
     uint64_t command_since_ms; /* an unfinished request began; 0: none */
     uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */

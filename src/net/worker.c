@@ -325,6 +325,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
+    worker->executor.access = config->access;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) {

@@ -22,7 +22,8 @@ enum {
     WORKER_READ_BYTES = 64 << 10, /* one read takes at most this */
     WORKER_SWEEP_MS = 1000,       /* how often deadlines are looked at */
     WORKER_STOP_MS = 2000,        /* for replies on their way at a stop */
-    WORKER_COMMIT_MS = 1000       /* commit_timeout_ms of the server */
+    WORKER_LOGIN_MS = 10000,      /* login_timeout_ms of the server, */
+    WORKER_COMMIT_MS = 1000       /* and its commit_timeout_ms */
 };
 
 /* Connections of all workers together. */
@@ -42,11 +43,13 @@ struct worker_config {
     struct conn_gauge *gauge;
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
+    struct access *access; /* NULL: every client may do everything */
     uint64_t value_bytes_max;
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
     uint64_t idle_timeout_ms;    /* for one that says nothing; 0: for ever */
+    uint64_t login_timeout_ms;   /* from the connection to the login */
     uint64_t commit_timeout_ms;  /* for the log, until a change is answered
                                   * with an error; at least 1 */
 };

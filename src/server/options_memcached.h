@@ -25,12 +25,8 @@
 
 /* These promise a protection that is not there: the server does not start. */
 #define OPTIONS_REFUSED(X)                                                    \
-    X(sasl, 'S', "enable-sasl", NULL, FLAG, 0, 0, "", NULL,                   \
-        "SASL authentication, which this version has not: refused")           \
     X(tls, 'Z', "enable-ssl", NULL, FLAG, 0, 0, "", NULL,                     \
-        "TLS, which this version has not: refused")                           \
-    X(auth_file, 'Y', "auth-file", "FILE", TEXT, 1, 1023, "", NULL,           \
-        "authentication, which this version has not: refused")
+        "TLS, which this version has not: refused")
 
 /* The names of -o: field, forms (with the prefix no_, without it, or either),
  * name, name of the value (NULL: none), type, lowest, highest, default (as it
