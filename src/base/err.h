@@ -40,6 +40,9 @@
     X(NOT_SCHEMA, "only add counter and add column lines are allowed here")   \
     X(EXPTIME, "a counter does not expire, send exptime 0")                   \
     X(NO_FLUSH, "flush_all not allowed")                                      \
+    X(UNKNOWN_USER, "unauthenticated")                                        \
+    X(BAD_LOGIN, "authentication failure")                                    \
+    X(MAY_ONLY_READ, "this user may only read")                               \
     X(NO_APPEND, "a counter takes no append or prepend")                      \
     X(OWN_CAS, "the cas unique of a counter follows its value")               \
     X(NOT_STALE, "a counter cannot be stale")                                 \
@@ -82,6 +85,7 @@
         "server's log")                                                       \
     X(CORRUPT, "a file is damaged or missing")                                \
     X(NEWER_FORMAT, "a file was written by a newer tallyd")                   \
+    X(NOT_LOOPBACK, "an address that others can reach")                       \
     X(SYSTEM, "a system call failed")
 
 enum err {

@@ -188,7 +188,10 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     struct conn *conn = handle->data;
     (void)suggested;
     *out = room_of(conn);
-    if (conn__is_shared(conn, out->base) && out->len > conn->read_bytes_max) {
+    if (session_is_stranger(&conn->session)) {
+        out->len = conn__room_of_stranger(conn);
+    } else if (conn__is_shared(conn, out->base) &&
+        out->len > conn->read_bytes_max) {
         out->len = conn->read_bytes_max;
     }
 }
@@ -448,6 +451,9 @@ after_turn(struct conn *conn, enum session_state state)
         return;
     case SESSION_PARKED:
         conn->is_parked = true;
+        if (session_is_stranger(&conn->session)) {
+            set_reading(conn, false); /* it has had its share of memory */
+        }
         return;
     case SESSION_CLOSE:
         break;
@@ -756,6 +762,12 @@ conn_sweep(struct conn *conn, uint64_t now_ms)
         conn_close(conn);
         return;
     }
+    if (session_is_stranger(&conn->session) &&
+        now_ms - conn->opened_ms >= config->login_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_logins, 1);
+        conn_close(conn);
+        return;
+    }
     if (conn->command_since_ms != 0 &&
         now_ms - conn->command_since_ms >= config->command_timeout_ms) {
         metric_add(&conn->worker->metrics, METRIC_slow_commands, 1);
@@ -820,8 +832,9 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         return;
     }
     conn->worker = worker;
-    conn->active_ms = uv_now(&worker->loop);
-    conn->progress_ms = conn->active_ms;
+    conn->opened_ms = uv_now(&worker->loop);
+    conn->active_ms = conn->opened_ms;
+    conn->progress_ms = conn->opened_ms;
     conn->read_bytes_max = CONN_READ_FIRST;
     session_init(&conn->session, &worker->executor, on_wake);
     if (mail->binding != SESSION_AUTO) {

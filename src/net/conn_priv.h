@@ -25,6 +25,15 @@ conn__is_shared(const struct conn *conn, const char *room)
     return room >= read_buf && room < read_buf + WORKER_READ_BYTES;
 }
 
+/* How much the next read may bring of a client that is not yet known: none, and
+ * libuv fails the read, where it has sent more than a login takes. */
+static inline size_t
+conn__room_of_stranger(const struct conn *conn)
+{
+    size_t kept = conn->in.len - conn->in_at;
+    return kept < LOGIN_BYTES_MAX ? LOGIN_BYTES_MAX - kept : 0;
+}
+
 /* What every read begins with: true where bytes have come. */
 bool conn__has_read(struct conn *conn, ssize_t n_read);
 

@@ -141,6 +141,10 @@ conn__tls_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     *out = uv_buf_init(conn->worker->cipher_buf,
         conn->read_bytes_max < WORKER_CIPHER_BYTES ? conn->read_bytes_max
                                                    : WORKER_CIPHER_BYTES);
+    if (session_is_stranger(&conn->session) &&
+        conn__room_of_stranger(conn) == 0) {
+        out->len = 0; /* one record was more than a login */
+    }
 }
 
 /* Sends what the stream has written by itself. */

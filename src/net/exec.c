@@ -357,6 +357,8 @@ works_while_loading(enum request_op op)
     case REQUEST_QUIT:
     case REQUEST_HELP:
     case REQUEST_ERROR:
+    case REQUEST_LOGIN:
+    case REQUEST_LOGIN_WAYS:
         return true;
     default:
         return false;
@@ -403,6 +405,10 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return EXEC_CLOSE;
     case REQUEST_ERROR:
         return answer_error(session, turn->out);
+    case REQUEST_LOGIN:
+        return exec__login(session, bytes, turn->out);
+    case REQUEST_LOGIN_WAYS:
+        return exec__login_ways(session, turn->out);
     case REQUEST_STATS:
         *turn->budget = 0; /* it can take long: others first */
         return show(session, bytes, turn->out);
@@ -490,6 +496,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec__seal_answer(session, turn->out);
     case JOB_DUMP:
         return exec__dump_resume(session, turn);
+    case JOB_LOGIN:
+        return exec__login_answer(session, turn->out);
     }
     return exec__get_resume(session, turn);
 }

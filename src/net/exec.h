@@ -2,6 +2,7 @@
 #ifndef NET_EXEC_H
 #define NET_EXEC_H
 
+#include "net/access.h"
 #include "net/session.h"
 #include "proto/answer.h"
 #include "proto/key.h"
@@ -54,7 +55,8 @@ enum job_stage {
     JOB_EDIT,       /* answer a schema edit */
     JOB_CHECKPOINT, /* answer a checkpoint */
     JOB_SEAL,       /* answer a seal */
-    JOB_DUMP        /* show more items */
+    JOB_DUMP,       /* show more items */
+    JOB_LOGIN       /* answer a login */
 };
 
 enum slot_kind {
@@ -124,6 +126,7 @@ struct job {
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;
+        struct access_login login;
     };
 };
 

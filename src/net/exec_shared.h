@@ -95,6 +95,12 @@ enum exec_step exec__show_counters(struct session *session, struct buf *out);
 enum exec_step exec__show_counter(
     struct session *session, const char *bytes, struct buf *out);
 
+/* Logins, whatever the protocol. */
+enum exec_step exec__login(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__login_answer(struct session *session, struct buf *out);
+enum exec_step exec__login_ways(struct session *session, struct buf *out);
+
 /* What memcached would say of an item's size. */
 uint32_t exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags);
 

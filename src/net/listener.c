@@ -106,6 +106,42 @@ bind_one(const struct listener *listener, const struct addrinfo *address,
     return fd;
 }
 
+/* True where nobody but this machine can reach it. */
+static bool
+is_loopback(const struct sockaddr *address)
+{
+    enum { NET_127 = 127 };
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+        return ntohl(in->sin_addr.s_addr) >> 24 == NET_127;
+    }
+    if (address->sa_family != AF_INET6) {
+        return false;
+    }
+    const struct in6_addr *in6 =
+        &((const struct sockaddr_in6 *)address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(in6) ||
+        (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == NET_127);
+}
+
+/* Before any of them is bound. */
+static int
+check_loopback(const struct listener_address *address,
+    const struct addrinfo *found, struct buf *why)
+{
+    for (; address->loopback_only && found != NULL; found = found->ai_next) {
+        if (!is_loopback(found->ai_addr)) {
+            buf_addf(why,
+                "%s can be reached by others, who could read and change "
+                "everything: give -l 127.0.0.1, or -Y FILE for logins, or "
+                "--insecure",
+                address->host);
+            return ERR_NOT_LOOPBACK;
+        }
+    }
+    return 0;
+}
+
 static bool
 family_is_missing(int error)
 {
@@ -133,7 +169,7 @@ listener_add_tcp(struct listener *listener,
         buf_addf(why, "cannot resolve %s: %s", host, gai_strerror(gai));
         return address->optional ? 0 : ERR_SYSTEM;
     }
-    int err = 0;
+    int err = check_loopback(address, found, why);
     for (struct addrinfo *at = found; at != NULL && err == 0;
          at = at->ai_next) {
         listening.fd = bind_one(listener, at, ports);

@@ -57,16 +57,17 @@ void listener_init(
 
 /* What to listen on. */
 struct listener_address {
-    const char *host; /* a name, an address, or * for every address */
-    uint16_t port;    /* 0: any free one, for each address */
-    bool optional;    /* skipped where this machine has not got its family */
+    const char *host;   /* a name, an address, or * for every address */
+    uint16_t port;      /* 0: any free one, for each address */
+    bool loopback_only; /* else: refused */
+    bool optional;      /* skipped where this machine has not got its family */
     enum session_binding binding; /* SESSION_AUTO: as of other sockets */
     enum tls_use tls_use;         /* of its connections */
 };
 
 /* Binds every address that *address stands for. A line "TCP
  * INET: <port>" or "TCP INET6: <port>" a socket is appended to *ports. On
- * failure *why says what went wrong. 0 or ERR_SYSTEM. */
+ * failure *why says what went wrong. 0, ERR_SYSTEM, or ERR_NOT_LOOPBACK. */
 int listener_add_tcp(struct listener *listener,
     const struct listener_address *address, struct buf *ports,
     struct buf *why);

@@ -38,6 +38,7 @@ session_init(struct session *session, struct executor *executor,
 {
     *session = (struct session){.executor = executor,
         .wake_fn = wake_fn,
+        .rank = executor->access == NULL ? ACCESS_WRITER : ACCESS_NOBODY,
         .binding = executor->binding};
 }
 
@@ -98,6 +99,18 @@ swallow(struct session *session, const char *bytes, size_t len)
     return (size_t)(newline - bytes) + 1;
 }
 
+/* Parses for a client that is not yet known: no value of its own is waited
+ * for, and nothing that is longer than a login. */
+static enum parse_status
+parse_stranger(struct session *session, const char *bytes, size_t len)
+{
+    enum parse_status status = session->binding == SESSION_BINARY
+        ? binary_parse(bytes, len, 0, &session->scan, &session->request)
+        : login_parse(bytes, len, &session->scan, &session->request);
+    return status == PARSE_MORE && len >= LOGIN_BYTES_MAX ? PARSE_CLOSE
+                                                          : status;
+}
+
 /* Parses the request at bytes: there is at least one. */
 static enum parse_status
 parse(struct session *session, const char *bytes, size_t len)
@@ -111,6 +124,9 @@ parse(struct session *session, const char *bytes, size_t len)
         session->binding = (unsigned char)bytes[0] == BINARY_MAGIC_REQUEST
             ? SESSION_BINARY
             : SESSION_TEXT;
+    }
+    if (session_is_stranger(session)) {
+        return parse_stranger(session, bytes, len);
     }
     return session->binding == SESSION_BINARY
         ? binary_parse(bytes, len, executor->value_bytes_max, &session->scan,
@@ -140,6 +156,10 @@ begin(struct session *session, const char *bytes, size_t len,
     } else if (++session->n_errors == SESSION_ERRORS_MAX) {
         session->fault = ERR_ERRORS;
         session->request.closes = true;
+    }
+    if (session->rank != ACCESS_WRITER) {
+        access_gate_closed(session, bytes);
+        return exec_begin(session, bytes, turn);
     }
     enum exec_step step = exec_begin(session, bytes, turn);
     if (step == EXEC_GATHERED) {

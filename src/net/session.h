@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "net/access.h"
 #include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
@@ -78,6 +79,7 @@ struct executor {
     struct metric_set *metrics;
     struct admin *admin;
     struct session_rules rules; /* read-only */
+    struct access *access;      /* NULL: every client may do everything */
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
@@ -91,8 +93,8 @@ struct executor {
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
 /* Prepares an executor; the caller keeps all that is passed alive. binding is
- * SESSION_AUTO and the rules are all zero; they may be changed before the first
- * session. */
+ * SESSION_AUTO, the rules are all zero, and access is NULL; they may be changed
+ * before the first session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 
@@ -110,6 +112,9 @@ struct session {
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
     bool is_ending;         /* begin no further request */
+    uint8_t rank;           /* enum access_rank: what the client is */
+    uint8_t refusals;       /* since it was last known who it is */
+    bool login_has_begun;   /* SASL: a step may follow */
     uint16_t n_errors;      /* requests in a row that were none */
     int fault; /* ERR_: why the client is not listened to any more; 0 */
     /* SESSION_AUTO until the first byte is there. */
@@ -153,6 +158,13 @@ size_t session_memory(const struct session *session);
 
 /* True while bytes are being skipped: the rest of a refused request. */
 bool session_is_skipping(const struct session *session);
+
+/* True before the client has said who it is, where it must. */
+static inline bool
+session_is_stranger(const struct session *session)
+{
+    return session->rank == ACCESS_NOBODY;
+}
 
 /* True where a request has begun and its bytes are not all there. */
 bool session_waits_for_bytes(const struct session *session, size_t left);

@@ -337,6 +337,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
     conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);
+    worker->executor.access = config->access;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) {

@@ -24,10 +24,11 @@ enum {
     WORKER_READ_BYTES = 64 << 10,   /* one read takes at most this */
     WORKER_SWEEP_MS = 1000,         /* how often deadlines are looked at */
     WORKER_STOP_MS = 2000,          /* for replies on their way at a stop */
-    WORKER_COMMIT_MS = 1000,        /* commit_timeout_ms of the server */
-    WORKER_CIPHER_BYTES = 30 << 10, /* the same where there is TLS */
+    WORKER_LOGIN_MS = 10000,        /* login_timeout_ms of the server, */
+    WORKER_COMMIT_MS = 1000,        /* its commit_timeout_ms, */
+    WORKER_SHAKE_MS = 10000,        /* and its shake_timeout_ms */
+    WORKER_CIPHER_BYTES = 30 << 10, /* one read where there is TLS */
     WORKER_SHAKES_MAX = 1024,       /* handshakes at a time */
-    WORKER_SHAKE_MS = 10000,         /* shake_timeout_ms of the server */
     WORKER_FAULT_MS = 60000 /* how often a client's fault is logged at most */
 };
 
@@ -49,12 +50,14 @@ struct worker_config {
     struct tls *tls;              /* NULL: no socket asks for it */
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
+    struct access *access; /* NULL: every client may do everything */
     uint64_t value_bytes_max;
     unsigned n_workers; /* that share the room of connections; 0: no limit */
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
     uint64_t idle_timeout_ms;    /* for one that says nothing; 0: for ever */
+    uint64_t login_timeout_ms;   /* from the connection to the login */
     uint64_t commit_timeout_ms;  /* for the log, until a change is answered
                                   * with an error; at least 1 */
     uint64_t shake_timeout_ms;   /* for a TLS handshake; at least 1 */

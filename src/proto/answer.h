@@ -101,6 +101,10 @@ void answer__refuse(const struct echo *echo, int err, struct buf *out);
  * lines[0..len): what the text protocol answers to stats. */
 void answer_binary_version(
     const struct echo *echo, const char *version, struct buf *out);
+/* To a login: text says that it is done, or how it may be done; NULL: that the
+ * next step is awaited. */
+void answer_binary_login(
+    const struct echo *echo, const char *text, struct buf *out);
 void answer_binary_stats(const struct echo *echo, const char *bytes,
     const char *lines, size_t len, struct buf *out);
 

@@ -22,6 +22,8 @@ enum status {
     STATUS_NOT_STORED = 0x05,
     STATUS_NOT_NUMERIC = 0x06,
     STATUS_AUTH = 0x20,
+    STATUS_AUTH_GO_ON = 0x21,
+    STATUS_NO_ACCESS = 0x24, /* not in memcached */
     STATUS_UNKNOWN_COMMAND = 0x81,
     STATUS_NO_MEMORY = 0x82,
     STATUS_INTERNAL = 0x84, /* this and the next not in memcached, but in
@@ -47,6 +49,9 @@ static const struct refusal refusals[] = {
     {ERR_NOT_NUMERIC, STATUS_NOT_NUMERIC,
         "Non-numeric server-side value for incr or decr"},
     {ERR_NO_FLUSH, STATUS_AUTH, "Auth failure."},
+    {ERR_UNKNOWN_USER, STATUS_AUTH, "Auth failure."},
+    {ERR_BAD_LOGIN, STATUS_AUTH, "Auth failure."},
+    {ERR_MAY_ONLY_READ, STATUS_NO_ACCESS, NULL},
     {ERR_NO_MEMORY, STATUS_NO_MEMORY, "Out of memory"},
     {ERR_HOT_FULL, STATUS_NO_MEMORY, NULL},
     {ERR_MANY_PRODUCERS, STATUS_NO_MEMORY, NULL},
@@ -257,6 +262,13 @@ answer_binary_version(
     const struct echo *echo, const char *version, struct buf *out)
 {
     put_text(out, echo, STATUS_OK, version);
+}
+
+void
+answer_binary_login(const struct echo *echo, const char *text, struct buf *out)
+{
+    put_text(out, echo, text == NULL ? STATUS_AUTH_GO_ON : STATUS_OK,
+        text == NULL ? "" : text);
 }
 
 static bool

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "proto/login.h"
 #include "proto/text.h"
 
 #include <stdbool.h>
@@ -37,6 +38,7 @@ enum form {
     FORM_KEY,    /* a key */
     FORM_STORE,  /* flags and exptime, a key, a value */
     FORM_EXTEND, /* a key, a value */
+    FORM_LOGIN,  /* the same, neither of them long */
     FORM_COUNT,  /* delta, initial value and exptime, a key */
     FORM_TOUCH,  /* exptime, a key; what else there is, is not looked at */
     FORM_FLUSH,  /* nothing, or a delay */
@@ -118,6 +120,7 @@ fits(const struct packet *packet, enum form form)
     case FORM_STORE:
         return extras == STORE_EXTRAS && has_key;
     case FORM_EXTEND:
+    case FORM_LOGIN:
         return extras == 0 && has_key;
     case FORM_COUNT:
         return extras == COUNT_EXTRAS && has_key && is_whole;
@@ -212,6 +215,20 @@ take_value(const struct packet *packet, size_t len, uint64_t value_bytes_max,
     return PARSE_REQUEST;
 }
 
+/* The same for the words of a login. One that is too long is no login, and is
+ * not waited for. */
+static enum parse_status
+take_login(const struct packet *packet, size_t len, struct parse_scan *scan,
+    struct request *out)
+{
+    if (value_len(packet) > LOGIN_VALUE_MAX) {
+        out->err = ERR_TOO_LARGE;
+        out->swallow_bytes = value_len(packet);
+        return PARSE_REQUEST;
+    }
+    return take_value(packet, len, LOGIN_VALUE_MAX, scan, out);
+}
+
 /* Whether there is such a command. */
 static bool
 is_known(const struct packet *packet, const struct command *command)
@@ -220,7 +237,7 @@ is_known(const struct packet *packet, const struct command *command)
         return packet->extras_len == LEVEL_EXTRAS &&
             packet->body_len == LEVEL_EXTRAS;
     }
-    return command->form != FORM_UNKNOWN && command->op != REQUEST_ERROR;
+    return command->form != FORM_UNKNOWN;
 }
 
 /* The packet has all up to the end of its key. */
@@ -250,6 +267,9 @@ take(const struct packet *packet, size_t len, uint64_t value_bytes_max,
     out->terms.wants_value = command->op == REQUEST_LOOK;
     take_extras(packet, command->form, out);
     take_cas(packet, command->form, out);
+    if (command->form == FORM_LOGIN) {
+        return take_login(packet, len, scan, out);
+    }
     return command->form == FORM_STORE || command->form == FORM_EXTEND
         ? take_value(packet, len, value_bytes_max, scan, out)
         : PARSE_REQUEST;

@@ -30,8 +30,8 @@ enum {
 
 /* Code, name, what it is executed as, what a packet of it looks like (the
  * forms are in binary.c), whether the usual answer is left out. As in
- * memcached, what is not here (the range operations) is unknown; so are the
- * three of SASL where there is none. */
+ * memcached, what is not here (the range operations) is unknown; so are, to who
+ * executes them, the three of SASL where there is none. */
 #define BINARY_OPCODES(X)                                                     \
     X(0x00, GET, LOOK, KEY, false)                                            \
     X(0x01, SET, SET, STORE, false)                                           \
@@ -64,9 +64,9 @@ enum {
     X(0x1c, TOUCH, TOUCH, TOUCH, false)                                       \
     X(0x1d, GAT, LOOK, TOUCH, false)                                          \
     X(0x1e, GATQ, LOOK, TOUCH, true)                                          \
-    X(0x20, SASL_LIST, ERROR, EMPTY, false)                                   \
-    X(0x21, SASL_AUTH, ERROR, EXTEND, false)                                  \
-    X(0x22, SASL_STEP, ERROR, EXTEND, false)                                  \
+    X(0x20, SASL_LIST, LOGIN_WAYS, EMPTY, false)                              \
+    X(0x21, SASL_AUTH, LOGIN, LOGIN, false)                                   \
+    X(0x22, SASL_STEP, LOGIN, LOGIN, false)                                   \
     X(0x23, GATK, LOOK, TOUCH, false)                                         \
     X(0x24, GATKQ, LOOK, TOUCH, true)
 

@@ -51,6 +51,9 @@
     X(CHECKPOINT, "dialect: make a checkpoint")                               \
     X(SEAL, "dialect: move a counter's records to the cold tier")             \
     X(HELP, "dialect: what can be typed")                                     \
+    X(LOGIN, "who the client is, see proto/login.h")                          \
+    X(LOGIN_WAYS, "how it may say so")                                        \
+    X(UNREAD, "a line before the login: nobody has looked at what it says")   \
     X(ERROR, "not a request: the reply is in error")
 
 enum request_op {
@@ -131,8 +134,9 @@ struct request {
                            * the change is not numbered */
     struct span meta; /* META: all flags, as sent */
     struct terms terms;
-    const char *error;      /* ERROR: the reply without CRLF; static storage */
-    int err;                /* ERROR, BINARY: what is wrong; PARSE_CLOSE */
+    const char *error; /* ERROR: the reply without CRLF; static storage;
+                             * LOGIN: likewise, or NULL: there is a value */
+    int err;           /* ERROR, LOGIN, BINARY: what is wrong; PARSE_CLOSE */
     uint64_t swallow_bytes; /* to be skipped behind the request */
     bool swallow_line;      /* likewise, up to and with the next newline */
 };

@@ -69,8 +69,8 @@ struct figures {
     X(touch_misses, f->metric[METRIC_touch_misses])                           \
     X(store_too_large, f->metric[METRIC_store_too_large])                     \
     X(store_no_memory, f->metric[METRIC_store_no_memory])                     \
-    X(auth_cmds, NONE)                                                        \
-    X(auth_errors, NONE)
+    X(auth_cmds, f->metric[METRIC_auth_cmds])                                 \
+    X(auth_errors, f->metric[METRIC_auth_errors])
 
 /* Shown with -o idle_timeout, as in memcached. */
 #define IDLE_FIGURES(X) X(idle_kicks, f->metric[METRIC_idle_kicks])

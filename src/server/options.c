@@ -23,6 +23,7 @@
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,9 +46,6 @@ static const struct options_row rows[OPTIONS_COUNT] = {
 #undef CARE
 #define CARE OPTIONS_CARE_IGNORED
             OPTIONS_IGNORED(X)
-#undef CARE
-#define CARE OPTIONS_CARE_REFUSED
-                OPTIONS_REFUSED(X)
 #undef CARE
 };
 #undef X
@@ -365,6 +363,63 @@ check_together(const struct options *options, struct buf *message)
     return check_tls(options, message);
 }
 
+/* One address of -l may speak one protocol: not binary, where binary clients
+ * have no way to log in. */
+static enum options_result
+check_addresses(struct options *options, struct buf *message)
+{
+    for (unsigned i = 0; i < options->listen.n; i++) {
+        if (options->listen.address[i].protocol == OPTIONS_PROTOCOL_BINARY) {
+            buf_add_text(message,
+                "tallyd: --listen: proto[binary] with --auth-file needs "
+                "--enable-sasl\n");
+            return OPTIONS_EXIT_BAD;
+        }
+    }
+    return OPTIONS_RUN;
+}
+
+/* Which protocols there are where clients log in: as in memcached, but that
+ * -B auto with -S means both. */
+static enum options_result
+settle_access(struct options *options, struct buf *message)
+{
+    bool is_given = options->given[OPTIONS_ID_protocol];
+    const char *users = getenv("MEMCACHED_SASL_PWDB");
+    if (options->sasl && options->auth_file.text[0] == '\0') {
+        if (users == NULL || users[0] == '\0' ||
+            strlen(users) >= sizeof options->auth_file.text) {
+            buf_add_text(message,
+                "tallyd: --enable-sasl: there are no users: give "
+                "--auth-file=FILE with lines user:password\n");
+            return OPTIONS_EXIT_BAD;
+        }
+        memcpy(options->auth_file.text, users, strlen(users) + 1);
+    }
+    if (options->auth_file.text[0] == '\0') {
+        return OPTIONS_RUN;
+    }
+    if (options->sasl) {
+        if (is_given && options->protocol == OPTIONS_PROTOCOL_ASCII) {
+            buf_add_text(message,
+                "tallyd: --enable-sasl is of the binary protocol, and "
+                "--protocol=ascii allows none: leave one out\n");
+            return OPTIONS_EXIT_BAD;
+        }
+        options->protocol =
+            is_given ? options->protocol : OPTIONS_PROTOCOL_BINARY;
+        return OPTIONS_RUN;
+    }
+    if (is_given && options->protocol != OPTIONS_PROTOCOL_ASCII) {
+        buf_add_text(message,
+            "tallyd: --auth-file alone is of the text protocol: give "
+            "--protocol=ascii, or --enable-sasl, too\n");
+        return OPTIONS_EXIT_BAD;
+    }
+    options->protocol = OPTIONS_PROTOCOL_ASCII;
+    return check_addresses(options, message);
+}
+
 enum options_result
 options_parse(int argc, char **argv, struct options *out, struct buf *message)
 {
@@ -377,7 +432,8 @@ options_parse(int argc, char **argv, struct options *out, struct buf *message)
         return OPTIONS_EXIT_BAD;
     }
     out->stats_detail = out->given[OPTIONS_ID_prefix_delimiter];
-    return check_together(out, message);
+    result = check_together(out, message);
+    return result == OPTIONS_RUN ? settle_access(out, message) : result;
 }
 
 bool

@@ -16,9 +16,7 @@
  * so that what starts a memcached starts a tallyd; and so are the names of
  * memcached's -o, in a second table. */
 
-#define OPTIONS_TABLE(X)                                                      \
-    OPTIONS_MET(X)                                                            \
-    OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X) OPTIONS_REFUSED(X)
+#define OPTIONS_TABLE(X) OPTIONS_MET(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,

@@ -24,13 +24,6 @@
     X(napi_ids, 'N', "napi-ids", "NUM", NUMBER, 1, 256, "", NULL,             \
         "threads chosen by the network card's queue")
 
-/* These promise a protection that is not there: the server does not start. */
-#define OPTIONS_REFUSED(X)                                                    \
-    X(sasl, 'S', "enable-sasl", NULL, FLAG, 0, 0, "", NULL,                   \
-        "SASL authentication, which this version has not: refused")           \
-    X(auth_file, 'Y', "auth-file", "FILE", TEXT, 1, 1023, "", NULL,           \
-        "authentication, which this version has not: refused")
-
 /* The names of -o: field, forms (with the prefix no_, without it, or either),
  * name, name of the value (NULL: none), type, lowest, highest, default (as it
  * would be given), care, text. A value where none is wanted does not matter,

@@ -156,6 +156,19 @@
         "raise the limit of the core file's size")                            \
     X(lock_memory, 'k', "lock-memory", NULL, FLAG, 0, 0, "", NULL,            \
         "keep all of the process's memory in RAM, as far as that is allowed") \
+    X(auth_file, 'Y', "auth-file", "FILE", PATH, 1, 1023, "", NULL,           \
+        "let in only who logs in as a user of FILE, lines user:password; "    \
+        "see doc/operations.md. Without -S the protocol is ascii")            \
+    X(sasl, 'S', "enable-sasl", NULL, FLAG, 0, 0, "", NULL,                   \
+        "logins by SASL PLAIN, of the users of --auth-file (or of "           \
+        "$MEMCACHED_SASL_PWDB); the protocol is binary, or with -B auto "     \
+        "both, each with its logins")                                         \
+    X(insecure, 0, "insecure", NULL, FLAG, 0, 0, "", "insecure",              \
+        "listen on other addresses than the loopback's without --auth-file: " \
+        "whoever reaches them can read and change everything")                \
+    X(hash_password, 0, "hash-password", NULL, FLAG, 0, 0, "", NULL,          \
+        "read a password from stdin, print its hash for --auth-file, and "    \
+        "end")                                                                \
     X(extended, 'o', "extended", "NAME[=VALUE],...", EXTENDED, 0, 0, "",      \
         NULL,                                                                 \
         "memcached's extended options, see below; may be given several "      \

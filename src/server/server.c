@@ -19,6 +19,8 @@
 #include "net/listener.h"
 #include "net/worker.h"
 #include "server/admin.h"
+#include "server/auth.h"
+#include "server/auth_hash.h"
 #include "server/keeping.h"
 #include "server/offline.h"
 #include "server/options.h"
@@ -68,6 +70,7 @@ struct server {
     int err; /* why the main loop has ended; 0: it was told to */
     struct keeping keeping;
     struct listener listener;
+    struct auth *auth;   /* NULL: every client may do everything */
     struct store *real;  /* of store_create */
     struct store *store; /* real, or the hooks' */
     struct server_admin admin;
@@ -93,7 +96,7 @@ struct server {
     X(SIGUSR2, CHECKPOINT)                                                    \
     X(SIGHUP, RELOAD)
 
-enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, RELOAD, NOTHING };
+enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, RELOAD };
 
 static const struct {
     int number;
@@ -114,19 +117,39 @@ deed_of(int number)
             return signals[i].deed;
         }
     }
-    return NOTHING;
+    return STOP;
+}
+
+static void
+reload_users(struct server *server)
+{
+    struct buf why = {0};
+    unsigned n;
+    if (auth_reload(server->auth, &n, &why) != 0) {
+        log_line(&server->logger, LOG_ERROR, "%.*s; the users stay as before",
+            (int)why.len, why.len == 0 ? "" : why.data);
+    } else {
+        log_line(&server->logger, LOG_INFO, "%u users in %s", n,
+            server->options.auth_file.text);
+    }
+    buf_fini(&why);
 }
 
 /* What is in files and may change while the server runs. */
 static void
-reload(struct server *server)
+reload(struct server *server, int number)
 {
     struct buf why = {0};
-    if (server->tls == NULL) {
-        log_line(&server->logger, LOG_INFO, "SIGHUP: nothing to reload");
-        return;
+    log_line(&server->logger, LOG_INFO, "signal %d: %s", number,
+        server->auth == NULL && server->tls == NULL
+            ? "there is nothing to reload"
+            : "reloading");
+    if (server->auth != NULL) {
+        reload_users(server);
     }
-    (void)secure_reload(server->tls, &server->logger, &why); /* it is logged */
+    if (server->tls != NULL) { /* it logs what comes of it */
+        (void)secure_reload(server->tls, &server->logger, &why);
+    }
     buf_fini(&why);
 }
 
@@ -148,9 +171,7 @@ on_signal(uv_signal_t *signal, int number)
         }
         return;
     case RELOAD:
-        reload(server);
-        return;
-    case NOTHING:
+        reload(server, number);
         return;
     case STOP:
         break;
@@ -187,6 +208,8 @@ listen_on(struct server *server, const struct options_address *address,
                                                 : server->options.port;
     struct listener_address tcp = {.host = address->host,
         .port = port < 0 ? 0 : (uint16_t)port,
+        .loopback_only = !server->options.insecure &&
+            server->options.auth_file.text[0] == '\0',
         .optional = optional,
         .binding = (enum session_binding)address->protocol,
         .tls_use = tls_use_of(server, address)};
@@ -322,12 +345,14 @@ start_workers(struct server *server)
         .tls = server->tls,
         .binding = (enum session_binding)options->protocol,
         .rules = {.no_cas = options->no_cas, .no_flush = options->no_flush},
+        .access = server->auth == NULL ? NULL : auth_access(server->auth),
         .value_bytes_max = options->item_size_max,
         .n_workers = (unsigned)options->threads,
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,
         .write_timeout_ms = (uint64_t)options->write_timeout_s * MS_PER_S,
         .idle_timeout_ms = (uint64_t)options->idle_timeout_s * MS_PER_S,
+        .login_timeout_ms = WORKER_LOGIN_MS,
         .commit_timeout_ms = WORKER_COMMIT_MS,
         .shake_timeout_ms = WORKER_SHAKE_MS,
     };
@@ -456,6 +481,10 @@ open_files(struct server *server)
     }
     if (err == 0 && options->core_files) {
         err = process_allow_core(why);
+    }
+    if (err == 0 && options->auth_file.text[0] != '\0') {
+        err = auth_create(
+            options->auth_file.text, options->sasl, &server->auth, why);
     }
     if (err == 0) {
         err = keeping_take(&server->keeping, options, &server->logger, why);
@@ -630,7 +659,13 @@ stop_all(struct server *server)
     if (server->real != NULL) {
         store_end_calls(server->real);
     }
+    if (server->auth != NULL) {
+        auth_stop(server->auth);
+    }
     stop_workers(server);
+    if (server->auth != NULL) {
+        auth_destroy(&server->auth);
+    }
     if (server->store != server->real) {
         server->hooks->unwrap_fn(&server->store);
     }
@@ -693,6 +728,9 @@ run(struct server *server)
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
     server->admin.listener = &server->listener;
+    if (server->options.hash_password) {
+        return auth_hash_make(&server->why);
+    }
     if (is_offline(&server->options)) {
         return run_offline(server);
     }

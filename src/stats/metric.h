@@ -29,6 +29,8 @@
     X(touch_misses, "touch of keys not found")                                \
     X(store_too_large, "sets refused because the value is above -I")          \
     X(store_no_memory, "sets refused because memory is out")                  \
+    X(auth_cmds, "logins, whether or not they succeeded")                     \
+    X(auth_errors, "logins that did not")                                     \
     X(bytes_read, "bytes read from clients")                                  \
     X(bytes_written, "bytes written to clients")                              \
     X(conn_yields, "turns ended by -R with commands left")                    \
@@ -49,12 +51,14 @@
     X(turns_held, "turns whose replies waited for the log")                   \
     X(changes_unsure, "changes done, but answered with SERVER_ERROR")         \
     X(changes_late, "of these, changes whose commit was not waited for")      \
+    X(access_refused, "requests refused to who may not make them")            \
+    X(slow_logins, "connections closed: no login in time")                    \
     X(idle_kicks, "connections closed: nothing said for -o idle_timeout")     \
     X(slow_commands, "connections closed: command not complete in time")      \
     X(slow_readers, "connections closed: replies not read in time")           \
     X(memory_kicks, "connections closed: slow, and the memory was needed")    \
     X(http_kicks, "connections closed: they spoke HTTP")                      \
-    X(garbage_kicks, "connections closed: they spoke no protocol of ours") \
+    X(garbage_kicks, "connections closed: they spoke no protocol of ours")    \
     X(tls_slow_handshakes, "connections closed: TLS handshake not in time")   \
     X(tls_crowded_out, "connections closed: too many TLS handshakes")
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "lib/packet.h"
 #include "proto/answer.h"
+#include "proto/login.h"
 #include "proto/text.h"
 #include "unit/proto_help.h"
 
@@ -203,10 +204,12 @@ static const struct row others[] = {
     {{.opcode = 0x30, .extras_len = 4, .key = "a", .value = "bcd"},
         "ERROR \"unknown command\" swallow=3"},
     {{.opcode = 0xff, .value = "bcd"}, "ERROR \"unknown command\" swallow=3"},
-    {{.opcode = 0x20}, "ERROR \"unknown command\""},
+    {{.opcode = 0x20}, "LOGIN_WAYS"},
     {{.opcode = 0x21, .key = "PLAIN", .value = "u"},
-        "ERROR \"unknown command\" swallow=1"},
-    {{.opcode = 0x22, .key = "PLAIN"}, "ERROR \"unknown command\""},
+        "LOGIN key=[PLAIN] value=[u]"},
+    {{.opcode = 0x22, .key = "PLAIN"}, "LOGIN key=[PLAIN]"},
+    {{.opcode = 0x22, .key = "PLAIN", .body_more = LOGIN_VALUE_MAX + 1},
+        "LOGIN key=[PLAIN] swallow=768"},
 };
 
 static const struct row too_large[] = {

@@ -39,7 +39,7 @@ static const struct {
     {'r', "enable-coredumps", false, OPTIONS_CARE_MET},
     {'R', "max-reqs-per-event", true, OPTIONS_CARE_MET},
     {'s', "unix-socket", true, OPTIONS_CARE_MET},
-    {'S', "enable-sasl", false, OPTIONS_CARE_REFUSED},
+    {'S', "enable-sasl", false, OPTIONS_CARE_MET},
     {'t', "threads", true, OPTIONS_CARE_MET},
     {'u', "user", true, OPTIONS_CARE_MET},
     {'U', "udp-port", true, OPTIONS_CARE_MET},
@@ -47,7 +47,7 @@ static const struct {
     {'V', "version", false, OPTIONS_CARE_MET},
     {'W', "disable-watch", false, OPTIONS_CARE_MET},
     {'X', "disable-dumping", false, OPTIONS_CARE_MET},
-    {'Y', "auth-file", true, OPTIONS_CARE_REFUSED},
+    {'Y', "auth-file", true, OPTIONS_CARE_MET},
     {'Z', "enable-ssl", false, OPTIONS_CARE_TLS},
 };
 
@@ -135,11 +135,6 @@ END_TEST
 /* Never without the protection that was asked for. */
 START_TEST(test_refused)
 {
-    bad("-S", "--enable-sasl: SASL");
-    bad("--enable-sasl", "--enable-sasl: SASL");
-    bad("-Y file", "--auth-file: authentication");
-    bad("--auth-file=f", "--auth-file: authentication");
-    bad("-Y ''", "--auth-file");
     static const char *const names[] = {
         "proxy_config=x", "proxy_arg=x", "proxy_uring", "proxy_memprofile"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -234,6 +229,45 @@ START_TEST(test_tls_settings)
 }
 END_TEST
 #endif
+
+static int
+protocol_of(const char *line)
+{
+    return good(line).protocol;
+}
+
+/* Which protocols -Y and -S leave, as in memcached, but -S takes -Y's users
+ * and -B auto then means both. */
+START_TEST(test_access)
+{
+    unsetenv("MEMCACHED_SASL_PWDB");
+    ck_assert_int_eq(protocol_of("-p 1"), OPTIONS_PROTOCOL_AUTO);
+    ck_assert_int_eq(protocol_of("-Y f"), OPTIONS_PROTOCOL_ASCII);
+    ck_assert_int_eq(protocol_of("-Y f -B ascii"), OPTIONS_PROTOCOL_ASCII);
+    ck_assert_int_eq(protocol_of("-Y f -S"), OPTIONS_PROTOCOL_BINARY);
+    ck_assert_int_eq(
+        protocol_of("-Y f -S -B binary"), OPTIONS_PROTOCOL_BINARY);
+    ck_assert_int_eq(protocol_of("-Y f -S -B auto"), OPTIONS_PROTOCOL_AUTO);
+    ck_assert_str_eq(good("--auth-file=f").auth_file.text, "f");
+    bad("-Y f -B auto", "--auth-file alone is of the text protocol");
+    bad("-Y f -B binary", "--auth-file alone is of the text protocol");
+    bad("-Y f -S -B ascii", "--enable-sasl is of the binary protocol");
+    bad("-Y f -l proto[binary]:127.0.0.1", "needs --enable-sasl");
+    good("-Y f -S -l proto[binary]:127.0.0.1,proto[ascii]:127.0.0.2");
+    bad("-S", "--enable-sasl: there are no users");
+    bad("-Y ''", "--auth-file");
+    has_setting("-Y f", "auth_enabled_ascii=f");
+    has_setting("-Y f", "binding_protocol=ascii");
+    has_setting("-Y f -S", "auth_enabled_sasl=yes");
+    setenv("MEMCACHED_SASL_PWDB", "g", 1);
+    ck_assert_str_eq(good("-S").auth_file.text, "g");
+    ck_assert_str_eq(good("-S -Y f").auth_file.text, "f");
+    ck_assert_str_eq(good("-p 1").auth_file.text, "");
+    setenv("MEMCACHED_SASL_PWDB", "", 1);
+    bad("-S", "--enable-sasl: there are no users");
+    unsetenv("MEMCACHED_SASL_PWDB");
+}
+END_TEST
 
 /* Every other name of -o, as it may be given. */
 static const char *const extended[] = {"maxconns_fast", "no_maxconns_fast",
@@ -501,8 +535,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_switches, test_flags, test_values,
-        test_refused, test_tls, test_tls_settings, test_extended_names,
-        test_extended_values, test_extended_refused, test_settings_order,
-        test_settings_values, test_ignored, test_license, test_config_file};
+        test_refused, test_tls, test_tls_settings, test_access,
+        test_extended_names, test_extended_values, test_extended_refused,
+        test_settings_order, test_settings_values, test_ignored, test_license,
+        test_config_file};
     return run_tests("options_memcached", tests, COUNT_OF(tests));
 }

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answering logins.
+ *
+ * A plain password is compared at once, with all users there are, all bytes
+ * of the longest name and password that may be, and without a branch on what
+ * is found: how long it takes says nothing.
+ *
+ * A hashed one takes crypt(3) some milliseconds, by design. A worker cannot
+ * wait for that: one thread does it, one login after the other, and each
+ * connection has one login under way at most. So that clients which connect
+ * anew for each request can live with it, the thread remembers of each hashed
+ * user the last name and password that did fit, as 128 bits of two keyed
+ * hashes whose keys no one knows and the process forgets; the same login is
+ * then answered at once. Whoever guesses gets only the slow way. It is as long
+ * for a user that there is not: as many hashes are made for each login as the
+ * user with the most of them has.
+ *
+ * The users are read under a lock by all threads, and changed under it by a
+ * reload, and by what is remembered. */
+#include "server/auth.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/siphash.h"
+#include "server/auth_file.h"
+#include "server/auth_hash.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { TAGS = 2 };
+
+/* What a name and a password come to, under this process's keys. */
+struct tag {
+    uint64_t word[TAGS];
+};
+
+struct auth {
+    struct access access;
+    const char *path;
+    uint8_t key[TAGS][SIPHASH_KEY_BYTES]; /* read-only */
+
+    pthread_rwlock_t users_lock;
+    struct auth_users *users; /* these three under users_lock */
+    struct tag *fitted;       /* one a user; all zero: none yet */
+    uint64_t reloads;         /* so that an older answer is known for one */
+
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    struct access_login *first, **last; /* these two under lock: they wait */
+    bool told_to_stop;
+    pthread_t thread;
+};
+
+/* All ones where they are the same, else 0, without a branch. */
+static uint64_t
+same_bytes(const char *a, const char *b, size_t len)
+{
+    unsigned differs = 0;
+    for (size_t i = 0; i < len; i++) {
+        differs |= (unsigned)((unsigned char)a[i] ^ (unsigned char)b[i]);
+    }
+    return 0 - (((uint64_t)differs - 1) >> 63);
+}
+
+static uint64_t
+same_number(uint64_t a, uint64_t b)
+{
+    uint64_t differs = a ^ b;
+    return ((differs | (0 - differs)) >> 63) - 1;
+}
+
+static uint64_t
+same_user(const struct auth_user *user, const struct access_login *login)
+{
+    return same_bytes(user->user, login->user, sizeof user->user) &
+        same_number(user->user_len, login->user_len);
+}
+
+static struct tag
+tag_of(const struct auth *auth, const struct access_login *login)
+{
+    char both[sizeof login->user + sizeof login->password];
+    struct tag tag;
+    memcpy(both, login->user, sizeof login->user);
+    memcpy(both + sizeof login->user, login->password, sizeof login->password);
+    for (unsigned i = 0; i < TAGS; i++) {
+        tag.word[i] = siphash(auth->key[i], both, sizeof both);
+    }
+    explicit_bzero(both, sizeof both);
+    return tag;
+}
+
+/* The rank of the login as far as that can be told at once. */
+static enum access_rank
+look(const struct auth *auth, const struct access_login *login)
+{
+    const struct auth_users *users = auth->users;
+    struct tag tag = tag_of(auth, login);
+    uint64_t rank = ACCESS_NOBODY;
+    for (unsigned i = 0; i < users->n; i++) {
+        const struct auth_user *user = &users->user[i];
+        const struct tag *fitted = &auth->fitted[i];
+        uint64_t plain = same_user(user, login) &
+            same_bytes(
+                user->password, login->password, sizeof user->password) &
+            same_number(user->password_len, login->password_len);
+        uint64_t known = same_number(tag.word[0], fitted->word[0]) &
+            same_number(tag.word[1], fitted->word[1]) & same_user(user, login);
+        rank |= (plain | known) & (uint64_t)user->rank;
+    }
+    return rank >= ACCESS_WRITER ? ACCESS_WRITER
+        : rank == ACCESS_READER  ? ACCESS_READER
+                                 : ACCESS_NOBODY;
+}
+
+static bool
+check(struct access *access, struct access_login *login)
+{
+    struct auth *auth = (struct auth *)access;
+    pthread_rwlock_rdlock(&auth->users_lock);
+    login->rank = look(auth, login);
+    bool is_done = login->rank != ACCESS_NOBODY || auth->users->n_hashed == 0;
+    pthread_rwlock_unlock(&auth->users_lock);
+    if (is_done) {
+        return true;
+    }
+    pthread_mutex_lock(&auth->lock);
+    is_done = auth->told_to_stop;
+    if (!is_done) {
+        login->next = NULL;
+        *auth->last = login;
+        auth->last = &login->next;
+        pthread_cond_signal(&auth->wanted);
+    }
+    pthread_mutex_unlock(&auth->lock);
+    return is_done;
+}
+
+/* What the thread takes along of one user, not to hold the lock. */
+struct candidate {
+    unsigned at; /* among the users */
+    enum access_rank rank;
+    bool is_users; /* else it is there for the time it takes only */
+    char hash[AUTH_HASH_BYTES];
+};
+
+/* The hashes to be tried, n of them; returns the number of reloads so far. */
+static uint64_t
+choose(struct auth *auth, const struct access_login *login,
+    struct candidate *out, unsigned *n)
+{
+    pthread_rwlock_rdlock(&auth->users_lock);
+    const struct auth_users *users = auth->users;
+    uint64_t reloads = auth->reloads;
+    const struct auth_user *any = NULL;
+    *n = 0;
+    for (unsigned i = 0; i < users->n; i++) {
+        const struct auth_user *user = &users->user[i];
+        if (!user->is_hashed) {
+            continue;
+        }
+        any = any == NULL ? user : any;
+        if (same_user(user, login) != 0) {
+            out[*n] = (struct candidate){i, user->rank, true, ""};
+            memcpy(out[(*n)++].hash, user->hash, sizeof user->hash);
+        }
+    }
+    while (any != NULL && *n < users->n_hashed_of_one) {
+        out[*n] = (struct candidate){.is_users = false};
+        memcpy(out[(*n)++].hash, any->hash, sizeof any->hash);
+    }
+    pthread_rwlock_unlock(&auth->users_lock);
+    return reloads;
+}
+
+static void
+remember(struct auth *auth, const struct access_login *login, unsigned at,
+    uint64_t reloads)
+{
+    struct tag tag = tag_of(auth, login);
+    pthread_rwlock_wrlock(&auth->users_lock);
+    if (auth->reloads == reloads) {
+        auth->fitted[at] = tag;
+    }
+    pthread_rwlock_unlock(&auth->users_lock);
+}
+
+static void
+check_hashed(struct auth *auth, struct access_login *login,
+    struct candidate *candidates)
+{
+    char password[LOGIN_NAME_MAX + 1];
+    unsigned n;
+    pthread_rwlock_rdlock(&auth->users_lock);
+    login->rank = look(auth, login); /* one before it may have been the same */
+    pthread_rwlock_unlock(&auth->users_lock);
+    if (login->rank != ACCESS_NOBODY) {
+        return;
+    }
+    uint64_t reloads = choose(auth, login, candidates, &n);
+    memcpy(password, login->password, login->password_len);
+    password[login->password_len] = '\0';
+    for (unsigned i = 0; i < n; i++) {
+        const struct candidate *candidate = &candidates[i];
+        if (auth_hash_fits(candidate->hash, password) && candidate->is_users &&
+            candidate->rank > login->rank) {
+            login->rank = candidate->rank;
+            remember(auth, login, candidate->at, reloads);
+        }
+    }
+    explicit_bzero(password, sizeof password);
+}
+
+/* The next login that waits; NULL: it is time to end. */
+static struct access_login *
+take_login(struct auth *auth)
+{
+    pthread_mutex_lock(&auth->lock);
+    while (auth->first == NULL && !auth->told_to_stop) {
+        pthread_cond_wait(&auth->wanted, &auth->lock);
+    }
+    struct access_login *login = auth->first;
+    if (login != NULL) {
+        auth->first = login->next;
+        if (auth->first == NULL) {
+            auth->last = &auth->first;
+        }
+    }
+    pthread_mutex_unlock(&auth->lock);
+    return login;
+}
+
+static bool
+is_stopping(struct auth *auth)
+{
+    pthread_mutex_lock(&auth->lock);
+    bool stops = auth->told_to_stop;
+    pthread_mutex_unlock(&auth->lock);
+    return stops;
+}
+
+static void *
+run(void *arg)
+{
+    static const size_t size = AUTH_USERS_MAX * sizeof(struct candidate);
+    struct auth *auth = arg;
+    struct access_login *login;
+    struct candidate *candidates = malloc(size);
+    while ((login = take_login(auth)) != NULL) {
+        if (candidates != NULL && !is_stopping(auth)) {
+            check_hashed(auth, login, candidates);
+        }
+        login->done_fn(login);
+    }
+    free(candidates);
+    return NULL;
+}
+
+/* The users of the file to *out, which is the caller's then. */
+static int
+load(const char *path, struct auth_users **out, struct tag **fitted,
+    struct buf *why)
+{
+    *out = malloc(sizeof **out);
+    *fitted = calloc(AUTH_USERS_MAX, sizeof **fitted);
+    int err = *out == NULL || *fitted == NULL ? ERR_NO_MEMORY : 0;
+    if (err != 0) {
+        buf_add_text(why, "out of memory");
+    } else {
+        err = auth_file_read(path, *out, why);
+    }
+    if (err != 0) {
+        free(*out);
+        free(*fitted);
+    }
+    return err;
+}
+
+static void
+free_users(struct auth_users *users, struct tag *fitted)
+{
+    explicit_bzero(users, sizeof *users);
+    free(users);
+    free(fitted);
+}
+
+/* Of an auth that has users and keys. */
+static int
+start(struct auth *auth, struct buf *why)
+{
+    pthread_rwlock_init(&auth->users_lock, NULL);
+    pthread_mutex_init(&auth->lock, NULL);
+    pthread_cond_init(&auth->wanted, NULL);
+    auth->last = &auth->first;
+    auth->access.check_fn = check;
+    if (pthread_create(&auth->thread, NULL, run, auth) != 0) {
+        buf_add_text(why, "cannot start a thread for logins");
+        pthread_cond_destroy(&auth->wanted);
+        pthread_mutex_destroy(&auth->lock);
+        pthread_rwlock_destroy(&auth->users_lock);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+int
+auth_create(
+    const char *path, bool has_sasl, struct auth **out, struct buf *why)
+{
+    struct auth *auth = calloc(1, sizeof *auth);
+    if (auth == NULL) {
+        buf_add_text(why, "out of memory");
+        return ERR_NO_MEMORY;
+    }
+    auth->path = path;
+    auth->access.has_sasl = has_sasl;
+    int err = load(path, &auth->users, &auth->fitted, why);
+    if (err != 0) {
+        goto err_after_calloc;
+    }
+    if (getrandom(auth->key, sizeof auth->key, 0) != sizeof auth->key) {
+        buf_addf(why, "no random numbers: %s", strerror(errno));
+        err = ERR_SYSTEM;
+        goto err_after_load;
+    }
+    err = start(auth, why);
+    if (err != 0) {
+        goto err_after_load;
+    }
+    *out = auth;
+    return 0;
+
+err_after_load:
+    free_users(auth->users, auth->fitted);
+err_after_calloc:
+    free(auth);
+    return err;
+}
+
+void
+auth_stop(struct auth *auth)
+{
+    pthread_mutex_lock(&auth->lock);
+    bool was_told = auth->told_to_stop;
+    auth->told_to_stop = true;
+    pthread_cond_signal(&auth->wanted);
+    pthread_mutex_unlock(&auth->lock);
+    if (!was_told) {
+        pthread_join(auth->thread, NULL);
+    }
+}
+
+void
+auth_destroy(struct auth **auth)
+{
+    struct auth *old = *auth;
+    auth_stop(old);
+    ASSERT(old->first == NULL);
+    pthread_cond_destroy(&old->wanted);
+    pthread_mutex_destroy(&old->lock);
+    pthread_rwlock_destroy(&old->users_lock);
+    free_users(old->users, old->fitted);
+    explicit_bzero(old, sizeof *old);
+    free(old);
+    *auth = NULL;
+}
+
+struct access *
+auth_access(struct auth *auth)
+{
+    return &auth->access;
+}
+
+/* What is known of logins stays known where a user is the same. */
+static void
+keep_fitted(const struct auth *auth, const struct auth_users *users,
+    struct tag *fitted)
+{
+    for (unsigned i = 0; i < users->n; i++) {
+        for (unsigned k = 0; k < auth->users->n; k++) {
+            if (memcmp(&users->user[i], &auth->users->user[k],
+                    sizeof users->user[i]) == 0) {
+                fitted[i] = auth->fitted[k];
+            }
+        }
+    }
+}
+
+int
+auth_reload(struct auth *auth, unsigned *n, struct buf *why)
+{
+    struct auth_users *users;
+    struct tag *fitted;
+    int err = load(auth->path, &users, &fitted, why);
+    if (err != 0) {
+        return err;
+    }
+    pthread_rwlock_wrlock(&auth->users_lock);
+    struct auth_users *old_users = auth->users;
+    struct tag *old_fitted = auth->fitted;
+    keep_fitted(auth, users, fitted);
+    auth->users = users;
+    auth->fitted = fitted;
+    auth->reloads++;
+    pthread_rwlock_unlock(&auth->users_lock);
+    free_users(old_users, old_fitted);
+    *n = users->n;
+    return 0;
+}
