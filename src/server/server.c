@@ -20,6 +20,7 @@
 #include "net/worker.h"
 #include "server/admin.h"
 #include "server/keeping.h"
+#include "server/logging.h"
 #include "server/offline.h"
 #include "server/options.h"
 #include "server/process.h"
@@ -48,7 +49,8 @@ enum {
     WORKERS_MAX = 256,
     MS_PER_S = 1000,
     PATH_BYTES = 1100,
-    LOADING_TELL_MS = 1000 /* between words to the service manager */
+    LOADING_TELL_MS = 1000, /* between words to the service manager */
+    LOG_FLUSH_MS = 1000
 };
 
 enum { SERVER_SIGNALS = 5 };
@@ -62,6 +64,7 @@ struct server {
     uv_signal_t on_signal[SERVER_SIGNALS];
     uv_async_t loaded;        /* the store has loaded, or cannot */
     uv_timer_t still_loading; /* meanwhile; then, until READY=1 is told */
+    uv_timer_t log_timer;
     _Atomic int load_err;
     int err; /* why the main loop has ended; 0: it was told to */
     struct keeping keeping;
@@ -89,9 +92,9 @@ struct server {
     X(SIGTERM, STOP)                                                          \
     X(SIGUSR1, CHECKPOINT_AND_STOP)                                           \
     X(SIGUSR2, CHECKPOINT)                                                    \
-    X(SIGHUP, NOTHING)
+    X(SIGHUP, RELOAD)
 
-enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, NOTHING };
+enum signal_deed { STOP, CHECKPOINT_AND_STOP, CHECKPOINT, RELOAD, NOTHING };
 
 static const struct {
     int number;
@@ -132,9 +135,10 @@ on_signal(uv_signal_t *signal, int number)
             store_want_checkpoint(server->real);
         }
         return;
+    case RELOAD:
+        logging_reload(&server->logger, number);
+        return;
     case NOTHING:
-        log_line(&server->logger, LOG_INFO,
-            "signal %d: nothing to reload in this version", number);
         return;
     case STOP:
         break;
@@ -415,6 +419,9 @@ open_files(struct server *server)
         err = process_allow_core(why);
     }
     if (err == 0) {
+        err = logging_open(&server->logger, options->log_file.text, why);
+    }
+    if (err == 0) {
         err = keeping_take(&server->keeping, options, &server->logger, why);
     }
     if (err == 0 && options->pidfile.text[0] != '\0') {
@@ -491,6 +498,13 @@ on_loaded(uv_async_t *async)
     }
 }
 
+static void
+on_log_timer(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    log_flush(&server->logger, false);
+}
+
 /* The main loop and what is always on it. */
 static int
 open_loop(struct server *server)
@@ -516,6 +530,10 @@ open_loop(struct server *server)
     }
     uv_async_init(&server->loop, &server->loaded, on_loaded);
     uv_timer_init(&server->loop, &server->still_loading);
+    uv_timer_init(&server->loop, &server->log_timer);
+    uv_timer_start(
+        &server->log_timer, on_log_timer, LOG_FLUSH_MS, LOG_FLUSH_MS);
+    server->log_timer.data = server;
     server->loaded.data = server;
     server->still_loading.data = server;
     return 0;
@@ -584,6 +602,7 @@ stop_all(struct server *server)
     int err = 0;
     listener_stop(&server->listener);
     uv_close((uv_handle_t *)&server->still_loading, NULL);
+    uv_close((uv_handle_t *)&server->log_timer, NULL);
     if (server->real != NULL) {
         store_end_calls(server->real);
     }
@@ -651,6 +670,7 @@ run(struct server *server)
     server->admin.workers = server->workers;
     server->admin.listener = &server->listener;
     if (is_offline(&server->options)) {
+        server->logger.is_unlimited = true; /* it is all there is to say */
         return run_offline(server);
     }
     int err = prepare(server);
@@ -698,10 +718,7 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     if (result == OPTIONS_RUN) {
         atomic_init(&server->logger.verbosity, server->options.verbosity);
         int err = run(server);
-        if (err != 0) {
-            log_line(&server->logger, LOG_ERROR, "%.*s", (int)server->why.len,
-                server->why.len == 0 ? "" : server->why.data);
-        }
+        logging_end(&server->logger, err, &server->why);
         status = err != 0      ? EXIT_FAILURE
             : server->is_lossy ? OFFLINE_LOSSY
                                : EXIT_SUCCESS;
