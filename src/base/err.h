@@ -58,6 +58,8 @@
     X(PRODUCER_GONE, "the producer has been dropped, nothing was changed")    \
     X(NO_PRODUCER, "no such producer")                                        \
     X(MANY_PRODUCERS, "too many producers: drop one, or see --max-producers") \
+    X(OTHER_COLUMNS, "the counter has other columns by now, begin anew")      \
+    X(MANY_DUMPS, "too many dumps are under way, try again later")            \
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
     X(DISK_FULL,                                                              \

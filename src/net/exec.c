@@ -56,6 +56,9 @@ release_job(struct session *session)
     struct executor *executor = session->executor;
     struct job *job = session->job;
     ASSERT(!job->waits);
+    if (job->stage == JOB_RECORDS) {
+        store_end_dump(executor->store, &job->records.call);
+    }
     session->job = NULL;
     if (executor->n_free_jobs >= EXECUTOR_JOBS_KEPT) {
         free(job);
@@ -393,6 +396,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__drop_producer(session, bytes, turn);
     case REQUEST_CHECKPOINT:
         return exec__checkpoint_begin(session, turn->out);
+    case REQUEST_DUMP:
+        return exec__records_begin(session, bytes, turn);
     case REQUEST_SEAL:
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
@@ -492,6 +497,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec__seal_answer(session, turn->out);
     case JOB_DUMP:
         return exec__dump_resume(session, turn);
+    case JOB_RECORDS:
+        return exec__records_resume(session, turn);
     }
     return exec__get_resume(session, turn);
 }

@@ -46,6 +46,8 @@ struct store_config {
     uint32_t table_records_max;     /* as in engine_config; 0 but in tests */
     const struct alloc *alloc;      /* of the tables, as in engine_config; NULL
                                      * but in tests */
+    uint64_t dump_range_records;    /* as in dump_source; 0 but in tests */
+    const struct alloc *dump_alloc; /* likewise; NULL but in tests */
     const struct data_config *data; /* NULL: counters live in memory only */
 };
 
@@ -173,6 +175,21 @@ static inline enum store_answer
 store_seal(struct store *store, struct store_seal *seal)
 {
     return store->calls->seal(store, seal);
+}
+
+static inline enum store_answer
+store_dump(struct store *store, struct store_dump *dump)
+{
+    return store->calls->dump(store, dump);
+}
+
+/* Does nothing where no call has been made. */
+static inline void
+store_end_dump(struct store *store, struct store_dump *dump)
+{
+    if (dump->work != NULL) {
+        store->calls->end_dump(store, dump);
+    }
 }
 
 static inline void
