@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* dump counter: a counter's records as lines of the dialect that store them
  * again. The store answers a piece of some hundred records a call, on a thread
- * of its own; of that what the reply buffer's mark leaves room for is shown, and
- * the next piece is asked for when all of it is. A client that does not read is
- * not asked for either, so a dump takes the same memory whatever there is. */
+ * of its own; what the reply buffer's mark leaves room for is shown, and the
+ * next piece is asked for when all of it is. A client that does not read is not
+ * asked for either, so a dump takes the same memory whatever there is. */
 #include "net/exec_admin.h"
 
 #include "base/err.h"
 #include "base/num.h"
 #include "proto/reply.h"
+#include "store/store_dump.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -30,29 +30,29 @@ enum { EDIT_WORDS_MAX = 12 };
 static const char *const key_commands[] = {
     "gets", "gat", "gats", "append", "prepend", "cas", "touch"};
 
-#define HELP_LINES(X)                                                           \
-    X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "       \
-      "[maxjump=N] [cold=quietest] [cold_after=N]")                             \
-    X("add column COUNTER NAME primarykey")                                     \
-    X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "             \
-      "[suffix=NAME] [flags=N]")                                                \
-    X("drop column COUNTER NAME NAME   (the name twice, to confirm)")           \
-    X("drop counter NAME NAME")                                                 \
-    X("show counters")                                                          \
-    X("show counter NAME")                                                      \
-    X("get COUNTER ID|ID.SUFFIX ...")                                           \
-    X("set|add|replace COUNTER ID VALUE ...   (one value a column)")            \
-    X("set|add|replace COUNTER ID.SUFFIX VALUE")                                \
-    X("incr|decr COUNTER ID.SUFFIX [N]")                                        \
-    X("incr|decr COUNTER ID N ...   (one number a column)")                     \
-    X("delete COUNTER ID|ID.SUFFIX")                                            \
-    X("... tx=PRODUCER:NUMBER   (behind any of these five: done once)")         \
-    X("drop producer NAME")                                                     \
-    X("get ID.SUFFIX ...   and all other commands of memcached")                \
-    X("checkpoint   (answers OK when all changes so far are in one)")           \
-    X("dump counter NAME [FIRST LAST]   (all records, as lines to type again)") \
-    X("seal COUNTER all   (moves all records to the cold tier)")                \
-    X("stats [counters|producers|tables|wal|cold|settings|reset]")              \
+#define HELP_LINES(X)                                                         \
+    X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
+      "[maxjump=N] [cold=quietest] [cold_after=N]")                           \
+    X("add column COUNTER NAME primarykey")                                   \
+    X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
+      "[suffix=NAME] [flags=N]")                                              \
+    X("drop column COUNTER NAME NAME   (the name twice, to confirm)")         \
+    X("drop counter NAME NAME")                                               \
+    X("show counters")                                                        \
+    X("show counter NAME")                                                    \
+    X("get COUNTER ID|ID.SUFFIX ...")                                         \
+    X("set|add|replace COUNTER ID VALUE ...   (one value a column)")          \
+    X("set|add|replace COUNTER ID.SUFFIX VALUE")                              \
+    X("incr|decr COUNTER ID.SUFFIX [N]")                                      \
+    X("incr|decr COUNTER ID N ...   (one number a column)")                   \
+    X("delete COUNTER ID|ID.SUFFIX")                                          \
+    X("... tx=PRODUCER:NUMBER   (behind any of these five: done once)")       \
+    X("drop producer NAME")                                                   \
+    X("get ID.SUFFIX ...   and all other commands of memcached")              \
+    X("checkpoint   (answers OK when all changes so far are in one)")         \
+    X("dump counter NAME [FIRST LAST]   (its records, as lines to type)")     \
+    X("seal COUNTER all   (moves all records to the cold tier)")              \
+    X("stats [counters|producers|tables|wal|cold|settings|reset]")            \
     X("version, verbosity N, quit, help")
 
 static void

@@ -121,8 +121,8 @@ struct store_dump {
     int err;            /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what is
                          * on the disk of ids bad_first..bad_last cannot be
                          * read; n have come before it, go on. These end it:
-                         * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS, ERR_NO_MEMORY, ERR_CLOSED;
-                         * n have come before */
+                         * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS,
+                         * ERR_NO_MEMORY, ERR_CLOSED */
     bool is_end;        /* there are no more */
     unsigned n_columns; /* values a record, in the counter's order */
     uint32_t n;

@@ -312,6 +312,7 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
 {
     const struct seal_merge *merge = &work->merge;
     bool is_told = merge->is_narrow;
+    uint64_t cut = 0;
     if (merge->scan == NULL || err == ERR_NO_MEMORY) {
         return err;
     }
@@ -321,15 +322,17 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
         const struct segment_head *head = segment_head(segment);
         uint32_t block = segment_scan_failed(merge->scan);
         uint64_t first = segment_first_id(segment, block);
-        uint64_t last = block + 1 < head->n_blocks
-            ? segment_first_id(segment, block + 1) - 1
-            : head->last_id;
+        uint64_t last = head->last_id;
+        cut = entry->last_id; /* there is nothing behind the last block */
+        if (block + 1 < head->n_blocks) {
+            cut = last = segment_first_id(segment, block + 1) - 1;
+        }
         work->bad_first = first < entry->first_id ? entry->first_id : first;
         work->bad_last = last > entry->last_id ? entry->last_id : last;
     }
     seal_merge_fini(&work->merge);
     if (is_told) {
-        cut_list(work->list, work->bad_last);
+        cut_list(work->list, cut);
     }
     work->merge.is_narrow = true;
     int again = begin_merge(source, work);

@@ -61,9 +61,10 @@ void dump_work_destroy(
 /* The next n records, with no record left out that has been there all the
  * time, and none twice; is_over, and n = 0: there are none. What a range has in
  * a table is of one moment. Waits for the disk and for edit_lock. 0; or
- * ERR_GONE (the counter has been dropped), ERR_OTHER_COLUMNS, ERR_NO_MEMORY, ERR_CLOSED, and it has ended; or ERR_CORRUPT, ERR_NEWER_FORMAT,
- * ERR_DISK: the segments' records of ids bad_first..bad_last cannot be read,
- * n have come before these, and it goes on behind them. */
+ * ERR_GONE (the counter has been dropped), ERR_OTHER_COLUMNS, ERR_NO_MEMORY,
+ * ERR_CLOSED, and it has ended; or ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the
+ * segments' records of ids bad_first..bad_last cannot be read, n have come
+ * before these, and it goes on behind them. */
 int dump_work_next(const struct dump_source *source, struct dump_work *work);
 
 #endif

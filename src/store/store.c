@@ -463,6 +463,34 @@ start_loading(struct real_store *real)
                                                                 : ERR_SYSTEM;
 }
 
+/* Behind the keeper, whose parts it reads. */
+static int
+start_dumper(struct real_store *real, const struct store_config *config,
+    unsigned shards)
+{
+    real->dumper.source = (struct dump_source){.engine = real->engine,
+        .qsbr = &real->qsbr,
+        .schema = &real->schema,
+        .n_shards = shards,
+        .durable = real->keeper.durable,
+        .covers = real->keeper.covers,
+        .range_records = config->dump_range_records,
+        .alloc = config->dump_alloc};
+    return dumper_start(&real->dumper);
+}
+
+static int
+start_keeper(struct real_store *real, const struct store_config *config)
+{
+    real->keeper = (struct keeper){.store = &real->store,
+        .engine = real->engine,
+        .producers = &real->producers,
+        .durable = real->is_durable ? &real->durable : NULL,
+        .covers = real->has_tier ? &real->tier.cold.covers : NULL,
+        .is_missing = config->data != NULL && config->data->is_missing};
+    return keeper_start(&real->keeper);
+}
+
 int
 store_create(const struct store_config *config, struct store **out)
 {
@@ -497,25 +525,11 @@ store_create(const struct store_config *config, struct store **out)
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
     real->store.shards = shards;
-    real->keeper = (struct keeper){.store = &real->store,
-        .engine = real->engine,
-        .producers = &real->producers,
-        .durable = real->is_durable ? &real->durable : NULL,
-        .covers = real->has_tier ? &real->tier.cold.covers : NULL,
-        .is_missing = config->data != NULL && config->data->is_missing};
-    err = keeper_start(&real->keeper);
+    err = start_keeper(real, config);
     if (err != 0) {
         goto err_after_parts;
     }
-    real->dumper.source = (struct dump_source){.engine = real->engine,
-        .qsbr = &real->qsbr,
-        .schema = &real->schema,
-        .n_shards = shards,
-        .durable = real->keeper.durable,
-        .covers = real->keeper.covers,
-        .range_records = config->dump_range_records,
-        .alloc = config->dump_alloc};
-    err = dumper_start(&real->dumper);
+    err = start_dumper(real, config, shards);
     if (err != 0) {
         goto err_after_keeper;
     }

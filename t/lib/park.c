@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "lib/outcomes.h"
+#include "store/store_dump.h"
 #include "store/store_producer.h"
 
 #include <pthread.h>
