@@ -9,6 +9,9 @@
 #include <time.h>
 
 #define NS_PER_S UINT64_C(1000000000)
+
+enum { US_PER_S = 1000000, US_PER_MS = 1000, NS_PER_US = 1000 };
+
 #define SHIFTED_MAX_S UINT64_C(0xfffffff0)
 
 static struct timespec
@@ -39,6 +42,19 @@ int64_t
 clock_unix_s(void)
 {
     return (int64_t)read_clock(CLOCK_REALTIME).tv_sec;
+}
+
+int64_t
+clock_unix_us(void)
+{
+    struct timespec now = read_clock(CLOCK_REALTIME);
+    return (int64_t)now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US;
+}
+
+int64_t
+clock_unix_ms(void)
+{
+    return clock_unix_us() / US_PER_MS;
 }
 
 /* The time s, moved; never before 1, nor after what 32 bits hold. */

@@ -17,6 +17,10 @@ uint64_t clock_monotonic_s(void);
 /* Wall-clock seconds since 1970. Any thread; may jump. */
 int64_t clock_unix_s(void);
 
+/* The same in microseconds and milliseconds. */
+int64_t clock_unix_us(void);
+int64_t clock_unix_ms(void);
+
 /* A clock that can be stopped and moved, for tests of what expires: memcached's
  * debugtime. All zero: the system's. Written and read by any thread. */
 struct clock_shift {

@@ -65,6 +65,8 @@
     X(LONG_LINE, "the client sent a line longer than any command")            \
     X(NO_PACKET, "the client sent what is no binary packet")                  \
     X(ERRORS, "the client sent one unknown command after the other")          \
+    X(OTHER_COLUMNS, "the counter has other columns by now, begin anew")      \
+    X(MANY_DUMPS, "too many dumps are under way, try again later")            \
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
     X(DISK_FULL,                                                              \

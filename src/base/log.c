@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines for the operator. A line is formatted on the stack and written by one
  * write(2), so that lines of different threads never mix; what does not fit is
- * cut, the end of line never. Where stderr cannot be written there is nobody
- * left to tell, so that failure is dropped. errno is left as it was. */
+ * cut, the end of line never. Where it cannot be written there is nobody left
+ * to tell, so that failure is dropped. errno is left as it was.
+ *
+ * What writes very much is limited by its place in the code: LOG_BURST lines in
+ * a window, which begins with the first of them. The others are counted, and
+ * the last of them is kept: the next line of that place, or log_flush, tells
+ * of them. The lock is held for nothing but that; it is a flag, so that a
+ * logger of zeroes is a good one.
+ *
+ * The file is exchanged by dup3 over its descriptor, so that a thread that is
+ * writing meanwhile writes to the old file or to the new one. */
 #include "base/log.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { LINE_BYTES_MAX = 1024 };
-
-static const char *const level_names[] = {"error", "warning", "info", "debug"};
+enum { FILE_MODE = 0640, NS_PER_MS = 1000000 };
 
 static bool
 is_wanted(struct logger *logger, enum log_level level)
@@ -28,30 +38,203 @@ is_wanted(struct logger *logger, enum log_level level)
     return level <= LOG_WARNING || (int)level - LOG_WARNING <= verbosity;
 }
 
+static void
+take(struct logger *logger)
+{
+    /* acquire: what the one before has left in site is seen */
+    while (atomic_exchange_explicit(
+        &logger->is_taken, true, memory_order_acquire)) {
+        (void)sched_yield(); /* who has it may need this core */
+    }
+}
+
+static void
+give_back(struct logger *logger)
+{
+    /* release: see take */
+    atomic_store_explicit(&logger->is_taken, false, memory_order_release);
+}
+
+/* Under the lock: where a format is counted; NULL where all places have lines
+ * to tell of. */
+static struct log_site *
+site_of(struct logger *logger, const char *format, uint64_t now_ms)
+{
+    struct log_site *oldest = NULL;
+    for (unsigned i = 0; i < LOG_SITES; i++) {
+        struct log_site *site = &logger->site[i];
+        if (site->format == format) {
+            return site;
+        }
+        if (site->suppressed == 0 &&
+            (oldest == NULL || site->began_ms < oldest->began_ms)) {
+            oldest = site;
+        }
+    }
+    if (oldest != NULL) {
+        oldest->format = format;
+        oldest->began_ms = now_ms;
+        oldest->n = 0;
+    }
+    return oldest;
+}
+
+static void
+keep(struct log_site *site, enum log_level level, const char *text, size_t len)
+{
+    size_t n = len < LOG_KEPT_BYTES ? len : LOG_KEPT_BYTES - 1;
+    memcpy(site->kept, text, n);
+    site->kept[n] = '\0';
+    site->level = level;
+    site->suppressed++;
+}
+
+/* True where the line may be written, and of how many it is to tell. */
+static bool
+may_write(struct logger *logger, enum log_level level, const char *format,
+    const char *text, size_t len, unsigned *suppressed)
+{
+    uint64_t now_ms = clock_monotonic_ns() / NS_PER_MS;
+    bool may = true;
+    *suppressed = 0;
+    if (logger->is_unlimited) {
+        return true;
+    }
+    take(logger);
+    struct log_site *site = site_of(logger, format, now_ms);
+    if (site != NULL) {
+        if (now_ms - site->began_ms >= LOG_WINDOW_MS) {
+            site->began_ms = now_ms;
+            site->n = 0;
+        }
+        may = site->n++ < LOG_BURST;
+        if (may) {
+            *suppressed = site->suppressed;
+            site->suppressed = 0;
+        } else {
+            keep(site, level, text, len);
+        }
+    }
+    give_back(logger);
+    return may;
+}
+
+static void
+write_line(struct logger *logger, enum log_level level, const char *text,
+    size_t len, unsigned suppressed)
+{
+    char line[LOG_LINE_BYTES];
+    size_t n = log_format(line, clock_unix_ms(), level, text, len, suppressed);
+    /* relaxed: opened before there are threads, or by this one */
+    int fd = atomic_load_explicit(&logger->fd, memory_order_relaxed);
+    ssize_t written;
+    do {
+        written = write(fd == 0 ? STDERR_FILENO : fd, line, n);
+    } while (written < 0 && errno == EINTR);
+}
+
 void
 log_line(struct logger *logger, enum log_level level, const char *format, ...)
 {
-    char line[LINE_BYTES_MAX];
+    char text[LOG_TEXT_BYTES];
     int saved_errno = errno;
+    unsigned suppressed;
     va_list args;
-    int len, more;
-    ssize_t written;
 
     if (!is_wanted(logger, level)) {
         return;
     }
-    len = snprintf(line, sizeof line, "tallyd: %s: ", level_names[level]);
-    ASSERT(len > 0 && len < LINE_BYTES_MAX);
     va_start(args, format);
-    more = vsnprintf(line + len, sizeof line - (size_t)len, format, args);
+    int more = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (more > 0) {
-        len = more < LINE_BYTES_MAX - len ? len + more : LINE_BYTES_MAX - 1;
+    size_t len = more < 0 ? 0 : (size_t)more;
+    len = len < sizeof text ? len : sizeof text - 1;
+    if (may_write(logger, level, format, text, len, &suppressed)) {
+        write_line(logger, level, text, len, suppressed);
     }
-    /* in the place of the NUL */
-    line[len] = '\n';
-    do {
-        written = write(STDERR_FILENO, line, (size_t)len + 1);
-    } while (written < 0 && errno == EINTR);
     errno = saved_errno;
+}
+
+static int
+open_file(const char *path)
+{
+    return open(
+        path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, FILE_MODE);
+}
+
+int
+log_open(struct logger *logger, const char *path)
+{
+    int fd = open_file(path);
+    if (fd < 0) {
+        return ERR_SYSTEM;
+    }
+    ASSERT(fd > STDERR_FILENO && logger->path == NULL);
+    logger->path = path;
+    /* relaxed: see write_line */
+    atomic_store_explicit(&logger->fd, fd, memory_order_relaxed);
+    return 0;
+}
+
+int
+log_reopen(struct logger *logger)
+{
+    if (logger->path == NULL) {
+        return 0;
+    }
+    int fd = open_file(logger->path);
+    if (fd < 0) {
+        return ERR_SYSTEM;
+    }
+    /* relaxed: it stays the same number */
+    int old = atomic_load_explicit(&logger->fd, memory_order_relaxed);
+    int done = dup3(fd, old, O_CLOEXEC);
+    int saved_errno = errno;
+    close(fd);
+    errno = saved_errno;
+    return done < 0 ? ERR_SYSTEM : 0;
+}
+
+/* Takes a line out of a place that is to tell of some; false where there is
+ * none. *more: how many others there were. */
+static bool
+take_kept(struct logger *logger, unsigned i, uint64_t now_ms, bool all,
+    struct log_site *out)
+{
+    struct log_site *site = &logger->site[i];
+    take(logger);
+    bool is_due = site->suppressed > 0 &&
+        (all || now_ms - site->began_ms >= LOG_WINDOW_MS);
+    if (is_due) {
+        *out = *site;
+        site->suppressed = 0;
+    }
+    give_back(logger);
+    return is_due;
+}
+
+void
+log_flush(struct logger *logger, bool all)
+{
+    uint64_t now_ms = clock_monotonic_ns() / NS_PER_MS;
+    struct log_site it;
+    for (unsigned i = 0; i < LOG_SITES; i++) {
+        if (take_kept(logger, i, now_ms, all, &it)) {
+            write_line(
+                logger, it.level, it.kept, strlen(it.kept), it.suppressed - 1);
+        }
+    }
+}
+
+void
+log_close(struct logger *logger)
+{
+    log_flush(logger, true);
+    /* relaxed: no other thread */
+    int fd = atomic_load_explicit(&logger->fd, memory_order_relaxed);
+    atomic_store_explicit(&logger->fd, 0, memory_order_relaxed);
+    if (fd != 0) {
+        close(fd);
+    }
+    logger->path = NULL;
 }

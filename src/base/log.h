@@ -2,17 +2,76 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-/* Lines for the operator, on stderr. Levels: errors and warnings are always
- * written, information from -v on, details from -vv. Any thread; a line is one
- * write. */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Lines for the operator, on stderr or in a file, in logfmt:
+ *
+ *   ts=2026-01-02T03:04:05.678Z level=info msg="..." suppressed=3
+ *
+ * Levels: errors and warnings are always written, information from -v on,
+ * details from -vv. Any thread; a line is one write. */
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-struct logger {
-    _Atomic int verbosity; /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
+enum {
+    LOG_BURST = 100,       /* lines of one place in the code are written, */
+    LOG_WINDOW_MS = 10000, /* in so long; others are counted */
+    LOG_SITES = 64,        /* places that are counted at a time */
+    LOG_TEXT_BYTES = 1024, /* of a message; what is longer is cut */
+    LOG_KEPT_BYTES = 256,  /* of one that was not written */
+    LOG_LINE_BYTES = 2048  /* of a whole line; cut likewise */
 };
 
-/* Writes "tallyd: level: text\n" where the level is wanted. */
+/* A place in the code that has written lately, told by its format. */
+struct log_site {
+    const char *format; /* NULL: none */
+    uint64_t began_ms;  /* its window */
+    unsigned n;         /* lines in that, those not written too */
+    unsigned suppressed;
+    enum log_level level;      /* of the last one that was not written, */
+    char kept[LOG_KEPT_BYTES]; /* and its text */
+};
+
+/* All zero: errors and warnings, on stderr. */
+struct logger {
+    _Atomic int verbosity; /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
+    bool is_unlimited;     /* nothing is suppressed; set before threads */
+    const char *path;      /* of the file; NULL: stderr */
+    _Atomic int fd;        /* of the file; 0: stderr */
+    _Atomic bool is_taken; /* the lock of what follows */
+    struct log_site site[LOG_SITES];
+};
+
+/* Writes a line where the level is wanted. format is a literal: lines are
+ * counted by its address, and those above LOG_BURST in LOG_WINDOW_MS are not
+ * written, but told in the next one: suppressed=N. */
 void log_line(struct logger *logger, enum log_level level, const char *format,
     ...) __attribute__((format(printf, 3, 4)));
+
+/* Writes to that file from now on, behind what is in it; made for its owner
+ * and group where it is not there. path must outlive the logger. 0, or
+ * ERR_SYSTEM with the reason in errno; stderr stays then. One thread. */
+int log_open(struct logger *logger, const char *path);
+
+/* Opens the file's path anew, where there is one: it may have been renamed.
+ * No line is lost. 0, or ERR_SYSTEM with the reason in errno; the old file
+ * stays then. One thread at a time. */
+int log_reopen(struct logger *logger);
+
+/* Of places that have gone quiet, writes the last line that was not written,
+ * with how many more there were: to be called now and then. all: of the others
+ * too, for the end. Any thread. */
+void log_flush(struct logger *logger, bool all);
+
+/* log_flush of all, then closes the file; stderr stays. No other thread. */
+void log_close(struct logger *logger);
+
+/* A line: what is written of text[0..len) at unix_ms (milliseconds since
+ * 1970). No byte of it but the last is below a space or above '~'. Returns its
+ * length, LOG_LINE_BYTES at most. */
+size_t log_format(char out[LOG_LINE_BYTES], int64_t unix_ms,
+    enum log_level level, const char *text, size_t len, unsigned suppressed);
 
 #endif

@@ -19,6 +19,8 @@ struct segment_scan {
     const struct alloc *alloc;
     uint32_t next;         /* block that comes next */
     uint32_t room_blocks;  /* that bytes has room for */
+    uint32_t read_blocks;  /* that are read at once */
+    uint32_t failed;       /* after an error: the one that came next */
     uint32_t in_bytes, at; /* blocks in bytes, and which is next */
     bool is_whole;         /* it began at block 0 */
     bool is_check;         /* what nobody reads is looked at, too */
@@ -55,6 +57,7 @@ segment_scan_create(const struct segment *segment, uint32_t block,
             head->n_blocks < READ_BLOCKS ? head->n_blocks : READ_BLOCKS,
         .is_whole = block == 0,
         .room = {.alloc = alloc}};
+    scan->read_blocks = scan->room_blocks;
     scan->bytes =
         alloc_zeroed(alloc, (size_t)scan->room_blocks * BLOCK_BYTES_MAX);
     if (scan->bytes == NULL) {
@@ -78,6 +81,19 @@ segment_scan_destroy(struct segment_scan **scan)
     alloc_free(old->alloc, old->id, array_bytes(old, old->room_records));
     alloc_free(old->alloc, old, sizeof *old);
     *scan = NULL;
+}
+
+void
+segment_scan_narrow(struct segment_scan *scan)
+{
+    ASSERT(scan->in_bytes == 0);
+    scan->read_blocks = scan->read_blocks == 0 ? 0 : 1;
+}
+
+uint32_t
+segment_scan_failed(const struct segment_scan *scan)
+{
+    return scan->failed;
 }
 
 static bool
@@ -171,7 +187,7 @@ segment_scan_next(struct segment_scan *scan, struct segment_records *out)
     }
     if (scan->at == scan->in_bytes) {
         scan->at = 0;
-        scan->in_bytes = left < scan->room_blocks ? left : scan->room_blocks;
+        scan->in_bytes = left < scan->read_blocks ? left : scan->read_blocks;
         err = segment__read(
             scan->segment, scan->next, scan->in_bytes, scan->bytes);
     }
@@ -179,6 +195,7 @@ segment_scan_next(struct segment_scan *scan, struct segment_records *out)
         err = take_block(scan, scan->next, &out->n);
     }
     if (err != 0) {
+        scan->failed = scan->next;
         scan->next = head->n_blocks;
         return err;
     }

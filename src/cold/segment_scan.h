@@ -31,6 +31,14 @@ void segment_scan_destroy(struct segment_scan **scan);
  * The scan is at its end then. */
 int segment_scan_next(struct segment_scan *scan, struct segment_records *out);
 
+/* From now on reads one block at a time: where a read of several fails, which
+ * one it was is not known. Before the first call of segment_scan_next. */
+void segment_scan_narrow(struct segment_scan *scan);
+
+/* The block that segment_scan_next has failed at, or the first one of several
+ * that it has read at once. After an error. */
+uint32_t segment_scan_failed(const struct segment_scan *scan);
+
 /* Reads all of the file and checks that each record is where it would be looked
  * for, that they are as many as the head says, and that there is nothing
  * between the blocks. Errors as above. */

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"
+#include "store/store_dump.h"
 
 #include <stdlib.h>
 
@@ -56,6 +57,9 @@ release_job(struct session *session)
     struct executor *executor = session->executor;
     struct job *job = session->job;
     ASSERT(!job->waits);
+    if (job->stage == JOB_RECORDS) {
+        store_end_dump(executor->store, &job->records.call);
+    }
     session->job = NULL;
     if (executor->n_free_jobs >= EXECUTOR_JOBS_KEPT) {
         free(job);
@@ -393,6 +397,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__drop_producer(session, bytes, turn);
     case REQUEST_CHECKPOINT:
         return exec__checkpoint_begin(session, turn->out);
+    case REQUEST_DUMP:
+        return exec__records_begin(session, bytes, turn);
     case REQUEST_SEAL:
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
@@ -498,6 +504,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec__dump_resume(session, turn);
     case JOB_LOGIN:
         return exec__login_answer(session, turn->out);
+    case JOB_RECORDS:
+        return exec__records_resume(session, turn);
     }
     return exec__get_resume(session, turn);
 }

@@ -56,6 +56,7 @@ enum job_stage {
     JOB_CHECKPOINT, /* answer a checkpoint */
     JOB_SEAL,       /* answer a seal */
     JOB_DUMP,       /* show more items */
+    JOB_RECORDS,    /* show more records of a counter */
     JOB_LOGIN       /* answer a login */
 };
 
@@ -123,6 +124,10 @@ struct job {
             bool has_ended;
             bool as_mg; /* meta gets, not metadata */
         } dump;
+        struct { /* a dump of a counter: */
+            struct store_dump call;
+            uint32_t at; /* of its n records, already shown */
+        } records;
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;

@@ -44,6 +44,7 @@ struct admin {
 struct session_rules {
     bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
     bool no_flush; /* -F: flush_all is refused */
+    bool no_dump;  /* -X: so is dump counter */
 };
 
 /* That many requests in a row that are none end a connection, so that whoever

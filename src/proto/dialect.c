@@ -2,7 +2,7 @@
 /* The dialect's grammar.
  *
  * A line is dialect when its first word is one that memcached does not have
- * (drop, show, checkpoint, seal, help), when it is `add counter` or `add
+ * (drop, show, dump, checkpoint, seal, help), when it is `add counter` or `add
  * column` and does not have the shape of a memcached add, or when its first
  * argument is the name of a counter. The words behind are only delimited here:
  * ids, columns and options are resolved by whoever executes the request. */
@@ -50,6 +50,7 @@ static const char *const key_commands[] = {
     X("drop producer NAME")                                                   \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
     X("checkpoint   (answers OK when all changes so far are in one)")         \
+    X("dump counter NAME [FIRST LAST]   (its records, as lines to type)")     \
     X("seal COUNTER all   (moves all records to the cold tier)")              \
     X("stats [counters|producers|tables|wal|cold|settings|reset]")            \
     X("version, verbosity N, quit, help")
@@ -215,6 +216,23 @@ parse_seal(struct words words, struct request *out)
     }
 }
 
+/* dump counter NAME [FIRST LAST]: ids, which are looked at later. */
+static void
+parse_dump(struct words words, struct request *out)
+{
+    struct span what, first, last, more;
+    out->op = REQUEST_DUMP;
+    bool is_right = words_next(&words, &what) &&
+        span_is(words.bytes, what, "counter") && words_next(&words, &out->key);
+    out->words = words_rest(&words);
+    if (is_right && words_next(&words, &first)) {
+        is_right = words_next(&words, &last) && !words_next(&words, &more);
+    }
+    if (!is_right) {
+        fail(out, "CLIENT_ERROR usage: dump counter NAME [FIRST LAST]");
+    }
+}
+
 /* A command whose first argument is a counter's name. */
 static bool
 parse_on_counter(struct span command, struct words words,
@@ -284,6 +302,10 @@ dialect_parse(struct span command, struct words words,
     }
     if (span_is(bytes, command, "seal")) {
         parse_seal(words, out);
+        return true;
+    }
+    if (span_is(bytes, command, "dump")) {
+        parse_dump(words, out);
         return true;
     }
     if (span_is(bytes, command, "help")) {

@@ -35,6 +35,8 @@
         "file to write the process id to")                                    \
     X(verbosity, 'v', "verbose", NULL, COUNT, 0, 3, "0", NULL,                \
         "write more to stderr: -v what happens, -vv details")                 \
+    X(log_file, 0, "log-file", "FILE", PATH, 1, 1023, "", "log_file",         \
+        "write the log to FILE instead of stderr; opened anew at SIGHUP")     \
     X(help, 'h', "help", "man", HELP, 0, 0, "", NULL,                         \
         "print this help; =man prints it for the manual page")                \
     X(version, 'V', "version", NULL, VERSION, 0, 0, "", NULL,                 \

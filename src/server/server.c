@@ -22,6 +22,7 @@
 #include "server/auth.h"
 #include "server/auth_hash.h"
 #include "server/keeping.h"
+#include "server/logging.h"
 #include "server/offline.h"
 #include "server/options.h"
 #include "server/process.h"
@@ -51,7 +52,8 @@ enum {
     WORKERS_MAX = 256,
     MS_PER_S = 1000,
     PATH_BYTES = 1100,
-    LOADING_TELL_MS = 1000 /* between words to the service manager */
+    LOADING_TELL_MS = 1000, /* between words to the service manager */
+    LOG_FLUSH_MS = 1000
 };
 
 enum { SERVER_SIGNALS = 5 };
@@ -66,6 +68,7 @@ struct server {
     uv_signal_t on_signal[SERVER_SIGNALS];
     uv_async_t loaded;        /* the store has loaded, or cannot */
     uv_timer_t still_loading; /* meanwhile; then, until READY=1 is told */
+    uv_timer_t log_timer;
     _Atomic int load_err;
     int err; /* why the main loop has ended; 0: it was told to */
     struct keeping keeping;
@@ -140,10 +143,7 @@ static void
 reload(struct server *server, int number)
 {
     struct buf why = {0};
-    log_line(&server->logger, LOG_INFO, "signal %d: %s", number,
-        server->auth == NULL && server->tls == NULL
-            ? "there is nothing to reload"
-            : "reloading");
+    logging_reload(&server->logger, number);
     if (server->auth != NULL) {
         reload_users(server);
     }
@@ -344,7 +344,9 @@ start_workers(struct server *server)
         .gauge = &server->gauge,
         .tls = server->tls,
         .binding = (enum session_binding)options->protocol,
-        .rules = {.no_cas = options->no_cas, .no_flush = options->no_flush},
+        .rules = {.no_cas = options->no_cas,
+            .no_flush = options->no_flush,
+            .no_dump = options->no_dump},
         .access = server->auth == NULL ? NULL : auth_access(server->auth),
         .value_bytes_max = options->item_size_max,
         .n_workers = (unsigned)options->threads,
@@ -487,6 +489,9 @@ open_files(struct server *server)
             options->auth_file.text, options->sasl, &server->auth, why);
     }
     if (err == 0) {
+        err = logging_open(&server->logger, options->log_file.text, why);
+    }
+    if (err == 0) {
         err = keeping_take(&server->keeping, options, &server->logger, why);
     }
     if (err == 0 && options->pidfile.text[0] != '\0') {
@@ -563,6 +568,13 @@ on_loaded(uv_async_t *async)
     }
 }
 
+static void
+on_log_timer(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    log_flush(&server->logger, false);
+}
+
 /* The main loop and what is always on it. */
 static int
 open_loop(struct server *server)
@@ -588,6 +600,10 @@ open_loop(struct server *server)
     }
     uv_async_init(&server->loop, &server->loaded, on_loaded);
     uv_timer_init(&server->loop, &server->still_loading);
+    uv_timer_init(&server->loop, &server->log_timer);
+    uv_timer_start(
+        &server->log_timer, on_log_timer, LOG_FLUSH_MS, LOG_FLUSH_MS);
+    server->log_timer.data = server;
     server->loaded.data = server;
     server->still_loading.data = server;
     return 0;
@@ -656,6 +672,7 @@ stop_all(struct server *server)
     int err = 0;
     listener_stop(&server->listener);
     uv_close((uv_handle_t *)&server->still_loading, NULL);
+    uv_close((uv_handle_t *)&server->log_timer, NULL);
     if (server->real != NULL) {
         store_end_calls(server->real);
     }
@@ -732,6 +749,7 @@ run(struct server *server)
         return auth_hash_make(&server->why);
     }
     if (is_offline(&server->options)) {
+        server->logger.is_unlimited = true; /* it is all there is to say */
         return run_offline(server);
     }
     int err = prepare(server);
@@ -780,10 +798,7 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     if (result == OPTIONS_RUN) {
         atomic_init(&server->logger.verbosity, server->options.verbosity);
         int err = run(server);
-        if (err != 0) {
-            log_line(&server->logger, LOG_ERROR, "%.*s", (int)server->why.len,
-                server->why.len == 0 ? "" : server->why.data);
-        }
+        logging_end(&server->logger, err, &server->why);
         status = err != 0      ? EXIT_FAILURE
             : server->is_lossy ? OFFLINE_LOSSY
                                : EXIT_SUCCESS;

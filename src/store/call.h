@@ -7,11 +7,13 @@
 #include "engine/engine.h"
 #include "schema/schema.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What is asked of the store, and how it answers; see store/store.h. */
 
 struct fetch_ring; /* store/ring.h */
+struct dump_work;  /* store/dump_work.h */
 
 enum store_answer { STORE_DONE, STORE_LATER };
 
@@ -105,6 +107,30 @@ struct store_seal {
     char file[STORE_FILE_BYTES]; /* out */
 };
 
+/* Reads out the records of a counter, by id, a piece a call: again and again
+ * until is_end, or an err that ends it. Then, or whenever the caller has enough
+ * and no call is under way, store_end_dump. What a call answers stays until
+ * the next. */
+struct store_dump {
+    struct store_call call;
+    unsigned slot;              /* of the counter */
+    uint32_t serial;            /* of the counter */
+    uint64_t first_id, last_id; /* of what is wanted */
+    struct dump_work *work;     /* the store's; NULL before the first call */
+    /* out: */
+    int err;            /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what is
+                         * on the disk of ids bad_first..bad_last cannot be
+                         * read; n have come before it, go on. These end it:
+                         * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS,
+                         * ERR_NO_MEMORY, ERR_CLOSED */
+    bool is_end;        /* there are no more */
+    unsigned n_columns; /* values a record, in the counter's order */
+    uint32_t n;
+    const uint64_t *id;    /* n, ascending over all calls */
+    const uint64_t *value; /* n times n_columns */
+    uint64_t bad_first, bad_last;
+};
+
 struct store; /* store/store.h */
 
 /* What the store holds of one counter. */
@@ -155,6 +181,8 @@ struct store_calls {
     enum store_answer (*checkpoint)(
         struct store *store, struct store_checkpoint *checkpoint);
     enum store_answer (*seal)(struct store *store, struct store_seal *seal);
+    enum store_answer (*dump)(struct store *store, struct store_dump *dump);
+    void (*end_dump)(struct store *store, struct store_dump *dump);
     /* See store_ring_open. NULL: there are none. */
     int (*open_ring)(struct store *store, struct fetch_ring **out);
     /* Calls stat_fn for each line of `stats cold`. */

@@ -147,7 +147,11 @@ open_entry(struct seal_merge *merge)
     merge->records.n = 0;
     merge->at_record = 0;
     find_columns(merge, segment_head(segment));
-    return segment_scan_create(segment, block, NULL, &merge->scan);
+    int err = segment_scan_create(segment, block, NULL, &merge->scan);
+    if (err == 0 && merge->is_narrow) {
+        segment_scan_narrow(merge->scan);
+    }
+    return err;
 }
 
 static void

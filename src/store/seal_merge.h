@@ -32,6 +32,7 @@ struct seal_merge {
     const struct engine_rows *rows;  /* n_shards */
     const struct covers_map *list;   /* NULL: no segments */
     const struct segment_head *head; /* its columns are those of the codes */
+    bool is_narrow;                  /* segments are read block by block */
     struct seal_merge_shard *live;   /* owned; of n_live shards */
     struct seal_merge_node *node;    /* owned; the lowest id first */
     size_t n_live;

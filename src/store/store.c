@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "schema/restore.h"
 #include "store/checkpoint.h"
+#include "store/dumper.h"
 #include "store/durable.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
@@ -26,6 +27,7 @@ struct real_store {
     struct engine *engine;
     struct producers producers;
     struct keeper keeper;
+    struct dumper dumper;
     struct gardener gardener;
     bool has_gardener;
 
@@ -233,6 +235,19 @@ real_seal(struct store *store, struct store_seal *seal)
     return STORE_LATER;
 }
 
+static enum store_answer
+real_dump(struct store *store, struct store_dump *dump)
+{
+    dumper_add(&real_of(store)->dumper, dump);
+    return STORE_LATER;
+}
+
+static void
+real_end_dump(struct store *store, struct store_dump *dump)
+{
+    dumper_end(&real_of(store)->dumper, dump);
+}
+
 static int
 real_open_ring(struct store *store, struct fetch_ring **out)
 {
@@ -287,6 +302,8 @@ static const struct store_calls real_calls = {
     .unlisten = real_unlisten,
     .checkpoint = real_checkpoint,
     .seal = real_seal,
+    .dump = real_dump,
+    .end_dump = real_end_dump,
     .open_ring = real_open_ring,
     .data_stats = real_data_stats,
     .cold_stats = real_cold_stats,
@@ -446,6 +463,34 @@ start_loading(struct real_store *real)
                                                                 : ERR_SYSTEM;
 }
 
+/* Behind the keeper, whose parts it reads. */
+static int
+start_dumper(struct real_store *real, const struct store_config *config,
+    unsigned shards)
+{
+    real->dumper.source = (struct dump_source){.engine = real->engine,
+        .qsbr = &real->qsbr,
+        .schema = &real->schema,
+        .n_shards = shards,
+        .durable = real->keeper.durable,
+        .covers = real->keeper.covers,
+        .range_records = config->dump_range_records,
+        .alloc = config->dump_alloc};
+    return dumper_start(&real->dumper);
+}
+
+static int
+start_keeper(struct real_store *real, const struct store_config *config)
+{
+    real->keeper = (struct keeper){.store = &real->store,
+        .engine = real->engine,
+        .producers = &real->producers,
+        .durable = real->is_durable ? &real->durable : NULL,
+        .covers = real->has_tier ? &real->tier.cold.covers : NULL,
+        .is_missing = config->data != NULL && config->data->is_missing};
+    return keeper_start(&real->keeper);
+}
+
 int
 store_create(const struct store_config *config, struct store **out)
 {
@@ -480,23 +525,24 @@ store_create(const struct store_config *config, struct store **out)
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
     real->store.shards = shards;
-    real->keeper = (struct keeper){.store = &real->store,
-        .engine = real->engine,
-        .producers = &real->producers,
-        .durable = real->is_durable ? &real->durable : NULL,
-        .covers = real->has_tier ? &real->tier.cold.covers : NULL,
-        .is_missing = config->data != NULL && config->data->is_missing};
-    err = keeper_start(&real->keeper);
+    err = start_keeper(real, config);
     if (err != 0) {
         goto err_after_parts;
     }
-    err = start_loading(real);
+    err = start_dumper(real, config, shards);
     if (err != 0) {
         goto err_after_keeper;
+    }
+    err = start_loading(real);
+    if (err != 0) {
+        goto err_after_dumper;
     }
     *out = &real->store;
     return 0;
 
+err_after_dumper:
+    dumper_stop(&real->dumper);
+    dumper_fini(&real->dumper);
 err_after_keeper:
     keeper_stop(&real->keeper);
 err_after_parts:
@@ -549,6 +595,7 @@ void
 store_end_calls(struct store *store)
 {
     struct real_store *real = real_of(store);
+    dumper_stop(&real->dumper);
     /* acquire: who sees 0 sees the checkpointer and the sealer */
     if (real->is_durable &&
         atomic_load_explicit(&real->state, memory_order_acquire) == 0) {
@@ -576,6 +623,8 @@ store_destroy(struct store **store)
         gardener_stop(&real->gardener);
     }
     keeper_stop(&real->keeper);
+    dumper_stop(&real->dumper);
+    dumper_fini(&real->dumper);
     if (real->has_tier) {
         tier_end(&real->tier);
     }

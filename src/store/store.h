@@ -15,7 +15,6 @@
 
 /* The facade over everything that is stored. net talks to this and to nothing
  * below it.
- *
  * Calls about counters take batches and may be answered later: they return
  * STORE_DONE with the answers in place, or STORE_LATER, and then done_fn is
  * called exactly once, on any thread, possibly before the call returns.
@@ -42,10 +41,12 @@ struct store_config {
     uint64_t seed;      /* of the tables, random against chosen ids */
     uint64_t hot_bytes; /* budget of counters; >= ENGINE_HOT_BYTES_MIN */
     struct items_config items;
-    uint32_t producers_max;         /* 1..PRODUCERS_MAX; 0: the usual */
-    uint32_t table_records_max;     /* as in engine_config; 0 but in tests */
-    const struct alloc *alloc;      /* of the tables, as in engine_config; NULL
+    uint32_t producers_max;      /* 1..PRODUCERS_MAX; 0: the usual */
+    uint32_t table_records_max;  /* as in engine_config; 0 but in tests */
+    const struct alloc *alloc;   /* of the tables, as in engine_config; NULL
                                      * but in tests */
+    uint64_t dump_range_records; /* as in dump_source, like the next */
+    const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
 };
 

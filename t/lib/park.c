@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "lib/outcomes.h"
+#include "store/store_dump.h"
 #include "store/store_producer.h"
 
 #include <pthread.h>
@@ -297,6 +298,18 @@ park_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
     return store_checkpoint(((struct park *)store)->inner, checkpoint);
 }
 
+static enum store_answer
+park_dump(struct store *store, struct store_dump *dump)
+{
+    return store_dump(((struct park *)store)->inner, dump);
+}
+
+static void
+park_end_dump(struct store *store, struct store_dump *dump)
+{
+    store_end_dump(((struct park *)store)->inner, dump);
+}
+
 static void
 park_data_stats(struct store *store,
     void (*stat_fn)(void *context, const char *name, const char *value),
@@ -336,6 +349,8 @@ static const struct store_calls park_calls = {
     .widths = park_widths,
     .hot_bytes = park_hot_bytes,
     .checkpoint = park_checkpoint,
+    .dump = park_dump,
+    .end_dump = park_end_dump,
     .data_stats = park_data_stats,
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base/err, base/assert, base/clock, base/log: the small ones. */
+/* base/err, base/assert, base/clock: the small ones. */
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -35,55 +34,6 @@ stderr_of(void (*function)(void *), void *context, char *text)
     close(saved);
     return n < 0 ? 0 : (size_t)n;
 }
-
-static void
-one_of_each(void *context)
-{
-    log_line(context, LOG_ERROR, "e %d", 1);
-    log_line(context, LOG_WARNING, "w %s", "x");
-    log_line(context, LOG_INFO, "i");
-    log_line(context, LOG_DEBUG, "d");
-}
-
-START_TEST(test_log_levels)
-{
-    static const char *const expected[] = {
-        "tallyd: error: e 1\ntallyd: warning: w x\n",
-        "tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n",
-        ("tallyd: error: e 1\ntallyd: warning: w x\ntallyd: info: i\n"
-         "tallyd: debug: d\n"),
-    };
-    for (int verbosity = 0; verbosity < 3; verbosity++) {
-        char text[TEXT_BYTES];
-        struct logger logger;
-        atomic_init(&logger.verbosity, verbosity);
-        stderr_of(one_of_each, &logger, text);
-        ck_assert_str_eq(text, expected[verbosity]);
-    }
-}
-END_TEST
-
-static void
-long_line(void *context)
-{
-    char words[TEXT_BYTES / 2];
-    memset(words, 'a', sizeof words - 1);
-    words[sizeof words - 1] = '\0';
-    log_line(context, LOG_ERROR, "%s", words);
-}
-
-START_TEST(test_log_cuts)
-{
-    char text[TEXT_BYTES];
-    struct logger logger;
-    atomic_init(&logger.verbosity, 0);
-    size_t n = stderr_of(long_line, &logger, text);
-    ck_assert_uint_gt(n, 100);
-    ck_assert_uint_lt(n, TEXT_BYTES / 2);
-    ck_assert_int_eq(text[n - 1], '\n');
-    ck_assert_ptr_eq(strchr(text, '\n'), text + n - 1);
-}
-END_TEST
 
 START_TEST(test_err_texts)
 {
@@ -172,8 +122,6 @@ main(void)
     int failed;
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, test_log_levels);
-    tcase_add_test(tcase, test_log_cuts);
     tcase_add_test(tcase, test_err_texts);
     tcase_add_test(tcase, test_assert);
     tcase_add_test(tcase, test_clock);

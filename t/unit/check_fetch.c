@@ -327,8 +327,8 @@ START_TEST(test_few_lines_are_told)
     close(end[0]);
     ck_assert_uint_eq(fake_disk_heal(rig->fake), READS);
     ck_assert_msg(strstr(text,
-                      "error: segment-00000000000000000005.seg, offset 8192: "
-                      "Input/output error\n") != NULL,
+                      "level=error msg=\"segment-00000000000000000005.seg, "
+                      "offset 8192: Input/output error\"\n") != NULL,
         "%s", text);
     for (const char *c = text; *c != '\0'; c++) {
         lines += *c == '\n';

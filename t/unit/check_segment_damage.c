@@ -393,23 +393,23 @@ START_TEST(test_file_and_offset_are_told)
 
     block[100] ^= 1;
     check_told(ERR_CORRUPT,
-        "error: segment-00000000000000000005.seg, offset 8192: the block is "
-        "damaged\n");
+        "level=error msg=\"segment-00000000000000000005.seg, offset 8192: "
+        "the block is damaged\"\n");
     block[100] ^= 1;
     rig->file[rig->len - 9] ^= 1;
-    check_told(ERR_CORRUPT, "offset 16384: the index is damaged\n");
+    check_told(ERR_CORRUPT, "offset 16384: the index is damaged\"\n");
     rig->file[rig->len - 9] ^= 1;
     rig->file[5] ^= 1;
-    check_told(ERR_CORRUPT, "offset 0: the head is damaged\n");
+    check_told(ERR_CORRUPT, "offset 0: the head is damaged\"\n");
     rig->file[5] ^= 1;
     rig->len--;
-    check_told(ERR_CORRUPT, "the length that its head says\n");
+    check_told(ERR_CORRUPT, "the length that its head says\"\n");
     rig->len = 1000;
-    check_told(ERR_CORRUPT, "offset 1000: the file ends too soon\n");
+    check_told(ERR_CORRUPT, "offset 1000: the file ends too soon\"\n");
     memcpy(rig->file, rig->other, sizeof rig->file);
     rig->len = rig->other_len;
     check_told(ERR_CORRUPT,
-        "offset 0: the file is of another data directory or number\n");
+        "offset 0: the file is of another data directory or number\"\n");
 }
 END_TEST
 

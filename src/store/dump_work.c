@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A dump goes through the ids upwards. Of each range it copies what the engine
+ * has, and takes references to the segments that cover it; then it reads these
+ * files and merges both, some records at a time, for as long as its client
+ * takes. So what it holds is bounded by the range, whatever there is: 8 MB or
+ * so of the engine's records, files, and one piece.
+ *
+ *   from_id          range_last_id                                last_id
+ *   |--- the range: copied ---|--- not looked at yet -----------------|
+ *
+ * While a range is copied the edit_lock is held: nothing is sealed, merged or
+ * made hot again meanwhile, no counter dropped, no column added. So a record is
+ * in the copy, or in the files that were listed, or in both (and then the copy
+ * counts). Without a data directory there is no such lock, and nothing but
+ * drops and new columns to be afraid of: the columns are looked at before and
+ * after.
+ *
+ * A table's records are copied under one hold of its shard's lock: they are of
+ * one moment. Tables of a range follow one another.
+ *
+ * A segment's block that cannot be read is left out, and told; the engine's
+ * records over it are not. A read takes many blocks, so the first failure only
+ * has the same done again block by block. */
+#include "store/dump_work.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "store/seal_pick.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_stopping(const struct dump_source *source)
+{
+    /* relaxed: it only has to be seen some time */
+    return atomic_load_explicit(source->is_stopping, memory_order_relaxed);
+}
+
+struct dump_work *
+dump_work_create(const struct dump_source *source, unsigned slot,
+    uint32_t serial, uint64_t first_id, uint64_t last_id)
+{
+    struct dump_work *work = calloc(1, sizeof *work);
+    struct engine_rows *rows = calloc(source->n_shards, sizeof *rows);
+    if (work == NULL || rows == NULL) {
+        free(work);
+        free(rows);
+        return NULL;
+    }
+    for (unsigned i = 0; i < source->n_shards; i++) {
+        rows[i].alloc = source->alloc;
+    }
+    work->rows = rows;
+    work->slot = slot;
+    work->serial = serial;
+    work->from_id = first_id;
+    work->last_id = last_id;
+    work->is_over = first_id > last_id;
+    return work;
+}
+
+static void
+end_range(struct dump_work *work)
+{
+    seal_merge_fini(&work->merge);
+    covers_map_destroy(work->list);
+    work->list = NULL;
+    work->has_range = false;
+}
+
+void
+dump_work_destroy(const struct dump_source *source, struct dump_work **work)
+{
+    struct dump_work *it = *work;
+    if (it == NULL) {
+        return;
+    }
+    end_range(it);
+    for (unsigned i = 0; i < source->n_shards; i++) {
+        engine_rows_fini(&it->rows[i]);
+    }
+    free(it->rows);
+    free(it);
+    *work = NULL;
+}
+
+/* ---- the range ---- */
+
+/* The counter's columns now, in its order; ERR_GONE where there is no such
+ * counter. */
+static int
+describe(const struct dump_source *source, const struct dump_work *work,
+    struct segment_head *head)
+{
+    int err = ERR_GONE;
+    *head = (struct segment_head){.counter_serial = work->serial};
+    qsbr_online(source->qsbr, source->reader);
+    /* seq_cst: as store_schema */
+    const struct schema_counter *counter = schema_counter_at(
+        atomic_load_explicit(source->schema, memory_order_seq_cst),
+        work->slot);
+    if (counter != NULL && counter->serial == work->serial) {
+        err = 0;
+        head->n_columns = (uint8_t)counter->n_columns;
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            const struct schema_column *column = &counter->column[i];
+            head->column[i] = (struct segment_column){
+                column->serial, column->slot, column->default_value};
+        }
+    }
+    qsbr_offline(source->reader);
+    return err;
+}
+
+/* The columns are those of the beginning. */
+static int
+check_columns(const struct dump_source *source, struct dump_work *work)
+{
+    struct segment_head now;
+    int err = describe(source, work, &now);
+    if (err == 0 && !work->has_begun) {
+        work->head = now;
+        work->has_begun = true;
+    }
+    bool is_same = err == 0 && now.n_columns == work->head.n_columns;
+    for (unsigned i = 0; is_same && i < now.n_columns; i++) {
+        is_same = now.column[i].serial == work->head.column[i].serial;
+    }
+    return err != 0 ? err : is_same ? 0 : ERR_OTHER_COLUMNS;
+}
+
+/* Records of the engine that a range may have, about. */
+static uint64_t
+range_records(const struct dump_source *source, const struct dump_work *work)
+{
+    uint64_t n = DUMP_RANGE_BYTES /
+        (sizeof(uint64_t) * (UINT64_C(1) + work->head.n_columns));
+    if (source->range_records != 0) {
+        return source->range_records;
+    }
+    return n < DUMP_RANGE_MIN ? DUMP_RANGE_MIN : n;
+}
+
+/* The last id of the row that has this one. */
+static uint64_t
+end_of_row(const struct dump_source *source, uint64_t id)
+{
+    return id | (source->n_shards - 1);
+}
+
+/* Where a range that begins at from_id has had enough of the first segment
+ * there; UINT64_MAX where there is none. */
+static uint64_t
+cold_end(const struct dump_source *source, const struct dump_work *work,
+    const struct covers_map *list)
+{
+    if (list == NULL || list->n == 0) {
+        return UINT64_MAX;
+    }
+    const struct covers_entry *entry = &list->entry[0];
+    const struct segment *segment = entry->file->segment;
+    uint32_t block = 0;
+    (void)segment_find(segment,
+        entry->first_id > work->from_id ? entry->first_id : work->from_id,
+        &block);
+    if (segment_head(segment)->n_blocks - block <= DUMP_RANGE_BLOCKS) {
+        return entry->last_id;
+    }
+    uint64_t end = end_of_row(
+        source, segment_first_id(segment, block + DUMP_RANGE_BLOCKS));
+    return end < entry->last_id ? end : entry->last_id;
+}
+
+/* Chooses range_last_id; is_over where there is nothing from from_id on. */
+static int
+choose_range(const struct dump_source *source, struct dump_work *work)
+{
+    const struct seal pick = {.engine = source->engine,
+        .n_shards = source->n_shards,
+        .chunk = range_records(source, work)};
+    struct seal_candidate hot;
+    struct covers_map *list = NULL;
+    bool has_hot = seal_pick_next(&pick, work->slot, work->from_id, &hot);
+    int err = source->covers == NULL
+        ? 0
+        : covers_list(
+              source->covers, work->slot, work->from_id, work->last_id, &list);
+    if (err != 0) {
+        return err;
+    }
+    bool has_cold = list != NULL && list->n > 0;
+    uint64_t end = cold_end(source, work, list);
+    covers_map_destroy(list);
+    if (has_hot && hot.range.last_id < end) {
+        end = hot.range.last_id;
+    }
+    work->is_over = !has_hot && !has_cold;
+    work->range_last_id = end < work->last_id ? end : work->last_id;
+    return 0;
+}
+
+static int
+copy_rows(const struct dump_source *source, struct dump_work *work)
+{
+    unsigned n = source->n_shards;
+    for (unsigned shard = 0; shard < n; shard++) {
+        int err = is_stopping(source)
+            ? ERR_CLOSED
+            : engine_copy_range(source->engine, work->slot, shard,
+                  work->from_id / n, work->range_last_id / n,
+                  &work->rows[shard]);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+/* Under edit_lock, where there is one. */
+static int
+take_range(const struct dump_source *source, struct dump_work *work)
+{
+    int err = check_columns(source, work);
+    if (err == 0) {
+        err = choose_range(source, work);
+    }
+    if (err != 0 || work->is_over) {
+        return err;
+    }
+    if (source->covers != NULL) {
+        err = covers_list(source->covers, work->slot, work->from_id,
+            work->range_last_id, &work->list);
+    }
+    if (err == 0) {
+        err = copy_rows(source, work);
+    }
+    return err == 0 ? check_columns(source, work) : err;
+}
+
+/* Has the merge begin at from_id: of what the engine has, and what is left of
+ * the list. */
+static int
+begin_merge(const struct dump_source *source, struct dump_work *work)
+{
+    for (unsigned shard = 0; shard < source->n_shards; shard++) {
+        struct engine_rows *rows = &work->rows[shard];
+        uint32_t n = 0;
+        while (n < rows->n &&
+            engine_id(source->engine, shard, rows->row[n]) < work->from_id) {
+            n++;
+        }
+        rows->n -= n;
+        rows->row += n;
+        for (unsigned i = 0; n > 0 && i < rows->n_columns; i++) {
+            rows->code[i] += n;
+        }
+    }
+    bool is_narrow = work->merge.is_narrow;
+    work->merge = (struct seal_merge){.engine = source->engine,
+        .rows = work->rows,
+        .list = work->list,
+        .head = &work->head,
+        .is_narrow = is_narrow};
+    return seal_merge_init(&work->merge, source->n_shards);
+}
+
+static int
+begin_range(const struct dump_source *source, struct dump_work *work)
+{
+    struct durable *durable = source->durable;
+    if (durable != NULL) {
+        pthread_mutex_lock(&durable->edit_lock);
+    }
+    int err = take_range(source, work);
+    if (durable != NULL) {
+        pthread_mutex_unlock(&durable->edit_lock);
+    }
+    if (err != 0 || work->is_over) {
+        return err;
+    }
+    work->has_range = true;
+    work->merge.is_narrow = false;
+    return begin_merge(source, work);
+}
+
+/* ---- records ---- */
+
+/* The list without what comes up to that id. */
+static void
+cut_list(struct covers_map *list, uint64_t last_id)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        struct covers_entry entry = list->entry[i];
+        if (entry.last_id <= last_id) {
+            covers_file_release(entry.file);
+        } else {
+            if (entry.first_id <= last_id) {
+                entry.first_id = last_id + 1;
+            }
+            list->entry[n++] = entry;
+        }
+    }
+    list->n = n;
+}
+
+/* The merge has met a block that cannot be read. Does all from from_id on
+ * again, block by block; where that was so already, leaves it out. */
+static int
+pass_block(const struct dump_source *source, struct dump_work *work, int err)
+{
+    const struct seal_merge *merge = &work->merge;
+    bool is_told = merge->is_narrow;
+    uint64_t cut = 0;
+    if (merge->scan == NULL || err == ERR_NO_MEMORY) {
+        return err;
+    }
+    if (is_told) {
+        const struct covers_entry *entry = &work->list->entry[merge->at_entry];
+        const struct segment *segment = entry->file->segment;
+        const struct segment_head *head = segment_head(segment);
+        uint32_t block = segment_scan_failed(merge->scan);
+        uint64_t first = segment_first_id(segment, block);
+        uint64_t last = head->last_id;
+        cut = entry->last_id; /* there is nothing behind the last block */
+        if (block + 1 < head->n_blocks) {
+            cut = last = segment_first_id(segment, block + 1) - 1;
+        }
+        work->bad_first = first < entry->first_id ? entry->first_id : first;
+        work->bad_last = last > entry->last_id ? entry->last_id : last;
+    }
+    seal_merge_fini(&work->merge);
+    if (is_told) {
+        cut_list(work->list, cut);
+    }
+    work->merge.is_narrow = true;
+    int again = begin_merge(source, work);
+    return again != 0 ? again : is_told ? err : 0;
+}
+
+static void
+add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
+{
+    const struct segment_head *head = &work->head;
+    uint64_t *value = &work->value[(size_t)work->n * head->n_columns];
+    for (unsigned i = 0; i < head->n_columns; i++) {
+        uint64_t usual = head->column[i].default_value;
+        value[i] = usual == 0 ? code[i] : usual + bytes_unzigzag(code[i]);
+    }
+    work->id[work->n++] = id;
+}
+
+/* The range under way is done with. */
+static void
+leave_range(struct dump_work *work)
+{
+    work->is_over = work->range_last_id >= work->last_id;
+    work->from_id = work->range_last_id + 1;
+    end_range(work);
+}
+
+static int
+add_records(const struct dump_source *source, struct dump_work *work)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX];
+    uint64_t id;
+    bool is_end = false;
+    while (work->n < DUMP_WORK_RECORDS && !is_end) {
+        int err = seal_merge_next(&work->merge, &id, code, &is_end);
+        if (err != 0) {
+            err = pass_block(source, work, err);
+            if (err != 0) {
+                return err;
+            }
+            is_end = false;
+        } else if (!is_end && id > work->range_last_id) {
+            is_end = true; /* a row has some ids more */
+        } else if (!is_end) {
+            add_record(work, id, code);
+            work->from_id = id + 1; /* 0 behind the last id: see below */
+            is_end = id == work->range_last_id;
+        }
+    }
+    if (is_end) {
+        leave_range(work);
+    }
+    return 0;
+}
+
+int
+dump_work_next(const struct dump_source *source, struct dump_work *work)
+{
+    int err = 0;
+    work->n = 0;
+    work->bad_first = work->bad_last = 0;
+    while (err == 0 && work->n < DUMP_WORK_RECORDS && !work->is_over) {
+        if (is_stopping(source)) {
+            err = ERR_CLOSED;
+        } else if (!work->has_range) {
+            err = begin_range(source, work);
+        } else {
+            err = add_records(source, work);
+        }
+    }
+    return err;
+}

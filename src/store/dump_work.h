@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_DUMP_WORK_H
+#define STORE_DUMP_WORK_H
+
+#include "store/covers.h"
+#include "store/durable.h"
+#include "store/seal_merge.h"
+
+/* The records of a counter while it is served, range by range. Part of the
+ * store; nobody else calls it. */
+
+enum {
+    DUMP_WORK_RECORDS = 512,    /* of one piece, at most */
+    DUMP_RANGE_BYTES = 8 << 20, /* of the engine's records in a range, about */
+    DUMP_RANGE_MIN = 4096,      /* these records at least, */
+    DUMP_RANGE_BLOCKS = 1024    /* and blocks of a segment at most */
+};
+
+/* Where the records are; all of it outlives the works. */
+struct dump_source {
+    struct engine *engine;
+    struct qsbr *qsbr;
+    _Atomic(const struct schema *) *schema; /* the published one */
+    unsigned n_shards;
+    struct durable *durable; /* NULL: counters live in memory only */
+    struct covers *covers;   /* NULL: there is no cold tier */
+    uint64_t range_records;  /* 0, or instead of DUMP_RANGE_BYTES: for tests */
+    const struct alloc *alloc;  /* of what is copied; NULL: the heap */
+    _Atomic bool *is_stopping;  /* gives up soon where it is true */
+    struct qsbr_reader *reader; /* the calling thread's, offline */
+};
+
+/* Which part of a counter, how far it is, and what it has found. */
+struct dump_work {
+    struct dump_work *next; /* of whoever has it */
+    unsigned slot;
+    uint32_t serial;
+    uint64_t from_id, last_id; /* still to be looked at */
+    bool has_begun;            /* head is known */
+    bool is_over;              /* nothing is left to be looked at */
+    bool has_range;            /* merge is under way */
+    uint64_t range_last_id;
+    struct segment_head head; /* the counter's columns, in its order */
+    struct engine_rows *rows; /* owned; n_shards */
+    struct covers_map *list;  /* owned */
+    struct seal_merge merge;
+    /* A piece, out: */
+    uint32_t n;
+    uint64_t bad_first, bad_last; /* see dump_work_next */
+    uint64_t id[DUMP_WORK_RECORDS];
+    uint64_t value[DUMP_WORK_RECORDS * SCHEMA_COLUMNS_MAX]; /* a record's side
+                                                             * by side */
+};
+
+/* Ids first_id..last_id of a counter. NULL: no memory. */
+struct dump_work *dump_work_create(const struct dump_source *source,
+    unsigned slot, uint32_t serial, uint64_t first_id, uint64_t last_id);
+void dump_work_destroy(
+    const struct dump_source *source, struct dump_work **work);
+
+/* The next n records, with no record left out that has been there all the
+ * time, and none twice; is_over, and n = 0: there are none. What a range has in
+ * a table is of one moment. Waits for the disk and for edit_lock. 0; or
+ * ERR_GONE (the counter has been dropped), ERR_OTHER_COLUMNS, ERR_NO_MEMORY,
+ * ERR_CLOSED, and it has ended; or ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the
+ * segments' records of ids bad_first..bad_last cannot be read, n have come
+ * before these, and it goes on behind them. */
+int dump_work_next(const struct dump_source *source, struct dump_work *work);
+
+#endif

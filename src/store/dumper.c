@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread for all dumps: they take turns, a piece each, and a client that
+ * does not read has no turn. It reads files and copies tables, so it is not a
+ * worker; to end a dump may close a file, so that is the thread's, too. Its
+ * priority is lower than the workers'. */
+#include "store/dumper.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/give_way.h"
+
+enum { NICE = 10 };
+
+static bool
+is_stopping(const struct dumper *dumper)
+{
+    /* relaxed: under the lock, or only has to be seen some time */
+    return atomic_load_explicit(&dumper->stopping, memory_order_relaxed);
+}
+
+/* A new dump's work; NULL where there are too many, or no memory. */
+static int
+make_work(struct dumper *dumper, struct store_dump *call)
+{
+    pthread_mutex_lock(&dumper->lock);
+    bool may = dumper->n_works < DUMPER_WORKS_MAX;
+    dumper->n_works += may;
+    pthread_mutex_unlock(&dumper->lock);
+    if (!may) {
+        return ERR_MANY_DUMPS;
+    }
+    call->work = dump_work_create(&dumper->source, call->slot, call->serial,
+        call->first_id, call->last_id);
+    if (call->work == NULL) {
+        pthread_mutex_lock(&dumper->lock);
+        dumper->n_works--;
+        pthread_mutex_unlock(&dumper->lock);
+    }
+    return call->work == NULL ? ERR_NO_MEMORY : 0;
+}
+
+static void
+do_call(struct dumper *dumper, struct store_dump *call)
+{
+    call->err = call->work == NULL ? make_work(dumper, call) : 0;
+    call->n = 0;
+    struct dump_work *work = call->work;
+    if (call->err == 0) {
+        call->err = dump_work_next(&dumper->source, work);
+        call->n = work->n;
+        call->n_columns = work->head.n_columns;
+        call->id = work->id;
+        call->value = work->value;
+        call->bad_first = work->bad_first;
+        call->bad_last = work->bad_last;
+        call->is_end = work->is_over;
+    }
+    call->call.done_fn(&call->call);
+}
+
+/* What there is to do: a call, or works to be freed; false at the end. */
+static bool
+wait_for_work(
+    struct dumper *dumper, struct store_dump **call, struct dump_work **ended)
+{
+    pthread_mutex_lock(&dumper->lock);
+    while (dumper->queue.first == NULL && dumper->ended == NULL &&
+        !is_stopping(dumper)) {
+        pthread_cond_wait(&dumper->changed, &dumper->lock);
+    }
+    /* call is the first member */
+    *call = (struct store_dump *)call_queue_take(&dumper->queue);
+    *ended = dumper->ended;
+    dumper->ended = NULL;
+    bool is_over = is_stopping(dumper);
+    pthread_mutex_unlock(&dumper->lock);
+    return *call != NULL || *ended != NULL || !is_over;
+}
+
+static void
+free_works(struct dumper *dumper, struct dump_work *ended)
+{
+    while (ended != NULL) {
+        struct dump_work *next = ended->next;
+        dump_work_destroy(&dumper->source, &ended);
+        ended = next;
+        pthread_mutex_lock(&dumper->lock);
+        dumper->n_works--;
+        pthread_mutex_unlock(&dumper->lock);
+    }
+}
+
+static void *
+run(void *arg)
+{
+    struct dumper *dumper = arg;
+    struct store_dump *call;
+    struct dump_work *ended;
+    give_way_begin(NICE);
+    qsbr_register(dumper->source.qsbr, &dumper->reader);
+    qsbr_offline(&dumper->reader);
+    while (wait_for_work(dumper, &call, &ended)) {
+        free_works(dumper, ended);
+        if (call != NULL) {
+            do_call(dumper, call);
+        }
+        give_way();
+    }
+    qsbr_unregister(dumper->source.qsbr, &dumper->reader);
+    return NULL;
+}
+
+int
+dumper_start(struct dumper *dumper)
+{
+    dumper->source.is_stopping = &dumper->stopping;
+    dumper->source.reader = &dumper->reader;
+    dumper->queue = (struct call_queue){0};
+    atomic_init(&dumper->stopping, false);
+    pthread_mutex_init(&dumper->lock, NULL);
+    pthread_cond_init(&dumper->changed, NULL);
+    if (pthread_create(&dumper->thread, NULL, run, dumper) != 0) {
+        dumper_fini(dumper);
+        return ERR_SYSTEM;
+    }
+    return 0;
+}
+
+void
+dumper_stop(struct dumper *dumper)
+{
+    pthread_mutex_lock(&dumper->lock);
+    bool was_stopping = is_stopping(dumper);
+    /* relaxed: see is_stopping */
+    atomic_store_explicit(&dumper->stopping, true, memory_order_relaxed);
+    pthread_cond_signal(&dumper->changed);
+    pthread_mutex_unlock(&dumper->lock);
+    if (!was_stopping) {
+        pthread_join(dumper->thread, NULL);
+    }
+}
+
+void
+dumper_fini(struct dumper *dumper)
+{
+    ASSERT(dumper->queue.first == NULL && dumper->n_works == 0);
+    pthread_cond_destroy(&dumper->changed);
+    pthread_mutex_destroy(&dumper->lock);
+}
+
+void
+dumper_add(struct dumper *dumper, struct store_dump *call)
+{
+    pthread_mutex_lock(&dumper->lock);
+    bool is_taken = !is_stopping(dumper);
+    if (is_taken) {
+        call_queue_add(&dumper->queue, &call->call);
+        pthread_cond_signal(&dumper->changed);
+    }
+    pthread_mutex_unlock(&dumper->lock);
+    if (!is_taken) {
+        call->err = ERR_CLOSED;
+        call->n = 0;
+        call->call.done_fn(&call->call);
+    }
+}
+
+void
+dumper_end(struct dumper *dumper, struct store_dump *call)
+{
+    struct dump_work *work = call->work;
+    call->work = NULL;
+    if (work == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&dumper->lock);
+    bool is_taken = !is_stopping(dumper);
+    if (is_taken) {
+        work->next = dumper->ended;
+        dumper->ended = work;
+        pthread_cond_signal(&dumper->changed);
+    }
+    pthread_mutex_unlock(&dumper->lock);
+    if (!is_taken) {
+        work->next = NULL;
+        free_works(dumper, work);
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_DUMPER_H
+#define STORE_DUMPER_H
+
+#include "store/call_queue.h"
+#include "store/dump_work.h"
+
+#include <pthread.h>
+
+/* The thread that reads counters out for clients, a piece a call. Part of the
+ * store; nobody else calls it. */
+
+enum { DUMPER_WORKS_MAX = 4 }; /* at a time; each holds some 8 MB */
+
+struct dumper {
+    struct dump_source source;
+    struct qsbr_reader reader; /* the thread's */
+    pthread_t thread;
+    pthread_mutex_t lock;   /* what follows */
+    pthread_cond_t changed; /* that, or stopping */
+    struct call_queue queue;
+    struct dump_work *ended; /* to be freed by the thread */
+    unsigned n_works;
+    _Atomic bool stopping;
+};
+
+/* Starts the thread; all that source names must outlive it (is_stopping and
+ * reader are the dumper's). The caller has filled source. 0 or ERR_SYSTEM. */
+int dumper_start(struct dumper *dumper);
+
+/* Gives up the piece under way, answers who waits with ERR_CLOSED, and ends the
+ * thread. Waits as long as one read of the disk takes. May be called again, by
+ * the same thread. */
+void dumper_stop(struct dumper *dumper);
+
+/* It was started and has been stopped, no call comes any more and every dump
+ * has been ended. */
+void dumper_fini(struct dumper *dumper);
+
+/* Queues a call, whose done_fn is called on the dumper's thread; after a stop
+ * with ERR_CLOSED, on this one. Any thread. */
+void dumper_add(struct dumper *dumper, struct store_dump *call);
+
+/* Frees what a dump holds; no call of it is under way. Any thread. */
+void dumper_end(struct dumper *dumper, struct store_dump *call);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/dumper and store/dump_work: every record once, wherever it is and
+ * whatever becomes of it meanwhile; blocks that cannot be read; memory that
+ * runs out; and how a dump ends early. */
+#include "lib/fault_alloc.h"
+#include "store/dumper.h"
+#include "store/store_dump.h"
+#include "unit/durable_help.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    RANGE = 16,  /* records of a range, about */
+    ROUNDS = 40, /* of a dump beside all else */
+    SEEN_MAX = 4 * RIG_IDS
+};
+
+/* What a dump has shown. */
+struct shown {
+    struct store_dump dump;
+    struct answer answer;
+    size_t n, n_bad;
+    uint64_t id[SEEN_MAX], value[SEEN_MAX];
+    uint64_t bad_first, bad_last; /* of the last of n_bad */
+};
+
+static void
+on_piece(struct store_call *call)
+{
+    struct shown *shown = call->owner;
+    sem_post(&shown->answer.come);
+}
+
+static void
+begin_dump(struct shown *shown, struct rig *rig, uint64_t first, uint64_t last)
+{
+    memset(shown, 0, sizeof *shown);
+    sem_init(&shown->answer.come, 0, 0);
+    shown->dump = (struct store_dump){.first_id = first, .last_id = last};
+    shown->dump.call.done_fn = on_piece;
+    shown->dump.call.owner = shown;
+    const struct schema_counter *counter =
+        schema_counter(quiet_schema(rig->store), "a", 1);
+    ck_assert_ptr_nonnull(counter);
+    shown->dump.slot = counter->slot;
+    shown->dump.serial = counter->serial;
+}
+
+static void
+end_dump(struct shown *shown, struct rig *rig)
+{
+    store_end_dump(rig->store, &shown->dump);
+    sem_destroy(&shown->answer.come);
+}
+
+/* The next piece; its err. */
+static int
+take_piece(struct shown *shown, struct rig *rig)
+{
+    struct store_dump *dump = &shown->dump;
+    ck_assert_int_eq(store_dump(rig->store, dump), STORE_LATER);
+    while (sem_wait(&shown->answer.come) != 0) {
+    }
+    for (uint32_t i = 0; i < dump->n; i++) {
+        ck_assert_uint_lt(shown->n, SEEN_MAX);
+        ck_assert(shown->n == 0 || dump->id[i] > shown->id[shown->n - 1]);
+        shown->id[shown->n] = dump->id[i];
+        shown->value[shown->n++] =
+            dump->n_columns == 0 ? 0 : dump->value[i * dump->n_columns];
+    }
+    if (dump->err == ERR_CORRUPT || dump->err == ERR_DISK) {
+        shown->n_bad++;
+        shown->bad_first = dump->bad_first;
+        shown->bad_last = dump->bad_last;
+        return 0;
+    }
+    return dump->err;
+}
+
+/* All pieces; the err that ends it. */
+static int
+take_all(struct shown *shown, struct rig *rig)
+{
+    int err = take_piece(shown, rig);
+    while (err == 0 && !shown->dump.is_end) {
+        err = take_piece(shown, rig);
+    }
+    return err;
+}
+
+static int
+dump_all(struct shown *shown, struct rig *rig)
+{
+    begin_dump(shown, rig, 0, UINT64_MAX);
+    int err = take_all(shown, rig);
+    end_dump(shown, rig);
+    return err;
+}
+
+static void
+begin(struct rig *rig, enum id_family family)
+{
+    rig_init(rig, WAL_SYNC_ALWAYS, family, 3);
+    rig->data.seal_records = RANGE;
+    rig->config.dump_range_records = RANGE;
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig->seals = true;
+    rig_add_counter(rig, 'a');
+    (void)rig_set_all(rig, 'a', 5);
+}
+
+static void
+finish(struct rig *rig)
+{
+    ck_assert_int_eq(rig_close(rig), 0);
+    rig_fini(rig);
+}
+
+/* Sets the column of one id, by its number in the history. */
+static void
+set_one(struct rig *rig, size_t i, uint64_t value)
+{
+    struct cell_key key = cell_of(quiet_schema(rig->store), 0, "ax");
+    struct change change;
+    uint64_t seq;
+    key.id = rig->history.id[i];
+    change = change_of(&key, CHANGE_SET, value);
+    ck_assert(rig_change(rig, &change, 1, &seq));
+    ck_assert_int_eq(change.err, 0);
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* All ids of the rig's, once each, with their values: value, but for those of
+ * the first n, which have another, and none where that is 0. */
+static void
+expect_all(const struct shown *shown, const struct rig *rig, uint64_t value,
+    size_t n, uint64_t other)
+{
+    uint64_t id[RIG_IDS];
+    size_t at = 0;
+    memcpy(id, rig->history.id, sizeof id);
+    qsort(id, RIG_IDS, sizeof *id, compare_ids);
+    for (size_t i = 0; i < RIG_IDS; i++) {
+        bool is_other = false;
+        for (size_t k = 0; k < n; k++) {
+            is_other = is_other || rig->history.id[k] == id[i];
+        }
+        if (is_other && other == 0) {
+            continue;
+        }
+        ck_assert_uint_lt(at, shown->n);
+        ck_assert_uint_eq(shown->id[at], id[i]);
+        ck_assert_uint_eq(shown->value[at++], is_other ? other : value);
+    }
+    ck_assert_uint_eq(at, shown->n);
+}
+
+static struct shown shown;
+
+/* Hot, cold, cold with some changed since, cold with some deleted; in memory
+ * only; of all families of ids. */
+START_TEST(test_everywhere)
+{
+    struct rig rig;
+    begin(&rig, (enum id_family)_i);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5, 0, 0);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_uint_eq(rig_n_hot(&rig), 0);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5, 0, 0);
+    for (size_t i = 0; i < RIG_IDS / 3; i++) {
+        set_one(&rig, i, 9);
+    }
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5, RIG_IDS / 3, 9);
+    for (size_t i = 0; i < RIG_IDS / 3; i++) {
+        set_one(&rig, i, 0);
+    }
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5, RIG_IDS / 3, 0);
+    finish(&rig);
+}
+END_TEST
+
+START_TEST(test_memory_only)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    rig.config.data = NULL;
+    rig.config.dump_range_records = RANGE;
+    ck_assert_int_eq(store_create(&rig.config, &rig.store), 0);
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 5);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5, 0, 0);
+    ck_assert_int_eq(store_destroy(&rig.store), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* From any id to any other. */
+START_TEST(test_bounds)
+{
+    struct rig rig;
+    uint64_t id[RIG_IDS];
+    begin(&rig, ID_RANDOM);
+    memcpy(id, rig.history.id, sizeof id);
+    qsort(id, RIG_IDS, sizeof *id, compare_ids);
+    for (int cold = 0; cold < 2; cold++) {
+        for (size_t i = 0; i < RIG_IDS; i += 7) {
+            size_t k = i + i % 50 < RIG_IDS ? i + i % 50 : RIG_IDS - 1;
+            begin_dump(&shown, &rig, id[i], id[k]);
+            ck_assert_int_eq(take_all(&shown, &rig), 0);
+            end_dump(&shown, &rig);
+            ck_assert_uint_eq(shown.n, k - i + 1);
+            ck_assert_uint_eq(shown.id[0], id[i]);
+            ck_assert_uint_eq(shown.id[shown.n - 1], id[k]);
+        }
+        begin_dump(&shown, &rig, 7, 6);
+        ck_assert_int_eq(take_all(&shown, &rig), 0);
+        ck_assert_uint_eq(shown.n, 0);
+        end_dump(&shown, &rig);
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    finish(&rig);
+}
+END_TEST
+
+/* A read that fails once costs nothing; all that fail are told, and what the
+ * engine has there is shown. */
+START_TEST(test_reads_that_fail)
+{
+    struct rig rig;
+    begin(&rig, ID_RANDOM);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    set_one(&rig, 0, 9);
+    for (unsigned n = 1;; n++) {
+        fake_disk_fail(rig.fake, 1 << FAKE_READ, n, EIO, false);
+        ck_assert_int_eq(dump_all(&shown, &rig), 0);
+        ck_assert_uint_eq(shown.n_bad, 0);
+        expect_all(&shown, &rig, 5, 1, 9);
+        if (fake_disk_heal(rig.fake) == 0) {
+            ck_assert_uint_gt(n, 2);
+            break;
+        }
+    }
+    fake_disk_fail(rig.fake, 1 << FAKE_READ, 1, EIO, true);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    ck_assert_uint_gt(fake_disk_heal(rig.fake), 0);
+    ck_assert_uint_gt(shown.n_bad, 1);
+    ck_assert_uint_eq(shown.n, 1);
+    ck_assert_uint_eq(shown.id[0], rig.history.id[0]);
+    ck_assert_uint_eq(shown.value[0], 9);
+    finish(&rig);
+}
+END_TEST
+
+/* One block of a file that is damaged: all other records come, and those of its
+ * ids that have changed since. */
+START_TEST(test_damage)
+{
+    struct rig rig;
+    begin(&rig, ID_RANDOM);
+    rig.data.seal_records = 0;
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    fake_disk_flip(rig.fake, "segment-00000000000000000001.seg", 4096 + 50, 4);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    ck_assert_uint_eq(shown.n_bad, 1);
+    ck_assert_uint_gt(shown.n, 0);
+    for (size_t i = 0; i < shown.n; i++) {
+        ck_assert(
+            shown.id[i] < shown.bad_first || shown.id[i] > shown.bad_last);
+    }
+    size_t n_lost = RIG_IDS - shown.n, n_inside = 0;
+    for (size_t i = 0; i < RIG_IDS; i++) {
+        n_inside += rig.history.id[i] >= shown.bad_first &&
+            rig.history.id[i] <= shown.bad_last;
+    }
+    ck_assert_uint_eq(n_inside, n_lost);
+    finish(&rig);
+}
+END_TEST
+
+/* Memory that runs out at any place ends it, and nothing else. */
+START_TEST(test_memory_runs_out)
+{
+    struct fault_alloc fault;
+    struct rig rig;
+    size_t n = 0;
+    int err;
+    fault_alloc_init(&fault);
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    rig.config.dump_range_records = RANGE;
+    rig.config.dump_alloc = &fault.alloc;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 5);
+    do {
+        fault.calls = fault.failures = 0;
+        fault.fail_from = fault.fail_to = ++n;
+        err = dump_all(&shown, &rig);
+        ck_assert(err == (fault.failures > 0 ? ERR_NO_MEMORY : 0));
+    } while (err != 0);
+    ck_assert_uint_gt(n, 4);
+    expect_all(&shown, &rig, 5, 0, 0);
+    finish(&rig);
+    ck_assert_uint_eq(fault.live_bytes, 0);
+}
+END_TEST
+
+/* The counter has gone when its dump comes to be done. */
+START_TEST(test_gone)
+{
+    struct rig rig;
+    begin(&rig, ID_RANDOM);
+    begin_dump(&shown, &rig, 0, UINT64_MAX);
+    ck_assert_int_eq(rig_edit(&rig, "drop counter a a"), 0);
+    ck_assert_int_eq(take_all(&shown, &rig), ERR_GONE);
+    end_dump(&shown, &rig);
+    finish(&rig);
+}
+END_TEST
+
+START_TEST(test_many)
+{
+    static struct shown many[DUMPER_WORKS_MAX + 1];
+    struct rig rig;
+    begin(&rig, ID_RANDOM);
+    for (int i = 0; i < DUMPER_WORKS_MAX; i++) {
+        begin_dump(&many[i], &rig, 0, UINT64_MAX);
+        ck_assert_int_eq(take_piece(&many[i], &rig), 0);
+    }
+    begin_dump(&many[DUMPER_WORKS_MAX], &rig, 0, UINT64_MAX);
+    ck_assert_int_eq(
+        take_piece(&many[DUMPER_WORKS_MAX], &rig), ERR_MANY_DUMPS);
+    end_dump(&many[DUMPER_WORKS_MAX], &rig);
+    end_dump(&many[1], &rig);
+    ck_assert_int_eq(dump_all(&many[1], &rig), 0);
+    store_end_calls(rig.store);
+    ck_assert_int_eq(take_piece(&many[0], &rig), ERR_CLOSED);
+    for (int i = 0; i < DUMPER_WORKS_MAX; i++) {
+        if (i != 1) {
+            end_dump(&many[i], &rig);
+        }
+    }
+    finish(&rig);
+}
+END_TEST
+
+struct beside {
+    struct rig *rig;
+    _Atomic bool is_over;
+};
+
+static void *
+change_all(void *context)
+{
+    struct beside *beside = context;
+    for (uint64_t value = 6; value < 6 + ROUNDS; value++) {
+        (void)rig_set_all(beside->rig, 'a', value);
+        (void)rig_seal_all(beside->rig);
+    }
+    atomic_store(&beside->is_over, true);
+    return NULL;
+}
+
+/* Changes, seals, joins and ranges that become hot beside it: each record that
+ * is always there is shown once. */
+START_TEST(test_threads)
+{
+    struct rig rig;
+    pthread_t thread;
+    unsigned n = 0;
+    rig_init(&rig, WAL_SYNC_NONE, (enum id_family)_i, 4);
+    rig.data.seal_records = RANGE;
+    rig.data.tidy = &at_once;
+    rig.config.dump_range_records = RANGE;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig.seals = true;
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 5);
+    struct beside beside = {.rig = &rig};
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_all, &beside), 0);
+    do {
+        ck_assert_int_eq(dump_all(&shown, &rig), 0);
+        ck_assert_uint_eq(shown.n, RIG_IDS);
+        ck_assert_uint_eq(shown.n_bad, 0);
+        n++;
+    } while (!atomic_load(&beside.is_over));
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5 + ROUNDS, 0, 0);
+    finish(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("dump_work");
+    tcase_add_loop_test(tcase, test_everywhere, 0, ID_FAMILY_COUNT);
+    tcase_add_test(tcase, test_memory_only);
+    tcase_add_test(tcase, test_bounds);
+    tcase_add_test(tcase, test_reads_that_fail);
+    tcase_add_test(tcase, test_damage);
+    tcase_add_test(tcase, test_memory_runs_out);
+    tcase_add_test(tcase, test_gone);
+    tcase_add_test(tcase, test_many);
+    tcase_add_loop_test(tcase, test_threads, 0, 3);
+    return run_case("dump_work", tcase);
+}
