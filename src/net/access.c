@@ -98,6 +98,7 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_GETS:
     case REQUEST_INSPECT:
     case REQUEST_COUNTER_GET:
+    case REQUEST_DUMP:
     case REQUEST_SHOW_COUNTERS:
     case REQUEST_SHOW_COUNTER:
         return ACCESS_CLASS_READ;
