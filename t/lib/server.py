@@ -314,6 +314,21 @@ class Server:
         except (ConnectionError, FileNotFoundError):
             return False
 
+    def connect_at(self, path):
+        """A connection to a Unix socket, as soon as somebody listens there:
+        its name is there before."""
+        found = []
+
+        def listens():
+            try:
+                found.append(Connection(path))
+                return True
+            except (ConnectionError, FileNotFoundError):
+                return False
+
+        self.wait(listens, "the socket")
+        return found[0]
+
     def wait(self, condition, what):
         """Until condition() is true; fails when the process ends before."""
         deadline = time.monotonic() + LIMIT_S

@@ -17,7 +17,9 @@
 #include "unit/crowd_help.h"
 
 enum {
-    SLOWNESS = SANITIZER_THREAD ? 6 : 1,
+    SLOWNESS = SANITIZER_THREAD ? 6
+        : SANITIZER_ADDRESS     ? 3
+                                : 1,
     SLOT = 30,
     SHARDS = 2,
     CELLS = 4,

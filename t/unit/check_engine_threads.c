@@ -37,11 +37,12 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* The thread sanitizer sees a race without meeting it, and is slow; so is a
- * thread that sleeps. */
-#if SANITIZER_THREAD
+/* The thread sanitizer sees a race without meeting it, and is slow; the other
+ * one is to see memory that is touched too late, which comes soon; a thread
+ * that sleeps is slow, too. The plain build does all. */
+#if SANITIZER_THREAD || (SANITIZER_ADDRESS && defined(TALLYD_HOOKS))
 #define SLOWNESS 6
-#elif defined(TALLYD_HOOKS)
+#elif SANITIZER_ADDRESS || defined(TALLYD_HOOKS)
 #define SLOWNESS 3
 #else
 #define SLOWNESS 1

@@ -16,7 +16,9 @@
 enum {
     /* Some orders of events are rare and want many tries. The thread sanitizer
      * sees a race without meeting it, and is slow. */
-    TRIES = SANITIZER_THREAD ? 1 : 5,
+    TRIES = SANITIZER_THREAD ? 1
+        : SANITIZER_ADDRESS  ? 2
+                             : 5,
     THREADS = 8,
     THREAD_STEPS = 40000,
     NUMBERS = 5, /* keys that all threads count in */
