@@ -22,7 +22,8 @@
 #define UNKNOWN_USER_LINE "CLIENT_ERROR unauthenticated"
 #define MAY_ONLY_READ_LINE "CLIENT_ERROR this user may only read"
 
-/* stats with a first word that changes something, alone or with others. */
+/* stats with a first word that changes something, alone or with others. As in
+ * memcached any beginning of it is as good (server/admin.c). */
 static enum access_class
 class_of_stats(const struct request *request, const char *bytes)
 {
@@ -31,10 +32,10 @@ class_of_stats(const struct request *request, const char *bytes)
     if (!words_next(&words, &word)) {
         return ACCESS_CLASS_READ;
     }
-    if (span_is(bytes, word, "reset")) {
+    if (span_begins(bytes, word, "reset")) {
         return ACCESS_CLASS_RULE;
     }
-    if (!span_is(bytes, word, "detail")) {
+    if (!span_begins(bytes, word, "detail")) {
         return ACCESS_CLASS_READ;
     }
     return words_next(&words, &word) && span_is(bytes, word, "dump")

@@ -323,7 +323,9 @@ look(struct session *session, const char *bytes, struct buf *out)
     struct items_terms terms = terms_of(session, &moment);
     struct schema_word key = exec__key(session, bytes);
     struct items_found found;
-    terms.yields = session->request.proto != PROTO_META;
+    /* who wins must be one who may store */
+    terms.yields =
+        session->request.proto != PROTO_META || session->rank != ACCESS_WRITER;
     items_look(
         items_of(session), key.text, key.len, &terms, moment.now_s, &found);
     bool hit = found.item != NULL;

@@ -12,6 +12,7 @@
 #include "lib/dialog.h"
 #include "lib/park.h"
 #include "lib/small_store.h"
+#include "unit/access_help.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,9 @@ enum { VALUE_MAX = 300, CUTS_MAX = 8 };
 struct world {
     const char *before;
     const char *after;
+    struct fake_access *users; /* NULL: nobody has to log in; else who sends
+                                * the input has to */
+    const char *login;         /* said before the input; NULL: nothing */
 };
 
 /* Counters of several kinds, and a look at them and at some items. */
@@ -42,7 +46,8 @@ counters_world(void)
         "add column opt a max=64\r\n"
         "add counter bare\r\n",
         "get weibo 0 1 2 1234\r\nget 1.opt 1.a 1234.a a b c\r\n"
-        "show counters\r\n"};
+        "show counters\r\n",
+        NULL, NULL};
     return &world;
 }
 
@@ -102,13 +107,20 @@ say_whole(struct store *store, const char *said, struct buf *replies)
 
 /* The input in pieces; the replies are added. */
 static inline void
-say_cut(struct store *store, const struct manner *manner, const uint8_t *bytes,
-    size_t len, struct buf *replies)
+say_cut(const struct world *world, struct store *store,
+    const struct manner *manner, const uint8_t *bytes, size_t len,
+    struct buf *replies)
 {
     struct dialog dialog;
     uint64_t random = manner->random;
     size_t at = 0;
     dialog_open(&dialog, store, VALUE_MAX);
+    if (world->users != NULL) {
+        dialog_guard(&dialog, world->users);
+    }
+    if (world->login != NULL) {
+        dialog_say(&dialog, world->login, strlen(world->login));
+    }
     dialog.mark = manner->mark;
     dialog.budget = manner->budget;
     for (unsigned left = manner->n_cuts + 1; left > 0; left--) {
@@ -137,7 +149,7 @@ hold(const struct world *world, const struct manner *manner,
         int err = park_create(inner, manner->random, &store);
         ASSERT(err == 0);
     }
-    say_cut(store, manner, bytes, len, replies);
+    say_cut(world, store, manner, bytes, len, replies);
     if (manner->parks) {
         park_destroy(&store);
     }

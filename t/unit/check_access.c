@@ -57,6 +57,9 @@ static const struct sample samples[] = {
     S(STATS, READER, "stats items"),
     S(STATS, READER, "stats detail dump"),
     S(STATS, WRITER, "stats reset"),
+    S(STATS, WRITER, "stats r"),
+    S(STATS, WRITER, "stats d on"),
+    S(STATS, READER, "stats s"),
     S(STATS, WRITER, "stats detail on"),
     S(STATS, WRITER, "stats  detail  off"),
     S(ADMIN, WRITER, "cache_memlimit 100"),
@@ -543,6 +546,24 @@ START_TEST(test_again)
 }
 END_TEST
 
+/* A stale item is made anew by one who may: a reader's look leaves that to the
+ * next one. */
+START_TEST(test_stale)
+{
+    static const char login[] = "set x 0 0 13\r\nreader reader\r\n";
+    struct guarded guarded;
+    guarded_open(&guarded, false, false);
+    say_line(&guarded.free, "md it I T100");
+    buf_clear(&guarded.free.replies);
+    dialog_say(&guarded.dialog, login, strlen(login));
+    buf_clear(&guarded.dialog.replies);
+    exchange(&guarded.dialog, "mg it", "HD X\r\n");
+    exchange(&guarded.free, "mg it", "HD X W\r\n");
+    exchange(&guarded.dialog, "mg it", "HD X Z\r\n");
+    guarded_close(&guarded);
+}
+END_TEST
+
 /* In all cuts the same. */
 START_TEST(test_cuts)
 {
@@ -566,6 +587,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_samples, test_text, test_binary,
-        test_words, test_refusals, test_bytes, test_again, test_cuts};
+        test_words, test_refusals, test_bytes, test_again, test_stale,
+        test_cuts};
     return run_tests("access", tests, COUNT_OF(tests));
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Workers whose clients have to log in: the time for it, and what comes while
+ * a login is being answered. */
+#include "unit/access_help.h"
+#include "unit/worker_help.h"
+
+static void
+stop_all(struct rig *rig)
+{
+    rig_stop(rig);
+    rig_join(rig);
+    rig_fini(rig);
+}
+
+/* Who does not log in is closed, whatever it sends, and whoever has is not. */
+START_TEST(test_strangers)
+{
+    struct fake_access users = fake_access(true, false);
+    struct rig rig;
+    rig_init(&rig);
+    rig.config.access = &users.access;
+    rig.config.login_timeout_ms = 100;
+    rig_start(&rig);
+    int silent = connect_to(&rig, 0);
+    int known = connect_to(&rig, 0);
+    int refused = connect_to(&rig, 0);
+    talk(known, "set x 0 0 13\r\nwriter writer\r\n", "STORED\r\n");
+    talk(refused, "version\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    expect_end(silent);
+    expect_end(refused);
+    ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_slow_logins), 2);
+    talk(known, "set a 0 0 1\r\nx\r\n", "STORED\r\n");
+    close(known);
+    stop_all(&rig);
+}
+END_TEST
+
+/* A login whose answer comes later: what is sent meanwhile waits in the
+ * socket, and is done then. */
+START_TEST(test_late_login)
+{
+    enum { VALUE = 5000 };
+    char value[VALUE + 1];
+    struct fake_access users = fake_access(true, true);
+    struct rig rig;
+    rig_init(&rig);
+    rig.config.access = &users.access;
+    rig.config.login_timeout_ms = 600000;
+    rig_start(&rig);
+    int fd = connect_to(&rig, 0);
+    memset(value, 'v', VALUE);
+    value[VALUE] = '\0';
+    say(fd, "set x 0 0 13\r\nwriter writer\r\nset a 0 0 5000\r\n");
+    say(fd, value);
+    say(fd, "\r\n");
+    expect(fd, "STORED\r\nSTORED\r\n");
+    talk(fd, "delete a\r\n", "DELETED\r\n");
+    int other = connect_to(&rig, 0);
+    say(other, value); /* no line of 1 KiB is waited for */
+    char byte;
+    ck_assert_int_le(read(other, &byte, 1), 0); /* the end, or a reset */
+    close(other);
+    close(fd);
+    stop_all(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_strangers, test_late_login};
+    return run_tests("worker_login", tests, COUNT_OF(tests));
+}
