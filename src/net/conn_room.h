@@ -28,7 +28,7 @@ enum conn_room_kind {
         CONN_ROOM_KINDS
 };
 
-enum { CONN_ROOM_SHARE_MIN = 4 << 20, CONN_ROOM_VALUES_MIN = 4 };
+enum { CONN_ROOM_SHARE_MIN = 16 << 20, CONN_ROOM_VALUES_MIN = 4 };
 
 /* One worker's: bytes in use, and the most there may be; SIZE_MAX: no limit.
  * Each turn of a connection looks at what follows from them. */
