@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* A library to preload: counts what all threads of a process ask the C
- * library's heap for, and refuses those with numbers from first to last.
+ * library's heap for, and refuses those with numbers from first to last; and
+ * has each accept4 fail while it is told so.
  * $FAULT_HEAP is a file of struct control that the test has mapped too;
  * fault_heap.py has the same layout. */
 
@@ -11,6 +12,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The C library's own, under the names by which it can be reached before
@@ -25,6 +28,8 @@ struct control {
     _Atomic uint64_t count;
     _Atomic uint64_t refused;
     _Atomic uint64_t first, last;
+    _Atomic uint64_t accepts;      /* calls of accept4 */
+    _Atomic uint64_t accept_error; /* the test's; 0: they succeed */
 };
 
 /* A preloaded library has nobody who could hand it its state. */
@@ -96,4 +101,19 @@ posix_memalign(void **out, size_t align, size_t bytes)
     }
     *out = block;
     return 0;
+}
+
+int
+accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+    uint64_t error = 0;
+    if (control != NULL) {
+        atomic_fetch_add(&control->accepts, 1);
+        error = atomic_load(&control->accept_error);
+    }
+    if (error != 0) {
+        errno = (int)error;
+        return -1;
+    }
+    return (int)syscall(SYS_accept4, fd, address, len, flags);
 }

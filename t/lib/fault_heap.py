@@ -20,7 +20,7 @@ import tap
 
 FOREVER = 1 << 62
 WORD = struct.Struct("=Q")
-COUNT, REFUSED, FIRST, LAST = range(4)
+COUNT, REFUSED, FIRST, LAST, ACCEPTS, ACCEPT_ERROR = WORDS = range(6)
 
 
 def build(directory):
@@ -44,10 +44,10 @@ class FaultHeap:
         self.library = build(self.top)
         self.path = os.path.join(self.top, "control")
         with open(self.path, "wb") as out:
-            out.write(bytes(4 * WORD.size))
+            out.write(bytes(len(WORDS) * WORD.size))
         os.chmod(self.path, 0o666)
         with open(self.path, "r+b") as file:
-            self.map = mmap.mmap(file.fileno(), 4 * WORD.size)
+            self.map = mmap.mmap(file.fileno(), len(WORDS) * WORD.size)
 
     def environment(self):
         return {"LD_PRELOAD": self.library, "FAULT_HEAP": self.path}

@@ -26,9 +26,9 @@ START_TEST(test_account)
     conn_room_note(&room, &b, CONN_ROOM_REPLIES, MIB);
     ck_assert_uint_eq(room.used[CONN_ROOM_REPLIES], 2 * MIB);
     ck_assert(!room.is_tight && !room.is_over);
-    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 4 * MIB);
+    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 3 * MIB);
     ck_assert(room.is_tight && !room.is_over);
-    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 15 * MIB + 1);
+    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 11 * MIB + 1);
     ck_assert(room.is_over);
     conn_room_note(&room, &b, CONN_ROOM_REQUESTS, 0);
     conn_room_note(&room, &a, CONN_ROOM_REQUESTS, CONN_ROOM_SHARE_MIN + 1);
@@ -42,7 +42,7 @@ START_TEST(test_shares)
 {
     struct conn_room room;
     conn_room_init(&room, 4, MIB);
-    ck_assert_uint_eq(room.max[CONN_ROOM_REPLIES], 16 * MIB);
+    ck_assert_uint_eq(room.max[CONN_ROOM_REPLIES], 12 * MIB);
     ck_assert_uint_eq(room.max[CONN_ROOM_REQUESTS], 64 * MIB);
     conn_room_init(&room, 4, 100 * MIB); /* room for the largest values */
     ck_assert_uint_eq(room.max[CONN_ROOM_REPLIES], 400 * MIB);
