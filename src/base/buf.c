@@ -135,6 +135,19 @@ buf_consume(struct buf *buf, size_t len)
 }
 
 void
+buf_shrink(struct buf *buf, size_t capacity)
+{
+    ASSERT(capacity > 0 && buf->len <= capacity);
+    if (buf->capacity > capacity) {
+        char *data = realloc(buf->data, capacity);
+        if (data != NULL) {
+            buf->data = data;
+            buf->capacity = capacity;
+        }
+    }
+}
+
+void
 buf_clear(struct buf *buf)
 {
     buf->len = 0;

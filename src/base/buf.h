@@ -36,6 +36,10 @@ void buf_addf(struct buf *buf, const char *format, ...)
 /* Drops the first len bytes, moving the rest down. len <= buf->len. */
 void buf_consume(struct buf *buf, size_t len);
 
+/* Gives back what is allocated above capacity bytes; len is not above that, and
+ * capacity not 0. Where that cannot be done it stays. */
+void buf_shrink(struct buf *buf, size_t capacity);
+
 /* Empties it and clears failed; keeps the memory. */
 void buf_clear(struct buf *buf);
 

@@ -24,12 +24,18 @@ read_clock(clockid_t id)
     return now;
 }
 
+static uint64_t
+read_ns(clockid_t id)
+{
+    struct timespec now = read_clock(id);
+
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 uint64_t
 clock_monotonic_ns(void)
 {
-    struct timespec now = read_clock(CLOCK_MONOTONIC);
-
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return read_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t
@@ -85,7 +91,18 @@ clock_shifted_unix_s(const struct clock_shift *shift)
 {
     int64_t ahead_s =
         (int64_t)clock_shifted_s(shift) - (int64_t)clock_monotonic_s();
-    return clock_unix_s() + ahead_s;
+    return ahead_s +
+        (shift->anchor_ns == 0
+                ? clock_unix_s()
+                : (shift->anchor_ns + (int64_t)clock_monotonic_ns()) /
+                    (int64_t)NS_PER_S);
+}
+
+void
+clock_shift_anchor(struct clock_shift *shift)
+{
+    shift->anchor_ns =
+        (int64_t)read_ns(CLOCK_REALTIME) - (int64_t)clock_monotonic_ns();
 }
 
 void

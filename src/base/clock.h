@@ -26,11 +26,19 @@ int64_t clock_unix_ms(void);
 struct clock_shift {
     _Atomic int64_t shift_s;
     _Atomic uint64_t stopped_s; /* what it says while it stands; 0: it goes */
+    int64_t anchor_ns;          /* the wall clock's time when the other one was
+                                 * 0, see clock_shift_anchor; 0: as it is now */
 };
 
 /* As clock_monotonic_s and clock_unix_s, but of that clock; at least 1. */
 uint64_t clock_shifted_s(const struct clock_shift *shift);
 int64_t clock_shifted_unix_s(const struct clock_shift *shift);
+
+/* From now on clock_shifted_unix_s follows the clock that never jumps, from
+ * what the wall clock says now: what is to expire at a time of the wall clock
+ * does so when that time has passed, whatever the wall clock does meanwhile.
+ * Before other threads use it. */
+void clock_shift_anchor(struct clock_shift *shift);
 
 /* It stands, or goes on as if it had not stood. */
 void clock_shift_stop(struct clock_shift *shift);

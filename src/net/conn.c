@@ -575,6 +575,9 @@ turn(struct conn *conn, const char *bytes, size_t len)
     size_t queued = queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark_max = write_mark(conn);
     size_t mark = queued < mark_max ? mark_max - queued : 0;
+    if (worker->room.is_over) {
+        mark = 0; /* what there is goes first, see conn_room.c */
+    }
     buf_clear(&worker->out);
     conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
     enum session_state state = session_run(
@@ -600,7 +603,8 @@ turn(struct conn *conn, const char *bytes, size_t len)
     show_state(conn);
     note_room(conn);
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
-        buf_fini(&worker->out); /* one huge value must not stay for good */
+        buf_clear(&worker->out); /* one huge value must not stay for good */
+        buf_shrink(&worker->out, WORKER_OUT_BYTES);
     }
 }
 

@@ -93,4 +93,5 @@ conn_room_clear(struct worker *worker)
     for (int kind = 0; kind < CONN_ROOM_KINDS; kind++) {
         clear_kind(worker, (enum conn_room_kind)kind);
     }
+    worker->room.is_over = false; /* even where one that is alone has it all */
 }

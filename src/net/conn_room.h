@@ -16,10 +16,12 @@ enum {
 };
 
 /* Of all workers together; each has its share, but at least
- * CONN_ROOM_SHARE_MIN, and room for four of the largest values. */
+ * CONN_ROOM_SHARE_MIN, and room for four of the largest values. With what a
+ * heap loses, and with the replies of the turns under way, which are not
+ * counted, unread replies stay below 64 MiB. */
 #define CONN_ROOMS(X)                                                         \
     X(REQUESTS, 256 << 20, "requests that have not wholly arrived")           \
-    X(REPLIES, 64 << 20, "replies that are not read, and requests behind them")
+    X(REPLIES, 48 << 20, "replies that are not read, and requests behind them")
 
 enum conn_room_kind {
 #define X(name, bytes, text) CONN_ROOM_##name,
@@ -28,7 +30,7 @@ enum conn_room_kind {
         CONN_ROOM_KINDS
 };
 
-enum { CONN_ROOM_SHARE_MIN = 4 << 20, CONN_ROOM_VALUES_MIN = 4 };
+enum { CONN_ROOM_SHARE_MIN = 12 << 20, CONN_ROOM_VALUES_MIN = 4 };
 
 /* One worker's: bytes in use, and the most there may be; SIZE_MAX: no limit.
  * Each turn of a connection looks at what follows from them. */

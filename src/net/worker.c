@@ -32,7 +32,9 @@
 #include "net/conn.h"
 #include "store/ring.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 void
@@ -275,6 +277,33 @@ run(void *arg)
     return NULL;
 }
 
+/* Has libuv make its table of descriptors as large as it can become: later it
+ * would end the process where there is no memory to make it larger. Where that
+ * cannot be done it grows as it does. */
+static int
+widen_table(struct worker *worker)
+{
+    unsigned fds_max = worker->config.fds_max;
+    void *room = malloc(2 * (fds_max + 2) * sizeof(void *));
+    if (room == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    free(room);
+    int fd = fds_max == 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int last = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, (int)fds_max - 1);
+    if (last >= 0 && uv_poll_init(&worker->loop, &worker->widest, last) == 0) {
+        uv_poll_start(&worker->widest, UV_READABLE, NULL);
+        uv_close((uv_handle_t *)&worker->widest, NULL);
+    }
+    if (last >= 0) {
+        close(last);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return 0;
+}
+
 static int
 init_loop(struct worker *worker)
 {
@@ -284,6 +313,13 @@ init_loop(struct worker *worker)
     if (uv_async_init(&worker->loop, &worker->async, on_mail) != 0) {
         uv_loop_close(&worker->loop);
         return ERR_SYSTEM;
+    }
+    int err = widen_table(worker);
+    if (err != 0) {
+        uv_close((uv_handle_t *)&worker->async, NULL);
+        uv_run(&worker->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&worker->loop);
+        return err;
     }
     uv_prepare_init(&worker->loop, &worker->prepare);
     uv_idle_init(&worker->loop, &worker->idle);
@@ -340,7 +376,10 @@ worker_start(const struct worker_config *config, struct worker **out)
     worker->executor.access = config->access;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
-    if (pthread_create(&worker->thread, NULL, run, worker) != 0) {
+    /* held ready, so that a full heap is something that can be said */
+    bool has_room = buf_reserve(&worker->out, WORKER_OUT_BYTES) != NULL &&
+        buf_reserve(&worker->executor.acks.at, WORKER_ACKS_BYTES) != NULL;
+    if (!has_room || pthread_create(&worker->thread, NULL, run, worker) != 0) {
         close_handles(worker);
         uv_run(&worker->loop, UV_RUN_DEFAULT);
         free_worker(worker);

@@ -22,6 +22,8 @@
 
 enum {
     WORKER_READ_BYTES = 64 << 10,   /* one read takes at most this */
+    WORKER_OUT_BYTES = 64 << 10,    /* for replies of a turn, kept for good */
+    WORKER_ACKS_BYTES = 4 << 10,    /* likewise, for what they wait for */
     WORKER_SWEEP_MS = 1000,         /* how often deadlines are looked at */
     WORKER_STOP_MS = 2000,          /* for replies on their way at a stop */
     WORKER_LOGIN_MS = 10000,        /* login_timeout_ms of the server, */
@@ -52,6 +54,7 @@ struct worker_config {
     struct session_rules rules;
     struct access *access; /* NULL: every client may do everything */
     uint64_t value_bytes_max;
+    unsigned fds_max;   /* file descriptors are below it; 0: not known */
     unsigned n_workers; /* that share the room of connections; 0: no limit */
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
@@ -94,6 +97,7 @@ struct worker {
     uv_prepare_t prepare;
     uv_idle_t idle; /* runs while there are ready connections */
     uv_timer_t sweep;
+    uv_poll_t widest;        /* closed before anything else happens */
     uv_poll_t poll;          /* of ring */
     struct fetch_ring *ring; /* NULL: there is none (store/ring.h) */
     bool is_reaping;         /* the ring answers now */

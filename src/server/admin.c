@@ -136,7 +136,8 @@ admin_init(struct server_admin *admin, const struct options *options)
         .options = options,
         .started_s = clock_monotonic_s()};
     admin->admin.prefixes = &admin->prefixes;
-    admin->admin.clock = options->debug_time ? &admin->clock : NULL;
+    clock_shift_anchor(&admin->clock);
+    admin->admin.clock = &admin->clock;
     atomic_init(&admin->memory_limit, options->memory_limit);
     atomic_init(&admin->crawler_is_on, options->lru_crawler);
     pthread_mutex_init(&admin->lock, NULL);

@@ -349,6 +349,7 @@ start_workers(struct server *server)
             .no_dump = options->no_dump},
         .access = server->auth == NULL ? NULL : auth_access(server->auth),
         .value_bytes_max = options->item_size_max,
+        .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
         .n_workers = (unsigned)options->threads,
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,

@@ -230,7 +230,7 @@ class Server:
     """A server process with a directory of its own."""
 
     def __init__(self, *options, path=None, port="-1", threads=2,
-                 as_user=True, data="none"):
+                 as_user=True, data="none", environment=None):
         self.path = path or binary()
         self.directory = make_directory()
         self.port_file = os.path.join(self.directory, "port")
@@ -242,6 +242,7 @@ class Server:
         if data and not is_memcached(self.path):
             self.command.append("--data=" + data)
         self.command += list(options)
+        self.environment = environment or {}
         self.has_port = port is not None
         self.process = None
         self.port = 0
@@ -274,7 +275,7 @@ class Server:
 
     def launch(self):
         """Starts the process without waiting for anything."""
-        environment = dict(os.environ)
+        environment = {**os.environ, **self.environment}
         environment["MEMCACHED_PORT_FILENAME"] = self.port_file
         self.stderr_path = os.path.join(self.directory, "stderr")
         with open(self.stderr_path, "wb") as stderr:

@@ -113,6 +113,22 @@ START_TEST(test_clock_shift)
 }
 END_TEST
 
+/* The wall clock may say what it likes: here it is another one by far. */
+START_TEST(test_clock_anchor)
+{
+    struct clock_shift shift = {0};
+    clock_shift_anchor(&shift);
+    int64_t before_s = clock_unix_s();
+    int64_t said_s = clock_shifted_unix_s(&shift);
+    ck_assert_int_ge(said_s, before_s - 1);
+    ck_assert_int_le(said_s, clock_unix_s() + 1);
+    shift.anchor_ns -= INT64_C(1000000000) * 1000000;
+    ck_assert_int_le(clock_shifted_unix_s(&shift), clock_unix_s() - 999998);
+    clock_shift_by(&shift, 5000000);
+    ck_assert_int_ge(clock_shifted_unix_s(&shift), before_s + 3999998);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -126,6 +142,7 @@ main(void)
     tcase_add_test(tcase, test_assert);
     tcase_add_test(tcase, test_clock);
     tcase_add_test(tcase, test_clock_shift);
+    tcase_add_test(tcase, test_clock_anchor);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);

@@ -125,6 +125,22 @@ START_TEST(test_consume)
 }
 END_TEST
 
+START_TEST(test_shrink)
+{
+    struct buf buf = {0};
+    ck_assert_ptr_nonnull(buf_reserve(&buf, 100000));
+    buf_add_text(&buf, "abc");
+    buf_shrink(&buf, 1000);
+    ck_assert_uint_eq(buf.capacity, 1000);
+    buf_shrink(&buf, 2000); /* it has less */
+    ck_assert_uint_eq(buf.capacity, 1000);
+    check_content(&buf, "abc", 3);
+    buf_add(&buf, (char[998]){0}, 998);
+    ck_assert_uint_ge(buf.capacity, 1001);
+    buf_fini(&buf);
+}
+END_TEST
+
 /* A long formatted text has to make room for itself. */
 START_TEST(test_addf_grows)
 {
@@ -183,6 +199,7 @@ main(void)
     tcase_add_test(tcase, test_growth_doubles);
     tcase_add_test(tcase, test_failure);
     tcase_add_test(tcase, test_consume);
+    tcase_add_test(tcase, test_shrink);
     tcase_add_test(tcase, test_addf_grows);
     tcase_add_test(tcase, test_random);
     suite_add_tcase(suite, tcase);

@@ -25,8 +25,10 @@ START_TEST(test_account)
     ck_assert_uint_eq(room.used[CONN_ROOM_REQUESTS], 0);
     conn_room_note(&room, &b, CONN_ROOM_REPLIES, MIB);
     ck_assert_uint_eq(room.used[CONN_ROOM_REPLIES], 2 * MIB);
+    ck_assert(!room.is_tight && !room.is_over);
+    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 3 * MIB);
     ck_assert(room.is_tight && !room.is_over);
-    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 3 * MIB + 1);
+    conn_room_note(&room, &b, CONN_ROOM_REPLIES, 11 * MIB + 1);
     ck_assert(room.is_over);
     conn_room_note(&room, &b, CONN_ROOM_REQUESTS, 0);
     conn_room_note(&room, &a, CONN_ROOM_REQUESTS, CONN_ROOM_SHARE_MIN + 1);
@@ -40,7 +42,7 @@ START_TEST(test_shares)
 {
     struct conn_room room;
     conn_room_init(&room, 4, MIB);
-    ck_assert_uint_eq(room.max[CONN_ROOM_REPLIES], 16 * MIB);
+    ck_assert_uint_eq(room.max[CONN_ROOM_REPLIES], 12 * MIB);
     ck_assert_uint_eq(room.max[CONN_ROOM_REQUESTS], 64 * MIB);
     conn_room_init(&room, 4, 100 * MIB); /* room for the largest values */
     ck_assert_uint_eq(room.max[CONN_ROOM_REPLIES], 400 * MIB);
@@ -76,7 +78,7 @@ count_closed(struct pollfd *polls, int n)
  * reads gets all it asks for. */
 START_TEST(test_replies)
 {
-    enum { CROWD = 12 };
+    enum { CROWD = 24 };
     struct rig rig;
     struct pollfd polls[CROWD];
     char *item = malloc(MIB);
@@ -112,7 +114,7 @@ END_TEST
 /* Those that send most of a value and not its end go, too. */
 START_TEST(test_requests)
 {
-    enum { CROWD = 12, MOST = 900000 };
+    enum { CROWD = 24, MOST = 900000 };
     struct rig rig;
     struct pollfd polls[CROWD];
     char *most = malloc(MOST + 1);
