@@ -92,8 +92,7 @@
     X(epoll_pwait)                                                            \
     X(poll)                                                                   \
     X(ppoll)                                                                  \
-    /* connections; socket is in the next table, and bind and connect are in\
-     * neither */ \
+    /* connections; bind and connect are nowhere */                           \
     X(listen)                                                                 \
     X(accept)                                                                 \
     X(accept4)                                                                \
@@ -119,33 +118,33 @@
 /* Calls that are made with some arguments only: X(name, argument counted from
  * 0, mask, what the argument has to be under the mask). Several rows of a call
  * are several ways to make it. pid stands for the process's own number. */
-#define SANDBOX_CALLS_IF(X)                                                 \
-    /* never memory that can be executed */                                 \
-    X(mmap, 2, PROT_EXEC, 0)                                                \
-    X(mprotect, 2, PROT_EXEC, 0)                                            \
-    /* a thread, never a process */                                         \
-    X(clone, 0, CLONE_THREAD, CLONE_THREAD)                                 \
-    /* itself: abort */                                                     \
-    X(kill, 0, UINT32_MAX, pid)                                             \
-    X(tgkill, 0, UINT32_MAX, pid)                                           \
-    /* names of threads and of memory */                                    \
-    X(prctl, 0, UINT32_MAX, PR_SET_NAME)                                    \
-    X(prctl, 0, UINT32_MAX, 0x53564d41 /* PR_SET_VMA */)                    \
-    /* limits are read, not set */                                          \
-    X(prlimit64, 2, UINT64_MAX, 0)                                          \
-    /* the service manager's socket */                                      \
-    X(socket, 0, UINT32_MAX, AF_UNIX)                                       \
-    /* what libuv and stdio ask of a descriptor */                          \
-    X(ioctl, 1, UINT32_MAX, FIONBIO)                                        \
-    X(ioctl, 1, UINT32_MAX, FIOCLEX)                                        \
-    X(ioctl, 1, UINT32_MAX, FIONREAD)                                       \
+#define SANDBOX_CALLS_IF(X)                                                   \
+    /* never memory that can be executed */                                   \
+    X(mmap, 2, PROT_EXEC, 0)                                                  \
+    X(mprotect, 2, PROT_EXEC, 0)                                              \
+    /* a thread, never a process */                                           \
+    X(clone, 0, CLONE_THREAD, CLONE_THREAD)                                   \
+    /* itself: abort */                                                       \
+    X(kill, 0, UINT32_MAX, pid)                                               \
+    X(tgkill, 0, UINT32_MAX, pid)                                             \
+    /* names of threads and of memory */                                      \
+    X(prctl, 0, UINT32_MAX, PR_SET_NAME)                                      \
+    X(prctl, 0, UINT32_MAX, 0x53564d41 /* PR_SET_VMA */)                      \
+    /* limits are read, not set */                                            \
+    X(prlimit64, 2, UINT64_MAX, 0)                                            \
+    /* the service manager's socket */                                        \
+    X(socket, 0, UINT32_MAX, AF_UNIX)                                         \
+    /* what libuv and stdio ask of a descriptor */                            \
+    X(ioctl, 1, UINT32_MAX, FIONBIO)                                          \
+    X(ioctl, 1, UINT32_MAX, FIOCLEX)                                          \
+    X(ioctl, 1, UINT32_MAX, FIONREAD)                                         \
     X(ioctl, 1, UINT32_MAX, TCGETS)
 
 /* An io_uring of a worker. Without --cold-io=pool only; else the call is
  * answered as by a kernel that has none. */
-#define SANDBOX_CALLS_RING(X)                                               \
-    X(io_uring_setup)                                                       \
-    X(io_uring_enter)                                                       \
+#define SANDBOX_CALLS_RING(X)                                                 \
+    X(io_uring_setup)                                                         \
+    X(io_uring_enter)                                                         \
     X(io_uring_register)
 
 #endif
