@@ -11,6 +11,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +248,46 @@ listener_add_unix(
     return add_socket(listener,
         &(struct listening){.listener = listener, .fd = fd, .is_unix = true},
         why);
+}
+
+/* An option of a socket that is a number; -1 where fd is no socket. */
+static int
+option_of(int fd, int option)
+{
+    int value = 0;
+    socklen_t len = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+int
+listener_add_fd(struct listener *listener, int fd,
+    enum session_binding binding, struct buf *ports, struct buf *why)
+{
+    struct sockaddr_storage bound;
+    socklen_t bound_len = sizeof bound;
+    struct listening listening = {
+        .listener = listener, .fd = fd, .binding = binding};
+    if (option_of(fd, SO_TYPE) != SOCK_STREAM ||
+        option_of(fd, SO_ACCEPTCONN) != 1 ||
+        getsockname(fd, (struct sockaddr *)&bound, &bound_len) != 0 ||
+        (bound.ss_family != AF_INET && bound.ss_family != AF_INET6 &&
+            bound.ss_family != AF_UNIX)) {
+        buf_addf(why,
+            "the descriptor %d that was handed over is no TCP or Unix socket "
+            "that listens",
+            fd);
+        return ERR_SYSTEM;
+    }
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+        return fail(why, "cannot use", "a socket handed over", errno);
+    }
+    listening.is_unix = bound.ss_family == AF_UNIX;
+    if (!listening.is_unix) {
+        add_port(&bound, ports);
+    }
+    return add_socket(listener, &listening, why);
 }
 
 static bool

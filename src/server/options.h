@@ -32,8 +32,10 @@ enum options_extended_id {
         OPTIONS_EXTENDED_COUNT
 };
 
-/* The words of --loading, and of --protocol. */
+/* The words of --loading, --seccomp, --landlock and --protocol. */
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
+enum { OPTIONS_SECCOMP_ON, OPTIONS_SECCOMP_LOG, OPTIONS_SECCOMP_OFF };
+enum { OPTIONS_LANDLOCK_ON, OPTIONS_LANDLOCK_OFF };
 enum {
     OPTIONS_PROTOCOL_AUTO,
     OPTIONS_PROTOCOL_ASCII,

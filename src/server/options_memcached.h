@@ -89,8 +89,8 @@
         "counting for stats sizes")                                           \
     X(inline_ascii_resp, EITHER, "inline_ascii_resp", NULL, FLAG, 0, 0, "",   \
         IGNORED, "a layout of items")                                         \
-    X(drop_privileges, EITHER, "drop_privileges", NULL, FLAG, 0, 0, "",       \
-        IGNORED, "a filter of system calls; the unit file can have one")      \
+    X(drop_privileges, EITHER, "drop_privileges", NULL, FLAG, 0, 0, "", MET,  \
+        "only: a warning where --seccomp forbids no system call")             \
     X(relaxed_privileges, PLAIN, "relaxed_privileges", NULL, FLAG, 0, 0, "",  \
         IGNORED, "a wider one")                                               \
     X(sock_cookie_id, PLAIN, "sock_cookie_id", "NUM", WHOLE, 0, UINT32_MAX,   \

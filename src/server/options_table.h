@@ -131,6 +131,14 @@
         "close a connection that has not read its replies for so long")       \
     X(shards, 0, "shards", "NUM", POWER_OF_TWO, 1, 4096, "16", "shards",      \
         "partitions of the ids; more let more threads write at a time")       \
+    X(seccomp, 0, "seccomp", "on|log|off", CHOICE, 0, 2, "on", "seccomp",     \
+        "once started, end at a system call that the server has no use for; " \
+        "log: the kernel only logs it; on, said explicitly: do not start "    \
+        "where that cannot be had")                                           \
+    X(landlock, 0, "landlock", "on|off", CHOICE, 0, 1, "on", "landlock",      \
+        "once started, write nowhere but in the data directory, connect to "  \
+        "nobody, execute nothing; on, said explicitly: do not start where "   \
+        "that cannot be had")                                                 \
     X(udp_port, 'U', "udp-port", "NUM", NUMBER, 0, 0, "0", NULL,              \
         "UDP port; there is no UDP, so only 0 is taken")                      \
     X(protocol, 'B', "protocol", "auto|ascii|binary", CHOICE, 0, 2, "auto",   \

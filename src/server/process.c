@@ -77,6 +77,7 @@ process_drop_user(const char *user, struct buf *message)
                 : strerror(errno));
         return ERR_BAD_OPTION;
     }
+    process_drop_bounding_set();
     if (initgroups(user, entry->pw_gid) != 0 || setgid(entry->pw_gid) != 0 ||
         setuid(entry->pw_uid) != 0) {
         return system_error(message, "become the user ", user);

@@ -10,13 +10,15 @@
 /* What the process is to the system: its user, its limits, its background, its
  * pid file. Called at start and at stop, by a process with one thread.
  *
- * All but the last two return 0 or an ERR_ with what went wrong appended to
- * message: a text for one line, without newline.
+ * All with a message return 0 or an ERR_ with what went wrong appended to
+ * it: a text for one line, without newline.
  *
- * The order at start: process_refuse_root, process_raise_fd_limit and
- * process_raise_core_limit (may need root), options_resolve_paths,
+ * The order at start: process_refuse_root, process_narrow_umask,
+ * process_raise_fd_limit and process_raise_core_limit (may need root) or
+ * process_forbid_core, options_resolve_paths,
  * process_daemonize, process_lock_memory (may need root, and a child does not
  * inherit it), open the sockets (may need root), process_drop_user,
+ * process_drop_capabilities,
  * process_allow_core (which becoming another user undoes),
  * process_write_pidfile (as the new user, who can then remove it), start the
  * threads, process_ready. */
@@ -32,9 +34,22 @@ enum {
 int process_refuse_root(const char *user, struct buf *message);
 
 /* Makes user (a name) the process's user, with that user's groups and no
- * others, for good. Does nothing unless the process is root. ERR_BAD_OPTION
- * where there is no such user, ERR_SYSTEM. */
+ * others, for good, and without the capabilities' bounding set. Does nothing
+ * unless the process is root. ERR_BAD_OPTION where there is no such user,
+ * ERR_SYSTEM. */
 int process_drop_user(const char *user, struct buf *message);
+
+/* Gives up every capability of the bounding set that the process may give up:
+ * no program it might execute gets them. */
+void process_drop_bounding_set(void);
+
+/* Gives up all capabilities, also those that an ordinary user was started
+ * with, or that root keeps with -u root. ERR_SYSTEM. */
+int process_drop_capabilities(struct buf *message);
+
+/* What the process makes from here on is never writable for others; a mask
+ * that takes away more stays. */
+void process_narrow_umask(void);
 
 /* Lets the process open n descriptors (RLIMIT_NOFILE); never lowers a limit.
  * ERR_SYSTEM where that is not allowed; the message says what to do. */
@@ -43,6 +58,10 @@ int process_raise_fd_limit(unsigned long n, struct buf *message);
 /* Raises the limit of the core file's size as far as it goes. ERR_SYSTEM where
  * that is nowhere. */
 int process_raise_core_limit(struct buf *message);
+
+/* No core file, neither from the kernel nor by a program that it hands core
+ * files to: they hold clients' data. For good. ERR_SYSTEM. */
+int process_forbid_core(struct buf *message);
 
 /* Lets the kernel write a core file of a process that was root. ERR_SYSTEM. */
 int process_allow_core(struct buf *message);

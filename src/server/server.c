@@ -4,7 +4,8 @@
  *
  * Order at start (see process.h): options, limits, background, sockets, the
  * schema file's text (perhaps readable for root only), then the user is
- * dropped, and only then threads and clients come. Every failure before that
+ * dropped, then what is not needed any more is given up (server/sandbox.h),
+ * and only then threads and clients come. Every failure before that
  * is one line on stderr and exit status 1, and undoes nothing but what the
  * kernel undoes at exit. With a data directory the main loop runs while the
  * store loads; the schema file is read into it when that is done, and then the
@@ -18,6 +19,7 @@
 #include "base/err.h"
 #include "net/listener.h"
 #include "net/worker.h"
+#include "server/activation.h"
 #include "server/admin.h"
 #include "server/auth.h"
 #include "server/auth_hash.h"
@@ -26,6 +28,7 @@
 #include "server/offline.h"
 #include "server/options.h"
 #include "server/process.h"
+#include "server/sandbox.h"
 #include "server/schema_file.h"
 #include "server/secure.h"
 
@@ -47,6 +50,11 @@ _Static_assert((int)OPTIONS_PROTOCOL_AUTO == (int)SESSION_AUTO &&
 
 _Static_assert(OPTIONS_LOADING_ANSWER == 0 && OPTIONS_LOADING_REFUSE == 1,
     "the words of --loading are in this order");
+
+_Static_assert((int)OPTIONS_SECCOMP_ON == (int)SANDBOX_ON &&
+        (int)OPTIONS_SECCOMP_LOG == (int)SANDBOX_LOG &&
+        (int)OPTIONS_SECCOMP_OFF == (int)SANDBOX_OFF,
+    "the words of --seccomp are in this order");
 
 enum {
     WORKERS_MAX = 256,
@@ -72,6 +80,7 @@ struct server {
     _Atomic int load_err;
     int err; /* why the main loop has ended; 0: it was told to */
     struct keeping keeping;
+    struct activation activation;
     struct listener listener;
     struct auth *auth;   /* NULL: every client may do everything */
     struct store *real;  /* of store_create */
@@ -228,13 +237,22 @@ static int
 open_sockets(struct server *server)
 {
     const struct options *options = &server->options;
+    unsigned n_given = server->activation.n;
     int err = 0;
-    if (options->unix_socket.text[0] != '\0') {
+    for (unsigned i = 0; err == 0 && i < n_given; i++) {
+        err =
+            listener_add_fd(&server->listener, server->activation.socket[i].fd,
+                (enum session_binding)server->activation.socket[i].protocol,
+                &server->ports, &server->why);
+    }
+    if (err == 0 && options->unix_socket.text[0] != '\0') {
         err = listener_add_unix(&server->listener, options->unix_socket.text,
             (mode_t)options->unix_mask, &server->why);
     }
-    for (unsigned i = 0;
-         err == 0 && options_want_tcp(options) && i < options->listen.n; i++) {
+    bool wants_tcp = options_want_tcp(options) &&
+        (n_given == 0 || options->given[OPTIONS_ID_listen] ||
+            options->given[OPTIONS_ID_port]);
+    for (unsigned i = 0; err == 0 && wants_tcp && i < options->listen.n; i++) {
         err = listen_on(
             server, &options->listen.address[i], options->listen.is_default);
     }
@@ -401,10 +419,10 @@ static void
 say_options(struct server *server)
 {
     options_each_ignored(&server->options, say_ignored, &server->logger);
-    if (server->options.drop_privileges) {
+    if (server->options.drop_privileges &&
+        server->options.seccomp != OPTIONS_SECCOMP_ON) {
         log_line(&server->logger, LOG_WARNING,
-            "-o drop_privileges: no system call is forbidden by the server "
-            "itself; let the service manager do it (SystemCallFilter=)");
+            "-o drop_privileges: --seccomp forbids no system call");
     }
     if (server->options.ssl_chain_cert.text[0] != '\0' &&
         !server->options.tls) {
@@ -434,11 +452,16 @@ prepare(struct server *server)
         (unsigned long)options->conn_limit + PROCESS_FDS_RESERVED;
     int err = process_refuse_root(options->user.text, why);
     keeping_choose(&server->keeping, options);
+    process_narrow_umask();
+    if (err == 0) {
+        err = activation_take(&server->activation, why);
+    }
     if (err == 0) {
         err = process_raise_fd_limit(fds, why);
     }
-    if (err == 0 && options->core_files) {
-        err = process_raise_core_limit(why);
+    if (err == 0) {
+        err = options->core_files ? process_raise_core_limit(why)
+                                  : process_forbid_core(why);
     }
     if (err == 0) {
         err = options_resolve_paths(options, why);
@@ -480,6 +503,9 @@ open_files(struct server *server)
         err = process_drop_user(options->user.text, why);
     }
     if (err == 0) {
+        err = process_drop_capabilities(why);
+    }
+    if (err == 0) {
         secure_look(options, &server->logger);
     }
     if (err == 0 && options->core_files) {
@@ -500,6 +526,33 @@ open_files(struct server *server)
         server->has_pidfile = err == 0;
     }
     return err;
+}
+
+/* Gives up what is not needed from here on; before there are threads. */
+static int
+enter_sandbox(struct server *server)
+{
+    const struct options *options = &server->options;
+    struct sandbox_config config = {
+        .calls = (enum sandbox_mode)options->seccomp,
+        .files = options->landlock == OPTIONS_LANDLOCK_ON ? SANDBOX_ON
+                                                          : SANDBOX_OFF,
+        .needs_calls = options->given[OPTIONS_ID_seccomp],
+        .needs_files = options->given[OPTIONS_ID_landlock],
+        .has_ring = options->cold_io != COLD_IO_POOL,
+    };
+    if (loads(server)) {
+        sandbox_add_path(&config, SANDBOX_DATA, options->data.text);
+    }
+    if (server->has_pidfile) {
+        sandbox_add_path(&config, SANDBOX_LEAVE, options->pidfile.text);
+    }
+    sandbox_add_path(&config, SANDBOX_LEAVE, options->unix_socket.text);
+    if (options->core_files) {
+        sandbox_add_path(&config, SANDBOX_DUMP, ".");
+    }
+    sandbox_add_path(&config, SANDBOX_DEVICE, "/dev/null");
+    return sandbox_enter(&config, &server->logger, &server->why);
 }
 
 /* Lets clients in. */
@@ -761,6 +814,9 @@ run(struct server *server)
         return err;
     }
     err = open_files(server);
+    if (err == 0) {
+        err = enter_sandbox(server);
+    }
     if (err == 0) {
         err = start_threads(server);
     }
