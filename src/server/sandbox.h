@@ -23,8 +23,9 @@ enum sandbox_mode { SANDBOX_ON, SANDBOX_LOG, SANDBOX_OFF };
 enum sandbox_right {
     SANDBOX_DATA,  /* a directory: files are made, written, renamed, removed */
     SANDBOX_LEAVE, /* a file's path: its directory, to remove it at the stop */
-    SANDBOX_DUMP,  /* a directory: a core file may come */
-    SANDBOX_DEVICE /* a device that is written to */
+    SANDBOX_LOG_FILE, /* likewise, to make and write it anew after a rename */
+    SANDBOX_DUMP,     /* a directory: a core file may come */
+    SANDBOX_DEVICE    /* a device that is written to */
 };
 
 struct sandbox_path {

@@ -79,6 +79,7 @@ struct path_beneath_attr {
 static const uint64_t allowed[] = {
     [SANDBOX_DATA] = WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE,
     [SANDBOX_LEAVE] = REMOVE_FILE,
+    [SANDBOX_LOG_FILE] = WRITE_FILE | MAKE_REG,
     [SANDBOX_DUMP] = WRITE_FILE | MAKE_REG | TRUNCATE,
     [SANDBOX_DEVICE] = WRITE_FILE,
 };
@@ -124,7 +125,7 @@ open_beneath(const struct sandbox_path *path)
     char folder[PATH_MAX];
     const char *slash = strrchr(path->path, '/');
     size_t len;
-    if (path->right != SANDBOX_LEAVE) {
+    if (path->right != SANDBOX_LEAVE && path->right != SANDBOX_LOG_FILE) {
         return open(path->path, O_PATH | O_CLOEXEC);
     }
     if (slash == NULL) {

@@ -133,7 +133,7 @@ deed_of(int number)
 }
 
 static void
-reload_users(struct server *server)
+reload_users(struct server *server, int number)
 {
     struct buf why = {0};
     unsigned n;
@@ -141,8 +141,8 @@ reload_users(struct server *server)
         log_line(&server->logger, LOG_ERROR, "%.*s; the users stay as before",
             (int)why.len, why.len == 0 ? "" : why.data);
     } else {
-        log_line(&server->logger, LOG_INFO, "%u users in %s", n,
-            server->options.auth_file.text);
+        log_line(&server->logger, LOG_INFO, "signal %d: %u users in %s",
+            number, n, server->options.auth_file.text);
     }
     buf_fini(&why);
 }
@@ -154,7 +154,7 @@ reload(struct server *server, int number)
     struct buf why = {0};
     logging_reload(&server->logger, number);
     if (server->auth != NULL) {
-        reload_users(server);
+        reload_users(server, number);
     }
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
@@ -548,6 +548,7 @@ enter_sandbox(struct server *server)
         sandbox_add_path(&config, SANDBOX_LEAVE, options->pidfile.text);
     }
     sandbox_add_path(&config, SANDBOX_LEAVE, options->unix_socket.text);
+    sandbox_add_path(&config, SANDBOX_LOG_FILE, options->log_file.text);
     if (options->core_files) {
         sandbox_add_path(&config, SANDBOX_DUMP, ".");
     }
