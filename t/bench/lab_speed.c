@@ -300,6 +300,9 @@ fill_rivals(struct speed *speed)
     if (few.n > CHAINED_RECORDS_MAX) {
         lab_size(&few, CHAINED_RECORDS_MAX);
     }
+    if (!chained_is_there()) {
+        return;
+    }
     rounds_progress("filling uthash");
     chained_init(&speed->chained, &few, speed->mask);
     ring_init(&speed->chained_hits, speed, WANT_HITS, 1, few.n);

@@ -5,6 +5,7 @@
 #include "bench/posts.h"
 #include "engine/cell.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,7 +49,10 @@ void classic_get(const struct classic *classic, const struct cell_key *key,
 /* A record, all counted. */
 double classic_bytes(const struct classic *classic);
 
-/* uthash, a hash table of linked nodes from the heap. */
+/* uthash, a hash table of linked nodes from the heap. Only where configure has
+ * found it; else the rest may not be called. */
+bool chained_is_there(void);
+
 struct chained {
     struct chained_node *head;
     uint64_t records;

@@ -6,8 +6,21 @@
 #include "bench/fail.h"
 #include "bench/rival.h"
 
+#include <config.h>
 #include <malloc.h>
 #include <stdlib.h>
+
+bool
+chained_is_there(void)
+{
+#ifdef HAVE_UTHASH_H
+    return true;
+#else
+    return false;
+#endif
+}
+
+#ifdef HAVE_UTHASH_H
 
 /* Its macros convert as they please. */
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -79,3 +92,34 @@ chained_get(const struct chained *chained, const struct cell_key *key,
         value[i] = node == NULL ? 0 : node->number[key[i].column];
     }
 }
+
+#else
+
+void
+chained_init(
+    struct chained *chained, const struct posts *posts, const uint64_t *mask)
+{
+    (void)chained;
+    (void)posts;
+    (void)mask;
+    fail("built without uthash");
+}
+
+void
+chained_fini(struct chained *chained)
+{
+    (void)chained;
+}
+
+void
+chained_get(const struct chained *chained, const struct cell_key *key,
+    size_t n, uint64_t *value)
+{
+    (void)chained;
+    (void)key;
+    (void)n;
+    (void)value;
+    fail("built without uthash");
+}
+
+#endif

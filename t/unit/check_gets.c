@@ -89,8 +89,7 @@ static const struct exchange conversation[] = {
     {"quit", ""},
 };
 
-/* Of all cuts, those that a build has time for: the plain one has for all. The
- * step has no factor with lengths of lines, so that all places of lines come. */
+/* Of all cuts, those that a build has time for; the plain one has for all. */
 enum {
     CUT_STEP = SANITIZER_ADDRESS || SANITIZER_THREAD ? 19 : 1,
     ROUNDS = SANITIZER_ADDRESS || SANITIZER_THREAD ? 60 : 300
