@@ -73,6 +73,18 @@ class Crowd:
                 got += more
             tap.equal(got, data)
 
+    def hear_line(self):
+        """Each must get one line; returns them."""
+        lines = []
+        for one in self.sockets:
+            line = b""
+            while not line.endswith(b"\n"):
+                byte = one.recv(1)
+                tap.check(byte, "the end instead of a line")
+                line += byte
+            lines.append(line)
+        return lines
+
     def push(self, data):
         """Sends what the sockets take, without waiting."""
         for one in self.sockets:

@@ -3,7 +3,7 @@
  * make room for those whose clients do. */
 #include "net/conn_room.h"
 
-#include "unit/worker_help.h"
+#include "unit/item_help.h"
 
 #include <poll.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "lib/hold.h"
 #include "lib/park.h"
 #include "net/conn.h"
-#include "unit/worker_help.h"
+#include "unit/item_help.h"
 
 #include <netinet/in.h>
 #include <poll.h>

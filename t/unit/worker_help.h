@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -189,22 +187,6 @@ stop_all(struct rig *rig)
     rig_stop(rig);
     rig_join(rig);
     rig_fini(rig);
-}
-
-/* Stores an item of len bytes. */
-static inline void
-set_item(int fd, const char *key, size_t len)
-{
-    char *bytes = malloc(len);
-    struct buf line = {0};
-    ck_assert_ptr_nonnull(bytes);
-    memset(bytes, 'v', len);
-    buf_addf(&line, "set %s 0 0 %zu\r\n", key, len);
-    send_bytes(fd, line.data, line.len);
-    send_bytes(fd, bytes, len);
-    talk(fd, "\r\n", "STORED\r\n");
-    buf_fini(&line);
-    free(bytes);
 }
 
 #endif
