@@ -111,6 +111,7 @@ conn_close(struct conn *conn)
 {
     if (!conn->is_closing) {
         conn->is_closing = true;
+        session_give_up(&conn->session);
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
         worker_unready(conn->worker, conn);
         gate_drop(&conn->worker->gate, &conn->held);

@@ -53,6 +53,12 @@ session_wake(struct session *session)
     exec_wake(session);
 }
 
+void
+session_give_up(struct session *session)
+{
+    exec_give_up(session);
+}
+
 bool
 session_waits_for_bytes(const struct session *session, size_t left)
 {

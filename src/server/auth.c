@@ -188,6 +188,13 @@ remember(struct auth *auth, const struct access_login *login, unsigned at,
     pthread_rwlock_unlock(&auth->users_lock);
 }
 
+static bool
+is_unwanted(struct access_login *login)
+{
+    /* relaxed: where it is seen late a hash is made in vain */
+    return atomic_load_explicit(&login->is_unwanted, memory_order_relaxed);
+}
+
 static void
 check_hashed(struct auth *auth, struct access_login *login,
     struct candidate *candidates)
@@ -203,7 +210,7 @@ check_hashed(struct auth *auth, struct access_login *login,
     uint64_t reloads = choose(auth, login, candidates, &n);
     memcpy(password, login->password, login->password_len);
     password[login->password_len] = '\0';
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n && !is_unwanted(login); i++) {
         const struct candidate *candidate = &candidates[i];
         if (auth_hash_fits(candidate->hash, password) &&
             candidate->rank > login->rank) {

@@ -4,6 +4,9 @@
 #include "unit/access_help.h"
 #include "unit/worker_help.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+
 static void
 stop_all(struct rig *rig)
 {
@@ -65,9 +68,71 @@ START_TEST(test_late_login)
 }
 END_TEST
 
+/* Users whose answer waits until the test gives it. */
+struct held_access {
+    struct access access;
+    struct access_login *_Atomic login;
+};
+
+static bool
+hold_login(struct access *access, struct access_login *login)
+{
+    struct held_access *held = (struct held_access *)access;
+    atomic_store(&held->login, login);
+    return false;
+}
+
+/* A login that takes too long: the client is closed, whoever checks it is told
+ * that it need not, and the answer still has a place to come to. */
+START_TEST(test_closed_while_checked)
+{
+    struct held_access held = {.access = {.check_fn = hold_login}};
+    struct rig rig;
+    rig_init(&rig);
+    rig.config.access = &held.access;
+    rig.config.login_timeout_ms = 100;
+    rig_start(&rig);
+    int fd = connect_to(&rig, 0);
+    say(fd, "set x 0 0 13\r\nwriter writer\r\n");
+    expect_end(fd);
+    struct access_login *login = atomic_load(&held.login);
+    ck_assert_ptr_nonnull(login);
+    ck_assert(atomic_load(&login->is_unwanted));
+    login->rank = ACCESS_WRITER;
+    login->done_fn(login);
+    stop_all(&rig);
+}
+END_TEST
+
+/* At a stop a login is waited for, as every other answer is. */
+START_TEST(test_stop_while_checked)
+{
+    struct held_access held = {.access = {.check_fn = hold_login}};
+    struct rig rig;
+    struct access_login *login;
+    rig_init(&rig);
+    rig.config.access = &held.access;
+    rig.config.login_timeout_ms = 600000;
+    rig_start(&rig);
+    int fd = connect_to(&rig, 0);
+    say(fd, "set x 0 0 13\r\nwriter writer\r\n");
+    while ((login = atomic_load(&held.login)) == NULL) {
+        sched_yield();
+    }
+    rig_stop(&rig);
+    login->rank = ACCESS_WRITER;
+    login->done_fn(login);
+    rig_join(&rig);
+    expect(fd, "STORED\r\n");
+    expect_end(fd);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_strangers, test_late_login};
+    const TTest *const tests[] = {test_strangers, test_late_login,
+        test_closed_while_checked, test_stop_while_checked};
     return run_tests("worker_login", tests, COUNT_OF(tests));
 }
