@@ -5,6 +5,7 @@
 #include "proto/login.h"
 #include "proto/request.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,8 +59,9 @@ bool access_allows(enum access_rank rank, enum access_class class_);
 struct access_login {
     struct access_login *next; /* the answerer's */
     void (*done_fn)(struct access_login *login);
-    void *owner;                    /* the asker's */
-    char user[LOGIN_NAME_MAX];      /* and zeroes behind it */
+    void *owner;               /* the asker's */
+    _Atomic bool is_unwanted;  /* the asker has gone: no answer is as good */
+    char user[LOGIN_NAME_MAX]; /* and zeroes behind it */
     char password[LOGIN_NAME_MAX];  /* likewise */
     uint8_t user_len, password_len; /* bytes of these, at least 1 */
     enum access_rank rank;          /* the answer; NOBODY: refused */

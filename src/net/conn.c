@@ -132,6 +132,7 @@ conn_close(struct conn *conn)
 {
     if (!conn->is_closing) {
         conn->is_closing = true;
+        session_give_up(&conn->session);
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
         conn__tls_cancel(conn);
         worker_unready(conn->worker, conn);

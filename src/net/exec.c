@@ -80,6 +80,17 @@ exec__done(struct session *session)
 }
 
 void
+exec_give_up(struct session *session)
+{
+    struct job *job = session->job;
+    if (job != NULL && job->waits && job->stage == JOB_LOGIN) {
+        /* relaxed: a hint, which comes with nothing and may come late */
+        atomic_store_explicit(
+            &job->login.is_unwanted, true, memory_order_relaxed);
+    }
+}
+
+void
 exec_abandon(struct session *session)
 {
     exec__done(session);

@@ -185,6 +185,10 @@ enum exec_step exec_flush(struct session *session, struct exec_turn *turn);
 /* The store has answered the session's job. */
 void exec_wake(struct session *session);
 
+/* The client is gone: what waits for an answer need not get one, only its end.
+ */
+void exec_give_up(struct session *session);
+
 /* Drops the session's job, if any; it must not wait for the store. */
 void exec_abandon(struct session *session);
 

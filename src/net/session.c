@@ -60,6 +60,12 @@ session_memory(const struct session *session)
     return session->job == NULL ? 0 : sizeof *session->job;
 }
 
+void
+session_give_up(struct session *session)
+{
+    exec_give_up(session);
+}
+
 bool
 session_waits_for_bytes(const struct session *session, size_t left)
 {

@@ -157,6 +157,10 @@ void session_end(struct session *session);
 /* Bytes that the session has allocated. */
 size_t session_memory(const struct session *session);
 
+/* The client is gone, and the session may be parked: makes its end come soon
+ * where that can be. */
+void session_give_up(struct session *session);
+
 /* True while bytes are being skipped: the rest of a refused request. */
 bool session_is_skipping(const struct session *session);
 

@@ -96,7 +96,8 @@ static bool
 fits(const struct login_words *words)
 {
     return words->user_len >= 1 && words->user_len <= LOGIN_NAME_MAX &&
-        words->password_len >= 1 && words->password_len <= LOGIN_NAME_MAX;
+        words->password_len >= 1 && words->password_len <= LOGIN_NAME_MAX &&
+        memchr(words->password, '\0', words->password_len) == NULL;
 }
 
 /* What is before and behind the first byte that is `between`. */
@@ -131,6 +132,5 @@ login_read_plain(const char *value, size_t len, struct login_words *out)
     bool for_itself = as.user_len == 0 ||
         (as.user_len == out->user_len &&
             memcmp(as.user, out->user, as.user_len) == 0);
-    return for_itself &&
-        memchr(out->password, '\0', out->password_len) == NULL;
+    return for_itself;
 }

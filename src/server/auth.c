@@ -142,9 +142,8 @@ check(struct access *access, struct access_login *login)
 
 /* What the thread takes along of one user, not to hold the lock. */
 struct candidate {
-    unsigned at; /* among the users */
-    enum access_rank rank;
-    bool is_users; /* else it is there for the time it takes only */
+    unsigned at;           /* among the users */
+    enum access_rank rank; /* NOBODY: here for the time it takes only */
     char hash[AUTH_HASH_BYTES];
 };
 
@@ -165,12 +164,12 @@ choose(struct auth *auth, const struct access_login *login,
         }
         any = any == NULL ? user : any;
         if (same_user(user, login) != 0) {
-            out[*n] = (struct candidate){i, user->rank, true, ""};
+            out[*n] = (struct candidate){i, user->rank, ""};
             memcpy(out[(*n)++].hash, user->hash, sizeof user->hash);
         }
     }
     while (any != NULL && *n < users->n_hashed_of_one) {
-        out[*n] = (struct candidate){.is_users = false};
+        out[*n] = (struct candidate){.rank = ACCESS_NOBODY};
         memcpy(out[(*n)++].hash, any->hash, sizeof any->hash);
     }
     pthread_rwlock_unlock(&auth->users_lock);
@@ -189,6 +188,13 @@ remember(struct auth *auth, const struct access_login *login, unsigned at,
     pthread_rwlock_unlock(&auth->users_lock);
 }
 
+static bool
+is_unwanted(struct access_login *login)
+{
+    /* relaxed: where it is seen late a hash is made in vain */
+    return atomic_load_explicit(&login->is_unwanted, memory_order_relaxed);
+}
+
 static void
 check_hashed(struct auth *auth, struct access_login *login,
     struct candidate *candidates)
@@ -204,9 +210,9 @@ check_hashed(struct auth *auth, struct access_login *login,
     uint64_t reloads = choose(auth, login, candidates, &n);
     memcpy(password, login->password, login->password_len);
     password[login->password_len] = '\0';
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n && !is_unwanted(login); i++) {
         const struct candidate *candidate = &candidates[i];
-        if (auth_hash_fits(candidate->hash, password) && candidate->is_users &&
+        if (auth_hash_fits(candidate->hash, password) &&
             candidate->rank > login->rank) {
             login->rank = candidate->rank;
             remember(auth, login, candidate->at, reloads);

@@ -54,7 +54,7 @@ expect_no_change(const struct world *world, const uint8_t *bytes, size_t len)
 {
     struct buf before = {0};
     struct buf after = {0};
-    look_after(world, NULL, 0, &before);
+    look_after(world, bytes, 0, &before);
     look_after(world, bytes, len, &after);
     ASSERT(before.len == after.len);
     ASSERT(memcmp(before.data, after.data, before.len) == 0);

@@ -559,7 +559,7 @@ START_TEST(test_stale)
     buf_clear(&guarded.dialog.replies);
     exchange(&guarded.dialog, "mg it", "HD X\r\n");
     exchange(&guarded.free, "mg it", "HD X W\r\n");
-    exchange(&guarded.dialog, "mg it", "HD X Z\r\n");
+    exchange(&guarded.dialog, "mg it", "HD Z X\r\n");
     guarded_close(&guarded);
 }
 END_TEST

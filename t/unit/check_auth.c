@@ -325,6 +325,34 @@ START_TEST(test_reload)
 }
 END_TEST
 
+/* Of whose asker has gone no hash is made; all are answered. */
+START_TEST(test_unwanted)
+{
+    enum { N = 10 };
+    static struct asked asked[N];
+    struct auth *auth = created("hashed foo:" SHA_SECRET "\n");
+    struct access *access = auth_access(auth);
+    for (int i = 0; i < N; i++) {
+        asked[i].login = (struct access_login){.done_fn = on_done,
+            .is_unwanted = i > 0,
+            .user = "foo",
+            .user_len = 3,
+            .password = "secre?",
+            .password_len = 6};
+        asked[i].login.password[5] = i == N - 1 ? 't' : '!';
+        sem_init(&asked[i].done, 0, 0);
+        ck_assert(!access->check_fn(access, &asked[i].login));
+    }
+    for (int i = 0; i < N; i++) {
+        while (sem_wait(&asked[i].done) != 0) {
+        }
+        ck_assert_int_eq(asked[i].login.rank, ACCESS_NOBODY);
+        sem_destroy(&asked[i].done);
+    }
+    auth_destroy(&auth);
+}
+END_TEST
+
 enum { ASKERS = 4, ASKS = 20 };
 
 static void *
@@ -396,7 +424,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_good_files, test_bad_files, test_modes,
-        test_plain, test_hashed, test_reload, test_threads, test_stop};
+        test_plain, test_hashed, test_reload, test_unwanted, test_threads,
+        test_stop};
     TCase *tcase = tcase_create("auth");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {

@@ -551,6 +551,36 @@ START_TEST(test_never_started)
 }
 END_TEST
 
+/* Which addresses nobody else reaches; none of a name's is bound where one is
+ * another's. */
+START_TEST(test_loopback_only)
+{
+    static const struct {
+        const char *host;
+        bool is_ours;
+    } rows[] = {{"127.0.0.1", true}, {"127.255.0.9", true},
+        {"localhost", true}, {"0.0.0.0", false}, {"*", false}, {"::", false},
+        {"10.0.0.1", false}, {"128.0.0.1", false}, {"126.255.255.255", false},
+        {"::ffff:10.0.0.1", false}, {"fe80::1", false}, {"::2", false}};
+    struct bench bench;
+    bench_init(&bench, 8);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct listener_address address = {
+            .host = rows[i].host, .loopback_only = true, .optional = true};
+        unsigned before = bench.listener.n_sockets;
+        buf_clear(&bench.why);
+        int err = listener_add_tcp(
+            &bench.listener, &address, &bench.ports, &bench.why);
+        ck_assert_msg(err == (rows[i].is_ours ? 0 : ERR_NOT_LOOPBACK),
+            "%s: %d", rows[i].host, err);
+        ck_assert_msg((bench.listener.n_sockets > before) == rows[i].is_ours,
+            "%s", rows[i].host);
+        ck_assert((bench.why.len > 0) == !rows[i].is_ours);
+    }
+    bench_fini(&bench);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -558,6 +588,7 @@ main(void)
         test_limit_waits, test_port_in_use, test_addresses,
         test_too_many_addresses, test_unix_mask, test_unix_stale,
         test_unix_live, test_unix_full_backlog, test_unix_other_files,
-        test_unix_bad_paths, test_out_of_fds, test_never_started};
+        test_unix_bad_paths, test_out_of_fds, test_never_started,
+        test_loopback_only};
     return run_tests("listener", tests, COUNT_OF(tests));
 }

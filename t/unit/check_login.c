@@ -122,6 +122,7 @@ START_TEST(test_text)
     ck_assert(login_read_text("u p q", 5, &words) && is(&words, "u", "p q"));
     ck_assert(login_read_text("u  p", 4, &words) && is(&words, "u", " p"));
     ck_assert(!login_read_text("u ", 2, &words));
+    ck_assert(!login_read_text("u p\0q", 5, &words));
     ck_assert(!login_read_text(" p", 2, &words));
     ck_assert(!login_read_text("u", 1, &words));
     ck_assert(!login_read_text("", 0, &words));
