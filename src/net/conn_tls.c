@@ -10,14 +10,15 @@
  * behind what is kept. What is queued is ciphered: the marks and deadlines of
  * conn.c hold for it.
  *
- * A handshake costs a signature, a millisecond with RSA: too long for the loop
- * where others wait. So its steps run on libuv's threads, at a lower priority
- * than the workers; the connection is parked meanwhile, and does not read. At
- * most one step of a connection waits there, in the order of their coming.
- * Nothing is made for a connection until its first bytes are those of a
- * handshake. It has to be over within shake_timeout_ms, and where
- * WORKER_SHAKES_MAX are under way the oldest that waits for its client makes
- * room: who means it is through in a few milliseconds. */
+ * A handshake costs a signature, a millisecond with RSA, and making a stream a
+ * tenth of that: too long for the loop where others wait. So its steps, from
+ * the making on, run on libuv's threads, at a lower priority than the workers;
+ * the connection is parked meanwhile, and does not read. At most one step of a
+ * connection waits there, in the order of their coming. Nothing is made for a
+ * connection until its first bytes are those of a handshake. It has to be over
+ * within shake_timeout_ms, and where WORKER_SHAKES_MAX are under way the oldest
+ * that waits for its client makes room: who means it is through in a few
+ * milliseconds. */
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
@@ -38,7 +39,7 @@ struct tls_shake {
     struct tls_shake *prev, *next; /* in the worker's list */
     uint64_t since_ms;
     uv_work_t work;
-    bool is_away;   /* a step is queued or runs: in, out, step and the stream
+    bool is_away;   /* a step is queued or runs: in, out, step and conn->tls
                    * are that thread's */
     struct buf in;  /* what the client has sent */
     struct buf out; /* what it is to get */
@@ -241,8 +242,16 @@ static void
 do_step(uv_work_t *work)
 {
     struct tls_shake *shake = work->data;
+    struct conn *conn = shake->conn;
     give_way_begin(SHAKE_NICE);
-    shake->step = tls_stream_shake(shake->conn->tls, &shake->out);
+    if (conn->tls == NULL &&
+        tls_stream_open(conn->worker->config.tls, conn->tls_use, &conn->tls) !=
+            0) {
+        shake->step = TLS_STEP_FAILED;
+        return;
+    }
+    tls_stream_put(conn->tls, shake->in.data, shake->in.len);
+    shake->step = tls_stream_shake(conn->tls, &shake->out);
 }
 
 static void
@@ -290,13 +299,7 @@ go_on(struct conn *conn)
             give_up(conn, METRIC_ssl_handshake_errors);
             return;
         }
-        if (tls_stream_open(worker->config.tls, conn->tls_use, &conn->tls) !=
-            0) {
-            conn_close(conn);
-            return;
-        }
     }
-    tls_stream_put(conn->tls, shake->in.data, shake->in.len);
     conn__stop_reading(conn);
     conn->is_parked = true;
     shake->is_away = true;

@@ -241,12 +241,15 @@ tls_reload(struct tls *tls, struct buf *why)
     tls->context = fresh;
     pthread_mutex_unlock(&tls->lock);
     SSL_CTX_free(old);
-    atomic_store(&tls->loaded_s, clock_monotonic_s());
+    /* relaxed: a figure */
+    atomic_store_explicit(
+        &tls->loaded_s, clock_monotonic_s(), memory_order_relaxed);
     return 0;
 }
 
 uint64_t
 tls_loaded_s(const struct tls *tls)
 {
-    return atomic_load(&tls->loaded_s);
+    /* relaxed: a figure */
+    return atomic_load_explicit(&tls->loaded_s, memory_order_relaxed);
 }

@@ -22,6 +22,7 @@ struct tls_stream {
     struct buf *out; /* of the call under way; NULL between calls */
     const char *why; /* NULL: it has not failed */
     unsigned new_sessions;
+    bool is_dry; /* the last read has left nothing: the next one finds none */
     bool has_shut;
 };
 
@@ -117,8 +118,11 @@ tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
         return ERR_NO_MEMORY;
     }
     pthread_mutex_lock(&tls->lock);
-    stream->ssl = SSL_new(tls->context);
+    SSL_CTX *context = tls->context;
+    (void)SSL_CTX_up_ref(context); /* it cannot fail for one in use */
     pthread_mutex_unlock(&tls->lock);
+    stream->ssl = SSL_new(context); /* slow: not under the lock */
+    SSL_CTX_free(context);
     BIO *bio = stream->ssl == NULL ? NULL : BIO_new(tls->method);
     if (bio == NULL) {
         ERR_clear_error();
@@ -152,6 +156,7 @@ tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len)
     ASSERT(stream->in_len == 0);
     stream->in = bytes;
     stream->in_len = len;
+    stream->is_dry = false;
 }
 
 /* What a call that returned result has come to, unless it is done. */
@@ -201,10 +206,15 @@ tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
     if (stream->why != NULL) {
         return TLS_STEP_FAILED;
     }
+    if (stream->is_dry) {
+        return TLS_STEP_MORE; /* a look would ask for a buffer in vain */
+    }
     stream->out = out;
     ERR_clear_error();
     int result = SSL_read_ex(stream->ssl, plain, size, len);
     enum tls_step step = result == 1 ? TLS_STEP_DONE : step_of(stream, result);
+    stream->is_dry = step == TLS_STEP_DONE && stream->in_len == 0 &&
+        SSL_has_pending(stream->ssl) == 0;
     stream->out = NULL;
     return step;
 }

@@ -2,7 +2,8 @@
 /* Streams of TLS against a client of OpenSSL's, in memory: wherever the bytes
  * are cut, what is said arrives; what must be refused is. */
 #include "base/err.h"
-#include "unit/tls_help.h"
+#include "lib/tls_peer.h"
+#include "unit/check_help.h"
 
 static struct tls_files files;
 static struct tls *tls;

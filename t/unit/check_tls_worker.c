@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections with TLS on workers, with threads and sockets: handshakes that
  * end well, badly, late, and in the middle of a step; and turns behind them. */
-#include "unit/tls_help.h"
+#include "lib/tls_peer.h"
 #include "unit/worker_help.h"
 
 #include <poll.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UNIT_TLS_HELP_H
-#define UNIT_TLS_HELP_H
+#ifndef LIB_TLS_PEER_H
+#define LIB_TLS_PEER_H
 
-/* What the tests of TLS share: certificates made on the spot, and a client of
- * OpenSSL's in memory. */
+/* What the tests and the fuzz target of TLS share: certificates made on the
+ * spot, and a client of OpenSSL's in memory. */
 
+#include "base/assert.h"
 #include "net/tls.h"
-#include "unit/check_help.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -29,10 +29,10 @@ static inline void
 tls_write_key(const char *path, EVP_PKEY *key)
 {
     FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(
-        PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL), 1);
-    ck_assert_int_eq(fclose(file), 0);
+    ASSERT(file != NULL);
+    int done = PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL);
+    ASSERT(done == 1);
+    (void)fclose(file);
 }
 
 /* Writes a certificate of that name, for a new key, to the two files. */
@@ -43,7 +43,7 @@ tls_make(const struct tls_files *files, const char *name)
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
     X509_NAME *subject = X509_get_subject_name(cert);
-    ck_assert_ptr_nonnull(key);
+    ASSERT(key != NULL);
     X509_set_version(cert, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
     X509_gmtime_adj(X509_getm_notBefore(cert), -DAY_S);
@@ -56,11 +56,13 @@ tls_make(const struct tls_files *files, const char *name)
         X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "CA:TRUE");
     X509_add_ext(cert, is_ca, -1);
     X509_EXTENSION_free(is_ca);
-    ck_assert_int_gt(X509_sign(cert, key, EVP_sha256()), 0);
+    int done = X509_sign(cert, key, EVP_sha256());
+    ASSERT(done > 0);
     FILE *file = fopen(files->chain, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(PEM_write_X509(file, cert), 1);
-    ck_assert_int_eq(fclose(file), 0);
+    ASSERT(file != NULL);
+    done = PEM_write_X509(file, cert);
+    ASSERT(done == 1);
+    (void)fclose(file);
     tls_write_key(files->key, key);
     X509_free(cert);
     EVP_PKEY_free(key);
@@ -71,7 +73,8 @@ tls_files_init(struct tls_files *files, const char *name)
 {
     snprintf(
         files->directory, sizeof files->directory, "/tmp/tallyd-tls-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(files->directory));
+    const char *made = mkdtemp(files->directory);
+    ASSERT(made != NULL);
     snprintf(
         files->chain, sizeof files->chain, "%s/cert.pem", files->directory);
     snprintf(files->key, sizeof files->key, "%s/key.pem", files->directory);
@@ -83,7 +86,8 @@ tls_files_fini(const struct tls_files *files)
 {
     (void)unlink(files->chain);
     (void)unlink(files->key);
-    ck_assert_int_eq(rmdir(files->directory), 0);
+    int err = rmdir(files->directory);
+    ASSERT(err == 0);
 }
 
 static inline struct tls_config
@@ -100,7 +104,7 @@ tls_of(const struct tls_config *config)
     struct buf why = {0};
     struct tls *tls;
     int err = tls_create(config, &tls, &why);
-    ck_assert_msg(err == 0, "%.*s", (int)why.len, why.data);
+    ASSERT(err == 0);
     buf_fini(&why);
     return tls;
 }
@@ -110,7 +114,7 @@ static inline SSL_CTX *
 tls_client_context(int lowest, int highest)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-    ck_assert_ptr_nonnull(context);
+    ASSERT(context != NULL);
     SSL_CTX_set_security_level(context, 0); /* so that old ones are tried */
     SSL_CTX_set_min_proto_version(context, lowest);
     SSL_CTX_set_max_proto_version(context, highest);
@@ -130,7 +134,7 @@ tls_client_init(struct tls_client *client, SSL_CTX *context)
     client->ssl = SSL_new(context);
     client->in = BIO_new(BIO_s_mem());
     client->out = BIO_new(BIO_s_mem());
-    ck_assert(client->ssl != NULL && client->in != NULL);
+    ASSERT(client->ssl != NULL && client->in != NULL);
     BIO_set_mem_eof_return(client->in, -1);
     SSL_set_bio(client->ssl, client->in, client->out);
     SSL_set_connect_state(client->ssl);
@@ -147,10 +151,10 @@ tls_client_fini(struct tls_client *client)
 static inline void
 tls_client_hear(struct tls_client *client, struct buf *said)
 {
-    ck_assert(!said->failed);
+    ASSERT(!said->failed);
     if (said->len > 0) {
-        ck_assert_int_eq(
-            BIO_write(client->in, said->data, (int)said->len), (int)said->len);
+        int n = BIO_write(client->in, said->data, (int)said->len);
+        ASSERT(n == (int)said->len);
     }
     buf_clear(said);
 }
