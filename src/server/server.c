@@ -245,6 +245,10 @@ open_sockets(struct server *server)
                 (enum session_binding)server->activation.socket[i].protocol,
                 &server->ports, &server->why);
     }
+    if (err == 0 && n_given > 0) {
+        log_line(&server->logger, LOG_INFO,
+            "listening on sockets that were handed over: %u", n_given);
+    }
     if (err == 0 && options->unix_socket.text[0] != '\0') {
         err = listener_add_unix(&server->listener, options->unix_socket.text,
             (mode_t)options->unix_mask, &server->why);
