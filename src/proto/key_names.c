@@ -31,6 +31,7 @@ keep(struct key_names *names, const char *name, size_t len,
     names->name[at].word[0] = word_0;
     names->name[at].word[1] = word_1;
     names->name[at].target = *target;
+    names->n_changes++;
 }
 
 void

@@ -19,6 +19,7 @@ enum {
 struct key_names {
     const struct schema *schema; /* the one that all names are of */
     uint64_t version;            /* its version */
+    uint64_t n_changes;          /* goes up when a name comes or goes */
     struct {
         uint64_t word[2]; /* the name, and zeros; all 0: none */
         struct schema_target target;
@@ -32,7 +33,9 @@ key_names_use(struct key_names *names, const struct schema *schema)
 {
     uint64_t version = schema_version(schema);
     if (names->schema != schema || names->version != version) {
-        *names = (struct key_names){.schema = schema, .version = version};
+        *names = (struct key_names){.schema = schema,
+            .version = version,
+            .n_changes = names->n_changes + 1};
     }
 }
 
@@ -78,24 +81,29 @@ key_names__id(const char *text, uint64_t *id)
 {
     static const uint32_t power[CHUNK_BYTES] = {
         1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    uint64_t word = chunk_load(text);
-    unsigned n = chunk_count_digits(word);
-    unsigned digits = n;
-    uint64_t value = 0;
-    while (n == CHUNK_BYTES && digits <= 2 * CHUNK_BYTES) {
-        value = value * 100000000 + chunk_value(word);
-        word = chunk_load(text + digits);
-        n = chunk_count_digits(word);
-        digits += n;
+    uint64_t chunk = chunk_off_digits(chunk_load(text));
+    unsigned n = chunk_before(chunk_marks(chunk));
+    if (n < CHUNK_BYTES) {
+        *id = chunk_join(chunk_last(chunk, n));
+        return text[0] == '0' ? 0 : n;
     }
-    if (digits > KEY_NAMES__DIGITS || text[0] == '0') {
-        return 0;
+    uint64_t value = chunk_join(chunk);
+    unsigned digits = CHUNK_BYTES;
+    chunk = chunk_off_digits(chunk_load(text + digits));
+    n = chunk_before(chunk_marks(chunk));
+    if (n == CHUNK_BYTES) {
+        value = value * 100000000 + chunk_join(chunk);
+        digits += CHUNK_BYTES;
+        if (text[digits] == '.') { /* as many ids have */
+            *id = value;
+            return text[0] == '0' ? 0 : digits;
+        }
+        chunk = chunk_off_digits(chunk_load(text + digits));
+        n = chunk_before(chunk_marks(chunk));
     }
-    if (n > 0) {
-        value = value * power[n] + chunk_value(chunk_last(word, n));
-    }
-    *id = value;
-    return digits;
+    digits += n;
+    *id = value * power[n % CHUNK_BYTES] + chunk_join(chunk_last(chunk, n));
+    return digits > KEY_NAMES__DIGITS || text[0] == '0' ? 0 : digits;
 }
 
 /* Looks up a name in two words, and fills *out but for the id: false where it
