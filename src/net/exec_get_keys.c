@@ -198,7 +198,7 @@ take_foreseen(struct job *job, struct reading *reading, const char *text,
         if (!repeats) {
             uint64_t id_before = last.id;
             last.text = at;
-            last.digits = key_names__id(at, &last.id);
+            last.digits = key_id_read(at, &last.id);
             if (last.digits == 0 || at[last.digits] != '.') {
                 break;
             }

@@ -11,7 +11,7 @@
 static_assert(KEY_NAMES == 1 << KEY_NAMES_BITS, "see key_names__place");
 static_assert(KEY_NAMES_CHARS < 2 * CHUNK_BYTES,
     "the byte that ends a name is in its words, too");
-static_assert(KEY_NAMES__DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
+static_assert(KEY_ID_DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
         4 * CHUNK_BYTES <= KEY_NAMES__NEAR,
     "see key_names__read");
 

@@ -4,6 +4,7 @@
 
 #include "base/chunk.h"
 #include "proto/key.h"
+#include "proto/key_id.h"
 
 /* The names that keys have had lately, and what they stand for: most keys of a
  * client have one of a few names, so that a key is read without a look into
@@ -69,42 +70,7 @@ key_names__find(
     return &names->name[at].target;
 }
 
-enum {
-    KEY_NAMES__DIGITS = 19, /* ids of more are read by key_parse */
-    KEY_NAMES__NEAR = 48    /* bytes that key_names_read may look at */
-};
-
-/* Reads an id at text, of 1 to KEY_NAMES__DIGITS digits of which the first is
- * no 0: their number, or 0. Looks at up to 32 bytes. */
-static inline unsigned
-key_names__id(const char *text, uint64_t *id)
-{
-    static const uint32_t power[CHUNK_BYTES] = {
-        1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    uint64_t chunk = chunk_off_digits(chunk_load(text));
-    unsigned n = chunk_before(chunk_marks(chunk));
-    if (n < CHUNK_BYTES) {
-        *id = chunk_join(chunk_last(chunk, n));
-        return text[0] == '0' ? 0 : n;
-    }
-    uint64_t value = chunk_join(chunk);
-    unsigned digits = CHUNK_BYTES;
-    chunk = chunk_off_digits(chunk_load(text + digits));
-    n = chunk_before(chunk_marks(chunk));
-    if (n == CHUNK_BYTES) {
-        value = value * 100000000 + chunk_join(chunk);
-        digits += CHUNK_BYTES;
-        if (text[digits] == '.') { /* as many ids have */
-            *id = value;
-            return text[0] == '0' ? 0 : digits;
-        }
-        chunk = chunk_off_digits(chunk_load(text + digits));
-        n = chunk_before(chunk_marks(chunk));
-    }
-    digits += n;
-    *id = value * power[n % CHUNK_BYTES] + chunk_join(chunk_last(chunk, n));
-    return digits > KEY_NAMES__DIGITS || text[0] == '0' ? 0 : digits;
-}
+enum { KEY_NAMES__NEAR = 48 /* bytes that key_names_read may look at */ };
 
 /* Looks up a name in two words, and fills *out but for the id: false where it
  * is not kept. */
@@ -129,7 +95,7 @@ static inline uint32_t
 key_names_word(
     const struct key_names *names, const char *text, struct key *out)
 {
-    unsigned at = key_names__id(text, &out->id);
+    unsigned at = key_id_read(text, &out->id);
     if (at == 0 || text[at++] != '.') {
         return 0;
     }
@@ -157,7 +123,7 @@ static inline bool
 key_names_exact(const struct key_names *names, const char *text, uint32_t len,
     struct key *out)
 {
-    unsigned at = key_names__id(text, &out->id);
+    unsigned at = key_id_read(text, &out->id);
     unsigned n = len - at - 1;
     if (at == 0 || at + 1 >= len || n > KEY_NAMES_CHARS || text[at] != '.' ||
         text[len - 1] == 0) { /* zeros are what words are filled up with */

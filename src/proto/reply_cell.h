@@ -49,8 +49,7 @@ reply_put_cell(char *at, const char *key, size_t len, const char *readable,
     size_t n;
     memcpy(at, "VALUE \0", 8);
     at = reply_put_key(at + 6, key, len, readable);
-    if (__builtin_expect(
-            flags == 0 && value < NUM_SHORT_END && cas == 0, 1)) {
+    if (__builtin_expect(flags == 0 && value < NUM_SHORT_END && cas == 0, 1)) {
         const struct num_short *text = &num_short[value];
         chunk_store(at, REPLY__NO_FLAGS + ((uint64_t)text->len << 24));
         memcpy(at + 6, text, sizeof *text);
