@@ -252,7 +252,6 @@ take_foreseen(struct job *job, struct reading *reading, const char *text,
 static void
 take_cells(struct job *job, struct reading *reading, const char *base)
 {
-    char near[2 * KEY_NAMES__NEAR];
     const char *words_end = reading->words_end;
     const char *limit = words_end;
     if (reading->end - words_end < KEY_NAMES__NEAR) {
@@ -260,17 +259,27 @@ take_cells(struct job *job, struct reading *reading, const char *base)
             ? reading->at
             : reading->end - KEY_NAMES__NEAR + 1;
     }
-    reading->at += take_foreseen(job, reading, reading->at, limit, words_end,
-        (uint32_t)(reading->at - base));
-    skip_spaces(reading);
+    if (reading->at < limit) {
+        reading->at += take_foreseen(job, reading, reading->at, limit,
+            words_end, (uint32_t)(reading->at - base));
+        skip_spaces(reading);
+    }
     if (reading->at >= limit && reading->at < words_end) {
+        char near[2 * KEY_NAMES__NEAR] = {0};
         size_t left = (size_t)(words_end - reading->at);
         memcpy(near, reading->at, left);
-        memset(near + left, 0, sizeof near - left);
         reading->at += take_foreseen(job, reading, near, near + left,
             near + left, (uint32_t)(reading->at - base));
         skip_spaces(reading);
     }
+}
+
+/* May the next key be a cell's? */
+static inline bool
+is_at_id(const struct reading *reading)
+{
+    return reading->names != NULL && reading->at < reading->words_end &&
+        *reading->at >= '1' && *reading->at <= '9';
 }
 
 /* Reads the key at reading->at, whatever it is, and makes its slot; a word
@@ -279,10 +288,10 @@ static bool
 take_any(struct job *job, struct reading *reading, const char *base)
 {
     struct key key;
-    uint32_t known = reading->names == NULL
-        ? 0
-        : key_names_read(reading->names, reading->at, reading->words_end,
-              reading->end, &key);
+    uint32_t known = is_at_id(reading)
+        ? key_names_read(reading->names, reading->at, reading->words_end,
+              reading->end, &key)
+        : 0;
     if (known != 0) {
         add_slot(job, (size_t)(reading->at - base), known, &key,
             reading->shows_cas);
@@ -330,7 +339,7 @@ exec_get__gather(struct session *session, const char *base, const char *end)
     }
     for (;;) {
         skip_spaces(&reading);
-        if (reading.names != NULL) {
+        if (is_at_id(&reading)) {
             use_forms(reading.forms, reading.names);
             take_cells(job, &reading, base);
         }

@@ -12,7 +12,7 @@ enum { KEY_ID_DIGITS = 19 /* ids of more are read by key_parse */ };
 
 /* Reads an id at text, of 1 to KEY_ID_DIGITS digits of which the first is
  * no 0: their number, or 0. Looks at up to 32 bytes. */
-static inline unsigned
+static inline __attribute__((always_inline)) unsigned
 key_id_read(const char *text, uint64_t *id)
 {
     static const uint32_t power[CHUNK_BYTES] = {
