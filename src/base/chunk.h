@@ -48,17 +48,23 @@ chunk_is_digits(uint64_t word)
         (threes | (threes >> 4));
 }
 
-/* The number that eight digits spell; a byte 0 counts as '0'. */
+/* The number of eight digits that are numbers 0..9. */
 static inline uint64_t
-chunk_value(uint64_t word)
+chunk_join(uint64_t digits)
 {
     const uint64_t mask = UINT64_C(0x000000ff000000ff);
     const uint64_t outer = 100 + (UINT64_C(1000000) << 32);
     const uint64_t inner = 1 + (UINT64_C(10000) << 32);
 
-    word &= UINT64_C(0x0f0f0f0f0f0f0f0f);
-    word = word * 10 + (word >> 8);
-    return ((word & mask) * outer + ((word >> 16) & mask) * inner) >> 32;
+    digits = digits * 10 + (digits >> 8);
+    return ((digits & mask) * outer + ((digits >> 16) & mask) * inner) >> 32;
+}
+
+/* The number that eight digits spell; a byte 0 counts as '0'. */
+static inline uint64_t
+chunk_value(uint64_t word)
+{
+    return chunk_join(word & UINT64_C(0x0f0f0f0f0f0f0f0f));
 }
 
 /* The digits of a number below 10^8, with zeros in front, as numbers 0..9: cut
@@ -83,15 +89,27 @@ chunk_before(uint64_t marks)
     return marks == 0 ? CHUNK_BYTES : (unsigned)__builtin_ctzll(marks) / 8;
 }
 
-/* How many of the first bytes are '0'..'9': 0..8. Bytes that are no digits
- * carry into those behind them only. */
+/* The eight bytes with digits as numbers 0..9, and no others below 10. */
+static inline uint64_t
+chunk_off_digits(uint64_t word)
+{
+    return word ^ UINT64_C(0x3030303030303030);
+}
+
+/* A top bit for each byte that is not below 10, up to the first such at least:
+ * these carry into those behind them only. */
+static inline uint64_t
+chunk_marks(uint64_t digits)
+{
+    return (digits | (digits + UINT64_C(0x7676767676767676))) &
+        UINT64_C(0x8080808080808080);
+}
+
+/* How many of the first bytes are '0'..'9': 0..8. */
 static inline unsigned
 chunk_count_digits(uint64_t word)
 {
-    uint64_t off = word ^ UINT64_C(0x3030303030303030); /* a digit: 0..9 */
-    uint64_t marks = off | (off + UINT64_C(0x7676767676767676));
-
-    return chunk_before(marks & UINT64_C(0x8080808080808080));
+    return chunk_before(chunk_marks(chunk_off_digits(word)));
 }
 
 /* How many of the first bytes are above the space, control characters and

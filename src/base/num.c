@@ -6,10 +6,11 @@
  * digits at a time in one 64-bit word (SWAR, see Lemire, "Quickly parsing
  * eight digits", 2018): neighbours are joined to pairs, pairs to fours, fours
  * to the eight. Up to 19 digits cannot overflow; longer spans take the slow
- * way, digit by digit with a check. Formatting writes two digits a step from
- * a table, or, where it may write more bytes than the number has, goes the same
+ * way, digit by digit with a check. Formatting writes two digits a step from a
+ * table, or, where it may write more bytes than the number has, goes the same
  * way back for up to eight digits; a number below 1000, which most counters
- * are, is in a table as it is. Nothing is written to an out-parameter before all is checked. */
+ * are, is in a table as it is. Nothing is written to an out-parameter before
+ * all is checked. */
 #include "base/num.h"
 
 #include "base/chunk.h"

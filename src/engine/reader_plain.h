@@ -86,18 +86,23 @@ serial_now(const struct view *view, unsigned column)
 }
 
 /* Learns about the counter in slot. */
-static inline void
+static __attribute__((noinline)) void
 learn_plain(const struct engine *engine, unsigned slot, struct plain *plain)
 {
     const struct view *view = look_at_counter(engine, slot).view;
     uint64_t defaults = 0;
     plain->columns = 0;
-    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+    memset(plain->rest, UINT8_MAX, sizeof plain->rest); /* no key's */
+    for (uint32_t left = view->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
         uint32_t serial = serial_now(view, i);
+        if (serial == 0) { /* it is being dropped */
+            continue;
+        }
         plain->serial[i] = serial;
-        plain->columns |= (uint32_t)(serial != 0) << i;
+        plain->columns |= 1U << i;
         /* a key's column is below 16 */
-        plain->rest[i] = serial == 0 ? UINT64_MAX : rest_made(serial, slot, i);
+        plain->rest[i] = rest_made(serial, slot, i);
         defaults |= view->column[i].default_value;
     }
     plain->view = defaults == 0 ? view : NULL;

@@ -60,29 +60,6 @@ enum job_stage {
     JOB_LOGIN       /* answer a login */
 };
 
-enum slot_kind {
-    SLOT_ITEM,
-    SLOT_CELL,
-    SLOT_RECORD, /* answered as numbers separated by spaces */
-    SLOT_SINGLE, /* a cell or record whose answer is one struct answer */
-    SLOT_META,   /* a cell likewise, of a plain mg (proto/plain.h) ... */
-    SLOT_PACKET, /* ... and of a plain packet */
-    SLOT_NOTHING /* a request's last keys are gone: its end alone */
-};
-
-/* One key of a slice. */
-struct slot {
-    uint32_t at;     /* the key, from the job's first byte on */
-    uint32_t flags;  /* of a cell */
-    uint16_t first;  /* its first cell in get.key */
-    uint8_t n_cells; /* 0: none */
-    uint8_t len;     /* of the key */
-    uint8_t kind;    /* enum slot_kind */
-    bool absent_is_miss;
-    bool shows_cas; /* SLOT_SINGLE and behind: it has one */
-    bool is_last;   /* of its request */
-};
-
 /* Requests under way, one or some gathered ones: everything they need that
  * must outlive a turn. Spans are counted from the first one's first byte. */
 struct job {

@@ -312,7 +312,7 @@ say_plain(struct session *session, unsigned i, struct exec_turn *turn)
 }
 
 /* Answers change i. */
-static void
+static inline void
 say_one(struct session *session, unsigned i, struct exec_turn *turn)
 {
     const struct job *job = session->job;

@@ -103,6 +103,9 @@ take_packet(struct session *session, const struct plain *plain, uint32_t at)
         .key = {slot->at, slot->len}};
 }
 
+typedef void follow_fn(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
 /* Gathers what follows; made once for each kind. */
 static inline __attribute__((always_inline)) void
 follow(struct session *session, const char *bytes, struct exec_turn *turn,
@@ -163,33 +166,34 @@ follow_packets(
     follow(session, bytes, turn, plain_packet, take_packet);
 }
 
-void
-exec_follow(struct session *session, const char *bytes, struct exec_turn *turn)
+/* What gathers those that follow the session's request; NULL where there is
+ * no such thing. */
+static follow_fn *
+follower(const struct session *session)
 {
     const struct request *request = &session->request;
-    bool is_getting = exec__is_getting(session);
-    if (turn->end == bytes || (is_getting && session->job->is_alone)) {
-        return;
-    }
-    key_names_use(&session->executor->names, exec__schema(session));
     switch (request->op) {
     case REQUEST_INCR:
     case REQUEST_DECR:
-        if (request->proto == PROTO_TEXT) {
-            follow_counts(session, bytes, turn);
-        }
-        return;
+        return request->proto == PROTO_TEXT ? follow_counts : NULL;
     case REQUEST_GET:
-        follow_gets(session, bytes, turn);
-        return;
+        return session->job->is_alone ? NULL : follow_gets;
     case REQUEST_LOOK:
-        if (request->proto == PROTO_META) {
-            follow_metas(session, bytes, turn);
-        } else {
-            follow_packets(session, bytes, turn);
+        if (session->job->is_alone) {
+            return NULL;
         }
-        return;
+        return request->proto == PROTO_META ? follow_metas : follow_packets;
     default:
-        return;
+        return NULL;
+    }
+}
+
+void
+exec_follow(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow_fn *follow_all = turn->end == bytes ? NULL : follower(session);
+    if (follow_all != NULL) {
+        key_names_use(&session->executor->names, exec__schema(session));
+        follow_all(session, bytes, turn);
     }
 }

@@ -142,7 +142,7 @@ say_end(struct session *session, struct buf *out)
 /* Answers cells from the next slot on, up to a slot that is something else, to
  * a request with a cell that cannot be read, or to mark bytes; how many keys
  * were found. */
-static unsigned
+static __attribute__((noinline)) unsigned
 say_cells(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
@@ -156,9 +156,12 @@ say_cells(struct session *session, struct exec_turn *turn)
         return 0;
     }
     char *at = start;
-    size_t left = turn->mark - out->len;
-    for (; i < job->n_slots && (size_t)(at - start) < left; i++) {
-        const struct slot *slot = &job->slot[i];
+    const char *base = turn->base;
+    const char *readable = turn->end;
+    const char *full = start + (turn->mark - out->len);
+    const struct slot *slot = &job->slot[i];
+    const struct slot *end = &job->slot[job->n_slots];
+    for (; slot != end && at < full; slot++) {
         uint8_t state = get->state[slot->first];
         if (slot->kind != SLOT_CELL || state == CELL_UNREADABLE) {
             break;
@@ -166,15 +169,15 @@ say_cells(struct session *session, struct exec_turn *turn)
         if (state == CELL_SET ||
             (state == CELL_DEFAULT && !slot->absent_is_miss)) {
             uint64_t value = get->value[slot->first];
-            at =
-                reply_put_cell(at, turn->base + slot->at, slot->len, turn->end,
-                    slot->flags, value, slot->shows_cas ? cell_cas(value) : 0);
+            at = reply_put_cell(at, base + slot->at, slot->len, readable,
+                slot->flags, value, slot->shows_cas ? cell_cas(value) : 0);
             hits++;
         }
         if (slot->is_last) {
             at = reply_put_end(at);
         }
     }
+    i = (unsigned)(slot - job->slot);
     out->len += (size_t)(at - start);
     job->formatted = i;
     return hits;
@@ -201,7 +204,7 @@ put_plain(char *at, const struct exec_turn *turn, const struct slot *slot,
 
 /* The same as say_cells for plain requests of the other two protocols, up to
  * one that is told of a miss, or is something else. */
-static unsigned
+static __attribute__((noinline)) unsigned
 say_plain(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/access.h"
+#include "net/exec_form.h"
 #include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
@@ -86,6 +87,7 @@ struct executor {
     struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
     struct session_acks acks; /* of the last session_run */
     struct key_names names;   /* of keys that were asked for */
+    struct exec_forms forms;  /* what these become */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;

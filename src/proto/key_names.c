@@ -11,7 +11,7 @@
 static_assert(KEY_NAMES == 1 << KEY_NAMES_BITS, "see key_names__place");
 static_assert(KEY_NAMES_CHARS < 2 * CHUNK_BYTES,
     "the byte that ends a name is in its words, too");
-static_assert(KEY_NAMES__DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
+static_assert(KEY_ID_DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
         4 * CHUNK_BYTES <= KEY_NAMES__NEAR,
     "see key_names__read");
 
@@ -31,6 +31,7 @@ keep(struct key_names *names, const char *name, size_t len,
     names->name[at].word[0] = word_0;
     names->name[at].word[1] = word_1;
     names->name[at].target = *target;
+    names->n_changes++;
 }
 
 void

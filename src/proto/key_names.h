@@ -4,6 +4,7 @@
 
 #include "base/chunk.h"
 #include "proto/key.h"
+#include "proto/key_id.h"
 
 /* The names that keys have had lately, and what they stand for: most keys of a
  * client have one of a few names, so that a key is read without a look into
@@ -19,6 +20,7 @@ enum {
 struct key_names {
     const struct schema *schema; /* the one that all names are of */
     uint64_t version;            /* its version */
+    uint64_t n_changes;          /* goes up when a name comes or goes */
     struct {
         uint64_t word[2]; /* the name, and zeros; all 0: none */
         struct schema_target target;
@@ -32,7 +34,9 @@ key_names_use(struct key_names *names, const struct schema *schema)
 {
     uint64_t version = schema_version(schema);
     if (names->schema != schema || names->version != version) {
-        *names = (struct key_names){.schema = schema, .version = version};
+        *names = (struct key_names){.schema = schema,
+            .version = version,
+            .n_changes = names->n_changes + 1};
     }
 }
 
@@ -66,37 +70,7 @@ key_names__find(
     return &names->name[at].target;
 }
 
-enum {
-    KEY_NAMES__DIGITS = 19, /* ids of more are read by key_parse */
-    KEY_NAMES__NEAR = 48    /* bytes that key_names_read may look at */
-};
-
-/* Reads an id at text, of 1 to KEY_NAMES__DIGITS digits of which the first is
- * no 0: their number, or 0. Looks at up to 32 bytes. */
-static inline unsigned
-key_names__id(const char *text, uint64_t *id)
-{
-    static const uint32_t power[CHUNK_BYTES] = {
-        1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    uint64_t word = chunk_load(text);
-    unsigned n = chunk_count_digits(word);
-    unsigned digits = n;
-    uint64_t value = 0;
-    while (n == CHUNK_BYTES && digits <= 2 * CHUNK_BYTES) {
-        value = value * 100000000 + chunk_value(word);
-        word = chunk_load(text + digits);
-        n = chunk_count_digits(word);
-        digits += n;
-    }
-    if (digits > KEY_NAMES__DIGITS || text[0] == '0') {
-        return 0;
-    }
-    if (n > 0) {
-        value = value * power[n] + chunk_value(chunk_last(word, n));
-    }
-    *id = value;
-    return digits;
-}
+enum { KEY_NAMES__NEAR = 48 /* bytes that key_names_read may look at */ };
 
 /* Looks up a name in two words, and fills *out but for the id: false where it
  * is not kept. */
@@ -121,7 +95,7 @@ static inline uint32_t
 key_names_word(
     const struct key_names *names, const char *text, struct key *out)
 {
-    unsigned at = key_names__id(text, &out->id);
+    unsigned at = key_id_read(text, &out->id);
     if (at == 0 || text[at++] != '.') {
         return 0;
     }
@@ -149,7 +123,7 @@ static inline bool
 key_names_exact(const struct key_names *names, const char *text, uint32_t len,
     struct key *out)
 {
-    unsigned at = key_names__id(text, &out->id);
+    unsigned at = key_id_read(text, &out->id);
     unsigned n = len - at - 1;
     if (at == 0 || at + 1 >= len || n > KEY_NAMES_CHARS || text[at] != '.' ||
         text[len - 1] == 0) { /* zeros are what words are filled up with */

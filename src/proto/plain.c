@@ -11,8 +11,8 @@
 
 enum {
     LETTERS = sizeof "cfhklqstv" - 1,
-    LINE_BYTES_MAX = sizeof "mg " - 1 + KEY_NAMES__DIGITS + 1 +
-        KEY_NAMES_CHARS + 2 * LETTERS + 1 + META_OPAQUE_MAX + 2
+    LINE_BYTES_MAX = sizeof "mg " - 1 + KEY_ID_DIGITS + 1 + KEY_NAMES_CHARS +
+        2 * LETTERS + 1 + META_OPAQUE_MAX + 2
 };
 
 static_assert(LINE_BYTES_MAX + CHUNK_BYTES <= PLAIN_BYTES,

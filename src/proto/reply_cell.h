@@ -2,6 +2,7 @@
 #ifndef PROTO_REPLY_CELL_H
 #define PROTO_REPLY_CELL_H
 
+#include "base/chunk.h"
 #include "base/num.h"
 
 #include <stdbool.h>
@@ -34,6 +35,9 @@ reply_put_key(char *at, const char *key, size_t len, const char *readable)
     return at + len;
 }
 
+/* " 0 0\r\n" as chunk_load has it: no flags, and a length to be added. */
+#define REPLY__NO_FLAGS UINT64_C(0x00000a0d30203020)
+
 /* Writes "VALUE <key> <flags> <len>[ <cas>]\r\n<value>\r\n" to at, which has
  * room for len + REPLY_CELL_ROOM bytes: the end of it. cas 0: none. readable:
  * see reply_put_key. */
@@ -45,23 +49,17 @@ reply_put_cell(char *at, const char *key, size_t len, const char *readable,
     size_t n;
     memcpy(at, "VALUE \0", 8);
     at = reply_put_key(at + 6, key, len, readable);
-    if (__builtin_expect(flags != 0, 0)) {
-        *at++ = ' ';
-        at += num_format_u64(flags, at);
-        *at++ = ' ';
-    } else {
-        memcpy(at, " 0 ", 4);
-        at += 3;
-    }
-    if (__builtin_expect(value < NUM_SHORT_END && cas == 0, 1)) {
+    if (__builtin_expect(flags == 0 && value < NUM_SHORT_END && cas == 0, 1)) {
         const struct num_short *text = &num_short[value];
-        memcpy(at, "0\r\n", 4);
-        *at = (char)('0' + text->len);
-        memcpy(at + 3, text, sizeof *text);
-        at += 3 + text->len;
+        chunk_store(at, REPLY__NO_FLAGS + ((uint64_t)text->len << 24));
+        memcpy(at + 6, text, sizeof *text);
+        at += 6 + text->len;
         memcpy(at, "\r\n", 2);
         return at + 2;
     }
+    *at++ = ' ';
+    at += num_put_u64(flags, at);
+    *at++ = ' ';
     n = num_put_u64(value, number);
     at += num_put_u64(n, at);
     if (cas != 0) {

@@ -36,7 +36,6 @@ reply_put_packet(char *at, const struct echo *echo, const char *key,
     uint64_t cas)
 {
     enum { FLAGS_BYTES = 4 };
-    uint8_t *header = (uint8_t *)at;
     char *end = at + BINARY_HEADER_BYTES + FLAGS_BYTES;
     size_t key_len = key == NULL ? 0 : len;
     if (key != NULL) {
@@ -46,12 +45,15 @@ reply_put_packet(char *at, const struct echo *echo, const char *key,
     end = reply_put_number(end, value);
     uint32_t body =
         (uint32_t)(FLAGS_BYTES + key_len + (size_t)(end - value_at));
-    bytes_put_be64(header,
-        (uint64_t)BINARY_MAGIC_RESPONSE << 56 | (uint64_t)echo->opcode << 48 |
-            (uint64_t)key_len << 32 | (uint64_t)FLAGS_BYTES << 24);
-    bytes_put_be64(header + 8, (uint64_t)body << 32 | echo->opaque);
-    bytes_put_be64(header + 16, cas);
-    bytes_put_be32(header + BINARY_HEADER_BYTES, flags);
+    chunk_store(at,
+        BINARY_MAGIC_RESPONSE | (uint64_t)echo->opcode << 8 |
+            (uint64_t)__builtin_bswap16((uint16_t)key_len) << 16 |
+            (uint64_t)FLAGS_BYTES << 32);
+    chunk_store(at + 8,
+        __builtin_bswap32(body) |
+            (uint64_t)__builtin_bswap32(echo->opaque) << 32);
+    chunk_store(at + 16, __builtin_bswap64(cas));
+    bytes_put_be32((uint8_t *)at + BINARY_HEADER_BYTES, flags);
     return end;
 }
 

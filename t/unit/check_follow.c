@@ -2,7 +2,8 @@
 /* net/exec_follow: requests that are read in one pass because they are like
  * the one before them are answered, and counted, as where each comes alone and
  * goes the usual way. Random streams, plain requests among others, are told
- * both ways. */
+ * both ways. And keys of multi-gets that come as foreseen (exec_get_keys.c) are
+ * what others are. */
 #include "lib/packet.h"
 #include "lib/park.h"
 #include "unit/held_help.h"
@@ -229,6 +230,114 @@ START_TEST(test_packets)
 }
 END_TEST
 
+/* What the three columns of an id are in test_multi_gets. */
+static unsigned
+digit_of(uint64_t id)
+{
+    return (unsigned)(id % 9);
+}
+
+/* A key of a multi-get, and what is said of it. */
+static void
+add_one_of_many(
+    uint64_t *random, uint64_t id, struct buf *said, struct buf *expected)
+{
+    static const char *const known[] = {".cntcm", ".cntrn", ".cntan",
+        ".comment_num", ".weibo", ".oa", ".cntcmx", ".cntc", ".", ""};
+    enum { CELLS = 4, RECORD = 4 };
+    unsigned long long number = id;
+    unsigned digit = digit_of(id);
+    unsigned i = (unsigned)random_below(
+        random, random_below(random, 6) > 0 ? 3 : COUNT_OF(known));
+    buf_add_text(said, random_below(random, 40) > 0 ? " " : "   ");
+    buf_addf(said, "%llu%s", number, known[i]);
+    if (i < CELLS) {
+        buf_addf(
+            expected, "VALUE %llu%s 0 1\r\n%u\r\n", number, known[i], digit);
+    } else if (i == RECORD) {
+        buf_addf(expected, "VALUE %llu%s 0 5\r\n%u %u %u\r\n", number,
+            known[i], digit, digit, digit);
+    }
+}
+
+/* Another id: the one beside it, one with a digit more or less, or any. */
+static uint64_t
+other_id(uint64_t *random, uint64_t id)
+{
+    switch (random_below(random, 5)) {
+    case 0:
+        return id / 10;
+    case 1:
+        return id < UINT64_MAX / 10 ? id * 10 : id;
+    case 2:
+        return UINT64_MAX >> random_below(random, 64);
+    default:
+        return id - (id > 0);
+    }
+}
+
+/* A line: several columns of an id, or one, as pages ask for them; and some
+ * turns that nobody could foresee. */
+static void
+add_multi_get(uint64_t *random, struct buf *stored, struct buf *said,
+    struct buf *expected)
+{
+    enum { KEYS_MAX = 160 };
+    uint64_t number = UINT64_MAX >> random_below(random, 64);
+    uint64_t columns = 1 + random_below(random, 3);
+    buf_add_text(said, "get");
+    for (uint64_t n = random_below(random, KEYS_MAX) + 1; n > 0; n--) {
+        if (n % columns == 0 || random_below(random, 8) == 0) {
+            number = other_id(random, number);
+        }
+        unsigned digit = digit_of(number);
+        unsigned long long id = number;
+        buf_addf(
+            stored, "set weibo %llu %u %u %u\r\n", id, digit, digit, digit);
+        add_one_of_many(random, number, said, expected);
+        if (random_below(random, 30) == 0) { /* an item */
+            buf_addf(said, " 0%llu.cntcm", id);
+        }
+    }
+    buf_add_text(said, "\r\n");
+    buf_add_text(expected, "END\r\n");
+}
+
+START_TEST(test_multi_gets)
+{
+    enum { LINES = 200, EDITED = 20 };
+    struct dialog dialog;
+    struct buf stored = {0};
+    struct buf said = {0};
+    struct buf expected = {0};
+    uint64_t random = 3;
+    open_new(&dialog);
+    declare(&dialog);
+    dialog.budget = 1000;
+    for (unsigned i = 0; i < LINES; i++) {
+        add_multi_get(&random, &stored, &said, &expected);
+        dialog_say(&dialog, stored.data, stored.len);
+        buf_clear(&dialog.replies);
+        dialog_say(&dialog, said.data, said.len);
+        buf_add(&expected, "", 1);
+        expect_replies(&dialog, said.data, expected.data);
+        buf_clear(&stored);
+        buf_clear(&said);
+        buf_clear(&expected);
+        if (i % EDITED == 0) { /* the same name is another column's */
+            exchange(&dialog, "drop column weibo attitude_num attitude_num",
+                "DELETED\r\n");
+            exchange(&dialog, "add column weibo attitude_num suffix=cntan",
+                "STORED\r\n");
+        }
+    }
+    close_new(&dialog);
+    buf_fini(&stored);
+    buf_fini(&said);
+    buf_fini(&expected);
+}
+END_TEST
+
 /* A key with bytes behind its name that no text has. */
 START_TEST(test_zeros_in_keys)
 {
@@ -285,7 +394,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_texts, test_packets, test_zeros_in_keys, test_dropped_meanwhile};
+    const TTest *const tests[] = {test_texts, test_packets, test_multi_gets,
+        test_zeros_in_keys, test_dropped_meanwhile};
     return run_tests("follow", tests, COUNT_OF(tests));
 }
