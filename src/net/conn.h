@@ -6,6 +6,7 @@
 #include "net/conn_list.h"
 #include "net/gate.h"
 #include "net/session.h"
+#include "net/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,10 +39,12 @@ struct conn {
                                * worker->answered */
     struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
-    struct buf in;        /* bytes of requests not yet done */
-    size_t in_at;         /* of these, already consumed */
-    struct buf in_flight; /* being written by libuv */
-    struct buf queue;     /* to be written after that */
+    struct watch_peer peer; /* for who watches */
+    const char *reason;     /* of its end, likewise; static storage */
+    struct buf in;          /* bytes of requests not yet done */
+    size_t in_at;           /* of these, already consumed */
+    struct buf in_flight;   /* being written by libuv */
+    struct buf queue;       /* to be written after that */
     uv_write_t write;
     struct held held; /* replies of its last turns, while the gate has them */
     enum session_state held_state; /* in which the last of these ended */

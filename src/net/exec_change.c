@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "net/exec_shared.h"
+#include "net/exec_watch.h"
 #include "proto/reply.h"
 #include "store/store_producer.h"
 
@@ -267,6 +268,9 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
         const struct change *change = &job->change[i];
         size_t len = out->len;
         count_change(session, change);
+        if (session->executor->watched != 0) {
+            exec__watch_change(session, change);
+        }
         say_change(session, change, &job->echo[i], turn->base, out);
         if (seq != 0 && change->err == 0) {
             note_ack(turn->acks, &job->echo[i], out, len);

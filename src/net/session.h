@@ -44,9 +44,12 @@ struct session_rules {
     bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
     bool no_flush; /* -F: flush_all is refused */
     bool no_dump;  /* -X: so is dump counter */
+    bool no_watch; /* -W: so is watch */
 };
 
-struct job; /* net/exec.h: a request under way, or some changes */
+struct job;        /* net/exec.h: a request under way, or some changes */
+struct watch_ring; /* net/watch.h, like the next */
+struct watcher;
 
 /* The bytes of out that acknowledge a change, none where that is not wanted;
  * and what else there is to say instead. */
@@ -77,6 +80,12 @@ struct executor {
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
+    struct watch_ring *watch; /* likewise; NULL: nobody can watch */
+    unsigned watched; /* kinds that somebody watches, since the turn began */
+    /* of the item that the last command was about, for who watches: */
+    int item_err;
+    size_t item_value_len;
+    bool item_is_new;
     struct session_acks acks; /* of the last session_run */
     struct key_names names;   /* of keys that were asked for */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
@@ -101,11 +110,16 @@ struct session {
      * there; it must make the session's own thread call session_wake. */
     void (*wake_fn)(struct session *session);
     struct parse_scan scan;
-    struct request request; /* the one under way; valid while job is set */
-    struct job *job;        /* NULL between requests */
-    uint64_t swallow_bytes; /* still to be skipped */
-    bool swallow_line;      /* skip up to and with the next newline */
-    bool is_ending;         /* begin no further request */
+    struct request request;  /* the one under way; valid while job is set */
+    struct job *job;         /* NULL between requests */
+    uint64_t swallow_bytes;  /* still to be skipped */
+    bool swallow_line;       /* skip up to and with the next newline */
+    bool is_ending;          /* begin no further request */
+    int fd;                  /* of its connection, for who watches */
+    bool has_quit;           /* as the client wished */
+    struct watcher *watcher; /* it takes no requests any more, but has lines */
+    /* The session of a watcher has lines; see watch_add. */
+    void (*lines_fn)(struct session *session);
     /* SESSION_AUTO until the first byte is there. */
     enum session_binding binding;
 };
@@ -144,6 +158,9 @@ void session_end(struct session *session);
 
 /* True while bytes are being skipped: the rest of a refused request. */
 bool session_is_skipping(const struct session *session);
+
+/* It watches no more, if it did. */
+void session_unwatch(struct session *session);
 
 /* True where a request has begun and its bytes are not all there. */
 bool session_waits_for_bytes(const struct session *session, size_t left);

@@ -195,6 +195,17 @@ wake_all(struct conn *woken)
     }
 }
 
+/* There are WATCH_MAX of them at most, so looks are rare. */
+static void
+wake_watchers(struct worker *worker)
+{
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+        if (conn->session.watcher != NULL && !conn->is_closing) {
+            worker_ready(worker, conn);
+        }
+    }
+}
+
 static void
 on_mail(uv_async_t *async)
 {
@@ -204,12 +215,17 @@ on_mail(uv_async_t *async)
     struct mail_fd *fds = worker->new_fds;
     struct conn *woken = worker->woken;
     bool stop = worker->told_to_stop;
+    bool has_lines = worker->has_lines;
+    worker->has_lines = false;
     worker->new_fds = NULL;
     worker->woken = NULL;
     pthread_mutex_unlock(&worker->lock);
     gate_look(&worker->gate);
     open_fds(worker, fds);
     wake_all(woken);
+    if (has_lines) {
+        wake_watchers(worker);
+    }
     if (stop && !worker->stopping) {
         begin_stop(worker);
     }
@@ -325,6 +341,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
+    worker->executor.watch = config->watch;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) {
@@ -338,14 +355,17 @@ worker_start(const struct worker_config *config, struct worker **out)
 }
 
 bool
-worker_add_fd(
-    struct worker *worker, int fd, bool is_unix, enum session_binding binding)
+worker_add_fd(struct worker *worker, int fd, bool is_unix,
+    enum session_binding binding, const struct watch_peer *peer)
 {
     struct mail_fd *mail = malloc(sizeof *mail);
     if (mail == NULL) {
         return false;
     }
     *mail = (struct mail_fd){.fd = fd, .is_unix = is_unix, .binding = binding};
+    if (peer != NULL) {
+        mail->peer = *peer;
+    }
     pthread_mutex_lock(&worker->lock);
     mail->next = worker->new_fds;
     worker->new_fds = mail;

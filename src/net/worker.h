@@ -8,6 +8,7 @@
 #include "net/conn_list.h"
 #include "net/gate.h"
 #include "net/session.h"
+#include "net/watch.h"
 #include "stats/metric.h"
 #include "store/store.h"
 
@@ -40,6 +41,7 @@ struct worker_config {
     struct admin *admin;
     struct logger *logger;
     struct conn_gauge *gauge;
+    struct watch_ring *watch;     /* the worker's; NULL: nobody can watch */
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
     uint64_t value_bytes_max;
@@ -57,6 +59,7 @@ struct conn; /* net/conn.h */
 struct mail_fd {
     struct mail_fd *next;
     int fd;
+    struct watch_peer peer;
     bool is_unix;
     enum session_binding binding;
 };
@@ -74,6 +77,7 @@ struct worker {
     struct mail_fd *new_fds;
     struct conn *woken;
     bool told_to_stop;
+    bool has_lines; /* some watcher has */
     uv_async_t async;
 
     /* the worker's thread only */
@@ -102,10 +106,11 @@ struct worker {
 int worker_start(const struct worker_config *config, struct worker **out);
 
 /* Hands an accepted, non-blocking socket over; the worker closes it. binding:
- * what it speaks; SESSION_AUTO leaves that to the worker's config. Any thread.
- * False (the caller keeps fd) when memory is out. */
-bool worker_add_fd(
-    struct worker *worker, int fd, bool is_unix, enum session_binding binding);
+ * what it speaks; SESSION_AUTO leaves that to the worker's config. peer: for
+ * who watches; NULL: unknown. Any thread. False (the caller keeps fd) when
+ * memory is out. */
+bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
+    enum session_binding binding, const struct watch_peer *peer);
 
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get

@@ -74,6 +74,8 @@ struct server {
     struct server_admin admin;
     struct worker *workers[WORKERS_MAX];
     unsigned n_workers;
+    struct watch_hub watch;
+    bool has_watch;
     int ready_fd; /* of process_daemonize, or -1 */
     bool has_pidfile;
     bool is_lossy; /* of --salvage */
@@ -298,7 +300,8 @@ start_workers(struct server *server)
         .binding = (enum session_binding)options->protocol,
         .rules = {.no_cas = options->no_cas,
             .no_flush = options->no_flush,
-            .no_dump = options->no_dump},
+            .no_dump = options->no_dump,
+            .no_watch = options->no_watch},
         .value_bytes_max = options->item_size_max,
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,
@@ -306,9 +309,12 @@ start_workers(struct server *server)
         .idle_timeout_ms = (uint64_t)options->idle_timeout_s * MS_PER_S,
         .commit_timeout_ms = WORKER_COMMIT_MS,
     };
-    int err = 0;
     ASSERT(options->threads <= WORKERS_MAX);
+    int err = watch_start(&server->watch, (unsigned)options->threads);
+    server->has_watch = err == 0;
+    items_set_witness(server->store->items, &server->watch.witness);
     while (err == 0 && server->n_workers < (unsigned)options->threads) {
+        config.watch = &server->watch.ring[server->n_workers];
         err = worker_start(&config, &server->workers[server->n_workers]);
         if (err == 0) {
             server->n_workers++;
@@ -609,6 +615,10 @@ stop_all(struct server *server)
         store_end_calls(server->real);
     }
     stop_workers(server);
+    if (server->has_watch) {
+        items_set_witness(server->store->items, NULL);
+        watch_stop(&server->watch);
+    }
     if (server->store != server->real) {
         server->hooks->unwrap_fn(&server->store);
     }
@@ -671,6 +681,7 @@ run(struct server *server)
     server->admin.gauge = &server->gauge;
     server->admin.workers = server->workers;
     server->admin.listener = &server->listener;
+    server->admin.watch = &server->watch;
     if (is_offline(&server->options)) {
         server->logger.is_unlimited = true; /* it is all there is to say */
         return run_offline(server);
