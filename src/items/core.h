@@ -21,6 +21,7 @@ struct items {
     uint64_t seed;
     uint64_t item_bytes_max;
     const struct alloc *alloc;
+    struct items_witness *witness; /* not owned; NULL: none */
     /* written under flush_lock, read by any thread: */
     _Atomic uint32_t flushes;    /* entries born before the last are gone */
     _Atomic uint64_t flush_at_s; /* when the pending flush is due */

@@ -129,6 +129,12 @@ items_flush(struct items *items, uint64_t at_s, uint64_t now_s)
 }
 
 void
+items_set_witness(struct items *items, struct items_witness *witness)
+{
+    items->witness = witness;
+}
+
+void
 items_set_limit(struct items *items, uint64_t limit_bytes)
 {
     items__pool_set_limit(&items->pool, limit_bytes);

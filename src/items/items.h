@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "items/figures.h"
 #include "items/walk.h"
+#include "items/witness.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -86,6 +86,24 @@ count_move(
 }
 
 static void
+tell(const struct cleaning *cleaning, const struct stripe *stripe,
+    const struct entry *entry)
+{
+    struct items_witness *witness = cleaning->items->witness;
+    uint64_t now_s = cleaning->now_s;
+    const struct items_evicted item = {.key = entry->bytes,
+        .key_len = entry->key_len,
+        .value_len = entry->item.value_len,
+        .class_ = items__stripe_class(stripe, entry),
+        .ttl_s = entry->expiry_s == ITEMS_NEVER
+            ? -1
+            : (int64_t)entry->expiry_s - (int64_t)now_s,
+        .idle_s = now_s > entry->used_s ? now_s - entry->used_s : 0,
+        .was_fetched = (entry->marks & ITEMS__FETCHED) != 0};
+    witness->evicted_fn(witness, &item);
+}
+
+static void
 evict(const struct cleaning *cleaning, struct stripe *stripe,
     struct entry *entry)
 {
@@ -104,6 +122,9 @@ evict(const struct cleaning *cleaning, struct stripe *stripe,
     atomic_store_explicit(&cleaning->items->evicted_time_s[class_],
         cleaning->now_s > entry->used_s ? cleaning->now_s - entry->used_s : 0,
         memory_order_relaxed);
+    if (cleaning->items->witness != NULL) {
+        tell(cleaning, stripe, entry);
+    }
     items__stripe_unlink(stripe, entry);
 }
 

@@ -127,10 +127,37 @@ on_close(uv_handle_t *handle)
     }
 }
 
+/* Why it ends, as memcached has it. */
+static const char *
+reason_of(const struct conn *conn)
+{
+    return conn->reason != NULL   ? conn->reason
+        : conn->session.has_quit  ? "normal"
+        : conn->session.is_ending ? "shutdown"
+                                  : "error";
+}
+
+static void
+tell_watchers(const struct conn *conn, enum watch_event_type type)
+{
+    struct watch_ring *ring = conn->worker->config.watch;
+    if (ring == NULL || (watch_wanted(ring->hub) & WATCH_CONNEVENTS) == 0) {
+        return;
+    }
+    watch_tell(ring,
+        &(struct watch_event){.type = (uint8_t)type,
+            .fd = conn->session.fd,
+            .peer = conn->peer,
+            .status = reason_of(conn)},
+        NULL);
+}
+
 void
 conn_close(struct conn *conn)
 {
     if (!conn->is_closing) {
+        session_unwatch(&conn->session);
+        tell_watchers(conn, WATCH_CONN_CLOSE);
         conn->is_closing = true;
         session_give_up(&conn->session);
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
@@ -632,6 +659,7 @@ keep_unread(struct conn *conn, size_t len)
 void
 conn__ended(struct conn *conn)
 {
+    conn->reason = "normal";
     conn->has_ended = true;
     set_reading(conn, false);
     become_ready(conn);
@@ -752,7 +780,7 @@ is_idle(const struct conn *conn, uint64_t now_ms)
     uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
     return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
         !conn->is_parked && !is_held(conn) && !conn->is_ready &&
-        queued_bytes(conn) == 0;
+        conn->session.watcher == NULL && queued_bytes(conn) == 0;
 }
 
 void
@@ -764,6 +792,7 @@ conn_sweep(struct conn *conn, uint64_t now_ms)
     }
     if (is_idle(conn, now_ms)) {
         metric_add(&conn->worker->metrics, METRIC_idle_kicks, 1);
+        conn->reason = "idle_timeout";
         conn_close(conn);
         return;
     }
@@ -809,6 +838,19 @@ on_wake(struct session *session)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* A watcher's lines: the hub's thread. */
+static void
+on_lines(struct session *session)
+{
+    struct conn *conn =
+        (struct conn *)((char *)session - offsetof(struct conn, session));
+    struct worker *worker = conn->worker;
+    pthread_mutex_lock(&worker->lock);
+    worker->has_lines = true;
+    uv_async_send(&worker->async); /* under the lock: see worker.c */
+    pthread_mutex_unlock(&worker->lock);
+}
+
 static int
 open_handle(struct conn *conn, int fd, bool is_unix)
 {
@@ -842,6 +884,11 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->progress_ms = conn->opened_ms;
     conn->read_bytes_max = CONN_READ_FIRST;
     session_init(&conn->session, &worker->executor, on_wake);
+    conn->session.lines_fn = on_lines;
+    conn->session.fd = fd;
+    conn->peer = mail->peer;
+    conn->peer.is_unix = mail->is_unix;
+    tell_watchers(conn, WATCH_CONN_NEW);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;
     }

@@ -8,6 +8,7 @@
 #include "net/gate.h"
 #include "net/session.h"
 #include "net/tls.h"
+#include "net/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +52,8 @@ struct conn {
                                * worker->answered */
     struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
     struct session session;
+    struct watch_peer peer;  /* for who watches */
+    const char *reason;      /* of its end, likewise; static storage */
     enum tls_use tls_use;    /* read-only */
     struct tls_stream *tls;  /* NULL: plain, or nothing has come yet */
     struct tls_shake *shake; /* while there is a handshake to be done */

@@ -419,6 +419,7 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_NOOP:
         return exec__answer_kind(session, bytes, ANSWER_OK, turn->out);
     case REQUEST_QUIT:
+        session->has_quit = true;
         return EXEC_CLOSE;
     case REQUEST_ERROR:
         return answer_error(session, turn->out);

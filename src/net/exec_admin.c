@@ -10,6 +10,7 @@
 #include "net/exec_admin.h"
 
 #include "base/base64.h"
+#include "net/watch.h"
 #include "proto/reply.h"
 
 #include <ctype.h>
@@ -173,6 +174,41 @@ begin_dump(struct session *session, const struct text_admin *command,
     return exec__dump_resume(session, turn);
 }
 
+static void
+on_lines(void *context)
+{
+    struct session *session = context;
+    session->lines_fn(session);
+}
+
+/* The connection becomes a watcher's. */
+static enum exec_step
+begin_watch(struct session *session, const struct text_admin *command,
+    struct exec_turn *turn)
+{
+    struct executor *executor = session->executor;
+    unsigned kinds = command->watch == 0 ? WATCH_FETCHERS : command->watch;
+    const char *line = "OK";
+    bool is_full = false;
+    if (executor->watch == NULL || executor->rules.no_watch) {
+        line = "CLIENT_ERROR watch commands not allowed";
+    } else if (turn->out->len > 0) {
+        line = "ERROR cannot pipeline other commands before watch";
+    } else if (command->error != NULL) {
+        line = command->error;
+    } else {
+        session->watcher = watch_add(
+            executor->watch->hub, kinds, on_lines, session, &is_full);
+        if (is_full) {
+            line = "WATCHER_TOO_MANY log watcher limit reached";
+        } else if (session->watcher == NULL) {
+            line = "WATCHER_FAILED failed to add log watcher";
+        }
+    }
+    reply_line(turn->out, line);
+    return EXEC_DONE;
+}
+
 enum exec_step
 exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
 {
@@ -180,6 +216,9 @@ exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
     struct text_admin command;
     const char *line = "ERROR";
     text_admin_read(bytes, session->request.words, &command);
+    if (command.op == TEXT_ADMIN_WATCH && admin->command_fn != NULL) {
+        return begin_watch(session, &command, turn);
+    }
     if (admin->command_fn != NULL) {
         line = admin->command_fn(admin, &command);
     }

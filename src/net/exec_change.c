@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "net/exec_shared.h"
+#include "net/exec_watch.h"
 #include "proto/reply.h"
 #include "proto/reply_plain.h"
 #include "store/store_producer.h"
@@ -332,6 +333,11 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
 {
     const struct job *job = session->job;
     uint64_t seq = job->store_change.seq;
+    if (session->executor->watched != 0) {
+        for (unsigned i = 0; i < job->store_change.n; i++) {
+            exec__watch_change(session, &job->change[i]);
+        }
+    }
     for (unsigned i = 0; i < job->store_change.n;) {
         unsigned next =
             (job->plain >> i & 1) != 0 ? say_plain(session, i, turn) : i;

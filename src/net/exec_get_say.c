@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "net/exec_admin.h"
 #include "net/exec_get.h"
+#include "net/exec_watch.h"
 #include "proto/reply.h"
 #include "proto/reply_cell.h"
 #include "proto/reply_plain.h"
@@ -306,6 +307,9 @@ exec_get__format(struct session *session, struct exec_turn *turn)
         }
         if (job->formatted == before) {
             hits += say_slot(session, turn);
+        }
+        if ((session->executor->watched & WATCH_FETCHERS) != 0) {
+            exec__watch_slots(session, turn->base, before);
         }
     }
     unsigned n = job->formatted - first;

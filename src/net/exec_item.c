@@ -4,6 +4,7 @@
  * items and cells of one request are mixed. */
 #include "base/err.h"
 #include "net/exec_admin.h"
+#include "net/exec_watch.h"
 
 /* No item has it: they count from 1. */
 #define NO_ITEMS_CAS UINT64_MAX
@@ -117,6 +118,7 @@ static enum exec_step
 answer_err(struct session *session, const char *bytes, int err,
     struct answer *answer, struct buf *out)
 {
+    session->executor->item_err = err;
     switch (err) {
     case 0:
         break;
@@ -209,6 +211,7 @@ store(struct session *session, const char *bytes, struct buf *out)
         items_store_tell(items_of(session), &store, moment.now_s, &stored);
     answer.cas = stored.cas;
     answer.value_len = stored.value_len;
+    session->executor->item_value_len = stored.value_len;
     count_store(session, err);
     exec__count_prefix(session, key, &(struct prefix_counts){.set = 1});
     return answer_err(session, bytes, err, &answer, out);
@@ -265,6 +268,7 @@ arith(struct session *session, const char *bytes, struct buf *out)
     int err = items_arith(items_of(session), &arith, moment.now_s, &number);
     bool misses = err == ERR_NOT_FOUND;
     bool hits = err == 0 && !number.is_new; /* what is made is neither */
+    session->executor->item_is_new = number.is_new;
     if (arith.negative) {
         exec__count(session, METRIC_decr_misses, misses);
         exec__count(session, METRIC_decr_hits, hits);
@@ -387,8 +391,8 @@ touch(struct session *session, const char *bytes, struct buf *out)
     return answer_item(session, bytes, &answer, out);
 }
 
-enum exec_step
-exec__item(struct session *session, const char *bytes, struct buf *out)
+static enum exec_step
+do_item(struct session *session, const char *bytes, struct buf *out)
 {
     switch (session->request.op) {
     case REQUEST_TOO_LARGE:
@@ -407,4 +411,17 @@ exec__item(struct session *session, const char *bytes, struct buf *out)
     default:
         return store(session, bytes, out);
     }
+}
+
+enum exec_step
+exec__item(struct session *session, const char *bytes, struct buf *out)
+{
+    if (session->executor->watched == 0) {
+        return do_item(session, bytes, out);
+    }
+    struct exec_watched seen;
+    exec__watch_before(session, bytes, &seen);
+    enum exec_step step = do_item(session, bytes, out);
+    exec__watch_after(session, &seen);
+    return step;
 }

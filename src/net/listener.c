@@ -313,7 +313,8 @@ take_place(struct listener *listener)
 }
 
 static void
-hand_out(struct listener *listener, int fd, const struct listening *from)
+hand_out(struct listener *listener, int fd, const struct listening *from,
+    const struct watch_peer *peer)
 {
     if (!take_place(listener)) {
         /* a fresh socket's buffer takes one line; if not, so be it */
@@ -325,7 +326,7 @@ hand_out(struct listener *listener, int fd, const struct listening *from)
     unsigned n = listener->next_worker;
     listener->next_worker = (n + 1) % listener->config.n_workers;
     if (!worker_add_fd(listener->config.workers[n], fd, from->is_unix,
-            from->binding, from->tls_use)) {
+            from->binding, from->tls_use, peer)) {
         atomic_fetch_sub(&listener->config.gauge->current, 1);
         close(fd);
     }
@@ -375,6 +376,22 @@ end_pause(struct listener *listener)
     }
 }
 
+static struct watch_peer
+peer_of(const struct sockaddr_storage *from)
+{
+    struct watch_peer peer = {.family = (uint8_t)from->ss_family};
+    const struct sockaddr_in *in = (const void *)from;
+    const struct sockaddr_in6 *in6 = (const void *)from;
+    if (from->ss_family == AF_INET) {
+        peer.port = ntohs(in->sin_port);
+        memcpy(peer.address, &in->sin_addr, sizeof in->sin_addr);
+    } else if (from->ss_family == AF_INET6) {
+        peer.port = ntohs(in6->sin6_port);
+        memcpy(peer.address, &in6->sin6_addr, sizeof in6->sin6_addr);
+    }
+    return peer;
+}
+
 /* Takes one connection. False: no more for now. */
 static bool
 accept_one(struct listener *listener, const struct listening *listening)
@@ -383,10 +400,14 @@ accept_one(struct listener *listener, const struct listening *listening)
         pause_accepting(listener, 0);
         return false;
     }
-    int fd = accept4(listening->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+    socklen_t from_len = sizeof from;
+    int fd = accept4(listening->fd, (struct sockaddr *)&from, &from_len,
+        SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         end_pause(listener);
-        hand_out(listener, fd, listening);
+        struct watch_peer peer = peer_of(&from);
+        hand_out(listener, fd, listening, &peer);
         return true;
     }
     switch (errno) {

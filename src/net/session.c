@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "net/exec.h"
+#include "net/watch.h"
 #include "proto/binary.h"
 
 #include <string.h>
@@ -46,6 +47,28 @@ void
 session_fini(struct session *session)
 {
     exec_abandon(session);
+    session_unwatch(session);
+}
+
+void
+session_unwatch(struct session *session)
+{
+    if (session->watcher != NULL) {
+        watch_remove(session->executor->watch->hub, &session->watcher);
+    }
+}
+
+/* A turn of a watcher's session: nothing that comes is looked at. */
+static enum session_state
+run_watcher(struct session *session, size_t len, size_t mark, struct buf *out,
+    size_t *consumed)
+{
+    *consumed = len;
+    bool has_more =
+        watch_take(session->executor->watch->hub, session->watcher, mark, out);
+    return session->is_ending ? SESSION_CLOSE
+        : has_more            ? SESSION_FULL
+                              : SESSION_READY;
 }
 
 void
@@ -225,7 +248,7 @@ next(struct session *session, const char *bytes, size_t len,
     if (session->is_ending) {
         return EXEC_CLOSE;
     }
-    if (len == 0) {
+    if (len == 0 || session->watcher != NULL) {
         return EXEC_MORE;
     }
     if (turn->out->len >= turn->mark || exec_must_flush(session, turn)) {
@@ -272,6 +295,11 @@ session_run(struct session *session, const char *bytes, size_t len,
     size_t at = 0;
     executor->acks.seq = 0;
     buf_clear(&executor->acks.at);
+    if (session->watcher != NULL) {
+        return run_watcher(session, len, mark, out, consumed);
+    }
+    executor->watched =
+        executor->watch == NULL ? 0 : watch_wanted(executor->watch->hub);
     while (step == EXEC_DONE || step == EXEC_GATHERED) {
         if (session->job == NULL && session_is_skipping(session)) {
             at += swallow(session, bytes + at, len - at);

@@ -46,6 +46,7 @@ struct session_rules {
     bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
     bool no_flush; /* -F: flush_all is refused */
     bool no_dump;  /* -X: so is dump counter */
+    bool no_watch; /* -W: so is watch */
 };
 
 /* That many requests in a row that are none end a connection, so that whoever
@@ -53,7 +54,9 @@ struct session_rules {
  * for ever. No person types as many without a right one in between. */
 enum { SESSION_ERRORS_MAX = 128 };
 
-struct job; /* net/exec.h: a request under way, or some changes */
+struct job;        /* net/exec.h: a request under way, or some changes */
+struct watch_ring; /* net/watch.h, like the next */
+struct watcher;
 
 /* The bytes of out that acknowledge a change, none where that is not wanted;
  * and what else there is to say instead. */
@@ -85,6 +88,12 @@ struct executor {
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
+    struct watch_ring *watch; /* likewise; NULL: nobody can watch */
+    unsigned watched; /* kinds that somebody watches, since the turn began */
+    /* of the item that the last command was about, for who watches: */
+    int item_err;
+    size_t item_value_len;
+    bool item_is_new;
     struct session_acks acks; /* of the last session_run */
     struct key_names names;   /* of keys that were asked for */
     struct exec_forms forms;  /* what these become */
@@ -120,6 +129,11 @@ struct session {
     bool login_has_begun;   /* SASL: a step may follow */
     uint16_t n_errors;      /* requests in a row that were none */
     int fault; /* ERR_: why the client is not listened to any more; 0 */
+    int fd;                  /* of its connection, for who watches */
+    bool has_quit;           /* as the client wished */
+    struct watcher *watcher; /* it takes no requests any more, but has lines */
+    /* The session of a watcher has lines; see watch_add. */
+    void (*lines_fn)(struct session *session);
     /* SESSION_AUTO until the first byte is there. */
     enum session_binding binding;
 };
@@ -172,6 +186,9 @@ session_is_stranger(const struct session *session)
 {
     return session->rank == ACCESS_NOBODY;
 }
+
+/* It watches no more, if it did. */
+void session_unwatch(struct session *session);
 
 /* True where a request has begun and its bytes are not all there. */
 bool session_waits_for_bytes(const struct session *session, size_t left);

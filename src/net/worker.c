@@ -200,6 +200,17 @@ wake_all(struct conn *woken)
     }
 }
 
+/* There are WATCH_MAX of them at most, so looks are rare. */
+static void
+wake_watchers(struct worker *worker)
+{
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+        if (conn->session.watcher != NULL && !conn->is_closing) {
+            worker_ready(worker, conn);
+        }
+    }
+}
+
 static void
 on_mail(uv_async_t *async)
 {
@@ -209,12 +220,17 @@ on_mail(uv_async_t *async)
     struct mail_fd *fds = worker->new_fds;
     struct conn *woken = worker->woken;
     bool stop = worker->told_to_stop;
+    bool has_lines = worker->has_lines;
+    worker->has_lines = false;
     worker->new_fds = NULL;
     worker->woken = NULL;
     pthread_mutex_unlock(&worker->lock);
     gate_look(&worker->gate);
     open_fds(worker, fds);
     wake_all(woken);
+    if (has_lines) {
+        wake_watchers(worker);
+    }
     if (stop && !worker->stopping) {
         begin_stop(worker);
     }
@@ -374,6 +390,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     worker->executor.rules = config->rules;
     conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);
     worker->executor.access = config->access;
+    worker->executor.watch = config->watch;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
         config->commit_timeout_ms, conn_pass);
     /* held ready, so that a full heap is something that can be said */
@@ -391,7 +408,8 @@ worker_start(const struct worker_config *config, struct worker **out)
 
 bool
 worker_add_fd(struct worker *worker, int fd, bool is_unix,
-    enum session_binding binding, enum tls_use tls_use)
+    enum session_binding binding, enum tls_use tls_use,
+    const struct watch_peer *peer)
 {
     struct mail_fd *mail = malloc(sizeof *mail);
     if (mail == NULL) {
@@ -399,6 +417,9 @@ worker_add_fd(struct worker *worker, int fd, bool is_unix,
     }
     *mail = (struct mail_fd){
         .fd = fd, .is_unix = is_unix, .tls_use = tls_use, .binding = binding};
+    if (peer != NULL) {
+        mail->peer = *peer;
+    }
     pthread_mutex_lock(&worker->lock);
     mail->next = worker->new_fds;
     worker->new_fds = mail;

@@ -10,6 +10,7 @@
 #include "net/gate.h"
 #include "net/session.h"
 #include "net/tls.h"
+#include "net/watch.h"
 #include "stats/metric.h"
 #include "store/store.h"
 
@@ -50,6 +51,7 @@ struct worker_config {
     struct logger *logger;
     struct conn_gauge *gauge;
     struct tls *tls;              /* NULL: no socket asks for it */
+    struct watch_ring *watch;     /* the worker's; NULL: nobody can watch */
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
     struct access *access; /* NULL: every client may do everything */
@@ -72,6 +74,7 @@ struct conn; /* net/conn.h */
 struct mail_fd {
     struct mail_fd *next;
     int fd;
+    struct watch_peer peer;
     bool is_unix;
     enum tls_use tls_use;
     enum session_binding binding;
@@ -90,6 +93,7 @@ struct worker {
     struct mail_fd *new_fds;
     struct conn *woken;
     bool told_to_stop;
+    bool has_lines; /* some watcher has */
     uv_async_t async;
 
     /* the worker's thread only */
@@ -127,10 +131,11 @@ int worker_start(const struct worker_config *config, struct worker **out);
 
 /* Hands an accepted, non-blocking socket over; the worker closes it. binding:
  * what it speaks; SESSION_AUTO leaves that to the worker's config. tls_use is
- * TLS_USE_NONE where the worker has no TLS. Any thread. False (the caller keeps
- * fd) when memory is out. */
+ * TLS_USE_NONE where the worker has no TLS. peer: for who watches; NULL:
+ * unknown. Any thread. False (the caller keeps fd) when memory is out. */
 bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
-    enum session_binding binding, enum tls_use tls_use);
+    enum session_binding binding, enum tls_use tls_use,
+    const struct watch_peer *peer);
 
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get

@@ -20,7 +20,8 @@
 #define BAD_CLASS "BADCLASS invalid class id"
 
 enum {
-    WORDS_MAX = 6,
+    WORDS_MAX = 12,
+    TUNE_WORDS = 6,
     DOUBLE_BYTES = 32, /* of a number with a point, as text */
     CRAWL_SLEEP_US_MAX = 1000000,
     MEGABYTES_MAX = 1000000000,
@@ -36,6 +37,12 @@ struct args {
     const char *bytes;
     unsigned n; /* with the command */
     struct span word[WORDS_MAX];
+};
+
+static const char *const watch_words[] = {
+#define X(name, word) word,
+    TEXT_ADMIN_WATCH_KINDS(X)
+#undef X
 };
 
 typedef void read_fn(const struct args *args, struct text_admin *out);
@@ -253,7 +260,7 @@ read_temp_ttl(const struct args *args, struct text_admin *out)
 static void
 read_lru(const struct args *args, struct text_admin *out)
 {
-    if (args->n >= WORDS_MAX && begins(args, 1, "tune")) {
+    if (args->n >= TUNE_WORDS && begins(args, 1, "tune")) {
         read_tune(args, out);
     } else if (args->n >= 3 && begins(args, 1, "mode")) {
         read_mode(args, out);
@@ -428,11 +435,27 @@ read_certs(const struct args *args, struct text_admin *out)
     out->op = TEXT_ADMIN_CERTS;
 }
 
+/* watch <kind>...: the first kind that a word is a beginning of */
 static void
 read_watch(const struct args *args, struct text_admin *out)
 {
-    (void)args;
     out->op = TEXT_ADMIN_WATCH;
+    if (args->n > WORDS_MAX) {
+        fail(out, "ERROR");
+        return;
+    }
+    for (unsigned i = 1; i < args->n; i++) {
+        unsigned bit = 0;
+        while (
+            bit < TEXT_ADMIN_WATCHES && !begins(args, i, watch_words[bit])) {
+            bit++;
+        }
+        if (bit == TEXT_ADMIN_WATCHES) {
+            fail(out, "ERROR");
+            return;
+        }
+        out->watch |= 1U << bit;
+    }
 }
 
 static const struct {

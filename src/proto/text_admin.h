@@ -35,6 +35,27 @@ enum text_admin_op {
 #undef X
 };
 
+/* name, the word of watch that asks for it, in memcached's order: a beginning
+ * of a word is enough. Some of them are taken and nothing is ever told. */
+#define TEXT_ADMIN_WATCH_KINDS(X)                                             \
+    X(RAWCMDS, "rawcmds")                                                     \
+    X(EVICTIONS, "evictions")                                                 \
+    X(FETCHERS, "fetchers")                                                   \
+    X(MUTATIONS, "mutations")                                                 \
+    X(SYSEVENTS, "sysevents")                                                 \
+    X(CONNEVENTS, "connevents")                                               \
+    X(PROXYREQS, "proxyreqs")                                                 \
+    X(PROXYEVENTS, "proxyevents")                                             \
+    X(PROXYUSER, "proxyuser")                                                 \
+    X(DELETIONS, "deletions")
+
+enum text_admin_watch_bit {
+#define X(name, word) TEXT_ADMIN_WATCH_##name,
+    TEXT_ADMIN_WATCH_KINDS(X)
+#undef X
+        TEXT_ADMIN_WATCHES
+};
+
 enum {
     TEXT_ADMIN_SETTINGS_MAX = 4,
     TEXT_ADMIN_VALUE_BYTES = 24, /* with the NUL */
@@ -63,6 +84,7 @@ struct text_admin {
     int64_t shift_s;    /* TIME_SHIFT */
     int64_t class_from; /* REASSIGN */
     int64_t class_to;   /* REASSIGN */
+    unsigned watch;     /* WATCH: bits of enum text_admin_watch_bit */
 };
 
 /* Reads a line without its end, whose first word is one of these commands; of

@@ -206,8 +206,7 @@ admin__command(struct admin *seam, const struct text_admin *command)
         return shut_down(admin, command);
     case TEXT_ADMIN_CERTS:
         return refresh(admin);
-    case TEXT_ADMIN_WATCH: /* as with -W */
-        return "CLIENT_ERROR watch commands not allowed";
+    case TEXT_ADMIN_WATCH: /* the session's */
     case TEXT_ADMIN_TIME_STOP:
     case TEXT_ADMIN_TIME_GO:
     case TEXT_ADMIN_TIME_SHIFT:

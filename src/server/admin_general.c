@@ -16,6 +16,7 @@ struct figures {
     const struct server_admin *admin;
     uint64_t metric[METRIC_COUNT]; /* since the last reset, as items is */
     struct items_stats items;
+    struct watch_stats watch;
     uint64_t connections;
     uint64_t rejected;
     uint64_t current; /* connections now */
@@ -109,11 +110,11 @@ struct figures {
 
 #define LOG_FIGURES(X)                                                        \
     X(malloc_fails, NONE)                                                     \
-    X(log_worker_dropped, NONE)                                               \
-    X(log_worker_written, NONE)                                               \
-    X(log_watcher_skipped, NONE)                                              \
-    X(log_watcher_sent, NONE)                                                 \
-    X(log_watchers, NONE)
+    X(log_worker_dropped, f->watch.dropped)                                   \
+    X(log_worker_written, f->watch.written)                                   \
+    X(log_watcher_skipped, f->watch.skipped)                                  \
+    X(log_watcher_sent, f->watch.sent)                                        \
+    X(log_watchers, f->watch.watchers)
 
 /* Shown with -o ssl_session_cache, and with -Z. */
 #define SESSION_FIGURES(X)                                                    \
@@ -206,6 +207,9 @@ collect(struct server_admin *admin, struct figures *f)
         .is_accepting = atomic_load(&gauge->is_accepting),
         .memory_limit = atomic_load(&admin->memory_limit),
         .crawls = atomic_load(&admin->crawls)};
+    if (admin->watch != NULL) {
+        watch_stats(admin->watch, &f->watch);
+    }
     collect_sums(admin, f);
 }
 

@@ -88,6 +88,8 @@ struct server {
     struct server_admin admin;
     struct worker *workers[WORKERS_MAX];
     unsigned n_workers;
+    struct watch_hub watch;
+    bool has_watch;
     int ready_fd; /* of process_daemonize, or -1 */
     bool has_pidfile;
     bool is_lossy; /* of --salvage */
@@ -368,7 +370,8 @@ start_workers(struct server *server)
         .binding = (enum session_binding)options->protocol,
         .rules = {.no_cas = options->no_cas,
             .no_flush = options->no_flush,
-            .no_dump = options->no_dump},
+            .no_dump = options->no_dump,
+            .no_watch = options->no_watch},
         .access = server->auth == NULL ? NULL : auth_access(server->auth),
         .value_bytes_max = options->item_size_max,
         .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
@@ -381,9 +384,12 @@ start_workers(struct server *server)
         .commit_timeout_ms = WORKER_COMMIT_MS,
         .shake_timeout_ms = WORKER_SHAKE_MS,
     };
-    int err = 0;
     ASSERT(options->threads <= WORKERS_MAX);
+    int err = watch_start(&server->watch, (unsigned)options->threads);
+    server->has_watch = err == 0;
+    items_set_witness(server->store->items, &server->watch.witness);
     while (err == 0 && server->n_workers < (unsigned)options->threads) {
+        config.watch = &server->watch.ring[server->n_workers];
         err = worker_start(&config, &server->workers[server->n_workers]);
         if (err == 0) {
             server->n_workers++;
@@ -742,6 +748,10 @@ stop_all(struct server *server)
     if (server->auth != NULL) {
         auth_destroy(&server->auth);
     }
+    if (server->has_watch) {
+        items_set_witness(server->store->items, NULL);
+        watch_stop(&server->watch);
+    }
     if (server->store != server->real) {
         server->hooks->unwrap_fn(&server->store);
     }
@@ -807,6 +817,7 @@ run(struct server *server)
     if (server->options.hash_password) {
         return auth_hash_make(&server->why);
     }
+    server->admin.watch = &server->watch;
     if (is_offline(&server->options)) {
         server->logger.is_unlimited = true; /* it is all there is to say */
         return run_offline(server);

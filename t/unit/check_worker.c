@@ -171,7 +171,7 @@ START_TEST(test_tcp)
     ck_assert_int_ge(accepted, 0);
     atomic_fetch_add(&rig.gauge.current, 1);
     ck_assert(worker_add_fd(
-        rig.worker[1], accepted, false, SESSION_AUTO, TLS_USE_NONE));
+        rig.worker[1], accepted, false, SESSION_AUTO, TLS_USE_NONE, NULL));
     talk(fd, "version\r\n", "VERSION test\r\n");
     close(listening);
     close(fd);
@@ -565,7 +565,7 @@ connect_saying(struct rig *rig, const char *text, size_t len)
     send_bytes(pair[0], text, len);
     atomic_fetch_add(&rig->gauge.current, 1);
     ck_assert(worker_add_fd(
-        rig->worker[0], pair[1], true, SESSION_AUTO, TLS_USE_NONE));
+        rig->worker[0], pair[1], true, SESSION_AUTO, TLS_USE_NONE, NULL));
     return pair[0];
 }
 

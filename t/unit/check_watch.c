@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net/watch: the form of the lines, rings and buffers that are full, who is
+ * told of what, and threads that come and go meanwhile. */
+#include "net/watch.h"
+
+#include "unit/check_help.h"
+
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { THREADS = 3, EVENTS = 20000, KEY_BYTES = 250 };
+
+static struct watch_hub *hub;
+
+static void
+set_up(void)
+{
+    hub = calloc(1, sizeof *hub);
+    ck_assert_ptr_nonnull(hub);
+    ck_assert_int_eq(watch_start(hub, THREADS), 0);
+}
+
+static void
+tear_down(void)
+{
+    watch_stop(hub);
+    free(hub);
+}
+
+static void
+notify(void *context)
+{
+    sem_post(context);
+}
+
+static struct watcher *
+add(unsigned kinds, sem_t *sem)
+{
+    bool is_full;
+    sem_init(sem, 0, 0);
+    struct watcher *watcher = watch_add(hub, kinds, notify, sem, &is_full);
+    ck_assert(watcher != NULL && !is_full);
+    return watcher;
+}
+
+static void
+tell(unsigned ring, enum watch_event_type type, const char *key, size_t len)
+{
+    watch_tell(&hub->ring[ring],
+        &(struct watch_event){.type = (uint8_t)type,
+            .key_len = (uint8_t)len,
+            .status = "found",
+            .command = "set",
+            .class_ = 3,
+            .fd = 9,
+            .ttl_s = -1,
+            .size = 5},
+        key);
+}
+
+/* A line without its "ts=... gid=... ". */
+static const char *
+line_of(const struct watch_event *event, const char *key)
+{
+    static char line[WATCH_LINE_BYTES + 1];
+    size_t n = watch__line(event, key, line);
+    ck_assert_uint_le(n, WATCH_LINE_BYTES);
+    line[n] = '\0';
+    ck_assert_int_eq(strncmp(line, "ts=1590520950.000042 gid=77 ", 28), 0);
+    return line + 28;
+}
+
+START_TEST(test_lines)
+{
+    struct watch_event event = {.gid = 77,
+        .unix_us = INT64_C(1590520950000042),
+        .type = WATCH_ITEM_GET,
+        .status = "not_found",
+        .command = "cas",
+        .fd = 26,
+        .key_len = 6};
+    ck_assert_str_eq(line_of(&event, "n,%f\0~"),
+        "type=item_get key=n%2C%25f%00~ status=not_found clsid=0 cfd=26 "
+        "size=0\n");
+    event.type = WATCH_ITEM_STORE;
+    event.ttl_s = 100;
+    event.class_ = 12;
+    event.size = UINT64_MAX;
+    event.key_len = 1;
+    ck_assert_str_eq(line_of(&event, "a"),
+        "type=item_store key=a status=not_found cmd=cas ttl=100 clsid=12 "
+        "cfd=26 size=18446744073709551615\n");
+    event.type = WATCH_DELETED;
+    ck_assert_str_eq(line_of(&event, "a"),
+        "type=deleted key=a cmd=cas clsid=12 size=18446744073709551615\n");
+    event.type = WATCH_EVICTION;
+    event.ttl_s = -1;
+    event.size = 8;
+    ck_assert_str_eq(line_of(&event, "a"),
+        "type=eviction key=a fetch=no ttl=-1 la=0 clsid=12 size=8\n");
+    event.type = WATCH_CONN_NEW;
+    event.key_len = 0;
+    event.peer.is_unix = true;
+    ck_assert_str_eq(line_of(&event, ""),
+        "type=conn_new rip=unix rport=0 transport=local cfd=26\n");
+    event.type = WATCH_CONN_CLOSE;
+    event.status = "normal";
+    event.peer = (struct watch_peer){
+        .family = AF_INET, .port = 65535, .address = {127, 0, 0, 1}};
+    ck_assert_str_eq(line_of(&event, ""),
+        "type=conn_close rip=127.0.0.1 rport=65535 transport=tcp "
+        "reason=normal cfd=26\n");
+    event.peer =
+        (struct watch_peer){.family = AF_INET6, .address = {[15] = 1}};
+    ck_assert_str_eq(line_of(&event, ""),
+        "type=conn_close rip=::1 rport=0 transport=tcp reason=normal "
+        "cfd=26\n");
+}
+END_TEST
+
+START_TEST(test_longest_line)
+{
+    char key[UINT8_MAX];
+    memset(key, 0xff, sizeof key);
+    struct watch_event event = {.gid = 77,
+        .unix_us = INT64_C(1590520950000042),
+        .type = WATCH_ITEM_STORE,
+        .status = "not_stored",
+        .command = "prepend",
+        .fd = INT32_MIN,
+        .ttl_s = INT64_MIN,
+        .class_ = UINT8_MAX,
+        .size = UINT64_MAX,
+        .key_len = sizeof key};
+    ck_assert_ptr_nonnull(strstr(line_of(&event, key), "%FF%FF"));
+}
+END_TEST
+
+static struct watch_stats
+stats(void)
+{
+    struct watch_stats stats;
+    watch_stats(hub, &stats);
+    return stats;
+}
+
+/* Takes lines until there have been so many; counts those that were skipped. */
+static uint64_t
+take_lines(struct watcher *watcher, uint64_t n)
+{
+    struct buf out = {0};
+    uint64_t lines = 0, skipped = 0;
+    while (lines < n) {
+        buf_clear(&out);
+        (void)watch_take(hub, watcher, 1 << 20, &out);
+        ck_assert(!out.failed);
+        for (size_t at = 0; at < out.len;) {
+            const char *line = out.data + at;
+            const char *end = memchr(line, '\n', out.len - at);
+            ck_assert_ptr_nonnull(end);
+            if (strncmp(line, "skipped=", 8) == 0) {
+                skipped += strtoull(line + 8, NULL, 10);
+            } else {
+                ck_assert_int_eq(strncmp(line, "ts=", 3), 0);
+                lines++;
+            }
+            at += (size_t)(end - line) + 1;
+        }
+        sched_yield();
+    }
+    ck_assert_uint_eq(lines, n);
+    buf_fini(&out);
+    return skipped;
+}
+
+/* Each is told of its kinds, from its beginning on; nobody of what nobody
+ * watches. */
+START_TEST(test_kinds)
+{
+    sem_t sem[2];
+    tell(0, WATCH_ITEM_GET, "a", 1);
+    ck_assert_uint_eq(watch_wanted(hub), 0);
+    struct watcher *one = add(WATCH_FETCHERS, &sem[0]);
+    ck_assert_uint_eq(watch_wanted(hub), WATCH_FETCHERS);
+    struct watcher *two = add(WATCH_MUTATIONS | WATCH_FETCHERS, &sem[1]);
+    tell(0, WATCH_ITEM_STORE, "a", 1);
+    tell(1, WATCH_ITEM_GET, "b", 1);
+    tell(2, WATCH_DELETED, "c", 1);
+    ck_assert_uint_eq(take_lines(one, 1), 0);
+    ck_assert_uint_eq(take_lines(two, 2), 0);
+    ck_assert_int_eq(sem_trywait(&sem[0]), 0);
+    struct watch_stats now = stats();
+    ck_assert_uint_eq(now.dropped, 1); /* the first: there was no ring */
+    ck_assert_uint_eq(now.written, 3);
+    ck_assert_uint_eq(now.sent, 3);
+    ck_assert_uint_eq(now.watchers, 2);
+    watch_remove(hub, &two);
+    ck_assert_uint_eq(watch_wanted(hub), WATCH_FETCHERS);
+    watch_remove(hub, &one);
+    ck_assert_uint_eq(watch_wanted(hub), 0);
+    watch_remove(hub, &one);
+}
+END_TEST
+
+START_TEST(test_too_many)
+{
+    struct watcher *watcher[WATCH_MAX];
+    sem_t sem;
+    bool is_full;
+    for (int i = 0; i < WATCH_MAX; i++) {
+        watcher[i] = add(WATCH_FETCHERS, &sem);
+    }
+    ck_assert_ptr_null(watch_add(hub, WATCH_FETCHERS, notify, &sem, &is_full));
+    ck_assert(is_full);
+    watch_remove(hub, &watcher[7]);
+    watcher[7] = add(WATCH_FETCHERS, &sem);
+    for (int i = 0; i < WATCH_MAX; i++) {
+        watch_remove(hub, &watcher[i]);
+    }
+}
+END_TEST
+
+/* A watcher that takes nothing costs no line of the others; every line is in
+ * its buffer or skipped, and it is told of how many. */
+START_TEST(test_slow)
+{
+    char key[KEY_BYTES];
+    sem_t sem[2];
+    memset(key, 'k', sizeof key);
+    struct watcher *slow = add(WATCH_FETCHERS, &sem[0]);
+    struct watcher *fast = add(WATCH_FETCHERS, &sem[1]);
+    for (unsigned i = 0; i < 3000; i++) {
+        tell(0, WATCH_ITEM_GET, key, sizeof key);
+        ck_assert_uint_eq(take_lines(fast, 1), 0);
+    }
+    struct watch_stats now = stats();
+    ck_assert_uint_eq(now.written, 3000);
+    ck_assert_uint_gt(now.skipped, 1000);
+    ck_assert_uint_eq(now.sent + now.skipped, 6000);
+    uint64_t kept = now.sent - 3000;
+    ck_assert_uint_eq(take_lines(slow, kept), 0);
+    tell(0, WATCH_ITEM_GET, key, sizeof key);
+    ck_assert_uint_eq(take_lines(slow, 1), now.skipped);
+    ck_assert_uint_eq(stats().skipped, now.skipped);
+    watch_remove(hub, &slow);
+    watch_remove(hub, &fast);
+}
+END_TEST
+
+/* In small pieces, and round the end of the buffer: the same bytes. */
+START_TEST(test_pieces)
+{
+    struct buf out = {0};
+    sem_t sem;
+    struct watcher *watcher = add(WATCH_FETCHERS, &sem);
+    char key[8];
+    size_t told = 0, lines = 0;
+    while (lines < 5000) {
+        sched_yield();
+        if (told < 5000 && told - lines < 100) {
+            int n = snprintf(key, sizeof key, "%06u", (unsigned)told++);
+            tell(0, WATCH_ITEM_GET, key, (size_t)n);
+        }
+        while (watch_take(hub, watcher, out.len + 7, &out)) {
+        }
+        char *end;
+        while ((end = memchr(out.data == NULL ? "" : out.data, '\n',
+                    out.len)) != NULL) {
+            char wanted[24];
+            *end = '\0';
+            (void)snprintf(
+                wanted, sizeof wanted, " key=%06u ", (unsigned)lines++);
+            ck_assert_msg(strstr(out.data, wanted) != NULL, "%s", out.data);
+            buf_consume(&out, (size_t)(end + 1 - out.data));
+        }
+    }
+    ck_assert_uint_eq(stats().skipped + stats().dropped, 0);
+    buf_fini(&out);
+    watch_remove(hub, &watcher);
+}
+END_TEST
+
+static _Atomic unsigned n_ended;
+
+static void *
+tell_many(void *arg)
+{
+    unsigned ring = *(unsigned *)arg;
+    for (unsigned i = 0; i < EVENTS; i++) {
+        tell(ring, WATCH_ITEM_GET, "key", 3);
+    }
+    atomic_fetch_add(&n_ended, 1);
+    return NULL;
+}
+
+/* Everything that is told is written or dropped; what is written is sent or
+ * skipped, while others come and go. */
+START_TEST(test_threads)
+{
+    pthread_t thread[THREADS];
+    unsigned ring[THREADS];
+    struct buf out = {0};
+    sem_t sem, other;
+    struct watcher *watcher = add(WATCH_FETCHERS, &sem);
+    for (unsigned i = 0; i < THREADS; i++) {
+        ring[i] = i;
+        ck_assert_int_eq(
+            pthread_create(&thread[i], NULL, tell_many, &ring[i]), 0);
+    }
+    while (atomic_load(&n_ended) < THREADS) {
+        struct watcher *guest = add(WATCH_MUTATIONS, &other);
+        buf_clear(&out);
+        (void)watch_take(hub, watcher, 1 << 16, &out);
+        watch_remove(hub, &guest);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    struct watch_stats now = stats();
+    while (now.sent + now.skipped < now.written) {
+        sched_yield();
+        now = stats();
+    }
+    ck_assert_uint_eq(now.written + now.dropped, THREADS * EVENTS);
+    ck_assert_uint_eq(now.sent + now.skipped, now.written);
+    ck_assert_uint_gt(now.sent, 0);
+    watch_remove(hub, &watcher);
+    buf_fini(&out);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_lines, test_longest_line, test_kinds,
+        test_too_many, test_slow, test_pieces, test_threads};
+    TCase *tcase = tcase_create("watch");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    for (size_t i = 0; i < COUNT_OF(tests); i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    return run_case("watch", tcase);
+}
