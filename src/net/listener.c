@@ -125,6 +125,16 @@ is_loopback(const struct sockaddr *address)
         (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == NET_127);
 }
 
+static int
+refuse_address(const struct listener_address *address, struct buf *why)
+{
+    buf_addf(why,
+        "%s can be reached by others, who could read and change everything: "
+        "give -l 127.0.0.1, or -Y FILE for logins, or --insecure",
+        address->host);
+    return ERR_NOT_LOOPBACK;
+}
+
 /* Before any of them is bound. */
 static int
 check_loopback(const struct listener_address *address,
@@ -132,12 +142,7 @@ check_loopback(const struct listener_address *address,
 {
     for (; address->loopback_only && found != NULL; found = found->ai_next) {
         if (!is_loopback(found->ai_addr)) {
-            buf_addf(why,
-                "%s can be reached by others, who could read and change "
-                "everything: give -l 127.0.0.1, or -Y FILE for logins, or "
-                "--insecure",
-                address->host);
-            return ERR_NOT_LOOPBACK;
+            return refuse_address(address, why);
         }
     }
     return 0;
@@ -261,12 +266,12 @@ option_of(int fd, int option)
 
 int
 listener_add_fd(struct listener *listener, int fd,
-    enum session_binding binding, struct buf *ports, struct buf *why)
+    const struct listener_address *address, struct buf *ports, struct buf *why)
 {
     struct sockaddr_storage bound;
     socklen_t bound_len = sizeof bound;
     struct listening listening = {
-        .listener = listener, .fd = fd, .binding = binding};
+        .listener = listener, .fd = fd, .binding = address->binding};
     if (option_of(fd, SO_TYPE) != SOCK_STREAM ||
         option_of(fd, SO_ACCEPTCONN) != 1 ||
         getsockname(fd, (struct sockaddr *)&bound, &bound_len) != 0 ||
@@ -278,6 +283,10 @@ listener_add_fd(struct listener *listener, int fd,
             fd);
         return ERR_SYSTEM;
     }
+    if (bound.ss_family != AF_UNIX && address->loopback_only &&
+        !is_loopback((const struct sockaddr *)&bound)) {
+        return refuse_address(address, why);
+    }
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
         fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
@@ -285,6 +294,7 @@ listener_add_fd(struct listener *listener, int fd,
     }
     listening.is_unix = bound.ss_family == AF_UNIX;
     if (!listening.is_unix) {
+        listening.tls_use = address->tls_use;
         add_port(&bound, ports);
     }
     return add_socket(listener, &listening, why);

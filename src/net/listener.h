@@ -78,11 +78,14 @@ int listener_add_unix(
     struct listener *listener, const char *path, mode_t mask, struct buf *why);
 
 /* Takes over a socket that somebody else has bound and made listen: *listener
- * closes it, and leaves the file of a Unix socket alone. binding, *ports and
- * *why: as above. ERR_SYSTEM where it is no stream socket that listens; then
- * fd is as it was. */
+ * closes it, and leaves the file of a Unix socket alone. *address says what it
+ * is to be, host its name for *why; port and optional mean nothing, and what is
+ * said of TCP nothing for a Unix socket. *ports and *why: as above. ERR_SYSTEM
+ * where it is no stream socket that listens, or ERR_NOT_LOOPBACK; then fd is as
+ * it was. */
 int listener_add_fd(struct listener *listener, int fd,
-    enum session_binding binding, struct buf *ports, struct buf *why);
+    const struct listener_address *address, struct buf *ports,
+    struct buf *why);
 
 /* Begins to accept; to be called once the workers run. */
 int listener_start(struct listener *listener);

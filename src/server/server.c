@@ -23,6 +23,7 @@
 #include "server/admin.h"
 #include "server/auth.h"
 #include "server/auth_hash.h"
+#include "server/doors.h"
 #include "server/keeping.h"
 #include "server/logging.h"
 #include "server/offline.h"
@@ -59,7 +60,6 @@ _Static_assert((int)OPTIONS_SECCOMP_ON == (int)SANDBOX_ON &&
 enum {
     WORKERS_MAX = 256,
     MS_PER_S = 1000,
-    PATH_BYTES = 1100,
     LOADING_TELL_MS = 1000, /* between words to the service manager */
     LOG_FLUSH_MS = 1000
 };
@@ -197,105 +197,6 @@ watch_signal(struct server *server, uv_signal_t *watcher, int number)
     uv_signal_init(&server->loop, watcher);
     watcher->data = server;
     uv_signal_start(watcher, on_signal, number);
-}
-
-static enum tls_use
-tls_use_of(const struct server *server, const struct options_address *address)
-{
-    static const enum tls_use uses[] = {
-        [OPTIONS_TLS_DEFAULT] = TLS_USE_DEFAULT,
-        [OPTIONS_TLS_NOT] = TLS_USE_NONE,
-        [OPTIONS_TLS_ANYONE] = TLS_USE_ANYONE,
-        [OPTIONS_TLS_KNOWN] = TLS_USE_KNOWN};
-    return server->tls == NULL ? TLS_USE_NONE : uses[address->tls];
-}
-
-/* One address of -l. */
-static int
-listen_on(struct server *server, const struct options_address *address,
-    bool optional)
-{
-    int port = address->port != OPTIONS_NO_PORT ? address->port
-                                                : server->options.port;
-    struct listener_address tcp = {.host = address->host,
-        .port = port < 0 ? 0 : (uint16_t)port,
-        .loopback_only = !server->options.insecure &&
-            server->options.auth_file.text[0] == '\0',
-        .optional = optional,
-        .binding = (enum session_binding)address->protocol,
-        .tls_use = tls_use_of(server, address)};
-    size_t before = server->ports.len;
-    int err = listener_add_tcp(
-        &server->listener, &tcp, &server->ports, &server->why);
-    if (err == 0 && server->ports.len > before) {
-        log_line(&server->logger, LOG_INFO, "listening on %s, %.*s",
-            address->host, (int)(server->ports.len - before - 1),
-            server->ports.data + before);
-    }
-    return err;
-}
-
-static int
-open_sockets(struct server *server)
-{
-    const struct options *options = &server->options;
-    unsigned n_given = server->activation.n;
-    int err = 0;
-    for (unsigned i = 0; err == 0 && i < n_given; i++) {
-        err =
-            listener_add_fd(&server->listener, server->activation.socket[i].fd,
-                (enum session_binding)server->activation.socket[i].protocol,
-                &server->ports, &server->why);
-    }
-    if (err == 0 && n_given > 0) {
-        log_line(&server->logger, LOG_INFO,
-            "listening on sockets that were handed over: %u", n_given);
-    }
-    if (err == 0 && options->unix_socket.text[0] != '\0') {
-        err = listener_add_unix(&server->listener, options->unix_socket.text,
-            (mode_t)options->unix_mask, &server->why);
-    }
-    bool wants_tcp = options_want_tcp(options) &&
-        (n_given == 0 || options->given[OPTIONS_ID_listen] ||
-            options->given[OPTIONS_ID_port]);
-    for (unsigned i = 0; err == 0 && wants_tcp && i < options->listen.n; i++) {
-        err = listen_on(
-            server, &options->listen.address[i], options->listen.is_default);
-    }
-    if (err == 0 && server->listener.n_sockets == 0) {
-        if (server->why.len == 0) {
-            buf_add_text(
-                &server->why, "no address to listen on: give -l, -p or -s");
-        }
-        err = ERR_SYSTEM;
-    }
-    return err;
-}
-
-/* Tells a starting program which ports were bound: whole, or not at all. */
-static int
-write_port_file(struct server *server)
-{
-    const char *path = getenv("MEMCACHED_PORT_FILENAME");
-    char temporary[PATH_BYTES];
-    if (path == NULL || !options_want_tcp(&server->options)) {
-        return 0;
-    }
-    int n = snprintf(temporary, sizeof temporary, "%s.lck", path);
-    FILE *file =
-        n < 0 || (size_t)n >= sizeof temporary ? NULL : fopen(temporary, "we");
-    bool written = file != NULL &&
-        (server->ports.len == 0 ||
-            fwrite(server->ports.data, server->ports.len, 1, file) == 1);
-    if (file != NULL && fclose(file) != 0) {
-        written = false;
-    }
-    if (!written || rename(temporary, path) != 0) {
-        buf_addf(&server->why, "cannot write MEMCACHED_PORT_FILENAME %s: %s",
-            path, strerror(errno));
-        return ERR_SYSTEM;
-    }
-    return 0;
 }
 
 /* On a thread of the store. */
@@ -494,13 +395,20 @@ open_files(struct server *server)
 {
     struct options *options = &server->options;
     struct buf *why = &server->why;
+    struct doors doors = {.options = options,
+        .activation = &server->activation,
+        .listener = &server->listener,
+        .logger = &server->logger,
+        .ports = &server->ports,
+        .why = why};
     int err = secure_open(options, &server->logger, &server->tls, why);
     server->admin.tls = server->tls;
+    doors.has_tls = server->tls != NULL;
     if (err == 0) {
-        err = open_sockets(server);
+        err = doors_open(&doors);
     }
     if (err == 0) {
-        err = write_port_file(server);
+        err = doors_write_ports(&doors);
     }
     if (err == 0 && options->schema.text[0] != '\0') {
         err =

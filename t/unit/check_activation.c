@@ -83,12 +83,12 @@ START_TEST(test_no_number)
 }
 END_TEST
 
-/* A TCP socket of this machine; listens: it does. */
+/* A TCP socket with that address; listens: it does. */
 static int
-tcp(bool listens)
+tcp(uint32_t host, bool listens)
 {
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
@@ -104,25 +104,46 @@ START_TEST(test_listener)
     uv_loop_t loop;
     struct buf ports = {0}, why = {0};
     int plain[2];
+    struct listener_address address = {.host = "x",
+        .loopback_only = true,
+        .binding = SESSION_BINARY,
+        .tls_use = TLS_USE_KNOWN};
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     listener_init(&listener,
         &(struct listener_config){
             .loop = &loop, .logger = &logger, .gauge = &gauge});
     ck_assert_int_eq(pipe(plain), 0);
-    int bad[] = {plain[0], tcp(false), socket(AF_INET, SOCK_DGRAM, 0), 1000};
+    int bad[] = {plain[0], tcp(INADDR_LOOPBACK, false),
+        socket(AF_INET, SOCK_DGRAM, 0), 1000};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         buf_clear(&why);
         ck_assert_int_eq(
-            listener_add_fd(&listener, bad[i], SESSION_AUTO, &ports, &why),
+            listener_add_fd(&listener, bad[i], &address, &ports, &why),
             ERR_SYSTEM);
         ck_assert_uint_gt(why.len, 0);
         ck_assert(i == 3 || close(bad[i]) == 0); /* still the caller's */
     }
     close(plain[1]);
     ck_assert_uint_eq(listener.n_sockets, 0);
-    int fd = tcp(true);
+    int fd = tcp(INADDR_ANY, true);
+    buf_clear(&why);
+    ck_assert_int_eq(listener_add_fd(&listener, fd, &address, &ports, &why),
+        ERR_NOT_LOOPBACK);
+    ck_assert_uint_gt(why.len, 0);
+    ck_assert_uint_eq(listener.n_sockets, 0);
+    address.loopback_only = false;
     ck_assert_int_eq(
-        listener_add_fd(&listener, fd, SESSION_BINARY, &ports, &why), 0);
+        listener_add_fd(&listener, fd, &address, &ports, &why), 0);
+    listener_stop(&listener);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    listener_init(&listener,
+        &(struct listener_config){
+            .loop = &loop, .logger = &logger, .gauge = &gauge});
+    address.loopback_only = true;
+    fd = tcp(INADDR_LOOPBACK, true);
+    ck_assert_int_eq(
+        listener_add_fd(&listener, fd, &address, &ports, &why), 0);
+    ck_assert_int_eq((int)listener.socket[0].tls_use, TLS_USE_KNOWN);
     ck_assert_uint_eq(listener.n_sockets, 1);
     ck_assert_int_eq((int)listener.socket[0].binding, SESSION_BINARY);
     ck_assert(!listener.socket[0].is_unix);
