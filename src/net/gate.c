@@ -101,17 +101,6 @@ held_bytes(const struct held *held)
     return bytes;
 }
 
-size_t
-held_memory(const struct held *held)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < HELD_PARTS && held->part != NULL; i++) {
-        bytes += sizeof *held->part + held->part[i].out.capacity +
-            held->part[i].acks.capacity;
-    }
-    return bytes;
-}
-
 bool
 held_is_full(const struct held *held)
 {

@@ -77,9 +77,6 @@ gate_is_open(const struct gate *gate, const struct session_acks *acks)
 /* Bytes of replies that are held. */
 size_t held_bytes(const struct held *held);
 
-/* Memory that is kept for what is held, in use or not. */
-size_t held_memory(const struct held *held);
-
 /* True where no other turn may be begun behind what is held. */
 bool held_is_full(const struct held *held);
 
