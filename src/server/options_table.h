@@ -153,7 +153,8 @@
     X(no_flush, 'F', "disable-flush-all", NULL, FLAG, 0, 0, "", NULL,         \
         "refuse flush_all")                                                   \
     X(no_dump, 'X', "disable-dumping", NULL, FLAG, 0, 0, "", NULL,            \
-        "refuse stats cachedump, stats detail and lru_crawler metadump")      \
+        "refuse stats cachedump, stats detail, lru_crawler metadump and "     \
+        "dump counter")                                                       \
     X(no_watch, 'W', "disable-watch", NULL, FLAG, 0, 0, "", NULL,             \
         "refuse watch")                                                       \
     X(shutdown_enabled, 'A', "enable-shutdown", NULL, FLAG, 0, 0, "", NULL,   \
