@@ -47,29 +47,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define NS_PER_MS UINT64_C(1000000)
-
 static_assert((int)HELD_BYTES_MAX <= (int)CONN_WRITE_MARK,
     "a turn behind held replies has room for some of its own");
-
-/* The loop's time: when its callbacks began. */
-static uint64_t
-loop_ns(const struct worker *worker)
-{
-    return uv_now(&worker->loop) * NS_PER_MS;
-}
-
-static size_t
-queued_bytes(const struct conn *conn)
-{
-    return uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len;
-}
-
-static bool
-is_tls(const struct conn *conn)
-{
-    return conn->tls_use != TLS_USE_NONE;
-}
 
 static void
 trim(struct buf *buf)
@@ -127,37 +106,12 @@ on_close(uv_handle_t *handle)
     }
 }
 
-/* Why it ends, as memcached has it. */
-static const char *
-reason_of(const struct conn *conn)
-{
-    return conn->reason != NULL   ? conn->reason
-        : conn->session.has_quit  ? "normal"
-        : conn->session.is_ending ? "shutdown"
-                                  : "error";
-}
-
-static void
-tell_watchers(const struct conn *conn, enum watch_event_type type)
-{
-    struct watch_ring *ring = conn->worker->config.watch;
-    if (ring == NULL || (watch_wanted(ring->hub) & WATCH_CONNEVENTS) == 0) {
-        return;
-    }
-    watch_tell(ring,
-        &(struct watch_event){.type = (uint8_t)type,
-            .fd = conn->session.fd,
-            .peer = conn->peer,
-            .status = reason_of(conn)},
-        NULL);
-}
-
 void
 conn_close(struct conn *conn)
 {
     if (!conn->is_closing) {
         session_unwatch(&conn->session);
-        tell_watchers(conn, WATCH_CONN_CLOSE);
+        conn__tell_watchers(conn, WATCH_CONN_CLOSE);
         conn->is_closing = true;
         session_give_up(&conn->session);
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
@@ -227,7 +181,7 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 static int
 start_reading(struct conn *conn)
 {
-    return is_tls(conn)
+    return conn__is_tls(conn)
         ? uv_read_start(&conn->uv.stream, conn__tls_alloc, conn__tls_read)
         : uv_read_start(&conn->uv.stream, on_alloc, on_read);
 }
@@ -257,26 +211,6 @@ static size_t
 write_mark(const struct conn *conn)
 {
     return conn->worker->room.is_tight ? CONN_WRITE_TIGHT : CONN_WRITE_MARK;
-}
-
-/* Notes what the connection keeps for its client: most keep nothing. */
-static void
-note_room(struct conn *conn)
-{
-    size_t replies = conn->queue.capacity;
-    if (conn->sending != NULL) {
-        replies += sizeof *conn->sending + conn->sending->bytes.capacity;
-    }
-    if ((replies | conn->in.capacity | conn->place.bytes) < CONN_ROOM_COUNTS ||
-        conn->is_closing) {
-        return;
-    }
-    if (replies > 0) {
-        replies += session_memory(&conn->session);
-    }
-    conn_room_note(&conn->worker->room, &conn->place,
-        replies > 0 ? CONN_ROOM_REPLIES : CONN_ROOM_REQUESTS,
-        replies + conn->in.capacity);
 }
 
 static void on_write(uv_write_t *write, int status);
@@ -318,8 +252,8 @@ on_write(uv_write_t *write, int status)
         return;
     }
     write_queue(conn);
-    note_room(conn);
-    if (queued_bytes(conn) >= write_mark(conn)) {
+    conn__note_room(conn);
+    if (conn__queued_bytes(conn) >= write_mark(conn)) {
         return;
     }
     conn->blocked_since_ms = 0;
@@ -330,7 +264,7 @@ static inline void
 send_bytes(struct conn *conn, const char *bytes, size_t len)
 {
     size_t sent = 0;
-    if (queued_bytes(conn) == 0) {
+    if (conn__queued_bytes(conn) == 0) {
         uv_buf_t part = uv_buf_init((char *)bytes, (unsigned)len);
         int n = uv_try_write(&conn->uv.stream, &part, 1);
         if (n < 0 && n != UV_EAGAIN) {
@@ -367,7 +301,7 @@ send_out(struct conn *conn, struct buf *out)
         return;
     }
     metric_add(&conn->worker->metrics, METRIC_bytes_written, out->len);
-    if (is_tls(conn)) {
+    if (conn__is_tls(conn)) {
         out = conn__tls_seal(conn, out);
         if (out == NULL) {
             conn_close(conn);
@@ -418,38 +352,14 @@ finish(struct conn *conn)
 {
     conn->is_finishing = true;
     set_reading(conn, false);
-    if (is_tls(conn)) {
+    if (conn__is_tls(conn)) {
         conn__tls_end(conn);
     }
-    if (queued_bytes(conn) == 0) {
+    if (conn__queued_bytes(conn) == 0) {
         conn_close(conn);
     } else if (conn->blocked_since_ms == 0) {
         conn->blocked_since_ms = uv_now(&conn->worker->loop);
-        conn->blocked_bytes = queued_bytes(conn);
-    }
-}
-
-/* Counts why a client is not listened to any more, and says so, but not each
- * time: whoever sends garbage must not fill the log. */
-static void
-note_fault(struct conn *conn)
-{
-    struct worker *worker = conn->worker;
-    uint64_t now_ms = uv_now(&worker->loop);
-    int fault = conn->session.fault;
-    if (fault == 0) {
-        return;
-    }
-    conn->session.fault = 0;
-    metric_add(&worker->metrics,
-        fault == ERR_HTTP ? METRIC_http_kicks : METRIC_garbage_kicks, 1);
-    if (worker->fault_said_ms == 0 ||
-        now_ms - worker->fault_said_ms >= WORKER_FAULT_MS) {
-        worker->fault_said_ms = now_ms;
-        log_line(worker->config.logger, LOG_WARNING,
-            "closed a connection: %s; more such in the next minute are only "
-            "counted, see http_kicks and garbage_kicks of stats counters",
-            err_text(fault));
+        conn->blocked_bytes = conn__queued_bytes(conn);
     }
 }
 
@@ -457,7 +367,7 @@ note_fault(struct conn *conn)
 static void
 after_turn(struct conn *conn, enum session_state state)
 {
-    bool drained = queued_bytes(conn) < write_mark(conn);
+    bool drained = conn__queued_bytes(conn) < write_mark(conn);
     switch (state) {
     case SESSION_READY:
         if (conn->has_ended) {
@@ -486,7 +396,7 @@ after_turn(struct conn *conn, enum session_state state)
     case SESSION_CLOSE:
         break;
     }
-    note_fault(conn);
+    conn__note_fault(conn);
     finish(conn);
 }
 
@@ -495,17 +405,11 @@ static void
 send_replies(struct conn *conn, struct buf *out)
 {
     send_out(conn, out);
-    if (queued_bytes(conn) >= write_mark(conn) &&
+    if (conn__queued_bytes(conn) >= write_mark(conn) &&
         conn->blocked_since_ms == 0) {
         conn->blocked_since_ms = uv_now(&conn->worker->loop);
-        conn->blocked_bytes = queued_bytes(conn);
+        conn->blocked_bytes = conn__queued_bytes(conn);
     }
-}
-
-static bool
-is_held(const struct conn *conn)
-{
-    return conn->held.n != 0;
 }
 
 /* True where the next turn need not wait for what is held. */
@@ -541,8 +445,8 @@ conn_pass(struct held *held, struct buf *out)
         (struct conn *)((char *)held - offsetof(struct conn, held));
     enum session_state state = conn->held_state;
     send_replies(conn, out);
-    note_room(conn);
-    if (is_held(conn)) {
+    conn__note_room(conn);
+    if (conn__is_held(conn)) {
         if (may_go_on(conn)) {
             become_ready(conn);
         }
@@ -567,7 +471,7 @@ show_state(struct conn *conn)
     enum conn_state state = CONN_STATE_READ;
     if (conn->is_finishing) {
         state = CONN_STATE_CLOSING;
-    } else if (conn->is_parked || is_held(conn)) {
+    } else if (conn->is_parked || conn__is_held(conn)) {
         state = CONN_STATE_IO_QUEUE;
     } else if (conn->blocked_since_ms != 0) {
         state = CONN_STATE_MWRITE;
@@ -600,7 +504,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     unsigned budget = worker->config.requests_per_turn;
     bool was_skipping = session_is_skipping(&conn->session);
     size_t consumed = 0;
-    size_t queued = queued_bytes(conn) + held_bytes(&conn->held);
+    size_t queued = conn__queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark_max = write_mark(conn);
     size_t mark = queued < mark_max ? mark_max - queued : 0;
     if (worker->room.is_over) {
@@ -615,21 +519,21 @@ turn(struct conn *conn, const char *bytes, size_t len)
         (was_skipping && !session_is_skipping(&conn->session));
     note_command(conn, state, has_begun);
     if (budget < worker->config.requests_per_turn) {
-        conn_entry_note_command(&conn->entry, loop_ns(worker));
+        conn_entry_note_command(&conn->entry, conn__loop_ns(worker));
         conn->progress_ms = uv_now(&worker->loop);
     }
     if (len >= CONN_READ_LEAST) {
         choose_read(conn, state, len);
     }
     if (conn->is_closing || worker->out.failed ||
-        (!is_held(conn) && gate_is_open(&worker->gate, acks))) {
+        (!conn__is_held(conn) && gate_is_open(&worker->gate, acks))) {
         send_replies(conn, &worker->out);
         after_turn(conn, state);
     } else {
         hold_turn(conn, state, &worker->out, acks);
     }
     show_state(conn);
-    note_room(conn);
+    conn__note_room(conn);
     if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
         buf_clear(&worker->out); /* one huge value must not stay for good */
         buf_shrink(&worker->out, WORKER_OUT_BYTES);
@@ -668,7 +572,7 @@ conn__ended(struct conn *conn)
 static inline void
 take(struct conn *conn, bool shared, size_t len)
 {
-    if (is_held(conn) || conn->is_parked) {
+    if (conn__is_held(conn) || conn->is_parked) {
         keep_unread(conn, shared ? len : 0);
     } else if (shared) {
         turn(conn, conn->worker->read_buf, len);
@@ -728,7 +632,7 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
 void
 conn_continue(struct conn *conn)
 {
-    if (is_held(conn) && !may_go_on(conn)) {
+    if (conn__is_held(conn) && !may_go_on(conn)) {
         conn->must_turn = true;
         return;
     }
@@ -759,7 +663,7 @@ void
 conn_woken(struct conn *conn)
 {
     session_wake(&conn->session);
-    if (conn__unpark(conn) && !is_held(conn)) {
+    if (conn__unpark(conn) && !conn__is_held(conn)) {
         turn_on_kept(conn);
     }
 }
@@ -774,53 +678,6 @@ conn_end(struct conn *conn)
 
 /* True where it has said nothing for longer than idle connections may, and
  * waits for nothing either: neither for an answer nor to be read. */
-static bool
-is_idle(const struct conn *conn, uint64_t now_ms)
-{
-    uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
-    return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
-        !conn->is_parked && !is_held(conn) && !conn->is_ready &&
-        conn->session.watcher == NULL && queued_bytes(conn) == 0;
-}
-
-void
-conn_sweep(struct conn *conn, uint64_t now_ms)
-{
-    const struct worker_config *config = &conn->worker->config;
-    if (conn->is_closing || (is_tls(conn) && conn__tls_sweep(conn, now_ms))) {
-        return;
-    }
-    if (is_idle(conn, now_ms)) {
-        metric_add(&conn->worker->metrics, METRIC_idle_kicks, 1);
-        conn->reason = "idle_timeout";
-        conn_close(conn);
-        return;
-    }
-    if (session_is_stranger(&conn->session) &&
-        now_ms - conn->opened_ms >= config->login_timeout_ms) {
-        metric_add(&conn->worker->metrics, METRIC_slow_logins, 1);
-        conn_close(conn);
-        return;
-    }
-    if (conn->command_since_ms != 0 &&
-        now_ms - conn->command_since_ms >= config->command_timeout_ms) {
-        metric_add(&conn->worker->metrics, METRIC_slow_commands, 1);
-        conn_close(conn);
-        return;
-    }
-    size_t queued = queued_bytes(conn);
-    if (conn->blocked_since_ms == 0 || queued == 0) {
-        return;
-    }
-    if (queued + CONN_WRITE_MARK <= conn->blocked_bytes) {
-        conn->blocked_bytes = queued; /* it does read */
-        conn->blocked_since_ms = now_ms;
-    } else if (now_ms - conn->blocked_since_ms >= config->write_timeout_ms) {
-        metric_add(&conn->worker->metrics, METRIC_slow_readers, 1);
-        conn_close(conn);
-    }
-}
-
 /* The store's answer to the session's call: any thread. */
 static void
 on_wake(struct session *session)
@@ -888,7 +745,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->session.fd = fd;
     conn->peer = mail->peer;
     conn->peer.is_unix = mail->is_unix;
-    tell_watchers(conn, WATCH_CONN_NEW);
+    conn__tell_watchers(conn, WATCH_CONN_NEW);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;
     }
@@ -898,7 +755,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         conn->next->prev = conn;
     }
     worker->conns = conn;
-    conn_list_add(&worker->conn_list, &conn->entry, fd, loop_ns(worker));
+    conn_list_add(&worker->conn_list, &conn->entry, fd, conn__loop_ns(worker));
     if (open_handle(conn, fd, mail->is_unix) != 0) {
         conn_close(conn);
         close(fd); /* libuv has not taken it */
@@ -909,7 +766,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         /* finds out about peers that vanished, in the system's time */
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     }
-    if (is_tls(conn) && !conn__tls_begin(conn)) {
+    if (conn__is_tls(conn) && !conn__tls_begin(conn)) {
         conn_close(conn);
         return;
     }

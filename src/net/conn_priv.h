@@ -54,6 +54,48 @@ void conn__stop_reading(struct conn *conn);
  * then. */
 bool conn__unpark(struct conn *conn);
 
+/* Of conn.c and the others: */
+
+#define CONN_NS_PER_MS UINT64_C(1000000)
+
+/* The loop's time: when its callbacks began. */
+static inline uint64_t
+conn__loop_ns(const struct worker *worker)
+{
+    return uv_now(&worker->loop) * CONN_NS_PER_MS;
+}
+
+/* Reply bytes that the socket has not taken. */
+static inline size_t
+conn__queued_bytes(const struct conn *conn)
+{
+    return uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len;
+}
+
+static inline bool
+conn__is_tls(const struct conn *conn)
+{
+    return conn->tls_use != TLS_USE_NONE;
+}
+
+/* True where replies of a turn wait for the log. */
+static inline bool
+conn__is_held(const struct conn *conn)
+{
+    return conn->held.n != 0;
+}
+
+/* conn_bounds.c: */
+
+/* Tells who watches that it comes or goes. */
+void conn__tell_watchers(const struct conn *conn, enum watch_event_type type);
+
+/* Notes what the connection keeps for its client. */
+void conn__note_room(struct conn *conn);
+
+/* Counts why a client is not listened to any more, and logs it. */
+void conn__note_fault(struct conn *conn);
+
 /* conn_tls.c, for connections with TLS: */
 
 /* Prepares one. False where memory is out. */

@@ -7,14 +7,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-static void
-stop_all(struct rig *rig)
-{
-    rig_stop(rig);
-    rig_join(rig);
-    rig_fini(rig);
-}
-
 static const char login_line[] = "set x 0 0 13\r\nwriter writer\r\n";
 
 /* A connection that has logged in. On a slow machine the time for that may be

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long a connection may take and how much it may keep, and who is told when
+ * it goes: the deadlines that its worker looks at once a second, what it has in
+ * the room that all connections share (net/conn_room.h), the faults of its
+ * client, and the events of those who watch. */
+#include "net/conn_priv.h"
+
+#include "base/err.h"
+
+/* Why it ends, as memcached has it. */
+static const char *
+reason_of(const struct conn *conn)
+{
+    return conn->reason != NULL   ? conn->reason
+        : conn->session.has_quit  ? "normal"
+        : conn->session.is_ending ? "shutdown"
+                                  : "error";
+}
+
+void
+conn__tell_watchers(const struct conn *conn, enum watch_event_type type)
+{
+    struct watch_ring *ring = conn->worker->config.watch;
+    if (ring == NULL || (watch_wanted(ring->hub) & WATCH_CONNEVENTS) == 0) {
+        return;
+    }
+    watch_tell(ring,
+        &(struct watch_event){.type = (uint8_t)type,
+            .fd = conn->session.fd,
+            .peer = conn->peer,
+            .status = reason_of(conn)},
+        NULL);
+}
+
+/* Most keep nothing. */
+void
+conn__note_room(struct conn *conn)
+{
+    size_t replies = conn->queue.capacity;
+    if (conn->sending != NULL) {
+        replies += sizeof *conn->sending + conn->sending->bytes.capacity;
+    }
+    if ((replies | conn->in.capacity | conn->place.bytes) < CONN_ROOM_COUNTS ||
+        conn->is_closing) {
+        return;
+    }
+    if (replies > 0) {
+        replies += session_memory(&conn->session);
+    }
+    conn_room_note(&conn->worker->room, &conn->place,
+        replies > 0 ? CONN_ROOM_REPLIES : CONN_ROOM_REQUESTS,
+        replies + conn->in.capacity);
+}
+
+/* Not each time: whoever sends garbage must not fill the log. */
+void
+conn__note_fault(struct conn *conn)
+{
+    struct worker *worker = conn->worker;
+    uint64_t now_ms = uv_now(&worker->loop);
+    int fault = conn->session.fault;
+    if (fault == 0) {
+        return;
+    }
+    conn->session.fault = 0;
+    metric_add(&worker->metrics,
+        fault == ERR_HTTP ? METRIC_http_kicks : METRIC_garbage_kicks, 1);
+    if (worker->fault_said_ms == 0 ||
+        now_ms - worker->fault_said_ms >= WORKER_FAULT_MS) {
+        worker->fault_said_ms = now_ms;
+        log_line(worker->config.logger, LOG_WARNING,
+            "closed a connection: %s; more such in the next minute are only "
+            "counted, see http_kicks and garbage_kicks of stats counters",
+            err_text(fault));
+    }
+}
+
+static bool
+is_idle(const struct conn *conn, uint64_t now_ms)
+{
+    uint64_t timeout_ms = conn->worker->config.idle_timeout_ms;
+    return timeout_ms != 0 && now_ms - conn->active_ms > timeout_ms &&
+        !conn->is_parked && !conn__is_held(conn) && !conn->is_ready &&
+        conn->session.watcher == NULL && conn__queued_bytes(conn) == 0;
+}
+
+void
+conn_sweep(struct conn *conn, uint64_t now_ms)
+{
+    const struct worker_config *config = &conn->worker->config;
+    if (conn->is_closing ||
+        (conn__is_tls(conn) && conn__tls_sweep(conn, now_ms))) {
+        return;
+    }
+    if (is_idle(conn, now_ms)) {
+        metric_add(&conn->worker->metrics, METRIC_idle_kicks, 1);
+        conn->reason = "idle_timeout";
+        conn_close(conn);
+        return;
+    }
+    if (session_is_stranger(&conn->session) &&
+        now_ms - conn->opened_ms >= config->login_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_logins, 1);
+        conn_close(conn);
+        return;
+    }
+    if (conn->command_since_ms != 0 &&
+        now_ms - conn->command_since_ms >= config->command_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_commands, 1);
+        conn_close(conn);
+        return;
+    }
+    size_t queued = conn__queued_bytes(conn);
+    if (conn->blocked_since_ms == 0 || queued == 0) {
+        return;
+    }
+    if (queued + CONN_WRITE_MARK <= conn->blocked_bytes) {
+        conn->blocked_bytes = queued; /* it does read */
+        conn->blocked_since_ms = now_ms;
+    } else if (now_ms - conn->blocked_since_ms >= config->write_timeout_ms) {
+        metric_add(&conn->worker->metrics, METRIC_slow_readers, 1);
+        conn_close(conn);
+    }
+}
