@@ -120,6 +120,9 @@ on_close(uv_handle_t *handle)
 void
 conn_close(struct conn *conn)
 {
+    if (is_tls(conn)) {
+        conn__tls_end(conn); /* may fail to send, and be here again */
+    }
     if (!conn->is_closing) {
         conn->is_closing = true;
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
