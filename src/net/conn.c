@@ -109,6 +109,9 @@ on_close(uv_handle_t *handle)
 void
 conn_close(struct conn *conn)
 {
+    if (is_tls(conn)) {
+        conn__tls_end(conn); /* may fail to send, and be here again */
+    }
     if (!conn->is_closing) {
         session_unwatch(&conn->session);
         conn__tell_watchers(conn, WATCH_CONN_CLOSE);

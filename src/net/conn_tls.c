@@ -342,7 +342,7 @@ void
 conn__tls_end(struct conn *conn)
 {
     struct buf *sealed = &conn->worker->sealed;
-    if (conn->tls != NULL && !conn->is_closing) {
+    if (conn->tls != NULL && conn->shake == NULL && !conn->is_closing) {
         buf_clear(sealed);
         tls_stream_shut(conn->tls, sealed);
         send_sealed(conn, sealed);
