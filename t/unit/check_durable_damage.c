@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-enum { STRIDE = 21 };
+enum { STRIDE = 21 * SWEEP_STEP }; /* at most, of bytes */
 
 /* A start on these files. n_steps of the history must be there if it works.
  * Returns its err. */

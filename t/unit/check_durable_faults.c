@@ -149,11 +149,11 @@ START_TEST(test_starts_fail)
     for (unsigned call = 0; call < FAKE_CALLS; call++) {
         unsigned n = 1;
         while (fail_start(&rig, (enum fake_call)call, EIO, n)) {
-            n++;
+            n = sweep_next(n);
         }
         n = 1;
         while (fail_start(&rig, (enum fake_call)call, ENOSPC, n)) {
-            n++;
+            n = sweep_next(n);
         }
     }
     rig_end(&rig);

@@ -4,6 +4,8 @@
 
 /* What the test programs of proto, store and net share. */
 
+#include "base/sanitizer.h"
+
 #include <check.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +13,21 @@
 #include <string.h>
 
 enum { HELP_TIMEOUT_S = 900 };
+
+/* Of a sweep, over bits, bytes or calls that fail, the default build takes each
+ * place, one with a sanitizer one of so many, and of calls the first ones; odd,
+ * so that all bits of a byte have a turn. */
+enum {
+    SWEEP_STEP = SANITIZER_ADDRESS || SANITIZER_THREAD ? 5 : 1,
+    SWEEP_FIRST = 10
+};
+
+/* The call that fails next, behind the n-th. */
+static inline unsigned
+sweep_next(unsigned n)
+{
+    return n + (n < SWEEP_FIRST ? 1 : SWEEP_STEP);
+}
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 

@@ -17,8 +17,10 @@
 /* One thread does most of it, and the thread sanitizer, which is slow, sees a
  * race without meeting it. CUT_STEP: a call to the disk of so many is cut. */
 enum {
-    SEEDS = SANITIZER_THREAD ? 5 : 25,
-    CUT_STEP = SANITIZER_THREAD ? 5 : 1
+    SEEDS = SANITIZER_THREAD ? 5
+        : SANITIZER_ADDRESS  ? 10
+                             : 25,
+    CUT_STEP = SWEEP_STEP
 };
 
 static void

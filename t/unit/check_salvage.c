@@ -386,7 +386,8 @@ static size_t
 stride_of(size_t usual)
 {
     const char *given = getenv("SALVAGE_STRIDE");
-    size_t stride = given == NULL ? usual : strtoul(given, NULL, 10);
+    size_t stride =
+        given == NULL ? usual * SWEEP_STEP : strtoul(given, NULL, 10);
     return stride == 0 ? 1 : stride;
 }
 

@@ -270,7 +270,7 @@ stop_twice(enum wal_sync mode, unsigned n, bool is_power_cut)
 }
 
 /* Calls of one workload, roughly, and which of them a mode looks at. */
-enum { STOPS = 400, STOP_STEP = 3 };
+enum { STOPS = 400, STOP_STEP = 3 * SWEEP_STEP };
 
 START_TEST(test_power_cut)
 {

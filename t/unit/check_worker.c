@@ -449,12 +449,14 @@ START_TEST(test_bytes_while_parked)
     enum { LINES = 8000, READS_MAX = 2 };
     struct rig rig;
     struct buf said = {0};
+    struct buf answer = {0};
     hold_init(&rig);
     int fd = connect_to(&rig, 0);
     int other = connect_to(&rig, 0);
     declare_weibo(fd);
     for (int i = 0; i < LINES; i++) {
         buf_add_text(&said, "version\r\n");
+        buf_add_text(&answer, "VERSION test\r\n");
     }
     hold_begin(rig.store, true);
     say(fd, "get 1.a\r\n");
@@ -471,9 +473,9 @@ START_TEST(test_bytes_while_parked)
     hold_end(rig.store);
     ck_assert_uint_eq(hold_release(rig.store), 1);
     expect(fd, "VALUE 1.a 0 1\r\n0\r\nEND\r\n");
-    for (int i = 0; i < LINES; i++) {
-        expect(fd, "VERSION test\r\n");
-    }
+    buf_add(&answer, "", 1);
+    expect(fd, answer.data);
+    buf_fini(&answer);
     expect_end(fd);
     buf_fini(&said);
     close(other);

@@ -12,8 +12,9 @@ struct fault {
     bool forever; /* all calls of the kind fail from then on */
 };
 
-/* Has fail_fn try a fault at the n-th call of a kind, for n = 1, 2, 3 ..., once
- * and forever. fail_fn gives false where there is no n-th call any more. */
+/* Has fail_fn try a fault at the n-th call of a kind, for n = 1, 2, 3 ...
+ * (sweep_next), once and forever. fail_fn gives false where there is no n-th
+ * call any more. */
 static inline void
 fail_by_turns(bool (*fail_fn)(const struct fault *fault, unsigned n),
     enum fake_call call, int err)
@@ -22,7 +23,7 @@ fail_by_turns(bool (*fail_fn)(const struct fault *fault, unsigned n),
         struct fault fault = {call, err, forever == 1};
         unsigned n = 1;
         while (fail_fn(&fault, n)) {
-            n++;
+            n = sweep_next(n);
         }
     }
 }
