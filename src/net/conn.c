@@ -109,7 +109,7 @@ on_close(uv_handle_t *handle)
 void
 conn_close(struct conn *conn)
 {
-    if (is_tls(conn)) {
+    if (conn__is_tls(conn)) {
         conn__tls_end(conn); /* may fail to send, and be here again */
     }
     if (!conn->is_closing) {

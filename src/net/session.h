@@ -128,9 +128,9 @@ struct session {
     uint8_t refusals;       /* since it was last known who it is */
     bool login_has_begun;   /* SASL: a step may follow */
     uint16_t n_errors;      /* requests in a row that were none */
-    int fault; /* ERR_: why the client is not listened to any more; 0 */
-    int fd;                  /* of its connection, for who watches */
-    bool has_quit;           /* as the client wished */
+    int fault;     /* ERR_: why the client is not listened to any more; 0 */
+    int fd;        /* of its connection, for who watches */
+    bool has_quit; /* as the client wished */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
     /* The session of a watcher has lines; see watch_add. */
     void (*lines_fn)(struct session *session);

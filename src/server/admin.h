@@ -33,8 +33,8 @@ struct server_admin {
     struct conn_gauge *gauge;
     struct worker **workers; /* n_workers; fixed before the first request */
     unsigned n_workers;
-    struct tls *tls; /* NULL: there is no TLS; fixed likewise */
-    struct watch_hub *watch;         /* NULL: nobody can watch */
+    struct tls *tls;         /* NULL: there is no TLS; fixed likewise */
+    struct watch_hub *watch; /* NULL: nobody can watch */
     const struct listener *listener; /* its sockets: fixed likewise */
     uint64_t started_s;              /* clock_monotonic_s */
     struct prefixes prefixes;

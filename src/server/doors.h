@@ -25,7 +25,7 @@ struct doors {
 /* Opens all of them. 0, or an ERR_; what has been opened is the listener's. */
 int doors_open(const struct doors *doors);
 
-/* Writes *ports to the file of $MEMCACHED_PORT_FILENAME, if there is one: whole,
+/* Writes *ports to the file of $MEMCACHED_PORT_FILENAME, if there is one: all,
  * or not at all. 0 or ERR_SYSTEM. */
 int doors_write_ports(const struct doors *doors);
 
