@@ -61,8 +61,8 @@ struct access_login {
     void (*done_fn)(struct access_login *login);
     void *owner;               /* the asker's */
     _Atomic bool is_unwanted;  /* the asker has gone: no answer is as good */
-    char user[LOGIN_NAME_MAX]; /* and zeroes behind it */
-    char password[LOGIN_NAME_MAX];  /* likewise */
+    char user[LOGIN_WORD_MAX]; /* and zeroes behind it */
+    char password[LOGIN_WORD_MAX];  /* likewise */
     uint8_t user_len, password_len; /* bytes of these, at least 1 */
     enum access_rank rank;          /* the answer; NOBODY: refused */
 };

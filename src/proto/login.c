@@ -95,8 +95,8 @@ login_parse(const char *bytes, size_t len, struct parse_scan *scan,
 static bool
 fits(const struct login_words *words)
 {
-    return words->user_len >= 1 && words->user_len <= LOGIN_NAME_MAX &&
-        words->password_len >= 1 && words->password_len <= LOGIN_NAME_MAX &&
+    return words->user_len >= 1 && words->user_len <= LOGIN_WORD_MAX &&
+        words->password_len >= 1 && words->password_len <= LOGIN_WORD_MAX &&
         memchr(words->password, '\0', words->password_len) == NULL;
 }
 

@@ -13,16 +13,16 @@
 
 enum {
     LOGIN_BYTES_MAX = 1024, /* of one request before the login */
-    LOGIN_NAME_MAX = 255,   /* of a user; and of a password, both in bytes */
-    LOGIN_VALUE_MAX = 3 * LOGIN_NAME_MAX + 2 /* of a SASL PLAIN message */
+    LOGIN_WORD_MAX = 255,   /* of a user; and of a password, both in bytes */
+    LOGIN_VALUE_MAX = 3 * LOGIN_WORD_MAX + 2 /* of a SASL PLAIN message */
 };
 
 /* Who, and the proof. Into the bytes they were read from. */
 struct login_words {
     const char *user;
-    size_t user_len; /* 1..LOGIN_NAME_MAX */
+    size_t user_len; /* 1..LOGIN_WORD_MAX */
     const char *password;
-    size_t password_len; /* 1..LOGIN_NAME_MAX */
+    size_t password_len; /* 1..LOGIN_WORD_MAX */
 };
 
 /* Parses what a client sends by the text protocol before it is known: a set is

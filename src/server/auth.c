@@ -199,7 +199,7 @@ static void
 check_hashed(struct auth *auth, struct access_login *login,
     struct candidate *candidates)
 {
-    char password[LOGIN_NAME_MAX + 1];
+    char password[LOGIN_WORD_MAX + 1];
     unsigned n;
     pthread_rwlock_rdlock(&auth->users_lock);
     login->rank = look(auth, login); /* one before it may have been the same */

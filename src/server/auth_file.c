@@ -44,7 +44,7 @@ take_secret(struct auth_user *user, const char *secret, size_t len)
         return "the password has a NUL byte";
     }
     if (!user->is_hashed) {
-        if (len > LOGIN_NAME_MAX) {
+        if (len > LOGIN_WORD_MAX) {
             return "the password is longer than 255 bytes";
         }
         memcpy(user->password, secret, len);
@@ -75,7 +75,7 @@ take_line(struct line line, struct auth_user *user)
         return "it should be user:password";
     }
     size_t user_len = (size_t)(colon - line.text);
-    if (user_len == 0 || user_len > LOGIN_NAME_MAX) {
+    if (user_len == 0 || user_len > LOGIN_WORD_MAX) {
         return "the user's name should be 1 to 255 bytes";
     }
     for (size_t i = 0; i < user_len; i++) {

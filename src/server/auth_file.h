@@ -32,8 +32,8 @@ struct auth_user {
     bool is_hashed;
     uint8_t user_len, password_len; /* password_len: 0 of a hashed one */
     /* zeroes behind them, so that all of it can be compared */
-    char user[LOGIN_NAME_MAX];
-    char password[LOGIN_NAME_MAX];
+    char user[LOGIN_WORD_MAX];
+    char password[LOGIN_WORD_MAX];
     char hash[AUTH_HASH_BYTES]; /* of a hashed one; ends with NUL */
 };
 

@@ -87,7 +87,7 @@ read_password(char *password, size_t size, struct buf *why)
         fputs("\n", stderr);
     }
     size_t len = got == NULL ? 0 : strcspn(password, "\r\n");
-    if (len == 0 || len > LOGIN_NAME_MAX) {
+    if (len == 0 || len > LOGIN_WORD_MAX) {
         buf_add_text(why, "a password of 1 to 255 bytes is wanted on stdin");
         return ERR_BAD_VALUE;
     }
@@ -98,7 +98,7 @@ read_password(char *password, size_t size, struct buf *why)
 int
 auth_hash_make(struct buf *why)
 {
-    char password[LOGIN_NAME_MAX + 3]; /* with CR or LF, and NUL */
+    char password[LOGIN_WORD_MAX + 3]; /* with CR or LF, and NUL */
     char setting[CRYPT_GENSALT_OUTPUT_SIZE];
     int err = read_password(password, sizeof password, why);
     struct crypt_data *data = err == 0 ? calloc(1, sizeof *data) : NULL;

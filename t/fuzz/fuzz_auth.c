@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static void
 check_zeroes(const char *field, size_t used)
 {
-    for (size_t i = used; i < LOGIN_NAME_MAX; i++) {
+    for (size_t i = used; i < LOGIN_WORD_MAX; i++) {
         ASSERT(field[i] == 0);
     }
 }
@@ -42,8 +42,8 @@ check_users(const struct auth_users *users)
 static void
 check_words(const struct login_words *words, const char *text, size_t len)
 {
-    ASSERT(words->user_len >= 1 && words->user_len <= LOGIN_NAME_MAX);
-    ASSERT(words->password_len >= 1 && words->password_len <= LOGIN_NAME_MAX);
+    ASSERT(words->user_len >= 1 && words->user_len <= LOGIN_WORD_MAX);
+    ASSERT(words->password_len >= 1 && words->password_len <= LOGIN_WORD_MAX);
     ASSERT(words->user >= text && words->user < words->password);
     ASSERT(words->password + words->password_len == text + len);
 }

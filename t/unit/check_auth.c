@@ -132,7 +132,7 @@ START_TEST(test_bad_files)
         ERR_BAD_FORMAT);
     buf_clear(&many);
     buf_add_text(&many, "u:");
-    for (int i = 0; i < LOGIN_NAME_MAX; i++) {
+    for (int i = 0; i < LOGIN_WORD_MAX; i++) {
         buf_add_text(&many, "p");
     }
     ck_assert_int_eq(

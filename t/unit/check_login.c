@@ -117,7 +117,7 @@ is(const struct login_words *words, const char *user, const char *password)
 START_TEST(test_text)
 {
     struct login_words words;
-    char value[2 * LOGIN_NAME_MAX + 3];
+    char value[2 * LOGIN_WORD_MAX + 3];
     ck_assert(login_read_text("u p", 3, &words) && is(&words, "u", "p"));
     ck_assert(login_read_text("u p q", 5, &words) && is(&words, "u", "p q"));
     ck_assert(login_read_text("u  p", 4, &words) && is(&words, "u", " p"));
@@ -127,12 +127,12 @@ START_TEST(test_text)
     ck_assert(!login_read_text("u", 1, &words));
     ck_assert(!login_read_text("", 0, &words));
     memset(value, 'a', sizeof value);
-    value[LOGIN_NAME_MAX] = ' ';
-    ck_assert(login_read_text(value, 2 * LOGIN_NAME_MAX + 1, &words));
-    ck_assert(!login_read_text(value, 2 * LOGIN_NAME_MAX + 2, &words));
-    value[LOGIN_NAME_MAX] = 'a';
-    value[LOGIN_NAME_MAX + 1] = ' ';
-    ck_assert(!login_read_text(value, LOGIN_NAME_MAX + 5, &words));
+    value[LOGIN_WORD_MAX] = ' ';
+    ck_assert(login_read_text(value, 2 * LOGIN_WORD_MAX + 1, &words));
+    ck_assert(!login_read_text(value, 2 * LOGIN_WORD_MAX + 2, &words));
+    value[LOGIN_WORD_MAX] = 'a';
+    value[LOGIN_WORD_MAX + 1] = ' ';
+    ck_assert(!login_read_text(value, LOGIN_WORD_MAX + 5, &words));
 }
 END_TEST
 
