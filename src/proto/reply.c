@@ -96,15 +96,6 @@ reply_value(struct buf *out, const char *key, size_t key_len, uint32_t flags,
     out->len += (size_t)(at - start);
 }
 
-void
-reply_value_u64(struct buf *out, const char *key, size_t key_len,
-    uint32_t flags, uint64_t value, const uint64_t *cas)
-{
-    char text[NUM_U64_DIGITS_MAX];
-    size_t n = num_format_u64(value, text);
-    reply_value(out, key, key_len, flags, text, n, cas);
-}
-
 size_t
 reply_join_u64(const uint64_t *number, size_t n, char *text)
 {

@@ -32,14 +32,6 @@ head_of(enum entry_kind kind, unsigned n)
     return (uint8_t)((unsigned)kind | n << KIND_BITS);
 }
 
-size_t
-entry_put_cells(
-    uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before)
-{
-    return entry_put_columns(
-        out, cells->id, cells->n, cells->serial, cells->value, id_before);
-}
-
 static inline const uint8_t *
 skip_number(const uint8_t *at)
 {

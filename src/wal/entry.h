@@ -66,13 +66,9 @@ struct entry_cells {
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };
 
-/* Writes cells to out (room for ENTRY_CELLS_BYTES_MAX) and returns the length.
- * id_before: of the cells written just before in the same call of wal_append,
- * NULL for the first. Serials are not 0. */
-size_t entry_put_cells(
-    uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before);
-
-/* The same from cells that lie somewhere else: n (1..16) serials and values. */
+/* Writes cells to out (room for ENTRY_CELLS_BYTES_MAX) and returns the length:
+ * n (1..16) serials, none of them 0, and values. id_before: of the cells
+ * written just before in the same call of wal_append, NULL for the first. */
 static inline size_t
 entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
     const uint32_t *serial, const uint64_t *value, const uint64_t *id_before)
@@ -103,14 +99,14 @@ entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
  * their values are as long in all. False: it has changed nothing. */
 bool entry_replace(uint8_t *to, const uint8_t *from);
 
-/* As entry_put_cells, for a counter (made, or a column added or dropped), with
- * the last serial that the schema has given out. */
+/* As entry_put_columns, for a counter (made, or a column added or dropped),
+ * with the last serial that the schema has given out. */
 size_t entry_put_counter(
     uint8_t *out, const struct schema_counter *counter, uint32_t last_serial);
 size_t entry_put_dropped(
     uint8_t *out, uint32_t counter_serial, uint32_t last_serial);
 
-/* As entry_put_cells. A numbered change, a producer (its name is right), and
+/* As entry_put_columns. A numbered change, a producer (its name is right), and
  * one that is gone. Serials of producers are not 0; shard is below 2^16. */
 size_t entry_put_number(
     uint8_t *out, uint32_t producer, uint16_t shard, uint64_t number);

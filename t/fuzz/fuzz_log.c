@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/err.h"
+#include "lib/log_make.h"
 #include "lib/still_disk.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
@@ -44,7 +45,7 @@ check_cells(const struct entry_cells *cells)
 {
     uint8_t bytes[ENTRY_CELLS_BYTES_MAX];
     uint64_t before = cells->id * 3; /* any */
-    size_t len = entry_put_cells(bytes, cells, &before);
+    size_t len = log_make_cells(bytes, cells, &before);
     struct entry_reader reader = {bytes, bytes + len, before};
     struct entry again;
 

@@ -3,6 +3,7 @@
 #define LIB_LOG_MAKE_H
 
 #include "base/buf.h"
+#include "wal/entry.h"
 #include "wal/frame.h"
 
 #include <stddef.h>
@@ -28,6 +29,15 @@ void log_make_fini(struct log_make *log);
 /* Adds a batch with the next sequence number. */
 void log_make_add(struct log_make *log, const void *payload, size_t len,
     uint64_t synced_seq);
+
+/* entry_put_columns of cells that lie together. */
+static inline size_t
+log_make_cells(
+    uint8_t *out, const struct entry_cells *cells, const uint64_t *id_before)
+{
+    return entry_put_columns(
+        out, cells->id, cells->n, cells->serial, cells->value, id_before);
+}
 
 /* Adds len zeroes, as of a file that was preallocated. No batch may follow. */
 void log_make_zeroes(struct log_make *log, size_t len);

@@ -4,6 +4,7 @@
 #include "wal/entry.h"
 
 #include "base/bytes.h"
+#include "lib/log_make.h"
 #include "unit/check_help.h"
 
 enum { ENTRIES = 2000, APPEND_EVERY = 5 };
@@ -100,7 +101,7 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
     default:
         entry->kind = ENTRY_CELLS;
         entry->cells = random_cells(state, id_before ? *id_before : 0);
-        return entry_put_cells(out, &entry->cells, id_before);
+        return log_make_cells(out, &entry->cells, id_before);
     }
 }
 
@@ -165,8 +166,8 @@ START_TEST(test_replace)
             new.serial[random_below(&state, new.n)] += 256;
         }
         memset(to, 0xa5, sizeof to);
-        size_t len = entry_put_cells(to, &old, &before);
-        size_t new_len = entry_put_cells(from, &new, &before);
+        size_t len = log_make_cells(to, &old, &before);
+        size_t new_len = log_make_cells(from, &new, &before);
         memcpy(is, to, sizeof to);
         bool is_replaced = entry_replace(to, from);
         ck_assert_int_eq(is_replaced, is_same && len == new_len);
@@ -224,12 +225,12 @@ START_TEST(test_lengths)
     uint64_t before = 1000001;
     uint8_t out[ENTRY_CELLS_BYTES_MAX];
 
-    ck_assert_uint_eq(entry_put_cells(out, &cells, NULL), 6);
+    ck_assert_uint_eq(log_make_cells(out, &cells, NULL), 6);
     ck_assert_mem_eq(out, "\x09\xc0\x84\x3d\5\7", 6);
-    ck_assert_uint_eq(entry_put_cells(out, &cells, &before), 4);
+    ck_assert_uint_eq(log_make_cells(out, &cells, &before), 4);
     ck_assert_mem_eq(out, "\x0a\1\5\7", 4);
     cells.id = 3; /* shorter than the distance */
-    ck_assert_uint_eq(entry_put_cells(out, &cells, &before), 4);
+    ck_assert_uint_eq(log_make_cells(out, &cells, &before), 4);
     ck_assert_mem_eq(out, "\x09\3\5\7", 4);
     cells = (struct entry_cells){.id = UINT64_MAX, .n = SCHEMA_COLUMNS_MAX};
     for (unsigned i = 0; i < cells.n; i++) {
@@ -237,7 +238,7 @@ START_TEST(test_lengths)
         cells.value[i] = UINT64_MAX;
     }
     ck_assert_uint_eq(
-        entry_put_cells(out, &cells, NULL), ENTRY_CELLS_BYTES_MAX);
+        log_make_cells(out, &cells, NULL), ENTRY_CELLS_BYTES_MAX);
     ck_assert_uint_eq(entry_put_dropped(out, UINT32_MAX, UINT32_MAX),
         ENTRY_DROPPED_BYTES_MAX);
 }
@@ -299,9 +300,9 @@ one_of_each(uint8_t *out, size_t ends[8])
     size_t len = 0;
 
     ends[0] = 0;
-    ends[1] = len += entry_put_cells(out, &cells, NULL);
+    ends[1] = len += log_make_cells(out, &cells, NULL);
     cells.id++;
-    ends[2] = len += entry_put_cells(out + len, &cells, &(uint64_t){70000});
+    ends[2] = len += log_make_cells(out + len, &cells, &(uint64_t){70000});
     ends[3] = len += entry_put_counter(out + len, &counter, 9);
     ends[4] = len += entry_put_dropped(out + len, 300, 301);
     ends[5] = len += entry_put_number(out + len, 300, 7, 70000);

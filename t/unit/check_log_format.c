@@ -96,7 +96,7 @@ put_entry(uint8_t *out, const struct item *item, const uint64_t *id_before)
         return entry_put_dropped(
             out, entry->counter_serial, entry->last_serial);
     default:
-        return entry_put_cells(
+        return log_make_cells(
             out, &entry->cells, item->is_near ? id_before : NULL);
     }
 }

@@ -215,6 +215,28 @@ START_TEST(test_drop)
 }
 END_TEST
 
+/* A change of a cold record that is under way: refused, nothing is read for it,
+ * and nothing changes, before and behind an end. */
+START_TEST(test_drop_cold)
+{
+    struct rig rig;
+    begin(&rig, WAL_SYNC_ALWAYS, 11);
+    rig.seals = true;
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 1), false, 5);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    struct change old = numbered(&rig, 0, CHANGE_INCR, 5, "p", 2);
+    ck_assert_int_eq(drop(&rig, "p"), 0);
+    (void)send(&rig, &old, 1);
+    ck_assert_int_eq(old.err, ERR_PRODUCER_GONE);
+    ck_assert_uint_eq(rig_n_hot(&rig), 0);
+    crash(&rig, true);
+    /* a new one, whose numbers are its own */
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 2), false, 10);
+    EXPECT_DONE(done(&rig, 0, CHANGE_INCR, 5, "p", 2), true, 10);
+    end(&rig);
+}
+END_TEST
+
 /* A cold record: the change is made again with it, once; a repeat reads it. */
 START_TEST(test_cold)
 {
@@ -444,7 +466,8 @@ int
 main(void)
 {
     const TTest *test[] = {test_once, test_nothing_changed, test_refused,
-        test_batch, test_order_in_log, test_full, test_drop, test_cold,
-        test_drop_is_logged_first, test_list_and_log, test_too_many_in_log};
+        test_batch, test_order_in_log, test_full, test_drop, test_drop_cold,
+        test_cold, test_drop_is_logged_first, test_list_and_log,
+        test_too_many_in_log};
     return run_tests("producers", test, COUNT_OF(test));
 }

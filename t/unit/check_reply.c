@@ -16,6 +16,16 @@ expect(struct buf *out, const char *bytes)
     buf_fini(out);
 }
 
+/* reply_value of a number. */
+static void
+value_u64(struct buf *out, const char *key, size_t key_len, uint32_t flags,
+    uint64_t value, const uint64_t *cas)
+{
+    char text[NUM_U64_DIGITS_MAX];
+    size_t n = num_format_u64(value, text);
+    reply_value(out, key, key_len, flags, text, n, cas);
+}
+
 START_TEST(test_lines)
 {
     struct buf out = {0};
@@ -89,9 +99,9 @@ START_TEST(test_values)
     reply_value(&out, "abc", 2, UINT32_MAX, "", 0, &cas);
     expect(&out, "VALUE ab 4294967295 0 18446744073709551615\r\n\r\n");
     cas = 1;
-    reply_value_u64(&out, "1234.cntcm", 10, 4, 0, &cas);
+    value_u64(&out, "1234.cntcm", 10, 4, 0, &cas);
     expect(&out, "VALUE 1234.cntcm 4 1 1\r\n0\r\n");
-    reply_value_u64(&out, "1234.cntcm", 10, 0, UINT64_MAX, NULL);
+    value_u64(&out, "1234.cntcm", 10, 0, UINT64_MAX, NULL);
     expect(&out, "VALUE 1234.cntcm 0 20\r\n18446744073709551615\r\n");
 }
 END_TEST
@@ -109,7 +119,7 @@ START_TEST(test_longest)
     memset(value, 'v', VALUE);
     for (int i = 0; i < 40; i++) {
         size_t before = out.len;
-        reply_value_u64(&out, key, KEY, UINT32_MAX, UINT64_MAX, &cas);
+        value_u64(&out, key, KEY, UINT32_MAX, UINT64_MAX, &cas);
         ck_assert_uint_eq(out.len - before,
             strlen("VALUE  4294967295 20 ") + KEY + 20 + 2 + 20 + 2);
     }
@@ -152,7 +162,7 @@ START_TEST(test_stats)
 }
 END_TEST
 
-/* Written in wide stores, a reply is what reply_value_u64 makes; the key ends
+/* Written in wide stores, a reply is what value_u64 makes; the key ends
  * where the readable bytes do, or further on. */
 static void
 expect_cell(size_t len, size_t behind, uint32_t flags, uint64_t value,
@@ -163,7 +173,7 @@ expect_cell(size_t len, size_t behind, uint32_t flags, uint64_t value,
     char *at = malloc(len + REPLY_CELL_ROOM);
     ck_assert(key != NULL && at != NULL);
     memset(key, 'k', len + behind);
-    reply_value_u64(&out, key, len, flags, value, cas);
+    value_u64(&out, key, len, flags, value, cas);
     const char *end = reply_put_cell(
         at, key, len, key + len + behind, flags, value, cas ? *cas : 0);
     ck_assert_uint_eq((size_t)(end - at), out.len);

@@ -4,10 +4,9 @@
  * clients that do not know of each other, and from the seed alone. */
 
 #include "bench/schedule.h"
+#include "unit/check_help.h"
 
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum { STEPS = 200000, RATE = 50000, BEGIN_NS = 1000000007 };
 
@@ -79,26 +78,10 @@ START_TEST(test_after_a_day)
 }
 END_TEST
 
-static void
-add(Suite *suite, const TTest *test)
-{
-    TCase *tcase = tcase_create(test->name);
-    tcase_add_test(tcase, test);
-    suite_add_tcase(suite, tcase);
-}
-
 int
 main(void)
 {
-    Suite *suite = suite_create("schedule");
-    add(suite, test_mean_and_spread);
-    add(suite, test_from_the_seed_alone);
-    add(suite, test_after_a_day);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const tests[] = {
+        test_mean_and_spread, test_from_the_seed_alone, test_after_a_day};
+    return run_tests("schedule", tests, COUNT_OF(tests));
 }

@@ -5,11 +5,9 @@
 
 #include "bench/tape.h"
 #include "bench/wire.h"
+#include "unit/check_help.h"
 
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DRAWS = 1003, RECORDS = 2000, ARGUMENTS_MAX = 8 };
 
@@ -140,27 +138,13 @@ START_TEST(test_newest)
 }
 END_TEST
 
-static void
-add(Suite *suite, const TTest *test, int n)
-{
-    TCase *tcase = tcase_create(test->name);
-    tcase_add_loop_test(tcase, test, 0, n);
-    suite_add_tcase(suite, tcase);
-}
-
 int
 main(void)
 {
-    Suite *suite = suite_create("tape");
-    add(suite, test_sent_is_checked, WIRE_RESP + 1);
-    add(suite, test_mix, 1);
-    add(suite, test_zipf, 1);
-    add(suite, test_newest, 1);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_set_tap(runner, "-");
-    srunner_run_all(runner, CK_SILENT);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    TCase *tcase = tcase_create("tape");
+    tcase_add_loop_test(tcase, test_sent_is_checked, 0, WIRE_RESP + 1);
+    tcase_add_test(tcase, test_mix);
+    tcase_add_test(tcase, test_zipf);
+    tcase_add_test(tcase, test_newest);
+    return run_case("tape", tcase);
 }

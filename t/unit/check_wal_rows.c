@@ -3,6 +3,7 @@
  * the state after each batch is what a log of all changes would lead to. */
 #include "wal/wal.h"
 
+#include "lib/log_make.h"
 #include "unit/wal_rig.h"
 #include "wal/entry.h"
 
@@ -62,7 +63,7 @@ put_change(struct model *model, uint8_t *out, struct wal_row *row,
     }
     set_cells(&model->now, i, &cells);
     *row = (struct wal_row){model->id[i], (uint32_t)at, (uint8_t)counter};
-    return entry_put_cells(out, &cells, id_before);
+    return log_make_cells(out, &cells, id_before);
 }
 
 /* What was so before the first append of batch seq is so after the one
@@ -190,7 +191,7 @@ append_one(struct rig *rig, uint64_t id, uint32_t serial, uint64_t value)
     struct entry_cells cells = {
         .id = id, .n = 1, .serial = {serial}, .value = {value}};
     struct wal_row row = {.id = id, .counter = 1};
-    size_t len = entry_put_cells(entry, &cells, NULL);
+    size_t len = log_make_cells(entry, &cells, NULL);
     return wal_append_rows(rig->wal, entry, len, &row, 1);
 }
 
