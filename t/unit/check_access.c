@@ -95,6 +95,7 @@ static const struct sample samples[] = {
     S(SCHEMA_EDIT, WRITER, "add counter other"),
     S(SCHEMA_EDIT, WRITER, "drop counter weibo weibo"),
     S(DROP_PRODUCER, WRITER, "drop producer 1"),
+    S(DUMP, READER, "dump counter weibo"),
     S(SHOW_COUNTERS, READER, "show counters"),
     S(SHOW_COUNTER, READER, "show counter weibo"),
     S(CHECKPOINT, WRITER, "checkpoint"),
