@@ -75,7 +75,7 @@ START_TEST(test_log)
     ck_assert_msg(line != NULL && strncmp(line, first, sizeof first - 1) == 0,
         "%s", it.text);
     ck_assert_ptr_null(strstr(line + 1, "loading log"));
-    ck_assert_ptr_nonnull(strstr(it.text, " s left\n"));
+    ck_assert_ptr_nonnull(strstr(it.text, " s left\"\n"));
     ck_assert_ptr_nonnull(strstr(it.text, "loaded log: 7 changes in "));
 }
 END_TEST
@@ -91,7 +91,7 @@ START_TEST(test_more_than_all)
     add_when_due(&progress, 900, 1);
     gather_end(&it);
     ck_assert_msg(strstr(it.text, ": 100 %, 1 changes, ") != NULL &&
-            strstr(it.text, ", 0 s left\n") != NULL,
+            strstr(it.text, ", 0 s left\"\n") != NULL,
         "%s", it.text);
 }
 END_TEST
