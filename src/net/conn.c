@@ -434,6 +434,9 @@ hold_turn(struct conn *conn, enum session_state state, struct buf *out,
     if (state == SESSION_YIELD) {
         metric_add(&conn->worker->metrics, METRIC_conn_yields, 1);
     }
+    if (session_is_stranger(&conn->session)) {
+        set_reading(conn, false); /* as in after_turn */
+    }
     if (!gate_hold(&conn->worker->gate, &conn->held, out, acks)) {
         conn_close(conn);
     } else if (may_go_on(conn)) {
@@ -506,6 +509,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     struct worker *worker = conn->worker;
     unsigned budget = worker->config.requests_per_turn;
     bool was_skipping = session_is_skipping(&conn->session);
+    bool was_stranger = session_is_stranger(&conn->session);
     size_t consumed = 0;
     size_t queued = conn__queued_bytes(conn) + held_bytes(&conn->held);
     size_t mark_max = write_mark(conn);
@@ -518,6 +522,9 @@ turn(struct conn *conn, const char *bytes, size_t len)
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
     keep_rest(conn, bytes, len, consumed);
+    if (!was_stranger && session_is_stranger(&conn->session)) {
+        conn->stranger_ms = uv_now(&worker->loop); /* it logs in anew */
+    }
     bool has_begun = budget < worker->config.requests_per_turn ||
         (was_skipping && !session_is_skipping(&conn->session));
     note_command(conn, state, has_begun);
@@ -739,9 +746,9 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         return;
     }
     conn->worker = worker;
-    conn->opened_ms = uv_now(&worker->loop);
-    conn->active_ms = conn->opened_ms;
-    conn->progress_ms = conn->opened_ms;
+    conn->stranger_ms = uv_now(&worker->loop);
+    conn->active_ms = conn->stranger_ms;
+    conn->progress_ms = conn->stranger_ms;
     conn->read_bytes_max = CONN_READ_FIRST;
     session_init(&conn->session, &worker->executor, on_wake);
     conn->session.lines_fn = on_lines;

@@ -99,7 +99,7 @@ conn_sweep(struct conn *conn, uint64_t now_ms)
         return;
     }
     if (session_is_stranger(&conn->session) &&
-        now_ms - conn->opened_ms >= config->login_timeout_ms) {
+        now_ms - conn->stranger_ms >= config->login_timeout_ms) {
         metric_add(&conn->worker->metrics, METRIC_slow_logins, 1);
         conn_close(conn);
         return;

@@ -97,15 +97,21 @@ tls__new_session(SSL *ssl, SSL_SESSION *session)
     return 0;
 }
 
-static void
+/* What a socket asks of its clients' certificates. A session is resumed without
+ * another look at them, so it is only where the same is asked: each kind of
+ * socket has sessions of its own. */
+static bool
 set_verify(SSL *ssl, enum tls_use use)
 {
+    unsigned char name[] = "tallyd 0";
+    name[sizeof name - 2] = (unsigned char)('0' + use);
     if (use == TLS_USE_ANYONE) {
         SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
     } else if (use == TLS_USE_KNOWN) {
         SSL_set_verify(
             ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     }
+    return SSL_set_session_id_context(ssl, name, sizeof name - 1) == 1;
 }
 
 int
@@ -124,7 +130,8 @@ tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
     stream->ssl = SSL_new(context); /* slow: not under the lock */
     SSL_CTX_free(context);
     BIO *bio = stream->ssl == NULL ? NULL : BIO_new(tls->method);
-    if (bio == NULL) {
+    if (bio == NULL || !set_verify(stream->ssl, use)) {
+        BIO_free(bio);
         ERR_clear_error();
         SSL_free(stream->ssl);
         free(stream);
@@ -133,7 +140,6 @@ tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
     BIO_set_data(bio, stream);
     SSL_set_bio(stream->ssl, bio, bio);
     SSL_set_app_data(stream->ssl, stream);
-    set_verify(stream->ssl, use);
     SSL_set_accept_state(stream->ssl);
     *out = stream;
     return 0;
