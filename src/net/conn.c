@@ -114,6 +114,7 @@ conn_close(struct conn *conn)
     }
     if (!conn->is_closing) {
         session_unwatch(&conn->session);
+        worker_unwatch(conn->worker, conn);
         conn__tell_watchers(conn, WATCH_CONN_CLOSE);
         conn->is_closing = true;
         session_give_up(&conn->session);
@@ -524,6 +525,9 @@ turn(struct conn *conn, const char *bytes, size_t len)
     keep_rest(conn, bytes, len, consumed);
     if (!was_stranger && session_is_stranger(&conn->session)) {
         conn->stranger_ms = uv_now(&worker->loop); /* it logs in anew */
+    }
+    if (conn->session.watcher != NULL) {
+        worker_watches(worker, conn);
     }
     bool has_begun = budget < worker->config.requests_per_turn ||
         (was_skipping && !session_is_skipping(&conn->session));

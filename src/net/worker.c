@@ -200,13 +200,33 @@ wake_all(struct conn *woken)
     }
 }
 
-/* There are WATCH_MAX of them at most, so looks are rare. */
 static void
 wake_watchers(struct worker *worker)
 {
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
-        if (conn->session.watcher != NULL && !conn->is_closing) {
-            worker_ready(worker, conn);
+    for (unsigned i = 0; i < worker->n_watching; i++) {
+        worker_ready(worker, worker->watching[i]);
+    }
+}
+
+void
+worker_watches(struct worker *worker, struct conn *conn)
+{
+    for (unsigned i = 0; i < worker->n_watching; i++) {
+        if (worker->watching[i] == conn) {
+            return;
+        }
+    }
+    ASSERT(worker->n_watching < WATCH_MAX);
+    worker->watching[worker->n_watching++] = conn;
+}
+
+void
+worker_unwatch(struct worker *worker, struct conn *conn)
+{
+    for (unsigned i = 0; i < worker->n_watching; i++) {
+        if (worker->watching[i] == conn) {
+            worker->watching[i] = worker->watching[--worker->n_watching];
+            return;
         }
     }
 }

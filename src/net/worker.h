@@ -110,8 +110,10 @@ struct worker {
     struct executor executor;
     struct gate gate;
     struct conn_room room;
-    uint64_t fault_said_ms;   /* when a client's fault was logged; 0: never */
-    struct conn *conns;       /* all of them, doubly linked */
+    uint64_t fault_said_ms; /* when a client's fault was logged; 0: never */
+    struct conn *conns;     /* all of them, doubly linked */
+    struct conn *watching[WATCH_MAX]; /* of these, the watchers */
+    unsigned n_watching;
     struct conn *first_ready; /* to go on without an event */
     struct conn *last_ready;
     unsigned n_ready;
@@ -154,6 +156,11 @@ void worker_enter(struct worker *worker);
  * an event, or takes it off; twice is as good as once. */
 void worker_ready(struct worker *worker, struct conn *conn);
 void worker_unready(struct worker *worker, struct conn *conn);
+
+/* The connection is a watcher's: it is made ready when there are lines, until
+ * worker_unwatch, which does nothing for others. The worker's thread. */
+void worker_watches(struct worker *worker, struct conn *conn);
+void worker_unwatch(struct worker *worker, struct conn *conn);
 
 /* For conn.c: the store has answered. True where that is the worker's own
  * doing, which calls conn_woken soon; else it is for the mailbox. Any thread.

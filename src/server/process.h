@@ -47,6 +47,10 @@ void process_drop_bounding_set(void);
  * with, or that root keeps with -u root. ERR_SYSTEM. */
 int process_drop_capabilities(struct buf *message);
 
+/* Opens /dev/null for each standard stream that is closed, so that no file or
+ * socket takes its number and is written to as such. The first thing of all. */
+void process_fill_streams(void);
+
 /* What the process makes from here on is never writable for others; a mask
  * that takes away more stays. */
 void process_narrow_umask(void);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -47,6 +48,16 @@ process_drop_capabilities(struct buf *message)
         return ERR_SYSTEM;
     }
     return 0;
+}
+
+void
+process_fill_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", O_RDWR); /* the lowest number is free */
+        }
+    }
 }
 
 void

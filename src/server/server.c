@@ -768,6 +768,7 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     struct buf message = {0};
     struct server *server = calloc(1, sizeof *server);
     int status = EXIT_FAILURE;
+    process_fill_streams();
     if (server == NULL) {
         return status;
     }
