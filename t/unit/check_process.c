@@ -30,6 +30,24 @@ in_child(int (*step)(int fd), int fd)
     return WEXITSTATUS(status);
 }
 
+/* 0 where all streams are open and what is opened next is none of them. */
+static int
+fill_streams(int fd)
+{
+    (void)fd;
+    close(STDIN_FILENO);
+    close(STDERR_FILENO);
+    process_fill_streams();
+    int next = dup(STDOUT_FILENO);
+    return write(STDERR_FILENO, "x", 1) == 1 && next > STDERR_FILENO ? 0 : 1;
+}
+
+START_TEST(test_fill_streams)
+{
+    ck_assert_int_eq(in_child(fill_streams, -1), 0);
+}
+END_TEST
+
 static void
 says(struct buf *message, const char *words)
 {
@@ -338,6 +356,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
+    tcase_add_test(tcase, test_fill_streams);
     tcase_add_test(tcase, test_refuse_root);
     tcase_add_test(tcase, test_drop_user);
     tcase_add_test(tcase, test_fd_limit);
