@@ -158,8 +158,14 @@ log_line(struct logger *logger, enum log_level level, const char *format, ...)
 static int
 open_file(const char *path)
 {
-    return open(
-        path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, FILE_MODE);
+    /* a FIFO without a reader is an error, and no wait; lines wait as ever */
+    int fd = open(path,
+        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+        FILE_MODE);
+    if (fd >= 0) {
+        (void)fcntl(fd, F_SETFL, O_WRONLY | O_APPEND);
+    }
+    return fd;
 }
 
 int

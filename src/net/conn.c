@@ -503,6 +503,16 @@ choose_read(struct conn *conn, enum session_state state, size_t len)
     }
 }
 
+/* One huge value must not stay for good. */
+static void
+shrink(struct buf *buf)
+{
+    if (buf->capacity > 4 * (size_t)CONN_WRITE_MARK) {
+        buf_clear(buf);
+        buf_shrink(buf, WORKER_OUT_BYTES);
+    }
+}
+
 static void
 turn(struct conn *conn, const char *bytes, size_t len)
 {
@@ -548,10 +558,8 @@ turn(struct conn *conn, const char *bytes, size_t len)
     }
     show_state(conn);
     conn__note_room(conn);
-    if (worker->out.capacity > 4 * (size_t)CONN_WRITE_MARK) {
-        buf_clear(&worker->out); /* one huge value must not stay for good */
-        buf_shrink(&worker->out, WORKER_OUT_BYTES);
-    }
+    shrink(&worker->out);
+    shrink(&worker->sealed);
 }
 
 /* A turn on what conn->in holds. */

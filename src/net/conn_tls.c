@@ -206,6 +206,7 @@ read_stream(struct conn *conn)
     size_t before = conn->in.len - conn->in_at;
     buf_clear(sealed);
     enum tls_step step = decipher(conn, sealed, &shared, &len);
+    bool has_said = sealed->len > 0;
     send_sealed(conn, sealed);
     if (step == TLS_STEP_FAILED) {
         if (!conn->is_closing) {
@@ -216,7 +217,7 @@ read_stream(struct conn *conn)
     bool has_come = (shared ? len : conn->in.len - conn->in_at) > before;
     if (has_come && !conn->is_closing) {
         conn__take(conn, shared, len);
-    } else if (!conn->is_closing && (!conn->is_reading || sealed->len > 0)) {
+    } else if (!conn->is_closing && (!conn->is_reading || has_said)) {
         worker_ready(conn->worker, conn); /* reads on, unless it is full */
     }
     if (step == TLS_STEP_ENDED && !conn->is_closing) {
@@ -342,7 +343,8 @@ void
 conn__tls_end(struct conn *conn)
 {
     struct buf *sealed = &conn->worker->sealed;
-    if (conn->tls != NULL && conn->shake == NULL && !conn->is_closing) {
+    /* tls is the step's thread's while there is a handshake */
+    if (conn->shake == NULL && conn->tls != NULL && !conn->is_closing) {
         buf_clear(sealed);
         tls_stream_shut(conn->tls, sealed);
         send_sealed(conn, sealed);

@@ -136,8 +136,11 @@ parse_stranger(struct session *session, const char *bytes, size_t len)
     enum parse_status status = session->binding == SESSION_BINARY
         ? binary_parse(bytes, len, 0, &session->scan, &session->request)
         : login_parse(bytes, len, &session->scan, &session->request);
-    return status == PARSE_MORE && len >= LOGIN_BYTES_MAX ? PARSE_CLOSE
-                                                          : status;
+    if (status == PARSE_MORE && len >= LOGIN_BYTES_MAX) {
+        session->request.err = ERR_LONG_LINE;
+        return PARSE_CLOSE;
+    }
+    return status;
 }
 
 /* Parses the request at bytes: there is at least one. */
@@ -148,6 +151,7 @@ parse(struct session *session, const char *bytes, size_t len)
     struct executor *executor = session->executor;
     if (session->binding == SESSION_AUTO) {
         if (bytes[0] == TLS_HANDSHAKE) {
+            session->request.err = 0;
             return PARSE_CLOSE; /* an error's words would mean nothing */
         }
         session->binding = (unsigned char)bytes[0] == BINARY_MAGIC_REQUEST
@@ -314,6 +318,6 @@ session_run(struct session *session, const char *bytes, size_t len,
     if (executor->acks.at.failed) {
         out->failed = true;
     }
-    *consumed = step == EXEC_CLOSE ? len : at;
+    *consumed = step == EXEC_CLOSE || session->watcher != NULL ? len : at;
     return state_of(step);
 }

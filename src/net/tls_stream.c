@@ -15,6 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    /* Bytes of which no plain ones come: messages of the protocol, of which a
+     * client may send as many as it likes, 10 us each. A record that is not
+     * whole is as much as any client needs. */
+    BARREN_BYTES_MAX = 2 * TLS_RECORD_MAX,
+    /* a record of one byte has up to 85 */
+    BARREN_BYTES_PER_BYTE = 128
+};
+
 struct tls_stream {
     SSL *ssl;
     const char *in; /* the peer's bytes that are not used yet */
@@ -22,6 +31,7 @@ struct tls_stream {
     struct buf *out; /* of the call under way; NULL between calls */
     const char *why; /* NULL: it has not failed */
     unsigned new_sessions;
+    size_t barren; /* bytes put in that no plain ones have come of */
     bool is_dry; /* the last read has left nothing: the next one finds none */
     bool has_shut;
 };
@@ -162,6 +172,7 @@ tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len)
     ASSERT(stream->in_len == 0);
     stream->in = bytes;
     stream->in_len = len;
+    stream->barren += SSL_is_init_finished(stream->ssl) ? len : 0;
     stream->is_dry = false;
 }
 
@@ -204,6 +215,17 @@ tls_stream_shake(struct tls_stream *stream, struct buf *out)
     return step;
 }
 
+/* Plain bytes have been read, or, with 0, all is used up: whether it is enough
+ * for what was put in. */
+static bool
+bears(struct tls_stream *stream, size_t len)
+{
+    bool is_paid = stream->barren / BARREN_BYTES_PER_BYTE < len;
+    stream->barren =
+        is_paid ? 0 : stream->barren - len * BARREN_BYTES_PER_BYTE;
+    return stream->barren <= BARREN_BYTES_MAX;
+}
+
 enum tls_step
 tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
     size_t *len, struct buf *out)
@@ -221,6 +243,10 @@ tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
     enum tls_step step = result == 1 ? TLS_STEP_DONE : step_of(stream, result);
     stream->is_dry = step == TLS_STEP_DONE && stream->in_len == 0 &&
         SSL_has_pending(stream->ssl) == 0;
+    if (!bears(stream, *len) && step == TLS_STEP_MORE) {
+        stream->why = "too much that is no plain byte";
+        step = TLS_STEP_FAILED;
+    }
     stream->out = NULL;
     return step;
 }

@@ -6,6 +6,7 @@
  * memcached: a request has 1 KiB, its line and its value together. */
 #include "proto/login.h"
 
+#include "base/err.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
@@ -68,11 +69,13 @@ login_parse(const char *bytes, size_t len, struct parse_scan *scan,
         return PARSE_MORE;
     }
     const char *newline = memchr(bytes, '\n', len);
-    if (newline == NULL) {
-        return len < LOGIN_BYTES_MAX ? PARSE_MORE : PARSE_CLOSE;
+    if (newline == NULL && len < LOGIN_BYTES_MAX) {
+        return PARSE_MORE;
     }
-    size_t line_len = (size_t)(newline - bytes) + 1;
-    if (line_len < LINE_LEN_MIN || line_len > LOGIN_BYTES_MAX) {
+    size_t line_len = newline == NULL ? len : (size_t)(newline - bytes) + 1;
+    if (line_len < LINE_LEN_MIN || line_len > LOGIN_BYTES_MAX ||
+        newline == NULL) {
+        out->err = line_len < LINE_LEN_MIN ? 0 : ERR_LONG_LINE;
         return PARSE_CLOSE;
     }
     uint32_t end = (uint32_t)line_len - 1;

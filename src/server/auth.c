@@ -417,3 +417,18 @@ auth_reload(struct auth *auth, unsigned *n, struct buf *why)
     *n = users->n;
     return 0;
 }
+
+void
+auth_reload_said(struct auth *auth, struct logger *logger, int number)
+{
+    struct buf why = {0};
+    unsigned n;
+    if (auth_reload(auth, &n, &why) != 0) {
+        log_line(logger, LOG_ERROR, "%.*s; the users stay as before",
+            (int)why.len, why.len == 0 ? "" : why.data);
+    } else {
+        log_line(logger, LOG_INFO, "signal %d: %u users in %s", number, n,
+            auth->path);
+    }
+    buf_fini(&why);
+}

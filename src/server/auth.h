@@ -3,6 +3,7 @@
 #define SERVER_AUTH_H
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "net/access.h"
 
 /* The users, and the answers to logins. */
@@ -29,5 +30,8 @@ struct access *auth_access(struct auth *auth);
  * users stay as they were; else *n is how many there are. Who is logged in
  * stays so. One thread at a time, beside the logins. */
 int auth_reload(struct auth *auth, unsigned *n, struct buf *why);
+
+/* The same at a signal of that number, and logs what has come of it. */
+void auth_reload_said(struct auth *auth, struct logger *logger, int number);
 
 #endif

@@ -41,6 +41,7 @@ struct sandbox_config {
     bool needs_calls;        /* ON by the operator's word: an error without */
     bool needs_files;
     bool has_ring; /* workers make an io_uring each */
+    int log_fd;    /* takes the last words, beside stderr; 0: it is that */
     unsigned n_paths;
     struct sandbox_path path[SANDBOX_PATHS_MAX];
 };

@@ -81,6 +81,10 @@ put_number(char text[TEXT_BYTES], size_t *len, unsigned number)
     put(text, len, at);
 }
 
+/* Of the log's file, or 0: for a handler that is given nothing of ours. Set
+ * before the filter is. */
+static volatile sig_atomic_t log_fd;
+
 static void
 on_forbidden_call(int number, siginfo_t *info, void *context)
 {
@@ -100,6 +104,9 @@ on_forbidden_call(int number, siginfo_t *info, void *context)
         "--seccomp=log only logs such calls, --seccomp=off starts without "
         "the filter\n");
     ssize_t ignored = write(STDERR_FILENO, text, len);
+    if (log_fd > 0) {
+        ignored = write(log_fd, text, len);
+    }
     (void)ignored;
     /* blocked in here: it comes when the handler returns */
     signal(number, SIG_DFL);
@@ -216,6 +223,7 @@ sandbox_hold_calls(const struct sandbox_config *config, struct buf *message)
     int err = fill_filter(filter, config->has_ring);
     if (err == 0) {
         fill_names();
+        log_fd = config->log_fd;
         watch();
         err = seccomp_load(filter);
     }

@@ -92,7 +92,8 @@ struct server {
     bool has_watch;
     int ready_fd; /* of process_daemonize, or -1 */
     bool has_pidfile;
-    bool is_lossy; /* of --salvage */
+    bool is_lossy;        /* of --salvage */
+    uv_work_t first_work; /* of libuv's threads */
     struct buf schema_text;
     struct buf ports; /* lines for MEMCACHED_PORT_FILENAME */
     struct buf why;   /* the line for stderr of what failed */
@@ -134,21 +135,6 @@ deed_of(int number)
     return STOP;
 }
 
-static void
-reload_users(struct server *server, int number)
-{
-    struct buf why = {0};
-    unsigned n;
-    if (auth_reload(server->auth, &n, &why) != 0) {
-        log_line(&server->logger, LOG_ERROR, "%.*s; the users stay as before",
-            (int)why.len, why.len == 0 ? "" : why.data);
-    } else {
-        log_line(&server->logger, LOG_INFO, "signal %d: %u users in %s",
-            number, n, server->options.auth_file.text);
-    }
-    buf_fini(&why);
-}
-
 /* What is in files and may change while the server runs. */
 static void
 reload(struct server *server, int number)
@@ -156,7 +142,7 @@ reload(struct server *server, int number)
     struct buf why = {0};
     logging_reload(&server->logger, number);
     if (server->auth != NULL) {
-        reload_users(server, number);
+        auth_reload_said(server->auth, &server->logger, number);
     }
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
@@ -458,6 +444,7 @@ enter_sandbox(struct server *server)
         .needs_calls = options->given[OPTIONS_ID_seccomp],
         .needs_files = options->given[OPTIONS_ID_landlock],
         .has_ring = options->cold_io != COLD_IO_POOL,
+        .log_fd = atomic_load(&server->logger.fd),
     };
     if (loads(server)) {
         sandbox_add_path(&config, SANDBOX_DATA, options->data.text);
@@ -598,6 +585,9 @@ start_threads(struct server *server)
         return err;
     }
     server->admin.store = server->store;
+    if (server->tls != NULL) {
+        secure_start_pool(&server->loop, &server->first_work);
+    }
     if (!loads(server)) {
         return become_ready(server);
     }

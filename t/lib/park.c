@@ -299,6 +299,12 @@ park_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
 }
 
 static enum store_answer
+park_seal(struct store *store, struct store_seal *seal)
+{
+    return store_seal(((struct park *)store)->inner, seal);
+}
+
+static enum store_answer
 park_dump(struct store *store, struct store_dump *dump)
 {
     return store_dump(((struct park *)store)->inner, dump);
@@ -349,6 +355,7 @@ static const struct store_calls park_calls = {
     .widths = park_widths,
     .hot_bytes = park_hot_bytes,
     .checkpoint = park_checkpoint,
+    .seal = park_seal,
     .dump = park_dump,
     .end_dump = park_end_dump,
     .data_stats = park_data_stats,

@@ -105,6 +105,12 @@ class TlsConnection(Connection):
             self.socket.close()
             raise
 
+    def send(self, data):
+        try:
+            super().send(data)
+        except ssl.SSLError as error: # the server has said that it closes
+            raise Closed("while sending") from error
+
     def fill(self):
         try:
             super().fill()

@@ -275,6 +275,38 @@ START_TEST(test_no_renegotiation)
 }
 END_TEST
 
+/* New keys as often as a client likes, behind which are requests; but not for
+ * ever without any. */
+START_TEST(test_key_updates)
+{
+    enum { ROUNDS = 3000, SENT_MAX = 80 << 10 };
+    static const char request[] = "version\r\n";
+    SSL_CTX *context = tls_client_context(TLS1_3_VERSION, TLS1_3_VERSION);
+    struct pair pair;
+    pair_init(&pair, tls, context);
+    ck_assert(shake(&pair));
+    for (int i = 0; i < ROUNDS; i++) {
+        ck_assert_int_eq(
+            SSL_key_update(pair.client.ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        ck_assert_int_eq(SSL_write(pair.client.ssl, request, 9), 9);
+        carry(&pair);
+        ck_assert_int_eq(pair.step, TLS_STEP_MORE);
+    }
+    ck_assert_uint_eq(pair.heard.len, (size_t)ROUNDS * 9);
+    size_t before = pair.sent;
+    while (pair.step == TLS_STEP_MORE && pair.sent - before < SENT_MAX) {
+        ck_assert_int_eq(
+            SSL_key_update(pair.client.ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        ck_assert_int_eq(SSL_do_handshake(pair.client.ssl), 1);
+        carry(&pair);
+    }
+    ck_assert_int_eq(pair.step, TLS_STEP_FAILED);
+    ck_assert_uint_eq(pair.heard.len, (size_t)ROUNDS * 9);
+    pair_fini(&pair);
+    SSL_CTX_free(context);
+}
+END_TEST
+
 START_TEST(test_versions)
 {
     struct tls_config config = tls_config_of(&files);
@@ -582,8 +614,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_request_behind_handshake,
-        test_big_reply, test_no_renegotiation, test_versions, test_reload,
-        test_bad_files, test_session_cache, test_hello};
+        test_big_reply, test_no_renegotiation, test_key_updates, test_versions,
+        test_reload, test_bad_files, test_session_cache, test_hello};
     const TTest *const of_versions[] = {test_cut_everywhere, test_random_sizes,
         test_forged, test_ends, test_verify};
     TCase *tcase = tcase_create("tls");
