@@ -102,11 +102,37 @@ START_TEST(test_nobody_takes)
 }
 END_TEST
 
+/* Edits behind the checkpoint: what has gone, and nothing of what stays. */
+START_TEST(test_gone)
+{
+    struct rig rig;
+    struct taken now = {0};
+    make_directory(&rig);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column a ay max=8"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "drop column a ax ax"), 0);
+    rig_add_counter(&rig, 'b');
+    ck_assert_int_eq(rig_edit(&rig, "drop counter b b"), 0);
+    fake_disk_die(rig.fake, 1); /* no checkpoint at the end */
+    (void)rig_close(&rig);
+    fake_disk_revive(rig.fake);
+    ck_assert_int_eq(dump(&rig, &now), 0);
+    buf_add(&now.text, "", 1);
+    ck_assert_ptr_nonnull(strstr(now.text.data, "\ngone a ax\n"));
+    ck_assert_ptr_nonnull(strstr(now.text.data, "\ngone b\n"));
+    ck_assert_ptr_null(strstr(now.text.data, "\ngone a ay\n"));
+    ck_assert_ptr_null(strstr(now.text.data, "\ngone a\n"));
+    buf_fini(&now.text);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("dump");
     tcase_add_test(tcase, test_disk_fails);
     tcase_add_test(tcase, test_nobody_takes);
+    tcase_add_test(tcase, test_gone);
     return run_case("dump", tcase);
 }
