@@ -14,6 +14,7 @@ begin(struct rig *rig)
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
     (void)rig_set_all(rig, 'a', 1);
+    rig_add_counter(rig, 'z');
 }
 
 static void
