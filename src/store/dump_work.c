@@ -312,7 +312,8 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
 {
     const struct seal_merge *merge = &work->merge;
     bool is_told = merge->is_narrow;
-    uint64_t cut = 0;
+    bool has_cut = is_told || work->from_id > 0;
+    uint64_t cut = work->from_id - 1; /* no record comes a second time */
     if (merge->scan == NULL || err == ERR_NO_MEMORY) {
         return err;
     }
@@ -325,13 +326,15 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
         uint64_t last = head->last_id;
         cut = entry->last_id; /* there is nothing behind the last block */
         if (block + 1 < head->n_blocks) {
-            cut = last = segment_first_id(segment, block + 1) - 1;
+            last = segment_first_id(segment, block + 1) - 1;
+            /* the block may go on where another file answers */
+            cut = last < cut ? last : cut;
         }
         work->bad_first = first < entry->first_id ? entry->first_id : first;
         work->bad_last = last > entry->last_id ? entry->last_id : last;
     }
     seal_merge_fini(&work->merge);
-    if (is_told) {
+    if (has_cut) {
         cut_list(work->list, cut);
     }
     work->merge.is_narrow = true;

@@ -2,6 +2,7 @@
 /* store/dumper and store/dump_work: every record once, wherever it is and
  * whatever becomes of it meanwhile; blocks that cannot be read; memory that
  * runs out; and how a dump ends early. */
+#include "cold/block.h"
 #include "lib/fault_alloc.h"
 #include "store/dumper.h"
 #include "store/store_dump.h"
@@ -15,6 +16,8 @@ enum {
     ROUNDS = 40, /* of a dump beside all else */
     SEEN_MAX = 4 * RIG_IDS
 };
+
+#define FIRST_SEGMENT "segment-00000000000000000001.seg"
 
 /* What a dump has shown. */
 struct shown {
@@ -117,11 +120,11 @@ finish(struct rig *rig)
     rig_fini(rig);
 }
 
-/* Sets the column of one id, by its number in the history. */
+/* Sets a column of one id, by its number in the history. */
 static void
-set_one(struct rig *rig, size_t i, uint64_t value)
+set_one(struct rig *rig, const char *column, size_t i, uint64_t value)
 {
-    struct cell_key key = cell_of(quiet_schema(rig->store), 0, "ax");
+    struct cell_key key = cell_of(quiet_schema(rig->store), 0, column);
     struct change change;
     uint64_t seq;
     key.id = rig->history.id[i];
@@ -162,6 +165,36 @@ expect_all(const struct shown *shown, const struct rig *rig, uint64_t value,
     ck_assert_uint_eq(at, shown->n);
 }
 
+/* All ids but for those of one range that is told of. */
+static void
+expect_rest(const struct shown *shown, const struct rig *rig)
+{
+    ck_assert_uint_eq(shown->n_bad, 1);
+    ck_assert_uint_gt(shown->n, 0);
+    for (size_t i = 0; i < shown->n; i++) {
+        ck_assert(
+            shown->id[i] < shown->bad_first || shown->id[i] > shown->bad_last);
+    }
+    size_t n_lost = RIG_IDS - shown->n, n_inside = 0;
+    for (size_t i = 0; i < RIG_IDS; i++) {
+        n_inside += rig->history.id[i] >= shown->bad_first &&
+            rig->history.id[i] <= shown->bad_last;
+    }
+    ck_assert_uint_gt(n_lost, 0);
+    ck_assert_uint_eq(n_inside, n_lost);
+}
+
+static uint64_t
+rig_lowest(const struct rig *rig)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (size_t i = 0; i < RIG_IDS; i++) {
+        uint64_t id = rig->history.id[i];
+        lowest = id < lowest ? id : lowest;
+    }
+    return lowest;
+}
+
 static struct shown shown;
 
 /* Hot, cold, cold with some changed since, cold with some deleted; in memory
@@ -177,12 +210,12 @@ START_TEST(test_everywhere)
     ck_assert_int_eq(dump_all(&shown, &rig), 0);
     expect_all(&shown, &rig, 5, 0, 0);
     for (size_t i = 0; i < RIG_IDS / 3; i++) {
-        set_one(&rig, i, 9);
+        set_one(&rig, "ax", i, 9);
     }
     ck_assert_int_eq(dump_all(&shown, &rig), 0);
     expect_all(&shown, &rig, 5, RIG_IDS / 3, 9);
     for (size_t i = 0; i < RIG_IDS / 3; i++) {
-        set_one(&rig, i, 0);
+        set_one(&rig, "ax", i, 0);
     }
     ck_assert_int_eq(dump_all(&shown, &rig), 0);
     expect_all(&shown, &rig, 5, RIG_IDS / 3, 0);
@@ -241,7 +274,7 @@ START_TEST(test_reads_that_fail)
     struct rig rig;
     begin(&rig, ID_RANDOM);
     ck_assert_int_eq(rig_seal_all(&rig), 0);
-    set_one(&rig, 0, 9);
+    set_one(&rig, "ax", 0, 9);
     for (unsigned n = 1;; n++) {
         fake_disk_fail(rig.fake, 1 << FAKE_READ, n, EIO, false);
         ck_assert_int_eq(dump_all(&shown, &rig), 0);
@@ -272,22 +305,47 @@ START_TEST(test_damage)
     rig.data.seal_records = 0;
     ck_assert_int_eq(rig_seal_all(&rig), 0);
     ck_assert_int_eq(rig_close(&rig), 0);
-    fake_disk_flip(rig.fake, "segment-00000000000000000001.seg", 4096 + 50, 4);
+    fake_disk_flip(rig.fake, FIRST_SEGMENT, 4096 + 50, 4);
     ck_assert_int_eq(rig_open(&rig), 0);
     ck_assert_int_eq(dump_all(&shown, &rig), 0);
-    ck_assert_uint_eq(shown.n_bad, 1);
-    ck_assert_uint_gt(shown.n, 0);
-    for (size_t i = 0; i < shown.n; i++) {
-        ck_assert(
-            shown.id[i] < shown.bad_first || shown.id[i] > shown.bad_last);
-    }
-    size_t n_lost = RIG_IDS - shown.n, n_inside = 0;
-    for (size_t i = 0; i < RIG_IDS; i++) {
-        n_inside += rig.history.id[i] >= shown.bad_first &&
-            rig.history.id[i] <= shown.bad_last;
-    }
-    ck_assert_uint_eq(n_inside, n_lost);
+    expect_rest(&shown, &rig);
     finish(&rig);
+}
+END_TEST
+
+/* A block of several, be it in front of the others, between them or behind. */
+START_TEST(test_damage_of_each)
+{
+    enum { BLOCKS = 3 };
+    static const char *const more[] = {"ay", "az", "aw", "av", "au"};
+    struct rig rig;
+    char line[RIG_LINE_BYTES];
+    begin(&rig, ID_RANDOM);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig.data.seal_records = 0; /* one file */
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (size_t k = 0; k < COUNT_OF(more); k++) {
+        (void)snprintf(line, sizeof line, "add column a %s max=64", more[k]);
+        ck_assert_int_eq(rig_edit(&rig, line), 0);
+        for (size_t i = 0; i < RIG_IDS; i++) {
+            set_one(&rig, more[k], i, random_below(&rig.random, UINT64_MAX));
+        }
+    }
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    for (uint64_t block = 0; block < BLOCKS; block++) {
+        uint64_t at = (block + 1) * BLOCK_BYTES_MAX + 50;
+        fake_disk_flip(rig.fake, FIRST_SEGMENT, at, 4);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_int_eq(dump_all(&shown, &rig), 0);
+        expect_rest(&shown, &rig);
+        ck_assert_uint_gt(shown.n, RIG_IDS / 4);
+        ck_assert(block > 0 || shown.bad_first == rig_lowest(&rig));
+        ck_assert(block == 0 || shown.id[0] == rig_lowest(&rig));
+        ck_assert_int_eq(rig_close(&rig), 0);
+        fake_disk_flip(rig.fake, FIRST_SEGMENT, at, 4);
+    }
+    rig_fini(&rig);
 }
 END_TEST
 
@@ -413,6 +471,7 @@ main(void)
     tcase_add_test(tcase, test_bounds);
     tcase_add_test(tcase, test_reads_that_fail);
     tcase_add_test(tcase, test_damage);
+    tcase_add_test(tcase, test_damage_of_each);
     tcase_add_test(tcase, test_memory_runs_out);
     tcase_add_test(tcase, test_gone);
     tcase_add_test(tcase, test_many);
