@@ -14,7 +14,7 @@
 enum { PATH_BYTES = 1100 };
 
 static enum tls_use
-tls_use_of(const struct doors *doors, int tls)
+tls_use_of(const struct doors *doors, enum options_tls tls)
 {
     static const enum tls_use uses[] = {
         [OPTIONS_TLS_DEFAULT] = TLS_USE_DEFAULT,

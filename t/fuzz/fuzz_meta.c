@@ -22,7 +22,7 @@ static const char after[] =
     "mg d s v t f k h\r\nma e N0 v\r\nmg Zm9v b k v\r\n"
     "get 1.weibo 2.weibo 1.o 2.o\r\nme a\r\n";
 
-static const struct world world = {before, after};
+static const struct world world = {.before = before, .after = after};
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
