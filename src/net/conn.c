@@ -557,7 +557,9 @@ turn(struct conn *conn, const char *bytes, size_t len)
         hold_turn(conn, state, &worker->out, acks);
     }
     show_state(conn);
-    conn__note_room(conn);
+    if (conn__has_room(conn)) {
+        conn__note_room(conn);
+    }
     shrink(&worker->out);
     shrink(&worker->sealed);
 }

@@ -93,6 +93,15 @@ void conn__tell_watchers(const struct conn *conn, enum watch_event_type type);
 /* Notes what the connection keeps for its client. */
 void conn__note_room(struct conn *conn);
 
+/* True where that may be worth a note: most keep nothing. */
+static inline bool
+conn__has_room(const struct conn *conn)
+{
+    return conn->sending != NULL ||
+        (conn->queue.capacity | conn->in.capacity | conn->place.bytes) >=
+        CONN_ROOM_COUNTS;
+}
+
 /* Counts why a client is not listened to any more, and logs it. */
 void conn__note_fault(struct conn *conn);
 

@@ -156,9 +156,10 @@ def asked_text(outcome):
 def asked_packet(outcome):
     """The same of a packet."""
     head, _, body = (outcome.unit.parts + (b"", b""))[:3]
-    good = [part[3] == "status 0x0" for part in outcome.tested]
+    good = [part[3:4] == ("status 0x0",) for part in outcome.tested]
     if head[1] not in (0x05, 0x06, 0x15, 0x16) or head[4] != 20 or \
-            [part[3] for part in outcome.reference] != ["status 0x6"] or \
+            [part[3:4] for part in outcome.reference] != \
+            [("status 0x6",)] or \
             good not in ([], [True]):
         return None
     delta, = struct.unpack_from(">Q", body)
