@@ -10,10 +10,10 @@
 #include "net/exec_admin.h"
 
 #include "base/base64.h"
+#include "base/uri.h"
 #include "net/watch.h"
 #include "proto/reply.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 
 enum { DUMP_PIECE = 64 /* items; a stripe's lock is held for so many */ };
@@ -50,17 +50,13 @@ exec__count_prefix(struct session *session, struct schema_word key,
     }
 }
 
-/* A key as in an URL: letters, digits and -._~ as they are. */
+/* A key as in an URL. */
 static void
 put_encoded(struct buf *out, const char *key, size_t len)
 {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)key[i];
-        if (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
-            buf_add(out, &key[i], 1);
-        } else {
-            buf_addf(out, "%%%02X", c);
-        }
+    char *room = buf_reserve(out, URI_BYTES * len);
+    if (room != NULL) {
+        out->len += uri_encode(key, len, room);
     }
 }
 

@@ -96,8 +96,7 @@ make_form(
         return;
     }
     form->word = word;
-    form->mask =
-        len == CHUNK_BYTES ? UINT64_MAX : chunk_first(UINT64_MAX, len);
+    form->mask = chunk_first(UINT64_MAX, len);
     form->slot = (struct slot){.flags = target->column->flags,
         .n_cells = 1,
         .len = (uint8_t)(1 + len),

@@ -140,6 +140,14 @@ say_end(struct session *session, struct buf *out)
     reply_line(out, "END");
 }
 
+/* Is a cell of that state a hit? */
+static inline bool
+is_found(const struct slot *slot, uint8_t state)
+{
+    return state == CELL_SET ||
+        (state == CELL_DEFAULT && !slot->absent_is_miss);
+}
+
 /* Answers cells from the next slot on, up to a slot that is something else, to
  * a request with a cell that cannot be read, or to mark bytes; how many keys
  * were found. */
@@ -167,8 +175,7 @@ say_cells(struct session *session, struct exec_turn *turn)
         if (slot->kind != SLOT_CELL || state == CELL_UNREADABLE) {
             break;
         }
-        if (state == CELL_SET ||
-            (state == CELL_DEFAULT && !slot->absent_is_miss)) {
+        if (is_found(slot, state)) {
             uint64_t value = get->value[slot->first];
             at = reply_put_cell(at, base + slot->at, slot->len, readable,
                 slot->flags, value, slot->shows_cas ? cell_cas(value) : 0);
@@ -224,8 +231,7 @@ say_plain(struct session *session, struct exec_turn *turn)
         const struct slot *slot = &job->slot[i];
         const struct echo *echo = &job->single[i];
         uint8_t state = get->state[slot->first];
-        bool is_there = state == CELL_SET ||
-            (state == CELL_DEFAULT && !slot->absent_is_miss);
+        bool is_there = is_found(slot, state);
         if ((slot->kind != SLOT_META && slot->kind != SLOT_PACKET) ||
             state == CELL_UNREADABLE || (!is_there && !echo->is_quiet)) {
             break;

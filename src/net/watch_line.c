@@ -3,14 +3,14 @@
  * what belongs to the type, keys as in an URL. Its microseconds are not padded
  * there; here they have six digits, so that ts is a number. */
 #include "base/assert.h"
+#include "base/uri.h"
 #include "net/watch.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { US_PER_S = 1000000, KEY_TEXT_BYTES = 3 * 255 + 1 };
+enum { US_PER_S = 1000000, KEY_TEXT_BYTES = URI_BYTES * 255 + 1 };
 
 static const struct {
     const char *name;
@@ -28,24 +28,6 @@ enum watch_kind
 watch__kind(const struct watch_event *event)
 {
     return types[event->type].kind;
-}
-
-static void
-encode(const char *key, size_t len, char text[KEY_TEXT_BYTES])
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *at = text;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)key[i];
-        if (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
-            *at++ = (char)c;
-        } else {
-            *at++ = '%';
-            *at++ = digits[c >> 4];
-            *at++ = digits[c & 15];
-        }
-    }
-    *at = '\0';
 }
 
 static int
@@ -69,7 +51,7 @@ put_item(
     const struct watch_event *event, const char *key, char *at, size_t room)
 {
     char text[KEY_TEXT_BYTES];
-    encode(key, event->key_len, text);
+    text[uri_encode(key, event->key_len, text)] = '\0';
     unsigned class_ = event->class_;
     switch ((enum watch_event_type)event->type) {
     case WATCH_ITEM_GET:

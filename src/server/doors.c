@@ -24,9 +24,10 @@ tls_use_of(const struct doors *doors, enum options_tls tls)
     return doors->has_tls ? uses[tls] : TLS_USE_NONE;
 }
 
-/* True where whoever reaches the server may do everything. */
+/* True where whoever reaches the server could do everything, and nobody has
+ * said that this is meant. */
 static bool
-is_open_to_all(const struct options *options)
+is_unguarded(const struct options *options)
 {
     return !options->insecure && options->auth_file.text[0] == '\0';
 }
@@ -41,7 +42,7 @@ listen_on(const struct doors *doors, const struct options_address *address,
         address->port != OPTIONS_NO_PORT ? address->port : options->port;
     struct listener_address tcp = {.host = address->host,
         .port = port < 0 ? 0 : (uint16_t)port,
-        .loopback_only = is_open_to_all(options),
+        .loopback_only = is_unguarded(options),
         .optional = optional,
         .binding = (enum session_binding)address->protocol,
         .tls_use = tls_use_of(doors, address->tls)};
@@ -62,7 +63,7 @@ take_given(const struct doors *doors)
     unsigned n = doors->activation->n;
     for (unsigned i = 0; i < n; i++) {
         struct listener_address given = {.host = "a socket handed over",
-            .loopback_only = is_open_to_all(doors->options),
+            .loopback_only = is_unguarded(doors->options),
             .binding =
                 (enum session_binding)doors->activation->socket[i].protocol,
             .tls_use = tls_use_of(doors, OPTIONS_TLS_DEFAULT)};

@@ -12,6 +12,7 @@
 #include "server/sandbox.h"
 
 #include "base/err.h"
+#include "base/num.h"
 #include "base/sanitizer.h"
 
 /* The sanitizers' runtimes make calls of their own, at any time and at the
@@ -39,7 +40,6 @@ enum {
     NUMBERS = 1024,   /* more than any architecture has */
     NAME_BYTES = 40,  /* of a call, with the NUL */
     TEXT_BYTES = 600, /* of the message */
-    DIGITS = 12
 };
 
 /* A handler has no argument, and the library's names cannot be asked for in
@@ -71,14 +71,9 @@ put(char text[TEXT_BYTES], size_t *len, const char *more)
 static void
 put_number(char text[TEXT_BYTES], size_t *len, unsigned number)
 {
-    char digits[DIGITS];
-    char *at = digits + sizeof digits;
-    *--at = '\0';
-    do {
-        *--at = (char)('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
-    put(text, len, at);
+    char digits[NUM_U64_DIGITS_MAX + 1];
+    digits[num_format_u64(number, digits)] = '\0';
+    put(text, len, digits);
 }
 
 /* Of the log's file, or 0: for a handler that is given nothing of ours. Set

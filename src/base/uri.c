@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keys of items in lines for people and programs: whatever bytes a key has, its
+ * text is one word of printable ASCII (RFC 3986, section 2). */
+#include "base/uri.h"
+
+#include <ctype.h>
+
+size_t
+uri_encode(const char *bytes, size_t len, char *out)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *at = out;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
+            *at++ = (char)c;
+        } else {
+            *at++ = '%';
+            *at++ = digits[c >> 4];
+            *at++ = digits[c & 15];
+        }
+    }
+    return (size_t)(at - out);
+}
