@@ -81,10 +81,17 @@ edits_insert(struct edits *edits, const struct table_place *place,
 }
 
 /* One record that may leave its line. */
+struct leaver {
+    uint32_t other; /* where to */
+    uint8_t index, shape;
+    bool is_far; /* now */
+};
+
+/* One that is to. */
 struct victim {
     uint32_t line, other;
-    struct line_record record; /* as it is in line */
     unsigned index;
+    struct line_record record; /* as it is in line */
 };
 
 /* Bits that are missing in a line for a record of that shape: at most 0 where
@@ -97,42 +104,54 @@ missing_bits(
         form->total[shape] - LINE_USABLE_BITS;
 }
 
-/* What is looked for in a line: a record whose leaving makes room. */
+/* A line, and those of its records whose leaving makes room. */
 struct search {
+    uint32_t line;
+    unsigned n;
     struct line_copy copy;
-    const struct line_form *form;
-    int missing;    /* bits */
-    bool wants_far; /* only one of the far ones will do */
+    struct leaver leaver[LINE_RECORDS_MAX];
 };
 
-/* In `line`, for a record of that shape. */
+/* For a record of that shape in `line`. The other lines of those that are
+ * found lie anywhere: all are asked for before the first is looked at. */
 static void
-search_begin(struct search *search, const struct edits *edits, uint32_t line,
+search(struct search *out, const struct edits *edits, uint32_t line,
     unsigned shape, bool is_far)
 {
-    search->form = &edits->table->form;
-    peek(edits, line, &search->copy);
-    search->missing = missing_bits(&search->copy, search->form, shape);
-    search->wants_far = is_far && line_far(&search->copy) == LINE_FAR_MAX;
+    const struct table *table = edits->table;
+    const struct line_form *form = &table->form;
+    out->line = line;
+    out->n = 0;
+    peek(edits, line, &out->copy);
+    int missing = missing_bits(&out->copy, form, shape);
+    bool wants_far = is_far && line_far(&out->copy) == LINE_FAR_MAX;
+    /* from the end: far ones first, they may go home */
+    for (unsigned i = line_count(&out->copy); i-- > 0;) {
+        struct line_record record;
+        line_get_head(&out->copy, form, i, &record);
+        int size = LINE_RECORD_BITS + form->total[record.shape];
+        if (size < missing || (wants_far && !record.is_far)) {
+            continue;
+        }
+        struct leaver *leaver = &out->leaver[out->n++];
+        *leaver = (struct leaver){.other = edits_partner(table, line,
+                                      record.remainder, record.is_far),
+            .index = (uint8_t)i,
+            .shape = record.shape,
+            .is_far = record.is_far};
+        __builtin_prefetch(table_line(table, leaver->other));
+    }
 }
 
-/* Makes the record at an index of `line` a victim, but for its codes; false
- * where its leaving would not do. */
-static bool
-search_take(const struct search *search, const struct edits *edits,
-    uint32_t line, unsigned index, struct victim *victim)
+static void
+choose(const struct search *search, const struct edits *edits,
+    const struct leaver *leaver, struct victim *victim)
 {
-    struct line_record *record = &victim->record;
-    line_get_head(&search->copy, search->form, index, record);
-    int size = LINE_RECORD_BITS + search->form->total[record->shape];
-    if (size < search->missing || (search->wants_far && !record->is_far)) {
-        return false;
-    }
-    victim->line = line;
-    victim->index = index;
-    victim->other =
-        edits_partner(edits->table, line, record->remainder, record->is_far);
-    return true;
+    victim->line = search->line;
+    victim->other = leaver->other;
+    victim->index = leaver->index;
+    line_get(
+        &search->copy, &edits->table->form, leaver->index, &victim->record);
 }
 
 /* A victim in `line` that has room in its other line, and whose leaving makes
@@ -141,18 +160,15 @@ static bool
 find_victim(const struct edits *edits, uint32_t line, unsigned shape,
     bool is_far, struct victim *victim)
 {
-    struct search search;
+    struct search found;
     struct line_copy other;
-    search_begin(&search, edits, line, shape, is_far);
-    /* from the end: far ones first, they may go home */
-    for (unsigned i = line_count(&search.copy); i-- > 0;) {
-        if (!search_take(&search, edits, line, i, victim)) {
-            continue;
-        }
-        peek(edits, victim->other, &other);
-        if (line_has_room(&other, search.form, victim->record.shape,
-                !victim->record.is_far)) {
-            line_get(&search.copy, search.form, i, &victim->record);
+    search(&found, edits, line, shape, is_far);
+    for (unsigned i = 0; i < found.n; i++) {
+        const struct leaver *leaver = &found.leaver[i];
+        peek(edits, leaver->other, &other);
+        if (line_has_room(
+                &other, &edits->table->form, leaver->shape, !leaver->is_far)) {
+            choose(&found, edits, leaver, victim);
             return true;
         }
     }
@@ -165,14 +181,14 @@ static bool
 find_victims(const struct edits *edits, uint32_t line, unsigned shape,
     bool is_far, struct victim *first, struct victim *second)
 {
-    struct search search;
-    search_begin(&search, edits, line, shape, is_far);
-    for (unsigned i = line_count(&search.copy); i-- > 0;) {
-        if (search_take(&search, edits, line, i, first) &&
-            find_victim(edits, first->other, first->record.shape,
-                !first->record.is_far, second) &&
+    struct search found;
+    search(&found, edits, line, shape, is_far);
+    for (unsigned i = 0; i < found.n; i++) {
+        const struct leaver *leaver = &found.leaver[i];
+        if (find_victim(edits, leaver->other, leaver->shape, !leaver->is_far,
+                second) &&
             second->other != line) {
-            line_get(&search.copy, search.form, i, &first->record);
+            choose(&found, edits, leaver, first);
             return true;
         }
     }

@@ -352,6 +352,8 @@ put_in_line(struct table_owner *owner, struct table *table,
     if (spot->where == TABLE_STASH ||
         !put_in_own_line(owner, table, spot, &record)) {
         struct edits edits;
+        __builtin_prefetch(table_line(table, spot->place.line_1));
+        __builtin_prefetch(table_line(table, spot->place.line_2));
         edits_init(&edits, table);
         if (spot->where == TABLE_LINE) {
             edits_remove(&edits, spot->line, spot->index);
