@@ -125,20 +125,19 @@ search(struct search *out, const struct edits *edits, uint32_t line,
     peek(edits, line, &out->copy);
     int missing = missing_bits(&out->copy, form, shape);
     bool wants_far = is_far && line_far(&out->copy) == LINE_FAR_MAX;
+    struct line_head head[LINE_RECORDS_MAX];
     /* from the end: far ones first, they may go home */
-    for (unsigned i = line_count(&out->copy); i-- > 0;) {
-        struct line_record record;
-        line_get_head(&out->copy, form, i, &record);
-        int size = LINE_RECORD_BITS + form->total[record.shape];
-        if (size < missing || (wants_far && !record.is_far)) {
+    for (unsigned i = line_heads(&out->copy, form, head); i-- > 0;) {
+        int size = LINE_RECORD_BITS + form->total[head[i].shape];
+        if (size < missing || (wants_far && !head[i].is_far)) {
             continue;
         }
         struct leaver *leaver = &out->leaver[out->n++];
-        *leaver = (struct leaver){.other = edits_partner(table, line,
-                                      record.remainder, record.is_far),
-            .index = (uint8_t)i,
-            .shape = record.shape,
-            .is_far = record.is_far};
+        leaver->other =
+            edits_partner(table, line, head[i].remainder, head[i].is_far);
+        leaver->index = (uint8_t)i;
+        leaver->shape = head[i].shape;
+        leaver->is_far = head[i].is_far;
         __builtin_prefetch(table_line(table, leaver->other));
     }
 }

@@ -413,20 +413,27 @@ line_fetch(const struct line_copy *copy, const struct line_form *form,
     return index;
 }
 
-void
-line_get_head(const struct line_copy *copy, const struct line_form *form,
-    unsigned index, struct line_record *out)
+unsigned
+line_heads(const struct line_copy *copy, const struct line_form *form,
+    struct line_head head[LINE_RECORDS_MAX])
 {
     unsigned n = line_count(copy);
-    ASSERT(index < n);
+    unsigned home = n - line_far(copy);
+    unsigned at = LINE_PAYLOADS_END;
     struct nibbles shapes = load_shapes(copy, n);
-    out->remainder = tag_of(copy, index);
-    if (form->extra_bits > 0) {
-        unsigned at = LINE_PAYLOADS_END - total_of(shapes, form, index + 1);
-        out->remainder |= get_extra(copy, form, at) << LINE_TAG_BITS;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned shape = shape_of(shapes, i);
+        uint64_t extra = 0;
+        if (form->extra_bits > 0) {
+            at -= form->total[shape];
+            extra = get_extra(copy, form, at);
+        }
+        head[i] = (struct line_head){
+            .remainder = extra << LINE_TAG_BITS | tag_of(copy, i),
+            .shape = (uint8_t)shape,
+            .is_far = i >= home};
     }
-    out->is_far = index >= n - line_far(copy);
-    out->shape = (uint8_t)shape_of(shapes, index);
+    return n;
 }
 
 void

@@ -130,9 +130,18 @@ int line_find(const struct line_copy *copy, const struct line_form *form,
 int line_fetch(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far, struct line_record *out);
 
-/* Record index into *out, all but its codes and where they are; or all. */
-void line_get_head(const struct line_copy *copy, const struct line_form *form,
-    unsigned index, struct line_record *out);
+/* Of a record in a line: whose it is, and how large. */
+struct line_head {
+    uint64_t remainder;
+    uint8_t shape;
+    bool is_far;
+};
+
+/* Those of all records, in their order. Returns how many there are. */
+unsigned line_heads(const struct line_copy *copy, const struct line_form *form,
+    struct line_head head[LINE_RECORDS_MAX]);
+
+/* Record index into *out. */
 void line_get(const struct line_copy *copy, const struct line_form *form,
     unsigned index, struct line_record *out);
 

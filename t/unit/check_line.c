@@ -69,10 +69,15 @@ check_copy(const struct line_copy *copy, const struct model *model,
     MUST(memcmp(copy, &wanted, sizeof wanted) == 0);
     line_verify(copy, &form->form);
     unsigned used = model_used(model, form);
+    struct line_head head[LINE_RECORDS_MAX];
     MUST(line_used_bits(copy, &form->form) == used);
+    MUST(line_heads(copy, &form->form, head) == model->n);
     for (unsigned i = 0; i < model->n; i++) {
         const struct line_record *record = &model->record[i];
         struct line_record found;
+        MUST(head[i].remainder == record->remainder);
+        MUST(head[i].shape == record->shape);
+        MUST(head[i].is_far == record->is_far);
         memset(&found, 0xff, sizeof found);
         line_get(copy, &form->form, i, &found);
         check_record(&found, record);
