@@ -45,7 +45,8 @@ struct store_config {
     uint32_t table_records_max;  /* as in engine_config; 0 but in tests */
     const struct alloc *alloc;   /* of the tables, as in engine_config; NULL
                                      * but in tests */
-    uint64_t dump_range_records; /* as in dump_source, like the next */
+    uint64_t dump_range_records; /* as in dump_source, like the next two */
+    uint32_t dump_range_blocks;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
 };
