@@ -17,6 +17,7 @@ enum {
     CHUNK = 8192, /* records of a range, about */
     IDS = 3 * CHUNK,
     BATCH = 64,
+    TABLE_RECORDS = 512,
     LEFT = CHUNK / 2, /* at most: too few for a file, or not due */
     SEALS = 3,        /* ranges that make the others */
     LOG_BYTES = 1 << 14
@@ -89,15 +90,24 @@ wait_for_cold(struct rig *rig)
     }
 }
 
+/* What a cell is after that round; no codec makes it smaller. */
+static uint64_t
+number_of(uint64_t id, uint64_t round)
+{
+    uint64_t state = IDS * round + id;
+    return 1 + random_below(&state, UINT64_MAX);
+}
+
+/* Sets the ids from one on. */
 static void
-set_all(struct rig *rig, uint64_t value)
+set_from(struct rig *rig, uint64_t first, uint64_t round)
 {
     struct cell_key key = cell_of(quiet_schema(rig->store), 0, "ax");
-    for (uint64_t id = 0; id < IDS; id += BATCH) {
+    for (uint64_t id = first; id < IDS; id += BATCH) {
         struct change change[BATCH];
         for (unsigned i = 0; i < BATCH; i++) {
             key.id = id + i;
-            change[i] = change_of(&key, CHANGE_SET, value);
+            change[i] = change_of(&key, CHANGE_SET, number_of(id + i, round));
         }
         do_changes(rig->store, change, BATCH);
         for (unsigned i = 0; i < BATCH; i++) {
@@ -106,8 +116,9 @@ set_all(struct rig *rig, uint64_t value)
     }
 }
 
+/* All are as of that round, but those below first: as of the first round. */
 static void
-expect_all(struct rig *rig, uint64_t value)
+expect_from(struct rig *rig, uint64_t first, uint64_t round)
 {
     struct cell_key key = cell_of(quiet_schema(rig->store), 0, "ax");
     for (uint64_t id = 0; id < IDS; id += BATCH) {
@@ -118,7 +129,9 @@ expect_all(struct rig *rig, uint64_t value)
         }
         rig_get(rig, &get);
         for (unsigned i = 0; i < BATCH; i++) {
-            EXPECT(get.state[i] == CELL_SET && get.value[i] == value,
+            EXPECT(get.state[i] == CELL_SET &&
+                    get.value[i] ==
+                        number_of(id + i, id + i < first ? 1 : round),
                 "id %lu reads as %lu", id + i, get.value[i]);
         }
     }
@@ -131,22 +144,22 @@ begin(struct rig *rig, bool is_told)
     rig->seals = true;
     rig->data.seal_records = CHUNK;
     rig->data.seals_when_told = is_told;
-    rig->config.table_records_max = 0;
+    rig->config.table_records_max = TABLE_RECORDS;
     ck_assert_int_eq(rig_open(rig), 0);
     ck_assert_int_eq(edit(rig->store, "add counter a cold_after=1"), 0);
     ck_assert_int_eq(edit(rig->store, "add column a aid primarykey"), 0);
     ck_assert_int_eq(edit(rig->store, "add column a ax max=64"), 0);
-    set_all(rig, 5);
+    set_from(rig, 0, 1);
 }
 
 static void
-finish(struct rig *rig)
+finish(struct rig *rig, uint64_t first)
 {
-    expect_all(rig, 6);
+    expect_from(rig, first, 2);
     store_verify(rig->store);
     ck_assert_int_eq(rig_close(rig), 0);
     ck_assert_int_eq(rig_open(rig), 0);
-    expect_all(rig, 6);
+    expect_from(rig, first, 2);
     ck_assert_int_eq(rig_close(rig), 0);
     rig_fini(rig);
 }
@@ -188,7 +201,7 @@ START_TEST(test_set_aside)
     begin(&rig, true);
     ck_assert_int_eq(rig_seal_all(&rig), 0);
     ck_assert_uint_ge(rig_cold_stat(&rig, "segments"), 2);
-    set_all(&rig, 6);
+    set_from(&rig, 0, 2);
     ck_assert_int_eq(rig_close(&rig), 0);
 
     fake_disk_flip(rig.fake, FIRST_SEGMENT, SEGMENT_HEAD_BYTES + 50, 4);
@@ -200,12 +213,12 @@ START_TEST(test_set_aside)
     ck_assert_uint_eq(count_log(log, "\"a, ids 0 to "), 1);
     ck_assert_uint_eq(
         count_log(log, "cannot be moved to the cold tier now"), 1);
-    expect_all(&rig, 6);
+    expect_from(&rig, 0, 2);
 
     fake_disk_flip(rig.fake, FIRST_SEGMENT, SEGMENT_HEAD_BYTES + 50, 4);
     wait_for_cold(&rig);
     wait_for(&rig, "seals_after", SEALS);
-    finish(&rig);
+    finish(&rig, 0);
     close(log);
 }
 END_TEST
@@ -217,7 +230,7 @@ START_TEST(test_not_written)
     struct rig rig;
     int log = catch_log();
     begin(&rig, true);
-    set_all(&rig, 6);
+    set_from(&rig, 0, 2);
     ck_assert_int_eq(rig_close(&rig), 0);
 
     fake_disk_fail_name(
@@ -225,14 +238,57 @@ START_TEST(test_not_written)
     rig.data.seals_when_told = false;
     ck_assert_int_eq(rig_open(&rig), 0);
     wait_for(&rig, "seal_failures", 1);
-    expect_all(&rig, 6);
+    expect_from(&rig, 0, 2);
     ck_assert_uint_eq(
         count_log(log, "records could not be moved to the cold tier"), 1);
     wait_for_cold(&rig);
     ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 1);
     ck_assert_uint_eq(rig_cold_stat(&rig, "seal_asides"), 0);
-    finish(&rig);
+    finish(&rig, 0);
     close(log);
+}
+END_TEST
+
+static void
+reopen(struct rig *rig)
+{
+    ck_assert_int_eq(rig_close(rig), 0);
+    ck_assert_int_eq(rig_open(rig), 0);
+}
+
+/* A file of which most is dead, since others answer for those ids, is given up
+ * for a small one with the rest, where nothing better is to be done. */
+START_TEST(test_save)
+{
+    /* so few ranges are not joined */
+    static const struct seal_tidy_bounds saves = {.slice_ms = 1,
+        .step_records = 256,
+        .fan_in = 64,
+        .join_blocks = 128,
+        .least_records = 4};
+    enum { LOWER = IDS / 8 };
+    struct rig rig;
+    begin(&rig, true);
+    rig.data.seal_records = 0;
+    reopen(&rig);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "segments"), 1);
+    rig.data.seal_records = CHUNK;
+    reopen(&rig);
+    set_from(&rig, LOWER, 2);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    uint64_t files = rig_cold_stat(&rig, "segments");
+    uint64_t blocks = rig_cold_stat(&rig, "blocks");
+    ck_assert_uint_gt(files, 1);
+    rig.data.seals_when_told = false;
+    rig.data.tidy = &saves;
+    reopen(&rig);
+    wait_for(&rig, "file_saves", 1);
+    ck_assert(rig_tidy_wait(&rig));
+    ck_assert_uint_eq(rig_cold_stat(&rig, "file_saves"), 1);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "segments"), files);
+    ck_assert_uint_lt(rig_cold_stat(&rig, "blocks"), blocks);
+    finish(&rig, LOWER);
 }
 END_TEST
 
@@ -242,5 +298,6 @@ main(void)
     TCase *tcase = tcase_create("sealer");
     tcase_add_test(tcase, test_set_aside);
     tcase_add_loop_test(tcase, test_not_written, 0, 2);
+    tcase_add_test(tcase, test_save);
     return run_case("sealer", tcase);
 }
