@@ -123,6 +123,9 @@ reheat_begin(
         err = segment_scan_create(
             segment, segment_from(segment, range->first_id), NULL, &it->scan);
     }
+    if (err == 0) {
+        segment_scan_until(it->scan, range->last_id);
+    }
     if (err != 0) {
         reheat_abort(&it);
     }

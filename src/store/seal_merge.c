@@ -147,6 +147,9 @@ open_entry(struct seal_merge *merge)
     find_columns(merge, segment_head(segment));
     int err = segment_scan_create(
         segment, segment_from(segment, entry->first_id), NULL, &merge->scan);
+    if (err == 0) {
+        segment_scan_until(merge->scan, entry->last_id);
+    }
     if (err == 0 && merge->is_narrow) {
         segment_scan_narrow(merge->scan);
     }

@@ -334,6 +334,24 @@ begin_blocks(struct rig *rig, enum id_family family)
     ck_assert_int_eq(rig_seal_all(rig), 0);
 }
 
+/* Each id by itself: what is damaged is told where it may be in that, and only
+ * there. */
+static void
+expect_others(struct rig *rig, uint64_t bad_first, uint64_t bad_last)
+{
+    for (size_t i = 0; i < RIG_IDS; i++) {
+        uint64_t id = rig->history.id[i];
+        bool is_bad = id >= bad_first && id <= bad_last;
+        begin_dump(&shown, rig, id, id + 1); /* which has no record */
+        ck_assert_int_eq(take_all(&shown, rig), 0);
+        end_dump(&shown, rig);
+        ck_assert_uint_eq(shown.n, !is_bad);
+        ck_assert_uint_eq(shown.n_bad, is_bad);
+        ck_assert(
+            !is_bad || (shown.bad_first == id && shown.bad_last - id <= 1));
+    }
+}
+
 /* A block of several, be it in front of the others, between them or behind. */
 START_TEST(test_damage_of_each)
 {
@@ -349,6 +367,7 @@ START_TEST(test_damage_of_each)
         ck_assert_uint_gt(shown.n, RIG_IDS / 4);
         ck_assert(block > 0 || shown.bad_first == rig_lowest(&rig));
         ck_assert(block == 0 || shown.id[0] == rig_lowest(&rig));
+        expect_others(&rig, shown.bad_first, shown.bad_last);
         begin_dump(&shown, &rig, rig.history.id[RIG_IDS - 1] + 1, UINT64_MAX);
         ck_assert_int_eq(take_all(&shown, &rig), 0);
         end_dump(&shown, &rig);
