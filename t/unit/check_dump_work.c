@@ -268,6 +268,29 @@ START_TEST(test_bounds)
 }
 END_TEST
 
+/* Up to ids without a record, behind which their row goes on. */
+START_TEST(test_gaps)
+{
+    struct rig rig;
+    begin(&rig, ID_SEQUENTIAL);
+    for (size_t i = 0; i < RIG_IDS; i += 2) {
+        set_one(&rig, "ax", i, 0);
+    }
+    for (int cold = 0; cold < 2; cold++) {
+        for (size_t i = 0; i < RIG_IDS; i += 5) {
+            begin_dump(&shown, &rig, 0, rig.history.id[i]);
+            ck_assert_int_eq(take_all(&shown, &rig), 0);
+            end_dump(&shown, &rig);
+            ck_assert_uint_eq(shown.n, (i + 1) / 2);
+            ck_assert(
+                shown.n == 0 || shown.id[shown.n - 1] <= rig.history.id[i]);
+        }
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    finish(&rig);
+}
+END_TEST
+
 /* A read that fails once costs nothing; all that fail are told, and what the
  * engine has there is shown. */
 START_TEST(test_reads_that_fail)
@@ -528,6 +551,7 @@ main(void)
     tcase_add_loop_test(tcase, test_everywhere, 0, ID_FAMILY_COUNT);
     tcase_add_test(tcase, test_memory_only);
     tcase_add_loop_test(tcase, test_bounds, 0, 2);
+    tcase_add_test(tcase, test_gaps);
     tcase_add_test(tcase, test_reads_that_fail);
     tcase_add_test(tcase, test_damage);
     tcase_add_test(tcase, test_damage_of_each);
