@@ -254,6 +254,14 @@ segment_find(const struct segment *segment, uint64_t id, uint32_t *block)
     return true;
 }
 
+uint32_t
+segment_from(const struct segment *segment, uint64_t id)
+{
+    uint32_t block = id > segment->head.last_id ? segment->head.n_blocks : 0;
+    (void)segment_find(segment, id, &block);
+    return block;
+}
+
 uint64_t
 segment_first_id(const struct segment *segment, uint32_t block)
 {

@@ -43,6 +43,10 @@ size_t segment_memory(const struct segment *segment);
  * each would take as much memory again. */
 bool segment_find(const struct segment *segment, uint64_t id, uint32_t *block);
 
+/* The first block that may have this id or one above; n_blocks where none
+ * can. */
+uint32_t segment_from(const struct segment *segment, uint64_t id);
+
 /* The first id of a block (below n_blocks). */
 uint64_t segment_first_id(const struct segment *segment, uint32_t block);
 

@@ -17,7 +17,7 @@ enum { READ_BLOCKS = 64 /* of 4 KB, in one read */ };
 struct segment_scan {
     const struct segment *segment;
     const struct alloc *alloc;
-    uint32_t next;         /* block that comes next */
+    uint32_t next, end;    /* block that comes next; behind the last one */
     uint32_t room_blocks;  /* that bytes has room for */
     uint32_t read_blocks;  /* that are read at once */
     uint32_t failed;       /* after an error: the one that came next */
@@ -53,6 +53,7 @@ segment_scan_create(const struct segment *segment, uint32_t block,
     *scan = (struct segment_scan){.segment = segment,
         .alloc = alloc,
         .next = block,
+        .end = head->n_blocks,
         .room_blocks =
             head->n_blocks < READ_BLOCKS ? head->n_blocks : READ_BLOCKS,
         .is_whole = block == 0,
@@ -88,6 +89,20 @@ segment_scan_narrow(struct segment_scan *scan)
 {
     ASSERT(scan->in_bytes == 0);
     scan->read_blocks = scan->read_blocks == 0 ? 0 : 1;
+}
+
+void
+segment_scan_until(struct segment_scan *scan, uint64_t last_id)
+{
+    const struct segment_head *head = segment_head(scan->segment);
+    uint32_t last;
+
+    ASSERT(scan->in_bytes == 0);
+    if (last_id < head->first_id) {
+        scan->end = scan->next;
+    } else if (segment_find(scan->segment, last_id, &last)) {
+        scan->end = last + 1 < scan->next ? scan->next : last + 1;
+    }
 }
 
 uint32_t
@@ -178,7 +193,7 @@ int
 segment_scan_next(struct segment_scan *scan, struct segment_records *out)
 {
     const struct segment_head *head = segment_head(scan->segment);
-    uint32_t left = head->n_blocks - scan->next;
+    uint32_t left = scan->end - scan->next;
     int err = 0;
 
     out->n = 0;
@@ -196,7 +211,7 @@ segment_scan_next(struct segment_scan *scan, struct segment_records *out)
     }
     if (err != 0) {
         scan->failed = scan->next;
-        scan->next = head->n_blocks;
+        scan->next = scan->end;
         return err;
     }
     scan->next++;

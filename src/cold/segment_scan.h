@@ -31,6 +31,10 @@ void segment_scan_destroy(struct segment_scan **scan);
  * The scan is at its end then. */
 int segment_scan_next(struct segment_scan *scan, struct segment_records *out);
 
+/* It ends in front of the first block that only has ids above last_id: what is
+ * behind it is not read. Before the first call of segment_scan_next. */
+void segment_scan_until(struct segment_scan *scan, uint64_t last_id);
+
 /* From now on reads one block at a time: where a read of several fails, which
  * one it was is not known. Before the first call of segment_scan_next. */
 void segment_scan_narrow(struct segment_scan *scan);

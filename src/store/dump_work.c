@@ -160,15 +160,15 @@ cold_end(const struct dump_source *source, const struct dump_work *work,
     }
     const struct covers_entry *entry = &list->entry[0];
     const struct segment *segment = entry->file->segment;
-    uint32_t block = 0;
-    (void)segment_find(segment,
-        entry->first_id > work->from_id ? entry->first_id : work->from_id,
-        &block);
-    if (segment_head(segment)->n_blocks - block <= DUMP_RANGE_BLOCKS) {
+    uint32_t n = source->range_blocks != 0 ? source->range_blocks
+                                           : (uint32_t)DUMP_RANGE_BLOCKS;
+    /* none may be left: an entry answers for ids behind the last record */
+    uint32_t block = segment_from(segment,
+        entry->first_id > work->from_id ? entry->first_id : work->from_id);
+    if (segment_head(segment)->n_blocks - block <= n) {
         return entry->last_id;
     }
-    uint64_t end = end_of_row(
-        source, segment_first_id(segment, block + DUMP_RANGE_BLOCKS));
+    uint64_t end = end_of_row(source, segment_first_id(segment, block + n));
     return end < entry->last_id ? end : entry->last_id;
 }
 

@@ -22,9 +22,10 @@ struct dump_source {
     struct qsbr *qsbr;
     _Atomic(const struct schema *) *schema; /* the published one */
     unsigned n_shards;
-    struct durable *durable; /* NULL: counters live in memory only */
-    struct covers *covers;   /* NULL: there is no cold tier */
-    uint64_t range_records;  /* 0, or instead of DUMP_RANGE_BYTES: for tests */
+    struct durable *durable;    /* NULL: counters live in memory only */
+    struct covers *covers;      /* NULL: there is no cold tier */
+    uint64_t range_records;     /* 0, or instead of DUMP_RANGE_BYTES, and */
+    uint32_t range_blocks;      /* 0, or of DUMP_RANGE_BLOCKS: for tests */
     const struct alloc *alloc;  /* of what is copied; NULL: the heap */
     _Atomic bool *is_stopping;  /* gives up soon where it is true */
     struct qsbr_reader *reader; /* the calling thread's, offline */

@@ -107,7 +107,6 @@ reheat_begin(
     struct seal *seal, const struct seal_range *range, struct reheat **out)
 {
     struct reheat *it = calloc(1, sizeof *it);
-    uint32_t block = 0;
     *out = NULL;
     if (it == NULL) {
         return ERR_NO_MEMORY;
@@ -121,8 +120,11 @@ reheat_begin(
     if (err == 0) {
         const struct segment *segment = it->list->entry[0].file->segment;
         begin_base(it);
-        (void)segment_find(segment, range->first_id, &block);
-        err = segment_scan_create(segment, block, NULL, &it->scan);
+        err = segment_scan_create(
+            segment, segment_from(segment, range->first_id), NULL, &it->scan);
+    }
+    if (err == 0) {
+        segment_scan_until(it->scan, range->last_id);
     }
     if (err != 0) {
         reheat_abort(&it);

@@ -142,12 +142,14 @@ open_entry(struct seal_merge *merge)
 {
     const struct covers_entry *entry = &merge->list->entry[merge->at_entry];
     const struct segment *segment = entry->file->segment;
-    uint32_t block = 0;
-    (void)segment_find(segment, entry->first_id, &block);
     merge->records.n = 0;
     merge->at_record = 0;
     find_columns(merge, segment_head(segment));
-    int err = segment_scan_create(segment, block, NULL, &merge->scan);
+    int err = segment_scan_create(
+        segment, segment_from(segment, entry->first_id), NULL, &merge->scan);
+    if (err == 0) {
+        segment_scan_until(merge->scan, entry->last_id);
+    }
     if (err == 0 && merge->is_narrow) {
         segment_scan_narrow(merge->scan);
     }

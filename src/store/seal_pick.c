@@ -172,11 +172,11 @@ count_cold(const struct seal *seal, const struct seal_range *range)
         const struct covers_entry *entry = &list->entry[i];
         const struct segment *segment = entry->file->segment;
         const struct segment_head *head = segment_head(segment);
-        uint32_t first = 0, last = 0;
-        if (segment_find(segment, entry->last_id, &last) ||
-            entry->last_id > head->last_id) {
-            last = entry->last_id > head->last_id ? head->n_blocks - 1 : last;
-            (void)segment_find(segment, entry->first_id, &first);
+        uint32_t first = segment_from(segment, entry->first_id);
+        uint32_t last = head->n_blocks - 1;
+        /* an entry may answer for ids below its file's, and above them */
+        if (first <= last && entry->last_id >= head->first_id) {
+            (void)segment_find(segment, entry->last_id, &last);
             n += (last - first + UINT64_C(1)) * head->records / head->n_blocks;
         }
     }

@@ -475,6 +475,7 @@ start_dumper(struct real_store *real, const struct store_config *config,
         .durable = real->keeper.durable,
         .covers = real->keeper.covers,
         .range_records = config->dump_range_records,
+        .range_blocks = config->dump_range_blocks,
         .alloc = config->dump_alloc};
     return dumper_start(&real->dumper);
 }

@@ -42,10 +42,10 @@ struct store_config {
     uint64_t hot_bytes; /* budget of counters; >= ENGINE_HOT_BYTES_MIN */
     struct items_config items;
     uint32_t producers_max;      /* 1..PRODUCERS_MAX; 0: the usual */
-    uint32_t table_records_max;  /* as in engine_config; 0 but in tests */
-    const struct alloc *alloc;   /* of the tables, as in engine_config; NULL
-                                     * but in tests */
-    uint64_t dump_range_records; /* as in dump_source, like the next */
+    uint32_t table_records_max;  /* this and alloc as in engine_config, */
+    const struct alloc *alloc;   /* of the tables: 0, NULL but in tests */
+    uint64_t dump_range_records; /* as in dump_source, like the next two */
+    uint32_t dump_range_blocks;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
 };

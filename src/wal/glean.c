@@ -556,9 +556,6 @@ glean_open_file(struct run *run, struct piece_of_log *log)
         end_hole(run, number, 0, log->head.file.first_seq);
         run->due = log->head.file.first_seq;
     }
-    if (log->until > log->head.size) {
-        log->until = log->head.size;
-    }
     if (!log->head.is_known && log->until <= FRAME_FILE_BYTES) {
         begin_hole(run, number, 0);
         run->hole_to = log->until;

@@ -14,6 +14,7 @@
 enum {
     RANGE = 16,  /* records of a range, about */
     ROUNDS = 40, /* of a dump beside all else */
+    BLOCKS = 3,  /* of a file */
     SEEN_MAX = 4 * RIG_IDS
 };
 
@@ -239,12 +240,12 @@ START_TEST(test_memory_only)
 }
 END_TEST
 
-/* From any id to any other. */
+/* From any id to any other, which may be of one row. */
 START_TEST(test_bounds)
 {
     struct rig rig;
     uint64_t id[RIG_IDS];
-    begin(&rig, ID_RANDOM);
+    begin(&rig, _i == 0 ? ID_RANDOM : ID_SEQUENTIAL);
     memcpy(id, rig.history.id, sizeof id);
     qsort(id, RIG_IDS, sizeof *id, compare_ids);
     for (int cold = 0; cold < 2; cold++) {
@@ -261,6 +262,29 @@ START_TEST(test_bounds)
         ck_assert_int_eq(take_all(&shown, &rig), 0);
         ck_assert_uint_eq(shown.n, 0);
         end_dump(&shown, &rig);
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    finish(&rig);
+}
+END_TEST
+
+/* Up to ids without a record, behind which their row goes on. */
+START_TEST(test_gaps)
+{
+    struct rig rig;
+    begin(&rig, ID_SEQUENTIAL);
+    for (size_t i = 0; i < RIG_IDS; i += 2) {
+        set_one(&rig, "ax", i, 0);
+    }
+    for (int cold = 0; cold < 2; cold++) {
+        for (size_t i = 0; i < RIG_IDS; i += 5) {
+            begin_dump(&shown, &rig, 0, rig.history.id[i]);
+            ck_assert_int_eq(take_all(&shown, &rig), 0);
+            end_dump(&shown, &rig);
+            ck_assert_uint_eq(shown.n, (i + 1) / 2);
+            ck_assert(
+                shown.n == 0 || shown.id[shown.n - 1] <= rig.history.id[i]);
+        }
         ck_assert_int_eq(rig_seal_all(&rig), 0);
     }
     finish(&rig);
@@ -313,25 +337,49 @@ START_TEST(test_damage)
 }
 END_TEST
 
+/* All in one file, of BLOCKS blocks. */
+static void
+begin_blocks(struct rig *rig, enum id_family family)
+{
+    static const char *const more[] = {"ay", "az", "aw", "av", "au"};
+    char line[RIG_LINE_BYTES];
+    begin(rig, family);
+    ck_assert_int_eq(rig_close(rig), 0);
+    rig->data.seal_records = 0;
+    ck_assert_int_eq(rig_open(rig), 0);
+    for (size_t k = 0; k < COUNT_OF(more); k++) {
+        (void)snprintf(line, sizeof line, "add column a %s max=64", more[k]);
+        ck_assert_int_eq(rig_edit(rig, line), 0);
+        for (size_t i = 0; i < RIG_IDS; i++) {
+            set_one(rig, more[k], i, random_below(&rig->random, UINT64_MAX));
+        }
+    }
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+}
+
+/* Each id by itself: what is damaged is told where it may be in that, and only
+ * there. */
+static void
+expect_others(struct rig *rig, uint64_t bad_first, uint64_t bad_last)
+{
+    for (size_t i = 0; i < RIG_IDS; i++) {
+        uint64_t id = rig->history.id[i];
+        bool is_bad = id >= bad_first && id <= bad_last;
+        begin_dump(&shown, rig, id, id + 1); /* which has no record */
+        ck_assert_int_eq(take_all(&shown, rig), 0);
+        end_dump(&shown, rig);
+        ck_assert_uint_eq(shown.n, !is_bad);
+        ck_assert_uint_eq(shown.n_bad, is_bad);
+        ck_assert(
+            !is_bad || (shown.bad_first == id && shown.bad_last - id <= 1));
+    }
+}
+
 /* A block of several, be it in front of the others, between them or behind. */
 START_TEST(test_damage_of_each)
 {
-    enum { BLOCKS = 3 };
-    static const char *const more[] = {"ay", "az", "aw", "av", "au"};
     struct rig rig;
-    char line[RIG_LINE_BYTES];
-    begin(&rig, ID_RANDOM);
-    ck_assert_int_eq(rig_close(&rig), 0);
-    rig.data.seal_records = 0; /* one file */
-    ck_assert_int_eq(rig_open(&rig), 0);
-    for (size_t k = 0; k < COUNT_OF(more); k++) {
-        (void)snprintf(line, sizeof line, "add column a %s max=64", more[k]);
-        ck_assert_int_eq(rig_edit(&rig, line), 0);
-        for (size_t i = 0; i < RIG_IDS; i++) {
-            set_one(&rig, more[k], i, random_below(&rig.random, UINT64_MAX));
-        }
-    }
-    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    begin_blocks(&rig, ID_RANDOM);
     ck_assert_int_eq(rig_close(&rig), 0);
     for (uint64_t block = 0; block < BLOCKS; block++) {
         uint64_t at = (block + 1) * BLOCK_BYTES_MAX + 50;
@@ -342,10 +390,44 @@ START_TEST(test_damage_of_each)
         ck_assert_uint_gt(shown.n, RIG_IDS / 4);
         ck_assert(block > 0 || shown.bad_first == rig_lowest(&rig));
         ck_assert(block == 0 || shown.id[0] == rig_lowest(&rig));
+        expect_others(&rig, shown.bad_first, shown.bad_last);
+        begin_dump(&shown, &rig, rig.history.id[RIG_IDS - 1] + 1, UINT64_MAX);
+        ck_assert_int_eq(take_all(&shown, &rig), 0);
+        end_dump(&shown, &rig);
+        ck_assert_uint_eq(shown.n + shown.n_bad, 0); /* it is not read */
         ck_assert_int_eq(rig_close(&rig), 0);
         fake_disk_flip(rig.fake, FIRST_SEGMENT, at, 4);
     }
     rig_fini(&rig);
+}
+END_TEST
+
+/* Ranges of a block each, whatever id a dump begins with: also one behind the
+ * last record, which the file answers for all the same. */
+START_TEST(test_range_of_blocks)
+{
+    struct rig rig;
+    begin_blocks(&rig, (enum id_family)_i);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig.config.dump_range_blocks = 1;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(dump_all(&shown, &rig), 0);
+    expect_all(&shown, &rig, 5, 0, 0);
+    for (size_t i = 1; i < RIG_IDS; i += 7) { /* the last one, too */
+        for (uint64_t more = 0; more < 2; more++) {
+            uint64_t first = rig.history.id[i] + more;
+            size_t n = 0;
+            for (size_t k = 0; k < RIG_IDS; k++) {
+                n += rig.history.id[k] >= first;
+            }
+            begin_dump(&shown, &rig, first, UINT64_MAX);
+            ck_assert_int_eq(take_all(&shown, &rig), 0);
+            end_dump(&shown, &rig);
+            ck_assert_uint_eq(shown.n, n);
+            ck_assert(n == 0 || shown.id[0] >= first);
+        }
+    }
+    finish(&rig);
 }
 END_TEST
 
@@ -468,10 +550,12 @@ main(void)
     TCase *tcase = tcase_create("dump_work");
     tcase_add_loop_test(tcase, test_everywhere, 0, ID_FAMILY_COUNT);
     tcase_add_test(tcase, test_memory_only);
-    tcase_add_test(tcase, test_bounds);
+    tcase_add_loop_test(tcase, test_bounds, 0, 2);
+    tcase_add_test(tcase, test_gaps);
     tcase_add_test(tcase, test_reads_that_fail);
     tcase_add_test(tcase, test_damage);
     tcase_add_test(tcase, test_damage_of_each);
+    tcase_add_loop_test(tcase, test_range_of_blocks, 0, ID_FAMILY_COUNT);
     tcase_add_test(tcase, test_memory_runs_out);
     tcase_add_test(tcase, test_gone);
     tcase_add_test(tcase, test_many);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of the data directory that somebody removes under a server. */
 #include "unit/durable_help.h"
+#include "unit/files_help.h"
 
 #include "base/err.h"
 #include "wal/manifest.h"
@@ -10,6 +11,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FIRST_SEGMENT "segment-00000000000000000001.seg"
 
 enum lost_file { MANIFEST_LOST, IMAGES_LOST, OLD_LOG_LOST, LOG_LOST, LOST };
 
@@ -114,10 +119,86 @@ START_TEST(test_lost_for_good)
 }
 END_TEST
 
+/* How often what has been written to log has that text. */
+static unsigned
+count_told(int log, const char *text)
+{
+    static char told[1 << 14];
+    unsigned n = 0;
+    ssize_t len = pread(log, told, sizeof told - 1, 0);
+    ck_assert_int_ge(len, 0);
+    told[len] = '\0';
+    for (const char *at = told; (at = strstr(at, text)) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+static int
+catch_log(void)
+{
+    int log = memfd_create("log", MFD_CLOEXEC);
+    ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+    return log;
+}
+
+/* No checkpoint makes up for a segment: the stop says so, and the next start
+ * when the file is back has all. */
+START_TEST(test_segment_lost)
+{
+    struct rig rig;
+    struct files files;
+    int log = catch_log();
+    rig_init(&rig, WAL_SYNC_INTERVAL, ID_RANDOM, 2);
+    rig.seals = true;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 3);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    read_files(rig.data.disk, &files);
+    struct disk *disk = rig.data.disk;
+    ck_assert_int_eq(disk->calls->unlink(disk, FIRST_SEGMENT), 0);
+    ck_assert_int_eq(rig_close(&rig), ERR_CORRUPT);
+    ck_assert_uint_eq(
+        count_told(log, "segments of the data directory were removed: put"),
+        1);
+    ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
+    fake_disk_destroy(&rig.fake);
+    rig.fake = disk_of(&files);
+    rig.data.disk = fake_disk_as_disk(rig.fake);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+    free_files(&files);
+    close(log);
+}
+END_TEST
+
+/* A last checkpoint that fails is no loss, and the stop ends well. */
+START_TEST(test_no_last_checkpoint)
+{
+    struct rig rig;
+    int log = catch_log();
+    rig_init(&rig, WAL_SYNC_INTERVAL, ID_RANDOM, 2);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 3);
+    fake_disk_fail_name(rig.fake, FAKE_OPEN, EIO, "checkpoint-");
+    store_want_last_checkpoint(rig.store);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_uint_eq(count_told(log, "stopped without a last checkpoint"), 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_end(&rig);
+    close(log);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_lost_then_stop,
-        test_lost_then_checkpoint, test_lost_and_idle, test_lost_for_good};
+        test_lost_then_checkpoint, test_lost_and_idle, test_lost_for_good,
+        test_segment_lost, test_no_last_checkpoint};
     return run_tests("durable lost", tests, COUNT_OF(tests));
 }

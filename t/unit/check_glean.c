@@ -14,7 +14,7 @@ struct gleaned {
     bool is_seen[EXPECTED_MAX];
     size_t n;
     uint64_t last_seq;
-    uint64_t n_lost, n_turned, n_headers, n_missing;
+    uint64_t n_lost, n_turned, n_headers, n_missing, n_foreign;
     bool may_be_more;
     bool has_void; /* void batches may come, whose successor is lost */
 };
@@ -47,9 +47,13 @@ take_piece(void *context, const struct glean_piece *piece)
     gleaned->n_turned += piece->kind == GLEAN_TURNED;
     gleaned->n_headers += piece->kind == GLEAN_HEADER;
     gleaned->n_missing += piece->kind == GLEAN_MISSING;
+    gleaned->n_foreign += piece->kind == GLEAN_FOREIGN;
     gleaned->may_be_more |= piece->may_be_more;
     glean_say(piece, &line);
-    ck_assert_uint_gt(line.len, 0);
+    buf_add(&line, "", 1);
+    ck_assert_int_eq(strncmp(line.data, "log-", 4), 0);
+    ck_assert_int_eq(piece->kind == GLEAN_FOREIGN,
+        strstr(line.data, "is of another data directory") != NULL);
     buf_fini(&line);
 }
 
@@ -195,6 +199,73 @@ START_TEST(test_missing)
 }
 END_TEST
 
+/* A file of another directory, or of another number in this one, instead of
+ * each: nothing of it counts. */
+START_TEST(test_foreign)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        struct chain chain;
+        struct gleaned gleaned;
+        make_chain(&chain, 13);
+        struct frame_file file = chain.log[i].file;
+        struct still_file own = chain.still.file[i];
+        struct log_make other;
+        file.epoch += _i == 0;
+        file.number += _i == 1;
+        log_make_init(&other, &file);
+        for (unsigned k = 0; k < chain.log[i].n; k++) {
+            log_make_add(&other, "other", 5, 0);
+        }
+        chain.still.file[i].bytes = (const uint8_t *)other.bytes.data;
+        chain.still.file[i].len = other.bytes.len;
+        glean_chain(&chain, true, &gleaned);
+        chain.still.file[i] = own;
+        expect_told(&gleaned, i == FILES - 1);
+        ck_assert_uint_eq(gleaned.n_foreign, 1);
+        ck_assert(gleaned.may_be_more);
+        ck_assert_uint_ge(gleaned.n, chain.n_expected - chain.log[i].n);
+        log_make_fini(&other);
+        free_chain(&chain);
+    }
+}
+END_TEST
+
+/* A file that is known to have had a successor, by the mark at its end, of this
+ * version or an older one: what is damaged before the mark was synced, so it is
+ * no torn end. After other marks, nobody knows. */
+START_TEST(test_followed)
+{
+    static const enum entry_mark marks[] = {
+        ENTRY_MARK_FOLLOWED_OLD, ENTRY_MARK_FOLLOWED, ENTRY_MARK_IDLE};
+    for (size_t i = 0; i < COUNT_OF(marks); i++) {
+        const struct frame_file file = {
+            .epoch = EPOCH, .number = FIRST, .first_seq = 100};
+        bool is_followed = marks[i] != ENTRY_MARK_IDLE;
+        uint8_t mark[ENTRY_MARK_BYTES];
+        struct gleaned gleaned;
+        struct chain chain;
+        memset(&chain, 0, sizeof chain);
+        still_disk_init(&chain.still);
+        struct log_make *log = &chain.log[0];
+        log_make_init(log, &file);
+        for (unsigned k = 0; k < 3; k++) {
+            log_make_add(log, "batch", 5, 0);
+            expect(&chain, log, k);
+        }
+        entry_put_mark(mark, marks[i]);
+        log_make_add(log, mark, sizeof mark, 0);
+        name_file(&chain, 0);
+        log->bytes.data[log->at[1] + FRAME_BATCH_BYTES] ^= OTHER;
+        glean_chain(&chain, false, &gleaned);
+        ck_assert_uint_eq(gleaned.n, is_followed ? 2 : 1);
+        ck_assert_uint_eq(gleaned.n_lost, is_followed);
+        ck_assert_uint_eq(gleaned.n_missing, is_followed);
+        ck_assert(gleaned.may_be_more == is_followed);
+        free_chain(&chain);
+    }
+}
+END_TEST
+
 /* Behind a file that follows nobody is the log of a salvage that did not come
  * to its end. */
 START_TEST(test_unfinished)
@@ -251,7 +322,15 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_sound, test_bits, test_bytes,
-        test_lengths, test_missing, test_unfinished, test_disk_fails};
-    return run_tests("glean", tests, COUNT_OF(tests));
+    TCase *tcase = tcase_create("glean");
+    tcase_add_test(tcase, test_sound);
+    tcase_add_test(tcase, test_bits);
+    tcase_add_test(tcase, test_bytes);
+    tcase_add_test(tcase, test_lengths);
+    tcase_add_test(tcase, test_missing);
+    tcase_add_loop_test(tcase, test_foreign, 0, 2);
+    tcase_add_test(tcase, test_followed);
+    tcase_add_test(tcase, test_unfinished);
+    tcase_add_test(tcase, test_disk_fails);
+    return run_case("glean", tcase);
 }

@@ -12,6 +12,8 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* What is tried after each way to come back: by a checkpoint or not. */
 static const bool with_checkpoint[] = {false, true};
@@ -441,13 +443,19 @@ START_TEST(test_list_and_log)
 }
 END_TEST
 
-/* More than there can be, since ends of some are lost: the oldest one goes. */
+/* More than there can be, since ends of some are lost: the oldest one goes;
+ * where there is a directory (_i is 1), that is told. */
 START_TEST(test_too_many_in_log)
 {
+    static struct logger logger;
+    static struct durable durable = {.config = {.logger = &logger}};
     struct producers producers;
     struct producer_name name;
-    char text[16];
-    ck_assert_int_eq(producers_init(&producers, 1, 2, NULL), 0);
+    char text[16], told[256] = "";
+    int log = memfd_create("log", MFD_CLOEXEC);
+    ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+    ck_assert_int_eq(
+        producers_init(&producers, 1, 2, _i == 0 ? NULL : &durable), 0);
     for (uint32_t i = 1; i <= PRODUCERS_MAX + 1; i++) {
         int len = snprintf(text, sizeof text, "p%u", (unsigned)i);
         ck_assert(producer_name_set(&name, text, (size_t)len));
@@ -458,6 +466,10 @@ START_TEST(test_too_many_in_log)
     ck_assert_int_eq(producers_find(&producers, "p2", 2, &found), 0);
     ck_assert_int_eq(
         producers_find(&producers, "p1", 2, &found), ERR_MANY_PRODUCERS);
+    ck_assert_int_ge(pread(log, told, sizeof told - 1, 0), 0);
+    ck_assert((strstr(told, ": p1, the oldest one, is dropped") != NULL) ==
+        (_i == 1));
+    close(log);
     producers_fini(&producers);
 }
 END_TEST
@@ -465,9 +477,18 @@ END_TEST
 int
 main(void)
 {
-    const TTest *test[] = {test_once, test_nothing_changed, test_refused,
-        test_batch, test_order_in_log, test_full, test_drop, test_drop_cold,
-        test_cold, test_drop_is_logged_first, test_list_and_log,
-        test_too_many_in_log};
-    return run_tests("producers", test, COUNT_OF(test));
+    TCase *tcase = tcase_create("producers");
+    tcase_add_test(tcase, test_once);
+    tcase_add_test(tcase, test_nothing_changed);
+    tcase_add_test(tcase, test_refused);
+    tcase_add_test(tcase, test_batch);
+    tcase_add_test(tcase, test_order_in_log);
+    tcase_add_test(tcase, test_full);
+    tcase_add_test(tcase, test_drop);
+    tcase_add_test(tcase, test_drop_cold);
+    tcase_add_test(tcase, test_cold);
+    tcase_add_test(tcase, test_drop_is_logged_first);
+    tcase_add_test(tcase, test_list_and_log);
+    tcase_add_loop_test(tcase, test_too_many_in_log, 0, 2);
+    return run_case("producers", tcase);
 }

@@ -74,6 +74,58 @@ START_TEST(test_beginning_lost)
 }
 END_TEST
 
+/* Adds what a start before had and has been removed since. */
+static void
+add_removed(struct files *files, struct files *before)
+{
+    for (size_t i = 0; i < before->n; i++) {
+        size_t k = 0;
+        while (k < files->n &&
+            strcmp(files->file[k].name, before->file[i].name) != 0) {
+            k++;
+        }
+        if (k == files->n) {
+            ck_assert_uint_lt(k, FILES_MAX);
+            files->file[files->n++] = before->file[i];
+            before->file[i].bytes = NULL;
+        }
+    }
+}
+
+/* Both manifests are lost, and there is a checkpoint; but the log goes back to
+ * its first file, whose header has a bit turned over where _i is 1. */
+START_TEST(test_all_in_log)
+{
+    struct rig rig;
+    struct files files, before;
+    begin(&rig);
+    read_files(rig.data.disk, &before);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(rig_set_all(&rig, 'a', SET_TO), STORE_COMMITTED);
+    kill_it(&rig, &files);
+    size_t n = files.n;
+    add_removed(&files, &before);
+    ck_assert_uint_eq(files.n, n + 1);
+    struct file *first = &files.file[n];
+    ck_assert(is_log(first) && strstr(first->name, "0001") != NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(files.file[i].name, "MANIFEST", 8) == 0) {
+            free(files.file[i].bytes);
+            files.file[i].bytes = NULL;
+        } else if (is_log(&files.file[i]) && _i == 1) {
+            /* of no use for the epoch */
+            files.file[i].bytes[FRAME_FILE_BYTES / 2] ^= 1;
+        }
+    }
+    first->bytes[FRAME_FILE_BYTES / 2] ^= (uint8_t)_i;
+    free_files(&before);
+    salvage(&rig, &files, SALVAGE_LOSSY,
+        "checkpoints and segments are left aside");
+    rig_expect_all(&rig);
+    end(&rig);
+}
+END_TEST
+
 static void
 refused(struct rig *rig, const struct files *files, uint64_t free_bytes,
     int wanted, const char *says)
@@ -126,6 +178,7 @@ main(void)
     TCase *tcase = tcase_create("salvage_lost");
     tcase_add_loop_test(tcase, test_end_lost, 0, 2);
     tcase_add_test(tcase, test_beginning_lost);
+    tcase_add_loop_test(tcase, test_all_in_log, 0, 2);
     tcase_add_test(tcase, test_refused);
     return run_case("salvage_lost", tcase);
 }

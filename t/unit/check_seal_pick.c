@@ -374,6 +374,25 @@ START_TEST(test_due_later)
 }
 END_TEST
 
+/* New ids behind the last record of a file that answers for all above it:
+ * nothing of them is cold. */
+START_TEST(test_behind)
+{
+    struct world world;
+    struct seal_states states;
+    begin(&world, "");
+    cover_beyond(&world, 0, 0, CHUNK, UINT64_MAX);
+    add(&world, 0, 2 * CHUNK, 5 * CHUNK, 1);
+    seal_pick_states(&world.seal, &states);
+    ck_assert_uint_gt(states.ranges_hot, 1);
+    ck_assert_uint_eq(states.ranges_overlaid, 0);
+    add(&world, 0, 0, CHUNK, 100);
+    seal_pick_states(&world.seal, &states);
+    ck_assert_uint_gt(states.ranges_overlaid, 0);
+    end(&world);
+}
+END_TEST
+
 /* Where nearly all is cold already, it waits for more. */
 START_TEST(test_due_overlays)
 {
@@ -395,6 +414,7 @@ main(void)
     const TTest *const tests[] = {test_oldest, test_heavy, test_one_id,
         test_newest, test_candidates, test_quietest, test_unknown,
         test_counters, test_overlays, test_dense, test_gaps, test_states,
-        test_due, test_due_border, test_due_later, test_due_overlays};
+        test_due, test_due_border, test_due_later, test_due_overlays,
+        test_behind};
     return run_tests("seal_pick", tests, COUNT_OF(tests));
 }

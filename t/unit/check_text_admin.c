@@ -82,6 +82,11 @@ static const struct {
     {"extstore nothing 1", TEXT_ADMIN_SETTINGS, "ERROR"},
     {"extstore drop_unread x", TEXT_ADMIN_SETTINGS, "ERROR"},
     {"debugtime 2147483648", TEXT_ADMIN_TIME_SHIFT, "ERROR"},
+    {"watch nothing", TEXT_ADMIN_WATCH, "ERROR"},
+    /* more words than a line may have, all of them right */
+    {"watch evictions evictions evictions evictions evictions evictions "
+     "evictions evictions evictions evictions evictions evictions",
+        TEXT_ADMIN_WATCH, "ERROR"},
 };
 
 START_TEST(test_errors)

@@ -371,6 +371,38 @@ START_TEST(test_full)
 }
 END_TEST
 
+/* With none a change waits for its write: where that fails it is as old as it
+ * was, and so it is told, until it is in another file. */
+START_TEST(test_none_is_late)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_NONE, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fake_disk_fail(rig.fake, 1 << FAKE_WRITE, 1, EIO, true);
+    uint64_t seq = rig_append(&rig, 1);
+    ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_COMMITTED);
+    for (;;) {
+        unsigned told = rig_n_told(&rig);
+        if (wal_fault(rig.wal) != 0) {
+            break;
+        }
+        rig_wait_told(&rig, told);
+    }
+    struct wal_stats stats = rig_stats(&rig);
+    ck_assert_uint_eq(stats.written_seq, 0);
+    ck_assert_uint_gt(stats.unsynced_ms, 0);
+    (void)fake_disk_heal(rig.fake);
+    wait_writable(&rig);
+    stats = rig_stats(&rig);
+    ck_assert_uint_eq(stats.written_seq, seq);
+    ck_assert_uint_eq(stats.unsynced_ms, 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    fake_disk_crash(rig.fake);
+    ck_assert_uint_eq(rig_walk(&rig).n, rig.n);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* The same until the file before is full: then changes are refused, nothing is
  * behind its end, and all that was appended is there in the end. */
 START_TEST(test_no_next_file_for_long)
@@ -577,6 +609,7 @@ main(void)
     const TTest *const tests[] = {test_fail_once, test_fail_for_a_while,
         test_power_cut, test_killed, test_fail_then_cut, test_fail_then_killed,
         test_full, test_no_next_file, test_no_next_file_for_long,
-        test_no_next_file_is_told, test_short_file, test_open, test_memory};
+        test_no_next_file_is_told, test_none_is_late, test_short_file,
+        test_open, test_memory};
     return run_tests("wal_faults", tests, COUNT_OF(tests));
 }

@@ -60,6 +60,7 @@ salvage(struct rig *rig, struct files *files, enum salvage_outcome wanted,
     const struct salvage_config config = {.disk = rig->data.disk,
         .logger = &rig->logger,
         .free_bytes = UINT64_MAX,
+        .bits_budget = SALVAGE_BITS_BUDGET,
         .shards = rig->config.shards,
         .seed = 3};
     ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);

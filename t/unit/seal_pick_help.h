@@ -146,9 +146,10 @@ heat(struct world *world, unsigned slot, uint64_t first, uint64_t end,
     }
 }
 
-/* Covers ids first..end-1 by a segment with a record for every id. */
+/* Covers ids first..last by a segment with a record for every id below end. */
 static inline void
-cover_slot(struct world *world, unsigned slot, uint64_t first, uint64_t end)
+cover_beyond(struct world *world, unsigned slot, uint64_t first, uint64_t end,
+    uint64_t last)
 {
     struct disk *disk = fake_disk_as_disk(world->fake);
     const struct segment_write_config write = {
@@ -166,12 +167,19 @@ cover_slot(struct world *world, unsigned slot, uint64_t first, uint64_t end)
     ck_assert_int_eq(segment_write_end(&writer, &head), 0);
     ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, 1, &segment), 0);
     struct covers_entry entry = {
-        first, end - 1, covers_file_create(segment, NULL, NULL)};
+        first, last, covers_file_create(segment, NULL, NULL)};
     ck_assert_int_eq(
-        covers_begin(&world->covers, slot, first, end - 1, &entry, 1, &change),
+        covers_begin(&world->covers, slot, first, last, &entry, 1, &change),
         0);
     covers_publish_all(&change);
     covers_file_release(entry.file);
+}
+
+/* The same with the last of them. */
+static inline void
+cover_slot(struct world *world, unsigned slot, uint64_t first, uint64_t end)
+{
+    cover_beyond(world, slot, first, end, end - 1);
 }
 
 static inline void
