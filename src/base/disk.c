@@ -45,6 +45,7 @@ real_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
 {
     static const int flags[] = {
         [DISK_READ] = O_RDONLY,
+        [DISK_DIRECT] = O_RDONLY | O_DIRECT,
         [DISK_WRITE] = O_RDWR,
         [DISK_CREATE] = O_RDWR | O_CREAT | O_EXCL,
     };

@@ -15,9 +15,14 @@
 
 enum disk_open {
     DISK_READ,   /* must exist */
+    DISK_DIRECT, /* the same, for reads past the page cache: of whole
+                  * DISK_DIRECT_BYTES, at multiples of that and into memory
+                  * that is aligned so; EINVAL where that cannot be done */
     DISK_WRITE,  /* must exist; read and write */
     DISK_CREATE, /* must not exist; mode 0600; read and write */
 };
+
+enum { DISK_DIRECT_BYTES = 4096 }; /* what every device can do */
 
 struct disk;
 struct disk_ring;

@@ -469,6 +469,7 @@ count_read(struct fetch_stats *stats, const struct fetch__came *came)
     stats->read_us[log2]++;
     stats->reads++;
     stats->ring_reads += came->by_ring;
+    stats->direct_reads += came->is_direct;
     if (came->err == 0 || came->err == ERR_CORRUPT ||
         came->err == ERR_NEWER_FORMAT) {
         stats->read_bytes += BLOCK_BYTES_MAX;

@@ -140,6 +140,7 @@ void fetch_ring_reap(struct fetch_ring *ring);
     X(read_failures, "reads that the disk refused, those of seals too")       \
     X(damaged, "blocks that are not what was written, seals' too")            \
     X(ring_reads, "of these, those through io_urings")                        \
+    X(direct_reads, "of these, those past the page cache")                    \
     X(ring_failures, "reads that an io_uring left to a thread")               \
     X(rings, "io_urings in use")                                              \
     X(uncached, "blocks read that the cache did not take")                    \

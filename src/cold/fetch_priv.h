@@ -53,6 +53,7 @@ struct fetch__came {
     uint64_t us;        /* that the read took */
     bool is_read;
     bool by_ring;
+    bool is_direct; /* past the page cache */
 };
 
 static inline void

@@ -13,6 +13,7 @@
  * a thread makes it again and says what there is to say. So what a disk that
  * fails does to lookups is the pool's doing alone. */
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/err.h"
 #include "cold/fetch_priv.h"
 
@@ -31,10 +32,15 @@ struct fetch_ring {
     struct disk_read *added, **end; /* not yet begun */
     unsigned n_under_way;           /* those added included */
     struct slot slot[FETCH_RING_READS];
-    /* Of each slot. The slot given back last is used next, so that memory that
-     * was never needed stays out of the process. */
-    uint8_t bytes[FETCH_RING_READS][BLOCK_BYTES_MAX];
+    /* Of each slot, aligned to BLOCK_BYTES_MAX, somewhere in room. The slot
+     * given back last is used next, so that memory that was never needed stays
+     * out of the process. */
+    uint8_t (*bytes)[BLOCK_BYTES_MAX];
+    uint8_t room[(FETCH_RING_READS + 1) * BLOCK_BYTES_MAX];
 };
+
+_Static_assert((int)BLOCK_BYTES_MAX == (int)DISK_DIRECT_BYTES,
+    "reads past the page cache want aligned memory");
 
 int
 fetch_ring_create(
@@ -47,6 +53,8 @@ fetch_ring_create(
     }
     ring->hand = (struct fetch__hand){fetch, {.alloc = fetch->config.alloc}};
     ring->disk = disk;
+    ring->bytes = (uint8_t(*)[BLOCK_BYTES_MAX])(
+        ring->room + -(uintptr_t)ring->room % BLOCK_BYTES_MAX);
     ring->end = &ring->added;
     for (unsigned i = FETCH_RING_READS; i > 0; i--) {
         ring->slot[i - 1].next_free = ring->free;
@@ -168,7 +176,9 @@ static void
 take(struct fetch_ring *ring, struct slot *slot, uint64_t now_ns)
 {
     struct fetch_lookup *lookup = slot->lookup;
-    struct fetch__came came = {.is_read = true, .by_ring = true};
+    struct fetch__came came = {.is_read = true,
+        .by_ring = true,
+        .is_direct = segment_is_direct(lookup->segment)};
     struct segment_fault fault;
 
     came.us = (now_ns - slot->begun_ns) / FETCH__NS_PER_US;

@@ -212,14 +212,75 @@ rice_at(
     return upper <= UINT64_MAX >> k;
 }
 
-/* Sum of low parts done..done+n-1, 64 at most; 2^64-1 where it would wrap. */
-static inline uint64_t
-sum_low(const uint8_t *in, size_t low, unsigned k, size_t done, size_t n)
+/* How low parts are added up: as many as one load brings at a time, every other
+ * one of them, in fields of 2k bits.
+ *
+ *   a load:       | 5  | 4  | 3  | 2  | 1  | 0  |
+ *   is added to:  |    4    |    2    |    0    |
+ *   and, moved:   |    5    |    3    |    1    |
+ *
+ * No field runs over: of the SUM_MAX numbers of a sum, a load brings 57 / k, so
+ * that there are at most 2^k loads, and 128, and the last field, which may be
+ * cut off, has at least k + 7 bits. */
+enum { LOAD_BITS = 57, FIELD_K = LOAD_BITS / 2, SUM_MAX = 64 };
+
+struct adder {
+    unsigned k;
+    unsigned n;           /* that one load brings; 0: they are added singly */
+    uint64_t every_other; /* ones where numbers 0, 2, 4 and so on are */
+};
+
+static struct adder
+adder_of(unsigned k)
 {
+    struct adder adder = {.k = k};
+
+    if (k >= 1 && k <= FIELD_K) {
+        adder.n = LOAD_BITS / k;
+        for (unsigned i = 0; i < adder.n; i += 2) {
+            adder.every_other |= bits_mask(k) << i * k;
+        }
+    }
+    return adder;
+}
+
+/* Sum of n (1..SUM_MAX) numbers from bit `at` on. */
+static inline uint64_t
+sum_fields(const struct adder *adder, const uint8_t *in, size_t at, size_t n)
+{
+    uint64_t even = 0, odd = 0, sum = 0;
+    unsigned k = adder->k;
+
+    for (size_t left = n; left > 0; at += (size_t)adder->n * k) {
+        size_t now = left < adder->n ? left : adder->n;
+        uint64_t word = bytes_get_u64(in + at / 8) >> at % 8 &
+            bits_mask((unsigned)now * k);
+
+        even += word & adder->every_other;
+        odd += word >> k & adder->every_other;
+        left -= now;
+    }
+    for (unsigned i = 0; i < adder->n; i += 2) {
+        sum += (even >> i * k & bits_mask(2 * k)) +
+            (odd >> i * k & bits_mask(2 * k));
+    }
+    return sum;
+}
+
+/* Sum of low parts done..done+n-1 (n: 1..SUM_MAX); 2^64-1 where it would wrap.
+ */
+static inline uint64_t
+sum_low(const struct adder *adder, const uint8_t *in, size_t low, size_t done,
+    size_t n)
+{
+    unsigned k = adder->k;
     uint64_t mask = bits_mask(k);
     uint64_t sum = 0;
     size_t at = low + done * k;
 
+    if (adder->n > 0) {
+        return sum_fields(adder, in, at, n);
+    }
     if (k == 0) {
         return 0;
     }
@@ -274,6 +335,7 @@ seek(const struct bits_in *in, size_t n, unsigned k,
     const struct rice_mark *mark, uint64_t target, size_t *i, uint64_t *sum)
 {
     struct bits_in at = *in;
+    struct adder adder = adder_of(k);
     uint64_t upper = 0; /* zeros of number *i that are behind us */
     size_t low;
 
@@ -301,8 +363,8 @@ seek(const struct bits_in *in, size_t n, unsigned k,
         zeros = upper + (unsigned)(64 - __builtin_clzll(word)) - ones;
         if (k < 40 && *i + ones <= n && target < UINT64_C(1) << 62 &&
             zeros < UINT64_C(1) << 20) {
-            after =
-                *sum + ones + (zeros << k) + sum_low(at.in, low, k, *i, ones);
+            after = *sum + ones + (zeros << k) +
+                sum_low(&adder, at.in, low, *i, ones);
             if (after < target) {
                 *sum = after;
                 *i += ones;
@@ -383,6 +445,7 @@ rice_marks(
     const struct bits_in *in, size_t n, unsigned k, struct rice_mark *mark)
 {
     struct bits_in at = *in;
+    struct adder adder = adder_of(k);
     uint64_t sum = 0;
     size_t low, unary;
 
@@ -401,7 +464,7 @@ rice_marks(
         if (zeros > UINT64_MAX >> k ||
             __builtin_add_overflow(sum, zeros << k, &sum) ||
             __builtin_add_overflow(
-                sum, sum_low(in->in, low, k, done, RICE_MARK), &sum) ||
+                sum, sum_low(&adder, in->in, low, done, RICE_MARK), &sum) ||
             __builtin_add_overflow(sum, RICE_MARK, &sum)) {
             return false;
         }

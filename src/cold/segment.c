@@ -23,10 +23,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+_Static_assert((int)BLOCK_BYTES_MAX == (int)DISK_DIRECT_BYTES &&
+        (int)SEGMENT_HEAD_BYTES % (int)DISK_DIRECT_BYTES == 0,
+    "blocks are read past the page cache as they lie");
+
 struct segment {
     struct segment_config config;
     struct segment_head head;
     int fd;
+    int direct_fd;   /* the same past the page cache; -1: none */
     uint64_t *first; /* owned: head.n_blocks */
 };
 
@@ -179,6 +184,20 @@ open_file(struct segment *segment, uint64_t number)
         error == ENOENT ? ERR_CORRUPT : disk_err(error), strerror(error));
 }
 
+/* A second descriptor, for rings. Where the file system has none such, or the
+ * process may have no more, reads go through the page cache. */
+static void
+open_direct(struct segment *segment)
+{
+    struct disk *disk = segment->config.disk;
+    char name[SEGMENT_NAME_BYTES];
+
+    segment_name(name, segment->head.number, false);
+    if (disk->calls->open(disk, name, DISK_DIRECT, &segment->direct_fd) != 0) {
+        segment->direct_fd = -1;
+    }
+}
+
 int
 segment_open(const struct segment_config *config, uint64_t epoch,
     uint64_t number, struct segment **out)
@@ -191,6 +210,7 @@ segment_open(const struct segment_config *config, uint64_t epoch,
         return ERR_NO_MEMORY;
     }
     segment->config = *config;
+    segment->direct_fd = -1;
     err = open_file(segment, number);
     if (err == 0) {
         err = read_head(segment, epoch, number);
@@ -201,6 +221,9 @@ segment_open(const struct segment_config *config, uint64_t epoch,
     if (err != 0) {
         segment_close(&segment);
         return err;
+    }
+    if (config->is_direct) {
+        open_direct(segment);
     }
     *out = segment;
     return 0;
@@ -217,9 +240,18 @@ segment_close(struct segment **segment)
     if (old->fd >= 0) {
         old->config.disk->calls->close(old->config.disk, old->fd);
     }
+    if (old->direct_fd >= 0) {
+        old->config.disk->calls->close(old->config.disk, old->direct_fd);
+    }
     alloc_free(old->config.alloc, old->first, first_bytes(old));
     alloc_free(old->config.alloc, old, sizeof *old);
     *segment = NULL;
+}
+
+bool
+segment_is_direct(const struct segment *segment)
+{
+    return segment->direct_fd >= 0;
 }
 
 const struct segment_head *
@@ -332,7 +364,8 @@ segment_block_read(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct disk_read *read)
 {
     ASSERT(block < segment->head.n_blocks);
-    *read = (struct disk_read){.fd = segment->fd,
+    *read = (struct disk_read){
+        .fd = segment->direct_fd >= 0 ? segment->direct_fd : segment->fd,
         .bytes = bytes,
         .len = BLOCK_BYTES_MAX,
         .at = segment_block_at(block)};

@@ -14,6 +14,8 @@
 
 struct segment_config {
     struct disk *disk;
+    bool
+        is_direct; /* rings read past the page cache, where that can be done */
     struct logger *logger;     /* NULL: tells nobody */
     const struct alloc *alloc; /* NULL: the heap */
 };
@@ -23,13 +25,17 @@ struct segment;
 
 /* Opens the file of that number and checks head, index and length; its blocks
  * are not looked at. Config is copied, what it points to must outlive the
- * segment. The file stays open. 0, ERR_CORRUPT (also where it is missing),
+ * segment. The file stays open, twice where it is read past the page cache.
+ * 0, ERR_CORRUPT (also where it is missing),
  * ERR_NEWER_FORMAT, ERR_NO_MEMORY, ERR_DISK. */
 int segment_open(const struct segment_config *config, uint64_t epoch,
     uint64_t number, struct segment **out);
 
 /* Frees it; NULL in it is fine. No thread may be in a call, or in a scan. */
 void segment_close(struct segment **segment);
+
+/* True where segment_block_read goes past the page cache. */
+bool segment_is_direct(const struct segment *segment);
 
 /* What is in it. Valid until it is closed. */
 const struct segment_head *segment_head(const struct segment *segment);
@@ -68,8 +74,9 @@ struct segment_fault {
 int segment_try_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
-/* For who has the block read by a ring: the read of it, into bytes as above,
- * which the caller keeps until it has come. */
+/* For who has the block read by a ring: the read of it, into bytes as above
+ * and, where it goes past the page cache, aligned to DISK_DIRECT_BYTES, which
+ * the caller keeps until it has come. */
 void segment_block_read(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct disk_read *read);
 

@@ -15,6 +15,16 @@
  * columns decoded, in as many bytes as they need, would take two and a half
  * times as much, and so a cache would hold two fifths of the blocks.
  *
+ * Most cold blocks are looked into once and then dropped, and marking all gaps
+ * in Rice's code takes longer than adding up half of them once. So these marks
+ * are made by the second lookup that needs them:
+ *
+ *   MARKS_NONE -> MARKS_WANTED -> MARKS_UNDER_WAY -> MARKS_MADE
+ *         the first      the second       unless the gaps are not sound
+ *
+ * Whoever comes before they are made goes without. Nothing else of a block
+ * changes once it is there.
+ *
  * Nothing is believed: whatever the bits are, no lookup reads outside of the
  * body. */
 #include "cold/warm.h"
@@ -25,6 +35,7 @@
 #include "cold/planes.h"
 #include "cold/rice.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Gaps written anew: so many of them. */
@@ -39,10 +50,18 @@ struct group {
     uint8_t width;
 };
 
+enum marks_state { MARKS_NONE, MARKS_WANTED, MARKS_UNDER_WAY, MARKS_MADE };
+
+struct marks {
+    _Atomic uint8_t state;   /* enum marks_state: only ever the next one */
+    struct rice_mark mark[]; /* of the thread that has them under way, then
+                              * immutable */
+};
+
 struct warm {
     uint64_t first_id;
     const struct ids_shape *shape; /* cut off behind its lows */
-    const struct rice_mark *mark;  /* of gaps that stay; else NULL */
+    struct marks *marks;           /* of gaps that stay; else NULL */
     const struct group *group;     /* of gaps written anew */
     const uint8_t *body;
     uint32_t n;                             /* records */
@@ -89,7 +108,8 @@ measure_gaps(struct parts *parts, size_t n_gaps)
     size_t bits = 0;
 
     if (parts->gap == NULL) {
-        parts->mark_bytes = n_gaps / RICE_MARK * sizeof(struct rice_mark);
+        parts->mark_bytes = sizeof(struct marks) +
+            n_gaps / RICE_MARK * sizeof(struct rice_mark);
         return;
     }
     for (size_t i = 0; i < n_gaps; i += GROUP) {
@@ -225,7 +245,6 @@ fill(struct warm *warm, const struct block *block, const struct parts *parts)
     uint8_t *marks = shape + ids_shape_bytes(&block->shape);
     uint8_t *body = marks + parts->mark_bytes;
     uint8_t *columns = body + parts->gap_bytes;
-    bool is_sound;
 
     memcpy(shape, &block->shape, (size_t)(marks - shape));
     memcpy(columns, parts->columns, parts->column_bytes);
@@ -233,18 +252,14 @@ fill(struct warm *warm, const struct block *block, const struct parts *parts)
     warm->shape = (const struct ids_shape *)(const void *)shape;
     warm->body = body;
     if (parts->gap == NULL) {
-        struct bits_in in = {body, warm->gaps_at, warm->end};
-        struct rice_mark *mark = (struct rice_mark *)(void *)marks;
-
-        warm->mark = mark;
-        is_sound = rice_marks(&in, block->n - 1, warm->k, mark);
-    } else {
-        struct group *group = (struct group *)(void *)marks;
-
-        warm->group = group;
-        is_sound = put_gaps(parts, block->n - 1, group, body);
+        warm->marks = (struct marks *)(void *)marks;
+        atomic_init(&warm->marks->state, MARKS_NONE);
+        return 0;
     }
-    return is_sound ? 0 : ERR_CORRUPT;
+    struct group *group = (struct group *)(void *)marks;
+
+    warm->group = group;
+    return put_gaps(parts, block->n - 1, group, body) ? 0 : ERR_CORRUPT;
 }
 
 int
@@ -300,6 +315,55 @@ find_in_groups(const struct warm *warm, size_t n_gaps, uint64_t strides)
     return n_gaps;
 }
 
+/* Goes on to the next state from this one; false where somebody else has. */
+static bool
+take_step(struct marks *marks, enum marks_state from)
+{
+    uint8_t state = (uint8_t)from;
+
+    /* relaxed: a state is entered by one thread, once, and says nothing of
+     * other memory but where marks are made */
+    return atomic_compare_exchange_strong_explicit(&marks->state, &state,
+        (uint8_t)(from + 1), memory_order_relaxed, memory_order_relaxed);
+}
+
+/* The marks; NULL as long as there are none, which this lookup may change. */
+static const struct rice_mark *
+marks_of(const struct warm *warm, const struct bits_in *in)
+{
+    struct marks *marks = warm->marks;
+    /* acquire: the marks that are made are read after it */
+    uint8_t state = atomic_load_explicit(&marks->state, memory_order_acquire);
+
+    if (state == MARKS_MADE) {
+        return marks->mark;
+    }
+    if (state == MARKS_NONE) {
+        (void)take_step(marks, MARKS_NONE);
+        return NULL;
+    }
+    if (state == MARKS_UNDER_WAY || !take_step(marks, MARKS_WANTED) ||
+        !rice_marks(in, warm->n - 1, warm->k, marks->mark)) {
+        return NULL;
+    }
+    /* release: the marks come before */
+    atomic_store_explicit(&marks->state, MARKS_MADE, memory_order_release);
+    return marks->mark;
+}
+
+/* rice_seek among the block's gaps. */
+static bool
+seek_rice(const struct warm *warm, uint64_t strides, size_t *i, uint64_t *sum)
+{
+    struct bits_in in = {warm->body, warm->gaps_at, warm->end};
+    size_t n_gaps = warm->n - 1;
+    const struct rice_mark *mark = marks_of(warm, &in);
+
+    return mark == NULL
+        ? rice_seek(&in, n_gaps, warm->k, strides, i, sum)
+        : rice_seek_marked(&in, n_gaps, warm->k, mark, strides, i, sum);
+}
+
 /* Finds the record so many strides behind the first; warm->n where there is
  * none. */
 static int
@@ -313,11 +377,8 @@ find_place(const struct warm *warm, uint64_t strides, size_t *place)
     if (strides == 0) {
         return 0;
     }
-    if (warm->mark != NULL) {
-        struct bits_in in = {warm->body, warm->gaps_at, warm->end};
-
-        if (!rice_seek_marked(
-                &in, n_gaps, warm->k, warm->mark, strides, &i, &sum)) {
+    if (warm->marks != NULL) {
+        if (!seek_rice(warm, strides, &i, &sum)) {
             return ERR_CORRUPT;
         }
         i = i < n_gaps && sum == strides ? i : n_gaps;
@@ -331,8 +392,8 @@ find_place(const struct warm *warm, uint64_t strides, size_t *place)
 void
 warm_prefetch_parts(const struct warm *warm, unsigned columns)
 {
-    const uint8_t *marks = warm->mark != NULL ? (const uint8_t *)warm->mark
-                                              : (const uint8_t *)warm->group;
+    const uint8_t *marks = warm->marks != NULL ? (const uint8_t *)warm->marks
+                                               : (const uint8_t *)warm->group;
     size_t mark_bytes = (size_t)(warm->body - marks);
 
     if (mark_bytes > MARK_LINES * LINE_BYTES) {

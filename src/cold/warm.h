@@ -7,8 +7,8 @@
 /* A block made for lookups: what the block cache holds. A lookup takes neither
  * room nor memory; why it is not the block itself, warm.c says. */
 
-/* In one piece of memory, with pointers into itself: it must not move.
- * Immutable once made: any number of threads. */
+/* In one piece of memory, with pointers into itself: it must not move. Once
+ * made it says the same for ever: any number of threads. */
 struct warm;
 
 /* Makes a block, which is not needed any more then, in memory that

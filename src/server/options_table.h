@@ -94,11 +94,12 @@
         "memory for blocks of the cold tier that are read often")             \
     X(cold_threads, 0, "cold-threads", "NUM", NUMBER, 1, 256, "16",           \
         "cold_threads", "reads from the cold tier at a time")                 \
-    X(cold_io, 0, "cold-io", "auto|ring|pool", CHOICE, 0, 2, "auto",          \
+    X(cold_io, 0, "cold-io", "auto|ring|direct|pool", CHOICE, 0, 3, "auto",   \
         "cold_io",                                                            \
         "who reads from the cold tier for a get of a few keys: ring, the "    \
-        "worker, by an io_uring of its own; pool, the threads that read for " \
-        "all else; auto: ring where the kernel allows it")                    \
+        "worker, by an io_uring of its own; direct, likewise, past the page " \
+        "cache; pool, the threads that read for all else; auto: ring where "  \
+        "the kernel allows it")                                               \
     X(cold_codec, 0, "cold-codec", "plain|zstd|packed|auto", CHOICE, 0, 3,    \
         "auto", "cold_codec",                                                 \
         "how blocks of the cold tier are compressed; auto: the smallest of "  \

@@ -56,8 +56,9 @@ int data_check_disk(struct disk *disk, struct logger *logger, struct buf *out);
 struct seal_tidy_bounds; /* store/seal_tidy.h */
 
 /* Who reads blocks of the cold tier that are not in its cache: for gets each
- * worker by an io_uring of its own, where there is one; only threads. */
-enum cold_io { COLD_IO_AUTO, COLD_IO_RING, COLD_IO_POOL };
+ * worker by an io_uring of its own, where there is one, also past the page
+ * cache; only threads. */
+enum cold_io { COLD_IO_AUTO, COLD_IO_RING, COLD_IO_DIRECT, COLD_IO_POOL };
 
 struct data_config {
     struct data_dir dir; /* the store's from then on */
@@ -78,8 +79,8 @@ struct data_config {
     uint64_t checkpoint_file_bytes; /* of a file, then the next; the same */
     unsigned cold_threads;          /* of struct fetch_config */
     uint64_t cold_cache_bytes;      /* likewise */
-    enum cold_io cold_io;           /* RING: as AUTO, but the logger is told
-                                     * where there is none */
+    enum cold_io cold_io;           /* RING, DIRECT: as AUTO, but the logger is
+                                     * told where there is none */
     unsigned cold_codec;            /* enum block_codec, likewise */
     int cold_level;                 /* likewise */
     uint64_t seal_records;          /* in a range that is sealed, about; 0:

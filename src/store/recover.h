@@ -67,6 +67,7 @@ int recover_read_raw(struct recover_reader *reader,
 struct recover_segments {
     const struct manifest *manifest;
     struct disk *disk;
+    bool is_direct; /* of struct segment_config */
     struct logger *logger;
     /* Takes an open file over, whatever it returns; part: its n (>= 1) entries,
      * which stay with the manifest. 0 or ERR_. */

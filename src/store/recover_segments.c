@@ -62,8 +62,9 @@ static int
 open_file(const struct recover_segments *recover,
     const struct manifest_segment *const *part, size_t n)
 {
-    const struct segment_config config = {
-        .disk = recover->disk, .logger = recover->logger};
+    const struct segment_config config = {.disk = recover->disk,
+        .is_direct = recover->is_direct,
+        .logger = recover->logger};
     char name[SEGMENT_NAME_BYTES];
     struct segment *segment;
     segment_name(name, part[0]->number, false);
@@ -152,6 +153,7 @@ recover_segments(struct durable *durable)
     struct manifest *manifest = &durable->manifest;
     const struct recover_segments recover = {.manifest = manifest,
         .disk = durable->disk,
+        .is_direct = durable->config.cold_io == COLD_IO_DIRECT,
         .logger = durable->config.logger,
         .file_fn = take_file,
         .context = durable};

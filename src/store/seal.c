@@ -203,8 +203,9 @@ static int
 open_file(struct seal_work *work)
 {
     struct durable *durable = work->seal->durable;
-    const struct segment_config config = {
-        .disk = durable->disk, .logger = durable->config.logger};
+    const struct segment_config config = {.disk = durable->disk,
+        .is_direct = durable->config.cold_io == COLD_IO_DIRECT,
+        .logger = durable->config.logger};
     struct segment *segment = NULL;
     int err =
         segment_open(&config, work->head.epoch, work->head.number, &segment);

@@ -115,9 +115,10 @@ tier_open_ring(struct tier *tier, struct fetch_ring **out)
         disk_ring_destroy(&ring);
         error = ENOMEM;
     }
-    if (error != 0 && config->cold_io == COLD_IO_RING) {
+    if (error != 0 && config->cold_io != COLD_IO_AUTO) {
         log_line(config->logger, LOG_WARNING,
-            "--cold-io=ring: no io_uring, threads read instead: %s",
+            "--cold-io=%s: no io_uring, threads read instead: %s",
+            config->cold_io == COLD_IO_RING ? "ring" : "direct",
             strerror(error));
     }
     return error == 0 ? 0 : ERR_NOT_FOUND;

@@ -23,6 +23,7 @@ fake_submit(struct disk_ring *ring, struct disk_read *reads)
     while (reads != NULL) {
         struct disk_read *next = reads->next;
 
+        ASSERT((uintptr_t)reads->bytes % DISK_DIRECT_BYTES == 0);
         if (fake->refuse > 0) {
             fake->refuse--;
             reads->next = refused;

@@ -174,6 +174,36 @@ exercise_holes(struct disk *disk)
     ck_assert_int_eq(calls->unlink(disk, "long"), 0);
 }
 
+/* Reads past the page cache, where the file system has them. */
+static void
+exercise_direct(struct disk *disk)
+{
+    static _Alignas(DISK_DIRECT_BYTES) char bytes[DISK_DIRECT_BYTES];
+    char want[DISK_DIRECT_BYTES];
+    size_t n;
+    int fd = make(disk, "direct"), direct_fd;
+    ck_assert_int_eq(try_open(disk, "none", DISK_DIRECT), ENOENT);
+    for (int block = 0; block < 3; block++) {
+        memset(want, 'a' + block, sizeof(want));
+        ck_assert_int_eq(disk->calls->write(disk, fd, want, sizeof(want),
+                             (uint64_t)block * sizeof(want)),
+            0);
+    }
+    int err = disk->calls->open(disk, "direct", DISK_DIRECT, &direct_fd);
+    if (err == 0) {
+        memset(want, 'b', sizeof(want));
+        ck_assert_int_eq(disk->calls->read(disk, direct_fd, bytes,
+                             sizeof(bytes), sizeof(want), &n),
+            0);
+        ck_assert_uint_eq(n, sizeof(bytes));
+        ck_assert_mem_eq(bytes, want, sizeof(want));
+        disk->calls->close(disk, direct_fd);
+    }
+    ck_assert(err == 0 || err == EINVAL);
+    disk->calls->close(disk, fd);
+    ck_assert_int_eq(disk->calls->unlink(disk, "direct"), 0);
+}
+
 START_TEST(test_real)
 {
     char path[] = "check_disk.XXXXXX";
@@ -186,6 +216,7 @@ START_TEST(test_real)
     exercise(disk);
     exercise(disk);
     exercise_holes(disk);
+    exercise_direct(disk);
     disk->calls->close(disk, make(disk, "mode"));
     ck_assert_int_eq(fstatat(dir_fd, "mode", &st, 0), 0);
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
@@ -207,6 +238,7 @@ START_TEST(test_fake)
     exercise(fake_disk_as_disk(fake));
     exercise(fake_disk_as_disk(fake));
     exercise_holes(fake_disk_as_disk(fake));
+    exercise_direct(fake_disk_as_disk(fake));
     fake_disk_destroy(&fake);
 }
 END_TEST

@@ -9,7 +9,10 @@
 #include "lib/fault_alloc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { CACHE_BYTES = 8 << 20, BLOCKS_MIN = 300 };
 
@@ -225,6 +228,79 @@ START_TEST(test_a_full_ring_leaves_the_rest_to_the_pool)
 }
 END_TEST
 
+/* Has the segment opened for reads past the page cache. */
+static void
+open_direct(void)
+{
+    const struct segment_config read = {
+        .disk = fake_disk_as_disk(rig->fake), .is_direct = true};
+
+    segment_close(&rig->segment);
+    ck_assert_int_eq(
+        segment_open(&read, SEGMENT_EPOCH, SEGMENT_NUMBER, &rig->segment), 0);
+    (void)reads_since();
+}
+
+/* Past the page cache; through it, where the file system has no such reads. */
+START_TEST(test_reads_past_the_page_cache)
+{
+    enum { BLOCKS = 20 };
+    bool has_any = _i == 0;
+
+    start(CACHE_BYTES);
+    if (!has_any) { /* it is opened for all else first */
+        fake_disk_fail(rig->fake, 1 << FAKE_OPEN, 2, EINVAL, false);
+    }
+    open_direct();
+    ck_assert(segment_is_direct(rig->segment) == has_any);
+    begin(rig->ask, 0, BLOCKS);
+    finish(rig->ask);
+    (void)ask_check(rig->ask, &rig->records, 0);
+    ck_assert_uint_eq(stats_of().direct_reads, has_any ? BLOCKS : 0);
+    ck_assert_uint_eq(stats_of().ring_reads, BLOCKS);
+    ck_assert_uint_eq(reads_since(), BLOCKS);
+}
+END_TEST
+
+/* The read that a ring gets is of a descriptor that goes past the page cache:
+ * with a real disk. */
+START_TEST(test_a_direct_read)
+{
+    static _Alignas(DISK_DIRECT_BYTES) uint8_t bytes[BLOCK_BYTES_MAX];
+    struct segment_write_config write = {
+        .codec = BLOCK_PLAIN, .level = BLOCK_LEVEL_DEFAULT};
+    struct segment_config config = {.is_direct = true};
+    char path[] = "check_fetch_ring.XXXXXX", name[SEGMENT_NAME_BYTES];
+    struct segment_fault fault;
+    struct segment *segment;
+    struct disk_read read;
+    struct block block;
+    struct disk *disk;
+
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    int dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(disk_real_create(dir_fd, &disk), 0);
+    write.disk = config.disk = disk;
+    ck_assert_int_eq(
+        write_records(&write, SEGMENT_NUMBER, &rig->records, &rig->head), 0);
+    ck_assert_int_eq(
+        segment_open(&config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment), 0);
+    segment_block_read(segment, 3, bytes, &read);
+    ck_assert(((fcntl(read.fd, F_GETFL) & O_DIRECT) != 0) ==
+        segment_is_direct(segment));
+    ck_assert_int_eq(
+        pread(read.fd, read.bytes, read.len, (off_t)read.at), BLOCK_BYTES_MAX);
+    ck_assert_int_eq(
+        segment_check_block(segment, 3, bytes, &block, &fault), 0);
+    segment_close(&segment);
+    segment_name(name, SEGMENT_NUMBER, false);
+    ck_assert_int_eq(disk->calls->unlink(disk, name), 0);
+    disk_real_destroy(&disk);
+    close(dir_fd);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 /* Calls with and without a ring wait for the same read, whosever it is. */
 START_TEST(test_calls_join)
 {
@@ -429,6 +505,8 @@ main(void)
     tcase_add_loop_test(tcase, test_answers_come_by_reaping, 0, 2);
     tcase_add_test(tcase, test_a_turn_is_bounded);
     tcase_add_test(tcase, test_a_full_ring_leaves_the_rest_to_the_pool);
+    tcase_add_loop_test(tcase, test_reads_past_the_page_cache, 0, 2);
+    tcase_add_test(tcase, test_a_direct_read);
     tcase_add_test(tcase, test_calls_join);
     tcase_add_loop_test(
         tcase, test_the_pool_reads_what_the_ring_does_not, 0, TROUBLES);

@@ -281,6 +281,7 @@ START_TEST(test_sums_are_found_in_rice)
 {
     for (int round = 0; round < ROUNDS; round++) {
         unsigned k = (unsigned)dist_rng_u64(&rig->rng) % 64;
+        struct rice_mark mark[300 / RICE_MARK];
         struct bits_out out;
         uint64_t total;
 
@@ -291,6 +292,8 @@ START_TEST(test_sums_are_found_in_rice)
                 bits % (k > 60 ? 2 : 5) * (bits % 7 / 4) * (1 + bits % 40);
             rig->value[i] = (upper & UINT64_MAX >> k) << k |
                 (dist_rng_u64(&rig->rng) & bits_mask(k));
+            /* low parts that add up to as much as they can */
+            rig->value[i] |= round % 3 == 0 ? bits_mask(k) : 0;
         }
         memset(rig->bytes, 0, sizeof rig->bytes);
         bits_out_init(&out, rig->bytes, sizeof rig->bytes);
@@ -299,6 +302,8 @@ START_TEST(test_sums_are_found_in_rice)
         uint8_t *copy = tight_copy(bits_out_end(&out));
         struct bits_in in = {copy, 0, rig->bits};
         slow_seek(UINT64_MAX, &total);
+        bool has_marks = rice_marks(&in, rig->n, k, mark);
+        ck_assert(has_marks || k > 50); /* where a sum passes 2^64-1 */
         for (int t = 0; t < 60; t++) {
             uint64_t target = 1 + dist_rng_u64(&rig->rng) % total;
             uint64_t sum, want_sum;
@@ -308,6 +313,11 @@ START_TEST(test_sums_are_found_in_rice)
             ck_assert(rice_seek(&in, rig->n, k, target, &at, &sum));
             ck_assert_uint_eq(at, want);
             ck_assert(want == rig->n || sum == want_sum);
+            if (has_marks) {
+                ck_assert(
+                    rice_seek_marked(&in, rig->n, k, mark, target, &at, &sum));
+                ck_assert(at == want && (at == rig->n || sum == want_sum));
+            }
         }
         ck_assert(rice_get(&in, rig->back, rig->n, k));
         ck_assert_mem_eq(rig->back, rig->value, rig->n * sizeof *rig->value);

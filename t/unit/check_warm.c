@@ -161,6 +161,36 @@ one_block(enum block_codec codec, size_t n, uint8_t *out, size_t *len)
     return made;
 }
 
+/* The first lookups in a block, before and while marks are made, each time in a
+ * block that was never looked into. */
+static void
+check_first(const struct block *block, size_t step)
+{
+    enum { LOOKUPS = 4 };
+    bool same = true;
+
+    for (size_t i = 0; i < block->n; i += step) {
+        struct memory memory = {0};
+        struct warm *warm;
+        uint64_t code[COLUMNS_MAX];
+        bool found;
+
+        ck_assert_int_eq(
+            warm_make(block, &rig->room, take_memory, &memory, &warm), 0);
+        for (size_t look = 0; look < LOOKUPS; look++) {
+            size_t at = (i + look * block->n / LOOKUPS) % block->n;
+
+            same = same &&
+                warm_find(
+                    warm, rig->id[at], BLOCK_COLUMNS_ALL, code, &found) == 0 &&
+                found && code[0] == rig->number[0][at] &&
+                is_right_beside(block, warm, rig->id[at] + 1);
+        }
+        free(memory.block);
+    }
+    ck_assert(same);
+}
+
 START_TEST(test_what_is_found_is_what_is_decoded)
 {
     static const size_t count[] = {1, 2, 64, 65, 66, 129, 5000};
@@ -183,6 +213,7 @@ START_TEST(test_what_is_found_is_what_is_decoded)
                 block_decode(&block, &rig->room, rig->id, rig->code), 0);
             ck_assert_int_eq(
                 warm_make(&block, &rig->room, take_memory, &memory, &warm), 0);
+            check_first(&block, 1 + made / 30);
             memset(out, 0xff, sizeof out); /* the block is not needed */
             check_bytes(&block, memory.bytes);
             check_all(&block, warm, 1);
