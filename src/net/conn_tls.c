@@ -13,12 +13,12 @@
  * A handshake costs a signature, a millisecond with RSA, and making a stream a
  * tenth of that: too long for the loop where others wait. So its steps, from
  * the making on, run on the helpers (helpers.h), of a lower priority than the
- * workers; the connection is parked meanwhile, and does not read. At most one step of a
- * connection waits there, in the order of their coming. Nothing is made for a
- * connection until its first bytes are those of a handshake. It has to be over
- * within shake_timeout_ms, and where WORKER_SHAKES_MAX are under way the oldest
- * that waits for its client makes room: who means it is through in a few
- * milliseconds. */
+ * workers; the connection is parked meanwhile, and does not read. At most one
+ * step of a connection waits there, in the order of their coming. Nothing is
+ * made for a connection until its first bytes are those of a handshake. It has
+ * to be over within shake_timeout_ms, and where WORKER_SHAKES_MAX are under
+ * way the oldest that waits for its client makes room: who means it is through
+ * in a few milliseconds. */
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
