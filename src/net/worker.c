@@ -259,6 +259,20 @@ worker_unwatch(struct worker *worker, struct conn *conn)
     }
 }
 
+/* At once: what they have asked for and not got they may not have any more. */
+static void
+turn_out(struct worker *worker)
+{
+    struct conn *next;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        if (!conn->is_closing && access_is_void(&conn->session)) {
+            metric_add(&worker->metrics, METRIC_revoked_logins, 1);
+            conn_close(conn);
+        }
+    }
+}
+
 static void
 end_chores(struct chore *chore)
 {
@@ -281,11 +295,16 @@ on_mail(struct bell *bell)
     struct chore *chores = worker->chores_done;
     bool stop = worker->told_to_stop;
     bool has_lines = worker->has_lines;
+    bool has_users = worker->has_users;
     worker->has_lines = false;
+    worker->has_users = false;
     worker->new_fds = NULL;
     worker->woken = NULL;
     worker->chores_done = NULL;
     pthread_mutex_unlock(&worker->lock);
+    if (has_users) {
+        turn_out(worker);
+    }
     gate_look(&worker->gate);
     wake_all(woken);
     end_chores(chores);
@@ -528,6 +547,14 @@ worker_add_fd(struct worker *worker, int fd, bool is_unix,
     worker->new_fds = mail;
     announce(worker);
     return true;
+}
+
+void
+worker_look_at_users(struct worker *worker)
+{
+    begin_mail(worker);
+    worker->has_users = true;
+    announce(worker);
 }
 
 void

@@ -99,6 +99,7 @@ struct worker {
     struct chore *chores_done;
     bool told_to_stop;
     bool has_lines; /* some watcher has */
+    bool has_users; /* other ones than before, perhaps */
     struct bell bell;
 
     /* the worker's thread only */
@@ -150,6 +151,10 @@ bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
  * WORKER_STOP_MS. */
 void worker_stop(struct worker *worker);
 void worker_join(struct worker *worker);
+
+/* Has connections closed whose user would not be let in any more as it was.
+ * Any thread. */
+void worker_look_at_users(struct worker *worker);
 
 /* Frees *worker, which has been joined, and nulls it. Other workers may read
  * its metrics until they have been joined too. */

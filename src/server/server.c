@@ -143,6 +143,9 @@ reload(struct server *server, int number)
     logging_reload(&server->logger, number);
     if (server->auth != NULL) {
         auth_reload_said(server->auth, &server->logger, number);
+        for (unsigned i = 0; i < server->n_workers; i++) {
+            worker_look_at_users(server->workers[i]);
+        }
     }
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
