@@ -183,6 +183,14 @@ log_open(struct logger *logger, const char *path)
 }
 
 int
+log_descriptor(const struct logger *logger)
+{
+    /* relaxed: a number, and the thread that asks has opened the file */
+    int fd = atomic_load_explicit(&logger->fd, memory_order_relaxed);
+    return fd == 0 ? -1 : fd;
+}
+
+int
 log_reopen(struct logger *logger)
 {
     if (logger->path == NULL) {

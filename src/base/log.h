@@ -55,6 +55,9 @@ void log_line(struct logger *logger, enum log_level level, const char *format,
  * ERR_SYSTEM with the reason in errno; stderr stays then. One thread. */
 int log_open(struct logger *logger, const char *path);
 
+/* The file's descriptor; -1: it is stderr. */
+int log_descriptor(const struct logger *logger);
+
 /* Opens the file's path anew, where there is one: it may have been renamed.
  * No line is lost. 0, or ERR_SYSTEM with the reason in errno; the old file
  * stays then. One thread at a time. */

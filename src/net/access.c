@@ -154,6 +154,15 @@ access_allows(enum access_rank rank, enum access_class class_)
     return rank >= least[class_];
 }
 
+bool
+access_is_void(const struct session *session)
+{
+    struct access *access = session->executor->access;
+    return access != NULL && access->stands_fn != NULL &&
+        session->rank != ACCESS_NOBODY &&
+        !access->stands_fn(access, session->pass);
+}
+
 void
 access_note_refusal(struct session *session)
 {

@@ -65,6 +65,7 @@ struct access_login {
     char password[LOGIN_WORD_MAX];  /* likewise */
     uint8_t user_len, password_len; /* bytes of these, at least 1 */
     enum access_rank rank;          /* the answer; NOBODY: refused */
+    uint64_t pass;                  /* what it was let in by */
 };
 
 /* What the sessions ask of the server about users; a seam. */
@@ -72,6 +73,9 @@ struct access {
     /* Finds out who it is, on any thread. True: rank is set. False: done_fn is
      * called later, once, on any thread, perhaps before this returns. */
     bool (*check_fn)(struct access *access, struct access_login *login);
+    /* Whether who was let in by that pass still is; any thread. NULL: who is in
+     * stays in. */
+    bool (*stands_fn)(struct access *access, uint64_t pass);
     bool has_sasl; /* the binary protocol has logins; else it has no way in */
 };
 
@@ -81,6 +85,10 @@ struct session;
  * it one that is answered with why not, and where it must, then closes. The
  * session's thread. */
 void access_gate_closed(struct session *session, const char *bytes);
+
+/* True where the session's client would not be let in any more as what it is.
+ * The session's thread. */
+bool access_is_void(const struct session *session);
 
 /* Counts one refusal before the login; the last one that is let pass closes
  * the connection. */

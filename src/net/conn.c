@@ -709,14 +709,9 @@ on_wake(struct session *session)
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
     struct worker *worker = conn->worker;
-    if (worker_wakes(worker, conn)) {
-        return;
+    if (!worker_wakes(worker, conn)) {
+        worker_mail_woken(worker, conn);
     }
-    pthread_mutex_lock(&worker->lock);
-    conn->next_woken = worker->woken;
-    worker->woken = conn;
-    uv_async_send(&worker->async); /* under the lock: see worker.c */
-    pthread_mutex_unlock(&worker->lock);
 }
 
 /* A watcher's lines: the hub's thread. */
@@ -725,11 +720,7 @@ on_lines(struct session *session)
 {
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
-    struct worker *worker = conn->worker;
-    pthread_mutex_lock(&worker->lock);
-    worker->has_lines = true;
-    uv_async_send(&worker->async); /* under the lock: see worker.c */
-    pthread_mutex_unlock(&worker->lock);
+    worker_mail_lines(conn->worker);
 }
 
 static int

@@ -12,22 +12,20 @@
  *
  * A handshake costs a signature, a millisecond with RSA, and making a stream a
  * tenth of that: too long for the loop where others wait. So its steps, from
- * the making on, run on libuv's threads, at a lower priority than the workers;
- * the connection is parked meanwhile, and does not read. At most one step of a
- * connection waits there, in the order of their coming. Nothing is made for a
- * connection until its first bytes are those of a handshake. It has to be over
- * within shake_timeout_ms, and where WORKER_SHAKES_MAX are under way the oldest
- * that waits for its client makes room: who means it is through in a few
- * milliseconds. */
+ * the making on, run on the helpers (helpers.h), of a lower priority than the
+ * workers; the connection is parked meanwhile, and does not read. At most one
+ * step of a connection waits there, in the order of their coming. Nothing is
+ * made for a connection until its first bytes are those of a handshake. It has
+ * to be over within shake_timeout_ms, and where WORKER_SHAKES_MAX are under
+ * way the oldest that waits for its client makes room: who means it is through
+ * in a few milliseconds. */
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
-#include "base/give_way.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
-
-enum { SHAKE_NICE = 5 };
 
 static_assert(
     WORKER_CIPHER_BYTES + TLS_RECORD_MAX + CONN_KEEP_BYTES < WORKER_READ_BYTES,
@@ -38,7 +36,7 @@ struct tls_shake {
     struct conn *conn;
     struct tls_shake *prev, *next; /* in the worker's list */
     uint64_t since_ms;
-    uv_work_t work;
+    struct chore chore;
     bool is_away;   /* a step is queued or runs: in, out, step and conn->tls
                    * are that thread's */
     struct buf in;  /* what the client has sent */
@@ -111,7 +109,6 @@ conn__tls_begin(struct conn *conn)
     }
     conn->shake->conn = conn;
     conn->shake->since_ms = uv_now(&worker->loop);
-    conn->shake->work.data = conn->shake;
     link_shake(worker, conn->shake);
     return true;
 }
@@ -129,8 +126,10 @@ void
 conn__tls_cancel(struct conn *conn)
 {
     if (conn->shake != NULL && conn->shake->is_away) {
-        /* one that runs is waited for: on_step comes either way */
-        (void)uv_cancel((uv_req_t *)&conn->shake->work);
+        /* relaxed: a step that is done all the same does no harm, and on_step
+         * comes either way */
+        atomic_store_explicit(
+            &conn->shake->chore.is_unwanted, true, memory_order_relaxed);
     }
 }
 
@@ -238,13 +237,19 @@ begin_session(struct conn *conn)
     buf_fini(&in);
 }
 
-/* On one of libuv's threads. */
-static void
-do_step(uv_work_t *work)
+static struct tls_shake *
+shake_of(struct chore *chore)
 {
-    struct tls_shake *shake = work->data;
+    return (
+        struct tls_shake *)((char *)chore - offsetof(struct tls_shake, chore));
+}
+
+/* On a helper's thread. */
+static void
+do_step(struct chore *chore)
+{
+    struct tls_shake *shake = shake_of(chore);
     struct conn *conn = shake->conn;
-    give_way_begin(SHAKE_NICE);
     if (conn->tls == NULL &&
         tls_stream_open(conn->worker->config.tls, conn->tls_use, &conn->tls) !=
             0) {
@@ -256,14 +261,12 @@ do_step(uv_work_t *work)
 }
 
 static void
-on_step(uv_work_t *work, int status)
+on_step(struct chore *chore)
 {
-    struct tls_shake *shake = work->data;
+    struct tls_shake *shake = shake_of(chore);
     struct conn *conn = shake->conn;
-    worker_enter(conn->worker);
-    (void)status; /* cancelled only where it is closing */
     shake->is_away = false;
-    if (!conn__unpark(conn)) {
+    if (!conn__unpark(conn)) { /* so it is where the step was left out */
         return;
     }
     send_sealed(conn, &shake->out);
@@ -304,8 +307,10 @@ go_on(struct conn *conn)
     conn__stop_reading(conn);
     conn->is_parked = true;
     shake->is_away = true;
-    int err = uv_queue_work(&worker->loop, &shake->work, do_step, on_step);
-    ASSERT(err == 0); /* it fails for want of a callback only */
+    shake->chore.worker = worker;
+    shake->chore.do_fn = do_step;
+    shake->chore.done_fn = on_step;
+    helpers_give(worker->config.helpers, &shake->chore);
 }
 
 void

@@ -48,11 +48,18 @@ fail(struct session *session, struct buf *out)
     return refuse(session, ERR_BAD_LOGIN, out);
 }
 
+/* From now on a reload that takes the user away finds the session. */
 static enum exec_step
-succeed(struct session *session, enum access_rank rank, struct buf *out)
+succeed(
+    struct session *session, const struct access_login *login, struct buf *out)
 {
     struct echo echo = echo_of(&session->request, 0);
-    session->rank = (uint8_t)rank;
+    session->rank = (uint8_t)login->rank;
+    session->pass = login->pass;
+    if (access_is_void(session)) { /* the reload was quicker */
+        session->rank = ACCESS_NOBODY;
+        return fail(session, out);
+    }
     session->refusals = 0;
     exec__count(session, METRIC_auth_cmds, 1);
     if (echo.proto == PROTO_BINARY) {
@@ -68,10 +75,9 @@ static enum exec_step
 answer(struct session *session, struct buf *out)
 {
     struct access_login *login = &session->job->login;
-    enum access_rank rank = login->rank;
     explicit_bzero(login->password, sizeof login->password);
-    return rank == ACCESS_NOBODY ? fail(session, out)
-                                 : succeed(session, rank, out);
+    return login->rank == ACCESS_NOBODY ? fail(session, out)
+                                        : succeed(session, login, out);
 }
 
 static enum exec_step

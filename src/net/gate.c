@@ -62,23 +62,24 @@ on_moved(struct store_listener *listener)
     /* acq_rel: see the head of this file */
     if (atomic_exchange_explicit(
             &gate->is_waiting, false, memory_order_acq_rel)) {
-        uv_async_send(gate->async);
+        bell_hold(gate->bell); /* gate_fini waits for this function */
+        bell_ring(gate->bell);
     }
 }
 
 void
 gate_init(struct gate *gate, struct store *store, struct metric_set *metrics,
-    uv_async_t *async, uint64_t late_ms,
+    struct bell *bell, uint64_t late_ms,
     void (*pass_fn)(struct held *held, struct buf *out))
 {
     ASSERT(late_ms > 0);
     *gate = (struct gate){.store = store,
         .metrics = metrics,
-        .async = async,
+        .bell = bell,
         .pass_fn = pass_fn,
         .listener = {.moved_fn = on_moved},
         .late_ms = late_ms};
-    uv_timer_init(async->loop, &gate->timer);
+    uv_timer_init(bell->poll.loop, &gate->timer);
     gate->timer.data = gate;
     store_listen(store, &gate->listener);
 }
@@ -207,7 +208,7 @@ part_for(struct gate *gate, struct held *held, uint64_t seq)
     }
     held->n++;
     last->seq = seq;
-    last->since_ms = uv_now(gate->async->loop);
+    last->since_ms = uv_now(gate->timer.loop);
     watch(gate, gate->late_ms);
     return last;
 }

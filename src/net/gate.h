@@ -3,6 +3,7 @@
 #define NET_GATE_H
 
 #include "base/buf.h"
+#include "net/bell.h"
 #include "net/session.h"
 #include "store/store.h"
 
@@ -43,7 +44,7 @@ struct held {
 struct gate {
     struct store *store;
     struct metric_set *metrics;
-    uv_async_t *async; /* signalled when gate_look is to be called */
+    struct bell *bell; /* rung when gate_look is to be called */
     /* gives up what has passed: out, the gate's, may be sent, and the
      * connection goes on; held->n is what is left. May call gate_drop for it
      * and nothing else of the gate. */
@@ -56,13 +57,13 @@ struct gate {
     uv_timer_t timer; /* runs while something may become late */
 };
 
-/* Prepares an empty gate on async's loop and listens to the store. late_ms is
- * at least 1. */
+/* Prepares an empty gate on the bell's loop and listens to the store. late_ms
+ * is at least 1. */
 void gate_init(struct gate *gate, struct store *store,
-    struct metric_set *metrics, uv_async_t *async, uint64_t late_ms,
+    struct metric_set *metrics, struct bell *bell, uint64_t late_ms,
     void (*pass_fn)(struct held *held, struct buf *out));
 
-/* Nothing may be held. When it returns async is signalled no more; the loop
+/* Nothing may be held. When it returns the bell is rung no more; the loop
  * has to run on until the gate's timer is closed. */
 void gate_fini(struct gate *gate);
 

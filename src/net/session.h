@@ -127,6 +127,7 @@ struct session {
     uint8_t rank;           /* enum access_rank: what the client is */
     uint8_t refusals;       /* since it was last known who it is */
     bool login_has_begun;   /* SASL: a step may follow */
+    uint64_t pass;          /* what it was let in by */
     uint16_t n_errors;      /* requests in a row that were none */
     int fault;     /* ERR_: why the client is not listened to any more; 0 */
     int fd;        /* of its connection, for who watches */

@@ -2,10 +2,13 @@
 /* The worker's loop.
  *
  * Other threads reach a worker through its mailbox only: new sockets from the
- * listener, sessions that the store has answered, and the order to stop. Each
- * is put under the lock and announced through uv_async_send before the lock is
- * given back: the worker may take what it finds at another signal, and end; it
- * must not be gone while someone still signals it.
+ * listener, sessions that the store has answered, chores that helpers have
+ * done, and the order to stop. Each is put there under the lock and announced
+ * by the bell (bell.h), which is held from before: the worker may take what it
+ * finds at another one's ringing, and end; it must not be gone while someone
+ * still rings. The bell is rung without the lock: it wakes the worker, which
+ * would wait for it. Of sockets WORKER_OPENS_MAX are taken up at a time, so
+ * that those who are there have their turns in between.
  *
  * Grace periods: the worker is an online reader of the store's qsbr while it
  * runs callbacks. libuv runs I/O callbacks inside its poll, after having
@@ -33,6 +36,7 @@
 #include "store/ring.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -140,8 +144,8 @@ on_poll_closed(uv_handle_t *handle)
 static void
 close_handles(struct worker *worker)
 {
-    gate_fini(&worker->gate); /* first: it signals async */
-    uv_close((uv_handle_t *)&worker->async, NULL);
+    gate_fini(&worker->gate); /* first: it rings the bell */
+    bell_close(&worker->bell);
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
     uv_close((uv_handle_t *)&worker->sweep, NULL);
@@ -174,11 +178,36 @@ begin_stop(struct worker *worker)
     }
 }
 
+/* Puts the mail, the latest first, behind what waits to be opened. */
 static void
-open_fds(struct worker *worker, struct mail_fd *mail)
+sort_fds(struct worker *worker, struct mail_fd *mail)
 {
+    struct mail_fd *first = NULL;
+    struct mail_fd **end = &worker->opening;
     while (mail != NULL) {
-        struct mail_fd *next = mail->next;
+        struct mail_fd *before = mail->next;
+        mail->next = first;
+        first = mail;
+        mail = before;
+    }
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = first;
+}
+
+/* Some of them; at a stop all. */
+static void
+open_fds(struct worker *worker)
+{
+    for (int i = 0; worker->opening != NULL; i++) {
+        struct mail_fd *mail = worker->opening;
+        if (i == WORKER_OPENS_MAX && !worker->stopping) {
+            bell_hold(&worker->bell);
+            bell_ring(&worker->bell); /* the others: after this poll */
+            return;
+        }
+        worker->opening = mail->next;
         if (worker->stopping) {
             close(mail->fd);
             atomic_fetch_sub(&worker->config.gauge->current, 1);
@@ -186,7 +215,6 @@ open_fds(struct worker *worker, struct mail_fd *mail)
             conn_open(worker, mail);
         }
         free(mail);
-        mail = next;
     }
 }
 
@@ -231,29 +259,105 @@ worker_unwatch(struct worker *worker, struct conn *conn)
     }
 }
 
+/* At once: what they have asked for and not got they may not have any more. */
 static void
-on_mail(uv_async_t *async)
+turn_out(struct worker *worker)
 {
-    struct worker *worker = async->data;
+    struct conn *next;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        if (!conn->is_closing && access_is_void(&conn->session)) {
+            metric_add(&worker->metrics, METRIC_revoked_logins, 1);
+            conn_close(conn);
+        }
+    }
+}
+
+static void
+end_chores(struct chore *chore)
+{
+    while (chore != NULL) {
+        struct chore *next = chore->next;
+        chore->done_fn(chore);
+        chore = next;
+    }
+}
+
+static void
+on_mail(struct bell *bell)
+{
+    struct worker *worker =
+        (struct worker *)((char *)bell - offsetof(struct worker, bell));
     worker_enter(worker);
     pthread_mutex_lock(&worker->lock);
     struct mail_fd *fds = worker->new_fds;
     struct conn *woken = worker->woken;
+    struct chore *chores = worker->chores_done;
     bool stop = worker->told_to_stop;
     bool has_lines = worker->has_lines;
+    bool has_users = worker->has_users;
     worker->has_lines = false;
+    worker->has_users = false;
     worker->new_fds = NULL;
     worker->woken = NULL;
+    worker->chores_done = NULL;
     pthread_mutex_unlock(&worker->lock);
+    if (has_users) {
+        turn_out(worker);
+    }
     gate_look(&worker->gate);
-    open_fds(worker, fds);
     wake_all(woken);
+    end_chores(chores);
+    sort_fds(worker, fds);
+    open_fds(worker);
     if (has_lines) {
         wake_watchers(worker);
     }
     if (stop && !worker->stopping) {
         begin_stop(worker);
+        open_fds(worker); /* closes those that are left */
     }
+}
+
+/* What is left under the lock is announced: the bell is held. */
+static void
+announce(struct worker *worker)
+{
+    pthread_mutex_unlock(&worker->lock);
+    bell_ring(&worker->bell);
+}
+
+static void
+begin_mail(struct worker *worker)
+{
+    bell_hold(&worker->bell);
+    pthread_mutex_lock(&worker->lock);
+}
+
+void
+worker_chore_done(struct worker *worker, struct chore *chore)
+{
+    begin_mail(worker);
+    chore->next = worker->chores_done;
+    worker->chores_done = chore;
+    announce(worker);
+}
+
+void
+worker_mail_woken(struct worker *worker, struct conn *conn)
+{
+    begin_mail(worker);
+    conn->next_woken = worker->woken;
+    worker->woken = conn;
+    announce(worker);
+}
+
+void
+worker_mail_lines(struct worker *worker)
+{
+    begin_mail(worker);
+    worker->has_lines = true;
+    announce(worker);
 }
 
 static void
@@ -346,13 +450,11 @@ init_loop(struct worker *worker)
     if (uv_loop_init(&worker->loop) != 0) {
         return ERR_SYSTEM;
     }
-    if (uv_async_init(&worker->loop, &worker->async, on_mail) != 0) {
-        uv_loop_close(&worker->loop);
-        return ERR_SYSTEM;
-    }
     int err = widen_table(worker);
+    if (err == 0) {
+        err = bell_init(&worker->bell, &worker->loop, on_mail);
+    }
     if (err != 0) {
-        uv_close((uv_handle_t *)&worker->async, NULL);
         uv_run(&worker->loop, UV_RUN_DEFAULT);
         uv_loop_close(&worker->loop);
         return err;
@@ -360,7 +462,6 @@ init_loop(struct worker *worker)
     uv_prepare_init(&worker->loop, &worker->prepare);
     uv_idle_init(&worker->loop, &worker->idle);
     uv_timer_init(&worker->loop, &worker->sweep);
-    worker->async.data = worker;
     worker->prepare.data = worker;
     worker->idle.data = worker;
     worker->sweep.data = worker;
@@ -372,6 +473,7 @@ init_loop(struct worker *worker)
 static void
 free_worker(struct worker *worker)
 {
+    bell_fini(&worker->bell);
     uv_loop_close(&worker->loop);
     pthread_mutex_destroy(&worker->lock);
     conn_list_fini(&worker->conn_list);
@@ -411,7 +513,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);
     worker->executor.access = config->access;
     worker->executor.watch = config->watch;
-    gate_init(&worker->gate, config->store, &worker->metrics, &worker->async,
+    gate_init(&worker->gate, config->store, &worker->metrics, &worker->bell,
         config->commit_timeout_ms, conn_pass);
     /* held ready, so that a full heap is something that can be said */
     bool has_room = buf_reserve(&worker->out, WORKER_OUT_BYTES) != NULL &&
@@ -440,21 +542,27 @@ worker_add_fd(struct worker *worker, int fd, bool is_unix,
     if (peer != NULL) {
         mail->peer = *peer;
     }
-    pthread_mutex_lock(&worker->lock);
+    begin_mail(worker);
     mail->next = worker->new_fds;
     worker->new_fds = mail;
-    uv_async_send(&worker->async); /* under the lock: see the file's head */
-    pthread_mutex_unlock(&worker->lock);
+    announce(worker);
     return true;
+}
+
+void
+worker_look_at_users(struct worker *worker)
+{
+    begin_mail(worker);
+    worker->has_users = true;
+    announce(worker);
 }
 
 void
 worker_stop(struct worker *worker)
 {
-    pthread_mutex_lock(&worker->lock);
+    begin_mail(worker);
     worker->told_to_stop = true;
-    uv_async_send(&worker->async);
-    pthread_mutex_unlock(&worker->lock);
+    announce(worker);
 }
 
 void

@@ -5,9 +5,11 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/qsbr.h"
+#include "net/bell.h"
 #include "net/conn_list.h"
 #include "net/conn_room.h"
 #include "net/gate.h"
+#include "net/helpers.h"
 #include "net/session.h"
 #include "net/tls.h"
 #include "net/watch.h"
@@ -32,6 +34,7 @@ enum {
     WORKER_SHAKE_MS = 10000,        /* and its shake_timeout_ms */
     WORKER_CIPHER_BYTES = 30 << 10, /* one read where there is TLS */
     WORKER_SHAKES_MAX = 1024,       /* handshakes at a time */
+    WORKER_OPENS_MAX = 32,          /* sockets that come, in one go */
     WORKER_FAULT_MS = 60000 /* how often a client's fault is logged at most */
 };
 
@@ -51,6 +54,7 @@ struct worker_config {
     struct logger *logger;
     struct conn_gauge *gauge;
     struct tls *tls;              /* NULL: no socket asks for it */
+    struct helpers *helpers;      /* for handshakes, where there is tls */
     struct watch_ring *watch;     /* the worker's; NULL: nobody can watch */
     enum session_binding binding; /* of sockets that have none */
     struct session_rules rules;
@@ -88,13 +92,15 @@ struct worker {
 
     pthread_t self; /* its thread; read-only once there are connections */
 
-    /* what other threads leave here, under lock; there they signal async */
+    /* what other threads leave here, under lock; then they ring the bell */
     pthread_mutex_t lock;
     struct mail_fd *new_fds;
     struct conn *woken;
+    struct chore *chores_done;
     bool told_to_stop;
     bool has_lines; /* some watcher has */
-    uv_async_t async;
+    bool has_users; /* other ones than before, perhaps */
+    struct bell bell;
 
     /* the worker's thread only */
     uv_loop_t loop;
@@ -105,6 +111,7 @@ struct worker {
     uv_poll_t poll;          /* of ring */
     struct fetch_ring *ring; /* NULL: there is none (store/ring.h) */
     bool is_reaping;         /* the ring answers now */
+    struct mail_fd *opening; /* sockets that have come, the first first */
     struct conn *answered;   /* by the ring: on their way to conn_woken */
     struct qsbr_reader reader;
     struct executor executor;
@@ -145,6 +152,10 @@ bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
 void worker_stop(struct worker *worker);
 void worker_join(struct worker *worker);
 
+/* Has connections closed whose user would not be let in any more as it was.
+ * Any thread. */
+void worker_look_at_users(struct worker *worker);
+
 /* Frees *worker, which has been joined, and nulls it. Other workers may read
  * its metrics until they have been joined too. */
 void worker_destroy(struct worker **worker);
@@ -166,6 +177,15 @@ void worker_unwatch(struct worker *worker, struct conn *conn);
  * doing, which calls conn_woken soon; else it is for the mailbox. Any thread.
  */
 bool worker_wakes(struct worker *worker, struct conn *conn);
+
+/* Gives back what a helper has done, or left out: done_fn is called on the
+ * worker's thread. Any thread. */
+void worker_chore_done(struct worker *worker, struct chore *chore);
+
+/* For conn.c: the session is on its way to conn_woken; and: a watcher has
+ * lines. Any thread. */
+void worker_mail_woken(struct worker *worker, struct conn *conn);
+void worker_mail_lines(struct worker *worker);
 
 /* For conn.c: the connection has left the list of connections. */
 void worker_conn_gone(struct worker *worker);

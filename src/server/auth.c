@@ -15,6 +15,11 @@
  * for a user that there is not: as many hashes are made for each login as the
  * user with the most of them has.
  *
+ * Who is let in gets the pass of the line that did it. A line that is the same
+ * in a file read again keeps its pass; others get new ones. So whether somebody
+ * who is in would still be let in, and as the same, is whether there is a line
+ * with that pass.
+ *
  * The users are read under a lock by all threads, and changed under it by a
  * reload, and by what is remembered. */
 #include "server/auth.h"
@@ -39,15 +44,22 @@ struct tag {
     uint64_t word[TAGS];
 };
 
+/* What is kept of a line of the users' file beside the user. */
+struct line {
+    struct tag fitted; /* the last login of a hashed one; all zero: none yet */
+    uint64_t pass;     /* of those that it has let in; never used again */
+};
+
 struct auth {
     struct access access;
     const char *path;
     uint8_t key[TAGS][SIPHASH_KEY_BYTES]; /* read-only */
 
     pthread_rwlock_t users_lock;
-    struct auth_users *users; /* these three under users_lock */
-    struct tag *fitted;       /* one a user; all zero: none yet */
+    struct auth_users *users; /* these four under users_lock */
+    struct line *lines;       /* one a user */
     uint64_t reloads;         /* so that an older answer is known for one */
+    uint64_t last_pass;
 
     pthread_mutex_t lock;
     pthread_cond_t wanted;
@@ -95,27 +107,36 @@ tag_of(const struct auth *auth, const struct access_login *login)
     return tag;
 }
 
-/* The rank of the login as far as that can be told at once. */
-static enum access_rank
-look(const struct auth *auth, const struct access_login *login)
+/* All ones where a > b; both are small. */
+static uint64_t
+is_more(uint64_t a, uint64_t b)
+{
+    return 0 - ((b - a) >> 63);
+}
+
+/* Sets the login's rank, as far as that can be told at once, and its pass. */
+static void
+look(const struct auth *auth, struct access_login *login)
 {
     const struct auth_users *users = auth->users;
     struct tag tag = tag_of(auth, login);
     uint64_t rank = ACCESS_NOBODY;
+    uint64_t pass = 0;
     for (unsigned i = 0; i < users->n; i++) {
         const struct auth_user *user = &users->user[i];
-        const struct tag *fitted = &auth->fitted[i];
+        const struct tag *fitted = &auth->lines[i].fitted;
         uint64_t plain = same_user(user, login) &
             same_bytes(
                 user->password, login->password, sizeof user->password) &
             same_number(user->password_len, login->password_len);
         uint64_t known = same_number(tag.word[0], fitted->word[0]) &
             same_number(tag.word[1], fitted->word[1]) & same_user(user, login);
-        rank |= (plain | known) & (uint64_t)user->rank;
+        uint64_t better = (plain | known) & is_more(user->rank, rank);
+        rank = (rank & ~better) | (user->rank & better);
+        pass = (pass & ~better) | (auth->lines[i].pass & better);
     }
-    return rank >= ACCESS_WRITER ? ACCESS_WRITER
-        : rank == ACCESS_READER  ? ACCESS_READER
-                                 : ACCESS_NOBODY;
+    login->rank = (enum access_rank)rank;
+    login->pass = pass;
 }
 
 static bool
@@ -123,7 +144,7 @@ check(struct access *access, struct access_login *login)
 {
     struct auth *auth = (struct auth *)access;
     pthread_rwlock_rdlock(&auth->users_lock);
-    login->rank = look(auth, login);
+    look(auth, login);
     bool is_done = login->rank != ACCESS_NOBODY || auth->users->n_hashed == 0;
     pthread_rwlock_unlock(&auth->users_lock);
     if (is_done) {
@@ -145,6 +166,7 @@ check(struct access *access, struct access_login *login)
 struct candidate {
     unsigned at;           /* among the users */
     enum access_rank rank; /* NOBODY: here for the time it takes only */
+    uint64_t pass;
     char hash[AUTH_HASH_BYTES];
 };
 
@@ -165,7 +187,8 @@ choose(struct auth *auth, const struct access_login *login,
         }
         any = any == NULL ? user : any;
         if (same_user(user, login) != 0) {
-            out[*n] = (struct candidate){i, user->rank, ""};
+            out[*n] = (struct candidate){
+                .at = i, .rank = user->rank, .pass = auth->lines[i].pass};
             memcpy(out[(*n)++].hash, user->hash, sizeof user->hash);
         }
     }
@@ -184,7 +207,7 @@ remember(struct auth *auth, const struct access_login *login, unsigned at,
     struct tag tag = tag_of(auth, login);
     pthread_rwlock_wrlock(&auth->users_lock);
     if (auth->reloads == reloads) {
-        auth->fitted[at] = tag;
+        auth->lines[at].fitted = tag;
     }
     pthread_rwlock_unlock(&auth->users_lock);
 }
@@ -203,7 +226,7 @@ check_hashed(struct auth *auth, struct access_login *login,
     char password[LOGIN_WORD_MAX + 1];
     unsigned n;
     pthread_rwlock_rdlock(&auth->users_lock);
-    login->rank = look(auth, login); /* one before it may have been the same */
+    look(auth, login); /* one before it may have been the same */
     pthread_rwlock_unlock(&auth->users_lock);
     if (login->rank != ACCESS_NOBODY) {
         return;
@@ -216,6 +239,7 @@ check_hashed(struct auth *auth, struct access_login *login,
         if (auth_hash_fits(candidate->hash, password) &&
             candidate->rank > login->rank) {
             login->rank = candidate->rank;
+            login->pass = candidate->pass;
             remember(auth, login, candidate->at, reloads);
         }
     }
@@ -270,12 +294,12 @@ run(void *arg)
 
 /* The users of the file to *out, which is the caller's then. */
 static int
-load(const char *path, struct auth_users **out, struct tag **fitted,
+load(const char *path, struct auth_users **out, struct line **lines,
     struct buf *why)
 {
     *out = malloc(sizeof **out);
-    *fitted = calloc(AUTH_USERS_MAX, sizeof **fitted);
-    int err = *out == NULL || *fitted == NULL ? ERR_NO_MEMORY : 0;
+    *lines = calloc(AUTH_USERS_MAX, sizeof **lines);
+    int err = *out == NULL || *lines == NULL ? ERR_NO_MEMORY : 0;
     if (err != 0) {
         buf_add_text(why, "out of memory");
     } else {
@@ -283,17 +307,41 @@ load(const char *path, struct auth_users **out, struct tag **fitted,
     }
     if (err != 0) {
         free(*out);
-        free(*fitted);
+        free(*lines);
     }
     return err;
 }
 
 static void
-free_users(struct auth_users *users, struct tag *fitted)
+free_users(struct auth_users *users, struct line *lines)
 {
     explicit_bzero(users, sizeof *users);
     free(users);
-    free(fitted);
+    explicit_bzero(lines, AUTH_USERS_MAX * sizeof *lines);
+    free(lines);
+}
+
+/* A pass of its own to each line that has none. */
+static void
+give_passes(
+    struct auth *auth, const struct auth_users *users, struct line *lines)
+{
+    for (unsigned i = 0; i < users->n; i++) {
+        lines[i].pass = lines[i].pass != 0 ? lines[i].pass : ++auth->last_pass;
+    }
+}
+
+static bool
+stands(struct access *access, uint64_t pass)
+{
+    struct auth *auth = (struct auth *)access;
+    bool found = false;
+    pthread_rwlock_rdlock(&auth->users_lock);
+    for (unsigned i = 0; i < auth->users->n && !found; i++) {
+        found = auth->lines[i].pass == pass;
+    }
+    pthread_rwlock_unlock(&auth->users_lock);
+    return found;
 }
 
 /* Of an auth that has users and keys. */
@@ -305,6 +353,7 @@ start(struct auth *auth, struct buf *why)
     pthread_cond_init(&auth->wanted, NULL);
     auth->last = &auth->first;
     auth->access.check_fn = check;
+    auth->access.stands_fn = stands;
     if (pthread_create(&auth->thread, NULL, run, auth) != 0) {
         buf_add_text(why, "cannot start a thread for logins");
         pthread_cond_destroy(&auth->wanted);
@@ -326,10 +375,11 @@ auth_create(
     }
     auth->path = path;
     auth->access.has_sasl = has_sasl;
-    int err = load(path, &auth->users, &auth->fitted, why);
+    int err = load(path, &auth->users, &auth->lines, why);
     if (err != 0) {
         goto err_after_calloc;
     }
+    give_passes(auth, auth->users, auth->lines);
     if (getrandom(auth->key, sizeof auth->key, 0) != sizeof auth->key) {
         buf_addf(why, "no random numbers: %s", strerror(errno));
         err = ERR_SYSTEM;
@@ -343,7 +393,7 @@ auth_create(
     return 0;
 
 err_after_load:
-    free_users(auth->users, auth->fitted);
+    free_users(auth->users, auth->lines);
 err_after_calloc:
     free(auth);
     return err;
@@ -371,7 +421,7 @@ auth_destroy(struct auth **auth)
     pthread_cond_destroy(&old->wanted);
     pthread_mutex_destroy(&old->lock);
     pthread_rwlock_destroy(&old->users_lock);
-    free_users(old->users, old->fitted);
+    free_users(old->users, old->lines);
     explicit_bzero(old, sizeof *old);
     free(old);
     *auth = NULL;
@@ -383,16 +433,17 @@ auth_access(struct auth *auth)
     return &auth->access;
 }
 
-/* What is known of logins stays known where a user is the same. */
+/* Where a line is the same what is known of it stays: the last login, and who
+ * is in by it. */
 static void
-keep_fitted(const struct auth *auth, const struct auth_users *users,
-    struct tag *fitted)
+keep_lines(const struct auth *auth, const struct auth_users *users,
+    struct line *lines)
 {
     for (unsigned i = 0; i < users->n; i++) {
         for (unsigned k = 0; k < auth->users->n; k++) {
             if (memcmp(&users->user[i], &auth->users->user[k],
                     sizeof users->user[i]) == 0) {
-                fitted[i] = auth->fitted[k];
+                lines[i] = auth->lines[k];
             }
         }
     }
@@ -402,20 +453,21 @@ int
 auth_reload(struct auth *auth, unsigned *n, struct buf *why)
 {
     struct auth_users *users;
-    struct tag *fitted;
-    int err = load(auth->path, &users, &fitted, why);
+    struct line *lines;
+    int err = load(auth->path, &users, &lines, why);
     if (err != 0) {
         return err;
     }
     pthread_rwlock_wrlock(&auth->users_lock);
     struct auth_users *old_users = auth->users;
-    struct tag *old_fitted = auth->fitted;
-    keep_fitted(auth, users, fitted);
+    struct line *old_lines = auth->lines;
+    keep_lines(auth, users, lines);
+    give_passes(auth, users, lines);
     auth->users = users;
-    auth->fitted = fitted;
+    auth->lines = lines;
     auth->reloads++;
     pthread_rwlock_unlock(&auth->users_lock);
-    free_users(old_users, old_fitted);
+    free_users(old_users, old_lines);
     *n = users->n;
     return 0;
 }

@@ -27,8 +27,9 @@ void auth_destroy(struct auth **auth);
 struct access *auth_access(struct auth *auth);
 
 /* Reads the file again. What is wrong with it is appended to *why, and the
- * users stay as they were; else *n is how many there are. Who is logged in
- * stays so. One thread at a time, beside the logins. */
+ * users stay as they were; else *n is how many there are. Who is logged in by a
+ * line that is there no more is found by access.stands_fn. One thread at a
+ * time, beside the logins. */
 int auth_reload(struct auth *auth, unsigned *n, struct buf *why);
 
 /* The same at a signal of that number, and logs what has come of it. */

@@ -84,7 +84,8 @@ keeping_take(struct keeping *keeping, const struct options *options,
         return 0;
     }
     keeping->dir_fd = -1;
-    int err = data_dir_lock(fd, options->data.text, &config->dir, why);
+    int err = data_dir_lock(
+        fd, options->data.text, log_descriptor(logger), &config->dir, why);
     if (err != 0) {
         return err;
     }

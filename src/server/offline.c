@@ -204,7 +204,7 @@ offline_salvage(const struct options *options, struct logger *logger,
             strerror(errno));
         return ERR_SYSTEM;
     }
-    err = data_dir_lock(fd, path, &dir, why);
+    err = data_dir_lock(fd, path, -1, &dir, why);
     if (err != 0) {
         return err;
     }

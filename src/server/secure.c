@@ -3,7 +3,6 @@
  * a warning and no refusal: what starts a memcached starts this. */
 #include "server/secure.h"
 
-#include "base/assert.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -102,17 +101,4 @@ secure_look(const struct options *options, struct logger *logger)
                 files[i], strerror(errno));
         }
     }
-}
-
-static void
-do_nothing(uv_work_t *work)
-{
-    (void)work;
-}
-
-void
-secure_start_pool(uv_loop_t *loop, uv_work_t *work)
-{
-    int err = uv_queue_work(loop, work, do_nothing, NULL);
-    ASSERT(err == 0); /* it fails for want of a callback only */
 }

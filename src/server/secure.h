@@ -7,8 +7,6 @@
 #include "net/tls.h"
 #include "server/options.h"
 
-#include <uv.h>
-
 /* TLS as the options want it. */
 
 /* Reads certificates and key, perhaps as root; *options must outlive *out. *out
@@ -24,10 +22,5 @@ int secure_reload(struct tls *tls, struct logger *logger, struct buf *why);
 /* Warns where secure_reload will not be able to read the files: after the user
  * was changed. */
 void secure_look(const struct options *options, struct logger *logger);
-
-/* Has libuv make its threads, which do the handshakes: with the first work, and
- * it ends the process where it cannot. So at the start, and not when a client
- * begins the first handshake. *work is used until the loop has run. */
-void secure_start_pool(uv_loop_t *loop, uv_work_t *work);
 
 #endif

@@ -92,8 +92,8 @@ struct server {
     bool has_watch;
     int ready_fd; /* of process_daemonize, or -1 */
     bool has_pidfile;
-    bool is_lossy;        /* of --salvage */
-    uv_work_t first_work; /* of libuv's threads */
+    bool is_lossy;           /* of --salvage */
+    struct helpers *helpers; /* the workers'; NULL without TLS */
     struct buf schema_text;
     struct buf ports; /* lines for MEMCACHED_PORT_FILENAME */
     struct buf why;   /* the line for stderr of what failed */
@@ -143,6 +143,9 @@ reload(struct server *server, int number)
     logging_reload(&server->logger, number);
     if (server->auth != NULL) {
         auth_reload_said(server->auth, &server->logger, number);
+        for (unsigned i = 0; i < server->n_workers; i++) {
+            worker_look_at_users(server->workers[i]);
+        }
     }
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
@@ -275,6 +278,10 @@ start_workers(struct server *server)
     int err = watch_start(&server->watch, (unsigned)options->threads);
     server->has_watch = err == 0;
     items_set_witness(server->store->items, &server->watch.witness);
+    if (err == 0 && server->tls != NULL) {
+        err = helpers_start(&server->helpers);
+        config.helpers = server->helpers;
+    }
     while (err == 0 && server->n_workers < (unsigned)options->threads) {
         config.watch = &server->watch.ring[server->n_workers];
         err = worker_start(&config, &server->workers[server->n_workers]);
@@ -298,6 +305,7 @@ stop_workers(struct server *server)
     for (unsigned i = 0; i < server->n_workers; i++) {
         worker_join(server->workers[i]);
     }
+    helpers_stop(&server->helpers);
     /* one of the last to end may have summed the metrics of all */
     for (unsigned i = 0; i < server->n_workers; i++) {
         worker_destroy(&server->workers[i]);
@@ -585,9 +593,6 @@ start_threads(struct server *server)
         return err;
     }
     server->admin.store = server->store;
-    if (server->tls != NULL) {
-        secure_start_pool(&server->loop, &server->first_work);
-    }
     if (!loads(server)) {
         return become_ready(server);
     }

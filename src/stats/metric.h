@@ -53,6 +53,8 @@
     X(changes_late, "of these, changes whose commit was not waited for")      \
     X(access_refused, "requests refused to who may not make them")            \
     X(slow_logins, "connections closed: no login in time")                    \
+    X(revoked_logins,                                                         \
+        "connections closed: their user is gone, or has changed")             \
     X(idle_kicks, "connections closed: nothing said for -o idle_timeout")     \
     X(slow_commands, "connections closed: command not complete in time")      \
     X(slow_readers, "connections closed: replies not read in time")           \

@@ -29,10 +29,11 @@ int data_dir_make(
 
 /* Takes dir_fd over, locks the directory, writes the process id into the lock,
  * and takes others' rights away. A directory with files of others and without
- * a manifest is refused and not touched. 0, ERR_SYSTEM, ERR_DIR_IN_USE; dir_fd
+ * a manifest is refused and not touched; sockets do not count, nor does the
+ * file that log_fd (-1: none) has open. 0, ERR_SYSTEM, ERR_DIR_IN_USE; dir_fd
  * is closed then. */
-int data_dir_lock(
-    int dir_fd, const char *path, struct data_dir *out, struct buf *why);
+int data_dir_lock(int dir_fd, const char *path, int log_fd,
+    struct data_dir *out, struct buf *why);
 
 /* Opens a directory to look at it, without writing to it or making anything:
  * a server cannot take it meanwhile, others may look as well. Without a lock

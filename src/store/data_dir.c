@@ -166,8 +166,23 @@ struct contents {
     char other[NAME_MAX + 1]; /* one of them */
 };
 
+/* True of what the process itself may have put there before: its log, which is
+ * open, and its Unix socket. */
+static bool
+is_made_by_us(int dir_fd, const char *name, int log_fd)
+{
+    struct stat found, log;
+    if (fstatat(dir_fd, name, &found, AT_SYMLINK_NOFOLLOW) != 0) {
+        return false;
+    }
+    return S_ISSOCK(found.st_mode) ||
+        (log_fd >= 0 && fstat(log_fd, &log) == 0 &&
+            log.st_dev == found.st_dev && log.st_ino == found.st_ino);
+}
+
+/* dir_fd is where the name is. */
 static void
-note_name(struct contents *contents, const char *name)
+note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
 {
     static const char *const ours[] = {".", "..", LOCK_NAME, "ballast",
         MANIFEST_NAME ".new", MANIFEST_COPY, MANIFEST_COPY ".new",
@@ -185,7 +200,8 @@ note_name(struct contents *contents, const char *name)
     for (size_t i = 0; !is_ours && i < sizeof ours / sizeof ours[0]; i++) {
         is_ours = strcmp(name, ours[i]) == 0;
     }
-    if (!is_ours && !contents->has_others) {
+    if (!is_ours && !contents->has_others &&
+        !is_made_by_us(dir_fd, name, log_fd)) {
         contents->has_others = true;
         (void)snprintf(contents->other, sizeof contents->other, "%s", name);
     }
@@ -193,7 +209,7 @@ note_name(struct contents *contents, const char *name)
 
 /* Refuses a directory that is not one of ours, nor empty. */
 static int
-look_into(int dir_fd, const char *path, struct buf *why)
+look_into(int dir_fd, const char *path, int log_fd, struct buf *why)
 {
     struct contents contents = {0};
     int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -206,7 +222,7 @@ look_into(int dir_fd, const char *path, struct buf *why)
         return err;
     }
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        note_name(&contents, entry->d_name);
+        note_name(&contents, dir_fd, entry->d_name, log_fd);
     }
     closedir(dir);
     if (contents.has_manifest || !contents.has_others) {
@@ -271,7 +287,7 @@ lock_file(int dir_fd, const char *path, int *out, struct buf *why)
 }
 
 static int
-take(int dir_fd, const char *path, int *lock_fd, struct buf *why)
+take(int dir_fd, const char *path, int log_fd, int *lock_fd, struct buf *why)
 {
     if (!lock(dir_fd, LOCK_EX)) {
         return is_in_use(dir_fd, path, why);
@@ -279,7 +295,7 @@ take(int dir_fd, const char *path, int *lock_fd, struct buf *why)
     if (faccessat(dir_fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
         return cannot_use(path, why);
     }
-    int err = look_into(dir_fd, path, why);
+    int err = look_into(dir_fd, path, log_fd, why);
     if (err == 0) {
         err = lock_file(dir_fd, path, lock_fd, why);
     }
@@ -290,11 +306,11 @@ take(int dir_fd, const char *path, int *lock_fd, struct buf *why)
 }
 
 int
-data_dir_lock(
-    int dir_fd, const char *path, struct data_dir *out, struct buf *why)
+data_dir_lock(int dir_fd, const char *path, int log_fd, struct data_dir *out,
+    struct buf *why)
 {
     int fd = -1;
-    int err = take(dir_fd, path, &fd, why);
+    int err = take(dir_fd, path, log_fd, &fd, why);
     if (err != 0) {
         close(dir_fd);
         return err;

@@ -40,7 +40,8 @@ fake_check(struct access *access, struct access_login *login)
 static inline struct fake_access
 fake_access(bool has_sasl, bool is_late)
 {
-    return (struct fake_access){{fake_check, has_sasl}, is_late};
+    return (struct fake_access){
+        {.check_fn = fake_check, .has_sasl = has_sasl}, is_late};
 }
 
 /* A dialog whose client has to log in. */

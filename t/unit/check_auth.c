@@ -325,6 +325,58 @@ START_TEST(test_reload)
 }
 END_TEST
 
+/* The pass of a login that must be let in. */
+static uint64_t
+pass_of(struct auth *auth, const char *user, const char *password)
+{
+    struct asked asked = {.login = {.done_fn = on_done,
+                              .user_len = (uint8_t)strlen(user),
+                              .password_len = (uint8_t)strlen(password)}};
+    struct access *access = auth_access(auth);
+    sem_init(&asked.done, 0, 0);
+    memcpy(asked.login.user, user, strlen(user));
+    memcpy(asked.login.password, password, strlen(password));
+    bool late = !access->check_fn(access, &asked.login);
+    while (late && sem_wait(&asked.done) != 0) {
+    }
+    sem_destroy(&asked.done);
+    ck_assert_int_ne(asked.login.rank, ACCESS_NOBODY);
+    ck_assert(access->stands_fn(access, asked.login.pass));
+    return asked.login.pass;
+}
+
+/* Who is in stays so while the line is there by which he came. */
+START_TEST(test_stands)
+{
+    struct auth *auth =
+        created("a:b\na:c\nread-only b:b\nhashed foo:" SHA_SECRET "\n");
+    struct access *access = auth_access(auth);
+    uint64_t first = pass_of(auth, "a", "b");
+    uint64_t second = pass_of(auth, "a", "c");
+    uint64_t reader = pass_of(auth, "b", "b");
+    uint64_t slow = pass_of(auth, "foo", "secret");
+    ck_assert_uint_eq(pass_of(auth, "foo", "secret"), slow);
+    ck_assert_uint_ne(first, second);
+    ck_assert(!access->stands_fn(access, 0));
+    ck_assert_uint_eq(
+        reload(auth, "hashed foo:" SHA_SECRET "\na:b\nb:b\n", 0600), 3);
+    ck_assert(access->stands_fn(access, first));
+    ck_assert(access->stands_fn(access, slow));
+    ck_assert(!access->stands_fn(access, second)); /* gone */
+    ck_assert(!access->stands_fn(access, reader)); /* may do more now */
+    ck_assert_uint_eq(reload(auth, "a:b\nbroken\n", 0600), 0);
+    ck_assert(access->stands_fn(access, slow));
+    ck_assert_uint_eq(
+        reload(auth, "hashed foo:" BCRYPT_OTHER "\na:b\na:c\n", 0600), 3);
+    ck_assert(!access->stands_fn(access, slow));   /* another hash */
+    ck_assert(!access->stands_fn(access, second)); /* back, but not the same */
+    ck_assert_uint_eq(pass_of(auth, "a", "b"), first);
+    ck_assert_uint_eq(reload(auth, "read-only a:b\na:b\n", 0600), 2);
+    ck_assert_uint_eq(pass_of(auth, "a", "b"), first); /* the better line */
+    auth_destroy(&auth);
+}
+END_TEST
+
 /* Of whose asker has gone no hash is made; all are answered. */
 START_TEST(test_unwanted)
 {
@@ -424,8 +476,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_good_files, test_bad_files, test_modes,
-        test_plain, test_hashed, test_reload, test_unwanted, test_threads,
-        test_stop};
+        test_plain, test_hashed, test_reload, test_stands, test_unwanted,
+        test_threads, test_stop};
     TCase *tcase = tcase_create("auth");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {

@@ -66,7 +66,7 @@ take(struct place *place, struct data_dir *dir)
     int fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     buf_clear(&place->why);
-    int err = data_dir_lock(fd, place->path, dir, &place->why);
+    int err = data_dir_lock(fd, place->path, -1, dir, &place->why);
     buf_add(&place->why, "", 1);
     return err;
 }

@@ -277,7 +277,7 @@ take_place(struct place *place, struct data_dir *dir)
     int fd;
     buf_clear(&place->why);
     ck_assert_int_eq(data_dir_make(place->path, "", &fd, &place->why), 0);
-    int err = data_dir_lock(fd, place->path, dir, &place->why);
+    int err = data_dir_lock(fd, place->path, -1, dir, &place->why);
     buf_add(&place->why, "", 1);
     return err;
 }

@@ -19,6 +19,7 @@ setup(void)
     tls = tls_of(&config);
     rig_init(&rig);
     rig.config.tls = tls;
+    ck_assert_int_eq(helpers_start(&rig.config.helpers), 0);
     rig.config.shake_timeout_ms = 600000;
     context = tls_client_context(0, 0);
 }
@@ -28,6 +29,7 @@ teardown(void)
 {
     rig_stop(&rig);
     rig_join(&rig);
+    helpers_stop(&rig.config.helpers);
     rig_fini(&rig);
     SSL_CTX_free(context);
     tls_destroy(&tls);

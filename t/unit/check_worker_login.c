@@ -146,10 +146,76 @@ START_TEST(test_stop_while_checked)
 }
 END_TEST
 
+/* A reload: who is in by what is no more goes, strangers stay, and a login that
+ * was checked by what was before is none. */
+static atomic_bool passes_stand;
+
+static bool
+still_stands(struct access *access, uint64_t pass)
+{
+    (void)access;
+    return pass == 1 || atomic_load(&passes_stand);
+}
+
+static struct access_login *
+begin_login(struct held_access *held, int fd)
+{
+    struct access_login *login;
+    atomic_store(&held->login, NULL);
+    say(fd, login_line);
+    while ((login = atomic_load(&held->login)) == NULL) {
+        sched_yield();
+    }
+    login->rank = ACCESS_WRITER;
+    return login;
+}
+
+START_TEST(test_revoked)
+{
+    enum { STAYS, GOES, LATE, STRANGER, N };
+    struct held_access held = {
+        .access = {.check_fn = hold_login, .stands_fn = still_stands}};
+    struct rig rig;
+    int fd[N];
+    rig_init(&rig);
+    rig.config.access = &held.access;
+    rig.config.login_timeout_ms = 600000;
+    rig_start(&rig);
+    atomic_store(&passes_stand, true);
+    for (int i = 0; i < N; i++) {
+        fd[i] = connect_to(&rig, i % RIG_WORKERS);
+    }
+    for (int i = STAYS; i <= GOES; i++) {
+        struct access_login *login = begin_login(&held, fd[i]);
+        login->pass = i == STAYS ? 1 : 2;
+        login->done_fn(login);
+        expect(fd[i], "STORED\r\n");
+    }
+    struct access_login *login = begin_login(&held, fd[LATE]);
+    login->pass = 2;
+    atomic_store(&passes_stand, false);
+    worker_look_at_users(rig.worker[0]);
+    worker_look_at_users(rig.worker[1]);
+    expect_end(fd[GOES]);
+    login->done_fn(login);
+    expect(fd[LATE], "CLIENT_ERROR authentication failure\r\n");
+    talk(fd[STAYS], "get a\r\n", "END\r\n");
+    say(fd[STRANGER], "get a\r\n");
+    expect(fd[STRANGER], "CLIENT_ERROR unauthenticated\r\n");
+    ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_revoked_logins) +
+            metric_of(rig.worker[1], METRIC_revoked_logins),
+        1);
+    close(fd[STAYS]);
+    close(fd[LATE]);
+    close(fd[STRANGER]);
+    stop_all(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_strangers, test_late_login,
-        test_closed_while_checked, test_stop_while_checked};
+        test_closed_while_checked, test_stop_while_checked, test_revoked};
     return run_tests("worker_login", tests, COUNT_OF(tests));
 }

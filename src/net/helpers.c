@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Helpers: a queue, and threads that take from it.
+ *
+ * A worker must not wait for a helper, not even for a moment in which that one
+ * holds a lock: it has a lower priority, and on a busy core such a moment lasts
+ * until all others have had their turns. (So it is with libuv's pool, and with
+ * a condition variable: who signals it waits for those that leave it, 14 ms
+ * were seen.) So workers put chores on a stack by compare and swap and post a
+ * semaphore, which never waits. The helpers turn that stack over behind their
+ * queue, under a lock of their own.
+ *
+ * Each post follows its chore's push, and each helper that has passed the
+ * semaphore takes one chore, so there is one for it; but for the posts of
+ * helpers_stop, which come when there is nothing left. */
+#include "net/helpers.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/give_way.h"
+#include "net/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+enum { HELPERS_NICE = 10 };
+
+struct helpers {
+    _Atomic(struct chore *) inbox; /* the latest first */
+    sem_t given;                   /* chores in the inbox and the queue */
+    pthread_mutex_t lock;          /* the helpers' own */
+    struct chore *first, *last;    /* under lock */
+    unsigned n;
+    pthread_t thread[HELPERS_MAX];
+};
+
+/* Puts what has been given behind the queue, in its order. */
+static void
+empty_inbox(struct helpers *helpers)
+{
+    /* acquire: what is in the chores, by helpers_give's release */
+    struct chore *latest =
+        atomic_exchange_explicit(&helpers->inbox, NULL, memory_order_acquire);
+    struct chore *first = NULL;
+    struct chore *last = latest;
+    while (latest != NULL) {
+        struct chore *before = latest->next;
+        latest->next = first;
+        first = latest;
+        latest = before;
+    }
+    helpers->first = first;
+    helpers->last = last;
+}
+
+/* NULL: it is time to end. */
+static struct chore *
+take(struct helpers *helpers)
+{
+    while (sem_wait(&helpers->given) != 0) {
+        ASSERT(errno == EINTR);
+    }
+    pthread_mutex_lock(&helpers->lock);
+    if (helpers->first == NULL) {
+        empty_inbox(helpers);
+    }
+    struct chore *chore = helpers->first;
+    if (chore != NULL) {
+        helpers->first = chore->next;
+    }
+    pthread_mutex_unlock(&helpers->lock);
+    return chore;
+}
+
+static void *
+run(void *arg)
+{
+    struct helpers *helpers = arg;
+    struct chore *chore;
+    give_way_begin(HELPERS_NICE);
+    while ((chore = take(helpers)) != NULL) {
+        /* relaxed: where it is seen late it is done in vain */
+        if (!atomic_load_explicit(&chore->is_unwanted, memory_order_relaxed)) {
+            chore->do_fn(chore);
+        }
+        worker_chore_done(chore->worker, chore);
+    }
+    return NULL;
+}
+
+int
+helpers_start(struct helpers **out)
+{
+    unsigned wanted = uv_available_parallelism();
+    struct helpers *helpers = calloc(1, sizeof *helpers);
+    *out = NULL;
+    if (helpers == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    wanted = wanted > HELPERS_MAX ? HELPERS_MAX : wanted;
+    sem_init(&helpers->given, 0, 0);
+    pthread_mutex_init(&helpers->lock, NULL);
+    while (helpers->n < wanted &&
+        pthread_create(&helpers->thread[helpers->n], NULL, run, helpers) ==
+            0) {
+        helpers->n++;
+    }
+    if (helpers->n == 0) {
+        helpers_stop(&helpers);
+        return ERR_SYSTEM;
+    }
+    *out = helpers;
+    return 0;
+}
+
+void
+helpers_give(struct helpers *helpers, struct chore *chore)
+{
+    /* relaxed: the exchange below says whether it is still true */
+    struct chore *latest =
+        atomic_load_explicit(&helpers->inbox, memory_order_relaxed);
+    do {
+        chore->next = latest;
+        /* release: the helper sees the chore; relaxed: as above */
+    } while (!atomic_compare_exchange_weak_explicit(&helpers->inbox, &latest,
+        chore, memory_order_release, memory_order_relaxed));
+    sem_post(&helpers->given);
+}
+
+void
+helpers_stop(struct helpers **helpers)
+{
+    struct helpers *old = *helpers;
+    if (old == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < old->n; i++) {
+        sem_post(&old->given);
+    }
+    for (unsigned i = 0; i < old->n; i++) {
+        pthread_join(old->thread[i], NULL);
+    }
+    sem_destroy(&old->given);
+    pthread_mutex_destroy(&old->lock);
+    free(old);
+    *helpers = NULL;
+}
