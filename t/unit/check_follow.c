@@ -4,13 +4,19 @@
  * goes the usual way. Random streams, plain requests among others, are told
  * both ways. And keys of multi-gets that come as foreseen (exec_get_keys.c) are
  * what others are. */
+#include "base/sanitizer.h"
 #include "lib/packet.h"
 #include "lib/park.h"
 #include "unit/held_help.h"
 
 #include <stdio.h>
 
-enum { STREAMS = 60, RUNS = 12, RUN_MAX = 150, REQUESTS_MAX = 2000 };
+enum {
+    STREAMS = SANITIZER_THREAD ? 10 : 60,
+    RUNS = 12,
+    RUN_MAX = 150,
+    REQUESTS_MAX = 2000
+};
 
 static const char *const ids[] = {"0", "1", "7", "12", "1234567", "12345678",
     "1234567890123456", "9999999999999999999", "18446744073709551615", "01",
