@@ -316,8 +316,8 @@ send_out(struct conn *conn, struct buf *out)
 }
 
 /* Keeps what a turn has left over. bytes is in the worker's read buffer or in
- * conn->in; consumed of the len are done with. */
-static void
+ * conn->in; consumed of the len are done with. False where memory is out. */
+static bool
 keep_rest(struct conn *conn, const char *bytes, size_t len, size_t consumed)
 {
     if (bytes == conn->worker->read_buf) {
@@ -325,8 +325,7 @@ keep_rest(struct conn *conn, const char *bytes, size_t len, size_t consumed)
         buf_clear(&conn->in);
         buf_add(&conn->in, bytes + consumed, len - consumed);
         if (conn->in.failed) {
-            conn_close(conn);
-            return;
+            return false;
         }
     } else {
         conn->in_at += consumed;
@@ -335,6 +334,7 @@ keep_rest(struct conn *conn, const char *bytes, size_t len, size_t consumed)
         conn->in_at = 0;
         trim(&conn->in);
     }
+    return true;
 }
 
 /* Notes since when the bytes of one command have been waited for. A turn that
@@ -423,6 +423,14 @@ may_go_on(const struct conn *conn)
     return conn->held_state == SESSION_YIELD && !held_is_full(&conn->held);
 }
 
+void
+conn__answer(struct conn *conn, enum session_state state, struct buf *out)
+{
+    send_replies(conn, out);
+    note_command(conn, state, true);
+    after_turn(conn, state);
+}
+
 /* Ends a turn whose replies must wait. */
 static void
 hold_turn(struct conn *conn, enum session_state state, struct buf *out,
@@ -439,7 +447,7 @@ hold_turn(struct conn *conn, enum session_state state, struct buf *out,
         set_reading(conn, false); /* as in after_turn */
     }
     if (!gate_hold(&conn->worker->gate, &conn->held, out, acks)) {
-        conn_close(conn);
+        conn__answer_unheld(conn, state, out, acks);
     } else if (may_go_on(conn)) {
         become_ready(conn);
     }
@@ -532,7 +540,10 @@ turn(struct conn *conn, const char *bytes, size_t len)
     conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
-    keep_rest(conn, bytes, len, consumed);
+    if (!keep_rest(conn, bytes, len, consumed)) {
+        state =
+            conn__forget_rest(conn, state, bytes + consumed, len - consumed);
+    }
     if (!was_stranger && session_is_stranger(&conn->session)) {
         conn->stranger_ms = uv_now(&worker->loop); /* it logs in anew */
     }
@@ -579,8 +590,8 @@ keep_unread(struct conn *conn, size_t len)
 {
     conn->must_turn = true;
     set_reading(conn, false);
-    if (len > 0) {
-        keep_rest(conn, conn->worker->read_buf, len, 0);
+    if (len > 0 && !keep_rest(conn, conn->worker->read_buf, len, 0)) {
+        conn_close(conn);
     }
 }
 
@@ -618,7 +629,7 @@ has_read(struct conn *conn, ssize_t n_read)
     if (n_read == UV_EOF) {
         conn__ended(conn);
     } else if (n_read < 0) {
-        conn_close(conn);
+        conn__end_reading(conn, n_read);
     }
     if (n_read <= 0) {
         return false;
@@ -700,8 +711,6 @@ conn_end(struct conn *conn)
     become_ready(conn);
 }
 
-/* True where it has said nothing for longer than idle connections may, and
- * waits for nothing either: neither for an answer nor to be read. */
 /* The store's answer to the session's call: any thread. */
 static void
 on_wake(struct session *session)
@@ -746,8 +755,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     int fd = mail->fd;
     struct conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) {
-        close(fd);
-        atomic_fetch_sub(&worker->config.gauge->current, 1);
+        conn__turn_away(worker, mail);
         return;
     }
     conn->worker = worker;

@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 
+#include <unistd.h>
+
 /* Why it ends, as memcached has it. */
 static const char *
 reason_of(const struct conn *conn)
@@ -50,6 +52,63 @@ conn__note_room(struct conn *conn)
     conn_room_note(&conn->worker->room, &conn->place,
         replies > 0 ? CONN_ROOM_REPLIES : CONN_ROOM_REQUESTS,
         replies + conn->in.capacity);
+}
+
+void
+conn__answer_unheld(struct conn *conn, enum session_state state,
+    const struct buf *out, const struct session_acks *acks)
+{
+    struct buf said = {0};
+    if (conn__is_held(conn)) {
+        conn_close(conn); /* these would pass those before them */
+        return;
+    }
+    gate_refuse(&conn->worker->gate, out, acks, &said);
+    conn__answer(conn, state, &said);
+    buf_fini(&said);
+}
+
+void
+conn__turn_away(struct worker *worker, const struct mail_fd *mail)
+{
+    static const char line[] = "SERVER_ERROR out of memory\r\n";
+    if (mail->tls_use == TLS_USE_NONE) {
+        /* a fresh socket's buffer takes one line; if not, so be it */
+        ssize_t ignored = write(mail->fd, line, sizeof line - 1);
+        (void)ignored;
+    }
+    close(mail->fd);
+    atomic_fetch_sub(&worker->config.gauge->current, 1);
+}
+
+enum session_state
+conn__forget_rest(
+    struct conn *conn, enum session_state state, const char *bytes, size_t len)
+{
+    if (state == SESSION_PARKED) {
+        conn_close(conn); /* the answer that it waits for comes before */
+        return state;
+    }
+    if (state != SESSION_CLOSE) {
+        session_say_no_memory(bytes, len, &conn->worker->out);
+    }
+    return SESSION_CLOSE;
+}
+
+/* That there is none can be said where no other reply comes before it. */
+void
+conn__end_reading(struct conn *conn, ssize_t error)
+{
+    struct buf said = {0};
+    if (error != UV_ENOBUFS || !conn->in.failed || conn__is_tls(conn) ||
+        conn__is_held(conn) || conn->is_parked || conn->is_closing) {
+        conn_close(conn);
+        return;
+    }
+    session_say_no_memory(
+        conn->in.data + conn->in_at, conn->in.len - conn->in_at, &said);
+    conn__answer(conn, SESSION_CLOSE, &said);
+    buf_fini(&said);
 }
 
 /* Not each time: whoever sends garbage must not fill the log. */

@@ -47,6 +47,10 @@ void conn__ended(struct conn *conn);
 /* Sends bytes as they are, or queues them. */
 void conn__send(struct conn *conn, const char *bytes, size_t len);
 
+/* Sends what a turn has to say, and goes on as after one that ended so. */
+void conn__answer(
+    struct conn *conn, enum session_state state, struct buf *out);
+
 /* Reads no more until a turn begins it again. */
 void conn__stop_reading(struct conn *conn);
 
@@ -101,6 +105,21 @@ conn__has_room(const struct conn *conn)
         (conn->queue.capacity | conn->in.capacity | conn->place.bytes) >=
         CONN_ROOM_COUNTS;
 }
+
+/* What a turn has to say cannot wait for its changes, for want of memory. */
+void conn__answer_unheld(struct conn *conn, enum session_state state,
+    const struct buf *out, const struct session_acks *acks);
+
+/* There is no memory for a connection: closes the socket. */
+void conn__turn_away(struct worker *worker, const struct mail_fd *mail);
+
+/* There is no memory to keep len bytes behind a turn that ended in that state:
+ * what its end is instead. */
+enum session_state conn__forget_rest(struct conn *conn,
+    enum session_state state, const char *bytes, size_t len);
+
+/* A read has failed, or there was no memory for it. */
+void conn__end_reading(struct conn *conn, ssize_t error);
 
 /* Counts why a client is not listened to any more, and logs it. */
 void conn__note_fault(struct conn *conn);

@@ -35,8 +35,9 @@
  * question finds it set. Both are read-modify-writes, so one of them is seen
  * by the other: either the listener signals, or the gate sees what had moved.
  *
- * What can go wrong: memory for held replies. Then the connection is closed,
- * as with any reply that is missing. */
+ * What can go wrong: memory for held replies. Then the changes are answered
+ * with SERVER_ERROR at once, where nothing is held before them; else the
+ * connection is closed, as with any reply that is missing. */
 #include "net/gate.h"
 
 #include "base/assert.h"
@@ -213,12 +214,44 @@ part_for(struct gate *gate, struct held *held, uint64_t seq)
     return last;
 }
 
+/* True where take_over of both will find memory. */
+static bool
+make_room(
+    struct held_part *part, const struct buf *out, const struct buf *acks)
+{
+    bool out_moves = part->out.len == 0 && out->len > GATE_COPY_BYTES;
+    bool acks_move = part->acks.len == 0 && acks->len > GATE_COPY_BYTES;
+    return (out_moves || out->len == 0 ||
+               buf_reserve(&part->out, out->len) != NULL) &&
+        (acks_move || acks->len == 0 ||
+            buf_reserve(&part->acks, acks->len) != NULL);
+}
+
+/* Takes back a part that has nothing in it. */
+static void
+drop_part(struct gate *gate, struct held *held)
+{
+    held->n--;
+    if (held->n == 0) {
+        unlink_held(gate, held);
+    }
+}
+
 bool
 gate_hold(struct gate *gate, struct held *held, struct buf *out,
     struct session_acks *acks)
 {
+    unsigned n = held->n;
     struct held_part *part = part_for(gate, held, acks->seq);
     if (part == NULL) {
+        return false;
+    }
+    if (!make_room(part, out, &acks->at)) {
+        part->out.failed = false;
+        part->acks.failed = false;
+        if (held->n > n) {
+            drop_part(gate, held);
+        } /* else it waits for a later batch than it had to */
         return false;
     }
     size_t base = part->out.len;
@@ -246,32 +279,47 @@ gate_drop(struct gate *gate, struct held *held)
     held->n = 0;
 }
 
-/* Puts the error in the place of each acknowledgement. */
+/* Appends the replies with the error in the place of each acknowledgement. */
 static void
-refuse(struct gate *gate, struct held_part *part, int err)
+compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
+    int err, struct buf *out)
 {
-    const struct session_ack *ack = (const void *)part->acks.data;
+    const struct session_ack *ack = (const void *)acks->data;
     const struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
-    size_t n = part->acks.len / sizeof *ack;
-    struct buf out = {0};
+    size_t n = acks->len / sizeof *ack;
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         struct echo echo = {.proto = ack[i].proto,
             .opcode = ack[i].opcode,
             .opaque = ack[i].opaque};
-        buf_add(&out, part->out.data + at, ack[i].span.at - at);
-        answer_put(&echo, NULL, &answer, &out);
+        buf_add(out, replies->data + at, ack[i].span.at - at);
+        answer_put(&echo, NULL, &answer, out);
         at = (size_t)ack[i].span.at + ack[i].span.len;
     }
-    if (at < part->out.len) {
-        buf_add(&out, part->out.data + at, part->out.len - at);
+    if (at < replies->len) {
+        buf_add(out, replies->data + at, replies->len - at);
     }
+    metric_add(gate->metrics, METRIC_changes_unsure, n);
+}
+
+static void
+refuse(struct gate *gate, struct held_part *part, int err)
+{
+    struct buf out = {0};
+    compose(gate, &part->out, &part->acks, err, &out);
     buf_fini(&part->out);
     part->out = out; /* out.failed is for whoever sends it */
-    metric_add(gate->metrics, METRIC_changes_unsure, n);
     if (err == ERR_DISK_SLOW) {
-        metric_add(gate->metrics, METRIC_changes_late, n);
+        metric_add(gate->metrics, METRIC_changes_late,
+            part->acks.len / sizeof(struct session_ack));
     }
+}
+
+void
+gate_refuse(struct gate *gate, const struct buf *out,
+    const struct session_acks *acks, struct buf *said)
+{
+    compose(gate, out, &acks->at, ERR_NO_MEMORY, said);
 }
 
 /* The front part leaves. Its memory is kept for the next one, if it is

@@ -83,10 +83,15 @@ bool held_is_full(const struct held *held);
 
 /* Keeps the replies of a turn behind those held already, and empties out and
  * acks. Where acks waits for nothing they wait for those before them, of which
- * there must be some. False where memory is out: then replies are lost, and the
- * rest of them must not be sent either. */
+ * there must be some. False where memory is out; out and acks stay then. */
 bool gate_hold(struct gate *gate, struct held *held, struct buf *out,
     struct session_acks *acks);
+
+/* Of replies that could not be held: appends them to *said with an error in the
+ * place of each acknowledgement; what became of those changes nobody knows
+ * then. said->failed: there is no memory for that either. */
+void gate_refuse(struct gate *gate, const struct buf *out,
+    const struct session_acks *acks, struct buf *said);
 
 /* Forgets what is held, if anything, and gives its memory back. */
 void gate_drop(struct gate *gate, struct held *held);

@@ -27,6 +27,7 @@ enum {
 };
 
 static const char too_many[] = "ERROR Too many open connections\r\n";
+static const char no_memory[] = "SERVER_ERROR out of memory\r\n";
 
 void
 listener_init(struct listener *listener, const struct listener_config *config)
@@ -322,15 +323,22 @@ take_place(struct listener *listener)
     return true;
 }
 
+/* The last words to a client that has just come. */
+static void
+turn_away(int fd, const char *line)
+{
+    /* a fresh socket's buffer takes one line; if not, so be it */
+    ssize_t ignored = write(fd, line, strlen(line));
+    (void)ignored;
+    close(fd);
+}
+
 static void
 hand_out(struct listener *listener, int fd, const struct listening *from,
     const struct watch_peer *peer)
 {
     if (!take_place(listener)) {
-        /* a fresh socket's buffer takes one line; if not, so be it */
-        ssize_t ignored = write(fd, too_many, sizeof too_many - 1);
-        (void)ignored;
-        close(fd);
+        turn_away(fd, too_many);
         return;
     }
     unsigned n = listener->next_worker;
@@ -338,7 +346,7 @@ hand_out(struct listener *listener, int fd, const struct listening *from,
     if (!worker_add_fd(listener->config.workers[n], fd, from->is_unix,
             from->binding, from->tls_use, peer)) {
         atomic_fetch_sub(&listener->config.gauge->current, 1);
-        close(fd);
+        turn_away(fd, from->tls_use == TLS_USE_NONE ? no_memory : "");
     }
 }
 

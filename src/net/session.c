@@ -9,9 +9,11 @@
 #include "net/session.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/err.h"
 #include "net/exec.h"
 #include "net/watch.h"
+#include "proto/answer.h"
 #include "proto/binary.h"
 
 #include <string.h>
@@ -285,6 +287,41 @@ step_on(struct session *session, const char *bytes, size_t len,
         : step;
 }
 
+static void
+put_no_memory(const struct echo *echo, struct buf *out)
+{
+    static const struct answer no = {
+        .kind = ANSWER_REFUSED, .err = ERR_NO_MEMORY};
+    answer_put(echo, NULL, &no, out);
+}
+
+void
+session_say_no_memory(const char *bytes, size_t len, struct buf *out)
+{
+    struct echo echo = {.proto = PROTO_TEXT};
+    const uint8_t *header = (const uint8_t *)bytes;
+    if (header[0] == BINARY_MAGIC_REQUEST) {
+        echo.proto = PROTO_BINARY;
+        bool is_whole = len >= BINARY_HEADER_BYTES;
+        echo.opcode = is_whole ? header[1] : 0;
+        echo.opaque = is_whole ? bytes_get_be32(header + 12) : 0;
+    }
+    put_no_memory(&echo, out);
+}
+
+/* The step's reply found no memory, and it acknowledges no change: what there
+ * is of it makes room for the error, and the connection ends with that, since
+ * nobody could tell where the next reply begins. */
+static enum exec_step
+say_no_memory(struct session *session, struct buf *out, size_t whole)
+{
+    struct echo echo = echo_of(&session->request, 0);
+    out->len = whole;
+    out->failed = false;
+    put_no_memory(&echo, out);
+    return EXEC_CLOSE;
+}
+
 enum session_state
 session_run(struct session *session, const char *bytes, size_t len,
     size_t mark, unsigned *budget, struct buf *out, size_t *consumed)
@@ -310,7 +347,13 @@ session_run(struct session *session, const char *bytes, size_t len,
         }
         turn.base = bytes + at;
         turn.end = bytes + len;
+        size_t whole = out->len;
+        size_t acks_len = executor->acks.at.len;
         step = step_on(session, bytes + at, len - at, &turn);
+        if (out->failed && step != EXEC_LATER &&
+            executor->acks.at.len == acks_len) {
+            step = say_no_memory(session, out, whole);
+        }
         at += turn.done;
         turn.done = 0;
     }

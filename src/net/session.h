@@ -163,6 +163,10 @@ enum session_state session_run(struct session *session, const char *bytes,
     size_t len, size_t mark, unsigned *budget, struct buf *out,
     size_t *consumed);
 
+/* Appends what is said of a request that memory is out for, whose first len
+ * bytes, at least one, are there. */
+void session_say_no_memory(const char *bytes, size_t len, struct buf *out);
+
 /* The store has answered: the next session_run goes on. The session's own
  * thread, after wake_fn. */
 void session_wake(struct session *session);
@@ -180,7 +184,6 @@ void session_give_up(struct session *session);
 
 /* True while bytes are being skipped: the rest of a refused request. */
 bool session_is_skipping(const struct session *session);
-
 /* True before the client has said who it is, where it must. */
 static inline bool
 session_is_stranger(const struct session *session)
@@ -190,7 +193,6 @@ session_is_stranger(const struct session *session)
 
 /* It watches no more, if it did. */
 void session_unwatch(struct session *session);
-
 /* True where a request has begun and its bytes are not all there. */
 bool session_waits_for_bytes(const struct session *session, size_t left);
 

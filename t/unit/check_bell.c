@@ -107,7 +107,7 @@ static struct {
 static void
 do_chore(struct chore *chore)
 {
-    if (pthread_equal(chore->worker->self, pthread_self())) {
+    if (pthread_equal(chore->worker->thread, pthread_self())) {
         atomic_fetch_add(&work.elsewhere, 1);
     }
     atomic_fetch_add(&work.done, 1);
@@ -116,7 +116,7 @@ do_chore(struct chore *chore)
 static void
 end_chore(struct chore *chore)
 {
-    if (!pthread_equal(chore->worker->self, pthread_self())) {
+    if (!pthread_equal(chore->worker->thread, pthread_self())) {
         atomic_fetch_add(&work.elsewhere, 1);
     }
     atomic_fetch_add(&work.ended, 1);
