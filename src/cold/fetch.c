@@ -88,6 +88,7 @@ look(struct fetch *fetch, struct fetch_lookup *lookup, const struct warm *warm,
             .what = "the block is damaged"};
 
         tell(fetch, lookup->segment, &fault);
+        fetch_count_fault(fetch, ERR_CORRUPT);
     }
 }
 

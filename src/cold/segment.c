@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/resource.h>
 
 _Static_assert((int)BLOCK_BYTES_MAX == (int)DISK_DIRECT_BYTES &&
         (int)SEGMENT_HEAD_BYTES % (int)DISK_DIRECT_BYTES == 0,
@@ -184,18 +185,36 @@ open_file(struct segment *segment, uint64_t number)
         error == ENOENT ? ERR_CORRUPT : disk_err(error), strerror(error));
 }
 
-/* A second descriptor, for rings. Where the file system has none such, or the
- * process may have no more, reads go through the page cache. */
+/* True where so many descriptors are in use that one which could be done
+ * without is not to be kept: the kernel gives the lowest number that is free. */
+static bool
+is_scarce(int fd)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+        (rlim_t)fd >= limit.rlim_cur / 2;
+}
+
+/* A second descriptor, for rings. Where the file system has none such, or half
+ * of those that the process may have are in use, reads go through the page
+ * cache. */
 static void
 open_direct(struct segment *segment)
 {
     struct disk *disk = segment->config.disk;
     char name[SEGMENT_NAME_BYTES];
+    int fd;
 
     segment_name(name, segment->head.number, false);
-    if (disk->calls->open(disk, name, DISK_DIRECT, &segment->direct_fd) != 0) {
-        segment->direct_fd = -1;
+    if (disk->calls->open(disk, name, DISK_DIRECT, &fd) != 0) {
+        return;
     }
+    if (is_scarce(fd)) {
+        disk->calls->close(disk, fd);
+        return;
+    }
+    segment->direct_fd = fd;
 }
 
 int

@@ -19,10 +19,12 @@
  * in Rice's code takes longer than adding up half of them once. So these marks
  * are made by the second lookup that needs them:
  *
- *   MARKS_NONE -> MARKS_WANTED -> MARKS_UNDER_WAY -> MARKS_MADE
- *         the first      the second       unless the gaps are not sound
+ *   MARKS_NONE -> MARKS_WANTED -> MARKS_UNDER_WAY -> MARKS_MADE or MARKS_BAD
+ *         the first      the second
  *
- * Whoever comes before they are made goes without. Nothing else of a block
+ * Whoever comes before they are made goes without. Gaps that are not sound
+ * behind a checksum that is right are found by the second lookup; the first one
+ * may find no record there. Nothing else of a block
  * changes once it is there.
  *
  * Nothing is believed: whatever the bits are, no lookup reads outside of the
@@ -50,7 +52,13 @@ struct group {
     uint8_t width;
 };
 
-enum marks_state { MARKS_NONE, MARKS_WANTED, MARKS_UNDER_WAY, MARKS_MADE };
+enum marks_state {
+    MARKS_NONE,
+    MARKS_WANTED,
+    MARKS_UNDER_WAY,
+    MARKS_MADE,
+    MARKS_BAD /* the gaps are not sound */
+};
 
 struct marks {
     _Atomic uint8_t state;   /* enum marks_state: only ever the next one */
@@ -327,28 +335,27 @@ take_step(struct marks *marks, enum marks_state from)
         (uint8_t)(from + 1), memory_order_relaxed, memory_order_relaxed);
 }
 
-/* The marks; NULL as long as there are none, which this lookup may change. */
-static const struct rice_mark *
+/* The state of the marks, which this lookup may change: the first one has the
+ * second make them. */
+static enum marks_state
 marks_of(const struct warm *warm, const struct bits_in *in)
 {
     struct marks *marks = warm->marks;
     /* acquire: the marks that are made are read after it */
     uint8_t state = atomic_load_explicit(&marks->state, memory_order_acquire);
 
-    if (state == MARKS_MADE) {
-        return marks->mark;
-    }
     if (state == MARKS_NONE) {
         (void)take_step(marks, MARKS_NONE);
-        return NULL;
+        return MARKS_NONE;
     }
-    if (state == MARKS_UNDER_WAY || !take_step(marks, MARKS_WANTED) ||
-        !rice_marks(in, warm->n - 1, warm->k, marks->mark)) {
-        return NULL;
+    if (state != MARKS_WANTED || !take_step(marks, MARKS_WANTED)) {
+        return state;
     }
+    state = rice_marks(in, warm->n - 1, warm->k, marks->mark) ? MARKS_MADE
+                                                              : MARKS_BAD;
     /* release: the marks come before */
-    atomic_store_explicit(&marks->state, MARKS_MADE, memory_order_release);
-    return marks->mark;
+    atomic_store_explicit(&marks->state, state, memory_order_release);
+    return state;
 }
 
 /* rice_seek among the block's gaps. */
@@ -357,11 +364,16 @@ seek_rice(const struct warm *warm, uint64_t strides, size_t *i, uint64_t *sum)
 {
     struct bits_in in = {warm->body, warm->gaps_at, warm->end};
     size_t n_gaps = warm->n - 1;
-    const struct rice_mark *mark = marks_of(warm, &in);
 
-    return mark == NULL
-        ? rice_seek(&in, n_gaps, warm->k, strides, i, sum)
-        : rice_seek_marked(&in, n_gaps, warm->k, mark, strides, i, sum);
+    switch (marks_of(warm, &in)) {
+    case MARKS_MADE:
+        return rice_seek_marked(
+            &in, n_gaps, warm->k, warm->marks->mark, strides, i, sum);
+    case MARKS_BAD:
+        return false;
+    default:
+        return rice_seek(&in, n_gaps, warm->k, strides, i, sum);
+    }
 }
 
 /* Finds the record so many strides behind the first; warm->n where there is

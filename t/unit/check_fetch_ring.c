@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CACHE_BYTES = 8 << 20, BLOCKS_MIN = 300 };
@@ -262,6 +263,29 @@ START_TEST(test_reads_past_the_page_cache)
 }
 END_TEST
 
+/* Where half of the descriptors are in use the file is opened once only. */
+static void
+check_scarce(const struct segment_config *config)
+{
+    struct rlimit limit, less;
+    struct segment *segment;
+    int next = dup(STDIN_FILENO); /* and so is the number of the next one */
+
+    ck_assert_int_ge(next, 0);
+    close(next);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    less = limit;
+    less.rlim_cur = (rlim_t)next + 2;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &less), 0);
+    ck_assert_int_eq(
+        segment_open(config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment), 0);
+    ck_assert(!segment_is_direct(segment));
+    segment_close(&segment);
+    ck_assert_int_eq(dup(STDIN_FILENO), next); /* nothing is left open */
+    close(next);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 /* The read that a ring gets is of a descriptor that goes past the page cache:
  * with a real disk. */
 START_TEST(test_a_direct_read)
@@ -293,6 +317,7 @@ START_TEST(test_a_direct_read)
     ck_assert_int_eq(
         segment_check_block(segment, 3, bytes, &block, &fault), 0);
     segment_close(&segment);
+    check_scarce(&config);
     segment_name(name, SEGMENT_NUMBER, false);
     ck_assert_int_eq(disk->calls->unlink(disk, name), 0);
     disk_real_destroy(&disk);

@@ -49,8 +49,9 @@ __wrap_clock_cond_wait(
     pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
 {
     /* relaxed: as above; who waits while time moves waits no shorter */
-    return __real_clock_cond_wait(cond, lock,
-        until_ns - atomic_load_explicit(&ahead_ns, memory_order_relaxed));
+    uint64_t ahead = atomic_load_explicit(&ahead_ns, memory_order_relaxed);
+    return __real_clock_cond_wait(
+        cond, lock, until_ns > ahead ? until_ns - ahead : 0);
 }
 
 static void
