@@ -186,7 +186,7 @@ open_file(struct segment *segment, uint64_t number)
 }
 
 /* True where so many descriptors are in use that one which could be done
- * without is not to be kept: the kernel gives the lowest number that is free. */
+ * without is not to be kept: the kernel gives the lowest number there is. */
 static bool
 is_scarce(int fd)
 {

@@ -242,6 +242,9 @@ gate_hold(struct gate *gate, struct held *held, struct buf *out,
     struct session_acks *acks)
 {
     unsigned n = held->n;
+    if (acks->seq > gate->new_seq) { /* also of changes that cannot wait */
+        gate->new_seq = acks->seq;
+    }
     struct held_part *part = part_for(gate, held, acks->seq);
     if (part == NULL) {
         return false;
@@ -255,9 +258,6 @@ gate_hold(struct gate *gate, struct held *held, struct buf *out,
         return false;
     }
     size_t base = part->out.len;
-    if (acks->seq > gate->new_seq) {
-        gate->new_seq = acks->seq;
-    }
     metric_add(
         gate->metrics, METRIC_turns_held, acks->seq != 0 || out->len != 0);
     return take_over(&part->out, out) &&

@@ -309,17 +309,42 @@ session_say_no_memory(const char *bytes, size_t len, struct buf *out)
     put_no_memory(&echo, out);
 }
 
-/* The step's reply found no memory, and it acknowledges no change: what there
- * is of it makes room for the error, and the connection ends with that, since
- * nobody could tell where the next reply begins. */
+/* The step's reply found no memory. What there is of it makes room for the
+ * error, and the connection ends with that, since nobody could tell where the
+ * next reply begins. Where a change was acknowledged, or a packet would be
+ * named that is not the one, it ends without a word: out->failed stays. */
 static enum exec_step
-say_no_memory(struct session *session, struct buf *out, size_t whole)
+end_without_memory(
+    struct session *session, struct buf *out, size_t whole, bool is_vague)
 {
     struct echo echo = echo_of(&session->request, 0);
-    out->len = whole;
-    out->failed = false;
-    put_no_memory(&echo, out);
+    if (!is_vague) {
+        out->len = whole;
+        out->failed = false;
+        put_no_memory(&echo, out);
+    }
+    if (exec_is_gathering(session)) { /* begun behind what has failed */
+        exec_abandon(session);
+    }
     return EXEC_CLOSE;
+}
+
+/* One step, and its end where memory is out. */
+static enum exec_step
+step_safely(struct session *session, const char *bytes, size_t len,
+    struct exec_turn *turn)
+{
+    struct buf *out = turn->out;
+    size_t whole = out->len;
+    size_t acks_len = turn->acks->at.len;
+    bool is_batch = session->job != NULL && exec_is_batch(session);
+    enum exec_step step = step_on(session, bytes, len, turn);
+    if (!out->failed || step == EXEC_LATER) {
+        return step;
+    }
+    return end_without_memory(session, out, whole,
+        turn->acks->at.len != acks_len ||
+            (is_batch && session->request.proto == PROTO_BINARY));
 }
 
 enum session_state
@@ -347,13 +372,7 @@ session_run(struct session *session, const char *bytes, size_t len,
         }
         turn.base = bytes + at;
         turn.end = bytes + len;
-        size_t whole = out->len;
-        size_t acks_len = executor->acks.at.len;
-        step = step_on(session, bytes + at, len - at, &turn);
-        if (out->failed && step != EXEC_LATER &&
-            executor->acks.at.len == acks_len) {
-            step = say_no_memory(session, out, whole);
-        }
+        step = step_safely(session, bytes + at, len - at, &turn);
         at += turn.done;
         turn.done = 0;
     }

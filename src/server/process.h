@@ -25,8 +25,9 @@
 
 enum {
     /* Descriptors beside those of clients: standard streams, listening
-     * sockets, and what each of up to 256 worker loops opens (4 at most). */
-    PROCESS_FDS_RESERVED = 64 + 4 * 256
+     * sockets, files, and what each of up to 256 worker loops opens: epoll,
+     * two that wake it, an io_uring and a pipe of libuv's. */
+    PROCESS_FDS_RESERVED = 64 + 6 * 256
 };
 
 /* Root without a user to become is refused: ERR_BAD_OPTION. user: "" for

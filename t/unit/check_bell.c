@@ -11,53 +11,74 @@
 enum {
     SLOWNESS = SANITIZER_THREAD ? 6 : 1,
     RINGERS = 4,
-    RINGS = 20000 / SLOWNESS,
+    RINGS = 5000 / SLOWNESS,
     CHORES = 2000,
     YIELDS = 200
 };
 
 static struct bell bell;
 static uv_loop_t loop;
-static atomic_uint rung;
+static unsigned n_ringers;
+static atomic_uint rung, heard;
 static atomic_bool has_let_go;
 
 static void
 count(struct bell *one)
 {
-    if (atomic_load(&rung) == RINGERS * RINGS) {
+    atomic_store(&heard, atomic_load(&rung));
+    if (atomic_load(&heard) == n_ringers * RINGS) {
         bell_close(one);
     }
 }
 
+/* Rings, each time when it has been heard. */
 static void *
 ring(void *arg)
 {
     (void)arg;
     for (int i = 0; i < RINGS; i++) {
         bell_hold(&bell);
-        atomic_fetch_add(&rung, 1);
+        unsigned number = atomic_fetch_add(&rung, 1) + 1;
         bell_ring(&bell);
+        while (atomic_load(&heard) < number) {
+            sched_yield();
+        }
     }
     return NULL;
 }
 
-/* A ring that is not heard leaves the loop asleep for ever. */
-START_TEST(test_every_ring_is_heard)
+/* A ring that is not heard leaves its ringer waiting for ever. */
+static void
+hear_all(unsigned n)
 {
     pthread_t thread[RINGERS];
+    n_ringers = n;
     atomic_store(&rung, 0);
+    atomic_store(&heard, 0);
     uv_loop_init(&loop);
     ck_assert_int_eq(bell_init(&bell, &loop, count), 0);
-    for (int i = 0; i < RINGERS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         pthread_create(&thread[i], NULL, ring, NULL);
     }
     uv_run(&loop, UV_RUN_DEFAULT);
     bell_fini(&bell);
-    ck_assert_uint_eq(atomic_load(&rung), RINGERS * RINGS);
-    for (int i = 0; i < RINGERS; i++) {
+    ck_assert_uint_eq(atomic_load(&rung), n * RINGS);
+    for (unsigned i = 0; i < n; i++) {
         pthread_join(thread[i], NULL);
     }
     ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+
+/* No other's ring helps it. */
+START_TEST(test_each_ring_of_one_is_heard)
+{
+    hear_all(1);
+}
+END_TEST
+
+START_TEST(test_rings_of_several_are_heard)
+{
+    hear_all(RINGERS);
 }
 END_TEST
 
@@ -157,7 +178,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_every_ring_is_heard, test_fini_waits_for_holders, test_chores};
+    const TTest *const tests[] = {test_each_ring_of_one_is_heard,
+        test_rings_of_several_are_heard, test_fini_waits_for_holders,
+        test_chores};
     return run_tests("bell", tests, COUNT_OF(tests));
 }
