@@ -19,7 +19,7 @@ import server
 import tap
 from block_disk import FLUSH, BlockDisk, StateDisk, States
 from clients import STOPPING, Crowd, read_keys
-from daemon import Daemon, SMALL, need_sound
+from daemon import Daemon, SMALL, must_start, need_sound
 from oracle import Lost
 from power import LATE_S
 from shim import FOREVER, Shim
@@ -163,7 +163,7 @@ class Run:
                 need_sound(disk, self.path)
             daemon = self.daemon(disk)
             try:
-                daemon.start()
+                must_start(daemon)
                 with daemon.connect() as connection:
                     self.compare(connection, self.low_at(cut))
                 daemon.murder()

@@ -16,6 +16,7 @@ import signal
 import subprocess
 
 import server
+from oracle import Lost
 
 # The options of small files, so that a short run sees many of them.
 SMALL = ("--log-file-size=2m", "--checkpoint-log=4m")
@@ -166,8 +167,18 @@ def offline_check(place, path=None):
     return done.returncode, text
 
 
+def must_start(daemon):
+    """Starts it; one that ends instead has lost all there was."""
+    try:
+        daemon.start()
+    except RuntimeError as error:
+        if daemon.alive():
+            raise
+        raise Lost("it does not start: %s" % error) from error
+
+
 def need_sound(place, path=None):
     """The directory passes --check."""
     status, text = offline_check(place, path)
     if status != 0:
-        raise AssertionError("--check refuses: %s" % text)
+        raise Lost("--check refuses: %s" % text)

@@ -30,7 +30,7 @@ import signal
 import time
 
 from clients import Crowd
-from daemon import Daemon, SMALL, need_sound
+from daemon import Daemon, SMALL, must_start, need_sound
 from disk import Disk
 from oracle import Lost
 from shim import FOREVER, Shim
@@ -98,7 +98,7 @@ class Cuts:
             self.log.append("cut while starting")
         daemon = self.daemon()
         try:
-            daemon.start()
+            must_start(daemon)
             with daemon.connect() as connection:
                 if not self.is_declared:
                     self.crowd.declare(connection)
