@@ -29,6 +29,7 @@ FILES_MAX = 32     # that one of its jobs has open
 ROWS = (
     ("get, 1 connection", ["get"], 1, 1, 1),
     ("get, 16 connections", ["get"], 16, 1, 16),
+    ("get, 64 connections", ["get"], 64, 1, 16),
     ("get of 100 keys, 4 connections", ["multi", "--keys=100"], 4, 100, 16),
     ("get, 16 connections, blocks in the cache",
      ["get", "--from=0.5", "--to=0.502"], 16, 1, 0),
