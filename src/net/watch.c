@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From events to watchers.
  *
- *   worker --> ring (64 KiB) --\
+ *   worker --> ring (128 KiB) -\
  *   worker --> ring ------------> the hub's thread --> buffer (256 KiB) of each
  *   evictions -> ring ---------/                       watcher --> its session
  *
  * A ring is a buffer that is filled while the thread works on another one: both
  * are exchanged under the ring's lock. Where it is full, events are dropped:
- * whoever serves clients waits for nobody. Where a watcher's buffer is full,
- * its lines are skipped, and it is told of how many as soon as there is room:
- * so one that does not read costs nobody anything but that.
+ * whoever serves clients waits for nobody. One kind takes half of it at most,
+ * so that a storm of gets leaves room for the connection that began it. What
+ * was dropped is counted by kind, and the thread tells those who wanted it as
+ * soon as it is there. Where a watcher's buffer is full, its lines are skipped,
+ * and it is told of how many as soon as there is room: so one that does not
+ * read costs nobody anything but that.
  *
  * The thread tells a watcher's worker under hub->lock, and a watcher goes under
  * it: so the worker is there. Memory of rings is taken when somebody first
@@ -55,18 +58,40 @@ bytes_of(const struct watch_event *event)
     return (bytes + unit - 1) / unit * unit;
 }
 
+/* Where an event of that kind goes; NULL where it is dropped. Under the ring's
+ * lock. */
+static struct watch_event *
+make_place(struct watch_ring *ring, unsigned kind, size_t bytes)
+{
+    struct watch_event *place = NULL;
+    if (ring->fill == NULL) { /* nobody watches */
+        ring->dropped++;
+    } else if (ring->len + bytes > WATCH_RING_BYTES ||
+        ring->kind_bytes[kind] + bytes > WATCH_KIND_BYTES) {
+        ring->dropped++;
+        ring->lost[kind]++;
+        ring->has_lost = true;
+    } else {
+        place = (struct watch_event *)(void *)(ring->fill + ring->len);
+        ring->len += bytes;
+        ring->kind_bytes[kind] += bytes;
+        ring->written++;
+    }
+    return place;
+}
+
 void
 watch_tell(
     struct watch_ring *ring, const struct watch_event *event, const char *key)
 {
-    struct watch_event *to;
     size_t bytes = bytes_of(event);
+    unsigned kind = (unsigned)__builtin_ctz(watch__kind(event));
     int64_t unix_us = clock_unix_us();
     pthread_mutex_lock(&ring->lock);
-    bool fits = ring->fill != NULL && ring->len + bytes <= WATCH_RING_BYTES;
     bool was_empty = ring->len == 0;
+    struct watch_event *to = make_place(ring, kind, bytes);
+    bool fits = to != NULL;
     if (fits) {
-        to = (struct watch_event *)(void *)(ring->fill + ring->len);
         *to = *event;
         /* relaxed: only its values matter, which differ */
         to->gid = 1 +
@@ -76,10 +101,6 @@ watch_tell(
         if (event->key_len > 0) {
             memcpy(to + 1, key, event->key_len);
         }
-        ring->len += bytes;
-        ring->written++;
-    } else {
-        ring->dropped++;
     }
     pthread_mutex_unlock(&ring->lock);
     if (fits && was_empty) {
@@ -87,16 +108,19 @@ watch_tell(
     }
 }
 
-/* Takes what is in a ring: *len bytes, which stay until the next call. */
+/* Takes what is in a ring: *len bytes, which stay until the next call.
+ * *has_lost: others did not find room beside them. */
 static const char *
-take_events(struct watch_ring *ring, size_t *len)
+take_events(struct watch_ring *ring, size_t *len, bool *has_lost)
 {
     pthread_mutex_lock(&ring->lock);
     char *data = ring->fill;
     *len = ring->len;
+    *has_lost = ring->has_lost;
     ring->fill = ring->spare;
     ring->spare = data;
     ring->len = 0;
+    memset(ring->kind_bytes, 0, sizeof ring->kind_bytes);
     pthread_mutex_unlock(&ring->lock);
     return data;
 }
@@ -152,6 +176,17 @@ make_room(struct watcher *watcher, size_t bytes)
     return true;
 }
 
+/* There are WATCH_MORE_BYTES of room. */
+static void
+put_skipped(struct watcher *watcher)
+{
+    if (watcher->skipped > 0) {
+        watcher->len += (size_t)snprintf(watcher->data + watcher->len,
+            WATCH_MORE_BYTES, "skipped=%" PRIu64 "\n", watcher->skipped);
+        watcher->skipped = 0;
+    }
+}
+
 /* Under hub->lock. */
 static void
 give_line(struct watch_hub *hub, struct watcher *watcher, const char *line,
@@ -163,11 +198,7 @@ give_line(struct watch_hub *hub, struct watcher *watcher, const char *line,
         hub->skipped++;
         return;
     }
-    if (watcher->skipped > 0) {
-        watcher->len += (size_t)snprintf(watcher->data + watcher->len,
-            WATCH_MORE_BYTES, "skipped=%" PRIu64 "\n", watcher->skipped);
-        watcher->skipped = 0;
-    }
+    put_skipped(watcher);
     memcpy(watcher->data + watcher->len, line, len);
     watcher->len += len;
     hub->sent++;
@@ -191,6 +222,37 @@ give_event(struct watch_hub *hub, const struct watch_event *event)
         }
     }
     pthread_mutex_unlock(&hub->lock);
+}
+
+/* Tells the watchers of what a ring had no room for; who comes later is told
+ * nothing of that. Under hub->lock. */
+static void
+give_lost(struct watch_hub *hub, struct watch_ring *ring)
+{
+    uint64_t lost[TEXT_ADMIN_WATCHES];
+    pthread_mutex_lock(&ring->lock);
+    memcpy(lost, ring->lost, sizeof lost);
+    memset(ring->lost, 0, sizeof ring->lost);
+    ring->has_lost = false;
+    pthread_mutex_unlock(&ring->lock);
+    for (unsigned i = 0; i < WATCH_MAX; i++) {
+        struct watcher *watcher = hub->watcher[i];
+        uint64_t n = 0;
+        for (unsigned k = 0; watcher != NULL && k < TEXT_ADMIN_WATCHES; k++) {
+            n += (watcher->kinds & 1u << k) != 0 ? lost[k] : 0;
+        }
+        if (n == 0) {
+            continue;
+        }
+        bool was_empty = watcher->at == watcher->len;
+        watcher->skipped += n;
+        if (make_room(watcher, WATCH_MORE_BYTES)) {
+            put_skipped(watcher);
+            if (was_empty) {
+                watcher->notify_fn(watcher->context);
+            }
+        }
+    }
 }
 
 /* Under hub->lock: what workers are asked for. */
@@ -227,6 +289,9 @@ watch_add(struct watch_hub *hub, unsigned kinds,
     *is_full = place == WATCH_MAX;
     bool may = !*is_full && make_rings(hub);
     if (may) {
+        for (unsigned i = 0; i < hub->n_rings; i++) {
+            give_lost(hub, &hub->ring[i]);
+        }
         /* relaxed: events of before have a lower one */
         watcher->first_gid =
             1 + atomic_load_explicit(&hub->gid, memory_order_relaxed);
@@ -290,20 +355,32 @@ wait_for_events(struct watch_hub *hub)
     return goes_on;
 }
 
+static void
+empty_ring(struct watch_hub *hub, struct watch_ring *ring)
+{
+    size_t len;
+    bool has_lost;
+    const char *data = take_events(ring, &len, &has_lost);
+    for (size_t at = 0; at < len;) {
+        const struct watch_event *event =
+            (const struct watch_event *)(const void *)(data + at);
+        give_event(hub, event);
+        at += bytes_of(event);
+    }
+    if (has_lost) {
+        pthread_mutex_lock(&hub->lock);
+        give_lost(hub, ring);
+        pthread_mutex_unlock(&hub->lock);
+    }
+}
+
 static void *
 run(void *arg)
 {
     struct watch_hub *hub = arg;
     while (wait_for_events(hub)) {
         for (unsigned i = 0; i < hub->n_rings; i++) {
-            size_t len;
-            const char *data = take_events(&hub->ring[i], &len);
-            for (size_t at = 0; at < len;) {
-                const struct watch_event *event =
-                    (const struct watch_event *)(const void *)(data + at);
-                give_event(hub, event);
-                at += bytes_of(event);
-            }
+            empty_ring(hub, &hub->ring[i]);
         }
     }
     return NULL;

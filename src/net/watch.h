@@ -15,7 +15,8 @@
 /* memcached's watch: lines about what happens, for connections that ask for
  * them. Whoever has something to tell puts an event into a ring; a thread makes
  * lines of them and puts these into the watchers' buffers, from which their
- * sessions take them. What does not fit is left out and counted. */
+ * sessions take them. What does not fit is left out, counted, and told of to
+ * those who would have got it. */
 
 /* What can be asked for; proto/text_admin.h has the words. */
 enum watch_kind {
@@ -25,12 +26,13 @@ enum watch_kind {
 };
 
 enum {
-    WATCH_MAX = 20,              /* watchers; as memcached */
-    WATCH_RINGS_MAX = 257,       /* workers, and one for all else */
-    WATCH_RING_BYTES = 64 << 10, /* events of one that wait; there are two */
-    WATCH_BUFFER_BYTES = 256 << 10, /* lines of a watcher that wait */
-    WATCH_LINE_BYTES = 1024,        /* a key is 3 x 250 */
-    WATCH_MORE_BYTES = 32           /* "skipped=N" before a line */
+    WATCH_MAX = 20,               /* watchers; as memcached */
+    WATCH_RINGS_MAX = 257,        /* workers, and one for all else */
+    WATCH_RING_BYTES = 128 << 10, /* events of one that wait; there are two */
+    WATCH_KIND_BYTES = WATCH_RING_BYTES / 2, /* of these, of one kind */
+    WATCH_BUFFER_BYTES = 256 << 10,          /* lines of a watcher that wait */
+    WATCH_LINE_BYTES = 1024,                 /* a key is 3 x 250 */
+    WATCH_MORE_BYTES = 32                    /* "skipped=N" before a line */
 };
 
 enum watch_event_type {
@@ -76,6 +78,9 @@ struct watch_ring {
     pthread_mutex_t lock; /* what follows */
     char *fill, *spare;   /* owned; NULL until somebody watches */
     size_t len;           /* of fill */
+    size_t kind_bytes[TEXT_ADMIN_WATCHES]; /* of these, by kind */
+    uint64_t lost[TEXT_ADMIN_WATCHES]; /* dropped; watchers do not know yet */
+    bool has_lost;                     /* some of them are not 0 */
     uint64_t written, dropped;
 };
 

@@ -7,8 +7,10 @@
  * The main thread draws the questions, starts the workers, and then only
  * sleeps: through the warm-up, takes a sample of all counts and of the
  * server's CPU time, through the measured phase, takes another, stops the
- * workers and reports the difference. With --ops, and for fill, the measured
- * phase is the whole run. Any error ends the program with status 1. */
+ * workers and reports the difference. Without a warm-up, with --ops, and for
+ * fill, the measured phase begins before the workers do, so that the first
+ * command is in it however late this thread comes to run again. Any error ends
+ * the program with status 1. */
 
 #include "base/clock.h"
 #include "bench/fail.h"
@@ -174,16 +176,19 @@ measure(struct run *run, struct worker *worker)
     bool is_counted = options->ops != 0 || options->mode == MODE_FILL;
     FILE *samples = open_samples(options, worker);
     struct sample begin = {0};
-    if (is_counted) {
+    bool is_measured = is_counted || options->warmup_s <= 0.0;
+    if (is_measured) {
         begin = begin_phase(run, worker);
     }
     for (uint64_t i = 0; i < options->threads; i++) {
         worker_start(&worker[i]);
     }
     uint64_t end_ns = UINT64_MAX;
-    if (!is_counted) {
+    if (!is_measured) {
         wait_until(run, worker, from_now_ns(options->warmup_s), NULL);
         begin = begin_phase(run, worker);
+    }
+    if (!is_counted) {
         end_ns = from_now_ns(options->seconds);
     }
     wait_until(run, worker, end_ns, samples);

@@ -4,7 +4,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>

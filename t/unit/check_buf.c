@@ -3,7 +3,8 @@
  * operations against a plain array. */
 #include "base/buf.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,8 @@
 
 #include "lib/dist.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

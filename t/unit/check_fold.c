@@ -4,7 +4,8 @@
  * are fixed, so the bounds either hold or do not. */
 #include "base/fold.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <stdlib.h>
 
 enum {

@@ -7,10 +7,29 @@
 #include "base/sanitizer.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* libcheck's ck_assert and all of its kin are made of this one. Its own tells
+ * the parent process of each assertion that holds, by a write each, so that a
+ * test that dies of a signal can be said to have done so "after this point"; in
+ * a loop that takes longer than what is tested. Here a thread tells of each
+ * place the first time that it comes by. */
+#undef ck_assert_msg
+#define ck_assert_msg(expr, ...)                                              \
+    do {                                                                      \
+        static _Thread_local bool help_is_marked;                             \
+        if (!(expr)) {                                                        \
+            _ck_assert_failed(__FILE__, __LINE__,                             \
+                "Assertion '" #expr "' failed", __VA_ARGS__);                 \
+        } else if (!help_is_marked) {                                         \
+            help_is_marked = true;                                            \
+            _mark_point(__FILE__, __LINE__);                                  \
+        }                                                                     \
+    } while (0)
 
 enum { HELP_TIMEOUT_S = 900 };
 

@@ -5,8 +5,8 @@
 #include "bench/hist.h"
 
 #include "lib/dist.h"
+#include "unit/check_help.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,8 @@
 /* stats/metric: names as memcached has them, sums over sets. */
 #include "stats/metric.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

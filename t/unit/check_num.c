@@ -4,7 +4,8 @@
  * read past either end. */
 #include "base/num.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

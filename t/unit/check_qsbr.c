@@ -5,7 +5,8 @@
  * TSan and ASan too. */
 #include "base/qsbr.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>

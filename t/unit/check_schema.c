@@ -10,8 +10,8 @@
 #include "schema/print.h"
 /* for the sequence of serials, whose end no test can reach by edits */
 #include "schema/schema_priv.h"
+#include "unit/check_help.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "server/schema_file.h"
 
 #include "base/err.h"
+#include "unit/check_help.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

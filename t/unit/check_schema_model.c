@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "schema/print.h"
+#include "unit/check_help.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -146,32 +146,38 @@ stats(void)
     return stats;
 }
 
+/* Adds up what a watcher has been told: lines, and those that were left out. */
+static void
+take_told(struct watcher *watcher, uint64_t *lines, uint64_t *skipped)
+{
+    struct buf out = {0};
+    (void)watch_take(hub, watcher, 1 << 20, &out);
+    buf_add(&out, "", 1);
+    ck_assert(!out.failed);
+    for (char *line = out.data; *line != '\0';) {
+        char *end = strchr(line, '\n');
+        ck_assert_ptr_nonnull(end);
+        if (strncmp(line, "skipped=", 8) == 0) {
+            *skipped += strtoull(line + 8, NULL, 10);
+        } else {
+            ck_assert_int_eq(strncmp(line, "ts=", 3), 0);
+            ++*lines;
+        }
+        line = end + 1;
+    }
+    buf_fini(&out);
+}
+
 /* Takes lines until there have been so many; counts those that were skipped. */
 static uint64_t
 take_lines(struct watcher *watcher, uint64_t n)
 {
-    struct buf out = {0};
     uint64_t lines = 0, skipped = 0;
     while (lines < n) {
-        buf_clear(&out);
-        (void)watch_take(hub, watcher, 1 << 20, &out);
-        ck_assert(!out.failed);
-        for (size_t at = 0; at < out.len;) {
-            const char *line = out.data + at;
-            const char *end = memchr(line, '\n', out.len - at);
-            ck_assert_ptr_nonnull(end);
-            if (strncmp(line, "skipped=", 8) == 0) {
-                skipped += strtoull(line + 8, NULL, 10);
-            } else {
-                ck_assert_int_eq(strncmp(line, "ts=", 3), 0);
-                lines++;
-            }
-            at += (size_t)(end - line) + 1;
-        }
+        take_told(watcher, &lines, &skipped);
         sched_yield();
     }
     ck_assert_uint_eq(lines, n);
-    buf_fini(&out);
     return skipped;
 }
 
@@ -246,6 +252,47 @@ START_TEST(test_slow)
     ck_assert_uint_eq(stats().skipped, now.skipped);
     watch_remove(hub, &slow);
     watch_remove(hub, &fast);
+}
+END_TEST
+
+/* More events of a kind than a ring has room for leave room for another kind,
+ * and who asked for them is told how many are missing, without another line;
+ * who did not, or came later, is told nothing. */
+START_TEST(test_half)
+{
+    enum { GETS = 2 * WATCH_RING_BYTES / KEY_BYTES };
+    char key[KEY_BYTES];
+    sem_t sem[3];
+    uint64_t lines = 0, skipped = 0;
+    memset(key, 'k', sizeof key);
+    struct watcher *gets = add(WATCH_FETCHERS, &sem[0]);
+    struct watcher *sets = add(WATCH_MUTATIONS | WATCH_CONNEVENTS, &sem[1]);
+    pthread_mutex_lock(&hub->lock); /* no line is made until it is let go */
+    for (unsigned i = 0; i < GETS; i++) {
+        tell(0, WATCH_ITEM_GET, key, sizeof key);
+    }
+    uint64_t dropped = hub->ring[0].dropped;
+    for (unsigned i = 0; i < 10; i++) {
+        tell(0, WATCH_ITEM_STORE, key, sizeof key);
+    }
+    ck_assert_uint_eq(hub->ring[0].dropped, dropped);
+    pthread_mutex_unlock(&hub->lock);
+    struct watcher *late = add(WATCH_FETCHERS, &sem[2]);
+    ck_assert_uint_eq(take_lines(sets, 10), 0);
+    while (lines + skipped < GETS) {
+        take_told(gets, &lines, &skipped);
+        sched_yield();
+    }
+    ck_assert_uint_eq(lines + skipped, GETS);
+    ck_assert_uint_gt(skipped, GETS / 4);
+    ck_assert_uint_eq(stats().dropped, skipped);
+    ck_assert_uint_eq(stats().skipped, 0);
+    tell(0, WATCH_ITEM_GET, key, sizeof key);
+    ck_assert_uint_eq(take_lines(gets, 1), 0);
+    ck_assert_uint_eq(take_lines(late, 1), 0);
+    watch_remove(hub, &gets);
+    watch_remove(hub, &sets);
+    watch_remove(hub, &late);
 }
 END_TEST
 
@@ -335,7 +382,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_lines, test_longest_line, test_kinds,
-        test_too_many, test_slow, test_pieces, test_threads};
+        test_too_many, test_slow, test_half, test_pieces, test_threads};
     TCase *tcase = tcase_create("watch");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {

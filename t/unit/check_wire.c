@@ -5,7 +5,8 @@
 
 #include "bench/wire.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,17 +171,6 @@ static const struct bad wrong[] = {
 };
 
 enum { N_WRONG = sizeof(wrong) / sizeof(wrong[0]) };
-
-/* A copy that ends where its memory does, so that a sanitizer sees a byte that
- * is read behind it. */
-static char *
-copy_of(const char *bytes, size_t len)
-{
-    char *copy = malloc(len > 0 ? len : 1);
-    ck_assert_ptr_nonnull(copy);
-    memcpy(copy, bytes, len);
-    return copy;
-}
 
 /* "KEY=NUMBER ", "NUMBER " or "absent " for each number of a whole reply,
  * "wrong" where it has not its form. */

@@ -4,7 +4,8 @@
 
 #include "bench/zipf.h"
 
-#include <check.h>
+#include "unit/check_help.h"
+
 #include <math.h>
 #include <stdlib.h>
 
