@@ -333,14 +333,14 @@ count_record(struct engine *engine, struct change *change,
     struct ranges *ranges = &counter->ranges[pending->at.shard];
     unsigned column = first->column[0];
     struct table_spot spot;
-    uint64_t code[SCHEMA_COLUMNS_MAX]; /* of column only */
     ASSERT(column < SCHEMA_COLUMNS_MAX);
     struct table *table = table_of(engine, ranges, pending, &spot.place);
-    if (table == NULL || !table_seek_line(table, 1U << column, &spot)) {
+    spot.row = pending->at.row;
+    if (table == NULL || !table_seek_cell(table, column, &spot)) {
         return false;
     }
     uint64_t was = spot.record.code[column];
-    code[column] = was;
+    uint64_t code = was;
     for (; mask != 0; mask &= mask - 1) {
         struct change *it = &change[__builtin_ctzll(mask)];
         if (it != first &&
@@ -348,17 +348,16 @@ count_record(struct engine *engine, struct change *change,
                 it->serial[0] != first->serial[0])) {
             return false;
         }
-        if (code[column] == 0 && it->absent != CHANGE_FROM_DEFAULT) {
+        if (code == 0 && it->absent != CHANGE_FROM_DEFAULT) {
             return false;
         }
-        count_one(view, it, &code[column]);
+        count_one(view, it, &code);
     }
-    if (!table_rewrite(ranges->owner, table, &spot, code, 1U << column)) {
+    if (!table_rewrite_cell(ranges->owner, table, &spot, column, code)) {
         return false;
     }
-    if (tale != NULL && code[column] != was) {
-        tale_column(
-            tale, first, column_decode(&view->column[column], code[column]));
+    if (tale != NULL && code != was) {
+        tale_column(tale, first, column_decode(&view->column[column], code));
     }
     return true;
 }
