@@ -145,22 +145,36 @@ flip_word(struct line *line, unsigned i, uint64_t flip)
         &line->word[i], word_of(line, i) ^ flip, memory_order_release);
 }
 
+static inline void
+flip_code(struct line *line, const struct line_form *form,
+    const struct line_record *record, unsigned column, uint64_t code)
+{
+    struct shapes_field field = form->shapes->field[column][record->shape];
+    uint64_t flip = record->code[column] ^ code;
+    unsigned at = (unsigned)record->at + field.start;
+    if (flip == 0) {
+        return;
+    }
+    ASSERT((flip & ~line_bits_mask(field.width)) == 0);
+    flip_word(line, at / 64, flip << at % 64);
+    if (at % 64 + field.width > 64) {
+        flip_word(line, at / 64 + 1, flip >> (64 - at % 64));
+    }
+}
+
 void
 line_flip(struct line *line, const struct line_form *form,
     const struct line_record *record, const uint64_t *code, uint32_t columns)
 {
     for (; columns != 0; columns &= columns - 1) {
         unsigned column = (unsigned)__builtin_ctz(columns);
-        struct shapes_field field = form->shapes->field[column][record->shape];
-        uint64_t flip = record->code[column] ^ code[column];
-        unsigned at = (unsigned)record->at + field.start;
-        if (flip == 0) {
-            continue;
-        }
-        ASSERT((flip & ~line_bits_mask(field.width)) == 0);
-        flip_word(line, at / 64, flip << at % 64);
-        if (at % 64 + field.width > 64) {
-            flip_word(line, at / 64 + 1, flip >> (64 - at % 64));
-        }
+        flip_code(line, form, record, column, code[column]);
     }
+}
+
+void
+line_flip_one(struct line *line, const struct line_form *form,
+    const struct line_record *record, unsigned column, uint64_t code)
+{
+    flip_code(line, form, record, column, code);
 }

@@ -28,7 +28,8 @@
  *
  * Happy path of a put: write the entry behind the last one, then its place. An
  * entry that gets no longer is rewritten where it is; one that gets longer
- * moves, and leaves dead bytes, which only a copy (stash_grown) wins back.
+ * moves, and leaves dead bytes, which only a copy (stash_grown) wins back. A
+ * code that becomes one of as many bits is exchanged where it is (stash_flip).
  *
  * Readers look on while words change. All of the block behind the head is read
  * by word_load(), which never leaves it, and all loops are bounded by what is
@@ -225,27 +226,44 @@ heap_key(const struct stash *stash, uint64_t byte)
     return bits_get(stash, heap_bit(stash, byte), stash->key_bits);
 }
 
+/* The mask of an entry; *at: from its begin to behind that. */
+static uint64_t
+mask_read(const struct stash *stash, uint64_t *at)
+{
+    uint64_t mask_at = *at + stash->key_bits + 1;
+    bool few = bits_get(stash, mask_at - 1, 1) == 0;
+    unsigned mask_bits = few ? MASK_BITS_FEW : MASK_BITS;
+    *at = mask_at + mask_bits;
+    return bits_get(stash, mask_at, mask_bits);
+}
+
+/* How many bits of a code there are behind its width; *at: from that to
+ * them. */
+static unsigned
+width_read(const struct stash *stash, uint64_t *at)
+{
+    unsigned rest = (unsigned)bits_get(stash, *at, WIDTH_BITS_FEW);
+    *at += WIDTH_BITS_FEW;
+    if (rest == WIDTH_ESCAPE) {
+        rest = (unsigned)bits_get(stash, *at, WIDTH_BITS);
+        *at += WIDTH_BITS;
+    }
+    return rest;
+}
+
 /* Reads the codes of the entry at a byte of the heap; its length in bytes. */
 static unsigned
 heap_read(const struct stash *stash, uint64_t byte, uint64_t *code)
 {
     uint64_t begin = heap_bit(stash, byte);
-    uint64_t at = begin + stash->key_bits;
-    bool few = bits_get(stash, at, 1) == 0;
-    unsigned mask_bits = few ? MASK_BITS_FEW : MASK_BITS;
-    uint64_t mask = bits_get(stash, at + 1, mask_bits);
-    at += 1 + mask_bits;
+    uint64_t at = begin;
+    uint64_t mask = mask_read(stash, &at);
     for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
         code[i] = 0;
         if ((mask >> i & 1) == 0) {
             continue;
         }
-        unsigned rest = (unsigned)bits_get(stash, at, WIDTH_BITS_FEW);
-        at += WIDTH_BITS_FEW;
-        if (rest == WIDTH_ESCAPE) {
-            rest = (unsigned)bits_get(stash, at, WIDTH_BITS);
-            at += WIDTH_BITS;
-        }
+        unsigned rest = width_read(stash, &at);
         code[i] = UINT64_C(1) << rest | bits_get(stash, at, rest);
         at += rest;
     }
@@ -434,6 +452,39 @@ stash_find(const struct stash *stash, uint64_t key, uint64_t *code)
     }
     heap_read(stash, byte, code);
     return true;
+}
+
+bool
+stash_seek(const struct stash *stash, uint64_t key, unsigned column,
+    struct stash_code *out)
+{
+    uint32_t place, byte;
+    if (!search(stash, key, home_of(stash, key), &place, &byte)) {
+        return false;
+    }
+    uint64_t at = heap_bit(stash, byte);
+    uint64_t mask = mask_read(stash, &at);
+    if ((mask >> column & 1) == 0) {
+        return false;
+    }
+    unsigned rest = width_read(stash, &at);
+    for (mask &= low_bits(column); mask != 0; mask &= mask - 1) {
+        at += rest;
+        rest = width_read(stash, &at);
+    }
+    out->code = UINT64_C(1) << rest | bits_get(stash, at, rest);
+    out->at = at;
+    return true;
+}
+
+void
+stash_flip(struct stash *stash, const struct stash_code *found, uint64_t code)
+{
+    unsigned rest = shapes_bits(found->code) - 1;
+    ASSERT(shapes_bits(code) == rest + 1);
+    if (rest > 0) {
+        bits_set(stash, found->at, rest, code & low_bits(rest));
+    }
 }
 
 /* Puts an entry at the end of the heap; where it begins, or -1. */

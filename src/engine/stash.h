@@ -56,6 +56,21 @@ stash_prefetch(const struct stash *stash)
  * code is left alone. */
 bool stash_find(const struct stash *stash, uint64_t key, uint64_t *code);
 
+/* A code of a record, and where it is kept. */
+struct stash_code {
+    uint64_t code; /* not 0 */
+    uint64_t at;   /* for stash_flip, until the next other change */
+};
+
+/* The writer's: the code of one slot of a key's record; false where the key is
+ * not there, or its code is 0. */
+bool stash_seek(const struct stash *stash, uint64_t key, unsigned column,
+    struct stash_code *out);
+
+/* Puts a code of as many bits in the place of one that stash_seek has found. */
+void stash_flip(
+    struct stash *stash, const struct stash_code *found, uint64_t code);
+
 /* Adds or replaces the record of key (below 2^key_bits). False, and nothing
  * changed, where it has no room; codes with the widths that the key has now
  * always have room. */

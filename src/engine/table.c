@@ -17,9 +17,9 @@
  * What can go wrong: no room (TABLE_FULL: the caller builds the table anew) or
  * no memory for the stash; both leave everything as it was. */
 #include "engine/table.h"
-#include "engine/table_change.h"
 #include "engine/table_each.h"
 #include "engine/table_place.h"
+#include "engine/table_priv.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -32,49 +32,8 @@ enum {
     NARROW_SHARE = 96,       /* narrow records in the stash: 1 in 96, and */
     STALE_SHARE = 25,        /* mask bits that may be stale: 1 in 25 */
     STASH_RECORDS_FIRST = 8, /* what a stash is made for at first */
-    CLEAR_BATCH = 32,        /* keys taken out of a stash at a time */
-    STRIPE_STASH = TABLE_STRIPES /* the sequence counter of stashes */
+    CLEAR_BATCH = 32         /* keys taken out of a stash at a time */
 };
-
-/* What readers look at goes under the stripes; a table without stripes has no
- * readers yet. */
-static _Atomic uint32_t *
-stripe_at(const struct table_owner *owner, unsigned stripe)
-{
-    return stripe == STRIPE_STASH ? &owner->stripes->stash
-                                  : &owner->stripes->line[stripe];
-}
-
-static void
-begin(const struct table_owner *owner, unsigned stripe)
-{
-    if (owner->stripes != NULL) {
-        _Atomic uint32_t *it = stripe_at(owner, stripe);
-        /* relaxed, written under the lock only. It is seen before what it
-         * guards: every store of that is a release. */
-        uint32_t now = atomic_load_explicit(it, memory_order_relaxed);
-        atomic_store_explicit(it, now + 1, memory_order_relaxed);
-    }
-}
-
-static void
-end(const struct table_owner *owner, unsigned stripe)
-{
-    if (owner->stripes != NULL) {
-        _Atomic uint32_t *it = stripe_at(owner, stripe);
-        /* relaxed: see begin */
-        uint32_t now = atomic_load_explicit(it, memory_order_relaxed);
-        /* release: who sees it even again sees all that was stored before */
-        atomic_store_explicit(it, now + 1, memory_order_release);
-    }
-}
-
-static struct stash *
-stash_of(const struct table *table)
-{
-    /* relaxed: stored under the caller's lock */
-    return atomic_load_explicit(&table->stash, memory_order_relaxed);
-}
 
 /* Why a record of that need would be in the stash. */
 static enum table_kind
@@ -114,7 +73,7 @@ store_edits(struct table_owner *owner, struct edits *edits)
     for (unsigned i = 0; i < edits->n; i++) {
         unsigned stripe = edits->line[i] % TABLE_STRIPES;
         if ((seen >> stripe & 1) == 0) {
-            begin(owner, stripe);
+            table__begin(owner, stripe);
             seen |= UINT64_C(1) << stripe;
         }
     }
@@ -123,7 +82,7 @@ store_edits(struct table_owner *owner, struct edits *edits)
         line_store(table_line(edits->table, edits->line[i]), &edits->copy[i]);
     }
     for (; seen != 0; seen &= seen - 1) {
-        end(owner, (unsigned)__builtin_ctzll(seen));
+        table__end(owner, (unsigned)__builtin_ctzll(seen));
     }
 }
 
@@ -141,14 +100,14 @@ static int
 stash_store(struct table_owner *owner, struct table *table, uint64_t key,
     const uint64_t *code, enum pool_purpose purpose)
 {
-    struct stash *old = stash_of(table);
+    struct stash *old = table__stash(table);
     struct stash *made;
     int err;
     if (old != NULL) {
-        begin(owner, STRIPE_STASH);
+        table__begin(owner, TABLE__STRIPE_STASH);
         ENGINE_HOOK("stash put");
         bool is_done = stash_put(old, key, code);
-        end(owner, STRIPE_STASH);
+        table__end(owner, TABLE__STRIPE_STASH);
         if (is_done) {
             return 0;
         }
@@ -178,88 +137,10 @@ stash_store(struct table_owner *owner, struct table *table, uint64_t key,
 static void
 stash_forget(struct table_owner *owner, struct table *table, uint64_t key)
 {
-    begin(owner, STRIPE_STASH);
+    table__begin(owner, TABLE__STRIPE_STASH);
     ENGINE_HOOK("stash remove");
-    ASSERT(stash_remove(stash_of(table), key));
-    end(owner, STRIPE_STASH);
-}
-
-/* In the lines of spot->place; *is_elsewhere: it may be in the stash. */
-static inline bool
-seek_lines(const struct table *table, uint32_t columns,
-    struct table_spot *spot, bool *is_elsewhere)
-{
-    const struct table_place *place = &spot->place;
-    uint32_t number = place->line_1;
-    for (bool is_far = false;; is_far = true) {
-        const struct line *line = table_line(table, number);
-        int index = line_seek(line, &table->form, place->remainder, is_far,
-            columns, &spot->record);
-        if (index >= 0) {
-            spot->where = TABLE_LINE;
-            spot->line = number;
-            spot->index = (uint8_t)index;
-            return true;
-        }
-        *is_elsewhere = line_may_lack(line, place->bit);
-        if (is_far || !*is_elsewhere) {
-            return false;
-        }
-        number = place->line_2;
-    }
-}
-
-bool
-table_seek_line(
-    const struct table *table, uint32_t columns, struct table_spot *spot)
-{
-    bool is_elsewhere;
-    return seek_lines(table, columns, spot, &is_elsewhere);
-}
-
-static inline void
-seek(const struct table_owner *owner, const struct table *table, uint64_t row,
-    uint32_t columns, struct table_spot *spot)
-{
-    bool is_elsewhere;
-    spot->row = row;
-    spot->place = table_place(table, owner->perm, row);
-    if (seek_lines(table, columns, spot, &is_elsewhere)) {
-        return;
-    }
-    memset(&spot->record, 0, sizeof spot->record);
-    spot->where = is_elsewhere && stash_of(table) != NULL &&
-            stash_find(stash_of(table), row & table->mask, spot->record.code)
-        ? TABLE_STASH
-        : TABLE_NOWHERE;
-}
-
-void
-table_seek(const struct table_owner *owner, const struct table *table,
-    uint64_t row, uint32_t columns, struct table_spot *spot)
-{
-    seek(owner, table, row, columns, spot);
-}
-
-void
-table_fill(const struct table *table, struct table_spot *spot)
-{
-    if (spot->where == TABLE_LINE) {
-        /* In two halves: see line.c. */
-        memset(spot->record.code, 0, sizeof spot->record.code / 2);
-        memset(spot->record.code + SHAPES_COLUMNS_MAX / 2, 0,
-            sizeof spot->record.code / 2);
-        line_codes(table_line(table, spot->line), &table->form, UINT16_MAX,
-            &spot->record);
-    }
-}
-
-void
-table_find(const struct table_owner *owner, const struct table *table,
-    uint64_t row, struct table_spot *spot)
-{
-    memset(spot->record.code, 0, sizeof spot->record.code);
-    seek(owner, table, row, table->form.shapes->columns, spot);
+    ASSERT(stash_remove(table__stash(table), key));
+    table__end(owner, TABLE__STRIPE_STASH);
 }
 
 /* Puts a record that is in no line of edits into one of its lines, or fails.
@@ -312,16 +193,6 @@ uncount(struct table *table, const struct table_spot *spot)
     }
 }
 
-static void
-store_line(struct table_owner *owner, struct table *table, uint32_t line,
-    const struct line_copy *copy)
-{
-    begin(owner, line % TABLE_STRIPES);
-    ENGINE_HOOK("line store");
-    line_store(table_line(table, line), copy);
-    end(owner, line % TABLE_STRIPES);
-}
-
 /* Gives a record that is in a line or new its codes where only that line, or
  * the first one, is touched; false, and nothing done, where it has no room. */
 static bool
@@ -337,7 +208,7 @@ put_in_own_line(struct table_owner *owner, struct table *table,
         ? line_insert(&copy, form, record)
         : line_rewrite(&copy, form, spot->index, record->shape, record->code);
     if (fits) {
-        store_line(owner, table, line, &copy);
+        table__store_line(owner, table, line, &copy);
     }
     return fits;
 }
@@ -405,57 +276,6 @@ put_in_stash(struct table_owner *owner, struct table *table,
     return 0;
 }
 
-/* Its records are not those any more that were copied, or looked at, last. The
- * line of the marks is written only where one says otherwise: one test for all
- * of them. */
-static inline void
-mark_changed(struct table *table)
-{
-    unsigned marks = (unsigned)table->is_clean | (unsigned)table->is_quiet;
-    if ((marks | table->copied) != 0) {
-        table->is_clean = false;
-        table->is_quiet = false;
-        table->copied = 0;
-    }
-}
-
-/* The record stays in its line and keeps its shape, and nothing else changes.
- * columns: those that may differ. */
-static void
-put_in_place(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, const uint64_t *code, uint32_t columns)
-{
-    begin(owner, spot->line % TABLE_STRIPES);
-    ENGINE_HOOK("line store");
-    line_flip(table_line(table, spot->line), &table->form, &spot->record, code,
-        columns);
-    end(owner, spot->line % TABLE_STRIPES);
-}
-
-bool
-table_rewrite(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, const uint64_t *code, uint32_t columns)
-{
-    if (spot->where != TABLE_LINE) {
-        return false;
-    }
-    uint64_t differ = 0;
-    for (uint32_t left = columns; left != 0; left &= left - 1) {
-        unsigned column = (unsigned)__builtin_ctz(left);
-        uint64_t was = spot->record.code[column];
-        differ |= was ^ code[column];
-        /* the highest bit set is the same: it is in the conjunction only */
-        if ((was ^ code[column]) > (was & code[column])) {
-            return false;
-        }
-    }
-    if (differ != 0) {
-        put_in_place(owner, table, spot, code, columns);
-        mark_changed(table);
-    }
-    return true;
-}
-
 int
 table_put(struct table_owner *owner, struct table *table,
     const struct table_spot *spot, const uint64_t *code,
@@ -466,7 +286,8 @@ table_put(struct table_owner *owner, struct table *table,
     int err = TABLE_FULL;
     bool was_empty = is_empty_at(table, spot);
     if (spot->where == TABLE_LINE && shape == spot->record.shape) {
-        put_in_place(owner, table, spot, code, table->form.shapes->columns);
+        table__put_in_place(
+            owner, table, spot, code, table->form.shapes->columns);
         err = 0;
     } else if (shape >= 0) {
         err = put_in_line(owner, table, spot, code, shape);
@@ -478,7 +299,7 @@ table_put(struct table_owner *owner, struct table *table,
         table->n_empty -= was_empty;
         table->n_empty += (need.packed[0] | need.packed[1]) == 0;
         table->widest = shapes_need_join(table->widest, need);
-        mark_changed(table);
+        table__mark_changed(table);
     }
     return err;
 }
@@ -501,7 +322,7 @@ table_remove(struct table_owner *owner, struct table *table,
     }
     uncount(table, spot);
     table->n_records--;
-    mark_changed(table);
+    table__mark_changed(table);
 }
 
 /* The row of a record found in a line. */
@@ -552,8 +373,8 @@ table_each_stashed(const struct table *table,
     void *context)
 {
     struct each each = {table, record_fn, context};
-    if (stash_of(table) != NULL) {
-        stash_each(stash_of(table), each_in_stash, &each);
+    if (table__stash(table) != NULL) {
+        stash_each(table__stash(table), each_in_stash, &each);
     }
 }
 
@@ -628,7 +449,7 @@ clear_stash(struct table_owner *owner, struct table *table, uint32_t columns,
     struct table_spot spot;
     do {
         clearing.n = 0;
-        stash_each(stash_of(table), collect_key, &clearing);
+        stash_each(table__stash(table), collect_key, &clearing);
         for (unsigned i = 0; i < clearing.n; i++) {
             table_find(owner, table, table->base + clearing.key[i], &spot);
             int err = clear_record(owner, table, &spot, columns, cover);
@@ -660,8 +481,9 @@ table_clear(struct table_owner *owner, struct table *table, uint32_t columns,
             }
         }
     }
-    return stash_of(table) == NULL ? 0
-                                   : clear_stash(owner, table, columns, cover);
+    return table__stash(table) == NULL
+        ? 0
+        : clear_stash(owner, table, columns, cover);
 }
 
 uint32_t

@@ -165,6 +165,7 @@ struct table_spot {
     uint8_t index;
     struct table_place place;
     struct line_record record; /* codes all 0 where there is none */
+    struct stash_code stashed; /* TABLE_STASH, by table_seek_cell */
 };
 
 void table_find(const struct table_owner *owner, const struct table *table,
@@ -185,8 +186,7 @@ int table_put(struct table_owner *owner, struct table *table,
 void table_remove(struct table_owner *owner, struct table *table,
     const struct table_spot *spot);
 
-/* True where it had better be built anew: too many mask bits may stand for
- * nothing, or too much is in the stash. */
+/* True where it had better be built anew: stale mask bits, a large stash. */
 bool table_is_worn(const struct table *table);
 
 /* Memory of lines, and of all else but the set. */

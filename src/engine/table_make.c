@@ -244,7 +244,9 @@ verify_record(void *context, uint64_t row, const uint64_t *code)
     ASSERT(memcmp(spot.record.code, code, sizeof spot.record.code) == 0);
     verify->n_records++;
     verify->n_empty += table_is_nothing(code);
+    ASSERT(shapes_covers(&table->widest, &need));
     if (spot.where == TABLE_LINE) {
+        ASSERT(shapes_fit(table->form.shapes, &need) == spot.record.shape);
         verify->n_far += spot.record.is_far;
         verify->used_bits +=
             LINE_RECORD_BITS + (uint64_t)table->form.total[spot.record.shape];

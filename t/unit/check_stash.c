@@ -162,6 +162,22 @@ random_key(const struct fixture *f, uint64_t *state, unsigned key_bits)
     }
 }
 
+/* Exchanges a code for one of as many bits, where there is one. */
+static void
+flip(struct fixture *f, uint64_t *state, uint64_t key, unsigned column)
+{
+    struct stash_code found;
+    size_t i = model_find(&f->model, key);
+    bool there = i < f->model.n && f->model.code[i][column] != 0;
+    ASSERT(stash_seek(f->stash, key, column, &found) == there);
+    if (there) {
+        uint64_t top = UINT64_C(1) << (shapes_bits(found.code) - 1);
+        ASSERT(found.code == f->model.code[i][column]);
+        f->model.code[i][column] = top | (random_bits(state, 64) & (top - 1));
+        stash_flip(f->stash, &found, f->model.code[i][column]);
+    }
+}
+
 static void
 random_step(struct fixture *f, uint64_t *state, unsigned key_bits,
     unsigned columns, unsigned bits_max)
@@ -179,6 +195,8 @@ random_step(struct fixture *f, uint64_t *state, unsigned key_bits,
         random_code(state, columns, bits_max, code);
         put(f, key, code);
     }
+    key = random_key(f, state, key_bits);
+    flip(f, state, key, (unsigned)random_below(state, COLUMNS));
     memset(code, 0xaa, sizeof(code));
     key = random_key(f, state, key_bits);
     there = model_find(&f->model, key) < f->model.n;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine/table: where rows lie, against arithmetic without tricks; random
- * changes against a plain array, for every width of the range, in tables that
- * become full; what is far or in the stash; nothing changed where something
- * failed; sequence counters even again, and moved for every line that was
- * written. */
+/* engine/table: random changes against a plain array, for every width of the
+ * range, in tables that become full; what stays where it is, what is far or in
+ * the stash; nothing changed where something failed; sequence counters even
+ * again, and moved for every line that was written. */
 #include "engine/table.h"
 #include "engine/table_each.h"
 
@@ -42,138 +41,6 @@ make_table(
     shapes_set_drop(&rig->pool, set);
     return table;
 }
-
-/* True for numbers of lines that pieces make. */
-static bool
-is_round(uint32_t n)
-{
-    uint32_t rest = n % TABLE_PIECE_LINES;
-    return n >= TABLE_LINES_MIN && rest != 1 && (rest & (rest - 1)) == 0;
-}
-
-START_TEST(test_lines_round)
-{
-    for (uint32_t n = 0; n <= 3 * TABLE_PIECE_LINES + 1; n++) {
-        uint32_t expected = n;
-        while (!is_round(expected)) {
-            expected++;
-        }
-        ck_assert_uint_eq(table_lines_round(n), expected);
-        for (expected = n; expected > 0 && !is_round(expected);) {
-            expected--;
-        }
-        ck_assert_uint_eq(table_lines_cut(n), expected);
-    }
-}
-END_TEST
-
-/* What is common to places of rows, and where a line's share of the permuted
- * numbers begins: the smallest y with y * n_lines / 2^w == line. */
-static void
-expect_place(const struct table *table, const struct perm *perm, uint64_t row)
-{
-    struct table_place place = table_place(table, perm, row);
-    unsigned w = table->width;
-    uint64_t y = perm_apply(perm, row & table->mask, w);
-    unsigned __int128 product = (unsigned __int128)y * table->n_lines;
-    uint64_t start = y - place.remainder;
-    uint32_t n = table->n_lines;
-    /* the same share's first number, rounded down */
-    unsigned __int128 exact = ((unsigned __int128)place.line_1 << w) / n;
-    bool is_right = place.line_1 == (uint32_t)(product >> w) &&
-        place.line_2 < n && place.line_2 != place.line_1 &&
-        place.bit < LINE_MASK_BITS && place.remainder <= y && start <= exact &&
-        exact - start <= 1 + ((uint64_t)n >> (64 - w)) &&
-        place.remainder >> 16 >> table->form.extra_bits == 0 &&
-        edits_partner(table, place.line_1, place.remainder, false) ==
-            place.line_2 &&
-        edits_partner(table, place.line_2, place.remainder, true) ==
-            place.line_1;
-    if (!is_right) {
-        ck_abort_msg("width %u, %u lines: row %llx is misplaced", w, n,
-            (unsigned long long)row);
-    }
-}
-
-/* A table's numbers only, without lines. */
-static struct table
-bare_table(unsigned width, uint32_t n_lines)
-{
-    return (struct table){.mask = perm_mask(width),
-        .width = (uint8_t)width,
-        .shift = (uint8_t)(64 - width),
-        .fold = (uint8_t)perm_fold(width),
-        .n_lines = n_lines,
-        .step = (uint64_t)(((unsigned __int128)1 << 64) / n_lines),
-        .form.extra_bits = (uint8_t)table_extra_bits(width, n_lines)};
-}
-
-START_TEST(test_places_all_rows)
-{
-    static const uint32_t lines[] = {2, 4, 8, 64, 130, 192, 1024};
-    struct perm perm = perm_make(1);
-    for (size_t i = 0; i < COUNT_OF(lines); i++) {
-        for (unsigned w = 1; w <= 18; w++) {
-            struct table table = bare_table(w, lines[i]);
-            uint64_t largest = 0;
-            for (uint64_t row = 0; row <= table.mask; row++) {
-                uint64_t it = table_place(&table, &perm, row).remainder;
-                largest = it > largest ? it : largest;
-            }
-            for (uint64_t row = 0; row <= table.mask; row += 61) {
-                expect_place(&table, &perm, row);
-            }
-            /* enough bits, and not one more than the sum of shares asks */
-            unsigned extra = table.form.extra_bits;
-            ck_assert_uint_eq(largest >> (16 + extra), 0);
-            ck_assert(extra == 0 || largest + 4 > UINT64_C(1) << (15 + extra));
-        }
-    }
-}
-END_TEST
-
-/* The first and the last number of the share of a line have the smallest and
- * the largest remainders. */
-static void
-expect_ends(const struct table *table, const struct perm *perm, uint32_t line)
-{
-    unsigned w = table->width;
-    unsigned __int128 first =
-        (((unsigned __int128)line << w) + table->n_lines - 1) / table->n_lines;
-    unsigned __int128 end =
-        (((unsigned __int128)(line + 1) << w) + table->n_lines - 1) /
-        table->n_lines;
-    if (first < end) {
-        expect_place(table, perm, perm_undo(perm, (uint64_t)first, w));
-        expect_place(table, perm, perm_undo(perm, (uint64_t)(end - 1), w));
-    }
-}
-
-START_TEST(test_places_wide)
-{
-    enum { LINES_TRIED = 40, TABLES = 30 };
-    uint64_t random = 2;
-    struct perm perm = perm_make(2);
-    for (unsigned w = 1; w <= 64; w++) {
-        for (int i = 0; i < TABLES; i++) {
-            uint32_t most = i == 0 ? 2 : i < TABLES / 2 ? 300 : 1 << 20;
-            uint32_t n = 1 + (uint32_t)random_below(&random, most);
-            /* a little more than a power of two: the largest remainder is
-             * close to the next one */
-            n = table_lines_round(i % 3 == 2 ? (1U << (i * 2 / 3)) + 2 : n);
-            struct table table = bare_table(w, n);
-            ck_assert_uint_le(table.form.extra_bits, 48);
-            expect_ends(&table, &perm, 0);
-            expect_ends(&table, &perm, n - 1);
-            for (int k = 0; k < LINES_TRIED; k++) {
-                expect_ends(&table, &perm, (uint32_t)random_below(&random, n));
-                expect_place(&table, &perm,
-                    random_below(&random, UINT64_MAX) & table.mask);
-            }
-        }
-    }
-}
-END_TEST
 
 /* How a table, its lines and its sequence counters were. */
 struct before {
@@ -232,12 +99,16 @@ before_fini(struct before *before)
     free(before->line);
 }
 
-/* True where all codes are as wide as those at spot. */
+/* True where a record's shape stays: no code is shorter, all are within their
+ * fields. Whether it is a tombstone is not asked for, there are none. */
 static bool
-is_as_wide(const struct table_spot *spot, const uint64_t *code)
+keeps_shape(const struct table *table, const struct table_spot *spot,
+    const uint64_t *code)
 {
     for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
-        if (shapes_bits(code[i]) != shapes_bits(spot->record.code[i])) {
+        unsigned bits = shapes_bits(code[i]);
+        if (bits < shapes_bits(spot->record.code[i]) ||
+            bits > table->form.shapes->field[i][spot->record.shape].width) {
             return false;
         }
     }
@@ -249,11 +120,58 @@ static int
 rewrite_or_put(struct table_rig *rig, struct table *table,
     const struct table_spot *spot, const uint64_t *code)
 {
-    bool is_easy = spot->where == TABLE_LINE && is_as_wide(spot, code);
+    bool is_easy = spot->where == TABLE_LINE && keeps_shape(table, spot, code);
     bool is_done = table_rewrite(&rig->owner, table, spot, code, UINT16_MAX);
     ck_assert_int_eq(is_done, is_easy);
     rig->n_rewritten += is_done;
     return is_done ? 0 : table_put(&rig->owner, table, spot, code, POOL_NEW);
+}
+
+/* Gives one column of row i another code as the engine counts: where the
+ * record stays where it is; false, and nothing has changed, else. */
+static bool
+put_cell(struct table_rig *rig, struct table *table, struct table_model *model,
+    size_t i, unsigned column, uint64_t value)
+{
+    struct table_spot whole, spot;
+    struct before before;
+    uint64_t code[SHAPES_COLUMNS_MAX];
+    memcpy(code, model->code[i], sizeof code);
+    table_find(&rig->owner, table, model->row[i], &whole);
+    spot.row = whole.row;
+    spot.place = whole.place;
+    bool is_found = table_seek_cell(table, column, &spot);
+    ck_assert_int_eq(is_found,
+        whole.where == TABLE_LINE ||
+            (whole.where == TABLE_STASH && code[column] != 0));
+    if (!is_found) {
+        return false;
+    }
+    ck_assert_int_eq(spot.where, whole.where);
+    ck_assert_uint_eq(spot.record.code[column], code[column]);
+    bool is_shorter = shapes_bits(value) < shapes_bits(code[column]);
+    bool is_longer = shapes_bits(value) > shapes_bits(code[column]);
+    code[column] = value;
+    struct shapes_need need = shapes_need_all(code);
+    int shape = shapes_fit(table->form.shapes, &need);
+    before_init(&before, rig, table);
+    bool is_done =
+        table_rewrite_cell(&rig->owner, table, &spot, column, value);
+    before_check(&before, rig, table, !is_done);
+    before_fini(&before);
+    if (spot.where == TABLE_STASH || is_shorter || !is_longer) {
+        ck_assert_int_eq(
+            is_done, !is_shorter && (spot.where == TABLE_LINE || !is_longer));
+    } else {
+        ck_assert(is_done || shape != whole.record.shape);
+        ck_assert(!is_done || shape >= 0);
+        rig->n_reshaped += is_done && shape != whole.record.shape;
+    }
+    rig->n_flipped += is_done && spot.where == TABLE_STASH;
+    if (is_done) {
+        table_model_set(model, i, code);
+    }
+    return is_done;
 }
 
 /* Gives row i these codes, in both, if the table takes them. */
@@ -310,7 +228,8 @@ choose_rows(struct table_model *model, const struct table *table, size_t n,
 
 /* What was met on the way. */
 struct met {
-    unsigned rewritten, far, moves, full, narrow, misfit, wide;
+    unsigned rewritten, reshaped, flipped;
+    unsigned far, moves, full, narrow, misfit, wide;
 };
 
 static void
@@ -318,6 +237,8 @@ meet(struct met *met, const struct table_rig *rig, const struct table *table,
     int err)
 {
     met->rewritten += rig->n_rewritten > 0;
+    met->reshaped += rig->n_reshaped > 0;
+    met->flipped += rig->n_flipped > 0;
     met->far += table->n_far > 0;
     met->moves += rig->owner.moves > 0;
     met->full += err == TABLE_FULL;
@@ -340,6 +261,21 @@ change_one(struct table_rig *rig, struct table *table,
         return 0;
     }
     random_codes(random, COLUMNS, bits, code);
+    if (dice >= 140 && !code_is_empty(model->code[i])) {
+        unsigned column = (unsigned)random_below(random, 3);
+        uint64_t was = model->code[i][column];
+        /* a count up, and anything else that is not 0 */
+        uint64_t value =
+            dice < 190 ? was + random_below(random, 4) : code[0] | 1;
+        if (put_cell(rig, table, model, i, column, value)) {
+            return 0;
+        }
+        memcpy(code, model->code[i], sizeof code);
+        code[column] = value;
+        if (code_is_empty(code)) {
+            return 0;
+        }
+    }
     if (dice == 50) {
         random_codes(random, UINT16_MAX, 64, code);
     } else if (dice == 51) {
@@ -398,6 +334,8 @@ START_TEST(test_every_width)
         }
     }
     ck_assert_uint_gt(met.rewritten, 0);
+    ck_assert_uint_gt(met.reshaped, 0);
+    ck_assert_uint_gt(met.flipped, 0);
     ck_assert_uint_gt(met.far, 0);
     ck_assert_uint_gt(met.moves, 0);
     ck_assert_uint_gt(met.full, 0);
@@ -784,8 +722,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_lines_round, test_places_all_rows,
-        test_places_wide, test_every_width, test_wide_codes, test_full,
+    const TTest *const tests[] = {test_every_width, test_wide_codes, test_full,
         test_kinds, test_clear, test_worn_by_changes, test_worn_by_stash,
         test_create_out_of_memory, test_stash_out_of_memory};
     return run_tests("table", tests, COUNT_OF(tests));

@@ -23,6 +23,8 @@ struct table_rig {
     struct stripes stripes;
     struct table_owner owner;
     uint64_t n_rewritten; /* changes that table_rewrite was enough for */
+    uint64_t n_reshaped;  /* other shapes that table_rewrite_cell has given */
+    uint64_t n_flipped;   /* codes in a stash that it has changed */
 };
 
 /* The rig must stay where it is. */
@@ -30,7 +32,7 @@ static inline void
 table_rig_init(struct table_rig *rig, uint64_t seed, bool has_stripes)
 {
     fault_alloc_init(&rig->fault);
-    rig->n_rewritten = 0;
+    rig->n_rewritten = rig->n_reshaped = rig->n_flipped = 0;
     ck_assert_int_eq(
         pool_init(&rig->pool, &rig->fault.alloc, NULL, TABLE_RIG_BYTES), 0);
     rig->perm = perm_make(seed);

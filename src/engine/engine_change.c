@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine's changes.
+ *
+ * Changes of a batch are done shard by shard, each shard's lock taken once;
+ * those of one record together: one lookup, the new codes worked out one after
+ * the other, one write. Where that is a count in one column of a record that
+ * stays where it is, it goes a way of its own, without the columns' arrays
+ * (count_record); everything else goes through change_record. If a write finds
+ * no memory the changes are done again one by one, so that each is refused or
+ * done on its own.
+ *
+ * A numbered change is done alone, and only if its number is not marked yet
+ * (marks.h); its mark is told together with what it changed.
+ *
+ * A record that is not here and whose row is covered (cover.h) is taken from
+ * what a change brings, or counts as default while a log is replayed; what is
+ * stored then and told is the whole record.
+ *
+ * Where there is a sink, what a record has become is gathered after each write,
+ * and the sink is told once before the lock is left.
+ *
+ * Before the first lock the whole batch is looked up as a read would be
+ * (reader_body.h), only to ask for the memory: all table heads, all first
+ * lines, and where a first line says so the second one. Under the lock the
+ * record is looked up anew, in the table that is there by then; only its place
+ * is not worked out again, which hangs on the table's width and number of
+ * lines alone. That look is why the caller is an online reader. */
+#include "engine/count.h"
+#include "engine/engine.h"
+#include "engine/engine_priv.h"
+#include "engine/table_change.h"
+#include "engine/table_place.h"
+#include "engine/tale.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <string.h>
+
+enum {
+    CHANGE_BATCH = 64, /* changes that are sorted and prefetched together */
+    SHARD_BUCKETS = 64
+};
+
+/* Where a change of a batch goes; and, seen without the lock, where its record
+ * may lie. */
+struct pending {
+    struct engine_row at;
+    const struct table *table; /* NULL: not looked for, or none */
+    struct table_place place;  /* in table, and in any of that width and ... */
+    uint32_t n_lines;          /* ... with so many lines */
+    uint8_t width;
+};
+
+struct engine_batch {
+    uint64_t todo[SHARD_BUCKETS]; /* bit i: change i, by its shard */
+    uint64_t numbered;            /* bit i: change i has a producer */
+    struct pending pending[CHANGE_BATCH];
+    struct engine_write write[ENGINE_WRITES_MAX]; /* of one shard */
+};
+
+_Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
+_Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
+    "a change is at most one write");
+
+static bool
+is_beyond(struct counter *counter, const struct view *view, uint64_t id)
+{
+    /* acquire: with an id in largest_id, from the release below */
+    if (!atomic_load_explicit(&counter->has_largest, memory_order_acquire)) {
+        return false;
+    }
+    /* relaxed: a guard against strays, not an order between threads */
+    uint64_t largest =
+        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
+    return id > largest && id - largest > view->max_jump;
+}
+
+static bool
+is_same(const uint64_t *a, const uint64_t *b)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        any |= a[i] ^ b[i];
+    }
+    return any == 0;
+}
+
+/* Does one change on code, which is what the record will be, where ids may not
+ * be far beyond the largest. */
+static void
+apply_guarded(struct counter *counter, const struct view *view,
+    struct change *change, uint64_t *code)
+{
+    uint64_t next[SCHEMA_COLUMNS_MAX];
+    memcpy(next, code, sizeof next);
+    change_apply(view, change, next);
+    if (change->err != 0) {
+        return;
+    }
+    if (table_is_nothing(code) && !table_is_nothing(next) &&
+        is_beyond(counter, view, change->id)) {
+        change->err = ERR_JUMP;
+        change->n_saturated = 0;
+        return;
+    }
+    memcpy(code, next, sizeof next);
+}
+
+/* Does changes, those of mask, on code. */
+static void
+apply(struct counter *counter, const struct view *view, struct change *change,
+    uint64_t mask, uint64_t *code)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        if (view->max_jump == 0) {
+            change_apply(view, it, code);
+        } else {
+            apply_guarded(counter, view, it, code);
+        }
+    }
+}
+
+/* The slots that changes name, those of mask. */
+static uint32_t
+columns_of(const struct change *change, uint64_t mask)
+{
+    uint32_t columns = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        const struct change *it = &change[__builtin_ctzll(mask)];
+        for (unsigned i = 0; i < it->n_columns; i++) {
+            columns |= 1U << it->column[i] % SCHEMA_COLUMNS_MAX;
+        }
+    }
+    return columns;
+}
+
+static void
+copy_columns(uint64_t *to, const uint64_t *from, uint32_t columns)
+{
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        to[column] = from[column];
+    }
+}
+
+static void
+refuse(struct change *change, uint64_t mask, int err)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        it->err = err;
+        it->n_saturated = 0;
+    }
+}
+
+/* Makes code, of which only some columns have been read and changed, that of
+ * the whole record. */
+static void
+complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
+{
+    uint64_t whole[SCHEMA_COLUMNS_MAX];
+    table_fill(look->table, &look->spot);
+    memcpy(whole, look->spot.record.code, sizeof whole);
+    copy_columns(whole, code, columns);
+    memcpy(code, whole, sizeof whole);
+}
+
+/* Where what is changed came from. */
+enum origin {
+    ORIGIN_HERE,    /* the engine; or there was nothing */
+    ORIGIN_BASE,    /* the segment, as a change brought it */
+    ORIGIN_STAY,    /* the same, and it is to be here afterwards */
+    ORIGIN_LOADING, /* it counts as default, and is to be here afterwards */
+    ORIGIN_UNKNOWN  /* the segment, and no change brought it */
+};
+
+/* The codes of a base, by slot. */
+static void
+take_base(
+    const struct view *view, const struct engine_base *base, uint64_t *code)
+{
+    ASSERT(!base->is_there || base->n_columns <= SCHEMA_COLUMNS_MAX);
+    for (unsigned i = 0; base->is_there && i < base->n_columns; i++) {
+        for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
+            /* relaxed: 0 where it is being dropped, and then it is gone */
+            if (base->serial[i] != 0 &&
+                atomic_load_explicit(&view->column[slot].serial,
+                    memory_order_relaxed) == base->serial[i]) {
+                code[slot] = base->code[i];
+            }
+        }
+    }
+}
+
+/* The record of a row that is not here, for changes, those of mask. */
+static __attribute__((noinline)) enum origin
+find_absent(const struct ranges *ranges, const struct view *view, uint64_t row,
+    const struct change *change, uint64_t mask, uint64_t *code)
+{
+    uint64_t version = cover_version(&ranges->cover, row);
+    if (version == 0) {
+        return ORIGIN_HERE;
+    }
+    if (version == ENGINE_COVER_LOADING) {
+        return ORIGIN_LOADING;
+    }
+    for (; mask != 0; mask &= mask - 1) {
+        const struct engine_base *base = change[__builtin_ctzll(mask)].base;
+        if (base != NULL && base->version == version) {
+            take_base(view, base, code);
+            return base->is_to_stay ? ORIGIN_STAY : ORIGIN_BASE;
+        }
+    }
+    return ORIGIN_UNKNOWN;
+}
+
+static bool
+is_to_be_here(enum origin origin)
+{
+    return origin == ORIGIN_LOADING || origin == ORIGIN_STAY;
+}
+
+/* Stores what a look found and changes have changed in some columns; 0, or why
+ * not. The usual change does not come here. */
+static __attribute__((noinline)) int
+store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
+    uint32_t columns, uint64_t *code, uint64_t id, enum origin origin)
+{
+    complete(look, columns, code);
+    if (!is_to_be_here(origin) && is_same(code, look->spot.record.code)) {
+        return 0;
+    }
+    bool is_new = look->spot.where == TABLE_NOWHERE;
+    /* a record that is to be read later counts as one already */
+    bool was_live =
+        origin == ORIGIN_LOADING || !table_is_nothing(look->spot.record.code);
+    int err = ranges_store(ranges, look, code);
+    if (err == 0) {
+        ranges->n_live += !table_is_nothing(code) - was_live;
+    }
+    if (err == 0 && is_new) {
+        counter__raise(counter, id);
+    }
+    return err;
+}
+
+/* Adds to a tale what the columns of a record have become that differ; all of
+ * one that has come from elsewhere. */
+static void
+gather(struct tale *tale, const struct view *view, const struct change *change,
+    uint32_t columns, const uint64_t *before, const uint64_t *code,
+    enum origin origin)
+{
+    bool is_whole = is_to_be_here(origin) ||
+        (origin == ORIGIN_BASE && !is_same(before, code));
+    columns = is_whole ? view->columns : columns;
+    struct engine_write *write = &tale->write[tale->n];
+    unsigned n = 0;
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned i = (unsigned)__builtin_ctz(columns);
+        /* relaxed: 0 where it is being dropped, and then it does not matter */
+        uint32_t serial = atomic_load_explicit(
+            &view->column[i].serial, memory_order_relaxed);
+        if ((before[i] != code[i] || is_whole) && serial != 0) {
+            write->serial[n] = serial;
+            write->value[n] = column_decode(&view->column[i], code[i]);
+            n++;
+        }
+    }
+    if (n > 0) {
+        write->id = change->id;
+        write->producer = 0;
+        write->counter = change->counter;
+        write->n = (uint8_t)n;
+        tale->n++;
+    }
+}
+
+/* True where any of the changes, those of mask, was done. */
+static bool
+any_done(const struct change *change, uint64_t mask)
+{
+    for (; mask != 0; mask &= mask - 1) {
+        if (change[__builtin_ctzll(mask)].err == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The table of a row, and its place there, which has been worked out already
+ * if the table seen without the lock was of the same form. Nothing else of
+ * that is used: it may be gone. Under the shard's lock. */
+static inline struct table *
+table_of(const struct engine *engine, const struct ranges *ranges,
+    const struct pending *pending, struct table_place *place)
+{
+    /* relaxed: stored under the same lock */
+    const struct directory *directory =
+        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    uint64_t row = pending->at.row;
+    struct table *table =
+        directory == NULL ? NULL : directory_find(directory, row);
+    if (table == NULL || !table_covers(table, row)) {
+        return NULL;
+    }
+    if (pending->table != NULL && table->n_lines == pending->n_lines &&
+        table->width == pending->width) {
+        *place = pending->place;
+    } else {
+        table_prefetch_marks(table);
+        *place = table_place(table, &engine->perm, row);
+    }
+    return table;
+}
+
+/* The short way of what most changes are: one column of a record counts, once
+ * or several times, and the record stays in its place. False where it is for
+ * change_record: then nothing has been done but for answers, which that gives
+ * anew. Under the shard's lock. */
+static bool
+count_record(struct engine *engine, struct change *change,
+    const struct pending *pending, uint64_t mask, struct tale *tale)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    struct counter *counter = engine__counter(engine, first->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    if (view == NULL || view->max_jump != 0 || !count_is_one(first)) {
+        return false;
+    }
+    struct ranges *ranges = &counter->ranges[pending->at.shard];
+    unsigned column = first->column[0];
+    struct table_spot spot;
+    ASSERT(column < SCHEMA_COLUMNS_MAX);
+    struct table *table = table_of(engine, ranges, pending, &spot.place);
+    spot.row = pending->at.row;
+    if (table == NULL || !table_seek_cell(table, column, &spot)) {
+        return false;
+    }
+    uint64_t was = spot.record.code[column];
+    uint64_t code = was;
+    for (; mask != 0; mask &= mask - 1) {
+        struct change *it = &change[__builtin_ctzll(mask)];
+        if (it != first &&
+            (!count_is_one(it) || it->column[0] != column ||
+                it->serial[0] != first->serial[0])) {
+            return false;
+        }
+        if (code == 0 && it->absent != CHANGE_FROM_DEFAULT) {
+            return false;
+        }
+        count_one(view, it, &code);
+    }
+    if (!table_rewrite_cell(ranges->owner, table, &spot, column, code)) {
+        return false;
+    }
+    if (tale != NULL && code != was) {
+        tale_column(tale, first, column_decode(&view->column[column], code));
+    }
+    return true;
+}
+
+/* Does the changes of one record, those of mask, in order. tale: NULL where
+ * nobody is told. Under the shard's lock. */
+static void
+change_record(struct engine *engine, struct change *change,
+    const struct engine_row *at, uint64_t mask, struct tale *tale)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    struct counter *counter = engine__counter(engine, first->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    struct ranges_look look;
+    uint64_t code[SCHEMA_COLUMNS_MAX];
+    if (view == NULL) {
+        refuse(change, mask, ERR_GONE);
+        return;
+    }
+    struct ranges *ranges = &counter->ranges[at->shard];
+    uint32_t columns = columns_of(change, mask);
+    enum origin origin = ORIGIN_HERE;
+    ranges_seek(ranges, at->row, columns, &look);
+    if (look.spot.where == TABLE_NOWHERE && ranges->cover.cover != NULL) {
+        origin = find_absent(
+            ranges, view, at->row, change, mask, look.spot.record.code);
+        if (origin == ORIGIN_UNKNOWN) {
+            refuse(change, mask, ERR_COLD);
+            return;
+        }
+    }
+    copy_columns(code, look.spot.record.code, columns);
+    if (view->max_jump != 0) { /* it matters whether all are empty */
+        complete(&look, columns, code);
+    }
+    apply(counter, view, change, mask, code);
+    if (is_to_be_here(origin) && !any_done(change, mask)) {
+        return;
+    }
+    int err = 0;
+    if (!table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
+        err = store(counter, ranges, &look, columns, code, first->id, origin);
+    }
+    if (err == 0) {
+        if (tale != NULL) {
+            gather(tale, view, first, columns, look.spot.record.code, code,
+                origin);
+        }
+    } else if ((mask & (mask - 1)) == 0) {
+        refuse(change, mask, err);
+    } else {
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+            change_record(engine, change, at, rest & (0 - rest), tale);
+        }
+    }
+}
+
+/* Answers a numbered change that was done before with the values now: those
+ * that nothing added makes. */
+static void
+repeat(struct engine *engine, struct change *change,
+    const struct engine_row *at, struct tale *tale)
+{
+    struct change look = *change;
+    look.op = CHANGE_INCR;
+    look.absent = CHANGE_FROM_DEFAULT;
+    look.compares = false;
+    memset(look.operand, 0, sizeof look.operand);
+    change_record(engine, &look, at, 1, tale);
+    change->err = look.err;
+    change->n_saturated = 0;
+    change->is_repeat = look.err == 0;
+    memcpy(change->value, look.value, sizeof change->value);
+}
+
+/* Does one change that may be numbered, if it is to be done. As change_record,
+ * and the usual change does not come here. */
+static __attribute__((noinline)) void
+change_numbered(struct engine *engine, struct change *change,
+    const struct engine_row *at, struct tale *tale)
+{
+    struct engine_marks *marks = engine->marks;
+    change->is_repeat = false;
+    switch (marks->look_fn(marks, at->shard, change)) {
+    case ENGINE_MARK_BELOW:
+        refuse(change, 1, ERR_OLD_TX);
+        return;
+    case ENGINE_MARK_GONE:
+        refuse(change, 1, ERR_PRODUCER_GONE);
+        return;
+    case ENGINE_MARK_SEEN:
+        repeat(engine, change, at, tale);
+        return;
+    case ENGINE_MARK_NEW:
+        break;
+    }
+    unsigned n_before = tale == NULL ? 0 : tale->n;
+    change_record(engine, change, at, 1, tale);
+    if (change->err != 0) {
+        return;
+    }
+    marks->mark_fn(marks, at->shard, change);
+    if (tale != NULL) {
+        tale_number(tale, n_before, change, at);
+    }
+}
+
+/* Tells the sink, if any of the changes, those of mask, was done. Under the
+ * shard's lock. Returns the position, or the old one. */
+static uint64_t
+tell(const struct engine *engine, const struct change *change, uint64_t mask,
+    const struct tale *tale, uint64_t position)
+{
+    bool is_due = tale->n > 0 || any_done(change, mask);
+    return is_due ? engine->sink->write_fn(engine->sink, tale->write, tale->n)
+                  : position;
+}
+
+/* Does the changes of one record, those of mask, by the way that suits them;
+ * one that is numbered comes alone. As change_record. */
+static inline void
+change_some(struct engine *engine, struct change *change,
+    const struct pending *pending, uint64_t mask, struct tale *tale)
+{
+    struct change *first = &change[__builtin_ctzll(mask)];
+    if (first->producer != 0) {
+        change_numbered(engine, first, &pending->at, tale);
+    } else if (!count_record(engine, change, pending, mask, tale)) {
+        change_record(engine, change, &pending->at, mask, tale);
+    }
+}
+
+/* Sorts n changes by shard. */
+static void
+sort(const struct engine *engine, const struct change *change, unsigned n,
+    struct engine_batch *batch)
+{
+    memset(batch->todo, 0, sizeof batch->todo);
+    batch->numbered = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct engine_row at = engine__row(engine, change[i].id);
+        batch->numbered |= (uint64_t)(change[i].producer != 0) << i;
+        batch->pending[i].at = at;
+        batch->todo[at.shard % SHARD_BUCKETS] |= UINT64_C(1) << i;
+    }
+}
+
+/* Asks for the memory that n changes are about. Each round waits for nothing
+ * but what the one before has asked for. */
+static void
+ask(const struct engine *engine, const struct change *change, unsigned n,
+    struct engine_batch *batch)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct pending *it = &batch->pending[i];
+        const struct counter *counter =
+            engine__counter(engine, change[i].counter);
+        it->table = counter == NULL
+            ? NULL
+            : counter__table(counter, it->at.shard, it->at.row);
+        if (it->table != NULL) {
+            table_prefetch(it->table);
+            table_prefetch_marks(it->table);
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        struct pending *it = &batch->pending[i];
+        const struct table *table = it->table;
+        if (table == NULL || !table_covers(table, it->at.row)) {
+            it->table = NULL;
+            continue;
+        }
+        it->place = table_place(table, &engine->perm, it->at.row);
+        it->n_lines = table->n_lines;
+        it->width = table->width;
+        __builtin_prefetch(table_line(table, it->place.line_1), 1);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct pending *it = &batch->pending[i];
+        if (it->table != NULL &&
+            line_may_lack(
+                table_line(it->table, it->place.line_1), it->place.bit)) {
+            __builtin_prefetch(table_line(it->table, it->place.line_2), 1);
+        }
+    }
+}
+
+/* The changes of one shard, that of change[first] and others behind it.
+ * Returns the position of the sink, or the old one. */
+static uint64_t
+change_shard(struct engine *engine, struct change *change, unsigned first,
+    struct engine_batch *batch, uint64_t position)
+{
+    struct tale tale = {.write = batch->write};
+    struct tale *told = engine->sink == NULL ? NULL : &tale;
+    uint32_t number = batch->pending[first].at.shard;
+    struct shard *shard = &engine->shard[number];
+    uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
+    uint64_t mask = *todo;
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        if (batch->pending[__builtin_ctzll(rest)].at.shard != number) {
+            mask &= ~(rest & (0 - rest));
+        }
+    }
+    *todo &= ~mask;
+    shard__lock(shard);
+    for (uint64_t left = mask; left != 0;) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        uint64_t same = left & (0 - left);
+        for (uint64_t rest = left ^ same; rest != 0; rest &= rest - 1) {
+            unsigned j = (unsigned)__builtin_ctzll(rest);
+            if (change[j].id == change[i].id &&
+                change[j].counter == change[i].counter) {
+                same |= UINT64_C(1) << j;
+            }
+        }
+        if ((same & batch->numbered) != 0) { /* one by one, in their order */
+            same = UINT64_C(1) << i;
+        }
+        change_some(engine, change, &batch->pending[i], same, told);
+        left &= ~same;
+    }
+    if (engine->sink != NULL) {
+        position = tell(engine, change, mask, &tale, position);
+    }
+    shard__unlock(shard);
+    return position;
+}
+
+static uint64_t
+change_one(struct engine *engine, struct change *change)
+{
+    struct pending pending = {.at = engine__row(engine, change->id)};
+    struct shard *shard = &engine->shard[pending.at.shard];
+    struct engine_write write; /* filled in where there is a sink */
+    struct tale tale = {.write = &write};
+    struct tale *told = engine->sink == NULL ? NULL : &tale;
+    uint64_t position = 0;
+    shard__lock(shard);
+    change_some(engine, change, &pending, 1, told);
+    if (told != NULL) {
+        position = tell(engine, change, 1, told, 0);
+    }
+    shard__unlock(shard);
+    return position;
+}
+
+/* A function of its own: its frame is large. */
+static __attribute__((noinline)) uint64_t
+change_many(struct engine *engine, struct change *change, size_t n)
+{
+    struct engine_batch batch;
+    uint64_t position = 0;
+    while (n > 0) {
+        unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
+        sort(engine, change, now, &batch);
+        ask(engine, change, now, &batch);
+        for (unsigned i = 0; i < now; i++) {
+            uint32_t shard = batch.pending[i].at.shard;
+            if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {
+                position = change_shard(engine, change, i, &batch, position);
+            }
+        }
+        change += now;
+        n -= now;
+    }
+    return position;
+}
+
+uint64_t
+engine_change(struct engine *engine, struct change *change, size_t n)
+{
+    return n == 1 ? change_one(engine, change)
+                  : change_many(engine, change, n);
+}
