@@ -120,8 +120,8 @@ enum exec_step exec_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
 /* The session's request has just been gathered: gathers those that follow it,
- * the first of them at bytes, as long as they are like it and plain. They are
- * taken from the turn's budget. */
+ * the first of them at bytes, as long as they are like it and plain. Changes
+ * are taken from the turn's budget; of gets a slice counts as one request. */
 void exec_follow(
     struct session *session, const char *bytes, struct exec_turn *turn);
 

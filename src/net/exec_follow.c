@@ -106,10 +106,11 @@ take_packet(struct session *session, const struct plain *plain, uint32_t at)
 typedef void follow_fn(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
-/* Gathers what follows; made once for each kind. */
+/* Gathers what follows; made once for each kind. Gets take nothing of the
+ * budget: the first one of their slice has paid for all. */
 static inline __attribute__((always_inline)) void
 follow(struct session *session, const char *bytes, struct exec_turn *turn,
-    read_fn *read, take_fn *take)
+    read_fn *read, take_fn *take, bool is_get)
 {
     struct job *job = session->job;
     const struct key_names *names = &session->executor->names;
@@ -118,7 +119,7 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
     const char *end = turn->end;
     bool is_near = false;
     unsigned budget = *turn->budget;
-    for (; budget > 0 && !exec_must_flush(session, turn); budget--) {
+    while ((is_get || budget > 0) && !exec_must_flush(session, turn)) {
         struct plain plain;
         if (end - text < PLAIN_BYTES && !is_near) {
             size_t left = (size_t)(end - text);
@@ -135,6 +136,7 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
         take(session, &plain, (uint32_t)job->request_bytes);
         job->request_bytes += len;
         text += len;
+        budget -= !is_get;
     }
     *turn->budget = budget;
 }
@@ -143,27 +145,27 @@ static void
 follow_counts(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_count, take_count);
+    follow(session, bytes, turn, plain_count, take_count, false);
 }
 
 static void
 follow_gets(struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_get, take_get);
+    follow(session, bytes, turn, plain_get, take_get, true);
 }
 
 static void
 follow_metas(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_meta, take_meta);
+    follow(session, bytes, turn, plain_meta, take_meta, true);
 }
 
 static void
 follow_packets(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_packet, take_packet);
+    follow(session, bytes, turn, plain_packet, take_packet, true);
 }
 
 /* What gathers those that follow the session's request; NULL where there is

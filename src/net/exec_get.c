@@ -7,7 +7,8 @@
  * in order (exec_get_say.c).
  *
  * Requests that follow one another share a slice of EXEC_SLICE_KEYS_MAX slots,
- * so that what a client pipelines is looked up together. What has more keys
+ * so that what a client pipelines is looked up together; a slice counts as one
+ * request of the turn's budget, whoever shares it. What has more keys
  * than a slice holds, or needs to be looked at in another way, is alone: all
  * its keys are checked before anything is sent, EXEC_CHECK_KEYS_MAX at a time,
  * and then one slice follows the other. Between slices, and between slots once
@@ -271,6 +272,7 @@ join(struct session *session, struct exec_turn *turn)
         (uint32_t)job->request_bytes + request->words.at, request->words.len};
     bool fits = exec_get__gather(session, turn->base, turn->end);
     if (fits && job->words.len == 0) {
+        *turn->budget += !is_first; /* one for a slice */
         job->request_bytes += request->len;
         return EXEC_GATHERED;
     }
@@ -360,6 +362,7 @@ exec__look_begin(
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     exec_get__add_single(session, key);
+    *turn->budget += job->request_bytes > 0; /* one for a slice */
     job->request_bytes += request->len;
     if (is_alone) {
         be_alone(session);

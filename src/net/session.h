@@ -155,10 +155,10 @@ void session_fini(struct session *session);
 
 /* Works on bytes[0..len): *consumed of them are done with, the others must be
  * there again (at any address) in the next call. Replies go to out; once that
- * holds mark bytes no new request is begun. *budget requests may be executed;
- * it is counted down. out is empty at first; the executor's acks say what the
- * replies wait for. If out->failed is set afterwards, replies are missing and
- * the connection must be closed. */
+ * holds mark bytes no new request is begun. *budget requests may be executed,
+ * a slice of gets being one; it is counted down. out is empty at first; the
+ * executor's acks say what the replies wait for. If out->failed is set
+ * afterwards, replies are missing and the connection must be closed. */
 enum session_state session_run(struct session *session, const char *bytes,
     size_t len, size_t mark, unsigned *budget, struct buf *out,
     size_t *consumed);

@@ -3,7 +3,7 @@
  * the one before them are answered, and counted, as where each comes alone and
  * goes the usual way. Random streams, plain requests among others, are told
  * both ways. And keys of multi-gets that come as foreseen (exec_get_keys.c) are
- * what others are. */
+ * what others are. Gets of a slice take one request of the budget. */
 #include "base/sanitizer.h"
 #include "lib/packet.h"
 #include "lib/park.h"
@@ -397,10 +397,79 @@ START_TEST(test_dropped_meanwhile)
 }
 END_TEST
 
+/* Says n requests, a get of one key each, to a session that has a budget of
+ * so many in a turn; how many turns it takes. */
+static unsigned
+count_turns(const char *form, unsigned n, unsigned budget)
+{
+    struct dialog dialog;
+    struct buf said = {0};
+    open_new(&dialog);
+    declare(&dialog);
+    dialog.budget = budget;
+    for (unsigned i = 0; i < n; i++) {
+        buf_addf(&said, form, i + 1);
+    }
+    dialog_say(&dialog, said.data, said.len);
+    unsigned n_turns = dialog.n_yield + 1;
+    close_new(&dialog);
+    buf_fini(&said);
+    return n_turns;
+}
+
+/* The same with packets. */
+static unsigned
+count_turns_of_packets(unsigned n, unsigned budget)
+{
+    struct dialog dialog, binary;
+    struct buf said = {0};
+    open_new(&dialog);
+    declare(&dialog);
+    dialog_open(&binary, dialog.store, SMALL_STORE_ITEM_BYTES);
+    binary.budget = budget;
+    for (unsigned i = 0; i < n; i++) {
+        packet_add_key(&said, i % 2 ? BINARY_GETKQ : BINARY_GET, "5.cntcm");
+    }
+    dialog_say(&binary, said.data, said.len);
+    unsigned n_turns = binary.n_yield + 1;
+    dialog_close(&binary);
+    close_new(&dialog);
+    buf_fini(&said);
+    return n_turns;
+}
+
+/* A slice of gets counts as one request of the budget. */
+START_TEST(test_slices_in_a_turn)
+{
+    static const char *const plain[] = {
+        "get %u.cntcm\r\n", "mg %u.cntcm v\r\n", "mg %u.cntcm k q v\r\n"};
+    static const char *const others[] = {"gets %u.cntcm\r\n",
+        "get %u.weibo\r\n", "get %u.cntcm\n", "mg %u.weibo v\r\n"};
+    enum { SLICE = 128 };
+    for (unsigned i = 0; i < COUNT_OF(plain); i++) {
+        for (unsigned slices = 1; slices <= 3; slices++) {
+            unsigned n = slices * SLICE;
+            ck_assert_uint_eq(count_turns(plain[i], n, 1), slices);
+            ck_assert_uint_eq(count_turns(plain[i], n, slices), 1);
+            ck_assert_uint_eq(count_turns(plain[i], n + 1, slices), 2);
+            ck_assert_uint_eq(count_turns_of_packets(n, 1), slices);
+            ck_assert_uint_eq(count_turns_of_packets(n, slices), 1);
+            ck_assert_uint_eq(count_turns_of_packets(n + 1, slices), 2);
+        }
+    }
+    for (unsigned i = 0; i < COUNT_OF(others); i++) {
+        ck_assert_uint_eq(count_turns(others[i], SLICE / 4, 2), 1);
+    }
+    /* a change after each: nothing to share */
+    ck_assert_uint_eq(
+        count_turns("get 1.cntcm\r\nincr %u.cntcm 1\r\n", 10, 2), 10);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_texts, test_packets, test_multi_gets,
-        test_zeros_in_keys, test_dropped_meanwhile};
+        test_zeros_in_keys, test_dropped_meanwhile, test_slices_in_a_turn};
     return run_tests("follow", tests, COUNT_OF(tests));
 }
