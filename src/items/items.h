@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "items/figures.h"
+#include "items/loan.h"
 #include "items/walk.h"
 #include "items/witness.h"
 

@@ -4,6 +4,7 @@
  *      fresh:  newest [....][....][....] oldest      open: [...   ]
  *      kept:   newest [....][....][....] oldest      open: [..    ]
  *      sparse: segments of both of which much is dead
+ *      lent:   segments of both that hold something lent (loan.c)
  *
  * A new entry goes to the end of the open segment; a full one is sealed and
  * joins its queue. An entry that nobody refers to any more is dead: its bytes
@@ -29,7 +30,7 @@
  * sizes are written before it leaves the pool and never change, so a cleaner
  * walks over entries that are being filled without reading more of them. Under
  * AddressSanitizer the value of a dead entry is poisoned. */
-#include "items/pool.h"
+#include "items/pool_priv.h"
 
 #include "base/assert.h"
 #include "base/sanitizer.h"
@@ -125,8 +126,8 @@ items__pool_init(struct pool *pool, const struct items_config *config)
     ASSERT(!failed);
 }
 
-static void
-lock(struct pool *pool)
+void
+items__pool_lock(struct pool *pool)
 {
     int failed = pthread_mutex_lock(&pool->lock);
 
@@ -149,8 +150,8 @@ unmap(const struct pool *pool, struct segment *segment)
     }
 }
 
-static void
-unlock(struct pool *pool)
+void
+items__pool_unlock(struct pool *pool)
 {
     struct segment *gone = pool->gone;
     int failed;
@@ -184,20 +185,20 @@ map(struct pool *pool, size_t bytes)
 
 /* A limit that was lowered follows what is held, so that a store that needs
  * memory has to clean a little, and not all that is too much. */
-static void
-sink_limit(struct pool *pool)
+void
+items__pool_sink(struct pool *pool)
 {
-    if (pool->limit_bytes > pool->limit_wanted_bytes) {
-        pool->limit_bytes = pool->bytes > pool->limit_wanted_bytes
-            ? pool->bytes
-            : pool->limit_wanted_bytes;
+    uint64_t aim = items__pool_aim(pool);
+
+    if (pool->limit_bytes > aim) {
+        pool->limit_bytes = pool->bytes > aim ? pool->bytes : aim;
     }
 }
 
 static bool
 is_over(const struct pool *pool)
 {
-    return pool->limit_bytes > pool->limit_wanted_bytes;
+    return pool->limit_bytes > items__pool_aim(pool);
 }
 
 /* It goes when the lock is left; it counts no more from now on. */
@@ -206,7 +207,7 @@ give_back(struct pool *pool, struct segment *segment)
 {
     ASSERT(pool->bytes >= segment->size);
     pool->bytes -= segment->size;
-    sink_limit(pool);
+    items__pool_sink(pool);
     segment->older = pool->gone;
     pool->gone = segment;
 }
@@ -247,6 +248,7 @@ static struct segment_queue *
 queue_of(struct pool *pool, const struct segment *segment)
 {
     return segment->state == ITEMS__SPARSE ? &pool->sparse
+        : segment->state == ITEMS__LENT    ? &pool->lent
                                            : &pool->sealed[segment->queue];
 }
 
@@ -264,6 +266,7 @@ static void
 free_segment(struct pool *pool, struct segment *segment)
 {
     ASSERT(segment->n_live == 0 && segment->live_bytes == 0);
+    ASSERT(segment->n_loans == 0);
     ASAN_UNPOISON_MEMORY_REGION(segment, segment->size);
     if (!segment->is_large && pool->spare == NULL && !is_over(pool)) {
         pool->spare = segment;
@@ -282,10 +285,27 @@ is_sparse(const struct pool *pool, const struct segment *segment)
 
 /* Puts a segment that is in no queue where it belongs. */
 static void
+place(struct pool *pool, struct segment *segment, bool sparse)
+{
+    segment->state = segment->n_loans > 0 ? ITEMS__LENT
+        : sparse                          ? ITEMS__SPARSE
+                                          : ITEMS__SEALED;
+    push(queue_of(pool, segment), segment);
+}
+
+static void
 seal(struct pool *pool, struct segment *segment)
 {
-    segment->state = is_sparse(pool, segment) ? ITEMS__SPARSE : ITEMS__SEALED;
-    push(queue_of(pool, segment), segment);
+    place(pool, segment, is_sparse(pool, segment));
+}
+
+void
+items__pool_sort(struct pool *pool, struct segment *segment)
+{
+    if (segment->state != ITEMS__OPEN && segment->state != ITEMS__TAKEN) {
+        take_out(queue_of(pool, segment), segment);
+        seal(pool, segment);
+    }
 }
 
 static void
@@ -309,15 +329,16 @@ items__pool_fini(struct pool *pool)
 {
     int failed;
 
-    lock(pool);
+    items__pool_lock(pool);
     for (unsigned q = 0; q < ITEMS__QUEUES; q++) {
         seal_open(pool, (enum items_queue)q);
         ASSERT(pool->sealed[q].oldest == NULL);
     }
     ASSERT(pool->sparse.oldest == NULL && pool->n_taken == 0);
+    ASSERT(pool->lent.oldest == NULL && pool->lent_bytes == 0);
     drop_spare(pool);
     ASSERT(pool->bytes == 0);
-    unlock(pool);
+    items__pool_unlock(pool);
     failed = pthread_cond_destroy(&pool->cleaned);
     ASSERT(!failed);
     failed = pthread_mutex_destroy(&pool->lock);
@@ -357,9 +378,9 @@ items__pool_could_fit(struct pool *pool, size_t key_len, size_t room)
     size_t bytes = segment_bytes_for(pool, items__entry_bytes(key_len, room));
     bool could;
 
-    lock(pool);
+    items__pool_lock(pool);
     could = bytes <= limit_of(pool, false);
-    unlock(pool);
+    items__pool_unlock(pool);
     return could;
 }
 
@@ -433,7 +454,7 @@ items__pool_take(struct pool *pool, struct items_take *take)
     struct segment *segment;
     struct entry *entry = NULL;
 
-    lock(pool);
+    items__pool_lock(pool);
     segment = large ? new_segment(pool, segment_bytes_for(pool, bytes), take)
                     : open_segment(pool, bytes, take);
     if (segment != NULL) {
@@ -444,7 +465,7 @@ items__pool_take(struct pool *pool, struct items_take *take)
         }
     }
     take->is_over_out = is_over(pool);
-    unlock(pool);
+    items__pool_unlock(pool);
     return entry;
 }
 
@@ -488,9 +509,9 @@ items__pool_release(struct pool *pool, struct entry *entry)
 
     ASSERT(refs > 0);
     if (refs == 1) {
-        lock(pool);
+        items__pool_lock(pool);
         bury(pool, items__segment_of(entry), entry);
-        unlock(pool);
+        items__pool_unlock(pool);
     }
 }
 
@@ -499,21 +520,21 @@ items__pool_block(struct pool *pool, size_t bytes)
 {
     void *block = NULL;
 
-    lock(pool);
+    items__pool_lock(pool);
     if (pool->bytes + bytes <= limit_of(pool, true)) {
         block = alloc_zeroed(pool->alloc, bytes);
         pool->bytes += block == NULL ? 0 : bytes;
     }
-    unlock(pool);
+    items__pool_unlock(pool);
     return block;
 }
 
 void
 items__pool_block_free(struct pool *pool, void *block, size_t bytes)
 {
-    lock(pool);
+    items__pool_lock(pool);
     pool->bytes -= block == NULL ? 0 : bytes;
-    unlock(pool);
+    items__pool_unlock(pool);
     alloc_free(pool->alloc, block, bytes);
 }
 
@@ -588,7 +609,7 @@ items__pool_victim(struct pool *pool, bool *sparse_out)
 {
     struct segment *segment;
 
-    lock(pool);
+    items__pool_lock(pool);
     for (;;) {
         segment = next_victim(pool, sparse_out);
         if (segment != NULL || pool->n_taken == 0) {
@@ -596,7 +617,7 @@ items__pool_victim(struct pool *pool, bool *sparse_out)
         }
         (void)pthread_cond_wait(&pool->cleaned, &pool->lock);
     }
-    unlock(pool);
+    items__pool_unlock(pool);
     return segment;
 }
 
@@ -607,9 +628,9 @@ items__pool_oldest(struct pool *pool)
     struct segment_queue *kept = &pool->sealed[ITEMS__KEPT];
     struct segment *segment;
 
-    lock(pool);
+    items__pool_lock(pool);
     segment = take_oldest(pool, fresh->oldest != NULL ? fresh : kept);
-    unlock(pool);
+    items__pool_unlock(pool);
     return segment;
 }
 
@@ -619,7 +640,7 @@ items__pool_return(struct pool *pool, struct segment *segment,
 {
     bool is_free;
 
-    lock(pool);
+    items__pool_lock(pool);
     ASSERT(segment->state == ITEMS__TAKEN && pool->n_taken > 0);
     pool->n_taken--;
     is_free = segment->n_live == 0;
@@ -627,12 +648,10 @@ items__pool_return(struct pool *pool, struct segment *segment,
         free_segment(pool, segment);
     } else {
         segment->queue = queue;
-        segment->state = !cleaned && is_sparse(pool, segment) ? ITEMS__SPARSE
-                                                              : ITEMS__SEALED;
-        push(queue_of(pool, segment), segment);
+        place(pool, segment, !cleaned && is_sparse(pool, segment));
     }
     (void)pthread_cond_broadcast(&pool->cleaned);
-    unlock(pool);
+    items__pool_unlock(pool);
     return is_free;
 }
 
@@ -641,20 +660,21 @@ items__pool_is_over(struct pool *pool)
 {
     bool over;
 
-    lock(pool);
+    items__pool_lock(pool);
     over = is_over(pool);
-    unlock(pool);
+    items__pool_unlock(pool);
     return over;
 }
 
 void
 items__pool_set_limit(struct pool *pool, uint64_t limit_bytes)
 {
-    lock(pool);
+    items__pool_lock(pool);
     drop_spare(pool);
     pool->limit_wanted_bytes = limit_bytes;
+    limit_bytes = items__pool_aim(pool);
     pool->limit_bytes = pool->bytes > limit_bytes ? pool->bytes : limit_bytes;
-    unlock(pool);
+    items__pool_unlock(pool);
 }
 
 uint64_t
@@ -662,9 +682,9 @@ items__pool_bytes(struct pool *pool)
 {
     uint64_t bytes;
 
-    lock(pool);
+    items__pool_lock(pool);
     bytes = pool->bytes;
-    unlock(pool);
+    items__pool_unlock(pool);
     return bytes;
 }
 
@@ -673,9 +693,9 @@ items__pool_limit(struct pool *pool)
 {
     uint64_t bytes;
 
-    lock(pool);
+    items__pool_lock(pool);
     bytes = pool->limit_wanted_bytes;
-    unlock(pool);
+    items__pool_unlock(pool);
     return bytes;
 }
 
@@ -691,23 +711,27 @@ age_by(const struct segment *segment, uint64_t oldest_s[ITEMS_CLASSES])
     }
 }
 
+static void
+age_by_queue(
+    const struct segment_queue *queue, uint64_t oldest_s[ITEMS_CLASSES])
+{
+    for (struct segment *at = queue->oldest; at != NULL; at = at->newer) {
+        age_by(at, oldest_s);
+    }
+}
+
 void
 items__pool_ages(struct pool *pool, uint64_t oldest_s[ITEMS_CLASSES])
 {
     memset(oldest_s, 0, ITEMS_CLASSES * sizeof *oldest_s);
-    lock(pool);
+    items__pool_lock(pool);
     for (unsigned q = 0; q < ITEMS__QUEUES; q++) {
         age_by(pool->open[q], oldest_s);
-        for (struct segment *at = pool->sealed[q].oldest; at != NULL;
-             at = at->newer) {
-            age_by(at, oldest_s);
-        }
+        age_by_queue(&pool->sealed[q], oldest_s);
     }
-    for (struct segment *at = pool->sparse.oldest; at != NULL;
-         at = at->newer) {
-        age_by(at, oldest_s);
-    }
-    unlock(pool);
+    age_by_queue(&pool->sparse, oldest_s);
+    age_by_queue(&pool->lent, oldest_s);
+    items__pool_unlock(pool);
 }
 
 /* Returns its live bytes; adds up what it holds. */
@@ -753,8 +777,10 @@ items__pool_verify(struct pool *pool, uint64_t blocks_bytes)
 {
     uint64_t live_bytes, held = blocks_bytes;
 
-    lock(pool);
+    items__pool_lock(pool);
     live_bytes = verify_queue(&pool->sparse, &held);
+    ASSERT(pool->lent.bytes <= pool->lent_bytes);
+    live_bytes += verify_queue(&pool->lent, &held);
     for (unsigned q = 0; q < ITEMS__QUEUES; q++) {
         live_bytes += verify_queue(&pool->sealed[q], &held);
         if (pool->open[q] != NULL) {
@@ -763,6 +789,6 @@ items__pool_verify(struct pool *pool, uint64_t blocks_bytes)
     }
     held += pool->spare == NULL ? 0 : pool->spare->size;
     ASSERT(pool->n_taken > 0 || held == pool->bytes);
-    unlock(pool);
+    items__pool_unlock(pool);
     return live_bytes;
 }

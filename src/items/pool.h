@@ -62,6 +62,8 @@ enum segment_state {
     ITEMS__OPEN,   /* is being filled */
     ITEMS__SEALED, /* in its queue */
     ITEMS__SPARSE, /* the same, and much of it is dead: in the sparse queue */
+    ITEMS__LENT,   /* something in it is lent: out of the queues until it is
+                    * given back, and not cleaned */
     ITEMS__TAKEN   /* somebody cleans it */
 };
 
@@ -75,6 +77,7 @@ struct segment {
     size_t used;       /* this header included; constant once it is not open */
     size_t live_bytes; /* of entries that somebody refers to */
     uint64_t n_live;
+    uint64_t n_loans; /* of its entries */
     uint64_t classes; /* bit c: an item of class c was put here */
     uint32_t made_s;
     uint64_t number; /* of segments made before it */
@@ -102,10 +105,13 @@ struct pool {
     struct segment *open[ITEMS__QUEUES];
     struct segment_queue sealed[ITEMS__QUEUES];
     struct segment_queue sparse;
+    struct segment_queue lent;
+    uint64_t n_loans;
+    uint64_t lent_bytes;   /* of the segments with loans, whole */
     struct segment *spare; /* a free common one, or NULL */
     struct segment *gone;  /* by older: unmapped when the lock is left */
     uint64_t bytes;        /* all of it: segments, blocks */
-    uint64_t limit_bytes;  /* sinks to the wanted one as bytes do */
+    uint64_t limit_bytes;  /* sinks to items__pool_aim as bytes do */
     uint64_t limit_wanted_bytes;
 };
 
@@ -163,6 +169,12 @@ struct segment *items__pool_oldest(struct pool *pool);
  * not go, so it is not sparse. */
 bool items__pool_return(struct pool *pool, struct segment *segment,
     enum items_queue queue, bool cleaned);
+
+/* Of loan.c. Makes a loan of a reference that the caller has, and takes that
+ * back; a segment is kept as it is while it has loans. False where there are
+ * as many as there may be. */
+bool items__pool_lend(struct pool *pool, struct entry *entry);
+void items__pool_unlend(struct pool *pool, struct entry *entry);
 
 bool items__pool_is_over(struct pool *pool);
 void items__pool_set_limit(struct pool *pool, uint64_t limit_bytes);

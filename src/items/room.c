@@ -15,7 +15,8 @@
  * given up.
  *
  * A store that has cleaned n_gentle segments and still has no room spares
- * nothing any more: its work is bounded. One stripe is locked at a time, for
+ * nothing any more, and gives up where that is barren, too: its work is
+ * bounded. One stripe is locked at a time, for
  * one entry. */
 #include "items/core.h"
 
@@ -219,7 +220,10 @@ items__room_make(
     effort->n++;
     cleaning.segment = items__pool_victim(&items->pool, &cleaning.sparse);
     if (cleaning.segment != NULL) {
-        effort->n_barren += !clean(&cleaning);
+        bool is_free = clean(&cleaning);
+
+        /* with care, a large one that was spared has lost a use for it */
+        effort->n_barren += !is_free && (cleaning.urgent || cleaning.keeps);
         return true;
     }
     effort->n_barren++;

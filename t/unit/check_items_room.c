@@ -414,6 +414,24 @@ START_TEST(test_growth_is_bucket_by_bucket)
 }
 END_TEST
 
+/* Large ones that were all read are spared at first, where they are: that is
+ * no reason to refuse a larger one. */
+START_TEST(test_large_ones_that_were_read)
+{
+    enum { MANY = 400, LARGER = 40 };
+    struct items *items = make(16 * MIB);
+    char key[48];
+
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "k%u", i);
+        ck_assert_int_eq(put_len(items, key, 40000, ITEMS_NEVER, NOW), 0);
+        read_it(items, key);
+    }
+    put_many(items, "larger", LARGER, 1000000);
+    finish(&items);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -426,6 +444,7 @@ suite(void)
     tcase_add_test(room, test_a_use_is_spent);
     tcase_add_test(room, test_any_sizes);
     tcase_add_test(room, test_overwritten_ones_make_room);
+    tcase_add_test(room, test_large_ones_that_were_read);
     tcase_add_test(room, test_keeping);
     tcase_add_test(room, test_growth_is_bucket_by_bucket);
     tcase_add_test(walks, test_tend);
