@@ -6,6 +6,14 @@
 #include "store/call.h"
 #include "store/covers.h"
 
+struct cold_change;
+
+/* Changes that wait, the one that has waited longest first. */
+struct cold_changes {
+    struct cold_change *first; /* NULL: none */
+    struct cold_change *last;  /* while there is one */
+};
+
 /* Calls of the store about records that may be cold. Part of the store; nobody
  * else calls it. All members outlive the calls under way. */
 struct cold {
@@ -13,7 +21,7 @@ struct cold {
     struct engine *engine;
     struct fetch *fetch;
     pthread_mutex_t lock;        /* all below */
-    struct cold_change *waiting; /* for room in the hot memory */
+    struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */
 };
 
@@ -26,8 +34,9 @@ enum store_answer cold_get(struct cold *cold, struct store_get *get);
  * second. STORE_DONE, or STORE_LATER as in call.h. */
 enum store_answer cold_change(struct cold *cold, struct store_change *change);
 
-/* There may be room: makes the changes again that wait for it. makes_room: and
- * there may be more later. The sealer's thread. */
+/* There may be room: makes the changes again that wait for it, those that have
+ * waited longest first; what is refused again waits on, in its place.
+ * makes_room: and there may be more later. The sealer's thread. */
 void cold_retry(struct cold *cold, bool makes_room);
 
 /* Answers the changes that have waited for room for a second, however long the

@@ -15,7 +15,8 @@
  * A change that the engine refuses because the hot memory is full waits for the
  * sealer, which makes room and has it made again; up to WAIT_NS, while there is
  * something that can be sealed. The sealer may be in a sync for longer than
- * that, so it is the gardener that looks at the time.
+ * that, so it is the gardener that looks at the time. Who waits longest has the
+ * room first, so that nobody waits for all the others.
  *
  * The order of changes of one record stays: none is made again before an
  * earlier one, nor where a later one has been made already (then it stays
@@ -34,7 +35,7 @@ struct cold_change {
     struct fetch_call fetch; /* first */
     struct cold *cold;
     struct store_change *change;
-    struct cold_change *next; /* who waits for room */
+    struct cold_change *next; /* who waits for room behind it */
     uint64_t deadline_ns;     /* for room */
     uint32_t n;               /* records under way */
     uint32_t n_max;
@@ -213,6 +214,39 @@ go_on(struct cold_change *it)
     return true;
 }
 
+static void
+append(struct cold_changes *list, struct cold_change *it)
+{
+    it->next = NULL;
+    if (list->first == NULL) {
+        list->first = it;
+    } else {
+        list->last->next = it;
+    }
+    list->last = it;
+}
+
+/* Puts a list before another one, which has both then. */
+static void
+prepend(struct cold_changes *list, const struct cold_changes *front)
+{
+    if (front->first == NULL) {
+        return;
+    }
+    front->last->next = list->first;
+    if (list->first == NULL) {
+        list->last = front->last;
+    }
+    list->first = front->first;
+}
+
+/* True where any of it waits for room, and not for too long yet. */
+static bool
+may_wait(const struct cold_change *it)
+{
+    return is_waiting(it->change) && clock_monotonic_ns() < it->deadline_ns;
+}
+
 /* Queues a change for the sealer, if any of it waits for room and there will
  * be some. */
 static bool
@@ -220,13 +254,12 @@ wait_for_room(struct cold_change *it)
 {
     struct cold *cold = it->cold;
     bool waits = false;
-    if (!is_waiting(it->change) || clock_monotonic_ns() >= it->deadline_ns) {
+    if (!may_wait(it)) {
         return false;
     }
     pthread_mutex_lock(&cold->lock);
     if (cold->makes_room) {
-        it->next = cold->waiting;
-        cold->waiting = it;
+        append(&cold->waiting, it);
         waits = true;
     }
     pthread_mutex_unlock(&cold->lock);
@@ -261,41 +294,46 @@ on_change_fetched(struct fetch_call *fetch)
 void
 cold_retry(struct cold *cold, bool makes_room)
 {
+    struct cold_changes still = {NULL, NULL};
     pthread_mutex_lock(&cold->lock);
-    struct cold_change *it = cold->waiting, *next;
-    cold->waiting = NULL;
+    struct cold_change *it = cold->waiting.first, *next;
+    cold->waiting.first = NULL;
     cold->makes_room = makes_room;
     pthread_mutex_unlock(&cold->lock);
     for (; it != NULL; it = next) {
         next = it->next;
         it->n = 0;
         again(it, ERR_HOT_FULL);
-        if (!is_under_way(it)) {
+        if (!go_on(it)) {
+            continue; /* it comes back when it has been fetched */
+        }
+        if (makes_room && may_wait(it)) {
+            append(&still, it);
+        } else {
             answer(it);
         }
     }
+    pthread_mutex_lock(&cold->lock);
+    prepend(&cold->waiting, &still);
+    pthread_mutex_unlock(&cold->lock);
 }
 
 void
 cold_expire(struct cold *cold)
 {
-    struct cold_change *late = NULL, **link;
+    struct cold_changes late = {NULL, NULL}, on_time = {NULL, NULL};
     uint64_t now_ns = clock_monotonic_ns();
+    struct cold_change *it, *next;
     pthread_mutex_lock(&cold->lock);
-    for (link = &cold->waiting; *link != NULL;) {
-        struct cold_change *it = *link;
-        if (now_ns >= it->deadline_ns) {
-            *link = it->next;
-            it->next = late;
-            late = it;
-        } else {
-            link = &it->next;
-        }
+    for (it = cold->waiting.first; it != NULL; it = next) {
+        next = it->next;
+        append(now_ns >= it->deadline_ns ? &late : &on_time, it);
     }
+    cold->waiting = on_time;
     pthread_mutex_unlock(&cold->lock);
-    for (struct cold_change *next; late != NULL; late = next) {
-        next = late->next;
-        answer(late); /* it stays refused */
+    for (it = late.first; it != NULL; it = next) {
+        next = it->next;
+        answer(it); /* it stays refused */
     }
 }
 

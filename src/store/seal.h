@@ -14,6 +14,7 @@
     X(seal_records, "records in these segments")                              \
     X(seal_hot_records, "of these, from hot tables")                          \
     X(seal_bytes, "bytes of these segments")                                  \
+    X(seals_pressed, "ranges written in haste: memory was short")             \
     X(seals_after, "ranges written for their age alone (cold_after)")         \
     X(seal_heavy, "times an older range was passed over, which is written")   \
     X(seal_asides, "times a range was set aside, since it could not be read") \

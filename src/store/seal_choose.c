@@ -10,8 +10,7 @@
 #include "base/assert.h"
 
 enum {
-    COLD_SHARE_MAX = 8, /* rewritten for one that goes out of memory */
-    QUIET_HEAT = 8,     /* a change of a table in a minute or two */
+    QUIET_HEAT = 8, /* a change of a table in a minute or two */
     HEAVY_RATIO = 4,
     BUSY_HEAT = 4096 /* five changes of a table in a second, all the time */
 };
@@ -29,13 +28,13 @@ seal_score(const struct seal_candidate *it, bool is_newest)
     double written =
         (double)it->n_hot + (double)it->n_cold + SEAL_LEAST_RECORDS;
     double score = (double)it->hot_bytes / written;
-    return is_newest ? score / COLD_SHARE_MAX : score;
+    return is_newest ? score / SEAL_COLD_SHARE_MAX : score;
 }
 
 bool
 seal_is_fair(const struct seal_candidate *it)
 {
-    return seal_is_worth(it) && it->n_cold <= it->n_hot * COLD_SHARE_MAX;
+    return seal_is_worth(it) && it->n_cold <= it->n_hot * SEAL_COLD_SHARE_MAX;
 }
 
 bool

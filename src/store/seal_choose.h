@@ -21,6 +21,10 @@ struct seal_candidate {
 /* Hot records that are worth a file, or what they take: some are wide. */
 enum { SEAL_LEAST_RECORDS = 4096, SEAL_LEAST_BYTES = 128 * 1024 };
 
+/* Records that are rewritten for one that goes out of memory, where a range is
+ * fair. */
+enum { SEAL_COLD_SHARE_MAX = 8 };
+
 /* What may be looked at of a counter, for cold=oldest: its lowest candidates,
  * which are all of nearly the same age. */
 enum {

@@ -18,6 +18,14 @@
  * (seal_score). With cold=oldest the newest range of a counter is where new ids
  * go: it is no choice, and where it scores best its older half is taken.
  *
+ * In haste (seal_pick_soon) neither age nor fairness counts, but what a range
+ * frees for what it writes. In random order all ranges fill alike, and each
+ * that is sealed must be merged with what is on the disk: to take the lowest
+ * that is fair writes nine records for one that leaves memory, to take the
+ * densest two or three. Of that range a part goes at a time, so that memory
+ * comes back in steps; what was sealed lately is in its front, and is passed
+ * over.
+ *
  * There is always something that can be sealed while a record is hot that is
  * not set aside. For candidates have all tables of all shards: each begins at
  * the first row after the one before that any shard has a table for. All of
@@ -33,8 +41,16 @@
 enum {
     CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
     CHUNK_MAX = 1 << 22,
-    HALVED_MIN = 256 /* records */
+    HALVED_MIN = 256,  /* records */
+    SOON_MAX = 1 << 19 /* records written for a part in haste */
 };
+
+/* Of the score of a range, what a part of it has that is worth it: parts are
+ * alike, but for what was sealed lately, and figures are samples. */
+#define SOON_SHARE 0.75
+
+/* What frees so many times as much goes before what is lower. */
+#define SOON_MARGIN 1.25
 
 uint64_t
 seal_pick_chunk(const struct seal *seal, unsigned n_columns)
@@ -157,12 +173,36 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     return out->n_hot > 0;
 }
 
+/* How many of a segment's blocks lie below an id: of the one that has it, the
+ * share of its ids. */
+static double
+blocks_below(const struct segment *segment, uint64_t id)
+{
+    const struct segment_head *head = segment_head(segment);
+    uint32_t block = 0;
+    if (id <= head->first_id) {
+        return 0;
+    }
+    if (id > head->last_id) {
+        return head->n_blocks;
+    }
+    (void)segment_find(segment, id, &block);
+    uint64_t first = segment_first_id(segment, block);
+    uint64_t end = block + 1 < head->n_blocks
+        ? segment_first_id(segment, block + 1)
+        : head->last_id;
+    return block +
+        (end > first && id > first
+                ? (double)(id - first) / (double)(end - first)
+                : 0);
+}
+
 /* Records that segments have in a range, by their blocks. */
 static uint64_t
 count_cold(const struct seal *seal, const struct seal_range *range)
 {
     struct covers_map *list;
-    uint64_t n = 0;
+    double n = 0;
     if (covers_list(seal->covers, range->slot, range->first_id, range->last_id,
             &list) != 0 ||
         list == NULL) {
@@ -172,16 +212,14 @@ count_cold(const struct seal *seal, const struct seal_range *range)
         const struct covers_entry *entry = &list->entry[i];
         const struct segment *segment = entry->file->segment;
         const struct segment_head *head = segment_head(segment);
-        uint32_t first = segment_from(segment, entry->first_id);
-        uint32_t last = head->n_blocks - 1;
-        /* an entry may answer for ids below its file's, and above them */
-        if (first <= last && entry->last_id >= head->first_id) {
-            (void)segment_find(segment, entry->last_id, &last);
-            n += (last - first + UINT64_C(1)) * head->records / head->n_blocks;
-        }
+        double end = entry->last_id >= head->last_id
+            ? head->n_blocks
+            : blocks_below(segment, entry->last_id + 1);
+        n += (end - blocks_below(segment, entry->first_id)) *
+            (double)head->records / (double)head->n_blocks;
     }
     covers_map_destroy(list);
-    return n;
+    return (uint64_t)n;
 }
 
 /* Like seal_pick_next, without what is set aside. What is left of a candidate
@@ -524,6 +562,177 @@ seal_pick_best(
         }
     }
     return pick_any(seal, aside, out);
+}
+
+/* ---- in haste ---- */
+
+/* What a seal of it would write. */
+static uint64_t
+n_written(const struct seal_candidate *it)
+{
+    return it->n_hot + it->n_cold;
+}
+
+/* A row between two, up to which about that many are written, if they lie
+ * evenly: n_low up to the lower one, n_high up to the other. */
+static uint64_t
+guess(uint64_t low, uint64_t high, uint64_t n_low, uint64_t n_high,
+    uint64_t wanted)
+{
+    double share = (double)(wanted - n_low) / (double)(n_high - n_low);
+    uint64_t step = (uint64_t)(share * (double)(high - low));
+    return step < 1 ? low + 1 : step < high - low ? low + step : high - 1;
+}
+
+/* The first part of a range of which a seal would write at most `most` records,
+ * and half of that at least where there are so many. */
+static void
+cut_part(const struct seal *seal, const struct seal_range *range,
+    uint64_t most, struct seal_candidate *out)
+{
+    uint64_t low = range->first_id / seal->n_shards, n_low = 0;
+    uint64_t high = range->last_id / seal->n_shards, n_high;
+    *out = (struct seal_candidate){.range = *range};
+    measure(seal, out);
+    n_high = n_written(out);
+    if (n_high <= most) {
+        return;
+    }
+    for (unsigned i = 0; high - low > 1; i++) {
+        uint64_t row = i % 2 == 0
+            ? guess(low, high, n_low, n_high, most - most / 4)
+            : low + (high - low) / 2;
+        out->range.last_id = last_id_of(seal, row);
+        measure(seal, out);
+        uint64_t n = n_written(out);
+        if (n > most) {
+            high = row;
+            n_high = n;
+        } else if (n < most / 2) {
+            low = row;
+            n_low = n;
+        } else {
+            return;
+        }
+    }
+    out->range.last_id = last_id_of(seal, low);
+    measure(seal, out);
+}
+
+/* Goes on behind the parts of the rest that free less than is worth it: what
+ * was sealed lately. True where there is one that frees enough; else *out is
+ * the best of them, and *score what that has. */
+static bool
+skip_front(const struct seal *seal, const struct seal_rest *rest,
+    struct seal_candidate *out, double *score)
+{
+    uint64_t most = seal->chunk != 0 ? seal->chunk : SOON_MAX;
+    struct seal_range left = {.slot = rest->slot,
+        .first_id = rest->first_id,
+        .last_id = rest->last_id};
+    struct seal_candidate part;
+    *score = 0;
+    for (;;) {
+        cut_part(seal, &left, most, &part);
+        double its = seal_score(&part, false);
+        if (its > *score) {
+            *score = its;
+            *out = part;
+        }
+        if (*score >= rest->least || part.range.last_id == left.last_id) {
+            return *score >= rest->least;
+        }
+        left.first_id = part.range.last_id + 1;
+    }
+}
+
+/* The next part of the rest. is_first: whatever it frees. */
+static bool
+take_part(const struct seal *seal, struct seal_rest *rest, bool is_first,
+    struct seal_range *out)
+{
+    struct seal_candidate part;
+    double score = 0;
+    bool is_worth = rest->is_open && skip_front(seal, rest, &part, &score);
+    rest->is_open = is_worth || (is_first && score > 0);
+    if (!rest->is_open) {
+        return false;
+    }
+    *out = part.range;
+    rest->is_open = part.range.last_id < rest->last_id;
+    rest->first_id = part.range.last_id + 1;
+    return narrow(seal, out);
+}
+
+/* True where it goes before the best one so far. */
+static bool
+is_sooner(
+    const struct found *found, const struct seal_candidate *it, double score)
+{
+    const struct seal_candidate *best = &found->dense;
+    double bar = found->score * SOON_MARGIN;
+    if (seal_is_heavy(it, best->heat)) {
+        bar *= SEAL_COLD_SHARE_MAX;
+    }
+    if (seal_is_heavy(best, it->heat)) {
+        bar /= SEAL_COLD_SHARE_MAX;
+    }
+    return score > bar;
+}
+
+/* Takes part in found->dense what a counter has, as look_at does. */
+static void
+look_for_dense(const struct seal *seal, const struct seal_aside *aside,
+    unsigned slot, bool is_quietest, struct found *found)
+{
+    struct seal_candidate it = {0};
+    uint64_t from = 0;
+    while (!it.is_last && next_free(seal, aside, slot, from, &it)) {
+        measure(seal, &it);
+        bool is_newest = it.is_last && !is_quietest;
+        double score = seal_score(&it, is_newest);
+        if (is_sooner(found, &it, score)) {
+            found->score = score;
+            found->dense = it;
+            found->dense_is_newest = is_newest;
+        }
+        if (it.range.last_id == UINT64_MAX) {
+            break;
+        }
+        from = it.range.last_id + 1;
+    }
+}
+
+/* The densest range of all becomes the rest; false where nothing is hot. */
+static bool
+open_rest(
+    struct seal *seal, const struct seal_aside *aside, struct seal_rest *rest)
+{
+    struct policy policy[SCHEMA_COUNTERS_MAX];
+    struct found found = {0};
+    take_policies(seal, policy);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        look_for_dense(seal, aside, slot, policy[slot].is_quietest, &found);
+    }
+    struct seal_range *range = &found.dense.range;
+    if (found.score == 0 || !narrow(seal, range)) {
+        return false;
+    }
+    if (found.dense_is_newest) {
+        halve(seal, range, found.dense.n_hot);
+    }
+    *rest = (struct seal_rest){true, range->slot, range->first_id,
+        range->last_id, SOON_SHARE * seal_score(&found.dense, false)};
+    return true;
+}
+
+bool
+seal_pick_soon(struct seal *seal, const struct seal_aside *aside,
+    struct seal_rest *rest, struct seal_range *out)
+{
+    return take_part(seal, rest, false, out) ||
+        (open_rest(seal, aside, rest) && take_part(seal, rest, true, out)) ||
+        seal_pick_best(seal, aside, out);
 }
 
 /* The first range of a counter that is due, of ids below `limit`. */

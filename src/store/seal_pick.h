@@ -25,6 +25,25 @@ bool seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
 bool seal_pick_best(
     struct seal *seal, const struct seal_aside *aside, struct seal_range *out);
 
+/* What is left of the range that seal_pick_soon takes in parts; all 0: nothing.
+ * The thread that seals. */
+struct seal_rest {
+    bool is_open;
+    unsigned slot;
+    uint64_t first_id, last_id;
+    double least; /* seal_score of a part that is worth it */
+};
+
+/* The same where writers are about to wait: what frees most for what it
+ * writes, wherever it is, in parts of at most 524,288 records to be written
+ * (seal->chunk where that is set), about. Each part is behind the last one
+ * until *rest has no more that frees about as much; then the best range is
+ * looked for again. Of those that free alike the lowest goes first, but one
+ * that is written much, and the newest one of cold=oldest, last. False, its
+ * record, lock and thread as above. */
+bool seal_pick_soon(struct seal *seal, const struct seal_aside *aside,
+    struct seal_rest *rest, struct seal_range *out);
+
 /* A range that is due by its counter's cold_after=: of ids that are more than
  * that below the largest one, with 32,768 hot records (half of seal->chunk
  * where that is set), not written much at present, and not set aside. False

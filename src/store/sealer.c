@@ -4,6 +4,14 @@
  * What waits for readers is on its way out and does not count. Where they take
  * less, the tidier has a turn.
  *
+ * Above HASTE writers fill memory sooner than it is emptied. From there on what
+ * frees most for what it writes goes first, in parts that are written soon: who
+ * waits for room waits a second at most. That lasts over the rounds of a load
+ * that goes on: to begin each in the usual way would free less for what it
+ * writes, until it is late again. A round ends where as many ranges
+ * could not be read as are known to be set aside: the next one would be one of
+ * these again.
+ *
  * What is due by its counter's cold_after= is sealed without that, a range a
  * round, so that room is made and calls are heard in between.
  *
@@ -16,7 +24,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
-#include "store/seal_pick.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +39,9 @@ enum {
     RETRY_MS = 2000, /* after a failure */
     BEGIN = 80,      /* percent of the budget */
     END = 75,
-    TRIES = 16 /* where the counter's columns change meanwhile */
+    HASTE = 90,      /* from there on */
+    CALM_MS = 30000, /* until nothing was sealed in haste for so long */
+    TRIES = 16       /* where the counter's columns change meanwhile */
 };
 
 /* The checkpoint that makes a call durable. */
@@ -130,11 +139,36 @@ is_free(struct sealer *sealer)
         now_ns >= sealer->not_before_ns;
 }
 
+/* The next range of a round. */
+static bool
+pick(struct sealer *sealer, bool is_hasty, struct seal_range *out)
+{
+    return is_hasty
+        ? seal_pick_soon(&sealer->seal, &sealer->aside, &sealer->rest, out)
+        : seal_pick_best(&sealer->seal, &sealer->aside, out);
+}
+
+/* True where what frees most goes first. */
+static bool
+is_in_haste(const struct sealer *sealer)
+{
+    return used_bytes(sealer) > sealer->hot_bytes / 100 * HASTE ||
+        clock_monotonic_ns() < sealer->haste_ns;
+}
+
+static void
+note_haste(struct sealer *sealer)
+{
+    durable_count(&sealer->seal.stats.seals_pressed, 1);
+    sealer->haste_ns = clock_monotonic_ns() + CALM_MS * NS_PER_MS;
+}
+
 /* Seals while the budget asks for it; false where that cannot be done now. */
 static bool
 make_room(struct sealer *sealer)
 {
     struct seal_range range;
+    unsigned n_aside = 0;
     if (!is_free(sealer)) {
         return false;
     }
@@ -142,11 +176,16 @@ make_room(struct sealer *sealer)
         return true;
     }
     while (used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
-        if (!is_free(sealer) ||
-            !seal_pick_best(&sealer->seal, &sealer->aside, &range)) {
+        bool is_hasty = is_in_haste(sealer);
+        if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX ||
+            !pick(sealer, is_hasty, &range)) {
             return false;
         }
-        (void)seal_picked(sealer, &range);
+        int err = seal_picked(sealer, &range);
+        if (err == 0 && is_hasty) {
+            note_haste(sealer);
+        }
+        n_aside += err != 0 && range.unreadable != 0;
     }
     return true;
 }

@@ -6,7 +6,7 @@
 #include "store/checkpoint.h"
 #include "store/cold_call.h"
 #include "store/seal.h"
-#include "store/seal_aside.h"
+#include "store/seal_pick.h"
 #include "store/tidier.h"
 
 #include <pthread.h>
@@ -22,6 +22,8 @@ struct sealer {
     bool is_told;                      /* seals on command only */
     uint64_t not_before_ns;            /* after a failure; the thread's */
     struct seal_aside aside;           /* the thread's */
+    struct seal_rest rest;             /* in haste; the thread's */
+    uint64_t haste_ns;                 /* its end; the thread's */
     uint64_t due_ns; /* the next look at what is due; the thread's */
     const struct seal_tidy_bounds *tidy; /* NULL: the usual */
     struct tidier tidier;                /* the thread's */

@@ -19,6 +19,7 @@ struct world {
     struct cold cold;
     struct schema_counter def;
     unsigned n_answers;
+    void (*asked_fn)(void); /* when it is asked; NULL: nothing happens */
 };
 
 /* There is one shard: a row is an id. */
@@ -28,6 +29,9 @@ version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
 {
     const struct world *world = (const struct world *)cover;
     ck_assert(slot == SLOT && shard == 0);
+    if (world->asked_fn != NULL) {
+        world->asked_fn();
+    }
     return row == ID && (*world->n_asked)++ < world->n_covered ? VERSION : 0;
 }
 
@@ -56,7 +60,7 @@ begin(struct world *world, unsigned *n_asked)
 static void
 end(struct world *world)
 {
-    ck_assert_ptr_null(world->cold.waiting);
+    ck_assert_ptr_null(world->cold.waiting.first);
     pthread_mutex_destroy(&world->cold.lock);
     finish_engine(&world->cold.engine);
 }
@@ -146,6 +150,93 @@ START_TEST(test_overtaken)
 }
 END_TEST
 
+/* ---- who waits longest ---- */
+
+enum { WAITERS = 3 };
+
+struct waiter {
+    struct store_change call;
+    struct change change[2];
+    unsigned number; /* of its answer; 0: none so far */
+};
+
+static struct {
+    struct world *world;
+    struct waiter waiter[WAITERS];
+    unsigned n_answers;
+} queue;
+
+static void
+note_turn(struct store_call *call)
+{
+    struct waiter *waiter = (struct waiter *)call;
+    waiter->number = ++queue.n_answers;
+}
+
+/* Waits with a change of that record, and with a second one of the same. */
+static void
+come(unsigned number, uint64_t id)
+{
+    struct waiter *waiter = &queue.waiter[number];
+    waiter->change[0] = refused(queue.world, CHANGE_INCR, id, 1);
+    waiter->change[1] = refused(queue.world, CHANGE_SET, id, number + 2);
+    waiter->call = (struct store_change){
+        .call = {.done_fn = note_turn}, .n = 2, .change = waiter->change};
+    ck_assert_int_eq(
+        cold_change(&queue.world->cold, &waiter->call), STORE_LATER);
+}
+
+static void
+last_one_comes(void)
+{
+    queue.world->asked_fn = NULL;
+    come(WAITERS - 1, OTHER);
+}
+
+/* They are served in the order in which they came. */
+START_TEST(test_first_come)
+{
+    struct world world;
+    unsigned n_asked;
+    begin(&world, &n_asked);
+    memset(&queue, 0, sizeof queue);
+    queue.world = &world;
+    for (unsigned i = 0; i < WAITERS; i++) {
+        come(i, OTHER);
+    }
+    cold_retry(&world.cold, true);
+    for (unsigned i = 0; i < WAITERS; i++) {
+        ck_assert_uint_eq(queue.waiter[i].number, i + 1);
+    }
+    expect_value(world.cold.engine, &world.def, 0, OTHER, WAITERS + 1);
+    end(&world);
+}
+END_TEST
+
+/* What is refused again waits before those that came meanwhile. */
+START_TEST(test_refused_again)
+{
+    struct world world;
+    unsigned n_asked;
+    begin(&world, &n_asked);
+    memset(&queue, 0, sizeof queue);
+    queue.world = &world;
+    come(0, ID);
+    come(1, OTHER);
+    world.n_covered = 1; /* the second change of ID waits on, see test_order */
+    world.asked_fn = last_one_comes;
+    cold_retry(&world.cold, true);
+    ck_assert_uint_eq(queue.waiter[0].number, 0);
+    ck_assert_uint_eq(queue.waiter[1].number, 1);
+    ck_assert_uint_eq(queue.waiter[2].number, 0);
+    cold_retry(&world.cold, true);
+    ck_assert_uint_eq(queue.waiter[0].number, 2);
+    ck_assert_uint_eq(queue.waiter[2].number, 3);
+    expect_value(world.cold.engine, &world.def, 0, OTHER, 4);
+    end(&world);
+}
+END_TEST
+
 /* Nobody waits where there will be no room. */
 START_TEST(test_no_room)
 {
@@ -200,7 +291,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_order, test_overtaken, test_no_room, test_time_is_over};
+    const TTest *const tests[] = {test_order, test_overtaken, test_first_come,
+        test_refused_again, test_no_room, test_time_is_over};
     return run_tests("cold change", tests, COUNT_OF(tests));
 }

@@ -4,6 +4,8 @@
 #include "store/seal_pick.h"
 
 #include "base/err.h"
+#include "engine/cover.h"
+#include "engine/engine_copy.h"
 #include "engine/engine_extents.h"
 #include "unit/seal_pick_help.h"
 
@@ -408,6 +410,257 @@ START_TEST(test_due_overlays)
 }
 END_TEST
 
+/* ---- in haste ---- */
+
+static void
+publish_nothing(void *context)
+{
+    (void)context;
+}
+
+/* What the engine has of a range leaves it, as by a seal; records. */
+static uint64_t
+take_out(struct world *world, const struct seal_range *range)
+{
+    uint64_t n = 0;
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        struct engine_rows rows = {.n = 0};
+        ck_assert_int_eq(
+            engine_copy_range(world->engine, range->slot, shard,
+                range->first_id / SHARDS, range->last_id / SHARDS, &rows),
+            0);
+        ck_assert_int_eq(engine_evict(world->engine, range->slot, shard, &rows,
+                             publish_nothing, NULL),
+            0);
+        n += rows.n;
+        engine_rows_fini(&rows);
+    }
+    engine_drain(world->engine);
+    return n;
+}
+
+enum {
+    SOON_IDS = 8 * CHUNK, /* covered, all of them */
+    DENSE_FIRST = 3 * CHUNK,
+    DENSE_LAST = 6 * CHUNK - 1,
+    PARTS = 3 /* of these, of one candidate */
+};
+
+/* Records that the engine has in a range. */
+static uint64_t
+n_hot_in(struct world *world, uint64_t first, uint64_t last)
+{
+    uint64_t n = 0;
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        n += engine_count(
+            world->engine, 0, shard, first / SHARDS, last / SHARDS);
+    }
+    return n;
+}
+
+static struct seal_range
+soon(struct world *world, struct seal_rest *rest)
+{
+    struct seal_range out;
+    ck_assert(seal_pick_soon(&world->seal, &world->aside, rest, &out));
+    ck_assert_uint_eq(out.first_id % SHARDS, 0);
+    ck_assert_uint_eq((out.last_id + 1) % SHARDS, 0);
+    ck_assert_uint_le(out.first_id, out.last_id);
+    return out;
+}
+
+/* All is covered, every 20th id is in memory, and of some every second one. */
+static void
+begin_dense(struct world *world)
+{
+    begin(world, "");
+    cover(world, 0, SOON_IDS);
+    add(world, 0, 0, SOON_IDS, 20);
+    add(world, 0, DENSE_FIRST, DENSE_LAST + 1, 2);
+    add(world, 0, SOON_IDS, SOON_IDS + 20, 1); /* the newest are above */
+}
+
+/* What is dense goes first, though what is lower would do; in parts that write
+ * few records, each behind the last one, until nothing dense is left. */
+START_TEST(test_soon)
+{
+    struct world world;
+    struct seal_rest rest = {0};
+    begin_dense(&world);
+    uint64_t n_dense = n_hot_in(&world, DENSE_FIRST, DENSE_LAST);
+    uint64_t n_out = 0, last_id = 0;
+    for (unsigned i = 0; i < PARTS; i++) {
+        struct seal_range it = soon(&world, &rest);
+        uint64_t n_hot = n_hot_in(&world, it.first_id, it.last_id);
+        uint64_t n_ids = it.last_id - it.first_id + 1;
+        ck_assert_uint_gt(n_hot, n_ids / 4);
+        ck_assert_uint_le(n_ids + n_hot, CHUNK * 5 / 4); /* by samples */
+        ck_assert_uint_ge(n_ids + n_hot, CHUNK / 3);
+        ck_assert(i == 0 || it.first_id > last_id);
+        last_id = it.last_id;
+        n_out += take_out(&world, &it);
+    }
+    ck_assert_uint_gt(n_out, n_dense / 3);
+    end(&world);
+}
+END_TEST
+
+/* What has just been sealed is in front of a range that is dense else: it is
+ * passed over, by whoever does not remember it, too. */
+START_TEST(test_soon_front)
+{
+    struct world world;
+    begin_dense(&world);
+    uint64_t last_id = 0;
+    for (unsigned i = 0; i < PARTS; i++) {
+        struct seal_rest nothing = {0};
+        struct seal_range it = soon(&world, &nothing);
+        uint64_t n_hot = n_hot_in(&world, it.first_id, it.last_id);
+        ck_assert_uint_gt(n_hot, (it.last_id - it.first_id) / 4);
+        ck_assert(i == 0 || it.first_id > last_id);
+        last_id = it.last_id;
+        take_out(&world, &it);
+    }
+    end(&world);
+}
+END_TEST
+
+enum {
+    RANDOM_IDS = 8 * CHUNK,
+    RANDOM_HOT = RANDOM_IDS / 3,
+    RANDOM_SEALS = 24
+};
+
+/* Adds 1 to ids at random, until so many are in memory. */
+static void
+add_at_random(struct world *world, uint64_t *random)
+{
+    const struct schema_column *column =
+        &schema_counter_at(world->owned, 0)->column[0];
+    while (n_hot_in(world, 0, RANDOM_IDS - 1) < RANDOM_HOT) {
+        struct change change[BATCH];
+        for (unsigned i = 0; i < BATCH; i++) {
+            change[i] = (struct change){.id = random_below(random, RANDOM_IDS),
+                .op = CHANGE_INCR,
+                .n_columns = 1,
+                .column = {column->slot},
+                .serial = {column->serial},
+                .operand = {1}};
+        }
+        engine_change(world->engine, change, BATCH);
+        ck_assert_int_eq(change[BATCH - 1].err, 0);
+    }
+}
+
+/* Records written for 100 that leave memory, where ids come in random order. */
+static uint64_t
+written_at_random(bool is_soon)
+{
+    struct world world;
+    struct seal_rest rest = {0};
+    uint64_t random = 5, n_written = 0, n_out = 0;
+    begin(&world, "");
+    cover(&world, 0, RANDOM_IDS);
+    for (unsigned i = 0; i < RANDOM_SEALS; i++) {
+        struct seal_range it;
+        add_at_random(&world, &random);
+        ck_assert(is_soon
+                ? seal_pick_soon(&world.seal, &world.aside, &rest, &it)
+                : seal_pick_best(&world.seal, &world.aside, &it));
+        n_written += it.last_id < RANDOM_IDS ? it.last_id - it.first_id + 1
+                                             : RANDOM_IDS - it.first_id;
+        uint64_t n = take_out(&world, &it);
+        ck_assert_uint_gt(n, 0);
+        n_out += n;
+    }
+    end(&world);
+    return n_written * 100 / n_out;
+}
+
+/* What frees most goes first: less is written for it than with what is lowest
+ * and fair. */
+START_TEST(test_soon_at_random)
+{
+    uint64_t soon = written_at_random(true);
+    uint64_t best = written_at_random(false);
+    ck_assert_uint_lt(soon, best * 3 / 4);
+}
+END_TEST
+
+/* Of ranges that free alike: the lowest, but one that is written much later,
+ * and the newest last; half of that at most. */
+START_TEST(test_soon_alike)
+{
+    struct world world;
+    struct seal_rest rest = {0};
+    begin(&world, "");
+    add(&world, 0, 0, IDS, 1);
+    look(&world);
+    struct seal_range it = soon(&world, &rest);
+    ck_assert_uint_eq(it.first_id, 0);
+    heat(&world, 0, 0, CHUNK - 1000, HEAVY_ROUNDS);
+    rest = (struct seal_rest){0};
+    it = soon(&world, &rest);
+    ck_assert_uint_gt(it.first_id, CHUNK / 2);
+    ck_assert_uint_lt(it.first_id, 2 * CHUNK);
+    end(&world);
+
+    begin(&world, "");
+    add(&world, 0, 0, CHUNK - 100, 1);
+    rest = (struct seal_rest){0};
+    it = soon(&world, &rest);
+    ck_assert_uint_eq(it.first_id, 0);
+    ck_assert_uint_lt(it.last_id, CHUNK / 4 * 3);
+    end(&world);
+}
+END_TEST
+
+/* What could not be sealed is not picked again, as long as it is known to be
+ * set aside; nor is what is picked where nothing goes out. */
+START_TEST(test_soon_aside)
+{
+    struct world world;
+    struct seal_rest rest = {0};
+    struct seal_range seen[SEAL_ASIDE_MAX];
+    begin(&world, "");
+    world.seal.chunk = CHUNK / 8;
+    cover(&world, 0, SOON_IDS);
+    add(&world, 0, 0, SOON_IDS, 4);
+    for (unsigned i = 0; i < SEAL_ASIDE_MAX; i++) {
+        struct seal_range it = soon(&world, &rest);
+        for (unsigned k = 0; k < i; k++) {
+            ck_assert(it.first_id > seen[k].last_id ||
+                it.last_id < seen[k].first_id);
+        }
+        ck_assert(seal_aside_add(&world.aside, &it));
+        seen[i] = it;
+    }
+    end(&world);
+}
+END_TEST
+
+/* Nothing is left where all is set aside, nor where nothing is in memory. */
+START_TEST(test_soon_nothing)
+{
+    struct world world;
+    struct seal_rest rest = {0};
+    struct seal_range it;
+    begin(&world, "");
+    ck_assert(!seal_pick_soon(&world.seal, &world.aside, &rest, &it));
+    add(&world, 0, 0, CHUNK, 1);
+    while (seal_pick_soon(&world.seal, &world.aside, &rest, &it)) {
+        ck_assert_uint_gt(take_out(&world, &it), 0);
+    }
+    ck_assert_uint_eq(n_hot_in(&world, 0, CHUNK), 0);
+    add(&world, 0, 0, CHUNK, 1);
+    rest.is_open = false;
+    const struct seal_range all = {.slot = 0, .last_id = UINT64_MAX};
+    ck_assert(seal_aside_add(&world.aside, &all));
+    ck_assert(!seal_pick_soon(&world.seal, &world.aside, &rest, &it));
+    end(&world);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -415,6 +668,7 @@ main(void)
         test_newest, test_candidates, test_quietest, test_unknown,
         test_counters, test_overlays, test_dense, test_gaps, test_states,
         test_due, test_due_border, test_due_later, test_due_overlays,
-        test_behind};
+        test_behind, test_soon, test_soon_front, test_soon_at_random,
+        test_soon_alike, test_soon_aside, test_soon_nothing};
     return run_tests("seal_pick", tests, COUNT_OF(tests));
 }
