@@ -6,10 +6,13 @@ plan comes first; a test passes when its function returns, fails when it
 raises, and is skipped when it raises Skip with the reason.
 """
 
+import ctypes
+import os
 import signal
 import sys
 import traceback
 
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TESTS = []
 
 
@@ -57,10 +60,24 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
+def stand_apart():
+    """Makes a session of its own of this program and its servers: Linux shares
+    a machine among sessions first (autogroup in sched(7)). Else what a server
+    does at a lower priority waits for whatever runs beside the test, other
+    tests and compilers, and a test that waits for that takes minutes. Ends
+    with who started it all the same."""
+    try:
+        os.setsid()
+    except PermissionError:
+        return  # started from a shell, which has made it the first of a group
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def run():
     """Runs what was registered; exits non-zero when a test failed. A run that
     is told to end stops its servers first."""
     signal.signal(signal.SIGTERM, interrupt)
+    stand_apart()
     if len(sys.argv) > 1:
         wanted = sys.argv[1]
         TESTS[:] = [entry for entry in TESTS if wanted in entry[0]]

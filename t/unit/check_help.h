@@ -7,11 +7,14 @@
 #include "base/sanitizer.h"
 
 #include <check.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 /* libcheck's ck_assert and all of its kin are made of this one. Its own tells
  * the parent process of each assertion that holds, by a write each, so that a
@@ -50,10 +53,24 @@ sweep_next(unsigned n)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
+/* Makes a session of its own of the program: Linux shares a machine among
+ * sessions first (autogroup in sched(7)). Else its threads of a lower priority
+ * wait for whatever runs beside it, other tests and compilers, and who waits
+ * for them takes minutes. Ends with who started it all the same. One that a
+ * shell has made the first of a group stays where it is. */
+static inline void
+stand_apart(void)
+{
+    if (setsid() >= 0) {
+        (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
+    }
+}
+
 /* The end of a main(): each test is run in a process of its own. */
 static inline int
 run_suite(Suite *suite)
 {
+    stand_apart();
     SRunner *sr = srunner_create(suite);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);
