@@ -8,7 +8,9 @@
  * frees most for what it writes goes first, in parts that are written soon: who
  * waits for room waits a second at most. That lasts over the rounds of a load
  * that goes on: to begin each in the usual way would free less for what it
- * writes, until it is late again. A round ends where as many ranges
+ * writes, until it is late again. And another thread does it, with the priority
+ * of the workers: who waits must not wait for all else that the machine does. A
+ * round ends where as many ranges
  * could not be read as are known to be set aside: the next one would be one of
  * these again.
  *
@@ -107,12 +109,11 @@ after_range(struct sealer *sealer, const struct seal_range *range)
     cold_retry(sealer->cold, true);
 }
 
-/* Seals a range that has been picked. One that lies over a segment which cannot
- * be read is set aside; after any other error nothing is sealed for a while. */
-static int
-seal_picked(struct sealer *sealer, struct seal_range *range)
+/* A range has been sealed, or not. One that lies over a segment which cannot be
+ * read is set aside; after any other error nothing is sealed for a while. */
+static void
+note_seal(struct sealer *sealer, const struct seal_range *range, int err)
 {
-    int err = seal_run(&sealer->seal, range);
     if (err == 0) {
         seal_aside_drop(&sealer->aside, range);
         after_range(sealer, range);
@@ -126,7 +127,6 @@ seal_picked(struct sealer *sealer, struct seal_range *range)
             err_file_text(err), RETRY_MS / 1000);
         sealer->not_before_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
     }
-    return err;
 }
 
 /* True where ranges may be sealed now. */
@@ -139,13 +139,27 @@ is_free(struct sealer *sealer)
         now_ns >= sealer->not_before_ns;
 }
 
-/* The next range of a round. */
-static bool
-pick(struct sealer *sealer, bool is_hasty, struct seal_range *out)
+/* One range of a round. */
+struct turn {
+    struct sealer *sealer;
+    bool is_hasty;
+    bool is_found; /* out: there was one */
+    int err;       /* out, of its seal */
+    struct seal_range range;
+};
+
+static void
+take_turn(void *context)
 {
-    return is_hasty
-        ? seal_pick_soon(&sealer->seal, &sealer->aside, &sealer->rest, out)
-        : seal_pick_best(&sealer->seal, &sealer->aside, out);
+    struct turn *it = context;
+    struct sealer *sealer = it->sealer;
+    struct seal *seal = &sealer->seal;
+    it->is_found = it->is_hasty
+        ? seal_pick_soon(seal, &sealer->aside, &sealer->rest, &it->range)
+        : seal_pick_best(seal, &sealer->aside, &it->range);
+    if (it->is_found) {
+        it->err = seal_run(seal, &it->range);
+    }
 }
 
 /* True where what frees most goes first. */
@@ -167,7 +181,6 @@ note_haste(struct sealer *sealer)
 static bool
 make_room(struct sealer *sealer)
 {
-    struct seal_range range;
     unsigned n_aside = 0;
     if (!is_free(sealer)) {
         return false;
@@ -176,16 +189,23 @@ make_room(struct sealer *sealer)
         return true;
     }
     while (used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
-        bool is_hasty = is_in_haste(sealer);
-        if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX ||
-            !pick(sealer, is_hasty, &range)) {
+        struct turn turn = {.sealer = sealer, .is_hasty = is_in_haste(sealer)};
+        if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX) {
             return false;
         }
-        int err = seal_picked(sealer, &range);
-        if (err == 0 && is_hasty) {
+        if (turn.is_hasty) {
+            errand_do(&sealer->hasty, take_turn, &turn);
+        } else {
+            take_turn(&turn);
+        }
+        if (!turn.is_found) {
+            return false;
+        }
+        note_seal(sealer, &turn.range, turn.err);
+        if (turn.err == 0 && turn.is_hasty) {
             note_haste(sealer);
         }
-        n_aside += err != 0 && range.unreadable != 0;
+        n_aside += turn.err != 0 && turn.range.unreadable != 0;
     }
     return true;
 }
@@ -203,7 +223,9 @@ seal_due(struct sealer *sealer)
         sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
         return;
     }
-    if (seal_picked(sealer, &range) == 0) {
+    int err = seal_run(&sealer->seal, &range);
+    note_seal(sealer, &range, err);
+    if (err == 0) {
         durable_count(&sealer->seal.stats.seals_after, 1);
     } else {
         sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
@@ -367,12 +389,16 @@ sealer_start(struct sealer *sealer)
     atomic_init(&sealer->stopping, false);
     pthread_mutex_init(&sealer->lock, NULL);
     clock_cond_init(&sealer->changed);
-    if (pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
+    int err = errand_start(&sealer->hasty);
+    if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
+        errand_stop(&sealer->hasty);
+        err = ERR_SYSTEM;
+    }
+    if (err != 0) {
         pthread_cond_destroy(&sealer->changed);
         pthread_mutex_destroy(&sealer->lock);
-        return ERR_SYSTEM;
     }
-    return 0;
+    return err;
 }
 
 void
@@ -386,6 +412,7 @@ sealer_stop(struct sealer *sealer)
     pthread_mutex_unlock(&sealer->lock);
     if (!was_stopping) {
         pthread_join(sealer->thread, NULL);
+        errand_stop(&sealer->hasty);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "store/call_queue.h"
 #include "store/checkpoint.h"
 #include "store/cold_call.h"
+#include "store/errand.h"
 #include "store/seal.h"
 #include "store/seal_pick.h"
 #include "store/tidier.h"
@@ -24,6 +25,7 @@ struct sealer {
     struct seal_aside aside;           /* the thread's */
     struct seal_rest rest;             /* in haste; the thread's */
     uint64_t haste_ns;                 /* its end; the thread's */
+    struct errand hasty;               /* seals then; the thread's */
     uint64_t due_ns; /* the next look at what is due; the thread's */
     const struct seal_tidy_bounds *tidy; /* NULL: the usual */
     struct tidier tidier;                /* the thread's */
