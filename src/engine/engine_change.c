@@ -4,10 +4,10 @@
  * Changes of a batch are done shard by shard, each shard's lock taken once;
  * those of one record together: one lookup, the new codes worked out one after
  * the other, one write. Where that is a count in one column of a record that
- * stays where it is, it goes a way of its own, without the columns' arrays
- * (count_record); everything else goes through change_record. If a write finds
- * no memory the changes are done again one by one, so that each is refused or
- * done on its own.
+ * stays in its line or in the stash, it goes a way of its own, without the
+ * columns' arrays (count_record); everything else goes through change_record.
+ * If a write finds no memory the changes are done again one by one, so that
+ * each is refused or done on its own.
  *
  * A numbered change is done alone, and only if its number is not marked yet
  * (marks.h); its mark is told together with what it changed.
