@@ -104,6 +104,33 @@ bytes_put_varint(uint8_t *out, uint64_t value)
     return n;
 }
 
+/* The same, and quicker where it is long, but all of the room may be written
+ * to. Without a loop up to 2^56-1: its groups of seven bits are moved apart to
+ * a byte each, two of 28 first, then four of 14, then eight. */
+static inline size_t
+bytes_put_varint_wide(uint8_t *out, uint64_t value)
+{
+    if (value < 0x80 || value >> 56 != 0) {
+        return bytes_put_varint(out, value);
+    }
+    if (value < 0x4000) {
+        bytes_put_u16(
+            out, (uint16_t)((value & 0x7f) | 0x80 | value >> 7 << 8));
+        return 2;
+    }
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value);
+    unsigned n = (bits + 6) * 37 >> 8; /* by 7, rounded up, for 1..56 */
+    uint64_t groups = (value & UINT64_C(0x0fffffff)) |
+        (value & UINT64_C(0x00fffffff0000000)) << 4;
+    groups = (groups & UINT64_C(0x00003fff00003fff)) |
+        (groups & UINT64_C(0x0fffc0000fffc000)) << 2;
+    groups = (groups & UINT64_C(0x007f007f007f007f)) |
+        (groups & UINT64_C(0x3f803f803f803f80)) << 1;
+    uint64_t marks = (UINT64_C(1) << 8 * (n - 1)) - 1;
+    bytes_put_u64(out, groups | (marks & UINT64_C(0x8080808080808080)));
+    return n;
+}
+
 /* Reads a varint at *in, which ends before end, and moves *in behind it.
  * False, with *in untouched, where it is cut off, passes 2^64-1 or is longer
  * than it need be. */

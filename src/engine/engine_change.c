@@ -4,10 +4,10 @@
  * Changes of a batch are done shard by shard, each shard's lock taken once;
  * those of one record together: one lookup, the new codes worked out one after
  * the other, one write. Where that is a count in one column of a record that
- * stays where it is, it goes a way of its own, without the columns' arrays
- * (count_record); everything else goes through change_record. If a write finds
- * no memory the changes are done again one by one, so that each is refused or
- * done on its own.
+ * stays in its line or in the stash, it goes a way of its own, without the
+ * columns' arrays (count_record); everything else goes through change_record.
+ * If a write finds no memory the changes are done again one by one, so that
+ * each is refused or done on its own.
  *
  * A numbered change is done alone, and only if its number is not marked yet
  * (marks.h); its mark is told together with what it changed.
@@ -545,6 +545,18 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
     }
 }
 
+/* Those of mask that are of a shard. */
+static uint64_t
+of_shard(const struct engine_batch *batch, uint64_t mask, uint32_t number)
+{
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        if (batch->pending[__builtin_ctzll(rest)].at.shard != number) {
+            mask &= ~(rest & (0 - rest));
+        }
+    }
+    return mask;
+}
+
 /* The changes of one shard, that of change[first] and others behind it.
  * Returns the position of the sink, or the old one. */
 static uint64_t
@@ -557,10 +569,8 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
     struct shard *shard = &engine->shard[number];
     uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
     uint64_t mask = *todo;
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        if (batch->pending[__builtin_ctzll(rest)].at.shard != number) {
-            mask &= ~(rest & (0 - rest));
-        }
+    if (engine->n_shards > SHARD_BUCKETS) { /* else a bucket is a shard */
+        mask = of_shard(batch, mask, number);
     }
     *todo &= ~mask;
     shard__lock(shard);

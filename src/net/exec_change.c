@@ -242,8 +242,18 @@ say_change(struct session *session, const struct change *change,
     answer_put(echo, bytes, &(struct answer){.kind = kind}, out);
 }
 
-/* Notes that what has been added to out since it had len bytes acknowledges a
- * change. */
+/* The bytes first..end - 1 of a reply acknowledge a change. */
+static inline struct session_ack
+ack_of(const struct echo *echo, size_t first, size_t end)
+{
+    return (struct session_ack){
+        .span = {(uint32_t)first, (uint32_t)(end - first)},
+        .opaque = echo->opaque,
+        .opcode = echo->opcode,
+        .proto = (uint8_t)echo->proto};
+}
+
+/* Notes that what has been added to out since it had len bytes does. */
 static void
 note_ack(struct session_acks *acks, const struct echo *echo,
     const struct buf *out, size_t len)
@@ -253,22 +263,18 @@ note_ack(struct session_acks *acks, const struct echo *echo,
     if (ack == NULL) {
         return;
     }
-    *ack = (struct session_ack){
-        .span = {(uint32_t)len, (uint32_t)(out->len - len)},
-        .opaque = echo->opaque,
-        .opcode = echo->opcode,
-        .proto = (uint8_t)echo->proto};
+    *ack = ack_of(echo, len, out->len);
     acks->at.len += sizeof *ack;
 }
 
-/* Adds a number as a line to out, which has room for NUMBER_LINE_MAX. */
-static inline void
-put_number(uint64_t number, struct buf *out)
+/* Writes a number as a line to `to`, which has room for NUMBER_LINE_MAX: the
+ * end of it. */
+static inline char *
+put_line(uint64_t number, char *to)
 {
-    char *start = out->data + out->len;
-    char *at = reply_put_number(start, number);
-    memcpy(at, "\r\n", 2);
-    out->len += (size_t)(at - start) + 2;
+    char *end = reply_put_number(to, number);
+    memcpy(end, "\r\n", 2);
+    return end + 2;
 }
 
 /* What is said back of a plain increment: nothing. */
@@ -287,23 +293,29 @@ say_plain(struct session *session, unsigned i, struct exec_turn *turn)
     unsigned n_saturated = 0;
     unsigned first = i;
     bool waits = job->store_change.seq != 0;
-    if (buf_reserve(out, (n - i) * NUMBER_LINE_MAX) == NULL ||
-        (waits &&
-            buf_reserve(&turn->acks->at,
-                (n - i) * sizeof(struct session_ack)) == NULL)) {
+    struct buf *acks = &turn->acks->at;
+    char *at = buf_reserve(out, (n - i) * NUMBER_LINE_MAX);
+    struct session_ack *ack =
+        waits ? (void *)buf_reserve(acks, (n - i) * sizeof *ack) : NULL;
+    if (at == NULL || (waits && ack == NULL)) {
         return i;
     }
     for (; i < n && (job->plain >> i & 1) != 0 && job->change[i].err == 0;
          i++) {
         const struct change *change = &job->change[i];
-        size_t len = out->len;
+        size_t begin = (size_t)(at - out->data);
         bool is_incr = change->op == CHANGE_INCR;
-        put_number(change->value[0], out);
+        at = put_line(change->value[0], at);
         n_incr += is_incr;
         n_saturated += is_incr ? change->n_saturated : 0;
         if (waits) {
-            note_ack(turn->acks, &plain_echo, out, len);
+            *ack++ = ack_of(&plain_echo, begin, (size_t)(at - out->data));
         }
+    }
+    out->len = (size_t)(at - out->data);
+    ASSERT(out->len <= UINT32_MAX);
+    if (waits) {
+        acks->len += (i - first) * sizeof *ack;
     }
     exec__count(session, METRIC_incr_hits, n_incr);
     exec__count(session, METRIC_cell_saturated, n_saturated);

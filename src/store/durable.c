@@ -72,16 +72,6 @@ put_many_cells(
     return put_writes(durable, write, n, entries);
 }
 
-static bool
-any_numbered(const struct engine_write *write, size_t n)
-{
-    uint32_t any = 0;
-    for (size_t i = 0; i < n; i++) {
-        any |= write[i].producer;
-    }
-    return any != 0;
-}
-
 /* Writes, some of them numbered: a number and what it changed are one append,
  * and with that in one batch. No later entry takes the place of one of them. */
 static __attribute__((noinline)) uint64_t
@@ -111,15 +101,17 @@ log_writes(
 {
     struct durable *durable = (struct durable *)sink;
     size_t n_cells = 0;
+    uint32_t numbered = 0;
     if (n == 0) {
         return wal_last(durable->wal);
     }
     ASSERT(n <= ENGINE_WRITES_MAX);
-    if (any_numbered(write, n)) {
-        return log_numbered(durable, write, n);
-    }
     for (size_t i = 0; i < n; i++) {
         n_cells += write[i].n;
+        numbered |= write[i].producer;
+    }
+    if (numbered != 0) {
+        return log_numbered(durable, write, n);
     }
     return n_cells <= ENGINE_WRITES_MAX ? put_few_cells(durable, write, n)
                                         : put_many_cells(durable, write, n);

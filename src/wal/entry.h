@@ -66,9 +66,10 @@ struct entry_cells {
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };
 
-/* Writes cells to out (room for ENTRY_CELLS_BYTES_MAX) and returns the length:
- * n (1..16) serials, none of them 0, and values. id_before: of the cells
- * written just before in the same call of wal_append, NULL for the first. */
+/* Writes cells to out (room for ENTRY_CELLS_BYTES_MAX, all of which may be
+ * written to) and returns the length: n (1..16) serials, none of them 0, and
+ * values. id_before: of the cells written just before in the same call of
+ * wal_append, NULL for the first. */
 static inline size_t
 entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
     const uint32_t *serial, const uint64_t *value, const uint64_t *id_before)
@@ -86,10 +87,10 @@ entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
         }
     }
     out[0] = (uint8_t)(kind | n << ENTRY_KIND_BITS);
-    len += bytes_put_varint(out + len, id);
+    len += bytes_put_varint_wide(out + len, id);
     for (unsigned i = 0; i < n; i++) {
         len += bytes_put_varint(out + len, serial[i]);
-        len += bytes_put_varint(out + len, value[i]);
+        len += bytes_put_varint_wide(out + len, value[i]);
     }
     return len;
 }

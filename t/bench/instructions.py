@@ -146,6 +146,13 @@ def item(i):
     return "set item%02d 0 0 5\r\nhello\r\nget item%02d\r\n" % (i, i)
 
 
+def swing(i):
+    """Makes numbers longer, and in the next batch shorter again."""
+    form = "incr %d.cntan 1000000\r\n" if i % 2 == 0 else \
+        "decr %d.cntan 1000000\r\n"
+    return "".join(form % n for n in some(IDS, i // 2, 16))
+
+
 INCR = "incr %d.cntan 1\r\n"
 MG = "mg %d.cntcm v\r\n"
 SET = "set %d.cntrn 0 0 3\r\n345\r\n"
@@ -171,6 +178,8 @@ def streams():
         Stream("incr, log on", 300, each(1, INCR), numbers(1), logs=True),
         Stream("incr, 16 pipelined, log on", 60, each(16, INCR), numbers(16),
                logs=True),
+        Stream("incr that lengthens, decr, 16 pipelined, log on", 60, swing,
+               numbers(16), logs=True),
         Stream("set of a cell, 16 pipelined, log on", 60, each(16, SET),
                lines(*[b"STORED"] * 16), logs=True),
         Stream("set and get of an item, pipelined", 100, item, found),

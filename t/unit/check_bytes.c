@@ -49,16 +49,27 @@ check_varint(uint64_t value, size_t len)
         free(copy);
     }
     ck_assert_uint_eq(got, value);
+    uint8_t wide[BYTES_VARINT_MAX + 1];
+    wide[BYTES_VARINT_MAX] = 0x5a;
+    ck_assert_uint_eq(bytes_put_varint_wide(wide, value), len);
+    ck_assert_mem_eq(wide, out, len);
+    ck_assert_uint_eq(wide[BYTES_VARINT_MAX], 0x5a);
 }
 
 START_TEST(test_varints)
 {
+    uint64_t random = 1;
     check_varint(0, 1);
     for (unsigned bits = 1; bits <= 64; bits++) {
         uint64_t largest = UINT64_MAX >> (64 - bits);
 
         check_varint(largest, (bits + 6) / 7);
         check_varint(largest / 2 + 1, (bits + 6) / 7);
+        for (int i = 0; i < 100; i++) {
+            uint64_t top = largest / 2 + 1;
+            check_varint(top | (random_below(&random, UINT64_MAX) & (top - 1)),
+                (bits + 6) / 7);
+        }
     }
 }
 END_TEST
