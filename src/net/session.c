@@ -318,6 +318,9 @@ end_without_memory(
     struct session *session, struct buf *out, size_t whole, bool is_vague)
 {
     struct echo echo = echo_of(&session->request, 0);
+    if (session->executor->loan.at >= whole) {
+        loan_take_back(session->executor);
+    }
     if (!is_vague) {
         out->len = whole;
         out->failed = false;
@@ -359,6 +362,8 @@ session_run(struct session *session, const char *bytes, size_t len,
         .fault = store_fault(executor->store)};
     enum exec_step step = EXEC_DONE;
     size_t at = 0;
+    ASSERT(executor->loan.item == NULL);
+    executor->loan.is_awaited = false;
     executor->acks.seq = 0;
     buf_clear(&executor->acks.at);
     if (session->watcher != NULL) {
@@ -377,6 +382,7 @@ session_run(struct session *session, const char *bytes, size_t len,
         turn.done = 0;
     }
     ASSERT(!exec_is_gathering(session));
+    ASSERT(executor->loan.item == NULL || executor->acks.seq == 0);
     if (executor->acks.at.failed) {
         out->failed = true;
     }
