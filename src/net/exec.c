@@ -148,6 +148,11 @@ exec_flush(struct session *session, struct exec_turn *turn)
         ? exec__get_flush(session, turn)
         : exec__change_flush(session, turn);
     turn->base += turn->done - done;
+    if (step == EXEC_DONE && !turn->out->failed) {
+        turn->whole = turn->out->len;
+        turn->whole_acks = turn->acks->at.len;
+        turn->is_batch = false;
+    }
     return step == EXEC_DONE && exec__has_lent(session) ? EXEC_FULL : step;
 }
 

@@ -302,6 +302,23 @@ count_keys(struct session *session, unsigned n, unsigned hits)
     }
 }
 
+/* The replies from the first slot on find no memory: notes whose that is, where
+ * it is said. */
+static void
+note_failure(const struct job *job, unsigned first, struct exec_turn *turn)
+{
+    switch ((enum slot_kind)job->slot[first].kind) {
+    case SLOT_SINGLE:
+    case SLOT_META:
+    case SLOT_PACKET:
+        turn->failed = job->single[first];
+        turn->unanswered = &turn->failed;
+        return;
+    default:
+        return;
+    }
+}
+
 /* True where the turn has to end before the next slot. */
 static bool
 must_wait(struct session *session, const struct exec_turn *turn)
@@ -340,6 +357,9 @@ exec_get__format(struct session *session, struct exec_turn *turn)
         if ((session->executor->watched & WATCH_FETCHERS) != 0) {
             exec__watch_slots(session, turn->base, before);
         }
+    }
+    if (turn->out->failed) {
+        note_failure(job, first, turn);
     }
     unsigned n = job->formatted - first;
     if (n > 0 && job->slot[job->formatted - 1].kind == SLOT_NOTHING) {
