@@ -9,9 +9,9 @@
  *
  * A turn runs the session on what is there, at most requests_per_turn
  * requests, and ends with one write of all its replies. What the socket does
- * not take at once is queued: sending is libuv's, queue waits behind it, so
- * libuv never holds more than one write of a connection. From CONN_WRITE_MARK
- * queued bytes on no request is begun and nothing is read.
+ * not take at once is queued (conn_send.c). From CONN_WRITE_MARK queued bytes
+ * on no request is begun and nothing is read; nor while a large value is being
+ * sent from the memory of items.
  *
  *   reading --> turn --> READY: read on
  *                        YIELD: worker's ready list --> turn
@@ -60,17 +60,10 @@ trim(struct buf *buf)
 }
 
 static void
-end_sending(struct conn *conn)
-{
-    buf_fini(&conn->sending->bytes);
-    free(conn->sending);
-    conn->sending = NULL;
-}
-
-static void
 free_conn(struct conn *conn)
 {
-    ASSERT(conn->sending == NULL); /* libuv has given it back before */
+    /* libuv has given them back before */
+    ASSERT(conn->sending == NULL && conn->lent == NULL);
     session_fini(&conn->session);
     conn__tls_free(conn);
     buf_fini(&conn->in);
@@ -120,6 +113,7 @@ conn_close(struct conn *conn)
         session_give_up(&conn->session);
         conn_list_remove(&conn->worker->conn_list, &conn->entry);
         conn__tls_cancel(conn);
+        conn__drop_lent(conn);
         worker_unready(conn->worker, conn);
         conn_room_note(
             &conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
@@ -210,109 +204,24 @@ conn__stop_reading(struct conn *conn)
     set_reading(conn, false);
 }
 
-/* How many reply bytes may be queued. */
-static size_t
-write_mark(const struct conn *conn)
+void
+conn__has_written(struct conn *conn, int status)
 {
-    return conn->worker->room.is_tight ? CONN_WRITE_TIGHT : CONN_WRITE_MARK;
-}
-
-static void on_write(uv_write_t *write, int status);
-
-/* Hands what is queued to libuv, if it has no write of ours. */
-static void
-write_queue(struct conn *conn)
-{
-    if (conn->sending != NULL || conn->queue.len == 0) {
-        return;
-    }
-    struct sending *sending = malloc(sizeof *sending);
-    if (sending == NULL) {
-        conn_close(conn);
-        return;
-    }
-    conn->sending = sending;
-    sending->write.data = conn;
-    sending->bytes = conn->queue;
-    conn->queue = (struct buf){0};
-    uv_buf_t part =
-        uv_buf_init(sending->bytes.data, (unsigned)sending->bytes.len);
-    if (uv_write(&sending->write, &conn->uv.stream, &part, 1, on_write) != 0) {
-        end_sending(conn);
-        conn_close(conn);
-    }
-}
-
-static void
-on_write(uv_write_t *write, int status)
-{
-    struct conn *conn = write->data;
     worker_enter(conn->worker);
     conn->active_ms = uv_now(&conn->worker->loop);
     conn->progress_ms = conn->active_ms;
-    end_sending(conn);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
         return;
     }
-    write_queue(conn);
+    conn__write_queue(conn);
+    conn__go_on_lending(conn);
     conn__note_room(conn);
-    if (conn__queued_bytes(conn) >= write_mark(conn)) {
+    if (!conn__is_drained(conn)) {
         return;
     }
     conn->blocked_since_ms = 0;
     become_ready(conn);
-}
-
-static inline void
-send_bytes(struct conn *conn, const char *bytes, size_t len)
-{
-    size_t sent = 0;
-    if (conn__queued_bytes(conn) == 0) {
-        uv_buf_t part = uv_buf_init((char *)bytes, (unsigned)len);
-        int n = uv_try_write(&conn->uv.stream, &part, 1);
-        if (n < 0 && n != UV_EAGAIN) {
-            conn_close(conn);
-            return;
-        }
-        sent = n < 0 ? 0 : (size_t)n;
-    }
-    if (sent < len) {
-        buf_add(&conn->queue, bytes + sent, len - sent);
-        if (conn->queue.failed) {
-            conn_close(conn);
-            return;
-        }
-        write_queue(conn);
-    }
-}
-
-void
-conn__send(struct conn *conn, const char *bytes, size_t len)
-{
-    send_bytes(conn, bytes, len);
-}
-
-/* Sends the turn's replies: at once as far as the socket takes them. */
-static void
-send_out(struct conn *conn, struct buf *out)
-{
-    if (out->failed) {
-        conn_close(conn); /* a reply is missing: never go on after it */
-        return;
-    }
-    if (out->len == 0 || conn->is_closing) {
-        return;
-    }
-    metric_add(&conn->worker->metrics, METRIC_bytes_written, out->len);
-    if (conn__is_tls(conn)) {
-        out = conn__tls_seal(conn, out);
-        if (out == NULL) {
-            conn_close(conn);
-            return;
-        }
-    }
-    send_bytes(conn, out->data, out->len);
 }
 
 /* Keeps what a turn has left over. bytes is in the worker's read buffer or in
@@ -356,7 +265,7 @@ finish(struct conn *conn)
 {
     conn->is_finishing = true;
     set_reading(conn, false);
-    if (conn__is_tls(conn)) {
+    if (conn__is_tls(conn) && conn->lent == NULL) {
         conn__tls_end(conn);
     }
     if (conn__queued_bytes(conn) == 0) {
@@ -371,7 +280,7 @@ finish(struct conn *conn)
 static void
 after_turn(struct conn *conn, enum session_state state)
 {
-    bool drained = conn__queued_bytes(conn) < write_mark(conn);
+    bool drained = conn__is_drained(conn);
     switch (state) {
     case SESSION_READY:
         if (conn->has_ended) {
@@ -387,8 +296,8 @@ after_turn(struct conn *conn, enum session_state state)
         return;
     case SESSION_FULL:
         set_reading(conn, false);
-        if (drained) {
-            become_ready(conn);
+        if (drained && (!conn->awaits_loan || conn__queued_bytes(conn) == 0)) {
+            become_ready(conn); /* else when a write is done */
         }
         return;
     case SESSION_PARKED:
@@ -408,9 +317,8 @@ after_turn(struct conn *conn, enum session_state state)
 static void
 send_replies(struct conn *conn, struct buf *out)
 {
-    send_out(conn, out);
-    if (conn__queued_bytes(conn) >= write_mark(conn) &&
-        conn->blocked_since_ms == 0) {
+    conn__send_out(conn, out);
+    if (!conn__is_drained(conn) && conn->blocked_since_ms == 0) {
         conn->blocked_since_ms = uv_now(&conn->worker->loop);
         conn->blocked_bytes = conn__queued_bytes(conn);
     }
@@ -531,15 +439,17 @@ turn(struct conn *conn, const char *bytes, size_t len)
     bool was_stranger = session_is_stranger(&conn->session);
     size_t consumed = 0;
     size_t queued = conn__queued_bytes(conn) + held_bytes(&conn->held);
-    size_t mark_max = write_mark(conn);
+    size_t mark_max = conn__write_mark(conn);
     size_t mark = queued < mark_max ? mark_max - queued : 0;
     if (worker->room.is_over) {
         mark = 0; /* what there is goes first, see conn_room.c */
     }
+    conn__allow_loan(conn, queued);
     buf_clear(&worker->out);
     conn_entry_note(&conn->entry, CONN_STATE_PARSE_CMD);
     enum session_state state = session_run(
         &conn->session, bytes, len, mark, &budget, &worker->out, &consumed);
+    conn->awaits_loan = worker->executor.loan.is_awaited;
     if (!keep_rest(conn, bytes, len, consumed)) {
         state =
             conn__forget_rest(conn, state, bytes + consumed, len - consumed);
@@ -567,6 +477,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     } else {
         hold_turn(conn, state, &worker->out, acks);
     }
+    loan_take_back(&worker->executor); /* where it was not sent */
     show_state(conn);
     if (conn__has_room(conn)) {
         conn__note_room(conn);
@@ -671,7 +582,7 @@ conn_continue(struct conn *conn)
         conn->must_turn = true;
         return;
     }
-    if (conn->is_closing || conn->is_parked) {
+    if (conn->is_closing || conn->is_parked || conn->lent != NULL) {
         return;
     }
     if (conn->is_finishing) {

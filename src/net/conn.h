@@ -38,6 +38,8 @@ struct sending {
     struct buf bytes;
 };
 
+struct lent; /* net/conn_send.c */
+
 struct conn {
     union {
         uv_handle_t handle;
@@ -61,7 +63,9 @@ struct conn {
     size_t in_at;            /* of these, already consumed */
     struct sending *sending; /* being written by libuv; NULL: nothing */
     struct buf queue;        /* to be written after that */
-    struct held held; /* replies of its last turns, while the gate has them */
+    struct lent *lent; /* a large value that is being sent; no turn is run and
+                        * nothing read meanwhile; NULL: none */
+    struct held held;  /* replies of its last turns, while the gate has them */
     enum session_state held_state; /* in which the last of these ended */
     bool must_turn;                /* something has happened meanwhile */
     struct conn_place place;       /* in worker->room */
@@ -73,6 +77,8 @@ struct conn {
     size_t blocked_bytes;      /* queued then */
     unsigned read_bytes_max;   /* of the next read */
     bool is_reading;
+    bool awaits_loan;  /* its last turn has ended before a value that is to be
+                        * lent, and that cannot be while anything is queued */
     bool is_ready;     /* in the ready list */
     bool is_parked;    /* the store will wake the session */
     bool has_ended;    /* the client has sent its last byte */

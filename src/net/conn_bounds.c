@@ -42,6 +42,9 @@ conn__note_room(struct conn *conn)
     if (conn->sending != NULL) {
         replies += sizeof *conn->sending + conn->sending->bytes.capacity;
     }
+    if (conn->lent != NULL) {
+        replies += conn__lent_memory(conn);
+    }
     if ((replies | conn->in.capacity | conn->place.bytes) < CONN_ROOM_COUNTS ||
         conn->is_closing) {
         return;

@@ -3,6 +3,7 @@
 #define NET_CONN_PRIV_H
 
 #include "net/conn.h"
+#include "net/conn_send.h"
 #include "net/worker.h"
 
 #include <sys/types.h>
@@ -44,9 +45,6 @@ void conn__take(struct conn *conn, bool shared, size_t len);
 /* The client sends no more. */
 void conn__ended(struct conn *conn);
 
-/* Sends bytes as they are, or queues them. */
-void conn__send(struct conn *conn, const char *bytes, size_t len);
-
 /* Sends what a turn has to say, and goes on as after one that ended so. */
 void conn__answer(
     struct conn *conn, enum session_state state, struct buf *out);
@@ -58,6 +56,9 @@ void conn__stop_reading(struct conn *conn);
  * then. */
 bool conn__unpark(struct conn *conn);
 
+/* Something has been written: goes on. */
+void conn__has_written(struct conn *conn, int status);
+
 /* Of conn.c and the others: */
 
 #define CONN_NS_PER_MS UINT64_C(1000000)
@@ -67,13 +68,6 @@ static inline uint64_t
 conn__loop_ns(const struct worker *worker)
 {
     return uv_now(&worker->loop) * CONN_NS_PER_MS;
-}
-
-/* Reply bytes that the socket has not taken. */
-static inline size_t
-conn__queued_bytes(const struct conn *conn)
-{
-    return uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len;
 }
 
 static inline bool
@@ -101,7 +95,7 @@ void conn__note_room(struct conn *conn);
 static inline bool
 conn__has_room(const struct conn *conn)
 {
-    return conn->sending != NULL ||
+    return conn->sending != NULL || conn->lent != NULL ||
         (conn->queue.capacity | conn->in.capacity | conn->place.bytes) >=
         CONN_ROOM_COUNTS;
 }

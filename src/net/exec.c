@@ -148,7 +148,12 @@ exec_flush(struct session *session, struct exec_turn *turn)
         ? exec__get_flush(session, turn)
         : exec__change_flush(session, turn);
     turn->base += turn->done - done;
-    return step;
+    if (step == EXEC_DONE && !turn->out->failed) {
+        turn->whole = turn->out->len;
+        turn->whole_acks = turn->acks->at.len;
+        turn->is_batch = false;
+    }
+    return step == EXEC_DONE && exec__has_lent(session) ? EXEC_FULL : step;
 }
 
 enum exec_step
@@ -274,7 +279,15 @@ begin_on_key(
     if (is_reserved(session, &key, text)) {
         return exec__refuse(session, ERR_MISUSE, turn->out);
     }
-    return exec__item(session, bytes, turn->out);
+    if (op == REQUEST_LOOK && session->request.terms.wants_value &&
+        exec__awaits_loan(session, text.text, text.len)) {
+        return EXEC_FULL;
+    }
+    step = exec__item(session, bytes, turn->out);
+    if (exec__has_lent(session)) {
+        turn->mark = 0;
+    }
+    return step;
 }
 
 static enum exec_step

@@ -41,6 +41,13 @@ struct exec_turn {
     int fault;                 /* of the store, when the turn began */
     size_t done;               /* bytes of the requests answered, which are
                                 * before base once exec_flush has done it */
+    size_t whole;      /* of out: a reply behind it that finds no memory
+                                * takes nothing of that back ... */
+    size_t whole_acks; /* ... nor of acks->at */
+    bool is_batch;     /* of gathered requests, that reply */
+    const struct echo *unanswered; /* of gathered gets that find none: the
+                                    * first behind whole; NULL: none */
+    struct echo failed;            /* which that is */
 };
 
 /* What to do with a job when it is resumed. */

@@ -194,6 +194,9 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
             return end(session, turn);
         }
         job->stage = JOB_GET_GATHER;
+        if (exec__has_lent(session)) {
+            return EXEC_FULL;
+        }
         if (must_yield(turn)) {
             return EXEC_YIELD;
         }

@@ -119,9 +119,16 @@ say_item(struct session *session, const char *base, const struct slot *slot,
     if (item == NULL) {
         return false;
     }
-    uint64_t cas = session->executor->rules.no_cas ? 0 : item->cas;
-    reply_value(out, key, slot->len, item->flags, item->value, item->value_len,
-        slot->shows_cas ? &cas : NULL);
+    uint64_t number = session->executor->rules.no_cas ? 0 : item->cas;
+    const uint64_t *cas = slot->shows_cas ? &number : NULL;
+    if (exec__lend(session, item)) {
+        exec__note_loan(session, item,
+            reply_value_around(
+                out, key, slot->len, item->flags, item->value_len, cas));
+        return true;
+    }
+    reply_value(
+        out, key, slot->len, item->flags, item->value, item->value_len, cas);
     items_unpin(items, item);
     return true;
 }
@@ -261,6 +268,9 @@ say_slot(struct session *session, struct exec_turn *turn)
         return say_single(session, turn->base, slot, out);
     case SLOT_ITEM:
         is_hit = say_item(session, turn->base, slot, out);
+        if (exec__has_lent(session)) {
+            turn->mark = 0;
+        }
         break;
     case SLOT_CELL: /* of those that say_cells leaves */
     case SLOT_RECORD:
@@ -292,6 +302,33 @@ count_keys(struct session *session, unsigned n, unsigned hits)
     }
 }
 
+/* The replies from the first slot on find no memory: notes whose that is, where
+ * it is said. */
+static void
+note_failure(const struct job *job, unsigned first, struct exec_turn *turn)
+{
+    switch ((enum slot_kind)job->slot[first].kind) {
+    case SLOT_SINGLE:
+    case SLOT_META:
+    case SLOT_PACKET:
+        turn->failed = job->single[first];
+        turn->unanswered = &turn->failed;
+        return;
+    default:
+        return;
+    }
+}
+
+/* True where the turn has to end before the next slot. */
+static bool
+must_wait(struct session *session, const struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    const struct slot *slot = &job->slot[job->formatted];
+    return slot->kind == SLOT_ITEM &&
+        exec__awaits_loan(session, turn->base + slot->at, slot->len);
+}
+
 bool
 exec_get__format(struct session *session, struct exec_turn *turn)
 {
@@ -312,11 +349,17 @@ exec_get__format(struct session *session, struct exec_turn *turn)
             break;
         }
         if (job->formatted == before) {
+            if (must_wait(session, turn)) {
+                break;
+            }
             hits += say_slot(session, turn);
         }
         if ((session->executor->watched & WATCH_FETCHERS) != 0) {
             exec__watch_slots(session, turn->base, before);
         }
+    }
+    if (turn->out->failed) {
+        note_failure(job, first, turn);
     }
     unsigned n = job->formatted - first;
     if (n > 0 && job->slot[job->formatted - 1].kind == SLOT_NOTHING) {

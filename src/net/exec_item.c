@@ -340,8 +340,18 @@ look(struct session *session, const char *bytes, struct buf *out)
         return exec__answer_kind(session, bytes, ANSWER_MISS, out);
     }
     struct answer answer = answer_of(&found, key.len, moment.now_s);
+    size_t value_at = SIZE_MAX;
+    bool is_lent =
+        session->request.terms.wants_value && exec__lend(session, found.item);
+    answer.value_at = is_lent ? &value_at : NULL;
     enum exec_step step = answer_item(session, bytes, &answer, out);
-    items_unpin(items_of(session), found.item);
+    if (!is_lent) {
+        items_unpin(items_of(session), found.item);
+    } else if (value_at == SIZE_MAX) { /* the client has it, or no memory */
+        items_unlend(items_of(session), found.item);
+    } else {
+        exec__note_loan(session, found.item, value_at);
+    }
     return step;
 }
 

@@ -78,6 +78,24 @@ enum exec_step exec__change_flush(
 enum exec_step exec__item(
     struct session *session, const char *bytes, struct buf *out);
 
+/* Large values (exec_loan.c). True where the turn has to end before the value
+ * under key, since it is to be lent and cannot be now. */
+bool exec__awaits_loan(
+    struct session *session, const char *key, size_t key_len);
+/* Makes a loan of the pin, where the value is to be lent: the caller notes it,
+ * or gives it back. Else it stays a pin. */
+bool exec__lend(struct session *session, const struct item *item);
+/* The value belongs into the replies at that place. */
+void exec__note_loan(
+    struct session *session, const struct item *item, size_t at);
+/* True where the turn has a loan: nothing more may be said in it than the end
+ * of what has been begun. */
+static inline bool
+exec__has_lent(const struct session *session)
+{
+    return session->executor->loan.item != NULL;
+}
+
 /* Schema edits, seals, checkpoints, show, help. */
 enum exec_step exec__edit_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);

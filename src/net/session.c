@@ -311,13 +311,23 @@ session_say_no_memory(const char *bytes, size_t len, struct buf *out)
 
 /* The step's reply found no memory. What there is of it makes room for the
  * error, and the connection ends with that, since nobody could tell where the
- * next reply begins. Where a change was acknowledged, or a packet would be
- * named that is not the one, it ends without a word: out->failed stays. */
+ * next reply begins. It names the first request that is not answered. Where a
+ * change was acknowledged, or that is a packet of gathered changes, it ends
+ * without a word: out->failed stays. */
 static enum exec_step
-end_without_memory(
-    struct session *session, struct buf *out, size_t whole, bool is_vague)
+end_without_memory(struct session *session, const struct exec_turn *turn)
 {
-    struct echo echo = echo_of(&session->request, 0);
+    struct buf *out = turn->out;
+    size_t whole = turn->whole;
+    bool is_known = turn->unanswered != NULL || !turn->is_batch ||
+        session->request.proto != PROTO_BINARY;
+    bool is_vague = turn->acks->at.len != turn->whole_acks || !is_known;
+    struct echo echo = turn->unanswered != NULL
+        ? *turn->unanswered
+        : echo_of(&session->request, 0);
+    if (session->executor->loan.at >= whole) {
+        loan_take_back(session->executor);
+    }
     if (!is_vague) {
         out->len = whole;
         out->failed = false;
@@ -335,16 +345,14 @@ step_safely(struct session *session, const char *bytes, size_t len,
     struct exec_turn *turn)
 {
     struct buf *out = turn->out;
-    size_t whole = out->len;
-    size_t acks_len = turn->acks->at.len;
-    bool is_batch = session->job != NULL && exec_is_batch(session);
+    turn->whole = out->len;
+    turn->whole_acks = turn->acks->at.len;
+    turn->is_batch = session->job != NULL && exec_is_batch(session);
     enum exec_step step = step_on(session, bytes, len, turn);
     if (!out->failed || step == EXEC_LATER) {
         return step;
     }
-    return end_without_memory(session, out, whole,
-        turn->acks->at.len != acks_len ||
-            (is_batch && session->request.proto == PROTO_BINARY));
+    return end_without_memory(session, turn);
 }
 
 enum session_state
@@ -359,6 +367,8 @@ session_run(struct session *session, const char *bytes, size_t len,
         .fault = store_fault(executor->store)};
     enum exec_step step = EXEC_DONE;
     size_t at = 0;
+    ASSERT(executor->loan.item == NULL);
+    executor->loan.is_awaited = false;
     executor->acks.seq = 0;
     buf_clear(&executor->acks.at);
     if (session->watcher != NULL) {
@@ -377,6 +387,7 @@ session_run(struct session *session, const char *bytes, size_t len,
         turn.done = 0;
     }
     ASSERT(!exec_is_gathering(session));
+    ASSERT(executor->loan.item == NULL || executor->acks.seq == 0);
     if (executor->acks.at.failed) {
         out->failed = true;
     }

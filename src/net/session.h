@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "net/access.h"
 #include "net/exec_form.h"
+#include "net/loan.h"
 #include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
@@ -95,6 +96,7 @@ struct executor {
     size_t item_value_len;
     bool item_is_new;
     struct session_acks acks; /* of the last session_run */
+    struct loan loan;         /* likewise */
     struct key_names names;   /* of keys that were asked for */
     struct exec_forms forms;  /* what these become */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
@@ -133,10 +135,8 @@ struct session {
     int fd;        /* of its connection, for who watches */
     bool has_quit; /* as the client wished */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
-    /* The session of a watcher has lines; see watch_add. */
-    void (*lines_fn)(struct session *session);
-    /* SESSION_AUTO until the first byte is there. */
-    enum session_binding binding;
+    void (*lines_fn)(struct session *session); /* there are; see watch_add */
+    enum session_binding binding; /* SESSION_AUTO before the first byte */
 };
 
 enum session_state {

@@ -34,6 +34,9 @@ struct answer {
     int err;             /* REFUSED: ERR_x */
     const char *value;   /* VALUE: the caller's, read during the call */
     size_t value_len;    /* VALUE, ABOUT; STORED: of what is stored */
+    size_t *value_at;    /* meta and binary VALUE: not NULL: the value's bytes
+                          * are left out, and where they belong in the reply
+                          * is put here, unless none are to be said */
     uint64_t number;     /* NUMBER */
     uint64_t cas;        /* of what is stored now; 0: none */
     uint32_t flags;      /* VALUE, STORED */

@@ -79,6 +79,7 @@ struct packet {
         const char *bytes;
         size_t len;
     } key, value;
+    size_t *value_at; /* as in struct answer */
 };
 
 static void
@@ -94,13 +95,19 @@ put(struct buf *out, const struct echo *echo, const struct packet *packet)
     bytes_put_be32(header + 8, (uint32_t)body);
     bytes_put_be32(header + 12, echo->opaque);
     bytes_put_be64(header + 16, packet->cas);
-    if (buf_reserve(out, sizeof header + body) == NULL) {
+    size_t room = sizeof header + body;
+    room -= packet->value_at == NULL ? 0 : packet->value.len;
+    if (buf_reserve(out, room) == NULL) {
         return; /* failed is set: a packet is whole, or not there */
     }
     buf_add(out, header, sizeof header);
     buf_add(out, packet->extras, packet->extras_len);
     buf_add(out, packet->key.bytes, packet->key.len);
-    buf_add(out, packet->value.bytes, packet->value.len);
+    if (packet->value_at == NULL) {
+        buf_add(out, packet->value.bytes, packet->value.len);
+    } else {
+        *packet->value_at = out->len;
+    }
 }
 
 static void
@@ -141,6 +148,7 @@ put_value(struct buf *out, const struct echo *echo, const char *bytes,
     if (answer->kind == ANSWER_VALUE) {
         packet.value.bytes = answer->value;
         packet.value.len = answer->value_len;
+        packet.value_at = answer->value_at;
     }
     if (returns_key(echo)) {
         packet.key.bytes = bytes + echo->key.at;

@@ -195,7 +195,9 @@ put_line(const struct echo *echo, const char *bytes,
     /* each flag is at least a letter and a space in the request */
     size_t flags_max =
         (echo->meta.len + 1) / 2 * RETURN_FLAG_MAX + echo->meta.len;
-    size_t room = CODE_MAX + flags_max + echo->key.len + value_len;
+    bool is_around = value != NULL && answer->value_at != NULL;
+    size_t room = CODE_MAX + flags_max + echo->key.len;
+    room += is_around ? 0 : value_len;
     char *start = buf_reserve(out, room);
     if (start == NULL) {
         return;
@@ -209,8 +211,12 @@ put_line(const struct echo *echo, const char *bytes,
     }
     at = put_flags(at, echo, bytes, answer);
     at = put(at, "\r\n", 2);
-    if (value != NULL) {
+    if (is_around) {
+        *answer->value_at = out->len + (size_t)(at - start);
+    } else if (value != NULL) {
         at = put(at, value, value_len);
+    }
+    if (value != NULL) {
         at = put(at, "\r\n", 2);
     }
     ASSERT((size_t)(at - start) <= room);

@@ -72,15 +72,12 @@ put(char *at, const char *bytes, size_t len)
     return at + len;
 }
 
-void
-reply_value(struct buf *out, const char *key, size_t key_len, uint32_t flags,
-    const char *value, size_t value_len, const uint64_t *cas)
+/* The line before the value. */
+static inline char *
+put_value_line(char *at, const char *key, size_t key_len, uint32_t flags,
+    size_t value_len, const uint64_t *cas)
 {
-    char *start = buf_reserve(out, key_len + value_len + VALUE_OVERHEAD_MAX);
-    if (start == NULL) {
-        return;
-    }
-    char *at = put(start, "VALUE ", 6);
+    at = put(at, "VALUE ", 6);
     at = put(at, key, key_len);
     *at++ = ' ';
     at += num_format_u64(flags, at);
@@ -90,10 +87,36 @@ reply_value(struct buf *out, const char *key, size_t key_len, uint32_t flags,
         *at++ = ' ';
         at += num_format_u64(*cas, at);
     }
-    at = put(at, "\r\n", 2);
+    return put(at, "\r\n", 2);
+}
+
+void
+reply_value(struct buf *out, const char *key, size_t key_len, uint32_t flags,
+    const char *value, size_t value_len, const uint64_t *cas)
+{
+    char *start = buf_reserve(out, key_len + value_len + VALUE_OVERHEAD_MAX);
+    if (start == NULL) {
+        return;
+    }
+    char *at = put_value_line(start, key, key_len, flags, value_len, cas);
     at = put(at, value, value_len);
     at = put(at, "\r\n", 2);
     out->len += (size_t)(at - start);
+}
+
+size_t
+reply_value_around(struct buf *out, const char *key, size_t key_len,
+    uint32_t flags, size_t value_len, const uint64_t *cas)
+{
+    char *start = buf_reserve(out, key_len + VALUE_OVERHEAD_MAX);
+    if (start == NULL) {
+        return out->len;
+    }
+    char *at = put_value_line(start, key, key_len, flags, value_len, cas);
+    out->len += (size_t)(at - start);
+    size_t value_at = out->len;
+    buf_add(out, "\r\n", 2); /* has been reserved */
+    return value_at;
 }
 
 size_t

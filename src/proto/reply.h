@@ -27,6 +27,10 @@ void reply_number(struct buf *out, uint64_t number);
 void reply_value(struct buf *out, const char *key, size_t key_len,
     uint32_t flags, const char *value, size_t value_len, const uint64_t *cas);
 
+/* The same but for the bytes of the value: where they belong in out. */
+size_t reply_value_around(struct buf *out, const char *key, size_t key_len,
+    uint32_t flags, size_t value_len, const uint64_t *cas);
+
 /* Numbers separated by one space to text (room for n * 21 bytes); returns the
  * bytes written. */
 size_t reply_join_u64(const uint64_t *number, size_t n, char *text);

@@ -64,6 +64,11 @@ admin__counters(struct server_admin *admin, struct buf *out)
 #define X(name, text) reply_stat_u64(out, #name, sum[METRIC_##name]);
     METRIC_COUNTERS(X)
 #undef X
+    struct items_lent lent;
+    items_lent(admin->store->items, &lent);
+#define X(name, text) reply_stat_u64(out, #name, lent.name);
+    ITEMS_LENT(X)
+#undef X
     reply_line(out, "END");
 }
 

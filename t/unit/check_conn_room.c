@@ -84,6 +84,7 @@ START_TEST(test_replies)
     char *item = malloc(MIB);
     ck_assert_ptr_nonnull(item);
     start_small(&rig);
+    items_set_limit(rig.inner->items, 2 * MIB); /* so that none is lent */
     int other = connect_to(&rig, 0);
     set_item(other, "big", 1000000);
     for (int i = 0; i < CROWD; i++) {
@@ -105,6 +106,59 @@ START_TEST(test_replies)
     }
     say(other, "version\r\n");
     expect(other, "VERSION test\r\n");
+    close(other);
+    free(item);
+    stop_all(&rig);
+}
+END_TEST
+
+static struct items_lent
+lent_of(struct rig *rig)
+{
+    struct items_lent lent;
+    items_lent(rig->inner->items, &lent);
+    return lent;
+}
+
+/* The same with a value that can be lent: nobody has to go, each gets the value
+ * that was there when it was looked up, and all is given back, also by those
+ * that leave in the middle. */
+START_TEST(test_loans)
+{
+    enum { CROWD = 24 };
+    struct rig rig;
+    int fd[CROWD];
+    char *item = malloc(MIB);
+    ck_assert_ptr_nonnull(item);
+    start_small(&rig);
+    int other = connect_to(&rig, 0);
+    set_item(other, "big", 1000000);
+    for (int i = 0; i < CROWD; i++) {
+        fd[i] = connect_to(&rig, 0);
+        say(fd[i], "get big big big big big big big\r\n");
+        expect(fd[i], "VALUE big 0 1000000\r\n");
+    }
+    ck_assert_uint_eq(lent_of(&rig).loans, CROWD);
+    ck_assert_uint_lt(lent_of(&rig).lent_bytes, 2 * MIB);
+    say(other, "delete big\r\n");
+    expect(other, "DELETED\r\n");
+    for (int i = 0; i < CROWD; i += 2) {
+        receive(fd[i], item, 1000000);
+        for (int at = 1; at < 1000000; at++) {
+            ck_assert(item[at] == item[0]);
+        }
+        expect(fd[i], "\r\nEND\r\n");
+        say(fd[i], "version\r\n");
+        expect(fd[i], "VERSION test\r\n");
+    }
+    for (int i = 0; i < CROWD; i++) {
+        close(fd[i]);
+    }
+    while (lent_of(&rig).loans > 0) {
+        say(other, "version\r\n");
+        expect(other, "VERSION test\r\n");
+    }
+    ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_memory_kicks), 0);
     close(other);
     free(item);
     stop_all(&rig);
@@ -145,6 +199,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {
-        test_account, test_shares, test_replies, test_requests};
+        test_account, test_shares, test_replies, test_loans, test_requests};
     return run_tests("conn_room", tests, COUNT_OF(tests));
 }
