@@ -6,6 +6,7 @@
 #include "net/session.h"
 #include "proto/answer.h"
 #include "proto/key.h"
+#include "proto/plain.h"
 #include "proto/words.h"
 
 #include <stdbool.h>
@@ -131,6 +132,25 @@ enum exec_step exec_begin(
  * are taken from the turn's budget; of gets a slice counts as one request. */
 void exec_follow(
     struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* exec_lead where it may be. */
+bool exec__lead(struct session *session, const char *bytes, size_t len);
+
+/* The session has no job, and len bytes have come, for a client that may do
+ * everything. Where they are one plain get of a cell it is gathered without
+ * being parsed: true then, and else nothing is done. */
+static inline bool
+exec_lead(struct session *session, const char *bytes, size_t len,
+    const struct exec_turn *turn)
+{
+    if (len > PLAIN_BYTES || turn->fault != 0) {
+        return false;
+    }
+    bool may_be = session->binding == SESSION_BINARY
+        ? len > BINARY_HEADER_BYTES
+        : session->binding == SESSION_TEXT && plain_may_be_get(bytes, len);
+    return may_be && exec__lead(session, bytes, len);
+}
 
 /* Goes on with the session's job; turn->base is its first byte. */
 enum exec_step exec_resume(struct session *session, struct exec_turn *turn);

@@ -220,10 +220,8 @@ exec__get_flush(struct session *session, struct exec_turn *turn)
     return exec__get_resume(session, turn);
 }
 
-/* The job that the session's request is to join, or its own, made now, NULL
- * when memory is out. */
-static struct job *
-get_job(struct session *session)
+struct job *
+exec_get__job(struct session *session)
 {
     struct job *job = session->job;
     if (job == NULL) {
@@ -314,7 +312,7 @@ static enum exec_step
 begin_alone(struct session *session, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
-    struct job *job = get_job(session);
+    struct job *job = exec_get__job(session);
     if (job == NULL) {
         return no_memory(session, turn);
     }
@@ -339,8 +337,8 @@ exec__get_begin(struct session *session, struct exec_turn *turn)
     if (is_alone) {
         return begin_alone(session, turn);
     }
-    return get_job(session) == NULL ? no_memory(session, turn)
-                                    : join(session, turn);
+    return exec_get__job(session) == NULL ? no_memory(session, turn)
+                                          : join(session, turn);
 }
 
 enum exec_step
@@ -360,7 +358,7 @@ exec__look_begin(
     if (err != 0) {
         return exec__refuse(session, err, turn->out);
     }
-    struct job *job = get_job(session);
+    struct job *job = exec_get__job(session);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }

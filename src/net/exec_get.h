@@ -11,6 +11,10 @@
  * exptime. */
 bool exec_get__touches(const struct request *request);
 
+/* The job that the session's request is to join, or its own, made now, NULL
+ * when memory is out. */
+struct job *exec_get__job(struct session *session);
+
 /* The counter of a dialect get; NULL where it is another request, or where
  * the counter has been dropped since. bytes[0] is the request's first one. */
 const struct schema_counter *exec_get__counter(

@@ -205,7 +205,7 @@ returns_key(uint8_t opcode)
 }
 
 /* Writes the answer to a plain mg or packet to at: the end of it. */
-static inline char *
+static inline __attribute__((always_inline)) char *
 put_plain(char *at, const struct exec_turn *turn, const struct slot *slot,
     const struct echo *echo, uint64_t value)
 {

@@ -21,6 +21,31 @@ enum {
     REPLY_CELL_ROOM = REPLY_KEY_NEAR + 96
 };
 
+/* Copies n bytes, from piece to 2 * piece, in two pieces that overlap. */
+static inline void
+reply__copy_ends(char *at, const char *from, size_t n, size_t piece)
+{
+    memcpy(at, from, piece);
+    memcpy(at + n - piece, from + n - piece, piece);
+}
+
+/* The same as reply_put_key for any key, of which no other byte is read. */
+static inline char *
+reply__put_key_near(char *at, const char *key, size_t len)
+{
+    enum { WIDE = 16, SHORT = 4 };
+    if (len >= WIDE && len <= 2 * WIDE) {
+        reply__copy_ends(at, key, len, WIDE);
+    } else if (len >= CHUNK_BYTES && len < WIDE) {
+        reply__copy_ends(at, key, len, CHUNK_BYTES);
+    } else if (len >= SHORT && len < CHUNK_BYTES) {
+        reply__copy_ends(at, key, len, SHORT);
+    } else {
+        memcpy(at, key, len);
+    }
+    return at + len;
+}
+
 /* Writes a key of len bytes to at, which has room for REPLY_KEY_NEAR more:
  * the end of it. No byte is read that is not before readable. */
 static inline char *
@@ -28,10 +53,9 @@ reply_put_key(char *at, const char *key, size_t len, const char *readable)
 {
     if (__builtin_expect(
             len > REPLY_KEY_NEAR || readable - key < REPLY_KEY_NEAR, 0)) {
-        memcpy(at, key, len);
-    } else {
-        memcpy(at, key, REPLY_KEY_NEAR);
+        return reply__put_key_near(at, key, len);
     }
+    memcpy(at, key, REPLY_KEY_NEAR);
     return at + len;
 }
 

@@ -128,9 +128,23 @@ make_stream(uint64_t *random, bool is_binary, struct stream *stream)
     ck_assert(!stream->bytes.failed && stream->n <= REQUESTS_MAX);
 }
 
-/* Each request alone: nothing follows anything. */
+/* Each request alone, and its first byte before: nothing follows anything, nor
+ * is begun without being parsed. */
 static void
 tell_alone(struct dialog *dialog, const struct stream *stream)
+{
+    size_t at = 0;
+    for (unsigned i = 0; i < stream->n; i++) {
+        dialog_say(dialog, stream->bytes.data + at, 1);
+        dialog_say(
+            dialog, stream->bytes.data + at + 1, stream->end[i] - at - 1);
+        at = stream->end[i];
+    }
+}
+
+/* Each request alone. */
+static void
+tell_one_by_one(struct dialog *dialog, const struct stream *stream)
 {
     size_t at = 0;
     for (unsigned i = 0; i < stream->n; i++) {
@@ -191,10 +205,11 @@ expect_same_replies(
 static void
 compare(uint64_t seed, bool is_binary)
 {
+    enum { WAYS = 3 };
     static struct stream stream;
     uint64_t random = seed;
-    struct dialog admin[2], alone, in_pieces;
-    for (unsigned i = 0; i < 2; i++) { /* a session is binary for good */
+    struct dialog admin[WAYS], alone, one_by_one, in_pieces;
+    for (unsigned i = 0; i < WAYS; i++) { /* a session is binary for good */
         open_new(&admin[i]);
         declare(&admin[i]);
     }
@@ -204,19 +219,26 @@ compare(uint64_t seed, bool is_binary)
     }
     dialog_open(&alone, admin[0].store, SMALL_STORE_ITEM_BYTES);
     dialog_open(&in_pieces, store, SMALL_STORE_ITEM_BYTES);
+    dialog_open(&one_by_one, admin[2].store, SMALL_STORE_ITEM_BYTES);
     make_stream(&random, is_binary, &stream);
     tell_alone(&alone, &stream);
+    tell_one_by_one(&one_by_one, &stream);
     tell_in_pieces(&random, &in_pieces, &stream);
+    expect_same_replies(&alone, &one_by_one, seed);
     expect_same_replies(&alone, &in_pieces, seed);
+    expect_same_sums(&alone, &one_by_one);
     expect_same_sums(&alone, &in_pieces);
-    ck_assert(!alone.is_closed && !in_pieces.is_closed);
+    ck_assert(!alone.is_closed && !one_by_one.is_closed);
+    ck_assert(!in_pieces.is_closed);
     dialog_close(&alone);
+    dialog_close(&one_by_one);
     dialog_close(&in_pieces);
     if (seed % 3 == 0) {
         park_destroy(&store);
     }
-    close_new(&admin[0]);
-    close_new(&admin[1]);
+    for (unsigned i = 0; i < WAYS; i++) {
+        close_new(&admin[i]);
+    }
     buf_fini(&stream.bytes);
 }
 

@@ -172,7 +172,9 @@ expect_cell(size_t len, size_t behind, uint32_t flags, uint64_t value,
     char *key = malloc(len + behind);
     char *at = malloc(len + REPLY_CELL_ROOM);
     ck_assert(key != NULL && at != NULL);
-    memset(key, 'k', len + behind);
+    for (size_t i = 0; i < len + behind; i++) {
+        key[i] = (char)('a' + i % 26);
+    }
     value_u64(&out, key, len, flags, value, cas);
     const char *end = reply_put_cell(
         at, key, len, key + len + behind, flags, value, cas ? *cas : 0);
