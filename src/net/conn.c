@@ -477,7 +477,9 @@ turn(struct conn *conn, const char *bytes, size_t len)
     } else {
         hold_turn(conn, state, &worker->out, acks);
     }
-    loan_take_back(&worker->executor); /* where it was not sent */
+    if (worker->executor.loan.item != NULL) { /* it was not sent */
+        loan_take_back(&worker->executor);
+    }
     show_state(conn);
     if (conn__has_room(conn)) {
         conn__note_room(conn);

@@ -71,8 +71,8 @@ conn__write_queue(struct conn *conn)
     }
 }
 
-void
-conn__send(struct conn *conn, const char *bytes, size_t len)
+static inline void
+send_bytes(struct conn *conn, const char *bytes, size_t len)
 {
     size_t sent = 0;
     if (uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len ==
@@ -93,6 +93,12 @@ conn__send(struct conn *conn, const char *bytes, size_t len)
         }
         conn__write_queue(conn);
     }
+}
+
+void
+conn__send(struct conn *conn, const char *bytes, size_t len)
+{
+    send_bytes(conn, bytes, len);
 }
 
 static void
@@ -278,7 +284,7 @@ send_ciphered(struct conn *conn, const struct buf *out,
 }
 
 /* The same as conn__send_out for a turn with a loan. */
-static void
+static __attribute__((noinline)) void
 send_around(struct conn *conn, const struct buf *out)
 {
     struct loan *loan = &conn->worker->executor.loan;
@@ -317,5 +323,5 @@ conn__send_out(struct conn *conn, struct buf *out)
             return;
         }
     }
-    conn__send(conn, out->data, out->len);
+    send_bytes(conn, out->data, out->len);
 }

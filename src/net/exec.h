@@ -46,9 +46,9 @@ struct exec_turn {
                                 * takes nothing of that back ... */
     size_t whole_acks; /* ... nor of acks->at */
     bool is_batch;     /* of gathered requests, that reply */
-    const struct echo *unanswered; /* of gathered gets that find none: the
-                                    * first behind whole; NULL: none */
-    struct echo failed;            /* which that is */
+    bool is_known;     /* of gathered gets that find none: unanswered
+                                * is the first behind whole */
+    struct echo unanswered;
 };
 
 /* What to do with a job when it is resumed. */

@@ -311,8 +311,8 @@ note_failure(const struct job *job, unsigned first, struct exec_turn *turn)
     case SLOT_SINGLE:
     case SLOT_META:
     case SLOT_PACKET:
-        turn->failed = job->single[first];
-        turn->unanswered = &turn->failed;
+        turn->unanswered = job->single[first];
+        turn->is_known = true;
         return;
     default:
         return;

@@ -2,8 +2,6 @@
 #ifndef NET_LOAN_H
 #define NET_LOAN_H
 
-#include "items/items.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,6 +13,9 @@ enum {
     LOAN_BYTES_MIN = 32 << 10 /* shorter values are copied: that costs less
                                * than a turn of their own */
 };
+
+struct executor; /* net/session.h */
+struct item;     /* items/items.h */
 
 enum loan_use {
     LOAN_NEVER, /* values are copied, whatever their length */
@@ -33,8 +34,6 @@ struct loan {
                               * NULL: none */
     size_t at;               /* where in the replies its value belongs */
 };
-
-struct executor; /* net/session.h */
 
 /* Gives back what the last turn has lent, if anything: for who does not send
  * it. */

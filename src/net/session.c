@@ -338,12 +338,11 @@ end_without_memory(struct session *session, const struct exec_turn *turn)
 {
     struct buf *out = turn->out;
     size_t whole = turn->whole;
-    bool is_known = turn->unanswered != NULL || !turn->is_batch ||
+    bool is_known = turn->is_known || !turn->is_batch ||
         session->request.proto != PROTO_BINARY;
     bool is_vague = turn->acks->at.len != turn->whole_acks || !is_known;
-    struct echo echo = turn->unanswered != NULL
-        ? *turn->unanswered
-        : echo_of(&session->request, 0);
+    struct echo echo =
+        turn->is_known ? turn->unanswered : echo_of(&session->request, 0);
     if (session->executor->loan.at >= whole) {
         loan_take_back(session->executor);
     }
@@ -379,11 +378,14 @@ session_run(struct session *session, const char *bytes, size_t len,
     size_t mark, unsigned *budget, struct buf *out, size_t *consumed)
 {
     struct executor *executor = session->executor;
-    struct exec_turn turn = {.mark = mark,
-        .budget = budget,
-        .out = out,
-        .acks = &executor->acks,
-        .fault = store_fault(executor->store)};
+    struct exec_turn turn; /* base and what is of a step: below */
+    turn.mark = mark;
+    turn.budget = budget;
+    turn.out = out;
+    turn.acks = &executor->acks;
+    turn.fault = store_fault(executor->store);
+    turn.done = 0;
+    turn.is_known = false;
     enum exec_step step = EXEC_DONE;
     size_t at = 0;
     ASSERT(executor->loan.item == NULL);

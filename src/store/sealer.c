@@ -8,11 +8,10 @@
  * frees most for what it writes goes first, in parts that are written soon: who
  * waits for room waits a second at most. That lasts over the rounds of a load
  * that goes on: to begin each in the usual way would free less for what it
- * writes, until it is late again. And another thread does it, with the priority
- * of the workers: who waits must not wait for all else that the machine does. A
- * round ends where as many ranges
- * could not be read as are known to be set aside: the next one would be one of
- * these again.
+ * writes, until it is late again. From URGENT on another thread does it, with
+ * the priority of the workers: who waits must not wait for all else that the
+ * machine does. A round ends where as many ranges could not be read as are
+ * known to be set aside: the next one would be one of these again.
  *
  * What is due by its counter's cold_after= is sealed without that, a range a
  * round, so that room is made and calls are heard in between.
@@ -41,7 +40,8 @@ enum {
     RETRY_MS = 2000, /* after a failure */
     BEGIN = 80,      /* percent of the budget */
     END = 75,
-    HASTE = 90,      /* from there on */
+    URGENT = 85,     /* from there on with the workers' priority */
+    HASTE = 90,      /* from there on what frees most */
     CALM_MS = 30000, /* until nothing was sealed in haste for so long */
     TRIES = 16       /* where the counter's columns change meanwhile */
 };
@@ -193,7 +193,8 @@ make_room(struct sealer *sealer)
         if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX) {
             return false;
         }
-        if (turn.is_hasty) {
+        if (turn.is_hasty ||
+            used_bytes(sealer) > sealer->hot_bytes / 100 * URGENT) {
             errand_do(&sealer->hasty, take_turn, &turn);
         } else {
             take_turn(&turn);
