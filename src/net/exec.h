@@ -40,14 +40,14 @@ struct exec_turn {
     struct buf *out;
     struct session_acks *acks; /* what out waits for */
     int fault;                 /* of the store, when the turn began */
-    size_t done;               /* bytes of the requests answered, which are
-                                * before base once exec_flush has done it */
-    size_t whole;      /* of out: a reply behind it that finds no memory
-                                * takes nothing of that back ... */
+    size_t done;       /* bytes of the requests answered, which are before
+                        * base once exec_flush has done it */
+    size_t whole;      /* of out: a reply behind it that finds no memory takes
+                        * nothing of that back ... */
     size_t whole_acks; /* ... nor of acks->at */
     bool is_batch;     /* of gathered requests, that reply */
-    bool is_known;     /* of gathered gets that find none: unanswered
-                                * is the first behind whole */
+    bool is_known;     /* of gathered gets that find none: unanswered is the
+                        * first behind whole */
     struct echo unanswered;
 };
 
@@ -127,18 +127,17 @@ struct job {
 enum exec_step exec_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
-/* The session's request has just been gathered: gathers those that follow it,
- * the first of them at bytes, as long as they are like it and plain. Changes
- * are taken from the turn's budget; of gets a slice counts as one request. */
+/* The session's request has just been gathered: so are those that follow it,
+ * from bytes on, while they are like it and plain. Changes are taken from the
+ * turn's budget; of gets a slice counts as one request. */
 void exec_follow(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
 /* exec_lead where it may be. */
 bool exec__lead(struct session *session, const char *bytes, size_t len);
 
-/* The session has no job, and len bytes have come, for a client that may do
- * everything. Where they are one plain get of a cell it is gathered without
- * being parsed: true then, and else nothing is done. */
+/* The session has no job, its client may do everything, and len bytes have
+ * come. One plain get of a cell is gathered unparsed: true. Else nothing is. */
 static inline bool
 exec_lead(struct session *session, const char *bytes, size_t len,
     const struct exec_turn *turn)
@@ -189,8 +188,7 @@ enum exec_step exec_flush(struct session *session, struct exec_turn *turn);
 /* The store has answered the session's job. */
 void exec_wake(struct session *session);
 
-/* The client is gone: what waits for an answer need not get one, only its end.
- */
+/* The client is gone: what waits for an answer need get its end only. */
 void exec_give_up(struct session *session);
 
 /* Drops the session's job, if any; it must not wait for the store. */
