@@ -24,8 +24,9 @@
  * much that is free may stay at the end of a heap. By itself glibc raises both,
  * up to 64 MB a heap, to the size of whatever mapping has been freed, and each
  * thread that has copied ranges for the disk then keeps all that it ever had.
- * Nothing that a request takes is so large, but long values. */
-enum { LARGE_BLOCK = 512 * 1024 };
+ * What a request takes is smaller, values of the usual -I included: those had
+ * to be given pages anew each time. */
+enum { LARGE_BLOCK = 4 << 20 };
 
 void
 process_return_memory(void)
