@@ -52,10 +52,6 @@ int process_drop_capabilities(struct buf *message);
  * socket takes its number and is written to as such. The first thing of all. */
 void process_fill_streams(void);
 
-/* Has the C library give large blocks back to the system when they are freed,
- * where it can be told to. Before the first of them. */
-void process_return_memory(void);
-
 /* What the process makes from here on is never writable for others; a mask
  * that takes away more stays. */
 void process_narrow_umask(void);

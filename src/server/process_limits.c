@@ -9,7 +9,6 @@
 #include "base/err.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,23 +18,6 @@
 #ifndef MCL_ONFAULT
 #define MCL_ONFAULT 4
 #endif
-
-/* From this size on a block is a mapping of its own, which goes with it; and so
- * much that is free may stay at the end of a heap. By itself glibc raises both,
- * up to 64 MB a heap, to the size of whatever mapping has been freed, and each
- * thread that has copied ranges for the disk then keeps all that it ever had.
- * What a request takes is smaller, values of the usual -I included: those had
- * to be given pages anew each time. */
-enum { LARGE_BLOCK = 4 << 20 };
-
-void
-process_return_memory(void)
-{
-#ifdef M_MMAP_THRESHOLD
-    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
-    (void)mallopt(M_TRIM_THRESHOLD, 2 * LARGE_BLOCK);
-#endif
-}
 
 int
 process_raise_fd_limit(unsigned long n, struct buf *message)

@@ -764,7 +764,6 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     struct server *server = calloc(1, sizeof *server);
     int status = EXIT_FAILURE;
     process_fill_streams();
-    process_return_memory();
     if (server == NULL) {
         return status;
     }
