@@ -63,3 +63,12 @@ seal_is_busy(const struct seal_candidate *it)
 {
     return it->heat > BUSY_HEAT;
 }
+
+uint64_t
+seal_guess_row(uint64_t low, uint64_t high, uint64_t n_low, uint64_t n_high,
+    uint64_t wanted)
+{
+    double share = (double)(wanted - n_low) / (double)(n_high - n_low);
+    uint64_t step = (uint64_t)(share * (double)(high - low));
+    return step < 1 ? low + 1 : step < high - low ? low + step : high - 1;
+}

@@ -56,4 +56,10 @@ size_t seal_choose(const struct seal_candidate *peer, size_t n);
  * spare, would be in vain: much of it would be hot again soon. */
 bool seal_is_busy(const struct seal_candidate *it);
 
+/* A row between two, up to which about `wanted` records are written, if they
+ * lie evenly: n_low (below that) up to the lower one, n_high (above n_low) up
+ * to the other, which is more than one above. */
+uint64_t seal_guess_row(uint64_t low, uint64_t high, uint64_t n_low,
+    uint64_t n_high, uint64_t wanted);
+
 #endif

@@ -41,8 +41,10 @@
 enum {
     CHUNK_MIN = 1 << 16, /* records of a candidate, of all shards */
     CHUNK_MAX = 1 << 22,
-    HALVED_MIN = 256,  /* records */
-    SOON_MAX = 1 << 19 /* records written for a part in haste */
+    HALVED_MIN = 256,   /* records */
+    SOON_MAX = 1 << 19, /* records written for a part in haste, */
+    SOON_FILES = 1024,  /* or more, where cold ones would fill so many files */
+    SOON_LOOKS = 64     /* parts that are looked at for the next one */
 };
 
 /* Of the score of a range, what a part of it has that is worth it: parts are
@@ -573,17 +575,6 @@ n_written(const struct seal_candidate *it)
     return it->n_hot + it->n_cold;
 }
 
-/* A row between two, up to which about that many are written, if they lie
- * evenly: n_low up to the lower one, n_high up to the other. */
-static uint64_t
-guess(uint64_t low, uint64_t high, uint64_t n_low, uint64_t n_high,
-    uint64_t wanted)
-{
-    double share = (double)(wanted - n_low) / (double)(n_high - n_low);
-    uint64_t step = (uint64_t)(share * (double)(high - low));
-    return step < 1 ? low + 1 : step < high - low ? low + step : high - 1;
-}
-
 /* The first part of a range of which a seal would write at most `most` records,
  * and half of that at least where there are so many. */
 static void
@@ -600,7 +591,7 @@ cut_part(const struct seal *seal, const struct seal_range *range,
     }
     for (unsigned i = 0; high - low > 1; i++) {
         uint64_t row = i % 2 == 0
-            ? guess(low, high, n_low, n_high, most - most / 4)
+            ? seal_guess_row(low, high, n_low, n_high, most - most / 4)
             : low + (high - low) / 2;
         out->range.last_id = last_id_of(seal, row);
         measure(seal, out);
@@ -626,20 +617,20 @@ static bool
 skip_front(const struct seal *seal, const struct seal_rest *rest,
     struct seal_candidate *out, double *score)
 {
-    uint64_t most = seal->chunk != 0 ? seal->chunk : SOON_MAX;
     struct seal_range left = {.slot = rest->slot,
         .first_id = rest->first_id,
         .last_id = rest->last_id};
     struct seal_candidate part;
     *score = 0;
-    for (;;) {
-        cut_part(seal, &left, most, &part);
+    for (unsigned n = 1;; n++) {
+        cut_part(seal, &left, rest->most, &part);
         double its = seal_score(&part, false);
         if (its > *score) {
             *score = its;
             *out = part;
         }
-        if (*score >= rest->least || part.range.last_id == left.last_id) {
+        if (*score >= rest->least || part.range.last_id == left.last_id ||
+            n == SOON_LOOKS) {
             return *score >= rest->least;
         }
         left.first_id = part.range.last_id + 1;
@@ -703,6 +694,19 @@ look_for_dense(const struct seal *seal, const struct seal_aside *aside,
     }
 }
 
+/* How many records a part may write: so that there are not too many files. */
+static uint64_t
+part_max(const struct seal *seal)
+{
+    struct covers_sum sum;
+    if (seal->chunk != 0) {
+        return seal->chunk;
+    }
+    covers_sum(seal->covers, &sum);
+    uint64_t most = sum.records / SOON_FILES;
+    return most < SOON_MAX ? SOON_MAX : most;
+}
+
 /* The densest range of all becomes the rest; false where nothing is hot. */
 static bool
 open_rest(
@@ -721,8 +725,9 @@ open_rest(
     if (found.dense_is_newest) {
         halve(seal, range, found.dense.n_hot);
     }
-    *rest = (struct seal_rest){true, range->slot, range->first_id,
-        range->last_id, SOON_SHARE * seal_score(&found.dense, false)};
+    *rest =
+        (struct seal_rest){true, range->slot, range->first_id, range->last_id,
+            SOON_SHARE * seal_score(&found.dense, false), part_max(seal)};
     return true;
 }
 

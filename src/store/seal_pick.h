@@ -31,16 +31,17 @@ struct seal_rest {
     bool is_open;
     unsigned slot;
     uint64_t first_id, last_id;
-    double least; /* seal_score of a part that is worth it */
+    double least;  /* seal_score of a part that is worth it */
+    uint64_t most; /* records written for a part */
 };
 
 /* The same where writers are about to wait: what frees most for what it
- * writes, wherever it is, in parts of at most 524,288 records to be written
- * (seal->chunk where that is set), about. Each part is behind the last one
- * until *rest has no more that frees about as much; then the best range is
- * looked for again. Of those that free alike the lowest goes first, but one
- * that is written much, and the newest one of cold=oldest, last. False, its
- * record, lock and thread as above. */
+ * writes, wherever it is, in parts of at most 524,288 records to be written, or
+ * of 1/1,024 of the cold ones if that is more (seal->chunk where that is set),
+ * about. Each part is behind the last one until *rest has no more that frees
+ * about as much; then the best range is looked for again. Of those that free
+ * alike the lowest goes first, but one that is written much, and the newest one
+ * of cold=oldest, last. False, its record, lock and thread as above. */
 bool seal_pick_soon(struct seal *seal, const struct seal_aside *aside,
     struct seal_rest *rest, struct seal_range *out);
 

@@ -6,12 +6,14 @@
  *
  * Above HASTE writers fill memory sooner than it is emptied. From there on what
  * frees most for what it writes goes first, in parts that are written soon: who
- * waits for room waits a second at most. That lasts over the rounds of a load
- * that goes on: to begin each in the usual way would free less for what it
- * writes, until it is late again. From URGENT on another thread does it, with
- * the priority of the workers: who waits must not wait for all else that the
- * machine does. A round ends where as many ranges could not be read as are
- * known to be set aside: the next one would be one of these again.
+ * waits for room waits a second at most. That lasts until memory has been below
+ * that for CALM_MS: to begin each round of a load that goes on in the usual way
+ * would free less for what it writes, until it is late again. Where nobody
+ * waits the tidier has its slices in between, for there are many small files
+ * then. From URGENT on another thread does it, with the priority of the
+ * workers: who waits must not wait for all else that the machine does. A round
+ * ends where as many ranges could not be read as are known to be set aside: the
+ * next one would be one of these again.
  *
  * What is due by its counter's cold_after= is sealed without that, a range a
  * round, so that room is made and calls are heard in between.
@@ -42,7 +44,7 @@ enum {
     END = 75,
     URGENT = 85,     /* from there on with the workers' priority */
     HASTE = 90,      /* from there on what frees most */
-    CALM_MS = 30000, /* until nothing was sealed in haste for so long */
+    CALM_MS = 30000, /* until it has been less for so long */
     TRIES = 16       /* where the counter's columns change meanwhile */
 };
 
@@ -142,12 +144,13 @@ is_free(struct sealer *sealer)
 /* One range of a round. */
 struct turn {
     struct sealer *sealer;
-    bool is_hasty;
+    bool is_hasty; /* what frees most goes first */
     bool is_found; /* out: there was one */
     int err;       /* out, of its seal */
     struct seal_range range;
 };
 
+/* Part of it is to let those go on who wait for room, and soon. */
 static void
 take_turn(void *context)
 {
@@ -159,42 +162,55 @@ take_turn(void *context)
         : seal_pick_best(seal, &sealer->aside, &it->range);
     if (it->is_found) {
         it->err = seal_run(seal, &it->range);
+        note_seal(sealer, &it->range, it->err);
     }
 }
 
-/* True where what frees most goes first. */
 static bool
-is_in_haste(const struct sealer *sealer)
+is_above(const struct sealer *sealer, unsigned percent)
 {
-    return used_bytes(sealer) > sealer->hot_bytes / 100 * HASTE ||
-        clock_monotonic_ns() < sealer->haste_ns;
+    return used_bytes(sealer) > sealer->hot_bytes / 100 * percent;
 }
 
 static void
-note_haste(struct sealer *sealer)
+begin_turn(struct sealer *sealer, struct turn *turn)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    if (is_above(sealer, HASTE)) {
+        sealer->haste_ns = now_ns + CALM_MS * NS_PER_MS;
+    }
+    *turn =
+        (struct turn){.sealer = sealer, .is_hasty = now_ns < sealer->haste_ns};
+}
+
+/* Of what is written in haste, which is in small files. */
+static void
+after_haste(struct sealer *sealer)
 {
     durable_count(&sealer->seal.stats.seals_pressed, 1);
-    sealer->haste_ns = clock_monotonic_ns() + CALM_MS * NS_PER_MS;
+    if (!is_above(sealer, HASTE)) {
+        tidier_turn(&sealer->tidier, used_bytes(sealer));
+    }
 }
 
 /* Seals while the budget asks for it; false where that cannot be done now. */
 static bool
 make_room(struct sealer *sealer)
 {
+    struct turn turn;
     unsigned n_aside = 0;
     if (!is_free(sealer)) {
         return false;
     }
-    if (used_bytes(sealer) < sealer->hot_bytes / 100 * BEGIN) {
+    if (!is_above(sealer, BEGIN)) {
         return true;
     }
-    while (used_bytes(sealer) > sealer->hot_bytes / 100 * END) {
-        struct turn turn = {.sealer = sealer, .is_hasty = is_in_haste(sealer)};
+    while (is_above(sealer, END)) {
         if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX) {
             return false;
         }
-        if (turn.is_hasty ||
-            used_bytes(sealer) > sealer->hot_bytes / 100 * URGENT) {
+        begin_turn(sealer, &turn);
+        if (turn.is_hasty || is_above(sealer, URGENT)) {
             errand_do(&sealer->hasty, take_turn, &turn);
         } else {
             take_turn(&turn);
@@ -202,9 +218,8 @@ make_room(struct sealer *sealer)
         if (!turn.is_found) {
             return false;
         }
-        note_seal(sealer, &turn.range, turn.err);
         if (turn.err == 0 && turn.is_hasty) {
-            note_haste(sealer);
+            after_haste(sealer);
         }
         n_aside += turn.err != 0 && turn.range.unreadable != 0;
     }

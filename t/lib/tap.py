@@ -65,12 +65,21 @@ def stand_apart():
     a machine among sessions first (autogroup in sched(7)). Else what a server
     does at a lower priority waits for whatever runs beside the test, other
     tests and compilers, and a test that waits for that takes minutes. Ends
-    with who started it all the same."""
+    with who started it all the same. One that a terminal may interrupt stays
+    where it is, and so does one that a shell has made the first of a group."""
+    starter = os.getppid()
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC))
+        return
+    except OSError:
+        pass  # no terminal
     try:
         os.setsid()
     except PermissionError:
-        return  # started from a shell, which has made it the first of a group
+        return
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != starter:
+        sys.exit("whoever has started this test is gone")
 
 
 def run():

@@ -7,6 +7,7 @@
 #include "base/sanitizer.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,12 +58,20 @@ sweep_next(unsigned n)
  * sessions first (autogroup in sched(7)). Else its threads of a lower priority
  * wait for whatever runs beside it, other tests and compilers, and who waits
  * for them takes minutes. Ends with who started it all the same. One that a
- * shell has made the first of a group stays where it is. */
+ * terminal may interrupt stays where it is, and so does one that a shell has
+ * made the first of a group. */
 static inline void
 stand_apart(void)
 {
-    if (setsid() >= 0) {
+    pid_t starter = getppid();
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    if (terminal >= 0) {
+        (void)close(terminal);
+    } else if (setsid() >= 0) {
         (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
+        if (getppid() != starter) {
+            exit(EXIT_FAILURE); /* it is gone already */
+        }
     }
 }
 
