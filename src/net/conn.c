@@ -259,6 +259,16 @@ note_command(struct conn *conn, enum session_state state, bool has_begun)
     }
 }
 
+/* Nothing goes on before the client has read. */
+static void
+note_blocked(struct conn *conn)
+{
+    if (conn->blocked_since_ms == 0) {
+        conn->blocked_since_ms = uv_now(&conn->worker->loop);
+        conn->blocked_bytes = conn__queued_bytes(conn);
+    }
+}
+
 /* Closes when the replies on their way are sent. */
 static void
 finish(struct conn *conn)
@@ -270,9 +280,8 @@ finish(struct conn *conn)
     }
     if (conn__queued_bytes(conn) == 0) {
         conn_close(conn);
-    } else if (conn->blocked_since_ms == 0) {
-        conn->blocked_since_ms = uv_now(&conn->worker->loop);
-        conn->blocked_bytes = conn__queued_bytes(conn);
+    } else {
+        note_blocked(conn);
     }
 }
 
@@ -296,8 +305,10 @@ after_turn(struct conn *conn, enum session_state state)
         return;
     case SESSION_FULL:
         set_reading(conn, false);
-        if (drained && (!conn->awaits_loan || conn__queued_bytes(conn) == 0)) {
-            become_ready(conn); /* else when a write is done */
+        if (conn->awaits_loan && conn__queued_bytes(conn) > 0) {
+            note_blocked(conn); /* it goes on when a write is done */
+        } else if (drained) {
+            become_ready(conn);
         }
         return;
     case SESSION_PARKED:
@@ -318,9 +329,8 @@ static void
 send_replies(struct conn *conn, struct buf *out)
 {
     conn__send_out(conn, out);
-    if (!conn__is_drained(conn) && conn->blocked_since_ms == 0) {
-        conn->blocked_since_ms = uv_now(&conn->worker->loop);
-        conn->blocked_bytes = conn__queued_bytes(conn);
+    if (!conn__is_drained(conn)) {
+        note_blocked(conn);
     }
 }
 

@@ -92,7 +92,10 @@ conn__forget_rest(
         conn_close(conn); /* the answer that it waits for comes before */
         return state;
     }
-    if (state != SESSION_CLOSE) {
+    /* of packets that are gathered some may have been answered already */
+    bool is_vague =
+        conn->session.job != NULL && conn->session.binding == SESSION_BINARY;
+    if (state != SESSION_CLOSE && !is_vague) {
         session_say_no_memory(bytes, len, &conn->worker->out);
     }
     return SESSION_CLOSE;

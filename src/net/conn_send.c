@@ -71,12 +71,20 @@ conn__write_queue(struct conn *conn)
     }
 }
 
+/* True where nothing is to be written before what comes next. */
+static inline bool
+is_free(const struct conn *conn)
+{
+    return uv_stream_get_write_queue_size(&conn->uv.stream) +
+        conn->queue.len ==
+        0;
+}
+
 static inline void
 send_bytes(struct conn *conn, const char *bytes, size_t len)
 {
     size_t sent = 0;
-    if (uv_stream_get_write_queue_size(&conn->uv.stream) + conn->queue.len ==
-        0) {
+    if (is_free(conn)) {
         uv_buf_t part = uv_buf_init((char *)bytes, (unsigned)len);
         int n = uv_try_write(&conn->uv.stream, &part, 1);
         if (n < 0 && n != UV_EAGAIN) {
@@ -233,8 +241,7 @@ static void
 send_pieces(struct conn *conn)
 {
     struct buf *sealed = &conn->worker->sealed;
-    while (conn->lent != NULL &&
-        uv_stream_get_write_queue_size(&conn->uv.stream) == 0) {
+    while (conn->lent != NULL && is_free(conn)) {
         struct lent *lent = conn->lent;
         size_t most = conn__write_mark(conn);
         size_t n = lent->value_len < most ? lent->value_len : most;

@@ -336,8 +336,13 @@ watch_take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
     size_t n = left < room ? left : room;
     buf_add(out, watcher->data + watcher->at, n);
     watcher->at += n;
+    if (n == left && watcher->skipped > 0 &&
+        make_room(watcher, WATCH_MORE_BYTES)) {
+        put_skipped(watcher); /* maybe nothing comes that could bring it */
+    }
+    bool has_more = watcher->at < watcher->len;
     pthread_mutex_unlock(&hub->lock);
-    return n < left;
+    return has_more;
 }
 
 /* ---- the thread ---- */

@@ -5,7 +5,7 @@
 #include "base/chunk.h"
 
 #include <stdint.h>
-#ifdef __SSE2__
+#if defined(__SSE2__) && defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
@@ -20,7 +20,7 @@ enum { KEY_ID__HALVES = 2 * CHUNK_BYTES }; /* digits read at once */
 static inline __attribute__((always_inline)) unsigned
 key_id__sixteen(const char *text, uint64_t *value)
 {
-#ifdef __SSE2__
+#if defined(__SSE2__) && defined(__x86_64__)
     __m128i digits =
         _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)text),
             _mm_set1_epi8('0'));
