@@ -142,7 +142,7 @@ START_TEST(test_threads)
         pthread_join(worker[i].thread, NULL);
     }
     for (unsigned i = 0; i < NUMBERS; i++) {
-        uint64_t sum = 0, number;
+        uint64_t sum = 0, number = 0;
 
         for (unsigned t = 0; t < THREADS; t++) {
             sum += worker[t].sum[i];
