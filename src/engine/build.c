@@ -713,6 +713,9 @@ build_table(const struct build *build, uint64_t base, unsigned width,
             lines = table_lines_round(
                 lines + lines / (i < TRIES / 2 ? 32 : 4) + 1);
         }
+        if (build->n_lines_max != 0 && lines > build->n_lines_max) {
+            return TABLE_FULL;
+        }
         err = try_lines(build, base, width, lines, out);
         if (err == 0) {
             (*out)->reach = sizes.reach;

@@ -45,12 +45,13 @@ struct build {
     enum pool_purpose purpose;
     uint32_t n_lines_min; /* for what was TABLE_FULL at one less, or for what
                            * is to come; else 0 */
+    uint32_t n_lines_max; /* of no use where it takes more; 0: in any case */
     int load;             /* BUILD_LOAD_ */
 };
 
 /* *out has the records of the sources, but for tombstones that need not stay,
- * that lie in the aligned range base,
- * width; it is the caller's. 0, ERR_HOT_FULL, ERR_NO_MEMORY. */
+ * that lie in the aligned range base, width; it is the caller's. 0,
+ * ERR_HOT_FULL, ERR_NO_MEMORY, TABLE_FULL where n_lines_max are too few. */
 int build_table(const struct build *build, uint64_t base, unsigned width,
     struct table **out);
 

@@ -71,7 +71,8 @@ differs(uint64_t a, uint64_t b, uint64_t share)
     return distance > b / share;
 }
 
-/* Packs a table that stands still; true where it did. */
+/* Packs a table that stands still; true where it did. Of large records lines
+ * may have too few to be filled as far: then it stays as it is. */
 static bool
 pack(struct ranges *ranges, struct table *table, uint64_t now_ms)
 {
@@ -88,6 +89,7 @@ pack(struct ranges *ranges, struct table *table, uint64_t now_ms)
     }
     struct build build =
         ranges__build(ranges, table, POOL_UPDATE, BUILD_LOAD_TIGHT);
+    build.n_lines_max = table->n_lines - 1;
     struct directory *directory = ranges__directory(ranges);
     size_t at = (size_t)directory_before(directory, table->base);
     table->packed_bits = bits;

@@ -529,11 +529,41 @@ START_TEST(test_large_records)
 }
 END_TEST
 
+/* However few records a line has room for, tables that are packed become no
+ * larger than they were; the joining of small ones may cost a little. */
+START_TEST(test_packing)
+{
+    enum { COLUMNS = 3, IDS = 20000 };
+    static const unsigned bits[] = {2, 13, 34, 44, 52, 60, 64};
+    for (unsigned i = 0; i < COUNT_OF(bits); i++) {
+        struct schema_counter def = plain_counter(SLOT, COLUMNS);
+        struct engine *engine = small_engine(4, 512);
+        uint64_t now_ms = 0, random = i + 1;
+        ck_assert_int_eq(engine_define(engine, &def), 0);
+        for (uint64_t id = 0; id < IDS; id++) {
+            uint64_t value = UINT64_MAX >> (64 - bits[i]);
+            value -= random_below(&random, value / 2);
+            ck_assert_int_eq(
+                change_id(engine, &def, CHANGE_SET, id, COLUMNS, value), 0);
+        }
+        struct engine_sum before = sum_of(engine, SLOT);
+        tend_all(engine, &now_ms);
+        struct engine_sum after = sum_of(engine, SLOT);
+        ck_assert_uint_eq(after.records, before.records);
+        ck_assert_msg(sum_bytes(&after) <= sum_bytes(&before) / 20 * 21,
+            "%u bits: %lu bytes became %lu", bits[i], sum_bytes(&before),
+            sum_bytes(&after));
+        finish_engine(&engine);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_large_records, test_budget,
         test_budget_drop, test_steady_fill, test_replay, test_replay_budget,
-        test_replay_excess, test_shrinks, test_sums, test_widths};
+        test_replay_excess, test_shrinks, test_sums, test_widths,
+        test_packing};
     return run_tests("engine_space", tests, COUNT_OF(tests));
 }
