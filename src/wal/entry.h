@@ -66,10 +66,10 @@ struct entry_cells {
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };
 
-/* Writes cells to out (room for ENTRY_CELLS_BYTES_MAX, all of which may be
- * written to) and returns the length: n (1..16) serials, none of them 0, and
- * values. id_before: of the cells written just before in the same call of
- * wal_append, NULL for the first. */
+/* Writes cells to out (room for ENTRY_HEAD_BYTES_MAX + n x
+ * ENTRY_CELL_BYTES_MAX, all of which may be written to) and returns the length:
+ * n (1..16) serials, none of them 0, and values. id_before: of the cells
+ * written just before in the same call of wal_append, NULL for the first. */
 static inline size_t
 entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
     const uint32_t *serial, const uint64_t *value, const uint64_t *id_before)

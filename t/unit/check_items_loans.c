@@ -308,19 +308,6 @@ START_TEST(test_lowered_below_what_is_lent)
 }
 END_TEST
 
-static unsigned
-count_there(struct items *items, const char *name, unsigned n)
-{
-    unsigned n_there = 0;
-    char key[48];
-
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(key, sizeof key, "%s%u", name, i);
-        n_there += has(items, key, NOW);
-    }
-    return n_there;
-}
-
 /* What is used stays, and what is fresh is given its time, with a loan as
  * without one. */
 START_TEST(test_a_loan_does_not_turn_the_queues)
@@ -345,8 +332,8 @@ START_TEST(test_a_loan_does_not_turn_the_queues)
         }
         flood(items, "passing", 1000, 30 * MIB);
         flood(items, "fresh", 1000, FRESH * 1000);
-        there[with] = count_there(items, "read", READ) +
-            count_there(items, "fresh", FRESH);
+        there[with] = count_many(items, "read", READ) +
+            count_many(items, "fresh", FRESH);
         if (with) {
             items_unlend(items, item);
         }

@@ -35,19 +35,6 @@ put_many(struct items *items, const char *name, unsigned n, size_t len)
     }
 }
 
-static unsigned
-count_many(struct items *items, const char *name, unsigned n)
-{
-    unsigned n_there = 0;
-    char key[48];
-
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(key, sizeof key, "%s%u", name, i);
-        n_there += has(items, key, NOW);
-    }
-    return n_there;
-}
-
 static void
 read_it(struct items *items, const char *key)
 {

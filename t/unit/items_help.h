@@ -10,6 +10,7 @@
 #include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -108,6 +109,20 @@ static inline bool
 has(struct items *items, const char *key, uint64_t now_s)
 {
     return items_has(items, key, strlen(key), now_s);
+}
+
+/* Of the keys NAME0 to NAME<n - 1>, how many are there. */
+static inline unsigned
+count_many(struct items *items, const char *name, unsigned n)
+{
+    unsigned n_there = 0;
+    char key[48];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(key, sizeof key, "%s%u", name, i);
+        n_there += has(items, key, NOW);
+    }
+    return n_there;
 }
 
 static inline void
