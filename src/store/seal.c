@@ -425,6 +425,8 @@ seal_run(struct seal *seal, struct seal_range *range)
 {
     struct seal_work *work;
     bool is_end = false;
+    /* relaxed, both times: a figure */
+    atomic_store_explicit(&seal->is_running, true, memory_order_relaxed);
     int err = seal_begin(seal, range, false, &work);
     while (err == 0 && !is_end) {
         err = seal_step(work, LOOK_EVERY, &is_end);
@@ -433,5 +435,7 @@ seal_run(struct seal *seal, struct seal_range *range)
             fail(&work, err);
         }
     }
-    return err == 0 ? seal_end(&work) : err;
+    err = err == 0 ? seal_end(&work) : err;
+    atomic_store_explicit(&seal->is_running, false, memory_order_relaxed);
+    return err;
 }

@@ -47,6 +47,7 @@ struct seal {
     enum block_codec codec;
     int level;
     _Atomic bool *is_stopping; /* gives up soon where it is true */
+    _Atomic bool is_running;   /* seal_run; a figure */
     struct seal_stats stats;
 };
 

@@ -137,6 +137,17 @@ put(const struct lines *lines, const char *name, uint64_t value)
     lines->stat_fn(lines->context, name, text);
 }
 
+/* One number over another; 0 where that is 0. */
+static void
+put_ratio(const struct lines *lines, const char *name, uint64_t above,
+    uint64_t below)
+{
+    char text[32];
+    double ratio = below == 0 ? 0 : (double)above / (double)below;
+    (void)snprintf(text, sizeof text, "%.4f", ratio);
+    lines->stat_fn(lines->context, name, text);
+}
+
 /* What the segments hold, by the maps. */
 static void
 put_segments(struct tier *tier, const struct lines *lines)
@@ -149,6 +160,8 @@ put_segments(struct tier *tier, const struct lines *lines)
     put(lines, "records", sum.records);
     put(lines, "bytes", sum.bytes);
     put(lines, "memory", sum.memory);
+    put_ratio(lines, "bytes_a_record", sum.bytes, sum.records);
+    put_ratio(lines, "memory_a_record", sum.memory, sum.records);
 }
 
 /* What hot tables hold, by what would be sealed at a time; and which ranges are
@@ -164,6 +177,10 @@ put_states(struct tier *tier, const struct lines *lines)
 #define X(name, text) put(lines, #name, states.name);
     SEAL_STATES(X)
 #undef X
+    /* relaxed: a figure */
+    put(lines, "ranges_sealing",
+        atomic_load_explicit(
+            &tier->sealer.seal.is_running, memory_order_relaxed));
     put(lines, "ranges_merging",
         kind != SEAL_TIDY_NOTHING && kind != SEAL_TIDY_HEAT);
     put(lines, "ranges_heating", kind == SEAL_TIDY_HEAT);
@@ -198,6 +215,9 @@ tier_each_stat(struct tier *tier,
         atomic_load_explicit(&seal->name, memory_order_relaxed));
     SEAL_STATS(X)
 #undef X
+    put_ratio(&lines, "write_amplification",
+        atomic_load_explicit(&seal->seal_records, memory_order_relaxed),
+        atomic_load_explicit(&seal->seal_hot_records, memory_order_relaxed));
     fetch_stats(tier->cold.fetch, &fetch);
 #define X(name, text) put(&lines, #name, fetch.name);
     FETCH_STATS(X)

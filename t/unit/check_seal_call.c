@@ -46,6 +46,7 @@ seal_two(struct rig *rig)
     ck_assert(rig_seal_later(rig, 0));
     fake_disk_wait_held(rig->fake);
     ck_assert_uint_eq(rig_cold_stat(rig, "seals"), THIRD - 1);
+    ck_assert_uint_eq(rig_cold_stat(rig, "ranges_sealing"), 1);
     while (rig_stat(rig, "live_segments") < THIRD - 1) {
         pause_ms();
     }
@@ -216,6 +217,7 @@ START_TEST(test_schema)
     ck_assert_int_eq(rig_edit(&rig, "add column a ay max=64"), 0);
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(rig_seal_wait(&rig), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "ranges_sealing"), 0);
     ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 0);
     ck_assert_uint_eq(rig_n_hot(&rig), 0);
     rig_end(&rig);
