@@ -17,6 +17,7 @@ not seen.
 """
 
 import contextlib
+import itertools
 import os
 import re
 import subprocess
@@ -284,12 +285,15 @@ def need_avx2(cost):
         raise tap.Skip("counted on a machine with AVX2, this has none")
 
 
+def counted_with(logs, threads):
+    """A server that is counted, with or without a log."""
+    return callgrind.Counted("--sync=interval", threads=threads,
+                             data="data" if logs else "none")
+
+
 def count_streams(wanted, logs):
     """{name: Count} of the streams with or without a log, on one worker."""
-    options = {"data": "none"}
-    if logs:
-        options = {"data": "data"}
-    with callgrind.Counted("--sync=interval", threads=1, **options) as counted:
+    with counted_with(logs, threads=1) as counted:
         mark = counted.mark()
         with counted.connect() as connection:
             connection.tell(*server.WEIBO)
@@ -328,8 +332,8 @@ def count_workers(names):
     """{name: [instructions a batch on one worker, on two]}: connections that
     are opened one after the other are those of different workers."""
     found = {name: [] for name in names}
-    for n in 1, 2:
-        with callgrind.Counted(threads=n) as counted:
+    for logs, n in itertools.product((False, True), (1, 2)):
+        with counted_with(logs, threads=n) as counted:
             marks = [counted.mark() for _ in range(n)]
             tap.equal(len({mark.thread for mark in marks}), n, "workers")
             with contextlib.ExitStack() as stack:
@@ -338,7 +342,7 @@ def count_workers(names):
                 crowd[0].tell(*server.WEIBO)
                 fill(crowd[0])
             for stream in streams():
-                if stream.name in found:
+                if stream.name in found and stream.logs == logs:
                     found[stream.name].append(
                         count_two(stream, counted, marks))
     return found

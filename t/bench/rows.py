@@ -4,6 +4,7 @@
 import collections
 
 HITS = ["--miss=0", "--nonzero"]
+MISSES = ["--miss=0.55", "--nonzero"]
 TALLYD, MEMCACHED, REDIS, FLOOR = "tallyd", "memcached", "redis", "floor"
 SERVERS = (FLOOR, TALLYD, MEMCACHED, REDIS)
 TITLES = {FLOOR: "floor", TALLYD: "tallyd", MEMCACHED: "memcached",
@@ -57,8 +58,13 @@ ROWS = (
         all_servers=True),
     Row("get of 1000 keys", "1000 keys", many(1000)),
     Row("get of 100 keys, 55 % misses", "100 keys\n55 % miss",
-        many(100, "--miss=0.55", "--nonzero"), aim=1.7 * MORE,
-        everywhere=True),
+        many(100, *MISSES), aim=1.7 * MORE, everywhere=True),
+    Row("get of 30 keys, 55 % misses", "30 keys\n55 % miss",
+        many(30, "--columns=3", *MISSES[:1]), aim=1.25 * MORE),
+    Row("get, 55 % misses", "get\n55 % miss", ["get", *MISSES],
+        aim=1.10 * MORE),
+    Row("get, 16 pipelined, 55 % misses", "get x 16\n55 % miss",
+        ["get", "--depth=16", *MISSES], aim=1.5 * MORE),
     Row("get of 100 keys, meta", "100 keys\nmeta", many(100), own=META,
         servers=NO_REDIS),
     Row("get of 100 keys, binary", "100 keys\nbinary", many(100), own=BINARY,
