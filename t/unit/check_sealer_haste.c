@@ -295,12 +295,12 @@ START_TEST(test_all_aside)
     rig.data.seal_records = CHUNK;
     rig.data.seals_when_told = false;
     ck_assert_int_eq(rig_close(&rig), 0);
-    ck_assert_int_eq(rig_open(&rig), 0);
-
     for (uint64_t i = 0; i < n_blocks; i++) {
         fake_disk_flip(rig.fake, FIRST_SEGMENT,
             SEGMENT_HEAD_BYTES + i * BLOCK_BYTES + 50, 4);
     }
+    ck_assert_int_eq(rig_open(&rig), 0);
+
     /* they grow, where they are in memory */
     for (uint64_t id = 0; id < end && !is_above(&rig, most); id += BATCH) {
         set_some(&rig, id, 0);
