@@ -132,11 +132,11 @@ add_counter(struct schema *schema, const struct schema_edit *edit)
     struct schema_counter *counter;
     unsigned slot = 0;
 
-    while (schema->counter[slot].name.len > 0) {
+    while (schema->place[slot] != 0) {
         slot++;
         ASSERT(slot < SCHEMA_COUNTERS_MAX);
     }
-    counter = &schema->counter[slot];
+    counter = schema__add(schema, slot);
     counter->name = edit->counter.name;
 #define X(field, ...) counter->field = edit->counter.field;
     SCHEMA_COUNTER_OPTIONS(X)
@@ -198,7 +198,7 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     struct schema **out)
 {
     struct schema *schema;
-    struct schema_counter *counter;
+    unsigned slot;
     int err = check(old, edit);
 
     if (err != 0) {
@@ -211,13 +211,13 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     if (edit->op == SCHEMA_ADD_COUNTER) {
         add_counter(schema, edit);
     } else {
-        counter = &schema->counter[counter_of(old, edit)->slot];
+        slot = counter_of(old, edit)->slot;
         if (edit->op == SCHEMA_ADD_COLUMN) {
-            add_column(schema, counter, edit);
+            add_column(schema, schema__at(schema, slot), edit);
         } else if (edit->op == SCHEMA_DROP_COLUMN) {
-            drop_column(counter, edit);
+            drop_column(schema__at(schema, slot), edit);
         } else {
-            *counter = (struct schema_counter){0};
+            schema__remove(schema, slot);
         }
     }
     schema->version++;

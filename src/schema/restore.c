@@ -206,7 +206,10 @@ schema_restore(const struct schema *old, const struct schema_counter *counter,
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }
-    place = &schema->counter[counter->slot];
+    place = schema__at(schema, counter->slot);
+    if (place == NULL) {
+        place = schema__add(schema, counter->slot);
+    }
     *place = *counter;
     for (unsigned i = counter->n_columns; i < SCHEMA_COLUMNS_MAX; i++) {
         place->column[i] = (struct schema_column){0};
@@ -224,8 +227,8 @@ schema_restore_drop(const struct schema *old, uint32_t counter_serial,
     unsigned slot = 0;
 
     while (slot < SCHEMA_COUNTERS_MAX &&
-        (old->counter[slot].name.len == 0 ||
-            old->counter[slot].serial != counter_serial)) {
+        (schema_counter_at(old, slot) == NULL ||
+            schema_counter_at(old, slot)->serial != counter_serial)) {
         slot++;
     }
     if (slot == SCHEMA_COUNTERS_MAX || last_serial < counter_serial) {
@@ -235,7 +238,7 @@ schema_restore_drop(const struct schema *old, uint32_t counter_serial,
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }
-    schema->counter[slot] = (struct schema_counter){0};
+    schema__remove(schema, slot);
     note_edit(schema, last_serial);
     *out = schema;
     return 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One version of the schema, and what is looked up in it.
  *
- * A schema is one block of memory: all counters in place by slot, and behind
- * them an open-addressing index over every name that can stand after the dot
- * (counters, columns, suffixes: one namespace). Nothing is shared between
- * versions, so that freeing one is one free. At the worst that is 0.7 MB to
- * copy for an edit, which is rare.
+ * A schema is one block of memory: the counters that there are, found by slot,
+ * and behind them an open-addressing index over every name that can stand
+ * after the dot (counters, columns, suffixes: one namespace). Nothing is shared
+ * between versions, so that freeing one is one free. A counter takes 1.5 KB;
+ * at the worst 0.7 MB are copied for an edit, which is rare.
  *
  * Invariants: a place of counter is in use exactly where its name has a
- * length, and then it is at its own slot; every name is in the index once;
- * the index is at most half full, so that a probe ends, mostly at the first
- * place. The index is filled when the schema is made and never changes.
+ * length, and then place says so at its own slot; every name is in the index
+ * once; the index is at most half full, so that a probe ends, mostly at the
+ * first place. The index is filled when the schema is made and never changes.
  *
  * Names come from operators, so the hash needs no secret: a client that asks
  * for names of its own choice finds clusters no longer than they already are.
@@ -26,10 +26,14 @@
 
 enum { INDEX_PLACES_MIN = 16 };
 
+_Static_assert(
+    sizeof(struct schema_counter) % _Alignof(struct schema__entry) == 0,
+    "the index stands behind counters");
+
 static size_t
-size_of(uint32_t index_mask)
+size_of(uint32_t index_mask, uint32_t n_places)
 {
-    return sizeof(struct schema) +
+    return sizeof(struct schema) + n_places * sizeof(struct schema_counter) +
         ((size_t)index_mask + 1) * sizeof(struct schema__entry);
 }
 
@@ -45,14 +49,16 @@ index_mask_for(uint32_t n_names)
 }
 
 static struct schema *
-make(const struct alloc *alloc, uint32_t n_names)
+make(const struct alloc *alloc, uint32_t n_names, uint32_t n_places)
 {
     uint32_t mask = index_mask_for(n_names);
-    struct schema *schema = alloc_zeroed(alloc, size_of(mask));
+    struct schema *schema = alloc_zeroed(alloc, size_of(mask, n_places));
 
     if (schema != NULL) {
         schema->alloc = alloc;
         schema->index_mask = mask;
+        schema->n_places = n_places;
+        schema->index = (struct schema__entry *)&schema->counter[n_places];
     }
     return schema;
 }
@@ -60,7 +66,7 @@ make(const struct alloc *alloc, uint32_t n_names)
 struct schema *
 schema_create_from(const struct alloc *alloc)
 {
-    return make(alloc, 0);
+    return make(alloc, 0, 0);
 }
 
 struct schema *
@@ -73,7 +79,8 @@ void
 schema_destroy(struct schema **schema)
 {
     if (*schema != NULL) {
-        alloc_free((*schema)->alloc, *schema, size_of((*schema)->index_mask));
+        alloc_free((*schema)->alloc, *schema,
+            size_of((*schema)->index_mask, (*schema)->n_places));
         *schema = NULL;
     }
 }
@@ -87,7 +94,8 @@ schema_version(const struct schema *schema)
 static const struct schema_name *
 name_of(const struct schema *schema, const struct schema__entry *entry)
 {
-    const struct schema_counter *counter = &schema->counter[entry->counter];
+    const struct schema_counter *counter =
+        schema_counter_at(schema, entry->counter);
 
     switch (entry->kind) {
     case SCHEMA_COUNTER_NAME:
@@ -131,7 +139,7 @@ schema_counter(const struct schema *schema, const char *name, size_t len)
     }
     entry = probe(schema, name, len, &tag);
     return entry->kind == SCHEMA_COUNTER_NAME
-        ? &schema->counter[entry->counter]
+        ? schema_counter_at(schema, entry->counter)
         : NULL;
 }
 
@@ -139,7 +147,9 @@ const struct schema_counter *
 schema_counter_at(const struct schema *schema, unsigned slot)
 {
     ASSERT(slot < SCHEMA_COUNTERS_MAX);
-    return schema->counter[slot].name.len > 0 ? &schema->counter[slot] : NULL;
+    unsigned place = schema->place[slot];
+
+    return place == 0 ? NULL : &schema->counter[place - 1];
 }
 
 bool
@@ -157,7 +167,7 @@ schema_find(const struct schema *schema, const char *name, size_t len,
     if (entry->kind == SCHEMA_NOTHING) {
         return false;
     }
-    counter = &schema->counter[entry->counter];
+    counter = schema_counter_at(schema, entry->counter);
     out->counter = counter;
     out->column = entry->kind == SCHEMA_COUNTER_NAME
         ? NULL
@@ -186,7 +196,9 @@ schema_counter_column(
 struct schema *
 schema__copy(const struct schema *old, uint32_t more_names)
 {
-    struct schema *copy = make(old->alloc, old->n_names + more_names);
+    struct schema *copy =
+        make(old->alloc, old->n_names + more_names, old->n_counters + 1);
+    unsigned n = 0;
 
     if (copy == NULL) {
         return NULL;
@@ -194,11 +206,33 @@ schema__copy(const struct schema *old, uint32_t more_names)
     copy->version = old->version;
     copy->last_serial = old->last_serial;
     for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
-        if (old->counter[i].name.len > 0) {
-            copy->counter[i] = old->counter[i];
+        const struct schema_counter *counter = schema_counter_at(old, i);
+
+        if (counter != NULL) {
+            ASSERT(n < old->n_counters);
+            copy->counter[n] = *counter;
+            copy->place[i] = (uint16_t)++n;
         }
     }
     return copy;
+}
+
+struct schema_counter *
+schema__add(struct schema *schema, unsigned slot)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && schema->place[slot] == 0);
+    ASSERT(schema->n_places > 0 &&
+        schema->counter[schema->n_places - 1].name.len == 0);
+    schema->place[slot] = (uint16_t)schema->n_places;
+    return schema__at(schema, slot);
+}
+
+void
+schema__remove(struct schema *schema, unsigned slot)
+{
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && schema->place[slot] != 0);
+    *schema__at(schema, slot) = (struct schema_counter){0};
+    schema->place[slot] = 0;
 }
 
 /* entry: where name is found; its tag is filled in here. */
@@ -219,7 +253,7 @@ index_add(struct schema *schema, struct schema__entry entry)
 static void
 index_counter(struct schema *schema, unsigned slot)
 {
-    const struct schema_counter *counter = &schema->counter[slot];
+    const struct schema_counter *counter = schema_counter_at(schema, slot);
     struct schema__entry entry = {
         .kind = SCHEMA_COUNTER_NAME, .counter = (uint8_t)slot};
 
@@ -242,7 +276,7 @@ schema__index(struct schema *schema)
 {
     ASSERT(schema->n_names == 0 && schema->n_counters == 0);
     for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
-        if (schema->counter[i].name.len > 0) {
+        if (schema->place[i] != 0) {
             index_counter(schema, i);
             schema->n_counters++;
         }

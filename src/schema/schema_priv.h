@@ -65,7 +65,8 @@ struct schema__entry {
     uint8_t column;  /* place in schema_counter.column */
 };
 
-/* One block of memory. Places of counter that are not in use are zero. */
+/* One block of memory, as large as what is in it: counters, and behind them
+ * the index. Places of counter that are not in use are zero. */
 struct schema {
     const struct alloc *alloc; /* where this and its successors come from */
     uint64_t version;
@@ -73,9 +74,21 @@ struct schema {
     uint32_t n_counters;
     uint32_t n_names;
     uint32_t index_mask; /* places of the index - 1 */
-    struct schema_counter counter[SCHEMA_COUNTERS_MAX];
-    struct schema__entry index[];
+    uint32_t n_places;   /* of counter; as many as are in use, or one more */
+    struct schema__entry *index;
+    uint16_t place[SCHEMA_COUNTERS_MAX]; /* by slot: 1 + its place in counter;
+                                          * 0: there is none */
+    struct schema_counter counter[];
 };
+
+/* The counter in a slot (0..255), or NULL. */
+static inline struct schema_counter *
+schema__at(struct schema *schema, unsigned slot)
+{
+    unsigned place = schema->place[slot];
+
+    return place == 0 ? NULL : &schema->counter[place - 1];
+}
 
 static inline bool
 schema__name_is(const struct schema_name *name, const char *text, size_t len)
@@ -89,10 +102,17 @@ schema__names_equal(const struct schema_name *a, const struct schema_name *b)
     return schema__name_is(a, b->text, b->len);
 }
 
-/* A copy of old with room for more_names more in its index, which is empty;
- * NULL when memory is out. The caller changes counters in place, then calls
- * schema__index. */
+/* A copy of old with room for more_names more in its index, which is empty,
+ * and for one counter more; NULL when memory is out. The caller changes
+ * counters in place, then calls schema__index. */
 struct schema *schema__copy(const struct schema *old, uint32_t more_names);
+
+/* The room of a copy for one counter more, all zero, for a slot that has
+ * none. */
+struct schema_counter *schema__add(struct schema *schema, unsigned slot);
+
+/* Empties a slot of a copy that has a counter. */
+void schema__remove(struct schema *schema, unsigned slot);
 
 /* Fills the empty index and counts counters and names. */
 void schema__index(struct schema *schema);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* CPU time and memory from /proc. The second field of /proc/PID/stat is the
- * program's name in brackets and may hold anything, so fields are counted
- * from the last closing bracket. */
+/* CPU time by the clock of a process, which counts nanoseconds where
+ * /proc/PID/stat has steps of 10 ms, and memory from /proc. */
 
 #include "bench/proc.h"
 
@@ -14,7 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FILE_BYTES_MAX = 8192, US_PER_S = 1000000, KIB = 1024 };
+enum {
+    FILE_BYTES_MAX = 8192,
+    US_PER_S = 1000000,
+    NS_PER_US = 1000,
+    KIB = 1024
+};
 
 static void
 read_file(uint64_t pid, const char *name, char *text)
@@ -33,22 +37,23 @@ read_file(uint64_t pid, const char *name, char *text)
     }
 }
 
+static uint64_t
+us_of(const struct timespec *time)
+{
+    return (uint64_t)time->tv_sec * US_PER_S +
+        (uint64_t)time->tv_nsec / NS_PER_US;
+}
+
 uint64_t
 proc_cpu_us(uint64_t pid)
 {
-    char text[FILE_BYTES_MAX];
-    read_file(pid, "stat", text);
-    const char *after_name = strrchr(text, ')');
-    uint64_t utime;
-    uint64_t stime;
-    if (after_name == NULL ||
-        sscanf(after_name,
-            ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u"
-            " %" SCNu64 " %" SCNu64,
-            &utime, &stime) != 2) {
-        fail("/proc/%" PRIu64 "/stat is not understood", pid);
+    clockid_t clock;
+    struct timespec now;
+    int err = clock_getcpuclockid((pid_t)pid, &clock);
+    if (err != 0 || clock_gettime(clock, &now) != 0) {
+        fail("process %" PRIu64 " has no CPU clock: it has ended", pid);
     }
-    return (utime + stime) * US_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+    return us_of(&now);
 }
 
 /* The number behind "\nNAME:" in /proc/PID/status. */
@@ -79,5 +84,5 @@ proc_own_cpu_us(void)
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0) {
         fail_errno("clock_gettime");
     }
-    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / 1000;
+    return us_of(&now);
 }

@@ -7,9 +7,8 @@
 /* What the kernel says of a process. Any thread. */
 
 /* CPU time used so far by all threads of a process, living and dead, user and
- * system, in microseconds: utime + stime of /proc/PID/stat, whose resolution
- * is one clock tick (10 ms as a rule). Fails where there is no such process.
- */
+ * system, in microseconds, by the process's CPU clock, which is exact to less
+ * than that. Fails where there is no such process. */
 uint64_t proc_cpu_us(uint64_t pid);
 
 /* Resident memory now, in bytes, of /proc/PID/status. Fails likewise. */

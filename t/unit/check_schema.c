@@ -640,6 +640,32 @@ START_TEST(test_no_memory)
 }
 END_TEST
 
+/* A schema is as large as what is in it, whatever was there before. */
+START_TEST(test_bytes)
+{
+    enum { EMPTY_BYTES = 1024, COUNTER_BYTES = 2048 };
+    struct fault_alloc fault;
+    struct schema *schema;
+    char line[96];
+
+    fault_alloc_init(&fault);
+    schema = schema_create_from(&fault.alloc);
+    for (size_t i = 1; i <= 40; i++) {
+        snprintf(line, sizeof line, "c%zu", i);
+        ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COUNTER, line), 0);
+        ck_assert_uint_le(fault.live_bytes, EMPTY_BYTES + i * COUNTER_BYTES);
+    }
+    for (size_t i = 1; i < 40; i++) {
+        snprintf(line, sizeof line, "c%zu c%zu", i, i);
+        ck_assert_int_eq(apply(&schema, SCHEMA_DROP_COUNTER, line), 0);
+    }
+    ck_assert_uint_eq(counter_named(schema, "c40")->slot, 39);
+    ck_assert_int_eq(apply(&schema, SCHEMA_ADD_COLUMN, "c40 i primarykey"), 0);
+    ck_assert_uint_le(fault.live_bytes, EMPTY_BYTES + 2 * COUNTER_BYTES);
+    schema_destroy(&schema);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -663,6 +689,7 @@ main(void)
     tcase_add_test(tcase, test_serials_run_out);
     tcase_add_test(tcase, test_limits);
     tcase_add_test(tcase, test_no_memory);
+    tcase_add_test(tcase, test_bytes);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
     srunner_run_all(sr, CK_SILENT);
