@@ -49,13 +49,9 @@ enum {
 static void
 init_locks(struct wal *wal)
 {
-    int rv = pthread_mutex_init(&wal->lock, NULL);
-    rv |= pthread_mutex_init(&wal->listen_lock, NULL);
+    int rv = pthread_mutex_init(&wal->listen_lock, NULL);
     rv |= pthread_mutex_init(&wal->forget_lock, NULL);
-    rv |= pthread_cond_init(&wal->turn, NULL);
-    rv |= pthread_cond_init(&wal->moved, NULL);
     ASSERT(rv == 0);
-    clock_cond_init(&wal->wake);
 }
 
 static void
@@ -63,12 +59,8 @@ destroy(struct wal *wal)
 {
     wal__file_close(wal, &wal->file);
     wal__stream_fini(&wal->stream);
-    pthread_cond_destroy(&wal->moved);
-    pthread_cond_destroy(&wal->turn);
-    pthread_cond_destroy(&wal->wake);
     pthread_mutex_destroy(&wal->forget_lock);
     pthread_mutex_destroy(&wal->listen_lock);
-    pthread_mutex_destroy(&wal->lock);
     free(wal);
 }
 
@@ -187,9 +179,9 @@ wal_fault(const struct wal *wal)
     return atomic_load_explicit(&wal->fault, memory_order_relaxed);
 }
 
-/* Sees to it that what was just appended does not lie for ever. */
-static void
-note_append(struct wal *wal)
+/* What note_append does where something is due. */
+static __attribute__((noinline)) void
+note_due(struct wal *wal)
 {
     uint64_t appended = wal->stream.appended;
     if (wal->since_ns == 0) {
@@ -215,45 +207,47 @@ note_append(struct wal *wal)
     }
 }
 
-/* n = 0: entries of any kind. */
-static uint64_t
-append(struct wal *wal, const void *entries, size_t len,
-    const struct wal_row *row, size_t n)
+/* Sees to it that what was just appended does not lie for ever. */
+static inline void
+note_append(struct wal *wal, bool was_short)
 {
-    bool is_replaced = false;
-    uint64_t seq;
-    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
-    wal__lock(wal);
-    bool was_short = wal->stream.is_short;
-    if (n == 0) {
-        seq = wal__stream_append(&wal->stream, entries, len);
-    } else {
-        seq = wal__stream_append_rows(
-            &wal->stream, entries, len, row, n, &is_replaced);
-    }
     wal->stats.appends++;
-    wal->stats.replaced += is_replaced;
-    if (wal->stream.is_short != was_short) {
+    if (__builtin_expect(wal->stream.is_short != was_short, 0)) {
         wal__show_fault(wal);
         wal__wake(wal);
     }
-    note_append(wal);
-    wal__unlock(wal);
-    return seq;
+    if (wal->since_ns == 0 || wal->config.sync == WAL_SYNC_NONE ||
+        wal->stream.appended - wal->synced.stream >
+            wal->config.unsynced_bytes_max / 2) {
+        note_due(wal);
+    }
 }
 
 uint64_t
 wal_append(struct wal *wal, const void *entries, size_t len)
 {
-    return append(wal, entries, len, NULL, 0);
+    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
+    wal__lock(wal);
+    bool was_short = wal->stream.is_short;
+    uint64_t seq = wal__stream_append(&wal->stream, entries, len);
+    note_append(wal, was_short);
+    wal__unlock(wal);
+    return seq;
 }
 
 uint64_t
 wal_append_rows(struct wal *wal, const void *entries, size_t len,
     const struct wal_row *row, size_t n)
 {
-    ASSERT(n > 0);
-    return append(wal, entries, len, row, n);
+    ASSERT(n > 0 && len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
+    wal__lock(wal);
+    bool was_short = wal->stream.is_short;
+    wal->stats.replaced +=
+        !wal__stream_append_rows(&wal->stream, entries, len, row, n);
+    note_append(wal, was_short);
+    uint64_t seq = wal->stream.closed.seq + 1;
+    wal__unlock(wal);
+    return seq;
 }
 
 uint64_t
@@ -366,7 +360,7 @@ wal_sync_up_to(struct wal *wal, uint64_t seq)
     }
     wal__wake(wal);
     while (wal->synced.seq < seq && wal->disk_fault == 0) {
-        pthread_cond_wait(&wal->moved, &wal->lock);
+        lock_cond_wait(&wal->moved, &wal->lock, LOCK_NEVER);
     }
     int err = wal->synced.seq < seq ? wal->disk_fault : 0;
     wal__unlock(wal);
@@ -388,7 +382,7 @@ wal_rotate(struct wal *wal, uint64_t *number, uint64_t *seq)
     while ((wal->is_look_wanted || wal->is_failing ||
                wal->file.head.first_seq <= last) &&
         wal->disk_fault == 0 && wal->n_unrotated == n_unrotated) {
-        pthread_cond_wait(&wal->moved, &wal->lock);
+        lock_cond_wait(&wal->moved, &wal->lock, LOCK_NEVER);
     }
     int err = 0;
     if (wal->file.head.first_seq <= last || wal->is_failing) {

@@ -2,6 +2,7 @@
 #ifndef WAL_WAL_PRIV_H
 #define WAL_WAL_PRIV_H
 
+#include "base/lock.h"
 #include "wal/frame.h"
 #include "wal/wal.h"
 #include "wal/wal_stream.h"
@@ -85,8 +86,8 @@ struct wal {
     _Alignas(WAL_LINE_BYTES) _Atomic int fault;          /* see wal_fault */
     _Alignas(WAL_LINE_BYTES) _Atomic uint64_t committed; /* last such batch */
 
-    _Alignas(WAL_LINE_BYTES) pthread_mutex_t lock; /* held shortly; all down
-                                                    * to the next rule */
+    _Alignas(WAL_LINE_BYTES) struct lock lock; /* held shortly; all down to
+                                                * the next rule */
     struct wal_stream stream;
     struct wal_mark written; /* handed to the file under way */
     struct wal_mark synced;
@@ -116,9 +117,9 @@ struct wal {
     uint64_t retry_ns;      /* when is_failing: next attempt */
     uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
     bool is_stopping;
-    pthread_cond_t wake;  /* the thread: work, or an end of its sleep */
-    pthread_cond_t turn;  /* the thread: is_writing has become false */
-    pthread_cond_t moved; /* callers: synced, file or disk_fault */
+    struct lock_cond wake;  /* the thread: work, or an end of its sleep */
+    struct lock_cond turn;  /* the thread: is_writing has become false */
+    struct lock_cond moved; /* callers: synced, file or disk_fault */
     uint64_t first_file;
     uint64_t old_bytes; /* of files before the one under way */
     struct wal_stats stats;
@@ -142,8 +143,18 @@ struct wal {
 
 /* ---- wal_state.c: all under wal->lock ---- */
 
-void wal__lock(struct wal *wal);
-void wal__unlock(struct wal *wal);
+static inline void
+wal__lock(struct wal *wal)
+{
+    lock_take(&wal->lock);
+}
+
+static inline void
+wal__unlock(struct wal *wal)
+{
+    lock_leave(&wal->lock);
+}
+
 /* Ends the thread's sleep. */
 void wal__wake(struct wal *wal);
 /* Since when the oldest append waits that is not synced, as far as since_ns

@@ -12,25 +12,11 @@
 enum { NS_PER_MS = 1000000 };
 
 void
-wal__lock(struct wal *wal)
-{
-    int rv = pthread_mutex_lock(&wal->lock);
-    ASSERT(rv == 0);
-}
-
-void
-wal__unlock(struct wal *wal)
-{
-    int rv = pthread_mutex_unlock(&wal->lock);
-    ASSERT(rv == 0);
-}
-
-void
 wal__wake(struct wal *wal)
 {
     if (wal->sleep_ns != 0) {
         wal->sleep_ns = 0;
-        pthread_cond_signal(&wal->wake);
+        lock_cond_call(&wal->wake);
     }
 }
 
@@ -228,7 +214,7 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
     }
     wal__stream_drop(stream, &wal->synced);
     wal__show_fault(wal);
-    pthread_cond_broadcast(&wal->moved);
+    lock_cond_call(&wal->moved);
 }
 
 void
@@ -236,7 +222,7 @@ wal__take_turn(struct wal *wal)
 {
     wal->thread_waits = true;
     while (wal->is_writing) {
-        pthread_cond_wait(&wal->turn, &wal->lock);
+        lock_cond_wait(&wal->turn, &wal->lock, LOCK_NEVER);
     }
     wal->thread_waits = false;
     wal->is_writing = true;
@@ -248,7 +234,7 @@ wal__give_turn(struct wal *wal)
     ASSERT(wal->is_writing);
     wal->is_writing = false;
     if (wal->thread_waits) {
-        pthread_cond_signal(&wal->turn);
+        lock_cond_call(&wal->turn);
     }
 }
 

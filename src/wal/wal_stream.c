@@ -128,6 +128,7 @@ wal__stream_close(struct wal_stream *stream)
     bytes_put_u32(head + BATCH_LEN_AT, (uint32_t)(len - FRAME_BATCH_BYTES));
     bytes_put_u64(head + BATCH_SEQ_AT, stream->closed.seq + 1);
     stream->is_open = false;
+    stream->room = 0;
     end_era(stream);
     stream->closed = (struct wal_mark){
         tail, tail->fill, stream->closed.seq + 1, stream->appended};
@@ -156,38 +157,45 @@ extend(struct wal_stream *stream, size_t len)
     }
 }
 
-static uint64_t
+/* Opens a batch that has room for len bytes of payload. */
+static __attribute__((noinline)) void
+open_batch(struct wal_stream *stream, size_t len)
+{
+    wal__stream_close(stream);
+    if (stream->tail->fill + FRAME_BATCH_BYTES + len >
+        stream->tail->capacity) {
+        extend(stream, len);
+    }
+    struct wal_chunk *tail = stream->tail;
+    stream->is_open = true;
+    stream->open_at = tail->fill;
+    tail->fill += FRAME_BATCH_BYTES;
+    stream->appended += FRAME_BATCH_BYTES;
+    stream->room = tail->capacity - tail->fill;
+    if (stream->room > FRAME_PAYLOAD_MAX) {
+        stream->room = FRAME_PAYLOAD_MAX;
+    }
+}
+
+static inline void
 append(struct wal_stream *stream, const void *entries, size_t len)
 {
+    if (__builtin_expect(stream->room < len, 0)) {
+        open_batch(stream, len);
+    }
     struct wal_chunk *tail = stream->tail;
-    size_t head_bytes = stream->is_open ? 0 : FRAME_BATCH_BYTES;
-    if (stream->is_open &&
-        tail->fill - stream->open_at - FRAME_BATCH_BYTES + len >
-            FRAME_PAYLOAD_MAX) {
-        wal__stream_close(stream);
-        head_bytes = FRAME_BATCH_BYTES;
-    }
-    if (tail->fill + head_bytes + len > tail->capacity) {
-        wal__stream_close(stream);
-        head_bytes = FRAME_BATCH_BYTES;
-        extend(stream, len);
-        tail = stream->tail;
-    }
-    if (!stream->is_open) {
-        stream->is_open = true;
-        stream->open_at = tail->fill;
-    }
-    memcpy(tail->bytes + tail->fill + head_bytes, entries, len);
-    tail->fill += head_bytes + len;
-    stream->appended += head_bytes + len;
-    return stream->closed.seq + 1;
+    memcpy(tail->bytes + tail->fill, entries, len);
+    tail->fill += len;
+    stream->appended += len;
+    stream->room -= len;
 }
 
 uint64_t
 wal__stream_append(struct wal_stream *stream, const void *entries, size_t len)
 {
     end_era(stream);
-    return append(stream, entries, len);
+    append(stream, entries, len);
+    return stream->closed.seq + 1;
 }
 
 /* The place of a record: the high bits of a product with 2^64 over the golden
@@ -199,26 +207,24 @@ latest_of(struct wal_stream *stream, const struct wal_row *row)
     return &stream->latest[hash >> (64 - WAL_LATEST_BITS)];
 }
 
-uint64_t
+bool
 wal__stream_append_rows(struct wal_stream *stream, const void *entries,
-    size_t len, const struct wal_row *row, size_t n, bool *is_replaced)
+    size_t len, const struct wal_row *row, size_t n)
 {
     if (n == 1) {
         const struct wal_latest *latest = latest_of(stream, row);
         if (latest->id == row->id && latest->era == stream->era &&
             entry_replace(stream->tail->bytes + latest->at, entries)) {
-            *is_replaced = true;
-            return stream->closed.seq + 1;
+            return false;
         }
     }
-    uint64_t seq = append(stream, entries, len);
+    append(stream, entries, len);
     uint32_t at = (uint32_t)(stream->tail->fill - len);
     for (size_t i = 0; i < n; i++) {
         *latest_of(stream, &row[i]) =
             (struct wal_latest){row[i].id, stream->era, at + row[i].at};
     }
-    *is_replaced = false;
-    return seq;
+    return true;
 }
 
 void

@@ -49,7 +49,8 @@ struct wal_stream {
     struct wal_chunk *spare;       /* owned list of WAL_CHUNK_BYTES each */
     unsigned n_spare;
     bool is_short;          /* of memory */
-    bool is_open;           /* a batch takes entries */
+    bool is_open;           /* a batch takes entries ... */
+    size_t room;            /* ... of so many bytes more; 0: none is open */
     size_t open_at;         /* of its header in tail */
     struct wal_mark closed; /* behind the last batch that takes none */
     uint64_t appended;      /* bytes of the stream, open batch included */
@@ -62,10 +63,10 @@ int wal__stream_init(
 void wal__stream_fini(struct wal_stream *stream);
 uint64_t wal__stream_append(
     struct wal_stream *stream, const void *entries, size_t len);
-/* See wal_append_rows; *is_replaced says whether nothing became longer. */
-uint64_t wal__stream_append_rows(struct wal_stream *stream,
-    const void *entries, size_t len, const struct wal_row *row, size_t n,
-    bool *is_replaced);
+/* See wal_append_rows; false where nothing became longer, since an entry took
+ * the place of another. The batch is the one that is open then. */
+bool wal__stream_append_rows(struct wal_stream *stream, const void *entries,
+    size_t len, const struct wal_row *row, size_t n);
 /* What is appended from now on is in another batch. */
 void wal__stream_close(struct wal_stream *stream);
 /* Frees what is before *mark. */
