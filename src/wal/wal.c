@@ -95,7 +95,7 @@ begin(struct wal *wal)
             clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
     }
-    (void)wal__publish(wal);
+    (void)wal__publish(wal, 0);
     wal__unlock(wal);
     if (!is_done) {
         wal__say_failed(wal, &failure, disk_err(failure.err));
@@ -203,7 +203,7 @@ note_due(struct wal *wal)
             !wal->is_failing) {
             wal__wake(wal);
         }
-        (void)wal__publish(wal);
+        (void)wal__publish(wal, 0);
     }
 }
 
@@ -306,23 +306,24 @@ outcome(struct wal *wal, uint64_t seq)
 
 /* Writes what there is, and what others want meanwhile. True: tell them. */
 static bool
-write_here(struct wal *wal)
+write_here(struct wal *wal, uint64_t now_ns)
 {
     unsigned rounds = 0;
     wal->is_writing = true;
     do {
-        wal__write(wal);
+        now_ns = wal__write(wal, now_ns);
     } while (++rounds < COMMIT_ROUNDS && wal->wanted > wal->written.seq &&
         !wal->is_full && !wal->is_failing && !wal->thread_waits &&
         !wal__is_slow(wal));
     bool lacks_room = wal__allocate_is_due(wal);
     wal__give_turn(wal);
-    if (lacks_room || wal->wanted > wal->written.seq || wal__is_held(wal) ||
+    if (lacks_room || wal->wanted > wal->written.seq ||
+        wal__is_held(wal, now_ns) ||
         wal__file_offset(&wal->file, &wal->written) >=
             wal->config.file_bytes) {
         wal__wake(wal);
     }
-    return wal__publish(wal);
+    return wal__publish(wal, now_ns);
 }
 
 enum wal_outcome
@@ -336,9 +337,11 @@ wal_commit(struct wal *wal, uint64_t seq)
     wal__lock(wal);
     ASSERT(seq <= wal->stream.closed.seq + wal->stream.is_open);
     if (wal->config.sync == WAL_SYNC_INTERVAL && !wal->is_writing &&
-        !wal->thread_waits && !wal->is_failing && seq > wal->written.seq &&
-        !wal__is_held(wal) && !wal__is_slow(wal)) {
-        is_news = write_here(wal);
+        !wal->thread_waits && !wal->is_failing && seq > wal->written.seq) {
+        uint64_t now_ns = clock_monotonic_ns();
+        if (!wal__is_held(wal, now_ns) && !wal__is_slow(wal)) {
+            is_news = write_here(wal, now_ns);
+        }
     }
     enum wal_outcome found = outcome(wal, seq);
     wal__unlock(wal);

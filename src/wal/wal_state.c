@@ -102,28 +102,32 @@ wal__allocate_is_due(const struct wal *wal)
 }
 
 bool
-wal__is_held(const struct wal *wal)
+wal__is_held(const struct wal *wal, uint64_t now_ns)
 {
     uint64_t since = wal__oldest_ns(wal);
     if (wal->stream.appended - wal->synced.stream >
         wal->config.unsynced_bytes_max) {
         return true;
     }
-    return wal->config.sync == WAL_SYNC_INTERVAL && since != 0 &&
-        clock_monotonic_ns() - since > wal->config.interval_ms * NS_PER_MS;
+    if (wal->config.sync != WAL_SYNC_INTERVAL || since == 0) {
+        return false;
+    }
+    now_ns = now_ns != 0 ? now_ns : clock_monotonic_ns();
+    return now_ns > since + wal->config.interval_ms * NS_PER_MS;
 }
 
 bool
-wal__publish(struct wal *wal)
+wal__publish(struct wal *wal, uint64_t now_ns)
 {
     /* relaxed, here and below: written under the lock only, and the number
      * itself is all that it tells */
     uint64_t old = atomic_load_explicit(&wal->committed, memory_order_relaxed);
     uint64_t new = wal->synced.seq;
     if (wal->config.sync == WAL_SYNC_NONE) {
-        new = wal__is_held(wal) ? new : UINT64_MAX;
+        new = wal__is_held(wal, now_ns) ? new : UINT64_MAX;
     } else if (wal->config.sync == WAL_SYNC_INTERVAL) {
-        new = wal->is_failing || wal__is_held(wal) ? new : wal->written.seq;
+        new = wal->is_failing || wal__is_held(wal, now_ns) ? new
+                                                           : wal->written.seq;
         new = new < old ? old : new;
     }
     ASSERT(new >= old || wal->config.sync == WAL_SYNC_NONE);
@@ -136,7 +140,7 @@ wal__publish(struct wal *wal)
 void
 wal__settle(struct wal *wal)
 {
-    if (wal__publish(wal)) {
+    if (wal__publish(wal, 0)) {
         wal__unlock(wal);
         wal__tell(wal);
         wal__lock(wal);
@@ -153,8 +157,8 @@ note_write(struct wal *wal, uint64_t begun_ns, uint64_t ended_ns)
     }
 }
 
-void
-wal__write(struct wal *wal)
+uint64_t
+wal__write(struct wal *wal, uint64_t now_ns)
 {
     struct wal_written written = {0};
     struct wal_failure failure;
@@ -163,7 +167,7 @@ wal__write(struct wal *wal)
     struct wal_mark from = wal->written, to = wal->stream.closed;
     uint64_t synced_seq = wal->synced.seq;
     if (from.stream == to.stream || wal->is_failing) {
-        return;
+        return now_ns;
     }
     if (wal__stream_clip(&from, &to,
             wal__file_limit(&wal->file) -
@@ -175,22 +179,22 @@ wal__write(struct wal *wal)
         wal__wake(wal);
     }
     if (from.stream == to.stream) {
-        return;
+        return now_ns;
     }
     wal__unlock(wal);
-    uint64_t begun_ns = clock_monotonic_ns();
     bool is_done = wal__file_write(
         wal, &wal->file, &from, &to, synced_seq, &written, &failure);
     uint64_t ended_ns = clock_monotonic_ns();
     wal__lock(wal);
-    note_write(wal, begun_ns, ended_ns);
+    note_write(wal, now_ns, ended_ns);
     wal->stats.writes += written.writes;
     wal->stats.batches += written.batches;
-    if (!is_done) {
+    if (is_done) {
+        wal->written = to;
+    } else {
         wal__fail(wal, &failure);
-        return;
     }
-    wal->written = to;
+    return ended_ns;
 }
 
 void

@@ -186,7 +186,7 @@ write_all(struct wal *wal, bool is_to_sync)
         wal->syncing_ns = wal->since_ns;
     }
     wal->since_ns = 0;
-    wal__write(wal);
+    (void)wal__write(wal, clock_monotonic_ns());
 }
 
 static void
@@ -203,7 +203,7 @@ do_write(struct wal *wal)
         }
         wal->syncing_ns = 0;
     } else {
-        wal__write(wal);
+        (void)wal__write(wal, clock_monotonic_ns());
     }
     wal__give_turn(wal);
     wal__settle(wal);
@@ -278,7 +278,7 @@ do_mark(struct wal *wal)
         !wal->is_failing && !wal->stream.is_short;
     if (is_idle) {
         wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
-        wal__write(wal);
+        (void)wal__write(wal, clock_monotonic_ns());
         bool is_done = wal->written.seq == wal->mark_seq;
         wal->stats.batches -= is_done;
         wal->stats.marks += is_done;

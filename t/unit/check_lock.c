@@ -180,8 +180,7 @@ wait_long(void *arg)
 {
     const struct actor *actor = arg;
     struct stage *stage = actor->stage;
-    uint64_t until_ns =
-        clock_monotonic_ns() + UINT64_C(3600000) * NS_PER_MS;
+    uint64_t until_ns = clock_monotonic_ns() + UINT64_C(3600000) * NS_PER_MS;
     lock_take(&stage->lock);
     while (!stage->is_over) {
         lock_cond_wait(&stage->cond, &stage->lock, until_ns);
