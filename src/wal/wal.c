@@ -211,7 +211,6 @@ note_due(struct wal *wal)
 static inline void
 note_append(struct wal *wal, bool was_short)
 {
-    wal->stats.appends++;
     if (__builtin_expect(wal->stream.is_short != was_short, 0)) {
         wal__show_fault(wal);
         wal__wake(wal);
@@ -230,6 +229,7 @@ wal_append(struct wal *wal, const void *entries, size_t len)
     wal__lock(wal);
     bool was_short = wal->stream.is_short;
     uint64_t seq = wal__stream_append(&wal->stream, entries, len);
+    wal->stream.n_appends++;
     note_append(wal, was_short);
     wal__unlock(wal);
     return seq;
@@ -242,10 +242,9 @@ wal_append_rows(struct wal *wal, const void *entries, size_t len,
     ASSERT(n > 0 && len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
     wal__lock(wal);
     bool was_short = wal->stream.is_short;
-    wal->stats.replaced +=
-        !wal__stream_append_rows(&wal->stream, entries, len, row, n);
+    wal__stream_append_rows(&wal->stream, entries, len, row, n);
     note_append(wal, was_short);
-    uint64_t seq = wal->stream.closed.seq + 1;
+    uint64_t seq = wal->stream.seq;
     wal__unlock(wal);
     return seq;
 }
@@ -409,6 +408,8 @@ wal_stats(struct wal *wal, struct wal_stats *out)
 {
     wal__lock(wal);
     *out = wal->stats;
+    out->appends = wal->stream.appends + wal->stream.n_appends;
+    out->replaced = wal->stream.replaced + wal->stream.n_replaced;
     out->bytes = wal->stream.appended;
     out->unsynced_bytes = wal__unsynced(wal);
     uint64_t oldest = wal__oldest_ns(wal);

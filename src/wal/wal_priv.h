@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The inside of the log's writing end; how the parts play together is at the
@@ -28,7 +29,7 @@ struct wal {
 
     _Alignas(WAL_LINE_BYTES) struct lock lock; /* held shortly; all down to
                                                 * the next rule */
-    struct wal_stream stream;
+    struct wal_stream stream;                  /* see its first fields */
     struct wal_mark written; /* handed to the file under way */
     struct wal_mark synced;
     bool is_writing;   /* somebody has the turn to write: may change file and
@@ -80,6 +81,10 @@ struct wal {
 
     pthread_t thread;
 };
+
+_Static_assert(offsetof(struct wal, stream.is_short) / WAL_LINE_BYTES ==
+        offsetof(struct wal, lock) / WAL_LINE_BYTES,
+    "an append writes one cache line beside its own bytes");
 
 /* ---- wal_state.c: all under wal->lock ---- */
 
