@@ -104,19 +104,32 @@ bytes_put_varint(uint8_t *out, uint64_t value)
     return n;
 }
 
+/* bytes_put_varint_wide of a value below 2^28. What is added to itself moves
+ * up by one bit: all above the first seven bits, then all above the first byte
+ * and the next seven, and so on. */
+static inline size_t
+bytes__put_varint_28(uint8_t *out, uint32_t value)
+{
+    value += value & ~UINT32_C(0x7f);
+    value += value & ~UINT32_C(0x7fff);
+    value += value & ~UINT32_C(0x7fffff);
+    unsigned top = 31 - (unsigned)__builtin_clz(value | 1);
+    uint32_t marks = (UINT32_C(1) << (top & 24)) - 1;
+    bytes_put_u32(out, value | (marks & UINT32_C(0x808080)));
+    return top / 8 + 1;
+}
+
 /* The same, and quicker where it is long, but all of the room may be written
  * to. Without a loop up to 2^56-1: its groups of seven bits are moved apart to
  * a byte each, two of 28 first, then four of 14, then eight. */
 static inline size_t
 bytes_put_varint_wide(uint8_t *out, uint64_t value)
 {
-    if (value < 0x80 || value >> 56 != 0) {
-        return bytes_put_varint(out, value);
+    if (value >> 28 == 0) {
+        return bytes__put_varint_28(out, (uint32_t)value);
     }
-    if (value < 0x4000) {
-        bytes_put_u16(
-            out, (uint16_t)((value & 0x7f) | 0x80 | value >> 7 << 8));
-        return 2;
+    if (value >> 56 != 0) {
+        return bytes_put_varint(out, value);
     }
     unsigned bits = 64 - (unsigned)__builtin_clzll(value);
     unsigned n = (bits + 6) * 37 >> 8; /* by 7, rounded up, for 1..56 */

@@ -35,8 +35,6 @@ make_shards(struct engine *engine)
     engine->shard = (void *)(at - at % LINE_ALIGN);
     for (unsigned i = 0; i < engine->n_shards; i++) {
         struct shard *shard = &engine->shard[i];
-        int rv = pthread_mutex_init(&shard->lock, NULL);
-        ASSERT(rv == 0);
         shard->owner = (struct table_owner){.pool = &engine->pool,
             .perm = &engine->perm,
             .stripes = &shard->stripes};
@@ -110,10 +108,6 @@ engine_destroy(struct engine **engine)
         }
     }
     pool_fini(&it->pool);
-    for (unsigned i = 0; i < it->n_shards; i++) {
-        int rv = pthread_mutex_destroy(&it->shard[i].lock);
-        ASSERT(rv == 0);
-    }
     alloc_free(it->alloc, it->shard_block, shards_bytes(it->n_shards));
     alloc_free(it->alloc, it, sizeof *it);
     *engine = NULL;

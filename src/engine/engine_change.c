@@ -21,10 +21,11 @@
  *
  * Before the first lock the whole batch is looked up as a read would be
  * (reader_body.h), only to ask for the memory: all table heads, all first
- * lines, and where a first line says so the second one. Under the lock the
- * record is looked up anew, in the table that is there by then; only its place
- * is not worked out again, which hangs on the table's width and number of
- * lines alone. That look is why the caller is an online reader. */
+ * lines, and where a first line says so the second one. That look is why the
+ * caller is an online reader. Under the lock the record is looked for anew, but
+ * not its table and the lines that it may be in: they are what they were,
+ * unless a table of the shard has been exchanged since, which a number tells
+ * (stripes.n_exchanges). */
 #include "engine/count.h"
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
@@ -46,10 +47,10 @@ enum {
  * may lie. */
 struct pending {
     struct engine_row at;
-    const struct table *table; /* NULL: not looked for, or none */
-    struct table_place place;  /* in table, and in any of that width and ... */
-    uint32_t n_lines;          /* ... with so many lines */
-    uint8_t width;
+    uint32_t n_exchanges;  /* the shard's, before: where it is another one
+                            * under the lock, what follows is void */
+    struct table *table;   /* NULL: not looked for, or none */
+    struct line_pair pair; /* in table */
 };
 
 struct engine_batch {
@@ -290,12 +291,23 @@ any_done(const struct change *change, uint64_t mask)
     return false;
 }
 
-/* The table of a row, and its place there, which has been worked out already
- * if the table seen without the lock was of the same form. Nothing else of
- * that is used: it may be gone. Under the shard's lock. */
-static inline struct table *
-table_of(const struct engine *engine, const struct ranges *ranges,
-    const struct pending *pending, struct table_place *place)
+/* True where the table that was found without the lock is that of the row
+ * still: no table of the shard was exchanged since. Else it is not looked at,
+ * for it may be gone. Under the shard's lock. */
+static inline bool
+is_known(const struct pending *pending, const struct ranges *ranges)
+{
+    /* relaxed: stored under the same lock */
+    return pending->table != NULL &&
+        atomic_load_explicit(&ranges->owner->stripes->n_exchanges,
+            memory_order_relaxed) == pending->n_exchanges;
+}
+
+/* Sees to it that pending has the table of its row, NULL where there is none,
+ * and the lines there. Under the shard's lock. */
+static __attribute__((noinline)) void
+look_again(const struct engine *engine, const struct ranges *ranges,
+    struct pending *pending)
 {
     /* relaxed: stored under the same lock */
     const struct directory *directory =
@@ -303,28 +315,23 @@ table_of(const struct engine *engine, const struct ranges *ranges,
     uint64_t row = pending->at.row;
     struct table *table =
         directory == NULL ? NULL : directory_find(directory, row);
-    if (table == NULL || !table_covers(table, row)) {
-        return NULL;
-    }
-    if (pending->table != NULL && table->n_lines == pending->n_lines &&
-        table->width == pending->width) {
-        *place = pending->place;
-    } else {
+    pending->table = NULL;
+    if (table != NULL && table_covers(table, row)) {
         table_prefetch_marks(table);
-        *place = table_place(table, &engine->perm, row);
+        pending->table = table;
+        pending->pair = table_pair(table, &engine->perm, row);
     }
-    return table;
 }
 
 /* The short way of what most changes are: one column of a record counts, once
  * or several times, and the record stays in its place. False where it is for
  * change_record: then nothing has been done but for answers, which that gives
  * anew. Under the shard's lock. */
-static bool
+static inline __attribute__((always_inline)) bool
 count_record(struct engine *engine, struct change *change,
-    const struct pending *pending, uint64_t mask, struct tale *tale)
+    struct change *first, struct pending *pending, uint64_t mask,
+    struct tale *tale)
 {
-    struct change *first = &change[__builtin_ctzll(mask)];
     struct counter *counter = engine__counter(engine, first->counter);
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
     if (view == NULL || view->max_jump != 0 || !count_is_one(first)) {
@@ -332,31 +339,37 @@ count_record(struct engine *engine, struct change *change,
     }
     struct ranges *ranges = &counter->ranges[pending->at.shard];
     unsigned column = first->column[0];
-    struct table_spot spot;
+    struct table_cell cell;
     ASSERT(column < SCHEMA_COLUMNS_MAX);
-    struct table *table = table_of(engine, ranges, pending, &spot.place);
-    spot.row = pending->at.row;
-    if (table == NULL || !table_seek_cell(table, column, &spot)) {
+    if (!is_known(pending, ranges)) {
+        look_again(engine, ranges, pending);
+    }
+    struct table *table = pending->table;
+    const struct line_pair *pair = &pending->pair;
+    if (table == NULL ||
+        !table_seek_cell(table, pending->at.row, pair, column, &cell)) {
         return false;
     }
-    uint64_t was = spot.record.code[column];
-    uint64_t code = was;
-    for (; mask != 0; mask &= mask - 1) {
-        struct change *it = &change[__builtin_ctzll(mask)];
-        if (it != first &&
-            (!count_is_one(it) || it->column[0] != column ||
-                it->serial[0] != first->serial[0])) {
-            return false;
-        }
+    uint64_t code = cell.code;
+    for (struct change *it = first;; it = &change[__builtin_ctzll(mask)]) {
         if (code == 0 && it->absent != CHANGE_FROM_DEFAULT) {
             return false;
         }
         count_one(view, it, &code);
+        mask &= mask - 1;
+        if (__builtin_expect(mask == 0, 1)) {
+            break;
+        }
+        const struct change *next = &change[__builtin_ctzll(mask)];
+        if (!count_is_one(next) || next->column[0] != column ||
+            next->serial[0] != first->serial[0]) {
+            return false;
+        }
     }
-    if (!table_rewrite_cell(ranges->owner, table, &spot, column, code)) {
+    if (!table_rewrite_cell(ranges->owner, table, pair, &cell, column, code)) {
         return false;
     }
-    if (tale != NULL && code != was) {
+    if (tale != NULL && code != cell.code) {
         tale_column(tale, first, column_decode(&view->column[column], code));
     }
     return true;
@@ -478,43 +491,37 @@ tell(const struct engine *engine, const struct change *change, uint64_t mask,
 
 /* Does the changes of one record, those of mask, by the way that suits them;
  * one that is numbered comes alone. As change_record. */
-static inline void
-change_some(struct engine *engine, struct change *change,
-    const struct pending *pending, uint64_t mask, struct tale *tale)
+static inline __attribute__((always_inline)) void
+change_some(struct engine *engine, struct change *change, struct change *first,
+    struct pending *pending, uint64_t mask, struct tale *tale)
 {
-    struct change *first = &change[__builtin_ctzll(mask)];
     if (first->producer != 0) {
         change_numbered(engine, first, &pending->at, tale);
-    } else if (!count_record(engine, change, pending, mask, tale)) {
+    } else if (!count_record(engine, change, first, pending, mask, tale)) {
         change_record(engine, change, &pending->at, mask, tale);
     }
 }
 
-/* Sorts n changes by shard. */
-static void
+/* Sorts n changes by shard, and finds their tables. */
+static inline void
 sort(const struct engine *engine, const struct change *change, unsigned n,
     struct engine_batch *batch)
 {
+    uint64_t bit = 1;
     memset(batch->todo, 0, sizeof batch->todo);
     batch->numbered = 0;
-    for (unsigned i = 0; i < n; i++) {
-        struct engine_row at = engine__row(engine, change[i].id);
-        batch->numbered |= (uint64_t)(change[i].producer != 0) << i;
-        batch->pending[i].at = at;
-        batch->todo[at.shard % SHARD_BUCKETS] |= UINT64_C(1) << i;
-    }
-}
-
-/* Asks for the memory that n changes are about. Each round waits for nothing
- * but what the one before has asked for. */
-static void
-ask(const struct engine *engine, const struct change *change, unsigned n,
-    struct engine_batch *batch)
-{
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++, bit <<= 1) {
         struct pending *it = &batch->pending[i];
         const struct counter *counter =
             engine__counter(engine, change[i].counter);
+        it->at = engine__row(engine, change[i].id);
+        batch->numbered |= change[i].producer != 0 ? bit : 0;
+        batch->todo[it->at.shard % SHARD_BUCKETS] |= bit;
+        /* acquire: the directory is seen that came before, or a later one, and
+         * then the number has gone up when the lock is there */
+        it->n_exchanges = atomic_load_explicit(
+            &engine->shard[it->at.shard].stripes.n_exchanges,
+            memory_order_acquire);
         it->table = counter == NULL
             ? NULL
             : counter__table(counter, it->at.shard, it->at.row);
@@ -523,6 +530,13 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             table_prefetch_marks(it->table);
         }
     }
+}
+
+/* Asks for the lines of n changes. Each round waits for nothing but what the
+ * one before has asked for. */
+static inline void
+ask(const struct engine *engine, unsigned n, struct engine_batch *batch)
+{
     for (unsigned i = 0; i < n; i++) {
         struct pending *it = &batch->pending[i];
         const struct table *table = it->table;
@@ -530,17 +544,14 @@ ask(const struct engine *engine, const struct change *change, unsigned n,
             it->table = NULL;
             continue;
         }
-        it->place = table_place(table, &engine->perm, it->at.row);
-        it->n_lines = table->n_lines;
-        it->width = table->width;
-        __builtin_prefetch(table_line(table, it->place.line_1), 1);
+        it->pair = table_pair(table, &engine->perm, it->at.row);
+        __builtin_prefetch(it->pair.line[0], 1);
     }
     for (unsigned i = 0; i < n; i++) {
         const struct pending *it = &batch->pending[i];
         if (it->table != NULL &&
-            line_may_lack(
-                table_line(it->table, it->place.line_1), it->place.bit)) {
-            __builtin_prefetch(table_line(it->table, it->place.line_2), 1);
+            line_may_lack(it->pair.line[0], it->pair.bit)) {
+            __builtin_prefetch(it->pair.line[1], 1);
         }
     }
 }
@@ -587,7 +598,8 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         if ((same & batch->numbered) != 0) { /* one by one, in their order */
             same = UINT64_C(1) << i;
         }
-        change_some(engine, change, &batch->pending[i], same, told);
+        change_some(
+            engine, change, &change[i], &batch->pending[i], same, told);
         left &= ~same;
     }
     if (engine->sink != NULL) {
@@ -607,7 +619,7 @@ change_one(struct engine *engine, struct change *change)
     struct tale *told = engine->sink == NULL ? NULL : &tale;
     uint64_t position = 0;
     shard__lock(shard);
-    change_some(engine, change, &pending, 1, told);
+    change_some(engine, change, change, &pending, 1, told);
     if (told != NULL) {
         position = tell(engine, change, 1, told, 0);
     }
@@ -624,7 +636,7 @@ change_many(struct engine *engine, struct change *change, size_t n)
     while (n > 0) {
         unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
         sort(engine, change, now, &batch);
-        ask(engine, change, now, &batch);
+        ask(engine, now, &batch);
         for (unsigned i = 0; i < now; i++) {
             uint32_t shard = batch.pending[i].at.shard;
             if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {

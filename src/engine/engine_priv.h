@@ -4,11 +4,10 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/lock.h"
 #include "engine/cover.h"
 #include "engine/marks.h"
 #include "engine/ranges.h"
-
-#include <pthread.h>
 
 /* What the engine is made of; for the files of this layer. */
 
@@ -40,7 +39,7 @@ struct counter {
 };
 
 struct shard {
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(64) struct lock lock;
     struct table_owner owner;
     uint64_t n_copies; /* by engine_copy_range, ever */
     /* apart from the lock: all readers look at them */
@@ -143,7 +142,7 @@ counter__view(const struct counter *counter)
 }
 
 /* A table that may have the row, or NULL. For an online reader. */
-static inline const struct table *
+static inline struct table *
 counter__table(const struct counter *counter, uint32_t shard, uint64_t row)
 {
     /* acquire: whole tables are seen behind it */
@@ -175,15 +174,13 @@ counter__raise(struct counter *counter, uint64_t id)
 static inline void
 shard__lock(struct shard *shard)
 {
-    int rv = pthread_mutex_lock(&shard->lock);
-    ASSERT(rv == 0);
+    lock_take(&shard->lock);
 }
 
 static inline void
 shard__unlock(struct shard *shard)
 {
-    int rv = pthread_mutex_unlock(&shard->lock);
-    ASSERT(rv == 0);
+    lock_leave(&shard->lock);
 }
 
 /* Works out what a change makes of the record of view with these codes:

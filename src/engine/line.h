@@ -175,10 +175,6 @@ void line_codes(const struct line *line, const struct line_form *form,
 void line_flip(struct line *line, const struct line_form *form,
     const struct line_record *record, const uint64_t *code, uint32_t columns);
 
-/* The same for one column. */
-void line_flip_one(struct line *line, const struct line_form *form,
-    const struct line_record *record, unsigned column, uint64_t code);
-
 /* Asserts the invariants. */
 void line_verify(const struct line_copy *copy, const struct line_form *form);
 

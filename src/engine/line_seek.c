@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "engine/line_bits.h"
+#include "engine/line_cell.h"
 
 #include <string.h>
 
@@ -27,13 +28,24 @@ word_of(const struct line *line, unsigned i)
 
 LINE_TARGET_BEGIN
 
-/* width (0..64) bits from bit at on. */
+enum {
+    LOAD_BITS = 57, /* of any 64 that begin with a byte, so many are whole */
+    LAST_BYTE = LINE_BYTES - sizeof(uint64_t)
+};
+
+/* width (0..64) bits from bit at on, all of them in the line. */
 static inline uint64_t
 bits_of(const struct line *line, unsigned at, unsigned width)
 {
-    return _bzhi_u64(line_bits_join(word_of(line, at / 64),
-                         word_of(line, at / 64 + 1), at % 64),
-        width);
+    unsigned byte = at / 8 < LAST_BYTE ? at / 8 : LAST_BYTE;
+    uint64_t bits;
+    if (__builtin_expect(width > LOAD_BITS, 0)) {
+        return _bzhi_u64(line_bits_join(word_of(line, at / 64),
+                             word_of(line, at / 64 + 1), at % 64),
+            width);
+    }
+    memcpy(&bits, (const char *)line + byte, sizeof bits);
+    return _bzhi_u64(bits >> (at - 8 * byte), width);
 }
 
 /* Where the payload of record index begins. */
@@ -48,9 +60,16 @@ payload_of(const struct line *line, const struct line_form *form, unsigned n,
         line_bits_total_ssse3(form->total, shapes, index + 1);
 }
 
-static int
-seek(const struct line *line, const struct line_form *form, uint64_t remainder,
-    bool is_far, uint32_t columns, struct line_record *out)
+/* Where a record is. */
+struct spot {
+    unsigned at; /* of its first column's bit */
+    unsigned shape;
+};
+
+/* The index of the record among the home ones or the far ones, or -1. */
+static inline __attribute__((always_inline)) int
+find(const struct line *line, const struct line_form *form, uint64_t remainder,
+    bool is_far, struct spot *out)
 {
     uint64_t counts = word_of(line, LINE_WORDS - 1);
     unsigned n = (unsigned)(counts >> LINE_COUNTS_SHIFT) & 31;
@@ -68,20 +87,63 @@ seek(const struct line *line, const struct line_form *form, uint64_t remainder,
             continue;
         }
         unsigned shape_at = LINE_MASK_BITS + LINE_TAG_BITS * n + 4 * index;
-        unsigned shape = word_of(line, shape_at / 64) >> shape_at % 64 & 15;
-        at += form->extra_bits;
-        out->remainder = remainder;
-        out->is_far = is_far;
-        out->shape = (uint8_t)shape;
-        out->at = (uint16_t)at;
-        for (; columns != 0; columns &= columns - 1) {
-            unsigned column = (unsigned)__builtin_ctz(columns);
-            struct shapes_field field = form->shapes->field[column][shape];
-            out->code[column] = bits_of(line, at + field.start, field.width);
-        }
+        out->shape = word_of(line, shape_at / 64) >> shape_at % 64 & 15;
+        out->at = at + form->extra_bits;
         return (int)index;
     }
     return -1;
+}
+
+static int
+seek(const struct line *line, const struct line_form *form, uint64_t remainder,
+    bool is_far, uint32_t columns, struct line_record *out)
+{
+    struct spot spot;
+    int index = find(line, form, remainder, is_far, &spot);
+    if (index < 0) {
+        return -1;
+    }
+    out->remainder = remainder;
+    out->is_far = is_far;
+    out->shape = (uint8_t)spot.shape;
+    out->at = (uint16_t)spot.at;
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned column = (unsigned)__builtin_ctz(columns);
+        struct shapes_field field = form->shapes->field[column][spot.shape];
+        out->code[column] = bits_of(line, spot.at + field.start, field.width);
+    }
+    return index;
+}
+
+static enum line_found
+seek_cell(const struct line_pair *pair, const struct line_form *form,
+    unsigned column, struct line_cell *out)
+{
+    struct spot spot;
+    unsigned far = 0;
+    const struct line *line = pair->line[0];
+    int index = find(line, form, pair->remainder, false, &spot);
+    if (index < 0) {
+        if (!line_may_lack(line, pair->bit)) {
+            return LINE_NOWHERE;
+        }
+        far = 1;
+        line = pair->line[1];
+        index = find(line, form, pair->remainder, true, &spot);
+    }
+    if (index < 0) {
+        return line_may_lack(line, pair->bit) ? LINE_ELSEWHERE : LINE_NOWHERE;
+    }
+    struct shapes_field field = form->shapes->field[column][spot.shape];
+    unsigned bit = spot.at + field.start;
+    *out = (struct line_cell){.code = bits_of(line, bit, field.width),
+        .at = (uint16_t)spot.at,
+        .bit = (uint16_t)bit,
+        .width = field.width,
+        .shape = (uint8_t)spot.shape,
+        .index = (uint8_t)index,
+        .is_far = (uint8_t)far};
+    return LINE_FOUND;
 }
 
 LINE_TARGET_END
@@ -120,6 +182,46 @@ line_seek(const struct line *line, const struct line_form *form,
     }
 #endif
     return seek_copy(line, form, remainder, is_far, columns, out);
+}
+
+static __attribute__((noinline)) enum line_found
+seek_cell_copy(const struct line_pair *pair, const struct line_form *form,
+    unsigned column, struct line_cell *out)
+{
+    for (unsigned far = 0; far < 2; far++) {
+        struct line_record record;
+        const struct line *line = pair->line[far];
+        int index = seek_copy(line, form, pair->remainder, far == 1,
+            UINT32_C(1) << column, &record);
+        if (index >= 0) {
+            struct shapes_field field =
+                form->shapes->field[column][record.shape];
+            *out = (struct line_cell){.code = record.code[column],
+                .at = record.at,
+                .bit = (uint16_t)(record.at + field.start),
+                .width = field.width,
+                .shape = record.shape,
+                .index = (uint8_t)index,
+                .is_far = (uint8_t)far};
+            return LINE_FOUND;
+        }
+        if (!line_may_lack(line, pair->bit)) {
+            return LINE_NOWHERE;
+        }
+    }
+    return LINE_ELSEWHERE;
+}
+
+enum line_found
+line_seek_cell(const struct line_pair *pair, const struct line_form *form,
+    unsigned column, struct line_cell *out)
+{
+#if LINE_READ_HAVE
+    if (LINE_TARGET_RUNS) {
+        return seek_cell(pair, form, column, out);
+    }
+#endif
+    return seek_cell_copy(pair, form, column, out);
 }
 
 void
@@ -170,11 +272,4 @@ line_flip(struct line *line, const struct line_form *form,
         unsigned column = (unsigned)__builtin_ctz(columns);
         flip_code(line, form, record, column, code[column]);
     }
-}
-
-void
-line_flip_one(struct line *line, const struct line_form *form,
-    const struct line_record *record, unsigned column, uint64_t code)
-{
-    flip_code(line, form, record, column, code);
 }

@@ -60,6 +60,22 @@ count_entries(const struct ranges *ranges)
     return directory == NULL ? 0 : directory_count(directory);
 }
 
+/* Some table is not what a row's table was: who has found one without the lock
+ * is told by this number. */
+static void
+count_exchange(struct ranges *ranges)
+{
+    struct stripes *stripes = ranges->owner->stripes;
+    if (stripes != NULL) {
+        /* relaxed: under the lock. release: who sees it goes up sees the
+         * directory that came before */
+        uint32_t n =
+            atomic_load_explicit(&stripes->n_exchanges, memory_order_relaxed);
+        atomic_store_explicit(
+            &stripes->n_exchanges, n + 1, memory_order_release);
+    }
+}
+
 void
 ranges__publish(struct ranges *ranges, struct directory *made)
 {
@@ -67,6 +83,7 @@ ranges__publish(struct ranges *ranges, struct directory *made)
     ENGINE_HOOK("publish");
     /* release: readers see whole tables behind it */
     atomic_store_explicit(&ranges->directory, made, memory_order_release);
+    count_exchange(ranges);
     ENGINE_HOOK("published");
     directory_retire(ranges->owner->pool, old);
 }
@@ -89,6 +106,7 @@ ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
         made[0]->is_quiet = before->is_quiet;
         ENGINE_HOOK("publish");
         directory_replace(directory, at, made[0]);
+        count_exchange(ranges);
         ENGINE_HOOK("published");
         table_retire(pool, before);
         return 0;
@@ -730,6 +748,7 @@ ranges_clear(struct ranges *ranges)
         size_t n = directory_count(old);
         /* release: as any publication */
         atomic_store_explicit(&ranges->directory, NULL, memory_order_release);
+        count_exchange(ranges);
         /* the entries stay readable until the directory itself is retired */
         for (size_t i = 0; i < n; i++) {
             table_retire(pool, directory_entries(old)[i].table);

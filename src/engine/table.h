@@ -30,6 +30,7 @@ enum {
 struct stripes {
     _Atomic uint32_t line[TABLE_STRIPES];
     _Atomic uint32_t stash;
+    _Atomic uint32_t n_exchanges; /* of tables; goes up behind each */
 };
 
 /* A set of shapes shared by tables of one counter in one shard. */
@@ -165,7 +166,6 @@ struct table_spot {
     uint8_t index;
     struct table_place place;
     struct line_record record; /* codes all 0 where there is none */
-    struct stash_code stashed; /* TABLE_STASH, by table_seek_cell */
 };
 
 void table_find(const struct table_owner *owner, const struct table *table,

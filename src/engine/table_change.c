@@ -81,20 +81,16 @@ table_find(const struct table_owner *owner, const struct table *table,
 }
 
 bool
-table_seek_cell(
-    const struct table *table, unsigned column, struct table_spot *spot)
+table__seek_stash(const struct table *table, uint64_t row, unsigned column,
+    struct table_cell *cell)
 {
-    bool is_elsewhere;
-    if (seek_lines(table, 1U << column, spot, &is_elsewhere)) {
-        return true;
-    }
     const struct stash *stash = table__stash(table);
-    if (!is_elsewhere || stash == NULL ||
-        !stash_seek(stash, spot->row & table->mask, column, &spot->stashed)) {
+    if (stash == NULL ||
+        !stash_seek(stash, row & table->mask, column, &cell->stashed)) {
         return false;
     }
-    spot->where = TABLE_STASH;
-    spot->record.code[column] = spot->stashed.code;
+    cell->is_stashed = true;
+    cell->code = cell->stashed.code;
     return true;
 }
 
@@ -130,20 +126,13 @@ widen(struct table *table, unsigned column, uint64_t code)
     }
 }
 
-/* True where the highest bit set is the same: it is in the conjunction only. */
-static inline bool
-is_as_wide(uint64_t a, uint64_t b)
-{
-    return (a ^ b) <= (a & b);
-}
-
 /* True where a code of a record in a line may become that without a look at
  * the other ones, if its field has room: it gets no shorter, and the record
  * was no tombstone. */
 static inline bool
 may_become(const struct table *table, uint64_t was, uint64_t code)
 {
-    return is_as_wide(was, code) ||
+    return table__is_as_wide(was, code) ||
         (code > was && (was != 0 || table->n_empty == 0));
 }
 
@@ -197,14 +186,14 @@ table__put_in_place(struct table_owner *owner, struct table *table,
 /* Gives a record that is in a line another shape there, for a code that has
  * outgrown its field. */
 static bool
-reshape(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, unsigned column, uint64_t code)
+reshape(struct table_owner *owner, struct table *table, uint32_t line,
+    const struct line_cell *cell, unsigned column, uint64_t code)
 {
     const struct line_form *form = &table->form;
-    unsigned was = spot->record.shape;
-    struct line_record record = {.shape = (uint8_t)was, .at = spot->record.at};
+    unsigned was = cell->shape;
+    struct line_record record = {.shape = (uint8_t)was, .at = cell->at};
     struct line_copy copy;
-    read_codes(table, spot->line, &record);
+    read_codes(table, line, &record);
     record.code[column] = code;
     struct shapes_need need =
         shapes_need_of(record.code, form->shapes->columns | 1U << column);
@@ -212,53 +201,47 @@ reshape(struct table_owner *owner, struct table *table,
     if (shape < 0) {
         return false;
     }
-    line_load(table_line(table, spot->line), &copy);
+    line_load(table_line(table, line), &copy);
     if (!line_rewrite(
-            &copy, form, spot->index, (unsigned)shape, record.code)) {
+            &copy, form, cell->index, (unsigned)shape, record.code)) {
         return false;
     }
-    table__store_line(owner, table, spot->line, &copy);
+    table__store_line(owner, table, line, &copy);
     table->used_bits += (uint64_t)form->total[shape] - form->total[was];
     return true;
 }
 
 static bool
 rewrite_stashed(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, uint64_t code)
+    const struct stash_code *stashed, uint64_t code)
 {
-    if (!is_as_wide(spot->stashed.code, code)) {
+    if (!table__is_as_wide(stashed->code, code)) {
         return false;
     }
     table__begin(owner, TABLE__STRIPE_STASH);
     ENGINE_HOOK("stash put");
-    stash_flip(table__stash(table), &spot->stashed, code);
+    stash_flip(table__stash(table), stashed, code);
     table__end(owner, TABLE__STRIPE_STASH);
     return true;
 }
 
 bool
-table_rewrite_cell(struct table_owner *owner, struct table *table,
-    const struct table_spot *spot, unsigned column, uint64_t code)
+table__rewrite_other(struct table_owner *owner, struct table *table,
+    const struct line_pair *pair, const struct table_cell *cell,
+    unsigned column, uint64_t code)
 {
-    const struct line_form *form = &table->form;
-    uint64_t was = spot->record.code[column];
-    if (code == was) {
-        return true;
-    }
-    if (spot->where == TABLE_STASH) {
-        if (!rewrite_stashed(owner, table, spot, code)) {
+    const struct line_cell *in_line = &cell->in_line;
+    if (cell->is_stashed) {
+        if (!rewrite_stashed(owner, table, &cell->stashed, code)) {
             return false;
         }
-    } else if (!may_become(table, was, code)) {
+    } else if (!may_become(table, cell->code, code)) {
         return false;
-    } else if (has_field_for(form, spot->record.shape, column, code)) {
-        table__begin(owner, spot->line % TABLE_STRIPES);
-        ENGINE_HOOK("line store");
-        line_flip_one(
-            table_line(table, spot->line), form, &spot->record, column, code);
-        table__end(owner, spot->line % TABLE_STRIPES);
+    } else if (shapes_bits(code) <= in_line->width) {
+        table__put_cell(owner, pair, in_line, code);
         widen(table, column, code);
-    } else if (reshape(owner, table, spot, column, code)) {
+    } else if (reshape(owner, table, pair->number[in_line->is_far], in_line,
+                   column, code)) {
         widen(table, column, code);
     } else {
         return false;

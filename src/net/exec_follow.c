@@ -20,6 +20,10 @@
 
 static_assert(EXEC_BATCH_MAX <= 64, "a bit each in job.plain");
 
+enum { /* what a count adds to job.reply_bytes_max */
+    COUNT_BYTES_MAX = EXEC_ANSWER_TEXT_MAX + NUM_U64_DIGITS_MAX + 1
+};
+
 typedef uint32_t read_fn(
     const struct key_names *names, const char *text, struct plain *out);
 
@@ -48,7 +52,7 @@ take_count(struct session *session, const struct plain *plain, uint32_t at)
     change->operand[0] = plain->number;
     change->base = NULL; /* the store finds it where it is needed */
     job->plain |= UINT64_C(1) << i;
-    job->reply_bytes_max += EXEC_ANSWER_TEXT_MAX + NUM_U64_DIGITS_MAX + 1;
+    job->reply_bytes_max += COUNT_BYTES_MAX;
 }
 
 /* The slot of a cell. */
@@ -108,6 +112,18 @@ take_packet(struct session *session, const struct plain *plain, uint32_t at)
 typedef void follow_fn(
     struct session *session, const char *bytes, struct exec_turn *turn);
 
+/* How many counts may be gathered before exec_must_flush says so. */
+static inline unsigned
+room_for_counts(const struct session *session, const struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    unsigned n = EXEC_BATCH_MAX - job->store_change.n;
+    size_t used = turn->out->len + job->reply_bytes_max;
+    size_t left = used < turn->mark ? turn->mark - used : 0;
+    size_t fit = (left + COUNT_BYTES_MAX - 1) / COUNT_BYTES_MAX;
+    return fit < n ? (unsigned)fit : n;
+}
+
 /* Gathers what follows; made once for each kind. Gets take nothing of the
  * budget: the first one of their slice has paid for all. */
 static inline __attribute__((always_inline)) void
@@ -120,8 +136,12 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
     const char *text = bytes;
     const char *end = turn->end;
     bool is_near = false;
-    unsigned budget = *turn->budget;
-    while ((is_get || budget > 0) && !exec_must_flush(session, turn)) {
+    unsigned most = is_get ? 0 : room_for_counts(session, turn);
+    unsigned n = 0;
+    if (most > *turn->budget) {
+        most = *turn->budget;
+    }
+    while (is_get ? !exec_must_flush(session, turn) : n < most) {
         struct plain plain;
         if (end - text < PLAIN_BYTES && !is_near) {
             size_t left = (size_t)(end - text);
@@ -138,9 +158,9 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
         take(session, &plain, (uint32_t)job->request_bytes);
         job->request_bytes += len;
         text += len;
-        budget -= !is_get;
+        n++;
     }
-    *turn->budget = budget;
+    *turn->budget -= is_get ? 0 : n;
 }
 
 static void

@@ -359,7 +359,12 @@ make_change(struct cold *cold, struct store_change *change)
 enum store_answer
 cold_change(struct cold *cold, struct store_change *change)
 {
-    if (count(change, ERR_COLD) + count(change, ERR_HOT_FULL) == 0) {
+    bool any = false;
+    for (uint32_t i = 0; i < change->n; i++) {
+        int err = change->change[i].err;
+        any |= err == ERR_COLD || err == ERR_HOT_FULL;
+    }
+    if (!any) {
         return STORE_DONE;
     }
     struct cold_change *it = make_change(cold, change);

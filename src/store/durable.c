@@ -27,9 +27,9 @@ enum { WRITE_BYTES_MAX = ENTRY_CELLS_BYTES_MAX + ENTRY_NUMBER_BYTES_MAX };
 _Static_assert(ENGINE_WRITES_MAX *WRITE_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
     "what the engine tells at once is one append");
 
-/* Of as many cells as there can be records: one each is usual. */
+/* Of one cell each, which is usual. */
 enum {
-    FEW_CELLS_BYTES =
+    ONE_CELLS_BYTES =
         ENGINE_WRITES_MAX * (ENTRY_HEAD_BYTES_MAX + ENTRY_CELL_BYTES_MAX)
 };
 
@@ -39,11 +39,13 @@ enum {
 
 enum { BALLAST_BYTES = 1 << 20 };
 
-/* Encodes n records into entries, which has room for them, and appends. */
-static inline uint64_t
-put_writes(struct durable *durable, const struct engine_write *write, size_t n,
-    uint8_t *entries)
+/* Records of several cells. Its frame is large, and each page of it is
+ * touched. */
+static __attribute__((noinline)) uint64_t
+log_records(
+    struct durable *durable, const struct engine_write *write, size_t n)
 {
+    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
     struct wal_row row[ENGINE_WRITES_MAX];
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
@@ -53,23 +55,6 @@ put_writes(struct durable *durable, const struct engine_write *write, size_t n,
             it->value, i == 0 ? NULL : &it[-1].id);
     }
     return wal_append_rows(durable->wal, entries, len, row, n);
-}
-
-static __attribute__((noinline)) uint64_t
-put_few_cells(
-    struct durable *durable, const struct engine_write *write, size_t n)
-{
-    uint8_t entries[FEW_CELLS_BYTES];
-    return put_writes(durable, write, n, entries);
-}
-
-/* Its frame is large, and each page of it is touched. */
-static __attribute__((noinline)) uint64_t
-put_many_cells(
-    struct durable *durable, const struct engine_write *write, size_t n)
-{
-    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
-    return put_writes(durable, write, n, entries);
 }
 
 /* Writes, some of them numbered: a number and what it changed are one append,
@@ -95,26 +80,44 @@ log_numbered(
     return wal_append(durable->wal, entries, len);
 }
 
+/* What is not one cell each. */
+static __attribute__((noinline)) uint64_t
+log_others(struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint32_t numbered = 0;
+    if (n == 0) {
+        return wal_last(durable->wal);
+    }
+    for (size_t i = 0; i < n; i++) {
+        numbered |= write[i].producer;
+    }
+    return numbered != 0 ? log_numbered(durable, write, n)
+                         : log_records(durable, write, n);
+}
+
 static uint64_t
 log_writes(
     struct engine_sink *sink, const struct engine_write *write, size_t n)
 {
     struct durable *durable = (struct durable *)sink;
-    size_t n_cells = 0;
-    uint32_t numbered = 0;
-    if (n == 0) {
-        return wal_last(durable->wal);
-    }
+    uint8_t entries[ONE_CELLS_BYTES];
+    struct wal_row row[ENGINE_WRITES_MAX];
+    const uint64_t *id_before = NULL;
+    size_t len = 0;
     ASSERT(n <= ENGINE_WRITES_MAX);
     for (size_t i = 0; i < n; i++) {
-        n_cells += write[i].n;
-        numbered |= write[i].producer;
+        const struct engine_write *it = &write[i];
+        if (it->n != 1 || it->producer != 0) {
+            len = 0;
+            break;
+        }
+        row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
+        len += entry_put_cell(
+            entries + len, it->id, it->serial[0], it->value[0], id_before);
+        id_before = &it->id;
     }
-    if (numbered != 0) {
-        return log_numbered(durable, write, n);
-    }
-    return n_cells <= ENGINE_WRITES_MAX ? put_few_cells(durable, write, n)
-                                        : put_many_cells(durable, write, n);
+    return len == 0 ? log_others(durable, write, n)
+                    : wal_append_rows(durable->wal, entries, len, row, n);
 }
 
 uint64_t

@@ -66,18 +66,12 @@ struct entry_cells {
     uint64_t value[SCHEMA_COLUMNS_MAX];
 };
 
-/* Writes cells to out (room for ENTRY_HEAD_BYTES_MAX + n x
- * ENTRY_CELL_BYTES_MAX, all of which may be written to) and returns the length:
- * n (1..16) serials, none of them 0, and values. id_before: of the cells
- * written just before in the same call of wal_append, NULL for the first. */
+/* The kind and the id of n cells; see entry_put_columns. */
 static inline size_t
-entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
-    const uint32_t *serial, const uint64_t *value, const uint64_t *id_before)
+entry__put_head(
+    uint8_t *out, uint64_t id, unsigned n, const uint64_t *id_before)
 {
     unsigned kind = ENTRY_CELLS;
-    size_t len = 1;
-
-    ASSERT(n >= 1 && n <= SCHEMA_COLUMNS_MAX);
     if (id_before != NULL) {
         uint64_t distance = bytes_zigzag(id - *id_before);
 
@@ -87,12 +81,34 @@ entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
         }
     }
     out[0] = (uint8_t)(kind | n << ENTRY_KIND_BITS);
-    len += bytes_put_varint_wide(out + len, id);
+    return 1 + bytes_put_varint_wide(out + 1, id);
+}
+
+/* Writes cells to out (room for ENTRY_HEAD_BYTES_MAX + n x
+ * ENTRY_CELL_BYTES_MAX, all of which may be written to) and returns the length:
+ * n (1..16) serials, none of them 0, and values. id_before: of the cells
+ * written just before in the same call of wal_append, NULL for the first. */
+static inline size_t
+entry_put_columns(uint8_t *out, uint64_t id, unsigned n,
+    const uint32_t *serial, const uint64_t *value, const uint64_t *id_before)
+{
+    ASSERT(n >= 1 && n <= SCHEMA_COLUMNS_MAX);
+    size_t len = entry__put_head(out, id, n, id_before);
     for (unsigned i = 0; i < n; i++) {
         len += bytes_put_varint(out + len, serial[i]);
         len += bytes_put_varint_wide(out + len, value[i]);
     }
     return len;
+}
+
+/* The same for one cell. */
+static inline size_t
+entry_put_cell(uint8_t *out, uint64_t id, uint32_t serial, uint64_t value,
+    const uint64_t *id_before)
+{
+    size_t len = entry__put_head(out, id, 1, id_before);
+    len += bytes_put_varint(out + len, serial);
+    return len + bytes_put_varint_wide(out + len, value);
 }
 
 /* Puts the values of entry from, of cells, in the place of those of entry to,

@@ -49,13 +49,9 @@ enum {
 static void
 init_locks(struct wal *wal)
 {
-    int rv = pthread_mutex_init(&wal->lock, NULL);
-    rv |= pthread_mutex_init(&wal->listen_lock, NULL);
+    int rv = pthread_mutex_init(&wal->listen_lock, NULL);
     rv |= pthread_mutex_init(&wal->forget_lock, NULL);
-    rv |= pthread_cond_init(&wal->turn, NULL);
-    rv |= pthread_cond_init(&wal->moved, NULL);
     ASSERT(rv == 0);
-    clock_cond_init(&wal->wake);
 }
 
 static void
@@ -63,12 +59,8 @@ destroy(struct wal *wal)
 {
     wal__file_close(wal, &wal->file);
     wal__stream_fini(&wal->stream);
-    pthread_cond_destroy(&wal->moved);
-    pthread_cond_destroy(&wal->turn);
-    pthread_cond_destroy(&wal->wake);
     pthread_mutex_destroy(&wal->forget_lock);
     pthread_mutex_destroy(&wal->listen_lock);
-    pthread_mutex_destroy(&wal->lock);
     free(wal);
 }
 
@@ -103,7 +95,7 @@ begin(struct wal *wal)
             clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
     }
-    (void)wal__publish(wal);
+    (void)wal__publish(wal, 0);
     wal__unlock(wal);
     if (!is_done) {
         wal__say_failed(wal, &failure, disk_err(failure.err));
@@ -187,9 +179,9 @@ wal_fault(const struct wal *wal)
     return atomic_load_explicit(&wal->fault, memory_order_relaxed);
 }
 
-/* Sees to it that what was just appended does not lie for ever. */
-static void
-note_append(struct wal *wal)
+/* What note_append does where something is due. */
+static __attribute__((noinline)) void
+note_due(struct wal *wal)
 {
     uint64_t appended = wal->stream.appended;
     if (wal->since_ns == 0) {
@@ -211,49 +203,50 @@ note_append(struct wal *wal)
             !wal->is_failing) {
             wal__wake(wal);
         }
-        (void)wal__publish(wal);
+        (void)wal__publish(wal, 0);
     }
 }
 
-/* n = 0: entries of any kind. */
-static uint64_t
-append(struct wal *wal, const void *entries, size_t len,
-    const struct wal_row *row, size_t n)
+/* Sees to it that what was just appended does not lie for ever. */
+static inline void
+note_append(struct wal *wal, bool was_short)
 {
-    bool is_replaced = false;
-    uint64_t seq;
-    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
-    wal__lock(wal);
-    bool was_short = wal->stream.is_short;
-    if (n == 0) {
-        seq = wal__stream_append(&wal->stream, entries, len);
-    } else {
-        seq = wal__stream_append_rows(
-            &wal->stream, entries, len, row, n, &is_replaced);
-    }
-    wal->stats.appends++;
-    wal->stats.replaced += is_replaced;
-    if (wal->stream.is_short != was_short) {
+    if (__builtin_expect(wal->stream.is_short != was_short, 0)) {
         wal__show_fault(wal);
         wal__wake(wal);
     }
-    note_append(wal);
-    wal__unlock(wal);
-    return seq;
+    if (wal->since_ns == 0 || wal->config.sync == WAL_SYNC_NONE ||
+        wal->stream.appended - wal->synced.stream >
+            wal->config.unsynced_bytes_max / 2) {
+        note_due(wal);
+    }
 }
 
 uint64_t
 wal_append(struct wal *wal, const void *entries, size_t len)
 {
-    return append(wal, entries, len, NULL, 0);
+    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
+    wal__lock(wal);
+    bool was_short = wal->stream.is_short;
+    uint64_t seq = wal__stream_append(&wal->stream, entries, len);
+    wal->stream.n_appends++;
+    note_append(wal, was_short);
+    wal__unlock(wal);
+    return seq;
 }
 
 uint64_t
 wal_append_rows(struct wal *wal, const void *entries, size_t len,
     const struct wal_row *row, size_t n)
 {
-    ASSERT(n > 0);
-    return append(wal, entries, len, row, n);
+    ASSERT(n > 0 && len > 0 && len <= FRAME_PAYLOAD_MAX / 2);
+    wal__lock(wal);
+    bool was_short = wal->stream.is_short;
+    wal__stream_append_rows(&wal->stream, entries, len, row, n);
+    note_append(wal, was_short);
+    uint64_t seq = wal->stream.seq;
+    wal__unlock(wal);
+    return seq;
 }
 
 uint64_t
@@ -312,23 +305,24 @@ outcome(struct wal *wal, uint64_t seq)
 
 /* Writes what there is, and what others want meanwhile. True: tell them. */
 static bool
-write_here(struct wal *wal)
+write_here(struct wal *wal, uint64_t now_ns)
 {
     unsigned rounds = 0;
     wal->is_writing = true;
     do {
-        wal__write(wal);
+        now_ns = wal__write(wal, now_ns);
     } while (++rounds < COMMIT_ROUNDS && wal->wanted > wal->written.seq &&
         !wal->is_full && !wal->is_failing && !wal->thread_waits &&
         !wal__is_slow(wal));
     bool lacks_room = wal__allocate_is_due(wal);
     wal__give_turn(wal);
-    if (lacks_room || wal->wanted > wal->written.seq || wal__is_held(wal) ||
+    if (lacks_room || wal->wanted > wal->written.seq ||
+        wal__is_held(wal, now_ns) ||
         wal__file_offset(&wal->file, &wal->written) >=
             wal->config.file_bytes) {
         wal__wake(wal);
     }
-    return wal__publish(wal);
+    return wal__publish(wal, now_ns);
 }
 
 enum wal_outcome
@@ -342,9 +336,11 @@ wal_commit(struct wal *wal, uint64_t seq)
     wal__lock(wal);
     ASSERT(seq <= wal->stream.closed.seq + wal->stream.is_open);
     if (wal->config.sync == WAL_SYNC_INTERVAL && !wal->is_writing &&
-        !wal->thread_waits && !wal->is_failing && seq > wal->written.seq &&
-        !wal__is_held(wal) && !wal__is_slow(wal)) {
-        is_news = write_here(wal);
+        !wal->thread_waits && !wal->is_failing && seq > wal->written.seq) {
+        uint64_t now_ns = clock_monotonic_ns();
+        if (!wal__is_held(wal, now_ns) && !wal__is_slow(wal)) {
+            is_news = write_here(wal, now_ns);
+        }
     }
     enum wal_outcome found = outcome(wal, seq);
     wal__unlock(wal);
@@ -366,7 +362,7 @@ wal_sync_up_to(struct wal *wal, uint64_t seq)
     }
     wal__wake(wal);
     while (wal->synced.seq < seq && wal->disk_fault == 0) {
-        pthread_cond_wait(&wal->moved, &wal->lock);
+        lock_cond_wait(&wal->moved, &wal->lock, LOCK_NEVER);
     }
     int err = wal->synced.seq < seq ? wal->disk_fault : 0;
     wal__unlock(wal);
@@ -388,7 +384,7 @@ wal_rotate(struct wal *wal, uint64_t *number, uint64_t *seq)
     while ((wal->is_look_wanted || wal->is_failing ||
                wal->file.head.first_seq <= last) &&
         wal->disk_fault == 0 && wal->n_unrotated == n_unrotated) {
-        pthread_cond_wait(&wal->moved, &wal->lock);
+        lock_cond_wait(&wal->moved, &wal->lock, LOCK_NEVER);
     }
     int err = 0;
     if (wal->file.head.first_seq <= last || wal->is_failing) {
@@ -412,6 +408,8 @@ wal_stats(struct wal *wal, struct wal_stats *out)
 {
     wal__lock(wal);
     *out = wal->stats;
+    out->appends = wal->stream.appends + wal->stream.n_appends;
+    out->replaced = wal->stream.replaced + wal->stream.n_replaced;
     out->bytes = wal->stream.appended;
     out->unsynced_bytes = wal__unsynced(wal);
     uint64_t oldest = wal__oldest_ns(wal);

@@ -2,78 +2,20 @@
 #ifndef WAL_WAL_PRIV_H
 #define WAL_WAL_PRIV_H
 
+#include "base/lock.h"
 #include "wal/frame.h"
 #include "wal/wal.h"
+#include "wal/wal_file.h"
 #include "wal/wal_stream.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The inside of the log's writing end; how the parts play together is at the
  * head of wal.c. */
-
-/* ---- wal_file.c: files. Without a lock. ---- */
-
-struct wal_file {
-    struct frame_file head;
-    int fd;             /* -1: none */
-    uint64_t start;     /* stream position of its first batch */
-    uint64_t allocated; /* it has room up to there at least */
-    uint64_t step;      /* to allocate at once; 0: not at all */
-};
-
-/* What went wrong, and where. */
-struct wal_failure {
-    const char *what; /* "write", static */
-    int err;          /* errno value */
-    uint64_t number;  /* of the file */
-    bool may_stand;   /* a new file may have got its name all the same */
-};
-
-struct wal_written {
-    uint64_t writes, batches;
-};
-
-/* Where in the file mark is. */
-uint64_t wal__file_offset(
-    const struct wal_file *file, const struct wal_mark *mark);
-/* Batches end there at the latest. */
-uint64_t wal__file_limit(const struct wal_file *file);
-/* Whether room is to be allocated in a file that is written up to end. */
-bool wal__file_lacks_room(
-    const struct wal *wal, const struct wal_file *file, uint64_t end);
-/* Takes room beyond end by a step, as well as that goes. */
-void wal__file_allocate(struct wal *wal, struct wal_file *file, uint64_t end);
-/* Writes the batches from *from to *to, which is within the limit. Counts on in
- * *written. False: see *failure. */
-bool wal__file_write(struct wal *wal, struct wal_file *file,
-    const struct wal_mark *from, const struct wal_mark *to,
-    uint64_t synced_seq, struct wal_written *written,
-    struct wal_failure *failure);
-/* Makes the file of *head, whose bytes it sets, with the batches from *from to
- * *to, all durable. */
-bool wal__file_begin(struct wal *wal, const struct frame_file *head,
-    const struct wal_mark *from, const struct wal_mark *to,
-    struct wal_file *out, struct wal_written *written,
-    struct wal_failure *failure);
-/* Says in the file before *next, of which old may be open, that this one
- * follows. That it cannot be done is no failure. */
-void wal__file_note_next(struct wal *wal, const struct wal_file *old,
-    const struct frame_file *next);
-/* Gives the room behind end back, as well as that goes; the length stays. */
-void wal__file_trim(struct wal *wal, struct wal_file *file, uint64_t end);
-void wal__file_close(struct wal *wal, struct wal_file *file);
-/* Reads the header of a file. 0 or an errno value. */
-int wal__file_head(
-    struct disk *disk, uint64_t number, struct frame_file *head);
-/* What counts in a file, as its successor says; 0 where that cannot be told. */
-uint64_t wal__file_bytes(struct disk *disk, uint64_t number);
-/* Looks which log files are there, from from_number on; *bytes of those that
- * have successors. 0 or an errno value. */
-int wal__file_count(struct disk *disk, uint64_t from_number,
-    uint64_t *first_number, uint64_t *bytes);
 
 /* ---- the log ---- */
 
@@ -85,9 +27,9 @@ struct wal {
     _Alignas(WAL_LINE_BYTES) _Atomic int fault;          /* see wal_fault */
     _Alignas(WAL_LINE_BYTES) _Atomic uint64_t committed; /* last such batch */
 
-    _Alignas(WAL_LINE_BYTES) pthread_mutex_t lock; /* held shortly; all down
-                                                    * to the next rule */
-    struct wal_stream stream;
+    _Alignas(WAL_LINE_BYTES) struct lock lock; /* held shortly; all down to
+                                                * the next rule */
+    struct wal_stream stream;                  /* see its first fields */
     struct wal_mark written; /* handed to the file under way */
     struct wal_mark synced;
     bool is_writing;   /* somebody has the turn to write: may change file and
@@ -116,9 +58,9 @@ struct wal {
     uint64_t retry_ns;      /* when is_failing: next attempt */
     uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
     bool is_stopping;
-    pthread_cond_t wake;  /* the thread: work, or an end of its sleep */
-    pthread_cond_t turn;  /* the thread: is_writing has become false */
-    pthread_cond_t moved; /* callers: synced, file or disk_fault */
+    struct lock_cond wake;  /* the thread: work, or an end of its sleep */
+    struct lock_cond turn;  /* the thread: is_writing has become false */
+    struct lock_cond moved; /* callers: synced, file or disk_fault */
     uint64_t first_file;
     uint64_t old_bytes; /* of files before the one under way */
     struct wal_stats stats;
@@ -140,10 +82,24 @@ struct wal {
     pthread_t thread;
 };
 
+_Static_assert(offsetof(struct wal, stream.is_short) / WAL_LINE_BYTES ==
+        offsetof(struct wal, lock) / WAL_LINE_BYTES,
+    "an append writes one cache line beside its own bytes");
+
 /* ---- wal_state.c: all under wal->lock ---- */
 
-void wal__lock(struct wal *wal);
-void wal__unlock(struct wal *wal);
+static inline void
+wal__lock(struct wal *wal)
+{
+    lock_take(&wal->lock);
+}
+
+static inline void
+wal__unlock(struct wal *wal)
+{
+    lock_leave(&wal->lock);
+}
+
 /* Ends the thread's sleep. */
 void wal__wake(struct wal *wal);
 /* Since when the oldest append waits that is not synced, as far as since_ns
@@ -162,15 +118,18 @@ bool wal__is_slow(struct wal *wal);
 /* Whether the thread should allocate; who calls has the turn, or is the
  * thread. */
 bool wal__allocate_is_due(const struct wal *wal);
-/* Whether answers wait for a sync. */
-bool wal__is_held(const struct wal *wal);
-/* Commits what may be. True: listeners must be told, without the lock. */
-bool wal__publish(struct wal *wal);
+/* Whether answers wait for a sync. now_ns: of clock_monotonic_ns, a moment
+ * ago; 0: not known. */
+bool wal__is_held(const struct wal *wal, uint64_t now_ns);
+/* Commits what may be, now_ns as above. True: listeners must be told, without
+ * the lock. */
+bool wal__publish(struct wal *wal, uint64_t now_ns);
 /* Publishes and tells; lets go of the lock for that. */
 void wal__settle(struct wal *wal);
 void wal__tell(struct wal *wal); /* without the lock */
-/* Writes all that is appended. Who calls has the turn; lets go of the lock. */
-void wal__write(struct wal *wal);
+/* Writes all that is appended, from now_ns on; the time when it is done. Who
+ * calls has the turn; lets go of the lock. */
+uint64_t wal__write(struct wal *wal, uint64_t now_ns);
 /* Takes over that all up to *mark is durable. */
 void wal__set_synced(struct wal *wal, const struct wal_mark *mark);
 /* The thread's: has the turn when it returns. */

@@ -12,25 +12,11 @@
 enum { NS_PER_MS = 1000000 };
 
 void
-wal__lock(struct wal *wal)
-{
-    int rv = pthread_mutex_lock(&wal->lock);
-    ASSERT(rv == 0);
-}
-
-void
-wal__unlock(struct wal *wal)
-{
-    int rv = pthread_mutex_unlock(&wal->lock);
-    ASSERT(rv == 0);
-}
-
-void
 wal__wake(struct wal *wal)
 {
     if (wal->sleep_ns != 0) {
         wal->sleep_ns = 0;
-        pthread_cond_signal(&wal->wake);
+        lock_cond_call(&wal->wake);
     }
 }
 
@@ -116,28 +102,32 @@ wal__allocate_is_due(const struct wal *wal)
 }
 
 bool
-wal__is_held(const struct wal *wal)
+wal__is_held(const struct wal *wal, uint64_t now_ns)
 {
     uint64_t since = wal__oldest_ns(wal);
     if (wal->stream.appended - wal->synced.stream >
         wal->config.unsynced_bytes_max) {
         return true;
     }
-    return wal->config.sync == WAL_SYNC_INTERVAL && since != 0 &&
-        clock_monotonic_ns() - since > wal->config.interval_ms * NS_PER_MS;
+    if (wal->config.sync != WAL_SYNC_INTERVAL || since == 0) {
+        return false;
+    }
+    now_ns = now_ns != 0 ? now_ns : clock_monotonic_ns();
+    return now_ns > since + wal->config.interval_ms * NS_PER_MS;
 }
 
 bool
-wal__publish(struct wal *wal)
+wal__publish(struct wal *wal, uint64_t now_ns)
 {
     /* relaxed, here and below: written under the lock only, and the number
      * itself is all that it tells */
     uint64_t old = atomic_load_explicit(&wal->committed, memory_order_relaxed);
     uint64_t new = wal->synced.seq;
     if (wal->config.sync == WAL_SYNC_NONE) {
-        new = wal__is_held(wal) ? new : UINT64_MAX;
+        new = wal__is_held(wal, now_ns) ? new : UINT64_MAX;
     } else if (wal->config.sync == WAL_SYNC_INTERVAL) {
-        new = wal->is_failing || wal__is_held(wal) ? new : wal->written.seq;
+        new = wal->is_failing || wal__is_held(wal, now_ns) ? new
+                                                           : wal->written.seq;
         new = new < old ? old : new;
     }
     ASSERT(new >= old || wal->config.sync == WAL_SYNC_NONE);
@@ -150,7 +140,7 @@ wal__publish(struct wal *wal)
 void
 wal__settle(struct wal *wal)
 {
-    if (wal__publish(wal)) {
+    if (wal__publish(wal, 0)) {
         wal__unlock(wal);
         wal__tell(wal);
         wal__lock(wal);
@@ -167,8 +157,8 @@ note_write(struct wal *wal, uint64_t begun_ns, uint64_t ended_ns)
     }
 }
 
-void
-wal__write(struct wal *wal)
+uint64_t
+wal__write(struct wal *wal, uint64_t now_ns)
 {
     struct wal_written written = {0};
     struct wal_failure failure;
@@ -177,7 +167,7 @@ wal__write(struct wal *wal)
     struct wal_mark from = wal->written, to = wal->stream.closed;
     uint64_t synced_seq = wal->synced.seq;
     if (from.stream == to.stream || wal->is_failing) {
-        return;
+        return now_ns;
     }
     if (wal__stream_clip(&from, &to,
             wal__file_limit(&wal->file) -
@@ -189,22 +179,22 @@ wal__write(struct wal *wal)
         wal__wake(wal);
     }
     if (from.stream == to.stream) {
-        return;
+        return now_ns;
     }
     wal__unlock(wal);
-    uint64_t begun_ns = clock_monotonic_ns();
     bool is_done = wal__file_write(
         wal, &wal->file, &from, &to, synced_seq, &written, &failure);
     uint64_t ended_ns = clock_monotonic_ns();
     wal__lock(wal);
-    note_write(wal, begun_ns, ended_ns);
+    note_write(wal, now_ns, ended_ns);
     wal->stats.writes += written.writes;
     wal->stats.batches += written.batches;
-    if (!is_done) {
+    if (is_done) {
+        wal->written = to;
+    } else {
         wal__fail(wal, &failure);
-        return;
     }
-    wal->written = to;
+    return ended_ns;
 }
 
 void
@@ -228,7 +218,7 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
     }
     wal__stream_drop(stream, &wal->synced);
     wal__show_fault(wal);
-    pthread_cond_broadcast(&wal->moved);
+    lock_cond_call(&wal->moved);
 }
 
 void
@@ -236,7 +226,7 @@ wal__take_turn(struct wal *wal)
 {
     wal->thread_waits = true;
     while (wal->is_writing) {
-        pthread_cond_wait(&wal->turn, &wal->lock);
+        lock_cond_wait(&wal->turn, &wal->lock, LOCK_NEVER);
     }
     wal->thread_waits = false;
     wal->is_writing = true;
@@ -248,7 +238,7 @@ wal__give_turn(struct wal *wal)
     ASSERT(wal->is_writing);
     wal->is_writing = false;
     if (wal->thread_waits) {
-        pthread_cond_signal(&wal->turn);
+        lock_cond_call(&wal->turn);
     }
 }
 

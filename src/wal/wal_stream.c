@@ -23,7 +23,11 @@
  * of the same columns is put in its place, if it is as long: what came between
  * the two is of other records, and a batch is read wholly or not at all, so
  * that what it leads to is the same. Entries of before the batch was opened, or
- * before one of a counter, are left alone: their era is over.
+ * before one of a counter, are left alone: their era is over. Where hardly
+ * anything repeats the table costs more than it gains, first of all where
+ * several threads append: its cache lines go from one to the other. So it is
+ * kept of one batch in WAL_NOTED_BATCHES, and of the next ones as long as one
+ * append in WAL_REPEATS or more found its place.
  *
  * What can go wrong: memory. Some chunks are kept in store; once they cannot
  * be replaced is_short makes the log say so and changes are refused, and only
@@ -86,7 +90,8 @@ int
 wal__stream_init(
     struct wal_stream *stream, const struct alloc *alloc, uint64_t last_seq)
 {
-    *stream = (struct wal_stream){.alloc = alloc, .era = 1};
+    *stream = (struct wal_stream){
+        .alloc = alloc, .era = 1, .seq = last_seq + 1, .is_noting = true};
     stream->tail = make_chunk(alloc, WAL_CHUNK_BYTES);
     stream->head = stream->tail;
     wal__stream_stock(stream);
@@ -123,14 +128,23 @@ wal__stream_close(struct wal_stream *stream)
     if (!stream->is_open) {
         return;
     }
-    size_t len = tail->fill - stream->open_at;
+    size_t len = (size_t)(stream->end - head);
     ASSERT(len > FRAME_BATCH_BYTES);
+    tail->fill = stream->open_at + len;
     bytes_put_u32(head + BATCH_LEN_AT, (uint32_t)(len - FRAME_BATCH_BYTES));
     bytes_put_u64(head + BATCH_SEQ_AT, stream->closed.seq + 1);
     stream->is_open = false;
+    stream->room = 0;
     end_era(stream);
-    stream->closed = (struct wal_mark){
-        tail, tail->fill, stream->closed.seq + 1, stream->appended};
+    stream->closed =
+        (struct wal_mark){tail, tail->fill, stream->seq, stream->appended};
+    stream->seq++;
+    stream->is_noting = stream->seq % WAL_NOTED_BATCHES == 0 ||
+        stream->n_replaced * (uint64_t)WAL_REPEATS > stream->n_appends;
+    stream->appends += stream->n_appends;
+    stream->replaced += stream->n_replaced;
+    stream->n_appends = 0;
+    stream->n_replaced = 0;
 }
 
 /* Makes a new tail that takes a batch with len bytes of payload. */
@@ -156,38 +170,30 @@ extend(struct wal_stream *stream, size_t len)
     }
 }
 
-static uint64_t
-append(struct wal_stream *stream, const void *entries, size_t len)
+void
+wal__stream_open(struct wal_stream *stream, size_t len)
 {
-    struct wal_chunk *tail = stream->tail;
-    size_t head_bytes = stream->is_open ? 0 : FRAME_BATCH_BYTES;
-    if (stream->is_open &&
-        tail->fill - stream->open_at - FRAME_BATCH_BYTES + len >
-            FRAME_PAYLOAD_MAX) {
-        wal__stream_close(stream);
-        head_bytes = FRAME_BATCH_BYTES;
-    }
-    if (tail->fill + head_bytes + len > tail->capacity) {
-        wal__stream_close(stream);
-        head_bytes = FRAME_BATCH_BYTES;
+    wal__stream_close(stream);
+    if (stream->tail->fill + FRAME_BATCH_BYTES + len >
+        stream->tail->capacity) {
         extend(stream, len);
-        tail = stream->tail;
     }
-    if (!stream->is_open) {
-        stream->is_open = true;
-        stream->open_at = tail->fill;
-    }
-    memcpy(tail->bytes + tail->fill + head_bytes, entries, len);
-    tail->fill += head_bytes + len;
-    stream->appended += head_bytes + len;
-    return stream->closed.seq + 1;
+    struct wal_chunk *tail = stream->tail;
+    stream->is_open = true;
+    stream->open_at = tail->fill;
+    stream->end = tail->bytes + tail->fill + FRAME_BATCH_BYTES;
+    stream->appended += FRAME_BATCH_BYTES;
+    size_t room = tail->capacity - tail->fill - FRAME_BATCH_BYTES;
+    stream->room =
+        room > FRAME_PAYLOAD_MAX ? FRAME_PAYLOAD_MAX : (uint32_t)room;
 }
 
 uint64_t
 wal__stream_append(struct wal_stream *stream, const void *entries, size_t len)
 {
     end_era(stream);
-    return append(stream, entries, len);
+    wal__stream_put(stream, entries, len);
+    return stream->seq;
 }
 
 /* The place of a record: the high bits of a product with 2^64 over the golden
@@ -199,26 +205,28 @@ latest_of(struct wal_stream *stream, const struct wal_row *row)
     return &stream->latest[hash >> (64 - WAL_LATEST_BITS)];
 }
 
-uint64_t
-wal__stream_append_rows(struct wal_stream *stream, const void *entries,
-    size_t len, const struct wal_row *row, size_t n, bool *is_replaced)
+void
+wal__stream_append_noted(struct wal_stream *stream, const void *entries,
+    size_t len, const struct wal_row *row, size_t n)
 {
     if (n == 1) {
         const struct wal_latest *latest = latest_of(stream, row);
         if (latest->id == row->id && latest->era == stream->era &&
             entry_replace(stream->tail->bytes + latest->at, entries)) {
-            *is_replaced = true;
-            return stream->closed.seq + 1;
+            stream->n_replaced++;
+            return;
         }
     }
-    uint64_t seq = append(stream, entries, len);
-    uint32_t at = (uint32_t)(stream->tail->fill - len);
+    wal__stream_put(stream, entries, len);
+    if (!stream->is_noting) { /* which a batch that was full may have been */
+        return;
+    }
+    uint32_t at =
+        (uint32_t)(stream->end - stream->tail->bytes - (ptrdiff_t)len);
     for (size_t i = 0; i < n; i++) {
         *latest_of(stream, &row[i]) =
             (struct wal_latest){row[i].id, stream->era, at + row[i].at};
     }
-    *is_replaced = false;
-    return seq;
 }
 
 void

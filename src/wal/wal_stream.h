@@ -9,21 +9,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* What was appended and is not synced yet. One thread at a time, but for
  * wal__stream_seal, which may run beside wal__stream_append. */
 
 enum {
     WAL_CHUNK_BYTES = 256 * 1024,
-    WAL_SPARE_CHUNKS = 2, /* short of memory with fewer */
-    WAL_KEPT_CHUNKS = 8,  /* more go back */
-    WAL_LATEST_BITS = 8   /* records whose last entry is known: 2^n */
+    WAL_SPARE_CHUNKS = 2,  /* short of memory with fewer */
+    WAL_KEPT_CHUNKS = 8,   /* more go back */
+    WAL_LATEST_BITS = 8,   /* records whose last entry is known: 2^n */
+    WAL_NOTED_BATCHES = 8, /* one of so many is looked at for repeats; a power
+                            * of two */
+    WAL_REPEATS = 8 /* where one append of so many was one, so is the next */
 };
 
 struct wal_chunk {
     struct wal_chunk *next;
     size_t capacity;
-    size_t fill;     /* bytes in use; final once next is set */
+    size_t fill;     /* bytes in use, but for a batch that is open; final once
+                      * next is set */
     uint8_t bytes[]; /* batches as in a file, one behind the other */
 };
 
@@ -44,16 +49,26 @@ struct wal_latest {
 };
 
 struct wal_stream {
-    const struct alloc *alloc;
-    struct wal_chunk *head, *tail; /* owned list, never empty */
-    struct wal_chunk *spare;       /* owned list of WAL_CHUNK_BYTES each */
-    unsigned n_spare;
-    bool is_short;          /* of memory */
-    bool is_open;           /* a batch takes entries */
-    size_t open_at;         /* of its header in tail */
-    struct wal_mark closed; /* behind the last batch that takes none */
+    /* What each append writes: with the lock before it one cache line. */
+    struct wal_chunk *tail; /* the last one of head's list */
+    uint8_t *end;           /* of the open batch */
     uint64_t appended;      /* bytes of the stream, open batch included */
+    uint64_t seq;           /* of the batch that is open, or the next one */
+    uint32_t room;          /* bytes that the open batch takes; 0: none is */
     uint32_t era;           /* goes up when no entry so far may be replaced */
+    uint32_t n_appends;     /* by callers, to the open batch */
+    uint32_t n_replaced;    /* of these, without a byte more */
+    bool is_open;           /* a batch takes entries */
+    bool is_noting;         /* latest is kept of it */
+    bool is_short;          /* of memory */
+
+    unsigned n_spare;
+    struct wal_chunk *head;  /* owned list, never empty */
+    struct wal_chunk *spare; /* owned list of WAL_CHUNK_BYTES each */
+    const struct alloc *alloc;
+    size_t open_at;             /* of its header in tail */
+    struct wal_mark closed;     /* behind the last batch that takes none */
+    uint64_t appends, replaced; /* the sums of closed batches */
     struct wal_latest latest[1 << WAL_LATEST_BITS]; /* those of this era */
 };
 
@@ -62,10 +77,38 @@ int wal__stream_init(
 void wal__stream_fini(struct wal_stream *stream);
 uint64_t wal__stream_append(
     struct wal_stream *stream, const void *entries, size_t len);
-/* See wal_append_rows; *is_replaced says whether nothing became longer. */
-uint64_t wal__stream_append_rows(struct wal_stream *stream,
-    const void *entries, size_t len, const struct wal_row *row, size_t n,
-    bool *is_replaced);
+/* wal__stream_append_rows, for a batch that is looked at for repeats. */
+void wal__stream_append_noted(struct wal_stream *stream, const void *entries,
+    size_t len, const struct wal_row *row, size_t n);
+/* Opens a batch that has room for len bytes of payload. */
+void wal__stream_open(struct wal_stream *stream, size_t len);
+
+/* Copies behind what the open batch has, or opens one for it. */
+static inline void
+wal__stream_put(struct wal_stream *stream, const void *entries, size_t len)
+{
+    if (__builtin_expect(stream->room < len, 0)) {
+        wal__stream_open(stream, len);
+    }
+    memcpy(stream->end, entries, len);
+    stream->end += len;
+    stream->appended += len;
+    stream->room -= (uint32_t)len;
+}
+
+/* See wal_append_rows. */
+static inline void
+wal__stream_append_rows(struct wal_stream *stream, const void *entries,
+    size_t len, const struct wal_row *row, size_t n)
+{
+    if (stream->is_noting || stream->room < len) {
+        wal__stream_append_noted(stream, entries, len, row, n);
+    } else {
+        wal__stream_put(stream, entries, len);
+    }
+    stream->n_appends++;
+}
+
 /* What is appended from now on is in another batch. */
 void wal__stream_close(struct wal_stream *stream);
 /* Frees what is before *mark. */

@@ -186,7 +186,7 @@ write_all(struct wal *wal, bool is_to_sync)
         wal->syncing_ns = wal->since_ns;
     }
     wal->since_ns = 0;
-    wal__write(wal);
+    (void)wal__write(wal, clock_monotonic_ns());
 }
 
 static void
@@ -203,7 +203,7 @@ do_write(struct wal *wal)
         }
         wal->syncing_ns = 0;
     } else {
-        wal__write(wal);
+        (void)wal__write(wal, clock_monotonic_ns());
     }
     wal__give_turn(wal);
     wal__settle(wal);
@@ -263,7 +263,7 @@ stay(struct wal *wal, const struct wal_failure *failure)
             "%s of %s failed: %s; the log goes on in the file before",
             failure->what, name, strerror(failure->err));
     }
-    pthread_cond_broadcast(&wal->moved);
+    lock_cond_call(&wal->moved);
 }
 
 /* Says in the file that all before was synced, which else only the next batch
@@ -278,7 +278,7 @@ do_mark(struct wal *wal)
         !wal->is_failing && !wal->stream.is_short;
     if (is_idle) {
         wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
-        wal__write(wal);
+        (void)wal__write(wal, clock_monotonic_ns());
         bool is_done = wal->written.seq == wal->mark_seq;
         wal->stats.batches -= is_done;
         wal->stats.marks += is_done;
@@ -314,7 +314,7 @@ do_look(struct wal *wal)
     wal->is_look_wanted = false;
     look_at_end(wal);
     wal__give_turn(wal);
-    pthread_cond_broadcast(&wal->moved);
+    lock_cond_call(&wal->moved);
 }
 
 static void
@@ -413,7 +413,7 @@ take_over(struct wal *wal)
         wal->retry_ns =
             clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
-        pthread_cond_broadcast(&wal->moved);
+        lock_cond_call(&wal->moved);
     }
     int fault = wal->disk_fault;
     wal__unlock(wal);
@@ -432,7 +432,7 @@ take_over(struct wal *wal)
 static void
 doze(struct wal *wal, uint64_t now)
 {
-    uint64_t until = UINT64_MAX;
+    uint64_t until = LOCK_NEVER;
     if (wal->is_failing) {
         until = wal->retry_ns;
     } else if (wal->since_ns != 0) {
@@ -448,11 +448,7 @@ doze(struct wal *wal, uint64_t now)
         until = now + WAL_RETRY_MS * NS_PER_MS;
     }
     wal->sleep_ns = until;
-    if (until == UINT64_MAX) {
-        pthread_cond_wait(&wal->wake, &wal->lock);
-    } else {
-        (void)clock_cond_wait(&wal->wake, &wal->lock, until);
-    }
+    lock_cond_wait(&wal->wake, &wal->lock, until);
     wal->sleep_ns = 0;
 }
 

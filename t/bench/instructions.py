@@ -353,6 +353,7 @@ HEAD = """\
 # What a worker executes for one batch of each stream of
 # t/bench/instructions.py, which writes this file with --update and says how
 # it is counted. gcc 12 -O2 and libuv of Debian 12, AVX2.
+# locks: pthread's; those of base/lock.h are one of the atomics each.
 # atomics: instructions that are atomic read-modify-writes, those of locks too.
 # instructions  allocations  locks  atomics  stream
 """

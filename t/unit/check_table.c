@@ -133,22 +133,24 @@ static bool
 put_cell(struct table_rig *rig, struct table *table, struct table_model *model,
     size_t i, unsigned column, uint64_t value)
 {
-    struct table_spot whole, spot;
+    struct table_spot whole;
+    struct table_cell cell;
     struct before before;
     uint64_t code[SHAPES_COLUMNS_MAX];
     memcpy(code, model->code[i], sizeof code);
     table_find(&rig->owner, table, model->row[i], &whole);
-    spot.row = whole.row;
-    spot.place = whole.place;
-    bool is_found = table_seek_cell(table, column, &spot);
+    struct line_pair pair = table_pair(table, rig->owner.perm, whole.row);
+    ck_assert_uint_eq(pair.number[0], whole.place.line_1);
+    ck_assert_uint_eq(pair.number[1], whole.place.line_2);
+    bool is_found = table_seek_cell(table, whole.row, &pair, column, &cell);
     ck_assert_int_eq(is_found,
         whole.where == TABLE_LINE ||
             (whole.where == TABLE_STASH && code[column] != 0));
     if (!is_found) {
         return false;
     }
-    ck_assert_int_eq(spot.where, whole.where);
-    ck_assert_uint_eq(spot.record.code[column], code[column]);
+    ck_assert_int_eq(cell.is_stashed, whole.where == TABLE_STASH);
+    ck_assert_uint_eq(cell.code, code[column]);
     bool is_shorter = shapes_bits(value) < shapes_bits(code[column]);
     bool is_longer = shapes_bits(value) > shapes_bits(code[column]);
     code[column] = value;
@@ -156,18 +158,18 @@ put_cell(struct table_rig *rig, struct table *table, struct table_model *model,
     int shape = shapes_fit(table->form.shapes, &need);
     before_init(&before, rig, table);
     bool is_done =
-        table_rewrite_cell(&rig->owner, table, &spot, column, value);
+        table_rewrite_cell(&rig->owner, table, &pair, &cell, column, value);
     before_check(&before, rig, table, !is_done);
     before_fini(&before);
-    if (spot.where == TABLE_STASH || is_shorter || !is_longer) {
+    if (cell.is_stashed || is_shorter || !is_longer) {
         ck_assert_int_eq(
-            is_done, !is_shorter && (spot.where == TABLE_LINE || !is_longer));
+            is_done, !is_shorter && !(cell.is_stashed && is_longer));
     } else {
         ck_assert(is_done || shape != whole.record.shape);
         ck_assert(!is_done || shape >= 0);
         rig->n_reshaped += is_done && shape != whole.record.shape;
     }
-    rig->n_flipped += is_done && spot.where == TABLE_STASH;
+    rig->n_flipped += is_done && cell.is_stashed;
     if (is_done) {
         table_model_set(model, i, code);
     }

@@ -6,6 +6,7 @@
 #include "lib/log_make.h"
 #include "unit/wal_rig.h"
 #include "wal/entry.h"
+#include "wal/wal_stream.h"
 
 enum {
     IDS = 48, /* of each counter; many share their place in the table */
@@ -226,9 +227,53 @@ START_TEST(test_bytes)
 }
 END_TEST
 
+/* Appends CHANGES and commits them: of one id, or of as many. Returns how many
+ * of them took the place of others. */
+static uint64_t
+commit_batch(struct rig *rig, bool is_one, uint64_t first_id)
+{
+    uint64_t before = rig_stats(rig).replaced;
+    uint64_t seq = 0;
+    for (unsigned i = 0; i < CHANGES; i++) {
+        uint64_t id = is_one ? first_id : first_id + i;
+        seq = append_one(rig, id, 2, 1000 + i);
+    }
+    uint64_t n = rig_stats(rig).replaced - before;
+    ck_assert_int_eq(rig_commit(rig, seq), WAL_COMMITTED);
+    return n;
+}
+
+/* Where nothing repeats only some batches are looked at; once one of these has
+ * repeats, so are all behind it, and where they end, one of some again. */
+START_TEST(test_repeats)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = 1000000;
+    rig.config.file_bytes = 1 << 20;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned n_batches = WAL_NOTED_BATCHES + round % WAL_NOTED_BATCHES;
+        for (unsigned i = 0; i < n_batches; i++) {
+            ck_assert_uint_eq(commit_batch(&rig, false, 1000), 0);
+        }
+        unsigned n_missed = 0;
+        while (commit_batch(&rig, true, 1234) == 0) {
+            n_missed++;
+        }
+        ck_assert_uint_lt(n_missed, WAL_NOTED_BATCHES);
+        for (unsigned i = 0; i < 2 * WAL_NOTED_BATCHES; i++) {
+            ck_assert_uint_eq(commit_batch(&rig, true, 1234), CHANGES - 1);
+        }
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_bytes, test_states};
+    const TTest *const tests[] = {test_bytes, test_repeats, test_states};
     return run_tests("wal_rows", tests, COUNT_OF(tests));
 }

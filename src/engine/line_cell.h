@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_LINE_CELL_H
+#define ENGINE_LINE_CELL_H
+
+#include "base/assert.h"
+#include "engine/line.h"
+
+/* One code of a record, looked for in both of its lines and exchanged where it
+ * lies: what a count does. For the owner of the lock. */
+
+/* Where a record may lie. */
+struct line_pair {
+    struct line *line[2];
+    uint64_t remainder;
+    uint32_t number[2]; /* of the lines; the caller's */
+    uint32_t bit;       /* in overflow masks */
+};
+
+struct line_cell {
+    uint64_t code;
+    uint16_t at;    /* as in line_record */
+    uint16_t bit;   /* where in the line the code begins */
+    uint8_t width;  /* of its field */
+    uint8_t shape;  /* of its record */
+    uint8_t index;  /* of the record in the line */
+    uint8_t is_far; /* 1: in the second line */
+};
+
+enum line_found {
+    LINE_FOUND,
+    LINE_ELSEWHERE, /* may be in the stash */
+    LINE_NOWHERE
+};
+
+/* Of the record's code in that column *out; out only where it is found. */
+enum line_found line_seek_cell(const struct line_pair *pair,
+    const struct line_form *form, unsigned column, struct line_cell *out);
+
+static inline void
+line_cell__flip(struct line *line, unsigned i, uint64_t flip)
+{
+    /* relaxed: only the owner of the lock writes. release: see line_store. */
+    uint64_t word = atomic_load_explicit(&line->word[i], memory_order_relaxed);
+    atomic_store_explicit(&line->word[i], word ^ flip, memory_order_release);
+}
+
+/* Gives a cell that was just found in line another code, which has room in its
+ * field. */
+static inline __attribute__((always_inline)) void
+line_cell_put(struct line *line, const struct line_cell *cell, uint64_t code)
+{
+    uint64_t flip = cell->code ^ code;
+    unsigned shift = cell->bit % 64;
+    unsigned word = cell->bit / 64;
+    unsigned width = cell->width; /* 1..64, for the codes differ */
+    ASSERT(width != 0 && flip >> (width - 1) >> 1 == 0);
+    line_cell__flip(line, word, flip << shift);
+    if (shift + width > 64) {
+        line_cell__flip(line, word + 1, flip >> (64 - shift));
+    }
+}
+
+#endif
