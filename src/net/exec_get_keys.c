@@ -3,6 +3,7 @@
  * store. Each word is gone over once. */
 #include "base/assert.h"
 #include "net/exec_get.h"
+#include "proto/key_digits.h"
 
 #include <assert.h>
 #include <string.h>
@@ -85,7 +86,8 @@ skip_spaces(struct reading *reading)
     }
 }
 
-/* What cells of a name become; a longer name than a chunk is not foreseen. */
+/* What cells of a name become; a longer one than fits into a chunk with the dot
+ * before it is not foreseen. */
 static void
 make_form(
     uint64_t word, const struct schema_target *target, struct exec_form *form)
@@ -95,13 +97,14 @@ make_form(
     if (len == 0 || len == CHUNK_BYTES || target->column == NULL) {
         return;
     }
-    form->word = word;
-    form->mask = chunk_first(UINT64_MAX, len);
-    form->slot = (struct slot){.flags = target->column->flags,
-        .n_cells = 1,
-        .len = (uint8_t)(1 + len),
+    const struct slot slot = {.flags = target->column->flags,
         .kind = SLOT_CELL,
         .absent_is_miss = target->counter->absent_is_miss};
+    form->len = 1 + len;
+    form->word = word << 8 | '.';
+    form->mask = UINT64_MAX >> 8 * (CHUNK_BYTES - form->len);
+    form->place = slot_place(0, 0, 1, (uint8_t)form->len);
+    form->traits = slot_traits(&slot);
     form->cell = exec_get__cell(0, target);
 }
 
@@ -131,6 +134,7 @@ find_form(struct exec_forms *forms, uint64_t word)
     }
     word = chunk_first(word, len);
     unsigned at = key_names__place(word, 0);
+    word = word << 8 | '.';
     if (forms->form[at].word != word) {
         at ^= 1;
     }
@@ -148,102 +152,175 @@ room_for(const struct job *job)
     return n < slots ? n : slots;
 }
 
-/* An id that has been read at text, and how many digits it has. */
-struct last_id {
-    const char *text;
-    uint64_t id;
-    unsigned digits;
+/* Keys of a request, or a copy of some: up to words_end, where a space, the
+ * end of a line, or a 0 is. What may be looked at is begin..end. */
+struct text {
+    const char *begin, *words_end, *end;
 };
 
-/* Does text begin with the same id, and a dot? Both may be looked at as
- * take_foreseen says. */
-static inline bool
-is_last_id(const struct last_id *last, const char *text)
+/* How far keys of cells have been taken. */
+struct walk {
+    const char *at;           /* the next key */
+    uint64_t place;           /* of its slot, without what its form knows */
+    struct slot *slot, *full; /* its slot, and behind the last one */
+    struct cell_key *cell;    /* its cell */
+    struct exec_form *form;   /* what it is likely to be */
+    struct exec_form *before; /* of the key before it; NULL: there is none */
+    unsigned digits;          /* that its id is likely to have; 0: unknown */
+};
+
+/* The next key is a cell of that id, and len bytes long. */
+static inline void
+take_cell(struct walk *walk, uint64_t id, unsigned len)
 {
-    enum { LAST = CHUNK_BYTES - 1 };
-    uint64_t differ = chunk_load(text) ^ chunk_load(last->text);
-    if (last->digits < LAST) {
-        return chunk_first(differ, last->digits + 1) == 0;
-    }
-    unsigned tail = last->digits - LAST; /* a chunk up to the dot */
-    unsigned middle = tail < CHUNK_BYTES ? tail : CHUNK_BYTES;
-    differ |= chunk_load(text + middle) ^ chunk_load(last->text + middle);
-    differ |= chunk_load(text + tail) ^ chunk_load(last->text + tail);
-    return differ == 0;
+    struct exec_form *form = walk->form;
+    slot_put(walk->slot++, walk->place + form->place, form->traits);
+    *walk->cell = form->cell;
+    walk->cell->id = id;
+    walk->cell++;
+    walk->place += slot_place(len + 1, 1, 0, 0);
+    walk->at += len + 1;
+    walk->before = form;
+    walk->form = form->next;
 }
 
-/* Takes keys of cells from text on, as long as each is followed by a space or
- * ends at words_end, and KEY_NAMES__NEAR bytes from it on may be looked at,
- * which they may before limit. What comes next is mostly what came next the
- * last time: as in a page, where each post is asked for the same columns. text
- * is byte number offset of the job. Returns the bytes taken, the space behind
- * the last one not among them. */
-static size_t
-take_foreseen(struct job *job, struct reading *reading, const char *text,
-    const char *limit, const char *words_end, uint32_t offset)
+/* The digits of an id of n at text before its last 16; zeros behind them. */
+static inline uint64_t
+first_digits(const char *text, unsigned n)
 {
-    struct exec_form *before = NULL;
-    struct exec_form *form = reading->forms->next;
-    struct slot *first = &job->slot[job->n_slots];
-    struct slot *end = first + room_for(job);
-    struct slot *slot = first;
-    struct cell_key *cell = &job->get.key[job->get.n];
-    uint16_t number = (uint16_t)job->get.n;
-    const char *at = text;
-    struct last_id last = {NULL, 0, 0};
-    for (; at < limit && slot != end; slot++) {
-        bool repeats =
-            form->repeats && last.text != NULL && is_last_id(&last, at);
-        if (!repeats) {
-            uint64_t id_before = last.id;
-            last.text = at;
-            last.digits = key_id_read(at, &last.id);
-            if (last.digits == 0 || at[last.digits] != '.') {
+    return chunk_first(chunk_load(text), n - KEY_DIGITS_WIDE);
+}
+
+/* Adds what first_digits has to the number of the others: false where they are
+ * no digits. */
+static inline bool
+add_first_digits(uint64_t first, unsigned n, uint64_t *id)
+{
+    const uint64_t shift = UINT64_C(10000000000000000);
+    unsigned n_first = n - KEY_DIGITS_WIDE;
+    *id += shift * chunk_value(chunk_last(first, n_first));
+    return chunk_count_digits(first) == n_first;
+}
+
+/* Takes keys as long as they are what they are likely to be: of so many digits
+ * each, and of the form that came next the last time. Nothing of a key is
+ * waited for to begin with the next one. */
+static inline __attribute__((always_inline)) void
+take_likely(struct walk *walk, const struct text *text, bool is_long)
+{
+    struct walk it = *walk;
+    unsigned n = it.digits;
+    unsigned back = is_long ? 0 : KEY_DIGITS_WIDE - n;
+    if (text->end - it.at < n + CHUNK_BYTES || it.at - text->begin < back) {
+        return;
+    }
+    const char *last = text->end - n - CHUNK_BYTES;
+    const char *words_end = text->words_end;
+    struct key_digits mask = key_digits_mask(is_long ? KEY_DIGITS_WIDE : n);
+    struct key_digits before = key_digits_nines(mask);
+    uint64_t before_first = is_long ? UINT64_MAX : 0; /* none */
+    uint64_t id = key_digits_value(before);
+    last = last < words_end ? last : words_end - 1;
+    while (it.at <= last && it.slot != it.full) {
+        struct key_digits digits = key_digits_before(it.at + n, mask);
+        uint64_t first = is_long ? first_digits(it.at, n) : 0;
+        unsigned len = n + it.form->len;
+        if (!key_digits_are_same(digits, before) || first != before_first) {
+            if (!key_digits_are_digits(digits) || *it.at == '0') {
                 break;
             }
-            repeats = last.id == id_before;
-        }
-        unsigned dot = last.digits;
-        uint64_t word = chunk_load(at + dot + 1);
-        if ((word & form->mask) != form->word) {
-            form = find_form(reading->forms, word);
-            if (form == NULL) {
+            id = key_digits_value(digits);
+            if (is_long && !add_first_digits(first, n, &id)) {
                 break;
             }
-            if (before != NULL) {
-                before->next = form;
-            }
+            before = digits;
+            before_first = first;
         }
-        unsigned len = dot + form->slot.len;
-        if (at[len] != ' ' && at + len != words_end) {
+        /* now it is known that the line does not end before the name */
+        if ((chunk_load(it.at + n) & it.form->mask) != it.form->word ||
+            (it.at[len] != ' ' && it.at + len != words_end)) {
             break;
         }
-        form->repeats = repeats;
-        *slot = form->slot;
-        slot->at = offset;
-        slot->first = number++;
-        slot->len = (uint8_t)len;
-        *cell = form->cell;
-        cell->id = last.id;
-        cell++;
-        offset += len + 1;
-        at += len + 1;
-        before = form;
-        form = form->next;
+        take_cell(&it, id, len);
     }
-    if (slot == first) {
+    *walk = it;
+}
+
+/* Takes one key of a cell, whatever its form and its id are: false where it
+ * may be something else. KEY_NAMES__NEAR bytes may be looked at. */
+static bool
+take_unlikely(
+    struct walk *walk, const struct text *text, struct exec_forms *forms)
+{
+    const char *at = walk->at;
+    uint64_t id;
+    unsigned n = key_id_read(at, &id);
+    if (n == 0 || at[n] != '.') {
+        return false;
+    }
+    if ((chunk_load(at + n) & walk->form->mask) != walk->form->word) {
+        struct exec_form *form = find_form(forms, chunk_load(at + n + 1));
+        if (form == NULL) {
+            return false;
+        }
+        walk->form = form;
+        if (walk->before != NULL) {
+            walk->before->next = form;
+        }
+    }
+    unsigned len = n + walk->form->len;
+    if (at[len] != ' ' && at + len != text->words_end) {
+        return false;
+    }
+    walk->place -= slot_place(0, 0, 0, (uint8_t)walk->digits);
+    walk->place += slot_place(0, 0, 0, (uint8_t)n);
+    walk->digits = n;
+    take_cell(walk, id, len);
+    return true;
+}
+
+/* Takes keys of cells from `from` on, the job's byte number offset, as long as
+ * each is followed by a space or ends at words_end. What comes next is mostly
+ * what came next the last time: as in a page, where each post is asked for the
+ * same columns. Returns the bytes taken, the space behind the last one not
+ * among them. */
+static size_t
+take_foreseen(struct job *job, struct reading *reading,
+    const struct text *text, const char *from, uint32_t offset)
+{
+    struct exec_forms *forms = reading->forms;
+    struct slot *first = &job->slot[job->n_slots];
+    struct walk walk = {.at = from,
+        .slot = first,
+        .full = first + room_for(job),
+        .cell = &job->get.key[job->get.n],
+        .form = forms->next,
+        .digits = forms->digits,
+        .place = slot_place(
+            offset, (uint16_t)job->get.n, 0, (uint8_t)forms->digits)};
+    do {
+        if (walk.digits > KEY_DIGITS_WIDE) {
+            take_likely(&walk, text, true);
+        } else if (walk.digits > 0) {
+            take_likely(&walk, text, false);
+        }
+    } while (walk.slot != walk.full && walk.at < text->words_end &&
+        text->end - walk.at >= KEY_NAMES__NEAR &&
+        take_unlikely(&walk, text, forms));
+    unsigned n = (unsigned)(walk.slot - first);
+    if (n == 0) {
         return 0;
     }
-    unsigned n = (unsigned)(slot - first);
-    for (slot = first; reading->shows_cas && slot != first + n; slot++) {
-        slot->shows_cas = true;
+    for (unsigned i = 0; reading->shows_cas && i < n; i++) {
+        first[i].shows_cas = true;
     }
-    reading->forms->next = before->next;
-    at--;
-    job->key_bytes += (size_t)(at - text) - (n - 1);
+    forms->next = walk.form;
+    forms->digits = walk.digits;
+    size_t taken = (size_t)(walk.at - from) - 1;
+    job->key_bytes += taken - (n - 1);
     job->n_slots += n;
     job->get.n += n;
-    return (size_t)(at - text);
+    return taken;
 }
 
 /* Takes keys of cells, as they mostly are, up to one that may be something
@@ -251,24 +328,18 @@ take_foreseen(struct job *job, struct reading *reading, const char *text,
 static void
 take_cells(struct job *job, struct reading *reading, const char *base)
 {
-    const char *words_end = reading->words_end;
-    const char *limit = words_end;
-    if (reading->end - words_end < KEY_NAMES__NEAR) {
-        limit = reading->end - reading->at < KEY_NAMES__NEAR
-            ? reading->at
-            : reading->end - KEY_NAMES__NEAR + 1;
-    }
-    if (reading->at < limit) {
-        reading->at += take_foreseen(job, reading, reading->at, limit,
-            words_end, (uint32_t)(reading->at - base));
-        skip_spaces(reading);
-    }
-    if (reading->at >= limit && reading->at < words_end) {
-        char near[2 * KEY_NAMES__NEAR] = {0};
-        size_t left = (size_t)(words_end - reading->at);
-        memcpy(near, reading->at, left);
-        reading->at += take_foreseen(job, reading, near, near + left,
-            near + left, (uint32_t)(reading->at - base));
+    const struct text text = {base, reading->words_end, reading->end};
+    reading->at += take_foreseen(
+        job, reading, &text, reading->at, (uint32_t)(reading->at - base));
+    skip_spaces(reading);
+    size_t left = (size_t)(reading->words_end - reading->at);
+    if (left > 0 && reading->end - reading->at < KEY_NAMES__NEAR) {
+        char near[KEY_DIGITS_WIDE + 2 * KEY_NAMES__NEAR] = {0};
+        char *at = near + KEY_DIGITS_WIDE;
+        const struct text copy = {near, at + left, near + sizeof near};
+        memcpy(at, reading->at, left);
+        reading->at += take_foreseen(
+            job, reading, &copy, at, (uint32_t)(reading->at - base));
         skip_spaces(reading);
     }
 }

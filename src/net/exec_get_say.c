@@ -155,6 +155,104 @@ is_found(const struct slot *slot, uint8_t state)
         (state == CELL_DEFAULT && !slot->absent_is_miss);
 }
 
+/* Where replies to cells go. */
+struct saying {
+    char *at;             /* the next one */
+    const char *full;     /* where no other one may begin */
+    const char *base;     /* of the keys */
+    const char *readable; /* see exec_turn's end */
+    unsigned hits;
+};
+
+/* Is it a cell that is answered without flags and without a cas? */
+static inline bool
+is_plain(const struct slot *slot)
+{
+    return slot->kind == SLOT_CELL && slot->flags == 0 && !slot->shows_cas;
+}
+
+/* Answers slots from a plain one on, up to end or to one that is not like it
+ * or cannot be read. Their keys can be copied at once but for their length.
+ * Cells that stand side by side are so in the batch, too. What a slot is like
+ * is compared at once. */
+static inline const struct slot *
+say_run(const struct store_get *get, const struct slot *slot,
+    const struct slot *end, struct saying *saying)
+{
+    static const struct slot is_last = {.is_last = true};
+    const struct slot *first = slot;
+    const uint64_t *value = &get->value[slot->first];
+    const uint8_t *state = &get->state[slot->first];
+    const struct slot plain = {
+        .kind = SLOT_CELL, .absent_is_miss = slot->absent_is_miss};
+    uint64_t traits = slot_traits(&plain);
+    uint64_t last_bits = slot_traits(&is_last);
+    uint8_t found_from = slot->absent_is_miss ? CELL_SET : CELL_DEFAULT;
+    unsigned n_misses = 0;
+    char *at = saying->at;
+    for (; slot != end; slot++, value++, state++) {
+        uint64_t more = slot_traits(slot) ^ traits;
+        uint64_t number = *value;
+        size_t len = slot->len;
+        if ((more != 0 && more != last_bits) || *state > CELL_SET ||
+            len > REPLY_KEY_NEAR) {
+            break;
+        }
+        const char *key = saying->base + slot->at;
+        if (*state < found_from) {
+            n_misses++;
+        } else {
+            /* so far the key may be looked at: see end_of_run */
+            at = reply_put_cell(
+                at, key, len, key + REPLY_KEY_NEAR, 0, number, 0);
+        }
+        if (more != 0) {
+            at = reply_put_end(at);
+        }
+    }
+    saying->at = at;
+    saying->hits += (unsigned)(slot - first) - n_misses;
+    return slot;
+}
+
+/* The last of the slots whose keys can be copied at once, and with whose
+ * replies the mark is not reached. */
+static inline const struct slot *
+end_of_run(const struct slot *slot, const struct slot *end,
+    const struct saying *saying)
+{
+    enum { LEN_MAX = REPLY_CELL_ROOM + REPLY_KEY_NEAR };
+    ptrdiff_t n = (saying->full - saying->at) / LEN_MAX;
+    end = end - slot > n ? slot + n : end;
+    while (end != slot &&
+        saying->readable - (saying->base + end[-1].at) < REPLY_KEY_NEAR) {
+        end--;
+    }
+    return end;
+}
+
+/* Answers a cell: false where it is none, or cannot be read. */
+static inline bool
+say_cell(const struct store_get *get, const struct slot *slot,
+    struct saying *saying)
+{
+    uint8_t state = get->state[slot->first];
+    if (slot->kind != SLOT_CELL || state == CELL_UNREADABLE) {
+        return false;
+    }
+    if (is_found(slot, state)) {
+        uint64_t value = get->value[slot->first];
+        saying->at = reply_put_cell(saying->at, saying->base + slot->at,
+            slot->len, saying->readable, slot->flags, value,
+            slot->shows_cas ? cell_cas(value) : 0);
+        saying->hits++;
+    }
+    if (slot->is_last) {
+        saying->at = reply_put_end(saying->at);
+    }
+    return true;
+}
+
 /* Answers cells from the next slot on, up to a slot that is something else, to
  * a request with a cell that cannot be read, or to mark bytes; how many keys
  * were found. */
@@ -162,40 +260,30 @@ static __attribute__((noinline)) unsigned
 say_cells(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    const struct store_get *get = &job->get;
     struct buf *out = turn->out;
-    unsigned i = job->formatted;
-    unsigned hits = 0;
-    size_t room = (size_t)REPLY_CELL_ROOM * (job->n_slots - i);
+    const struct slot *slot = &job->slot[job->formatted];
+    const struct slot *end = &job->slot[job->n_slots];
+    size_t room = (size_t)REPLY_CELL_ROOM * (size_t)(end - slot);
     char *start = buf_reserve(out, job->key_bytes + room);
     if (start == NULL || job->has_unreadable) {
         return 0;
     }
-    char *at = start;
-    const char *base = turn->base;
-    const char *readable = turn->end;
-    const char *full = start + (turn->mark - out->len);
-    const struct slot *slot = &job->slot[i];
-    const struct slot *end = &job->slot[job->n_slots];
-    for (; slot != end && at < full; slot++) {
-        uint8_t state = get->state[slot->first];
-        if (slot->kind != SLOT_CELL || state == CELL_UNREADABLE) {
+    struct saying saying = {.at = start,
+        .full = start + (turn->mark - out->len),
+        .base = turn->base,
+        .readable = turn->end};
+    for (; slot != end && saying.at < saying.full; slot++) {
+        if (end - slot > 1 && is_plain(slot)) {
+            const struct slot *run_end = end_of_run(slot, end, &saying);
+            slot = say_run(&job->get, slot, run_end, &saying);
+        }
+        if (slot == end || !say_cell(&job->get, slot, &saying)) {
             break;
         }
-        if (is_found(slot, state)) {
-            uint64_t value = get->value[slot->first];
-            at = reply_put_cell(at, base + slot->at, slot->len, readable,
-                slot->flags, value, slot->shows_cas ? cell_cas(value) : 0);
-            hits++;
-        }
-        if (slot->is_last) {
-            at = reply_put_end(at);
-        }
     }
-    i = (unsigned)(slot - job->slot);
-    out->len += (size_t)(at - start);
-    job->formatted = i;
-    return hits;
+    out->len += (size_t)(saying.at - start);
+    job->formatted = (unsigned)(slot - job->slot);
+    return saying.hits;
 }
 
 static inline bool

@@ -59,8 +59,25 @@ reply_put_key(char *at, const char *key, size_t len, const char *readable)
     return at + len;
 }
 
-/* " 0 0\r\n" as chunk_load has it: no flags, and a length to be added. */
-#define REPLY__NO_FLAGS UINT64_C(0x00000a0d30203020)
+/* What follows the key in the reply to a cell without flags, " 0 <len>\r\n
+ * <value>\r\n", of a value below NUM_SHORT_END. */
+struct reply_short {
+    char text[15];
+    uint8_t len;
+};
+extern const struct reply_short reply_short[NUM_SHORT_END];
+
+/* Writes it to at, which has room for 16 bytes: the end of it. */
+static inline char *
+reply_put_short(char *at, uint64_t value)
+{
+    const struct reply_short *text = &reply_short[value];
+    memcpy(at, text, sizeof *text);
+    return at + text->len;
+}
+
+/* The same of any flags, value and, but for 0, cas. */
+char *reply__put_any(char *at, uint32_t flags, uint64_t value, uint64_t cas);
 
 /* Writes "VALUE <key> <flags> <len>[ <cas>]\r\n<value>\r\n" to at, which has
  * room for len + REPLY_CELL_ROOM bytes: the end of it. cas 0: none. readable:
@@ -69,31 +86,11 @@ static inline char *
 reply_put_cell(char *at, const char *key, size_t len, const char *readable,
     uint32_t flags, uint64_t value, uint64_t cas)
 {
-    char number[NUM_U64_DIGITS_MAX];
-    size_t n;
     memcpy(at, "VALUE \0", 8);
     at = reply_put_key(at + 6, key, len, readable);
-    if (__builtin_expect(flags == 0 && value < NUM_SHORT_END && cas == 0, 1)) {
-        const struct num_short *text = &num_short[value];
-        chunk_store(at, REPLY__NO_FLAGS + ((uint64_t)text->len << 24));
-        memcpy(at + 6, text, sizeof *text);
-        at += 6 + text->len;
-        memcpy(at, "\r\n", 2);
-        return at + 2;
-    }
-    *at++ = ' ';
-    at += num_put_u64(flags, at);
-    *at++ = ' ';
-    n = num_put_u64(value, number);
-    at += num_put_u64(n, at);
-    if (cas != 0) {
-        *at++ = ' ';
-        at += num_put_u64(cas, at);
-    }
-    memcpy(at, "\r\n", 2);
-    memcpy(at + 2, number, sizeof number);
-    memcpy(at + 2 + n, "\r\n", 2);
-    return at + 2 + n + 2;
+    return __builtin_expect(flags == 0 && value < NUM_SHORT_END && cas == 0, 1)
+        ? reply_put_short(at, value)
+        : reply__put_any(at, flags, value, cas);
 }
 
 /* Writes "END\r\n" to at, which has room for 8 bytes: the end of it. */

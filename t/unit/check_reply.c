@@ -187,13 +187,17 @@ expect_cell(size_t len, size_t behind, uint32_t flags, uint64_t value,
 
 START_TEST(test_cells)
 {
-    static const uint64_t values[] = {
-        0, 9, 10, 99, 100, 999, 1000, 4294967295, UINT64_MAX - 1, UINT64_MAX};
+    static const uint64_t values[] = {0, 9, 10, 99, 100, 999, 1000, 99999999,
+        100000000, 4294967295, UINT64_MAX - 1, UINT64_MAX};
     static const uint32_t flags[] = {0, 1, 4294967295};
     for (size_t len = 1; len <= 250; len++) {
         for (size_t behind = 0; behind <= 40; behind += 4) {
             expect_cell(len, behind, 0, len, NULL);
         }
+    }
+    for (uint64_t value = 0; value < 3000; value++) {
+        expect_cell(20, 20, 0, value, NULL);
+        expect_cell(20, 20, 0, value * 33333, NULL); /* up to 10^8 */
     }
     for (size_t v = 0; v < COUNT_OF(values); v++) {
         for (size_t f = 0; f < COUNT_OF(flags); f++) {
