@@ -132,11 +132,11 @@ add_counter(struct schema *schema, const struct schema_edit *edit)
     struct schema_counter *counter;
     unsigned slot = 0;
 
-    while (schema->counter[slot].name.len > 0) {
+    while (slot < schema->n_slots && schema->counter[slot].name.len > 0) {
         slot++;
-        ASSERT(slot < SCHEMA_COUNTERS_MAX);
     }
-    counter = &schema->counter[slot];
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
+    counter = schema__place(schema, slot);
     counter->name = edit->counter.name;
 #define X(field, ...) counter->field = edit->counter.field;
     SCHEMA_COUNTER_OPTIONS(X)

@@ -161,7 +161,7 @@ agrees(const struct schema *old, const struct schema_counter *counter)
             return false;
         }
     }
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+    for (unsigned slot = 0; slot < old->n_slots; slot++) {
         const struct schema_counter *other = schema_counter_at(old, slot);
 
         if (other != NULL && slot != counter->slot &&
@@ -206,7 +206,7 @@ schema_restore(const struct schema *old, const struct schema_counter *counter,
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }
-    place = &schema->counter[counter->slot];
+    place = schema__place(schema, counter->slot);
     *place = *counter;
     for (unsigned i = counter->n_columns; i < SCHEMA_COLUMNS_MAX; i++) {
         place->column[i] = (struct schema_column){0};
@@ -223,12 +223,12 @@ schema_restore_drop(const struct schema *old, uint32_t counter_serial,
     struct schema *schema;
     unsigned slot = 0;
 
-    while (slot < SCHEMA_COUNTERS_MAX &&
+    while (slot < old->n_slots &&
         (old->counter[slot].name.len == 0 ||
             old->counter[slot].serial != counter_serial)) {
         slot++;
     }
-    if (slot == SCHEMA_COUNTERS_MAX || last_serial < counter_serial) {
+    if (slot == old->n_slots || last_serial < counter_serial) {
         return ERR_CORRUPT;
     }
     schema = schema__copy(old, 0);

@@ -8,7 +8,8 @@
  * copy for an edit, which is rare.
  *
  * Invariants: a place of counter is in use exactly where its name has a
- * length, and then it is at its own slot; every name is in the index once;
+ * length, and then it is at its own slot, below n_slots; every name is in the
+ * index once;
  * the index is at most half full, so that a probe ends, mostly at the first
  * place. The index is filled when the schema is made and never changes.
  *
@@ -139,7 +140,9 @@ const struct schema_counter *
 schema_counter_at(const struct schema *schema, unsigned slot)
 {
     ASSERT(slot < SCHEMA_COUNTERS_MAX);
-    return schema->counter[slot].name.len > 0 ? &schema->counter[slot] : NULL;
+    return slot < schema->n_slots && schema->counter[slot].name.len > 0
+        ? &schema->counter[slot]
+        : NULL;
 }
 
 bool
@@ -193,9 +196,9 @@ schema__copy(const struct schema *old, uint32_t more_names)
     }
     copy->version = old->version;
     copy->last_serial = old->last_serial;
-    for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+    for (unsigned i = 0; i < old->n_slots; i++) {
         if (old->counter[i].name.len > 0) {
-            copy->counter[i] = old->counter[i];
+            *schema__place(copy, i) = old->counter[i];
         }
     }
     return copy;
@@ -241,7 +244,7 @@ void
 schema__index(struct schema *schema)
 {
     ASSERT(schema->n_names == 0 && schema->n_counters == 0);
-    for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+    for (unsigned i = 0; i < schema->n_slots; i++) {
         if (schema->counter[i].name.len > 0) {
             index_counter(schema, i);
             schema->n_counters++;

@@ -65,12 +65,14 @@ struct schema__entry {
     uint8_t column;  /* place in schema_counter.column */
 };
 
-/* One block of memory. Places of counter that are not in use are zero. */
+/* One block of memory. Places of counter that are not in use are zero, and
+ * those from n_slots on, which are most of it, are never looked at. */
 struct schema {
     const struct alloc *alloc; /* where this and its successors come from */
     uint64_t version;
     uint32_t last_serial; /* the last one given out, to what lives or not */
     uint32_t n_counters;
+    uint32_t n_slots; /* no counter is in a slot from this one on */
     uint32_t n_names;
     uint32_t index_mask; /* places of the index - 1 */
     struct schema_counter counter[SCHEMA_COUNTERS_MAX];
@@ -93,6 +95,16 @@ schema__names_equal(const struct schema_name *a, const struct schema_name *b)
  * NULL when memory is out. The caller changes counters in place, then calls
  * schema__index. */
 struct schema *schema__copy(const struct schema *old, uint32_t more_names);
+
+/* The place of a counter in that slot, for the caller to fill. */
+static inline struct schema_counter *
+schema__place(struct schema *schema, unsigned slot)
+{
+    if (schema->n_slots <= slot) {
+        schema->n_slots = slot + 1;
+    }
+    return &schema->counter[slot];
+}
 
 /* Fills the empty index and counts counters and names. */
 void schema__index(struct schema *schema);
