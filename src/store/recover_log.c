@@ -33,7 +33,7 @@ enum {
 };
 
 struct block {
-    uint8_t *bytes; /* owned, BLOCK_BYTES */
+    uint8_t *bytes; /* owned, BLOCK_BYTES; NULL until it is first filled */
     size_t len;
     unsigned n_left; /* replayers that have not done it */
 };
@@ -338,6 +338,12 @@ take_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         }
         block = &ring->block[ring->n_filled % BLOCKS];
     }
+    if (block->bytes == NULL) {
+        block->bytes = malloc(BLOCK_BYTES);
+        if (block->bytes == NULL) {
+            return ERR_NO_MEMORY;
+        }
+    }
     uint8_t *head = block->bytes + block->len;
     bytes_put_u64(head, seq);
     bytes_put_u32(head + 8, (uint32_t)len);
@@ -384,17 +390,13 @@ make_ring(struct ring *ring, struct schema **schema)
     if (err != 0) {
         return err;
     }
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        ring->block[i].bytes = malloc(BLOCK_BYTES);
-        err = ring->block[i].bytes == NULL ? ERR_NO_MEMORY : err;
-    }
     images_each(
         &ring->durable->manifest.images, note_largest, &ring->image_seq);
     note_segments(ring);
     pthread_mutex_init(&ring->lock, NULL);
     pthread_cond_init(&ring->moved, NULL);
     pthread_barrier_init(&ring->barrier, NULL, ring->n_threads);
-    return err;
+    return 0;
 }
 
 static void
