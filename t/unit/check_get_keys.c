@@ -307,9 +307,62 @@ START_TEST(test_every_cut)
 }
 END_TEST
 
+/* A key that is too long is found wherever it stands among more keys than are
+ * read at once, and none that is just not. */
+START_TEST(test_lengths)
+{
+    enum { N = EXEC_SLICE_KEYS_MAX + 40, LONGEST = 600, LONG_ROUNDS = 600 };
+    struct store *inner = small_store(NULL);
+    struct telling telling;
+    struct store_calls calls;
+    struct dialog dialog;
+    struct maker maker = {.random = 11, .digits = 16};
+    struct buf said = {0};
+    struct buf expected = {0};
+    char word[LONGEST];
+    open_telling(&telling, &calls, &dialog, inner);
+    for (unsigned round = 0; round < LONG_ROUNDS; round++) {
+        uint64_t long_one = random_below(&maker.random, 2 * N);
+        buf_add_text(&said, "get");
+        for (unsigned i = 0; i < N; i++) {
+            size_t len = make_word(&maker, word);
+            if (i == long_one) {
+                len = TEXT_KEY_MAX + 1 +
+                    (size_t)random_below(
+                        &maker.random, round % 2 == 0 ? 1 : 300);
+                memset(word, 'k', len);
+            } else if (random_below(&maker.random, 4) == 0) {
+                len = TEXT_KEY_MAX - (size_t)random_below(&maker.random, 3);
+                memset(word, 'k', len);
+            }
+            buf_add_text(
+                &said, random_below(&maker.random, 9) == 0 ? "   " : " ");
+            buf_add(&said, word, len);
+            add_reply(store_schema(inner), word, len, false, &expected);
+        }
+        buf_add_text(&said, "\r\n");
+        buf_add_text(&expected, "END\r\n");
+        if (long_one < N) {
+            buf_clear(&expected);
+            buf_add_text(
+                &expected, "CLIENT_ERROR bad command line format\r\n");
+        }
+        dialog.budget = 1 + round % 3;
+        expect_answer(&dialog, &said, said.len, &expected);
+        buf_clear(&said);
+        buf_clear(&expected);
+    }
+    buf_fini(&said);
+    buf_fini(&expected);
+    dialog_close(&dialog);
+    store_destroy(&inner);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_random, test_zeros, test_every_cut};
+    const TTest *const tests[] = {
+        test_random, test_zeros, test_every_cut, test_lengths};
     return run_tests("get_keys", tests, COUNT_OF(tests));
 }
