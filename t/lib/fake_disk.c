@@ -656,6 +656,7 @@ fake_disk_flip(
     file->now.byte[at] ^= bits;
     file->stored.byte[at] ^= bits;
     file->room[at / FAKE_SECTOR_BYTES] = true;
+    file->used[at / FAKE_SECTOR_BYTES] = true;
     pthread_mutex_unlock(&fake->lock);
 }
 

@@ -21,12 +21,33 @@ fake_random(uint64_t *state, uint64_t n)
     return (z ^ (z >> 31)) % n;
 }
 
-static void
-resize(struct fake_bytes *bytes, uint64_t len)
+static uint64_t
+sectors_of(uint64_t len)
 {
-    if (len < bytes->len) {
-        memset(bytes->byte + len, 0, bytes->len - len);
+    return (len + FAKE_SECTOR_BYTES - 1) / FAKE_SECTOR_BYTES;
+}
+
+/* Makes zeroes of bytes from..to of the file, which are there. Of a long file
+ * few sectors are ever written: the others are zero, and not touched. */
+static void
+zero(const struct fake_file *file, struct fake_bytes *bytes, uint64_t from,
+    uint64_t to)
+{
+    while (from < to) {
+        uint64_t i = from / FAKE_SECTOR_BYTES;
+        uint64_t end = (i + 1) * FAKE_SECTOR_BYTES;
+        end = end < to ? end : to;
+        if (file->used[i]) {
+            memset(bytes->byte + from, 0, end - from);
+        }
+        from = end;
     }
+}
+
+static void
+resize(const struct fake_file *file, struct fake_bytes *bytes, uint64_t len)
+{
+    zero(file, bytes, len, bytes->len);
     if (len > bytes->capacity) {
         /* calloc: what nobody writes to costs no memory */
         uint8_t *more = calloc(2, len);
@@ -39,12 +60,6 @@ resize(struct fake_bytes *bytes, uint64_t len)
         bytes->capacity = len * 2;
     }
     bytes->len = len;
-}
-
-static uint64_t
-sectors_of(uint64_t len)
-{
-    return (len + FAKE_SECTOR_BYTES - 1) / FAKE_SECTOR_BYTES;
 }
 
 static bool *
@@ -61,10 +76,11 @@ fake_file_resize(struct fake_file *file, uint64_t len)
 {
     uint64_t sectors = sectors_of(len);
     uint64_t cut = sectors_of(file->now.len);
-    resize(&file->now, len);
+    resize(file, &file->now, len);
     if (sectors > file->sectors) {
         file->pending = lengthen(file->pending, file->sectors, sectors * 2);
         file->room = lengthen(file->room, file->sectors, sectors * 2);
+        file->used = lengthen(file->used, file->sectors, sectors * 2);
         file->sectors = sectors * 2;
     }
     /* what was cut off is zero if it comes back */
@@ -91,6 +107,7 @@ fake_file_write(
     for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(at + len); i++) {
         file->pending[i] = true;
         file->room[i] = true;
+        file->used[i] = true;
     }
 }
 
@@ -109,7 +126,7 @@ fake_file_punch(struct fake_file *file, uint64_t at, uint64_t len)
     if (at >= end) {
         return;
     }
-    memset(file->now.byte + at, 0, end - at);
+    zero(file, &file->now, at, end);
     for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(end); i++) {
         uint64_t first = i * FAKE_SECTOR_BYTES;
         bool is_part = first < at ||
@@ -162,7 +179,7 @@ void
 fake_file_sync(struct fake_file *file, uint64_t *random)
 {
     if (random == NULL || fake_random(random, 2) == 0) {
-        resize(&file->stored, file->now.len);
+        resize(file, &file->stored, file->now.len);
     }
     for (uint64_t i = 0; i < file->sectors; i++) {
         if (file->pending[i] &&
@@ -173,19 +190,20 @@ fake_file_sync(struct fake_file *file, uint64_t *random)
     }
 }
 
-/* What a hole was made in may be back. */
+/* Sector i is what was stored of it; what a hole was made in may be back. */
 static void
-find_room(struct fake_file *file)
+restore_sector(struct fake_file *file, uint64_t i)
 {
     static const uint8_t zeroes[FAKE_SECTOR_BYTES];
-    uint64_t sectors = sectors_of(file->now.len);
-    for (uint64_t i = 0; i < file->sectors; i++) {
-        if (i >= sectors) {
-            file->room[i] = false;
-        } else if (memcmp(file->now.byte + i * FAKE_SECTOR_BYTES, zeroes,
-                       sector_len(&file->now, i)) != 0) {
-            file->room[i] = true;
-        }
+    uint64_t at = i * FAKE_SECTOR_BYTES;
+    uint64_t len = sector_len(&file->now, i);
+    if (len > 0) {
+        memcpy(file->now.byte + at, file->stored.byte + at, len);
+    }
+    if (len == 0) {
+        file->room[i] = false;
+    } else if (memcmp(file->now.byte + at, zeroes, len) != 0) {
+        file->room[i] = true;
     }
 }
 
@@ -193,12 +211,12 @@ void
 fake_file_crash(struct fake_file *file, uint64_t *random)
 {
     fake_file_sync(file, random);
-    resize(&file->now, 0);
-    resize(&file->now, file->stored.len);
-    if (file->now.len > 0) {
-        memcpy(file->now.byte, file->stored.byte, file->now.len);
+    resize(file, &file->now, file->stored.len);
+    for (uint64_t i = 0; i < file->sectors; i++) {
+        if (file->used[i] || sector_len(&file->now, i) == 0) {
+            restore_sector(file, i);
+        }
     }
-    find_room(file);
     file->opens = 0;
     file->names = 0;
 }
@@ -210,6 +228,7 @@ fake_file_fini(struct fake_file *file)
     free(file->stored.byte);
     free(file->pending);
     free(file->room);
+    free(file->used);
 }
 
 struct fake_name *

@@ -18,7 +18,9 @@ struct fake_file {
     struct fake_bytes stored; /* what a crash leaves */
     bool *pending;            /* by sector of now: it would be synced */
     bool *room;               /* the same: it is in no hole */
-    uint64_t sectors;         /* of pending and room */
+    bool *used;               /* the same: it may be other than zero in now or
+                               * stored, or has been */
+    uint64_t sectors;         /* of pending, room and used */
     unsigned names;           /* that lead to it now */
     unsigned opens;
     char name[FAKE_NAME_BYTES]; /* the first one */

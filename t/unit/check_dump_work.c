@@ -12,9 +12,9 @@
 #include <stdio.h>
 
 enum {
-    RANGE = 16,  /* records of a range, about */
-    ROUNDS = 40, /* of a dump beside all else */
-    BLOCKS = 3,  /* of a file */
+    RANGE = 16,              /* records of a range, about */
+    ROUNDS = SWEEP_PART(40), /* of a dump beside all else */
+    BLOCKS = 3,              /* of a file */
     SEEN_MAX = 4 * RIG_IDS
 };
 

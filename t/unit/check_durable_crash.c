@@ -32,7 +32,7 @@ crash_often(enum wal_sync sync, unsigned seeds, unsigned rounds)
 START_TEST(test_crashes)
 {
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
-        crash_often(modes[i], 8, 12);
+        crash_often(modes[i], SWEEP_PART(8), 12);
     }
 }
 END_TEST
@@ -71,7 +71,7 @@ END_TEST
  * loses power must have written them once more. */
 START_TEST(test_failed_sync_then_both_crashes)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= SWEEP_PART(20); seed++) {
         struct rig rig;
         rig_init(&rig, WAL_SYNC_ALWAYS, ID_SEQUENTIAL, seed);
         ck_assert_int_eq(rig_open(&rig), 0);
@@ -91,7 +91,7 @@ END_TEST
  * few bytes the last file had. */
 START_TEST(test_numbers_once)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= SWEEP_PART(20); seed++) {
         struct rig rig;
         rig_init(&rig, WAL_SYNC_INTERVAL, ID_SEQUENTIAL, seed);
         ck_assert_int_eq(rig_open(&rig), 0);
@@ -135,7 +135,7 @@ START_TEST(test_cut_checkpoint)
 {
     unsigned n = 1;
     while (cut_checkpoint(n)) {
-        n++;
+        n = sweep_next(n);
     }
     ck_assert_uint_gt(n, 20);
 }

@@ -333,9 +333,9 @@ start_short(struct rig *rig, unsigned from, unsigned to)
     return failures;
 }
 
-/* Calls from one that fails to the next: a start takes long under TSan, to
- * which each third shows the same threads. */
-enum { STEP = SANITIZER_THREAD ? 3 : 1 };
+/* Calls from one that fails to the next: a start takes long with a sanitizer,
+ * to which each third shows the same ways out. */
+enum { STEP = SANITIZER_THREAD || SANITIZER_ADDRESS ? 3 : 1 };
 
 /* n_threads load. Each call in turn fails, or all from it on do. */
 static void

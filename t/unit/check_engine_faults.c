@@ -352,7 +352,7 @@ sweep_all(bool for_ever, enum id_family family, unsigned columns)
 {
     size_t n = 1;
     while (n < SWEEPS_MAX && sweep(n, for_ever, family, columns)) {
-        n++;
+        n = sweep_next((unsigned)n);
     }
     ck_assert_uint_gt(n, SWEEPS_MIN);
     ck_assert_uint_lt(n, SWEEPS_MAX);

@@ -17,7 +17,7 @@
 
 enum {
     COUNTERS = 2,
-    STEPS = 90000,
+    STEPS = SWEEP_PART(90000),
     BATCH_MAX = 24,
     GETS_MAX = 300,
     PHASE_STEPS_MAX = 12000,

@@ -40,7 +40,9 @@
 /* The thread sanitizer sees a race without meeting it, and is slow; the other
  * one is to see memory that is touched too late, which comes soon; a thread
  * that sleeps is slow, too. The plain build does all. */
-#if SANITIZER_THREAD || (SANITIZER_ADDRESS && defined(TALLYD_HOOKS))
+#if SANITIZER_THREAD
+#define SLOWNESS 12
+#elif SANITIZER_ADDRESS && defined(TALLYD_HOOKS)
 #define SLOWNESS 6
 #elif SANITIZER_ADDRESS || defined(TALLYD_HOOKS)
 #define SLOWNESS 3

@@ -38,12 +38,18 @@
 enum { HELP_TIMEOUT_S = 900 };
 
 /* Of a sweep, over bits, bytes or calls that fail, the default build takes each
- * place, one with a sanitizer one of so many, and of calls the first ones; odd,
- * so that all bits of a byte have a turn. */
+ * place, one with a sanitizer one of so many, and of calls the first ones; a
+ * prime number, so that all bits of a byte have a turn, and whatever else goes
+ * by the number of the place. */
 enum {
-    SWEEP_STEP = SANITIZER_ADDRESS || SANITIZER_THREAD ? 5 : 1,
-    SWEEP_FIRST = 10
+    SWEEP_STEP = SANITIZER_ADDRESS || SANITIZER_THREAD ? 7 : 1,
+    SWEEP_FIRST = 5
 };
+
+/* The same of seeds, families of ids and the like, which all do the same: how
+ * many of n. */
+#define SWEEP_PART(n)                                                         \
+    (SANITIZER_ADDRESS || SANITIZER_THREAD ? ((n) + 2) / 3 : (n))
 
 /* The call that fails next, behind the n-th. */
 static inline unsigned

@@ -20,7 +20,7 @@ enum {
         : SANITIZER_ADDRESS  ? 2
                              : 5,
     THREADS = 8,
-    THREAD_STEPS = 40000,
+    THREAD_STEPS = 8000 * TRIES,
     NUMBERS = 5, /* keys that all threads count in */
     SHARED = 40, /* keys that all threads do anything to */
     CHUNK = 8,   /* shared values are runs of so many equal letters */
