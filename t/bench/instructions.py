@@ -312,20 +312,37 @@ def count_all(wanted=""):
             if stream.name in counts}
 
 
-def count_two(stream, counted, marks):
-    """Instructions of one batch, half of them sent to each worker."""
+def run_two(stream, counted, marks, disk, totals):
+    """Rounds on connections to different workers, until there are enough that
+    nothing has disturbed: what all workers took in each goes to totals."""
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(counted.connect()) for _ in marks]
         for _ in range(2):
             stream.run(*connections)
-        for mark in marks:
-            mark.cost()
-        stream.run(*connections)
-        each_cost = [mark.cost().instructions for mark in marks]
-    total = sum(each_cost)
-    tap.check(min(each_cost) * len(marks) > 0.9 * total,
-              "one worker does more than the other: %s" % each_cost)
-    return total / len(stream.batches)
+        while len(totals) < ROUNDS:
+            disk.begin()
+            for mark in marks:
+                mark.cost()
+            stream.run(*connections)
+            each_cost = [mark.cost().instructions for mark in marks]
+            if not disk.was_calm():
+                continue
+            totals.append(sum(each_cost))
+            tap.check(min(each_cost) * len(marks) > 0.9 * totals[-1],
+                      "one worker does more than the other: %s" % each_cost)
+
+
+def count_two(stream, counted, marks):
+    """Instructions of one batch, half of them sent to each worker: the least of
+    some rounds."""
+    disk = Disk(counted, stream.logs)
+    totals = []
+    while len(totals) < ROUNDS:
+        try:
+            run_two(stream, counted, marks, disk, totals)
+        except Late:
+            disk.begin()
+    return min(totals) / len(stream.batches)
 
 
 def count_workers(names):
