@@ -675,3 +675,11 @@ fake_disk_events(struct fake_disk *fake, size_t *n)
     *n = fake->n_events;
     return fake->event;
 }
+
+const uint8_t *
+fake_disk_bytes(const struct fake_disk *fake, unsigned file, uint64_t *len)
+{
+    ASSERT(file < fake->n_files);
+    *len = fake->file[file].now.len;
+    return fake->file[file].now.byte;
+}

@@ -110,4 +110,9 @@ unsigned fake_disk_count(struct fake_disk *fake, enum fake_call call);
  * it. */
 const struct fake_event *fake_disk_events(struct fake_disk *fake, size_t *n);
 
+/* What is in a file of an event now, also where no name leads to it any more;
+ * likewise. */
+const uint8_t *fake_disk_bytes(
+    const struct fake_disk *fake, unsigned file, uint64_t *len);
+
 #endif
