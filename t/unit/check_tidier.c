@@ -168,7 +168,7 @@ END_TEST
  * and with what was deleted gone. */
 START_TEST(test_heat)
 {
-    for (uint64_t seed = 0; seed < 2 * ID_FAMILY_COUNT; seed++) {
+    for (uint64_t seed = 0; seed < SWEEP_PART(2 * ID_FAMILY_COUNT); seed++) {
         struct rig rig;
         begin(&rig, seed, seed % 3 == 0 ? 16 : 0, &never);
         change_some(&rig, 0, 1, CHANGE_INCR, 2); /* of each range */
