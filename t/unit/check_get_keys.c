@@ -167,30 +167,58 @@ make_get(struct maker *maker, const struct schema *schema, unsigned n_keys,
     buf_add_text(expected, "END\r\n");
 }
 
+/* A dialog with a store that tells, a request and the reply to it. */
+struct talk {
+    struct store *inner;
+    struct telling telling;
+    struct store_calls calls;
+    struct dialog dialog;
+    struct buf said, expected;
+};
+
 static void
-open_telling(struct telling *telling, struct store_calls *calls,
-    struct dialog *dialog, struct store *inner)
+begin(struct talk *talk)
 {
     static const struct exchange more[] = {
         {"add column weibo six suffix=six666", "STORED\r\n"},
         {"add column weibo seven suffix=seven77", "STORED\r\n"},
         {"add column weibo eight suffix=eight888", "STORED\r\n"},
     };
-    dialog_open(dialog, inner, SMALL_STORE_ITEM_BYTES);
-    PLAY(dialog, declarations);
-    PLAY(dialog, more);
-    dialog_close(dialog);
-    *calls = *inner->calls;
-    calls->get = tell;
-    telling->store = *inner;
-    telling->store.calls = calls;
-    dialog_open(dialog, &telling->store, SMALL_STORE_ITEM_BYTES);
+    *talk = (struct talk){.inner = small_store(NULL)};
+    dialog_open(&talk->dialog, talk->inner, SMALL_STORE_ITEM_BYTES);
+    PLAY(&talk->dialog, declarations);
+    PLAY(&talk->dialog, more);
+    dialog_close(&talk->dialog);
+    talk->calls = *talk->inner->calls;
+    talk->calls.get = tell;
+    talk->telling.store = *talk->inner;
+    talk->telling.store.calls = &talk->calls;
+    dialog_open(&talk->dialog, &talk->telling.store, SMALL_STORE_ITEM_BYTES);
 }
 
 static void
-expect_answer(struct dialog *dialog, const struct buf *said, size_t cut,
-    const struct buf *expected)
+end(struct talk *talk)
 {
+    buf_fini(&talk->said);
+    buf_fini(&talk->expected);
+    dialog_close(&talk->dialog);
+    store_destroy(&talk->inner);
+}
+
+/* Another request. */
+static void
+clear(struct talk *talk)
+{
+    buf_clear(&talk->said);
+    buf_clear(&talk->expected);
+}
+
+static void
+expect_answer(struct talk *talk, size_t cut)
+{
+    struct dialog *dialog = &talk->dialog;
+    const struct buf *said = &talk->said;
+    const struct buf *expected = &talk->expected;
     dialog_say(dialog, said->data, cut);
     dialog_say(dialog, said->data + cut, said->len - cut);
     const struct buf *got = &dialog->replies;
@@ -207,35 +235,26 @@ expect_answer(struct dialog *dialog, const struct buf *said, size_t cut,
 
 START_TEST(test_random)
 {
-    struct store *inner = small_store(NULL);
-    struct telling telling;
-    struct store_calls calls;
-    struct dialog dialog;
+    struct talk talk;
     struct maker maker = {.random = 5, .digits = 16};
-    struct buf said = {0};
-    struct buf expected = {0};
-    open_telling(&telling, &calls, &dialog, inner);
+    begin(&talk);
     for (unsigned round = 0; round < ROUNDS; round++) {
         unsigned n_keys = round % 10 == 0 ? KEYS_MAX
             : round % 5 == 0              ? 120
                                           : 6;
         maker.hostile = round % 3 == 0 ? 20 : round % 3;
-        dialog.mark = round % 7 == 0 ? 100 : DIALOG_MARK;
+        talk.dialog.mark = round % 7 == 0 ? 100 : DIALOG_MARK;
         n_keys = 1 + (unsigned)random_below(&maker.random, n_keys);
-        const struct schema *schema = store_schema(inner);
-        make_get(&maker, schema, n_keys, &said, &expected);
+        const struct schema *schema = store_schema(talk.inner);
+        make_get(&maker, schema, n_keys, &talk.said, &talk.expected);
         if (round % 4 == 0) { /* gets that share a slice */
-            make_get(&maker, schema, 3, &said, &expected);
+            make_get(&maker, schema, 3, &talk.said, &talk.expected);
         }
-        expect_answer(&dialog, &said,
-            (size_t)random_below(&maker.random, said.len + 1), &expected);
-        buf_clear(&said);
-        buf_clear(&expected);
+        expect_answer(
+            &talk, (size_t)random_below(&maker.random, talk.said.len + 1));
+        clear(&talk);
     }
-    buf_fini(&said);
-    buf_fini(&expected);
-    dialog_close(&dialog);
-    store_destroy(&inner);
+    end(&talk);
 }
 END_TEST
 
@@ -254,56 +273,41 @@ START_TEST(test_zeros)
     static const char *const words[] = {"1234567890123456789.cntcm",
         "1111111111111111111.cntcm", NULL, "34.cntrn", "99.cntrn", "99.cntrn",
         "99.cntrn", NULL};
-    struct store *inner = small_store(NULL);
-    struct telling telling;
-    struct store_calls calls;
-    struct dialog dialog;
-    struct buf text = {0};
-    struct buf expected = {0};
-    open_telling(&telling, &calls, &dialog, inner);
-    buf_add(&text, said, sizeof said - 1);
+    struct talk talk;
+    begin(&talk);
+    buf_add(&talk.said, said, sizeof said - 1);
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         if (words[i] == NULL) {
-            buf_add_text(&expected, "END\r\n");
+            buf_add_text(&talk.expected, "END\r\n");
         } else {
-            add_reply(store_schema(inner), words[i], strlen(words[i]), false,
-                &expected);
+            add_reply(store_schema(talk.inner), words[i], strlen(words[i]),
+                false, &talk.expected);
         }
     }
-    for (size_t cut = 0; cut <= text.len; cut++) {
-        expect_answer(&dialog, &text, cut, &expected);
+    for (size_t cut = 0; cut <= talk.said.len; cut++) {
+        expect_answer(&talk, cut);
     }
-    buf_fini(&text);
-    buf_fini(&expected);
-    dialog_close(&dialog);
-    store_destroy(&inner);
+    end(&talk);
 }
 END_TEST
 
 /* Requests of each number of digits, cut at each place. */
 START_TEST(test_every_cut)
 {
-    struct store *inner = small_store(NULL);
-    struct telling telling;
-    struct store_calls calls;
-    struct dialog dialog;
-    struct buf said = {0};
-    struct buf expected = {0};
-    open_telling(&telling, &calls, &dialog, inner);
+    struct talk talk;
+    begin(&talk);
     for (unsigned digits = 1; digits <= 20; digits++) {
         struct maker maker = {.random = digits, .digits = digits};
-        make_get(&maker, store_schema(inner), 1, &said, &expected);
-        make_get(&maker, store_schema(inner), 7, &said, &expected);
-        for (size_t cut = 0; cut <= said.len; cut++) {
-            expect_answer(&dialog, &said, cut, &expected);
+        make_get(
+            &maker, store_schema(talk.inner), 1, &talk.said, &talk.expected);
+        make_get(
+            &maker, store_schema(talk.inner), 7, &talk.said, &talk.expected);
+        for (size_t cut = 0; cut <= talk.said.len; cut++) {
+            expect_answer(&talk, cut);
         }
-        buf_clear(&said);
-        buf_clear(&expected);
+        clear(&talk);
     }
-    buf_fini(&said);
-    buf_fini(&expected);
-    dialog_close(&dialog);
-    store_destroy(&inner);
+    end(&talk);
 }
 END_TEST
 
@@ -312,18 +316,13 @@ END_TEST
 START_TEST(test_lengths)
 {
     enum { N = EXEC_SLICE_KEYS_MAX + 40, LONGEST = 600, LONG_ROUNDS = 600 };
-    struct store *inner = small_store(NULL);
-    struct telling telling;
-    struct store_calls calls;
-    struct dialog dialog;
+    struct talk talk;
     struct maker maker = {.random = 11, .digits = 16};
-    struct buf said = {0};
-    struct buf expected = {0};
     char word[LONGEST];
-    open_telling(&telling, &calls, &dialog, inner);
+    begin(&talk);
     for (unsigned round = 0; round < LONG_ROUNDS; round++) {
         uint64_t long_one = random_below(&maker.random, 2 * N);
-        buf_add_text(&said, "get");
+        buf_add_text(&talk.said, "get");
         for (unsigned i = 0; i < N; i++) {
             size_t len = make_word(&maker, word);
             if (i == long_one) {
@@ -336,26 +335,23 @@ START_TEST(test_lengths)
                 memset(word, 'k', len);
             }
             buf_add_text(
-                &said, random_below(&maker.random, 9) == 0 ? "   " : " ");
-            buf_add(&said, word, len);
-            add_reply(store_schema(inner), word, len, false, &expected);
+                &talk.said, random_below(&maker.random, 9) == 0 ? "   " : " ");
+            buf_add(&talk.said, word, len);
+            add_reply(
+                store_schema(talk.inner), word, len, false, &talk.expected);
         }
-        buf_add_text(&said, "\r\n");
-        buf_add_text(&expected, "END\r\n");
+        buf_add_text(&talk.said, "\r\n");
+        buf_add_text(&talk.expected, "END\r\n");
         if (long_one < N) {
-            buf_clear(&expected);
+            buf_clear(&talk.expected);
             buf_add_text(
-                &expected, "CLIENT_ERROR bad command line format\r\n");
+                &talk.expected, "CLIENT_ERROR bad command line format\r\n");
         }
-        dialog.budget = 1 + round % 3;
-        expect_answer(&dialog, &said, said.len, &expected);
-        buf_clear(&said);
-        buf_clear(&expected);
+        talk.dialog.budget = 1 + round % 3;
+        expect_answer(&talk, talk.said.len);
+        clear(&talk);
     }
-    buf_fini(&said);
-    buf_fini(&expected);
-    dialog_close(&dialog);
-    store_destroy(&inner);
+    end(&talk);
 }
 END_TEST
 
