@@ -29,13 +29,13 @@ pick(void *context, const char *name)
     }
 }
 
-/* A server with images and some log files, one of whose files somebody removes:
+/* A server with images and some log files, and the name of one of its files:
  * case i of CASES. */
 static void
-lose_file(struct rig *rig, int i)
+pick_file(struct rig *rig, int i, char name[NAMES_BYTES])
 {
     enum lost_file which = (enum lost_file)(i % LOST);
-    char name[NAMES_BYTES] = MANIFEST_NAME;
+    (void)snprintf(name, NAMES_BYTES, "%s", MANIFEST_NAME);
     rig_init(rig, (enum wal_sync)(i / LOST), ID_RANDOM, 1);
     rig->data.log_file_bytes = 4096;
     ck_assert_int_eq(rig_open(rig), 0);
@@ -53,7 +53,21 @@ lose_file(struct rig *rig, int i)
         names_make(
             name, NAMES_LOG, rig_stat(rig, "file") - (which == OLD_LOG_LOST));
     }
+}
+
+static void
+remove_file(struct rig *rig, const char *name)
+{
     ck_assert_int_eq(rig->data.disk->calls->unlink(rig->data.disk, name), 0);
+}
+
+/* As pick_file, and somebody removes it. */
+static void
+lose_file(struct rig *rig, int i)
+{
+    char name[NAMES_BYTES];
+    pick_file(rig, i, name);
+    remove_file(rig, name);
 }
 
 /* Files that are removed under a server are made up for: when it stops, */
@@ -102,14 +116,17 @@ START_TEST(test_lost_and_idle)
 }
 END_TEST
 
-/* A stop that cannot make up for it does not end well. */
+/* A stop that cannot make up for it does not end well. The disk fails before
+ * the server can see what is missing: it would make up for it at once. */
 START_TEST(test_lost_for_good)
 {
     for (int i = 0; i < CASES; i++) {
         struct rig rig;
-        lose_file(&rig, i);
+        char name[NAMES_BYTES];
+        pick_file(&rig, i, name);
         fake_disk_fail(
             rig.fake, 1 << FAKE_OPEN | 1 << FAKE_RENAME, 1, EACCES, true);
+        remove_file(&rig, name);
         ck_assert_int_ne(rig_close(&rig), 0);
         (void)fake_disk_heal(rig.fake);
         fake_disk_revive(rig.fake);

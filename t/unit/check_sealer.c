@@ -192,6 +192,15 @@ count_log(int fd, const char *text)
     return n;
 }
 
+/* Returns when the log has that text: it is told after it is counted. */
+static void
+wait_for_log(int fd, const char *text)
+{
+    while (count_log(fd, text) == 0) {
+        wait_a_little();
+    }
+}
+
 /* ---- tests ---- */
 
 /* A range that the first file covers is set aside, twice, and then sealed. */
@@ -211,6 +220,7 @@ START_TEST(test_set_aside)
     wait_for(&rig, "seals_after", SEALS - 1);
     wait_for(&rig, "seal_asides", 2); /* its second turn is no news */
     ck_assert_uint_gt(rig_n_hot(&rig), LEFT);
+    wait_for_log(log, "cannot be moved to the cold tier now");
     ck_assert_uint_eq(count_log(log, "\"a, ids 0 to "), 1);
     ck_assert_uint_eq(
         count_log(log, "cannot be moved to the cold tier now"), 1);
@@ -240,11 +250,12 @@ START_TEST(test_not_written)
     ck_assert_int_eq(rig_open(&rig), 0);
     wait_for(&rig, "seal_failures", 1);
     expect_from(&rig, 0, 2);
-    ck_assert_uint_eq(
-        count_log(log, "records could not be moved to the cold tier"), 1);
+    wait_for_log(log, "records could not be moved to the cold tier");
     wait_for_cold(&rig);
     ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 1);
     ck_assert_uint_eq(rig_cold_stat(&rig, "seal_asides"), 0);
+    ck_assert_uint_eq(
+        count_log(log, "records could not be moved to the cold tier"), 1);
     finish(&rig, 0);
     close(log);
 }
