@@ -29,8 +29,7 @@ enum {
     WORKER_ACKS_BYTES = 4 << 10,    /* likewise, for what they wait for */
     WORKER_SWEEP_MS = 1000,         /* how often deadlines are looked at */
     WORKER_STOP_MS = 2000,          /* for replies on their way at a stop */
-    WORKER_LOGIN_MS = 10000,        /* login_timeout_ms of the server, */
-    WORKER_COMMIT_MS = 1000,        /* its commit_timeout_ms, */
+    WORKER_LOGIN_MS = 10000,        /* login_timeout_ms of the server */
     WORKER_SHAKE_MS = 10000,        /* and its shake_timeout_ms */
     WORKER_CIPHER_BYTES = 30 << 10, /* one read where there is TLS */
     WORKER_SHAKES_MAX = 1024,       /* handshakes at a time */

@@ -271,7 +271,7 @@ start_workers(struct server *server)
         .write_timeout_ms = (uint64_t)options->write_timeout_s * MS_PER_S,
         .idle_timeout_ms = (uint64_t)options->idle_timeout_s * MS_PER_S,
         .login_timeout_ms = WORKER_LOGIN_MS,
-        .commit_timeout_ms = WORKER_COMMIT_MS,
+        .commit_timeout_ms = (uint64_t)options->commit_timeout_s * MS_PER_S,
         .shake_timeout_ms = WORKER_SHAKE_MS,
     };
     ASSERT(options->threads <= WORKERS_MAX);

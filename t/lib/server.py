@@ -241,8 +241,11 @@ class Server:
             self.command += ["-p", port, "-l", "127.0.0.1"]
         if as_user:
             self.command += user_options()
-        if data and not is_memcached(self.path):
-            self.command.append("--data=" + data)
+        if not is_memcached(self.path):
+            # A disk that others use may well stall for a second.
+            self.command.append("--commit-timeout=%d" % LIMIT_S)
+            if data:
+                self.command.append("--data=" + data)
         self.command += list(options)
         self.environment = environment or {}
         self.has_port = port is not None

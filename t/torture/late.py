@@ -13,7 +13,7 @@ from daemon import Daemon, need_sound
 from delayed import Delayed
 from oracle import Lost
 
-DELAY_S = 3
+DELAY_S = 6
 CELL = "77.la"
 QUIET = "78.la"
 BURST = 400  # changes sent at once, when the disk is well again
@@ -24,7 +24,8 @@ class Slow(Delayed):
 
     def __init__(self, mode, path=None):
         super().__init__("fdatasync", DELAY_S, "--sync=" + mode,
-                         "--sync-interval=20", when=":when=1", path=path)
+                         "--sync-interval=20", "--commit-timeout=1",
+                         when=":when=1", path=path)
         self.acked = 0
         self.asked = 0
         self.quiet = 0

@@ -8,7 +8,7 @@ clock."""
 from delayed import Delayed
 from oracle import Lost
 
-DELAY_S = 2
+DELAY_S = 5
 CALLS = "pwrite64,pwritev,pwritev2"
 CELL = "77.la"
 GETS = 20

@@ -40,6 +40,7 @@ START_TEST(test_defaults)
     ck_assert_uint_eq(o.hot_memory, half_of_memory());
     ck_assert_str_eq(o.data.text, "");
     ck_assert_int_eq(o.command_timeout_s, 60);
+    ck_assert_int_eq(o.commit_timeout_s, 1);
     ck_assert_int_eq(o.write_timeout_s, 30);
     ck_assert_int_eq(o.shards, 16);
     ck_assert(options_want_tcp(&o));
@@ -96,6 +97,7 @@ START_TEST(test_numbers)
     bad("-b 0", "--listen-backlog");
     bad("-R 0", "--max-reqs-per-event");
     bad("--command-timeout=0", "--command-timeout");
+    bad("--commit-timeout=3601", "--commit-timeout");
     bad("--write-timeout=86401", "number from 1 to 86400");
     bad("--shards=0", "power of two from 1 to 4096");
     bad("--shards=3", "power of two from 1 to 4096");
