@@ -138,7 +138,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_test(tcase, test_err_texts);
     tcase_add_test(tcase, test_assert);
     tcase_add_test(tcase, test_clock);

@@ -132,7 +132,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_test(tcase, test_bijection);
     tcase_add_test(tcase, test_shards_even);
     tcase_add_test(tcase, test_avalanche);

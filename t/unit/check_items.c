@@ -577,7 +577,7 @@ suite(void)
     tcase_add_test(room, test_expired_ones_make_room);
     tcase_add_test(room, test_large_through_a_small_limit);
     tcase_add_test(room, test_large_among_small);
-    tcase_set_timeout(room, SLOW_TEST_S);
+    tcase_set_timeout(room, HELP_TIMEOUT_S);
     suite_add_tcase(s, basic);
     suite_add_tcase(s, room);
     return s;

@@ -426,7 +426,7 @@ suite(void)
     tcase_add_test(loans, test_lowered_below_what_is_lent);
     tcase_add_test(loans, test_a_loan_does_not_turn_the_queues);
     tcase_add_test(loans, test_threads);
-    tcase_set_timeout(loans, SLOW_TEST_S);
+    tcase_set_timeout(loans, HELP_TIMEOUT_S);
     suite_add_tcase(s, loans);
     return s;
 }

@@ -625,7 +625,7 @@ suite(void)
     tcase_add_loop_test(slow, test_keeping_without_memory, 0, SEEDS);
     tcase_add_test(slow, test_create_without_memory);
     tcase_add_test(slow, test_failing_growth);
-    tcase_set_timeout(slow, SLOW_TEST_S);
+    tcase_set_timeout(slow, HELP_TIMEOUT_S);
     suite_add_tcase(s, slow);
     return s;
 }

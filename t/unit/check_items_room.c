@@ -438,8 +438,8 @@ suite(void)
     tcase_add_test(walks, test_tend_meets_late_ones);
     tcase_add_test(walks, test_each);
     tcase_add_test(walks, test_classes);
-    tcase_set_timeout(room, SLOW_TEST_S);
-    tcase_set_timeout(walks, SLOW_TEST_S);
+    tcase_set_timeout(room, HELP_TIMEOUT_S);
+    tcase_set_timeout(walks, HELP_TIMEOUT_S);
     suite_add_tcase(s, room);
     suite_add_tcase(s, walks);
     return s;

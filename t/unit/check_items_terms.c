@@ -623,7 +623,7 @@ suite(void)
     tcase_add_test(rules, test_stale_numbers);
     tcase_add_test(rules, test_flush_and_chosen_cas);
     tcase_add_loop_test(model, test_model, 0, SEEDS);
-    tcase_set_timeout(model, SLOW_TEST_S);
+    tcase_set_timeout(model, HELP_TIMEOUT_S);
     suite_add_tcase(s, rules);
     suite_add_tcase(s, model);
     return s;

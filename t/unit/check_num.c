@@ -259,7 +259,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_test(tcase, test_u64_vectors);
     tcase_add_test(tcase, test_u64_every_byte);
     tcase_add_test(tcase, test_u64_random);

@@ -414,7 +414,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 300);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_test(tcase, test_epochs);
     tcase_add_test(tcase, test_registration);
     tcase_add_test(tcase, test_wait_for_offline);

@@ -674,7 +674,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 300);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_loop_test(tcase, test_parse_errors, 0,
         sizeof parse_cases / sizeof parse_cases[0]);
     tcase_add_test(tcase, test_parse_attributes);

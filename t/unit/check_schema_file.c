@@ -141,7 +141,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_test(tcase, test_loads_twice);
     tcase_add_loop_test(
         tcase, test_wrong, 0, (int)(sizeof wrong / sizeof *wrong));

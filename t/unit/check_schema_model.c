@@ -604,7 +604,7 @@ main(void)
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    tcase_set_timeout(tcase, 300);
+    tcase_set_timeout(tcase, HELP_TIMEOUT_S);
     tcase_add_loop_test(
         tcase, test_random_edits, 0, sizeof mixtures / sizeof mixtures[0]);
     suite_add_tcase(suite, tcase);
