@@ -40,7 +40,7 @@ CALLS_MORE = 0.02  # of a batch; memory asked for in each tenth is found;
 CALLS_RATIO = 0.015  # or so much of many, where the log's thread meets us
 ROUNDS = 4         # the least counts: a timer or a busy disk only adds
 CALM_S = 1.5       # see Disk
-BUSY_S = 120
+BUSY_S = 600
 TWO_WORKERS = 1.02  # an operation on two workers, that on one is 1
 
 IDS = [10**6 + 37 * i for i in range(1000)]

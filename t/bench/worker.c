@@ -231,7 +231,7 @@ begin(struct worker *worker)
         double share = (double)worker->n_conns / (double)options->connections;
         worker->pace.n_room = worker->n_conns;
         schedule_init(&worker->pace.schedule, (double)options->rate * share,
-            options->seed, worker->index, clock_monotonic_ns());
+            options->seed, worker->index, worker->run->start_ns);
     }
 }
 

@@ -24,6 +24,7 @@ struct run {
     const struct tape *tape; /* empty for fill */
     struct verify verify;
     _Atomic int phase; /* enum phase, set by the main thread */
+    uint64_t start_ns; /* just before the workers started */
 
     /* When PHASE_MEASURE began and when PHASE_STOP; UINT64_MAX before. */
     _Atomic uint64_t begin_ns, end_ns;
