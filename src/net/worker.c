@@ -167,7 +167,8 @@ begin_stop(struct worker *worker)
 {
     struct conn *next;
     worker->stopping = true;
-    worker->stop_deadline_ms = uv_now(&worker->loop) + WORKER_STOP_MS;
+    worker->stop_deadline_ms =
+        uv_now(&worker->loop) + worker->config.stop_timeout_ms;
     if (worker->conns == NULL) {
         close_handles(worker);
         return;

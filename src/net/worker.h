@@ -28,8 +28,8 @@ enum {
     WORKER_OUT_BYTES = 64 << 10,    /* for replies of a turn, kept for good */
     WORKER_ACKS_BYTES = 4 << 10,    /* likewise, for what they wait for */
     WORKER_SWEEP_MS = 1000,         /* how often deadlines are looked at */
-    WORKER_STOP_MS = 2000,          /* for replies on their way at a stop */
-    WORKER_LOGIN_MS = 10000,        /* login_timeout_ms of the server */
+    WORKER_STOP_MS = 2000,          /* stop_timeout_ms of the server, */
+    WORKER_LOGIN_MS = 10000,        /* its login_timeout_ms, */
     WORKER_SHAKE_MS = 10000,        /* and its shake_timeout_ms */
     WORKER_CIPHER_BYTES = 30 << 10, /* one read where there is TLS */
     WORKER_SHAKES_MAX = 1024,       /* handshakes at a time */
@@ -69,6 +69,7 @@ struct worker_config {
     uint64_t commit_timeout_ms;  /* for the log, until a change is answered
                                   * with an error; at least 1 */
     uint64_t shake_timeout_ms;   /* for a TLS handshake; at least 1 */
+    uint64_t stop_timeout_ms;    /* for replies on their way at a stop */
 };
 
 struct conn; /* net/conn.h */
@@ -147,7 +148,7 @@ bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
 
 /* Tells it to end; worker_join waits for that. Any thread but the worker's
  * own. The connections are closed; those with replies on their way get
- * WORKER_STOP_MS. */
+ * stop_timeout_ms. */
 void worker_stop(struct worker *worker);
 void worker_join(struct worker *worker);
 

@@ -273,6 +273,7 @@ start_workers(struct server *server)
         .login_timeout_ms = WORKER_LOGIN_MS,
         .commit_timeout_ms = (uint64_t)options->commit_timeout_s * MS_PER_S,
         .shake_timeout_ms = WORKER_SHAKE_MS,
+        .stop_timeout_ms = WORKER_STOP_MS,
     };
     ASSERT(options->threads <= WORKERS_MAX);
     int err = watch_start(&server->watch, (unsigned)options->threads);

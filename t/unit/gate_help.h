@@ -29,16 +29,20 @@ struct gated {
     int other[RIG_WORKERS]; /* a connection to each */
 };
 
-/* How long replies are held at most; 0: for as long as no test lasts. */
+/* How long replies are held at most, and how long a stop waits for them; 0: for
+ * as long as no test lasts. */
 static inline void
-open_gated_until(struct gated *gated, unsigned requests_per_turn,
-    uint64_t commit_timeout_ms)
+open_gated_for(struct gated *gated, unsigned requests_per_turn,
+    uint64_t commit_timeout_ms, uint64_t stop_timeout_ms)
 {
     struct rig *rig = &gated->rig;
     rig_init(rig);
     rig->config.requests_per_turn = requests_per_turn;
     if (commit_timeout_ms > 0) {
         rig->config.commit_timeout_ms = commit_timeout_ms;
+    }
+    if (stop_timeout_ms > 0) {
+        rig->config.stop_timeout_ms = stop_timeout_ms;
     }
     ck_assert_int_eq(hold_create(rig->inner, &rig->store), 0);
     rig_start(rig);
@@ -50,6 +54,13 @@ open_gated_until(struct gated *gated, unsigned requests_per_turn,
         "add column weibo a max=64\r\nadd column weibo b max=64\r\n",
         "STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
     gated->log = hold_log(rig->store, true);
+}
+
+static inline void
+open_gated_until(struct gated *gated, unsigned requests_per_turn,
+    uint64_t commit_timeout_ms)
+{
+    open_gated_for(gated, requests_per_turn, commit_timeout_ms, 0);
 }
 
 static inline void

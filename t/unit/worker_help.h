@@ -61,7 +61,8 @@ rig_init(struct rig *rig)
         .requests_per_turn = 20,
         .command_timeout_ms = 600000,
         .write_timeout_ms = 600000,
-        .commit_timeout_ms = 600000};
+        .commit_timeout_ms = 600000,
+        .stop_timeout_ms = 600000};
 }
 
 static inline void
