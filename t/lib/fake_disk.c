@@ -110,10 +110,12 @@ begin(struct disk *disk, enum fake_call kind, const char *name, int fd)
     struct fake_disk *fake = fake_of(disk);
     struct call call = {.fake = fake, .event = {.call = kind}};
     pthread_mutex_lock(&fake->lock);
-    while (is_held(fake, kind, name)) {
+    if (is_held(fake, kind, name)) {
         fake->n_held++;
         pthread_cond_broadcast(&fake->moved);
-        pthread_cond_wait(&fake->moved, &fake->lock);
+        do {
+            pthread_cond_wait(&fake->moved, &fake->lock);
+        } while (is_held(fake, kind, name));
         fake->n_held--;
     }
     call.fate = choose(fake, kind, name != NULL ? name : fake->file[fd].name);

@@ -242,8 +242,10 @@ class Server:
         if as_user:
             self.command += user_options()
         if not is_memcached(self.path):
-            # A disk that others use may well stall for a second.
-            self.command.append("--commit-timeout=%d" % LIMIT_S)
+            # A disk that others use may well stall for a second, and a client
+            # for a minute.
+            self.command += ["--%s-timeout=%d" % (what, LIMIT_S)
+                             for what in ("commit", "command", "write")]
             if data:
                 self.command.append("--data=" + data)
         self.command += list(options)

@@ -21,13 +21,14 @@ from block_disk import FLUSH, BlockDisk, StateDisk, States
 from clients import STOPPING, Crowd, read_keys
 from daemon import Daemon, SMALL, must_start, need_sound
 from oracle import Lost
-from power import LATE_S
+from power import LATE_S, synced_until
 from shim import FOREVER, Shim
 
 MS = 1000.0
 LOG = re.compile(r"log-0*(\d+)$")
 LOAD_S = 4.0
 PAUSE_S = 0.15
+LOOK_S = 0.02
 INTERVALS_MS = (100, 400, 1000)
 STATES_EACH = 50  # of one run
 CHECKED = 1 / 4   # of the states are also looked at by --check
@@ -65,6 +66,43 @@ class Works(threading.Thread):
         self.connection.close()
         if self.fault:
             raise self.fault
+
+
+class Unsynced(threading.Thread):
+    """Asks what has not been synced, until the server ends."""
+
+    def __init__(self, daemon, interval_ms):
+        super().__init__(daemon=True)
+        self.connection = daemon.connect()
+        self.interval_ms = interval_ms
+        self.heard = []   # when an answer came, ascending,
+        self.synced = []  # and before when all was synced then
+        self.fault = None
+
+    def run(self):
+        try:
+            while True:
+                asked = time.monotonic()
+                unsynced_ms = self.connection.stats("wal")["unsynced_ms"]
+                self.synced.append(
+                    synced_until(asked, self.interval_ms, unsynced_ms))
+                self.heard.append(time.monotonic())
+                time.sleep(LOOK_S)
+        except (server.Closed, OSError):
+            pass  # the server is gone
+        except Exception as error:
+            self.fault = error
+
+    def end(self):
+        self.join(2 * server.LIMIT_S)
+        self.connection.close()
+        if self.fault:
+            raise self.fault
+
+    def at(self, moment):
+        """Before when all was synced at that moment, for certain."""
+        number = bisect.bisect(self.heard, moment)
+        return self.synced[number - 1] if number else 0.0
 
 
 def newest_log(disk):
@@ -119,11 +157,17 @@ class Run:
             self.declared_at = time.monotonic()
             works = Works(daemon)
             works.start()
+            self.unsynced = Unsynced(daemon, self.interval_ms)
+            self.unsynced.start()
             self.crowd.start(daemon.connect)
             works.stopping.wait(LOAD_S)
             self.crowd.wait_acked(1000, daemon.alive)
+            daemon.wait(lambda: works.fault or min(works.done.values()) > 0
+                        and newest_log(self.disk) > first_log,
+                        "a checkpoint, a seal and another log file")
             daemon.murder()
             works.end()
+            self.unsynced.end()
             self.crowd.end(may_refuse=True)
             self.works = works.done
             self.rotated = newest_log(self.disk) - first_log
@@ -151,7 +195,8 @@ class Run:
         entries = self.states.entries
         until = entries[min(cut, len(entries) - 1)].at
         if self.mode == "interval":
-            until -= self.interval_ms / MS + LATE_S
+            return min(until - self.interval_ms / MS - LATE_S,
+                       self.unsynced.at(until))
         return until
 
     def check(self, cut):

@@ -13,7 +13,7 @@ from daemon import Daemon, need_sound
 from delayed import Delayed
 from oracle import Lost
 
-DELAY_S = 6
+DELAY_S = 10
 CELL = "77.la"
 QUIET = "78.la"
 BURST = 400  # changes sent at once, when the disk is well again

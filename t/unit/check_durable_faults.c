@@ -5,6 +5,8 @@
  * behind can be started from. */
 #include "unit/faults_help.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <sched.h>
 
@@ -193,10 +195,10 @@ start_sick(unsigned mask, int error)
     }
     ck_assert_uint_gt(fake_disk_heal(rig.fake), 1);
     rig_wait_writable(&rig);
-    rig_expect_order(&rig);
     ck_assert_int_eq(rig_set_all(&rig, 'a', 8), STORE_COMMITTED);
     fake_disk_die(rig.fake, 1);
     (void)rig_close(&rig);
+    rig_expect_order(&rig);
     fake_disk_crash(rig.fake);
     ck_assert_int_eq(rig_open(&rig), 0);
     rig_expect_all(&rig);
@@ -218,10 +220,11 @@ static void
 fill(struct rig *rig)
 {
     uint64_t value = 1;
-    while (store_fault(rig->store) == 0) {
+    int fault;
+    while ((fault = store_fault(rig->store)) == 0) {
         (void)rig_set_all(rig, 'a', value++);
     }
-    ck_assert_int_eq(store_fault(rig->store), ERR_DISK_FULL);
+    ck_assert_int_eq(fault, ERR_DISK_FULL);
 }
 
 START_TEST(test_full_disk)
@@ -288,6 +291,37 @@ START_TEST(test_start_on_full_disk)
 }
 END_TEST
 
+/* Returns when there is room kept for a full disk. */
+static void
+wait_for_ballast(struct rig *rig)
+{
+    struct disk *disk = rig->data.disk;
+    uint64_t size = 0;
+    while (size == 0) {
+        int fd;
+        sched_yield();
+        if (disk->calls->open(disk, "ballast", DISK_READ, &fd) == 0) {
+            ck_assert_int_eq(disk->calls->size(disk, fd, &size), 0);
+            disk->calls->close(disk, fd);
+        }
+    }
+}
+
+/* A checkpoint of a log that is well again at once; the checkpointer waits for
+ * it for no more than a second, in which its thread may have no core. */
+static int
+checkpoint_full(struct rig *rig)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    int err = rig_checkpoint(rig);
+    if (err == ERR_DISK_FULL &&
+        clock_monotonic_ns() - began_ns >= UINT64_C(1000000000)) {
+        rig_wait_writable(rig);
+        err = rig_checkpoint(rig);
+    }
+    return err;
+}
+
 /* It is the log that fills the disk; a checkpoint lets it go. */
 START_TEST(test_checkpoint_on_full_disk)
 {
@@ -296,8 +330,9 @@ START_TEST(test_checkpoint_on_full_disk)
     ck_assert_int_eq(rig_checkpoint(&rig), 0);
     fake_disk_limit(rig.fake, 3 << 20);
     for (unsigned i = 0; i < 3; i++) {
+        wait_for_ballast(&rig);
         fill(&rig);
-        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        ck_assert_int_eq(checkpoint_full(&rig), 0);
         ck_assert_int_eq(store_fault(rig.store), 0);
         ck_assert_int_eq(rig_set_all(&rig, 'b', i + 1), STORE_COMMITTED);
     }

@@ -66,9 +66,12 @@ START_TEST(test_late_sync)
     uint64_t value = 0, seq;
     begin(&rig, WAL_SYNC_INTERVAL);
     ck_assert_int_eq(rig_close(&rig), 0);
-    rig.data.unsynced_bytes_max = 1 << 30; /* not for that reason */
+    rig.data.unsynced_bytes_max = 1 << 30; /* not for that reason, */
+    rig.data.log_file_bytes = 16 << 20;    /* nor for a file's beginning */
     ck_assert_int_eq(rig_open(&rig), 0);
     fake_disk_hold(rig.fake, FAKE_SYNC);
+    (void)store_commit(rig.store, set_one(&rig, ++value));
+    fake_disk_wait_held(rig.fake); /* so its thread is nowhere else */
     do {
         sched_yield();
         seq = set_one(&rig, ++value);

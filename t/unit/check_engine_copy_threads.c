@@ -11,6 +11,8 @@
 #include "lib/id_family.h"
 #include "unit/crowd_help.h"
 
+#include <unistd.h>
+
 enum {
     SLOWNESS = SANITIZER_THREAD ? 6 : 1,
     SLOT = 30,
@@ -26,6 +28,7 @@ enum {
 struct stage {
     struct crowd crowd;
     struct cell_model model; /* read only: it makes random changes */
+    _Atomic bool is_copied;  /* something was, beside the writers */
 };
 
 struct writer {
@@ -42,7 +45,13 @@ write_all(void *context)
     struct stage *stage = writer->stage;
     struct change change[BATCH_MAX];
     qsbr_register(&stage->crowd.qsbr, &writer->reader);
-    for (unsigned i = 0; i < BATCHES; i++) {
+    /* relaxed: a wish, nothing hangs on it */
+    for (unsigned i = 0; i < BATCHES ||
+         !atomic_load_explicit(&stage->is_copied, memory_order_relaxed);
+         i++) {
+        if (i >= BATCHES) {
+            (void)usleep(1000);
+        }
         /* fill, empty, and widen */
         const struct cell_mood mood = {.value_bits = 1 + i % 40,
             .resets_of_16 = i / 50 % 2 == 0 ? 1 : 12,
@@ -119,6 +128,9 @@ run_stage(enum id_family family, uint64_t group)
     while (crowd_is_writing(&stage.crowd)) {
         replica_pass(&replica, stage.crowd.engine, SHARDS, &rows, count);
         n_done += count[ENGINE_COPY_DONE];
+        /* relaxed: as in write_all */
+        atomic_store_explicit(
+            &stage.is_copied, n_done > 0, memory_order_relaxed);
     }
     for (unsigned i = 0; i < WRITERS; i++) {
         ck_assert_int_eq(pthread_join(writer[i].thread, NULL), 0);

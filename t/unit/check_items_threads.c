@@ -212,7 +212,7 @@ START_TEST(test_threads_stay_in_their_room)
     for (unsigned i = 0; i < THREADS; i++) {
         start(&worker[i], items, i, &n_running, room_body);
     }
-    while (atomic_load(&n_running) > 0) {
+    while (atomic_load(&n_running) > 0 || n_seen == 0) {
         ASSERT(stats_of(items).held_bytes <= SMALL_LIMIT);
         cursor = items_each(items, cursor, 100, NOW, count_seen, &n_seen);
         (void)items_tend(items, NOW, 100);
@@ -232,7 +232,7 @@ END_TEST
 
 enum {
     FLUSHES = ROOM_STEPS, /* an heir with its own birth is met in some 1000 */
-    FLUSHED_LEN = 300000 /* so that a change takes its time to copy it */
+    FLUSHED_LEN = 300000  /* so that a change takes its time to copy it */
 };
 
 /* Changes what is there, but makes nothing: whatever it does, it must not

@@ -268,7 +268,7 @@ END_TEST
 
 /* ---- a drop and the log ---- */
 
-#define WAIT_NS UINT64_C(10000000000) /* at most, for what has to come */
+#define WAIT_NS UINT64_C(300000000000) /* at most, for what has to come */
 
 struct dropping {
     struct producers producers;

@@ -229,11 +229,12 @@ name_of(unsigned p)
 
 /* The change of a command: both columns, ay twice as much. */
 static struct change
-change_from(struct world *world, unsigned p, uint64_t k)
+change_from(struct world *world, unsigned p,
+    const struct store_producer *producer, uint64_t k)
 {
     struct command *command = &world->command[p][k];
-    struct change change = numbered(&world->rig, command->i, CHANGE_INCR,
-        command->by, name_of(p), world->first[p] + k);
+    struct change change = numbered_by(&world->rig, command->i, CHANGE_INCR,
+        command->by, producer, world->first[p] + k);
     struct cell_key ay = cell_of(quiet_schema(world->rig.store),
         world->rig.history.id[command->i], "ay");
     change.n_columns = 2;
@@ -278,18 +279,15 @@ send_some(struct world *world)
     }
     while (n < want) {
         unsigned p = (unsigned)below(world, PRODUCERS);
-        struct store_producer unused;
+        struct store_producer producer;
         if (!pick(world, p, &k)) {
             break;
         }
         if (store_producer(
-                rig->store, name_of(p), strlen(name_of(p)), &unused) != 0) {
+                rig->store, name_of(p), strlen(name_of(p)), &producer) != 0) {
             break; /* the disk has died meanwhile */
         }
-        if (store_fault(rig->store) != 0) {
-            break;
-        }
-        change[n++] = change_from(world, p, k);
+        change[n++] = change_from(world, p, &producer, k);
     }
     if (n == 0) {
         return;
@@ -317,8 +315,12 @@ settle(struct world *world)
     struct rig *rig = &world->rig;
     uint64_t sum[IDS] = {0};
     for (unsigned p = 0; p < PRODUCERS; p++) {
+        struct store_producer producer;
+        ck_assert_int_eq(store_producer(rig->store, name_of(p),
+                             strlen(name_of(p)), &producer),
+            0);
         for (uint64_t k = 0; k < world->n[p]; k++) {
-            struct change change = change_from(world, p, k);
+            struct change change = change_from(world, p, &producer, k);
             uint64_t seq = send(rig, &change, 1);
             ck_assert_int_eq(change.err, 0);
             ck_assert_int_eq(rig_commit(rig, seq), STORE_COMMITTED);

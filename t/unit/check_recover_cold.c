@@ -456,11 +456,13 @@ START_TEST(test_checkpoint_publishes)
     ck_assert_uint_eq(stat_of(&rig.durable.stats.manifests), manifests);
     ck_assert_int_eq(cold_seal(&rig, 0, 1, NULL), 0);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.live_segments), 0);
-    /* as checkpointer_want_segments, but that nobody is woken before */
+    uint64_t n = stat_of(&rig.durable.stats.checkpoints);
+    /* as checkpointer_want_segments, but that nobody is woken before; and a
+     * pass is wanted, should somebody wake by himself */
     pthread_mutex_lock(&rig.checkpointer.lock);
     rig.checkpointer.is_publish_wanted = true;
+    rig.checkpointer.is_wanted = true;
     pthread_mutex_unlock(&rig.checkpointer.lock);
-    uint64_t n = stat_of(&rig.durable.stats.checkpoints);
     ck_assert_int_eq(cold_checkpoint(&rig), 0);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.checkpoints), n + 1);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.live_segments), 2);

@@ -220,6 +220,7 @@ do_round(struct rig *rig, uint64_t *end, unsigned percent)
     while (rig_cold_stat(rig, "seal_failures") == failures) {
         wait_a_little();
     }
+    wait_round(rig); /* so it knows by now when it may try again */
     fill(rig, end, percent);
     struct round before = count(rig);
     pass(RETRY_S + 1);

@@ -87,6 +87,11 @@ world_create(void)
     open_store(world);
     rig_start(&world->rig);
     fill(&world->rig);
+    for (int i = 0; i < RIG_WORKERS; i++) { /* each has begun */
+        int fd = connect_to(&world->rig, i);
+        talk(fd, "version\r\n", "VERSION test\r\n");
+        close(fd);
+    }
     return world;
 }
 

@@ -9,22 +9,30 @@
 
 #include "store/store_producer.h"
 
-/* A change by one of that cell (ax), and of the next column (ay), by a name and
- * a number. */
+/* A change by one of that cell (ax), and of the next column (ay), by a producer
+ * and a number. */
+static inline struct change
+numbered_by(struct rig *rig, size_t i, enum change_op op, uint64_t operand,
+    const struct store_producer *producer, uint64_t number)
+{
+    struct cell_key key =
+        cell_of(quiet_schema(rig->store), rig->history.id[i], "ax");
+    struct change change = change_of(&key, op, operand);
+    change.producer = producer->serial;
+    change.producer_slot = producer->slot;
+    change.number = number;
+    return change;
+}
+
+/* The same by a name, which is to be known. */
 static inline struct change
 numbered(struct rig *rig, size_t i, enum change_op op, uint64_t operand,
     const char *name, uint64_t number)
 {
     struct store_producer producer;
-    struct cell_key key =
-        cell_of(quiet_schema(rig->store), rig->history.id[i], "ax");
-    struct change change = change_of(&key, op, operand);
     ck_assert_int_eq(
         store_producer(rig->store, name, strlen(name), &producer), 0);
-    change.producer = producer.serial;
-    change.producer_slot = producer.slot;
-    change.number = number;
-    return change;
+    return numbered_by(rig, i, op, operand, &producer, number);
 }
 
 /* Does changes; returns what they are committed with. */
