@@ -18,6 +18,7 @@ from oracle import Lost
 
 SHORTEST_S, LONGEST_S = 0.1, 5.0
 PROBE = "probe"
+MORE = 5
 
 
 def gave_up(disk):
@@ -129,18 +130,20 @@ class Episodes:
 
 def io_episodes(kind, mode, count, seed, longest_s=LONGEST_S,
                 tell=lambda text: None):
-    """count episodes; (changes acknowledged, refused, file systems that gave
-    up)."""
+    """count episodes, and up to MORE times as many until a change was refused:
+    on a busy machine no call may fall into short ones; (changes acknowledged,
+    refused, file systems that gave up)."""
     episodes = Episodes(kind, mode, seed, longest_s)
+    refused = number = 0
     try:
-        for number in range(count):
-            tell("%s on %s, episode %d of %d" % (
-                mode, kind, number + 1, count))
+        while number < count or refused == 0 and number < MORE * count:
+            number += 1
+            tell("%s on %s, episode %d of %d" % (mode, kind, number, count))
             episodes.run()
+            refused = sum(client.errors for client in episodes.trial.writers)
         episodes.finish()
-        writers = episodes.trial.writers
-        return (sum(client.good for client in writers),
-                sum(client.errors for client in writers), episodes.given_up)
+        return (sum(client.good for client in episodes.trial.writers),
+                refused, episodes.given_up)
     except Exception as error:
         raise Lost("%s on %s, seed %s, after %s: %s" % (
             mode, kind, seed, episodes.log[-6:], error)) from error
