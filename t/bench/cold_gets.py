@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -133,15 +134,16 @@ def fio(running, arguments, jobs, is_direct):
 
 
 class Strace:
-    """Counts the preads of a process; none where it may not."""
+    """Counts the reads of a process at an offset: by pread, and those that it
+    gives to an io_uring; none where it may not."""
 
     def __init__(self, pid, path):
         self.path, self.process = path, None
         if shutil.which("strace") is None:
             return
         self.process = subprocess.Popen(
-            ["strace", "-f", "-e", "trace=pread64", "-o", path, "-p",
-             str(pid)], stderr=subprocess.PIPE)
+            ["strace", "-f", "-e", "trace=pread64,io_uring_enter", "-o",
+             path, "-p", str(pid)], stderr=subprocess.PIPE)
         line = self.process.stderr.readline()
         if b"attached" not in line:
             self.process.wait(STRACE_S)
@@ -153,7 +155,15 @@ class Strace:
         self.process.terminate()
         self.process.communicate()
         with open(self.path, encoding="utf-8") as lines:
-            return sum("pread64(" in line for line in lines)
+            return sum(given_to_disk(line) for line in lines)
+
+
+def given_to_disk(line):
+    """Reads that a call of strace's output stands for."""
+    if "pread64(" in line:
+        return 1
+    given = re.search(r"io_uring_enter.* = (\d+)$", line)
+    return int(given.group(1)) if given else 0
 
 
 def one_id(running, cold_id):

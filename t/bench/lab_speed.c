@@ -73,17 +73,22 @@ static const struct sheet_column insert_columns[] = {
 struct ring {
     struct cell_key *key; /* owned */
     size_t n, at;         /* keys */
+    size_t room;          /* keys, n of which are there */
     size_t columns;
+    unsigned turns; /* times it has begun anew */
 };
 
-enum want { WANT_HITS, WANT_MISSES, WANT_NONZERO };
+/* WANT_EVEN: a number that is even and not 0, so that it takes as many bits
+ * with 1 added. */
+enum want { WANT_HITS, WANT_MISSES, WANT_NONZERO, WANT_EVEN };
 
 struct speed {
     struct lab *lab;
     struct posts posts;
     uint64_t *mask;
     struct hot hot;
-    struct ring hits, records, misses, nonzero, chained_hits, chained_misses;
+    struct ring hits, records, misses, nonzero, even;
+    struct ring chained_hits, chained_misses;
     struct rounds_baseline baseline;
     struct classic large, small;
     struct chained chained;
@@ -106,6 +111,7 @@ take(struct ring *ring, size_t n)
     size_t keys = n * ring->columns;
     if (ring->at + keys > ring->n) {
         ring->at = 0;
+        ring->turns++;
     }
     const struct cell_key *key = ring->key + ring->at;
     ring->at += keys;
@@ -145,6 +151,8 @@ ask_singles(void *context, size_t n)
     speed->sum += value;
 }
 
+/* Adds 1 to the ids of the ring; where they are to stay in place it is taken
+ * away again in every second turn. */
 static void
 increment(struct question *question, size_t n, size_t batch)
 {
@@ -157,7 +165,10 @@ increment(struct question *question, size_t n, size_t batch)
     }
     for (size_t done = 0; done < n; done += batch) {
         const struct cell_key *key = take(question->ring, batch);
+        bool is_back =
+            question->ring == &speed->even && speed->even.turns % 2 != 0;
         for (size_t i = 0; i < batch; i++) {
+            change[i].op = is_back ? CHANGE_DECR : CHANGE_INCR;
             change[i].id = key[i].id;
             change[i].column[0] = key[i].column;
             change[i].serial[0] = key[i].serial;
@@ -222,11 +233,12 @@ draw_post(const struct speed *speed, struct dist_rng *rng, enum want want,
             continue;
         }
         *column = (unsigned)(dist_rng_u64(rng) % COLUMNS);
-        if (want != WANT_NONZERO) {
+        if (want != WANT_NONZERO && want != WANT_EVEN) {
             return post;
         }
         posts_values(&speed->posts, post, value);
-        if (value[*column] != 0) {
+        if (value[*column] != 0 &&
+            (want == WANT_NONZERO || value[*column] % 2 == 0)) {
             return post;
         }
     }
@@ -237,8 +249,9 @@ ring_init(struct ring *ring, const struct speed *speed, enum want want,
     size_t columns, uint64_t posts)
 {
     size_t ids = speed->lab->draws / columns / HOT_BATCH * HOT_BATCH;
-    *ring = (struct ring){.n = ids * columns, .columns = columns};
-    ring->key = rounds_map(ring->n * sizeof(ring->key[0]));
+    *ring = (struct ring){
+        .n = ids * columns, .room = ids * columns, .columns = columns};
+    ring->key = rounds_map(ring->room * sizeof(ring->key[0]));
     struct dist_rng rng;
     dist_rng_init(&rng, speed->lab->seed, STREAM_DRAWS + want);
     for (size_t i = 0; i < ids; i++) {
@@ -252,10 +265,42 @@ ring_init(struct ring *ring, const struct speed *speed, enum want want,
     }
 }
 
+/* Numbers that are even and not 0, each of another id; as many as are asked
+ * for, or as are found in so many draws. */
+static void
+ring_init_even(struct ring *ring, const struct speed *speed)
+{
+    enum { DRAWS_EACH = 2 };
+    size_t room = speed->lab->draws / HOT_BATCH * HOT_BATCH;
+    uint64_t *drawn = calloc(speed->posts.n / 64 + 1, sizeof(drawn[0]));
+    if (drawn == NULL) {
+        fail("out of memory");
+    }
+    *ring = (struct ring){.room = room, .columns = 1};
+    ring->key = rounds_map(room * sizeof(ring->key[0]));
+    struct dist_rng rng;
+    dist_rng_init(&rng, speed->lab->seed, STREAM_DRAWS + WANT_EVEN);
+    for (size_t i = 0; i < DRAWS_EACH * room && ring->n < room; i++) {
+        unsigned column;
+        uint64_t post =
+            draw_post(speed, &rng, WANT_EVEN, speed->posts.n, &column);
+        if ((drawn[post / 64] >> post % 64 & 1) == 0) {
+            drawn[post / 64] |= UINT64_C(1) << post % 64;
+            ring->key[ring->n++] = hot_key(
+                &speed->hot, posts_id(&speed->posts, post), column);
+        }
+    }
+    ring->n = ring->n / HOT_BATCH * HOT_BATCH;
+    free(drawn);
+    if (ring->n == 0) {
+        fail("too few records for increments in place");
+    }
+}
+
 static void
 ring_fini(struct ring *ring)
 {
-    rounds_unmap(ring->key, ring->n * sizeof(ring->key[0]));
+    rounds_unmap(ring->key, ring->room * sizeof(ring->key[0]));
 }
 
 static void
@@ -319,6 +364,7 @@ measure_rows(struct speed *speed)
     struct question records = {speed, &speed->records, NULL};
     struct question misses = {speed, &speed->misses, &speed->large};
     struct question nonzero = {speed, &speed->nonzero, NULL};
+    struct question even = {speed, &speed->even, NULL};
     struct question small_hits = {speed, &speed->hits, &speed->small};
     struct question small_misses = {speed, &speed->misses, &speed->small};
     struct question chained_hits = {speed, &speed->chained_hits, NULL};
@@ -345,6 +391,10 @@ measure_rows(struct speed *speed)
             &chained_misses);
     }
     /* last: they change what the others read */
+    add_row(speed, "increment in place, batch", BATCH_IDS, increment_batches,
+        &even);
+    add_row(speed, "increment in place, one by one", SINGLE_IDS,
+        increment_singles, &even);
     add_row(speed, "increment, batch", BATCH_IDS, increment_batches, &nonzero);
     add_row(speed, "increment, one by one", SINGLE_IDS, increment_singles,
         &nonzero);
@@ -430,7 +480,8 @@ static void
 speed_fini(struct speed *speed)
 {
     struct ring *ring[] = {&speed->hits, &speed->records, &speed->misses,
-        &speed->nonzero, &speed->chained_hits, &speed->chained_misses};
+        &speed->nonzero, &speed->even, &speed->chained_hits,
+        &speed->chained_misses};
     for (size_t i = 0; i < sizeof(ring) / sizeof(ring[0]); i++) {
         ring_fini(ring[i]);
     }
@@ -450,6 +501,7 @@ draw_questions(struct speed *speed)
     ring_init(&speed->records, speed, WANT_HITS, COLUMNS, speed->posts.n);
     ring_init(&speed->misses, speed, WANT_MISSES, 1, speed->posts.n);
     ring_init(&speed->nonzero, speed, WANT_NONZERO, 1, speed->posts.n);
+    ring_init_even(&speed->even, speed);
 }
 
 static void

@@ -84,9 +84,10 @@ is_judged(uint64_t before_end, unsigned byte)
  * the batches that are void in a file whose sync failed are none. */
 START_TEST(test_flip_note)
 {
+    enum { CHAINS = SWEEP_PART(20), NOTES = CHAINS * (FILES - 1) };
     unsigned n_judged = 0;
 
-    for (uint64_t seed = 40; seed < 60; seed++) {
+    for (uint64_t seed = 40; seed < 40 + CHAINS; seed++) {
         struct chain chain;
         struct replay_end end;
 
@@ -112,7 +113,7 @@ START_TEST(test_flip_note)
         }
         free_chain(&chain);
     }
-    ck_assert_uint_gt(n_judged, 30 * 8 * NOTE_BYTES); /* of 40 */
+    ck_assert_uint_gt(n_judged, NOTES * 3 / 4 * 8 * NOTE_BYTES);
 }
 END_TEST
 
@@ -251,7 +252,7 @@ END_TEST
 /* Any bytes of the last file never reached the disk, as whole batches. */
 START_TEST(test_holes)
 {
-    for (uint64_t seed = 50; seed < 350; seed++) {
+    for (uint64_t seed = 50; seed < 50 + SWEEP_PART(300); seed++) {
         uint64_t state = seed;
         struct chain chain;
         struct log_make *log;
@@ -275,7 +276,7 @@ END_TEST
 /* Any piece of the last file never reached the disk. */
 START_TEST(test_zeroed)
 {
-    for (uint64_t seed = 400; seed < 700; seed++) {
+    for (uint64_t seed = 400; seed < 400 + SWEEP_PART(300); seed++) {
         uint64_t state = seed;
         struct chain chain;
         struct log_make *log;
@@ -314,7 +315,7 @@ START_TEST(test_torn)
     make_chain(&chain, 12);
     log = last_of(&chain);
     stop = log->at[log->n];
-    for (int round = 0; round < 1000; round++) {
+    for (int round = 0; round < SWEEP_PART(1000); round++) {
         size_t from = random_below(&state, ZEROES);
         size_t len = 1 + random_below(&state, ZEROES - from);
 
@@ -397,7 +398,7 @@ START_TEST(test_after_clean_stop)
     ck_assert_int_eq(run(&chain, NULL, &end), 0);
     ck_assert_uint_eq(end.number, file.number);
     ck_assert_uint_eq(end.end, FRAME_FILE_BYTES);
-    for (uint64_t bit = 0; bit < 8 * log->at[log->n]; bit++) {
+    for (uint64_t bit = 0; bit < 8 * log->at[log->n]; bit += SWEEP_STEP) {
         flip(&chain, FILES - 1, bit);
         ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
         flip(&chain, FILES - 1, bit);
