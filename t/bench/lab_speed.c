@@ -286,8 +286,8 @@ ring_init_even(struct ring *ring, const struct speed *speed)
             draw_post(speed, &rng, WANT_EVEN, speed->posts.n, &column);
         if ((drawn[post / 64] >> post % 64 & 1) == 0) {
             drawn[post / 64] |= UINT64_C(1) << post % 64;
-            ring->key[ring->n++] = hot_key(
-                &speed->hot, posts_id(&speed->posts, post), column);
+            ring->key[ring->n++] =
+                hot_key(&speed->hot, posts_id(&speed->posts, post), column);
         }
     }
     ring->n = ring->n / HOT_BATCH * HOT_BATCH;
