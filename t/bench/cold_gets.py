@@ -159,7 +159,8 @@ class Strace:
 
 
 def given_to_disk(line):
-    """Reads that a call of strace's output stands for."""
+    """Reads that a line of strace's output stands for: of an io_uring the
+    entries that it took, of which few do nothing."""
     if "pread64(" in line:
         return 1
     given = re.search(r"io_uring_enter.* = (\d+)$", line)
@@ -167,7 +168,7 @@ def given_to_disk(line):
 
 
 def one_id(running, cold_id):
-    """A thousand gets of one cold id in a second: how many preads."""
+    """A thousand gets of one cold id in a second: how many reads."""
     first = running.stats_of("cold")
     dropper = Dropper(running.files("segment"))
     trace = Strace(running.process.pid,
@@ -274,5 +275,5 @@ def report(result, arguments):
     one = result["one_id"]
     traced = "not traced" if one["strace"] is None else \
         "%d by strace" % one["strace"]
-    return text + "\n\n%d gets of one cold id in %.2f s: %d preads (%s)." % (
+    return text + "\n\n%d gets of one cold id in %.2f s: %d reads (%s)." % (
         one["gets"], one["seconds"], one["reads"], traced)

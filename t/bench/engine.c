@@ -52,7 +52,7 @@ help(void)
     LAB_PARTS(X)
 #undef X
     printf("  --records=N      records in every part [lookup and insert: "
-           "70000000;\n"
+           "80000000;\n"
            "                   memory: 10000000; churn: 2000000]\n"
            "  --rounds=N       rounds of lookups [%d]\n"
            "  --draws=N        ids drawn before, asked in a ring [%d]\n"

@@ -23,7 +23,7 @@
 
 enum {
     COLUMNS = 3,
-    RECORDS = 70000000, /* above 256 MB of lines */
+    RECORDS = 80000000, /* above 256 MB of lines */
     RECORDS_QUICK = 300000,
     CHAINED_RECORDS_MAX = 10000000, /* a gigabyte of nodes */
     BATCH_IDS = 400000,             /* a round */
@@ -33,6 +33,9 @@ enum {
 };
 
 #define MISS_SHARE 0.55
+
+_Static_assert(BATCH_IDS % HOT_BATCH == 0 && SINGLE_IDS % HOT_BATCH == 0,
+    "a ring begins anew where a batch does, in increments one by one too");
 
 #define LOOKUP_COLUMNS(X)                                                     \
     X(NS, "ns", "ns an id", 1)                                                \
@@ -79,7 +82,8 @@ struct ring {
 };
 
 /* WANT_EVEN: a number that is even and not 0, so that it takes as many bits
- * with 1 added. */
+ * with 1 added; of other posts than those of WANT_NONZERO, whose numbers grow
+ * from round to round. */
 enum want { WANT_HITS, WANT_MISSES, WANT_NONZERO, WANT_EVEN };
 
 struct speed {
@@ -220,6 +224,20 @@ has_record(const struct speed *speed, uint64_t post)
     return speed->mask[post / 64] >> post % 64 & 1;
 }
 
+/* True where that number of a post is one that is wanted. */
+static bool
+is_wanted(enum want want, uint64_t post, uint64_t number)
+{
+    switch (want) {
+    case WANT_NONZERO:
+        return number != 0 && post % 2 != 0;
+    case WANT_EVEN:
+        return number != 0 && post % 2 == 0 && number % 2 == 0;
+    default:
+        return true;
+    }
+}
+
 /* One of the first posts posts, and a column to ask of it. */
 static uint64_t
 draw_post(const struct speed *speed, struct dist_rng *rng, enum want want,
@@ -237,8 +255,7 @@ draw_post(const struct speed *speed, struct dist_rng *rng, enum want want,
             return post;
         }
         posts_values(&speed->posts, post, value);
-        if (value[*column] != 0 &&
-            (want == WANT_NONZERO || value[*column] % 2 == 0)) {
+        if (is_wanted(want, post, value[*column])) {
             return post;
         }
     }
@@ -265,13 +282,17 @@ ring_init(struct ring *ring, const struct speed *speed, enum want want,
     }
 }
 
-/* Numbers that are even and not 0, each of another id; as many as are asked
- * for, or as are found in so many draws. */
+/* Numbers that are even and not 0, each of another id; as many as the other
+ * rings have, or a part of the posts, or as are found in so many draws. */
 static void
 ring_init_even(struct ring *ring, const struct speed *speed)
 {
-    enum { DRAWS_EACH = 2 };
-    size_t room = speed->lab->draws / HOT_BATCH * HOT_BATCH;
+    enum { DRAWS_EACH = 2, POSTS_PART = 16 };
+    size_t room = speed->posts.n / POSTS_PART;
+    if (room > speed->lab->draws) {
+        room = speed->lab->draws;
+    }
+    room = room / HOT_BATCH * HOT_BATCH;
     uint64_t *drawn = calloc(speed->posts.n / 64 + 1, sizeof(drawn[0]));
     if (drawn == NULL) {
         fail("out of memory");
@@ -390,7 +411,7 @@ measure_rows(struct speed *speed)
         add_row(speed, "uthash, 55 % misses", SINGLE_IDS, ask_chained,
             &chained_misses);
     }
-    /* last: they change what the others read */
+    /* last in a round: they change what the others read */
     add_row(speed, "increment in place, batch", BATCH_IDS, increment_batches,
         &even);
     add_row(speed, "increment in place, one by one", SINGLE_IDS,

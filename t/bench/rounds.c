@@ -160,7 +160,7 @@ rounds_run(struct rounds_row *row, size_t n_rows,
     for (unsigned i = 0; i <= rounds; i++) {
         unsigned at = i == 0 ? 0 : i - 1; /* the first is written over */
         double before = baseline_ns(baseline);
-        base[at] = before;
+        double sum = before;
         for (size_t r = 0; r < n_rows; r++) {
             rounds_progress("round %u of %u: %s", i, rounds, row[r].name);
             uint64_t begin_ns = rounds_cpu_ns();
@@ -170,7 +170,9 @@ rounds_run(struct rounds_row *row, size_t n_rows,
             double after = baseline_ns(baseline);
             row[r].ratio[at] = row[r].ns[at] / ((before + after) / 2.0);
             before = after;
+            sum += after;
         }
+        base[at] = sum / (double)(n_rows + 1);
     }
     rounds_progress(NULL);
     return rounds_spread(base, rounds).median;

@@ -51,7 +51,7 @@ struct rounds_row {
 };
 
 /* Measures n_rows rows in that many rounds, after one that is thrown away;
- * returns the median of the baseline in ns. */
+ * returns the median of the baseline in ns, of each round the mean. */
 double rounds_run(struct rounds_row *row, size_t n_rows,
     struct rounds_baseline *baseline, unsigned rounds);
 
