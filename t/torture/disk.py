@@ -7,10 +7,12 @@ the page cache. The same call from here takes no process to start; where the
 program is there, who cuts may choose."""
 
 import fcntl
+import glob
 import os
 import shutil
 import struct
 import subprocess
+import time
 
 import server
 import tap
@@ -21,6 +23,8 @@ NO_LOG_FLUSH = 2
 XFS_IO = shutil.which("xfs_io") or shutil.which("xfs_io", path="/usr/sbin")
 MIB = 1 << 20
 SIZES = {"ext4": 64 * MIB, "xfs": 320 * MIB}  # mkfs.xfs wants 300 MiB
+POLL_S = 0.01
+LOOPS = "/sys/block/loop*/loop/backing_file"
 
 
 def need_root(*programs):
@@ -38,6 +42,18 @@ def call(*command):
     if done.returncode != 0:
         raise RuntimeError("%s: %s" % (
             " ".join(command), done.stdout.decode("latin-1").strip()))
+
+
+def is_attached(image):
+    """True while a loop device has the file."""
+    for path in glob.glob(LOOPS):
+        try:
+            with open(path, encoding="utf-8") as backing:
+                if backing.read().rstrip("\n") == image:
+                    return True
+        except OSError: # it has been let go of meanwhile
+            pass
+    return False
 
 
 class Disk(Place):
@@ -76,11 +92,24 @@ class Disk(Place):
                     self.kind, error)) from None
             raise
         self.is_mounted = True
+        self.attached = os.path.realpath(self.image)
 
     def unmount(self):
         if self.is_mounted:
             call("umount", self.mount_point)
             self.is_mounted = False
+            self.wait_detached()
+
+    def wait_detached(self):
+        """Until the kernel has let go of the file system. Whoever has made a
+        mount namespace meanwhile, another test for instance, keeps it as it
+        was cut, and it would be mounted as that again."""
+        deadline = time.monotonic() + server.LIMIT_S
+        while is_attached(self.attached):
+            if time.monotonic() > deadline:
+                raise RuntimeError("%s was unmounted, and is in use: by a "
+                                   "mount namespace?" % self.attached)
+            time.sleep(POLL_S)
 
     def sync(self):
         handle = os.open(self.mount_point, os.O_RDONLY)
