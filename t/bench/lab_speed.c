@@ -224,18 +224,13 @@ has_record(const struct speed *speed, uint64_t post)
     return speed->mask[post / 64] >> post % 64 & 1;
 }
 
-/* True where that number of a post is one that is wanted. */
+/* Whether WANT_EVEN or WANT_NONZERO takes that number of a post. */
 static bool
 is_wanted(enum want want, uint64_t post, uint64_t number)
 {
-    switch (want) {
-    case WANT_NONZERO:
-        return number != 0 && post % 2 != 0;
-    case WANT_EVEN:
-        return number != 0 && post % 2 == 0 && number % 2 == 0;
-    default:
-        return true;
-    }
+    bool is_even = want == WANT_EVEN;
+    return number != 0 && (post % 2 == 0) == is_even &&
+        !(is_even && number % 2 != 0);
 }
 
 /* One of the first posts posts, and a column to ask of it. */
