@@ -37,12 +37,40 @@
 
 enum { HELP_TIMEOUT_S = 900 };
 
+/* The tests that take longest do about a third of their steps, so that whoever
+ * changes something soon hears of it. They do all of them where LONG_TESTS is
+ * set in the environment, to whatever it be, and under the thread sanitizer,
+ * for which they have been cut down to less than that (SLOWNESS and the
+ * like). */
+static inline bool
+tests_are_long(void)
+{
+    return SANITIZER_THREAD || getenv("LONG_TESTS") != NULL;
+}
+
+/* Of n steps, rounds, seeds: how many are done. 1 or more where n is. */
+static inline unsigned
+long_part(unsigned n)
+{
+    return tests_are_long() ? n : n / 3 + (n % 3 > 0);
+}
+
+/* The same of what is less under a sanitizer as it is: no less there. */
+static inline unsigned
+plain_part(unsigned n)
+{
+    return SANITIZER_ADDRESS ? n : long_part(n);
+}
+
 /* Of a sweep, over bits, bytes or calls that fail, the default build takes each
  * place, one with a sanitizer one of so many, and of calls the first ones; a
  * prime number, so that all bits of a byte have a turn, and whatever else goes
- * by the number of the place. */
+ * by the number of the place. So is that of a short run, and it is not 3, for
+ * there are three modes of syncing that go by that number, too: of the sweeps
+ * over calls, with the first ones, about a third is left. */
 enum {
     SWEEP_STEP = SANITIZER_ADDRESS || SANITIZER_THREAD ? 7 : 1,
+    SWEEP_STEP_SHORT = 5,
     SWEEP_FIRST = 5
 };
 
@@ -51,11 +79,25 @@ enum {
 #define SWEEP_PART(n)                                                         \
     (SANITIZER_ADDRESS || SANITIZER_THREAD ? ((n) + 2) / 3 : (n))
 
+/* From one place to the next. */
+static inline unsigned
+sweep_stride(void)
+{
+    return SWEEP_STEP > 1 || tests_are_long() ? SWEEP_STEP : SWEEP_STEP_SHORT;
+}
+
 /* The call that fails next, behind the n-th. */
 static inline unsigned
 sweep_next(unsigned n)
 {
-    return n + (n < SWEEP_FIRST ? 1 : SWEEP_STEP);
+    return n + (n < SWEEP_FIRST ? 1 : sweep_stride());
+}
+
+/* The same where a sanitizer takes each. */
+static inline unsigned
+long_next(unsigned n)
+{
+    return n + (n < SWEEP_FIRST || tests_are_long() ? 1 : SWEEP_STEP_SHORT);
 }
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
