@@ -27,9 +27,8 @@ enum {
     COLUMNS = 2,
     RECORDS_MAX = 64,
     WRITERS = 3,
-    SEALS = 160 / SLOWNESS, /* at least, and for each of them: */
+    SEALS = 160 / SLOWNESS, /* at least, in a long run; for each of them: */
     SEAL_BATCHES = 20,      /* batches of each writer */
-    BATCHES = SEALS * SEAL_BATCHES,
     BATCH_MAX = 12,
     LANE_BITS = 16,
     STEADY = 77
@@ -174,8 +173,9 @@ static void *
 write_all(void *context)
 {
     struct writer *writer = context;
+    unsigned n_batches = plain_part(SEALS) * SEAL_BATCHES;
     qsbr_register(&writer->stage->crowd.qsbr, &writer->reader);
-    for (unsigned i = 0; i < BATCHES; i++) {
+    for (unsigned i = 0; i < n_batches; i++) {
         /* relaxed: only that none gets far ahead of the sealer */
         while (atomic_load_explicit(&writer->stage->n_seals,
                    memory_order_relaxed) < i / SEAL_BATCHES) {

@@ -187,10 +187,13 @@ run_world(enum id_family family, unsigned columns, unsigned shards)
     struct world *world = world_create(family, columns, shards);
     struct cell_mood mood = {.value_bits = 6};
     size_t count[3] = {0};
-    for (unsigned step = 0; step < STEPS; step++) {
+    unsigned steps = long_part(STEPS);
+    unsigned define_each = long_part(DEFINE_EACH);
+    unsigned check_each = long_part(CHECK_EACH);
+    for (unsigned step = 0; step < steps; step++) {
         size_t n_ids =
-            below(world, 4) == 0 ? IDS : 1 + step * (IDS - 1) / STEPS;
-        if (step % CHECK_EACH == 0) {
+            below(world, 4) == 0 ? IDS : 1 + step * (IDS - 1) / steps;
+        if (step % check_each == 0) {
             mood.value_bits = 1 + below(world, 64);
             mood.resets_of_16 = below(world, 2) * below(world, 16);
             mood.climbs_of_16 = below(world, 3);
@@ -202,10 +205,10 @@ run_world(enum id_family family, unsigned columns, unsigned shards)
         if (step % TEND_EACH == 0) {
             (void)engine_tend(world->engine, world->now_ms += 600);
         }
-        if (step % DEFINE_EACH == DEFINE_EACH - 1) {
+        if (step % define_each == define_each - 1) {
             define_step(world);
         }
-        if (step % CHECK_EACH == CHECK_EACH - 1) {
+        if (step % check_each == check_each - 1) {
             check_replica(world);
             check_count(world);
         }
@@ -384,16 +387,17 @@ run_load(struct world *world)
     finish_engine(&old);
 }
 
+/* A short run: each family and each width, but not with each other. */
 START_TEST(test_load)
 {
     static const unsigned BITS[] = {2, 8, 20, 64};
-    for (unsigned family = 0; family < ID_FAMILY_COUNT; family++) {
-        for (unsigned i = 0; i < COUNT_OF(BITS); i++) {
-            struct world *world =
-                full_world(family, 1 + (family * 5 + i * 7) % 16, BITS[i]);
-            run_load(world);
-            world_destroy(world);
-        }
+    unsigned step = tests_are_long() ? 1 : 3;
+    for (unsigned n = 0; n < ID_FAMILY_COUNT * COUNT_OF(BITS); n += step) {
+        unsigned family = n / COUNT_OF(BITS), i = n % COUNT_OF(BITS);
+        struct world *world =
+            full_world(family, 1 + (family * 5 + i * 7) % 16, BITS[i]);
+        run_load(world);
+        world_destroy(world);
     }
 }
 END_TEST
@@ -574,7 +578,7 @@ load_full(uint64_t seed)
 
 START_TEST(test_load_full)
 {
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= long_part(3); seed++) {
         load_full(seed);
     }
 }
@@ -675,9 +679,9 @@ START_TEST(test_load_faults)
 {
     struct world *world = full_world(ID_CLUSTERS, 6, 50);
     struct shelf *shelf = shelf_create(world);
-    size_t n = 1;
+    unsigned n = 1;
     while (load_fault(world, shelf, n, n % 2 == 0)) {
-        n += 1 + n / 64;
+        n = long_next(n) + n / 64;
     }
     ck_assert_uint_gt(n, 100);
     shelf_destroy(shelf);

@@ -242,7 +242,7 @@ run_random(enum id_family family, unsigned columns, unsigned fail_each)
     }
     ck_assert_int_eq(engine_define(engine, &model.def), 0);
     engine_set_sink(engine, &journal.sink);
-    for (unsigned step = 0; step < STEPS; step++) {
+    for (unsigned step = 0; step < long_part(STEPS); step++) {
         unsigned n = step % 2 == 0 ? 1 : 1 + step % BATCH_MAX;
         for (unsigned i = 0; i < n; i++) {
             bool is_again = i > 0 && dist_rng_u64(&rng) % 3 == 0;

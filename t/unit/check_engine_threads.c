@@ -59,7 +59,7 @@ enum {
     NUMBERS = 10001, /* rounds of two tests are that far apart: no multiple of
                       * the kinds of rounds */
     MINUTES_MAX = 100000,
-    BATCHES = 24000 / SLOWNESS, /* of each writer in a round */
+    BATCHES = 24000 / SLOWNESS, /* of each writer in a round of a long run */
     PHASES = 4,                 /* of a round: records come, go, come, go */
     BATCH_MAX = 8,
     GETS_MAX = 240,
@@ -412,10 +412,11 @@ write_all(void *arg)
 {
     struct writer *writer = arg;
     struct qsbr *qsbr = &writer->round->qsbr;
+    unsigned n = long_part(BATCHES);
     qsbr_register(qsbr, &writer->reader);
-    for (unsigned b = 0; b < BATCHES; b++) {
+    for (unsigned b = 0; b < n; b++) {
         /* about the same for all, so that whole tables fill and empty */
-        writer->is_clearing = b / (BATCHES / PHASES) % 2 == 1;
+        writer->is_clearing = b / (n / PHASES) % 2 == 1;
         change_batch(writer);
         if (below(&writer->rng, 4) == 0) {
             check_own(writer);

@@ -252,7 +252,8 @@ START_TEST(test_random)
     uint64_t state = 1;
     unsigned fullest = 0;
     unsigned most = 0;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    unsigned rounds = long_part(ROUNDS);
+    for (unsigned round = 0; round < rounds; round++) {
         struct form form;
         struct model model = {0};
         struct line_copy copy = {{0}};
@@ -360,7 +361,8 @@ START_TEST(test_words)
         {63, 3}, {64, 63}, {64, 64}, {0, 64, 64}, {1, 63, 64, 64},
         {64, 64, 64}};
     uint64_t state = 4;
-    for (unsigned extra_bits = 0; extra_bits <= 48; extra_bits++) {
+    unsigned step = tests_are_long() ? 1 : 3;
+    for (unsigned extra_bits = 0; extra_bits <= 48; extra_bits += step) {
         struct form form = {.form = {.extra_bits = (uint8_t)extra_bits}};
         form.form.shapes = &form.shapes;
         for (unsigned i = 0; i < SHAPES_N; i++) {
@@ -449,7 +451,8 @@ START_TEST(test_garbage)
 {
     enum { FORMS = 64, LINES = 40 };
     uint64_t state = 2;
-    for (unsigned round = 0; round < FORMS; round++) {
+    unsigned forms = long_part(FORMS);
+    for (unsigned round = 0; round < forms; round++) {
         struct form form;
         struct model model[2] = {{0}};
         struct line_copy copy[2] = {{{0}}};

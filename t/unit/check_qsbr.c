@@ -347,8 +347,9 @@ write_many(void *arg)
     struct worker *worker = arg;
     struct stress *stress = worker->stress;
     struct pending pending = {.n = 0};
+    unsigned writes = long_part(WRITES);
 
-    for (uint64_t i = 0; i < WRITES; i++) {
+    for (uint64_t i = 0; i < writes; i++) {
         /* release: readers see the words */
         struct block *old =
             atomic_exchange_explicit(&stress->published[worker->number],
@@ -399,7 +400,7 @@ START_TEST(test_stress)
     ck_assert_uint_eq(atomic_load(&stress.torn), 0);
     for (int i = 0; i < WRITERS; i++) {
         ck_assert_uint_eq(
-            atomic_load(&stress.published[i])->word[0], WRITES - 1);
+            atomic_load(&stress.published[i])->word[0], long_part(WRITES) - 1);
         free(atomic_load(&stress.published[i]));
     }
     qsbr_fini(&stress.qsbr);
