@@ -197,10 +197,16 @@ START_TEST(test_dropped)
 END_TEST
 
 /* More records than there is memory for. */
-enum { FULL_MAX = 160000, READ_BATCH = 50 };
+enum { FULL_MAX_LONG = 160000, FULL_MAX_SHORT = 80000, READ_BATCH = 50 };
+
+static uint64_t
+full_max(void)
+{
+    return tests_are_long() ? FULL_MAX_LONG : FULL_MAX_SHORT;
+}
 
 /* Fills the memory for counters, until it is full, or where older ones are
- * sealed until FULL_MAX are there, however long that takes; returns how many
+ * sealed until full_max() are there, however long that takes; returns how many
  * ids there are. */
 static uint64_t
 fill_memory(struct rig *rig)
@@ -209,7 +215,8 @@ fill_memory(struct rig *rig)
     struct cell_key key = cell_of(schema, 0, "ax");
     const struct schema_counter *counter =
         schema_counter_at(schema, key.counter);
-    for (uint64_t id = 0; id < FULL_MAX; id++) {
+    uint64_t n = full_max();
+    for (uint64_t id = 0; id < n; id++) {
         struct change change = change_of(&key, CHANGE_SET, ~id);
         change.id = id * 977;
         change.n_columns = counter->n_columns;
@@ -226,7 +233,7 @@ fill_memory(struct rig *rig)
             return id;
         }
     }
-    return FULL_MAX;
+    return n;
 }
 
 static void
@@ -273,8 +280,8 @@ START_TEST(test_memory_full)
     struct rig rig;
     begin_full(&rig, true);
     uint64_t n = fill_memory(&rig);
-    ck_assert_uint_lt(n, FULL_MAX);
-    for (unsigned round = 0; round < 4; round++) {
+    ck_assert_uint_lt(n, full_max());
+    for (unsigned round = 0; round < long_part(4); round++) {
         if (round == 1) {
             ck_assert_int_eq(rig_checkpoint(&rig), 0);
         }
@@ -293,11 +300,12 @@ START_TEST(test_memory_sealed)
 {
     struct rig rig;
     begin_full(&rig, false);
-    ck_assert_uint_eq(fill_memory(&rig), FULL_MAX);
-    expect_memory(&rig, FULL_MAX);
+    uint64_t n = full_max();
+    ck_assert_uint_eq(fill_memory(&rig), n);
+    expect_memory(&rig, n);
     ck_assert_int_eq(rig_close(&rig), 0);
     ck_assert_int_eq(rig_open(&rig), 0);
-    expect_memory(&rig, FULL_MAX);
+    expect_memory(&rig, n);
     ck_assert_int_eq(rig_close(&rig), 0);
     rig_fini(&rig);
 }

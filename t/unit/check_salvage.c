@@ -387,7 +387,7 @@ stride_of(size_t usual)
 {
     const char *given = getenv("SALVAGE_STRIDE");
     size_t stride =
-        given == NULL ? usual * SWEEP_STEP : strtoul(given, NULL, 10);
+        given == NULL ? usual * sweep_stride() : strtoul(given, NULL, 10);
     return stride == 0 ? 1 : stride;
 }
 
@@ -655,7 +655,7 @@ START_TEST(test_interrupted)
             file->bytes[is_segment(file) ? 4100 : 70] ^= 1;
         }
     }
-    for (unsigned n = 1;; n++) {
+    for (unsigned n = 1;; n = long_next(n)) {
         struct fake_disk *fake = disk_of(&bench.files);
         struct disk *disk = fake_disk_as_disk(fake);
         struct buf found = {0};

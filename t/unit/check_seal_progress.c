@@ -166,7 +166,7 @@ expect_progress(uint64_t seed)
 
 START_TEST(test_progress)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= long_part(20); seed++) {
         expect_progress(seed);
     }
 }
@@ -204,7 +204,8 @@ expect_upper_rows(uint64_t ids, uint64_t chunk)
 
 START_TEST(test_upper_rows)
 {
-    for (uint64_t ids = 400; ids < 20000; ids *= 2) {
+    unsigned factor = tests_are_long() ? 2 : 4;
+    for (uint64_t ids = 400; ids < 20000; ids *= factor) {
         expect_upper_rows(ids, 8 * ids);
         expect_upper_rows(ids, 64);
     }

@@ -118,7 +118,7 @@ END_TEST
 START_TEST(test_seal_between)
 {
     unsigned n_done = 0;
-    for (uint64_t seed = 0; seed < 4 * ID_FAMILY_COUNT; seed++) {
+    for (uint64_t seed = 0; seed < long_part(4 * ID_FAMILY_COUNT); seed++) {
         struct rig rig;
         begin(&rig, seed, 16, &never);
         rig_add_counter(&rig, 'b');
@@ -168,7 +168,8 @@ END_TEST
  * and with what was deleted gone. */
 START_TEST(test_heat)
 {
-    for (uint64_t seed = 0; seed < SWEEP_PART(2 * ID_FAMILY_COUNT); seed++) {
+    unsigned seeds = plain_part(SWEEP_PART(2 * ID_FAMILY_COUNT));
+    for (uint64_t seed = 0; seed < seeds; seed++) {
         struct rig rig;
         begin(&rig, seed, seed % 3 == 0 ? 16 : 0, &never);
         change_some(&rig, 0, 1, CHANGE_INCR, 2); /* of each range */
