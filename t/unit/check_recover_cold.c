@@ -13,16 +13,16 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 
 /* One thread does most of it, and the thread sanitizer, which is slow, sees a
- * race without meeting it. CUT_STEP: a call to the disk of so many is cut. */
+ * race without meeting it. */
 enum {
     SEEDS = SANITIZER_THREAD ? 5
         : SANITIZER_ADDRESS  ? 5
                              : 25,
     STEPS = 80, /* of a seed; after one of so many all is looked at: */
-    LOOK_EACH = SANITIZER_THREAD || SANITIZER_ADDRESS ? 5 : 1,
-    CUT_STEP = SWEEP_STEP
+    LOOK_EACH = SANITIZER_THREAD || SANITIZER_ADDRESS ? 5 : 1
 };
 
 static void
@@ -125,7 +125,7 @@ random_step(struct cold_rig *rig)
 
 START_TEST(test_random)
 {
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= plain_part(SEEDS); seed++) {
         struct cold_rig rig;
         begin(&rig, seed);
         ck_assert(cold_work(&rig, 100));
@@ -193,7 +193,7 @@ START_TEST(test_cut_publish)
 {
     unsigned n = 1;
     while (cut_publish(n, false)) {
-        n += CUT_STEP;
+        n += sweep_stride();
     }
     ck_assert_uint_gt(n, 20);
 }
@@ -203,7 +203,7 @@ START_TEST(test_cut_publish_by_checkpoint)
 {
     unsigned n = 1;
     while (cut_publish(n, true)) {
-        n += CUT_STEP;
+        n += sweep_stride();
     }
     ck_assert_uint_gt(n, 20);
 }
@@ -212,7 +212,7 @@ END_TEST
 /* A start that is cut short, and the next one. */
 START_TEST(test_cut_start)
 {
-    for (unsigned n = 1; n <= 40; n++) {
+    for (unsigned n = 1; n <= 40; n = long_next(n)) {
         struct cold_rig rig;
         prepare(&rig, n, WAL_FILE_BYTES_MIN);
         ck_assert_int_eq(cold_seal(&rig, 3, 3, work_some), 0);
@@ -633,11 +633,13 @@ START_TEST(test_wrong_and_missing_files)
 }
 END_TEST
 
+/* The checkpointer looks once a second; meanwhile the core is for others. */
 static void
 wait_for_lost(struct cold_rig *rig, uint64_t missing)
 {
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
     while (stat_of(&rig->durable.stats.missing_files) < missing) {
-        sched_yield();
+        (void)nanosleep(&pause, NULL);
     }
 }
 
