@@ -459,7 +459,7 @@ START_TEST(test_schema_changes_under_talk)
     for (int i = 0; i < TALKERS; i++) {
         ck_assert_int_eq(pthread_create(&thread[i], NULL, talk, &talker), 0);
     }
-    for (int i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0; i < long_part(ROUNDS); i++) {
         exchange(&dialog, "add counter c", "STORED\r\n");
         exchange(&dialog, "add column c c_id primarykey", "STORED\r\n");
         exchange(&dialog, "add column c n max=32", "STORED\r\n");

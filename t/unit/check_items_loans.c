@@ -231,7 +231,7 @@ START_TEST(test_bound)
     ck_assert_uint_le(lent_of(items).lent_bytes, LIMIT_MIB * MIB * 3 / 8);
     ck_assert_uint_ge(
         lent_of(items).lent_bytes, LIMIT_MIB * MIB * 3 / 8 - 2 * MIB);
-    for (unsigned round = 0; round < 3; round++) {
+    for (unsigned round = 0; round < long_part(3); round++) {
         flood(items, "a", 1000000, 40 * MIB);
         flood(items, "b", 30000, 40 * MIB);
         flood(items, "c", 300, 40 * MIB);
@@ -288,7 +288,7 @@ START_TEST(test_lowered_below_what_is_lent)
     }
     flood(items, "a", 10000, 64 * MIB);
     items_set_limit(items, 8 * MIB);
-    for (unsigned round = 0; round < 3; round++) {
+    for (unsigned round = 0; round < long_part(3); round++) {
         flood(items, "b", 300, 10 * MIB);
         flood(items, "c", 100000, 10 * MIB);
         items_verify(items);
@@ -355,7 +355,7 @@ run_thread(void *context)
     char first[THREAD_KEYS] = {0};
     uint64_t random = (uintptr_t)&held | 1;
 
-    for (unsigned step = 0; step < THREAD_STEPS; step++) {
+    for (unsigned step = 0; step < long_part(THREAD_STEPS); step++) {
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
         unsigned key = (unsigned)(random >> 40) % THREAD_KEYS;
         unsigned what = (unsigned)(random >> 50) % 16;

@@ -555,7 +555,7 @@ START_TEST(test_keeping_without_memory)
     }
     refusal.from = refusal.n + 1;
     refusal.to = UINT64_MAX;
-    for (unsigned i = 0; i < CHANGES; i++) {
+    for (unsigned i = 0; i < long_part(CHANGES); i++) {
         snprintf(
             key, sizeof key, "k%u", (unsigned)random_below(&random, MANY));
         n_failed += put(items, ITEMS_APPEND, key, "0123456789") != 0;
@@ -619,10 +619,11 @@ suite(void)
 {
     Suite *s = suite_create("items_model");
     TCase *slow = tcase_create("slow");
+    int seeds = (int)long_part(SEEDS);
 
-    tcase_add_loop_test(slow, test_model, 0, SEEDS);
+    tcase_add_loop_test(slow, test_model, 0, seeds);
     tcase_add_loop_test(slow, test_failing_allocations, 0, SWEEP_STEPS);
-    tcase_add_loop_test(slow, test_keeping_without_memory, 0, SEEDS);
+    tcase_add_loop_test(slow, test_keeping_without_memory, 0, seeds);
     tcase_add_test(slow, test_create_without_memory);
     tcase_add_test(slow, test_failing_growth);
     tcase_set_timeout(slow, HELP_TIMEOUT_S);

@@ -119,11 +119,12 @@ START_TEST(test_any_sizes)
         1, 100000, 300, 4000, 60, 1000000, 2000, 30000, 150, 9000};
     struct items *items = make(16 * MIB);
     uint64_t random = 1;
+    uint64_t bytes = (tests_are_long() ? 40 : 20) * MIB; /* of each size */
     struct items_stats stats;
     char key[48];
 
     for (unsigned s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        uint64_t end = 40 * MIB / (sizes[s] + 100);
+        uint64_t end = bytes / (sizes[s] + 100);
 
         for (uint64_t i = 0; i < end; i++) {
             snprintf(key, sizeof key, "%zu-%u", sizes[s], (unsigned)i);
@@ -155,11 +156,12 @@ START_TEST(test_overwritten_ones_make_room)
 {
     enum { KEYS = 6000, CHANGES = 300000 };
     struct items *items = make(4 * MIB);
+    unsigned n = long_part(CHANGES);
     uint64_t random = 1;
     char key[48];
 
     put_many(items, "k", KEYS, 300);
-    for (unsigned i = 0; i < CHANGES; i++) {
+    for (unsigned i = 0; i < n; i++) {
         snprintf(
             key, sizeof key, "k%u", (unsigned)random_below(&random, KEYS));
         ck_assert(put_len(items, key, random_below(&random, 2) ? 300 : 400,
@@ -378,9 +380,10 @@ START_TEST(test_growth_is_bucket_by_bucket)
     enum { MANY = 300000 };
     struct items *items = make(ROOMY);
     uint64_t before[ITEMS__STRIPES];
+    unsigned n = long_part(MANY);
     char key[48];
 
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < n; i++) {
         uint64_t n_added = 0;
 
         for (unsigned s = 0; i % 16 == 0 && s < ITEMS__STRIPES; s++) {

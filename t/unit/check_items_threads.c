@@ -20,7 +20,7 @@ enum {
         : SANITIZER_ADDRESS  ? 2
                              : 5,
     THREADS = 8,
-    THREAD_STEPS = 8000 * TRIES,
+    TRY_STEPS = 8000,
     NUMBERS = 5, /* keys that all threads count in */
     SHARED = 40, /* keys that all threads do anything to */
     CHUNK = 8,   /* shared values are runs of so many equal letters */
@@ -112,8 +112,9 @@ static void *
 mixed_body(void *arg)
 {
     struct worker *worker = arg;
+    unsigned steps = TRY_STEPS * plain_part(TRIES);
 
-    for (unsigned step = 0; step < THREAD_STEPS; step++) {
+    for (unsigned step = 0; step < steps; step++) {
         if (random_below(&worker->random, 3) == 0) {
             count(worker, (unsigned)random_below(&worker->random, NUMBERS));
         } else {
@@ -155,11 +156,15 @@ START_TEST(test_threads)
 }
 END_TEST
 
-enum {
-    SMALL_LIMIT = 8 << 20,
-    LARGE_VALUE = 200000,
-    ROOM_STEPS = 2000 * (TRIES < 4 ? TRIES : 4)
-};
+enum { SMALL_LIMIT = 8 << 20, LARGE_VALUE = 200000 };
+
+static unsigned
+room_steps(void)
+{
+    unsigned tries = plain_part(TRIES);
+
+    return 2000 * (tries < 4 ? tries : 4);
+}
 
 static void *
 room_body(void *arg)
@@ -169,7 +174,7 @@ room_body(void *arg)
     char key[16];
 
     ASSERT(value != NULL);
-    for (unsigned step = 0; step < ROOM_STEPS; step++) {
+    for (unsigned step = 0; step < room_steps(); step++) {
         struct items_store store = store_of(ITEMS_SET, key, value);
         const struct item *item;
         int err;
@@ -231,8 +236,7 @@ START_TEST(test_threads_stay_in_their_room)
 END_TEST
 
 enum {
-    FLUSHES = ROOM_STEPS, /* an heir with its own birth is met in some 1000 */
-    FLUSHED_LEN = 300000  /* so that a change takes its time to copy it */
+    FLUSHED_LEN = 300000 /* so that a change takes its time to copy it */
 };
 
 /* Changes what is there, but makes nothing: whatever it does, it must not
@@ -297,7 +301,8 @@ START_TEST(test_flush_beside_changes)
     store.value_len = FLUSHED_LEN;
     start(&worker[0], items, 0, &n_running, heir_body);
     start(&worker[1], items, 1, &n_running, append_body);
-    for (uint64_t i = 0; i < FLUSHES; i++) {
+    /* an heir with its own birth is met in some 1000 */
+    for (uint64_t i = 0; i < room_steps(); i++) {
         int err = items_store(items, &store, NOW, NULL);
 
         ASSERT(err == 0);
