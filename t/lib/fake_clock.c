@@ -15,7 +15,7 @@ at(const struct clock *clock, uint64_t monotonic_ns)
     uint64_t stands_ns =
         atomic_load_explicit(&fake->stands_ns, memory_order_relaxed);
     return (stands_ns != 0 ? stands_ns : monotonic_ns) +
-        atomic_load_explicit(&fake->passed_ns, memory_order_relaxed);
+        atomic_load_explicit(fake->passed_ns, memory_order_relaxed);
 }
 
 static uint64_t
@@ -32,8 +32,15 @@ static const struct clock_calls calls = {.at = at, .wake = wake};
 void
 fake_clock_init(struct fake_clock *fake)
 {
+    atomic_init(&fake->own_passed_ns, 0);
+    fake_clock_init_by(fake, &fake->own_passed_ns);
+}
+
+void
+fake_clock_init_by(struct fake_clock *fake, _Atomic uint64_t *passed_ns)
+{
     fake->clock.calls = &calls;
-    atomic_init(&fake->passed_ns, 0);
+    fake->passed_ns = passed_ns;
     atomic_init(&fake->stands_ns, 0);
 }
 
@@ -42,7 +49,7 @@ fake_clock_pass(struct fake_clock *fake, uint64_t ms)
 {
     /* relaxed: see at */
     atomic_fetch_add_explicit(
-        &fake->passed_ns, ms * NS_PER_MS, memory_order_relaxed);
+        fake->passed_ns, ms * NS_PER_MS, memory_order_relaxed);
 }
 
 void

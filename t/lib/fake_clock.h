@@ -12,8 +12,10 @@
  * changed and read by any thread. All of it must stay as long as somebody has
  * it. */
 struct fake_clock {
-    struct clock clock;         /* first: the seam */
-    _Atomic uint64_t passed_ns; /* by the test, in all */
+    struct clock clock;          /* first: the seam */
+    _Atomic uint64_t *passed_ns; /* by the test, in all: own_passed_ns, or
+                                  * what fake_clock_init_by was given */
+    _Atomic uint64_t own_passed_ns;
     _Atomic uint64_t stands_ns; /* what it says while it stands, less what has
                                  * been passed; 0: it goes */
 };
@@ -21,6 +23,10 @@ struct fake_clock {
 /* Makes one that goes, and says what CLOCK_MONOTONIC says. Before others have
  * it. */
 void fake_clock_init(struct fake_clock *fake);
+
+/* The same, for one that is moved by whoever makes *passed_ns larger, perhaps
+ * in another process. It must stay, too. */
+void fake_clock_init_by(struct fake_clock *fake, _Atomic uint64_t *passed_ns);
 
 /* Time passes: at once so many ms. */
 void fake_clock_pass(struct fake_clock *fake, uint64_t ms);
