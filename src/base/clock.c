@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two clocks of the system, read through the vDSO: no system call. Both
  * always exist on Linux, so a failure is a broken machine and asserts; so does
- * one of the C library to make a condition, which takes no memory. */
+ * one of the C library to make a condition, which takes no memory.
+ *
+ * The kernel knows CLOCK_MONOTONIC only. So who waits by another clock asks it
+ * when to look again, waits until then, and looks. */
 #include "base/clock.h"
 
 #include "base/assert.h"
 
+#include <errno.h>
 #include <time.h>
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -145,11 +149,51 @@ clock_cond_init(pthread_cond_t *cond)
     ASSERT(rv == 0);
 }
 
-bool
-clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
+static uint64_t
+same(const struct clock *clock, uint64_t ns)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-        .tv_nsec = (long)(until_ns % NS_PER_S)};
+    (void)clock;
+    return ns;
+}
 
-    return pthread_cond_timedwait(cond, lock, &until) == 0;
+static const struct clock_calls system_calls = {.at = same, .wake = same};
+
+const struct clock clock_system = {&system_calls};
+
+uint64_t
+clock_now_ns(const struct clock *clock)
+{
+    return clock->calls->at(clock, clock_monotonic_ns());
+}
+
+/* When to look again. */
+static struct timespec
+wake_time(const struct clock *clock, uint64_t until_ns)
+{
+    uint64_t ns = clock->calls->wake(clock, until_ns);
+    return (struct timespec){
+        .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+}
+
+void
+clock_sleep_until(const struct clock *clock, uint64_t until_ns)
+{
+    while (clock_now_ns(clock) < until_ns) {
+        struct timespec wake = wake_time(clock, until_ns);
+        /* a signal may cut it short */
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
+    }
+}
+
+bool
+clock_cond_wait(const struct clock *clock, pthread_cond_t *cond,
+    pthread_mutex_t *lock, uint64_t until_ns)
+{
+    int rv;
+    do {
+        struct timespec wake = wake_time(clock, until_ns);
+        rv = pthread_cond_timedwait(cond, lock, &wake);
+        ASSERT(rv == 0 || rv == ETIMEDOUT);
+    } while (rv != 0 && clock_now_ns(clock) < until_ns);
+    return rv == 0;
 }

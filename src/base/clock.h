@@ -47,13 +47,62 @@ void clock_shift_go(struct clock_shift *shift);
 /* It is by_s further on, or back. */
 void clock_shift_by(struct clock_shift *shift, int64_t by_s);
 
-/* A condition whose waits end by the clock that never jumps. Ended by
- * pthread_cond_destroy. */
+/* ---- the clock that is handed in ---- */
+
+/* Who decides by the time, or waits for one, does so by the clock that it was
+ * handed; a seam: t/lib/fake_clock has one that a test moves. Both calls from
+ * any thread; they never fail and never wait. */
+struct clock;
+
+struct clock_calls {
+    /* What the clock says at that moment of CLOCK_MONOTONIC, which is not one
+     * to come; in ns, since some point in the past. It never goes back: asked
+     * again, or of a later moment, it says as much or more. */
+    uint64_t (*at)(const struct clock *clock, uint64_t monotonic_ns);
+    /* The moment of CLOCK_MONOTONIC at which who waits until the clock says
+     * until_ns must look again: at the latest when it does, perhaps before.
+     * While it does not say so the moment is one to come, so that who looks
+     * and waits anew does not spin. */
+    uint64_t (*wake)(const struct clock *clock, uint64_t until_ns);
+};
+
+/* What every implementation begins with. */
+struct clock {
+    const struct clock_calls *calls;
+};
+
+/* The system's: CLOCK_MONOTONIC. */
+extern const struct clock clock_system;
+
+/* The clock of a config: where that is NULL, the system's. */
+static inline const struct clock *
+clock_or_system(const struct clock *clock)
+{
+    return clock != NULL ? clock : &clock_system;
+}
+
+/* What the clock says now, in ns. Any thread. */
+uint64_t clock_now_ns(const struct clock *clock);
+
+/* What it says at a moment of CLOCK_MONOTONIC that is given in ms, as event
+ * loops have it; in ms. Any thread. */
+static inline uint64_t
+clock_at_ms(const struct clock *clock, uint64_t monotonic_ms)
+{
+    return clock == &clock_system /* on each request's way */
+        ? monotonic_ms
+        : clock->calls->at(clock, monotonic_ms * 1000000) / 1000000;
+}
+
+/* Returns when the clock says until_ns. Any thread. */
+void clock_sleep_until(const struct clock *clock, uint64_t until_ns);
+
+/* A condition for clock_cond_wait. Ended by pthread_cond_destroy. */
 void clock_cond_init(pthread_cond_t *cond);
 
-/* Waits, with the lock held, until somebody signals or clock_monotonic_ns is
- * until_ns; false where it is so late. */
-bool clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
+/* Waits, with the lock held, until somebody signals or the clock says
+ * until_ns; false where it is so late. May also return true without either. */
+bool clock_cond_wait(const struct clock *clock, pthread_cond_t *cond,
+    pthread_mutex_t *lock, uint64_t until_ns);
 
 #endif

@@ -102,13 +102,16 @@ lock__wake(struct lock *lock)
 }
 
 void
-lock_cond_wait(struct lock_cond *cond, struct lock *lock, uint64_t until_ns)
+lock_cond_wait(struct lock_cond *cond, struct lock *lock,
+    const struct clock *clock, uint64_t until_ns)
 {
+    uint64_t wake_ns =
+        until_ns == LOCK_NEVER ? 0 : clock->calls->wake(clock, until_ns);
     /* relaxed: changed under the lock only */
     uint32_t n_calls =
         atomic_load_explicit(&cond->n_calls, memory_order_relaxed);
-    const struct timespec time = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-        .tv_nsec = (long)(until_ns % NS_PER_S)};
+    const struct timespec time = {.tv_sec = (time_t)(wake_ns / NS_PER_S),
+        .tv_nsec = (long)(wake_ns % NS_PER_S)};
     cond->n_waiting++;
     lock_leave(lock);
     sleep_on(&cond->n_calls, FUTEX_WAIT_BITSET, n_calls,

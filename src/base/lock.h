@@ -2,6 +2,8 @@
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
 
+#include "base/clock.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,11 +57,11 @@ struct lock_cond {
 
 #define LOCK_NEVER UINT64_MAX
 
-/* Leaves the lock, waits for a call or until clock_monotonic_ns is until_ns
+/* Leaves the lock, waits for a call or until the clock says until_ns
  * (LOCK_NEVER: for a call only), and takes the lock again. May also return
  * without either. */
-void lock_cond_wait(
-    struct lock_cond *cond, struct lock *lock, uint64_t until_ns);
+void lock_cond_wait(struct lock_cond *cond, struct lock *lock,
+    const struct clock *clock, uint64_t until_ns);
 
 /* Wakes all who wait. */
 void lock_cond_call(struct lock_cond *cond);

@@ -48,7 +48,7 @@ static void
 tell(struct fetch *fetch, const struct segment *segment,
     const struct segment_fault *fault)
 {
-    uint64_t now = clock_monotonic_ns();
+    uint64_t now = clock_now_ns(fetch->config.clock);
     uint64_t untold;
     bool is_due;
 
@@ -571,6 +571,7 @@ fetch_start(const struct fetch_config *config, struct fetch **out)
         return ERR_NO_MEMORY;
     }
     fetch->config = *config;
+    fetch->config.clock = clock_or_system(config->clock);
     fetch->reader = (struct fetch__reader *)(fetch + 1);
     err = cache_create(config->cache_bytes, config->alloc, &fetch->cache);
     pthread_mutex_init(&fetch->lock, NULL);

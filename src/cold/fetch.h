@@ -2,6 +2,7 @@
 #ifndef COLD_FETCH_H
 #define COLD_FETCH_H
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cold/cache.h"
 #include "cold/segment.h"
@@ -24,6 +25,7 @@ struct fetch_config {
     uint64_t cache_bytes;      /* see cache_create; 0: no cache */
     struct logger *logger;     /* NULL: tells nobody of damage */
     const struct alloc *alloc; /* NULL: the heap */
+    const struct clock *clock; /* of what is told; NULL: the system's */
 };
 
 enum {

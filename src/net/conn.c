@@ -208,7 +208,7 @@ void
 conn__has_written(struct conn *conn, int status)
 {
     worker_enter(conn->worker);
-    conn->active_ms = uv_now(&conn->worker->loop);
+    conn->active_ms = conn__now_ms(conn->worker);
     conn->progress_ms = conn->active_ms;
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
@@ -255,7 +255,7 @@ note_command(struct conn *conn, enum session_state state, bool has_begun)
         !session_waits_for_bytes(&conn->session, conn->in.len - conn->in_at)) {
         conn->command_since_ms = 0;
     } else if (conn->command_since_ms == 0 || has_begun) {
-        conn->command_since_ms = uv_now(&conn->worker->loop);
+        conn->command_since_ms = conn__now_ms(conn->worker);
     }
 }
 
@@ -264,7 +264,7 @@ static void
 note_blocked(struct conn *conn)
 {
     if (conn->blocked_since_ms == 0) {
-        conn->blocked_since_ms = uv_now(&conn->worker->loop);
+        conn->blocked_since_ms = conn__now_ms(conn->worker);
         conn->blocked_bytes = conn__queued_bytes(conn);
     }
 }
@@ -465,7 +465,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
             conn__forget_rest(conn, state, bytes + consumed, len - consumed);
     }
     if (!was_stranger && session_is_stranger(&conn->session)) {
-        conn->stranger_ms = uv_now(&worker->loop); /* it logs in anew */
+        conn->stranger_ms = conn__now_ms(worker); /* it logs in anew */
     }
     if (conn->session.watcher != NULL) {
         worker_watches(worker, conn);
@@ -475,7 +475,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     note_command(conn, state, has_begun);
     if (budget < worker->config.requests_per_turn) {
         conn_entry_note_command(&conn->entry, conn__loop_ns(worker));
-        conn->progress_ms = uv_now(&worker->loop);
+        conn->progress_ms = conn__now_ms(worker);
     }
     if (len >= CONN_READ_LEAST) {
         choose_read(conn, state, len);
@@ -557,7 +557,7 @@ has_read(struct conn *conn, ssize_t n_read)
     if (n_read <= 0) {
         return false;
     }
-    conn->active_ms = uv_now(&conn->worker->loop);
+    conn->active_ms = conn__now_ms(conn->worker);
     return true;
 }
 
@@ -608,7 +608,7 @@ bool
 conn__unpark(struct conn *conn)
 {
     conn->is_parked = false;
-    conn->active_ms = uv_now(&conn->worker->loop);
+    conn->active_ms = conn__now_ms(conn->worker);
     if (conn->is_closed) {
         unlink_conn(conn);
         free_conn(conn);
@@ -682,7 +682,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         return;
     }
     conn->worker = worker;
-    conn->stranger_ms = uv_now(&worker->loop);
+    conn->stranger_ms = conn__now_ms(worker);
     conn->active_ms = conn->stranger_ms;
     conn->progress_ms = conn->stranger_ms;
     conn->read_bytes_max = CONN_READ_FIRST;

@@ -122,7 +122,7 @@ void
 conn__note_fault(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    uint64_t now_ms = uv_now(&worker->loop);
+    uint64_t now_ms = conn__now_ms(worker);
     int fault = conn->session.fault;
     if (fault == 0) {
         return;

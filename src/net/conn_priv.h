@@ -63,7 +63,15 @@ void conn__has_written(struct conn *conn, int status);
 
 #define CONN_NS_PER_MS UINT64_C(1000000)
 
-/* The loop's time: when its callbacks began. */
+/* What the worker's clock says in this round of its loop, in ms: by it all
+ * that times out is. */
+static inline uint64_t
+conn__now_ms(const struct worker *worker)
+{
+    return clock_at_ms(worker->config.clock, uv_now(&worker->loop));
+}
+
+/* The loop's time, for figures: when its callbacks began. */
 static inline uint64_t
 conn__loop_ns(const struct worker *worker)
 {

@@ -108,7 +108,7 @@ conn__tls_begin(struct conn *conn)
         return false;
     }
     conn->shake->conn = conn;
-    conn->shake->since_ms = uv_now(&worker->loop);
+    conn->shake->since_ms = conn__now_ms(worker);
     link_shake(worker, conn->shake);
     return true;
 }

@@ -26,9 +26,9 @@
  * So is one whose commit is still open late_ms after its turn: the disk hangs,
  * and nobody knows what comes of it. Then its turn has left the gate and is
  * not answered again, whatever the outcome will be; the connection goes on,
- * and its next change waits anew. A timer looks for such turns. It is started
- * when one is held while it does not run, and starts itself as long as
- * something is held; so a commit that is in time costs no timer.
+ * and its next change waits anew. An alarm looks for such turns. It is set
+ * when one is held while it is not, and sets itself as long as something is
+ * held; so a commit that is in time costs no timer.
  *
  * The listener runs on any thread and only reads and clears is_waiting. The
  * gate sets it before it asks for outcomes: an outcome that changes after the
@@ -68,9 +68,11 @@ on_moved(struct store_listener *listener)
     }
 }
 
+static void on_alarm(struct alarm *alarm);
+
 void
 gate_init(struct gate *gate, struct store *store, struct metric_set *metrics,
-    struct bell *bell, uint64_t late_ms,
+    struct bell *bell, const struct clock *clock, uint64_t late_ms,
     void (*pass_fn)(struct held *held, struct buf *out))
 {
     ASSERT(late_ms > 0);
@@ -80,8 +82,7 @@ gate_init(struct gate *gate, struct store *store, struct metric_set *metrics,
         .pass_fn = pass_fn,
         .listener = {.moved_fn = on_moved},
         .late_ms = late_ms};
-    uv_timer_init(bell->poll.loop, &gate->timer);
-    gate->timer.data = gate;
+    alarm_init(&gate->alarm, bell->poll.loop, clock, on_alarm);
     store_listen(store, &gate->listener);
 }
 
@@ -90,7 +91,7 @@ gate_fini(struct gate *gate)
 {
     ASSERT(gate->first == NULL);
     store_unlisten(gate->store, &gate->listener);
-    uv_close((uv_handle_t *)&gate->timer, NULL);
+    alarm_close(&gate->alarm);
 }
 
 size_t
@@ -151,14 +152,12 @@ empty(struct buf *buf)
     }
 }
 
-static void on_timer(uv_timer_t *timer);
-
-/* Has the timer run in ms, unless it does. */
+/* Has the alarm go off in ms, unless it does. */
 static void
 watch(struct gate *gate, uint64_t ms)
 {
-    if (!uv_is_active((uv_handle_t *)&gate->timer)) {
-        uv_timer_start(&gate->timer, on_timer, ms, 0);
+    if (!alarm_is_set(&gate->alarm)) {
+        alarm_set(&gate->alarm, ms);
     }
 }
 
@@ -209,7 +208,7 @@ part_for(struct gate *gate, struct held *held, uint64_t seq)
     }
     held->n++;
     last->seq = seq;
-    last->since_ms = uv_now(gate->timer.loop);
+    last->since_ms = alarm_now_ms(&gate->alarm);
     watch(gate, gate->late_ms);
     return last;
 }
@@ -392,10 +391,11 @@ look_at_all(struct gate *gate, uint64_t committed_seq, uint64_t late_ms)
 
 /* Outside the poll: the worker may be offline. */
 static void
-on_timer(uv_timer_t *timer)
+on_alarm(struct alarm *alarm)
 {
-    struct gate *gate = timer->data;
-    uint64_t now_ms = uv_now(timer->loop);
+    struct gate *gate =
+        (struct gate *)((char *)alarm - offsetof(struct gate, alarm));
+    uint64_t now_ms = alarm_now_ms(alarm);
     uint64_t oldest_ms = now_ms;
     if (now_ms > gate->late_ms) {
         look_at_all(gate, 0, now_ms - gate->late_ms);

@@ -3,6 +3,7 @@
 #define NET_GATE_H
 
 #include "base/buf.h"
+#include "net/alarm.h"
 #include "net/bell.h"
 #include "net/session.h"
 #include "store/store.h"
@@ -27,7 +28,7 @@ enum { HELD_CHANGES_MAX = 2048, HELD_BYTES_MAX = 64 << 10 };
 /* Replies that wait for the same commit. */
 struct held_part {
     uint64_t seq;      /* to be committed */
-    uint64_t since_ms; /* when the first came, by the loop's clock */
+    uint64_t since_ms; /* when the first came, by the alarm's clock */
     struct buf out;    /* the replies, of one turn or several */
     struct buf acks;   /* struct session_acks, at, in out */
 };
@@ -52,19 +53,19 @@ struct gate {
     struct store_listener listener;
     atomic_bool is_waiting; /* the listener is to signal; any thread */
     struct held *first;
-    uint64_t new_seq; /* the largest that no commit was asked for; 0: none */
-    uint64_t late_ms; /* what is held as long is not waited for any more */
-    uv_timer_t timer; /* runs while something may become late */
+    uint64_t new_seq;   /* the largest that no commit was asked for; 0: none */
+    uint64_t late_ms;   /* what is held as long is not waited for any more */
+    struct alarm alarm; /* set while something may become late */
 };
 
-/* Prepares an empty gate on the bell's loop and listens to the store. late_ms
- * is at least 1. */
+/* Prepares an empty gate on the bell's loop and listens to the store. late_ms,
+ * by the clock, is at least 1. */
 void gate_init(struct gate *gate, struct store *store,
-    struct metric_set *metrics, struct bell *bell, uint64_t late_ms,
-    void (*pass_fn)(struct held *held, struct buf *out));
+    struct metric_set *metrics, struct bell *bell, const struct clock *clock,
+    uint64_t late_ms, void (*pass_fn)(struct held *held, struct buf *out));
 
 /* Nothing may be held. When it returns the bell is rung no more; the loop
- * has to run on until the gate's timer is closed. */
+ * has to run on until the gate's alarm is closed. */
 void gate_fini(struct gate *gate);
 
 /* True where the replies with these acks may leave now. */

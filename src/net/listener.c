@@ -29,12 +29,14 @@ enum {
 static const char too_many[] = "ERROR Too many open connections\r\n";
 static const char no_memory[] = "SERVER_ERROR out of memory\r\n";
 
+static void on_pause_end(struct alarm *pause);
+
 void
 listener_init(struct listener *listener, const struct listener_config *config)
 {
     *listener = (struct listener){.config = *config};
-    uv_timer_init(config->loop, &listener->pause);
-    listener->pause.data = listener;
+    alarm_init(&listener->pause, config->loop, clock_or_system(config->clock),
+        on_pause_end);
 }
 
 static int
@@ -350,8 +352,6 @@ hand_out(struct listener *listener, int fd, const struct listening *from,
     }
 }
 
-static void on_pause_end(uv_timer_t *timer);
-
 /* error: why nothing can be accepted; 0: the limit of connections is reached.
  * A pause that has been said and counted goes on. */
 static void
@@ -361,7 +361,7 @@ pause_accepting(struct listener *listener, int error)
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         uv_poll_stop(&listener->socket[i].poll);
     }
-    uv_timer_start(&listener->pause, on_pause_end, LISTENER_PAUSE_MS, 0);
+    alarm_set(&listener->pause, LISTENER_PAUSE_MS);
     if (listener->is_paused) {
         return;
     }
@@ -460,11 +460,12 @@ on_connection(uv_poll_t *poll, int status, int events)
 }
 
 static void
-on_pause_end(uv_timer_t *timer)
+on_pause_end(struct alarm *pause)
 {
-    struct listener *listener = timer->data;
+    struct listener *listener =
+        (struct listener *)((char *)pause - offsetof(struct listener, pause));
     if (listener->config.waits && is_full(listener)) {
-        uv_timer_start(timer, on_pause_end, LISTENER_PAUSE_MS, 0);
+        alarm_set(pause, LISTENER_PAUSE_MS);
         return;
     }
     if (listener->config.waits) {
@@ -508,7 +509,7 @@ listener_stop(struct listener *listener)
         }
         close(listening->fd);
     }
-    uv_close((uv_handle_t *)&listener->pause, NULL);
+    alarm_close(&listener->pause);
     if (listener->unix_path[0] != '\0') {
         unlink(listener->unix_path);
     }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "net/alarm.h"
 #include "net/worker.h"
 
 #include <stdbool.h>
@@ -31,7 +32,8 @@ struct listener_config {
     uv_loop_t *loop;
     struct logger *logger;
     struct conn_gauge *gauge;
-    struct worker **workers; /* n_workers; they outlive the listener */
+    const struct clock *clock; /* of pauses; NULL: the system's */
+    struct worker **workers;   /* n_workers; they outlive the listener */
     unsigned n_workers;
     unsigned conn_limit; /* memcached's -c */
     int backlog;         /* memcached's -b */
@@ -44,7 +46,7 @@ struct listener {
     struct listener_config config;
     unsigned n_sockets;
     unsigned next_worker;
-    uv_timer_t pause;      /* nothing can be accepted: tries again after it */
+    struct alarm pause;    /* nothing can be accepted: tries again after it */
     bool is_paused;        /* until something could be */
     uint64_t paused_at_us; /* of uv_hrtime */
     struct listening socket[LISTENER_SOCKETS_MAX];

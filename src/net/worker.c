@@ -116,11 +116,13 @@ worker_unready(struct worker *worker, struct conn *conn)
 }
 
 static void
-on_sweep(uv_timer_t *timer)
+on_sweep(struct alarm *sweep)
 {
-    struct worker *worker = timer->data;
+    struct worker *worker =
+        (struct worker *)((char *)sweep - offsetof(struct worker, sweep));
     worker_enter(worker);
-    uint64_t now_ms = uv_now(&worker->loop);
+    alarm_set(sweep, WORKER_SWEEP_MS);
+    uint64_t now_ms = alarm_now_ms(&worker->sweep);
     bool give_up = worker->stopping && now_ms >= worker->stop_deadline_ms;
     struct conn *next;
     for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
@@ -148,7 +150,7 @@ close_handles(struct worker *worker)
     bell_close(&worker->bell);
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
-    uv_close((uv_handle_t *)&worker->sweep, NULL);
+    alarm_close(&worker->sweep);
     if (worker->ring != NULL) {
         uv_close((uv_handle_t *)&worker->poll, on_poll_closed);
     }
@@ -168,7 +170,7 @@ begin_stop(struct worker *worker)
     struct conn *next;
     worker->stopping = true;
     worker->stop_deadline_ms =
-        uv_now(&worker->loop) + worker->config.stop_timeout_ms;
+        alarm_now_ms(&worker->sweep) + worker->config.stop_timeout_ms;
     if (worker->conns == NULL) {
         close_handles(worker);
         return;
@@ -462,12 +464,11 @@ init_loop(struct worker *worker)
     }
     uv_prepare_init(&worker->loop, &worker->prepare);
     uv_idle_init(&worker->loop, &worker->idle);
-    uv_timer_init(&worker->loop, &worker->sweep);
+    alarm_init(&worker->sweep, &worker->loop, worker->config.clock, on_sweep);
     worker->prepare.data = worker;
     worker->idle.data = worker;
-    worker->sweep.data = worker;
     uv_prepare_start(&worker->prepare, on_prepare);
-    uv_timer_start(&worker->sweep, on_sweep, WORKER_SWEEP_MS, WORKER_SWEEP_MS);
+    alarm_set(&worker->sweep, WORKER_SWEEP_MS);
     return 0;
 }
 
@@ -494,6 +495,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         return ERR_NO_MEMORY;
     }
     *worker = (struct worker){.config = *config};
+    worker->config.clock = clock_or_system(config->clock);
     if (config->tls != NULL) {
         worker->cipher_buf = malloc(WORKER_CIPHER_BYTES);
     }
@@ -515,7 +517,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     worker->executor.access = config->access;
     worker->executor.watch = config->watch;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->bell,
-        config->commit_timeout_ms, conn_pass);
+        worker->config.clock, config->commit_timeout_ms, conn_pass);
     /* held ready, so that a full heap is something that can be said */
     bool has_room = buf_reserve(&worker->out, WORKER_OUT_BYTES) != NULL &&
         buf_reserve(&worker->executor.acks.at, WORKER_ACKS_BYTES) != NULL;

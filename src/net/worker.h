@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/qsbr.h"
+#include "net/alarm.h"
 #include "net/bell.h"
 #include "net/conn_list.h"
 #include "net/conn_room.h"
@@ -52,6 +53,7 @@ struct worker_config {
     struct admin *admin;
     struct logger *logger;
     struct conn_gauge *gauge;
+    const struct clock *clock;    /* of timeouts; NULL: the system's */
     struct tls *tls;              /* NULL: no socket asks for it */
     struct helpers *helpers;      /* for handshakes, where there is tls */
     struct watch_ring *watch;     /* the worker's; NULL: nobody can watch */
@@ -106,7 +108,7 @@ struct worker {
     uv_loop_t loop;
     uv_prepare_t prepare;
     uv_idle_t idle; /* runs while there are ready connections */
-    uv_timer_t sweep;
+    struct alarm sweep;
     uv_poll_t widest;        /* closed before anything else happens */
     uv_poll_t poll;          /* of ring */
     struct fetch_ring *ring; /* NULL: there is none (store/ring.h) */

@@ -68,7 +68,7 @@ enum { SERVER_SIGNALS = 5 };
 
 struct server {
     struct options options;
-    const struct server_hooks *hooks; /* NULL: none */
+    const struct server_hooks *hooks; /* all NULL: none */
     struct logger logger;
     struct conn_gauge gauge;
     struct tls *tls; /* NULL: none is wanted */
@@ -215,6 +215,7 @@ create_store(struct server *server)
             .item_bytes_max = options->item_size_max,
             .keeps = options->keeps},
         .data = server->keeping.is_wanted ? &server->keeping.config : NULL,
+        .clock = server->hooks->clock,
     };
     server->keeping.config.loaded_fn = on_store_loaded;
     server->keeping.config.context = server;
@@ -226,7 +227,7 @@ create_store(struct server *server)
     }
     int err = store_create(&config, &server->real);
     server->store = server->real;
-    if (err == 0 && server->hooks != NULL) {
+    if (err == 0 && server->hooks->wrap_fn != NULL) {
         err = server->hooks->wrap_fn(server->real, &server->store);
     } /* a wrapper that fails leaves store as it was */
     if (err != 0) {
@@ -256,6 +257,7 @@ start_workers(struct server *server)
         .admin = &server->admin.admin,
         .logger = &server->logger,
         .gauge = &server->gauge,
+        .clock = server->hooks->clock,
         .tls = server->tls,
         .binding = (enum session_binding)options->protocol,
         .rules = {.no_cas = options->no_cas,
@@ -552,6 +554,7 @@ open_loop(struct server *server)
     struct listener_config config = {.loop = &server->loop,
         .logger = &server->logger,
         .gauge = &server->gauge,
+        .clock = server->hooks->clock,
         .workers = server->workers,
         .n_workers = (unsigned)options->threads,
         .conn_limit = (unsigned)options->conn_limit,
@@ -761,6 +764,7 @@ free_server(struct server *server)
 int
 server_run(int argc, char **argv, const struct server_hooks *hooks)
 {
+    static const struct server_hooks none;
     struct buf message = {0};
     struct server *server = calloc(1, sizeof *server);
     int status = EXIT_FAILURE;
@@ -768,7 +772,7 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     if (server == NULL) {
         return status;
     }
-    server->hooks = hooks;
+    server->hooks = hooks != NULL ? hooks : &none;
     server->ready_fd = -1;
     enum options_result result =
         options_parse(argc, argv, &server->options, &message);

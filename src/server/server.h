@@ -7,11 +7,13 @@
 /* The whole program, but for the name main: t/system has a second program that
  * puts a store of its own in between. */
 
-/* A store in front of the real one; for tests. */
+/* A store in front of the real one, and a clock; for tests. */
 struct server_hooks {
-    /* Makes *out from the real store, which it does not own. 0 or an ERR_. */
+    /* Makes *out from the real store, which it does not own. 0 or an ERR_.
+     * NULL: there is none. */
     int (*wrap_fn)(struct store *inner, struct store **out);
     void (*unwrap_fn)(struct store **outer);
+    const struct clock *clock; /* outlives the run; NULL: the system's */
 };
 
 /* Runs tallyd with a command line until it is told to stop; returns the exit

@@ -69,7 +69,8 @@ checkpoint__is_stopping(const struct pass *pass)
     return stopping;
 }
 
-/* Sleeps for as long as it has worked. */
+/* Sleeps for as long as it has worked. By the system's clock, whatever the
+ * store's is: it is for the sake of those who share the machine. */
 void
 checkpoint__rest(struct pass *pass)
 {
@@ -81,7 +82,8 @@ checkpoint__rest(struct pass *pass)
     uint64_t until_ns = now_ns + (now_ns - pass->rested_ns);
     pthread_mutex_lock(&owner->lock);
     while (!owner->is_urgent && !owner->stopping &&
-        clock_cond_wait(&owner->changed, &owner->lock, until_ns)) {
+        clock_cond_wait(
+            &clock_system, &owner->changed, &owner->lock, until_ns)) {
     }
     pthread_mutex_unlock(&owner->lock);
     pass->rested_ns = clock_monotonic_ns();
@@ -623,7 +625,7 @@ begin_pass(struct checkpointer *owner)
             ? (uint64_t)FILE_BYTES_MAX
             : config->checkpoint_file_bytes,
         .reader = {.disk = durable->disk, .logger = config->logger},
-        .is_quiet = checkpoint__is_quiet(owner, began_ns)};
+        .is_quiet = checkpoint__is_quiet(owner, checkpointer_now_ns(owner))};
 }
 
 static void

@@ -43,6 +43,13 @@ struct checkpointer {
     int last_err; /* of the last pass; the thread's until it is joined */
 };
 
+/* The time, by the store's clock. Any thread. */
+static inline uint64_t
+checkpointer_now_ns(const struct checkpointer *checkpointer)
+{
+    return clock_now_ns(checkpointer->durable->config.clock);
+}
+
 /* durable has loaded. 0 or ERR_SYSTEM. */
 int checkpointer_start(struct checkpointer *checkpointer,
     struct durable *durable, _Atomic(const struct schema *) *schema);

@@ -173,7 +173,7 @@ look_for_segments(struct look *look)
 {
     struct checkpointer *owner = look->owner;
     const struct segments *segments = &owner->durable->manifest.segments;
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = checkpointer_now_ns(owner);
     uint64_t last = 0;
     look->is_to_say = now_ns >= owner->say_lost_ns;
     for (size_t i = 0; i < segments->n; i++) {

@@ -52,7 +52,7 @@ checkpoint__tell_failed(const struct pass *pass, int err)
     }
     owner->say_gap_ns =
         gap_ns < SAY_GAP_S_MAX * NS_PER_S ? gap_ns : SAY_GAP_S_MAX * NS_PER_S;
-    owner->say_ns = clock_monotonic_ns() + owner->say_gap_ns;
+    owner->say_ns = checkpointer_now_ns(owner) + owner->say_gap_ns;
     owner->said_err = err;
     log_line(pass->durable->config.logger, LOG_ERROR,
         "no checkpoint: %s%s (failure %" PRIu64 ")", err_file_text(err),

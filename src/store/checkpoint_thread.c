@@ -73,11 +73,12 @@ struct schedule {
 static void
 await_log(const struct checkpointer *it)
 {
-    const struct timespec gap = {.tv_nsec = LOG_LOOK_MS * (long)NS_PER_MS};
-    for (unsigned i = 0; i < LOG_MS / LOG_LOOK_MS &&
-         wal_fault(it->durable->wal) == ERR_DISK_FULL;
-         i++) {
-        (void)nanosleep(&gap, NULL);
+    const struct clock *clock = it->durable->config.clock;
+    uint64_t now_ns = clock_now_ns(clock);
+    uint64_t end_ns = now_ns + LOG_MS * NS_PER_MS;
+    while (now_ns < end_ns && wal_fault(it->durable->wal) == ERR_DISK_FULL) {
+        clock_sleep_until(clock, now_ns + LOG_LOOK_MS * NS_PER_MS);
+        now_ns = clock_now_ns(clock);
     }
 }
 
@@ -118,7 +119,8 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
     uint64_t seq = atomic_load_explicit(
         &durable->stats.last_checkpoint_seq, memory_order_relaxed);
     return config->checkpoint_ms != 0 && stats.last_seq > seq &&
-        clock_monotonic_ns() - last_ns >= config->checkpoint_ms * NS_PER_MS;
+        checkpointer_now_ns(checkpointer) - last_ns >=
+        config->checkpoint_ms * NS_PER_MS;
 }
 
 /* What comes once the log can be written; a ballast not before, it may be
@@ -139,14 +141,14 @@ renew_ballast(struct checkpointer *it)
 static bool
 is_publish_due(const struct checkpointer *it)
 {
-    return it->is_publish_wanted && clock_monotonic_ns() >= it->publish_ns;
+    return it->is_publish_wanted && checkpointer_now_ns(it) >= it->publish_ns;
 }
 
 /* What is looked at between waits. True where a pass is due. */
 static bool
 look_around(struct checkpointer *it, struct schedule *when)
 {
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = checkpointer_now_ns(it);
     renew_ballast(it);
     if (now_ns >= when->look_ns) {
         when->look_ns = now_ns + LOOK_MS * NS_PER_MS;
@@ -165,8 +167,8 @@ wait_for_work(struct checkpointer *it, struct schedule *when,
     bool due = look_around(it, when);
     pthread_mutex_lock(&it->lock);
     while (!it->stopping && !it->is_wanted && !due && !is_publish_due(it)) {
-        (void)clock_cond_wait(&it->changed, &it->lock,
-            clock_monotonic_ns() + ROUND_MS * NS_PER_MS);
+        (void)clock_cond_wait(it->durable->config.clock, &it->changed,
+            &it->lock, checkpointer_now_ns(it) + ROUND_MS * NS_PER_MS);
         pthread_mutex_unlock(&it->lock);
         due = look_around(it, when);
         pthread_mutex_lock(&it->lock);
@@ -204,7 +206,7 @@ checkpoint__keep_publish(struct pass *pass)
     }
     if (pass->is_publish_wanted) {
         owner->is_publish_wanted = true;
-        owner->publish_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
+        owner->publish_ns = checkpointer_now_ns(owner) + RETRY_MS * NS_PER_MS;
     }
     pthread_mutex_unlock(&owner->lock);
 }
@@ -249,7 +251,7 @@ do_pass(struct checkpointer *it, struct schedule *when)
 {
     (void)checkpoint__look(it);
     int err = make_one(it);
-    when->last_ns = clock_monotonic_ns();
+    when->last_ns = checkpointer_now_ns(it);
     when->look_ns = when->last_ns + LOOK_MS * NS_PER_MS;
     /* also where it has not helped: a file that does not go */
     bool waits = err != 0 || is_due(it, when->last_ns);
@@ -275,7 +277,7 @@ run(void *arg)
 {
     struct checkpointer *it = arg;
     struct store_call *calls = NULL;
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = checkpointer_now_ns(it);
     struct schedule when = {.last_ns = now_ns - age_ns(&it->durable->manifest),
         .look_ns = now_ns + LOOK_MS * NS_PER_MS};
     bool is_pass;

@@ -2,6 +2,7 @@
 #ifndef STORE_COLD_CALL_H
 #define STORE_COLD_CALL_H
 
+#include "base/clock.h"
 #include "cold/fetch.h"
 #include "store/call.h"
 #include "store/covers.h"
@@ -20,6 +21,7 @@ struct cold {
     struct covers covers;
     struct engine *engine;
     struct fetch *fetch;
+    const struct clock *clock;   /* of the waits for room */
     pthread_mutex_t lock;        /* all below */
     struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */

@@ -244,7 +244,8 @@ prepend(struct cold_changes *list, const struct cold_changes *front)
 static bool
 may_wait(const struct cold_change *it)
 {
-    return is_waiting(it->change) && clock_monotonic_ns() < it->deadline_ns;
+    return is_waiting(it->change) &&
+        clock_now_ns(it->cold->clock) < it->deadline_ns;
 }
 
 /* Queues a change for the sealer, if any of it waits for room and there will
@@ -322,7 +323,7 @@ void
 cold_expire(struct cold *cold)
 {
     struct cold_changes late = {NULL, NULL}, on_time = {NULL, NULL};
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = clock_now_ns(cold->clock);
     struct cold_change *it, *next;
     pthread_mutex_lock(&cold->lock);
     for (it = cold->waiting.first; it != NULL; it = next) {
@@ -347,7 +348,7 @@ make_change(struct cold *cold, struct store_change *change)
     if (it != NULL) {
         *it = (struct cold_change){.cold = cold,
             .change = change,
-            .deadline_ns = clock_monotonic_ns() + WAIT_NS,
+            .deadline_ns = clock_now_ns(cold->clock) + WAIT_NS,
             .n_max = n};
         it->lookup = (struct fetch_lookup *)(it + 1);
         it->base = (struct engine_base *)(it->lookup + n);

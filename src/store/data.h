@@ -3,6 +3,7 @@
 #define STORE_DATA_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/disk.h"
 #include "base/log.h"
 #include "wal/wal.h"
@@ -90,7 +91,9 @@ struct data_config {
     /* How cold ranges are joined and so on; NULL: the usual, but in tests. It
      * outlives the store. */
     const struct seal_tidy_bounds *tidy;
-    unsigned threads; /* that load; >= 1 */
+    unsigned threads;          /* that load; >= 1 */
+    const struct clock *clock; /* NULL: the system's; store_create puts its
+                                * own here */
     struct logger *logger;
     /* Called once, on a thread of the store, when all is loaded (err 0) or
      * cannot be. The store goes on refusing with ERR_LOADING until

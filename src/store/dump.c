@@ -595,8 +595,8 @@ dump_run(const struct dump_config *config)
     manifest_init(&dump.manifest);
     int err = open_directory(&dump);
     if (err == 0) {
-        progress_begin(&dump.progress, config->logger, "for a dump", "records",
-            bytes_to_read(&dump));
+        progress_begin(&dump.progress, config->logger, &clock_system,
+            "for a dump", "records", bytes_to_read(&dump));
         add_all(&dump);
         progress_end(&dump.progress);
         err = dump.err;

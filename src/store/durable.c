@@ -234,6 +234,7 @@ durable_open(struct durable *durable, const struct data_config *config,
 {
     *durable =
         (struct durable){.sink = {.write_fn = log_writes}, .config = *config};
+    durable->config.clock = clock_or_system(config->clock);
     manifest_init(&durable->manifest);
     durable->disk = config->disk;
     if (durable->disk == NULL &&
@@ -405,6 +406,7 @@ open_log(struct durable *durable, const struct replay_end *end)
         .unsynced_bytes_max = config->unsynced_bytes_max,
         .retry_ms = config->retry_ms,
         .idle_ms = config->idle_ms,
+        .clock = config->clock,
         .prepare_fn = prepare_log,
         .context = durable,
         .start = {.epoch = manifest->epoch,

@@ -17,10 +17,11 @@ enum {
 static bool
 sleep_a_round(struct gardener *gardener)
 {
-    uint64_t until_ns = clock_monotonic_ns() + ROUND_MS * NS_PER_MS;
+    uint64_t until_ns = clock_now_ns(gardener->clock) + ROUND_MS * NS_PER_MS;
     pthread_mutex_lock(&gardener->lock);
     while (!gardener->stopping &&
-        clock_cond_wait(&gardener->changed, &gardener->lock, until_ns)) {
+        clock_cond_wait(
+            gardener->clock, &gardener->changed, &gardener->lock, until_ns)) {
     }
     bool goes_on = !gardener->stopping;
     pthread_mutex_unlock(&gardener->lock);
@@ -49,17 +50,18 @@ run(void *arg)
         if (gardener->items != NULL) {
             tend_items(gardener->items);
         }
-        (void)engine_tend(gardener->engine, clock_monotonic_ns() / NS_PER_MS);
+        (void)engine_tend(
+            gardener->engine, clock_now_ns(gardener->clock) / NS_PER_MS);
     }
     return NULL;
 }
 
 int
 gardener_start(struct gardener *gardener, struct engine *engine,
-    struct items *items, struct cold *cold)
+    struct items *items, struct cold *cold, const struct clock *clock)
 {
-    *gardener =
-        (struct gardener){.engine = engine, .items = items, .cold = cold};
+    *gardener = (struct gardener){
+        .engine = engine, .items = items, .cold = cold, .clock = clock};
     pthread_mutex_init(&gardener->lock, NULL);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {

@@ -2,6 +2,7 @@
 #ifndef STORE_GARDENER_H
 #define STORE_GARDENER_H
 
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "items/items.h"
 #include "store/cold_call.h"
@@ -17,6 +18,7 @@ struct gardener {
     struct engine *engine;
     struct items *items; /* NULL: there are none */
     struct cold *cold;   /* NULL: there is no cold tier */
+    const struct clock *clock;
     pthread_t thread;
     pthread_mutex_t lock; /* stopping */
     pthread_cond_t changed;
@@ -25,7 +27,7 @@ struct gardener {
 
 /* items, cold: or NULL. All outlive it. 0 or ERR_SYSTEM. */
 int gardener_start(struct gardener *gardener, struct engine *engine,
-    struct items *items, struct cold *cold);
+    struct items *items, struct cold *cold, const struct clock *clock);
 
 /* Returns when the thread has ended. */
 void gardener_stop(struct gardener *gardener);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "store/progress.h"
 
-#include "base/clock.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -13,14 +11,16 @@ enum { TTY_NS = 250000000, LOG_S = 5, PERCENT = 100 };
 
 void
 progress_begin(struct progress *progress, struct logger *logger,
-    const char *what, const char *unit, uint64_t all_bytes)
+    const struct clock *clock, const char *what, const char *unit,
+    uint64_t all_bytes)
 {
     progress->logger = logger;
+    progress->clock = clock;
     progress->what = what;
     progress->unit = unit;
     progress->is_tty = isatty(STDERR_FILENO) == 1;
     atomic_init(&progress->all_bytes, all_bytes);
-    progress->began_ns = clock_monotonic_ns();
+    progress->began_ns = clock_now_ns(progress->clock);
     atomic_init(&progress->bytes, 0);
     atomic_init(&progress->units, 0);
     atomic_init(&progress->next_ns,
@@ -57,7 +57,7 @@ void
 progress_add(struct progress *progress, uint64_t bytes, uint64_t units)
 {
     /* relaxed, all: figures; the exchange lets one thread tell */
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = clock_now_ns(progress->clock);
     uint64_t done = bytes +
         atomic_fetch_add_explicit(
             &progress->bytes, bytes, memory_order_relaxed);
@@ -80,7 +80,7 @@ progress_end(struct progress *progress)
     /* relaxed: figures; all who added have been joined */
     uint64_t units =
         atomic_load_explicit(&progress->units, memory_order_relaxed);
-    uint64_t ns = clock_monotonic_ns() - progress->began_ns;
+    uint64_t ns = clock_now_ns(progress->clock) - progress->began_ns;
     if (progress->is_tty && ns > TTY_NS) {
         fputs("\r\033[K", stderr);
     }

@@ -2,6 +2,7 @@
 #ifndef STORE_PROGRESS_H
 #define STORE_PROGRESS_H
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
  * written over, else a line of the log now and then. Any thread may add. */
 struct progress {
     struct logger *logger;
+    const struct clock *clock;
     const char *what; /* "checkpoints", "log" */
     const char *unit; /* "records", "changes" */
     bool is_tty;
@@ -20,8 +22,10 @@ struct progress {
     _Atomic uint64_t bytes, units, next_ns;
 };
 
+/* clock: of when something is told. */
 void progress_begin(struct progress *progress, struct logger *logger,
-    const char *what, const char *unit, uint64_t all_bytes);
+    const struct clock *clock, const char *what, const char *unit,
+    uint64_t all_bytes);
 void progress_add(struct progress *progress, uint64_t bytes, uint64_t units);
 
 /* Ends the terminal's line; says what was done where that was anything. */

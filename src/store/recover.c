@@ -491,8 +491,8 @@ recover_images(struct durable *durable, const struct schema *schema)
         return ERR_NO_MEMORY;
     }
     pthread_mutex_init(&work.lock, NULL);
-    progress_begin(
-        &work.progress, durable->config.logger, "checkpoint", "records", 0);
+    progress_begin(&work.progress, durable->config.logger,
+        durable->config.clock, "checkpoint", "records", 0);
     images_each(images, gather, &work);
     qsort(work.entry, work.n, sizeof *work.entry, by_shard);
     int err = run_threads(&work);

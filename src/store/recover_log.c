@@ -511,8 +511,8 @@ recover_log(
     }
     ring->durable = durable;
     ring->n_threads = durable->config.threads;
-    progress_begin(
-        &ring->progress, durable->config.logger, "log", "changes", 0);
+    progress_begin(&ring->progress, durable->config.logger,
+        durable->config.clock, "log", "changes", 0);
     err = make_ring(ring, schema);
     if (err == 0) {
         err = run_ring(ring, replayer, end);

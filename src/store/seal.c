@@ -27,7 +27,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     LOOK_EVERY = 4096,          /* records between looks at is_stopping */
@@ -255,8 +254,8 @@ evict_shard(struct seal_work *work)
     engine_drain_excess(seal->engine);
     while (engine_evict(seal->engine, work->range.slot, work->shard,
                &work->rows[work->shard], publish_shard, work) != 0) {
-        struct timespec pause = {.tv_nsec = RETRY_NS};
-        (void)nanosleep(&pause, NULL);
+        const struct clock *clock = seal->durable->config.clock;
+        clock_sleep_until(clock, clock_now_ns(clock) + RETRY_NS);
     }
 }
 

@@ -61,6 +61,18 @@ is_stopping(const struct sealer *sealer)
     return atomic_load_explicit(&sealer->stopping, memory_order_relaxed);
 }
 
+static const struct clock *
+clock_of(const struct sealer *sealer)
+{
+    return sealer->seal.durable->config.clock;
+}
+
+static uint64_t
+time_ns(const struct sealer *sealer)
+{
+    return clock_now_ns(clock_of(sealer));
+}
+
 static uint64_t
 used_bytes(const struct sealer *sealer)
 {
@@ -127,7 +139,7 @@ note_seal(struct sealer *sealer, const struct seal_range *range, int err)
             "records could not be moved to the cold tier: %s; they stay in "
             "memory, next try in %d s",
             err_file_text(err), RETRY_MS / 1000);
-        sealer->not_before_ns = clock_monotonic_ns() + RETRY_MS * NS_PER_MS;
+        sealer->not_before_ns = time_ns(sealer) + RETRY_MS * NS_PER_MS;
     }
 }
 
@@ -135,7 +147,7 @@ note_seal(struct sealer *sealer, const struct seal_range *range, int err)
 static bool
 is_free(struct sealer *sealer)
 {
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = time_ns(sealer);
     sealer->aside.now_s = now_ns / (1000 * NS_PER_MS);
     return !sealer->is_told && !is_stopping(sealer) &&
         now_ns >= sealer->not_before_ns;
@@ -175,7 +187,7 @@ is_above(const struct sealer *sealer, unsigned percent)
 static void
 begin_turn(struct sealer *sealer, struct turn *turn)
 {
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = time_ns(sealer);
     if (is_above(sealer, HASTE)) {
         sealer->haste_ns = now_ns + CALM_MS * NS_PER_MS;
     }
@@ -231,7 +243,7 @@ static void
 seal_due(struct sealer *sealer)
 {
     struct seal_range range;
-    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t now_ns = time_ns(sealer);
     if (!is_free(sealer) || now_ns < sealer->due_ns) {
         return;
     }
@@ -359,10 +371,11 @@ wait_for_work(struct sealer *sealer)
 {
     uint64_t slice_ms = sealer->tidier.bounds.slice_ms;
     uint64_t round_ms = slice_ms == 0 ? 1 : slice_ms;
-    uint64_t until_ns = clock_monotonic_ns() + round_ms * NS_PER_MS;
+    uint64_t until_ns = time_ns(sealer) + round_ms * NS_PER_MS;
     pthread_mutex_lock(&sealer->lock);
     while (sealer->queue.first == NULL && !is_stopping(sealer) &&
-        clock_cond_wait(&sealer->changed, &sealer->lock, until_ns)) {
+        clock_cond_wait(
+            clock_of(sealer), &sealer->changed, &sealer->lock, until_ns)) {
     }
     struct store_call *call = call_queue_take(&sealer->queue);
     pthread_mutex_unlock(&sealer->lock);

@@ -30,6 +30,7 @@ struct real_store {
     struct dumper dumper;
     struct gardener gardener;
     bool has_gardener;
+    const struct clock *clock;
 
     /* Where there is a data directory: */
     bool is_durable;
@@ -321,6 +322,7 @@ make_parts(struct real_store *real, const struct store_config *config,
         .qsbr = &real->qsbr,
         .alloc = config->alloc};
     struct schema *schema = NULL;
+    real->clock = clock_or_system(config->clock);
     /* of a data directory what is known of it: lines are parsed by it while
      * the rest is loaded, only to be refused */
     if (real->loading == NULL) {
@@ -391,7 +393,7 @@ static int
 start_gardener(struct real_store *real)
 {
     int err = gardener_start(&real->gardener, real->engine, real->store.items,
-        real->has_tier ? &real->tier.cold : NULL);
+        real->has_tier ? &real->tier.cold : NULL, real->clock);
     real->has_gardener = err == 0;
     return err;
 }
@@ -430,13 +432,14 @@ static int
 open_data(struct real_store *real, const struct store_config *config,
     unsigned *shards, uint64_t *seed)
 {
-    struct data_dir dir = config->data->dir;
-    if (config->data->is_missing) {
+    struct data_config data = *config->data;
+    if (data.is_missing) {
         return 0;
     }
-    int err = durable_open(&real->durable, config->data, shards, seed);
+    data.clock = config->clock;
+    int err = durable_open(&real->durable, &data, shards, seed);
     if (err != 0) {
-        data_dir_close(&dir);
+        data_dir_close(&data.dir);
         return err;
     }
     real->is_durable = true;

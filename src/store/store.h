@@ -48,6 +48,7 @@ struct store_config {
     uint32_t dump_range_blocks;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
+    const struct clock *clock;      /* of waits; NULL: the system's */
 };
 
 /* The real store. *out is the caller's. With a data directory, shards and seed
@@ -192,8 +193,7 @@ store_data_stats(struct store *store,
     store->calls->data_stats(store, stat_fn, context);
 }
 
-/* Asserts the invariants of all shards and items; for tests, and only for a
- * store of store_create. */
+/* Asserts invariants of a store of store_create, of all in it; for tests. */
 void store_verify(struct store *store);
 
 #endif

@@ -29,6 +29,12 @@ enum {
                           * each column */
 };
 
+static uint64_t
+now_ns(const struct tidier *tidier)
+{
+    return clock_now_ns(tidier->seal->durable->config.clock);
+}
+
 void
 tidier_init(struct tidier *tidier, struct seal *seal,
     struct checkpointer *checkpointer, uint64_t hot_bytes,
@@ -38,8 +44,7 @@ tidier_init(struct tidier *tidier, struct seal *seal,
         .checkpointer = checkpointer,
         .hot_bytes = hot_bytes,
         .bounds = bounds == NULL ? seal_tidy_usual() : *bounds};
-    tidier->look_ns =
-        clock_monotonic_ns() + tidier->bounds.look_ms * NS_PER_MS;
+    tidier->look_ns = now_ns(tidier) + tidier->bounds.look_ms * NS_PER_MS;
     atomic_init(&tidier->is_settling, false);
     atomic_init(&tidier->state, SEAL_TIDY_NOTHING);
 }
@@ -109,7 +114,7 @@ fail(struct tidier *tidier, int err)
     }
     wait_ms <<= tidier->n_failed;
     tidier->n_failed += tidier->n_failed < FAILURES_MAX;
-    tidier->look_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
+    tidier->look_ns = now_ns(tidier) + wait_ms * NS_PER_MS;
     durable_count(&tidier->seal->stats.tidy_failures, 1);
     log_line(tidier->seal->durable->config.logger, LOG_WARNING,
         "cold ranges could not be joined, merged or made hot: %s; they stay "
@@ -166,8 +171,7 @@ is_too_hot(const struct tidier *tidier, uint64_t used_bytes)
 static void
 go_on(struct tidier *tidier, uint64_t used_bytes)
 {
-    uint64_t until_ns =
-        clock_monotonic_ns() + tidier->bounds.slice_ms * NS_PER_MS;
+    uint64_t until_ns = now_ns(tidier) + tidier->bounds.slice_ms * NS_PER_MS;
     bool is_end = false;
     int err = is_too_hot(tidier, used_bytes) ? ERR_HOT_FULL : 0;
     while (err == 0 && !is_end) {
@@ -175,7 +179,7 @@ go_on(struct tidier *tidier, uint64_t used_bytes)
             ? seal_step(tidier->work, tidier->bounds.step_records, &is_end)
             : reheat_step(
                   tidier->reheat, tidier->bounds.step_records, &is_end);
-        if (!is_end && clock_monotonic_ns() >= until_ns) {
+        if (!is_end && now_ns(tidier) >= until_ns) {
             break;
         }
     }
@@ -284,8 +288,7 @@ static void
 look(struct tidier *tidier, uint64_t used_bytes)
 {
     int err = 0;
-    tidier->look_ns =
-        clock_monotonic_ns() + tidier->bounds.look_ms * NS_PER_MS;
+    tidier->look_ns = now_ns(tidier) + tidier->bounds.look_ms * NS_PER_MS;
     for (unsigned i = 0;
          i < SCHEMA_COUNTERS_MAX && err == 0 && !is_at_work(tidier); i++) {
         err = begin_in(tidier, tidier->next_slot, used_bytes);
@@ -310,7 +313,7 @@ tidier_turn(struct tidier *tidier, uint64_t used_bytes)
     }
     /* acquire: the manifest is in place */
     if (!atomic_load_explicit(&tidier->is_settling, memory_order_acquire) &&
-        clock_monotonic_ns() >= tidier->look_ns) {
+        now_ns(tidier) >= tidier->look_ns) {
         look(tidier, used_bytes);
     }
 }

@@ -20,13 +20,15 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     const struct data_config *config = &durable->config;
     const struct fetch_config fetch = {.threads = config->cold_threads,
         .cache_bytes = config->cold_cache_bytes,
-        .logger = config->logger};
+        .logger = config->logger,
+        .clock = config->clock};
     *tier = (struct tier){.durable = durable};
     int err = fetch_start(&fetch, &tier->cold.fetch);
     if (err != 0) {
         return err;
     }
     tier->cold.engine = engine;
+    tier->cold.clock = config->clock;
     covers_init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
     durable->covers = covers_as_durable(&tier->cold.covers);
     engine_set_cover(engine, &tier->cold.covers.cover);

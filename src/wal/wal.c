@@ -31,7 +31,6 @@
 #include "wal/wal.h"
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "wal/wal_priv.h"
 
@@ -91,8 +90,7 @@ begin(struct wal *wal)
         wal->failure = failure;
         wal->is_failing = true;
         wal->disk_fault = disk_err(failure.err);
-        wal->retry_ns =
-            clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
+        wal->retry_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
     }
     (void)wal__publish(wal, 0);
@@ -129,6 +127,7 @@ wal_open(const struct wal_config *config, struct wal **out)
     if (wal->config.slow_ms == 0) {
         wal->config.slow_ms = WAL_SLOW_MS;
     }
+    wal->config.clock = clock_or_system(config->clock);
     wal->file.fd = -1;
     init_locks(wal);
     if (wal__stream_init(
@@ -185,7 +184,7 @@ note_due(struct wal *wal)
 {
     uint64_t appended = wal->stream.appended;
     if (wal->since_ns == 0) {
-        wal->since_ns = clock_monotonic_ns();
+        wal->since_ns = wal__now_ns(wal);
         if (wal->sleep_ns > wal->since_ns + wal__due_ns(wal) &&
             !wal->is_failing) {
             wal__wake(wal);
@@ -337,7 +336,7 @@ wal_commit(struct wal *wal, uint64_t seq)
     ASSERT(seq <= wal->stream.closed.seq + wal->stream.is_open);
     if (wal->config.sync == WAL_SYNC_INTERVAL && !wal->is_writing &&
         !wal->thread_waits && !wal->is_failing && seq > wal->written.seq) {
-        uint64_t now_ns = clock_monotonic_ns();
+        uint64_t now_ns = wal__now_ns(wal);
         if (!wal__is_held(wal, now_ns) && !wal__is_slow(wal)) {
             is_news = write_here(wal, now_ns);
         }
@@ -362,7 +361,7 @@ wal_sync_up_to(struct wal *wal, uint64_t seq)
     }
     wal__wake(wal);
     while (wal->synced.seq < seq && wal->disk_fault == 0) {
-        lock_cond_wait(&wal->moved, &wal->lock, LOCK_NEVER);
+        lock_cond_wait(&wal->moved, &wal->lock, wal->config.clock, LOCK_NEVER);
     }
     int err = wal->synced.seq < seq ? wal->disk_fault : 0;
     wal__unlock(wal);
@@ -384,7 +383,7 @@ wal_rotate(struct wal *wal, uint64_t *number, uint64_t *seq)
     while ((wal->is_look_wanted || wal->is_failing ||
                wal->file.head.first_seq <= last) &&
         wal->disk_fault == 0 && wal->n_unrotated == n_unrotated) {
-        lock_cond_wait(&wal->moved, &wal->lock, LOCK_NEVER);
+        lock_cond_wait(&wal->moved, &wal->lock, wal->config.clock, LOCK_NEVER);
     }
     int err = 0;
     if (wal->file.head.first_seq <= last || wal->is_failing) {
@@ -414,7 +413,7 @@ wal_stats(struct wal *wal, struct wal_stats *out)
     out->unsynced_bytes = wal__unsynced(wal);
     uint64_t oldest = wal__oldest_ns(wal);
     out->unsynced_ms =
-        oldest == 0 ? 0 : (clock_monotonic_ns() - oldest) / NS_PER_MS;
+        oldest == 0 ? 0 : (wal__now_ns(wal) - oldest) / NS_PER_MS;
     out->last_seq = wal__last(wal);
     out->mark_seq = wal->mark_seq <= wal->written.seq ? wal->mark_seq : 0;
     out->written_seq = min_u64(wal->written.seq, out->last_seq);

@@ -25,12 +25,11 @@ enum wal_sync {
 };
 
 struct wal_start {
-    uint64_t epoch;       /* not 0 */
-    uint64_t next_number; /* of the next file; from 1 on */
-    uint64_t next_seq;    /* of the next batch; from 1 on */
-    uint64_t
-        first_number;    /* files before it are nobody's; 0: there are none */
-    uint64_t before_end; /* end of file next_number - 1, already durable; 0
+    uint64_t epoch;        /* not 0 */
+    uint64_t next_number;  /* of the next file; from 1 on */
+    uint64_t next_seq;     /* of the next batch; from 1 on */
+    uint64_t first_number; /* files before it are nobody's; 0: none */
+    uint64_t before_end;   /* end of file next_number - 1, already durable; 0
                            * where there is none */
 };
 
@@ -69,6 +68,7 @@ struct wal_config {
                                   * a mark says so in the file; 0:
                                   * WAL_IDLE_MS */
     const struct alloc *alloc;   /* for what grows; NULL: the heap */
+    const struct clock *clock;   /* NULL: the system's */
     /* What must be done before the first file is begun; called, by wal_open
      * and then by the log's thread, until it returns 0, an errno value while
      * it fails: then it is as where the file cannot be made, and file

@@ -100,6 +100,13 @@ wal__unlock(struct wal *wal)
     lock_leave(&wal->lock);
 }
 
+/* By the clock that the log was handed; also without the lock. */
+static inline uint64_t
+wal__now_ns(const struct wal *wal)
+{
+    return clock_now_ns(wal->config.clock);
+}
+
 /* Ends the thread's sleep. */
 void wal__wake(struct wal *wal);
 /* Since when the oldest append waits that is not synced, as far as since_ns
@@ -118,8 +125,8 @@ bool wal__is_slow(struct wal *wal);
 /* Whether the thread should allocate; who calls has the turn, or is the
  * thread. */
 bool wal__allocate_is_due(const struct wal *wal);
-/* Whether answers wait for a sync. now_ns: of clock_monotonic_ns, a moment
- * ago; 0: not known. */
+/* Whether answers wait for a sync. now_ns: of wal__now_ns, a moment ago; 0:
+ * not known. */
 bool wal__is_held(const struct wal *wal, uint64_t now_ns);
 /* Commits what may be, now_ns as above. True: listeners must be told, without
  * the lock. */

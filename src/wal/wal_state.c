@@ -6,7 +6,6 @@
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/err.h"
 
 enum { NS_PER_MS = 1000000 };
@@ -53,7 +52,7 @@ is_stuck(const struct wal *wal)
     return (wal->stream.appended - wal->synced.stream) / 2 >
         wal->config.unsynced_bytes_max &&
         oldest != 0 &&
-        clock_monotonic_ns() - oldest > wal->config.stuck_ms * NS_PER_MS;
+        wal__now_ns(wal) - oldest > wal->config.stuck_ms * NS_PER_MS;
 }
 
 void
@@ -85,8 +84,7 @@ wal__fail(struct wal *wal, const struct wal_failure *failure)
 bool
 wal__is_slow(struct wal *wal)
 {
-    if (wal->slow_until_ns != 0 &&
-        clock_monotonic_ns() >= wal->slow_until_ns) {
+    if (wal->slow_until_ns != 0 && wal__now_ns(wal) >= wal->slow_until_ns) {
         wal->slow_until_ns = 0;
     }
     return wal->slow_until_ns != 0;
@@ -112,7 +110,7 @@ wal__is_held(const struct wal *wal, uint64_t now_ns)
     if (wal->config.sync != WAL_SYNC_INTERVAL || since == 0) {
         return false;
     }
-    now_ns = now_ns != 0 ? now_ns : clock_monotonic_ns();
+    now_ns = now_ns != 0 ? now_ns : wal__now_ns(wal);
     return now_ns > since + wal->config.interval_ms * NS_PER_MS;
 }
 
@@ -184,7 +182,7 @@ wal__write(struct wal *wal, uint64_t now_ns)
     wal__unlock(wal);
     bool is_done = wal__file_write(
         wal, &wal->file, &from, &to, synced_seq, &written, &failure);
-    uint64_t ended_ns = clock_monotonic_ns();
+    uint64_t ended_ns = wal__now_ns(wal);
     wal__lock(wal);
     note_write(wal, now_ns, ended_ns);
     wal->stats.writes += written.writes;
@@ -205,7 +203,7 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
     wal->synced = *mark;
     wal->syncing_ns = 0;
     if (stream->appended == mark->stream) { /* perhaps for long */
-        wal->idle_ns = clock_monotonic_ns() + wal->config.idle_ms * NS_PER_MS;
+        wal->idle_ns = wal__now_ns(wal) + wal->config.idle_ms * NS_PER_MS;
     }
     if (stream->appended == mark->stream &&
         wal->written.chunk == mark->chunk && !stream->is_open &&
@@ -226,7 +224,7 @@ wal__take_turn(struct wal *wal)
 {
     wal->thread_waits = true;
     while (wal->is_writing) {
-        lock_cond_wait(&wal->turn, &wal->lock, LOCK_NEVER);
+        lock_cond_wait(&wal->turn, &wal->lock, wal->config.clock, LOCK_NEVER);
     }
     wal->thread_waits = false;
     wal->is_writing = true;

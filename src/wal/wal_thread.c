@@ -20,7 +20,6 @@
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "wal/entry.h"
 #include "wal/names.h"
@@ -106,7 +105,7 @@ is_removed(struct wal *wal, int fd, bool at_once)
 {
     struct disk *disk = wal->config.disk;
     uint64_t gap_ns = LOOK_ROUNDS * wal->config.retry_ms * NS_PER_MS;
-    uint64_t now = clock_monotonic_ns();
+    uint64_t now = wal__now_ns(wal);
     uint64_t n = 1;
     if (!at_once && now - wal->looked_ns < gap_ns) {
         return false;
@@ -186,7 +185,7 @@ write_all(struct wal *wal, bool is_to_sync)
         wal->syncing_ns = wal->since_ns;
     }
     wal->since_ns = 0;
-    (void)wal__write(wal, clock_monotonic_ns());
+    (void)wal__write(wal, wal__now_ns(wal));
 }
 
 static void
@@ -203,7 +202,7 @@ do_write(struct wal *wal)
         }
         wal->syncing_ns = 0;
     } else {
-        (void)wal__write(wal, clock_monotonic_ns());
+        (void)wal__write(wal, wal__now_ns(wal));
     }
     wal__give_turn(wal);
     wal__settle(wal);
@@ -253,7 +252,7 @@ stay(struct wal *wal, const struct wal_failure *failure)
         wal->syncing_ns = 0;
     }
     wal->rotate_fault = disk_err(failure->err);
-    wal->rotate_ns = clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
+    wal->rotate_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
     wal->stats.sync_failures++;
     wal->n_unrotated++;
     if (!wal->is_staying) {
@@ -278,7 +277,7 @@ do_mark(struct wal *wal)
         !wal->is_failing && !wal->stream.is_short;
     if (is_idle) {
         wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
-        (void)wal__write(wal, clock_monotonic_ns());
+        (void)wal__write(wal, wal__now_ns(wal));
         bool is_done = wal->written.seq == wal->mark_seq;
         wal->stats.batches -= is_done;
         wal->stats.marks += is_done;
@@ -410,8 +409,7 @@ take_over(struct wal *wal)
     } else {
         wal->stats.sync_failures++;
         wal->disk_fault = disk_err(failure.err);
-        wal->retry_ns =
-            clock_monotonic_ns() + wal->config.retry_ms * NS_PER_MS;
+        wal->retry_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
         lock_cond_call(&wal->moved);
     }
@@ -448,7 +446,7 @@ doze(struct wal *wal, uint64_t now)
         until = now + WAL_RETRY_MS * NS_PER_MS;
     }
     wal->sleep_ns = until;
-    lock_cond_wait(&wal->wake, &wal->lock, until);
+    lock_cond_wait(&wal->wake, &wal->lock, wal->config.clock, until);
     wal->sleep_ns = 0;
 }
 
@@ -490,7 +488,7 @@ finish(struct wal *wal)
         } else {
             wal->rotate_wanted = wal->stream.closed.seq + wal->stream.is_open;
         }
-        if (!step(wal, clock_monotonic_ns())) {
+        if (!step(wal, wal__now_ns(wal))) {
             break;
         }
     }
@@ -502,7 +500,7 @@ wal__run(void *arg)
     struct wal *wal = arg;
     wal__lock(wal);
     while (!wal->is_stopping) {
-        uint64_t now = clock_monotonic_ns();
+        uint64_t now = wal__now_ns(wal);
         if (wal->stream.is_short) {
             wal__stream_stock(&wal->stream);
             wal__show_fault(wal);

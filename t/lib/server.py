@@ -11,6 +11,7 @@ status 0 and that no sanitizer complained. The environment names the binaries
 (see the head of t/system/README).
 """
 
+import mmap
 import os
 import pwd
 import re
@@ -30,6 +31,10 @@ SANITIZER = os.environ.get("TALLYD_SANITIZER", "")
 LIMIT_S = 360 if SANITIZER else 120
 
 POLL_MS = 5
+
+NS_PER_S = 10**9
+MS_PER_S = 1000
+CLOCK_BYTES = 8  # of the file that t/system/tallyd_movable.c maps
 
 COMPLAINTS = re.compile(
     r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:"
@@ -188,6 +193,10 @@ class Connection:
             table[word[1]] = word[2] if len(word) > 2 else ""
         return table
 
+    def has_come(self):
+        """True where there is something to read, or the end."""
+        return bool(select.select([self.socket], [], [], 0)[0])
+
     def wait_closed(self):
         """Reads on until the server closes; returns what came before."""
         try:
@@ -229,11 +238,13 @@ def run(*arguments):
 
 
 class Server:
-    """A server process with a directory of its own."""
+    """A server process with a directory of its own. One that is movable has a
+    clock of its own, too, which stands, but for what pass_time passes."""
 
     def __init__(self, *options, path=None, port="-1", threads=2,
-                 as_user=True, data="none", environment=None):
-        self.path = path or binary()
+                 as_user=True, data="none", environment=None,
+                 movable=False):
+        self.path = path or binary("TALLYD_MOVABLE" if movable else "TALLYD")
         self.directory = make_directory()
         self.port_file = os.path.join(self.directory, "port")
         self.command = [self.path, "-t", str(threads)]
@@ -249,7 +260,10 @@ class Server:
             if data:
                 self.command.append("--data=" + data)
         self.command += list(options)
-        self.environment = environment or {}
+        self.environment = dict(environment or {})
+        self.clock = None
+        if movable:
+            self.make_clock()
         self.has_port = port is not None
         self.process = None
         self.port = 0
@@ -358,6 +372,29 @@ class Server:
         finally:
             os.close(handle)
 
+    def make_clock(self):
+        """What the server's clock is ahead, in ns: an array of one."""
+        self.clock_file = tempfile.NamedTemporaryFile(prefix="tallyd-clock-")
+        self.clock_file.truncate(CLOCK_BYTES)
+        self.clock = memoryview(
+            mmap.mmap(self.clock_file.fileno(), CLOCK_BYTES)).cast("Q")
+        self.environment["TALLYD_CLOCK"] = self.clock_file.name
+
+    def pass_time(self, seconds):
+        """Time passes for the server; it notices within milliseconds."""
+        self.clock[0] += int(seconds * NS_PER_S)
+
+    def pass_until(self, condition, what, step_s=1):
+        """As wait, while step_s pass between two looks, for the server."""
+
+        def passes():
+            if condition():
+                return True
+            self.pass_time(step_s)
+            return False
+
+        self.wait(passes, what)
+
     def connect(self):
         return Connection(("127.0.0.1", self.port))
 
@@ -383,10 +420,22 @@ class Server:
         if COMPLAINTS.search(text):
             raise AssertionError("the server complained:\n" + text)
 
+    def await_process(self):
+        """The status of the process, once it ends; meanwhile time passes for
+        a server that is movable."""
+        if self.clock is None:
+            return self.process.wait(LIMIT_S)
+        for _ in range(LIMIT_S * MS_PER_S // POLL_MS):
+            try:
+                return self.process.wait(POLL_MS / MS_PER_S)
+            except subprocess.TimeoutExpired:
+                self.pass_time(1)
+        return self.process.wait(0)
+
     def wait_exit(self):
         """Waits for the process to end by itself; returns its status."""
         try:
-            status = self.process.wait(LIMIT_S)
+            status = self.await_process()
         except subprocess.TimeoutExpired:
             text = self.stderr()
             self.kill()
@@ -398,6 +447,8 @@ class Server:
         """Asks it to stop and checks that it did so cleanly."""
         if self.stopped:
             return
+        if is_memcached(self.path):
+            how = signal.SIGKILL  # it looks for others once a second
         self.process.send_signal(how)
         status = self.wait_exit()
         self.check_clean()

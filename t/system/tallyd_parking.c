@@ -17,6 +17,7 @@ wrap(struct store *inner, struct store **out)
 int
 main(int argc, char **argv)
 {
-    static const struct server_hooks hooks = {wrap, park_destroy};
+    static const struct server_hooks hooks = {
+        .wrap_fn = wrap, .unwrap_fn = park_destroy};
     return server_run(argc, argv, &hooks);
 }

@@ -69,14 +69,14 @@ class Daemon(server.Server):
     so that the process started is the server's own)."""
 
     def __init__(self, place, *options, wrapper=(), environment=(),
-                 threads=2, path=None):
+                 threads=2, path=None, movable=False):
         super().__init__(*options, path=path, threads=threads,
-                         data=place.data)
+                         data=place.data, movable=movable)
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory = place.top
         self.port_file = os.path.join(place.top, "port")
         self.place = place
-        self.environment = dict(environment)
+        self.environment.update(environment)
         if "LD_PRELOAD" in self.environment:
             # What is preloaded sees preads, and nothing of an io_uring.
             self.command.append("--cold-io=pool")

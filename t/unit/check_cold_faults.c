@@ -110,6 +110,7 @@ begin_tidy(
     *world = (struct world){0};
     rig_init(rig, modes[seed % COUNT_OF(modes)],
         (enum id_family)(seed % ID_FAMILY_COUNT), seed);
+    rig_take_clock(rig);
     rig->seals = true;
     rig->history.n_ids = IDS;
     rig->data.seal_records = seed % 2 == 0 ? 0 : 16;
@@ -162,9 +163,9 @@ fail_call(const struct fault *fault, unsigned n,
     struct rig *rig = &world.rig;
     begin_tidy(&world, n + fault->forever, tidy);
     world.may_fail = true;
-    fake_disk_fail(
-        rig->fake, 1u << fault->call, n, fault->err, fault->forever);
+    fail_nth(rig, fault, n);
     work_fn(&world);
+    rig->is_in_vain = false;
     bool any = fake_disk_heal(rig->fake) > 0;
     if (!crash_by_turns(rig, n)) {
         heal(&world);

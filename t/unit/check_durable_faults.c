@@ -33,6 +33,7 @@ begin(struct rig *rig, uint64_t seed)
     static const enum wal_sync modes[] = {
         WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
     rig_init(rig, modes[seed % COUNT_OF(modes)], ID_SPREAD, seed);
+    rig_take_clock(rig);
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
     rig_add_counter(rig, 'b');
@@ -61,8 +62,9 @@ fail_call(const struct fault *fault, unsigned n)
 {
     struct rig rig;
     begin(&rig, n + fault->forever);
-    fake_disk_fail(rig.fake, 1u << fault->call, n, fault->err, fault->forever);
+    fail_nth(&rig, fault, n);
     work(&rig);
+    rig.is_in_vain = false;
     bool any = fake_disk_heal(rig.fake) > 0;
     fake_disk_fail(rig.fake, any && fault->forever ? 1u << fault->call : 0, 1,
         fault->err, true);

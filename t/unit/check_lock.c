@@ -138,7 +138,8 @@ take_turns(void *arg)
     lock_take(&stage->lock);
     for (unsigned i = 0; i < TURNS; i++) {
         while (stage->turn != actor->number) {
-            lock_cond_wait(&stage->cond, &stage->lock, LOCK_NEVER);
+            lock_cond_wait(
+                &stage->cond, &stage->lock, &clock_system, LOCK_NEVER);
         }
         stage->turn = (stage->turn + 1) % THREADS;
         stage->n++;
@@ -166,10 +167,11 @@ START_TEST(test_time)
     uint64_t until_ns = clock_monotonic_ns() + 5 * NS_PER_MS;
     lock_take(&stage.lock);
     while (clock_monotonic_ns() < until_ns) {
-        lock_cond_wait(&stage.cond, &stage.lock, until_ns);
+        lock_cond_wait(&stage.cond, &stage.lock, &clock_system, until_ns);
     }
-    lock_cond_wait(&stage.cond, &stage.lock, until_ns); /* it is past */
-    lock_cond_call(&stage.cond);                        /* nobody waits */
+    lock_cond_wait(
+        &stage.cond, &stage.lock, &clock_system, until_ns); /* it is past */
+    lock_cond_call(&stage.cond);                            /* nobody waits */
     ck_assert_uint_eq(atomic_load(&stage.cond.n_calls), 0);
     lock_leave(&stage.lock);
 }
@@ -183,7 +185,7 @@ wait_long(void *arg)
     uint64_t until_ns = clock_monotonic_ns() + UINT64_C(3600000) * NS_PER_MS;
     lock_take(&stage->lock);
     while (!stage->is_over) {
-        lock_cond_wait(&stage->cond, &stage->lock, until_ns);
+        lock_cond_wait(&stage->cond, &stage->lock, &clock_system, until_ns);
     }
     lock_leave(&stage->lock);
     return NULL;

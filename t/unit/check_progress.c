@@ -44,7 +44,8 @@ static void
 begin(struct progress *progress, struct logger *logger, bool is_tty,
     uint64_t all_bytes)
 {
-    progress_begin(progress, logger, "log", "changes", all_bytes);
+    progress_begin(
+        progress, logger, &clock_system, "log", "changes", all_bytes);
     progress->is_tty = is_tty;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sealer works by itself, for cold_after, and the disk fails: a range over
  * a file that cannot be read is set aside, the others go, and it has its turn
- * again later; what cannot be written stays, and is tried again. Time goes on
- * as the test says (clock_monotonic_ns is wrapped). */
-#include "base/clock.h"
+ * again later; what cannot be written stays, and is tried again. Time
+ * passes as the test says. */
 #include "cold/segment_head.h"
+#include "lib/fake_clock.h"
 #include "unit/durable_help.h"
 
 #include <errno.h>
@@ -25,42 +25,7 @@ enum {
 
 #define FIRST_SEGMENT "segment-00000000000000000001.seg"
 
-/* ---- time ---- */
-
-static _Atomic uint64_t ahead_ns;
-
-uint64_t __real_clock_monotonic_ns(void);
-bool __real_clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
-uint64_t __wrap_clock_monotonic_ns(void);
-bool __wrap_clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
-
-uint64_t
-__wrap_clock_monotonic_ns(void)
-{
-    /* relaxed: a number by itself */
-    return __real_clock_monotonic_ns() +
-        atomic_load_explicit(&ahead_ns, memory_order_relaxed);
-}
-
-bool
-__wrap_clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
-{
-    /* relaxed: as above; who waits while time moves waits no shorter */
-    uint64_t ahead = atomic_load_explicit(&ahead_ns, memory_order_relaxed);
-    return __real_clock_cond_wait(
-        cond, lock, until_ns > ahead ? until_ns - ahead : 0);
-}
-
-static void
-pass(uint64_t seconds)
-{
-    /* relaxed: as above */
-    atomic_fetch_add_explicit(
-        &ahead_ns, seconds * 1000000000, memory_order_relaxed);
-}
+static struct fake_clock clock_of_test;
 
 /* ---- a counter ---- */
 
@@ -78,7 +43,7 @@ wait_for(struct rig *rig, const char *name, uint64_t value)
 {
     while (rig_cold_stat(rig, name) < value) {
         wait_a_little();
-        pass(1);
+        fake_clock_pass(&clock_of_test, 1000);
     }
 }
 
@@ -87,7 +52,7 @@ wait_for_cold(struct rig *rig)
 {
     while (rig_n_hot(rig) > LEFT) {
         wait_a_little();
-        pass(1);
+        fake_clock_pass(&clock_of_test, 1000);
     }
 }
 
@@ -142,6 +107,8 @@ static void
 begin(struct rig *rig, bool is_told)
 {
     rig_init(rig, WAL_SYNC_NONE, ID_SEQUENTIAL, 2);
+    fake_clock_init(&clock_of_test);
+    rig->config.clock = &clock_of_test.clock;
     rig->seals = true;
     rig->data.seal_records = CHUNK;
     rig->data.seals_when_told = is_told;

@@ -3,59 +3,37 @@
  * frees most goes first, until memory has been below that for 30 s; above 85 %
  * another thread does it; and a round ends, though more ranges cannot be read
  * than are known to be set aside. Time stands still, but for what the test lets
- * pass; who waits for a time waits a millisecond. */
-#include "base/clock.h"
+ * pass; so the sealer does a round when it is called, and else none. */
 #include "cold/segment_head.h"
+#include "lib/fake_clock.h"
 #include "store/errand.h"
 #include "store/seal_aside.h"
 #include "unit/durable_help.h"
 
 #include <errno.h>
-#include <time.h>
 
 enum {
     CHUNK = 4096, /* records of a range, about */
     BATCH = 64,
     COLUMNS = 3,
     BLOCK_BYTES = 4096,
-    RETRY_S = 2, /* after a failure */
-    CALM_S = 30,
+    RETRY_MS = 2000, /* after a failure */
+    CALM_MS = 30000,
     LOG_FILE_BYTES = 1 << 24
 };
 
 #define FIRST_SEGMENT "segment-00000000000000000001.seg"
 
-/* ---- time, and the other thread ---- */
+static struct fake_clock clock_of_test; /* stands */
 
-static _Atomic uint64_t now_ns = 1000000000;
+/* ---- the other thread ---- */
+
 static _Atomic unsigned n_errands;
 
-bool __real_clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
-uint64_t __real_clock_monotonic_ns(void);
 void __real_errand_do(
     struct errand *errand, void (*do_fn)(void *context), void *context);
-bool __wrap_clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
-uint64_t __wrap_clock_monotonic_ns(void);
 void __wrap_errand_do(
     struct errand *errand, void (*do_fn)(void *context), void *context);
-
-uint64_t
-__wrap_clock_monotonic_ns(void)
-{
-    /* relaxed: a number by itself */
-    return atomic_load_explicit(&now_ns, memory_order_relaxed);
-}
-
-bool
-__wrap_clock_cond_wait(
-    pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
-{
-    (void)until_ns;
-    return __real_clock_cond_wait(
-        cond, lock, __real_clock_monotonic_ns() + 1000 * 1000);
-}
 
 void
 __wrap_errand_do(
@@ -64,21 +42,6 @@ __wrap_errand_do(
     /* relaxed: a number by itself */
     atomic_fetch_add_explicit(&n_errands, 1, memory_order_relaxed);
     __real_errand_do(errand, do_fn, context);
-}
-
-static void
-pass(uint64_t seconds)
-{
-    /* relaxed: as above */
-    atomic_fetch_add_explicit(
-        &now_ns, seconds * 1000000000, memory_order_relaxed);
-}
-
-static void
-wait_a_little(void)
-{
-    const struct timespec pause = {.tv_nsec = 1000 * 1000};
-    (void)nanosleep(&pause, NULL);
 }
 
 /* ---- records ---- */
@@ -159,6 +122,9 @@ static void
 begin(struct rig *rig)
 {
     rig_init(rig, WAL_SYNC_NONE, ID_SEQUENTIAL, 2);
+    fake_clock_init(&clock_of_test);
+    fake_clock_stand(&clock_of_test);
+    rig->config.clock = &clock_of_test.clock;
     rig->seals = true;
     rig->data.seal_records = CHUNK;
     rig->data.log_file_bytes = LOG_FILE_BYTES;
@@ -218,14 +184,14 @@ do_round(struct rig *rig, uint64_t *end, unsigned percent)
     fake_disk_fail_name(rig->fake, FAKE_OPEN, ENOSPC, "segment-");
     fill(rig, end, 81);
     while (rig_cold_stat(rig, "seal_failures") == failures) {
-        wait_a_little();
+        wait_round(rig);
     }
     wait_round(rig); /* so it knows by now when it may try again */
     fill(rig, end, percent);
     struct round before = count(rig);
-    pass(RETRY_S + 1);
+    fake_clock_pass(&clock_of_test, RETRY_MS + 1);
     while (is_above(rig, 75)) {
-        wait_a_little();
+        wait_round(rig);
     }
     wait_round(rig);
     struct round after = count(rig);
@@ -262,7 +228,7 @@ START_TEST(test_haste)
     ck_assert_uint_eq(round.errands, round.seals);
 
     /* until it has been less for 30 s */
-    pass(CALM_S);
+    fake_clock_pass(&clock_of_test, CALM_MS);
     round = do_round(&rig, &end, 83);
     ck_assert_uint_gt(round.seals, 0);
     ck_assert_uint_eq(round.pressed, 0);
@@ -310,7 +276,7 @@ START_TEST(test_all_aside)
     ck_assert(is_above(&rig, most));
     for (uint64_t i = 1; i <= 2; i++) { /* rounds */
         while (rig_cold_stat(&rig, "seal_asides") < i * SEAL_ASIDE_MAX) {
-            wait_a_little();
+            wait_round(&rig);
         }
         wait_round(&rig);
     }

@@ -3,7 +3,7 @@
  * are, and what is in them. */
 #include "wal/wal.h"
 
-#include "base/clock.h"
+#include "lib/fake_clock.h"
 #include "unit/wal_rig.h"
 #include "wal/entry.h"
 #include "wal/names.h"
@@ -13,18 +13,6 @@
 
 static const enum wal_sync modes[] = {
     WAL_SYNC_NONE, WAL_SYNC_INTERVAL, WAL_SYNC_ALWAYS};
-
-static _Atomic uint64_t stands_at_ns; /* 0: time passes */
-
-uint64_t __real_clock_monotonic_ns(void);
-uint64_t __wrap_clock_monotonic_ns(void);
-
-uint64_t
-__wrap_clock_monotonic_ns(void)
-{
-    uint64_t ns = atomic_load(&stands_at_ns);
-    return ns != 0 ? ns : __real_clock_monotonic_ns();
-}
 
 /* All that is appended is found after a clean stop, and behind it an empty
  * file, whatever the mode. */
@@ -303,32 +291,26 @@ START_TEST(test_beside_write)
 }
 END_TEST
 
-static void
-let_pass(uint64_t ms)
-{
-    uint64_t since_ns = clock_monotonic_ns();
-    while (clock_monotonic_ns() - since_ns <= ms * 1000000) {
-        sched_yield();
-    }
-}
-
 /* interval: after a write that was slow no caller writes: it would not come
- * back here from one that is held. After a while, for which time stands still
- * here, callers do again. */
+ * back here from one that is held. After a while callers do again. Time stands
+ * still, but for what is passed here. */
 START_TEST(test_slow_write)
 {
+    struct fake_clock clock;
     struct rig rig;
     pthread_t thread;
     rig_init(&rig, WAL_SYNC_INTERVAL, 1);
     rig.config.interval_ms = 1000000;
     rig.config.slow_ms = 1;
+    fake_clock_init(&clock);
+    fake_clock_stand(&clock);
+    rig.config.clock = &clock.clock;
     ck_assert_int_eq(rig_open(&rig), 0);
     fake_disk_hold(rig.fake, FAKE_WRITE);
     ck_assert_uint_eq(rig_append(&rig, 1), 1);
     ck_assert_int_eq(pthread_create(&thread, NULL, commit_first, &rig), 0);
     fake_disk_wait_held(rig.fake);
-    let_pass(2);
-    atomic_store(&stands_at_ns, clock_monotonic_ns());
+    fake_clock_pass(&clock, 2);
     fake_disk_let_go(rig.fake);
     pthread_join(thread, NULL);
     ck_assert_uint_eq(rig_stats(&rig).slow_writes, 1);
@@ -339,8 +321,7 @@ START_TEST(test_slow_write)
     ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_WAITS);
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(rig_commit(&rig, seq), WAL_COMMITTED);
-    atomic_store(&stands_at_ns, 0);
-    let_pass(WAL_CALM_MS);
+    fake_clock_pass(&clock, WAL_CALM_MS);
     seq = rig_append(&rig, 1);
     ck_assert_int_eq(wal_commit(rig.wal, seq), WAL_COMMITTED);
     ck_assert_int_eq(rig_close(&rig), 0);

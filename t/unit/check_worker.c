@@ -7,12 +7,14 @@
 #include "lib/park.h"
 #include "net/conn.h"
 #include "unit/item_help.h"
+#include "unit/time_help.h"
 
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 static void
 declare_weibo(int fd)
@@ -281,13 +283,11 @@ START_TEST(test_end_before_replies)
 }
 END_TEST
 
-/* Waits until the server has closed, without reading. */
+/* Time passes until the server has closed; nothing is read. */
 static void
-wait_for_hangup(int fd)
+pass_until_hangup(struct rig *rig, int fd)
 {
-    struct pollfd poll_fd = {.fd = fd, .events = POLLRDHUP};
-    while (poll(&poll_fd, 1, -1) != 1) {
-    }
+    pass_until(rig, fd, POLLRDHUP);
     close(fd);
 }
 
@@ -300,7 +300,7 @@ START_TEST(test_slow_reader)
     int fd = connect_to(&rig, 0);
     set_item(fd, "big", 1000000);
     say(fd, "get big big big\r\n");
-    wait_for_hangup(fd);
+    pass_until_hangup(&rig, fd);
     ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_slow_readers), 1);
     ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_slow_commands), 0);
     stop_all(&rig);
@@ -322,7 +322,7 @@ START_TEST(test_slow_command)
         if (i == 2) {
             expect(fd, "SERVER_ERROR object too large for cache\r\n");
         }
-        expect_end(fd);
+        expect_end_in_time(&rig, fd);
         ck_assert_uint_eq(
             metric_of(rig.worker[0], METRIC_slow_commands), i + 1);
     }
@@ -374,8 +374,8 @@ START_TEST(test_stop_with_an_unread_reply)
     set_item(fd, "big", 1000000);
     talk(fd, "get big\r\n", "VALUE big 0 1000000\r\n");
     rig_stop(&rig);
+    pass_until_hangup(&rig, fd);
     rig_join(&rig);
-    wait_for_hangup(fd);
     rig_fini(&rig);
 }
 END_TEST
@@ -400,15 +400,12 @@ START_TEST(test_stop_with_new_sockets)
 }
 END_TEST
 
-/* stop_ms: how long a stop waits for what is held; 0: for as long as no test
- * lasts. */
+/* stop_ms: how long a stop waits for what is held. */
 static void
 hold_init_until(struct rig *rig, uint64_t stop_ms)
 {
     rig_init(rig);
-    if (stop_ms > 0) {
-        rig->config.stop_timeout_ms = stop_ms;
-    }
+    rig->config.stop_timeout_ms = stop_ms;
     ck_assert_int_eq(hold_create(rig->inner, &rig->store), 0);
     rig_start(rig);
 }
@@ -416,7 +413,7 @@ hold_init_until(struct rig *rig, uint64_t stop_ms)
 static void
 hold_init(struct rig *rig)
 {
-    hold_init_until(rig, 0);
+    hold_init_until(rig, RIG_NEVER_MS);
 }
 
 static void
@@ -560,7 +557,7 @@ START_TEST(test_answered_after_the_stop)
     say(fd, "incr 1.a 1\r\nincr 1.a 1\r\n");
     hold_wait(rig.store, 1);
     rig_stop(&rig);
-    expect_end(fd);
+    expect_end_in_time(&rig, fd);
     hold_end(rig.store);
     ck_assert_uint_eq(hold_release(rig.store), 1);
     rig_join(&rig);
@@ -583,6 +580,17 @@ connect_saying(struct rig *rig, const char *text, size_t len)
     return pair[0];
 }
 
+/* Returns when so many bytes can be read. */
+static void
+wait_for_bytes(int fd, int n_least)
+{
+    int n = 0;
+    do {
+        sched_yield();
+        ck_assert_int_eq(ioctl(fd, FIONREAD, &n), 0);
+    } while (n < n_least);
+}
+
 /* Who says nothing is closed; not who waits for an answer, or has not read
  * what was answered. */
 START_TEST(test_idle)
@@ -593,7 +601,7 @@ START_TEST(test_idle)
     size_t len = strlen(item);
     struct rig rig;
     rig_init(&rig);
-    rig.config.idle_timeout_ms = 6000; /* more than a busy machine stalls */
+    rig.config.idle_timeout_ms = 6000;
     ck_assert_int_eq(hold_create(rig.inner, &rig.store), 0);
     rig_start(&rig);
     hold_begin(rig.store, true);
@@ -609,8 +617,9 @@ START_TEST(test_idle)
     const char edit[] = "add counter weibo\r\n";
     int waiting = connect_saying(&rig, edit, strlen(edit));
     hold_wait(rig.store, 1);
-    for (int i = 0; i < ROUNDS; i++) { /* each is closed by another sweep */
-        expect_end(connect_to(&rig, 0));
+    wait_for_bytes(reading, 2 * VALUE); /* others wait behind them */
+    for (int i = 0; i < ROUNDS; i++) {  /* each is closed by another sweep */
+        expect_end_in_time(&rig, connect_to(&rig, 0));
     }
     ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_idle_kicks), ROUNDS);
     expect(reading, "STORED\r\n");
@@ -621,8 +630,8 @@ START_TEST(test_idle)
     ck_assert_uint_eq(hold_release(rig.store), 1);
     hold_end(rig.store);
     expect(waiting, "STORED\r\n");
-    expect_end(reading); /* now they are idle too */
-    expect_end(waiting);
+    expect_end_in_time(&rig, reading); /* now they are idle too */
+    expect_end_in_time(&rig, waiting);
     ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_idle_kicks), ROUNDS + 2);
     rig_stop(&rig);
     rig_join(&rig);

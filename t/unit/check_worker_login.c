@@ -2,31 +2,12 @@
 /* Workers whose clients have to log in: the time for it, and what comes while
  * a login is being answered. */
 #include "unit/access_help.h"
-#include "unit/worker_help.h"
+#include "unit/time_help.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
 static const char login_line[] = "set x 0 0 13\r\nwriter writer\r\n";
-
-/* A connection that has logged in. On a slow machine the time for that may be
- * over before it is done: then another one. */
-static int
-connect_known(struct rig *rig)
-{
-    static const char stored[] = "STORED\r\n";
-    char reply[sizeof stored - 1];
-    for (;;) {
-        int fd = connect_to(rig, 0);
-        (void)send(fd, login_line, strlen(login_line), MSG_NOSIGNAL);
-        if (recv(fd, reply, sizeof reply, MSG_WAITALL) ==
-            (ssize_t)sizeof reply) {
-            ck_assert_int_eq(memcmp(reply, stored, sizeof reply), 0);
-            return fd;
-        }
-        close(fd);
-    }
-}
 
 /* Who does not log in is closed, whatever it sends, and whoever has is not. */
 START_TEST(test_strangers)
@@ -37,16 +18,14 @@ START_TEST(test_strangers)
     rig.config.access = &users.access;
     rig.config.login_timeout_ms = 100;
     rig_start(&rig);
-    int known = connect_known(&rig);
+    int known = connect_to(&rig, 0);
     int silent = connect_to(&rig, 0);
     int refused = connect_to(&rig, 0);
-    char byte;
-    (void)send(refused, "version\r\n", strlen("version\r\n"), MSG_NOSIGNAL);
-    expect_end(silent);
-    while (read(refused, &byte, 1) == 1) {
-    }
-    close(refused);
-    ck_assert_uint_ge(metric_of(rig.worker[0], METRIC_slow_logins), 2);
+    talk(known, login_line, "STORED\r\n");
+    talk(refused, "version\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    expect_end_in_time(&rig, silent);
+    expect_end_in_time(&rig, refused);
+    ck_assert_uint_eq(metric_of(rig.worker[0], METRIC_slow_logins), 2);
     talk(known, "set a 0 0 1\r\nx\r\n", "STORED\r\n");
     close(known);
     stop_all(&rig);
@@ -63,7 +42,6 @@ START_TEST(test_late_login)
     struct rig rig;
     rig_init(&rig);
     rig.config.access = &users.access;
-    rig.config.login_timeout_ms = 600000;
     rig_start(&rig);
     int fd = connect_to(&rig, 0);
     memset(value, 'v', VALUE);
@@ -107,13 +85,13 @@ START_TEST(test_closed_while_checked)
     rig.config.access = &held.access;
     rig.config.login_timeout_ms = 100;
     rig_start(&rig);
-    struct access_login *login = NULL;
-    while (login == NULL) { /* else the time was over before it was read */
-        int fd = connect_to(&rig, 0);
-        (void)send(fd, login_line, strlen(login_line), MSG_NOSIGNAL);
-        expect_end(fd);
-        login = atomic_load(&held.login);
+    struct access_login *login;
+    int fd = connect_to(&rig, 0);
+    say(fd, login_line);
+    while ((login = atomic_load(&held.login)) == NULL) {
+        sched_yield();
     }
+    expect_end_in_time(&rig, fd);
     ck_assert(atomic_load(&login->is_unwanted));
     login->rank = ACCESS_WRITER;
     login->done_fn(login);
@@ -129,7 +107,6 @@ START_TEST(test_stop_while_checked)
     struct access_login *login;
     rig_init(&rig);
     rig.config.access = &held.access;
-    rig.config.login_timeout_ms = 600000;
     rig_start(&rig);
     int fd = connect_to(&rig, 0);
     say(fd, login_line);
@@ -179,7 +156,6 @@ START_TEST(test_revoked)
     int fd[N];
     rig_init(&rig);
     rig.config.access = &held.access;
-    rig.config.login_timeout_ms = 600000;
     rig_start(&rig);
     atomic_store(&passes_stand, true);
     for (int i = 0; i < N; i++) {

@@ -5,6 +5,7 @@
 /* A store on a fake disk, one client whose answers are remembered, and what is
  * found after a stop or a crash compared to that. */
 
+#include "lib/fake_clock.h"
 #include "lib/fake_disk.h"
 #include "lib/history.h"
 #include "lib/id_family.h"
@@ -65,6 +66,10 @@ struct rig {
     bool is_sealing;         /* seal is under way */
     struct store_seal seal;
     struct answer sealed;
+
+    struct fake_clock clock; /* see rig_take_clock */
+    bool is_in_vain; /* nothing becomes well, with that clock: time passes
+                      * while a checkpoint or a seal is waited for */
 };
 
 void rig_init(
@@ -78,6 +83,9 @@ int rig_close(struct rig *rig);
 /* A number in the lines of `stats wal`. */
 uint64_t rig_stat(struct rig *rig, const char *name);
 
+/* The store opened next waits by the rig's clock, which goes. */
+void rig_take_clock(struct rig *rig);
+
 /* What becomes of seq; waits for that as net does. */
 enum store_commit rig_commit(struct rig *rig, uint64_t seq);
 
@@ -86,6 +94,7 @@ void rig_wait_writable(struct rig *rig);
 
 /* A checkpoint that has been asked for. */
 struct rig_later {
+    struct rig *rig;
     struct answer answer;
     struct store_checkpoint call;
 };

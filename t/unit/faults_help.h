@@ -6,11 +6,23 @@
 
 #include "unit/durable_help.h"
 
+#include <errno.h>
+
 struct fault {
     enum fake_call call;
     int err;
     bool forever; /* all calls of the kind fail from then on */
 };
+
+/* The fault at the n-th call from now on. A disk that stays full is waited for
+ * in vain: then time passes, until is_in_vain is false. */
+static inline void
+fail_nth(struct rig *rig, const struct fault *fault, unsigned n)
+{
+    fake_disk_fail(
+        rig->fake, 1u << fault->call, n, fault->err, fault->forever);
+    rig->is_in_vain = fault->forever && fault->err == ENOSPC;
+}
 
 /* Has fail_fn try a fault at the n-th call of a kind, for n = 1, 2, 3 ...
  * (sweep_next), once and forever. fail_fn gives false where there is no n-th

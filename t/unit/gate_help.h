@@ -29,8 +29,9 @@ struct gated {
     int other[RIG_WORKERS]; /* a connection to each */
 };
 
-/* How long replies are held at most, and how long a stop waits for them; 0: for
- * as long as no test lasts. */
+/* How long replies are held at most, and how long a stop waits for them. Where
+ * the former is not RIG_NEVER_MS time passes by itself, else when it is
+ * passed. */
 static inline void
 open_gated_for(struct gated *gated, unsigned requests_per_turn,
     uint64_t commit_timeout_ms, uint64_t stop_timeout_ms)
@@ -38,11 +39,10 @@ open_gated_for(struct gated *gated, unsigned requests_per_turn,
     struct rig *rig = &gated->rig;
     rig_init(rig);
     rig->config.requests_per_turn = requests_per_turn;
-    if (commit_timeout_ms > 0) {
-        rig->config.commit_timeout_ms = commit_timeout_ms;
-    }
-    if (stop_timeout_ms > 0) {
-        rig->config.stop_timeout_ms = stop_timeout_ms;
+    rig->config.commit_timeout_ms = commit_timeout_ms;
+    rig->config.stop_timeout_ms = stop_timeout_ms;
+    if (commit_timeout_ms != RIG_NEVER_MS) {
+        fake_clock_go(&rig->clock);
     }
     ck_assert_int_eq(hold_create(rig->inner, &rig->store), 0);
     rig_start(rig);
@@ -60,13 +60,13 @@ static inline void
 open_gated_until(struct gated *gated, unsigned requests_per_turn,
     uint64_t commit_timeout_ms)
 {
-    open_gated_for(gated, requests_per_turn, commit_timeout_ms, 0);
+    open_gated_for(gated, requests_per_turn, commit_timeout_ms, RIG_NEVER_MS);
 }
 
 static inline void
 open_gated(struct gated *gated, unsigned requests_per_turn)
 {
-    open_gated_until(gated, requests_per_turn, 0);
+    open_gated_until(gated, requests_per_turn, RIG_NEVER_MS);
 }
 
 static inline void

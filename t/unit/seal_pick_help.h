@@ -62,7 +62,8 @@ begin_with(struct world *world, const char *options, uint32_t table_records)
         .qsbr = &world->qsbr,
         .table_records_max = table_records};
     char line[100];
-    *world = (struct world){.now_ms = 1000};
+    *world = (struct world){
+        .now_ms = 1000, .durable = {.config = {.clock = &clock_system}}};
     qsbr_init(&world->qsbr);
     ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
     world->fake = fake_disk_create(1);

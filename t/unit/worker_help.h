@@ -5,6 +5,7 @@
 /* What the tests of workers and of the listener share: workers on a store,
  * and the clients' ends of their sockets. */
 
+#include "lib/fake_clock.h"
 #include "lib/small_store.h"
 #include "net/worker.h"
 #include "proto/reply.h"
@@ -18,12 +19,15 @@
 
 enum { RIG_WORKERS = 2 };
 
+#define RIG_NEVER_MS (UINT64_C(1) << 40) /* of all timeouts, at first */
+
 struct rig {
     struct store *inner; /* the real one */
     struct store *store; /* what the workers talk to */
     struct admin admin;
     struct logger logger;
     struct conn_gauge gauge;
+    struct fake_clock clock; /* the workers'; stands */
     struct worker_config config;
     struct worker *worker[RIG_WORKERS];
 };
@@ -31,17 +35,14 @@ struct rig {
 static inline void
 say_nothing(struct admin *admin, const char *args, size_t len, struct buf *out)
 {
-    (void)admin;
-    (void)args;
-    (void)len;
+    (void)admin, (void)args, (void)len;
     reply_line(out, "END");
 }
 
 static inline void
 set_nothing(struct admin *admin, unsigned level)
 {
-    (void)admin;
-    (void)level;
+    (void)admin, (void)level;
 }
 
 /* Everything but the workers; then config may be changed. */
@@ -59,10 +60,15 @@ rig_init(struct rig *rig)
         .gauge = &rig->gauge,
         .value_bytes_max = SMALL_STORE_ITEM_BYTES,
         .requests_per_turn = 20,
-        .command_timeout_ms = 600000,
-        .write_timeout_ms = 600000,
-        .commit_timeout_ms = 600000,
-        .stop_timeout_ms = 600000};
+        .clock = &rig->clock.clock,
+        .command_timeout_ms = RIG_NEVER_MS,
+        .write_timeout_ms = RIG_NEVER_MS,
+        .login_timeout_ms = RIG_NEVER_MS,
+        .commit_timeout_ms = RIG_NEVER_MS,
+        .shake_timeout_ms = RIG_NEVER_MS,
+        .stop_timeout_ms = RIG_NEVER_MS};
+    fake_clock_init(&rig->clock);
+    fake_clock_stand(&rig->clock);
 }
 
 static inline void
