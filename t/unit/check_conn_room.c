@@ -97,6 +97,7 @@ START_TEST(test_replies)
             receive(other, item, 1000000);
             expect(other, "\r\nEND\r\n");
         }
+        fake_clock_pass(&rig.clock, 1); /* so that it is known who is oldest */
     }
     ck_assert_int_ge(count_closed(polls, CROWD), 1);
     ck_assert(polls[0].revents != 0); /* the oldest */
