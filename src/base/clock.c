@@ -160,12 +160,6 @@ static const struct clock_calls system_calls = {.at = same, .wake = same};
 
 const struct clock clock_system = {&system_calls};
 
-uint64_t
-clock_now_ns(const struct clock *clock)
-{
-    return clock->calls->at(clock, clock_monotonic_ns());
-}
-
 /* When to look again. */
 static struct timespec
 wake_time(const struct clock *clock, uint64_t until_ns)

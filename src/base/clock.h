@@ -81,15 +81,21 @@ clock_or_system(const struct clock *clock)
     return clock != NULL ? clock : &clock_system;
 }
 
-/* What the clock says now, in ns. Any thread. */
-uint64_t clock_now_ns(const struct clock *clock);
+/* What the clock says now, in ns; on requests' way, so the system's is not
+ * called through its pointer. Any thread. */
+static inline uint64_t
+clock_now_ns(const struct clock *clock)
+{
+    uint64_t ns = clock_monotonic_ns();
+    return clock == &clock_system ? ns : clock->calls->at(clock, ns);
+}
 
 /* What it says at a moment of CLOCK_MONOTONIC that is given in ms, as event
  * loops have it; in ms. Any thread. */
 static inline uint64_t
 clock_at_ms(const struct clock *clock, uint64_t monotonic_ms)
 {
-    return clock == &clock_system /* on each request's way */
+    return clock == &clock_system
         ? monotonic_ms
         : clock->calls->at(clock, monotonic_ms * 1000000) / 1000000;
 }
