@@ -209,7 +209,7 @@ conn__has_written(struct conn *conn, int status)
 {
     worker_enter(conn->worker);
     conn->active_ms = conn__now_ms(conn->worker);
-    conn->progress_ms = conn->active_ms;
+    conn__note_progress(conn);
     if (status < 0 || conn->is_closing) {
         conn_close(conn);
         return;
@@ -256,6 +256,7 @@ note_command(struct conn *conn, enum session_state state, bool has_begun)
         conn->command_since_ms = 0;
     } else if (conn->command_since_ms == 0 || has_begun) {
         conn->command_since_ms = conn__now_ms(conn->worker);
+        conn__note_progress(conn);
     }
 }
 
@@ -475,7 +476,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     note_command(conn, state, has_begun);
     if (budget < worker->config.requests_per_turn) {
         conn_entry_note_command(&conn->entry, conn__loop_ns(worker));
-        conn->progress_ms = conn__now_ms(worker);
+        conn__note_progress(conn);
     }
     if (len >= CONN_READ_LEAST) {
         choose_read(conn, state, len);
@@ -684,7 +685,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->worker = worker;
     conn->stranger_ms = conn__now_ms(worker);
     conn->active_ms = conn->stranger_ms;
-    conn->progress_ms = conn->stranger_ms;
+    conn__note_progress(conn);
     conn->read_bytes_max = CONN_READ_FIRST;
     session_init(&conn->session, &worker->executor, on_wake);
     conn->session.lines_fn = on_lines;

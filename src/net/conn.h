@@ -70,7 +70,8 @@ struct conn {
     bool must_turn;                /* something has happened meanwhile */
     struct conn_place place;       /* in worker->room */
     uint64_t stranger_ms;          /* since when it was to log in; or opened */
-    uint64_t progress_ms;          /* a request began, or a write was done */
+    uint64_t progress;             /* the last one's number in its worker: a
+                                    * request began, or a write was done */
     uint64_t active_ms;        /* last sign of life: opened, read, written */
     uint64_t command_since_ms; /* an unfinished request began; 0: none */
     uint64_t blocked_since_ms; /* the write mark was passed; 0: it is not */

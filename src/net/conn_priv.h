@@ -71,6 +71,14 @@ conn__now_ms(const struct worker *worker)
     return clock_at_ms(worker->config.clock, uv_now(&worker->loop));
 }
 
+/* It has begun a request, or written: others are to make room first. Numbers,
+ * so that of two in the same round one is the older. */
+static inline void
+conn__note_progress(struct conn *conn)
+{
+    conn->progress = ++conn->worker->n_progress;
+}
+
 /* The loop's time, for figures: when its callbacks began. */
 static inline uint64_t
 conn__loop_ns(const struct worker *worker)

@@ -65,9 +65,7 @@ most_stalled(struct worker *worker, enum conn_room_kind kind)
             continue;
         }
         n++;
-        if (found == NULL || conn->progress_ms < found->progress_ms ||
-            (conn->progress_ms == found->progress_ms &&
-                conn->place.bytes > found->place.bytes)) {
+        if (found == NULL || conn->progress < found->progress) {
             found = conn;
         }
     }

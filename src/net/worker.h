@@ -119,6 +119,7 @@ struct worker {
     struct executor executor;
     struct gate gate;
     struct conn_room room;
+    uint64_t n_progress;    /* of all connections, see conn->progress */
     uint64_t fault_said_ms; /* when a client's fault was logged; 0: never */
     struct conn *conns;     /* all of them, doubly linked */
     struct conn *watching[WATCH_MAX]; /* of these, the watchers */

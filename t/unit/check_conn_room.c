@@ -97,7 +97,6 @@ START_TEST(test_replies)
             receive(other, item, 1000000);
             expect(other, "\r\nEND\r\n");
         }
-        fake_clock_pass(&rig.clock, 1); /* so that it is known who is oldest */
     }
     ck_assert_int_ge(count_closed(polls, CROWD), 1);
     ck_assert(polls[0].revents != 0); /* the oldest */
@@ -194,10 +193,44 @@ START_TEST(test_requests)
 }
 END_TEST
 
+/* One that has long been there and says nothing may begin a request all the
+ * same: those that stand in the middle of theirs are older then. */
+START_TEST(test_request_of_an_idle_one)
+{
+    enum { CROWD = 80, MOST = 900000 };
+    struct rig rig;
+    int fd[CROWD];
+    char *most = malloc(MOST + 1);
+    ck_assert_ptr_nonnull(most);
+    memset(most, 'x', MOST);
+    most[MOST] = '\0';
+    start_small(&rig);
+    int idle = connect_to(&rig, 0);
+    say(idle, "version\r\n");
+    expect(idle, "VERSION test\r\n");
+    for (int i = 0; i < CROWD; i++) {
+        fd[i] = connect_to(&rig, 0);
+        say(fd[i], "set a 0 0 1000000\r\n");
+        (void)send(fd[i], most, MOST, MSG_NOSIGNAL); /* may be told to go */
+    }
+    say(idle, "set b 0 0 900000\r\n");
+    say(idle, most);
+    say(idle, "\r\n");
+    expect(idle, "STORED\r\n");
+    ck_assert_uint_ge(metric_of(rig.worker[0], METRIC_memory_kicks), 1);
+    for (int i = 0; i < CROWD; i++) {
+        close(fd[i]);
+    }
+    close(idle);
+    free(most);
+    stop_all(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_account, test_shares, test_replies, test_loans, test_requests};
+    const TTest *const tests[] = {test_account, test_shares, test_replies,
+        test_loans, test_requests, test_request_of_an_idle_one};
     return run_tests("conn_room", tests, COUNT_OF(tests));
 }
