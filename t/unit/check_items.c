@@ -230,7 +230,7 @@ START_TEST(test_arith_keeps_flags_and_expiry)
     struct items *items = make(ROOMY);
     struct items_store store = store_of(ITEMS_SET, "n", "9");
     const struct item *item;
-    uint64_t number;
+    uint64_t number = 0;
 
     ck_assert_int_eq(add_number(items, "n", 1, &number), ERR_NOT_FOUND);
     store.flags = 2;
