@@ -49,10 +49,15 @@
     X(RECORD_OP, "a whole record takes get, set, add and delete only")        \
     X(BAD_ID, "an id is a decimal number below 2^64, no leading zeros")       \
     X(VALUE_COUNT, "this is a counter: send its id and one value a column")   \
+    X(NOT_NAMED, "give one number a column, or COLUMN=NUMBER throughout")     \
+    X(COLUMN_TWICE, "a column is named twice")                                \
     X(BAD_DELTA, "invalid numeric delta argument")                            \
     X(MISUSE,                                                                 \
         "this is a counter's name: get, set, add, replace, delete, "          \
         "incr and decr take it, see help")                                    \
+    X(KEY_IS_COUNTER,                                                         \
+        "three numbers are an item's, which cannot have a counter's name: "   \
+        "write COLUMN=NUMBER, see help")                                      \
     X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
     X(COLD, "the record has to be read from disk first")                      \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \

@@ -30,8 +30,9 @@ enum cell_state {
 
 enum change_op {
     CHANGE_SET,     /* every column named becomes its operand */
-    CHANGE_ADD,     /* as SET, only while all named columns are default */
-    CHANGE_REPLACE, /* as SET, only while some named column is not default */
+    CHANGE_ADD,     /* as SET, only while all named columns are default, or
+                     * with of_record all columns there are */
+    CHANGE_REPLACE, /* as SET, only while one of these is not default */
     CHANGE_CAS,     /* one column: as SET, only while value + 1 == cas */
     CHANGE_INCR,    /* plus operand, saturating at the column's max */
     CHANGE_DECR,    /* minus operand, stopping at 0 */
@@ -57,6 +58,8 @@ struct change {
     enum change_op op;
     enum change_absent absent;
     bool compares; /* of any op on one column: only where cas is the value's */
+    bool of_record; /* of ADD and REPLACE: whether there is a record is what
+                     * counts, whichever columns are named */
     uint16_t producer_slot; /* these three: engine/marks.h */
     uint32_t producer;      /* serial; 0: the change is not numbered */
     uint64_t number;
@@ -82,6 +85,14 @@ struct change {
     bool is_repeat;      /* of a numbered change: done before, not now */
     uint64_t value[SCHEMA_COLUMNS_MAX]; /* the values now; valid if err is 0 */
 };
+
+/* True for a change that looks at all columns, whichever it names. */
+static inline bool
+change_is_of_record(const struct change *change)
+{
+    return (change->op == CHANGE_ADD || change->op == CHANGE_REPLACE) &&
+        change->of_record;
+}
 
 /* The cas unique of a value: value + 1, except that 2^64-1 gives 2^64-1 too
  * (0 is never given out): the one documented collision. */

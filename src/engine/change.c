@@ -30,6 +30,17 @@ read_record(
     return is_gone ? -1 : n_set;
 }
 
+/* Columns of the record that differ from their defaults, named or not. */
+static int
+count_set(const struct view *view, const uint64_t *code)
+{
+    int n_set = 0;
+    for (uint32_t left = view->columns; left != 0; left &= left - 1) {
+        n_set += code[__builtin_ctz(left)] != 0;
+    }
+    return n_set;
+}
+
 /* Whether the one column has the value that the change is for. */
 static int
 compare(const struct view *view, const struct change *change, int n_set)
@@ -165,6 +176,9 @@ change_apply(const struct view *view, struct change *change, uint64_t *code)
         change->n_columns == 1);
     change->n_saturated = 0;
     int n_set = read_record(view, change, code);
+    if (n_set >= 0 && change_is_of_record(change)) {
+        n_set = count_set(view, code);
+    }
     change->err = n_set < 0 ? ERR_GONE : work_out(view, change, n_set);
     if (change->err != 0) {
         return;

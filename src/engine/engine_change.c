@@ -123,13 +123,14 @@ apply(struct counter *counter, const struct view *view, struct change *change,
     }
 }
 
-/* The slots that changes name, those of mask. */
+/* The slots that changes name or look at, those of mask. */
 static uint32_t
-columns_of(const struct change *change, uint64_t mask)
+columns_of(const struct view *view, const struct change *change, uint64_t mask)
 {
     uint32_t columns = 0;
     for (; mask != 0; mask &= mask - 1) {
         const struct change *it = &change[__builtin_ctzll(mask)];
+        columns |= change_is_of_record(it) ? view->columns : 0;
         for (unsigned i = 0; i < it->n_columns; i++) {
             columns |= 1U << it->column[i] % SCHEMA_COLUMNS_MAX;
         }
@@ -391,7 +392,7 @@ change_record(struct engine *engine, struct change *change,
         return;
     }
     struct ranges *ranges = &counter->ranges[at->shard];
-    uint32_t columns = columns_of(change, mask);
+    uint32_t columns = columns_of(view, change, mask);
     enum origin origin = ORIGIN_HERE;
     ranges_seek(ranges, at->row, columns, &look);
     if (look.spot.where == TABLE_NOWHERE && ranges->cover.cover != NULL) {

@@ -94,6 +94,7 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_HELP:
     case REQUEST_ERROR:
     case REQUEST_COUNTER_MISUSE:
+    case REQUEST_COUNTER_STORE:
         return ACCESS_CLASS_TALK;
     case REQUEST_GET:
     case REQUEST_GETS:

@@ -232,13 +232,17 @@ exec__refuse(struct session *session, int err, struct buf *out)
     return exec__done(session);
 }
 
-/* True for an item's key that is a counter's name: in the text protocol such a
- * line is the dialect's. */
+/* True for an item's key that is a counter's name. In the text protocol such a
+ * line is the dialect's, or refused by its parser: but for one whose data block
+ * came when the name had become a counter's. */
 static bool
 is_reserved(
     struct session *session, const struct key *key, struct schema_word text)
 {
-    return key->kind == KEY_ITEM && session->request.proto != PROTO_TEXT &&
+    const struct request *request = &session->request;
+    return key->kind == KEY_ITEM &&
+        (request->proto != PROTO_TEXT || request->op == REQUEST_TOO_LARGE ||
+            request_is_storage(request->op)) &&
         schema_counter(exec__schema(session), text.text, text.len) != NULL;
 }
 
@@ -277,6 +281,7 @@ begin_on_key(
         return step;
     }
     if (is_reserved(session, &key, text)) {
+        exec__count(session, METRIC_reserved_key_refused, 1);
         return exec__refuse(session, ERR_MISUSE, turn->out);
     }
     if (op == REQUEST_LOOK && session->request.terms.wants_value &&
@@ -368,8 +373,11 @@ show(struct session *session, const char *bytes, struct buf *out)
 static enum exec_step
 misuse(struct session *session, struct buf *out)
 {
-    exec__count(session, METRIC_dialect_misfits, 1);
-    return exec__refuse(session, ERR_MISUSE, out);
+    bool stores = session->request.op == REQUEST_COUNTER_STORE;
+    exec__count(session,
+        stores ? METRIC_reserved_key_refused : METRIC_dialect_misfits, 1);
+    return exec__refuse(
+        session, stores ? ERR_KEY_IS_COUNTER : ERR_MISUSE, out);
 }
 
 /* True for what needs neither counters nor items. */
@@ -414,6 +422,7 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
 {
     switch (session->request.op) {
     case REQUEST_COUNTER_MISUSE:
+    case REQUEST_COUNTER_STORE:
         return misuse(session, turn->out);
     case REQUEST_SCHEMA_EDIT:
         return exec__edit_begin(session, bytes, turn);

@@ -3,7 +3,8 @@
  * and 1234.weibo, and the dialect's commands on a counter's name.
  *
  * Both become one struct change: an operation, an id, and for each column its
- * slot, its serial and an operand. Everything that can be wrong with the input
+ * slot, its serial and an operand: of a record all columns, or in the dialect
+ * those that the line names. Everything that can be wrong with the input
  * is found before the change is gathered. The schema may become another one
  * between that and the store's call: serials make it safe.
  *
@@ -118,6 +119,40 @@ take_numbers(struct change *change, struct words words, int bad_number)
         n++;
     }
     return n == change->n_columns ? 0 : ERR_VALUE_COUNT;
+}
+
+/* COLUMN=NUMBER words, by name or suffix: only these columns of the record, in
+ * their order. 0, bad_number, or what else is wrong. */
+static int
+take_named(const struct schema_counter *counter, struct words words,
+    int bad_number, struct change *change)
+{
+    struct span word;
+    uint32_t seen = 0;
+    change->n_columns = 0;
+    while (words_next(&words, &word)) {
+        const char *name = words.bytes + word.at;
+        const char *sign = memchr(name, '=', word.len);
+        if (sign == NULL) {
+            return ERR_NOT_NAMED;
+        }
+        size_t name_len = (size_t)(sign - name);
+        const struct schema_column *column =
+            schema_counter_column(counter, name, name_len);
+        if (column == NULL) {
+            return ERR_NO_COLUMN;
+        }
+        if ((seen >> column->slot & 1) != 0) {
+            return ERR_COLUMN_TWICE;
+        }
+        seen |= 1U << column->slot;
+        if (!num_parse_u64(sign + 1, word.len - name_len - 1,
+                &change->operand[change->n_columns])) {
+            return bad_number;
+        }
+        add_column(change, column);
+    }
+    return 0;
 }
 
 static void
@@ -483,6 +518,7 @@ take_stored(const struct request *request, const char *bytes,
     const struct key *key, struct change *change)
 {
     struct span value = request->value;
+    change->of_record = key->kind == KEY_RECORD;
     if (key->kind == KEY_RECORD) {
         return take_numbers(change, words_of(bytes, value), ERR_BAD_VALUE);
     }
@@ -555,26 +591,32 @@ exec__change_begin(struct session *session, const char *bytes,
     return take(session, err, turn);
 }
 
-/* The numbers behind the dialect's id: one a column for a record; for a cell
- * one, which incr and decr may leave out; none for delete. */
+/* The numbers behind the dialect's id: one a column for a record, or those of
+ * the columns that are named; for a cell one, which incr and decr may leave
+ * out; none for delete. */
 static int
 take_dialect_operands(
-    struct words words, enum key_kind kind, struct change *change)
+    struct words words, const struct key *key, struct change *change)
 {
-    struct words rest = words;
+    struct span rest = words_rest(&words);
+    bool counts = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+    int bad_number = counts ? ERR_BAD_DELTA : ERR_BAD_VALUE;
+    struct words look = words;
     struct span word;
-    bool any = words_next(&rest, &word);
+    bool any = words_next(&look, &word);
     if (change->op == CHANGE_DELETE) {
         return any ? ERR_BAD_FORMAT : 0;
     }
-    if (change->op == CHANGE_INCR || change->op == CHANGE_DECR) {
-        if (kind == KEY_CELL && !any) {
-            change->operand[0] = 1;
-            return 0;
-        }
-        return take_numbers(change, words, ERR_BAD_DELTA);
+    change->of_record = key->kind == KEY_RECORD;
+    if (key->kind == KEY_RECORD &&
+        memchr(words.bytes + rest.at, '=', rest.len) != NULL) {
+        return take_named(key->target.counter, words, bad_number, change);
     }
-    return take_numbers(change, words, ERR_BAD_VALUE);
+    if (counts && key->kind == KEY_CELL && !any) {
+        change->operand[0] = 1;
+        return 0;
+    }
+    return take_numbers(change, words, bad_number);
 }
 
 static int
@@ -592,7 +634,7 @@ parse_dialect(struct session *session, const char *bytes,
     }
     change->op = op_of(session->request.op);
     int err = add_columns(change, &key);
-    return err != 0 ? err : take_dialect_operands(words, key.kind, change);
+    return err != 0 ? err : take_dialect_operands(words, &key, change);
 }
 
 /* True for a line that memcached might take for a set of an item. */

@@ -3,7 +3,10 @@
  * again. The store answers a piece of some hundred records a call, on a thread
  * of its own; what the reply buffer's mark leaves room for is shown, and the
  * next piece is asked for when all of it is. A client that does not read is not
- * asked for either, so a dump takes the same memory whatever there is. */
+ * asked for either, so a dump takes the same memory whatever there is.
+ *
+ * Two columns are shown by name: three numbers behind a counter's name are what
+ * memcached's clients send before a value, and never store a record. */
 #include "net/exec_admin.h"
 
 #include "base/err.h"
@@ -14,8 +17,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What each line begins with, and its end. */
-enum { LINE_EXTRA = sizeof "set  \r\n" };
+enum {
+    LINE_EXTRA = sizeof "set  \r\n", /* what each begins with, and its end */
+    NAMED_COLUMNS = 2
+};
+
+/* What stands before the numbers of a record's line. */
+struct line_names {
+    const char *counter;
+    size_t counter_len;
+    const struct schema_name *column[NAMED_COLUMNS]; /* NULL: not by name */
+};
 
 static enum store_answer
 ask(struct job *job)
@@ -30,24 +42,56 @@ put(char *at, const char *bytes, size_t len)
     return at + len;
 }
 
-/* set NAME ID VALUE ... */
+/* The names of the columns that were read, where they are to be shown. 0, or
+ * ERR_OTHER_COLUMNS where one has been dropped since. */
+static int
+name_columns(struct session *session, const struct store_dump *dump,
+    struct line_names *out)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), dump->slot);
+    out->column[0] = NULL;
+    if (dump->n_columns != NAMED_COLUMNS) {
+        return 0;
+    }
+    for (unsigned i = 0; i < NAMED_COLUMNS; i++) {
+        out->column[i] = NULL;
+        for (unsigned c = 0; counter != NULL && c < counter->n_columns; c++) {
+            if (counter->column[c].serial == dump->column_serial[i]) {
+                out->column[i] = &counter->column[c].name;
+            }
+        }
+        if (out->column[i] == NULL) {
+            return ERR_OTHER_COLUMNS;
+        }
+    }
+    return 0;
+}
+
+/* set NAME ID VALUE ..., or set NAME ID COLUMN=VALUE ... */
 static void
-put_record(const struct store_dump *dump, uint32_t i, const char *name,
-    size_t name_len, struct buf *out)
+put_record(const struct store_dump *dump, uint32_t i,
+    const struct line_names *names, struct buf *out)
 {
     const uint64_t *value = &dump->value[(size_t)i * dump->n_columns];
-    size_t len_max = LINE_EXTRA + name_len +
-        (1 + (size_t)dump->n_columns) * (NUM_U64_DIGITS_MAX + 1);
+    size_t len_max = LINE_EXTRA + names->counter_len +
+        (1 + (size_t)dump->n_columns) * (NUM_U64_DIGITS_MAX + 1) +
+        (names->column[0] == NULL ? 0 : NAMED_COLUMNS * (SCHEMA_NAME_MAX + 1));
     char *start = buf_reserve(out, len_max);
     if (start == NULL) {
         return; /* out has failed */
     }
     char *at = put(start, "set ", 4);
-    at = put(at, name, name_len);
+    at = put(at, names->counter, names->counter_len);
     *at++ = ' ';
     at += num_format_u64(dump->id[i], at);
     for (unsigned c = 0; c < dump->n_columns; c++) {
         *at++ = ' ';
+        if (names->column[0] != NULL) {
+            const struct schema_name *name = names->column[c];
+            at = put(at, name->text, name->len);
+            *at++ = '=';
+        }
         at += num_format_u64(value[c], at);
     }
     at = put(at, "\r\n", 2);
@@ -61,19 +105,26 @@ is_of_some(int err)
     return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT || err == ERR_DISK;
 }
 
-/* Shows what the store has answered; false where the buffer is full. */
+/* Shows what the store has answered; false where the buffer is full. Where the
+ * columns have gone it shows no more, and the dump has that as its err. */
 static bool
 put_piece(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    const struct store_dump *dump = &job->records.call;
+    struct store_dump *dump = &job->records.call;
     struct span name = session->request.key;
+    struct line_names names = {
+        .counter = turn->base + name.at, .counter_len = name.len};
+    int err = dump->n == 0 ? 0 : name_columns(session, dump, &names);
+    if (err != 0) {
+        dump->err = err;
+        return true;
+    }
     for (; job->records.at < dump->n; job->records.at++) {
         if (turn->out->len >= turn->mark) {
             return false;
         }
-        put_record(
-            dump, job->records.at, turn->base + name.at, name.len, turn->out);
+        put_record(dump, job->records.at, &names, turn->out);
     }
     return true;
 }

@@ -5,7 +5,12 @@
  * (drop, show, dump, checkpoint, seal, help), when it is `add counter` or `add
  * column` and does not have the shape of a memcached add, or when its first
  * argument is the name of a counter. The words behind are only delimited here:
- * ids, columns and options are resolved by whoever executes the request. */
+ * ids, columns and options are resolved by whoever executes the request.
+ *
+ * A line that a memcached client sends before a data block is never one that
+ * changes a counter: its block would be read as commands. set, add and replace
+ * with three words and no '=' behind a counter's name are such a line, whatever
+ * the words are, and so is every append, prepend and cas. */
 #include "proto/dialect.h"
 
 #include "base/err.h"
@@ -26,9 +31,11 @@ enum { EDIT_WORDS_MAX = 12 };
     X("incr", INCR)                                                           \
     X("decr", DECR)
 
-/* memcached's other commands that begin with a key. */
-static const char *const key_commands[] = {
-    "gets", "gat", "gats", "append", "prepend", "cas", "touch"};
+/* memcached's other commands that begin with a key, but for these. */
+static const char *const key_commands[] = {"gets", "gat", "gats", "touch"};
+
+/* The other commands with a data block. */
+static const char *const block_commands[] = {"append", "prepend", "cas"};
 
 #define HELP_LINES(X)                                                         \
     X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
@@ -41,10 +48,12 @@ static const char *const key_commands[] = {
     X("show counters")                                                        \
     X("show counter NAME")                                                    \
     X("get COUNTER ID|ID.SUFFIX ...")                                         \
-    X("set|add|replace COUNTER ID VALUE ...   (one value a column)")          \
+    X("set|add|replace COUNTER ID VALUE ...   (one a column, not of two)")    \
+    X("set|add|replace COUNTER ID COLUMN=VALUE ...   (others stay)")          \
     X("set|add|replace COUNTER ID.SUFFIX VALUE")                              \
     X("incr|decr COUNTER ID.SUFFIX [N]")                                      \
     X("incr|decr COUNTER ID N ...   (one number a column)")                   \
+    X("incr|decr COUNTER ID COLUMN=N ...   (others stay)")                    \
     X("delete COUNTER ID|ID.SUFFIX")                                          \
     X("... tx=PRODUCER:NUMBER   (behind any of these five: done once)")       \
     X("drop producer NAME")                                                   \
@@ -69,17 +78,32 @@ is_number(const char *bytes, struct span word)
     return num_parse_i64(bytes + word.at, word.len, &number);
 }
 
-/* True for `add counter 0 0 5`: memcached's grammar, with the key "counter". */
+/* How many words there are; 0 where one has a '=', which only the dialect's
+ * lines have. */
+static unsigned
+count_plain(struct words words)
+{
+    struct span word;
+    unsigned n = 0;
+    if (memchr(words.bytes + words.at, '=', words.end - words.at) != NULL) {
+        return 0;
+    }
+    while (words_next(&words, &word)) {
+        n++;
+    }
+    return n;
+}
+
+/* True for `add counter 0 0 5`: memcached's grammar, with the key "counter". So
+ * is `add counter 0 1.5 5`, whose block has to be skipped: what tells its
+ * length is the third word. No edit has a number there. */
 static bool
 is_memcached_add(struct words words)
 {
-    struct span word;
-    for (int i = 0; i < 3; i++) {
-        if (!words_next(&words, &word) || !is_number(words.bytes, word)) {
-            return false;
-        }
-    }
-    return true;
+    struct span flags, exptime, len;
+    return count_plain(words) >= 3 && words_next(&words, &flags) &&
+        words_next(&words, &exptime) && words_next(&words, &len) &&
+        is_number(words.bytes, len);
 }
 
 /* `add` or `drop`: counter or column, and the words behind. */
@@ -149,7 +173,8 @@ trim(const char *bytes, struct span *words)
     }
 }
 
-/* Takes a trailing "tx=..." off the words. */
+/* Takes a trailing "tx=..." off the words. A mere number there is that of a
+ * column called tx. */
 static void
 take_tx(const char *bytes, struct request *out)
 {
@@ -157,12 +182,14 @@ take_tx(const char *bytes, struct request *out)
     uint32_t len = sizeof tx - 1;
     struct span words = out->words;
     uint32_t at, end;
+    uint64_t number;
     trim(bytes, &words);
     at = end = words.at + words.len;
     while (at > words.at && bytes[at - 1] != ' ') {
         at--;
     }
-    if (end - at >= len && memcmp(bytes + at, tx, len) == 0) {
+    if (end - at >= len && memcmp(bytes + at, tx, len) == 0 &&
+        !num_parse_u64(bytes + at + len, end - at - len, &number)) {
         out->tx = (struct span){at + len, end - at - len};
         out->words.len = at - words.at;
     }
@@ -184,11 +211,28 @@ take_noreply(const char *bytes, struct request *out)
     }
 }
 
+static bool
+is_one_of(const char *bytes, struct span command, const char *const *names,
+    size_t n_names)
+{
+    for (size_t i = 0; i < n_names; i++) {
+        if (span_is(bytes, command, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What a command does to a counter's name: COUNTER_MISUSE for the commands of
- * memcached that have no sense there. False for a command without a key. */
+ * memcached that have no sense there, COUNTER_STORE for those with a block.
+ * False for a command without a key. */
 static bool
 find_command(const char *bytes, struct span command, enum request_op *op)
 {
+    enum {
+        N_KEY_COMMANDS = sizeof key_commands / sizeof *key_commands,
+        N_BLOCK_COMMANDS = sizeof block_commands / sizeof *block_commands
+    };
 #define X(text, name)                                                         \
     if (span_is(bytes, command, text)) {                                      \
         *op = REQUEST_COUNTER_##name;                                         \
@@ -196,13 +240,27 @@ find_command(const char *bytes, struct span command, enum request_op *op)
     }
     COUNTER_COMMANDS(X)
 #undef X
-    *op = REQUEST_COUNTER_MISUSE;
-    for (size_t i = 0; i < sizeof key_commands / sizeof *key_commands; i++) {
-        if (span_is(bytes, command, key_commands[i])) {
-            return true;
-        }
+    if (is_one_of(bytes, command, block_commands, N_BLOCK_COMMANDS)) {
+        *op = REQUEST_COUNTER_STORE;
+        return true;
     }
-    return false;
+    *op = REQUEST_COUNTER_MISUSE;
+    return is_one_of(bytes, command, key_commands, N_KEY_COMMANDS);
+}
+
+/* True for a line that memcached has as well: set, add or replace with flags,
+ * exptime and a length, well formed or not. */
+static bool
+has_block(const char *bytes, const struct request *request)
+{
+    switch (request->op) {
+    case REQUEST_COUNTER_SET:
+    case REQUEST_COUNTER_ADD:
+    case REQUEST_COUNTER_REPLACE:
+        return count_plain(words_of(bytes, request->words)) == 3;
+    default:
+        return false;
+    }
 }
 
 static void
@@ -251,6 +309,9 @@ parse_on_counter(struct span command, struct words words,
     out->words = words_rest(&words);
     if (op != REQUEST_COUNTER_GET) {
         take_noreply(bytes, out);
+        if (has_block(bytes, out)) {
+            out->op = REQUEST_COUNTER_STORE;
+        }
         take_tx(bytes, out);
     }
     return true;

@@ -44,6 +44,7 @@
     X(COUNTER_INCR, "dialect: add to a record or cell")                       \
     X(COUNTER_DECR, "dialect: subtract from a record or cell")                \
     X(COUNTER_MISUSE, "a command that a counter's name does not take")        \
+    X(COUNTER_STORE, "one that stores an item under a counter's name")        \
     X(SCHEMA_EDIT, "dialect: add or drop a counter or column")                \
     X(DROP_PRODUCER, "dialect: forget who numbers its changes")               \
     X(SHOW_COUNTERS, "dialect: list the counters")                            \

@@ -50,24 +50,17 @@ parse_storage(struct line *line)
     return text__take_value(line, value_len);
 }
 
-/* A command with a data block on a counter's name is refused whole: its block
- * must not be read as commands. */
+/* A command that stores an item under a counter's name is refused whole: its
+ * block, where the line tells its length, must not be read as commands. */
 static void
-skip_block(struct line *line, struct span command)
+skip_block(struct line *line)
 {
-    static const char *const with_block[] = {"append", "prepend", "cas"};
-    uint32_t flags;
-    int64_t exptime;
     uint32_t len_bytes;
-    struct span name;
-    for (size_t i = 0; i < sizeof with_block / sizeof *with_block; i++) {
-        if (span_is(line->bytes, command, with_block[i]) &&
-            words_next(&line->words, &name) &&
-            text__take_stored_flags(line, &flags) &&
-            text__take_stored_exptime(line, &exptime) &&
-            text__take_len(line, &len_bytes)) {
-            line->out->swallow_bytes = (uint64_t)len_bytes + 2;
-        }
+    struct span name, flags, exptime;
+    if (words_next(&line->words, &name) && words_next(&line->words, &flags) &&
+        words_next(&line->words, &exptime) &&
+        text__take_len(line, &len_bytes)) {
+        line->out->swallow_bytes = (uint64_t)len_bytes + 2;
     }
 }
 
@@ -282,8 +275,8 @@ parse_line(struct line *line, const struct schema *schema)
     /* what was memcached's before its data block came stays memcached's */
     if (line->scan->need == 0 &&
         dialect_parse(command, line->words, schema, out)) {
-        if (out->op == REQUEST_COUNTER_MISUSE) {
-            skip_block(line, command);
+        if (out->op == REQUEST_COUNTER_STORE) {
+            skip_block(line);
         }
         return PARSE_REQUEST;
     }

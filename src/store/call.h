@@ -125,6 +125,7 @@ struct store_dump {
                          * ERR_NO_MEMORY, ERR_CLOSED */
     bool is_end;        /* there are no more */
     unsigned n_columns; /* values a record, in the counter's order */
+    uint32_t column_serial[SCHEMA_COLUMNS_MAX]; /* of these */
     uint32_t n;
     const uint64_t *id;    /* n, ascending over all calls */
     const uint64_t *value; /* n times n_columns */

@@ -49,6 +49,9 @@ do_call(struct dumper *dumper, struct store_dump *call)
         call->err = dump_work_next(&dumper->source, work);
         call->n = work->n;
         call->n_columns = work->head.n_columns;
+        for (unsigned i = 0; i < call->n_columns; i++) {
+            call->column_serial[i] = work->head.column[i].serial;
+        }
         call->id = work->id;
         call->value = work->value;
         call->bad_first = work->bad_first;

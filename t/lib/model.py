@@ -206,13 +206,14 @@ class Model:
         words = value.split(b" ") if self.is_record(key) else [value]
         return self.put(columns, number, words, verb)
 
-    def put(self, columns, number, words, verb="set"):
+    def put(self, columns, number, words, verb="set", record=None):
+        """record: the columns that say whether it is there."""
         values = [parse_number(word) for word in words]
         if not columns or len(values) != len(columns) or None in values:
             return REFUSED
         if any(v > c.max for v, c in zip(values, columns)):
             return REFUSED
-        fresh = all(c.get(number) == c.default for c in columns)
+        fresh = all(c.get(number) == c.default for c in record or columns)
         if verb == "add" and not fresh or verb == "replace" and fresh:
             return NOT_STORED
         for column, value in zip(columns, values):
@@ -360,6 +361,23 @@ class Model:
         if None in deltas:
             return REFUSED
         return self.move(counter, columns, number, deltas, verb == "decr")
+
+    def dialect_named(self, verb, name, word, pairs):
+        """pairs: of a column's name or suffix and a number."""
+        counter = self.counters[name]
+        columns = []
+        for wanted, _ in pairs:
+            found = [c for c in counter.columns if wanted in (c.name, c.suffix)]
+            if not found or found[0] in columns:
+                return REFUSED
+            columns += found
+        if verb in ("set", "add", "replace"):
+            words = [text.encode() for _, text in pairs]
+            return self.put(columns, int(word), words, verb, counter.columns)
+        deltas = [parse_number(text.encode()) for _, text in pairs]
+        if None in deltas:
+            return REFUSED
+        return self.move(counter, columns, int(word), deltas, verb == "decr")
 
     # -- the schema --
 

@@ -484,12 +484,13 @@ class Sealed:
         self.acked = {}
         self.asked = {}
 
-    def change(self, connection, number, more=" 0"):
+    def change(self, connection, number, form="%d %d 0"):
         """Every number-th id is set to it."""
         ids = range(0, POINT_IDS, number)
         self.asked.update(dict.fromkeys(ids, number))
-        connection.send("".join("set weibo %d %d %d%s\r\n" % (
-            id, number, number, more) for id in ids))
+        values = form % (number, number)
+        connection.send("".join(
+            "set weibo %d %s\r\n" % (id, values) for id in ids))
         for id in ids:
             answer = connection.line().decode()
             if answer == "STORED":
@@ -504,7 +505,7 @@ class Sealed:
             seal(connection, "weibo")
         tap.equal(connection.ask("drop column weibo attitude_num "
                                  "attitude_num"), "DELETED")
-        self.change(connection, 5, "")
+        self.change(connection, 5, "cntcm=%d cntrn=%d")
         seal(connection, "weibo")
 
     def look(self, connection):

@@ -92,6 +92,7 @@ static const struct sample samples[] = {
     S(COUNTER_INCR, WRITER, "incr weibo 1.cntcm"),
     S(COUNTER_DECR, WRITER, "decr weibo 1.cntcm"),
     S(COUNTER_MISUSE, READER, "touch weibo 0"),
+    S(COUNTER_STORE, READER, "set weibo 0 0 5"),
     S(SCHEMA_EDIT, WRITER, "add counter other"),
     S(SCHEMA_EDIT, WRITER, "drop counter weibo weibo"),
     S(DROP_PRODUCER, WRITER, "drop producer 1"),

@@ -17,6 +17,10 @@
     "CLIENT_ERROR this is a counter's name: get, set, add, replace, delete, " \
     "incr and decr take it, see help\r\n"
 
+#define KEY_IS_COUNTER                                                         \
+    "CLIENT_ERROR three numbers are an item's, which cannot have a counter's " \
+    "name: write COLUMN=NUMBER, see help\r\n"
+
 static const struct exchange items[] = {
     {"get a", "END\r\n"},
     {"set a 7 0 5\r\nhello", "STORED\r\n"},
@@ -188,9 +192,21 @@ static const struct exchange dialect[] = {
     {"delete weibo 1234", "NOT_FOUND\r\n"},
     {"delete weibo 1234 5", BAD_FORMAT},
     {"get weibo 1234", "VALUE 1234 0 5\r\n0 0 0\r\nEND\r\n"},
-    {"set weibo 1 111 3",
+    {"set weibo 1 111 3\r\nabc", KEY_IS_COUNTER},
+    {"set weibo 1 111 3 noreply\r\nabc", ""},
+    {"set weibo 1 1 2 3 4",
         "CLIENT_ERROR this is a counter: send its id and one value a "
         "column\r\n"},
+    {"set weibo 7 cntan=3 comment_num=1", "STORED\r\n"},
+    {"incr weibo 7 cntan=1 cntrn=2", "4 2\r\n"},
+    {"add weibo 7 cntrn=1", "NOT_STORED\r\n"},
+    {"add weibo 8 cntrn=1", "STORED\r\n"},
+    {"replace weibo 8 cntan=0 cntrn=0", "STORED\r\n"},
+    {"replace weibo 8 cntan=1", "NOT_STORED\r\n"},
+    {"set weibo 7 cntan=3 cntan=3",
+        "CLIENT_ERROR a column is named twice\r\n"},
+    {"get weibo 7", "VALUE 7 0 5\r\n1 2 4\r\nEND\r\n"},
+    {"delete weibo 7", "DELETED\r\n"},
     {"set weibo 1 1 2 x",
         "CLIENT_ERROR value must be an unsigned decimal integer\r\n"},
     {"set weibo 1 1 2 4294967296",

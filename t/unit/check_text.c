@@ -249,15 +249,24 @@ START_TEST(test_dialect)
 {
     static const struct row rows[] = {
         {"get weibo 1234\r\n", "COUNTER_GET key=[weibo] words=[ 1234]"},
-        {"set weibo 1 2 3\r\n", "COUNTER_SET key=[weibo] words=[ 1 2 3]"},
+        {"set weibo 1 2 3 4\r\n", "COUNTER_SET key=[weibo] words=[ 1 2 3 4]"},
+        {"set weibo 1 2 3\r\n",
+            "COUNTER_STORE key=[weibo] words=[ 1 2 3] swallow=5"},
+        {"add weibo 1 1.5 3 noreply\r\n",
+            "COUNTER_STORE key=[weibo] words=[ 1 1.5 3 ] noreply swallow=5"},
+        {"replace weibo NaN -1 0\r\n",
+            "COUNTER_STORE key=[weibo] words=[ NaN -1 0] swallow=2"},
+        {"set weibo 1 2 x\r\n", "COUNTER_STORE key=[weibo] words=[ 1 2 x]"},
+        {"add counter 0 1.5 9\r\n", BAD_FORMAT " swallow=11"},
+        {"add column x NaN 9\r\n", BAD_FORMAT " swallow=11"},
         {"add counter x\r\n", "SCHEMA_EDIT edit=add counter words=[ x]"},
         {"gat weibo 1\r\n", "COUNTER_MISUSE key=[weibo] words=[ 1]"},
         {"append weibo 0 0 5\r\n",
-            "COUNTER_MISUSE key=[weibo] words=[ 0 0 5] swallow=7"},
+            "COUNTER_STORE key=[weibo] words=[ 0 0 5] swallow=7"},
         {"cas weibo 0 0 0 1 noreply\r\n",
-            "COUNTER_MISUSE key=[weibo] words=[ 0 0 0 1 ] noreply swallow=2"},
+            "COUNTER_STORE key=[weibo] words=[ 0 0 0 1 ] noreply swallow=2"},
         {"prepend weibo 0 0 x\r\n",
-            "COUNTER_MISUSE key=[weibo] words=[ 0 0 x]"},
+            "COUNTER_STORE key=[weibo] words=[ 0 0 x]"},
         {"help\r\n", "HELP"},
     };
     play(rows, COUNT_OF(rows));

@@ -33,7 +33,7 @@ START_TEST(test_replies)
     int fd = connect_to(&rig, 0);
     int other = connect_to(&rig, 1);
     declare_weibo(fd);
-    talk(fd, "set weibo 1 5 6\r\nincr 1.a 2\r\nget 1.weibo nothing\r\n",
+    talk(fd, "set weibo 1 a=5 b=6\r\nincr 1.a 2\r\nget 1.weibo nothing\r\n",
         "STORED\r\n7\r\nVALUE 1.weibo 0 3\r\n7 6\r\nEND\r\n");
     talk(other, "get 1.a\r\n", "VALUE 1.a 0 1\r\n7\r\nEND\r\n");
     talk(other, "version\r\n", "VERSION test\r\n");
