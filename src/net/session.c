@@ -202,6 +202,9 @@ begin(struct session *session, const char *bytes, size_t len,
     }
     session->scan = (struct parse_scan){0, 0};
     (*turn->budget)--;
+    if (session->request.closes && session->request.proto == PROTO_TEXT) {
+        session->fault = session->request.err;
+    }
     if (session->request.op != REQUEST_ERROR) {
         session->n_errors = 0;
     } else if (++session->n_errors == SESSION_ERRORS_MAX) {
@@ -248,7 +251,7 @@ end_request(struct session *session, struct exec_turn *turn)
     turn->done += request->len;
     session->swallow_bytes = request->swallow_bytes;
     session->swallow_line = request->swallow_line;
-    session->is_ending = session->is_ending || request->closes;
+    session->closes = session->closes || request->closes;
 }
 
 static enum exec_step
@@ -267,7 +270,9 @@ static enum exec_step
 next(struct session *session, const char *bytes, size_t len,
     struct exec_turn *turn)
 {
-    if (session->is_ending) {
+    if (session->is_ending ||
+        (session->closes && !session_is_skipping(session))) {
+        /* a client that has sent all of its request can read the reply */
         return EXEC_CLOSE;
     }
     if (len == 0 || session->watcher != NULL) {

@@ -126,6 +126,7 @@ struct session {
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
     bool is_ending;         /* begin no further request */
+    bool closes;            /* likewise; what is to be skipped may come */
     uint8_t rank;           /* enum access_rank: what the client is */
     uint8_t refusals;       /* since it was last known who it is */
     bool login_has_begun;   /* SASL: a step may follow */
@@ -182,7 +183,7 @@ size_t session_memory(const struct session *session);
  * where that can be. */
 void session_give_up(struct session *session);
 
-/* True while bytes are being skipped: the rest of a refused request. */
+/* True while the rest of a refused request is being skipped. */
 bool session_is_skipping(const struct session *session);
 /* True before the client has said who it is, where it must. */
 static inline bool
@@ -190,7 +191,6 @@ session_is_stranger(const struct session *session)
 {
     return session->rank == ACCESS_NOBODY;
 }
-
 /* It watches no more, if it did. */
 void session_unwatch(struct session *session);
 /* True where a request has begun and its bytes are not all there. */

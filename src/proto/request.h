@@ -118,7 +118,8 @@ struct request {
     enum request_proto proto;
     bool noreply;
     bool is_quiet;             /* META, BINARY: the usual answer is left out */
-    bool closes;               /* the connection, once it is answered */
+    bool closes;               /* the connection, once it is answered and what
+                                * is to be skipped has come */
     bool key_is_base64;        /* META */
     uint8_t opcode;            /* BINARY: as sent */
     uint32_t opaque;           /* BINARY: likewise */
@@ -138,7 +139,8 @@ struct request {
     struct terms terms;
     const char *error; /* ERROR: the reply without CRLF; static storage;
                              * LOGIN: likewise, or NULL: there is a value */
-    int err;           /* ERROR, LOGIN, BINARY: what is wrong; PARSE_CLOSE */
+    int err;           /* ERROR, LOGIN, BINARY: what is wrong; PARSE_CLOSE;
+                        * text: ERROR that closes */
     uint64_t swallow_bytes; /* to be skipped behind the request */
     bool swallow_line;      /* likewise, up to and with the next newline */
 };

@@ -342,6 +342,27 @@ is_retrieval(const char *bytes)
     return false;
 }
 
+/* A line longer than any of its kind, of which line_len bytes are there.
+ * memcached's clients may have asked for too many keys at once, and are told;
+ * whoever else sends as much speaks no protocol of ours. */
+static enum parse_status
+refuse_long_line(
+    const char *bytes, size_t line_len, bool is_whole, struct request *out)
+{
+    if (!is_retrieval(bytes)) {
+        out->err = ERR_LONG_LINE;
+        return PARSE_CLOSE;
+    }
+    request_clear(out);
+    out->op = REQUEST_ERROR;
+    out->len = (uint32_t)line_len;
+    out->error = "CLIENT_ERROR line too long";
+    out->err = ERR_LONG_LINE;
+    out->closes = true;
+    out->swallow_line = !is_whole;
+    return PARSE_REQUEST;
+}
+
 enum parse_status
 text_parse(const char *bytes, size_t len, const struct schema *schema,
     uint64_t value_bytes_max, struct parse_scan *scan, struct request *out)
@@ -359,8 +380,7 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     size_t line_len = newline == NULL ? len : (size_t)(newline - bytes) + 1;
     if (line_len > TEXT_LINE_MAX &&
         (line_len > TEXT_GET_LINE_MAX || !is_retrieval(bytes))) {
-        out->err = ERR_LONG_LINE;
-        return PARSE_CLOSE;
+        return refuse_long_line(bytes, line_len, newline != NULL, out);
     }
     if (newline == NULL) {
         scan->scanned = len;

@@ -331,6 +331,36 @@ START_TEST(test_longest_line)
 }
 END_TEST
 
+/* One that is longer is told so, and closed when all of it has come. */
+START_TEST(test_too_long_line)
+{
+    enum { LEN = TEXT_GET_LINE_MAX + 1 };
+    static const char told[] = "CLIENT_ERROR line too long\r\n";
+    struct dialog dialog;
+    char *line = malloc(LEN);
+    ck_assert_ptr_nonnull(line);
+    memset(line, ' ', LEN);
+    memcpy(line, "get a", 5);
+    open_new(&dialog);
+    dialog_say(&dialog, line, LEN);
+    ck_assert(!dialog.is_closed);
+    dialog_say(&dialog, line, LEN);
+    ck_assert(!dialog.is_closed);
+    dialog_say(&dialog, "b\r\nversion\r\n", 12);
+    ck_assert(dialog.is_closed);
+    ck_assert_uint_eq(dialog.replies.len, sizeof told - 1);
+    ck_assert_int_eq(memcmp(dialog.replies.data, told, sizeof told - 1), 0);
+    close_new(&dialog);
+    open_new(&dialog);
+    line[LEN - 1] = '\n';
+    dialog_say(&dialog, line, LEN);
+    ck_assert(dialog.is_closed);
+    ck_assert_uint_eq(dialog.replies.len, sizeof told - 1);
+    close_new(&dialog);
+    free(line);
+}
+END_TEST
+
 START_TEST(test_budget)
 {
     enum { REQUESTS = 100, BUDGET = 7 };
@@ -535,9 +565,9 @@ main(void)
 {
     const TTest *const tests[] = {test_conversation, test_every_cut,
         test_small_turns, test_parking_store, test_byte_by_byte,
-        test_many_keys, test_many_large_items, test_longest_line, test_budget,
-        test_full_stays_full, test_fini_in_a_full_get, test_close, test_end,
-        test_line_too_long, test_swallows_in_pieces, test_waits_for_bytes,
-        test_errors_in_a_row};
+        test_many_keys, test_many_large_items, test_longest_line,
+        test_too_long_line, test_budget, test_full_stays_full,
+        test_fini_in_a_full_get, test_close, test_end, test_line_too_long,
+        test_swallows_in_pieces, test_waits_for_bytes, test_errors_in_a_row};
     return run_tests("session", tests, COUNT_OF(tests));
 }

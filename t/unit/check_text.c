@@ -363,7 +363,7 @@ START_TEST(test_get_line_limit)
         expect_status(line, TEXT_GET_LINE_MAX, PARSE_REQUEST);
         free(line);
         line = line_of(heads[i], ' ', TEXT_GET_LINE_MAX + 1);
-        expect_status(line, TEXT_GET_LINE_MAX + 1, PARSE_CLOSE);
+        expect_status(line, TEXT_GET_LINE_MAX + 1, PARSE_REQUEST);
         free(line);
     }
 }
@@ -403,7 +403,11 @@ START_TEST(test_endless_lines)
         parse(schema, bytes, TEXT_GET_LINE_MAX, &scan, &request), PARSE_MORE);
     ck_assert_int_eq(
         parse(schema, bytes, TEXT_GET_LINE_MAX + 1, &scan, &request),
-        PARSE_CLOSE);
+        PARSE_REQUEST);
+    ck_assert_int_eq(request.op, REQUEST_ERROR);
+    ck_assert_str_eq(request.error, "CLIENT_ERROR line too long");
+    ck_assert_uint_eq(request.len, TEXT_GET_LINE_MAX + 1);
+    ck_assert(request.closes && request.swallow_line);
     free(bytes);
     schema_destroy(&schema);
 }
