@@ -330,6 +330,9 @@ BAD_BASE64_KEYS = [b"YQ=", b"!!!!", b"Y", b"Z m9v", b"====", b"abcd="]
 # Not longer ones: memcached finds that out when the item has been looked at.
 OPAQUES = [b"O1", b"Oopaque", b"O", b"O" + b"o" * 31]
 TTLS = [b"0", b"1000", b"-1", b"2592000", b"500"]
+# What R compares the time left with: far from each of these, so that it does
+# not matter when the servers' seconds tick.
+RECACHES = [b"0", b"700", b"-1", b"2000000", b"200"]
 BAD_TTLS = [b"", b"x", b"1x", b"99999999999"]
 # Above every unique that a server gives by itself.
 SET_CAS = [b"1000000000000000", b"1000000000000001", b"2000000000000000",
@@ -363,7 +366,8 @@ class MetaMaker(TextMaker):
     def flag(self, letter, key):
         """One flag with a token, mostly a good one."""
         if letter in "NTR":
-            return letter.encode() + self.one(TTLS, BAD_TTLS)
+            return letter.encode() + self.one(
+                RECACHES if letter == "R" else TTLS, BAD_TTLS)
         if letter == "O":
             return self.random.choice(OPAQUES)
         if letter == "C":
