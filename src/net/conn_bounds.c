@@ -149,6 +149,16 @@ is_idle(const struct conn *conn, uint64_t now_ms)
         conn->session.watcher == NULL && conn__queued_bytes(conn) == 0;
 }
 
+/* True where the rest of a refused request is waited for, after which it is
+ * closed, and no more of that has come for a while. */
+static bool
+has_stopped(const struct conn *conn, uint64_t now_ms)
+{
+    enum { STOPPED_MS = 2000 };
+    return conn->session.closes && conn->command_since_ms != 0 &&
+        now_ms - conn->active_ms >= STOPPED_MS;
+}
+
 void
 conn_sweep(struct conn *conn, uint64_t now_ms)
 {
@@ -166,6 +176,11 @@ conn_sweep(struct conn *conn, uint64_t now_ms)
     if (session_is_stranger(&conn->session) &&
         now_ms - conn->stranger_ms >= config->login_timeout_ms) {
         metric_add(&conn->worker->metrics, METRIC_slow_logins, 1);
+        conn_close(conn);
+        return;
+    }
+    if (has_stopped(conn, now_ms)) {
+        conn__note_fault(conn);
         conn_close(conn);
         return;
     }
