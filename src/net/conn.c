@@ -251,12 +251,16 @@ keep_rest(struct conn *conn, const char *bytes, size_t len, size_t consumed)
 static void
 note_command(struct conn *conn, enum session_state state, bool has_begun)
 {
-    if (state != SESSION_READY ||
-        !session_waits_for_bytes(&conn->session, conn->in.len - conn->in_at)) {
+    bool was_inside = conn->is_inside;
+    conn->is_inside =
+        session_waits_for_bytes(&conn->session, conn->in.len - conn->in_at);
+    if (conn->is_inside && (!was_inside || has_begun)) {
+        conn__note_progress(conn);
+    }
+    if (state != SESSION_READY || !conn->is_inside) {
         conn->command_since_ms = 0;
     } else if (conn->command_since_ms == 0 || has_begun) {
         conn->command_since_ms = conn__now_ms(conn->worker);
-        conn__note_progress(conn);
     }
 }
 

@@ -82,6 +82,7 @@ struct conn {
                         * lent, and that cannot be while anything is queued */
     bool is_ready;     /* in the ready list */
     bool is_parked;    /* the store will wake the session */
+    bool is_inside;    /* a request has begun whose bytes are not all there */
     bool has_ended;    /* the client has sent its last byte */
     bool is_finishing; /* close as soon as the queue is empty */
     bool is_closing;   /* uv_close has been called */

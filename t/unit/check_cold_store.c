@@ -90,6 +90,8 @@ add_tidy_counts(struct rig *rig, struct tidy_counts *counts)
     ck_assert_uint_eq(rig_cold_stat(rig, "tidy_failures"), 0);
 }
 
+enum { WORLDS_MAX = 20 * ID_FAMILY_COUNT }; /* until each of it has been */
+
 /* Each of it has been, or there are too few rounds for that. */
 static bool
 is_all_done(const struct tidy_counts *counts)
@@ -112,6 +114,7 @@ START_TEST(test_overlay)
     for (uint64_t seed = first_family(_i);
          seed < ID_FAMILY_COUNT || !is_all_done(&counts);
          seed += family_step()) {
+        ck_assert_uint_lt(seed, WORLDS_MAX);
         struct rig rig;
         begin(&rig, modes[_i], seed + ID_FAMILY_COUNT * (unsigned)_i);
         add_counters(&rig);
