@@ -14,7 +14,6 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"
 #include "store/store_dump.h"
@@ -215,16 +214,14 @@ exec__say_refusal(
     struct session *session, int err, const struct echo *echo, struct buf *out)
 {
     struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
+    struct echo loud = *echo;
     exec__count(session, METRIC_cell_refused, 1);
-    if (!echo->noreply) {
-        answer_put(echo, NULL, &answer, out);
+    if (echo->noreply && !reply_is_server_error(err)) {
+        exec__count(session, METRIC_noreply_refused, 1);
         return;
     }
-    exec__count(session, METRIC_noreply_refused, 1);
-    if (reply_is_server_error(err) && session->executor->logger != NULL) {
-        log_line(session->executor->logger, LOG_WARNING,
-            "refused a command that wants no reply: %s", err_text(err));
-    }
+    loud.noreply = false;
+    answer_put(&loud, NULL, &answer, out);
 }
 
 enum exec_step

@@ -38,8 +38,8 @@ enum exec_step exec__answer(struct session *session, const char *bytes,
 enum exec_step exec__answer_kind(struct session *session, const char *bytes,
     enum answer_kind kind, struct buf *out);
 
-/* Answers with err. Under noreply nothing is sent: it would be taken for the
- * reply to a later command. It is counted, and a SERVER_ERROR is logged. */
+/* Answers with err. A refusal is not sent under noreply, but counted; a
+ * SERVER_ERROR is always sent. */
 void exec__say_refusal(struct session *session, int err,
     const struct echo *echo, struct buf *out);
 

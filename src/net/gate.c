@@ -20,8 +20,8 @@
  * may have changed, and the gate looks at each part held.
  *
  * A change whose commit failed is answered with SERVER_ERROR in place of its
- * acknowledgement, but under noreply, where it is counted; the other replies of
- * its turn are what they were.
+ * acknowledgement, also under noreply; the other replies of its turn are what
+ * they were.
  *
  * So is one whose commit is still open late_ms after its turn: the disk hangs,
  * and nobody knows what comes of it. Then its turn has left the gate and is
@@ -278,15 +278,6 @@ gate_drop(struct gate *gate, struct held *held)
     held->n = 0;
 }
 
-/* A change of the text protocol whose client wants no reply: it would be taken
- * for that to a later command. Quiet meta commands and packets are answered
- * with their errors all the same. */
-static bool
-is_silent(const struct session_ack *ack)
-{
-    return ack->proto == PROTO_TEXT && ack->span.len == 0;
-}
-
 /* Appends the replies with the error in the place of each acknowledgement. */
 static void
 compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
@@ -296,24 +287,18 @@ compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
     const struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     size_t n = acks->len / sizeof *ack;
     size_t at = 0;
-    size_t n_silent = 0;
     for (size_t i = 0; i < n; i++) {
         struct echo echo = {.proto = ack[i].proto,
             .opcode = ack[i].opcode,
             .opaque = ack[i].opaque};
         buf_add(out, replies->data + at, ack[i].span.at - at);
-        if (is_silent(&ack[i])) {
-            n_silent++;
-        } else {
-            answer_put(&echo, NULL, &answer, out);
-        }
+        answer_put(&echo, NULL, &answer, out);
         at = (size_t)ack[i].span.at + ack[i].span.len;
     }
     if (at < replies->len) {
         buf_add(out, replies->data + at, replies->len - at);
     }
     metric_add(gate->metrics, METRIC_changes_unsure, n);
-    metric_add(gate->metrics, METRIC_noreply_refused, n_silent);
 }
 
 static void

@@ -55,7 +55,6 @@ struct session_rules {
  * for ever. No person types as many without a right one in between. */
 enum { SESSION_ERRORS_MAX = 128 };
 
-struct logger;
 struct job;        /* net/exec.h: a request under way, or some changes */
 struct watch_ring; /* net/watch.h, like the next */
 struct watcher;
@@ -85,7 +84,6 @@ struct executor {
     struct store *store;
     struct metric_set *metrics;
     struct admin *admin;
-    struct logger *logger;      /* NULL: nobody is told */
     struct session_rules rules; /* read-only */
     struct access *access;      /* NULL: every client may do everything */
     uint64_t value_bytes_max;   /* memcached's -I */
@@ -169,6 +167,7 @@ enum session_state session_run(struct session *session, const char *bytes,
 /* Appends what is said of a request that memory is out for, whose first len
  * bytes, at least one, are there. */
 void session_say_no_memory(const char *bytes, size_t len, struct buf *out);
+
 /* The store has answered: the next session_run goes on. The session's own
  * thread, after wake_fn. */
 void session_wake(struct session *session);
@@ -176,6 +175,7 @@ void session_wake(struct session *session);
 /* No request is begun any more: session_run finishes the one under way, if
  * any, and then says SESSION_CLOSE. */
 void session_end(struct session *session);
+
 /* Bytes that the session has allocated. */
 size_t session_memory(const struct session *session);
 

@@ -511,7 +511,6 @@ worker_start(const struct worker_config *config, struct worker **out)
     conn_list_init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
-    worker->executor.logger = config->logger;
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
     conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);

@@ -52,6 +52,9 @@ class Slow(Delayed):
             if not was_good:
                 if self.returned():
                     raise Lost("the error came after the sync")
+                error = connection.line().decode("latin-1")
+                if not error.startswith(LATE):
+                    raise Lost("%r to a change without a reply" % error)
             self.need(connection.values())
             if not was_good:
                 return

@@ -124,11 +124,11 @@ END_TEST
     "SERVER_ERROR writing to the disk failed, counters are read-only\r\n"
 #define LOADING "SERVER_ERROR loading, try again in a moment\r\n"
 
-/* Nothing is changed while the store says so; reads and items go on. Who wants
- * no reply gets none. */
+/* Nothing is changed while the store says so, also without a reply; reads and
+ * items go on. */
 static const struct exchange faulty[] = {
     {"incr 1.cntcm 1\r\nset 1.cntcm 0 0 1 noreply\r\n5\r\nget 1.cntcm",
-        DISK "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
+        DISK DISK "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
     {"delete weibo 1\r\nset weibo 1 9 9 9", DISK DISK},
     {"set 1.cntcm 0 0 1\r\nx",
         "CLIENT_ERROR value must be an unsigned decimal integer\r\n"},
@@ -141,14 +141,14 @@ static const struct exchange faulty[] = {
 
 /* While it loads nothing is read either. */
 static const struct exchange loading[] = {
-    {"incr 1.cntcm 1\r\nincr 1.cntcm 1 noreply", LOADING},
+    {"incr 1.cntcm 1\r\nincr 1.cntcm 1 noreply", LOADING LOADING},
     {"get 1.cntcm", LOADING},
     {"gets a b", LOADING},
     {"get weibo 1", LOADING},
     {"gat 0 1.cntcm", LOADING},
     {"touch a 0", LOADING},
     {"set a 0 0 1\r\n7", LOADING},
-    {"incr a 1\r\ndelete a noreply\r\nflush_all", LOADING LOADING},
+    {"incr a 1\r\ndelete a noreply\r\nflush_all", LOADING LOADING LOADING},
     {"add counter new\r\nshow counters\r\nshow counter weibo",
         LOADING LOADING LOADING},
     {"version\r\nverbosity 1\r\nnonsense", "VERSION test\r\nOK\r\nERROR\r\n"},

@@ -187,7 +187,7 @@ START_TEST(test_late)
     talk(fd,
         "incr 1.a 1\r\nget 1.a\r\nincr 1.a 1 noreply\r\n"
         "set 1.a 0 0 1\r\nx\r\ndelete 9.a\r\nversion\r\n",
-        DISK_SLOW "VALUE 1.a 0 1\r\n1\r\nEND\r\n"
+        DISK_SLOW "VALUE 1.a 0 1\r\n1\r\nEND\r\n" DISK_SLOW
                   "CLIENT_ERROR value must be an unsigned decimal integer\r\n"
                   "NOT_FOUND\r\nVERSION test\r\n");
     ck_assert_uint_eq(metric_of(gated.rig.worker[0], METRIC_changes_late), 2);
@@ -225,7 +225,8 @@ START_TEST(test_late_on_many_connections)
         say(fd[i], "incr 2.a 0\r\nversion\r\n");
     }
     for (int i = 0; i < CONNECTIONS; i++) {
-        expect(fd[i], "VERSION test\r\n" DISK_SLOW "VERSION test\r\n");
+        expect(
+            fd[i], DISK_SLOW "VERSION test\r\n" DISK_SLOW "VERSION test\r\n");
     }
     outcomes_commit(gated.log, 1000, 0);
     for (int i = 0; i < CONNECTIONS; i++) {
