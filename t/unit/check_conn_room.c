@@ -163,16 +163,26 @@ START_TEST(test_loans)
 }
 END_TEST
 
-/* Those that send most of a value and not its end go, too. */
-START_TEST(test_requests)
+enum { MOST = 900000 };
+
+/* Most of a value of 1,000,000 bytes; the caller's. */
+static char *
+make_most(void)
 {
-    enum { CROWD = 24, MOST = 900000 };
-    struct rig rig;
-    struct pollfd polls[CROWD];
     char *most = malloc(MOST + 1);
     ck_assert_ptr_nonnull(most);
     memset(most, 'x', MOST);
     most[MOST] = '\0';
+    return most;
+}
+
+/* Those that send most of a value and not its end go, too. */
+START_TEST(test_requests)
+{
+    enum { CROWD = 24 };
+    struct rig rig;
+    struct pollfd polls[CROWD];
+    char *most = make_most();
     start_small(&rig);
     int other = connect_to(&rig, 0);
     for (int i = 0; i < CROWD; i++) {
@@ -197,13 +207,10 @@ END_TEST
  * same: those that stand in the middle of theirs are older then. */
 START_TEST(test_request_of_an_idle_one)
 {
-    enum { CROWD = 80, MOST = 900000 };
+    enum { CROWD = 80 };
     struct rig rig;
     int fd[CROWD];
-    char *most = malloc(MOST + 1);
-    ck_assert_ptr_nonnull(most);
-    memset(most, 'x', MOST);
-    most[MOST] = '\0';
+    char *most = make_most();
     start_small(&rig);
     int idle = connect_to(&rig, 0);
     say(idle, "version\r\n");
