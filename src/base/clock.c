@@ -179,15 +179,14 @@ clock_sleep_until(const struct clock *clock, uint64_t until_ns)
     }
 }
 
+/* One wait. A signal that comes between the end of the wait and the lock finds
+ * nobody: so who waits looks at what it waits for after each. */
 bool
 clock_cond_wait(const struct clock *clock, pthread_cond_t *cond,
     pthread_mutex_t *lock, uint64_t until_ns)
 {
-    int rv;
-    do {
-        struct timespec wake = wake_time(clock, until_ns);
-        rv = pthread_cond_timedwait(cond, lock, &wake);
-        ASSERT(rv == 0 || rv == ETIMEDOUT);
-    } while (rv != 0 && clock_now_ns(clock) < until_ns);
-    return rv == 0;
+    struct timespec wake = wake_time(clock, until_ns);
+    int rv = pthread_cond_timedwait(cond, lock, &wake);
+    ASSERT(rv == 0 || rv == ETIMEDOUT);
+    return rv == 0 || clock_now_ns(clock) < until_ns;
 }

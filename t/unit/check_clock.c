@@ -84,6 +84,25 @@ START_TEST(test_fake)
 }
 END_TEST
 
+/* Who waits for a signal looks at what it waits for while the clock stands: a
+ * signal may have come when nobody heard it. */
+START_TEST(test_signal_unheard)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t changed;
+    struct fake_clock fake;
+    fake_clock_init(&fake);
+    fake_clock_stand(&fake);
+    clock_cond_init(&changed);
+    uint64_t until_ns = clock_now_ns(&fake.clock) + HOUR_MS * NS_PER_MS;
+    pthread_cond_signal(&changed);
+    pthread_mutex_lock(&mutex);
+    ck_assert(clock_cond_wait(&fake.clock, &changed, &mutex, until_ns));
+    pthread_mutex_unlock(&mutex);
+    pthread_cond_destroy(&changed);
+}
+END_TEST
+
 /* ---- who waits ---- */
 
 struct waiter {
@@ -158,6 +177,7 @@ main(void)
     TCase *tcase = tcase_create("clock");
     tcase_add_test(tcase, test_system);
     tcase_add_test(tcase, test_fake);
+    tcase_add_test(tcase, test_signal_unheard);
     tcase_add_loop_test(tcase, test_jump, 0, WAYS);
     return run_case("clock", tcase);
 }
