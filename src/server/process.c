@@ -239,16 +239,16 @@ process_remove_pidfile(const char *path, struct buf *message)
     return 0;
 }
 
-/* The number in a cgroup's memory.max; UINT64_MAX for "max", and where the
- * file is missing, as in the root cgroup. */
+/* The number in a file of a cgroup; UINT64_MAX for "max", and where the file is
+ * missing, as in the root cgroup of version 2. */
 static uint64_t
-read_limit(const char *cgroup)
+read_limit(const char *cgroup, const char *name)
 {
     char path[3 * CGROUP_LINE_BYTES];
     char text[LIMIT_TEXT_BYTES];
     uint64_t limit = UINT64_MAX;
 
-    snprintf(path, sizeof path, "%s/memory.max", cgroup);
+    snprintf(path, sizeof path, "%s/%s", cgroup, name);
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return limit;
@@ -261,45 +261,14 @@ read_limit(const char *cgroup)
     return limit;
 }
 
-/* Reads the path of the cgroup from a line "0::/path": version 2 has the
- * number 0 and names no controller (cgroups(7)). */
-static bool
-read_cgroup(const char *self, char path[CGROUP_LINE_BYTES])
+/* The lowest of those numbers, of a cgroup and those above it up to the one of
+ * which the path is `top` bytes long. Destroys the path. */
+static uint64_t
+lowest_limit(char *cgroup, size_t top, const char *name)
 {
-    static const char start[] = "0::/";
-    char line[CGROUP_LINE_BYTES];
-    bool found = false;
-
-    FILE *file = fopen(self, "re");
-    if (file == NULL) {
-        return false;
-    }
-    while (!found && fgets(line, sizeof line, file) != NULL) {
-        found = strncmp(line, start, strlen(start)) == 0;
-    }
-    fclose(file);
-    if (found) {
-        line[strcspn(line, "\n")] = '\0';
-        memcpy(
-            path, line + strlen(start) - 1, sizeof line - (strlen(start) - 1));
-    }
-    return found;
-}
-
-uint64_t
-process_cgroup_limit(const char *self, const char *mount)
-{
-    char path[CGROUP_LINE_BYTES] = "";
-    char cgroup[2 * CGROUP_LINE_BYTES];
     uint64_t lowest = UINT64_MAX;
-    size_t top = strlen(mount);
-
-    if (top >= CGROUP_LINE_BYTES || !read_cgroup(self, path)) {
-        return lowest;
-    }
-    snprintf(cgroup, sizeof cgroup, "%s%s", mount, path);
     for (;;) {
-        uint64_t limit = read_limit(cgroup);
+        uint64_t limit = read_limit(cgroup, name);
         char *slash = strrchr(cgroup + top, '/');
         lowest = limit < lowest ? limit : lowest;
         if (slash == NULL) {
@@ -307,6 +276,70 @@ process_cgroup_limit(const char *self, const char *mount)
         }
         *slash = '\0'; /* the one above */
     }
+}
+
+/* True where a list "cpu,memory" names the controller of memory. */
+static bool
+names_memory(const char *list)
+{
+    static const char name[] = "memory";
+    size_t len;
+    for (;; list += len + 1) {
+        len = strcspn(list, ",");
+        if (len == strlen(name) && memcmp(list, name, len) == 0) {
+            return true;
+        }
+        if (list[len] == '\0') {
+            return false;
+        }
+    }
+}
+
+/* The limit that a line of /proc/self/cgroup leads to (cgroups(7)):
+ * "0::/path" is version 2, "4:memory:/path" version 1, of which each controller
+ * has a tree of its own. In a container the path may be one of the host's,
+ * which is not there; what is mounted is then the container's own cgroup. */
+static uint64_t
+limit_of_line(char *line, const char *mount)
+{
+    char cgroup[2 * CGROUP_LINE_BYTES];
+    size_t top = strlen(mount);
+    char *list = strchr(line, ':');
+    char *path = list == NULL ? NULL : strchr(list + 1, ':');
+    if (path == NULL || path[1] != '/') {
+        return UINT64_MAX;
+    }
+    *path++ = '\0';
+    path[strcspn(path, "\n")] = '\0';
+    if (strcmp(line, "0:") == 0) {
+        snprintf(cgroup, sizeof cgroup, "%s%s", mount, path);
+        return lowest_limit(cgroup, top, "memory.max");
+    }
+    if (!names_memory(list + 1)) {
+        return UINT64_MAX;
+    }
+    snprintf(cgroup, sizeof cgroup, "%s/memory%s", mount, path);
+    return lowest_limit(
+        cgroup, top + strlen("/memory"), "memory.limit_in_bytes");
+}
+
+uint64_t
+process_cgroup_limit(const char *self, const char *mount)
+{
+    char line[CGROUP_LINE_BYTES];
+    uint64_t lowest = UINT64_MAX;
+
+    FILE *file =
+        strlen(mount) < CGROUP_LINE_BYTES / 2 ? fopen(self, "re") : NULL;
+    if (file == NULL) {
+        return lowest;
+    }
+    while (fgets(line, sizeof line, file) != NULL) {
+        uint64_t limit = limit_of_line(line, mount);
+        lowest = limit < lowest ? limit : lowest;
+    }
+    fclose(file);
+    return lowest;
 }
 
 uint64_t

@@ -105,12 +105,13 @@ int process_remove_pidfile(const char *path, struct buf *message);
 bool process_notify(const char *lines);
 
 /* The memory that the process can have: the machine's, or less where a cgroup
- * of version 2 sets a limit. 0 where that cannot be told. */
+ * sets a limit. 0 where that cannot be told. */
 uint64_t process_memory_bytes(void);
 
-/* The lowest memory.max of the process's cgroup and those above it; UINT64_MAX
- * where there is none. self: what stands for /proc/self/cgroup; mount: where
- * the cgroups are. */
+/* The lowest memory.max (cgroups of version 2) or memory.limit_in_bytes (of
+ * version 1) of the process's cgroups and those above them; UINT64_MAX where
+ * there is none, and a huge number where version 1 has no limit. self: what
+ * stands for /proc/self/cgroup; mount: where the cgroups are. */
 uint64_t process_cgroup_limit(const char *self, const char *mount);
 
 #endif

@@ -321,6 +321,7 @@ START_TEST(test_cgroup_limit)
     ck_assert_uint_eq(limit_with(top, "0::/\n"), UINT64_MAX);
     ck_assert_uint_eq(limit_with(top, "0::/../../x\n"), UINT64_MAX);
     ck_assert_uint_eq(limit_with(top, "3:memory:/a\n"), UINT64_MAX);
+    ck_assert_uint_eq(limit_with(top, "0::\n0:/a\n0\n"), UINT64_MAX);
     ck_assert_uint_eq(limit_with(top, ""), UINT64_MAX);
     /* in a container the root has a limit too */
     put_file(top, "memory.max", "3000\n");
@@ -331,6 +332,41 @@ START_TEST(test_cgroup_limit)
     put_file(top, "memory.max", "");
     ck_assert_uint_eq(limit_with(top, "0::/\n"), UINT64_MAX);
     ck_assert_uint_eq(process_cgroup_limit("no/such/file", top), UINT64_MAX);
+    snprintf(command, sizeof command, "rm -r %s", top);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+START_TEST(test_cgroup_version_1)
+{
+    char top[] = "check_process.XXXXXX";
+    char command[64];
+
+    ck_assert_ptr_nonnull(mkdtemp(top));
+    put_directory(top, "a");
+    put_file(top, "a/memory.limit_in_bytes", "1\n");
+    put_file(top, "a/memory.max", "7000\n");
+    put_file(top, "memory.limit_in_bytes", "2\n");
+    put_directory(top, "memory");
+    put_directory(top, "memory/a");
+    put_directory(top, "memory/a/b");
+    put_file(top, "memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put_file(top, "memory/memory.max", "3\n");
+    put_file(top, "memory/a/memory.limit_in_bytes", "5000\n");
+    put_file(top, "memory/a/b/memory.limit_in_bytes", "4000\n");
+    ck_assert_uint_eq(
+        limit_with(top, "9:cpu:/a/b\n4:memory:/a\n0::/\n"), 5000);
+    ck_assert_uint_eq(limit_with(top, "4:hugetlb,memory,cpu:/a/b\n"), 4000);
+    ck_assert_uint_eq(limit_with(top, "4:memory,cpu:/a/c/d"), 5000);
+    ck_assert_uint_eq(
+        limit_with(top, "4:memory:/x\n"), UINT64_C(9223372036854771712));
+    ck_assert_uint_eq(limit_with(top, "4:name=memory:/a\n"), UINT64_MAX);
+    ck_assert_uint_eq(limit_with(top, "4:memory_more,more:/a\n"), UINT64_MAX);
+    ck_assert_uint_eq(limit_with(top, "0::/a\n4:memory:/x\n"), 7000);
+    ck_assert_uint_eq(limit_with(top, "4:memory:/a\n0::/a\n"), 5000);
+    /* a container: the path is the host's */
+    put_file(top, "memory/memory.limit_in_bytes", "3000\n");
+    ck_assert_uint_eq(limit_with(top, "4:memory:/docker/0123\n"), 3000);
     snprintf(command, sizeof command, "rm -r %s", top);
     ck_assert_int_eq(system(command), 0);
 }
@@ -363,6 +399,7 @@ main(void)
     tcase_add_test(tcase, test_pidfile);
     tcase_add_test(tcase, test_daemonize);
     tcase_add_test(tcase, test_cgroup_limit);
+    tcase_add_test(tcase, test_cgroup_version_1);
     tcase_add_test(tcase, test_memory);
     suite_add_tcase(suite, tcase);
     srunner_set_tap(sr, "-");
