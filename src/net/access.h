@@ -76,6 +76,10 @@ struct access {
     /* Whether who was let in by that pass still is; any thread. NULL: who is in
      * stays in. */
     bool (*stands_fn)(struct access *access, uint64_t pass);
+    /* The name of the user whose pass that is, and a NUL; false where there is
+     * none any more. Any thread. NULL: users have no names. */
+    bool (*name_fn)(
+        struct access *access, uint64_t pass, char name[LOGIN_WORD_MAX + 1]);
     bool has_sasl; /* the binary protocol has logins; else it has no way in */
 };
 

@@ -419,6 +419,8 @@ show_state(struct conn *conn)
         state = CONN_STATE_NREAD;
     }
     conn_entry_note(&conn->entry, state);
+    conn_entry_note_pass(&conn->entry,
+        session_is_stranger(&conn->session) ? 0 : conn->session.pass);
 }
 
 /* How much the next read may bring, after a turn on len bytes: less than there
@@ -706,6 +708,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         conn->next->prev = conn;
     }
     worker->conns = conn;
+    conn->entry.is_tls = conn__is_tls(conn);
     conn_list_add(&worker->conn_list, &conn->entry, fd, conn__loop_ns(worker));
     if (open_handle(conn, fd, mail->is_unix) != 0) {
         conn_close(conn);

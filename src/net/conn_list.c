@@ -52,6 +52,7 @@ conn_list_add(
     entry->fd = fd;
     entry->prev = NULL;
     conn_entry_note(entry, CONN_STATE_READ);
+    conn_entry_note_pass(entry, 0);
     conn_entry_note_command(entry, now_ns);
     pthread_mutex_lock(&list->lock);
     entry->next = list->first;
@@ -121,6 +122,12 @@ conn_list_own_addr(int fd, char text[CONN_ADDR_BYTES])
 }
 
 void
+conn_list_peer_addr(int fd, char text[CONN_ADDR_BYTES])
+{
+    put_addr(fd, getpeername, text);
+}
+
+void
 conn_list_each(struct conn_list *list,
     void (*each_fn)(void *context, const struct conn_shown *shown),
     void *context)
@@ -128,12 +135,13 @@ conn_list_each(struct conn_list *list,
     pthread_mutex_lock(&list->lock);
     for (const struct conn_entry *entry = list->first; entry != NULL;
          entry = entry->next) {
-        struct conn_shown shown = {.fd = entry->fd};
+        struct conn_shown shown = {.fd = entry->fd, .is_tls = entry->is_tls};
         /* relaxed: to be shown only */
         shown.state =
             atomic_load_explicit(&entry->state, memory_order_relaxed);
         shown.last_command_ns = atomic_load_explicit(
             &entry->last_command_ns, memory_order_relaxed);
+        shown.pass = atomic_load_explicit(&entry->pass, memory_order_relaxed);
         put_addr(entry->fd, getpeername, shown.addr);
         put_addr(entry->fd, getsockname, shown.listen_addr);
         each_fn(context, &shown);

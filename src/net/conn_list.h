@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Connections as other threads may see them, for `stats conns`. Each worker
@@ -34,6 +35,8 @@ struct conn_entry {
     /* written by the worker, read by any thread: */
     _Atomic unsigned state;           /* enum conn_state */
     _Atomic uint64_t last_command_ns; /* clock_monotonic_ns, about */
+    _Atomic uint64_t pass;            /* struct access's; 0: nobody's */
+    bool is_tls;                      /* read-only while it is listed */
 };
 
 struct conn_list {
@@ -46,6 +49,8 @@ struct conn_shown {
     int fd;
     enum conn_state state;
     uint64_t last_command_ns;
+    uint64_t pass; /* 0: of no login */
+    bool is_tls;
     char addr[CONN_ADDR_BYTES];        /* the client's */
     char listen_addr[CONN_ADDR_BYTES]; /* where it has connected to */
 };
@@ -53,8 +58,8 @@ struct conn_shown {
 void conn_list_init(struct conn_list *list);
 void conn_list_fini(struct conn_list *list); /* nothing is listed any more */
 
-/* Puts entry, whose socket is fd, on the list; takes it off, before the socket
- * is closed. The thread that owns the entry. */
+/* Puts entry, whose socket is fd and whose is_tls is set, on the list; takes it
+ * off, before the socket is closed. The thread that owns the entry. */
 void conn_list_add(
     struct conn_list *list, struct conn_entry *entry, int fd, uint64_t now_ns);
 void conn_list_remove(struct conn_list *list, struct conn_entry *entry);
@@ -69,6 +74,10 @@ void conn_list_each(struct conn_list *list,
  * tcp6:[HOST]:PORT or unix:PATH. Any thread. */
 void conn_list_own_addr(int fd, char text[CONN_ADDR_BYTES]);
 
+/* Likewise the address of who is at its other end; "unknown" where that has
+ * gone. */
+void conn_list_peer_addr(int fd, char text[CONN_ADDR_BYTES]);
+
 /* The name of a state; static storage. */
 const char *conn_state_name(enum conn_state state);
 
@@ -78,6 +87,14 @@ conn_entry_note(struct conn_entry *entry, enum conn_state state)
 {
     /* relaxed: to be shown only */
     atomic_store_explicit(&entry->state, state, memory_order_relaxed);
+}
+
+/* Notes what the client was let in by. */
+static inline void
+conn_entry_note_pass(struct conn_entry *entry, uint64_t pass)
+{
+    /* relaxed: to be shown only */
+    atomic_store_explicit(&entry->pass, pass, memory_order_relaxed);
 }
 
 /* Notes that a command has begun. */

@@ -311,6 +311,7 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
         return exec__answer(session, bytes, &no, out);
     }
     items_flush(session->executor->store->items, at_s, now_s);
+    exec__audit(session, AUDIT_DONE, "flush_all", strlen("flush_all"));
     return exec__answer_kind(session, bytes, ANSWER_OK, out);
 }
 

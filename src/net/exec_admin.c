@@ -218,6 +218,9 @@ exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
     if (admin->command_fn != NULL) {
         line = admin->command_fn(admin, &command);
     }
+    if (line == NULL && command.op == TEXT_ADMIN_SHUTDOWN) {
+        exec__audit(session, AUDIT_DONE, "shutdown", strlen("shutdown"));
+    }
     if (line == NULL) {
         return command.op == TEXT_ADMIN_SHUTDOWN
             ? EXEC_CLOSE

@@ -8,10 +8,32 @@
 #include "proto/reply.h"
 #include "schema/print.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static enum store_answer
 ask(struct job *job)
 {
     return store_edit(job->session->executor->store, &job->edit);
+}
+
+/* What has been dropped is gone: for the log. */
+static void
+audit_drop(struct session *session, const struct store_edit *edit)
+{
+    char text[AUDIT_TEXT_BYTES];
+    int n;
+    if (edit->dropped.len > 0) {
+        n = snprintf(text, sizeof text, "drop producer %.*s",
+            (int)edit->dropped.len, edit->dropped.text);
+    } else if (edit->edit.op == SCHEMA_DROP_COLUMN) {
+        n = snprintf(text, sizeof text, "drop column %s %s",
+            edit->edit.counter.name.text, edit->edit.column.name.text);
+    } else {
+        n = snprintf(text, sizeof text, "drop counter %s",
+            edit->edit.counter.name.text);
+    }
+    exec__audit(session, AUDIT_DONE, text, (size_t)n);
 }
 
 enum exec_step
@@ -24,6 +46,9 @@ exec__edit_answer(struct session *session, struct buf *out)
     bool drops = edit->dropped.len > 0 ||
         edit->edit.op == SCHEMA_DROP_COLUMN ||
         edit->edit.op == SCHEMA_DROP_COUNTER;
+    if (drops) {
+        audit_drop(session, edit);
+    }
     return exec__answer_kind(
         session, NULL, drops ? ANSWER_DELETED : ANSWER_STORED, out);
 }
@@ -110,10 +135,26 @@ ask_seal(struct job *job)
     return store_seal(job->session->executor->store, &job->seal);
 }
 
+/* A counter's records have been moved: for the log. */
+static void
+audit_seal(struct session *session, const struct store_seal *seal)
+{
+    char text[AUDIT_TEXT_BYTES];
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), seal->slot);
+    int n = snprintf(text, sizeof text, "seal %s all",
+        counter != NULL && counter->serial == seal->serial ? counter->name.text
+                                                           : "(dropped)");
+    exec__audit(session, AUDIT_DONE, text, (size_t)n);
+}
+
 enum exec_step
 exec__seal_answer(struct session *session, struct buf *out)
 {
     const struct store_seal *seal = &session->job->seal;
+    if (seal->err == 0 || seal->err == ERR_COLD_READ) {
+        audit_seal(session, seal);
+    }
     if (seal->err == 0 || !reply_is_server_error(seal->err)) {
         return answer_ok(session, seal->err, out);
     }

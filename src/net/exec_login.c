@@ -76,8 +76,11 @@ answer(struct session *session, struct buf *out)
 {
     struct access_login *login = &session->job->login;
     explicit_bzero(login->password, sizeof login->password);
-    return login->rank == ACCESS_NOBODY ? fail(session, out)
-                                        : succeed(session, login, out);
+    if (login->rank == ACCESS_NOBODY) {
+        exec__audit(session, AUDIT_REFUSED, login->user, login->user_len);
+        return fail(session, out);
+    }
+    return succeed(session, login, out);
 }
 
 static enum exec_step

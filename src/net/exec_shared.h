@@ -129,6 +129,17 @@ exec__is_getting(const struct session *session)
     return session->job != NULL && session->job->stage == JOB_GET_JOIN;
 }
 
+/* Logs what the session's client has done, or who has failed to log in. */
+static inline void
+exec__audit(
+    struct session *session, enum audit kind, const char *text, size_t len)
+{
+    struct admin *admin = session->executor->admin;
+    if (admin->audit_fn != NULL) {
+        admin->audit_fn(admin, session, kind, text, len);
+    }
+}
+
 /* Counts in the worker's metrics. */
 static inline void
 exec__count(struct session *session, enum metric metric, uint64_t n)

@@ -5,14 +5,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/access.h"
+#include "net/admin.h"
 #include "net/exec_form.h"
 #include "net/loan.h"
 #include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
-#include "proto/text_admin.h"
 #include "stats/metric.h"
-#include "stats/prefix.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -24,22 +23,6 @@
  * wait for the store in between (parked). Where the bytes are cut makes no
  * difference to the replies. Belongs to one thread, which must be an online
  * reader of the store's qsbr during every call. */
-
-/* What the executor asks of the server around it; a seam. */
-struct admin {
-    /* Appends the reply to "stats <args>" with its END (or RESET, ERROR). */
-    void (*stats_fn)(
-        struct admin *admin, const char *args, size_t len, struct buf *out);
-    void (*verbosity_fn)(struct admin *admin, unsigned level);
-    const char *version; /* static storage */
-    /* Does a command of administration: the reply without CRLF, static
-     * storage. NULL: for a dump, that it may begin; for a shutdown, that the
-     * server stops. NULL as a function: there are no such commands. */
-    const char *(*command_fn)(
-        struct admin *admin, const struct text_admin *command);
-    struct prefixes *prefixes;       /* NULL: nothing is counted by prefix */
-    const struct clock_shift *clock; /* of items; NULL: the system's */
-};
 
 /* What the server's switches say of all sessions. All zero: nothing is
  * restricted. */

@@ -132,7 +132,8 @@ admin_init(struct server_admin *admin, const struct options *options)
     *admin = (struct server_admin){.admin = {.stats_fn = stats,
                                        .verbosity_fn = set_verbosity,
                                        .version = version,
-                                       .command_fn = admin__command},
+                                       .command_fn = admin__command,
+                                       .audit_fn = admin__audit},
         .options = options,
         .started_s = clock_monotonic_s()};
     admin->admin.prefixes = &admin->prefixes;

@@ -9,6 +9,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 struct put {
+    const struct server_admin *admin;
     struct buf *out;
     uint64_t now_ns;
 };
@@ -17,6 +18,7 @@ static void
 put_conn(void *context, const struct conn_shown *shown)
 {
     struct put *put = context;
+    char user[ADMIN__USER_BYTES];
     uint64_t idle_s = put->now_ns > shown->last_command_ns
         ? (put->now_ns - shown->last_command_ns) / NS_PER_S
         : 0;
@@ -24,6 +26,13 @@ put_conn(void *context, const struct conn_shown *shown)
     if (shown->state != CONN_STATE_LISTENING) {
         buf_addf(put->out, "STAT %d:listen_addr %s\r\n", shown->fd,
             shown->listen_addr);
+    }
+    if (shown->pass != 0 && admin__user(put->admin, shown->pass, user)) {
+        buf_addf(put->out, "STAT %d:user %s\r\n", shown->fd, user);
+    }
+    if (shown->state != CONN_STATE_LISTENING) {
+        buf_addf(put->out, "STAT %d:tls %s\r\n", shown->fd,
+            shown->is_tls ? "yes" : "no");
     }
     buf_addf(put->out,
         "STAT %d:state %s\r\nSTAT %d:secs_since_last_cmd %" PRIu64 "\r\n",
@@ -48,7 +57,7 @@ put_listening(const struct server_admin *admin, struct put *put)
 void
 admin__conns(struct server_admin *admin, struct buf *out)
 {
-    struct put put = {out, clock_monotonic_ns()};
+    struct put put = {admin, out, clock_monotonic_ns()};
     put_listening(admin, &put);
     for (unsigned i = 0; i < admin->n_workers; i++) {
         conn_list_each(&admin->workers[i]->conn_list, put_conn, &put);

@@ -3,6 +3,7 @@
 #define SERVER_ADMIN_PRIV_H
 
 #include "base/buf.h"
+#include "base/uri.h"
 #include "proto/words.h"
 #include "server/admin.h"
 
@@ -39,6 +40,17 @@ void admin__reset(struct server_admin *admin);
 
 /* One line "STAT <name> <value>"; context is the struct buf. */
 void admin__put_stat(void *context, const char *name, const char *value);
+
+enum { ADMIN__USER_BYTES = URI_BYTES * LOGIN_WORD_MAX + 1 };
+
+/* The name of who was let in by that pass, as in an URL; false where there is
+ * no such user, or not any more. */
+bool admin__user(const struct server_admin *admin, uint64_t pass,
+    char text[ADMIN__USER_BYTES]);
+
+/* audit_fn of the seam. */
+void admin__audit(struct admin *seam, const struct session *session,
+    enum audit kind, const char *text, size_t len);
 
 /* command_fn of the seam. */
 const char *admin__command(

@@ -344,6 +344,24 @@ stands(struct access *access, uint64_t pass)
     return found;
 }
 
+static bool
+name(struct access *access, uint64_t pass, char name[LOGIN_WORD_MAX + 1])
+{
+    struct auth *auth = (struct auth *)access;
+    bool found = false;
+    pthread_rwlock_rdlock(&auth->users_lock);
+    for (unsigned i = 0; i < auth->users->n && !found; i++) {
+        const struct auth_user *user = &auth->users->user[i];
+        found = auth->lines[i].pass == pass;
+        if (found) {
+            memcpy(name, user->user, user->user_len);
+            name[user->user_len] = '\0';
+        }
+    }
+    pthread_rwlock_unlock(&auth->users_lock);
+    return found;
+}
+
 /* Of an auth that has users and keys. */
 static int
 start(struct auth *auth, struct buf *why)
@@ -354,6 +372,7 @@ start(struct auth *auth, struct buf *why)
     auth->last = &auth->first;
     auth->access.check_fn = check;
     auth->access.stands_fn = stands;
+    auth->access.name_fn = name;
     if (pthread_create(&auth->thread, NULL, run, auth) != 0) {
         buf_add_text(why, "cannot start a thread for logins");
         pthread_cond_destroy(&auth->wanted);

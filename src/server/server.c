@@ -429,6 +429,7 @@ open_files(struct server *server)
     if (err == 0 && options->auth_file.text[0] != '\0') {
         err = auth_create(
             options->auth_file.text, options->sasl, &server->auth, why);
+        server->admin.access = err == 0 ? auth_access(server->auth) : NULL;
     }
     if (err == 0) {
         err = logging_open(&server->logger, options->log_file.text, why);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What clients have done that cannot be undone, and who could not log in: lines
+ * in the log, at the level that is always written. A flood of them is limited
+ * as all lines are (base/log.h). */
+#include "server/admin_priv.h"
+
+#include "net/conn_list.h"
+
+bool
+admin__user(const struct server_admin *admin, uint64_t pass,
+    char text[ADMIN__USER_BYTES])
+{
+    char name[LOGIN_WORD_MAX + 1];
+    struct access *access = admin->access;
+    if (access == NULL || access->name_fn == NULL ||
+        !access->name_fn(access, pass, name)) {
+        return false;
+    }
+    text[uri_encode(name, strlen(name), text)] = '\0';
+    return true;
+}
+
+void
+admin__audit(struct admin *seam, const struct session *session,
+    enum audit kind, const char *text, size_t len)
+{
+    const struct server_admin *admin = (const struct server_admin *)seam;
+    char user[ADMIN__USER_BYTES];
+    char addr[CONN_ADDR_BYTES];
+    conn_list_peer_addr(session->fd, addr);
+    if (kind == AUDIT_REFUSED) {
+        size_t n = len < LOGIN_WORD_MAX ? len : LOGIN_WORD_MAX;
+        user[uri_encode(text, n, user)] = '\0';
+        log_line(admin->logger, LOG_WARNING, "login failed: %s from %s", user,
+            addr);
+    } else if (admin__user(admin, session->pass, user)) {
+        log_line(admin->logger, LOG_WARNING, "%.*s, by %s from %s", (int)len,
+            text, user, addr);
+    } else {
+        log_line(
+            admin->logger, LOG_WARNING, "%.*s, from %s", (int)len, text, addr);
+    }
+}
