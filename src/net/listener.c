@@ -133,7 +133,8 @@ refuse_address(const struct listener_address *address, struct buf *why)
 {
     buf_addf(why,
         "%s can be reached by others, who could read and change everything: "
-        "give -l 127.0.0.1, or -Y FILE for logins, or --insecure",
+        "give -l 127.0.0.1, or -Y FILE for logins, or -Z with "
+        "ssl_verify_mode=2 for clients that have certificates, or --insecure",
         address->host);
     return ERR_NOT_LOOPBACK;
 }

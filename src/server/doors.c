@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which sockets there are, and what each of them asks of its clients. A socket
  * that was handed over is held to what holds for one of -l: TLS where there is
- * TLS, and no address that others reach without logins or --insecure. */
+ * TLS, and no address that others reach without logins, certificates of clients
+ * or --insecure. */
 #include "server/doors.h"
 
 #include "base/err.h"
@@ -24,12 +25,16 @@ tls_use_of(const struct doors *doors, enum options_tls tls)
     return doors->has_tls ? uses[tls] : TLS_USE_NONE;
 }
 
-/* True where whoever reaches the server could do everything, and nobody has
- * said that this is meant. */
+/* True where whoever reaches the socket could do everything, and nobody has
+ * said that this is meant. A certificate that a client needs is a login. */
 static bool
-is_unguarded(const struct options *options)
+is_unguarded(const struct options *options, enum tls_use use)
 {
-    return !options->insecure && options->auth_file.text[0] == '\0';
+    bool is_known = use == TLS_USE_KNOWN ||
+        (use == TLS_USE_DEFAULT &&
+            options->ssl_verify_mode >= TLS_VERIFY_REQUIRE);
+    return !is_known && !options->insecure &&
+        options->auth_file.text[0] == '\0';
 }
 
 /* One address of -l. */
@@ -40,12 +45,13 @@ listen_on(const struct doors *doors, const struct options_address *address,
     const struct options *options = doors->options;
     int port =
         address->port != OPTIONS_NO_PORT ? address->port : options->port;
+    enum tls_use use = tls_use_of(doors, address->tls);
     struct listener_address tcp = {.host = address->host,
         .port = port < 0 ? 0 : (uint16_t)port,
-        .loopback_only = is_unguarded(options),
+        .loopback_only = is_unguarded(options, use),
         .optional = optional,
         .binding = (enum session_binding)address->protocol,
-        .tls_use = tls_use_of(doors, address->tls)};
+        .tls_use = use};
     size_t before = doors->ports->len;
     int err =
         listener_add_tcp(doors->listener, &tcp, doors->ports, doors->why);
@@ -61,12 +67,13 @@ static int
 take_given(const struct doors *doors)
 {
     unsigned n = doors->activation->n;
+    enum tls_use use = tls_use_of(doors, OPTIONS_TLS_DEFAULT);
     for (unsigned i = 0; i < n; i++) {
         struct listener_address given = {.host = "a socket handed over",
-            .loopback_only = is_unguarded(doors->options),
+            .loopback_only = is_unguarded(doors->options, use),
             .binding =
                 (enum session_binding)doors->activation->socket[i].protocol,
-            .tls_use = tls_use_of(doors, OPTIONS_TLS_DEFAULT)};
+            .tls_use = use};
         int err = listener_add_fd(doors->listener,
             doors->activation->socket[i].fd, &given, doors->ports, doors->why);
         if (err != 0) {
