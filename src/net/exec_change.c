@@ -652,8 +652,8 @@ exec__counter_begin(
     struct span name = session->request.key;
     const struct schema_counter *counter =
         schema_counter(exec__schema(session), bytes + name.at, name.len);
-    if (counter == NULL) { /* dropped since the line was parsed */
-        return take(session, ERR_GONE, turn);
+    if (counter == NULL) { /* or dropped since the line was parsed */
+        return take(session, ERR_NO_COUNTER, turn);
     }
     struct job *job = gather(session);
     if (job == NULL) {

@@ -7,6 +7,10 @@
  * argument is the name of a counter. The words behind are only delimited here:
  * ids, columns and options are resolved by whoever executes the request.
  *
+ * So is set, add or replace of a name and four numbers or more, whether there
+ * is such a counter or not: who has typed it is told at once, and so is a dump
+ * that is loaded before the log has been read.
+ *
  * A line that a memcached client sends before a data block is never one that
  * changes a counter: its block would be read as commands. set, add and replace
  * with three words and no '=' behind a counter's name are such a line, whatever
@@ -289,6 +293,44 @@ parse_dump(struct words words, struct request *out)
     if (!is_right) {
         fail(out, "CLIENT_ERROR usage: dump counter NAME [FIRST LAST]");
     }
+}
+
+static bool
+are_numbers(struct words words, unsigned n_min)
+{
+    struct span word;
+    unsigned n = 0;
+    while (words_next(&words, &word)) {
+        if (!is_number(words.bytes, word)) {
+            return false;
+        }
+        n++;
+    }
+    return n >= n_min;
+}
+
+bool
+dialect_parse_unknown(
+    struct span command, struct words words, struct request *out)
+{
+    enum {
+        NUMBERS_MIN = 4 /* memcached has three, and no client sends more */
+    };
+    struct request found = *out;
+    const char *bytes = words.bytes;
+    if (!words_next(&words, &found.key) ||
+        !schema_is_name(bytes + found.key.at, found.key.len) ||
+        !find_command(bytes, command, &found.op)) {
+        return false;
+    }
+    found.words = words_rest(&words);
+    take_noreply(bytes, &found);
+    take_tx(bytes, &found);
+    if (!are_numbers(words_of(bytes, found.words), NUMBERS_MIN)) {
+        return false;
+    }
+    *out = found;
+    return true;
 }
 
 /* A command whose first argument is a counter's name. */

@@ -17,6 +17,12 @@
 bool dialect_parse(struct span command, struct words words,
     const struct schema *schema, struct request *out);
 
+/* Looks whether a set, add or replace is about a counter that the schema does
+ * not have (words as above): whoever typed it would wait for an answer, behind
+ * which a data block is awaited. If so, fills *out and returns true. */
+bool dialect_parse_unknown(
+    struct span command, struct words words, struct request *out);
+
 /* Makes the edit that a SCHEMA_EDIT request asks for; bytes[0] is its first
  * byte. 0 or an ERR_ of schema_edit_parse. */
 int dialect_edit(

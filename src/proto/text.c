@@ -29,6 +29,31 @@
  * and LF behind it, so that it refuses "mn" with a mere LF. */
 enum { LINE_LEN_MIN = 4 };
 
+/* True for a line with a number behind the three of memcached's that is about a
+ * counter which is not known. */
+static bool
+is_of_unknown(struct line *line, struct words all)
+{
+    struct words rest = line->words;
+    struct request found;
+    struct span word;
+    enum request_op op = line->out->op;
+    if (!words_next(&rest, &word) || line->bytes[word.at] > '9' ||
+        (op != REQUEST_SET && op != REQUEST_ADD && op != REQUEST_REPLACE)) {
+        return false;
+    }
+    request_clear(&found);
+    found.len = line->out->len;
+    struct words whole = all;
+    whole.at = 0;
+    if (!words_next(&whole, &word) ||
+        !dialect_parse_unknown(word, all, &found)) {
+        return false;
+    }
+    *line->out = found;
+    return true;
+}
+
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
  * cas has its unique behind the bytes. */
 static enum parse_status
@@ -36,11 +61,16 @@ parse_storage(struct line *line)
 {
     struct request *out = line->out;
     uint32_t value_len;
+    struct words all = line->words;
     bool is_cas = out->op == REQUEST_CAS;
     bool fits = text__take_key_and_noreply(line);
     fits = text__take_stored_flags(line, &out->flags) && fits;
     fits = text__take_stored_exptime(line, &out->exptime) && fits;
-    if (!text__take_len(line, &value_len)) {
+    bool has_len = text__take_len(line, &value_len);
+    if (is_of_unknown(line, all)) {
+        return PARSE_REQUEST;
+    }
+    if (!has_len) {
         return text__fail(line, TEXT__BAD_FORMAT);
     }
     fits = (!is_cas || text__take_u64(line, &out->terms.cas)) && fits;

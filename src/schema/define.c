@@ -60,7 +60,7 @@ is_letter(char c)
 }
 
 bool
-schema__is_name(const char *text, size_t len)
+schema_is_name(const char *text, size_t len)
 {
     if (len == 0 || len > SCHEMA_NAME_MAX || !is_letter(text[0])) {
         return false;
@@ -77,7 +77,7 @@ schema__is_name(const char *text, size_t len)
 static int
 parse_reference(const struct schema_word *word, struct schema_name *out)
 {
-    if (!schema__is_name(word->text, word->len)) {
+    if (!schema_is_name(word->text, word->len)) {
         return ERR_BAD_NAME;
     }
     memcpy(out->text, word->text, word->len);

@@ -24,7 +24,7 @@ static bool
 name_is_sound(const struct schema_name *name)
 {
     return name->len <= SCHEMA_NAME_MAX && name->text[name->len] == '\0' &&
-        schema__is_name(name->text, name->len);
+        schema_is_name(name->text, name->len);
 }
 
 /* A name that need not be there. */

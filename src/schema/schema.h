@@ -93,6 +93,10 @@ const struct schema_counter *schema_counter(
 const struct schema_counter *schema_counter_at(
     const struct schema *schema, unsigned slot);
 
+/* True where text is 1 to SCHEMA_NAME_MAX letters, digits or _, no digit
+ * first; reserved words are not looked at. */
+bool schema_is_name(const char *text, size_t len);
+
 /* What stands after the dot: a suffix, a value column's name or a counter's
  * name. False where there is no such name. */
 bool schema_find(const struct schema *schema, const char *name, size_t len,

@@ -117,10 +117,6 @@ void schema__remove(struct schema *schema, unsigned slot);
 /* Fills the empty index and counts counters and names. */
 void schema__index(struct schema *schema);
 
-/* True where text is 1 to SCHEMA_NAME_MAX letters, digits or _, no digit
- * first; reserved words are not looked at. */
-bool schema__is_name(const char *text, size_t len);
-
 /* The word of an option. Static storage. */
 const char *schema__option_word(enum schema__option option);
 

@@ -13,7 +13,8 @@
 
 /* Every command, the errors that skip bytes, and schema edits in between. */
 static const struct exchange conversation[] = {
-    {"set weibo 1 1 2 3\r\nabc", "CLIENT_ERROR bad data chunk\r\n"},
+    {"set weibo 1 1 2\r\nabc", "CLIENT_ERROR bad data chunk\r\n"},
+    {"set weibo 1 1 2 3", "CLIENT_ERROR no such counter\r\n"},
     {"add counter weibo", "STORED\r\n"},
     {"add column weibo id primarykey", "STORED\r\n"},
     {"add column weibo a suffix=cma", "STORED\r\n"},
