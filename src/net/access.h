@@ -57,9 +57,10 @@ bool access_allows(enum access_rank rank, enum access_class class_);
 
 /* One login under way: the asker's memory, the answerer's until done_fn. */
 struct access_login {
-    struct access_login *next; /* the answerer's */
+    struct access_login *next, *behind, *hindmost; /* the answerer's */
     void (*done_fn)(struct access_login *login);
     void *owner;               /* the asker's */
+    uint64_t from;             /* session's */
     _Atomic bool is_unwanted;  /* the asker has gone: no answer is as good */
     char user[LOGIN_WORD_MAX]; /* and zeroes behind it */
     char password[LOGIN_WORD_MAX];  /* likewise */

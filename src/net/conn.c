@@ -697,6 +697,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->session.lines_fn = on_lines;
     conn->session.fd = fd;
     conn->peer = mail->peer;
+    conn->session.from = conn__from(&conn->peer);
     conn->peer.is_unix = mail->is_unix;
     conn__tell_watchers(conn, WATCH_CONN_NEW);
     if (mail->binding != SESSION_AUTO) {

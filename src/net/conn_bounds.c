@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 
+#include <string.h>
 #include <unistd.h>
 
 /* Why it ends, as memcached has it. */
@@ -32,6 +33,29 @@ conn__tell_watchers(const struct conn *conn, enum watch_event_type type)
             .peer = conn->peer,
             .status = reason_of(conn)},
         NULL);
+}
+
+/* Of IPv6 the network: the other half is what its hosts choose themselves. */
+uint64_t
+conn__from(const struct watch_peer *peer)
+{
+    static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    uint32_t in = 0;
+    uint64_t in6 = 0;
+    switch (peer->family) {
+    case AF_INET:
+        memcpy(&in, peer->address, sizeof in);
+        return in;
+    case AF_INET6:
+        if (memcmp(peer->address, mapped, sizeof mapped) == 0) {
+            memcpy(&in, peer->address + sizeof mapped, sizeof in);
+            return in;
+        }
+        memcpy(&in6, peer->address, sizeof in6);
+        return in6;
+    default:
+        return 0;
+    }
 }
 
 /* Most keep nothing. */

@@ -104,6 +104,9 @@ conn__is_held(const struct conn *conn)
 /* Tells who watches that it comes or goes. */
 void conn__tell_watchers(const struct conn *conn, enum watch_event_type type);
 
+/* A peer's address as session's `from` has it. Pure. */
+uint64_t conn__from(const struct watch_peer *peer);
+
 /* Notes what the connection keeps for its client. */
 void conn__note_room(struct conn *conn);
 

@@ -94,6 +94,7 @@ check(
     }
     job->login = (struct access_login){.done_fn = on_checked,
         .owner = job,
+        .from = session->from,
         .user_len = (uint8_t)words->user_len,
         .password_len = (uint8_t)words->password_len};
     memcpy(job->login.user, words->user, words->user_len);

@@ -117,6 +117,8 @@ struct session {
     uint16_t n_errors;      /* requests in a row that were none */
     int fault;     /* ERR_: why the client is not listened to any more; 0 */
     int fd;        /* of its connection, for who watches */
+    uint64_t from; /* the client's address: an IPv4 one, or the first half of
+                    * one of IPv6; 0: none, as of a Unix socket */
     bool has_quit; /* as the client wished */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
     void (*lines_fn)(struct session *session); /* there are; see watch_add */

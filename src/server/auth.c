@@ -6,14 +6,14 @@
  * is found: how long it takes says nothing.
  *
  * A hashed one takes crypt(3) some milliseconds, by design. A worker cannot
- * wait for that: one thread does it, one login after the other, and each
- * connection has one login under way at most. So that clients which connect
- * anew for each request can live with it, the thread remembers of each hashed
- * user the last name and password that did fit, as 128 bits of two keyed
- * hashes whose keys no one knows and the process forgets; the same login is
- * then answered at once. Whoever guesses gets only the slow way. It is as long
- * for a user that there is not: as many hashes are made for each login as the
- * user with the most of them has.
+ * wait for that: one thread does it, one login after the other, fair by the
+ * clients' addresses, and each connection has one login under way at most. So
+ * that clients which connect anew for each request can live with it, the thread
+ * remembers of each hashed user the last name and password that did fit, as 128
+ * bits of two keyed hashes whose keys no one knows and the process forgets; the
+ * same login is then answered at once. Whoever guesses gets only the slow way.
+ * It is as long for a user that there is not: as many hashes are made for each
+ * login as the user with the most of them has.
  *
  * Who is let in gets the pass of the line that did it. A line that is the same
  * in a file read again keeps its pass; others get new ones. So whether somebody
@@ -30,6 +30,7 @@
 #include "base/siphash.h"
 #include "server/auth_file.h"
 #include "server/auth_hash.h"
+#include "server/auth_queue.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -63,7 +64,7 @@ struct auth {
 
     pthread_mutex_t lock;
     pthread_cond_t wanted;
-    struct access_login *first, **last; /* these two under lock: they wait */
+    struct auth_queue queue; /* these two under lock */
     bool told_to_stop;
     pthread_t thread;
 };
@@ -153,9 +154,7 @@ check(struct access *access, struct access_login *login)
     pthread_mutex_lock(&auth->lock);
     is_done = auth->told_to_stop;
     if (!is_done) {
-        login->next = NULL;
-        *auth->last = login;
-        auth->last = &login->next;
+        auth_queue_add(&auth->queue, login);
         pthread_cond_signal(&auth->wanted);
     }
     pthread_mutex_unlock(&auth->lock);
@@ -251,16 +250,10 @@ static struct access_login *
 take_login(struct auth *auth)
 {
     pthread_mutex_lock(&auth->lock);
-    while (auth->first == NULL && !auth->told_to_stop) {
+    while (auth->queue.first == NULL && !auth->told_to_stop) {
         pthread_cond_wait(&auth->wanted, &auth->lock);
     }
-    struct access_login *login = auth->first;
-    if (login != NULL) {
-        auth->first = login->next;
-        if (auth->first == NULL) {
-            auth->last = &auth->first;
-        }
-    }
+    struct access_login *login = auth_queue_take(&auth->queue);
     pthread_mutex_unlock(&auth->lock);
     return login;
 }
@@ -369,7 +362,6 @@ start(struct auth *auth, struct buf *why)
     pthread_rwlock_init(&auth->users_lock, NULL);
     pthread_mutex_init(&auth->lock, NULL);
     pthread_cond_init(&auth->wanted, NULL);
-    auth->last = &auth->first;
     auth->access.check_fn = check;
     auth->access.stands_fn = stands;
     auth->access.name_fn = name;
@@ -436,7 +428,7 @@ auth_destroy(struct auth **auth)
 {
     struct auth *old = *auth;
     auth_stop(old);
-    ASSERT(old->first == NULL);
+    ASSERT(old->queue.first == NULL);
     pthread_cond_destroy(&old->wanted);
     pthread_mutex_destroy(&old->lock);
     pthread_rwlock_destroy(&old->users_lock);

@@ -405,6 +405,72 @@ START_TEST(test_unwanted)
 }
 END_TEST
 
+/* Logins of two addresses, in the order in which they are answered. */
+struct crowd {
+    sem_t begun, go, over;
+    _Atomic unsigned n;
+    uint64_t from[16];
+};
+
+static void
+wait_for(sem_t *sem)
+{
+    while (sem_wait(sem) != 0) {
+    }
+}
+
+static void
+note_answer(struct access_login *login)
+{
+    struct crowd *crowd = login->owner;
+    unsigned i = atomic_fetch_add(&crowd->n, 1);
+    crowd->from[i] = login->from;
+    if (i == 0) { /* the thread stands here */
+        sem_post(&crowd->begun);
+        wait_for(&crowd->go);
+    }
+    sem_post(&crowd->over);
+}
+
+/* Who comes last is not answered last, if others come from one address. */
+START_TEST(test_fair)
+{
+    enum { N = 9, LATE = 2 };
+    static struct access_login login[N];
+    static const uint64_t order[N] = {1, 1, LATE, 1, 1, 1, 1, 1, 1};
+    struct crowd crowd = {0};
+    struct auth *auth = created("hashed foo:" SHA_SECRET "\n");
+    struct access *access = auth_access(auth);
+    sem_init(&crowd.begun, 0, 0);
+    sem_init(&crowd.go, 0, 0);
+    sem_init(&crowd.over, 0, 0);
+    for (int i = 0; i < N; i++) {
+        login[i] = (struct access_login){.done_fn = note_answer,
+            .owner = &crowd,
+            .from = i == N - 1 ? LATE : 1,
+            .user = "foo",
+            .user_len = 3,
+            .password = "wrong",
+            .password_len = 5};
+        ck_assert(!access->check_fn(access, &login[i]));
+        if (i == 0) {
+            wait_for(&crowd.begun);
+        }
+    }
+    sem_post(&crowd.go);
+    for (int i = 0; i < N; i++) {
+        wait_for(&crowd.over);
+    }
+    for (int i = 0; i < N; i++) {
+        ck_assert_uint_eq(crowd.from[i], order[i]);
+    }
+    sem_destroy(&crowd.begun);
+    sem_destroy(&crowd.go);
+    sem_destroy(&crowd.over);
+    auth_destroy(&auth);
+}
+END_TEST
+
 enum { ASKERS = 4, ASKS = 20 };
 
 static void *
@@ -477,7 +543,7 @@ main(void)
 {
     const TTest *const tests[] = {test_good_files, test_bad_files, test_modes,
         test_plain, test_hashed, test_reload, test_stands, test_unwanted,
-        test_threads, test_stop};
+        test_fair, test_threads, test_stop};
     TCase *tcase = tcase_create("auth");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
