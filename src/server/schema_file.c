@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "proto/dialect.h"
 #include "proto/words.h"
+#include "schema/print.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -48,10 +49,80 @@ edit_and_wait(struct store *store, struct store_edit *edit)
     return edit->err;
 }
 
-/* Does one line. */
+/* Appends the line, without its end, by which something of the counter was
+ * made: a column or the primary key, or, with NULL, itself. */
+static void
+print_line_of(const struct schema_counter *counter,
+    const struct schema_name *column, struct buf *out)
+{
+    struct buf lines = {0}, start = {0};
+    buf_add_text(&lines, "\n");
+    buf_addf(&start,
+        column != NULL ? "\nadd column %s %s" : "\nadd counter %s%s",
+        counter->name.text, column != NULL ? column->text : "");
+    const char *found = NULL;
+    if (schema_print(counter, &lines) == 0 && !start.failed && !lines.failed) {
+        found = memmem(lines.data, lines.len, start.data, start.len);
+    }
+    if (found != NULL) {
+        buf_add(out, found + 1, strcspn(found + 1, "\r"));
+    }
+    buf_fini(&lines);
+    buf_fini(&start);
+}
+
+/* The line that is in the way of an edit; nothing where that is no line. */
+static void
+print_existing(const struct schema *schema, const struct schema_edit *edit,
+    int err, struct buf *out)
+{
+    const struct schema_name *name = &edit->counter.name;
+    const struct schema_name *suffix = &edit->column.suffix;
+    const struct schema_counter *counter =
+        schema_counter(schema, name->text, name->len);
+    struct schema_target target;
+    if (counter != NULL && err == ERR_TWO_KEYS) {
+        print_line_of(counter, &counter->key_name, out);
+    } else if (counter != NULL && edit->op == SCHEMA_ADD_COUNTER) {
+        print_line_of(counter, NULL, out);
+    } else if (counter != NULL) {
+        print_line_of(counter, &edit->column.name, out);
+    }
+    if (out->len == 0) {
+        const struct schema_name *taken = suffix->len > 0 ? suffix
+            : edit->op == SCHEMA_ADD_COUNTER              ? name
+                                                          : &edit->column.name;
+        if (schema_find(schema, taken->text, taken->len, &target)) {
+            print_line_of(target.counter,
+                target.column == NULL ? NULL : &target.column->name, out);
+        }
+    }
+}
+
+/* What is there in place of what a line would add. */
+static void
+say_existing(struct store *store, const struct schema_edit *edit, int err,
+    struct buf *why)
+{
+    struct qsbr_reader reader;
+    struct buf line = {0};
+    qsbr_register(store->qsbr, &reader);
+    qsbr_online(store->qsbr, &reader);
+    print_existing(store_schema(store), edit, err, &line);
+    qsbr_offline(&reader);
+    qsbr_unregister(store->qsbr, &reader);
+    if (line.len > 0) {
+        buf_addf(why,
+            "; the server has \"%.*s\": write the same, or another name",
+            (int)line.len, line.data);
+    }
+    buf_fini(&line);
+}
+
+/* Does one line. What more there is to say of an error goes to *more. */
 static int
 load_line(struct store *store, const char *line, uint32_t len,
-    const struct schema *none)
+    const struct schema *none, struct buf *more)
 {
     struct words words = {line, 0, len};
     struct span span;
@@ -67,7 +138,11 @@ load_line(struct store *store, const char *line, uint32_t len,
         return ERR_NOT_SCHEMA;
     }
     int err = dialect_edit(line, &request, &edit.edit);
-    return err != 0 ? err : edit_and_wait(store, &edit);
+    err = err != 0 ? err : edit_and_wait(store, &edit);
+    if (err == ERR_NAME_TAKEN || err == ERR_TWO_KEYS) {
+        say_existing(store, &edit.edit, err, more);
+    }
+    return err;
 }
 
 int
@@ -75,6 +150,7 @@ schema_file_load(struct store *store, const char *path, const struct buf *text,
     struct buf *why)
 {
     struct schema *none = schema_create(); /* counters' names mean nothing */
+    struct buf more = {0};
     int err = none == NULL ? ERR_NO_MEMORY : 0;
     unsigned line = 0;
     for (size_t at = 0; err == 0 && at < text->len;) {
@@ -87,11 +163,13 @@ schema_file_load(struct store *store, const char *path, const struct buf *text,
         if (len > 0 && start[len - 1] == '\r') {
             len--;
         }
-        err = load_line(store, start, (uint32_t)len, none);
+        err = load_line(store, start, (uint32_t)len, none, &more);
     }
     if (err != 0) {
-        buf_addf(why, "%s:%u: %s", path, line, err_text(err));
+        buf_addf(why, "%s:%u: %s%.*s", path, line, err_text(err),
+            (int)more.len, more.len == 0 ? "" : more.data);
     }
+    buf_fini(&more);
     schema_destroy(&none);
     return err;
 }
