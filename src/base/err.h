@@ -92,6 +92,9 @@
         "server's log")                                                       \
     X(CORRUPT, "a file is damaged or missing")                                \
     X(NEWER_FORMAT, "a file was written by a newer tallyd")                   \
+    X(NO_THREAD,                                                              \
+        "no thread can be made: see ulimit -u and ulimit -v, and pids.max "   \
+        "and the memory of the cgroup")                                       \
     X(NOT_LOOPBACK, "an address that others can reach")                       \
     X(SYSTEM, "a system call failed")
 

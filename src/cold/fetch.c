@@ -581,7 +581,7 @@ fetch_start(const struct fetch_config *config, struct fetch **out)
 
         reader->hand = (struct fetch__hand){fetch, {.alloc = config->alloc}};
         if (pthread_create(&reader->thread, NULL, run, reader) != 0) {
-            err = ERR_SYSTEM;
+            err = ERR_NO_THREAD;
         } else {
             fetch->started++;
         }

@@ -77,8 +77,7 @@ struct fetch_call {
     _Atomic size_t n_waiting; /* fetch's own */
 };
 
-/* Starts the threads. Config is copied. 0, ERR_NO_MEMORY, ERR_SYSTEM (a thread
- * was refused). */
+/* Starts the threads. Config is copied. 0, ERR_NO_MEMORY, ERR_NO_THREAD. */
 int fetch_start(const struct fetch_config *config, struct fetch **out);
 
 /* Does the lookups. What needs no disk is answered on the calling thread: ids

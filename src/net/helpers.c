@@ -108,7 +108,7 @@ helpers_start(struct helpers **out)
     }
     if (helpers->n == 0) {
         helpers_stop(&helpers);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     *out = helpers;
     return 0;

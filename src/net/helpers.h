@@ -22,7 +22,7 @@ struct chore {
 };
 
 /* Starts as many threads as there are cores, HELPERS_MAX at most. 0, or
- * ERR_NO_MEMORY, ERR_SYSTEM. */
+ * ERR_NO_MEMORY, ERR_NO_THREAD. */
 enum { HELPERS_MAX = 4 };
 int helpers_start(struct helpers **out);
 

@@ -423,7 +423,8 @@ watch_start(struct watch_hub *hub, unsigned n_workers)
     pthread_mutex_init(&hub->wake_lock, NULL);
     pthread_cond_init(&hub->wake, NULL);
     pthread_mutex_init(&hub->lock, NULL);
-    return pthread_create(&hub->thread, NULL, run, hub) == 0 ? 0 : ERR_SYSTEM;
+    return pthread_create(&hub->thread, NULL, run, hub) == 0 ? 0
+                                                             : ERR_NO_THREAD;
 }
 
 void

@@ -104,7 +104,7 @@ struct watch_hub {
     uint64_t skipped, sent;
 };
 
-/* Starts the thread; n_workers below WATCH_RINGS_MAX. 0 or ERR_SYSTEM. */
+/* Starts the thread; n_workers below WATCH_RINGS_MAX. 0 or ERR_NO_THREAD. */
 int watch_start(struct watch_hub *hub, unsigned n_workers);
 
 /* Ends it. No watcher is left, and nobody tells anything any more. */

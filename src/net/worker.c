@@ -525,7 +525,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         close_handles(worker);
         uv_run(&worker->loop, UV_RUN_DEFAULT);
         free_worker(worker);
-        return ERR_SYSTEM;
+        return has_room ? ERR_NO_THREAD : ERR_NO_MEMORY;
     }
     *out = worker;
     return 0;

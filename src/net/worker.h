@@ -138,7 +138,8 @@ struct worker {
     char read_buf[WORKER_READ_BYTES];
 };
 
-/* Makes a worker and starts its thread. 0 or ERR_NO_MEMORY, ERR_SYSTEM. */
+/* Makes a worker and starts its thread. 0 or ERR_NO_MEMORY,
+ * ERR_NO_THREAD, or ERR_SYSTEM (no more files). */
 int worker_start(const struct worker_config *config, struct worker **out);
 
 /* Hands an accepted, non-blocking socket over; the worker closes it. binding:

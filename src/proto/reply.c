@@ -32,6 +32,7 @@ reply_is_server_error(int err)
     case ERR_TOO_LARGE:
     case ERR_CLOSED:
     case ERR_SYSTEM:
+    case ERR_NO_THREAD:
     case ERR_LOADING:
     case ERR_DISK_FULL:
     case ERR_DISK:

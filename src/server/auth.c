@@ -366,11 +366,11 @@ start(struct auth *auth, struct buf *why)
     auth->access.stands_fn = stands;
     auth->access.name_fn = name;
     if (pthread_create(&auth->thread, NULL, run, auth) != 0) {
-        buf_add_text(why, "cannot start a thread for logins");
+        buf_addf(why, "logins: %s", err_text(ERR_NO_THREAD));
         pthread_cond_destroy(&auth->wanted);
         pthread_mutex_destroy(&auth->lock);
         pthread_rwlock_destroy(&auth->users_lock);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     return 0;
 }

@@ -50,7 +50,7 @@ checkpointer_now_ns(const struct checkpointer *checkpointer)
     return clock_now_ns(checkpointer->durable->config.clock);
 }
 
-/* durable has loaded. 0 or ERR_SYSTEM. */
+/* durable has loaded. 0 or ERR_NO_THREAD. */
 int checkpointer_start(struct checkpointer *checkpointer,
     struct durable *durable, _Atomic(const struct schema *) *schema);
 

@@ -310,7 +310,7 @@ checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
     if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
         pthread_cond_destroy(&checkpointer->changed);
         pthread_mutex_destroy(&checkpointer->lock);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     return 0;
 }

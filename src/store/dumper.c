@@ -124,7 +124,7 @@ dumper_start(struct dumper *dumper)
     pthread_cond_init(&dumper->changed, NULL);
     if (pthread_create(&dumper->thread, NULL, run, dumper) != 0) {
         dumper_fini(dumper);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     return 0;
 }

@@ -25,7 +25,8 @@ struct dumper {
 };
 
 /* Starts the thread; all that source names must outlive it (is_stopping and
- * reader are the dumper's). The caller has filled source. 0 or ERR_SYSTEM. */
+ * reader are the dumper's). The caller has filled source. 0 or
+ * ERR_NO_THREAD. */
 int dumper_start(struct dumper *dumper);
 
 /* Gives up the piece under way, answers who waits with ERR_CLOSED, and ends the

@@ -43,7 +43,7 @@ errand_start(struct errand *errand)
     pthread_cond_init(&errand->changed, NULL);
     if (pthread_create(&errand->thread, NULL, run, errand) != 0) {
         destroy(errand);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     return 0;
 }

@@ -19,7 +19,7 @@ struct errand {
 };
 
 /* Starts the thread, with the priority of who calls this and short turns
- * (base/give_way.h). 0 or ERR_SYSTEM. */
+ * (base/give_way.h). 0 or ERR_NO_THREAD. */
 int errand_start(struct errand *errand);
 
 /* Has the thread call do_fn(context), and returns when that has returned. One

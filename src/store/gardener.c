@@ -67,7 +67,7 @@ gardener_start(struct gardener *gardener, struct engine *engine,
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {
         pthread_cond_destroy(&gardener->changed);
         pthread_mutex_destroy(&gardener->lock);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     return 0;
 }

@@ -25,7 +25,7 @@ struct gardener {
     bool stopping;
 };
 
-/* items, cold: or NULL. All outlive it. 0 or ERR_SYSTEM. */
+/* items, cold: or NULL. All outlive it. 0 or ERR_NO_THREAD. */
 int gardener_start(struct gardener *gardener, struct engine *engine,
     struct items *items, struct cold *cold, const struct clock *clock);
 

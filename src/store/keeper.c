@@ -215,7 +215,7 @@ keeper_start(struct keeper *keeper)
     if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {
         pthread_cond_destroy(&keeper->changed);
         pthread_mutex_destroy(&keeper->lock);
-        return ERR_SYSTEM;
+        return ERR_NO_THREAD;
     }
     return 0;
 }

@@ -27,7 +27,7 @@ struct keeper {
 };
 
 /* Starts the thread. The caller has filled store, engine, producers,
- * durable and is_missing; all must outlive it. 0 or ERR_SYSTEM. */
+ * durable and is_missing; all must outlive it. 0 or ERR_NO_THREAD. */
 int keeper_start(struct keeper *keeper);
 
 /* Does what is queued, then ends the thread. */

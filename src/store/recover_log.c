@@ -423,7 +423,7 @@ start_replayers(struct ring *ring, struct replayer *replayer)
         if (pthread_create(
                 &replayer[i].thread, NULL, replay_blocks, &replayer[i]) != 0) {
             ring->n_threads = i; /* none has had a block yet */
-            return ERR_SYSTEM;
+            return ERR_NO_THREAD;
         }
     }
     return 0;

@@ -421,7 +421,7 @@ sealer_start(struct sealer *sealer)
     int err = errand_start(&sealer->hasty);
     if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
         errand_stop(&sealer->hasty);
-        err = ERR_SYSTEM;
+        err = ERR_NO_THREAD;
     }
     if (err != 0) {
         pthread_cond_destroy(&sealer->changed);

@@ -37,7 +37,7 @@ struct sealer {
 };
 
 /* Starts the thread; all that seal names must outlive it. The caller has filled
- * seal, checkpointer and hot_bytes. 0 or ERR_SYSTEM. */
+ * seal, checkpointer and hot_bytes. 0 or ERR_NO_THREAD. */
 int sealer_start(struct sealer *sealer);
 
 /* Gives up the range under way, answers who waits with ERR_CLOSED, and ends the

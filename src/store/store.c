@@ -462,8 +462,9 @@ start_loading(struct real_store *real)
     if (!real->is_durable) {
         return start_gardener(real);
     }
-    return pthread_create(&real->loader, NULL, load, real) == 0 ? 0
-                                                                : ERR_SYSTEM;
+    return pthread_create(&real->loader, NULL, load, real) == 0
+        ? 0
+        : ERR_NO_THREAD;
 }
 
 /* Behind the keeper, whose parts it reads. */

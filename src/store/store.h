@@ -54,7 +54,7 @@ struct store_config {
 /* The real store. *out is the caller's. With a data directory, shards and seed
  * are those of the directory, if it has some, counters are loaded on a thread
  * of the store (see data_config), and store_fault is ERR_LOADING until
- * store_begin. 0 or ERR_NO_MEMORY, ERR_SYSTEM, ERR_DISK, ERR_DISK_FULL,
+ * store_begin. 0 or ERR_NO_MEMORY, ERR_NO_THREAD, ERR_DISK, ERR_DISK_FULL,
  * ERR_CORRUPT, ERR_NEWER_FORMAT; the directory is closed then. */
 int store_create(const struct store_config *config, struct store **out);
 

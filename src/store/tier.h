@@ -15,12 +15,12 @@ struct tier {
 };
 
 /* Nothing is covered, and loading may begin; covers go to the durable, and to
- * the engine. All must outlive it. 0, ERR_NO_MEMORY, ERR_SYSTEM. */
+ * the engine. All must outlive it. 0, ERR_NO_MEMORY, ERR_NO_THREAD. */
 int tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     struct qsbr *qsbr, struct durable *durable, uint64_t hot_bytes);
 
 /* All is loaded: what is not in the engine is looked for in segments, and
- * ranges are sealed. 0 or ERR_SYSTEM. */
+ * ranges are sealed. 0 or ERR_NO_THREAD. */
 int tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
     struct checkpointer *checkpointer);
 

@@ -139,7 +139,7 @@ wal_open(const struct wal_config *config, struct wal **out)
         goto err_after_locks;
     }
     if (pthread_create(&wal->thread, NULL, wal__run, wal) != 0) {
-        err = ERR_SYSTEM;
+        err = ERR_NO_THREAD;
         goto err_after_locks;
     }
     *out = wal;

@@ -84,7 +84,7 @@ struct wal; /* opaque */
  * that lets no file be made is as one that fails later: the log is open,
  * wal_fault says why nothing can be changed, and the thread tries again. What
  * config points to must outlive the log. *out is the caller's. 0 or
- * ERR_NO_MEMORY, ERR_SYSTEM, ERR_DISK (the directory cannot be read). */
+ * ERR_NO_MEMORY, ERR_NO_THREAD, ERR_DISK (the directory cannot be read). */
 int wal_open(const struct wal_config *config, struct wal **out);
 
 /* Commits and syncs all, begins an empty file that says where the last one
