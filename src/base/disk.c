@@ -40,6 +40,31 @@ errno_of(int rv)
     return rv == 0 ? 0 : errno;
 }
 
+/* What has been opened, without waiting, is a regular file: reads of it may
+ * wait from here on. An errno value, or DISK_NOT_REGULAR. */
+static int
+take_regular(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return errno;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return DISK_NOT_REGULAR;
+    }
+    int flags = fcntl(fd, F_GETFL);
+    return flags < 0 ? errno
+                     : errno_of(fcntl(fd, F_SETFL, flags & ~O_NONBLOCK));
+}
+
+/* Which error it is that an open has failed with: of a directory to be written,
+ * or a socket. */
+static int
+open_error(int error)
+{
+    return error == EISDIR || error == ENXIO ? DISK_NOT_REGULAR : error;
+}
+
 static int
 real_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
 {
@@ -51,9 +76,15 @@ real_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
     };
     do {
         *fd = openat(real_of(disk)->dir_fd, name,
-            flags[how] | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+            flags[how] | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+            FILE_MODE);
     } while (*fd < 0 && errno == EINTR);
-    return *fd < 0 ? errno : 0;
+    int err = *fd < 0 ? open_error(errno) : take_regular(*fd);
+    if (err != 0 && *fd >= 0) {
+        (void)close(*fd);
+        *fd = -1;
+    }
+    return err;
 }
 
 static void
@@ -288,6 +319,15 @@ static const struct disk_calls real_calls = {
     .list = real_list,
     .ring = real_ring,
 };
+
+const char *
+disk_text(int error)
+{
+    return error == DISK_NOT_REGULAR
+        ? "a directory, a FIFO, a socket or a device has its name: move that "
+          "away"
+        : strerror(error);
+}
 
 int
 disk_err(int errno_value)

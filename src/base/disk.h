@@ -24,6 +24,11 @@ enum disk_open {
 
 enum { DISK_DIRECT_BYTES = 4096 }; /* what every device can do */
 
+/* What an open says, in the place of an errno value, where something has the
+ * name that is no regular file: a directory, a FIFO, a socket, a device. It
+ * never waits for who is at the other end of one. Above all errno values. */
+enum { DISK_NOT_REGULAR = 4096 };
+
 struct disk;
 struct disk_ring;
 
@@ -67,6 +72,9 @@ struct disk_calls {
 struct disk {
     const struct disk_calls *calls;
 };
+
+/* What a call says (not 0), for people; any thread. */
+const char *disk_text(int error);
 
 /* Which error it is for clients that a call failed so (errno_value not 0):
  * ERR_DISK_FULL, ERR_FILE_SIZE, else ERR_DISK. */

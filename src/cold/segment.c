@@ -61,7 +61,7 @@ static int
 tell_disk(const struct segment_config *config, uint64_t number, uint64_t at,
     int error)
 {
-    return tell(config, number, at, disk_err(error), strerror(error));
+    return tell(config, number, at, disk_err(error), disk_text(error));
 }
 
 int
@@ -96,7 +96,7 @@ try_read(const struct segment_config *config, int fd, uint64_t at,
 static const char *
 fault_text(const struct segment_fault *fault)
 {
-    return fault->error != 0 ? strerror(fault->error) : fault->what;
+    return fault->error != 0 ? disk_text(fault->error) : fault->what;
 }
 
 /* The same, and says so. */
@@ -182,7 +182,9 @@ open_file(struct segment *segment, uint64_t number)
     }
     segment->fd = -1;
     return tell(&segment->config, number, 0,
-        error == ENOENT ? ERR_CORRUPT : disk_err(error), strerror(error));
+        error == ENOENT || error == DISK_NOT_REGULAR ? ERR_CORRUPT
+                                                     : disk_err(error),
+        disk_text(error));
 }
 
 /* True where so many descriptors are in use that one which could be done

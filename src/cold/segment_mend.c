@@ -146,7 +146,7 @@ open_file(struct segment_mend *mend, bool *is_lost)
     int error = disk->calls->open(disk, name, DISK_READ, &mend->fd);
     if (error != 0) {
         mend->fd = -1;
-        *is_lost = error == ENOENT;
+        *is_lost = error == ENOENT || error == DISK_NOT_REGULAR;
         if (*is_lost) {
             tell(mend,
                 &(struct segment_mend_piece){.kind = SEGMENT_MEND_MISSING});

@@ -32,7 +32,7 @@ checkpoint__tell(const struct pass *pass, const char *what, int error)
 {
     if (!pass->is_quiet) {
         log_line(pass->durable->config.logger, LOG_ERROR,
-            "checkpoint: cannot %s: %s", what, strerror(error));
+            "checkpoint: cannot %s: %s", what, disk_text(error));
     }
     return disk_err(error);
 }

@@ -189,7 +189,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     int error = disk->calls->list(disk, note_log, &any);
     if (error != 0) {
         log_line(durable->config.logger, LOG_ERROR,
-            "the data directory cannot be read: %s", strerror(error));
+            "the data directory cannot be read: %s", disk_text(error));
         return ERR_DISK;
     }
     if (any) {
@@ -213,7 +213,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     int err = manifest_write(disk, manifest, NULL, &error);
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
-            MANIFEST_NAME, error != 0 ? strerror(error) : err_file_text(err));
+            MANIFEST_NAME, error != 0 ? disk_text(error) : err_file_text(err));
         return err;
     }
     (void)durable_copy_manifest(durable, manifest);

@@ -169,7 +169,7 @@ recover_tell_manifest(struct logger *logger, int err, int error)
         break;
     default:
         log_line(logger, LOG_ERROR, "%s cannot be read: %s", MANIFEST_NAME,
-            error != 0 ? strerror(error) : err_file_text(err));
+            error != 0 ? disk_text(error) : err_file_text(err));
     }
 }
 
@@ -201,7 +201,7 @@ cannot_read(const struct recover_reader *reader,
     log_line(reader->logger, LOG_ERROR,
         "%s, offset %" PRIu64 ": cannot read %" PRIu32
         " bytes: %s; see to the disk and start again",
-        name, entry->offset, entry->len, strerror(error));
+        name, entry->offset, entry->len, disk_text(error));
     return ERR_DISK;
 }
 
@@ -243,6 +243,10 @@ open_file(struct recover_reader *reader, const struct images_entry *entry)
         reader->disk->calls->open(reader->disk, name, DISK_READ, &reader->fd);
     if (error == ENOENT) {
         return missing(reader, name);
+    }
+    if (error == DISK_NOT_REGULAR) {
+        log_line(reader->logger, LOG_ERROR, "%s: %s", name, disk_text(error));
+        return ERR_CORRUPT;
     }
     if (error != 0) {
         return cannot_read(reader, entry, error);

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "cold/segment.h"
 #include "engine/cover.h"
+#include "wal/names.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -142,7 +143,8 @@ note_number(void *context, const char *name)
     uint64_t *last = context;
     uint64_t number;
     bool is_new;
-    if (segment_name_parse(name, &number, &is_new) && number > *last) {
+    if (segment_name_parse(name, &number, &is_new) && number > *last &&
+        number <= NAMES_NUMBER_MAX) {
         *last = number;
     }
 }
@@ -162,7 +164,7 @@ recover_segments(struct durable *durable)
     int error = durable->disk->calls->list(durable->disk, note_number, &last);
     if (error != 0) {
         log_line(durable->config.logger, LOG_ERROR,
-            "the data directory cannot be read: %s", strerror(error));
+            "the data directory cannot be read: %s", disk_text(error));
         return ERR_DISK;
     }
     durable_note(&durable->last_segment, last);

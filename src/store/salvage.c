@@ -78,31 +78,86 @@ salvage__add(struct salvage_numbers *numbers, uint64_t number)
     return 0;
 }
 
+struct listing {
+    struct salvage *salvage;
+    int err;
+};
+
 bool
 salvage__is_damage(int err)
 {
     return err == ERR_CORRUPT;
 }
 
+/* Something else than a file is nothing that a salvage can read or put aside:
+ * said, and the salvage ends. */
+static int
+check_regular(struct salvage *salvage, const char *name)
+{
+    struct disk *disk = salvage->disk;
+    int fd;
+    int error = disk->calls->open(disk, name, DISK_READ, &fd);
+    if (error == 0) {
+        disk->calls->close(disk, fd);
+    }
+    if (error != DISK_NOT_REGULAR) {
+        return 0; /* who reads it says what is wrong */
+    }
+    salvage__say(salvage, "%s: %s", name, disk_text(error));
+    return ERR_CORRUPT;
+}
+
 static void
 note_name(void *context, const char *name)
 {
-    struct salvage *salvage = context;
+    struct listing *listing = context;
+    struct salvage *salvage = listing->salvage;
     enum names_kind kind;
-    uint64_t number;
+    uint64_t number = 0;
+    uint64_t *last = NULL;
     bool is_new;
+    int err = 0;
     if (segment_name_parse(name, &number, &is_new)) {
-        salvage->last_segment =
-            number > salvage->last_segment ? number : salvage->last_segment;
+        last = &salvage->last_segment;
     } else if (names_parse(name, &kind, &number)) {
-        uint64_t *last = kind == NAMES_CHECKPOINT ? &salvage->last_checkpoint
-                                                  : &salvage->last_log;
-        *last = number > *last ? number : *last;
-        if (kind == NAMES_LOG &&
-            (salvage->first_log == 0 || number < salvage->first_log)) {
-            salvage->first_log = number;
+        last = kind == NAMES_CHECKPOINT ? &salvage->last_checkpoint
+                                        : &salvage->last_log;
+        if (kind == NAMES_LOG) {
+            err = salvage__add(&salvage->log, number);
         }
+    } else if (strcmp(name, MANIFEST_NAME) != 0 &&
+        strcmp(name, MANIFEST_COPY) != 0) {
+        return;
     }
+    if (last != NULL && number > *last && number <= NAMES_NUMBER_MAX) {
+        *last = number;
+    }
+    err = err == 0 ? check_regular(salvage, name) : err;
+    listing->err = listing->err == 0 ? err : listing->err;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Which files there are. */
+static int
+list_files(struct salvage *salvage)
+{
+    struct listing listing = {.salvage = salvage};
+    int error = salvage->disk->calls->list(salvage->disk, note_name, &listing);
+    if (error != 0) {
+        salvage->error = error;
+        return ERR_DISK;
+    }
+    if (salvage->log.n > 0) {
+        qsort(salvage->log.number, salvage->log.n,
+            sizeof salvage->log.number[0], by_number);
+    }
+    return listing.err;
 }
 
 /* The epoch of a log file whose header is sound, but for one bit. */
@@ -152,10 +207,11 @@ static int
 make_manifest(struct salvage *salvage)
 {
     struct manifest *manifest = &salvage->manifest;
+    const struct salvage_numbers *log = &salvage->log;
     bool is_there = false;
-    for (uint64_t n = 1;
-         salvage->first_log == 1 && !is_there && n <= salvage->last_log; n++) {
-        is_there = read_epoch(salvage, n, &manifest->epoch);
+    for (size_t i = 0;
+         log->n > 0 && log->number[0] == 1 && !is_there && i < log->n; i++) {
+        is_there = read_epoch(salvage, log->number[i], &manifest->epoch);
     }
     if (!is_there) {
         salvage__say(salvage,
@@ -213,12 +269,10 @@ take_manifest(struct salvage *salvage)
 static int
 look(struct salvage *salvage)
 {
-    int error = salvage->disk->calls->list(salvage->disk, note_name, salvage);
-    if (error != 0) {
-        salvage->error = error;
-        return ERR_DISK;
+    int err = list_files(salvage);
+    if (err == 0) {
+        err = take_manifest(salvage);
     }
-    int err = take_manifest(salvage);
     if (err == 0) {
         err = salvage__look_at_images(salvage);
     }
@@ -320,7 +374,10 @@ note_old(void *context, const char *name)
             !is_new && !segments_has_file(&manifest->segments, number);
     } else if (names_parse(name, &kind, &number)) {
         bool is_image = kind == NAMES_CHECKPOINT;
-        is_removed = (kind == NAMES_LOG && number < manifest->log_number) ||
+        is_removed = (kind == NAMES_LOG &&
+                         (number < manifest->log_number ||
+                             (names->salvage->end_log != 0 &&
+                                 number > names->salvage->end_log))) ||
             (is_image && images_file_bytes(&manifest->images, number) == 0);
         is_kept = is_image && has_damaged_image(names->salvage, number);
     }
@@ -424,10 +481,12 @@ salvage_run(const struct salvage_config *config, struct buf *report,
     int err = run(&salvage, out);
     if (err != 0) {
         salvage__say(&salvage, "given up: %s",
-            salvage.error != 0 ? strerror(salvage.error) : err_file_text(err));
+            salvage.error != 0 ? disk_text(salvage.error)
+                               : err_file_text(err));
     }
     manifest_fini(&salvage.manifest);
     free(salvage.image);
+    free(salvage.log.number);
     free(salvage.segment.number);
     return err;
 }

@@ -459,6 +459,7 @@ salvage__mend_log(struct salvage *salvage)
     if (err == 0) {
         say_log(&work);
         salvage->manifest.log_number = work.rewrite.number;
+        salvage->end_log = work.rewrite.at_number;
         if (work.max_serial > salvage->manifest.last_serial) {
             salvage->manifest.last_serial = work.max_serial;
         }

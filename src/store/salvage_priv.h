@@ -29,9 +29,10 @@ struct salvage {
     struct images_entry *image; /* owned: n_images damaged ones */
     size_t n_images, images_capacity;
     struct salvage_numbers segment; /* the numbers of damaged ones */
-    /* the largest numbers that files have */
+    struct salvage_numbers log; /* the numbers of all log files, ascending */
+    /* the largest numbers that files have, up to NAMES_NUMBER_MAX */
     uint64_t last_log, last_checkpoint, last_segment;
-    uint64_t first_log;    /* the smallest; 0: there is none */
+    uint64_t end_log;      /* the last file of a new log; 0: there is none */
     struct replay_end end; /* of the log, where that is sound */
     int error;             /* errno value of what the disk refused, or 0 */
 };

@@ -31,6 +31,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct header {
@@ -42,12 +43,21 @@ struct header {
     uint64_t turned_at;
 };
 
+/* The numbers of the files that are there, from glean->number on, ascending:
+ * those of which none is there may be very many. */
+struct glean_numbers {
+    uint64_t *number; /* owned */
+    size_t n, capacity;
+    bool is_short; /* of memory */
+};
+
 struct run {
     const struct glean *glean;
     const struct disk_calls *calls;
-    struct window window; /* owned */
-    uint64_t last;        /* number of the last file; 0: none */
-    uint64_t due;         /* sequence number that comes next; 0: any */
+    struct window window;       /* owned */
+    struct glean_numbers files; /* owned */
+    uint64_t last;              /* number of the last file; 0: none */
+    uint64_t due;               /* sequence number that comes next; 0: any */
     uint64_t from_number, from, hole_to; /* of the hole before what comes */
     bool is_hole;
     bool is_followed; /* the last file says so */
@@ -83,12 +93,31 @@ static void
 note_name(void *context, const char *name)
 {
     struct run *run = context;
+    struct glean_numbers *files = &run->files;
     enum names_kind kind;
     uint64_t number;
-    if (names_parse(name, &kind, &number) && kind == NAMES_LOG &&
-        number >= run->glean->number && number > run->last) {
-        run->last = number;
+    if (!names_parse(name, &kind, &number) || kind != NAMES_LOG ||
+        number < run->glean->number) {
+        return;
     }
+    if (files->n == files->capacity) {
+        size_t n = files->capacity == 0 ? 16 : 2 * files->capacity;
+        uint64_t *more = realloc(files->number, n * sizeof *more);
+        if (more == NULL) {
+            files->is_short = true;
+            return;
+        }
+        files->number = more;
+        files->capacity = n;
+    }
+    files->number[files->n++] = number;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
 }
 
 struct header_try {
@@ -150,7 +179,9 @@ open_header(
     *is_there = error == 0;
     if (error != 0) {
         out->fd = -1;
-        return error == ENOENT ? 0 : disk_failed(run, error);
+        return error == ENOENT || error == DISK_NOT_REGULAR
+            ? 0
+            : disk_failed(run, error);
     }
     error = run->calls->size(disk, out->fd, &out->size);
     if (error == 0) {
@@ -170,27 +201,35 @@ close_header(struct run *run, struct header *head)
     }
 }
 
-/* Where the log ends before a file of a salvage. */
+/* Which files there are; the log ends before one of a salvage. */
 static int
 survey(struct run *run)
 {
+    struct glean_numbers *files = &run->files;
     int error = run->calls->list(run->glean->disk, note_name, run);
+    if (error == 0 && files->is_short) {
+        error = ENOMEM;
+    }
     if (error != 0) {
         return disk_failed(run, error);
     }
-    for (uint64_t number = run->glean->number + 1; number <= run->last;
-         number++) {
+    if (files->n > 0) {
+        qsort(files->number, files->n, sizeof files->number[0], by_number);
+    }
+    for (size_t i = 0; i < files->n; i++) {
         struct header head;
         bool is_there;
-        int err = open_header(run, number, &head, &is_there);
+        int err = open_header(run, files->number[i], &head, &is_there);
         close_header(run, &head);
         if (err != 0) {
             return err;
         }
-        if (head.is_known && head.file.before_end == 0) {
-            run->last = number - 1;
+        if (files->number[i] > run->glean->number && head.is_known &&
+            head.file.before_end == 0) {
+            files->n = i;
         }
     }
+    run->last = files->n == 0 ? 0 : files->number[files->n - 1];
     return 0;
 }
 
@@ -586,6 +625,27 @@ glean_file(struct run *run, uint64_t number)
     return err;
 }
 
+/* File by file; what is missing between two is told at once. */
+static int
+glean_files(struct run *run)
+{
+    uint64_t due = run->glean->number;
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < run->files.n; i++) {
+        uint64_t number = run->files.number[i];
+        if (number > due) {
+            tell(run,
+                &(struct glean_piece){.kind = GLEAN_MISSING,
+                    .number = due,
+                    .to_number = number - 1,
+                    .may_be_more = true});
+        }
+        err = glean_file(run, number);
+        due = number + 1;
+    }
+    return err;
+}
+
 /* What is behind the last batch. */
 static void
 tell_end(struct run *run)
@@ -624,13 +684,14 @@ glean_run(const struct glean *glean, int *error)
         run.is_followed = true; /* not even the first one is there */
         run.last = glean->number - 1;
     }
-    for (uint64_t n = glean->number; err == 0 && n <= run.last; n++) {
-        err = glean_file(&run, n);
+    if (err == 0) {
+        err = glean_files(&run);
     }
     if (err == 0) {
         tell_end(&run);
     }
     window_fini(&run.window);
+    free(run.files.number);
     return err;
 }
 
@@ -677,7 +738,13 @@ glean_say(const struct glean_piece *piece, struct buf *out)
             piece->at);
         break;
     case GLEAN_MISSING:
-        buf_add_text(out, " is missing");
+        if (piece->to_number > piece->number) {
+            names_make(name, NAMES_LOG, piece->to_number);
+            buf_addf(out, " to %s are", name);
+        } else {
+            buf_add_text(out, " is");
+        }
+        buf_add_text(out, " missing, or no regular file");
         break;
     case GLEAN_FOREIGN:
         buf_add_text(out, " is of another data directory, or was renamed");

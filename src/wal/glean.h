@@ -26,8 +26,11 @@ enum glean_kind {
 
 struct glean_piece {
     enum glean_kind kind;
-    uint64_t number;    /* of the file */
-    uint64_t at, to;    /* offsets */
+    uint64_t number; /* of the file */
+    uint64_t
+        to_number;   /* GLEAN_MISSING: up to that one none is there; 0: it is
+                         * one */
+    uint64_t at, to; /* offsets */
     uint64_t n_batches; /* lost; 0: none, or it is unknown */
     uint64_t seq;       /* of the first one of them, or of the one turned */
     bool may_be_more;   /* what was at the end nobody knows */

@@ -9,6 +9,11 @@
 
 enum { NAMES_BYTES = 40 };
 
+/* No file that a server or a salvage makes gets a number that far up: where
+ * numbers of files that are there tell which is the next, others do not
+ * count. */
+#define NAMES_NUMBER_MAX (UINT64_C(1) << 62)
+
 enum names_kind {
     NAMES_LOG,        /* log-00000000000000000001 */
     NAMES_LOG_NEW,    /* the same with .new: not yet in its place */

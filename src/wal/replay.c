@@ -104,12 +104,25 @@ cut_off(struct run *run, uint64_t number, const struct link *link)
     return ERR_CORRUPT;
 }
 
+/* Says which other file is there: it may be that one which is wrong. */
 static int
 file_missing(struct run *run, uint64_t number)
 {
+    char other[NAMES_BYTES];
+
+    names_make(other, NAMES_LOG, run->last);
     tell(run, LOG_ERROR, number,
-        "is missing, other log files are there; restore the data directory"
-        " from a copy, or see --salvage");
+        "is missing, and %s is there; restore the data directory from a copy,"
+        " or see --salvage",
+        other);
+    return ERR_CORRUPT;
+}
+
+static int
+not_regular(struct run *run, uint64_t number)
+{
+    tell(run, LOG_ERROR, number, "cannot be read: %s",
+        disk_text(DISK_NOT_REGULAR));
     return ERR_CORRUPT;
 }
 
@@ -118,7 +131,7 @@ read_failed(struct run *run, uint64_t number, int error)
 {
     tell(run, LOG_ERROR, number,
         "cannot be read: %s; see to the disk and start again",
-        strerror(error));
+        disk_text(error));
     return ERR_DISK;
 }
 
@@ -209,8 +222,9 @@ link_open(struct run *run, uint64_t number, struct link *link)
     error = run->calls->open(run->replay->disk, name, DISK_READ, &link->fd);
     if (error != 0) {
         link->fd = -1;
-        return error == ENOENT ? file_missing(run, number)
-                               : read_failed(run, number, error);
+        return error == ENOENT          ? file_missing(run, number)
+            : error == DISK_NOT_REGULAR ? not_regular(run, number)
+                                        : read_failed(run, number, error);
     }
     err = link_read(run, number, link);
     if (err != 0) {

@@ -3,6 +3,7 @@
  * do the same as long as nothing fails; and what the fake one loses. */
 #include "base/disk.h"
 
+#include "base/err.h"
 #include "lib/fake_disk.h"
 #include "unit/check_help.h"
 
@@ -204,6 +205,28 @@ exercise_direct(struct disk *disk)
     ck_assert_int_eq(disk->calls->unlink(disk, "direct"), 0);
 }
 
+/* What is no file is told, and nobody waits for who is at its other end. */
+static void
+exercise_no_files(struct disk *disk, int dir_fd)
+{
+    static const enum disk_open how[] = {DISK_READ, DISK_WRITE};
+    ck_assert_int_eq(mkfifoat(dir_fd, "fifo", 0600), 0);
+    ck_assert_int_eq(mkdirat(dir_fd, "dir", 0700), 0);
+    ck_assert_int_eq(mknodat(dir_fd, "socket", S_IFSOCK | 0600, 0), 0);
+    for (unsigned i = 0; i < sizeof how / sizeof how[0]; i++) {
+        ck_assert_int_eq(try_open(disk, "fifo", how[i]), DISK_NOT_REGULAR);
+        ck_assert_int_eq(try_open(disk, "dir", how[i]), DISK_NOT_REGULAR);
+        ck_assert_int_eq(try_open(disk, "socket", how[i]), DISK_NOT_REGULAR);
+    }
+    ck_assert_int_eq(try_open(disk, "fifo", DISK_CREATE), EEXIST);
+    ck_assert_ptr_nonnull(strstr(disk_text(DISK_NOT_REGULAR), "a FIFO"));
+    ck_assert_str_eq(disk_text(EIO), strerror(EIO));
+    ck_assert_int_eq(disk_err(DISK_NOT_REGULAR), ERR_DISK);
+    ck_assert_int_eq(disk->calls->unlink(disk, "fifo"), 0);
+    ck_assert_int_eq(disk->calls->unlink(disk, "socket"), 0);
+    ck_assert_int_eq(unlinkat(dir_fd, "dir", AT_REMOVEDIR), 0);
+}
+
 START_TEST(test_real)
 {
     char path[] = "check_disk.XXXXXX";
@@ -224,6 +247,7 @@ START_TEST(test_real)
     ck_assert_int_eq(try_open(disk, "link", DISK_WRITE), ELOOP);
     ck_assert_int_eq(disk->calls->unlink(disk, "link"), 0);
     ck_assert_int_eq(disk->calls->unlink(disk, "mode"), 0);
+    exercise_no_files(disk, dir_fd);
     ck_assert_int_eq(disk->calls->write(disk, dir_fd, "x", 1, 0), EBADF);
     disk_real_destroy(&disk);
     ck_assert_ptr_null(disk);

@@ -289,6 +289,27 @@ START_TEST(test_unfinished)
 }
 END_TEST
 
+/* Files are read that are there, however far apart their numbers are; what is
+ * missing between them is one line. */
+START_TEST(test_far)
+{
+    static const uint64_t numbers[] = {1000000, UINT64_MAX - 1, UINT64_MAX};
+    struct chain chain;
+    struct gleaned gleaned;
+    char name[sizeof numbers / sizeof numbers[0]][NAMES_BYTES];
+    make_chain(&chain, 13);
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        names_make(name[i], NAMES_LOG, numbers[i]);
+        still_disk_add(&chain.still, name[i], (const uint8_t *)"", 0);
+        glean_chain(&chain, i % 2 == 0, &gleaned);
+        expect_all(&gleaned);
+        ck_assert_uint_eq(gleaned.n_missing, i == 0 ? 1 : 2);
+        ck_assert(gleaned.may_be_more);
+    }
+    free_chain(&chain);
+}
+END_TEST
+
 /* A disk that does not read is not taken for damage. */
 START_TEST(test_disk_fails)
 {
@@ -325,6 +346,7 @@ main(void)
     TCase *tcase = tcase_create("glean");
     tcase_add_test(tcase, test_sound);
     tcase_add_test(tcase, test_bits);
+    tcase_add_test(tcase, test_far);
     tcase_add_test(tcase, test_bytes);
     tcase_add_test(tcase, test_lengths);
     tcase_add_test(tcase, test_missing);
