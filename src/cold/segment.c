@@ -131,7 +131,9 @@ read_head(struct segment *segment, uint64_t epoch, uint64_t number)
     if (err != 0) {
         return tell(config, number, 0, err,
             segment_head_is_foreign(bytes, epoch, number)
-                ? "the file is of another data directory or number"
+                ? "the file is of another history, data directory or number: a "
+                  "copy that went on for itself has written it, or this "
+                  "directory before a backup was put over it"
                 : "the head is damaged");
     }
     error = config->disk->calls->size(config->disk, segment->fd, &len);

@@ -15,7 +15,7 @@
  *        0    8 "TALLYSEG"
  *        8    4 version, 1
  *       12    4 features that a reader must know; none so far
- *       16    8 epoch
+ *       16    8 history, or epoch
  *       24    8 number of the file
  *       32    8 sequence number
  *       40    8 records

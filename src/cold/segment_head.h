@@ -26,12 +26,13 @@ struct segment_column {
 };
 
 struct segment_head {
-    uint64_t epoch;          /* of the data directory */
-    uint64_t number;         /* of the file; no other has had it */
-    uint64_t seq;            /* log batches up to this one are in it */
-    uint32_t counter_serial; /* not 0 */
-    uint8_t counter;         /* slot */
-    uint8_t n_columns;       /* 1..16 */
+    uint64_t epoch;  /* the history of the file, or, where it is older than
+                     * these, the epoch of the data directory; not 0 */
+    uint64_t number; /* of the file; no other has had it */
+    uint64_t seq;    /* log batches up to this one are in it */
+    uint32_t counter_serial;                          /* not 0 */
+    uint8_t counter;                                  /* slot */
+    uint8_t n_columns;                                /* 1..16 */
     struct segment_column column[SCHEMA_COLUMNS_MAX]; /* by slot, ascending */
     /* what follows is known when all records are */
     uint64_t records;           /* 1.. */
@@ -62,7 +63,7 @@ void segment_head_put(const struct segment_head *head, uint8_t *out);
 int segment_head_get(const uint8_t *in, uint64_t epoch, uint64_t number,
     struct segment_head *out);
 
-/* True where it is a whole head, but of another directory or number. */
+/* True where it is a whole head, but of another epoch or number. */
 bool segment_head_is_foreign(
     const uint8_t *in, uint64_t epoch, uint64_t number);
 

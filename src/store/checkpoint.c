@@ -235,6 +235,12 @@ take_segments(struct pass *pass, struct manifest *next)
     int err = durable->covers == NULL
         ? 0 /* there are none: see recover_segments */
         : durable->covers->list_fn(durable->covers, &next->segments);
+    for (size_t i = 0; i < next->segments.n; i++) {
+        struct manifest_segment *segment = &next->segments.segment[i];
+        if (segment->history == next->epoch) {
+            segment->history = 0; /* older than histories */
+        }
+    }
     uint64_t last = segments_last_file(&next->segments);
     if (last > next->last_segment) {
         next->last_segment = last;
@@ -271,7 +277,7 @@ take_schema(struct pass *pass, struct manifest *next)
 }
 
 /* Writes the manifest; where the disk is full, once more without the ballast.
- */
+ * Under manifest_lock. */
 static int
 put_manifest(struct pass *pass, const struct manifest *next)
 {
@@ -290,12 +296,28 @@ put_manifest(struct pass *pass, const struct manifest *next)
         return err;
     }
     pass->owner->is_in_doubt = false;
+    pass->durable->is_history_named = true;
     (void)durable_copy_manifest(pass->durable, next);
     durable_count(&pass->durable->stats.manifests, 1);
     durable_count(&pass->durable->stats.manifest_bytes, bytes);
     durable_note(&pass->durable->stats.live_images, next->images.n);
     durable_note(&pass->durable->stats.live_segments, next->segments.n);
     return 0;
+}
+
+/* The same, and takes *next over where that works. */
+static int
+replace_manifest(struct pass *pass, const struct manifest *next)
+{
+    struct durable *durable = pass->durable;
+    pthread_mutex_lock(&durable->manifest_lock);
+    int err = put_manifest(pass, next);
+    if (err == 0) {
+        manifest_fini(&durable->manifest);
+        durable->manifest = *next;
+    }
+    pthread_mutex_unlock(&durable->manifest_lock);
+    return err;
 }
 
 /* Who numbers its changes, and what has been seen of that by now. The log is to
@@ -324,12 +346,18 @@ make_next(struct pass *pass, const struct manifest *done,
     next->images = (struct images){0};
     next->segments = (struct segments){0};
     next->producers = (struct producers_list){0};
+    next->histories = (struct histories){0};
     if (done != NULL) {
         next->log_number = done->log_number;
         next->checkpoint_seq = done->checkpoint_seq;
         next->checkpoint_time = done->checkpoint_time;
     }
-    int err = take_producers(pass, next);
+    int err =
+        histories_copy(&pass->durable->manifest.histories, &next->histories);
+    histories_forget(&next->histories, next->log_number);
+    if (err == 0) {
+        err = take_producers(pass, next);
+    }
     if (err == 0) {
         err = take_schema(pass, next);
     }
@@ -347,7 +375,6 @@ make_next(struct pass *pass, const struct manifest *done,
 static int
 step(struct pass *pass, const struct manifest *done)
 {
-    struct manifest *manifest = &pass->durable->manifest;
     struct manifest next = {0};
     size_t n_cut = 0;
     checkpoint__take_publish(pass);
@@ -356,15 +383,13 @@ step(struct pass *pass, const struct manifest *done)
         err = make_next(pass, done, &next, &n_cut);
     }
     if (err == 0) {
-        err = put_manifest(pass, &next);
+        err = replace_manifest(pass, &next);
     }
     if (err != 0) {
         manifest_fini(&next);
         checkpoint__keep_publish(pass);
         return err;
     }
-    manifest_fini(manifest);
-    *manifest = next;
     durable_count(&pass->durable->stats.cut_images, n_cut);
     pass->n_ops = 0;
     if (pass->is_publish_wanted) {
@@ -392,6 +417,7 @@ take_piece(struct pass *pass, const struct images_entry *piece, size_t at,
 {
     const struct engine_rows *rows = &pass->rows;
     struct image image = {.counter = piece->counter,
+        .history = piece->history,
         .shard = piece->shard,
         .counter_serial = counter_serial,
         .seq = piece->seq,
@@ -424,6 +450,7 @@ take_image(
 {
     const struct engine_rows *rows = &pass->rows;
     struct images_entry piece = {.counter = slot,
+        .history = pass->durable->history,
         .shard = shard,
         .first_row = rows->first_row,
         .seq = rows->position == 0 ? 0 : rows->position - 1};

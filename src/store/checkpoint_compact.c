@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checkpoint files that newer images have emptied: those of which less than
  * half is live give the rest to the file under way, block by block as they
- * are, and those that nothing names go, segments too. All of it is bounded by
- * steps, like the images of a pass. */
+ * are but for the history, and those that nothing names go, segments too. All
+ * of it is bounded by steps, like the images of a pass. */
 #include "store/checkpoint_priv.h"
 
 #include "base/err.h"
@@ -85,6 +85,12 @@ move_entry(struct pass *pass, const struct images_entry *entry)
     buf_add(&pass->block, block, entry->len);
     if (pass->block.failed) {
         return ERR_NO_MEMORY;
+    }
+    /* it is of the file now; one that is damaged stays what it is, and a start
+     * tells */
+    if (image_put_history((uint8_t *)pass->block.data + op.entry.offset,
+            entry->len, pass->durable->history)) {
+        op.entry.history = pass->durable->history;
     }
     durable_count(&pass->durable->stats.checkpoint_moved_bytes, entry->len);
     return checkpoint__add(pass, &op);

@@ -72,6 +72,7 @@ add_map(const struct covers_map *map, unsigned slot, struct segments *out)
         const struct covers_entry *entry = &map->entry[i];
         const struct segment_head *head = segment_head(entry->file->segment);
         const struct manifest_segment segment = {.number = head->number,
+            .history = head->epoch,
             .counter_serial = head->counter_serial,
             .counter = (uint8_t)slot,
             .first_id = entry->first_id,

@@ -174,6 +174,7 @@ check_all(struct check *check, struct buf *out)
     err = recover_each_segment(&segments);
     check->err = check->err == 0 ? err : check->err;
     replay.epoch = check->manifest.epoch;
+    replay.histories = &check->manifest.histories;
     replay.number = check->manifest.log_number;
     err = replay_run(&replay, end);
     if (err == 0) {

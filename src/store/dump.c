@@ -323,7 +323,7 @@ add_segment(struct dump *dump, const struct manifest_segment *part)
     const struct schema_counter *counter =
         schema_counter_at(dump->recover.schema, part->counter);
     const struct segment_mend_config config = {.disk = dump->config->disk,
-        .epoch = dump->manifest.epoch,
+        .epoch = manifest_segment_epoch(&dump->manifest, part),
         .number = part->number,
         .guess = &nobody_knows,
         .piece_fn = take_piece,
@@ -471,6 +471,7 @@ add_log(struct dump *dump)
 {
     const struct glean glean = {.disk = dump->config->disk,
         .epoch = dump->manifest.epoch,
+        .histories = &dump->manifest.histories,
         .number = dump->manifest.log_number,
         .batch_fn = add_batch,
         .piece_fn = take_glean,

@@ -18,9 +18,9 @@
 #include "wal/entry.h"
 #include "wal/frame.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum { WRITE_BYTES_MAX = ENTRY_CELLS_BYTES_MAX + ENTRY_NUMBER_BYTES_MAX };
 
@@ -200,17 +200,15 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
             MANIFEST_NAME);
         return ERR_CORRUPT;
     }
-    do {
-        if (getrandom(&manifest->epoch, sizeof manifest->epoch, 0) !=
-            sizeof manifest->epoch) {
-            return ERR_SYSTEM;
-        }
-    } while (manifest->epoch == 0);
+    int err = histories_draw(&manifest->epoch);
+    if (err != 0) {
+        return err;
+    }
     manifest->seed = seed;
     manifest->shards = shards;
     manifest->log_number = 1;
     manifest->next_file = 1; /* there is no log yet */
-    int err = manifest_write(disk, manifest, NULL, &error);
+    err = manifest_write(disk, manifest, NULL, &error);
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
             MANIFEST_NAME, error != 0 ? disk_text(error) : err_file_text(err));
@@ -241,8 +239,11 @@ durable_open(struct durable *durable, const struct data_config *config,
         disk_real_create(config->dir.dir_fd, &durable->disk) != 0) {
         return ERR_NO_MEMORY;
     }
-    int error;
-    int err = manifest_read(durable->disk, &durable->manifest, &error);
+    int error = 0;
+    int err = histories_draw(&durable->history);
+    if (err == 0) {
+        err = manifest_read(durable->disk, &durable->manifest, &error);
+    }
     if (err == ERR_NOT_FOUND) {
         err = begin_directory(durable, *shards, *seed);
     } else if (err != 0) {
@@ -257,6 +258,7 @@ durable_open(struct durable *durable, const struct data_config *config,
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
     pthread_mutex_init(&durable->edit_lock, NULL);
+    pthread_mutex_init(&durable->manifest_lock, NULL);
     return 0;
 }
 
@@ -349,6 +351,31 @@ remove_orphan(void *context, const char *name)
     }
 }
 
+/* Has the manifest on disk name the history of this process before there is a
+ * file of it: log files that it does not name are not read. Under
+ * manifest_lock. 0 or an errno value. */
+static int
+name_history(struct durable *durable)
+{
+    int error;
+    if (durable->is_history_named) {
+        return 0;
+    }
+    int err = manifest_write(durable->disk, &durable->manifest, NULL, &error);
+    if (err != 0 && !durable->is_unnamed_told) {
+        durable->is_unnamed_told = true;
+        log_line(durable->config.logger, LOG_ERROR, "cannot replace %s: %s",
+            MANIFEST_NAME, error != 0 ? disk_text(error) : err_file_text(err));
+    }
+    if (err != 0) {
+        return error != 0 ? error : ENOMEM;
+    }
+    durable->is_history_named = true;
+    durable->is_copied =
+        durable_copy_manifest(durable, &durable->manifest) == 0;
+    return 0;
+}
+
 /* What is to be done before the log's first file; it calls this until it works.
  * Files go only then: the names are synced, those in the manifest too, and an
  * older copy of it, which may name them, has been replaced. */
@@ -357,10 +384,15 @@ prepare_log(void *context)
 {
     struct durable *durable = context;
     int error = log_end_keep(&durable->log_end);
+    pthread_mutex_lock(&durable->manifest_lock);
+    if (error == 0) {
+        error = name_history(durable);
+    }
     if (error == 0) {
         (void)durable->disk->calls->list(
             durable->disk, remove_orphan, durable);
     }
+    pthread_mutex_unlock(&durable->manifest_lock);
     return error;
 }
 
@@ -396,7 +428,7 @@ static int
 open_log(struct durable *durable, const struct replay_end *end)
 {
     const struct data_config *config = &durable->config;
-    const struct manifest *manifest = &durable->manifest;
+    struct manifest *manifest = &durable->manifest;
     bool is_first = end->number == 0;
     struct wal_config wal = {.disk = durable->disk,
         .logger = config->logger,
@@ -409,7 +441,8 @@ open_log(struct durable *durable, const struct replay_end *end)
         .clock = config->clock,
         .prepare_fn = prepare_log,
         .context = durable,
-        .start = {.epoch = manifest->epoch,
+        .start = {.epoch = durable->history,
+            .before_epoch = end->epoch,
             .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
             /* Batches behind the end may have been given out (to whoever
@@ -421,13 +454,15 @@ open_log(struct durable *durable, const struct replay_end *end)
     if (err != 0) {
         return err;
     }
+    err = histories_add(
+        &manifest->histories, wal.start.next_number, durable->history);
+    if (err != 0) {
+        return err;
+    }
     durable->log_end = (struct log_end){.disk = durable->disk,
-        .epoch = manifest->epoch,
+        .epoch = end->epoch,
         .number = end->number,
         .end = end->end};
-    /* a crash may have come between the manifest and its copy */
-    durable->is_copied = manifest_names_log(manifest) &&
-        durable_copy_manifest(durable, manifest) == 0;
     err = wal_open(&wal, &durable->wal);
     if (err == 0) {
         durable_name_log(durable);
@@ -513,6 +548,7 @@ durable_close(struct durable *durable)
                 err_text(err));
         }
     }
+    pthread_mutex_destroy(&durable->manifest_lock);
     pthread_mutex_destroy(&durable->edit_lock);
     manifest_fini(&durable->manifest);
     close_disk(durable);

@@ -67,7 +67,8 @@ struct durable_covers {
     /* Later in the start: the counter in that slot is gone. No change is under
      * way. */
     void (*drop_fn)(struct durable_covers *covers, unsigned slot);
-    /* Adds to *out, which is empty, what is covered now, for a manifest. Called
+    /* Adds to *out, which is empty, what is covered now, for a manifest: as
+     * history what a file has in the place of its epoch. Called
      * with edit_lock held, and whoever takes records out of the engine in
      * favour of a segment holds that too, from the first one until what is said
      * here has the segment: see checkpoint.c. What was covered once may be
@@ -87,10 +88,16 @@ struct durable {
      * its columns have. */
     pthread_mutex_t edit_lock;
     uint64_t epoch;           /* of the directory; constant, for any thread */
+    uint64_t history;         /* of this process (wal/histories.h); likewise */
     struct manifest manifest; /* the loader's, then the checkpointer's */
-    bool names_orphans;       /* the loader's: the manifest on disk names more
+    /* Held while the manifest is written and changed, since the log may have it
+     * written before its first file: prepare_log. */
+    pthread_mutex_t manifest_lock;
+    bool is_history_named; /* under it: by the manifest on disk */
+    bool is_unnamed_told;  /* under it: that it cannot be has been said */
+    bool names_orphans;    /* the loader's: the manifest on disk names more
                                * images than this one */
-    bool is_copied;           /* the loader's: so is the copy of it */
+    bool is_copied;        /* the loader's: so is the copy of it */
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */

@@ -215,12 +215,33 @@ missing(const struct recover_reader *reader, const char *name)
     return ERR_CORRUPT;
 }
 
+/* True where the open file, by what it begins with, is not the one that the
+ * manifest names. */
+static bool
+is_foreign(
+    const struct recover_reader *reader, const struct images_entry *entry)
+{
+    uint8_t head[IMAGE_HEAD_BYTES];
+    uint64_t history;
+    size_t n = 0;
+    int error = reader->disk->calls->read(
+        reader->disk, reader->fd, head, sizeof head, 0, &n);
+    return error == 0 && n == sizeof head &&
+        image_peek_history(head, &history) && history != entry->history;
+}
+
 static int
 damaged(const struct recover_reader *reader, const struct images_entry *entry,
     int err)
 {
     char name[NAMES_BYTES];
     names_make(name, NAMES_CHECKPOINT, entry->file);
+    if (err == ERR_CORRUPT && reader->file == entry->file &&
+        is_foreign(reader, entry)) {
+        log_line(reader->logger, LOG_ERROR, "%s, offset %" PRIu64 ": %s", name,
+            entry->offset, HISTORIES_FOREIGN);
+        return err;
+    }
     log_line(reader->logger, LOG_ERROR, "%s, offset %" PRIu64 ": %s", name,
         entry->offset,
         err == ERR_NEWER_FORMAT
@@ -293,6 +314,7 @@ recover_agrees(const struct images_entry *entry, const struct image *image)
 {
     return image->counter == entry->counter && image->shard == entry->shard &&
         image->n == entry->n && image->seq == entry->seq &&
+        image->history == entry->history &&
         image->first_row <= entry->first_row &&
         image->last_row >= entry->last_row;
 }

@@ -436,6 +436,7 @@ run_ring(struct ring *ring, struct replayer *replayer, struct replay_end *end)
     struct replay replay = {.disk = durable->disk,
         .logger = durable->config.logger,
         .epoch = durable->manifest.epoch,
+        .histories = &durable->manifest.histories,
         .number = durable->manifest.log_number,
         .batch_fn = take_batch,
         .context = ring,

@@ -50,7 +50,8 @@ agree(const struct segment_head *head,
     const struct manifest_segment *const *part, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (part[i]->counter_serial != head->counter_serial ||
+        if (part[i]->history != part[0]->history ||
+            part[i]->counter_serial != head->counter_serial ||
             part[i]->counter != head->counter ||
             part[i]->records != head->records) {
             return false;
@@ -69,8 +70,9 @@ open_file(const struct recover_segments *recover,
     char name[SEGMENT_NAME_BYTES];
     struct segment *segment;
     segment_name(name, part[0]->number, false);
-    int err = segment_open(
-        &config, recover->manifest->epoch, part[0]->number, &segment);
+    int err = segment_open(&config,
+        manifest_segment_epoch(recover->manifest, part[0]), part[0]->number,
+        &segment);
     if (err == 0 && !agree(segment_head(segment), part, n)) {
         log_line(recover->logger, LOG_ERROR,
             "%s is not the file that %s names", name, MANIFEST_NAME);
@@ -79,8 +81,9 @@ open_file(const struct recover_segments *recover,
     }
     if (err == ERR_CORRUPT) {
         log_line(recover->logger, LOG_ERROR,
-            "%s: put it back from a backup that has it (a segment never "
-            "changes), restore the data directory, or see --salvage",
+            "%s: put it back from a backup of this directory that has the "
+            "one that belongs here (a segment never changes), restore the "
+            "data directory, or see --salvage",
             name);
     }
     return err != 0 ? err

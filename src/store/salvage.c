@@ -199,7 +199,7 @@ read_epoch(struct salvage *salvage, uint64_t number, uint64_t *epoch)
         return false;
     }
     *epoch = header.file.epoch;
-    return true;
+    return header.file.number == number;
 }
 
 /* A manifest of a directory whose log goes back to its beginning. */
@@ -217,9 +217,9 @@ make_manifest(struct salvage *salvage)
         salvage__say(salvage,
             "neither %s nor %s can be read, and the log does not go back to "
             "the first file: without one of them nobody knows which ids the "
-            "records of a checkpoint have; restore one of them from a backup, "
-            "if only an old one, and begin again",
-            MANIFEST_NAME, MANIFEST_COPY);
+            "records of a checkpoint have; restore %s from a backup, if only "
+            "an old one (an old %s will do, under that name), and begin again",
+            MANIFEST_NAME, MANIFEST_COPY, MANIFEST_COPY, MANIFEST_NAME);
         return ERR_CORRUPT;
     }
     salvage->is_made_anew = true;
@@ -234,6 +234,31 @@ make_manifest(struct salvage *salvage)
         salvage__say(salvage, "checkpoints and segments are left aside");
     }
     return 0;
+}
+
+/* Which log files are of which history, where the manifest that said it is
+ * lost: as they say it themselves, behind what its copy knows. */
+static int
+take_histories(struct salvage *salvage)
+{
+    const struct manifest *manifest = &salvage->manifest;
+    struct histories *histories = &salvage->manifest.histories;
+    uint64_t from = histories->n == 0
+        ? manifest->log_number
+        : histories->entry[histories->n - 1].from + 1;
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < salvage->log.n; i++) {
+        uint64_t number = salvage->log.number[i], epoch;
+        if (number >= from && read_epoch(salvage, number, &epoch) &&
+            epoch != histories_epoch(histories, number, manifest->epoch)) {
+            salvage__say(salvage,
+                "log files from number %" PRIu64 " on are of a history that "
+                "nothing else names: they are taken for this directory's",
+                number);
+            err = histories_add(histories, number, epoch);
+        }
+    }
+    return err;
 }
 
 static int
@@ -260,10 +285,10 @@ take_manifest(struct salvage *salvage)
     err = manifest_read_copy(salvage->disk, manifest);
     if (err == 0) {
         salvage__say(salvage, "%s takes its place", MANIFEST_COPY);
-        return 0;
+    } else if (err == ERR_NOT_FOUND || err == ERR_CORRUPT) {
+        err = make_manifest(salvage);
     }
-    return err == ERR_NOT_FOUND || err == ERR_CORRUPT ? make_manifest(salvage)
-                                                      : err;
+    return err == 0 ? take_histories(salvage) : err;
 }
 
 static int
@@ -438,7 +463,6 @@ replace(struct salvage *salvage)
 static int
 run(struct salvage *salvage, enum salvage_outcome *out)
 {
-    *out = SALVAGE_SOUND;
     int err = look(salvage);
     if (err != 0) {
         return err;
@@ -478,7 +502,11 @@ salvage_run(const struct salvage_config *config, struct buf *report,
         .report = report,
         .budget = {config->bits_budget}};
     manifest_init(&salvage.manifest);
-    int err = run(&salvage, out);
+    *out = SALVAGE_SOUND;
+    int err = histories_draw(&salvage.history);
+    if (err == 0) {
+        err = run(&salvage, out);
+    }
     if (err != 0) {
         salvage__say(&salvage, "given up: %s",
             salvage.error != 0 ? disk_text(salvage.error)

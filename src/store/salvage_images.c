@@ -144,7 +144,9 @@ mend_one(struct mend *mend, const struct images_entry *entry)
         .cost = entry->len,
         .is_right_fn = is_right,
         .context = mend};
-    if (err != 0 || !flip_find(&flip, &salvage->budget, &at) ||
+    /* one that is right, but not what the manifest names, is another's */
+    if (err != 0 || is_right(mend) ||
+        !flip_find(&flip, &salvage->budget, &at) ||
         !recover_agrees(entry, &mend->image)) {
         say_lost(salvage, entry);
         return images_drop(&salvage->manifest.images, entry->counter,

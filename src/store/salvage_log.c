@@ -139,6 +139,7 @@ look_behind(
     uint64_t n = 0;
     const struct glean glean = {.disk = salvage->disk,
         .epoch = salvage->manifest.epoch,
+        .histories = &salvage->manifest.histories,
         .number = salvage->manifest.log_number,
         .budget = &salvage->budget,
         .batch_fn = count_batch,
@@ -157,6 +158,7 @@ replay_strictly(
     const struct replay replay = {.disk = salvage->disk,
         .logger = salvage->logger,
         .epoch = salvage->manifest.epoch,
+        .histories = &salvage->manifest.histories,
         .number = salvage->manifest.log_number,
         .batch_fn = look_at_batch,
         .context = work};
@@ -438,6 +440,7 @@ salvage__mend_log(struct salvage *salvage)
     struct work work = {0};
     const struct glean glean = {.disk = salvage->disk,
         .epoch = salvage->manifest.epoch,
+        .histories = &salvage->manifest.histories,
         .number = salvage->manifest.log_number,
         .budget = &salvage->budget,
         .batch_fn = take_batch,
@@ -445,7 +448,7 @@ salvage__mend_log(struct salvage *salvage)
         .context = &work};
     int err = begin(&work, salvage);
     work.rewrite = (struct rewrite){.disk = salvage->disk,
-        .epoch = salvage->manifest.epoch,
+        .epoch = salvage->history,
         .number = salvage->last_log + 1,
         .file_bytes = FILE_BYTES};
     if (err == 0) {
@@ -459,6 +462,9 @@ salvage__mend_log(struct salvage *salvage)
     if (err == 0) {
         say_log(&work);
         salvage->manifest.log_number = work.rewrite.number;
+        salvage->manifest.histories.n = 0;
+        err = histories_add(&salvage->manifest.histories, work.rewrite.number,
+            salvage->history);
         salvage->end_log = work.rewrite.at_number;
         if (work.max_serial > salvage->manifest.last_serial) {
             salvage->manifest.last_serial = work.max_serial;

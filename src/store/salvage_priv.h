@@ -21,6 +21,7 @@ struct salvage {
     struct logger *logger;
     struct buf *report;
     struct flip_budget budget;
+    uint64_t history;         /* of new files */
     struct manifest manifest; /* as it was, then as it will be */
     uint64_t need_bytes;      /* of new files, at most */
     bool is_lossy;

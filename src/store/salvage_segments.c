@@ -209,7 +209,7 @@ open_mend(struct mend *mend, struct segment_mend **out)
     struct segment_head guess = {0};
     struct flip_budget none = {0};
     struct segment_mend_config config = {.disk = salvage->disk,
-        .epoch = salvage->manifest.epoch,
+        .epoch = manifest_segment_epoch(&salvage->manifest, mend->part),
         .number = mend->part->number,
         .budget = &none,
         .guess = &guess,
@@ -260,6 +260,7 @@ copy_records(struct mend *mend, struct segment_mend *from, uint64_t number,
     struct segment_records some = {.n = 1};
     int err = 0;
     head.number = number;
+    head.epoch = salvage->history;
     while (err == 0 && some.n > 0) {
         err = segment_mend_next(from, &some);
         if (err == 0 && some.n > 0 && writer == NULL) {
@@ -301,6 +302,7 @@ put_in_place(
     for (size_t i = 0; i < segments->n; i++) {
         if (segments->segment[i].number == old) {
             segments->segment[i].number = number;
+            segments->segment[i].history = salvage->history;
             segments->segment[i].records = records;
         }
     }

@@ -13,7 +13,7 @@
  *               0    8 "TALLYLOG"                       0    4 "TLYB"
  *               8    4 version, 1                       4    4 payload bytes
  *              12    4 0                                8    8 sequence number
- *              16    8 epoch                           16    8 sequence number
+ *              16    8 history, or epoch               16    8 sequence number
  *              24    8 number of this file                     up to which all
  *              32    8 first sequence number                   was synced when
  *              40    8 bytes it was made with                  this was sealed
@@ -35,10 +35,12 @@ enum {
 };
 
 struct frame_file {
-    uint64_t epoch;      /* of the data directory: random, not 0 */
-    uint64_t number;     /* from 1 on, by one */
-    uint64_t first_seq;  /* of the first batch that is or will be in it */
-    uint64_t bytes;      /* it was made with, this header among them; it is
+    uint64_t epoch;     /* the history of the file (wal/histories.h), or, where
+                          * it is older than these, the epoch of the data
+                          * directory; not 0 */
+    uint64_t number;    /* from 1 on, by one */
+    uint64_t first_seq; /* of the first batch that is or will be in it */
+    uint64_t bytes;     /* it was made with, this header among them; it is
                           * never shorter */
     uint64_t before_end; /* file number - 1 holds nothing from there on; 0:
                           * there is no such file */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading on behind damage.
  *
- * A batch can be told wherever it stands: its checksum is over the epoch and
- * the file's number, too. So behind bytes that are none the next one is looked
- * for at each place, and sequence numbers say how many are missing between
- * them. A header is needed for little: epoch and number are known, and where
- * the file before is void from on can be seen, but later, by the sequence
- * numbers that come again.
+ * A batch can be told wherever it stands: its checksum is over the history and
+ * the number of its file, too. So behind bytes that are none the next one is
+ * looked for at each place, and sequence numbers say how many are missing
+ * between them. A header is needed for little: history and number are known,
+ * and where the file before is void from on can be seen, but later, by the
+ * sequence numbers that come again.
  *
  *   log-5                       log-6, header lost       log-7, the last
  *   | header | batches | void   | ? | batches | # | ..   | batches | torn |
@@ -18,7 +18,8 @@
  * those that the successor had again, so they may be given out in its place.
  *
  * A log file that follows nobody, and is not the first, is where a salvage had
- * begun to write and has not come to its end: the log ends before it. */
+ * begun to write and has not come to its end: the log ends before it. No
+ * manifest names the history of that. */
 #include "wal/glean.h"
 
 #include "base/err.h"
@@ -40,6 +41,7 @@ struct header {
     int fd;        /* -1: closed */
     bool is_known; /* all of file */
     bool is_turned, is_foreign;
+    bool follows_nobody; /* of whatever history */
     uint64_t turned_at;
 };
 
@@ -155,8 +157,10 @@ judge_header(struct run *run, struct header_try *try, size_t n,
         return ERR_NEWER_FORMAT;
     }
     out->is_foreign = is_right &&
-        (try->file.epoch != run->glean->epoch || try->file.number != number);
+        (try->file.epoch != out->file.epoch || try->file.number != number);
     out->is_known = is_right && !out->is_foreign;
+    out->follows_nobody =
+        is_right && try->file.number == number && try->file.before_end == 0;
     if (out->is_known) {
         out->file = try->file;
     }
@@ -173,7 +177,10 @@ open_header(
     char name[NAMES_BYTES];
     size_t n = 0;
     *out = (struct header){
-        .file = {.epoch = run->glean->epoch, .number = number}, .fd = -1};
+        .file = {.epoch = histories_epoch(
+                     run->glean->histories, number, run->glean->epoch),
+            .number = number},
+        .fd = -1};
     names_make(name, NAMES_LOG, number);
     int error = run->calls->open(disk, name, DISK_READ, &out->fd);
     *is_there = error == 0;
@@ -224,8 +231,7 @@ survey(struct run *run)
         if (err != 0) {
             return err;
         }
-        if (files->number[i] > run->glean->number && head.is_known &&
-            head.file.before_end == 0) {
+        if (files->number[i] > run->glean->number && head.follows_nobody) {
             files->n = i;
         }
     }
@@ -524,7 +530,8 @@ take_successor(
         if (error != 0) {
             return disk_failed(run, error);
         }
-        if (n == sizeof note && note_is_damaged(&next->file, note)) {
+        if (n == sizeof note &&
+            note_is_damaged(&next->file, log->head.file.epoch, note)) {
             tell(run,
                 &(struct glean_piece){.kind = GLEAN_NOTE,
                     .number = log->head.file.number,
@@ -747,7 +754,8 @@ glean_say(const struct glean_piece *piece, struct buf *out)
         buf_add_text(out, " missing, or no regular file");
         break;
     case GLEAN_FOREIGN:
-        buf_add_text(out, " is of another data directory, or was renamed");
+        buf_add_text(
+            out, " is of another data directory or history, or was renamed");
         break;
     case GLEAN_CUT:
         buf_addf(out,

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/disk.h"
 #include "base/flip.h"
+#include "wal/histories.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ enum glean_kind {
     GLEAN_HEADER,  /* a file's header is lost; its batches are not */
     GLEAN_NOTE,    /* the note of a successor is not what was written */
     GLEAN_MISSING, /* a file is not there */
-    GLEAN_FOREIGN, /* it is of another directory, or of another number */
+    GLEAN_FOREIGN, /* it is of another directory or history, or number */
     GLEAN_CUT,     /* it is shorter than it was made */
     GLEAN_HOLE     /* bytes at .. to are no batches */
 };
@@ -45,9 +46,10 @@ struct glean_batch {
 
 struct glean {
     struct disk *disk;
-    uint64_t epoch;             /* not 0 */
-    uint64_t number;            /* of the first file */
-    struct flip_budget *budget; /* NULL: bits are not turned back */
+    uint64_t epoch;                    /* of the directory, not 0 */
+    const struct histories *histories; /* as of replay.h */
+    uint64_t number;                   /* of the first file */
+    struct flip_budget *budget;        /* NULL: bits are not turned back */
     /* Each sound batch in order, with ascending sequence numbers, marks that
      * nothing follows (entry.h) not among them. 0, or an ERR_ that ends all. */
     int (*batch_fn)(void *context, const struct glean_batch *batch);

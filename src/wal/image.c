@@ -13,7 +13,8 @@
  *       44    2 shard
  *       46    1 slot of the counter
  *       47    1 columns c
- *       48   16 0
+ *       48    8 history
+ *       56    8 0
  *       64   8c for each column: serial (4), slot (1), 0 (3)
  *               rows, then column after column, each in groups of 128
  *               numbers (wal/packed.h); rows as distances
@@ -45,6 +46,7 @@
 
 enum {
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
+    HISTORY_AT = 48,
     NUMBERS_AT_ONCE = 64 * PACKED_GROUP /* packed before others get the core
                                          */
 };
@@ -108,6 +110,7 @@ put_head(const struct image *image, uint8_t *out)
     bytes_put_u16(out + 44, image->shard);
     out[46] = image->counter;
     out[47] = (uint8_t)image->n_columns;
+    bytes_put_u64(out + HISTORY_AT, image->history);
     out += IMAGE_HEAD_BYTES;
     for (unsigned i = 0; i < image->n_columns; i++) {
         bytes_put_u32(out, image->serial[i]);
@@ -250,10 +253,11 @@ static bool
 get_head(const uint8_t *in, size_t len, struct image *out)
 {
     if (len < IMAGE_HEAD_BYTES + CHECKSUM_BYTES || len > image_bytes_max() ||
-        bytes_get_u32(in + 8) != len || !is_zero(in + 48, 16)) {
+        bytes_get_u32(in + 8) != len || !is_zero(in + 56, 8)) {
         return false;
     }
     *out = (struct image){.counter = in[46],
+        .history = bytes_get_u64(in + HISTORY_AT),
         .shard = bytes_get_u16(in + 44),
         .counter_serial = bytes_get_u32(in + 40),
         .seq = bytes_get_u64(in + 16),
@@ -328,6 +332,25 @@ get_body(const uint8_t *in, const uint8_t *end, uint64_t *numbers,
         out->code[i] = numbers;
     }
     return in == end;
+}
+
+bool
+image_peek_history(const uint8_t *head, uint64_t *history)
+{
+    *history = bytes_get_u64(head + HISTORY_AT);
+    return memcmp(head, envelope.magic, envelope.magic_bytes) == 0;
+}
+
+bool
+image_put_history(uint8_t *block, size_t len, uint64_t history)
+{
+    if (len < IMAGE_HEAD_BYTES + CHECKSUM_BYTES ||
+        envelope_check(&envelope, block, len) != 0) {
+        return false;
+    }
+    bytes_put_u64(block + HISTORY_AT, history);
+    envelope_end(block, len - CHECKSUM_BYTES);
+    return true;
 }
 
 int

@@ -25,7 +25,8 @@ struct image {
     uint8_t counter; /* slot */
     uint16_t shard;
     uint32_t counter_serial;
-    uint64_t seq;                 /* batches up to this one are in it */
+    uint64_t history; /* of who wrote the block (wal/histories.h) */
+    uint64_t seq;     /* batches up to this one are in it */
     uint64_t first_row, last_row; /* rows without a record are at default */
     uint32_t n_columns;           /* 0..16 */
     uint8_t column[SCHEMA_COLUMNS_MAX]; /* slots, ascending */
@@ -38,6 +39,14 @@ struct image {
 /* Appends the image as one checksummed block to out, whose growth is the
  * block's length. 0 or ERR_NO_MEMORY (out has what it had). */
 int image_encode(const struct image *image, struct buf *out);
+
+/* The history that a head says (IMAGE_HEAD_BYTES, any bytes), unchecked; false
+ * where it is no head. */
+bool image_peek_history(const uint8_t *head, uint64_t *history);
+
+/* Has a whole block say another history, if it is sound; false: it is not, and
+ * stays as it is. */
+bool image_put_history(uint8_t *block, size_t len, uint64_t history);
 
 /* The most bytes that a block can have; longer ones are damage. */
 uint64_t image_bytes_max(void);

@@ -14,6 +14,7 @@
 
 struct images_entry {
     uint64_t first_row, last_row; /* rows that count in that block */
+    uint64_t history;             /* as in the block */
     uint64_t seq;                 /* as in the block */
     uint64_t file;                /* number of the checkpoint file */
     uint64_t offset;

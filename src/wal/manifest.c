@@ -49,8 +49,16 @@ manifest_fini(struct manifest *manifest)
     images_fini(&manifest->images);
     segments_fini(&manifest->segments);
     producers_list_fini(&manifest->producers);
+    histories_fini(&manifest->histories);
     *manifest = (struct manifest){
         .images = manifest->images, .segments = manifest->segments};
+}
+
+uint64_t
+manifest_segment_epoch(
+    const struct manifest *manifest, const struct manifest_segment *segment)
+{
+    return segment->history == 0 ? manifest->epoch : segment->history;
 }
 
 /* What an errno of the disk is. */

@@ -5,6 +5,7 @@
 #include "base/disk.h"
 #include "base/flip.h"
 #include "schema/schema.h"
+#include "wal/histories.h"
 #include "wal/images.h"
 #include "wal/producers.h"
 #include "wal/segments.h"
@@ -41,6 +42,7 @@ struct manifest {
      * and the segments above were named are in it, and perhaps more; the log
      * was synced past them. */
     struct producers_list producers;
+    struct histories histories; /* of log files; owned */
 };
 
 /* The first manifest is older than the first log file: its next_file is 1. From
@@ -98,6 +100,10 @@ int manifest_read_copy(struct disk *disk, struct manifest *out);
  * back; *at: the offset of its byte. */
 int manifest_mend(struct disk *disk, struct flip_budget *budget,
     struct manifest *out, uint64_t *at);
+
+/* What a segment file has in the place of its epoch that an entry names. */
+uint64_t manifest_segment_epoch(
+    const struct manifest *manifest, const struct manifest_segment *segment);
 
 /* Its bytes, for tests and fuzzing: encode appends to out (0 or ERR_NO_MEMORY),
  * decode is as manifest_read. */

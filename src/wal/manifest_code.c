@@ -4,7 +4,7 @@
  *   OFFSET SIZE
  *        0    8 "TALLYMAN"
  *        8    4 version: 1, or 2 where there has been a segment, or 3 where
- *               there has been a producer
+ *               there has been a producer, or 4 where histories are named
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -17,10 +17,13 @@
  *       72    8 images
  *       80    8 sequence number that the last checkpoint is of
  *       88    8 when that ended, in seconds since 1970
- *       96      versions 2 and 3: 8 bytes, the last number of a segment file,
+ *       96      from version 2 on: 8 bytes, the last number of a segment file,
  *               and 8, the number of segments
- *      112      version 3: 4 bytes, the last serial number of a producer, and
- *               4, the number of producers
+ *      112      from version 3 on: 4 bytes, the last serial number of a
+ *               producer, and 4, the number of producers
+ *      120      version 4: 4 bytes, the number of histories, and 4, the
+ *               number of entries about log files; then the histories, and
+ *               these entries
  *               the counters (wal/schema_code.h), the images, the segments
  *               (wal/segments_code.h), the producers (wal/producers.c)
  *    len-8    8 checksum of 0..len-9
@@ -50,16 +53,19 @@ enum {
     VERSION = 1,
     VERSION_SEGMENTS = 2,
     VERSION_PRODUCERS = 3,
+    VERSION_HISTORIES = 4,
     HEAD_BYTES = 96,
-    HEAD_MORE_BYTES = 16, /* of version 2 and above */
-    HEAD_LAST_BYTES = 8,  /* of version 3, behind those */
+    HEAD_MORE_BYTES = 16,     /* of version 2 and above */
+    HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
+    HEAD_HISTORIES_BYTES = 8, /* of version 4, behind those */
+    HISTORY_BYTES = 8,
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
     FLAG_PART = 1,
     FLAG_LIST = 2, /* of another counter or shard than the one before */
     FLAGS = FLAG_PART | FLAG_LIST,
-    /* flags, list, rows, their number, seq, file, offset, len, n */
-    ENTRY_BYTES_MAX = 1 + 1 + 7 * BYTES_VARINT_MAX + 2 * BYTES_VARINT_MAX,
+    /* flags, list, rows, their number, seq, file, offset, len, n, history */
+    ENTRY_BYTES_MAX = 1 + 1 + 7 * BYTES_VARINT_MAX + 3 * BYTES_VARINT_MAX,
     ENTRY_BYTES_MIN = 8
 };
 
@@ -72,14 +78,17 @@ static const struct envelope envelope_of[] = {
     [VERSION] = {8, MAGIC, VERSION},
     [VERSION_SEGMENTS] = {8, MAGIC, VERSION_SEGMENTS},
     [VERSION_PRODUCERS] = {8, MAGIC, VERSION_PRODUCERS},
+    [VERSION_HISTORIES] = {8, MAGIC, VERSION_HISTORIES},
 };
 
+/* n_histories: those that are named. */
 static unsigned
-version_of(const struct manifest *manifest)
+version_of(const struct manifest *manifest, size_t n_histories)
 {
-    return manifest->producers.last_serial > 0 ? VERSION_PRODUCERS
-        : manifest->last_segment > 0           ? VERSION_SEGMENTS
-                                               : VERSION;
+    return n_histories > 0                    ? VERSION_HISTORIES
+        : manifest->producers.last_serial > 0 ? VERSION_PRODUCERS
+        : manifest->last_segment > 0          ? VERSION_SEGMENTS
+                                              : VERSION;
 }
 
 static size_t
@@ -87,7 +96,8 @@ head_bytes(unsigned version)
 {
     return HEAD_BYTES +
         (version >= VERSION_SEGMENTS ? (size_t)HEAD_MORE_BYTES : 0) +
-        (version >= VERSION_PRODUCERS ? (size_t)HEAD_LAST_BYTES : 0);
+        (version >= VERSION_PRODUCERS ? (size_t)HEAD_LAST_BYTES : 0) +
+        (version >= VERSION_HISTORIES ? (size_t)HEAD_HISTORIES_BYTES : 0);
 }
 
 static bool
@@ -111,6 +121,7 @@ image_is_right(
 /* The entries one behind the other, each against the one before. */
 struct image_writer {
     const struct manifest *manifest;
+    const struct histories_set *set; /* NULL: histories are left out */
     struct buf *out;
     struct images_entry before;
     bool has_before;
@@ -159,6 +170,10 @@ put_image(void *context, const struct images_entry *entry)
         out + len, bytes_zigzag(entry->offset - end_of(before)));
     len += bytes_put_varint(out + len, entry->len);
     len += bytes_put_varint(out + len, entry->n);
+    if (writer->set != NULL) {
+        len += bytes_put_varint(
+            out + len, histories_set_place(writer->set, entry->history));
+    }
     ASSERT(len <= ENTRY_BYTES_MAX);
     writer->out->len += len;
     *before = *entry;
@@ -166,7 +181,8 @@ put_image(void *context, const struct images_entry *entry)
 }
 
 static void
-put_head(const struct manifest *manifest, unsigned version, uint8_t *out)
+put_head(const struct manifest *manifest, unsigned version,
+    const struct histories_set *set, uint8_t *out)
 {
     envelope_begin(&envelope_of[version], out);
     bytes_put_u32(out + 12, manifest->shards);
@@ -189,6 +205,11 @@ put_head(const struct manifest *manifest, unsigned version, uint8_t *out)
         bytes_put_u32(out, manifest->producers.last_serial);
         bytes_put_u32(out + 4, manifest->producers.n);
     }
+    if (version >= VERSION_HISTORIES) {
+        out += HEAD_LAST_BYTES;
+        bytes_put_u32(out, (uint32_t)set->n);
+        bytes_put_u32(out + 4, (uint32_t)manifest->histories.n);
+    }
 }
 
 static void
@@ -204,11 +225,67 @@ put_counters(const struct manifest *manifest, struct buf *out)
     }
 }
 
-int
-manifest_encode(const struct manifest *manifest, struct buf *out)
+static void
+note_history(void *context, const struct images_entry *entry)
 {
-    struct image_writer writer = {.manifest = manifest, .out = out};
-    unsigned version = version_of(manifest);
+    histories_set_add(context, entry->history);
+}
+
+/* All that a manifest names. */
+static void
+gather(const struct manifest *manifest, struct histories_set *set)
+{
+    for (size_t i = 0; i < manifest->histories.n; i++) {
+        histories_set_add(set, manifest->histories.entry[i].history);
+    }
+    images_each(&manifest->images, note_history, set);
+    for (size_t i = 0; i < manifest->segments.n; i++) {
+        histories_set_add(set, manifest->segments.segment[i].history);
+    }
+}
+
+/* The histories, and which log files are of which of them. */
+static void
+put_histories(const struct histories *histories,
+    const struct histories_set *set, struct buf *out)
+{
+    uint64_t before = 0;
+
+    for (size_t i = 0; i < set->n; i++) {
+        uint8_t *at = (uint8_t *)buf_reserve(out, HISTORY_BYTES);
+
+        if (at == NULL) {
+            return;
+        }
+        bytes_put_u64(at, set->history[i]);
+        out->len += HISTORY_BYTES;
+    }
+    for (size_t i = 0; i < histories->n; i++) {
+        const struct histories_entry *entry = &histories->entry[i];
+        uint8_t *at = (uint8_t *)buf_reserve(out, 2 * BYTES_VARINT_MAX);
+        size_t len;
+
+        ASSERT(entry->from > before);
+        if (at == NULL) {
+            return;
+        }
+        len = bytes_put_varint(at, entry->from - before - 1);
+        len += bytes_put_varint(
+            at + len, histories_set_place(set, entry->history));
+        out->len += len;
+        before = entry->from;
+    }
+}
+
+static int
+encode(const struct manifest *manifest, const struct histories_set *set,
+    struct buf *out)
+{
+    unsigned version = version_of(manifest, set->n);
+    const struct histories_set *named =
+        version >= VERSION_HISTORIES ? set : NULL;
+    struct image_writer writer = {
+        .manifest = manifest, .set = named, .out = out};
     size_t start = out->len;
     size_t len;
     uint8_t *head;
@@ -222,11 +299,12 @@ manifest_encode(const struct manifest *manifest, struct buf *out)
     if (head == NULL) {
         return ERR_NO_MEMORY;
     }
-    put_head(manifest, version, head);
+    put_head(manifest, version, set, head);
     out->len += head_bytes(version);
+    put_histories(&manifest->histories, set, out);
     put_counters(manifest, out);
     images_each(&manifest->images, put_image, &writer);
-    segments_code_put(&manifest->segments, out);
+    segments_code_put(&manifest->segments, named, out);
     producers_list_put(&manifest->producers, out);
     (void)buf_reserve(out, CHECKSUM_BYTES);
     if (out->failed) {
@@ -239,6 +317,18 @@ manifest_encode(const struct manifest *manifest, struct buf *out)
     envelope_end(head, len);
     out->len += CHECKSUM_BYTES;
     return 0;
+}
+
+int
+manifest_encode(const struct manifest *manifest, struct buf *out)
+{
+    struct histories_set set = {0};
+    int err;
+
+    gather(manifest, &set);
+    err = set.is_short ? ERR_NO_MEMORY : encode(manifest, &set, out);
+    histories_set_fini(&set);
+    return err;
 }
 
 /* False where there is no such head; the number of images goes to *n_images,
@@ -351,11 +441,12 @@ get_place(const uint8_t **in, const uint8_t *end, bool is_first,
 
 /* Makes *entry, which is the one before, the next one. */
 static bool
-get_image(const uint8_t **in, const uint8_t *end, const struct manifest *out,
+get_image(const uint8_t **in, const uint8_t *end,
+    const struct histories_set *set, const struct manifest *out,
     struct images_entry *entry)
 {
     uint64_t offset_near = end_of(entry);
-    uint64_t len, n;
+    uint64_t len, n, place = 0;
 
     if (end - *in < ENTRY_BYTES_MIN ||
         !get_place(in, end, out->images.n == 0, entry) ||
@@ -364,7 +455,9 @@ get_image(const uint8_t **in, const uint8_t *end, const struct manifest *out,
         !get_near(in, end, entry->file, &entry->file) ||
         !get_near(in, end, offset_near, &entry->offset) ||
         !get_below(in, end, UINT32_MAX, &len) ||
-        !get_below(in, end, UINT32_MAX, &n)) {
+        !get_below(in, end, UINT32_MAX, &n) ||
+        (set != NULL && !bytes_get_varint(in, end, &place)) ||
+        (set != NULL && !histories_set_get(set, place, &entry->history))) {
         return false;
     }
     entry->len = (uint32_t)len;
@@ -373,13 +466,13 @@ get_image(const uint8_t **in, const uint8_t *end, const struct manifest *out,
 }
 
 static int
-get_images(
-    const uint8_t **in, const uint8_t *end, uint64_t n, struct manifest *out)
+get_images(const uint8_t **in, const uint8_t *end, uint64_t n,
+    const struct histories_set *set, struct manifest *out)
 {
     struct images_entry entry = {0};
 
     for (; n > 0; n--) {
-        if (!get_image(in, end, out, &entry)) {
+        if (!get_image(in, end, set, out, &entry)) {
             return ERR_CORRUPT;
         }
         if (images_add(&out->images, &entry) != 0) {
@@ -392,10 +485,10 @@ get_images(
 /* How many there are of what later versions have. */
 struct counts {
     uint64_t images, segments;
-    uint32_t producers;
+    uint32_t producers, histories, logs;
 };
 
-/* What the heads of versions 2 and 3 have more. A version is the lowest that
+/* What the heads of versions from 2 on have more. A version is the lowest that
  * has room: one that is not needed is damage. */
 static bool
 get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
@@ -414,7 +507,12 @@ get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
         n->producers = bytes_get_u32(*in + 4);
         *in += HEAD_LAST_BYTES;
     }
-    return version_of(out) == version;
+    if (version >= VERSION_HISTORIES) {
+        n->histories = bytes_get_u32(*in);
+        n->logs = bytes_get_u32(*in + 4);
+        *in += HEAD_HISTORIES_BYTES;
+    }
+    return version_of(out, n->histories) == version;
 }
 
 /* Which of the versions it is. */
@@ -424,9 +522,85 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
     int err = ERR_NEWER_FORMAT;
 
     for (unsigned v = VERSION;
-         v <= VERSION_PRODUCERS && err == ERR_NEWER_FORMAT; v++) {
+         v <= VERSION_HISTORIES && err == ERR_NEWER_FORMAT; v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;
+    }
+    return err;
+}
+
+static int
+get_set(const uint8_t **in, const uint8_t *end, uint32_t n,
+    struct histories_set *set)
+{
+    uint64_t before = 0;
+
+    for (; n > 0; n--) {
+        uint64_t history;
+
+        if (end - *in < HISTORY_BYTES) {
+            return ERR_CORRUPT;
+        }
+        history = bytes_get_u64(*in);
+        *in += HISTORY_BYTES;
+        if (history <= before) {
+            return ERR_CORRUPT;
+        }
+        histories_set_add(set, history);
+        before = history;
+    }
+    return set->is_short ? ERR_NO_MEMORY : 0;
+}
+
+/* Which log files are of which history. */
+static int
+get_logs(const uint8_t **in, const uint8_t *end, uint32_t n,
+    const struct histories_set *set, struct histories *out)
+{
+    uint64_t from = 0;
+
+    for (; n > 0; n--) {
+        uint64_t distance, place, history;
+
+        if (!bytes_get_varint(in, end, &distance) ||
+            distance >= UINT64_MAX - from ||
+            !bytes_get_varint(in, end, &place) ||
+            !histories_set_get(set, place, &history) || history == 0) {
+            return ERR_CORRUPT;
+        }
+        from += distance + 1;
+        if (histories_add(out, from, history) != 0) {
+            return ERR_NO_MEMORY;
+        }
+    }
+    return 0;
+}
+
+/* What is behind the head; version is right. */
+static int
+get_all(const uint8_t **in, const uint8_t *end, const struct counts *n,
+    struct histories_set *set, struct manifest *out)
+{
+    const struct histories_set *named = n->histories > 0 ? set : NULL;
+    const struct segments_code segments = {
+        .n = n->segments, .last_file = out->last_segment, .set = named};
+    int err = get_set(in, end, n->histories, set);
+
+    if (err == 0) {
+        err = get_logs(in, end, n->logs, set, &out->histories);
+    }
+    if (err == 0) {
+        err = get_counters(in, end, out);
+    }
+    if (err == 0) {
+        err = get_images(in, end, n->images, named, out);
+    }
+    if (err == 0) {
+        err = segments_code_get(in, end, &segments, &out->segments);
+    }
+    if (err == 0) {
+        err = producers_list_get(
+            in, end, n->producers, out->shards, &out->producers);
     }
     return err;
 }
@@ -456,6 +630,7 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
     const uint8_t *at = bytes + HEAD_BYTES;
     const uint8_t *end;
     struct counts n = {0};
+    struct histories_set set = {0};
     unsigned version;
     int err = check(bytes, len, &version);
 
@@ -468,19 +643,9 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
         !get_head_more(&at, end, version, out, &n)) {
         err = ERR_CORRUPT;
     } else {
-        err = get_counters(&at, end, out);
+        err = get_all(&at, end, &n, &set, out);
     }
-    if (err == 0) {
-        err = get_images(&at, end, n.images, out);
-    }
-    if (err == 0) {
-        err = segments_code_get(
-            &at, end, n.segments, out->last_segment, &out->segments);
-    }
-    if (err == 0) {
-        err = producers_list_get(
-            &at, end, n.producers, out->shards, &out->producers);
-    }
+    histories_set_fini(&set);
     if (err == 0 && (at != end || !slots_agree(out))) {
         err = ERR_CORRUPT;
     }

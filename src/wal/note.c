@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The note that a log file is followed, and what damage to it looks like.
  *
- * All of it can be told from the successor's header, byte for byte. It is not
- * synced, so each of the sectors that it lies in (one, seldom two) has its part
- * of the note, or what was there before: zeroes, or a batch that is void, of a
- * file whose sync had failed or of the torn end of one; or a beginning of the
- * note, where the disk failed in the midst of it.
+ * All of it can be told from the successor's header and the history of its own
+ * file, byte for byte. It is not synced, so each of the sectors that it lies in
+ * (one, seldom two) has its part of the note, or what was there before: zeroes,
+ * or a batch that is void, of a file whose sync had failed or of the torn end
+ * of one; or a beginning of the note, where the disk failed in the midst of
+ * it.
  *
  * A void batch has a checksum of its own, so that it differs from the note in
  * some 32 bits there, and hardly ever in as few as FLIPS_MAX (once in 10^9). So
@@ -24,10 +25,10 @@ enum {
 };
 
 void
-note_put(const struct frame_file *next, uint8_t out[NOTE_BYTES])
+note_put(
+    const struct frame_file *next, uint64_t epoch, uint8_t out[NOTE_BYTES])
 {
-    struct frame_file head = {
-        .epoch = next->epoch, .number = next->number - 1};
+    struct frame_file head = {.epoch = epoch, .number = next->number - 1};
     struct frame_batch batch = {.seq = next->first_seq,
         .synced_seq = next->first_seq - 1,
         .payload_bytes = ENTRY_MARK_BYTES};
@@ -68,7 +69,8 @@ is_beginning(const uint8_t *note, const uint8_t *in)
 }
 
 bool
-note_is_damaged(const struct frame_file *next, const uint8_t in[NOTE_BYTES])
+note_is_damaged(const struct frame_file *next, uint64_t epoch,
+    const uint8_t in[NOTE_BYTES])
 {
     uint8_t note[NOTE_BYTES];
     size_t n = SECTOR_BYTES - next->before_end % SECTOR_BYTES;
@@ -77,7 +79,7 @@ note_is_damaged(const struct frame_file *next, const uint8_t in[NOTE_BYTES])
         next->first_seq == UINT64_MAX) {
         return false; /* no server wrote that header, and so no note */
     }
-    note_put(next, note);
+    note_put(next, epoch, note);
     if (is_beginning(note, in)) {
         return false;
     }

@@ -14,13 +14,15 @@
 
 enum { NOTE_BYTES = FRAME_BATCH_BYTES + ENTRY_MARK_BYTES };
 
-/* next: the successor's header, before_end not 0. */
-void note_put(const struct frame_file *next, uint8_t out[NOTE_BYTES]);
+/* next: the successor's header, before_end not 0; epoch: that of the file where
+ * the note is. */
+void note_put(
+    const struct frame_file *next, uint64_t epoch, uint8_t out[NOTE_BYTES]);
 
-/* True where the bytes at next->before_end were a note once and are not now:
- * they differ from it in a few bits. What a power cut or a disk that failed
- * left of it, and void batches, are no damage. */
-bool note_is_damaged(
-    const struct frame_file *next, const uint8_t in[NOTE_BYTES]);
+/* next, epoch: as above. True where the bytes at next->before_end were a note
+ * once and are not now: they differ from it in a few bits. What a power cut or
+ * a disk that failed left of it, and void batches, are no damage. */
+bool note_is_damaged(const struct frame_file *next, uint64_t epoch,
+    const uint8_t in[NOTE_BYTES]);
 
 #endif

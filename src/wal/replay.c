@@ -45,7 +45,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 256 /* of a line for the operator */ };
+enum { TEXT_BYTES = 384 /* of a line for the operator */ };
 
 /* A file and what its header says. */
 struct link {
@@ -91,6 +91,14 @@ damaged(struct run *run, uint64_t number, uint64_t at, const char *what)
         "is damaged at offset %" PRIu64
         ": %s; restore the data directory from a copy, or see --salvage",
         at, what);
+    return ERR_CORRUPT;
+}
+
+/* Its header is sound, but no server wrote it that the manifest knows of. */
+static int
+is_foreign(struct run *run, uint64_t number)
+{
+    tell(run, LOG_ERROR, number, "%s", HISTORIES_FOREIGN);
     return ERR_CORRUPT;
 }
 
@@ -176,9 +184,9 @@ check_header(struct run *run, uint64_t number, const uint8_t *head, size_t n,
             n < FRAME_FILE_BYTES ? "its header is cut off"
                                  : "its header is not what was written");
     }
-    if (file->epoch != run->replay->epoch) {
-        return damaged(
-            run, number, 16, "it belongs to another data directory");
+    if (file->epoch !=
+        histories_epoch(run->replay->histories, number, run->replay->epoch)) {
+        return is_foreign(run, number);
     }
     if (file->number != number) {
         return damaged(run, number, 24, "its header has another number");
@@ -335,6 +343,7 @@ static void
 end_here(struct run *run, const struct link *link)
 {
     run->end.number = link->file.number;
+    run->end.epoch = link->file.epoch;
     run->end.end = run->window.at;
     run->is_enough = true;
 }
@@ -409,7 +418,8 @@ check_complete(
     if (error != 0) {
         return read_failed(run, link->file.number, error);
     }
-    if (window->n == NOTE_BYTES && note_is_damaged(next, window->bytes)) {
+    if (window->n == NOTE_BYTES &&
+        note_is_damaged(next, link->file.epoch, window->bytes)) {
         return damaged(run, link->file.number, end,
             "the note of the next file is not what was written");
     }
@@ -559,6 +569,7 @@ find_end(struct run *run, const struct link *link)
     int err;
 
     run->end.number = link->file.number;
+    run->end.epoch = link->file.epoch;
     run->end.end = run->window.at;
     err = measure_tail(run, link, &run->end.torn_bytes);
     if (err == 0 && run->end.torn_bytes > 0) {

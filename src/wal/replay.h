@@ -4,6 +4,7 @@
 
 #include "base/disk.h"
 #include "base/log.h"
+#include "wal/histories.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +29,8 @@ struct replay {
     struct disk *disk;
     struct logger *logger; /* damage, and a torn end, are told here; NULL:
                             * nowhere */
-    uint64_t epoch;        /* not 0 */
+    uint64_t epoch;        /* of the directory, not 0 */
+    const struct histories *histories; /* of log files; NULL: none is known */
     uint64_t number;   /* of the first file; it must exist, unless this is a
                       * directory without any log file yet */
     uint64_t from_seq; /* batches before it are checked, but not given out */
@@ -49,6 +51,7 @@ struct replay {
 /* Where the log ends. */
 struct replay_end {
     uint64_t number;   /* of the last file; 0: there is no file */
+    uint64_t epoch;    /* in its header */
     uint64_t end;      /* offset in it */
     uint64_t next_seq; /* of the next batch */
     uint64_t batches;

@@ -11,7 +11,8 @@
  */
 
 struct manifest_segment {
-    uint64_t number; /* of the file, from 1 on; several may be parts of one */
+    uint64_t number;  /* of the file, from 1 on; several may be parts of one */
+    uint64_t history; /* of the file (wal/histories.h) */
     uint32_t counter_serial; /* not 0 */
     uint8_t counter;         /* slot */
     /* What it covers: first_id and last_id + 1 (modulo 2^64) are multiples of

@@ -13,8 +13,8 @@
 #include "base/err.h"
 
 enum {
-    /* serial, slot, rows, their number, file, records */
-    FIXED_BYTES_MAX = 1 + 5 * BYTES_VARINT_MAX,
+    /* serial, slot, rows, their number, file, records, history */
+    FIXED_BYTES_MAX = 1 + 6 * BYTES_VARINT_MAX,
     FIXED_BYTES_MIN = 5
 };
 
@@ -62,7 +62,8 @@ put_fixed(uint8_t *out, const struct fixed *it, const struct fixed *before)
 }
 
 void
-segments_code_put(const struct segments *segments, struct buf *out)
+segments_code_put(const struct segments *segments,
+    const struct histories_set *set, struct buf *out)
 {
     struct fixed before = {0};
     uint64_t seq = 0;
@@ -79,6 +80,10 @@ segments_code_put(const struct segments *segments, struct buf *out)
             return; /* the buffer knows */
         }
         len = put_fixed(at, &it, &before);
+        if (set != NULL) {
+            len += bytes_put_varint(
+                at + len, histories_set_place(set, segment->history));
+        }
         for (uint32_t s = 0; s < segments->shards; s++) {
             len += bytes_put_varint(
                 at + len, bytes_zigzag(segment->seq[s] - seq));
@@ -158,20 +163,37 @@ is_right_fixed(const struct fixed *it, uint64_t last_file, unsigned bits)
         it->number <= last_file && it->last_row <= UINT64_MAX >> bits;
 }
 
+/* *history stays 0 where entries have none. */
+static bool
+get_history(const uint8_t **in, const uint8_t *end,
+    const struct histories_set *set, uint64_t *history)
+{
+    uint64_t place;
+
+    *history = 0;
+    return set == NULL ||
+        (bytes_get_varint(in, end, &place) &&
+            histories_set_get(set, place, history));
+}
+
 /* Reads one behind another into *seq, which is room for the shards. */
 static int
 get_one(const uint8_t **in, const uint8_t *end, struct fixed *it,
-    uint64_t *last_seq, uint64_t *seq, uint64_t last_file,
+    uint64_t *last_seq, uint64_t *seq, const struct segments_code *code,
     struct segments *out)
 {
     unsigned bits = bits_of(out->shards);
     struct manifest_segment segment;
+    uint64_t history;
 
-    if (!get_fixed(in, end, it) || !is_right_fixed(it, last_file, bits) ||
+    if (!get_fixed(in, end, it) ||
+        !is_right_fixed(it, code->last_file, bits) ||
+        !get_history(in, end, code->set, &history) ||
         !get_seq(in, end, last_seq, seq, out->shards)) {
         return ERR_CORRUPT;
     }
     segment = (struct manifest_segment){.number = it->number,
+        .history = history,
         .counter_serial = it->serial,
         .counter = it->slot,
         .first_id = it->first_row << bits,
@@ -182,8 +204,8 @@ get_one(const uint8_t **in, const uint8_t *end, struct fixed *it,
 }
 
 int
-segments_code_get(const uint8_t **in, const uint8_t *end, uint64_t n,
-    uint64_t last_file, struct segments *out)
+segments_code_get(const uint8_t **in, const uint8_t *end,
+    const struct segments_code *code, struct segments *out)
 {
     size_t room = out->shards * sizeof(uint64_t);
     uint64_t *seq = alloc_zeroed(out->alloc, room);
@@ -191,8 +213,8 @@ segments_code_get(const uint8_t **in, const uint8_t *end, uint64_t n,
     uint64_t last_seq = 0;
     int err = seq == NULL ? ERR_NO_MEMORY : 0;
 
-    for (; n > 0 && err == 0; n--) {
-        err = get_one(in, end, &it, &last_seq, seq, last_file, out);
+    for (uint64_t n = code->n; n > 0 && err == 0; n--) {
+        err = get_one(in, end, &it, &last_seq, seq, code, out);
     }
     alloc_free(out->alloc, seq, room);
     return err;

@@ -25,12 +25,12 @@ enum wal_sync {
 };
 
 struct wal_start {
-    uint64_t epoch;        /* not 0 */
+    uint64_t epoch;        /* in the headers of files that are made; not 0 */
+    uint64_t before_epoch; /* of file next_number - 1; 0: the same */
     uint64_t next_number;  /* of the next file; from 1 on */
     uint64_t next_seq;     /* of the next batch; from 1 on */
     uint64_t first_number; /* files before it are nobody's; 0: none */
-    uint64_t before_end;   /* end of file next_number - 1, already durable; 0
-                           * where there is none */
+    uint64_t before_end;   /* where that ends, durable; 0: there is none */
 };
 
 /* Told, on any thread, when wal_outcome of some number may have changed. No

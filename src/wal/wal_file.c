@@ -220,6 +220,10 @@ wal__file_note_next(
     uint8_t bytes[NOTE_BYTES];
     char name[NAMES_BYTES];
     int fd = old->fd;
+    const struct wal_start *start = &wal->config.start;
+    uint64_t epoch = fd >= 0       ? old->head.epoch
+        : start->before_epoch != 0 ? start->before_epoch
+                                   : start->epoch;
     if (next->before_end == 0) {
         return;
     }
@@ -227,7 +231,7 @@ wal__file_note_next(
     if (fd < 0 && disk->calls->open(disk, name, DISK_WRITE, &fd) != 0) {
         return;
     }
-    note_put(next, bytes);
+    note_put(next, epoch, bytes);
     (void)disk->calls->write(disk, fd, bytes, sizeof bytes, next->before_end);
     if (fd != old->fd) {
         disk->calls->close(disk, fd);

@@ -255,7 +255,7 @@ static const struct lie {
     {"one column less", 44, 0x01000000},
     {"17 columns", 44, 0x11000000},
     {"255 columns", 44, 0xff000000},
-    {"a reserved byte", 48, 1},
+    {"a reserved byte", 56, 1},
     {"the last reserved byte", 60, 0x01000000},
     {"a column without a serial", 64, 0},
     {"slots that do not ascend", 68, 15},

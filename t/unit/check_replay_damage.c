@@ -97,7 +97,7 @@ START_TEST(test_flip_note)
             uint64_t at = next->before_end;
             uint8_t note[NOTE_BYTES];
 
-            note_put(next, note);
+            note_put(next, next->epoch, note);
             memcpy(chain.log[file].bytes.data + at, note, NOTE_BYTES);
             ck_assert_int_eq(run(&chain, NULL, &end), 0);
             ck_assert_uint_eq(chain.n_seen, chain.n_expected);
@@ -133,19 +133,19 @@ START_TEST(test_torn_note)
         size_t n = at > 1536 - NOTE_BYTES ? 1536 - at : NOTE_BYTES;
 
         next.before_end = at;
-        note_put(&next, note);
-        ck_assert(!note_is_damaged(&next, note));
+        note_put(&next, next.epoch, note);
+        ck_assert(!note_is_damaged(&next, next.epoch, note));
         for (unsigned what = 0; what < 2; what++) {
-            ck_assert(!note_is_damaged(&next, before));
+            ck_assert(!note_is_damaged(&next, next.epoch, before));
             memcpy(torn, before, NOTE_BYTES);
             memcpy(torn, note, n);
-            ck_assert(!note_is_damaged(&next, torn));
+            ck_assert(!note_is_damaged(&next, next.epoch, torn));
             memcpy(torn, note, NOTE_BYTES);
             memcpy(torn, before, n);
-            ck_assert(!note_is_damaged(&next, torn));
+            ck_assert(!note_is_damaged(&next, next.epoch, torn));
             memset(torn, 0, NOTE_BYTES);
             memcpy(torn, note, random_below(&state, NOTE_BYTES));
-            ck_assert(!note_is_damaged(&next, torn));
+            ck_assert(!note_is_damaged(&next, next.epoch, torn));
             memset(before + FRAME_BATCH_BYTES, 1, ENTRY_MARK_BYTES);
             frame_batch_put(&file, &void_batch, before);
         }
@@ -168,13 +168,13 @@ START_TEST(test_void_for_note)
         uint8_t bytes[NOTE_BYTES];
         uint64_t payload;
 
-        note_put(&next, bytes);
+        note_put(&next, next.epoch, bytes);
         memcpy(&payload, bytes + FRAME_BATCH_BYTES, sizeof payload);
         payload ^= UINT64_C(1) << random_below(&state, 64) |
             UINT64_C(1) << random_below(&state, 64);
         memcpy(bytes + FRAME_BATCH_BYTES, &payload, sizeof payload);
         frame_batch_put(&file, &batch, bytes);
-        ck_assert(!note_is_damaged(&next, bytes));
+        ck_assert(!note_is_damaged(&next, next.epoch, bytes));
     }
 }
 END_TEST

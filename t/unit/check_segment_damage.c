@@ -409,7 +409,9 @@ START_TEST(test_file_and_offset_are_told)
     memcpy(rig->file, rig->other, sizeof rig->file);
     rig->len = rig->other_len;
     check_told(ERR_CORRUPT,
-        "offset 0: the file is of another data directory or number\"\n");
+        "offset 0: the file is of another history, data directory or number: "
+        "a copy that went on for itself has written it, or this directory "
+        "before a backup was put over it\"\n");
 }
 END_TEST
 
