@@ -64,9 +64,12 @@ glean_chain(struct chain *chain, bool turns, struct gleaned *out)
     const struct still_file *second = &chain->still.file[1];
     *out = (struct gleaned){.chain = chain,
         .has_void = second->len < chain->log[1].bytes.len ||
-            second->name != chain->name[1]};
+            second->name != chain->name[1] ||
+            histories_epoch(&chain->histories, FIRST + 1, EPOCH) !=
+                chain->log[1].file.epoch};
     const struct glean glean = {.disk = &chain->still.disk,
         .epoch = EPOCH,
+        .histories = &chain->histories,
         .number = FIRST,
         .budget = turns ? &budget : NULL,
         .batch_fn = take_batch,
@@ -310,6 +313,37 @@ START_TEST(test_far)
 }
 END_TEST
 
+/* Files of several histories, their headers lost or not; and one that is of
+ * none of these. */
+START_TEST(test_histories)
+{
+    static const uint64_t epoch[FILES] = {33, 44, 55};
+    for (unsigned i = 0; i < FILES; i++) {
+        struct chain chain;
+        struct gleaned gleaned;
+        make_chain_of(&chain, 21 + i, epoch);
+        for (unsigned k = 0; k < FILES; k++) {
+            ck_assert_int_eq(
+                histories_add(&chain.histories, FIRST + k, epoch[k]), 0);
+        }
+        glean_chain(&chain, false, &gleaned);
+        expect_all(&gleaned);
+        ck_assert(!gleaned.may_be_more);
+        memset(chain.log[i].bytes.data, OTHER, FRAME_FILE_BYTES);
+        glean_chain(&chain, false, &gleaned);
+        expect_all(&gleaned);
+        ck_assert_uint_eq(gleaned.n_headers, 1);
+        frame_file_put(&chain.log[i].file, (uint8_t *)chain.log[i].bytes.data);
+        chain.histories.entry[i].history++;
+        glean_chain(&chain, true, &gleaned);
+        ck_assert_uint_eq(gleaned.n_foreign, 1);
+        ck_assert(gleaned.may_be_more);
+        ck_assert_uint_ge(gleaned.n, chain.n_expected - chain.log[i].n);
+        free_chain(&chain);
+    }
+}
+END_TEST
+
 /* A disk that does not read is not taken for damage. */
 START_TEST(test_disk_fails)
 {
@@ -347,6 +381,7 @@ main(void)
     tcase_add_test(tcase, test_sound);
     tcase_add_test(tcase, test_bits);
     tcase_add_test(tcase, test_far);
+    tcase_add_test(tcase, test_histories);
     tcase_add_test(tcase, test_bytes);
     tcase_add_test(tcase, test_lengths);
     tcase_add_test(tcase, test_missing);

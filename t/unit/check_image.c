@@ -419,6 +419,48 @@ START_TEST(test_version_1_can_be_read_for_good)
 }
 END_TEST
 
+/* A block says whose it is; who moves it puts that in, unless it is damaged. */
+START_TEST(test_history)
+{
+    static const uint64_t histories[] = {0, 1, UINT64_MAX};
+    struct image_room room = {0};
+    uint64_t random = 1;
+    for (size_t i = 0; i < COUNT_OF(histories); i++) {
+        struct buf block = {0};
+        struct image got;
+        struct content content;
+        uint64_t history;
+        content_init(&content, 5, 2);
+        content_fill(&content, &random);
+        content.image.history = histories[i];
+        ck_assert_int_eq(image_encode(&content.image, &block), 0);
+        uint8_t *bytes = (uint8_t *)block.data;
+        ck_assert(image_peek_history(bytes, &history));
+        ck_assert_uint_eq(history, histories[i]);
+        ck_assert_int_eq(decode(bytes, block.len, &room, &got), 0);
+        ck_assert_uint_eq(got.history, histories[i]);
+        ck_assert(image_put_history(bytes, block.len, 4711));
+        ck_assert_int_eq(decode(bytes, block.len, &room, &got), 0);
+        ck_assert_uint_eq(got.history, 4711);
+        got.history = histories[i];
+        check_same(&got, &content.image);
+        for (size_t at = 0; at < block.len; at++) {
+            bytes[at] ^= 1;
+            char *before = copy_of(block.data, block.len);
+            ck_assert(!image_put_history(bytes, block.len, 5));
+            ck_assert_mem_eq(bytes, before, block.len);
+            free(before);
+            bytes[at] ^= 1;
+        }
+        bytes[0] ^= 1;
+        ck_assert(!image_peek_history(bytes, &history));
+        content_fini(&content);
+        buf_fini(&block);
+    }
+    image_room_fini(&room);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -429,6 +471,6 @@ main(void)
         test_a_right_checksum_does_not_make_it_sound, test_rows_must_not_wrap,
         test_a_range_without_rows_is_damage,
         test_bytes_behind_the_numbers_are_damage,
-        test_version_1_can_be_read_for_good};
+        test_version_1_can_be_read_for_good, test_history};
     return run_tests("image", test, COUNT_OF(test));
 }

@@ -6,6 +6,7 @@
 #include "base/checksum.h"
 #include "base/err.h"
 #include "unit/replay_help.h"
+#include "wal/note.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -347,12 +348,80 @@ START_TEST(test_lines)
 }
 END_TEST
 
+/* Files of several histories follow each other; one that the manifest has under
+ * another history is refused, whatever it is of, and none of it is given out. */
+START_TEST(test_histories)
+{
+    static const uint64_t epoch[FILES] = {EPOCH, 11, 22};
+    struct chain chain;
+    struct replay_end end;
+    char text[TEXT_BYTES];
+
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        make_chain_of(&chain, seed, epoch);
+        ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
+        ck_assert_int_eq(histories_add(&chain.histories, FIRST + 1, 11), 0);
+        ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
+        ck_assert_int_eq(histories_add(&chain.histories, FIRST + 2, 22), 0);
+        ck_assert_int_eq(run(&chain, NULL, &end), 0);
+        ck_assert_uint_eq(chain.n_seen, chain.n_expected);
+        ck_assert_uint_eq(end.epoch, 22);
+        for (unsigned i = 0; i < FILES; i++) {
+            struct histories_entry *entry;
+
+            chain.histories.n = 0;
+            for (unsigned k = 0; k < FILES; k++) {
+                ck_assert_int_eq(
+                    histories_add(&chain.histories, FIRST + k, epoch[k]), 0);
+            }
+            ck_assert_int_eq(run(&chain, NULL, &end), 0);
+            entry = &chain.histories.entry[i];
+            entry->history++;
+            lines_of(&chain, text);
+            ck_assert_ptr_nonnull(strstr(text, chain.name[i]));
+            ck_assert_ptr_nonnull(strstr(text, " is of another history: "));
+            ck_assert_ptr_nonnull(strstr(text, "--salvage\""));
+            ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
+            ck_assert_uint_eq(chain.n_seen, 0);
+        }
+        free_chain(&chain);
+    }
+}
+END_TEST
+
+/* A note is sealed as a batch of the file that it is in. */
+START_TEST(test_note_of_a_history)
+{
+    static const uint64_t epoch[FILES] = {33, 44, 44};
+    struct chain chain;
+    struct replay_end end;
+    struct log_make *log;
+
+    make_chain_of(&chain, 5, epoch);
+    log = &chain.log[0];
+    ck_assert_int_eq(histories_add(&chain.histories, FIRST, 33), 0);
+    ck_assert_int_eq(histories_add(&chain.histories, FIRST + 1, 44), 0);
+    ck_assert_int_eq(run(&chain, NULL, &end), 0);
+    note_put(&chain.log[1].file, 33,
+        (uint8_t *)log->bytes.data + chain.log[1].file.before_end);
+    ck_assert_int_eq(run(&chain, NULL, &end), 0);
+    /* alone it says that others are missing */
+    chain.still.file[1].name = chain.still.file[2].name = NULL;
+    ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
+    note_put(&chain.log[1].file, 44,
+        (uint8_t *)log->bytes.data + chain.log[1].file.before_end);
+    ck_assert_int_eq(run(&chain, NULL, &end), 0);
+    free_chain(&chain);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_whole, test_nobody, test_wrong_headers,
         test_renamed, test_newer, test_wrong_seq, test_missing,
-        test_other_names, test_disk_fails, test_large, test_lines};
+        test_other_names, test_disk_fails, test_large, test_lines,
+        test_histories, test_note_of_a_history};
 
     return run_tests("replay", tests, COUNT_OF(tests));
 }

@@ -31,6 +31,7 @@ struct expected {
 struct chain {
     struct still_disk still;
     struct log_make log[FILES];
+    struct histories histories; /* owned; of the files, for who reads them */
     char name[FILES][NAMES_BYTES];
     struct expected expected[EXPECTED_MAX];
     size_t n_expected;
@@ -74,6 +75,7 @@ run(struct chain *chain, struct logger *logger, struct replay_end *end)
     struct replay replay = {.disk = &chain->still.disk,
         .logger = logger,
         .epoch = EPOCH,
+        .histories = &chain->histories,
         .number = FIRST,
         .batch_fn = see_batch,
         .context = chain,
@@ -133,12 +135,11 @@ name_file(struct chain *chain, unsigned i)
 }
 
 /* The first file ends with VOID batches that the second one has again; the
- * third begins where the second ends. */
+ * third begins where the second ends. epoch: in their headers. */
 static inline void
-make_chain(struct chain *chain, uint64_t seed)
+make_chain_of(struct chain *chain, uint64_t seed, const uint64_t epoch[FILES])
 {
-    struct frame_file file = {
-        .epoch = EPOCH, .number = FIRST, .first_seq = 100};
+    struct frame_file file = {.number = FIRST, .first_seq = 100};
     uint64_t state = seed, synced = 90;
 
     memset(chain, 0, sizeof *chain);
@@ -148,6 +149,7 @@ make_chain(struct chain *chain, uint64_t seed)
         unsigned n = VOID + 3 + (unsigned)random_below(&state, 8);
         unsigned n_void = i == 0 ? VOID : 0;
 
+        file.epoch = epoch[i];
         log_make_init(log, &file);
         for (unsigned j = 0; j < n; j++) {
             add_random(log, &state, &synced);
@@ -165,8 +167,17 @@ make_chain(struct chain *chain, uint64_t seed)
 }
 
 static inline void
+make_chain(struct chain *chain, uint64_t seed)
+{
+    static const uint64_t epoch[FILES] = {EPOCH, EPOCH, EPOCH};
+
+    make_chain_of(chain, seed, epoch);
+}
+
+static inline void
 free_chain(struct chain *chain)
 {
+    histories_fini(&chain->histories);
     for (unsigned i = 0; i < FILES; i++) {
         log_make_fini(&chain->log[i]);
     }
