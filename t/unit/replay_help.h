@@ -46,7 +46,6 @@ see_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
 {
     struct chain *chain = context;
     const struct expected *expected = &chain->expected[chain->n_seen];
-
     if (chain->answer != 0) {
         return chain->answer;
     }
@@ -100,7 +99,6 @@ expect(struct chain *chain, const struct log_make *log, unsigned i)
 {
     const char *payload = log->bytes.data + log->at[i] + FRAME_BATCH_BYTES;
     struct expected *expected = &chain->expected[chain->n_expected++];
-
     expected->seq = log->batch[i].seq;
     expected->len = log->batch[i].payload_bytes;
     expected->payload = copy_of(payload, expected->len);
@@ -113,7 +111,6 @@ add_random(struct log_make *log, uint64_t *state, uint64_t *synced)
     uint8_t payload[60];
     size_t len = 1 + random_below(state, sizeof payload);
     uint64_t seq = log->file.first_seq + log->n;
-
     for (size_t i = 0; i < len; i++) {
         payload[i] = (uint8_t)random_below(state, 256);
     }
@@ -170,7 +167,6 @@ static inline void
 make_chain(struct chain *chain, uint64_t seed)
 {
     static const uint64_t epoch[FILES] = {EPOCH, EPOCH, EPOCH};
-
     make_chain_of(chain, seed, epoch);
 }
 
