@@ -349,7 +349,7 @@ START_TEST(test_lines)
 END_TEST
 
 /* Files of several histories follow each other; one that the manifest has
- * under another history is refused, whatever it is of, and none of it is given out. */
+ * under another history is refused, and nothing is given out. */
 START_TEST(test_histories)
 {
     static const uint64_t epoch[FILES] = {EPOCH, 11, 22};
