@@ -376,6 +376,18 @@ start(struct auth *auth, struct buf *why)
 }
 
 int
+auth_check(const char *path, struct buf *why)
+{
+    struct auth_users *users;
+    struct line *lines;
+    int err = load(path, &users, &lines, why);
+    if (err == 0) {
+        free_users(users, lines);
+    }
+    return err;
+}
+
+int
 auth_create(
     const char *path, bool has_sasl, struct auth **out, struct buf *why)
 {

@@ -16,6 +16,10 @@ struct auth;
 int auth_create(
     const char *path, bool has_sasl, struct auth **out, struct buf *why);
 
+/* Looks whether auth_create can read the file; nothing is kept. 0, or an error
+ * with what is wrong appended to *why. */
+int auth_check(const char *path, struct buf *why);
+
 /* From now on nobody is let in, and every login that waits is answered so.
  * Whoever asks later is answered at once. */
 void auth_stop(struct auth *auth);

@@ -3,9 +3,11 @@
 
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_DIR "tallyd-data"
@@ -51,6 +53,22 @@ go_without(struct keeping *keeping, struct logger *logger, struct buf *why)
     keeping->config.is_missing = true;
 }
 
+static struct data_dir_terms
+terms_of(const struct options *options)
+{
+    return (struct data_dir_terms){.user = options->user.text,
+        .log_fd = -1,
+        .must_be_used = options->new_data == OPTIONS_NEW_DATA_REFUSE};
+}
+
+bool
+keeping_is_new(const struct keeping *keeping, const struct options *options)
+{
+    struct stat stat;
+    return keeping->is_wanted && lstat(options->data.text, &stat) != 0 &&
+        errno == ENOENT;
+}
+
 int
 keeping_make(struct keeping *keeping, const struct options *options,
     struct logger *logger, struct buf *why)
@@ -58,8 +76,8 @@ keeping_make(struct keeping *keeping, const struct options *options,
     if (!keeping->is_wanted) {
         return 0;
     }
-    int err = data_dir_make(
-        options->data.text, options->user.text, &keeping->dir_fd, why);
+    const struct data_dir_terms terms = terms_of(options);
+    int err = data_dir_make(options->data.text, &terms, &keeping->dir_fd, why);
     if (err == ERR_NO_DATA_DIR && keeping->is_default) {
         go_without(keeping, logger, why);
         err = 0;
@@ -84,11 +102,13 @@ keeping_take(struct keeping *keeping, const struct options *options,
         return 0;
     }
     keeping->dir_fd = -1;
-    int err = data_dir_lock(
-        fd, options->data.text, log_descriptor(logger), &config->dir, why);
+    struct data_dir_terms terms = terms_of(options);
+    terms.log_fd = log_descriptor(logger);
+    int err = data_dir_lock(fd, options->data.text, &terms, &config->dir, why);
     if (err != 0) {
         return err;
     }
+    config->path = options->data.text;
     config->sync = (enum wal_sync)options->sync;
     config->interval_ms = (uint64_t)options->sync_interval_ms;
     config->log_file_bytes = options->log_file_bytes;

@@ -21,6 +21,10 @@ struct keeping {
  * options_resolve_paths. */
 void keeping_choose(struct keeping *keeping, struct options *options);
 
+/* True where keeping_make would make the directory. */
+bool keeping_is_new(
+    const struct keeping *keeping, const struct options *options);
+
 /* Makes and opens the directory, as root where the process is. 0, or
  * ERR_NO_DATA_DIR, ERR_SYSTEM; where the default one is not there and cannot
  * be made the server starts as a cache, which the logger is told. */

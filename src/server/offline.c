@@ -193,6 +193,7 @@ offline_salvage(const struct options *options, struct logger *logger,
     bool *is_lossy, struct buf *why)
 {
     const char *path = options->data.text;
+    const struct data_dir_terms terms = {.user = "", .log_fd = -1};
     struct data_dir dir;
     int err = want_directory(path, "--salvage", why);
     if (err != 0) {
@@ -204,7 +205,7 @@ offline_salvage(const struct options *options, struct logger *logger,
             strerror(errno));
         return ERR_SYSTEM;
     }
-    err = data_dir_lock(fd, path, -1, &dir, why);
+    err = data_dir_lock(fd, path, &terms, &dir, why);
     if (err != 0) {
         return err;
     }

@@ -32,7 +32,8 @@ enum options_extended_id {
         OPTIONS_EXTENDED_COUNT
 };
 
-/* The words of --loading, --seccomp, --landlock and --protocol. */
+/* The words of --new-data, --loading, --seccomp, --landlock and --protocol. */
+enum { OPTIONS_NEW_DATA_MAKE, OPTIONS_NEW_DATA_REFUSE };
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
 enum { OPTIONS_SECCOMP_ON, OPTIONS_SECCOMP_LOG, OPTIONS_SECCOMP_OFF };
 enum { OPTIONS_LANDLOCK_ON, OPTIONS_LANDLOCK_OFF };

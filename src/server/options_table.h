@@ -2,6 +2,8 @@
 #ifndef SERVER_OPTIONS_TABLE_H
 #define SERVER_OPTIONS_TABLE_H
 
+#include "server/options_data.h"
+
 #include <stdint.h>
 
 /* tallyd's options; see server/options.h, which joins them with those of
@@ -60,13 +62,7 @@
         "max_producers",                                                      \
         "producers that number their changes; each takes 144 bytes a shard "  \
         "once it is known, and none is forgotten but by drop producer")       \
-    X(schema, 0, "schema", "FILE", PATH, 1, 1023, "", "schema",               \
-        "read counters and columns from FILE at start: lines as typed in "    \
-        "telnet; what exists already is skipped")                             \
-    X(data, 0, "data", "DIR|none", DIRECTORY, 1, 1023, "", "data",            \
-        "directory that counters are kept in; none: they live in memory "     \
-        "only. Without this option: $STATE_DIRECTORY, or ./tallyd-data; "     \
-        "where that cannot be made, the server is a cache without counters")  \
+    OPTIONS_OF_DATA(X)                                                        \
     X(sync, 0, "sync", "none|interval|always", CHOICE, 0, 2, "interval",      \
         "sync",                                                               \
         "what an acknowledged change survives: always, a power cut; "         \

@@ -50,10 +50,37 @@ is_root(void)
     return getuid() == 0 || geteuid() == 0;
 }
 
+/* True where the process is root and is to become user. */
+static bool
+becomes(const char *user)
+{
+    return is_root() && user[0] != '\0';
+}
+
+/* The entry of user; static storage. ERR_BAD_OPTION where there is none. */
+static int
+find_user(const char *user, const struct passwd **out, struct buf *message)
+{
+    errno = 0;
+    *out = getpwnam(user);
+    if (*out != NULL) {
+        return 0;
+    }
+    buf_addf(message, "-u %s: %s", user,
+        errno == 0 || errno == ENOENT || errno == ESRCH
+            ? "there is no such user"
+            : strerror(errno));
+    return ERR_BAD_OPTION;
+}
+
 int
 process_refuse_root(const char *user, struct buf *message)
 {
-    if (!is_root() || user[0] != '\0') {
+    const struct passwd *entry;
+    if (becomes(user)) {
+        return find_user(user, &entry, message);
+    }
+    if (!is_root()) {
         return 0;
     }
     buf_add_text(message,
@@ -63,19 +90,44 @@ process_refuse_root(const char *user, struct buf *message)
 }
 
 int
+process_try_as(const char *user,
+    int (*try_fn)(const void *context, struct buf *message),
+    const void *context, struct buf *message)
+{
+    gid_t groups[NGROUPS_MAX];
+    gid_t gid = getegid();
+    uid_t uid = geteuid();
+    const struct passwd *entry;
+    if (!becomes(user)) {
+        return try_fn(context, message);
+    }
+    int n = getgroups(NGROUPS_MAX, groups);
+    int err = find_user(user, &entry, message);
+    if (err != 0) {
+        return err;
+    }
+    if (n < 0 || initgroups(user, entry->pw_gid) != 0 ||
+        setegid(entry->pw_gid) != 0 || seteuid(entry->pw_uid) != 0) {
+        return system_error(message, "become the user ", user);
+    }
+    err = try_fn(context, message);
+    if (seteuid(uid) != 0 || setegid(gid) != 0 ||
+        setgroups((size_t)n, groups) != 0) {
+        return system_error(message, "become root again", "");
+    }
+    return err;
+}
+
+int
 process_drop_user(const char *user, struct buf *message)
 {
-    if (!is_root() || user[0] == '\0') {
+    const struct passwd *entry;
+    if (!becomes(user)) {
         return 0;
     }
-    errno = 0;
-    const struct passwd *entry = getpwnam(user);
-    if (entry == NULL) {
-        buf_addf(message, "-u %s: %s", user,
-            errno == 0 || errno == ENOENT || errno == ESRCH
-                ? "there is no such user"
-                : strerror(errno));
-        return ERR_BAD_OPTION;
+    int err = find_user(user, &entry, message);
+    if (err != 0) {
+        return err;
     }
     process_drop_bounding_set();
     if (initgroups(user, entry->pw_gid) != 0 || setgid(entry->pw_gid) != 0 ||

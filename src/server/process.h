@@ -30,9 +30,17 @@ enum {
     PROCESS_FDS_RESERVED = 64 + 6 * 256
 };
 
-/* Root without a user to become is refused: ERR_BAD_OPTION. user: "" for
- * none. */
+/* Root without a user to become is refused, and with one that does not exist:
+ * ERR_BAD_OPTION. user: "" for none. */
 int process_refuse_root(const char *user, struct buf *message);
+
+/* Does what try_fn does, and returns what that returns, with the rights of the
+ * user that process_drop_user would become; the process is as before then. 0
+ * or an ERR_; ERR_SYSTEM also where it cannot become that user, or not be as
+ * before. */
+int process_try_as(const char *user,
+    int (*try_fn)(const void *context, struct buf *message),
+    const void *context, struct buf *message);
 
 /* Makes user (a name) the process's user, with that user's groups and no
  * others, for good, and without the capabilities' bounding set. Does nothing

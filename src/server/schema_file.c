@@ -101,34 +101,31 @@ print_existing(const struct schema *schema, const struct schema_edit *edit,
 
 /* What is there in place of what a line would add. */
 static void
-say_existing(struct store *store, const struct schema_edit *edit, int err,
-    struct buf *why)
+say_existing(const struct schema *schema, const struct schema_edit *edit,
+    int err, struct buf *more)
 {
-    struct qsbr_reader reader;
     struct buf line = {0};
-    qsbr_register(store->qsbr, &reader);
-    qsbr_online(store->qsbr, &reader);
-    print_existing(store_schema(store), edit, err, &line);
-    qsbr_offline(&reader);
-    qsbr_unregister(store->qsbr, &reader);
+    if (err == ERR_NAME_TAKEN || err == ERR_TWO_KEYS) {
+        print_existing(schema, edit, err, &line);
+    }
     if (line.len > 0) {
-        buf_addf(why,
+        buf_addf(more,
             "; the server has \"%.*s\": write the same, or another name",
             (int)line.len, line.data);
     }
     buf_fini(&line);
 }
 
-/* Does one line. What more there is to say of an error goes to *more. */
+/* Makes an edit of a line; *is_edit is false for one that says nothing. */
 static int
-load_line(struct store *store, const char *line, uint32_t len,
-    const struct schema *none, struct buf *more)
+parse_line(const char *line, uint32_t len, const struct schema *none,
+    struct schema_edit *edit, bool *is_edit)
 {
     struct words words = {line, 0, len};
     struct span span;
     struct request request = {.op = REQUEST_ERROR};
-    struct store_edit edit = {0};
-    if (!words_next(&words, &span) || line[span.at] == '#') {
+    *is_edit = words_next(&words, &span) && line[span.at] != '#';
+    if (!*is_edit) {
         return 0;
     }
     if (!dialect_parse(span, words, none, &request) ||
@@ -137,17 +134,16 @@ load_line(struct store *store, const char *line, uint32_t len,
             request.schema_op != SCHEMA_ADD_COLUMN)) {
         return ERR_NOT_SCHEMA;
     }
-    int err = dialect_edit(line, &request, &edit.edit);
-    err = err != 0 ? err : edit_and_wait(store, &edit);
-    if (err == ERR_NAME_TAKEN || err == ERR_TWO_KEYS) {
-        say_existing(store, &edit.edit, err, more);
-    }
-    return err;
+    return dialect_edit(line, &request, edit);
 }
 
-int
-schema_file_load(struct store *store, const char *path, const struct buf *text,
-    struct buf *why)
+/* Calls edit_fn for the edit of each line, up to the first error. What more
+ * there is to say of that goes to *more. */
+static int
+each_edit(const char *path, const struct buf *text,
+    int (*edit_fn)(
+        void *context, const struct schema_edit *edit, struct buf *more),
+    void *context, struct buf *why)
 {
     struct schema *none = schema_create(); /* counters' names mean nothing */
     struct buf more = {0};
@@ -163,7 +159,12 @@ schema_file_load(struct store *store, const char *path, const struct buf *text,
         if (len > 0 && start[len - 1] == '\r') {
             len--;
         }
-        err = load_line(store, start, (uint32_t)len, none, &more);
+        struct schema_edit edit;
+        bool is_edit;
+        err = parse_line(start, (uint32_t)len, none, &edit, &is_edit);
+        if (err == 0 && is_edit) {
+            err = edit_fn(context, &edit, &more);
+        }
     }
     if (err != 0) {
         buf_addf(why, "%s:%u: %s%.*s", path, line, err_text(err),
@@ -171,6 +172,63 @@ schema_file_load(struct store *store, const char *path, const struct buf *text,
     }
     buf_fini(&more);
     schema_destroy(&none);
+    return err;
+}
+
+static int
+load_edit(void *context, const struct schema_edit *edit, struct buf *more)
+{
+    struct store *store = context;
+    struct store_edit call = {.edit = *edit};
+    struct qsbr_reader reader;
+    int err = edit_and_wait(store, &call);
+    if (err != 0) {
+        qsbr_register(store->qsbr, &reader);
+        qsbr_online(store->qsbr, &reader);
+        say_existing(store_schema(store), edit, err, more);
+        qsbr_offline(&reader);
+        qsbr_unregister(store->qsbr, &reader);
+    }
+    return err;
+}
+
+int
+schema_file_load(struct store *store, const char *path, const struct buf *text,
+    struct buf *why)
+{
+    return each_edit(path, text, load_edit, store, why);
+}
+
+/* As the store's keeper does it. *context: NULL, or a schema. */
+static int
+try_edit(void *context, const struct schema_edit *edit, struct buf *more)
+{
+    struct schema **schema = context;
+    struct schema *next;
+    if (*schema == NULL || schema_has_same(*schema, edit)) {
+        return 0;
+    }
+    int err = schema_apply(*schema, edit, &next);
+    if (err == 0) {
+        schema_destroy(schema);
+        *schema = next;
+    } else {
+        say_existing(*schema, edit, err, more);
+    }
+    return err;
+}
+
+int
+schema_file_check(
+    const char *path, const struct buf *text, bool is_new, struct buf *why)
+{
+    struct schema *schema = is_new ? schema_create() : NULL;
+    if (is_new && schema == NULL) {
+        buf_add_text(why, "out of memory");
+        return ERR_NO_MEMORY;
+    }
+    int err = each_edit(path, text, try_edit, &schema, why);
+    schema_destroy(&schema);
     return err;
 }
 

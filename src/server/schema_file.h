@@ -11,6 +11,13 @@ enum { SCHEMA_FILE_BYTES_MAX = 4 << 20 };
  * with a line in *why. */
 int schema_file_read(const char *path, struct buf *text, struct buf *why);
 
+/* Looks whether schema_file_load can do all lines of text where there are no
+ * counters yet; is_new: there are none. Else counters and columns that the
+ * lines do not add may be there, and only the form of the lines is looked at.
+ * 0 or an ERR_ with a line in *why. */
+int schema_file_check(
+    const char *path, const struct buf *text, bool is_new, struct buf *why);
+
 /* Does the lines of a schema file's text in order: each adds a counter or a
  * column; what exists identically is skipped, empty lines and lines that begin
  * with # too. Stops at the first error, with path, line and reason in *why.

@@ -24,6 +24,7 @@
 #include "server/auth.h"
 #include "server/auth_hash.h"
 #include "server/doors.h"
+#include "server/given_files.h"
 #include "server/keeping.h"
 #include "server/logging.h"
 #include "server/offline.h"
@@ -407,9 +408,9 @@ open_files(struct server *server)
     if (err == 0) {
         err = doors_write_ports(&doors);
     }
-    if (err == 0 && options->schema.text[0] != '\0') {
-        err =
-            schema_file_read(options->schema.text, &server->schema_text, why);
+    if (err == 0) {
+        err = given_files_read(
+            options, &server->keeping, &server->schema_text, why);
     }
     if (err == 0) {
         err = keeping_make(&server->keeping, options, &server->logger, why);

@@ -20,21 +20,35 @@ struct data_dir {
                   * none. Both are locked while they are open */
 };
 
+/* How a directory is made and taken. */
+struct data_dir_terms {
+    const char *user;  /* whose it will be where the process is root; "": the
+                        * process's own */
+    int log_fd;        /* this file may be in it without being a stranger's;
+                        * -1: there is none */
+    bool must_be_used; /* one that is not there, or has no counters and never
+                        * had, is refused */
+};
+
 /* Makes the directory path (mode 0700, its parent must exist) unless it is
- * there, for the user of that name where the process is root and user is not
- * "". 0, ERR_NO_DATA_DIR where there is none and none can be made, or
- * ERR_SYSTEM; why says what went wrong and what to do. *dir_fd is the
- * caller's. Called before the user is dropped. */
-int data_dir_make(
-    const char *path, const char *user, int *dir_fd, struct buf *why);
+ * there. 0, ERR_NO_DATA_DIR where there is none and none can be made, or
+ * ERR_SYSTEM, also where there is none and it must be used; why says what went
+ * wrong and what to do. *dir_fd is the caller's. Called before the user is
+ * dropped. */
+int data_dir_make(const char *path, const struct data_dir_terms *terms,
+    int *dir_fd, struct buf *why);
 
 /* Takes dir_fd over, locks the directory, writes the process id into the lock,
  * and takes others' rights away. A directory with files of others and without
- * a manifest is refused and not touched; sockets do not count, nor does the
- * file that log_fd (-1: none) has open. 0, ERR_SYSTEM, ERR_DIR_IN_USE; dir_fd
- * is closed then. */
-int data_dir_lock(int dir_fd, const char *path, int log_fd,
-    struct data_dir *out, struct buf *why);
+ * a manifest is refused and not touched, sockets do not count; so is one
+ * without any file of a server, where it must be used. 0, ERR_SYSTEM,
+ * ERR_DIR_IN_USE; dir_fd is closed then. */
+int data_dir_lock(int dir_fd, const char *path,
+    const struct data_dir_terms *terms, struct data_dir *out, struct buf *why);
+
+/* True for the name of a file or directory that is made only where there has
+ * been a manifest: where that is missing now, it is lost. */
+bool data_dir_is_remains(const char *name);
 
 /* Opens a directory to look at it, without writing to it or making anything:
  * a server cannot take it meanwhile, others may look as well. Without a lock
@@ -64,6 +78,8 @@ enum cold_io { COLD_IO_AUTO, COLD_IO_RING, COLD_IO_DIRECT, COLD_IO_POOL };
 
 struct data_config {
     struct data_dir dir; /* the store's from then on */
+    const char *path;    /* of dir, for the log; NULL: it has no name. It
+                          * outlives the store */
     struct disk *disk;   /* NULL: the one in dir; else the caller's, for tests,
                           * and dir is none */
     bool is_missing;     /* dir is none, but there should be one: counters

@@ -6,11 +6,13 @@
  * process, however that ends, so they are never stale.
  *
  * A directory that has no manifest and files of others is somebody else's: it
- * is refused, and stays as it is. */
+ * is refused, and stays as it is. One that has no manifest but what only a
+ * server with a manifest leaves has lost it (store/durable.c). */
 #include "store/data.h"
 
 #include "base/err.h"
 #include "cold/segment_head.h"
+#include "store/durable.h"
 #include "wal/manifest.h"
 #include "wal/names.h"
 
@@ -78,6 +80,18 @@ is_left_over(int fd)
     return is_empty;
 }
 
+/* Refuses a directory that must have been used before. */
+static int
+is_not_used(const char *path, const char *how, struct buf *why)
+{
+    buf_addf(why,
+        "the data directory %s %s, and --new-data=refuse begins none: see "
+        "that its disk is mounted and --data names the right one; to begin "
+        "with no counters start once without --new-data=refuse",
+        path, how);
+    return ERR_SYSTEM;
+}
+
 /* The name of a directory that has just been made is to last as well. */
 static void
 sync_parent(int fd)
@@ -91,11 +105,17 @@ sync_parent(int fd)
 }
 
 int
-data_dir_make(const char *path, const char *user, int *dir_fd, struct buf *why)
+data_dir_make(const char *path, const struct data_dir_terms *terms,
+    int *dir_fd, struct buf *why)
 {
     struct stat stat;
-    bool made = mkdir(path, DIR_MODE) == 0;
-    if (!made && errno != EEXIST) {
+    const char *user = terms->user;
+    bool made = !terms->must_be_used && mkdir(path, DIR_MODE) == 0;
+    if (terms->must_be_used) {
+        if (lstat(path, &stat) != 0 && errno == ENOENT) {
+            return is_not_used(path, "is not there", why);
+        }
+    } else if (!made && errno != EEXIST) {
         buf_addf(why, "cannot make the data directory %s: %s", path,
             strerror(errno));
         bool is_there = lstat(path, &stat) == 0 || errno == EACCES;
@@ -162,6 +182,7 @@ lock(int fd, int how)
 
 struct contents {
     bool has_manifest;
+    bool has_remains;
     bool has_others;
     char other[NAME_MAX + 1]; /* one of them */
 };
@@ -180,26 +201,45 @@ is_made_by_us(int dir_fd, const char *name, int log_fd)
             log.st_dev == found.st_dev && log.st_ino == found.st_ino);
 }
 
+static bool
+is_one_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+data_dir_is_remains(const char *name)
+{
+    static const char *const remains[] = {
+        DURABLE_BALLAST, MANIFEST_COPY, MANIFEST_COPY ".new"};
+    enum names_kind kind;
+    uint64_t number;
+    bool is_new;
+    return names_parse(name, &kind, &number) ||
+        segment_name_parse(name, &number, &is_new) ||
+        strncmp(name, SALVAGE_PREFIX, strlen(SALVAGE_PREFIX)) == 0 ||
+        is_one_of(name, remains, sizeof remains / sizeof remains[0]);
+}
+
 /* dir_fd is where the name is. */
 static void
 note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
 {
-    static const char *const ours[] = {".", "..", LOCK_NAME, "ballast",
-        MANIFEST_NAME ".new", MANIFEST_COPY, MANIFEST_COPY ".new",
-        "lost+found" /* of the file system */};
-    enum names_kind kind;
-    uint64_t number;
-    bool is_new;
-    bool is_ours = names_parse(name, &kind, &number) ||
-        segment_name_parse(name, &number, &is_new) ||
-        strncmp(name, SALVAGE_PREFIX, strlen(SALVAGE_PREFIX)) == 0;
+    static const char *const ours[] = {".", "..", LOCK_NAME,
+        MANIFEST_NAME ".new", "lost+found" /* of the file system */};
     if (strcmp(name, MANIFEST_NAME) == 0) {
         contents->has_manifest = true;
         return;
     }
-    for (size_t i = 0; !is_ours && i < sizeof ours / sizeof ours[0]; i++) {
-        is_ours = strcmp(name, ours[i]) == 0;
-    }
+    bool is_remains = data_dir_is_remains(name);
+    bool is_ours =
+        is_remains || is_one_of(name, ours, sizeof ours / sizeof ours[0]);
+    contents->has_remains |= is_remains;
     if (!is_ours && !contents->has_others &&
         !is_made_by_us(dir_fd, name, log_fd)) {
         contents->has_others = true;
@@ -207,9 +247,11 @@ note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
     }
 }
 
-/* Refuses a directory that is not one of ours, nor empty. */
+/* Refuses a directory that is not one of ours, nor empty; or empty, where it
+ * must have been used. */
 static int
-look_into(int dir_fd, const char *path, int log_fd, struct buf *why)
+look_into(int dir_fd, const char *path, const struct data_dir_terms *terms,
+    struct buf *why)
 {
     struct contents contents = {0};
     int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -222,9 +264,13 @@ look_into(int dir_fd, const char *path, int log_fd, struct buf *why)
         return err;
     }
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        note_name(&contents, dir_fd, entry->d_name, log_fd);
+        note_name(&contents, dir_fd, entry->d_name, terms->log_fd);
     }
     closedir(dir);
+    if (terms->must_be_used && !contents.has_manifest &&
+        !contents.has_remains && !contents.has_others) {
+        return is_not_used(path, "has no counters", why);
+    }
     if (contents.has_manifest || !contents.has_others) {
         return 0;
     }
@@ -287,7 +333,8 @@ lock_file(int dir_fd, const char *path, int *out, struct buf *why)
 }
 
 static int
-take(int dir_fd, const char *path, int log_fd, int *lock_fd, struct buf *why)
+take(int dir_fd, const char *path, const struct data_dir_terms *terms,
+    int *lock_fd, struct buf *why)
 {
     if (!lock(dir_fd, LOCK_EX)) {
         return is_in_use(dir_fd, path, why);
@@ -295,7 +342,7 @@ take(int dir_fd, const char *path, int log_fd, int *lock_fd, struct buf *why)
     if (faccessat(dir_fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
         return cannot_use(path, why);
     }
-    int err = look_into(dir_fd, path, log_fd, why);
+    int err = look_into(dir_fd, path, terms, why);
     if (err == 0) {
         err = lock_file(dir_fd, path, lock_fd, why);
     }
@@ -306,11 +353,11 @@ take(int dir_fd, const char *path, int log_fd, int *lock_fd, struct buf *why)
 }
 
 int
-data_dir_lock(int dir_fd, const char *path, int log_fd, struct data_dir *out,
-    struct buf *why)
+data_dir_lock(int dir_fd, const char *path, const struct data_dir_terms *terms,
+    struct data_dir *out, struct buf *why)
 {
     int fd = -1;
-    int err = take(dir_fd, path, log_fd, &fd, why);
+    int err = take(dir_fd, path, terms, &fd, why);
     if (err != 0) {
         close(dir_fd);
         return err;

@@ -35,8 +35,6 @@ enum {
 
 #define NS_PER_MS UINT64_C(1000000)
 
-#define BALLAST_NAME "ballast"
-
 enum { BALLAST_BYTES = 1 << 20 };
 
 /* Records of several cells. Its frame is large, and each page of it is
@@ -156,15 +154,10 @@ durable_log_producer_dropped(struct durable *durable, uint32_t serial)
 }
 
 static void
-note_log(void *context, const char *name)
+note_remains(void *context, const char *name)
 {
     bool *any = context;
-    enum names_kind kind;
-    uint64_t number;
-    bool is_new;
-    *any |= names_parse(name, &kind, &number) &&
-        (kind == NAMES_LOG || kind == NAMES_CHECKPOINT);
-    *any |= segment_name_parse(name, &number, &is_new) && !is_new;
+    *any |= data_dir_is_remains(name);
 }
 
 int
@@ -179,6 +172,19 @@ durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
     return err;
 }
 
+/* Every number reads as its default from here on: to be seen where a disk is
+ * not mounted, or the directory is another one than was meant. */
+static void
+say_new(const struct data_config *config)
+{
+    log_line(config->logger, LOG_WARNING,
+        "the data directory%s%s is new and has no counters; where there should "
+        "be some, stop the server, see that the right disk is mounted and "
+        "--data names the right directory, and see --new-data",
+        config->path == NULL ? "" : " ",
+        config->path == NULL ? "" : config->path);
+}
+
 /* The first manifest of a directory without one. */
 static int
 begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
@@ -186,7 +192,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     struct manifest *manifest = &durable->manifest;
     struct disk *disk = durable->disk;
     bool any = false;
-    int error = disk->calls->list(disk, note_log, &any);
+    int error = disk->calls->list(disk, note_remains, &any);
     if (error != 0) {
         log_line(durable->config.logger, LOG_ERROR,
             "the data directory cannot be read: %s", disk_text(error));
@@ -194,9 +200,11 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     }
     if (any) {
         log_line(durable->config.logger, LOG_ERROR,
-            "the data directory has log, checkpoint or segment files but no "
-            "%s: restore it from a backup, see --salvage, or move the files "
-            "away to begin anew",
+            "the data directory%s%s has files of a server but no %s: restore "
+            "it from a backup, see --salvage, or move the files away to begin "
+            "with no counters",
+            durable->config.path == NULL ? "" : " ",
+            durable->config.path == NULL ? "" : durable->config.path,
             MANIFEST_NAME);
         return ERR_CORRUPT;
     }
@@ -215,6 +223,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
         return err;
     }
     (void)durable_copy_manifest(durable, manifest);
+    say_new(&durable->config);
     return 0;
 }
 
@@ -305,13 +314,13 @@ durable_keep_ballast(struct durable *durable)
 {
     struct disk *disk = durable->disk;
     int fd;
-    if (disk->calls->open(disk, BALLAST_NAME, DISK_CREATE, &fd) != 0) {
+    if (disk->calls->open(disk, DURABLE_BALLAST, DISK_CREATE, &fd) != 0) {
         return;
     }
     int error = disk->calls->allocate(disk, fd, 0, BALLAST_BYTES);
     disk->calls->close(disk, fd);
     if (error != 0) {
-        (void)disk->calls->unlink(disk, BALLAST_NAME);
+        (void)disk->calls->unlink(disk, DURABLE_BALLAST);
     }
 }
 
@@ -319,7 +328,7 @@ bool
 durable_drop_ballast(struct durable *durable)
 {
     struct disk *disk = durable->disk;
-    return disk->calls->unlink(disk, BALLAST_NAME) == 0;
+    return disk->calls->unlink(disk, DURABLE_BALLAST) == 0;
 }
 
 /* Removes a file that neither the manifest nor the log knows. */

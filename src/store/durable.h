@@ -163,6 +163,8 @@ uint64_t durable_next_segment(struct durable *durable);
  * one only when the manifest has this one, or it is given up. */
 void durable_spare_segment(struct durable *durable, uint64_t number);
 
+#define DURABLE_BALLAST "ballast"
+
 /* A file that is given up where the disk is full, so that there is room for a
  * start, a manifest or a small checkpoint. To have none matters only then. */
 void durable_keep_ballast(struct durable *durable);

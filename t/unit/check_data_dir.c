@@ -5,6 +5,7 @@
 #include "store/data.h"
 
 #include "base/err.h"
+#include "store/durable.h"
 #include "unit/check_help.h"
 #include "wal/manifest.h"
 
@@ -21,6 +22,7 @@ struct place {
     char path[48];
     struct buf why;
     int dir_fd; /* of the last make() that worked */
+    bool must_be_used;
 };
 
 static void
@@ -46,9 +48,11 @@ end(struct place *place)
 static int
 make(struct place *place, const char *user)
 {
+    const struct data_dir_terms terms = {
+        .user = user, .log_fd = -1, .must_be_used = place->must_be_used};
     int fd;
     buf_clear(&place->why);
-    int err = data_dir_make(place->path, user, &fd, &place->why);
+    int err = data_dir_make(place->path, &terms, &fd, &place->why);
     if (err == 0) {
         if (place->dir_fd >= 0) {
             close(place->dir_fd);
@@ -66,7 +70,9 @@ take(struct place *place, struct data_dir *dir)
     int fd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     buf_clear(&place->why);
-    int err = data_dir_lock(fd, place->path, -1, dir, &place->why);
+    const struct data_dir_terms terms = {
+        .user = "", .log_fd = -1, .must_be_used = place->must_be_used};
+    int err = data_dir_lock(fd, place->path, &terms, dir, &place->why);
     buf_add(&place->why, "", 1);
     return err;
 }
@@ -174,6 +180,56 @@ START_TEST(test_given)
 }
 END_TEST
 
+/* One that must have been used is neither made nor written to; what a server
+ * leaves is for the store to judge. */
+START_TEST(test_must_be_used)
+{
+    static const char *const used[] = {
+        MANIFEST_NAME, MANIFEST_COPY, DURABLE_BALLAST};
+    struct place place;
+    struct data_dir dir;
+    begin(&place);
+    place.must_be_used = true;
+    ck_assert_int_eq(make(&place, ""), ERR_SYSTEM);
+    ck_assert(says(&place, "is not there"));
+    ck_assert_int_eq(access(place.path, F_OK), -1);
+    ck_assert_int_eq(mkdir(place.path, 0700), 0);
+    ck_assert_int_eq(make(&place, ""), 0);
+    ck_assert_int_eq(take(&place, &dir), ERR_SYSTEM);
+    ck_assert(says(&place, "has no counters"));
+    ck_assert_int_eq(faccessat(place.dir_fd, "lock", F_OK, 0), -1);
+    make_file(&place, "lock", "");
+    make_file(&place, MANIFEST_NAME ".new", "");
+    ck_assert_int_eq(take(&place, &dir), ERR_SYSTEM);
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++) {
+        make_file(&place, used[i], "");
+        ck_assert_int_eq(take(&place, &dir), 0);
+        data_dir_close(&dir);
+        remove_file(&place, used[i]);
+    }
+    remove_file(&place, MANIFEST_NAME ".new");
+    remove_file(&place, "lock");
+    end(&place);
+}
+END_TEST
+
+START_TEST(test_remains)
+{
+    static const char *const remains[] = {DURABLE_BALLAST, MANIFEST_COPY,
+        MANIFEST_COPY ".new", "log-00000000000000000001",
+        "checkpoint-00000000000000000003", "salvage-2026",
+        "segment-00000000000000000001.seg"};
+    static const char *const others[] = {".", "..", "lock", MANIFEST_NAME,
+        MANIFEST_NAME ".new", "lost+found", "log-", "report", "", "ballast2"};
+    for (size_t i = 0; i < sizeof remains / sizeof remains[0]; i++) {
+        ck_assert_msg(data_dir_is_remains(remains[i]), "%s", remains[i]);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        ck_assert_msg(!data_dir_is_remains(others[i]), "%s", others[i]);
+    }
+}
+END_TEST
+
 /* A lock file that leads elsewhere is not followed: not written to by who
  * takes the directory, not locked by who looks at it. */
 START_TEST(test_lock_is_link)
@@ -257,6 +313,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_make, test_cannot_make, test_given,
-        test_lock_is_link, test_lock_of_file, test_check};
+        test_lock_is_link, test_lock_of_file, test_check, test_must_be_used,
+        test_remains};
     return run_tests("data directory", tests, COUNT_OF(tests));
 }

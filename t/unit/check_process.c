@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "unit/check_help.h"
 
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,11 +62,14 @@ START_TEST(test_refuse_root)
 {
     struct buf message = {0};
 
-    ck_assert_int_eq(process_refuse_root("somebody", &message), 0);
+    ck_assert_int_eq(process_refuse_root("nobody", &message), 0);
     ck_assert_uint_eq(message.len, 0);
     if (geteuid() == 0) {
         ck_assert_int_eq(process_refuse_root("", &message), ERR_BAD_OPTION);
         says(&message, "can't run as root without the -u switch");
+        ck_assert_int_eq(
+            process_refuse_root("no such user", &message), ERR_BAD_OPTION);
+        says(&message, "-u no such user: there is no such user");
     } else {
         ck_assert_int_eq(process_refuse_root("", &message), 0);
     }
@@ -100,6 +105,64 @@ START_TEST(test_drop_user)
         says(&message, "-u no such user: there is no such user");
     } else {
         ck_assert_int_eq(process_drop_user("no such user", &message), 0);
+    }
+    buf_fini(&message);
+}
+END_TEST
+
+static int
+look_who(const void *context, struct buf *message)
+{
+    const uid_t *uid = context;
+    gid_t groups[2];
+    int n = getgroups(2, groups);
+
+    (void)message;
+    return geteuid() == *uid && n == 1 && groups[0] == getegid() ? ERR_EXISTS
+                                                                 : 0;
+}
+
+/* One whose groups are to come back. */
+static int
+try_nobody(int fd)
+{
+    const gid_t groups[] = {3, 1, 7};
+    const struct passwd *nobody = getpwnam("nobody");
+    struct buf message = {0};
+    gid_t found[4];
+
+    (void)fd;
+    if (setgroups(3, groups) != 0 ||
+        process_try_as("nobody", look_who, &nobody->pw_uid, &message) !=
+            ERR_EXISTS) {
+        return 1;
+    }
+    bool is_same = geteuid() == 0 && getegid() == 0 &&
+        getgroups(4, found) == 3 && setuid(0) == 0;
+    int err = process_try_as("no such user", look_who, NULL, &message);
+    buf_fini(&message);
+    return is_same && err == ERR_BAD_OPTION ? 0 : 2;
+}
+
+static int
+note_call(const void *context, struct buf *message)
+{
+    *(bool *)(uintptr_t)context = true;
+    (void)message;
+    return ERR_EXISTS;
+}
+
+/* With the user's rights and groups; those of before come back. */
+START_TEST(test_try_as)
+{
+    struct buf message = {0};
+    bool was_called = false;
+
+    ck_assert_int_eq(
+        process_try_as("", note_call, &was_called, &message), ERR_EXISTS);
+    ck_assert(was_called);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(in_child(try_nobody, -1), 0);
     }
     buf_fini(&message);
 }
@@ -395,6 +458,7 @@ main(void)
     tcase_add_test(tcase, test_fill_streams);
     tcase_add_test(tcase, test_refuse_root);
     tcase_add_test(tcase, test_drop_user);
+    tcase_add_test(tcase, test_try_as);
     tcase_add_test(tcase, test_fd_limit);
     tcase_add_test(tcase, test_pidfile);
     tcase_add_test(tcase, test_daemonize);

@@ -92,6 +92,39 @@ START_TEST(test_wrong)
 }
 END_TEST
 
+static int
+look(const char *lines, bool is_new, struct buf *why)
+{
+    struct buf text = {0};
+    buf_add_text(&text, lines);
+    int err = schema_file_check("f", &text, is_new, why);
+    buf_fini(&text);
+    return err;
+}
+
+/* Where there are no counters yet a look finds what loading would; else only
+ * what no counters could make right. */
+START_TEST(test_look)
+{
+    struct buf why = {0};
+    ck_assert_int_eq(look(wrong[_i].lines, true, &why), wrong[_i].err);
+    buf_add(&why, "", 1);
+    ck_assert_int_eq(
+        strncmp(why.data, wrong[_i].where, strlen(wrong[_i].where)), 0);
+    buf_clear(&why);
+    ck_assert_int_eq(look(wrong[_i].lines, false, &why),
+        wrong[_i].err == ERR_NO_KEY ? 0 : wrong[_i].err);
+    buf_clear(&why);
+    for (int is_new = 0; is_new < 2; is_new++) {
+        ck_assert_int_eq(look(demo, is_new == 1, &why), 0);
+        ck_assert_int_eq(
+            look("add counter a\nadd counter a\n", is_new == 1, &why), 0);
+    }
+    ck_assert_uint_eq(why.len, 0);
+    buf_fini(&why);
+}
+END_TEST
+
 START_TEST(test_differs)
 {
     struct store *store = make_store();
@@ -145,6 +178,8 @@ main(void)
     tcase_add_test(tcase, test_loads_twice);
     tcase_add_loop_test(
         tcase, test_wrong, 0, (int)(sizeof wrong / sizeof *wrong));
+    tcase_add_loop_test(
+        tcase, test_look, 0, (int)(sizeof wrong / sizeof *wrong));
     tcase_add_test(tcase, test_differs);
     tcase_add_test(tcase, test_read);
     suite_add_tcase(suite, tcase);
