@@ -58,6 +58,14 @@
     X(KEY_IS_COUNTER,                                                         \
         "three numbers are an item's, which cannot have a counter's name: "   \
         "write COLUMN=NUMBER, see help")                                      \
+    X(NEAR_NAME,                                                              \
+        "the key begins like a counter's, but no counter or column has the "  \
+        "name behind the dot, see show counters")                             \
+    X(NEAR_ID,                                                                \
+        "the key ends like a counter's, but before the dot is no id: "        \
+        "decimal, below 2^64, no leading zeros, no prefix")                   \
+    X(NO_ITEMS,                                                               \
+        "the key is no counter's, and this server has no items: -m 0")        \
     X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
     X(COLD, "the record has to be read from disk first")                      \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \

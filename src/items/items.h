@@ -113,7 +113,7 @@ struct items_number {
 };
 
 struct items_config {
-    uint64_t limit_bytes; /* memory for items, overhead included */
+    uint64_t limit_bytes; /* memory for items, overhead included; 0: none */
     /* memcached's -I: the largest key + value + ITEMS_HEADER_BYTES;
      * 1024..2^30 */
     uint64_t item_bytes_max;

@@ -35,6 +35,11 @@ struct admin {
      * caller's. NULL as a function: nothing is logged. The session's thread. */
     void (*audit_fn)(struct admin *admin, const struct session *session,
         enum audit kind, const char *text, size_t len);
+    /* For the log: a key that looks like a cell's and is none, as err says
+     * (key_near). NULL as a function: nothing is logged. The session's
+     * thread. */
+    void (*near_fn)(struct admin *admin, const struct session *session,
+        int err, const char *key, size_t len);
     struct prefixes *prefixes;       /* NULL: nothing is counted by prefix */
     const struct clock_shift *clock; /* of items; NULL: the system's */
 };

@@ -236,14 +236,32 @@ exec__refuse(struct session *session, int err, struct buf *out)
  * line is the dialect's, or refused by its parser: but for one whose data block
  * came when the name had become a counter's. */
 static bool
-is_reserved(
-    struct session *session, const struct key *key, struct schema_word text)
+is_reserved(struct session *session, struct schema_word text)
 {
     const struct request *request = &session->request;
-    return key->kind == KEY_ITEM &&
-        (request->proto != PROTO_TEXT || request->op == REQUEST_TOO_LARGE ||
-            request_is_storage(request->op)) &&
+    return (request->proto != PROTO_TEXT || request->op == REQUEST_TOO_LARGE ||
+               request_is_storage(request->op)) &&
         schema_counter(exec__schema(session), text.text, text.len) != NULL;
+}
+
+/* True for what stores an item, or makes one that is missing. */
+static bool
+makes_item(const struct request *request)
+{
+    return request->op == REQUEST_TOO_LARGE ||
+        request_is_storage(request->op) || request->terms.vivifies;
+}
+
+/* What the server's switches say of a command on an item: 0, or the ERR_ to
+ * refuse it with. */
+static int
+check_item(struct session *session, struct schema_word key)
+{
+    int err = exec__note_near(session, key.text, key.len);
+    return err == 0 && session->executor->rules.no_items &&
+            makes_item(&session->request)
+        ? ERR_NO_ITEMS
+        : err;
 }
 
 /* key_parse for the request's key. end: see exec_turn. */
@@ -260,6 +278,35 @@ parse_key(struct session *session, struct schema_word text, const char *end,
     }
 }
 
+/* A command with one key, an item's. */
+static __attribute__((noinline)) enum exec_step
+begin_on_item(struct session *session, const char *bytes,
+    struct schema_word text, struct exec_turn *turn)
+{
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
+    if (is_reserved(session, text)) {
+        exec__count(session, METRIC_reserved_key_refused, 1);
+        return exec__refuse(session, ERR_MISUSE, turn->out);
+    }
+    if (session->request.op == REQUEST_LOOK &&
+        session->request.terms.wants_value &&
+        exec__awaits_loan(session, text.text, text.len)) {
+        return EXEC_FULL;
+    }
+    int err = check_item(session, text);
+    if (err != 0) {
+        return exec__refuse(session, err, turn->out);
+    }
+    step = exec__item(session, bytes, turn->out);
+    if (exec__has_lent(session)) {
+        turn->mark = 0;
+    }
+    return step;
+}
+
 /* A command with one key: a cell's or an item's. */
 static enum exec_step
 begin_on_key(
@@ -273,26 +320,8 @@ begin_on_key(
         op != REQUEST_INSPECT) {
         return exec__change_begin(session, bytes, &key, turn);
     }
-    if (key.kind != KEY_ITEM) {
-        return exec__look_begin(session, &key, turn);
-    }
-    enum exec_step step = exec__settle_all(session, turn);
-    if (step != EXEC_DONE) {
-        return step;
-    }
-    if (is_reserved(session, &key, text)) {
-        exec__count(session, METRIC_reserved_key_refused, 1);
-        return exec__refuse(session, ERR_MISUSE, turn->out);
-    }
-    if (op == REQUEST_LOOK && session->request.terms.wants_value &&
-        exec__awaits_loan(session, text.text, text.len)) {
-        return EXEC_FULL;
-    }
-    step = exec__item(session, bytes, turn->out);
-    if (exec__has_lent(session)) {
-        turn->mark = 0;
-    }
-    return step;
+    return key.kind != KEY_ITEM ? exec__look_begin(session, &key, turn)
+                                : begin_on_item(session, bytes, text, turn);
 }
 
 static enum exec_step

@@ -58,7 +58,7 @@ check_exptime(const struct key *key)
         : ERR_EXPTIME;
 }
 
-/* True where a key can be wrong in another way than by its length. */
+/* True where an exptime or the dialect can make a key wrong. */
 static bool
 needs_check(const struct request *request)
 {
@@ -66,11 +66,23 @@ needs_check(const struct request *request)
         (exec_get__touches(request) && request->exptime != 0);
 }
 
+/* A request is refused with err for its key there. */
+static enum exec_step
+refuse_key(struct session *session, int err, const char *bytes,
+    struct span key, struct buf *out)
+{
+    if (err == ERR_NEAR_NAME || err == ERR_NEAR_ID) {
+        (void)exec__note_near(session, bytes + key.at, key.len);
+    }
+    return exec__refuse(session, err, out);
+}
+
 /* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. */
 static int
 check_key(struct session *session, const struct schema_counter *counter,
     const char *text, size_t len)
 {
+    struct key_names *names = &session->executor->names;
     struct key key;
     if (len > TEXT_KEY_MAX) {
         return ERR_BAD_FORMAT;
@@ -78,11 +90,18 @@ check_key(struct session *session, const struct schema_counter *counter,
     if (counter != NULL) {
         return check_dialect_key(counter, text, len);
     }
-    if (!needs_check(&session->request)) {
+    bool needs = needs_check(&session->request);
+    if (!needs && !session->executor->rules.no_near) {
         return 0;
     }
-    key_parse(exec__schema(session), text, len, &key);
-    return check_exptime(&key);
+    key_names_use(names, exec__schema(session));
+    if (!key_names_is_kept(names, text, len, text + len, &key)) {
+        key_names_parse(names, text, len, &key);
+    }
+    if (key.kind == KEY_ITEM) {
+        return exec__near(session, text, len);
+    }
+    return needs ? check_exptime(&key) : 0;
 }
 
 /* All keys are checked: the job goes on with what it has gathered so far. */
@@ -117,12 +136,13 @@ check_lengths(struct job *job, const char *base)
 }
 
 /* Looks at some of the keys not yet checked; after the last one the job goes
- * on. 0, or the ERR_ to answer. */
+ * on. 0, or the ERR_ to answer, *bad being the key if it is one's fault. */
 static int
-check_keys(struct session *session, const char *base)
+check_keys(struct session *session, const char *base, struct span *bad)
 {
     struct job *job = session->job;
-    if (job->has_keys && !needs_check(&session->request)) {
+    if (job->has_keys && !needs_check(&session->request) &&
+        !session->executor->rules.no_near) {
         return check_lengths(job, base);
     }
     const struct schema_counter *counter = exec_get__counter(session, base);
@@ -138,6 +158,7 @@ check_keys(struct session *session, const char *base)
         }
         int err = check_key(session, counter, base + key.at, key.len);
         if (err != 0) {
+            *bad = key;
             return err;
         }
         job->has_keys = true;
@@ -176,8 +197,9 @@ static void
 next_slice(struct session *session, struct exec_turn *turn)
 {
     empty_slice(session->job);
-    bool fits = exec_get__gather(session, turn->base, turn->end);
-    ASSERT(fits); /* checked */
+    struct span bad;
+    int err = exec_get__gather(session, turn->base, turn->end, &bad);
+    ASSERT(err == 0); /* checked */
     session->job->stage = JOB_GET_ASK;
 }
 
@@ -205,10 +227,11 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
     while (job->stage == JOB_GET_CHECK) {
-        int err = check_keys(session, turn->base);
+        struct span bad = {0, 0};
+        int err = check_keys(session, turn->base, &bad);
         if (err != 0) {
             turn->done += job->request_bytes;
-            return exec__refuse(session, err, turn->out);
+            return refuse_key(session, err, turn->base, bad, turn->out);
         }
         if (job->stage == JOB_GET_CHECK && must_yield(turn)) {
             return EXEC_YIELD;
@@ -305,14 +328,16 @@ join(struct session *session, struct exec_turn *turn)
     bool is_first = job->request_bytes == 0;
     job->words = (struct span){
         (uint32_t)job->request_bytes + request->words.at, request->words.len};
-    bool fits = exec_get__gather(session, turn->base, turn->end);
-    if (fits && job->words.len == 0) {
+    struct span bad = {0, 0};
+    int err = exec_get__gather(session, turn->base, turn->end, &bad);
+    if (err == 0 && job->words.len == 0) {
         *turn->budget += !is_first; /* one for a slice */
         job->request_bytes += request->len;
         return EXEC_GATHERED;
     }
-    if (!fits || !is_first) {
+    if (err != 0 || !is_first) {
         enum exec_step step = EXEC_DONE;
+        bad.at -= (uint32_t)job->request_bytes;
         take_back(job, n_slots, n_cells);
         job->words.len = 0;
         if (is_first) {
@@ -323,8 +348,8 @@ join(struct session *session, struct exec_turn *turn)
         if (step != EXEC_DONE) {
             return step;
         }
-        return fits ? exec__get_begin(session, turn)
-                    : exec__refuse(session, ERR_BAD_FORMAT, turn->out);
+        return err == 0 ? exec__get_begin(session, turn)
+                        : refuse_key(session, err, turn->base, bad, turn->out);
     }
     be_alone(session);
     job->unchecked = job->words;

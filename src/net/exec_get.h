@@ -22,9 +22,11 @@ const struct schema_counter *exec_get__counter(
 
 /* Makes slots of words that job->words has, until there is no room for any
  * more in the slice; the others are left in job->words, which is empty where
- * none is left. False where a key is too long. end: see exec_turn. */
-bool exec_get__gather(
-    struct session *session, const char *base, const char *end);
+ * none is left. 0, or the ERR_ to refuse the request with, *bad being the word
+ * then: too long, or, unless the job is alone, refused by exec__near. end: see
+ * exec_turn. */
+int exec_get__gather(struct session *session, const char *base,
+    const char *end, struct span *bad);
 
 /* The same for the one key of the session's request, which names a cell or a
  * record: it is answered as a struct answer. */

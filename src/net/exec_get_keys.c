@@ -2,6 +2,7 @@
 /* Retrieval: from the words of requests to slots, and cells of a batch for the
  * store. Each word is gone over once. */
 #include "base/assert.h"
+#include "base/err.h"
 #include "net/exec_get.h"
 #include "proto/key_digits.h"
 
@@ -353,11 +354,14 @@ is_at_id(const struct reading *reading)
 }
 
 /* Reads the key at reading->at, whatever it is, and makes its slot; a word
- * that a dialect get does not have is skipped. False where it is too long. */
-static bool
-take_any(struct job *job, struct reading *reading, const char *base)
+ * that a dialect get does not have is skipped. 0 or an ERR_, see
+ * exec_get__gather. */
+static int
+take_any(struct session *session, struct reading *reading, const char *base,
+    struct span *bad)
 {
-    struct key key;
+    struct job *job = session->job;
+    struct key key = {.kind = KEY_CELL};
     uint32_t known = is_at_id(reading)
         ? key_names_read(reading->names, reading->at, reading->words_end,
               reading->end, &key)
@@ -366,14 +370,15 @@ take_any(struct job *job, struct reading *reading, const char *base)
         add_slot(job, (size_t)(reading->at - base), known, &key,
             reading->shows_cas);
         reading->at += known;
-        return true;
+        return 0;
     }
     size_t left = (size_t)(reading->words_end - reading->at);
     const char *space = memchr(reading->at, ' ', left);
     size_t len = space == NULL ? left : (size_t)(space - reading->at);
     bool is_known = true;
+    *bad = (struct span){(uint32_t)(reading->at - base), (uint32_t)len};
     if (len > TEXT_KEY_MAX) {
-        return false;
+        return ERR_BAD_FORMAT;
     }
     if (reading->names != NULL) {
         key_names_parse(reading->names, reading->at, len, &key);
@@ -381,16 +386,23 @@ take_any(struct job *job, struct reading *reading, const char *base)
         is_known = reading->counter != NULL &&
             key_parse_dialect(reading->counter, reading->at, len, &key);
     }
+    int err = key.kind == KEY_ITEM && !job->is_alone /* else it is checked */
+        ? exec__near(session, reading->at, len)
+        : 0;
+    if (err != 0) {
+        return err;
+    }
     if (is_known) {
         add_slot(
             job, (size_t)(reading->at - base), len, &key, reading->shows_cas);
     }
     reading->at += len;
-    return true;
+    return 0;
 }
 
-bool
-exec_get__gather(struct session *session, const char *base, const char *end)
+int
+exec_get__gather(struct session *session, const char *base, const char *end,
+    struct span *bad)
 {
     struct job *job = session->job;
     unsigned first = job->n_slots;
@@ -415,16 +427,17 @@ exec_get__gather(struct session *session, const char *base, const char *end)
         }
         if (reading.at == reading.words_end) {
             end_words(job, first);
-            return true;
+            return 0;
         }
         if (exec_get__is_full(job)) {
             break;
         }
-        if (!take_any(job, &reading, base)) {
-            return false;
+        int err = take_any(session, &reading, base, bad);
+        if (err != 0) {
+            return err;
         }
     }
     job->words.at = (uint32_t)(reading.at - base);
     job->words.len = (uint32_t)(reading.words_end - reading.at);
-    return true;
+    return 0;
 }

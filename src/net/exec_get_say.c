@@ -108,6 +108,7 @@ say_item(struct session *session, const char *base, const struct slot *slot,
     struct items *items = session->executor->store->items;
     const char *key = base + slot->at;
     bool touches = session->job->touches;
+    (void)exec__note_near(session, key, slot->len);
     uint64_t now_s = exec__now_s(session);
     uint64_t expiry_s = touches
         ? items_expiry(session->request.exptime, now_s, exec__unix_s(session))

@@ -78,6 +78,29 @@ enum exec_step exec__change_flush(
 enum exec_step exec__item(
     struct session *session, const char *bytes, struct buf *out);
 
+/* Keys of items that look as if a cell had been meant (exec_near.c). 0, or the
+ * ERR_ to refuse a request with that has the key. */
+int exec__look_near(struct session *session, const char *key, size_t len);
+static inline int
+exec__near(struct session *session, const char *key, size_t len)
+{
+    return session->executor->rules.no_near &&
+            key_names_may_be_near(&session->executor->names, key, len)
+        ? exec__look_near(session, key, len)
+        : 0;
+}
+
+/* The same, and such a key is counted and logged, also where it is not
+ * refused: once a key that is looked up, or that a request is refused for. */
+int exec__count_near(struct session *session, const char *key, size_t len);
+static inline int
+exec__note_near(struct session *session, const char *key, size_t len)
+{
+    return key_names_may_be_near(&session->executor->names, key, len)
+        ? exec__count_near(session, key, len)
+        : 0;
+}
+
 /* Large values (exec_loan.c). True where the turn has to end before the value
  * under key, since it is to be lent and cannot be now. */
 bool exec__awaits_loan(

@@ -31,6 +31,9 @@ struct session_rules {
     bool no_flush; /* -F: flush_all is refused */
     bool no_dump;  /* -X: so is dump counter */
     bool no_watch; /* -W: so is watch */
+    bool no_near;  /* --near-cells=error: so is a key that looks like a
+                    * cell's and is none */
+    bool no_items; /* -m 0: so is what would make an item */
 };
 
 /* That many requests in a row that are none end a connection, so that whoever
@@ -80,6 +83,9 @@ struct executor {
     bool item_is_new;
     struct session_acks acks; /* of the last session_run */
     struct loan loan;         /* likewise */
+    uint64_t near_since_s;    /* since then ... */
+    unsigned near_said;       /* ... that many keys have been logged, of those
+                            * that look like a cell's */
     struct key_names names;   /* of keys that were asked for */
     struct exec_forms forms;  /* what these become */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */

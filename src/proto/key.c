@@ -14,11 +14,10 @@
 
 static const char proxy_stop[] = "|#|."; /* mcrouter's hash stop, and a dot */
 
-/* Cuts text into an id and the name behind it; name_len 0 where there is no
- * separator at all (a bare id). False where the text has not that form. */
+/* The id that text begins with, and where what belongs to it ends. False where
+ * it begins with none. */
 static bool
-cut(const char *text, size_t len, uint64_t *id, const char **name,
-    size_t *name_len)
+cut_id(const char *text, size_t len, uint64_t *id, size_t *end)
 {
     bool braced = len > 0 && text[0] == '{';
     size_t start = braced ? 1 : 0;
@@ -35,13 +34,27 @@ cut(const char *text, size_t len, uint64_t *id, const char **name,
             return false;
         }
         at++;
-    } else if (len - at > stop_len &&
+    } else if (len - at >= stop_len &&
         memcmp(text + at, proxy_stop, stop_len) == 0) {
         at += stop_len - 1;
     }
+    *end = at;
+    return true;
+}
+
+/* Cuts text into an id and the name behind it; name_len 0 where there is no
+ * separator at all (a bare id). False where the text has not that form. */
+static bool
+cut(const char *text, size_t len, uint64_t *id, const char **name,
+    size_t *name_len)
+{
+    size_t at;
+    if (!cut_id(text, len, id, &at)) {
+        return false;
+    }
     if (at == len) {
         *name_len = 0;
-        return !braced;
+        return text[0] != '{';
     }
     if (text[at] != '.' || at + 1 == len) {
         return false;
@@ -66,6 +79,25 @@ key_parse(
         return;
     }
     out->kind = out->target.column == NULL ? KEY_RECORD : KEY_CELL;
+}
+
+int
+key_near(const struct schema *schema, const char *text, size_t len)
+{
+    const char *dot = memrchr(text, '.', len);
+    struct schema_target target;
+    uint64_t id;
+    size_t at;
+    if (dot == NULL || schema_is_empty(schema)) {
+        return 0;
+    }
+    if (cut_id(text, len, &id, &at) && at < len && text[at] == '.') {
+        return ERR_NEAR_NAME;
+    }
+    dot++;
+    return schema_find(schema, dot, (size_t)(text + len - dot), &target)
+        ? ERR_NEAR_ID
+        : 0;
 }
 
 bool

@@ -24,6 +24,13 @@ struct key {
 void key_parse(const struct schema *schema, const char *text, size_t len,
     struct key *out);
 
+/* Looks whether a key that is an item's looks as if a cell had been meant:
+ * ERR_NEAR_NAME where it begins with an id and a dot, in any of the three
+ * forms, so that what follows is no name of this schema; ERR_NEAR_ID where it
+ * ends in a dot and a name, so that what is before is no id; else 0. Without a
+ * counter no key looks so. */
+int key_near(const struct schema *schema, const char *text, size_t len);
+
 /* A word of the dialect on one counter: `ID` (the record) or `ID.NAME` with a
  * column of that counter, also in the two proxy forms. False where it is
  * neither. */

@@ -16,6 +16,34 @@ static_assert(KEY_ID_DIGITS + 1 + 2 * CHUNK_BYTES <= KEY_NAMES__NEAR &&
     "see key_names__read");
 
 static void
+note_end(struct key_names *names, const struct schema_name *name)
+{
+    if (name->len > 0) {
+        uint8_t last = (uint8_t)name->text[name->len - 1];
+        names->ends[last / 64] |= UINT64_C(1) << last % 64;
+    }
+}
+
+void
+key_names__begin(struct key_names *names, const struct schema *schema)
+{
+    *names = (struct key_names){.schema = schema,
+        .version = schema_version(schema),
+        .n_changes = names->n_changes + 1};
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter == NULL) {
+            continue;
+        }
+        note_end(names, &counter->name);
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            note_end(names, &counter->column[i].name);
+            note_end(names, &counter->column[i].suffix);
+        }
+    }
+}
+
+static void
 keep(struct key_names *names, const char *name, size_t len,
     const struct schema_target *target)
 {

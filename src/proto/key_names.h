@@ -25,7 +25,11 @@ struct key_names {
         uint64_t word[2]; /* the name, and zeros; all 0: none */
         struct schema_target target;
     } name[KEY_NAMES];
+    uint64_t ends[4]; /* bit b: some name of the schema ends in the byte b */
 };
+
+/* Forgets all names, and begins with this schema. */
+void key_names__begin(struct key_names *names, const struct schema *schema);
 
 /* Sees to it that names are this schema's: to be called before keys are read,
  * whenever the schema may have become another one. */
@@ -34,9 +38,7 @@ key_names_use(struct key_names *names, const struct schema *schema)
 {
     uint64_t version = schema_version(schema);
     if (names->schema != schema || names->version != version) {
-        *names = (struct key_names){.schema = schema,
-            .version = version,
-            .n_changes = names->n_changes + 1};
+        key_names__begin(names, schema);
     }
 }
 
@@ -44,6 +46,21 @@ key_names_use(struct key_names *names, const struct schema *schema)
  * key_names_use. */
 void key_names_parse(
     struct key_names *names, const char *text, size_t len, struct key *out);
+
+/* False for most keys that key_near has nothing to say of, under the schema of
+ * key_names_use. */
+static inline bool
+key_names_may_be_near(
+    const struct key_names *names, const char *text, size_t len)
+{
+    if (len == 0) {
+        return false;
+    }
+    uint8_t first = (uint8_t)text[0];
+    uint8_t last = (uint8_t)text[len - 1];
+    return (first >= '0' && first <= '9') || first == '{' ||
+        (names->ends[last / 64] >> last % 64 & 1) != 0;
+}
 
 /* The place where a name is first looked for; the other one is beside it. */
 static inline unsigned

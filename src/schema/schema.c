@@ -143,6 +143,12 @@ schema_counter(const struct schema *schema, const char *name, size_t len)
         : NULL;
 }
 
+bool
+schema_is_empty(const struct schema *schema)
+{
+    return schema->n_counters == 0;
+}
+
 const struct schema_counter *
 schema_counter_at(const struct schema *schema, unsigned slot)
 {

@@ -82,6 +82,9 @@ struct schema *schema_create_from(const struct alloc *alloc);
 /* Frees *schema and nulls it; NULL in it is fine. */
 void schema_destroy(struct schema **schema);
 
+/* True where there is no counter. */
+bool schema_is_empty(const struct schema *schema);
+
 /* Grows by one with every edit. */
 uint64_t schema_version(const struct schema *schema);
 

@@ -133,7 +133,8 @@ admin_init(struct server_admin *admin, const struct options *options)
                                        .verbosity_fn = set_verbosity,
                                        .version = version,
                                        .command_fn = admin__command,
-                                       .audit_fn = admin__audit},
+                                       .audit_fn = admin__audit,
+                                       .near_fn = admin__near},
         .options = options,
         .started_s = clock_monotonic_s()};
     admin->admin.prefixes = &admin->prefixes;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients have done that cannot be undone, and who could not log in: lines
- * in the log, at the level that is always written. A flood of them is limited
- * as all lines are (base/log.h). */
+/* What clients have done that cannot be undone, who could not log in, and keys
+ * with which something else was meant: lines in the log, at the level that is
+ * always written. A flood of them is limited as all lines are (base/log.h). */
 #include "server/admin_priv.h"
 
+#include "base/err.h"
 #include "net/conn_list.h"
 
 bool
@@ -40,4 +41,18 @@ admin__audit(struct admin *seam, const struct session *session,
         log_line(
             admin->logger, LOG_WARNING, "%.*s, from %s", (int)len, text, addr);
     }
+}
+
+void
+admin__near(struct admin *seam, const struct session *session, int err,
+    const char *key, size_t len)
+{
+    const struct server_admin *admin = (const struct server_admin *)seam;
+    char addr[CONN_ADDR_BYTES];
+    conn_list_peer_addr(session->fd, addr);
+    log_line(admin->logger, LOG_WARNING, "%s %.*s, from %s: %s",
+        admin->options->near_cells == OPTIONS_NEAR_CELLS_ERROR
+            ? "refused the key"
+            : "took for an item the key",
+        (int)len, key, addr, err_text(err));
 }

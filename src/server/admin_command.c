@@ -123,6 +123,9 @@ set_memory(struct server_admin *admin, const struct text_admin *command)
     if (command->error != NULL) {
         return command->error;
     }
+    if (admin->options->memory_limit == 0) {
+        return "CLIENT_ERROR the server has no items: -m 0";
+    }
     pthread_mutex_lock(&admin->lock); /* so that what is shown is what is */
     atomic_store(&admin->memory_limit, bytes);
     items_set_limit(admin->store->items, bytes);

@@ -52,6 +52,10 @@ bool admin__user(const struct server_admin *admin, uint64_t pass,
 void admin__audit(struct admin *seam, const struct session *session,
     enum audit kind, const char *text, size_t len);
 
+/* near_fn of the seam. */
+void admin__near(struct admin *seam, const struct session *session, int err,
+    const char *key, size_t len);
+
 /* command_fn of the seam. */
 const char *admin__command(
     struct admin *seam, const struct text_admin *command);

@@ -350,7 +350,8 @@ check_together(const struct options *options, struct buf *message)
             "--unix-socket\n");
         return OPTIONS_EXIT_BAD;
     }
-    if (options->item_size_max > options->memory_limit / 2) {
+    if (options->memory_limit > 0 &&
+        options->item_size_max > options->memory_limit / 2) {
         buf_add_text(message,
             "tallyd: --max-item-size is more than half of --memory-limit: "
             "lower the one or raise the other\n");

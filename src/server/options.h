@@ -32,7 +32,9 @@ enum options_extended_id {
         OPTIONS_EXTENDED_COUNT
 };
 
-/* The words of --new-data, --loading, --seccomp, --landlock and --protocol. */
+/* The words of --near-cells, --new-data, --loading, --seccomp, --landlock and
+ * --protocol. */
+enum { OPTIONS_NEAR_CELLS_ITEM, OPTIONS_NEAR_CELLS_ERROR };
 enum { OPTIONS_NEW_DATA_MAKE, OPTIONS_NEW_DATA_REFUSE };
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
 enum { OPTIONS_SECCOMP_ON, OPTIONS_SECCOMP_LOG, OPTIONS_SECCOMP_OFF };

@@ -52,8 +52,12 @@
         "1m", NULL,                                                           \
         "largest value of an item, in bytes, or with k or m behind; at most " \
         "half of --memory-limit")                                             \
-    X(memory_limit, 'm', "memory-limit", "MB", MEGABYTES, 1, 1 << 24, "64",   \
-        NULL, "memory for items, in megabytes")                               \
+    X(memory_limit, 'm', "memory-limit", "MB", MEGABYTES, 0, 1 << 24, "64",   \
+        NULL, "memory for items, in megabytes; 0: no items at all")           \
+    X(near_cells, 0, "near-cells", "item|error", CHOICE, 0, 1, "item",        \
+        "near_cells",                                                         \
+        "what a key is that looks like a counter's and is none: an item, or " \
+        "refused with CLIENT_ERROR")                                          \
     X(hot_memory, 0, "hot-memory", "SIZE", BYTES_OR_AUTO,                     \
         OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
         "memory for counters, in bytes, or with k, m or g behind; auto: "     \

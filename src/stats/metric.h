@@ -48,6 +48,7 @@
     X(noreply_refused, "refused changes whose client had asked for no reply") \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(reserved_key_refused, "commands on an item with a counter's name")      \
+    X(near_cells, "keys that look like a counter's and are none")             \
     X(calls_parked, "calls to the store that were answered later")            \
     X(turns_held, "turns whose replies waited for the log")                   \
     X(changes_unsure, "changes done, but answered with SERVER_ERROR")         \

@@ -2,6 +2,9 @@
 /* proto/key: which keys name cells and records, and which only look so. */
 #include "proto/key.h"
 
+#include "base/err.h"
+#include "proto/key_names.h"
+
 #include "unit/proto_help.h"
 
 #define MAX_ID "18446744073709551615"
@@ -136,6 +139,79 @@ START_TEST(test_bare_ids)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    int err;
+} looks[] = {
+    {"1234.cntlk", ERR_NEAR_NAME},
+    {"{1234}.cntlk", ERR_NEAR_NAME},
+    {"1234|#|.cntlk", ERR_NEAR_NAME},
+    {"0.x", ERR_NEAR_NAME},
+    {MAX_ID ".CNTCM", ERR_NEAR_NAME},
+    {"1234.", ERR_NEAR_NAME},
+    {"{1234}.", ERR_NEAR_NAME},
+    {"1234|#|.", ERR_NEAR_NAME},
+    {"1234..cntcm", ERR_NEAR_NAME},
+    {"1234.cntcm.", ERR_NEAR_NAME},
+    {"1234.cntcm.cntcm", ERR_NEAR_NAME},
+    {"10.0.0.1", ERR_NEAR_NAME},
+    {"1234.weibo_id", ERR_NEAR_NAME},
+    {"007.cntcm", ERR_NEAR_ID},
+    {"-1.cntcm", ERR_NEAR_ID},
+    {"18446744073709551616.cntcm", ERR_NEAR_ID},
+    {"alice.cntcm", ERR_NEAR_ID},
+    {"alice.comment_num", ERR_NEAR_ID},
+    {"alice.weibo", ERR_NEAR_ID},
+    {":1:1234.cntcm", ERR_NEAR_ID},
+    {"a.b.cntcm", ERR_NEAR_ID},
+    {".cntcm", ERR_NEAR_ID},
+    {"{007}.cntcm", ERR_NEAR_ID},
+    {"{1234.cntcm", ERR_NEAR_ID},
+    {"1234|#.cntcm", ERR_NEAR_ID},
+    {"", 0},
+    {".", 0},
+    {"1234", 0},
+    {"{1234}", 0},
+    {"1234|#|", 0},
+    {"cntcm", 0},
+    {"1234:cntcm", 0},
+    {"1234cntcm", 0},
+    {"alice.cntcm.", 0},
+    {"alice.CNTCM", 0},
+    {"alice.xcntcm", 0},
+    {"alice.weibo_id", 0},
+    {"01.x", 0},
+    {"page.html", 0},
+    {"user:17", 0},
+};
+
+/* What looks like a cell's key, and by what it is none. */
+START_TEST(test_near)
+{
+    struct schema *schema = weibo_schema();
+    struct schema *none = schema_create();
+    struct key_names names = {0};
+    ck_assert_ptr_nonnull(none);
+    key_names_use(&names, schema);
+    for (size_t i = 0; i < COUNT_OF(looks); i++) {
+        size_t len = strlen(looks[i].text);
+        char *text = copy_of(looks[i].text, len);
+        int err = key_near(schema, text, len);
+        ck_assert_msg(err == looks[i].err, "'%s': %d", looks[i].text, err);
+        ck_assert_msg(err == 0 || key_names_may_be_near(&names, text, len),
+            "'%s'", looks[i].text);
+        ck_assert_int_eq(key_near(none, text, len), 0);
+        free(text);
+    }
+    ck_assert(!key_names_may_be_near(&names, "user:17", 7));
+    edit_schema(&schema, "add column weibo z7 suffix=z7");
+    key_names_use(&names, schema);
+    ck_assert(key_names_may_be_near(&names, "user:17", 7));
+    schema_destroy(&none);
+    schema_destroy(&schema);
+}
+END_TEST
+
 START_TEST(test_follows_the_schema)
 {
     struct schema *schema = weibo_schema();
@@ -162,6 +238,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_cells, test_near_misses, test_prefixes,
-        test_bare_ids, test_follows_the_schema};
+        test_bare_ids, test_near, test_follows_the_schema};
     return run_tests("key", tests, COUNT_OF(tests));
 }

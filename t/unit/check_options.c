@@ -122,6 +122,12 @@ START_TEST(test_sizes)
     ck_assert_uint_eq(good("-I2M").item_size_max, 2 << 20);
     ck_assert_uint_eq(good("-m 2048 -I 1024m").item_size_max, 1 << 30);
     ck_assert_uint_eq(good("-m 100").memory_limit, 100 << 20);
+    ck_assert_uint_eq(good("-m 0").memory_limit, 0); /* and -I is 1m */
+    ck_assert_int_eq(
+        good("--near-cells=error").near_cells, OPTIONS_NEAR_CELLS_ERROR);
+    ck_assert_int_eq(good("-t 1").near_cells, OPTIONS_NEAR_CELLS_ITEM);
+    ck_assert_int_eq(
+        good("--new-data=refuse").new_data, OPTIONS_NEW_DATA_REFUSE);
     bad("-I 1000",
         "--max-item-size: '1000' is refused; wanted is a size from 1k to "
         "1024m");
@@ -133,8 +139,7 @@ START_TEST(test_sizes)
     bad("-I g", "size from 1k to 1024m");
     ck_assert_uint_eq(good("-m 2048 -I 1g").item_size_max, 1 << 30);
     bad("-I 1kk", "size from 1k to 1024m");
-    bad("-m 0", "megabytes from 1 to");
-    bad("-m 1m", "megabytes from 1 to");
+    bad("-m 1m", "megabytes from 0 to");
     bad("-m 1", "half of --memory-limit");
     bad("-I 33m", "half of --memory-limit");
     good("-I 32m");
@@ -175,7 +180,7 @@ START_TEST(test_hot_memory)
     bad("--hot-memory=", "size from 16m");
     bad("--hot-memory", "--hot-memory: a value is missing");
     bad("-I auto", "size from 1k to 1024m");
-    bad("-m 1g", "megabytes from 1 to");
+    bad("-m 1g", "megabytes from 0 to");
 }
 END_TEST
 
