@@ -77,12 +77,12 @@ refuse_key(struct session *session, int err, const char *bytes,
     return exec__refuse(session, err, out);
 }
 
-/* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. */
+/* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. The
+ * executor's names are those of the schema. */
 static int
 check_key(struct session *session, const struct schema_counter *counter,
     const char *text, size_t len)
 {
-    struct key_names *names = &session->executor->names;
     struct key key;
     if (len > TEXT_KEY_MAX) {
         return ERR_BAD_FORMAT;
@@ -90,18 +90,14 @@ check_key(struct session *session, const struct schema_counter *counter,
     if (counter != NULL) {
         return check_dialect_key(counter, text, len);
     }
-    bool needs = needs_check(&session->request);
-    if (!needs && !session->executor->rules.no_near) {
+    if (!needs_check(&session->request) && !session->executor->rules.no_near) {
         return 0;
     }
-    key_names_use(names, exec__schema(session));
-    if (!key_names_is_kept(names, text, len, text + len, &key)) {
-        key_names_parse(names, text, len, &key);
-    }
+    key_names_parse(&session->executor->names, text, len, &key);
     if (key.kind == KEY_ITEM) {
         return exec__near(session, text, len);
     }
-    return needs ? check_exptime(&key) : 0;
+    return needs_check(&session->request) ? check_exptime(&key) : 0;
 }
 
 /* All keys are checked: the job goes on with what it has gathered so far. */
@@ -135,11 +131,39 @@ check_lengths(struct job *job, const char *base)
     return 0;
 }
 
+/* Skips keys of cells, as most are, of a request in which those cannot be
+ * wrong: at most n, and how many. */
+static unsigned
+skip_cells(struct session *session, const struct exec_turn *turn,
+    struct words *words, unsigned n)
+{
+    const struct key_names *names = &session->executor->names;
+    const char *at = turn->base + words->at;
+    const char *end = turn->base + words->end;
+    struct key key;
+    unsigned i;
+    for (i = 0; i < n; i++) {
+        while (at < end && *at == ' ') {
+            at++;
+        }
+        uint32_t len =
+            at == end ? 0 : key_names_read(names, at, end, turn->end, &key);
+        if (len == 0) {
+            break;
+        }
+        at += len;
+    }
+    words->at = (uint32_t)(at - turn->base);
+    return i;
+}
+
 /* Looks at some of the keys not yet checked; after the last one the job goes
  * on. 0, or the ERR_ to answer, *bad being the key if it is one's fault. */
 static int
-check_keys(struct session *session, const char *base, struct span *bad)
+check_keys(
+    struct session *session, const struct exec_turn *turn, struct span *bad)
 {
+    const char *base = turn->base;
     struct job *job = session->job;
     if (job->has_keys && !needs_check(&session->request) &&
         !session->executor->rules.no_near) {
@@ -151,7 +175,11 @@ check_keys(struct session *session, const char *base, struct span *bad)
     if (job->op == REQUEST_COUNTER_GET && counter == NULL) {
         return ERR_GONE; /* dropped since the line was parsed */
     }
-    for (unsigned i = 0; i < EXEC_CHECK_KEYS_MAX; i++) {
+    key_names_use(&session->executor->names, exec__schema(session));
+    for (unsigned n = EXEC_CHECK_KEYS_MAX; n > 0; n--) {
+        if (job->has_keys && !needs_check(&session->request)) {
+            n -= skip_cells(session, turn, &words, n - 1);
+        }
         if (!words_next(&words, &key)) {
             end_check(job);
             return job->has_keys ? 0 : ERR_BAD_ID;
@@ -228,7 +256,7 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
     struct job *job = session->job;
     while (job->stage == JOB_GET_CHECK) {
         struct span bad = {0, 0};
-        int err = check_keys(session, turn->base, &bad);
+        int err = check_keys(session, turn, &bad);
         if (err != 0) {
             turn->done += job->request_bytes;
             return refuse_key(session, err, turn->base, bad, turn->out);
