@@ -69,6 +69,7 @@
     X(HOT_FULL, "the memory for counters is full, see --hot-memory")          \
     X(COLD, "the record has to be read from disk first")                      \
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
+    X(NOT_OWNED, "the id is another server's by the rule of --owns")          \
     X(BAD_TX, "a change is numbered as PRODUCER:NUMBER, see help")            \
     X(OLD_TX, "that number is below the producer's window of 1024")           \
     X(PRODUCER_GONE, "the producer has been dropped, nothing was changed")    \

@@ -213,8 +213,12 @@ void
 exec__say_refusal(
     struct session *session, int err, const struct echo *echo, struct buf *out)
 {
+    const struct owns *owns = session->executor->owns;
     struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     struct echo loud = *echo;
+    if (err == ERR_NOT_OWNED && owns != NULL) {
+        answer.detail = owns_rule(owns);
+    }
     exec__count(session, METRIC_cell_refused, 1);
     if (echo->noreply && !reply_is_server_error(err)) {
         exec__count(session, METRIC_noreply_refused, 1);

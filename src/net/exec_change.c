@@ -453,6 +453,29 @@ gather(struct session *session)
     return job;
 }
 
+/* The change of the session's request is of another server's id: it is answered
+ * with err, without the store. */
+static __attribute__((noinline)) enum exec_step
+turn_away(struct session *session, int err, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    struct change change = job->change[job->store_change.n];
+    struct echo echo = echo_of(&session->request, 0);
+    const char *bytes = turn->base + job->request_bytes;
+    if (!exec__settle(session, turn)) {
+        return EXEC_LATER;
+    }
+    exec__note_other(session, change.id);
+    if (err == ERR_NOT_OWNED) {
+        return exec__refuse(session, err, turn->out);
+    }
+    change.err = err;
+    change.producer = 0;
+    count_change(session, &change);
+    say_change(session, &change, &echo, bytes, turn->out);
+    return exec__done(session);
+}
+
 /* The change of the session's request, which gather has made room for, is
  * ready to be done; or, with err, the request is wrong. */
 static enum exec_step
@@ -472,6 +495,24 @@ take(struct session *session, int err, struct exec_turn *turn)
     job->reply_bytes_max += EXEC_ANSWER_TEXT_MAX +
         job->change[i].n_columns * (size_t)(NUM_U64_DIGITS_MAX + 1);
     return EXEC_GATHERED;
+}
+
+/* The change that gather has made room for is filled, but for whose id it is
+ * and who numbers it; or, with err, the request is wrong. */
+static inline enum exec_step
+finish(struct session *session, const char *bytes, int err,
+    struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    struct change *change = &job->change[job->store_change.n];
+    if (err == 0 && session->executor->owns != NULL) {
+        int other = exec__owner_fault(session, change);
+        if (other != 0) {
+            return turn_away(session, other, turn);
+        }
+    }
+    return take(
+        session, err != 0 ? err : take_tx(session, bytes, change), turn);
 }
 
 /* An exptime that the counter does not ignore. */
@@ -585,10 +626,7 @@ exec__change_begin(struct session *session, const char *bytes,
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
-    if (err == 0) {
-        err = take_tx(session, bytes, change);
-    }
-    return take(session, err, turn);
+    return finish(session, bytes, err, turn);
 }
 
 /* The numbers behind the dialect's id: one a column for a record, or those of
@@ -661,10 +699,7 @@ exec__counter_begin(
     }
     struct change *change = &job->change[job->store_change.n];
     int err = parse_dialect(session, bytes, counter, change);
-    if (err == 0) {
-        err = take_tx(session, bytes, change);
-    }
-    enum exec_step step = take(session, err, turn);
+    enum exec_step step = finish(session, bytes, err, turn);
     if (step == EXEC_DONE && is_misfit(session->request.op, err)) {
         exec__count(session, METRIC_dialect_misfits, 1);
     }

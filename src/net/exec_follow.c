@@ -124,11 +124,12 @@ room_for_counts(const struct session *session, const struct exec_turn *turn)
     return fit < n ? (unsigned)fit : n;
 }
 
-/* Gathers what follows; made once for each kind. Gets take nothing of the
+/* Gathers what follows; made once for each kind. Of gets the owner is asked
+ * later, with the whole slice. Gets take nothing of the
  * budget: the first one of their slice has paid for all. */
 static inline __attribute__((always_inline)) void
 follow(struct session *session, const char *bytes, struct exec_turn *turn,
-    read_fn *read, take_fn *take, bool is_get)
+    read_fn *read, take_fn *take, bool is_get, bool asks_owner)
 {
     struct job *job = session->job;
     const struct key_names *names = &session->executor->names;
@@ -155,6 +156,9 @@ follow(struct session *session, const char *bytes, struct exec_turn *turn,
         if (len == 0 || len > end - text) {
             break;
         }
+        if (asks_owner && !owns_has(session->executor->owns, plain.key.id)) {
+            break; /* the usual way says so */
+        }
         take(session, &plain, (uint32_t)job->request_bytes);
         job->request_bytes += len;
         text += len;
@@ -167,27 +171,34 @@ static void
 follow_counts(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_count, take_count, false);
+    follow(session, bytes, turn, plain_count, take_count, false, false);
+}
+
+static void
+follow_own_counts(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    follow(session, bytes, turn, plain_count, take_count, false, true);
 }
 
 static void
 follow_gets(struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_get, take_get, true);
+    follow(session, bytes, turn, plain_get, take_get, true, false);
 }
 
 static void
 follow_metas(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_meta, take_meta, true);
+    follow(session, bytes, turn, plain_meta, take_meta, true, false);
 }
 
 static void
 follow_packets(
     struct session *session, const char *bytes, struct exec_turn *turn)
 {
-    follow(session, bytes, turn, plain_packet, take_packet, true);
+    follow(session, bytes, turn, plain_packet, take_packet, true, false);
 }
 
 /* What gathers those that follow the session's request; NULL where there is
@@ -199,7 +210,11 @@ follower(const struct session *session)
     switch (request->op) {
     case REQUEST_INCR:
     case REQUEST_DECR:
-        return request->proto == PROTO_TEXT ? follow_counts : NULL;
+        if (request->proto != PROTO_TEXT) {
+            return NULL;
+        }
+        return session->executor->owns == NULL ? follow_counts
+                                               : follow_own_counts;
     case REQUEST_GET:
         return session->job->is_alone ? NULL : follow_gets;
     case REQUEST_LOOK:

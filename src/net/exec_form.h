@@ -20,7 +20,10 @@ enum slot_kind {
     SLOT_SINGLE, /* a cell or record whose answer is one struct answer */
     SLOT_META,   /* a cell likewise, of a plain mg (proto/plain.h) ... */
     SLOT_PACKET, /* ... and of a plain packet */
-    SLOT_NOTHING /* a request's last keys are gone: its end alone */
+    SLOT_SINGLE_REFUSED, /* it was one of these three; its id is another
+                          * server's */
+    SLOT_REFUSED, /* of a request with such an id: its end is an error */
+    SLOT_NOTHING  /* a request's last keys are gone: its end alone */
 };
 
 /* One key of a slice: its place, then what it has in common with others. */

@@ -38,11 +38,10 @@ exec_get__counter(struct session *session, const char *bytes)
 }
 
 static int
-check_dialect_key(
-    const struct schema_counter *counter, const char *text, size_t len)
+check_dialect_key(const struct schema_counter *counter, const char *text,
+    size_t len, struct key *key)
 {
-    struct key key;
-    if (!key_parse_dialect(counter, text, len, &key)) {
+    if (!key_parse_dialect(counter, text, len, key)) {
         return key_dialect_fault(text, len);
     }
     return counter->n_columns == 0 ? ERR_NO_COLUMNS : 0;
@@ -77,6 +76,32 @@ refuse_key(struct session *session, int err, const char *bytes,
     return exec__refuse(session, err, out);
 }
 
+/* True where requests for other servers' ids are refused. */
+static bool
+refuses_others(const struct session *session)
+{
+    const struct executor *executor = session->executor;
+    return executor->owns != NULL && !executor->owner->misses;
+}
+
+/* True where a key can be wrong in another way than by its length. */
+static bool
+needs_look(const struct session *session)
+{
+    return needs_check(&session->request) ||
+        session->executor->rules.no_near || refuses_others(session);
+}
+
+static int
+check_owner(struct session *session, const struct key *key)
+{
+    if (!refuses_others(session) || !exec__is_other(session, key->id)) {
+        return 0;
+    }
+    exec__note_other(session, key->id);
+    return ERR_NOT_OWNED;
+}
+
 /* Looks at one key: 0, or the ERR_ to answer. counter: of a dialect get. The
  * executor's names are those of the schema. */
 static int
@@ -84,20 +109,29 @@ check_key(struct session *session, const struct schema_counter *counter,
     const char *text, size_t len)
 {
     struct key key;
+    int err = 0;
     if (len > TEXT_KEY_MAX) {
         return ERR_BAD_FORMAT;
     }
     if (counter != NULL) {
-        return check_dialect_key(counter, text, len);
+        err = check_dialect_key(counter, text, len, &key);
+        return err != 0 ? err : check_owner(session, &key);
     }
-    if (!needs_check(&session->request) && !session->executor->rules.no_near) {
+    if (!needs_look(session)) {
         return 0;
     }
     key_names_parse(&session->executor->names, text, len, &key);
     if (key.kind == KEY_ITEM) {
         return exec__near(session, text, len);
     }
-    return needs_check(&session->request) ? check_exptime(&key) : 0;
+    err = needs_check(&session->request) ? check_exptime(&key) : 0;
+    return err != 0 ? err : check_owner(session, &key);
+}
+
+bool
+exec_get__is_checked(const struct job *job)
+{
+    return job->has_keys;
 }
 
 /* All keys are checked: the job goes on with what it has gathered so far. */
@@ -165,9 +199,12 @@ check_keys(
 {
     const char *base = turn->base;
     struct job *job = session->job;
-    if (job->has_keys && !needs_check(&session->request) &&
-        !session->executor->rules.no_near) {
+    bool asks_owner = refuses_others(session);
+    if (job->has_keys && !needs_look(session)) {
         return check_lengths(job, base);
+    }
+    if (asks_owner && exec_get__has_other(session, 0, job->n_slots)) {
+        return ERR_NOT_OWNED;
     }
     const struct schema_counter *counter = exec_get__counter(session, base);
     struct words words = words_of(base, job->unchecked);
@@ -177,7 +214,7 @@ check_keys(
     }
     key_names_use(&session->executor->names, exec__schema(session));
     for (unsigned n = EXEC_CHECK_KEYS_MAX; n > 0; n--) {
-        if (job->has_keys && !needs_check(&session->request)) {
+        if (job->has_keys && !needs_check(&session->request) && !asks_owner) {
             n -= skip_cells(session, turn, &words, n - 1);
         }
         if (!words_next(&words, &key)) {
@@ -207,6 +244,9 @@ ask_slice(struct session *session)
 {
     struct job *job = session->job;
     job->stage = JOB_GET_FORMAT;
+    if (session->executor->owns != NULL) {
+        exec_get__look_for_others(session);
+    }
     exec__count(session, METRIC_cell_gets, job->get.n);
     return job->get.n > 0 && exec__waits(job, &job->get.call, ask);
 }

@@ -50,6 +50,17 @@ exec_get__is_full(const struct job *job)
         job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
 }
 
+/* The rule of --owns (exec_owner.c); only where session->executor->owns is not
+ * NULL. The keys gathered that are of other servers' ids become misses, or
+ * their requests are refused. */
+void exec_get__look_for_others(struct session *session);
+/* True where one of the job's slots first to end - 1 is of such an id: counts
+ * and logs one. */
+bool exec_get__has_other(
+    struct session *session, unsigned first, unsigned end);
+/* True where the job's one request had all its keys checked, ids too. */
+bool exec_get__is_checked(const struct job *job);
+
 /* Answers slots until the slice is done or out has mark bytes: true where it
  * is done. */
 bool exec_get__format(struct session *session, struct exec_turn *turn);

@@ -134,15 +134,17 @@ say_item(struct session *session, const char *base, const struct slot *slot,
     return true;
 }
 
+/* What is said back of a get that is refused: nothing. */
+static const struct echo text_echo = {.op = REQUEST_GET};
+
 /* The end of a text request. */
 static void
 say_end(struct session *session, struct buf *out)
 {
-    static const struct echo echo = {.op = REQUEST_GET};
     struct job *job = session->job;
     if (job->has_unreadable) { /* in the place of END: no number is made up */
         job->has_unreadable = false;
-        exec__say_refusal(session, ERR_COLD_READ, &echo, out);
+        exec__say_refusal(session, ERR_COLD_READ, &text_echo, out);
         return;
     }
     reply_line(out, "END");
@@ -365,6 +367,15 @@ say_slot(struct session *session, struct exec_turn *turn)
     case SLOT_RECORD:
         is_hit = say_record(session, turn->base, slot, out);
         break;
+    case SLOT_SINGLE_REFUSED:
+        exec__say_refusal(
+            session, ERR_NOT_OWNED, &job->single[slot - job->slot], out);
+        return false;
+    case SLOT_REFUSED:
+        if (slot->is_last) {
+            exec__say_refusal(session, ERR_NOT_OWNED, &text_echo, out);
+        }
+        return false;
     case SLOT_NOTHING:
         break;
     }
@@ -400,6 +411,7 @@ note_failure(const struct job *job, unsigned first, struct exec_turn *turn)
     case SLOT_SINGLE:
     case SLOT_META:
     case SLOT_PACKET:
+    case SLOT_SINGLE_REFUSED:
         turn->unanswered = job->single[first];
         turn->is_known = true;
         return;

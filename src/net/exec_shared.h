@@ -60,6 +60,15 @@ enum exec_step exec__get_flush(
 enum exec_step exec__get_resume(
     struct session *session, struct exec_turn *turn);
 
+/* The rule of --owns (exec_owner.c); only where session->executor->owns is not
+ * NULL. True where the id is another server's. */
+bool exec__is_other(const struct session *session, uint64_t id);
+/* Counts and logs that a request for it, or a key, is answered so. */
+void exec__note_other(struct session *session, uint64_t id);
+/* What a change of another server's id is answered with: 0 where it is not,
+ * else ERR_NOT_OWNED, or the ERR_ of a miss. */
+int exec__owner_fault(struct session *session, const struct change *change);
+
 /* All changes of cells and records. key is the request's, already parsed. */
 enum exec_step exec__change_begin(struct session *session, const char *bytes,
     const struct key *key, struct exec_turn *turn);

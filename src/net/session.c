@@ -400,6 +400,8 @@ session_run(struct session *session, const char *bytes, size_t len,
     if (session->watcher != NULL) {
         return run_watcher(session, len, mark, out, consumed);
     }
+    executor->owns =
+        executor->owner == NULL ? NULL : owner_rule(executor->owner);
     executor->watched =
         executor->watch == NULL ? 0 : watch_wanted(executor->watch->hub);
     while (step == EXEC_DONE || step == EXEC_GATHERED) {

@@ -8,6 +8,7 @@
 #include "net/admin.h"
 #include "net/exec_form.h"
 #include "net/loan.h"
+#include "net/owner.h"
 #include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
@@ -72,6 +73,8 @@ struct executor {
     struct admin *admin;
     struct session_rules rules; /* read-only */
     struct access *access;      /* NULL: every client may do everything */
+    struct owner *owner;        /* NULL: every id is this server's */
+    const struct owns *owns;    /* its rule, since the turn began; or NULL */
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
     struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
@@ -96,8 +99,8 @@ struct executor {
 enum { EXECUTOR_JOBS_KEPT = 64 };
 
 /* Prepares an executor; the caller keeps all that is passed alive. binding is
- * SESSION_AUTO, the rules are all zero, and access is NULL; they may be changed
- * before the first session. */
+ * SESSION_AUTO, the rules are all zero, and access and owner are NULL; they may
+ * be changed before the first session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
 

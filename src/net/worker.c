@@ -515,6 +515,7 @@ worker_start(const struct worker_config *config, struct worker **out)
     worker->executor.rules = config->rules;
     conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);
     worker->executor.access = config->access;
+    worker->executor.owner = config->owner;
     worker->executor.watch = config->watch;
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->bell,
         worker->config.clock, config->commit_timeout_ms, conn_pass);

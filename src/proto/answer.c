@@ -8,12 +8,15 @@
 #include "proto/reply.h"
 
 void
-answer__refuse(const struct echo *echo, int err, struct buf *out)
+answer__refuse(
+    const struct echo *echo, const struct answer *answer, struct buf *out)
 {
-    if (err == ERR_NO_MEMORY && request_is_storage(echo->op)) {
+    if (answer->err == ERR_NO_MEMORY && request_is_storage(echo->op)) {
         reply_line(out, "SERVER_ERROR out of memory storing object");
+    } else if (answer->detail != NULL) {
+        reply_error_about(out, answer->err, answer->detail);
     } else {
-        reply_error(out, err);
+        reply_error(out, answer->err);
     }
 }
 
@@ -53,7 +56,7 @@ answer__text(const struct echo *echo, const char *bytes,
             answer->value, answer->value_len, NULL);
         return;
     case ANSWER_REFUSED:
-        answer__refuse(echo, answer->err, out);
+        answer__refuse(echo, answer, out);
         return;
     }
 }

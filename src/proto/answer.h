@@ -32,6 +32,7 @@ enum { ANSWER_NEVER = -1 }; /* ttl_s of what does not expire */
 struct answer {
     enum answer_kind kind;
     int err;             /* REFUSED: ERR_x */
+    const char *detail;  /* REFUSED: said behind its text; NULL: nothing */
     const char *value;   /* VALUE: the caller's, read during the call */
     size_t value_len;    /* VALUE, ABOUT; STORED: of what is stored */
     size_t *value_at;    /* meta and binary VALUE: not NULL: the value's bytes
@@ -98,8 +99,9 @@ echo_of(const struct request *request, uint32_t shift)
 void answer_put(const struct echo *echo, const char *bytes,
     const struct answer *answer, struct buf *out);
 
-/* Says err as an error line, which text and meta share. */
-void answer__refuse(const struct echo *echo, int err, struct buf *out);
+/* Says REFUSED as an error line, which text and meta share. */
+void answer__refuse(
+    const struct echo *echo, const struct answer *answer, struct buf *out);
 /* Answers of the binary protocol that have no kind: the version, and figures.
  * lines[0..len): what the text protocol answers to stats. */
 void answer_binary_version(

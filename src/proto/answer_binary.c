@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "proto/binary.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum status {
@@ -31,7 +32,7 @@ enum status {
     STATUS_TEMPORARY = 0x86
 };
 
-enum { FLAGS_BYTES = 4, NUMBER_BYTES = 8 };
+enum { FLAGS_BYTES = 4, NUMBER_BYTES = 8, DETAILED_BYTES = 256 };
 
 /* What memcached has a word for, and what is the server's fault. Every other
  * error is the client's: invalid, with the text that the text protocol has
@@ -198,6 +199,13 @@ put_not_stored(struct buf *out, const struct echo *echo)
 static void
 refuse(struct buf *out, const struct echo *echo, const struct answer *answer)
 {
+    char text[DETAILED_BYTES];
+    if (answer->detail != NULL) {
+        snprintf(text, sizeof text, "%s (%s)", err_text(answer->err),
+            answer->detail);
+        put_text(out, echo, STATUS_INVALID, text);
+        return;
+    }
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         if (refusals[i].err == answer->err) {
             put_text(out, echo, refusals[i].status,

@@ -282,7 +282,7 @@ answer__meta(const struct echo *echo, const char *bytes,
         reply_line(out, "MN");
         return;
     case ANSWER_REFUSED:
-        answer__refuse(echo, answer->err, out);
+        answer__refuse(echo, answer, out);
         return;
     case ANSWER_ABOUT:
         put_about(echo, bytes, answer, out);

@@ -48,12 +48,26 @@ reply_is_server_error(int err)
     }
 }
 
-void
-reply_error(struct buf *out, int err)
+static void
+add_error(struct buf *out, int err)
 {
     buf_add_text(
         out, reply_is_server_error(err) ? "SERVER_ERROR " : "CLIENT_ERROR ");
-    reply_line(out, err_text(err));
+    buf_add_text(out, err_text(err));
+}
+
+void
+reply_error(struct buf *out, int err)
+{
+    add_error(out, err);
+    reply_line(out, "");
+}
+
+void
+reply_error_about(struct buf *out, int err, const char *detail)
+{
+    add_error(out, err);
+    buf_addf(out, " (%s)\r\n", detail);
 }
 
 void

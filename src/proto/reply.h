@@ -17,6 +17,9 @@ void reply_line(struct buf *out, const char *line);
  * side: memory, the disk, loading, a stop. */
 void reply_error(struct buf *out, int err);
 
+/* The same with "(<detail>)" behind the text. */
+void reply_error_about(struct buf *out, int err, const char *detail);
+
 /* True where reply_error says SERVER_ERROR. */
 bool reply_is_server_error(int err);
 

@@ -34,6 +34,7 @@ struct server_admin {
     struct worker **workers; /* n_workers; fixed before the first request */
     unsigned n_workers;
     struct access *access;   /* NULL: there are no users; fixed likewise */
+    struct owner *owner;     /* NULL: every id is this server's; likewise */
     struct tls *tls;         /* NULL: there is no TLS; fixed likewise */
     struct watch_hub *watch; /* NULL: nobody can watch */
     const struct listener *listener; /* its sockets: fixed likewise */

@@ -61,6 +61,9 @@ admin__counters(struct server_admin *admin, struct buf *out)
         }
     }
     reply_stat_text(out, "tallyd_version", PACKAGE_VERSION);
+    if (admin->owner != NULL) {
+        reply_stat_text(out, "owns_rule", owns_rule(owner_rule(admin->owner)));
+    }
 #define X(name, text) reply_stat_u64(out, #name, sum[METRIC_##name]);
     METRIC_COUNTERS(X)
 #undef X

@@ -39,7 +39,7 @@ enum {
         sizeof(((struct options *)0)->field)},
 static const struct options_row rows[OPTIONS_COUNT] = {
 #define CARE OPTIONS_CARE_MET
-    OPTIONS_MET(X)
+    OPTIONS_MET(X) OPTIONS_OF_OWNS(X)
 #undef CARE
 #define CARE OPTIONS_CARE_TLS
         OPTIONS_OF_TLS(X)
@@ -355,6 +355,17 @@ check_together(const struct options *options, struct buf *message)
         buf_add_text(message,
             "tallyd: --max-item-size is more than half of --memory-limit: "
             "lower the one or raise the other\n");
+        return OPTIONS_EXIT_BAD;
+    }
+    if (options->owns.text[0] != '\0' && options->owns_file.text[0] != '\0') {
+        buf_add_text(
+            message, "tallyd: --owns and --owns-file: leave one out\n");
+        return OPTIONS_EXIT_BAD;
+    }
+    if (options->owns_miss && options->owns.text[0] == '\0' &&
+        options->owns_file.text[0] == '\0') {
+        buf_add_text(
+            message, "tallyd: --owns-miss wants --owns or --owns-file\n");
         return OPTIONS_EXIT_BAD;
     }
     if (options->napi_ids > options->threads) {

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "server/options_memcached.h"
+#include "server/options_owns.h"
 #include "server/options_table.h"
 #include "server/options_type.h"
 
@@ -16,7 +17,8 @@
  * so that what starts a memcached starts a tallyd; and so are the names of
  * memcached's -o, in a second table. */
 
-#define OPTIONS_TABLE(X) OPTIONS_MET(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
+#define OPTIONS_TABLE(X)                                                      \
+    OPTIONS_MET(X) OPTIONS_OF_OWNS(X) OPTIONS_OF_TLS(X) OPTIONS_IGNORED(X)
 
 enum options_id {
 #define X(field, ...) OPTIONS_ID_##field,

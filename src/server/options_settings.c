@@ -252,6 +252,7 @@ add_value(const struct options_row *row, const void *field, struct buf *out)
     case OPTIONS_TYPE_FLAG:
         add_yes(out, *(const bool *)field);
         break;
+    case OPTIONS_TYPE_TEXT:
     case OPTIONS_TYPE_PATH:
     case OPTIONS_TYPE_DIRECTORY:
         add_given(out, ((const struct options_text *)field)->text);

@@ -29,7 +29,9 @@
 #include "server/logging.h"
 #include "server/offline.h"
 #include "server/options.h"
+#include "server/owning.h"
 #include "server/process.h"
+#include "server/remarks.h"
 #include "server/sandbox.h"
 #include "server/schema_file.h"
 #include "server/secure.h"
@@ -83,6 +85,7 @@ struct server {
     struct keeping keeping;
     struct activation activation;
     struct listener listener;
+    struct owning owning;
     struct auth *auth;   /* NULL: every client may do everything */
     struct store *real;  /* of store_create */
     struct store *store; /* real, or the hooks' */
@@ -147,6 +150,9 @@ reload(struct server *server, int number)
         for (unsigned i = 0; i < server->n_workers; i++) {
             worker_look_at_users(server->workers[i]);
         }
+    }
+    if (server->real != NULL) {
+        owning_reload(&server->owning, server->real->qsbr, number);
     }
     if (server->tls != NULL) { /* it logs what comes of it */
         (void)secure_reload(server->tls, &server->logger, &why);
@@ -268,6 +274,7 @@ start_workers(struct server *server)
             .no_near = options->near_cells == OPTIONS_NEAR_CELLS_ERROR,
             .no_items = options->memory_limit == 0},
         .access = server->auth == NULL ? NULL : auth_access(server->auth),
+        .owner = owning_owner(&server->owning),
         .value_bytes_max = options->item_size_max,
         .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
         .n_workers = (unsigned)options->threads,
@@ -319,30 +326,6 @@ stop_workers(struct server *server)
 }
 
 static void
-say_ignored(void *context, const char *option)
-{
-    log_line(
-        context, LOG_INFO, "%s has no meaning here and is ignored", option);
-}
-
-/* What the operator ought to know of the options. */
-static void
-say_options(struct server *server)
-{
-    options_each_ignored(&server->options, say_ignored, &server->logger);
-    if (server->options.drop_privileges &&
-        server->options.seccomp != OPTIONS_SECCOMP_ON) {
-        log_line(&server->logger, LOG_WARNING,
-            "-o drop_privileges: --seccomp forbids no system call");
-    }
-    if (server->options.ssl_chain_cert.text[0] != '\0' &&
-        !server->options.tls) {
-        log_line(&server->logger, LOG_WARNING,
-            "-o ssl_chain_cert without --enable-ssl: there is no TLS");
-    }
-}
-
-static void
 lock_memory(struct server *server)
 {
     struct buf message = {0};
@@ -385,7 +368,7 @@ prepare(struct server *server)
         lock_memory(server);
     }
     if (err == 0) {
-        say_options(server);
+        remarks_on_options(options, &server->logger);
     }
     return err;
 }
@@ -436,6 +419,10 @@ open_files(struct server *server)
     }
     if (err == 0) {
         err = logging_open(&server->logger, options->log_file.text, why);
+    }
+    if (err == 0) {
+        err = owning_open(&server->owning, options, &server->logger, why);
+        server->admin.owner = owning_owner(&server->owning);
     }
     if (err == 0) {
         err = keeping_take(&server->keeping, options, &server->logger, why);
@@ -758,6 +745,7 @@ static void
 free_server(struct server *server)
 {
     admin_fini(&server->admin);
+    owning_close(&server->owning);
     tls_destroy(&server->tls);
     buf_fini(&server->schema_text);
     buf_fini(&server->ports);

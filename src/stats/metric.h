@@ -45,6 +45,9 @@
     X(cell_saturated, "increments stopped at a column's max")                 \
     X(cell_numbered, "of the changes done, those that a producer numbered")   \
     X(cell_repeats, "of these, repeats: done before, and only answered")      \
+    X(not_owned,                                                              \
+        "requests refused, or keys answered as misses: of another server's "  \
+        "ids (--owns)")                                                       \
     X(noreply_refused, "refused changes whose client had asked for no reply") \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(reserved_key_refused, "commands on an item with a counter's name")      \

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net/exec_owner: ids of another server are refused, or are misses, whatever
+ * asks for them; wherever the bytes are cut, however small a turn is, and
+ * whether the store answers at once. The rule may change between two turns. */
+#include "lib/park.h"
+#include "unit/net_help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NO                                                                    \
+    "CLIENT_ERROR the id is another server's by the rule of --owns "          \
+    "(modulo:1/2)\r\n"
+
+/* Odd ids are ours. */
+static const char rule[] = "modulo:1/2";
+
+static struct logger quiet; /* see main */
+
+static const struct exchange refusals[] = {
+    {"incr 1.cntcm 3", "3\r\n"},
+    {"incr 2.cntcm 3", NO},
+    {"incr 1.cntcm 3\r\nincr 1.cntcm 1\r\nincr 2.cntcm 3\r\nincr 1.cntcm 1",
+        "6\r\n7\r\n" NO "8\r\n"},
+    {"incr 2.cntcm 3 noreply\r\nmn", "MN\r\n"},
+    {"get 1.cntcm\r\nget 2.cntcm\r\nget 1.cntcm 2.cntcm\r\nget 1.cntcm",
+        "VALUE 1.cntcm 0 1\r\n8\r\nEND\r\n" NO NO
+        "VALUE 1.cntcm 0 1\r\n8\r\nEND\r\n"},
+    {"mg 1.cntcm v\r\nmg 2.cntcm v\r\nmg 2.cntcm v q\r\nmg 1.cntcm k",
+        "VA 1\r\n8\r\n" NO NO "HD k1.cntcm\r\n"},
+    {"get 1.weibo 2.weibo", NO},
+    {"get weibo 1 2.cntcm", NO},
+    {"get weibo 1", "VALUE 1 0 5\r\n8 0 0\r\nEND\r\n"},
+    {"gat 0 1.cntcm 2.cntcm", NO},
+    {"touch 2.cntcm 0", NO},
+    {"set 2.cntcm 0 0 1\r\n5", NO},
+    {"set 2.weibo 0 0 5\r\n1 2 3", NO},
+    {"set weibo 2 1 2 3 4",
+        "CLIENT_ERROR this is a counter: send its id and "
+        "one value a column\r\n"},
+    {"set weibo 2 cntcm=1", NO},
+    {"delete weibo 2", NO},
+    {"delete 2.cntcm", NO},
+    {"ms 2.cntcm 1\r\n5", NO},
+    {"set item 0 0 1\r\n5", "STORED\r\n"},
+    {"get item 2.cntcm", NO},
+    {"get item", "VALUE item 0 1\r\n5\r\nEND\r\n"},
+    {"incr item 1", "6\r\n"},
+};
+
+static const struct exchange misses[] = {
+    {"incr 1.cntcm 3\r\nincr 2.cntcm 3\r\nincr 1.cntcm 1",
+        "3\r\nNOT_FOUND\r\n4\r\n"},
+    {"incr 2.cntcm 3 noreply\r\nmn", "MN\r\n"},
+    {"get 1.cntcm\r\nget 2.cntcm\r\nget 2.cntcm 1.cntcm",
+        "VALUE 1.cntcm 0 1\r\n4\r\nEND\r\nEND\r\n"
+        "VALUE 1.cntcm 0 1\r\n4\r\nEND\r\n"},
+    {"mg 1.cntcm v\r\nmg 2.cntcm v\r\nmg 2.cntcm v q\r\nmn",
+        "VA 1\r\n4\r\nEN\r\nMN\r\n"},
+    {"get 2.weibo 1.weibo", "VALUE 1.weibo 0 5\r\n4 0 0\r\nEND\r\n"},
+    {"get weibo 2 1", "VALUE 1 0 5\r\n4 0 0\r\nEND\r\n"},
+    {"touch 2.cntcm 0", "NOT_FOUND\r\n"},
+    {"set 2.cntcm 0 0 1\r\n5", NO},
+    {"add 2.cntcm 0 0 1\r\n5", NO},
+    {"replace 2.cntcm 0 0 1\r\n5", "NOT_STORED\r\n"},
+    {"cas 2.cntcm 0 0 1 1\r\n5", "NOT_FOUND\r\n"},
+    {"delete 2.cntcm", "NOT_FOUND\r\n"},
+    {"set weibo 2 cntcm=1", NO},
+    {"decr weibo 2.cntcm 1", "NOT_FOUND\r\n"},
+};
+
+/* How a conversation is held. */
+struct manner {
+    bool misses;
+    uint64_t park_seed; /* 0: the store answers at once */
+    size_t mark, cut;
+    unsigned budget;
+};
+
+/* All exchanges in two pieces: the replies are all there, in order. */
+static void
+hold(const struct manner *manner, const struct exchange *exchanges, size_t n)
+{
+    struct buf said = {0};
+    struct buf answers = {0};
+    struct buf why = {0};
+    struct owner owner = {.misses = manner->misses, .logger = &quiet};
+    struct owns *owns = NULL;
+    struct store *inner = small_store(NULL);
+    struct store *store = inner;
+    struct dialog dialog;
+    if (manner->park_seed != 0) {
+        ck_assert_int_eq(park_create(inner, manner->park_seed, &store), 0);
+    }
+    ck_assert_int_eq(owns_create(rule, strlen(rule), &owns, &why), 0);
+    atomic_init(&owner.owns, owns);
+    dialog_open(&dialog, store, SMALL_STORE_ITEM_BYTES);
+    declare(&dialog);
+    dialog.executor.owner = &owner;
+    dialog.mark = manner->mark;
+    dialog.budget = manner->budget;
+    join(exchanges, n, &said, &answers);
+    buf_add(&answers, "", 1);
+    size_t cut = manner->cut < said.len ? manner->cut : said.len;
+    dialog_say(&dialog, said.data, cut);
+    dialog_say(&dialog, said.data + cut, said.len - cut);
+    expect_replies(&dialog, "all of it", answers.data);
+    dialog_close(&dialog);
+    if (manner->park_seed != 0) {
+        park_destroy(&store);
+    }
+    store_verify(inner);
+    store_destroy(&inner);
+    owns_destroy(&owns);
+    buf_fini(&said);
+    buf_fini(&answers);
+    buf_fini(&why);
+}
+
+static void
+hold_either(const struct manner *manner)
+{
+    if (manner->misses) {
+        hold(manner, misses, COUNT_OF(misses));
+    } else {
+        hold(manner, refusals, COUNT_OF(refusals));
+    }
+}
+
+START_TEST(test_every_cut)
+{
+    enum { BYTES_MAX = 900 };
+    for (size_t cut = 0; cut < BYTES_MAX; cut += sweep_stride()) {
+        hold_either(&(struct manner){
+            .mark = DIALOG_MARK, .cut = cut, .budget = DIALOG_BUDGET});
+        hold_either(&(struct manner){.misses = true,
+            .mark = DIALOG_MARK,
+            .cut = cut,
+            .budget = DIALOG_BUDGET});
+    }
+}
+END_TEST
+
+START_TEST(test_small_turns)
+{
+    static const size_t marks[] = {1, 20, 100, DIALOG_MARK};
+    for (size_t m = 0; m < COUNT_OF(marks); m++) {
+        for (unsigned budget = 1; budget < 6; budget++) {
+            for (uint64_t seed = 0; seed < 6; seed++) {
+                struct manner manner = {.park_seed = seed,
+                    .mark = marks[m],
+                    .cut = 100 * seed,
+                    .budget = budget};
+                hold_either(&manner);
+                manner.misses = true;
+                hold_either(&manner);
+            }
+        }
+    }
+}
+END_TEST
+
+/* A get of several slices that began under a rule ends whole under the next. */
+START_TEST(test_change)
+{
+    enum { KEYS = 1000 };
+    struct buf why = {0};
+    struct buf said = {0};
+    struct owns *ours = NULL;
+    struct owns *others = NULL;
+    struct owner owner = {.logger = &quiet};
+    struct dialog dialog;
+    ck_assert_int_eq(owns_create("modulo:1/2", 10, &ours, &why), 0);
+    ck_assert_int_eq(owns_create("modulo:0/2", 10, &others, &why), 0);
+    atomic_init(&owner.owns, ours);
+    open_new(&dialog);
+    declare(&dialog);
+    dialog.executor.owner = &owner;
+    dialog.mark = 100; /* so that many turns are needed */
+    buf_add_text(&said, "get");
+    for (unsigned i = 0; i < KEYS; i++) {
+        buf_addf(&said, " %u.cntcm", 2 * i + 1);
+    }
+    buf_add_text(&said, "\r\n");
+    dialog_add(&dialog, said.data, said.len);
+    for (unsigned i = 0; i < 20; i++) {
+        ck_assert_int_eq(dialog_step(&dialog), SESSION_FULL);
+    }
+    ck_assert_ptr_eq(owner_exchange(&owner, others), ours);
+    dialog_say(&dialog, "mn\r\n", 4);
+    char *at = dialog.replies.data;
+    for (unsigned i = 0; i < KEYS; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "VALUE %u.cntcm 0 1\r\n0\r\n", 2 * i + 1);
+        ck_assert_int_eq(strncmp(at, line, strlen(line)), 0);
+        at += strlen(line);
+    }
+    ck_assert_int_eq(strncmp(at, "END\r\nMN\r\n", 9), 0);
+    close_new(&dialog);
+    owns_destroy(&ours);
+    owns_destroy(&others);
+    buf_fini(&said);
+    buf_fini(&why);
+}
+END_TEST
+
+/* One key among many, in whatever slice, and nothing is answered. */
+START_TEST(test_many)
+{
+    enum { KEYS = 1500 };
+    static const unsigned places[] = {0, 1, 126, 127, 128, 129, 255, 256, 1023,
+        1024, 1025, 1150, 1151, 1152, 1153, KEYS - 1};
+    struct buf why = {0};
+    struct owns *owns = NULL;
+    struct owner owner = {.logger = &quiet};
+    struct dialog dialog;
+    ck_assert_int_eq(owns_create(rule, strlen(rule), &owns, &why), 0);
+    atomic_init(&owner.owns, owns);
+    open_new(&dialog);
+    declare(&dialog);
+    dialog.executor.owner = &owner;
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct buf said = {0};
+        buf_add_text(&said, "get");
+        for (unsigned k = 0; k < KEYS; k++) {
+            buf_addf(&said, " %u.cntcm", 2 * k + (k != places[i]));
+        }
+        buf_add(&said, "", 1);
+        exchange(&dialog, said.data, NO);
+        buf_fini(&said);
+    }
+    ck_assert_uint_eq(
+        metric_of(dialog.metrics, METRIC_not_owned), COUNT_OF(places));
+    close_new(&dialog);
+    owns_destroy(&owns);
+    buf_fini(&why);
+}
+END_TEST
+
+START_TEST(test_counts)
+{
+    struct buf why = {0};
+    struct owns *owns = NULL;
+    struct owner owner = {.logger = &quiet};
+    struct dialog dialog;
+    ck_assert_int_eq(owns_create(rule, strlen(rule), &owns, &why), 0);
+    atomic_init(&owner.owns, owns);
+    open_new(&dialog);
+    declare(&dialog);
+    dialog.executor.owner = &owner;
+    exchange(&dialog, "get 2.cntcm 4.cntcm\r\nincr 2.cntcm 1\r\nget 1.cntcm",
+        NO NO "VALUE 1.cntcm 0 1\r\n0\r\nEND\r\n");
+    exchange(&dialog, "incr 2.cntcm 1 noreply", "");
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_not_owned), 3);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_noreply_refused), 1);
+    owner.misses = true;
+    exchange(&dialog, "get 2.cntcm 4.cntcm", "END\r\n");
+    exchange(&dialog, "incr 2.cntcm 1", "NOT_FOUND\r\n");
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_not_owned), 6);
+    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_cell_changes), 0);
+    close_new(&dialog);
+    owns_destroy(&owns);
+    buf_fini(&why);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        test_every_cut, test_small_turns, test_change, test_many, test_counts};
+    if (log_open(&quiet, "/dev/null") != 0) {
+        return 1;
+    }
+    return run_tests("owner", tests, COUNT_OF(tests));
+}
