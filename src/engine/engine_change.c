@@ -7,7 +7,10 @@
  * stays in its line or in the stash, it goes a way of its own, without the
  * columns' arrays (count_record); everything else goes through change_record.
  * If a write finds no memory the changes are done again one by one, so that
- * each is refused or done on its own.
+ * each is refused or done on its own; but where records can leave the memory
+ * (cover.h) and the budget is used up, all from the first refused one on are
+ * refused like it: whoever waits for room makes them again in their order, and
+ * none of them is done before.
  *
  * A numbered change is done alone, and only if its number is not marked yet
  * (marks.h); its mark is told together with what it changed.
@@ -376,6 +379,13 @@ count_record(struct engine *engine, struct change *change,
     return true;
 }
 
+/* True where a change found no room in the budget, and others can leave it. */
+static bool
+may_wait(const struct engine *engine, const struct change *change)
+{
+    return change->err == ERR_HOT_FULL && engine->cover != NULL;
+}
+
 /* Does the changes of one record, those of mask, in order. tale: NULL where
  * nobody is told. Under the shard's lock. */
 static void
@@ -425,6 +435,10 @@ change_record(struct engine *engine, struct change *change,
     } else {
         for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
             change_record(engine, change, at, rest & (0 - rest), tale);
+            if (may_wait(engine, &change[__builtin_ctzll(rest)])) {
+                refuse(change, rest, ERR_HOT_FULL);
+                break;
+            }
         }
     }
 }
@@ -596,12 +610,16 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
                 same |= UINT64_C(1) << j;
             }
         }
+        uint64_t now = same;
         if ((same & batch->numbered) != 0) { /* one by one, in their order */
-            same = UINT64_C(1) << i;
+            now = UINT64_C(1) << i;
         }
-        change_some(
-            engine, change, &change[i], &batch->pending[i], same, told);
-        left &= ~same;
+        change_some(engine, change, &change[i], &batch->pending[i], now, told);
+        if (now != same && may_wait(engine, &change[i])) {
+            refuse(change, same, ERR_HOT_FULL);
+            now = same;
+        }
+        left &= ~now;
     }
     if (engine->sink != NULL) {
         position = tell(engine, change, mask, &tale, position);

@@ -36,6 +36,10 @@ enum store_answer cold_get(struct cold *cold, struct store_get *get);
  * second. STORE_DONE, or STORE_LATER as in call.h. */
 enum store_answer cold_change(struct cold *cold, struct store_change *change);
 
+/* Before the sealer has looked for the first time: makes_room, and who finds no
+ * room waits for it. Any thread. */
+void cold_begin(struct cold *cold, bool makes_room);
+
 /* There may be room: makes the changes again that wait for it, those that have
  * waited longest first; what is refused again waits on, in its place.
  * makes_room: and there may be more later. The sealer's thread. */

@@ -18,9 +18,9 @@
  * that, so it is the gardener that looks at the time. Who waits longest has the
  * room first, so that nobody waits for all the others.
  *
- * The order of changes of one record stays: none is made again before an
- * earlier one, nor where a later one has been made already (then it stays
- * refused). */
+ * Changes of one record are made in their order: behind one that is not made
+ * yet, the others wait for the same as it does. The engine sees to that in what
+ * it is given at once. */
 #include "store/cold_call.h"
 
 #include "base/assert.h"
@@ -116,52 +116,23 @@ is_same_record(const struct change *a, const struct change *b)
     return a->id == b->id && a->counter == b->counter;
 }
 
-/* True where a change of the same record before that one is still to be made,
- * and this one not before it: it has this err, or has just turned out to be of
- * a cold record. One that waits for room keeps back none of a cold record; it
- * is overtaken then. */
-static bool
-comes_later(const struct store_change *all, uint32_t i, int err)
+/* What the last change of the same record before that one still needs: ERR_COLD
+ * or ERR_HOT_FULL; 0 where all of them are answered. */
+static int
+need_before(const struct store_change *all, uint32_t i)
 {
-    for (uint32_t k = 0; k < i; k++) {
-        int before = all->change[k].err;
-        if ((before == err || before == ERR_COLD) &&
-            is_same_record(&all->change[k], &all->change[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* True where a change of the same record behind that one has been answered
- * otherwise: it has been made, and this one cannot be made any more. */
-static bool
-is_overtaken(const struct store_change *all, uint32_t i)
-{
-    for (uint32_t k = i + 1; k < all->n; k++) {
+    for (uint32_t k = i; k-- > 0;) {
         int err = all->change[k].err;
-        if (err != ERR_HOT_FULL && err != ERR_COLD &&
+        if ((err == ERR_HOT_FULL || err == ERR_COLD) &&
             is_same_record(&all->change[k], &all->change[i])) {
-            return true;
+            return err;
         }
     }
-    return false;
-}
-
-/* True where a change waits for room. */
-static bool
-is_waiting(const struct store_change *all)
-{
-    for (uint32_t i = 0; i < all->n; i++) {
-        if (all->change[i].err == ERR_HOT_FULL && !is_overtaken(all, i)) {
-            return true;
-        }
-    }
-    return false;
+    return 0;
 }
 
 /* Makes the changes again that were refused with err, in their order, with what
- * has been fetched. */
+ * has been fetched; those behind one that is refused are refused like it. */
 static void
 again(struct cold_change *it, int err)
 {
@@ -171,8 +142,12 @@ again(struct cold_change *it, int err)
     }
     for (uint32_t i = 0; i < all->n; i++) {
         struct change *change = &all->change[i];
-        if (change->err != err || comes_later(all, i, err) ||
-            (err == ERR_HOT_FULL && is_overtaken(all, i))) {
+        if (change->err != err) {
+            continue;
+        }
+        int before = need_before(all, i);
+        if (before != 0) {
+            change->err = before;
             continue;
         }
         uint32_t k = number_of(it, change);
@@ -244,7 +219,7 @@ prepend(struct cold_changes *list, const struct cold_changes *front)
 static bool
 may_wait(const struct cold_change *it)
 {
-    return is_waiting(it->change) &&
+    return count(it->change, ERR_HOT_FULL) > 0 &&
         clock_now_ns(it->cold->clock) < it->deadline_ns;
 }
 
@@ -290,6 +265,14 @@ on_change_fetched(struct fetch_call *fetch)
     if (!is_under_way(it)) {
         answer(it);
     }
+}
+
+void
+cold_begin(struct cold *cold, bool makes_room)
+{
+    pthread_mutex_lock(&cold->lock);
+    cold->makes_room = makes_room;
+    pthread_mutex_unlock(&cold->lock);
 }
 
 void

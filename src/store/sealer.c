@@ -418,6 +418,7 @@ sealer_start(struct sealer *sealer)
     atomic_init(&sealer->stopping, false);
     pthread_mutex_init(&sealer->lock, NULL);
     clock_cond_init(&sealer->changed);
+    cold_begin(sealer->cold, !sealer->is_told);
     int err = errand_start(&sealer->hasty);
     if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
         errand_stop(&sealer->hasty);

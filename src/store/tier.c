@@ -61,7 +61,8 @@ tell_excess(struct tier *tier)
         log_line(tier->durable->config.logger, LOG_WARNING,
             "what has been loaded takes %" PRIu64
             " bytes of memory, --hot-memory is %" PRIu64
-            ": new records are refused until the excess is in the cold tier",
+            ": new records wait for a second, and are refused then, until "
+            "the excess is in the cold tier",
             used, sealer->hot_bytes);
     }
 }

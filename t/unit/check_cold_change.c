@@ -14,6 +14,7 @@
 
 enum {
     SLOT = 3,
+    WIDE_SLOT, /* of records that fill memory */
     ID = 7,
     OTHER = 8,
     VERSION = 5,
@@ -37,11 +38,13 @@ version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
     uint64_t row)
 {
     const struct world *world = (const struct world *)cover;
-    ck_assert(slot == SLOT && shard == 0);
+    ck_assert((slot == SLOT || slot == WIDE_SLOT) && shard == 0);
     if (world->asked_fn != NULL) {
         world->asked_fn();
     }
-    return row == ID && (*world->n_asked)++ < world->n_covered ? VERSION : 0;
+    return slot == SLOT && row == ID && (*world->n_asked)++ < world->n_covered
+        ? VERSION
+        : 0;
 }
 
 static bool
@@ -53,13 +56,13 @@ is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
 }
 
 static void
-begin(struct world *world, unsigned *n_asked)
+begin_with(struct world *world, unsigned *n_asked, struct engine *engine)
 {
     *n_asked = 0;
     *world = (struct world){
         .cover = {.version_fn = version_of, .any_fn = is_any_covered},
         .n_asked = n_asked,
-        .cold = {.engine = small_engine(1, 64), .makes_room = true},
+        .cold = {.engine = engine},
         .def = plain_counter(SLOT, 1)};
     fake_clock_init(&world->clock);
     fake_clock_stand(&world->clock);
@@ -67,6 +70,13 @@ begin(struct world *world, unsigned *n_asked)
     engine_set_cover(world->cold.engine, &world->cover);
     ck_assert_int_eq(engine_define(world->cold.engine, &world->def), 0);
     pthread_mutex_init(&world->cold.lock, NULL);
+    cold_begin(&world->cold, true);
+}
+
+static void
+begin(struct world *world, unsigned *n_asked)
+{
+    begin_with(world, n_asked, small_engine(1, 64));
 }
 
 static void
@@ -121,44 +131,92 @@ START_TEST(test_order)
     world.n_covered = 1;
     cold_retry(&world.cold, true);
     ck_assert_uint_gt(n_asked, 1);
-    ck_assert_int_eq(change[0].err, 0);
-    ck_assert_uint_eq(change[0].value[0], 1);
-    ck_assert_int_eq(change[1].err, 0);
-    ck_assert_int_eq(change[2].err, ERR_HOT_FULL);
-    expect_value(world.cold.engine, &world.def, 0, ID, 1);
-    /* it waits on, unless its time is over */
-    bool waits = world.n_answers == 0;
-    cold_retry(&world.cold, false);
     ck_assert_uint_eq(world.n_answers, 1);
-    ck_assert_int_eq(change[2].err, waits ? 0 : ERR_HOT_FULL);
-    expect_value(world.cold.engine, &world.def, 0, ID, waits ? 5 : 1);
+    for (unsigned i = 0; i < COUNT_OF(change); i++) {
+        ck_assert_int_eq(change[i].err, 0);
+    }
+    ck_assert_uint_eq(change[0].value[0], 1);
+    expect_value(world.cold.engine, &world.def, 0, ID, 5);
     expect_value(world.cold.engine, &world.def, 0, OTHER, 3);
     end(&world);
 }
 END_TEST
 
-/* A change stays refused where a later one of its record has been made, and
- * does not wait; one of another record does. */
-START_TEST(test_overtaken)
+static int
+set(struct world *world, uint64_t id, uint64_t value)
 {
-    struct world world;
-    struct store_change call;
-    unsigned n_asked;
-    begin(&world, &n_asked);
-    struct change change[] = {refused(&world, CHANGE_SET, ID, 1),
-        refused(&world, CHANGE_SET, ID, 2),
-        refused(&world, CHANGE_SET, OTHER, 3)};
-    change[1].err = 0; /* made */
-    ck_assert_int_eq(ask(&world, &call, change, 2), STORE_DONE);
-    ck_assert_int_eq(change[0].err, ERR_HOT_FULL);
-    ck_assert_int_eq(ask(&world, &call, change, 3), STORE_LATER);
-    cold_retry(&world.cold, false);
-    ck_assert_uint_eq(world.n_answers, 1);
-    ck_assert_int_eq(change[0].err, ERR_HOT_FULL);
-    ck_assert_int_eq(change[2].err, 0);
-    expect_value(world.cold.engine, &world.def, 0, ID, 0);
-    expect_value(world.cold.engine, &world.def, 0, OTHER, 3);
-    end(&world);
+    return change_id(
+        world->cold.engine, &world->def, CHANGE_SET, id, 1, value);
+}
+
+/* Begins with a budget that others have used up: the record of OTHER is there,
+ * and there is no room for that of the id returned. */
+static uint64_t
+begin_full(struct world *world, unsigned *n_asked)
+{
+    const struct engine_config config = {.shards = 1,
+        .seed = 1,
+        .hot_bytes = ENGINE_HOT_BYTES_MIN,
+        .table_records_max = 64};
+    const struct schema_counter wide =
+        plain_counter(WIDE_SLOT, SCHEMA_COLUMNS_MAX);
+    uint64_t id = 0;
+    begin_with(world, n_asked, engine_of(&config));
+    ck_assert_int_eq(engine_define(world->cold.engine, &wide), 0);
+    while (change_id(world->cold.engine, &wide, CHANGE_SET, id,
+               SCHEMA_COLUMNS_MAX, UINT64_MAX) == 0) {
+        id++;
+    }
+    for (id = OTHER; set(world, id, UINT64_MAX) == 0; id++) {
+    }
+    ck_assert_uint_gt(id, OTHER);
+    ck_assert_int_eq(set(world, id, 1), ERR_HOT_FULL);
+    return id;
+}
+
+/* Makes room for what waits. */
+static void
+clear(struct world *world)
+{
+    engine_undefine(world->cold.engine, WIDE_SLOT);
+}
+
+/* What comes behind a change that finds no room waits with it, though it needs
+ * none itself: also where their record was cold when they came. */
+START_TEST(test_wait_together)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        struct world world;
+        struct store_change call;
+        unsigned n_asked;
+        uint64_t id = begin_full(&world, &n_asked);
+        struct change change[] = {refused(&world, CHANGE_DELETE, id, 0),
+            refused(&world, CHANGE_INCR, id, 1),
+            refused(&world, CHANGE_SET, OTHER, 0),
+            refused(&world, CHANGE_SET, id, 0),
+            refused(&world, CHANGE_DELETE, id, 0)};
+        for (unsigned i = 0; k == 1 && i < COUNT_OF(change); i++) {
+            change[i].err = ERR_COLD;
+        }
+        ck_assert_int_eq(
+            ask(&world, &call, change, COUNT_OF(change)), STORE_LATER);
+        cold_retry(&world.cold, true);
+        ck_assert_uint_eq(world.n_answers, 0);
+        ck_assert_int_eq(change[0].err, ERR_NOT_FOUND);
+        ck_assert_int_eq(change[1].err, ERR_HOT_FULL);
+        ck_assert_int_eq(change[2].err, 0);
+        ck_assert_int_eq(change[3].err, ERR_HOT_FULL);
+        ck_assert_int_eq(change[4].err, ERR_HOT_FULL);
+        clear(&world);
+        cold_retry(&world.cold, true);
+        ck_assert_uint_eq(world.n_answers, 1);
+        ck_assert_int_eq(change[1].err, 0);
+        ck_assert_uint_eq(change[1].value[0], 1);
+        ck_assert_int_eq(change[3].err, 0);
+        ck_assert_int_eq(change[4].err, ERR_NOT_FOUND);
+        expect_value(world.cold.engine, &world.def, 0, id, 0);
+        end(&world);
+    }
 }
 END_TEST
 
@@ -230,17 +288,17 @@ START_TEST(test_refused_again)
 {
     struct world world;
     unsigned n_asked;
-    begin(&world, &n_asked);
+    uint64_t id = begin_full(&world, &n_asked);
     memset(&queue, 0, sizeof queue);
     queue.world = &world;
-    come(0, ID);
+    come(0, id);
     come(1, OTHER);
-    world.n_covered = 1; /* the second change of ID waits on, see test_order */
     world.asked_fn = last_one_comes;
     cold_retry(&world.cold, true);
     ck_assert_uint_eq(queue.waiter[0].number, 0);
     ck_assert_uint_eq(queue.waiter[1].number, 1);
     ck_assert_uint_eq(queue.waiter[2].number, 0);
+    clear(&world);
     cold_retry(&world.cold, true);
     ck_assert_uint_eq(queue.waiter[0].number, 2);
     ck_assert_uint_eq(queue.waiter[2].number, 3);
@@ -256,7 +314,7 @@ START_TEST(test_no_room)
     struct store_change call;
     unsigned n_asked;
     begin(&world, &n_asked);
-    world.cold.makes_room = false;
+    cold_begin(&world.cold, false);
     struct change change = refused(&world, CHANGE_SET, ID, 1);
     ck_assert_int_eq(ask(&world, &call, &change, 1), STORE_DONE);
     ck_assert_int_eq(change.err, ERR_HOT_FULL);
@@ -306,7 +364,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_order, test_overtaken, test_first_come,
-        test_refused_again, test_no_room, test_time_is_over};
+    const TTest *const tests[] = {test_order, test_wait_together,
+        test_first_come, test_refused_again, test_no_room, test_time_is_over};
     return run_tests("cold change", tests, COUNT_OF(tests));
 }

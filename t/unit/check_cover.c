@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/cover: changes of records that are elsewhere, looks, and tombstones,
  * each rule by itself. Those of evictions are in check_cover_evict.c. */
+#include "engine/marks.h"
 #include "unit/cover_help.h"
 
 /* The sink was told last of all columns of id, and of nothing else since
@@ -392,11 +393,89 @@ START_TEST(test_loading)
 }
 END_TEST
 
+static enum engine_mark
+is_new(struct engine_marks *marks, unsigned shard, const struct change *change)
+{
+    (void)marks, (void)shard, (void)change;
+    return ENGINE_MARK_NEW;
+}
+
+static void
+no_mark(
+    struct engine_marks *marks, unsigned shard, const struct change *change)
+{
+    (void)marks, (void)shard, (void)change;
+    ck_abort_msg("nothing that was done has a number");
+}
+
+/* Fills the budget; the first id that finds no room. */
+static uint64_t
+fill(struct rig *rig)
+{
+    uint64_t id = 0;
+    while (change_id(rig->engine, &rig->def, CHANGE_SET, id, COLUMNS,
+               UINT64_MAX - id) == 0) {
+        id++;
+    }
+    return id;
+}
+
+/* A batch where the budget is full: changes of a record that find no room, with
+ * others that need none before and behind them, and in between one of a record
+ * that is there. */
+static void
+change_full(struct rig *rig, uint64_t id, bool is_numbered, int behind)
+{
+    static const struct {
+        enum change_op op;
+        uint64_t operand;
+    } row[] = {{CHANGE_DELETE, 0}, {CHANGE_INCR, 1}, {CHANGE_SET, 0},
+        {CHANGE_INCR, 1}, {CHANGE_DELETE, 0}, {CHANGE_SET, 0}};
+    struct change change[COUNT_OF(row) + 1];
+    for (unsigned i = 0; i < COUNT_OF(row); i++) {
+        change[i] =
+            change_of(&rig->def, row[i].op, id, COLUMNS, row[i].operand);
+        change[i].operand[2] = 5; /* the default */
+        change[i].producer = is_numbered && i > 0;
+        change[i].number = i;
+    }
+    change[COUNT_OF(row)] = change[3];
+    change[3] = change_of(&rig->def, CHANGE_DECR, 0, 1, 1);
+    engine_change(rig->engine, change, COUNT_OF(change));
+    ck_assert_int_eq(change[0].err, ERR_NOT_FOUND);
+    ck_assert_int_eq(change[1].err, ERR_HOT_FULL);
+    ck_assert_int_eq(change[2].err, behind);
+    ck_assert_int_eq(change[3].err, 0);
+    ck_assert_int_eq(change[4].err, behind == 0 ? ERR_NOT_FOUND : behind);
+    ck_assert_int_eq(change[5].err, behind);
+    ck_assert_int_eq(change[COUNT_OF(row)].err, ERR_HOT_FULL);
+    expect_absent(rig, id, 0);
+}
+
+/* What comes behind a change that has found no room waits with it, where others
+ * can leave memory: else each is done or refused by itself. */
+START_TEST(test_full_batch)
+{
+    struct rig rig;
+    struct engine_marks marks = {.look_fn = is_new, .mark_fn = no_mark};
+    rig_init_of(&rig, ENGINE_HOT_BYTES_MIN, false);
+    engine_set_sink(rig.engine, NULL);
+    engine_set_marks(rig.engine, &marks);
+    uint64_t id = fill(&rig);
+    change_full(&rig, id, false, ERR_HOT_FULL);
+    change_full(&rig, id, true, ERR_HOT_FULL);
+    engine_set_cover(rig.engine, NULL);
+    change_full(&rig, id, false, 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_cold, test_base, test_base_unchanged,
         test_batch, test_jump, test_look_gone, test_tombstone,
-        test_tombstones_stay, test_tombstones_are_copied, test_loading};
+        test_tombstones_stay, test_tombstones_are_copied, test_loading,
+        test_full_batch};
     return run_tests_often("cover", tests, COUNT_OF(tests), 2);
 }

@@ -2,7 +2,8 @@
 /* The sealer where writers are faster than it: above 90 % of the budget what
  * frees most goes first, until memory has been below that for 30 s; above 85 %
  * another thread does it; and a round ends, though more ranges cannot be read
- * than are known to be set aside. Time stands still, but for what the test lets
+ * than are known to be set aside. After a start with too much in memory changes
+ * wait for the first round. Time stands still, but for what the test lets
  * pass; so the sealer does a round when it is called, and else none. */
 #include "cold/segment_head.h"
 #include "lib/fake_clock.h"
@@ -19,7 +20,8 @@ enum {
     BLOCK_BYTES = 4096,
     RETRY_MS = 2000, /* after a failure */
     CALM_MS = 30000,
-    LOG_FILE_BYTES = 1 << 24
+    LOG_FILE_BYTES = 1 << 24,
+    FAR = 1 << 30 /* an id without neighbours */
 };
 
 #define FIRST_SEGMENT "segment-00000000000000000001.seg"
@@ -287,11 +289,49 @@ START_TEST(test_all_aside)
 }
 END_TEST
 
+/* What has been loaded takes more than there is to be: a new record waits for
+ * the first round, which makes room for it. */
+START_TEST(test_start)
+{
+    struct rig rig;
+    struct answer answer;
+    struct qsbr_reader reader;
+    uint64_t end = 0;
+    begin(&rig);
+    uint64_t hot_bytes = rig.config.hot_bytes;
+    rig.config.hot_bytes = 4 * hot_bytes;
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fill(&rig, &end, 30);
+    rig.config.hot_bytes = hot_bytes;
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert(is_above(&rig, 110));
+
+    struct cell_key key = cell_of(quiet_schema(rig.store), FAR, "a1");
+    struct change change = change_of(&key, CHANGE_SET, 1);
+    struct store_change call = {.n = 1, .change = &change};
+    answer_init(&answer);
+    call.call = call_of(&answer);
+    reader_begin(rig.store, &reader);
+    ck_assert_int_eq(store_change(rig.store, &call), STORE_LATER);
+    reader_end(rig.store, &reader);
+    wait_round(&rig);
+    answer_wait(&answer);
+    answer_fini(&answer);
+    ck_assert_int_eq(change.err, 0);
+    ck_assert_uint_gt(rig_cold_stat(&rig, "seals"), 0);
+    expect_all(&rig, end);
+    finish(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("sealer_haste");
     tcase_add_test(tcase, test_haste);
     tcase_add_loop_test(tcase, test_all_aside, 0, 2);
+    tcase_add_test(tcase, test_start);
     return run_case("sealer_haste", tcase);
 }
