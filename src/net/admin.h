@@ -15,8 +15,9 @@ struct session;
 enum { AUDIT_TEXT_BYTES = 256 /* of what has been done, at most */ };
 
 enum audit {
-    AUDIT_DONE,   /* what its client has done, which cannot be undone */
-    AUDIT_REFUSED /* a login that failed: the name */
+    AUDIT_DONE,    /* what its client has done, which cannot be undone */
+    AUDIT_REFUSED, /* a login that failed: the name */
+    AUDIT_UNSAID   /* what its client has not been told */
 };
 
 /* What the executor asks of the server around it; a seam. */

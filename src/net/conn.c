@@ -283,10 +283,10 @@ finish(struct conn *conn)
     if (conn__is_tls(conn) && conn->lent == NULL) {
         conn__tls_end(conn);
     }
-    if (conn__queued_bytes(conn) == 0) {
-        conn_close(conn);
-    } else {
+    if (conn__queued_bytes(conn) != 0) {
         note_blocked(conn);
+    } else if (conn->session.unsaid == 0 || !conn__linger(conn)) {
+        conn_close(conn);
     }
 }
 
@@ -384,6 +384,12 @@ conn_pass(struct held *held, struct buf *out)
     enum session_state state = conn->held_state;
     send_replies(conn, out);
     conn__note_room(conn);
+    if (held->unsaid != 0) {
+        session_leave_unsaid(&conn->session, held->unsaid, true);
+        gate_drop(&conn->worker->gate, held);
+        finish(conn);
+        return;
+    }
     if (conn__is_held(conn)) {
         if (may_go_on(conn)) {
             become_ready(conn);
@@ -601,14 +607,14 @@ conn_continue(struct conn *conn)
         conn->must_turn = true;
         return;
     }
-    if (conn->is_closing || conn->is_parked || conn->lent != NULL) {
+    if (conn->is_closing || conn->lent != NULL) {
         return;
     }
     if (conn->is_finishing) {
         finish(conn);
-        return;
+    } else if (!conn->is_parked) {
+        turn_on_kept(conn);
     }
-    turn_on_kept(conn);
 }
 
 bool
@@ -628,7 +634,7 @@ void
 conn_woken(struct conn *conn)
 {
     session_wake(&conn->session);
-    if (conn__unpark(conn) && !conn__is_held(conn)) {
+    if (conn__unpark(conn) && !conn__is_held(conn) && !conn->is_finishing) {
         turn_on_kept(conn);
     }
 }

@@ -84,7 +84,8 @@ struct conn {
     bool is_parked;    /* the store will wake the session */
     bool is_inside;    /* a request has begun whose bytes are not all there */
     bool has_ended;    /* the client has sent its last byte */
-    bool is_finishing; /* close as soon as the queue is empty */
+    bool is_finishing; /* close as soon as the queue is empty, */
+    bool lingers;      /* the end has been told, see conn__linger */
     bool is_closing;   /* uv_close has been called */
     bool is_closed;    /* and has finished; waits for the session only */
 };

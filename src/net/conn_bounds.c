@@ -5,10 +5,14 @@
  * client, and the events of those who watch. */
 #include "net/conn_priv.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+enum { LINGER_MS = 2000 /* from the last reply on */ };
 
 /* Why it ends, as memcached has it. */
 static const char *
@@ -90,7 +94,11 @@ conn__answer_unheld(struct conn *conn, enum session_state state,
         conn_close(conn); /* these would pass those before them */
         return;
     }
-    gate_refuse(&conn->worker->gate, out, acks, &said);
+    int unsaid = gate_refuse(&conn->worker->gate, out, acks, &said);
+    if (unsaid != 0) {
+        session_leave_unsaid(&conn->session, unsaid, true);
+        state = SESSION_CLOSE;
+    }
     conn__answer(conn, state, &said);
     buf_fini(&said);
 }
@@ -164,6 +172,42 @@ conn__note_fault(struct conn *conn)
     }
 }
 
+static void
+on_linger_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    const struct conn *conn = handle->data;
+    (void)suggested;
+    *out = uv_buf_init(conn->worker->read_buf, WORKER_READ_BYTES);
+}
+
+static void
+on_linger_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *bytes)
+{
+    struct conn *conn = stream->data;
+    (void)bytes;
+    worker_enter(conn->worker);
+    if (n_read < 0) {
+        conn_close(conn);
+    }
+}
+
+bool
+conn__linger(struct conn *conn)
+{
+    uv_os_fd_t fd;
+    if (conn->is_closing || conn->has_ended || conn->lingers) {
+        return false;
+    }
+    ASSERT(!conn->is_reading && conn__queued_bytes(conn) == 0);
+    if (uv_fileno(&conn->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0 ||
+        uv_read_start(&conn->uv.stream, on_linger_room, on_linger_read) != 0) {
+        return false;
+    }
+    conn->lingers = true;
+    conn->active_ms = conn__now_ms(conn->worker);
+    return true;
+}
+
 static bool
 is_idle(const struct conn *conn, uint64_t now_ms)
 {
@@ -189,6 +233,12 @@ conn_sweep(struct conn *conn, uint64_t now_ms)
     const struct worker_config *config = &conn->worker->config;
     if (conn->is_closing ||
         (conn__is_tls(conn) && conn__tls_sweep(conn, now_ms))) {
+        return;
+    }
+    if (conn->lingers) {
+        if (now_ms - conn->active_ms >= LINGER_MS) {
+            conn_close(conn);
+        }
         return;
     }
     if (is_idle(conn, now_ms)) {

@@ -56,6 +56,12 @@ void conn__stop_reading(struct conn *conn);
  * then. */
 bool conn__unpark(struct conn *conn);
 
+/* All has been sent, and reading has stopped: tells the client that nothing
+ * more comes, and drops what it still sends, for some seconds at most. To close
+ * at once where it has sent what was not read would take replies from it that
+ * are on their way. False where there is nothing to wait for. */
+bool conn__linger(struct conn *conn);
+
 /* Something has been written: goes on. */
 void conn__has_written(struct conn *conn, int status);
 

@@ -153,6 +153,9 @@ exec_flush(struct session *session, struct exec_turn *turn)
         turn->whole_acks = turn->acks->at.len;
         turn->is_batch = false;
     }
+    if (step == EXEC_DONE && session->unsaid != 0) {
+        return EXEC_CLOSE; /* before a request that comes behind it */
+    }
     return step == EXEC_DONE && exec__has_lent(session) ? EXEC_FULL : step;
 }
 
@@ -160,12 +163,6 @@ enum exec_step
 exec__settle_all(struct session *session, struct exec_turn *turn)
 {
     return exec_is_gathering(session) ? exec_flush(session, turn) : EXEC_DONE;
-}
-
-bool
-exec__settle(struct session *session, struct exec_turn *turn)
-{
-    return exec__settle_all(session, turn) == EXEC_DONE;
 }
 
 struct schema_word
@@ -215,17 +212,18 @@ exec__say_refusal(
 {
     const struct owns *owns = session->executor->owns;
     struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
-    struct echo loud = *echo;
     if (err == ERR_NOT_OWNED && owns != NULL) {
         answer.detail = owns_rule(owns);
     }
     exec__count(session, METRIC_cell_refused, 1);
-    if (echo->noreply && !reply_is_server_error(err)) {
-        exec__count(session, METRIC_noreply_refused, 1);
+    if (!echo->noreply) {
+        answer_put(echo, NULL, &answer, out);
         return;
     }
-    loud.noreply = false;
-    answer_put(&loud, NULL, &answer, out);
+    exec__count(session, METRIC_noreply_refused, 1);
+    if (reply_is_server_error(err)) {
+        session_leave_unsaid(session, err, false);
+    }
 }
 
 enum exec_step

@@ -390,7 +390,7 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
             (job->plain >> i & 1) != 0 ? say_plain(session, i, turn) : i;
         if (next == i) {
             say_one(session, i, turn);
-            next++;
+            next = session->unsaid != 0 ? job->store_change.n : i + 1;
         }
         i = next;
     }
@@ -484,9 +484,9 @@ take(struct session *session, int err, struct exec_turn *turn)
     const struct request *request = &session->request;
     struct job *job = session->job;
     if (err != 0) {
-        return exec__settle(session, turn)
-            ? exec__refuse(session, err, turn->out)
-            : EXEC_LATER;
+        enum exec_step step = exec__settle_all(session, turn);
+        return step == EXEC_DONE ? exec__refuse(session, err, turn->out)
+                                 : step;
     }
     ASSERT(request->swallow_bytes == 0 && !request->swallow_line);
     unsigned i = job->store_change.n++;

@@ -18,12 +18,9 @@ enum exec_step exec__done(struct session *session);
 bool exec__waits(struct job *job, struct store_call *call,
     enum store_answer (*ask)(struct job *job));
 
-/* Does the changes gathered, if any: false where the store answers them later,
- * and the request at hand is to be begun anew after that. */
-bool exec__settle(struct session *session, struct exec_turn *turn);
-
 /* Does what has been gathered, if anything. Where that does not come to
- * EXEC_DONE the request at hand is to be begun anew after it. */
+ * EXEC_DONE the request at hand is to be begun anew after it, or not at all
+ * (EXEC_CLOSE). */
 enum exec_step exec__settle_all(
     struct session *session, struct exec_turn *turn);
 
@@ -38,8 +35,9 @@ enum exec_step exec__answer(struct session *session, const char *bytes,
 enum exec_step exec__answer_kind(struct session *session, const char *bytes,
     enum answer_kind kind, struct buf *out);
 
-/* Answers with err. A refusal is not sent under noreply, but counted; a
- * SERVER_ERROR is always sent. */
+/* Answers with err. Under noreply nothing is sent: it would be taken for the
+ * reply to a later command. It is counted; of a SERVER_ERROR see
+ * session_leave_unsaid: where session->unsaid is set, nothing more is said. */
 void exec__say_refusal(struct session *session, int err,
     const struct echo *echo, struct buf *out);
 

@@ -20,8 +20,9 @@
  * may have changed, and the gate looks at each part held.
  *
  * A change whose commit failed is answered with SERVER_ERROR in place of its
- * acknowledgement, also under noreply; the other replies of its turn are what
- * they were.
+ * acknowledgement; the other replies of its turn are what they were. Where its
+ * client wants no reply, the connection ends there: the replies before it are
+ * sent, and nothing behind it.
  *
  * So is one whose commit is still open late_ms after its turn: the disk hangs,
  * and nobody knows what comes of it. Then its turn has left the gate and is
@@ -278,8 +279,18 @@ gate_drop(struct gate *gate, struct held *held)
     held->n = 0;
 }
 
-/* Appends the replies with the error in the place of each acknowledgement. */
-static void
+/* A change of the text protocol whose client wants no reply. Quiet meta
+ * commands and packets are answered with their errors all the same. */
+static bool
+is_silent(const struct session_ack *ack)
+{
+    return ack->proto == PROTO_TEXT && ack->span.len == 0;
+}
+
+/* Appends the replies with the error in the place of each acknowledgement; but
+ * none from the first change on whose client wants no reply. True where there
+ * is one. */
+static bool
 compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
     int err, struct buf *out)
 {
@@ -287,25 +298,38 @@ compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
     const struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     size_t n = acks->len / sizeof *ack;
     size_t at = 0;
+    size_t n_silent = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_silent += is_silent(&ack[i]);
+    }
+    metric_add(gate->metrics, METRIC_changes_unsure, n);
+    metric_add(gate->metrics, METRIC_noreply_refused, n_silent);
     for (size_t i = 0; i < n; i++) {
         struct echo echo = {.proto = ack[i].proto,
             .opcode = ack[i].opcode,
             .opaque = ack[i].opaque};
         buf_add(out, replies->data + at, ack[i].span.at - at);
+        if (is_silent(&ack[i])) {
+            return true;
+        }
         answer_put(&echo, NULL, &answer, out);
         at = (size_t)ack[i].span.at + ack[i].span.len;
     }
     if (at < replies->len) {
         buf_add(out, replies->data + at, replies->len - at);
     }
-    metric_add(gate->metrics, METRIC_changes_unsure, n);
+    return false;
 }
 
+/* The front part is answered with an error. */
 static void
-refuse(struct gate *gate, struct held_part *part, int err)
+refuse(struct gate *gate, struct held *held, int err)
 {
+    struct held_part *part = &held->part[0];
     struct buf out = {0};
-    compose(gate, &part->out, &part->acks, err, &out);
+    if (compose(gate, &part->out, &part->acks, err, &out)) {
+        held->unsaid = err;
+    }
     buf_fini(&part->out);
     part->out = out; /* out.failed is for whoever sends it */
     if (err == ERR_DISK_SLOW) {
@@ -314,11 +338,12 @@ refuse(struct gate *gate, struct held_part *part, int err)
     }
 }
 
-void
+int
 gate_refuse(struct gate *gate, const struct buf *out,
     const struct session_acks *acks, struct buf *said)
 {
-    compose(gate, out, &acks->at, ERR_NO_MEMORY, said);
+    int err = ERR_NO_MEMORY;
+    return compose(gate, out, &acks->at, err, said) ? err : 0;
 }
 
 /* The front part leaves. Its memory is kept for the next one, if it is
@@ -336,6 +361,7 @@ pass(struct gate *gate, struct held *held)
         unlink_held(gate, held);
     }
     gate->pass_fn(held, &front.out);
+    ASSERT(held->unsaid == 0 || held->n == 0);
     if (held->part == NULL) { /* it has called gate_drop */
         buf_fini(&front.out);
         buf_fini(&front.acks);
@@ -346,12 +372,13 @@ pass(struct gate *gate, struct held *held)
     held->part[held->n] = front;
 }
 
-/* Whether the part may leave, when all up to committed_seq are committed and
- * what has come to the gate by late_ms (0: nothing) is late. */
+/* Whether the front part may leave, when all up to committed_seq are committed
+ * and what has come to the gate by late_ms (0: nothing) is late. */
 static bool
-may_leave(struct gate *gate, struct held_part *part, uint64_t committed_seq,
+may_leave(struct gate *gate, struct held *held, uint64_t committed_seq,
     uint64_t late_ms)
 {
+    const struct held_part *part = &held->part[0];
     int fault = ERR_DISK;
     enum store_commit outcome = STORE_COMMITTED;
     if (part->seq > committed_seq) {
@@ -368,10 +395,10 @@ may_leave(struct gate *gate, struct held_part *part, uint64_t committed_seq,
         if (part->since_ms > late_ms) {
             return false;
         }
-        refuse(gate, part, ERR_DISK_SLOW);
+        refuse(gate, held, ERR_DISK_SLOW);
     }
     if (outcome == STORE_COMMIT_FAILED) {
-        refuse(gate, part, fault);
+        refuse(gate, held, fault);
     }
     return true;
 }
@@ -382,8 +409,7 @@ look_at_all(struct gate *gate, uint64_t committed_seq, uint64_t late_ms)
     struct held *next;
     for (struct held *held = gate->first; held != NULL; held = next) {
         next = held->next;
-        while (held->n > 0 &&
-            may_leave(gate, &held->part[0], committed_seq, late_ms)) {
+        while (held->n > 0 && may_leave(gate, held, committed_seq, late_ms)) {
             pass(gate, held);
         }
     }

@@ -37,6 +37,8 @@ struct held_part {
 struct held {
     struct held *prev, *next; /* in gate->first */
     unsigned n;               /* parts; 0: nothing is held */
+    int unsaid;               /* an err in the place of no reply, see
+                               * gate_refuse; 0 */
     struct held_part *part;   /* HELD_PARTS, in the order of the replies, and
                                * so of seq; NULL until something is held, so
                                * that who only reads pays nothing for it */
@@ -48,7 +50,8 @@ struct gate {
     struct bell *bell; /* rung when gate_look is to be called */
     /* gives up what has passed: out, the gate's, may be sent, and the
      * connection goes on; held->n is what is left. May call gate_drop for it
-     * and nothing else of the gate. */
+     * and nothing else of the gate; where held->unsaid is not 0 it must, and
+     * close the connection when out is sent. */
     void (*pass_fn)(struct held *held, struct buf *out);
     struct store_listener listener;
     atomic_bool is_waiting; /* the listener is to signal; any thread */
@@ -90,8 +93,11 @@ bool gate_hold(struct gate *gate, struct held *held, struct buf *out,
 
 /* Of replies that could not be held: appends them to *said with an error in the
  * place of each acknowledgement; what became of those changes nobody knows
- * then. said->failed: there is no memory for that either. */
-void gate_refuse(struct gate *gate, const struct buf *out,
+ * then. Where the client of one wants no reply, it would take the next reply to
+ * mean that its change lasts: they end before that, and the error is returned,
+ * with which the connection is to be closed when *said is sent; else 0.
+ * said->failed: there is no memory for that either. */
+int gate_refuse(struct gate *gate, const struct buf *out,
     const struct session_acks *acks, struct buf *said);
 
 /* Forgets what is held, if anything, and gives its memory back. */

@@ -11,12 +11,16 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
-#include "net/exec.h"
+#include "net/exec_admin.h"
 #include "net/watch.h"
 #include "proto/answer.h"
 #include "proto/binary.h"
+#include "proto/reply.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { UNSAID_S = 60 /* from one line about a refusal to the next */ };
 
 void
 executor_init(struct executor *executor, struct store *store,
@@ -309,6 +313,48 @@ step_on(struct session *session, const char *bytes, size_t len,
     return step != EXEC_GATHERED && exec_is_gathering(session)
         ? exec_flush(session, turn)
         : step;
+}
+
+/* True where the end of the connection is to say what nothing else says: the
+ * client may take it that a change lasts which does not. What is out of memory
+ * or comes too early is no reason to begin anew. */
+static bool
+must_be_known(int err)
+{
+    switch (err) {
+    case ERR_NO_MEMORY:
+    case ERR_HOT_FULL:
+    case ERR_MANY_PRODUCERS:
+    case ERR_TOO_LARGE:
+    case ERR_LOADING:
+    case ERR_CLOSED: /* which ends it anyway */
+        return false;
+    default:
+        return true;
+    }
+}
+
+void
+session_leave_unsaid(struct session *session, int err, bool was_made)
+{
+    char text[AUDIT_TEXT_BYTES];
+    struct executor *executor = session->executor;
+    uint64_t now_s = exec__now_s(session);
+    ASSERT(reply_is_server_error(err));
+    if (now_s >= executor->unsaid_s) {
+        executor->unsaid_s = now_s + UNSAID_S;
+        int n = snprintf(text, sizeof text,
+            "not said to a client that wants no reply: %s; more such in the "
+            "next minute are only counted, see noreply_refused of stats "
+            "counters",
+            err_text(err));
+        ASSERT(n > 0 && (size_t)n < sizeof text);
+        exec__audit(session, AUDIT_UNSAID, text, (size_t)n);
+    }
+    if (was_made || must_be_known(err)) {
+        session->unsaid = err;
+        session->closes = true;
+    }
 }
 
 static void

@@ -91,6 +91,7 @@ struct executor {
                             * that look like a cell's */
     struct key_names names;   /* of keys that were asked for */
     struct exec_forms forms;  /* what these become */
+    uint64_t unsaid_s;        /* no line about a refusal before, see below */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
@@ -124,6 +125,7 @@ struct session {
     bool login_has_begun;   /* SASL: a step may follow */
     uint64_t pass;          /* what it was let in by */
     uint16_t n_errors;      /* requests in a row that were none */
+    int unsaid;             /* ERR_: what it was not told, see below; 0 */
     int fault;     /* ERR_: why the client is not listened to any more; 0 */
     int fd;        /* of its connection, for who watches */
     uint64_t from; /* the client's address: an IPv4 one, or the first half of
@@ -161,6 +163,13 @@ enum session_state session_run(struct session *session, const char *bytes,
 /* Appends what is said of a request that memory is out for, whose first len
  * bytes, at least one, are there. */
 void session_say_no_memory(const char *bytes, size_t len, struct buf *out);
+
+/* A command whose client wants no reply has come to err, a SERVER_ERROR: a line
+ * in the log, but one a minute and executor at most. Where the disk is at
+ * fault, or was_made and so perhaps not for good, silence would be taken for
+ * success: session->unsaid becomes err, no request is begun any more, and the
+ * connection is to be closed when what was said before is sent. */
+void session_leave_unsaid(struct session *session, int err, bool was_made);
 
 /* The store has answered: the next session_run goes on. The session's own
  * thread, after wake_fn. */

@@ -48,7 +48,7 @@
     X(not_owned,                                                              \
         "requests refused, or keys answered as misses: of another server's "  \
         "ids (--owns)")                                                       \
-    X(noreply_refused, "refused changes whose client had asked for no reply") \
+    X(noreply_refused, "changes without a reply, refused or unsure")          \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(reserved_key_refused, "commands on an item with a counter's name")      \
     X(near_cells, "keys that look like a counter's and are none")             \

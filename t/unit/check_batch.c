@@ -124,11 +124,10 @@ END_TEST
     "SERVER_ERROR writing to the disk failed, counters are read-only\r\n"
 #define LOADING "SERVER_ERROR loading, try again in a moment\r\n"
 
-/* Nothing is changed while the store says so, also without a reply; reads and
- * items go on. */
+/* Nothing is changed while the store says so; reads and items go on. */
 static const struct exchange faulty[] = {
-    {"incr 1.cntcm 1\r\nset 1.cntcm 0 0 1 noreply\r\n5\r\nget 1.cntcm",
-        DISK DISK "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
+    {"incr 1.cntcm 1\r\nget 1.cntcm",
+        DISK "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
     {"delete weibo 1\r\nset weibo 1 9 9 9", DISK DISK},
     {"set 1.cntcm 0 0 1\r\nx",
         "CLIENT_ERROR value must be an unsigned decimal integer\r\n"},
@@ -141,14 +140,14 @@ static const struct exchange faulty[] = {
 
 /* While it loads nothing is read either. */
 static const struct exchange loading[] = {
-    {"incr 1.cntcm 1\r\nincr 1.cntcm 1 noreply", LOADING LOADING},
+    {"incr 1.cntcm 1\r\nincr 1.cntcm 1 noreply", LOADING},
     {"get 1.cntcm", LOADING},
     {"gets a b", LOADING},
     {"get weibo 1", LOADING},
     {"gat 0 1.cntcm", LOADING},
     {"touch a 0", LOADING},
     {"set a 0 0 1\r\n7", LOADING},
-    {"incr a 1\r\ndelete a noreply\r\nflush_all", LOADING LOADING LOADING},
+    {"incr a 1\r\ndelete a noreply\r\nflush_all", LOADING LOADING},
     {"add counter new\r\nshow counters\r\nshow counter weibo",
         LOADING LOADING LOADING},
     {"version\r\nverbosity 1\r\nnonsense", "VERSION test\r\nOK\r\nERROR\r\n"},
@@ -176,6 +175,67 @@ START_TEST(test_faults)
     exchange(&held.dialog, "quit", "");
     ck_assert(held.dialog.is_closed);
     close_held(&held);
+}
+END_TEST
+
+static unsigned n_lines;
+
+static void
+count_line(struct admin *admin, const struct session *session, enum audit kind,
+    const char *text, size_t len)
+{
+    (void)admin, (void)session;
+    ck_assert_int_eq(kind, AUDIT_UNSAID);
+    ck_assert_ptr_nonnull(memmem(text, len, "loading", strlen("loading")));
+    n_lines++;
+}
+
+/* A change that the disk refuses and whose client wants no reply: what is asked
+ * before it is answered, what is asked behind it is not, and the conversation
+ * ends, whatever comes behind it. What has other reasons is silent only. There
+ * is a line in the log about the first of both. */
+START_TEST(test_unsaid)
+{
+    static const char *const quiet[] = {"incr 1.cntcm 1 noreply\r\n",
+        "set 1.cntcm 0 0 1 noreply\r\n5\r\n",
+        "set 1.weibo 0 0 5 noreply\r\n1 2 3\r\n", "delete 1.cntcm noreply\r\n",
+        "set weibo 1 1 2 3 noreply\r\n", "incr weibo 1 1 1 1 noreply\r\n",
+        "delete weibo 1 noreply\r\n"};
+    static const char *const behind[] = {"", "version\r\n",
+        "incr 1.cntcm 1\r\n", "get 1.cntcm\r\n", "set a 0 0 1\r\n1\r\n",
+        "incr 1.cntcm 1\r\nget 1.cntcm\r\n", "get weibo 1\r\n",
+        "set 1.cntcm 0 0 1\r\nx\r\n", "set weibo 1 x\r\n", "gat 0 a\r\n"};
+    for (unsigned i = 0; i < COUNT_OF(quiet) * COUNT_OF(behind); i++) {
+        struct held_dialog held;
+        struct buf said = {0};
+        open_held(&held);
+        hold_end(held.hold);
+        struct dialog *dialog = &held.dialog;
+        struct outcomes *outcomes = hold_log(held.hold, false);
+        dialog->admin.audit_fn = count_line;
+        n_lines = 0;
+        outcomes_fail(outcomes, 0, ERR_LOADING);
+        exchange(
+            dialog, "incr 1.cntcm 1 noreply\r\nversion", "VERSION test\r\n");
+        outcomes_fail(outcomes, 0, ERR_DISK);
+        buf_add_text(&said, "incr 1.cntcm 1\r\nget 1.cntcm\r\n");
+        buf_add_text(&said, "incr 1.cntcm 1\r\n");
+        buf_add_text(&said, quiet[i % COUNT_OF(quiet)]);
+        buf_add_text(&said, behind[i / COUNT_OF(quiet)]);
+        dialog_add(dialog, said.data, said.len);
+        while (dialog_step(dialog) != SESSION_CLOSE) {
+        }
+        buf_add(&said, "", 1);
+        expect_replies(
+            dialog, said.data, DISK "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n" DISK);
+        ck_assert_int_eq(dialog->session.unsaid, ERR_DISK);
+        ck_assert_uint_eq(n_lines, 1);
+        ck_assert_uint_eq(
+            metric_of(dialog->metrics, METRIC_noreply_refused), 2);
+        outcomes_fail(outcomes, 0, 0);
+        buf_fini(&said);
+        close_held(&held);
+    }
 }
 END_TEST
 
@@ -214,6 +274,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_batches, test_batch_limits,
-        test_dropped_under_a_batch, test_faults, test_acks};
+        test_dropped_under_a_batch, test_faults, test_unsaid, test_acks};
     return run_tests("batch", tests, COUNT_OF(tests));
 }

@@ -131,25 +131,76 @@ START_TEST(test_failure)
     open_gated(&gated, 20);
     int fd = connect_to(&gated.rig, 0);
     say(fd,
-        "incr 1.a 1\r\nget 1.a\r\nincr 1.a 1 noreply\r\nincr 1.b 9\r\n"
-        "set 1.a 0 0 1\r\nx\r\ndelete 9.a\r\nset 1.b 0 0 1 noreply\r\n7\r\n"
-        "version\r\n");
+        "incr 1.a 1\r\nget 1.a\r\nincr 1.b 7\r\n"
+        "set 1.a 0 0 1\r\nx\r\ndelete 9.a\r\nversion\r\n");
     outcomes_wait(gated.log, 3);
     outcomes_fail(gated.log, 3, ERR_DISK_FULL);
     expect(fd,
-        DISK_FULL "VALUE 1.a 0 1\r\n1\r\nEND\r\n" DISK_FULL DISK_FULL
+        DISK_FULL "VALUE 1.a 0 1\r\n1\r\nEND\r\n" DISK_FULL
                   "CLIENT_ERROR value must be an unsigned decimal integer\r\n"
-                  "NOT_FOUND\r\n" DISK_FULL "VERSION test\r\n");
+                  "NOT_FOUND\r\nVERSION test\r\n");
     ck_assert_uint_eq(
-        metric_of(gated.rig.worker[0], METRIC_changes_unsure), 4);
+        metric_of(gated.rig.worker[0], METRIC_changes_unsure), 2);
     talk(fd, "incr 1.a 1\r\nget 1.weibo\r\n",
-        DISK_FULL "VALUE 1.weibo 0 3\r\n2 7\r\nEND\r\n");
+        DISK_FULL "VALUE 1.weibo 0 3\r\n1 7\r\nEND\r\n");
     outcomes_commit(gated.log, 3, 0);
     say(fd, "incr 1.a 1\r\n");
     outcomes_wait(gated.log, 4);
     expect_nothing(&gated, 0, fd);
     outcomes_commit(gated.log, 4, 0);
-    expect(fd, "3\r\n");
+    expect(fd, "2\r\n");
+    close(fd);
+    close_gated(&gated);
+}
+END_TEST
+
+/* Behind a change whose client wants no reply nothing is said: the connection
+ * ends there, and what the client has sent meanwhile does not take from it what
+ * was said before. */
+START_TEST(test_failure_without_reply)
+{
+    struct gated gated;
+    for (unsigned budget = 1; budget <= 20; budget += 19) {
+        open_gated(&gated, budget);
+        int fd = connect_to(&gated.rig, 0);
+        say(fd,
+            "incr 1.a 1\r\nget 1.a\r\nincr 1.b 9\r\nget 1.b\r\n"
+            "incr 1.a 1 noreply\r\nincr 1.b 1\r\nversion\r\n");
+        outcomes_wait(gated.log, budget == 1 ? 4 : 3);
+        say_often(fd, "version\r\n", 1000);
+        expect_nothing(&gated, 0, fd);
+        outcomes_fail(gated.log, 4, ERR_DISK_FULL);
+        expect(fd,
+            DISK_FULL "VALUE 1.a 0 1\r\n1\r\nEND\r\n" DISK_FULL
+                      "VALUE 1.b 0 1\r\n9\r\nEND\r\n");
+        say_often(fd, "version\r\n", 1000);
+        expect_end(fd);
+        ck_assert_uint_eq(
+            metric_of(gated.rig.worker[0], METRIC_noreply_refused), 1);
+        close_gated(&gated);
+    }
+}
+END_TEST
+
+/* Refused at once, it is the same. Who does not close then is not waited for
+ * for ever. */
+START_TEST(test_refusal_without_reply)
+{
+    struct gated gated;
+    open_gated(&gated, 20);
+    int fd = connect_to(&gated.rig, 0);
+    outcomes_fail(gated.log, 1, ERR_DISK_FULL);
+    say(fd, "incr 1.a 1\r\nincr 1.a 1 noreply\r\nget 1.a\r\n");
+    expect(fd, DISK_FULL);
+    char byte;
+    ck_assert_int_eq(read(fd, &byte, 1), 0);
+    ssize_t n = send(fd, "version\r\n", 9, MSG_NOSIGNAL); /* it is heard */
+    while (n == 9) {
+        fake_clock_pass(&gated.rig.clock, WORKER_SWEEP_MS);
+        go_round(&gated, 0);
+        n = send(fd, "version\r\n", 9, MSG_NOSIGNAL);
+    }
+    ck_assert_int_eq(errno, EPIPE);
     close(fd);
     close_gated(&gated);
 }
@@ -444,7 +495,7 @@ END_TEST
 struct counting {
     struct rig *rig;
     unsigned id;
-    unsigned n_refused;
+    unsigned n_refused, n_closed;
     uint64_t random;
     pthread_t thread;
     char in[4096]; /* heard: bytes at..n of it are not taken yet */
@@ -453,19 +504,24 @@ struct counting {
 
 enum { CLIENTS = 6, ROUNDS = 60, DEPTH_MAX = 80 };
 
+/* '\0' where the connection has been closed. */
 static char
 hear_byte(struct counting *counting, int fd)
 {
     if (counting->at == counting->n) {
         ssize_t n = read(fd, counting->in, sizeof counting->in);
-        ck_assert_msg(n > 0, "read: %s", n == 0 ? "end" : strerror(errno));
+        ck_assert_msg(n >= 0, "read: %s", strerror(errno));
+        if (n == 0) {
+            return '\0';
+        }
         counting->at = 0;
         counting->n = (size_t)n;
     }
     return counting->in[counting->at++];
 }
 
-/* Hears a line, without its end. */
+/* Hears a line, without its end; an empty one where the connection has been
+ * closed before it. */
 static void
 hear(struct counting *counting, int fd, char *line, size_t size)
 {
@@ -473,32 +529,37 @@ hear(struct counting *counting, int fd, char *line, size_t size)
     do {
         ck_assert_uint_lt(len + 1, size);
         line[len++] = hear_byte(counting, fd);
+        if (len == 1 && line[0] == '\0') {
+            return;
+        }
     } while (line[len - 1] != '\n');
     ck_assert_uint_ge(len, 2);
     line[len - 2] = '\0';
 }
 
-/* One command of kind: 0 incr, 1 the same without a reply, 2 get. */
-static void
-hear_one(struct counting *counting, int fd, int kind, uint64_t value)
+/* One command of kind: 0 incr, 1 the same without a reply, 2 get. False where
+ * the connection has been closed, as it may be behind one without a reply. */
+static bool
+hear_one(
+    struct counting *counting, int fd, int kind, bool may_end, uint64_t value)
 {
     char line[128];
     char expected[64];
     if (kind == 1) {
-        return; /* an error may come: see hear_all */
+        return true; /* nothing comes, whatever becomes of it */
     }
     snprintf(expected, sizeof expected, "%llu", (unsigned long long)value);
     if (kind == 2) {
-        do {
-            hear(counting, fd, line, sizeof line);
-            counting->n_refused += line[0] == 'S';
-        } while (line[0] == 'S'); /* of changes without a reply */
+        hear(counting, fd, line, sizeof line);
+        if (may_end && line[0] == '\0') {
+            return false;
+        }
         ck_assert_int_eq(strncmp(line, "VALUE ", 6), 0);
         hear(counting, fd, line, sizeof line);
         ck_assert_str_eq(line, expected);
         hear(counting, fd, line, sizeof line);
         ck_assert_str_eq(line, "END");
-        return;
+        return true;
     }
     hear(counting, fd, line, sizeof line);
     if (line[0] == 'S') {
@@ -506,11 +567,13 @@ hear_one(struct counting *counting, int fd, int kind, uint64_t value)
     } else {
         ck_assert_str_eq(line, expected);
     }
+    return true;
 }
 
-/* n commands at once. Of those without a reply each is followed by a get, so
- * that the place of its error is known. */
-static void
+/* n commands at once. Each without a reply is followed by a get, which would
+ * take an error for its own reply. False where the connection has been closed
+ * between the two. */
+static bool
 count_on(struct counting *counting, int fd, uint64_t *value)
 {
     int kind[DEPTH_MAX];
@@ -533,10 +596,13 @@ count_on(struct counting *counting, int fd, uint64_t *value)
         after[i] = *value;
     }
     send_bytes(fd, said.data, said.len);
-    for (unsigned i = 0; i < n; i++) {
-        hear_one(counting, fd, kind[i], after[i]);
+    bool is_open = true;
+    for (unsigned i = 0; i < n && is_open; i++) {
+        bool may_end = i > 0 && kind[i - 1] == 1;
+        is_open = hear_one(counting, fd, kind[i], may_end, after[i]);
     }
     buf_fini(&said);
+    return is_open;
 }
 
 static void *
@@ -546,7 +612,13 @@ run_counting(void *arg)
     uint64_t value = 0;
     int fd = connect_to(counting->rig, (int)counting->id % RIG_WORKERS);
     for (int i = 0; i < ROUNDS; i++) {
-        count_on(counting, fd, &value);
+        if (!count_on(counting, fd, &value)) {
+            close(fd);
+            fd = connect_to(counting->rig, (int)counting->id % RIG_WORKERS);
+            counting->id += CLIENTS; /* what is under way is of the old one */
+            counting->n_closed++;
+            value = 0;
+        }
     }
     close(fd);
     return NULL;
@@ -558,7 +630,7 @@ count_with(uint64_t seed, unsigned fails)
     struct rig rig;
     struct counting counting[CLIENTS];
     struct store *park;
-    unsigned n_refused = 0;
+    unsigned n_refused = 0, n_closed = 0;
     rig_init(&rig);
     rig.config.requests_per_turn = seed % 2 == 0 ? 20 : 3;
     ck_assert_int_eq(park_create(rig.inner, seed, &park), 0);
@@ -579,8 +651,9 @@ count_with(uint64_t seed, unsigned fails)
     for (unsigned i = 0; i < CLIENTS; i++) {
         pthread_join(counting[i].thread, NULL);
         n_refused += counting[i].n_refused;
+        n_closed += counting[i].n_closed;
     }
-    ck_assert(fails > 0 ? n_refused > 0 : n_refused == 0);
+    ck_assert(fails > 0 ? n_refused > 0 : n_refused + n_closed == 0);
     ck_assert_uint_gt(metric_of(rig.worker[0], METRIC_turns_held), 0);
     close(fd);
     rig_stop(&rig);
@@ -611,6 +684,7 @@ main(void)
     const TTest *const tests[] = {test_nothing_to_wait_for,
         test_whole_turn_waits, test_committed_at_once,
         test_read_behind_noreply, test_much_arrives, test_failure,
+        test_failure_without_reply, test_refusal_without_reply,
         test_failure_in_packets, test_failure_that_has_passed,
         test_large_replies, test_two_workers, test_closed_while_held,
         test_reset_while_held, test_stopped_while_held,

@@ -185,7 +185,7 @@ START_TEST(test_late)
     open_gated_until(&gated, 20, 1);
     int fd = connect_to(&gated.rig, 0);
     talk(fd,
-        "incr 1.a 1\r\nget 1.a\r\nincr 1.a 1 noreply\r\n"
+        "incr 1.a 1\r\nget 1.a\r\nincr 1.a 1\r\n"
         "set 1.a 0 0 1\r\nx\r\ndelete 9.a\r\nversion\r\n",
         DISK_SLOW "VALUE 1.a 0 1\r\n1\r\nEND\r\n" DISK_SLOW
                   "CLIENT_ERROR value must be an unsigned decimal integer\r\n"
@@ -209,6 +209,42 @@ START_TEST(test_late)
 }
 END_TEST
 
+/* Where its client wants no reply, the connection ends. */
+START_TEST(test_late_without_reply)
+{
+    struct gated gated;
+    open_gated_until(&gated, 20, 1);
+    int fd = connect_to(&gated.rig, 0);
+    talk(fd, "incr 1.a 1\r\nincr 1.a 1 noreply\r\nversion\r\n", DISK_SLOW);
+    expect_end(fd);
+    ck_assert_uint_eq(metric_of(gated.rig.worker[0], METRIC_changes_late), 2);
+    ck_assert_uint_eq(
+        metric_of(gated.rig.worker[0], METRIC_noreply_refused), 1);
+    outcomes_commit(gated.log, 100, 0);
+    close_gated(&gated);
+}
+END_TEST
+
+/* While a call to the store is under way, too, which ends later. */
+START_TEST(test_late_without_reply_and_parked)
+{
+    struct gated gated;
+    open_gated_until(&gated, 20, 1);
+    struct store *store = gated.rig.store;
+    int fd = connect_to(&gated.rig, 0);
+    hold_begin(store, false);
+    say(fd, "incr 1.a 1\r\nincr 1.a 1 noreply\r\nget 1.a\r\nversion\r\n");
+    hold_wait(store, 1);
+    ck_assert_uint_eq(hold_release(store), 1);
+    hold_wait(store, 1);
+    expect(fd, DISK_SLOW);
+    expect_end(fd);
+    ck_assert_uint_eq(hold_release(store), 1);
+    hold_end(store);
+    close_gated(&gated);
+}
+END_TEST
+
 /* Each connection has a deadline of its own, and what waits behind a held
  * reply, in the socket too, is answered after it. */
 START_TEST(test_late_on_many_connections)
@@ -220,7 +256,7 @@ START_TEST(test_late_on_many_connections)
     open_gated_until(&gated, 1, 3);
     for (int i = 0; i < CONNECTIONS; i++) {
         fd[i] = connect_to(&gated.rig, i % RIG_WORKERS);
-        say(fd[i], "incr 1.a 1 noreply\r\nversion\r\n");
+        say(fd[i], "incr 1.a 1\r\nversion\r\n");
         go_round(&gated, i % RIG_WORKERS);
         say(fd[i], "incr 2.a 0\r\nversion\r\n");
     }
@@ -286,6 +322,7 @@ main(void)
 {
     const TTest *const tests[] = {test_turns_pile_up, test_turns_of_all_kinds,
         test_changes_held_max, test_bytes_held_max, test_pile_fails, test_late,
+        test_late_without_reply, test_late_without_reply_and_parked,
         test_late_on_many_connections, test_parked_and_late,
         test_late_at_the_end};
     return run_tests("gate pile", tests, COUNT_OF(tests));
