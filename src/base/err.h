@@ -71,6 +71,9 @@
     X(JUMP, "the id is too far beyond the largest one, see maxjump")          \
     X(NOT_OWNED, "the id is another server's by the rule of --owns")          \
     X(BAD_TX, "a change is numbered as PRODUCER:NUMBER, see help")            \
+    X(TX_ITEM, "only changes of counters can be numbered, not an item's")     \
+    X(MORE_WORDS, "unknown words: a counter takes tx=PRODUCER:NUMBER there")  \
+    X(MORE_TOKENS, "no text behind that flag: P<PRODUCER>:<NUMBER> numbers")  \
     X(OLD_TX, "that number is below the producer's window of 1024")           \
     X(PRODUCER_GONE, "the producer has been dropped, nothing was changed")    \
     X(NO_PRODUCER, "no such producer")                                        \

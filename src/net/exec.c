@@ -266,6 +266,15 @@ check_item(struct session *session, struct schema_word key)
         : err;
 }
 
+/* True for a line with tx=, which an item must not let pass as it does other
+ * words: it would be counted again. P in a meta command is a proxy's. */
+static bool
+is_numbered(const struct request *request)
+{
+    return request->tx.at != 0 && !request->has_more &&
+        request->proto == PROTO_TEXT;
+}
+
 /* key_parse for the request's key. end: see exec_turn. */
 static void
 parse_key(struct session *session, struct schema_word text, const char *end,
@@ -292,6 +301,9 @@ begin_on_item(struct session *session, const char *bytes,
     if (is_reserved(session, text)) {
         exec__count(session, METRIC_reserved_key_refused, 1);
         return exec__refuse(session, ERR_MISUSE, turn->out);
+    }
+    if (is_numbered(&session->request)) {
+        return exec__refuse(session, ERR_TX_ITEM, turn->out);
     }
     if (session->request.op == REQUEST_LOOK &&
         session->request.terms.wants_value &&

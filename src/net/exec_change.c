@@ -92,6 +92,10 @@ take_tx(struct session *session, const char *bytes, struct change *change)
     if (tx.at == 0) {
         return 0;
     }
+    if (session->request.has_more) {
+        return session->request.proto == PROTO_META ? ERR_MORE_TOKENS
+                                                    : ERR_MORE_WORDS;
+    }
     if (!producer_parse(bytes + tx.at, tx.len, &name_len, &change->number)) {
         return ERR_BAD_TX;
     }

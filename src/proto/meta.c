@@ -2,8 +2,9 @@
 /* The meta commands of memcached 1.6: `mg key v t`, two letters, a key and
  * flags of one letter, some with a token behind it. All flags are known to all
  * commands; what a command has no use for is let pass. L and P are hints for a
- * proxy and mean nothing to items; on a cell P numbers the change of ma and ms,
- * which whoever executes it looks at.
+ * proxy and mean nothing to items; on a cell P numbers the change of ma, ms and
+ * md, which whoever executes it looks at, and a token that memcached does not
+ * look at is one too many.
  *
  * A line is read in this order, which settles what is answered where several
  * things are wrong with it: words (a flag begins with a letter or a digit),
@@ -80,6 +81,8 @@ struct flags {
     char mode;             /* 0: none */
     uint32_t at[26];       /* where it stands, likewise */
     struct span proxy;     /* the token of P; at 0: there is none */
+    struct span idle;      /* a flag with a token that is not looked at; at 0:
+                            * there is none */
     bool has_long_opaque;  /* found wrong only when all else is right */
     const char *bad_token; /* the reply to the last one; NULL: none */
     bool has_bad;          /* one of them was wrong */
@@ -168,6 +171,21 @@ take_token(const struct line *line, enum token kind, struct span token,
     return fits;
 }
 
+/* How many bytes behind a flag mean something. */
+static uint32_t
+looked_at(char letter)
+{
+    switch (flag_of[letter - 'A'].token) {
+    case TOKEN_NONE:
+    case TOKEN_BASE64:
+        return letter == 'O' || letter == 'L' ? UINT32_MAX : 0;
+    case TOKEN_MODE:
+        return 1;
+    default:
+        return UINT32_MAX;
+    }
+}
+
 /* Takes one flag. NULL, or the reply to a line that is not read on. */
 static const char *
 take_flag(const struct line *line, struct span word, struct flags *flags)
@@ -193,6 +211,8 @@ take_flag(const struct line *line, struct span word, struct flags *flags)
     }
     if (letter == 'P') {
         flags->proxy = token;
+    } else if (token.len > looked_at(letter)) {
+        flags->idle = word;
     }
     if (letter == 'O' && word.len > META_OPAQUE_MAX) {
         flags->has_long_opaque = true;
@@ -269,6 +289,15 @@ take_words(struct line *line, uint32_t *len_bytes)
     }
     out->meta = words_rest(&line->words);
     return true;
+}
+
+/* What the flags of a change say to a cell or record: which number it has, and
+ * whether there is something that could be meant to be one. */
+static void
+take_number(const struct flags *flags, struct request *out)
+{
+    out->has_more = flags->idle.at != 0;
+    out->tx = out->has_more ? flags->idle : flags->proxy;
 }
 
 /* What the flags say to every command. */
@@ -412,7 +441,7 @@ meta__parse_set(struct line *line)
         return text__fail_and_skip(line, len_bytes, error);
     }
     fill(&flags, out);
-    out->tx = flags.proxy;
+    take_number(&flags, out);
     out->flags = (uint32_t)number_of(&flags, 'F');
     if (out->op != REQUEST_APPEND && out->op != REQUEST_PREPEND) {
         out->terms.vivifies = false;
@@ -433,6 +462,7 @@ meta__parse_delete(struct line *line)
     if (!take_all(line, &flags)) {
         return PARSE_REQUEST;
     }
+    take_number(&flags, out);
     out->terms.vivifies = false;
     out->terms.compares = has(&flags, 'C');
     out->terms.cas = number_of(&flags, 'C');
@@ -480,7 +510,7 @@ meta__parse_arith(struct line *line)
     }
     fill(&flags, out);
     take_last_exptime(&flags, out);
-    out->tx = flags.proxy;
+    take_number(&flags, out);
     out->number = has(&flags, 'D') ? number_of(&flags, 'D') : 1;
     out->terms.initial = number_of(&flags, 'J');
     out->terms.cas = number_of(&flags, 'C');

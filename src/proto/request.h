@@ -121,6 +121,8 @@ struct request {
     bool closes;               /* the connection, once it is answered and what
                                 * is to be skipped has come */
     bool key_is_base64;        /* META */
+    bool has_more;             /* tx is not a number but a word that items let
+                                * pass and no change of a cell has */
     uint8_t opcode;            /* BINARY: as sent */
     uint32_t opaque;           /* BINARY: likewise */
     enum request_op stored_as; /* TOO_LARGE: the storage command */

@@ -54,8 +54,8 @@ is_of_unknown(struct line *line, struct words all)
     return true;
 }
 
-/* set add replace append prepend: <key> <flags> <exptime> <bytes> [noreply];
- * cas has its unique behind the bytes. */
+/* set add replace append prepend: <key> <flags> <exptime> <bytes> [tx=]
+ * [noreply]; cas has its unique behind the bytes. */
 static enum parse_status
 parse_storage(struct line *line)
 {
@@ -77,6 +77,7 @@ parse_storage(struct line *line)
     if (!fits) {
         return text__fail_and_skip(line, value_len, TEXT__BAD_FORMAT);
     }
+    text__take_rest(line);
     return text__take_value(line, value_len);
 }
 
@@ -120,7 +121,7 @@ parse_gat(struct line *line)
     return parse_get(line);
 }
 
-/* delete <key> [0] [noreply] */
+/* delete <key> [0] [tx=] [noreply] */
 static enum parse_status
 parse_delete(struct line *line)
 {
@@ -128,14 +129,20 @@ parse_delete(struct line *line)
     if (!text__take_key_and_noreply(line)) {
         return PARSE_REQUEST;
     }
-    if (words_next(&line->words, &word) && !span_is(line->bytes, word, "0") &&
-        !span_is(line->bytes, word, "noreply")) {
-        return text__fail(line, TEXT__BAD_FORMAT);
+    struct words words = line->words;
+    if (words_next(&words, &word)) {
+        if (span_is(line->bytes, word, "0")) {
+            line->words = words;
+        } else if (!span_is(line->bytes, word, "noreply") &&
+            !text__is_tx(line, word)) {
+            return text__fail(line, TEXT__BAD_FORMAT);
+        }
     }
+    text__take_rest(line);
     return PARSE_REQUEST;
 }
 
-/* incr decr <key> <delta> [noreply] */
+/* incr decr <key> <delta> [tx=] [noreply] */
 static enum parse_status
 parse_arith(struct line *line)
 {
@@ -148,6 +155,7 @@ parse_arith(struct line *line)
     if (!text__take_u64(line, &line->out->number)) {
         return text__fail(line, "CLIENT_ERROR invalid numeric delta argument");
     }
+    text__take_rest(line);
     return PARSE_REQUEST;
 }
 

@@ -9,6 +9,10 @@
 /* Longer words are no numbers, however many zeros they begin with. */
 enum { U32_WORD_MAX = 11, U64_WORD_MAX = 22 };
 
+/* What numbers a change. */
+static const char tx[] = "tx=";
+enum { TX_LEN = sizeof tx - 1 };
+
 enum parse_status
 text__fail(struct line *line, const char *error)
 {
@@ -149,6 +153,27 @@ text__take_stored_exptime(struct line *line, int64_t *out)
     }
     *out = (int32_t)(uint32_t)(uint64_t)number;
     return true;
+}
+
+bool
+text__is_tx(const struct line *line, struct span word)
+{
+    return word.len >= TX_LEN && memcmp(text_of(line, word), tx, TX_LEN) == 0;
+}
+
+void
+text__take_rest(struct line *line)
+{
+    struct request *out = line->out;
+    struct span word;
+    while (!out->has_more && words_next(&line->words, &word)) {
+        if (text__is_tx(line, word) && out->tx.at == 0) {
+            out->tx = (struct span){word.at + TX_LEN, word.len - TX_LEN};
+        } else if (!out->noreply || text__has_word(line)) {
+            out->tx = word;
+            out->has_more = true;
+        }
+    }
 }
 
 enum parse_status

@@ -69,6 +69,14 @@ bool text__take_len(struct line *line, uint32_t *out);
 bool text__take_stored_flags(struct line *line, uint32_t *out);
 bool text__take_stored_exptime(struct line *line, int64_t *out);
 
+/* True for tx=..., whatever follows. */
+bool text__is_tx(const struct line *line, struct span word);
+
+/* The words of a change that are left, but for a last noreply: tx=... numbers
+ * the change, and so the request's tx; any other is more than there should be,
+ * which only items let pass. */
+void text__take_rest(struct line *line);
+
 /* The data block of len_bytes behind the line. */
 enum parse_status text__take_value(struct line *line, uint32_t len_bytes);
 

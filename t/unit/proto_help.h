@@ -134,8 +134,8 @@ say_request(struct buf *out, const char *bytes, const struct request *request)
     say_number(out, "swallow", request->swallow_bytes);
     buf_add_text(out, request->swallow_line ? " swallow_line" : "");
     if (request->tx.at != 0) {
-        buf_addf(
-            out, " tx=[%.*s]", (int)request->tx.len, bytes + request->tx.at);
+        buf_addf(out, " %s=[%.*s]", request->has_more ? "more" : "tx",
+            (int)request->tx.len, bytes + request->tx.at);
     }
     buf_add(out, "", 1);
     ck_assert(!out->failed);
