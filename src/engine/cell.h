@@ -39,7 +39,9 @@ enum change_op {
     CHANGE_DELETE   /* back to the default */
 };
 
-/* What INCR and DECR of one column do where it is at its default. */
+/* What INCR and DECR of one column do where it is at its default. Only under
+ * absent=miss does that mean that it is absent: elsewhere NOT_ABSENT counts,
+ * and so does TO_INITIAL with an initial that is not above the default. */
 enum change_absent {
     CHANGE_FROM_DEFAULT, /* count from the default */
     CHANGE_TO_INITIAL, /* the value becomes initial, and nothing is counted */

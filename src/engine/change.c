@@ -51,8 +51,24 @@ compare(const struct view *view, const struct change *change, int n_set)
     return cell_cas(change->value[0]) == change->cas ? 0 : ERR_EXISTS;
 }
 
-/* INCR and DECR of a column at its default, where that does not count from
- * there. */
+/* True for INCR and DECR of a column at its default, where that does not count
+ * from there. */
+static bool
+starts(const struct view *view, const struct change *change)
+{
+    uint64_t value = change->value[0];
+    switch (change->absent) {
+    case CHANGE_FROM_DEFAULT:
+        return false;
+    case CHANGE_TO_INITIAL:
+        return view->absent_is_miss || change->initial > value;
+    case CHANGE_NOT_ABSENT:
+        return view->absent_is_miss;
+    }
+    return false;
+}
+
+/* Such a change. */
 static int
 start(const struct view *view, struct change *change)
 {
@@ -148,7 +164,7 @@ work_out(const struct view *view, struct change *change, int n_set)
     if (err != 0) {
         return err;
     }
-    if (counts && n_set == 0 && change->absent != CHANGE_FROM_DEFAULT) {
+    if (counts && n_set == 0 && starts(view, change)) {
         return start(view, change);
     }
     switch (change->op) {

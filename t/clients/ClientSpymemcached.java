@@ -254,9 +254,16 @@ public final class ClientSpymemcached {
             equal(cache.get("2.cntcm"), "40");
         });
         rows.put("absent", () -> equal(cache.get("3.cntan"), "0"));
-        rows.put(isBinary ? "no-number" : "from-0", () -> {
-            equal(cache.incr("4.cntrn", 5), isBinary ? -1L : 5L);
-            equal(cache.get("4.cntrn"), isBinary ? "0" : "5");
+        rows.put("from-0", () -> {
+            equal(cache.incr("4.cntrn", 5), 5L);
+            equal(cache.get("4.cntrn"), "5");
+        });
+        rows.put("zeroed", () -> {
+            checkSet("18.cntcm", "0");
+            equal(cache.incr("18.cntcm", 5), 5L);
+            equal(cache.decr("18.cntcm", 5), 0L);
+            equal(cache.incr("18.cntcm", 5), 5L);
+            equal(cache.get("18.cntcm"), "5");
         });
         if (isBinary) {
             rows.put("initial", () -> checkInitial("17.cntcm"));

@@ -20,8 +20,6 @@ class Rows(python_rows.Rows):
     item_no_number = None
     item_touch = None
     cell_append = None
-    cell_from_0 = None
-    cell_no_number = None
     cell_expires = None
 
     def stats(self):

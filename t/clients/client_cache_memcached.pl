@@ -205,6 +205,13 @@ my @cells = (
         equal($cache->incr('4.cntrn', 5), 5);
         equal($cache->get('4.cntrn'), 5);
     }],
+    [zeroed => sub {
+        check_set('18.cntcm', 0);
+        equal($cache->incr('18.cntcm', 5), 5);
+        $cache->decr('18.cntcm', 5) == 0 or die "decr\n";
+        equal($cache->incr('18.cntcm', 5), 5);
+        equal($cache->get('18.cntcm'), 5);
+    }],
     [floor => sub {
         check_set('5.cntcm', 5);
         $cache->decr('5.cntcm', 9) == 0 or die "decr\n";

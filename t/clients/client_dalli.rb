@@ -172,9 +172,16 @@ CELLS = {
   },
   'absent' => -> { equal($cache.get('3.cntan'), '0') },
   'initial' => -> { check_initial('17.cntcm') },
-  'no-number' => lambda {
-    equal($cache.incr('18.cntcm', 5), nil)
-    equal($cache.get('18.cntcm'), '0')
+  'from-0' => lambda {
+    equal($cache.incr('4.cntrn', 5), 5)
+    equal($cache.get('4.cntrn'), '5')
+  },
+  'zeroed' => lambda {
+    true?($cache.add('18.cntcm', '0', nil, RAW))
+    equal($cache.incr('18.cntcm', 5), 5)
+    equal($cache.decr('18.cntcm', 5), 0)
+    equal($cache.incr('18.cntcm', 5), 5)
+    equal($cache.get('18.cntcm'), '5')
   },
   'floor' => lambda {
     check_raw('5.cntcm', 5)

@@ -224,6 +224,13 @@ var cells = []row{
 		incr("4.cntrn", 5, 5)
 		holds("4.cntrn", "5")
 	}},
+	{"zeroed", func() {
+		set("18.cntcm", "0")
+		incr("18.cntcm", 5, 5)
+		decr("18.cntcm", 5, 0)
+		incr("18.cntcm", 5, 5)
+		holds("18.cntcm", "5")
+	}},
 	{"floor", func() {
 		set("5.cntcm", "5")
 		decr("5.cntcm", 9, 0)

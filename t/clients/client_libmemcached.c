@@ -483,11 +483,13 @@ cell_initial(memcached_st *memc)
 }
 
 static void
-cell_no_number(memcached_st *memc)
+cell_zeroed(memcached_st *memc)
 {
-    uint64_t value;
-    IS(memcached_increment(memc, "18.cntcm", 8, 5, &value), NOTFOUND);
-    NEED(holds(memc, "18.cntcm", "0", 0));
+    IS(set(memc, "18.cntcm", "0", 0), SUCCESS);
+    NEED(incr_gives(memc, "18.cntcm", 5, 5));
+    NEED(decr_gives(memc, "18.cntcm", 5, 0));
+    NEED(incr_gives(memc, "18.cntcm", 5, 5));
+    NEED(holds(memc, "18.cntcm", "5", 0));
 }
 
 static void
@@ -659,9 +661,9 @@ static const struct row cells[] = {
     {"set", cell_set, BOTH},
     {"incr", cell_incr, BOTH},
     {"absent", cell_absent, BOTH},
-    {"from-0", cell_from_0, TEXT},
+    {"from-0", cell_from_0, BOTH},
+    {"zeroed", cell_zeroed, BOTH},
     {"initial", cell_initial, BINARY},
-    {"no-number", cell_no_number, BINARY},
     {"floor", cell_floor, BOTH},
     {"max", cell_max, BOTH},
     {"multi", cell_multi, BOTH},

@@ -15,7 +15,7 @@ const client = memjs.Client.create("127.0.0.1:" + process.argv[2], {
 
 run({
   // prepend sends an append; a number over 32 bits is read wrongly.
-  lacks: ["append", "no-number", "wide", "from-0"],
+  lacks: ["append", "no-number", "wide"],
   number: (n) => Buffer.from(String(n)),
   text: (s) => Buffer.from(s),
   set: (key, value, expires) =>

@@ -15,10 +15,6 @@ PORT, PROTOCOL = sys.argv[1:3]
 class Rows(python_rows.Rows):
     errors = (pylibmc.Error,)
     record = b"111 222 333"
-    if PROTOCOL == "binary":
-        cell_from_0 = None
-    else:
-        cell_no_number = None
 
 
 python_rows.run(

@@ -15,7 +15,6 @@ from pymemcache.exceptions import MemcacheError
 class Rows(python_rows.Rows):
     errors = (MemcacheError,)
     record = b"111 222 333"
-    cell_no_number = None
 
     def set_for(self, time_s, key, value):
         return self.cache.set(key, value, expire=time_s)

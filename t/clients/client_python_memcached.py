@@ -15,7 +15,6 @@ from python_rows import equal, true
 
 class Rows(python_rows.Rows):
     record = b"111 222 333"
-    cell_no_number = None
 
     def item_word(self):
         self.check_set("word", "word")

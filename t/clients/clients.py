@@ -48,11 +48,8 @@ NO_CAS = {"items": "cas", "cells": "cas"}
 NO_APPEND = {"items": "append", "cells": "append"}
 NO_TOUCH = {"items": "touch"}
 NO_STATS = {"items": "stats"}
-# Text has no incr that must not create; with binary, incr always says so.
-OF_TEXT = {"cells": "no-number"}
-OF_BINARY = {"cells": "from-0"}
 # incr always sends an initial value.
-ALWAYS_INITIAL = {"items": "no-number", "cells": "no-number from-0"}
+ALWAYS_INITIAL = {"items": "no-number"}
 
 
 def lack(*rows):
@@ -78,28 +75,28 @@ CLIENTS = (
         "libmemcached", "libmemcached-dev",
         [os.path.join(BUILT, "client_libmemcached")],
         {
-            "text": lack(NO_GAT, NO_INITIAL, OF_TEXT),
-            "binary": lack(NO_GAT, OF_BINARY),
+            "text": lack(NO_GAT, NO_INITIAL),
+            "binary": lack(NO_GAT),
         },
         {"small": True},
     ),
     Client(
         "pylibmc", "python3-pylibmc", python("client_pylibmc.py"),
         {
-            "text": lack(NO_GAT, NO_QUIET, NO_INITIAL, OF_TEXT),
-            "binary": lack(NO_GAT, NO_QUIET, NO_INITIAL, OF_BINARY),
+            "text": lack(NO_GAT, NO_QUIET, NO_INITIAL),
+            "binary": lack(NO_GAT, NO_QUIET, NO_INITIAL),
         },
         {"small": True, "flags": 4},
     ),
     Client(
         "pymemcache", "python3-pymemcache", python("client_pymemcache.py"),
-        {"text": lack(NO_GAT, NO_INITIAL, OF_TEXT)},
+        {"text": lack(NO_GAT, NO_INITIAL)},
         {"small": True, "flags": 2},
     ),
     Client(
         "python-memcached", "python3-memcache",
         python("client_python_memcached.py"),
-        {"text": lack(NO_GAT, NO_INITIAL, OF_TEXT)},
+        {"text": lack(NO_GAT, NO_INITIAL)},
         {"small": True, "flags": 2},
     ),
     Client(
@@ -117,29 +114,29 @@ CLIENTS = (
         "Cache::Memcached", "libcache-memcached-perl", PERL,
         {
             "text": lack(
-                NO_GAT, NO_QUIET, NO_CAS, NO_TOUCH, NO_INITIAL, OF_TEXT
+                NO_GAT, NO_QUIET, NO_CAS, NO_TOUCH, NO_INITIAL
             )
         },
         {"small": True, "extra": ["Cache::Memcached"]},
     ),
     Client(
         "Cache::Memcached::Fast", "libcache-memcached-fast-perl", PERL,
-        {"text": lack(NO_STATS, NO_INITIAL, OF_TEXT)},
+        {"text": lack(NO_STATS, NO_INITIAL)},
         {"small": True, "extra": ["Cache::Memcached::Fast"]},
     ),
     Client(
         "php-memcached", "php-memcached",
         ["php", os.path.join(HERE, "client_php.php")],
         {
-            "text": lack(NO_GAT, NO_INITIAL, OF_TEXT),
-            "binary": lack(NO_GAT, OF_BINARY),
+            "text": lack(NO_GAT, NO_INITIAL),
+            "binary": lack(NO_GAT),
         },
         {"flags": 1},
     ),
     Client(
         "dalli", "ruby-dalli", ["ruby", os.path.join(HERE, "client_dalli.rb")],
         # A time that has passed is made one to come.
-        {"binary": lack({"items": "expired"}, OF_BINARY)},
+        {"binary": lack({"items": "expired"})},
         {},
     ),
     Client(
@@ -147,8 +144,8 @@ CLIENTS = (
         ["java", "-cp", SPYMEMCACHED,
          os.path.join(HERE, "ClientSpymemcached.java")],
         {
-            "text": lack(NO_GAT, NO_QUIET, {"cells": "initial"}, OF_TEXT),
-            "binary": lack(NO_QUIET, OF_BINARY),
+            "text": lack(NO_GAT, NO_QUIET, {"cells": "initial"}),
+            "binary": lack(NO_QUIET),
         },
         {},
     ),
@@ -157,7 +154,7 @@ CLIENTS = (
         [os.path.join(BUILT, "client_gomemcache")],
         {
             "text": lack(
-                NO_GAT, NO_QUIET, NO_APPEND, NO_STATS, NO_INITIAL, OF_TEXT
+                NO_GAT, NO_QUIET, NO_APPEND, NO_STATS, NO_INITIAL
             )
         },
         {},
@@ -167,7 +164,7 @@ CLIENTS = (
         # A SERVER_ERROR counts as a server that is down.
         {
             "text": lack(
-                NO_GAT, NO_QUIET, NO_INITIAL, OF_TEXT, {"items": "too-large"}
+                NO_GAT, NO_QUIET, NO_INITIAL, {"items": "too-large"}
             )
         },
         {"flags": 8},
@@ -179,7 +176,7 @@ CLIENTS = (
         # key has fewer than 250 bytes.
         {
             "text": lack(
-                NO_GAT, NO_QUIET, NO_INITIAL, OF_TEXT, NO_TOUCH, NO_STATS,
+                NO_GAT, NO_QUIET, NO_INITIAL, NO_TOUCH, NO_STATS,
                 {"items": "bytes empty long-key"},
             )
         },

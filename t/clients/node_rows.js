@@ -191,6 +191,13 @@ function make(client) {
       equal(await client.incr("4.cntrn", 5), 5);
       await holds("4.cntrn", number(5));
     }, "incr"],
+    ["zeroed", async () => {
+      await setNumber("18.cntcm", 0);
+      equal(await client.incr("18.cntcm", 5), 5);
+      equal(await client.decr("18.cntcm", 5), 0);
+      equal(await client.incr("18.cntcm", 5), 5);
+      await holds("18.cntcm", number(5));
+    }, "incr"],
     ["initial", () => initial("17.cntcm"), "incrInitial"],
     ["floor", async () => {
       await setNumber("5.cntcm", 5);

@@ -222,9 +222,12 @@ class Rows:
         equal(self.cache.incr("4.cntrn", 5), 5)
         equal(self.cache.get("4.cntrn"), 5)
 
-    def cell_no_number(self):
-        self.refused(self.cache.incr, "18.cntcm", 5)
-        equal(self.cache.get("18.cntcm"), 0)
+    def cell_zeroed(self):
+        self.check_set("18.cntcm", 0)
+        equal(self.cache.incr("18.cntcm", 5), 5)
+        equal(self.cache.decr("18.cntcm", 5), 0)
+        equal(self.cache.incr("18.cntcm", 5), 5)
+        equal(self.cache.get("18.cntcm"), 5)
 
     cell_initial = None
 

@@ -1,123 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* engine/engine: the meaning of each change and read, line by line. How it
  * holds what it is given is in check_engine_space.c, random changes in
- * check_engine_random.c, threads in check_engine_threads.c. */
-#include "unit/engine_help.h"
-
-enum { SLOT = 3, SMALL = 0, LARGE = 5, RECORDS_MAX = 64 };
-
-/* Ids whose places differ most. */
-static const uint64_t IDS[] = {
-    1234, 0, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(400000000) << 22};
-
-/* Counter in slot 3: a column of 8 bits with default 0, one of 64 bits with
- * default 100. Serials are 10 and 11. */
-static struct schema_counter
-two_columns(void)
-{
-    struct schema_counter def = {.slot = SLOT, .serial = 1, .n_columns = 2};
-    def.column[0] = (struct schema_column){
-        .serial = 10, .slot = SMALL, .hint_bits = 8, .max_bits = 8};
-    def.column[1] = (struct schema_column){.serial = 11,
-        .slot = LARGE,
-        .hint_bits = 16,
-        .max_bits = 64,
-        .default_value = 100};
-    return def;
-}
-
-static struct engine *
-make_engine(const struct schema_counter *def)
-{
-    struct engine *engine = small_engine(4, RECORDS_MAX);
-    ck_assert_int_eq(engine_define(engine, def), 0);
-    return engine;
-}
-
-static struct change
-one(enum change_op op, unsigned slot, uint64_t operand)
-{
-    return (struct change){.op = op,
-        .counter = SLOT,
-        .n_columns = 1,
-        .column = {(uint8_t)slot},
-        .serial = {slot == SMALL ? 10 : 11},
-        .operand = {operand}};
-}
-
-static struct change
-both(enum change_op op, uint64_t small, uint64_t large)
-{
-    return (struct change){.op = op,
-        .counter = SLOT,
-        .n_columns = 2,
-        .column = {LARGE, SMALL},
-        .serial = {11, 10},
-        .operand = {large, small}};
-}
-
-static void
-check_cells(struct engine *engine, uint64_t id, uint64_t small, uint64_t large)
-{
-    const struct cell_key key[] = {
-        {.id = id, .serial = 10, .counter = SLOT, .column = SMALL},
-        {.id = id, .serial = 11, .counter = SLOT, .column = LARGE}};
-    uint64_t value[2];
-    uint8_t state[2];
-    engine_get(engine, key, 2, value, state);
-    ck_assert_uint_eq(value[0], small);
-    ck_assert_uint_eq(value[1], large);
-    ck_assert_int_eq(state[0], small == 0 ? CELL_DEFAULT : CELL_SET);
-    ck_assert_int_eq(state[1], large == 100 ? CELL_DEFAULT : CELL_SET);
-    bool is_record = small != 0 || large != 100;
-    ck_assert_uint_eq(sum_of(engine, SLOT).records, is_record);
-    engine_verify(engine);
-}
-
-/* A script: each line does one change, expects its err, and then the cells. */
-struct line {
-    struct change change;
-    int err;
-    uint8_t n_saturated;
-    uint64_t small, large;
-};
-
-static void
-play_id(struct engine *engine, uint64_t id, const struct line *line, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct change change = line[i].change;
-        change.id = id;
-        change.err = -1;
-        change.n_saturated = 99;
-        engine_change(engine, &change, 1);
-        if (change.err != line[i].err) {
-            ck_abort_msg("line %zu: %s", i, err_text(change.err));
-        }
-        ck_assert_uint_eq(change.n_saturated, line[i].n_saturated);
-        for (unsigned k = 0; change.err == 0 && k < change.n_columns; k++) {
-            bool is_small = change.column[k] == SMALL;
-            ck_assert_uint_eq(
-                change.value[k], is_small ? line[i].small : line[i].large);
-        }
-        check_cells(engine, id, line[i].small, line[i].large);
-    }
-}
-
-/* The script for each id in turn; its last line is followed by a reset. */
-static void
-play(struct engine *engine, const struct line *line, size_t n)
-{
-    for (size_t i = 0; i < COUNT_OF(IDS); i++) {
-        struct change reset = both(CHANGE_DELETE, 0, 0);
-        play_id(engine, IDS[i], line, n);
-        reset.id = IDS[i];
-        engine_change(engine, &reset, 1);
-        check_cells(engine, IDS[i], 0, 100);
-    }
-}
-
-#define PLAY(engine, lines) play(engine, lines, COUNT_OF(lines))
+ * check_engine_random.c, threads in check_engine_threads.c; cas uniques and
+ * cells at their defaults in check_change.c. */
+#include "unit/play_help.h"
 
 START_TEST(test_assign)
 {
@@ -171,119 +57,6 @@ START_TEST(test_count)
         {both(CHANGE_INCR, 0, 1), 0, 0, 255, 102},
     };
     PLAY(engine, strict);
-    finish_engine(&engine);
-}
-END_TEST
-
-static struct change
-cas(unsigned slot, uint64_t operand, uint64_t unique)
-{
-    struct change change = one(CHANGE_CAS, slot, operand);
-    change.cas = unique;
-    return change;
-}
-
-START_TEST(test_cas)
-{
-    struct schema_counter def = two_columns();
-    struct engine *engine = make_engine(&def);
-    const struct line lines[] = {
-        {cas(SMALL, 5, 0), ERR_EXISTS, 0, 0, 100},
-        {cas(SMALL, 256, 1), ERR_OVER_MAX, 0, 0, 100},
-        {cas(SMALL, 5, 1), 0, 0, 5, 100},
-        {cas(SMALL, 6, 5), ERR_EXISTS, 0, 5, 100},
-        {cas(SMALL, 0, 6), 0, 0, 0, 100},
-        {cas(LARGE, UINT64_MAX, 101), 0, 0, 0, UINT64_MAX},
-        {cas(LARGE, 1, 0), ERR_EXISTS, 0, 0, UINT64_MAX},
-        {cas(LARGE, UINT64_MAX - 1, UINT64_MAX), 0, 0, 0, UINT64_MAX - 1},
-        {cas(LARGE, 100, UINT64_MAX), 0, 0, 0, 100},
-    };
-    PLAY(engine, lines);
-    def.absent_is_miss = true;
-    ck_assert_int_eq(engine_define(engine, &def), 0);
-    const struct line miss[] = {
-        {cas(LARGE, 1, 101), ERR_NOT_FOUND, 0, 0, 100},
-        {one(CHANGE_SET, LARGE, 1), 0, 0, 0, 1},
-        {cas(SMALL, 1, 1), ERR_NOT_FOUND, 0, 0, 1},
-        {cas(LARGE, 2, 2), 0, 0, 0, 2},
-    };
-    PLAY(engine, miss);
-    finish_engine(&engine);
-}
-END_TEST
-
-static struct change
-compared(enum change_op op, unsigned slot, uint64_t operand, uint64_t unique)
-{
-    struct change change = one(op, slot, operand);
-    change.compares = true;
-    change.cas = unique;
-    return change;
-}
-
-/* A cas unique may go with every change of one column. */
-START_TEST(test_compares)
-{
-    struct schema_counter def = two_columns();
-    struct engine *engine = make_engine(&def);
-    const struct line lines[] = {
-        {compared(CHANGE_SET, SMALL, 256, 9), ERR_OVER_MAX, 0, 0, 100},
-        {compared(CHANGE_SET, SMALL, 5, 2), ERR_EXISTS, 0, 0, 100},
-        {compared(CHANGE_SET, SMALL, 5, 1), 0, 0, 5, 100},
-        {compared(CHANGE_ADD, SMALL, 7, 6), ERR_NOT_STORED, 0, 5, 100},
-        {compared(CHANGE_INCR, SMALL, 1, 5), ERR_EXISTS, 0, 5, 100},
-        {compared(CHANGE_INCR, SMALL, 1, 6), 0, 0, 6, 100},
-        {compared(CHANGE_DECR, SMALL, 1, 6), ERR_EXISTS, 0, 6, 100},
-        {compared(CHANGE_DECR, SMALL, 2, 7), 0, 0, 4, 100},
-        {compared(CHANGE_REPLACE, SMALL, 3, 5), 0, 0, 3, 100},
-        {compared(CHANGE_DELETE, SMALL, 0, 3), ERR_EXISTS, 0, 3, 100},
-        {compared(CHANGE_DELETE, SMALL, 0, 4), 0, 0, 0, 100},
-        {compared(CHANGE_DELETE, SMALL, 0, 1), ERR_NOT_FOUND, 0, 0, 100},
-    };
-    PLAY(engine, lines);
-    finish_engine(&engine);
-}
-END_TEST
-
-static struct change
-starting(enum change_op op, unsigned slot, uint64_t initial)
-{
-    struct change change = one(op, slot, 3);
-    change.absent = CHANGE_TO_INITIAL;
-    change.initial = initial;
-    return change;
-}
-
-static struct change
-existing(enum change_op op, unsigned slot)
-{
-    struct change change = one(op, slot, 3);
-    change.absent = CHANGE_NOT_ABSENT;
-    return change;
-}
-
-/* What a column at its default may do but count from there. */
-START_TEST(test_absent)
-{
-    struct schema_counter def = two_columns();
-    struct engine *engine = make_engine(&def);
-    const struct line lines[] = {
-        {existing(CHANGE_INCR, SMALL), ERR_NOT_FOUND, 0, 0, 100},
-        {existing(CHANGE_DECR, LARGE), ERR_NOT_FOUND, 0, 0, 100},
-        {starting(CHANGE_INCR, SMALL, 256), ERR_OVER_MAX, 0, 0, 100},
-        {starting(CHANGE_INCR, SMALL, 0), 0, 0, 0, 100},
-        {starting(CHANGE_INCR, SMALL, 255), 0, 0, 255, 100},
-        {starting(CHANGE_INCR, SMALL, 7), 0, 1, 255, 100},
-        {starting(CHANGE_DECR, SMALL, 7), 0, 0, 252, 100},
-        {existing(CHANGE_DECR, SMALL), 0, 0, 249, 100},
-        {starting(CHANGE_DECR, LARGE, UINT64_MAX), 0, 0, 249, UINT64_MAX},
-        {existing(CHANGE_INCR, LARGE), 0, 1, 249, UINT64_MAX},
-        {existing(CHANGE_DECR, LARGE), 0, 0, 249, UINT64_MAX - 3},
-        {one(CHANGE_SET, LARGE, 105), 0, 0, 249, 105},
-        {one(CHANGE_SET, SMALL, 0), 0, 0, 0, 105},
-        {existing(CHANGE_DECR, SMALL), ERR_NOT_FOUND, 0, 0, 105},
-    };
-    PLAY(engine, lines);
     finish_engine(&engine);
 }
 END_TEST
@@ -788,11 +561,10 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_assign, test_count, test_cas,
-        test_compares, test_absent, test_drop, test_drop_takes_records,
-        test_all_or_nothing, test_defaults, test_climb, test_batch_order,
-        test_batch_large, test_read_batch, test_counters, test_add_columns,
-        test_max_jump, test_jump_borders, test_misuse_aborts,
-        test_destroy_null};
+    const TTest *const tests[] = {test_assign, test_count, test_drop,
+        test_drop_takes_records, test_all_or_nothing, test_defaults,
+        test_climb, test_batch_order, test_batch_large, test_read_batch,
+        test_counters, test_add_columns, test_max_jump, test_jump_borders,
+        test_misuse_aborts, test_destroy_null};
     return run_tests("engine", tests, COUNT_OF(tests));
 }
