@@ -489,8 +489,12 @@ take(struct session *session, int err, struct exec_turn *turn)
     struct job *job = session->job;
     if (err != 0) {
         enum exec_step step = exec__settle_all(session, turn);
-        return step == EXEC_DONE ? exec__refuse(session, err, turn->out)
-                                 : step;
+        if (step != EXEC_DONE) {
+            return step;
+        }
+        exec__count(
+            session, METRIC_value_count_refused, err == ERR_VALUE_COUNT);
+        return exec__refuse(session, err, turn->out);
     }
     ASSERT(request->swallow_bytes == 0 && !request->swallow_line);
     unsigned i = job->store_change.n++;

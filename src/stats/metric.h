@@ -49,6 +49,7 @@
         "requests refused, or keys answered as misses: of another server's "  \
         "ids (--owns)")                                                       \
     X(noreply_refused, "changes without a reply, refused or unsure")          \
+    X(value_count_refused, "changes with a wrong number of values, refused")  \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(reserved_key_refused, "commands on an item with a counter's name")      \
     X(near_cells, "keys that look like a counter's and are none")             \
