@@ -2,6 +2,7 @@
 #ifndef ENGINE_CELL_H
 #define ENGINE_CELL_H
 
+#include "base/fold.h"
 #include "schema/schema.h"
 
 #include <stdint.h>
@@ -33,7 +34,7 @@ enum change_op {
     CHANGE_ADD,     /* as SET, only while all named columns are default, or
                      * with of_record all columns there are */
     CHANGE_REPLACE, /* as SET, only while one of these is not default */
-    CHANGE_CAS,     /* one column: as SET, only while value + 1 == cas */
+    CHANGE_CAS,     /* as SET, only while record_cas of these columns is cas */
     CHANGE_INCR,    /* plus operand, saturating at the column's max */
     CHANGE_DECR,    /* minus operand, stopping at 0 */
     CHANGE_DELETE   /* back to the default */
@@ -56,10 +57,10 @@ enum change_absent {
  * (is_repeat), and changes nothing. A refused one uses no number up. */
 struct change {
     uint64_t id;
-    uint64_t cas; /* CAS, compares: value + 1; see cell_cas */
+    uint64_t cas; /* CAS, compares: see record_cas */
     enum change_op op;
     enum change_absent absent;
-    bool compares; /* of any op on one column: only where cas is the value's */
+    bool compares;  /* of any op: only where cas is that of the columns */
     bool of_record; /* of ADD and REPLACE: whether there is a record is what
                      * counts, whichever columns are named */
     uint16_t producer_slot; /* these three: engine/marks.h */
@@ -102,6 +103,27 @@ static inline uint64_t
 cell_cas(uint64_t value)
 {
     return value == UINT64_MAX ? UINT64_MAX : value + 1;
+}
+
+/* The cas unique of n columns of a record (1..16), in an order that the caller
+ * keeps to: of one column that of its value, of more a hash of their serials
+ * and values, 1 to 2^63-1, for some clients take no more (Java's long, and
+ * libmemcached, which sends nothing where it has 20 digits). The same columns
+ * with the same values have the same unique, whatever they were meanwhile;
+ * other values have another one, but for one case in 2^63. It is no defence
+ * against who chooses values so that it stays. Pure. */
+static inline uint64_t
+record_cas(const uint32_t *serial, const uint64_t *value, unsigned n)
+{
+    uint64_t hash = n;
+    if (n == 1) {
+        return cell_cas(value[0]);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        hash = fold_id(fold_id(hash ^ serial[i]) ^ value[i]);
+    }
+    hash >>= 1;
+    return hash == 0 ? 1 : hash;
 }
 
 #endif

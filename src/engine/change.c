@@ -41,14 +41,16 @@ count_set(const struct view *view, const uint64_t *code)
     return n_set;
 }
 
-/* Whether the one column has the value that the change is for. */
+/* Whether the columns have the values that the change is for. */
 static int
 compare(const struct view *view, const struct change *change, int n_set)
 {
     if (view->absent_is_miss && n_set == 0) {
         return ERR_NOT_FOUND;
     }
-    return cell_cas(change->value[0]) == change->cas ? 0 : ERR_EXISTS;
+    uint64_t cas =
+        record_cas(change->serial, change->value, change->n_columns);
+    return cas == change->cas ? 0 : ERR_EXISTS;
 }
 
 /* True for INCR and DECR of a column at its default, where that does not count
@@ -187,9 +189,7 @@ work_out(const struct view *view, struct change *change, int n_set)
 void
 change_apply(const struct view *view, struct change *change, uint64_t *code)
 {
-    ASSERT((change->op != CHANGE_CAS && !change->compares &&
-               change->absent == CHANGE_FROM_DEFAULT) ||
-        change->n_columns == 1);
+    ASSERT(change->absent == CHANGE_FROM_DEFAULT || change->n_columns == 1);
     change->n_saturated = 0;
     int n_set = read_record(view, change, code);
     if (n_set >= 0 && change_is_of_record(change)) {

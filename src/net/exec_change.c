@@ -237,7 +237,9 @@ say_done(const struct change *change, const struct echo *echo,
     bool is_number = counts(change);
     struct answer answer = {.kind = ANSWER_STORED,
         .number = change->value[0],
-        .cas = change->n_columns == 1 ? cell_cas(change->value[0]) : 0,
+        .cas = echo->proto == PROTO_TEXT
+            ? 0 /* which does not tell it */
+            : record_cas(change->serial, change->value, change->n_columns),
         .ttl_s = ANSWER_NEVER,
         .old_ttl_s = ANSWER_NEVER};
     if (is_number) {
@@ -547,9 +549,6 @@ take_terms(const struct request *request, const struct key *key,
     if (terms->outdates && request->op == REQUEST_DELETE) {
         return ERR_NOT_STALE;
     }
-    if (terms->compares && key->kind == KEY_RECORD) {
-        return ERR_RECORD_OP;
-    }
     change->cas = terms->cas;
     change->compares = terms->compares;
     if (counts && terms->must_exist) {
@@ -600,7 +599,6 @@ take_operands(const struct request *request, const char *bytes,
         break;
     case REQUEST_DELETE:
         break;
-    case REQUEST_CAS:
     case REQUEST_REPLACE:
         if (is_record) {
             return ERR_RECORD_OP;

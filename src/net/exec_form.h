@@ -36,7 +36,7 @@ struct slot {
     uint32_t flags; /* of a cell */
     uint8_t kind;   /* enum slot_kind */
     bool absent_is_miss;
-    bool shows_cas; /* SLOT_SINGLE and behind: it has one */
+    bool shows_cas; /* of SLOT_SINGLE and behind it is always asked for */
     bool is_last;   /* of its request */
 };
 

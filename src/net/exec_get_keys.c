@@ -50,8 +50,8 @@ exec_get__add_single(struct session *session, const struct key *key)
     const struct request *request = &session->request;
     struct job *job = session->job;
     uint32_t shift = (uint32_t)job->request_bytes;
-    struct slot *slot = add_slot(job, shift + request->key.at,
-        request->key.len, key, key->kind == KEY_CELL);
+    struct slot *slot =
+        add_slot(job, shift + request->key.at, request->key.len, key, true);
     job->single[slot - job->slot] = echo_of(request, shift);
     slot->is_last = true;
     slot->kind = SLOT_SINGLE;

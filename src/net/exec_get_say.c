@@ -28,19 +28,26 @@ is_unreadable(const struct job *job, const struct slot *slot)
 
 /* The values of the slot's columns, without those that have been dropped since
  * the key was parsed, to value[SCHEMA_COLUMNS_MAX]; how many. 0 where the slot
- * is answered as a miss. */
+ * is answered as a miss. *cas is theirs where the slot shows it, else 0. */
 static unsigned
-take_values(const struct job *job, const struct slot *slot, uint64_t *value)
+take_values(const struct job *job, const struct slot *slot, uint64_t *value,
+    uint64_t *cas)
 {
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
     bool all_default = true;
     unsigned n = 0;
     for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
         if (job->get.state[i] != CELL_GONE) {
+            serial[n] = job->get.key[i].serial;
             value[n++] = job->get.value[i];
             all_default = all_default && job->get.state[i] == CELL_DEFAULT;
         }
     }
-    return all_default && slot->absent_is_miss ? 0 : n;
+    if (all_default && slot->absent_is_miss) {
+        n = 0;
+    }
+    *cas = slot->shows_cas && n > 0 ? record_cas(serial, value, n) : 0;
+    return n;
 }
 
 /* Answers a request that has this one key: true where it is found. */
@@ -51,17 +58,18 @@ say_single(struct session *session, const char *base, const struct slot *slot,
     const struct job *job = session->job;
     const struct echo *echo = &job->single[slot - job->slot];
     uint64_t value[SCHEMA_COLUMNS_MAX] = {0};
+    uint64_t cas;
     char text[RECORD_TEXT_MAX];
     if (is_unreadable(job, slot)) { /* no number is made up */
         exec__say_refusal(session, ERR_COLD_READ, echo, out);
         return false;
     }
-    unsigned n = take_values(job, slot, value);
+    unsigned n = take_values(job, slot, value, &cas);
     size_t len = reply_join_u64(value, n, text);
     struct answer answer = {.kind = ANSWER_VALUE,
         .value = text,
         .value_len = len,
-        .cas = n > 0 && slot->shows_cas ? cell_cas(value[0]) : 0,
+        .cas = cas,
         .flags = slot->flags,
         .item_bytes = exec__item_bytes(slot->len, len, slot->flags),
         .ttl_s = ANSWER_NEVER,
@@ -85,16 +93,16 @@ say_record(struct session *session, const char *base, const struct slot *slot,
     struct buf *out)
 {
     uint64_t value[SCHEMA_COLUMNS_MAX] = {0};
+    uint64_t cas;
     char text[RECORD_TEXT_MAX];
     if (is_unreadable(session->job, slot)) { /* told at the end */
         session->job->has_unreadable = true;
         return false;
     }
-    unsigned n = take_values(session->job, slot, value);
+    unsigned n = take_values(session->job, slot, value, &cas);
     if (n == 0) {
         return false;
     }
-    uint64_t cas = slot->kind == SLOT_RECORD ? 0 : cell_cas(value[0]);
     size_t len = reply_join_u64(value, n, text);
     reply_value(out, base + slot->at, slot->len, slot->flags, text, len,
         slot->shows_cas ? &cas : NULL);

@@ -49,9 +49,9 @@
         "requests refused, or keys answered as misses: of another server's "  \
         "ids (--owns)")                                                       \
     X(noreply_refused, "changes without a reply, refused or unsure")          \
-    X(value_count_refused, "changes with a wrong number of values, refused")  \
     X(dialect_misfits, "storage lines on a counter's name that do not fit")   \
     X(reserved_key_refused, "commands on an item with a counter's name")      \
+    X(value_count_refused, "changes with a wrong number of values, refused")  \
     X(near_cells, "keys that look like a counter's and are none")             \
     X(calls_parked, "calls to the store that were answered later")            \
     X(turns_held, "turns whose replies waited for the log")                   \

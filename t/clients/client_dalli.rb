@@ -56,6 +56,19 @@ def check_cas(key)
   equal($cache.get(key), '7')
 end
 
+# A count between the read and the write of a record is not lost.
+def check_record_cas
+  true?($cache.set('19.weibo', '1 2 3', nil, RAW))
+  again = $cache.cas('19.weibo', nil, RAW) do |value|
+    equal(value, '1 2 3')
+    equal($cache.incr('19.cntrn', 100), 102)
+    '1 2 4'
+  end
+  false?(again)
+  true?($cache.cas('19.weibo', nil, RAW) { |_| '1 102 4' })
+  equal($cache.get('19.weibo'), '1 102 4')
+end
+
 def check_initial(key)
   equal($cache.incr(key, 5, 0, 7), 7)
   equal($cache.incr(key, 5, 0, 7), 12)
@@ -226,7 +239,10 @@ CELLS = {
     true?($cache.replace('8.cntcm', '2', nil, RAW))
     equal($cache.get('8.cntcm'), '2')
   },
-  'cas' => -> { check_cas('9.cntcm') },
+  'cas' => lambda {
+    check_cas('9.cntcm')
+    check_record_cas
+  },
   'word' => lambda {
     check_raw('10.cntcm', 41)
     error? { $cache.set('10.cntcm', 'word', nil, RAW) }

@@ -569,6 +569,15 @@ static void
 cell_cas(memcached_st *memc)
 {
     check_cas(memc, "9.cntcm");
+    IS(set(memc, "19.weibo", "1 2 3", 0), SUCCESS);
+    uint64_t unique = unique_of(memc, "19.weibo");
+    NEED(incr_gives(memc, "19.cntrn", 100, 102));
+    IS(memcached_cas(memc, "19.weibo", 8, "1 2 4", 5, 0, 0, unique),
+        DATA_EXISTS);
+    unique = unique_of(memc, "19.weibo");
+    IS(memcached_cas(memc, "19.weibo", 8, "1 102 4", 7, 0, 0, unique),
+        SUCCESS);
+    NEED(holds(memc, "19.weibo", "1 102 4", 0));
 }
 
 static void

@@ -263,6 +263,17 @@ make_stale(const struct cell_model *model, struct dist_rng *rng,
     change->serial[0] = model->old_serial;
 }
 
+/* The unique of the columns that the change names. */
+static uint64_t
+cas_now(const struct cell_model *model, size_t i, const struct change *change)
+{
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+    for (unsigned k = 0; k < change->n_columns; k++) {
+        value[k] = model->value[i][change->column[k]];
+    }
+    return record_cas(change->serial, value, change->n_columns);
+}
+
 void
 cell_model_random_change(const struct cell_model *model, struct dist_rng *rng,
     const struct cell_mood *mood, size_t i, struct change *out)
@@ -279,7 +290,6 @@ cell_model_random_change(const struct cell_model *model, struct dist_rng *rng,
         out->op = CHANGE_DELETE;
         n = n_columns;
     }
-    n = out->op == CHANGE_CAS ? 1 : n;
     for (unsigned k = 0; k < n; k++) {
         const struct schema_column *column =
             &model->def.column[(first + k) % n_columns];
@@ -292,7 +302,7 @@ cell_model_random_change(const struct cell_model *model, struct dist_rng *rng,
                                    : random_operand(column, rng, mood);
     }
     out->n_columns = (uint8_t)n;
-    out->cas = cell_cas(model->value[i][out->column[0]]);
+    out->cas = cas_now(model, i, out);
     out->cas += below(rng, 4) == 0;
     if (mood->has_stale && below(rng, STALE_EACH) == 0) {
         make_stale(model, rng, out);
@@ -344,7 +354,7 @@ may_assign(
         if (!any_set && model->def.absent_is_miss) {
             return ERR_NOT_FOUND;
         }
-        if (change->cas != cell_cas(model->value[i][change->column[0]])) {
+        if (change->cas != cas_now(model, i, change)) {
             return ERR_EXISTS;
         }
         return 0;

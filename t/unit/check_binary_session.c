@@ -115,13 +115,15 @@ static const struct step cells[] = {
     {KEYED(GETK, "{1}.cntcm"),
         .answer = "GETK st=00 cas=1 ext=[0] key=[{1}.cntcm] body=[0]\n"},
     {KEYED(GETQ, "1.cntcm"), .answer = "GETQ st=00 cas=1 ext=[0] body=[0]\n"},
-    /* a cell at its default is missing for who does not want it made ... */
+    /* a cell at its default is there for who does not want it made ... */
     {KEYED(INCREMENT, "1.cntcm"), .delta = 3, .exptime = UINT32_MAX,
-        .answer = "INCREMENT" NOT_FOUND},
+        .answer = "INCREMENT st=00 cas=4 number=3\n"},
     {KEYED(DECREMENT, "1.cntcm"), .delta = 3, .exptime = UINT32_MAX,
-        .answer = "DECREMENT" NOT_FOUND},
+        .answer = "DECREMENT st=00 cas=1 number=0\n"},
+    {KEYED(DECREMENT, "1.cntcm"), .delta = 3, .exptime = UINT32_MAX,
+        .answer = "DECREMENT st=00 cas=1 number=0\n"},
     {KEYED(GET, "1.cntcm"), .answer = "GET st=00 cas=1 ext=[0] body=[0]\n"},
-    /* ... and becomes the initial value for the others */
+    /* ... and becomes an initial value above it for the others */
     {KEYED(INCREMENT, "1.cntcm"), .delta = 3, .initial = 9,
         .answer = "INCREMENT st=00 cas=10 number=9\n"},
     {KEYED(INCREMENT, "1.cntcm"), .delta = 3, .initial = 9,
@@ -184,6 +186,10 @@ static const struct step options[] = {
     {KEYED(GETQ, "1.oa"), .answer = ""},
     {KEYED(GETK, "1.oa"), .answer = "GETK st=01 key=[1.oa]\n"},
     {KEYED(TOUCH, "1.oa"), .exptime = 7, .answer = "TOUCH" NOT_FOUND},
+    {KEYED(INCREMENT, "1.oa"), .delta = 7, .exptime = UINT32_MAX,
+        .answer = "INCREMENT" NOT_FOUND},
+    {KEYED(INCREMENT, "2.oa"), .delta = 7, .initial = 0,
+        .answer = "INCREMENT st=00 cas=1 number=0\n"},
     {KEYED(INCREMENT, "1.oa"), .delta = 7, .initial = 200, .exptime = 60,
         .answer = "INCREMENT st=00 cas=201 number=200\n"},
     {KEYED(INCREMENT, "1.oa"), .delta = 100,
@@ -197,13 +203,32 @@ static const struct step options[] = {
         .answer = "SET st=00 cas=10\n"},
 };
 
+/* Of the columns of weibo; the values alone make it. */
+#define CAS_OF_1_2_3 "5727531030225996550"
+
 static const struct step records[] = {
-    {KEYED(SET, "7.weibo"), .value = "1 2 3", .answer = "SET st=00\n"},
-    {KEYED(GET, "7.weibo"), .answer = "GET st=00 ext=[0] body=[1 2 3]\n"},
+    {KEYED(SET, "7.weibo"), .value = "1 2 3",
+        .answer = "SET st=00 cas=" CAS_OF_1_2_3 "\n"},
+    {KEYED(GET, "7.weibo"),
+        .answer = "GET st=00 cas=" CAS_OF_1_2_3 " ext=[0] body=[1 2 3]\n"},
     {KEYED(ADD, "7.weibo"), .value = "1 2 3", .answer = "ADD" EXISTS},
-    {KEYED(SET, "7.weibo"), .value = "1 2 3", .cas = 1,
-        .answer = "SET st=04 body=[a whole record takes get, set, add and "
-                  "delete only]\n"},
+    {KEYED(SET, "7.weibo"), .value = "1 2 4", .cas = 1,
+        .answer = "SET" EXISTS},
+    {KEYED(DELETE, "7.weibo"), .cas = 4, .answer = "DELETE" EXISTS},
+    {KEYED(INCREMENT, "7.cntcm"), .delta = 1, .exptime = UINT32_MAX,
+        .answer = "INCREMENT st=00 cas=3 number=2\n"},
+    {KEYED(SET, "7.weibo"), .value = "1 2 4",
+        .cas = UINT64_C(5727531030225996550), .answer = "SET" EXISTS},
+    {KEYED(DELETE, "7.weibo"), .cas = UINT64_C(5727531030225996550),
+        .answer = "DELETE" EXISTS},
+    {KEYED(DECREMENT, "7.cntcm"), .delta = 1,
+        .answer = "DECREMENT st=00 cas=2 number=1\n"},
+    {KEYED(REPLACE, "7.weibo"), .value = "1 2 4",
+        .answer = "REPLACE st=04 body=[a whole record takes get, set, add, "
+                  "cas and delete only]\n"},
+    {KEYED(SET, "7.weibo"), .value = "1 2 3",
+        .cas = UINT64_C(5727531030225996550),
+        .answer = "SET st=00 cas=" CAS_OF_1_2_3 "\n"},
     {KEYED(INCREMENT, "7.weibo"), .delta = 1,
         .answer = "INCREMENT st=06 body=[Non-numeric server-side value for "
                   "incr or decr]\n"},

@@ -140,10 +140,97 @@ START_TEST(test_never_absent)
 }
 END_TEST
 
+/* The unique of the record with these values, in the order of both(). */
+static uint64_t
+unique_of(uint64_t small, uint64_t large)
+{
+    const uint32_t serial[] = {11, 10};
+    const uint64_t value[] = {large, small};
+    return record_cas(serial, value, 2);
+}
+
+static struct change
+both_if(enum change_op op, uint64_t small, uint64_t large, uint64_t unique)
+{
+    struct change change = both(op, small, large);
+    change.compares = op != CHANGE_CAS;
+    change.cas = unique;
+    return change;
+}
+
+/* Of several columns: the whole record changes, or nothing. */
+START_TEST(test_cas_of_record)
+{
+    struct schema_counter def = two_columns();
+    struct engine *engine = make_engine(&def);
+    uint64_t none = unique_of(0, 100), some = unique_of(5, 7);
+    const struct line lines[] = {
+        {both_if(CHANGE_CAS, 5, 7, 0), ERR_EXISTS, 0, 0, 100},
+        {both_if(CHANGE_CAS, 5, 7, 1), ERR_EXISTS, 0, 0, 100},
+        {both_if(CHANGE_CAS, 256, 7, none), ERR_OVER_MAX, 0, 0, 100},
+        {both_if(CHANGE_CAS, 5, 7, none), 0, 0, 5, 7},
+        {both_if(CHANGE_CAS, 9, 9, none), ERR_EXISTS, 0, 5, 7},
+        {one(CHANGE_INCR, SMALL, 1), 0, 0, 6, 7},
+        {both_if(CHANGE_CAS, 9, 9, some), ERR_EXISTS, 0, 6, 7},
+        {both_if(CHANGE_DELETE, 0, 0, some), ERR_EXISTS, 0, 6, 7},
+        {one(CHANGE_DECR, SMALL, 1), 0, 0, 5, 7},
+        {both_if(CHANGE_INCR, 1, 1, some), 0, 0, 6, 8},
+        {both_if(CHANGE_ADD, 1, 1, unique_of(6, 8)), ERR_NOT_STORED, 0, 6, 8},
+        {both_if(CHANGE_DELETE, 0, 0, unique_of(6, 8)), 0, 0, 0, 100},
+        {both_if(CHANGE_CAS, 0, 100, none), 0, 0, 0, 100},
+    };
+    PLAY(engine, lines);
+    def.absent_is_miss = true;
+    ck_assert_int_eq(engine_define(engine, &def), 0);
+    const struct line miss[] = {
+        {both_if(CHANGE_CAS, 5, 7, none), ERR_NOT_FOUND, 0, 0, 100},
+        {one(CHANGE_SET, LARGE, 7), 0, 0, 0, 7},
+        {both_if(CHANGE_CAS, 5, 8, none), ERR_EXISTS, 0, 0, 7},
+        {both_if(CHANGE_CAS, 5, 8, unique_of(0, 7)), 0, 0, 5, 8},
+    };
+    PLAY(engine, miss);
+    finish_engine(&engine);
+}
+END_TEST
+
+/* Whatever one bit of one value or serial is changed, or a column comes or
+ * goes, the unique is another one. */
+START_TEST(test_record_unique)
+{
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        serial[i] = i + 2;
+        value[i] = 0;
+    }
+    for (uint64_t only = 0; only < 10; only++) {
+        ck_assert_uint_eq(record_cas(serial, &only, 1), only + 1);
+    }
+    for (unsigned n = 2; n <= SCHEMA_COLUMNS_MAX; n++) {
+        uint64_t unique = record_cas(serial, value, n);
+        ck_assert_uint_ne(unique, 0);
+        ck_assert_uint_le(unique, INT64_MAX);
+        ck_assert_uint_ne(unique, record_cas(serial, value, n - 1));
+        for (unsigned i = 0; i < n; i++) {
+            for (unsigned bit = 0; bit < 64; bit++) {
+                value[i] ^= UINT64_C(1) << bit;
+                ck_assert_uint_ne(unique, record_cas(serial, value, n));
+                value[i] ^= UINT64_C(1) << bit;
+                serial[i] ^= UINT32_C(1) << bit % 32;
+                ck_assert_uint_ne(unique, record_cas(serial, value, n));
+                serial[i] ^= UINT32_C(1) << bit % 32;
+            }
+        }
+        ck_assert_uint_eq(unique, record_cas(serial, value, n));
+        value[n - 1] = n; /* so that the order of two counts, too */
+    }
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_cas, test_compares, test_absent, test_never_absent};
+    const TTest *const tests[] = {test_cas, test_compares, test_absent,
+        test_never_absent, test_cas_of_record, test_record_unique};
     return run_tests("change", tests, COUNT_OF(tests));
 }

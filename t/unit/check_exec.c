@@ -139,7 +139,8 @@ static const struct exchange cells[] = {
         "CLIENT_ERROR this is a counter: send its id and one value a "
         "column\r\n"},
     {"replace 4.weibo 0 0 5\r\n1 2 3",
-        "CLIENT_ERROR a whole record takes get, set, add and delete only\r\n"},
+        "CLIENT_ERROR a whole record takes get, set, add, cas and delete "
+        "only\r\n"},
     {"incr 4.weibo 1",
         "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"},
     {"delete 4.weibo", "DELETED\r\n"},

@@ -70,6 +70,8 @@ add_reply(const struct schema *schema, const char *word, size_t len,
         return;
     }
     const struct schema_counter *counter = key.target.counter;
+    uint32_t serials[SCHEMA_COLUMNS_MAX];
+    uint64_t values[SCHEMA_COLUMNS_MAX];
     if (key.kind == KEY_CELL) {
         uint64_t value =
             value_of(key.id, counter->slot, key.target.column->slot);
@@ -79,9 +81,13 @@ add_reply(const struct schema *schema, const char *word, size_t len,
     }
     for (unsigned i = 0; key.kind == KEY_RECORD && i < counter->n_columns;
          i++) {
+        serials[i] = counter->column[i].serial;
+        values[i] = value_of(key.id, counter->slot, counter->column[i].slot);
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu64,
-            i == 0 ? "" : " ",
-            value_of(key.id, counter->slot, counter->column[i].slot));
+            i == 0 ? "" : " ", values[i]);
+    }
+    if (key.kind == KEY_RECORD) {
+        cas = record_cas(serials, values, counter->n_columns);
     }
     buf_add_text(out, "VALUE ");
     buf_add(out, word, len);

@@ -16,6 +16,8 @@
 #define KEY_250 KEY_50 KEY_50 KEY_50 KEY_50 KEY_50
 #define BAD_FORMAT "CLIENT_ERROR bad command line format\r\n"
 #define GONE_ID "18446744073709551615"
+/* Of weibo's record 1, 11 12 13. */
+#define CAS_OF_RECORD "9209874518683412254"
 
 static const struct exchange conversation[] = {
     {"set weibo 1 11 12 13", "STORED\r\n"},
@@ -46,7 +48,7 @@ static const struct exchange conversation[] = {
     {"mg 3.oa v q", ""},
     {"mg 3.oa v", "EN\r\n"},
     {"get 3.oa 1.cntcm 3.oa 3.opt", "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
-    {"mg 1.weibo s v c", "VA 8 s8 c0\r\n11 12 13\r\n"},
+    {"mg 1.weibo s v c", "VA 8 s8 c" CAS_OF_RECORD "\r\n11 12 13\r\n"},
     {"mg MS5jbnRjbQ== b k v", "VA 2 kMS5jbnRjbQ== b\r\n11\r\n"},
     {"mn", "MN\r\n"},
     {"get 1.cntcm", "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
@@ -227,7 +229,8 @@ END_TEST
 static const struct batching batches[] = {
     {"get 1.cntcm\r\nget 1.cntrn\r\ngets 9.cntcm a 1.weibo\r\n", 1,
         "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\nVALUE 1.cntrn 0 2\r\n12\r\nEND\r\n"
-        "VALUE 9.cntcm 0 1 1\r\n0\r\nVALUE 1.weibo 0 8 0\r\n11 12 13\r\n"
+        "VALUE 9.cntcm 0 1 1\r\n0\r\nVALUE 1.weibo 0 8 " CAS_OF_RECORD
+        "\r\n11 12 13\r\n"
         "END\r\n"},
     {"mg 1.cntcm v\r\nmg 3.oa q v\r\nget 1.cntrn\r\nmg 1.cntan q v\r\nmn\r\n",
         1,
