@@ -225,7 +225,8 @@ num_parse_lenient_u64(const char *text, size_t len, uint64_t *out)
         text++;
         len--;
     }
-    if (len > 0 && text[0] == '+') {
+    bool is_minus = len > 0 && text[0] == '-';
+    if (is_minus || (len > 0 && text[0] == '+')) {
         text++;
         len--;
     }
@@ -233,7 +234,12 @@ num_parse_lenient_u64(const char *text, size_t len, uint64_t *out)
     while (end < len && !is_space(text[end]) && text[end] != '\0') {
         end++;
     }
-    return parse_u64(text, end, out);
+    uint64_t number;
+    if (!parse_u64(text, end, &number) || (is_minus && number != 0)) {
+        return false;
+    }
+    *out = number;
+    return true;
 }
 
 /* How many digits a value >= 10 has: log10 from the number of bits (1233/4096

@@ -26,8 +26,8 @@ bool num_parse_u32(const char *text, size_t len, uint32_t *out);
 bool num_parse_i64(const char *text, size_t len, int64_t *out);
 
 /* What memcached's incr accepts as a stored value: leading white space and
- * one plus sign are allowed, and the number ends at white space or a NUL,
- * whatever stands behind it. */
+ * one sign are allowed, a minus only before 0, and the number ends at white
+ * space or a NUL, whatever stands behind it. */
 bool num_parse_lenient_u64(const char *text, size_t len, uint64_t *out);
 
 /* The numbers below NUM_SHORT_END as text, without zeros in front. */

@@ -180,9 +180,11 @@ static enum parse_status
 parse_flush_all(struct line *line)
 {
     struct words words = line->words;
-    struct span word;
+    struct span word, more;
     line->out->noreply = text__ends_with_noreply(line);
-    if (words_next(&words, &word) && !span_is(line->bytes, word, "noreply") &&
+    bool has_word = words_next(&words, &word);
+    bool is_alone = has_word && !words_next(&words, &more);
+    if (has_word && !(is_alone && line->out->noreply) &&
         !text__take_i32(line, &line->out->exptime)) {
         return text__fail(line, TEXT__BAD_EXPTIME);
     }

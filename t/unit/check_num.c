@@ -177,6 +177,10 @@ START_TEST(test_lenient)
     check_lenient("18446744073709551615", true, UINT64_MAX);
     check_lenient("18446744073709551616", false, 0);
     check_lenient("-5", false, 0);
+    check_lenient("-0", true, 0);
+    check_lenient(" -000 ", true, 0);
+    check_lenient("-", false, 0);
+    check_lenient("-+0", false, 0);
     check_lenient("++5", false, 0);
     check_lenient("+ 5", false, 0);
     check_lenient("1.5", false, 0);
