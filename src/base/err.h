@@ -4,7 +4,13 @@
 
 /* Every result that can go wrong is an int: 0, or one of these. The text is
  * what a person reads: it goes into CLIENT_ERROR and SERVER_ERROR replies and
- * into the log, and says what to do where that is known. */
+ * into the log, and says what to do where that is known.
+ *
+ * A change that is answered with one of these has not been made, but for those
+ * named UNSURE: it has been made, and it is not known whether a crash keeps it.
+ * Their texts begin with ERR_UNSURE_TEXT, which clients look for. */
+#define ERR_UNSURE_TEXT "outcome unknown"
+
 #define ERR_TABLE(X)                                                          \
     X(NO_MEMORY, "out of memory")                                             \
     X(GONE, "the counter or column has been dropped")                         \
@@ -89,8 +95,11 @@
     X(DISK_FULL,                                                              \
         "the disk is full, counters are read-only until it has room")         \
     X(DISK, "writing to the disk failed, counters are read-only")             \
-    X(DISK_SLOW,                                                              \
-        "the disk is slow, outcome unknown: get the value before a retry")    \
+    X(UNSURE,                                                                 \
+        "outcome unknown, a crash may undo the change: get the value before " \
+        "a retry")                                                            \
+    X(UNSURE_SLOW,                                                            \
+        "outcome unknown, the disk is slow: get the value before a retry")    \
     X(LOG_FULL,                                                               \
         "the disk is slow, no change is taken until it has caught up")        \
     X(COLD_READ,                                                              \

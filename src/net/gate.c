@@ -19,10 +19,10 @@
  * are sent at once. Else the store's listener signals the loop when an outcome
  * may have changed, and the gate looks at each part held.
  *
- * A change whose commit failed is answered with SERVER_ERROR in place of its
- * acknowledgement; the other replies of its turn are what they were. Where its
- * client wants no reply, the connection ends there: the replies before it are
- * sent, and nothing behind it.
+ * A change whose commit failed is answered with ERR_UNSURE in place of its
+ * acknowledgement: it has been made. The other replies of its turn are what they
+ * were. Where its client wants no reply, the connection ends there: the replies
+ * before it are sent, and nothing behind it.
  *
  * So is one whose commit is still open late_ms after its turn: the disk hangs,
  * and nobody knows what comes of it. Then its turn has left the gate and is
@@ -37,7 +37,7 @@
  * by the other: either the listener signals, or the gate sees what had moved.
  *
  * What can go wrong: memory for held replies. Then the changes are answered
- * with SERVER_ERROR at once, where nothing is held before them; else the
+ * with ERR_UNSURE at once, where nothing is held before them; else the
  * connection is closed, as with any reply that is missing. */
 #include "net/gate.h"
 
@@ -287,9 +287,9 @@ is_silent(const struct session_ack *ack)
     return ack->proto == PROTO_TEXT && ack->span.len == 0;
 }
 
-/* Appends the replies with the error in the place of each acknowledgement; but
- * none from the first change on whose client wants no reply. True where there
- * is one. */
+/* Appends the replies with the error, one of those that are UNSURE, in the
+ * place of each acknowledgement; but none from the first change on whose client
+ * wants no reply. True where there is one. */
 static bool
 compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
     int err, struct buf *out)
@@ -332,7 +332,7 @@ refuse(struct gate *gate, struct held *held, int err)
     }
     buf_fini(&part->out);
     part->out = out; /* out.failed is for whoever sends it */
-    if (err == ERR_DISK_SLOW) {
+    if (err == ERR_UNSURE_SLOW) {
         metric_add(gate->metrics, METRIC_changes_late,
             part->acks.len / sizeof(struct session_ack));
     }
@@ -342,7 +342,7 @@ int
 gate_refuse(struct gate *gate, const struct buf *out,
     const struct session_acks *acks, struct buf *said)
 {
-    int err = ERR_NO_MEMORY;
+    int err = ERR_UNSURE;
     return compose(gate, out, &acks->at, err, said) ? err : 0;
 }
 
@@ -379,26 +379,21 @@ may_leave(struct gate *gate, struct held *held, uint64_t committed_seq,
     uint64_t late_ms)
 {
     const struct held_part *part = &held->part[0];
-    int fault = ERR_DISK;
     enum store_commit outcome = STORE_COMMITTED;
     if (part->seq > committed_seq) {
         outcome = store_outcome(gate->store, part->seq);
     }
-    if (outcome == STORE_COMMIT_FAILED) {
-        fault = store_fault(gate->store);
-        if (fault == 0) { /* well again meanwhile */
-            outcome = store_outcome(gate->store, part->seq);
-            fault = ERR_DISK;
-        }
+    if (outcome == STORE_COMMIT_FAILED && store_fault(gate->store) == 0) {
+        outcome = store_outcome(gate->store, part->seq); /* well again */
     }
     if (outcome == STORE_COMMIT_WAITS) {
         if (part->since_ms > late_ms) {
             return false;
         }
-        refuse(gate, held, ERR_DISK_SLOW);
+        refuse(gate, held, ERR_UNSURE_SLOW);
     }
     if (outcome == STORE_COMMIT_FAILED) {
-        refuse(gate, held, fault);
+        refuse(gate, held, ERR_UNSURE);
     }
     return true;
 }

@@ -29,7 +29,9 @@ enum status {
     STATUS_NO_MEMORY = 0x82,
     STATUS_INTERNAL = 0x84, /* this and the next not in memcached, but in
                              * the description of its protocol */
-    STATUS_TEMPORARY = 0x86
+    STATUS_TEMPORARY = 0x86,
+    STATUS_UNSURE = 0xa3 /* not in memcached; in Couchbase what a write that
+                          * waits for disks answers where it is ambiguous */
 };
 
 enum { FLAGS_BYTES = 4, NUMBER_BYTES = 8, DETAILED_BYTES = 256 };
@@ -59,7 +61,8 @@ static const struct refusal refusals[] = {
     {ERR_MANY_DUMPS, STATUS_TEMPORARY, NULL},
     {ERR_LOADING, STATUS_TEMPORARY, NULL},
     {ERR_CLOSED, STATUS_TEMPORARY, NULL},
-    {ERR_DISK_SLOW, STATUS_TEMPORARY, NULL},
+    {ERR_UNSURE, STATUS_UNSURE, NULL},
+    {ERR_UNSURE_SLOW, STATUS_UNSURE, NULL},
     {ERR_LOG_FULL, STATUS_TEMPORARY, NULL},
     {ERR_DISK_FULL, STATUS_TEMPORARY, NULL},
     {ERR_DISK, STATUS_INTERNAL, NULL},

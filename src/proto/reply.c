@@ -36,7 +36,8 @@ reply_is_server_error(int err)
     case ERR_LOADING:
     case ERR_DISK_FULL:
     case ERR_DISK:
-    case ERR_DISK_SLOW:
+    case ERR_UNSURE:
+    case ERR_UNSURE_SLOW:
     case ERR_LOG_FULL:
     case ERR_FILE_SIZE:
     case ERR_NO_CHECKPOINT:

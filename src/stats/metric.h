@@ -55,7 +55,7 @@
     X(near_cells, "keys that look like a counter's and are none")             \
     X(calls_parked, "calls to the store that were answered later")            \
     X(turns_held, "turns whose replies waited for the log")                   \
-    X(changes_unsure, "changes done, but answered with SERVER_ERROR")         \
+    X(changes_unsure, "changes done, but answered as of unknown outcome")     \
     X(changes_late, "of these, changes whose commit was not waited for")      \
     X(access_refused, "requests refused to who may not make them")            \
     X(slow_logins, "connections closed: no login in time")                    \

@@ -53,7 +53,7 @@ struct store_change {
 enum store_commit {
     STORE_COMMITTED,    /* they may be acknowledged */
     STORE_COMMIT_WAITS, /* listeners will be told when that may have changed */
-    STORE_COMMIT_FAILED /* they must be answered with store_fault: whether they
+    STORE_COMMIT_FAILED /* they must be answered with ERR_UNSURE: whether they
                          * last is unknown */
 };
 
@@ -79,7 +79,8 @@ struct store_edit {
         dropped; /* len > 0: it is this producer that is to go,
                                    * and edit does not count */
     int err;     /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
-              * ERR_NO_PRODUCER */
+              * ERR_NO_PRODUCER; what store_fault says, and nothing has been
+              * edited; ERR_UNSURE: it has */
 };
 
 /* Asks for a checkpoint that begins after the call; answered when it is

@@ -177,7 +177,10 @@ do_call(struct keeper *keeper, const struct store_edit *call)
     if (err == 0 && seq == 0) { /* it was there already: since just now? */
         seq = wal_last(durable->wal);
     }
-    return err == 0 ? wal_sync_up_to(durable->wal, seq) : err;
+    if (err != 0) {
+        return err;
+    }
+    return wal_sync_up_to(durable->wal, seq) == 0 ? 0 : ERR_UNSURE;
 }
 
 /* The next edit, or NULL when the keeper is to end. */

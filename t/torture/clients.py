@@ -34,7 +34,8 @@ SCHEMA = (
 )
 DEFAULT_C = 7
 STOPPING = "SERVER_ERROR the server is stopping"
-LATE = "SERVER_ERROR the disk is slow, outcome unknown"
+UNSURE = "SERVER_ERROR outcome unknown"  # made: any other is not
+LATE = UNSURE + ", the disk is slow"
 
 
 class Refused(Exception):
@@ -424,6 +425,7 @@ class Stubborn(Client):
         self.shift = 16 * lane
         self.good = 0
         self.errors = 0
+        self.unsure = 0  # of these, changes that were made
         self.last_error = ""
 
     def turn(self, connection):
@@ -440,6 +442,10 @@ class Stubborn(Client):
             except Refused as error:
                 self.errors += 1
                 self.last_error = str(error)
+                if self.last_error.startswith(UNSURE):
+                    self.unsure += 1
+                else:
+                    self.bounds.refuse(cell)
         if self.errors and self.last_error:
             time.sleep(0.001)  # a refusal is quick: leave others the core
 

@@ -17,6 +17,7 @@ harness sees. $FAKE_FAULT names what is wrong with it:
     ahead           replies leave between the write and the sync
     reads           reads stop when the log cannot be written
     stuck           a log that failed once is never written again
+    words           what was made and not written is answered as if refused
 """
 
 import errno
@@ -150,7 +151,9 @@ class Store:
             if self.mode == "always":
                 self.sync()
         except OSError as error:
-            self.failed = "SERVER_ERROR log: %s" % os.strerror(error.errno)
+            self.failed = "SERVER_ERROR %slog: %s" % (
+                "" if FAULT == "words" else "outcome unknown, ",
+                os.strerror(error.errno))
             return self.failed
         self.end += len(data)
         self.buffer = []

@@ -223,7 +223,8 @@ class Journal:
 
 class Bounds:
     """The least and the most that lanes of one client may have, for a server
-    that may refuse: a refused increment is there or is not."""
+    that may refuse: one whose outcome is unknown, or that was not answered, is
+    there or is not."""
 
     def __init__(self, name):
         self.name = name
@@ -243,6 +244,10 @@ class Bounds:
                 self.name, cell, value, self.least[cell] + 1,
                 self.most[cell]))
         self.least[cell] = max(value, self.least[cell])
+
+    def refuse(self, cell):
+        """An increment was refused: it is not there."""
+        self.most[cell] -= 1
 
     def settle(self, found):
         """Compares with what was found, which is known from now on."""

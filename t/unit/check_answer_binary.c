@@ -216,8 +216,28 @@ START_TEST(test_errors)
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_NO_MEMORY, &text), 0x82);
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_LOADING, &text), 0x86);
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_DISK, &text), 0x84);
+    ck_assert_uint_eq(refuse(BINARY_SET, ERR_DISK_FULL, &text), 0x86);
+    ck_assert_uint_eq(refuse(BINARY_SET, ERR_LOG_FULL, &text), 0x86);
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_EXPTIME, &text), 0x04);
     ck_assert_str_eq(text.data, err_text(ERR_EXPTIME));
+    buf_fini(&text);
+}
+END_TEST
+
+/* What has been made has a status and words of its own, whatever it is that is
+ * not known of it. */
+START_TEST(test_unsure)
+{
+    struct buf text = {0};
+    for (int err = 1; err < ERR_COUNT; err++) {
+        bool is_unsure = err == ERR_UNSURE || err == ERR_UNSURE_SLOW;
+        const char *words = err_text(err);
+        ck_assert_int_eq(
+            refuse(BINARY_INCREMENTQ, err, &text) == 0xa3, is_unsure);
+        ck_assert_int_eq(
+            strncmp(words, ERR_UNSURE_TEXT, strlen(ERR_UNSURE_TEXT)) == 0,
+            is_unsure);
+    }
     buf_fini(&text);
 }
 END_TEST
@@ -279,6 +299,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_done, test_found, test_missed,
-        test_not_done, test_errors, test_version, test_stats};
+        test_not_done, test_errors, test_unsure, test_version, test_stats};
     return run_tests("answer_binary", tests, COUNT_OF(tests));
 }

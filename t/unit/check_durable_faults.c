@@ -254,6 +254,27 @@ START_TEST(test_full_disk)
 }
 END_TEST
 
+/* An edit that was made, and that the log then could not take, is not answered
+ * as the next one, which is refused and was not made. */
+START_TEST(test_unsure_edit)
+{
+    struct rig rig;
+    begin(&rig, 2);
+    fake_disk_fail(rig.fake, 1 << FAKE_WRITE, 1, ENOSPC, true);
+    ck_assert_int_eq(rig_edit(&rig, "add counter c"), ERR_UNSURE);
+    ck_assert_int_eq(rig_edit(&rig, "add counter c"), ERR_UNSURE);
+    ck_assert_int_eq(rig_edit(&rig, "add counter d"), ERR_DISK_FULL);
+    ck_assert_ptr_nonnull(schema_counter(store_schema(rig.store), "c", 1));
+    ck_assert_ptr_null(schema_counter(store_schema(rig.store), "d", 1));
+    ck_assert_uint_gt(fake_disk_heal(rig.fake), 1);
+    rig_wait_writable(&rig);
+    ck_assert_int_eq(rig_edit(&rig, "add counter c"), 0);
+    rig_crash(&rig, true, 1);
+    ck_assert_ptr_nonnull(schema_counter(store_schema(rig.store), "c", 1));
+    rig_end(&rig);
+}
+END_TEST
+
 /* Somebody else's file takes all the room there is. */
 static void
 take_room(struct rig *rig)
@@ -348,6 +369,7 @@ main(void)
 {
     const TTest *const tests[] = {test_writes_fail, test_syncs_fail,
         test_names_fail, test_others_fail, test_starts_fail, test_sick_starts,
-        test_full_disk, test_start_on_full_disk, test_checkpoint_on_full_disk};
+        test_full_disk, test_unsure_edit, test_start_on_full_disk,
+        test_checkpoint_on_full_disk};
     return run_tests("durable faults", tests, COUNT_OF(tests));
 }

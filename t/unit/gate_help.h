@@ -15,12 +15,13 @@
 #define DISK_FULL                                                             \
     "SERVER_ERROR the disk is full, counters are read-only until it has "     \
     "room\r\n"
-#define DISK                                                                  \
-    "SERVER_ERROR writing to the disk failed, counters are read-only\r\n"
-
-#define DISK_SLOW                                                             \
-    "SERVER_ERROR the disk is slow, outcome unknown: get the value before a " \
-    "retry\r\n"
+#define UNSURE_TEXT                                                           \
+    "outcome unknown, a crash may undo the change: get the value before a "   \
+    "retry"
+#define UNSURE "SERVER_ERROR " UNSURE_TEXT "\r\n"
+#define UNSURE_SLOW_TEXT                                                      \
+    "outcome unknown, the disk is slow: get the value before a retry"
+#define UNSURE_SLOW "SERVER_ERROR " UNSURE_SLOW_TEXT "\r\n"
 
 /* Workers on a store whose log the test plays. */
 struct gated {
