@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -212,6 +213,17 @@ real_next_data(
 }
 
 static int
+real_room(struct disk *disk, uint64_t *bytes)
+{
+    struct statvfs st;
+    if (fstatvfs(real_of(disk)->dir_fd, &st) != 0) {
+        return errno;
+    }
+    *bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    return 0;
+}
+
+static int
 real_links(struct disk *disk, int fd, uint64_t *n)
 {
     struct stat st;
@@ -311,6 +323,7 @@ static const struct disk_calls real_calls = {
     .punch = real_punch,
     .next_data = real_next_data,
     .size = real_size,
+    .room = real_room,
     .links = real_links,
     .sync = real_sync,
     .rename = real_rename,

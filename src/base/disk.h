@@ -50,6 +50,8 @@ struct disk_calls {
     int (*next_data)(
         struct disk *disk, int fd, uint64_t at, uint64_t *from, uint64_t *to);
     int (*size)(struct disk *disk, int fd, uint64_t *len);
+    /* Bytes that files can still take, as far as the file system tells. */
+    int (*room)(struct disk *disk, uint64_t *bytes);
     int (*links)(struct disk *disk, int fd, uint64_t *n); /* its names: 0 when
                               * somebody has removed the file */
     int (*sync)(struct disk *disk, int fd); /* fdatasync; after a failure the

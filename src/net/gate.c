@@ -383,9 +383,6 @@ may_leave(struct gate *gate, struct held *held, uint64_t committed_seq,
     if (part->seq > committed_seq) {
         outcome = store_outcome(gate->store, part->seq);
     }
-    if (outcome == STORE_COMMIT_FAILED && store_fault(gate->store) == 0) {
-        outcome = store_outcome(gate->store, part->seq); /* well again */
-    }
     if (outcome == STORE_COMMIT_WAITS) {
         if (part->since_ms > late_ms) {
             return false;

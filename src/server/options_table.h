@@ -85,7 +85,8 @@
         "fails; beyond it replies wait")                                      \
     X(checkpoint_log, 0, "checkpoint-log", "SIZE", BYTES, 4 << 20,            \
         INT64_C(1) << 46, "512m", "checkpoint_log",                           \
-        "make a checkpoint when the log has grown to this")                   \
+        "make a checkpoint when the log has grown to this, or to half of "    \
+        "the room that the disk has for it")                                  \
     X(checkpoint_interval_s, 0, "checkpoint-interval", "SECONDS", NUMBER, 0,  \
         31536000, "3600", "checkpoint_interval",                              \
         "and when the last one is so long ago; 0: only by the log's size")    \

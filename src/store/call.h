@@ -79,8 +79,7 @@ struct store_edit {
         dropped; /* len > 0: it is this producer that is to go,
                                    * and edit does not count */
     int err;     /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
-              * ERR_NO_PRODUCER; what store_fault says, and nothing has been
-              * edited; ERR_UNSURE: it has */
+              * ERR_NO_PRODUCER, of store_fault; ERR_UNSURE: it is done */
 };
 
 /* Asks for a checkpoint that begins after the call; answered when it is

@@ -69,14 +69,15 @@ checkpoint__is_stopping(const struct pass *pass)
     return stopping;
 }
 
-/* Sleeps for as long as it has worked. By the system's clock, whatever the
- * store's is: it is for the sake of those who share the machine. */
+/* Sleeps for as long as it has worked, unless changes are refused meanwhile.
+ * By the system's clock, whatever the store's is: it is for the sake of those
+ * who share the machine. */
 void
 checkpoint__rest(struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
     uint64_t now_ns = clock_monotonic_ns();
-    if (now_ns - pass->rested_ns < NS_PER_MS) {
+    if (now_ns - pass->rested_ns < NS_PER_MS || pass->durable->is_refusing) {
         return;
     }
     uint64_t until_ns = now_ns + (now_ns - pass->rested_ns);
@@ -276,8 +277,7 @@ take_schema(struct pass *pass, struct manifest *next)
     return err;
 }
 
-/* Writes the manifest; where the disk is full, once more without the ballast.
- * Under manifest_lock. */
+/* Under manifest_lock. */
 static int
 put_manifest(struct pass *pass, const struct manifest *next)
 {
@@ -285,9 +285,6 @@ put_manifest(struct pass *pass, const struct manifest *next)
     uint64_t bytes = 0;
     int error;
     int err = manifest_write(disk, next, &bytes, &error);
-    if (err == ERR_DISK_FULL && durable_drop_ballast(pass->durable)) {
-        err = manifest_write(disk, next, &bytes, &error);
-    }
     if (err != 0) {
         pass->owner->is_in_doubt = true;
         if (error != 0) {

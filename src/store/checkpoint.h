@@ -17,6 +17,7 @@ struct checkpointer {
      * failed. The thread's. */
     bool is_in_doubt;
     bool wants_ballast;   /* to be made, once the log is well; the thread's */
+    uint64_t ballast_ns;  /* not before, after a try that failed; likewise */
     uint64_t n_missing;   /* files found missing (checkpoint_look.c); the
                          * thread's, until it is joined */
     uint64_t n_lost;      /* segment files found missing, which are not in

@@ -25,6 +25,7 @@
 #include "cold/segment_head.h"
 #include "engine/engine_copy.h"
 #include "wal/names.h"
+#include "wal/wal_refuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +229,7 @@ checkpoint__look(struct checkpointer *owner)
     struct wal_stats stats;
     wal_stats(durable->wal, &stats);
     /* a log that cannot be written may have no file yet */
-    if (wal_fault(durable->wal) != 0) {
+    if (wal_write_fault(durable->wal) != 0) {
         return owner->n_missing > 0;
     }
     int error =

@@ -6,17 +6,19 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "wal/wal_refuse.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
 enum {
     NICE = 10,
-    ROUND_MS = 200,      /* between looks at the log's size */
-    LOOK_MS = 1000,      /* between looks whether all files are there */
-    RETRY_MS = 2000,     /* after a pass that failed, or has not helped */
-    LOG_FILES_MORE = 64, /* than the log's size asks for: each start begins
+    ROUND_MS = 200,          /* between looks at the log's size */
+    LOOK_MS = 1000,          /* between looks whether all files are there */
+    RETRY_MS = 2000,         /* after a pass that failed, or has not helped */
+    LOG_FILES_MORE = 64,     /* than the log's size asks for: each start begins
                           * one */
+    LOG_BYTES_MIN = 1 << 20, /* of the log, for less no pass makes room */
     LOG_MS = 1000,   /* for a log that has room again to be written again */
     LOG_LOOK_MS = 10 /* between looks whether it is */
 };
@@ -67,6 +69,12 @@ struct schedule {
     uint64_t look_ns;       /* the next look whether all files are there */
 };
 
+static bool
+is_log_full(const struct checkpointer *it)
+{
+    return wal_write_fault(it->durable->wal) == ERR_DISK_FULL;
+}
+
 /* A pass begins with a new log file, so not while the log cannot be written.
  * Its thread tries again soon; what comes then would take the room that was
  * given up, so a pass is to begin at once. */
@@ -76,24 +84,68 @@ await_log(const struct checkpointer *it)
     const struct clock *clock = it->durable->config.clock;
     uint64_t now_ns = clock_now_ns(clock);
     uint64_t end_ns = now_ns + LOG_MS * NS_PER_MS;
-    while (now_ns < end_ns && wal_fault(it->durable->wal) == ERR_DISK_FULL) {
+    while (now_ns < end_ns && is_log_full(it)) {
         clock_sleep_until(clock, now_ns + LOG_LOOK_MS * NS_PER_MS);
         now_ns = clock_now_ns(clock);
     }
 }
 
-/* One checkpoint; where the disk is full, once more without the ballast: it may
- * be the log that fills the disk, and a checkpoint lets it go. */
+/* What comes once the log can be written; a ballast not before, it may be
+ * waiting for that room. Where changes are refused for its sake they are taken
+ * again once it is there. */
+static void
+renew_ballast(struct checkpointer *it)
+{
+    struct durable *durable = it->durable;
+    uint64_t now_ns = checkpointer_now_ns(it);
+    if (wal_write_fault(durable->wal) != 0) {
+        it->wants_ballast = true;
+        return;
+    }
+    if (it->wants_ballast &&
+        (durable->is_refusing || now_ns >= it->ballast_ns)) {
+        it->wants_ballast =
+            durable_keep_ballast(durable, durable->is_refusing) != 0;
+        it->ballast_ns = now_ns + RETRY_MS * NS_PER_MS;
+        if (!it->wants_ballast) {
+            durable_name_log(durable);
+        }
+    }
+    if (durable->is_refusing && !it->wants_ballast) {
+        durable_refuse(durable, false);
+        log_line(durable->config.logger, LOG_WARNING,
+            "there is room on the disk again: changes of counters are taken");
+    }
+}
+
+/* A pass on a full disk, in the room of the ballast. It may be the log that
+ * fills the disk, and then the pass lets it go. Changes are refused meanwhile,
+ * and as long as there is no new ballast: they would take its room. */
+static int
+make_one_in_ballast(struct checkpointer *it)
+{
+    durable_refuse(it->durable, true);
+    it->wants_ballast = true;
+    if (durable_drop_ballast(it->durable)) {
+        await_log(it);
+    }
+    int err = checkpoint__run(it);
+    renew_ballast(it);
+    return err;
+}
+
+/* One checkpoint. While the log has room the ballast is left alone, for the log
+ * that has none: a pass that needs more than both would take it in vain. */
 static int
 make_one(struct checkpointer *it)
 {
     if (is_done_already(it)) {
         return 0;
     }
-    int err = checkpoint__run(it);
-    if (err == ERR_DISK_FULL && durable_drop_ballast(it->durable)) {
-        await_log(it);
-        err = checkpoint__run(it);
+    int err = is_log_full(it) ? ERR_DISK_FULL : checkpoint__run(it);
+    if (err == ERR_DISK_FULL &&
+        (is_log_full(it) || it->durable->is_refusing)) {
+        err = make_one_in_ballast(it);
     }
     if (err == 0) {
         tell_found(it);
@@ -101,7 +153,19 @@ make_one(struct checkpointer *it)
     return err;
 }
 
-/* True where the log has grown enough, or the last pass is long enough ago. */
+/* True where the log takes half of the room that it could have: the disk may be
+ * smaller than what a log may grow to, and a checkpoint needs room, too. */
+static bool
+is_filling(const struct durable *durable, const struct wal_stats *stats)
+{
+    struct disk *disk = durable->disk;
+    uint64_t room;
+    return stats->live_bytes >= LOG_BYTES_MIN &&
+        disk->calls->room(disk, &room) == 0 && stats->live_bytes >= room;
+}
+
+/* True where the log has grown enough, or fills the disk, or the last pass is
+ * long enough ago. */
 static bool
 is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
 {
@@ -112,7 +176,9 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
     if (stats.live_bytes >= config->checkpoint_log_bytes ||
         stats.file - stats.first_file >= LOG_FILES_MORE +
                 config->checkpoint_log_bytes / config->log_file_bytes ||
-        checkpointer->n_missing > 0) {
+        checkpointer->n_missing > 0 ||
+        wal_fault(durable->wal) == ERR_DISK_FULL ||
+        is_filling(durable, &stats)) {
         return true;
     }
     /* relaxed: a figure */
@@ -121,20 +187,6 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
     return config->checkpoint_ms != 0 && stats.last_seq > seq &&
         checkpointer_now_ns(checkpointer) - last_ns >=
         config->checkpoint_ms * NS_PER_MS;
-}
-
-/* What comes once the log can be written; a ballast not before, it may be
- * waiting for that room. */
-static void
-renew_ballast(struct checkpointer *it)
-{
-    if (wal_fault(it->durable->wal) != 0) {
-        it->wants_ballast = true;
-    } else if (it->wants_ballast) {
-        it->wants_ballast = false;
-        durable_name_log(it->durable);
-        durable_keep_ballast(it->durable);
-    }
 }
 
 /* True where segments are to be published, and that is not to wait. */
@@ -232,11 +284,12 @@ age_ns(const struct manifest *manifest)
         : (now_s - manifest->checkpoint_time) * NS_PER_S;
 }
 
-/* At a stop that needs no checkpoint: unless a start would miss something. */
+/* At a stop that needs no checkpoint: unless a start would miss something, or
+ * the log has no room to end in. */
 static void
 end_well(struct checkpointer *it)
 {
-    if (!checkpoint__look(it)) {
+    if (!checkpoint__look(it) && !is_log_full(it)) {
         return;
     }
     pthread_mutex_lock(&it->lock);

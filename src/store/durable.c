@@ -17,6 +17,7 @@
 #include "store/recover.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
+#include "wal/wal_refuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ enum {
 
 #define NS_PER_MS UINT64_C(1000000)
 
-enum { BALLAST_BYTES = 1 << 20 };
+enum { BALLAST_BYTES = DURABLE_BALLAST_BYTES, BALLAST_BYTES_MIN = 64 << 10 };
 
 /* Records of several cells. Its frame is large, and each page of it is
  * touched. */
@@ -309,19 +310,44 @@ durable_spare_segment(struct durable *durable, uint64_t number)
         &durable->spared_segment, number, memory_order_release);
 }
 
-void
-durable_keep_ballast(struct durable *durable)
+/* Allocates it from the start on, where it has had some bytes before. An errno
+ * value: why it is not whole. */
+static int
+fill_ballast(struct disk *disk, int fd, uint64_t had, bool takes_part)
+{
+    int whole = disk->calls->allocate(disk, fd, 0, BALLAST_BYTES);
+    int error = whole;
+    for (uint64_t bytes = BALLAST_BYTES / 2;
+         error != 0 && takes_part && bytes > had && bytes >= BALLAST_BYTES_MIN;
+         bytes /= 2) {
+        error = disk->calls->allocate(disk, fd, 0, bytes);
+    }
+    if (error != 0) { /* some of it may have been allocated */
+        (void)disk->calls->truncate(disk, fd, had);
+    }
+    return whole;
+}
+
+int
+durable_keep_ballast(struct durable *durable, bool takes_part)
 {
     struct disk *disk = durable->disk;
+    uint64_t had = 0, has = 0;
     int fd;
-    if (disk->calls->open(disk, DURABLE_BALLAST, DISK_CREATE, &fd) != 0) {
-        return;
+    int error = disk->calls->open(disk, DURABLE_BALLAST, DISK_WRITE, &fd);
+    if (error == ENOENT) {
+        error = disk->calls->open(disk, DURABLE_BALLAST, DISK_CREATE, &fd);
     }
-    int error = disk->calls->allocate(disk, fd, 0, BALLAST_BYTES);
-    disk->calls->close(disk, fd);
-    if (error != 0) {
-        (void)disk->calls->unlink(disk, DURABLE_BALLAST);
+    if (error == 0) {
+        error = disk->calls->size(disk, fd, &had);
+        error = error == 0 ? fill_ballast(disk, fd, had, takes_part) : error;
+        (void)disk->calls->size(disk, fd, &has);
+        disk->calls->close(disk, fd);
+        if (has == 0) {
+            (void)disk->calls->unlink(disk, DURABLE_BALLAST);
+        }
     }
+    return error != 0 && disk_err(error) == ERR_DISK_FULL ? ERR_DISK_FULL : 0;
 }
 
 bool
@@ -329,6 +355,13 @@ durable_drop_ballast(struct durable *durable)
 {
     struct disk *disk = durable->disk;
     return disk->calls->unlink(disk, DURABLE_BALLAST) == 0;
+}
+
+void
+durable_refuse(struct durable *durable, bool is_refusing)
+{
+    durable->is_refusing = is_refusing;
+    wal_refuse(durable->wal, is_refusing ? ERR_DISK_FULL : 0);
 }
 
 /* Removes a file that neither the manifest nor the log knows. */
@@ -409,7 +442,7 @@ void
 durable_name_log(struct durable *durable)
 {
     struct manifest *manifest = &durable->manifest;
-    if (wal_fault(durable->wal) != 0) {
+    if (wal_write_fault(durable->wal) != 0) {
         return;
     }
     (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
@@ -431,6 +464,16 @@ durable_name_log(struct durable *durable)
         return;
     }
     (void)durable_copy_manifest(durable, manifest);
+}
+
+/* Whether the log has no room, or none but what a process that has ended kept
+ * for a checkpoint, which changes would take. */
+static bool
+is_full(struct durable *durable)
+{
+    int fault = wal_write_fault(durable->wal);
+    return fault == ERR_DISK_FULL ||
+        (fault == 0 && durable_keep_ballast(durable, true) != 0);
 }
 
 static int
@@ -476,8 +519,8 @@ open_log(struct durable *durable, const struct replay_end *end)
     if (err == 0) {
         durable_name_log(durable);
     }
-    if (err == 0 && wal_fault(durable->wal) == ERR_DISK_FULL) {
-        (void)durable_drop_ballast(durable); /* its thread tries again */
+    if (err == 0 && is_full(durable)) {
+        durable_refuse(durable, true); /* a checkpoint comes first */
     }
     return err;
 }

@@ -98,6 +98,7 @@ struct durable {
     bool names_orphans;    /* the loader's: the manifest on disk names more
                                * images than this one */
     bool is_copied;        /* the loader's: so is the copy of it */
+    bool is_refusing;      /* see durable_refuse; likewise */
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
@@ -165,11 +166,20 @@ void durable_spare_segment(struct durable *durable, uint64_t number);
 
 #define DURABLE_BALLAST "ballast"
 
-/* A file that is given up where the disk is full, so that there is room for a
- * start, a manifest or a small checkpoint. To have none matters only then. */
-void durable_keep_ballast(struct durable *durable);
+enum { DURABLE_BALLAST_BYTES = 1 << 20 };
+
+/* A file that is given up where the disk is full, so that there is room for the
+ * log's next file and a small checkpoint. Makes it, or what is missing of it;
+ * where there is no room for the whole, and takes_part, as much as there is.
+ * 0: nothing is missing, or this file system cannot do it; ERR_DISK_FULL. The
+ * thread that has the manifest, like the next two. */
+int durable_keep_ballast(struct durable *durable, bool takes_part);
 /* False where there is none. */
 bool durable_drop_ballast(struct durable *durable);
+
+/* Refuses changes with ERR_DISK_FULL though the log may be written, or takes
+ * them again (wal_refuse.h). */
+void durable_refuse(struct durable *durable, bool is_refusing);
 
 /* Calls stat_fn for each line of `stats wal` but the state; of the log only
  * where it is open. */

@@ -33,6 +33,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "wal/wal_priv.h"
+#include "wal/wal_refuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,8 +175,26 @@ wal_close(struct wal **wal)
 int
 wal_fault(const struct wal *wal)
 {
+    int fault = wal_write_fault(wal);
+    /* relaxed: as there */
+    return fault != 0
+        ? fault
+        : atomic_load_explicit(&wal->refused, memory_order_relaxed);
+}
+
+int
+wal_write_fault(const struct wal *wal)
+{
     /* relaxed: a refusal may come a moment later */
     return atomic_load_explicit(&wal->fault, memory_order_relaxed);
+}
+
+void
+wal_refuse(struct wal *wal, int err)
+{
+    /* relaxed: as above */
+    atomic_store_explicit(&wal->refused, err, memory_order_relaxed);
+    wal__tell(wal);
 }
 
 /* What note_append does where something is due. */

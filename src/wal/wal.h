@@ -93,8 +93,8 @@ int wal_open(const struct wal_config *config, struct wal **out);
 int wal_close(struct wal **wal);
 
 /* 0, or why changes must be refused now: ERR_DISK_FULL, ERR_DISK,
- * ERR_FILE_SIZE, ERR_NO_MEMORY, or ERR_LOG_FULL: twice unsynced_bytes_max are
- * unsynced, some of them for stuck_ms. A load; any thread. */
+ * ERR_FILE_SIZE, ERR_NO_MEMORY, ERR_LOG_FULL: twice unsynced_bytes_max are
+ * unsynced, some of them for stuck_ms; or see wal_refuse.h. Any thread. */
 int wal_fault(const struct wal *wal);
 
 /* Takes over len bytes of whole entries (1..FRAME_PAYLOAD_MAX / 2) and returns

@@ -22,7 +22,8 @@
  * the log's thread, when less than half a step is left. Where it comes late a
  * write takes it itself. Where there is little room the steps become smaller,
  * and a disk that cannot allocate is asked once a file; none of this is an
- * error before a write says so. */
+ * error before a write says so. On a full disk a file takes what it needs and
+ * no more: others need the rest to make room. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
@@ -108,8 +109,10 @@ wal__file_write(struct wal *wal, struct wal_file *file,
             disk->calls->write(disk, file->fd, run.bytes, run.len, offset);
         written->writes++;
         if (err != 0) {
-            *failure =
-                (struct wal_failure){"write", err, file->head.number, false};
+            *failure = (struct wal_failure){.what = "write",
+                .err = err,
+                .number = file->head.number,
+                .may_sync = disk_err(err) == ERR_DISK_FULL};
             return false;
         }
     }
@@ -149,8 +152,8 @@ fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
         err = disk->calls->write(disk, file->fd, head, FRAME_FILE_BYTES, 0);
     }
     if (err != 0) {
-        *failure =
-            (struct wal_failure){"write", err, file->head.number, false};
+        *failure = (struct wal_failure){
+            "write", err, file->head.number, false, false};
         return false;
     }
     if (from->stream < to->stream) {
@@ -160,7 +163,8 @@ fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
         return false;
     }
     err = disk->calls->sync(disk, file->fd);
-    *failure = (struct wal_failure){"sync", err, file->head.number, false};
+    *failure =
+        (struct wal_failure){"sync", err, file->head.number, false, false};
     return err == 0;
 }
 
@@ -173,11 +177,11 @@ place(struct wal *wal, uint64_t number, const char *new_name,
     char name[NAMES_BYTES];
     names_make(name, NAMES_LOG, number);
     int err = disk->calls->rename(disk, new_name, name);
-    *failure = (struct wal_failure){"rename", err, number, true};
+    *failure = (struct wal_failure){"rename", err, number, true, false};
     if (err == 0) {
         err = disk->calls->sync_names(disk);
-        *failure =
-            (struct wal_failure){"sync of the directory", err, number, true};
+        *failure = (struct wal_failure){
+            "sync of the directory", err, number, true, false};
     }
     return err == 0;
 }
@@ -194,12 +198,13 @@ wal__file_begin(struct wal *wal, const struct frame_file *head,
         .fd = -1,
         .start = from->stream,
         .allocated = FRAME_FILE_BYTES,
-        .step = STEP_BYTES_MAX};
+        .step = wal_fault(wal) == ERR_DISK_FULL ? 0 : STEP_BYTES_MAX};
     names_make(new_name, NAMES_LOG_NEW, head->number);
     (void)disk->calls->unlink(disk, new_name);
     int err = disk->calls->open(disk, new_name, DISK_CREATE, &out->fd);
     if (err != 0) {
-        *failure = (struct wal_failure){"making", err, head->number, false};
+        *failure =
+            (struct wal_failure){"making", err, head->number, false, false};
         return false;
     }
     if (fill(wal, out, from, to, written, failure) &&

@@ -25,6 +25,7 @@ struct wal_failure {
     int err;          /* errno value */
     uint64_t number;  /* of the file */
     bool may_stand;   /* a new file may have got its name all the same */
+    bool may_sync;    /* what was written before can still be synced */
 };
 
 struct wal_written {

@@ -24,7 +24,8 @@ enum { WAL_LINE_BYTES = 64 };
 struct wal {
     struct wal_config config;
 
-    _Alignas(WAL_LINE_BYTES) _Atomic int fault;          /* see wal_fault */
+    _Alignas(WAL_LINE_BYTES) _Atomic int fault; /* see wal_write_fault */
+    _Atomic int refused;                        /* see wal_refuse */
     _Alignas(WAL_LINE_BYTES) _Atomic uint64_t committed; /* last such batch */
 
     _Alignas(WAL_LINE_BYTES) struct lock lock; /* held shortly; all down to
@@ -38,6 +39,8 @@ struct wal {
     bool is_full;      /* the next batch does not fit into the file */
     bool is_failing;   /* the file under way is given up */
     struct wal_failure failure; /* what began it */
+    bool may_sync;              /* what that file has may be synced all the
+                                 * same */
     int disk_fault;             /* ERR_, once a new file failed too */
     uint64_t slow_until_ns; /* the thread writes until then, since a write was
                              * slow; 0: callers do */

@@ -73,6 +73,7 @@ void
 wal__fail(struct wal *wal, const struct wal_failure *failure)
 {
     wal->stats.sync_failures++;
+    wal->may_sync = failure->may_sync && (!wal->is_failing || wal->may_sync);
     if (!wal->is_failing) {
         wal->is_failing = true;
         wal->failure = *failure;
@@ -253,6 +254,7 @@ switch_file(struct wal *wal, const struct wal_file *file,
     wal->written = *end;
     wal->is_full = false;
     wal->is_failing = false;
+    wal->may_sync = false;
     wal->disk_fault = 0;
     wal__set_synced(wal, end);
 }
@@ -268,7 +270,7 @@ prepare(struct wal *wal, struct wal_failure *failure)
     }
     int err = config->prepare_fn(config->context);
     *failure = (struct wal_failure){
-        "sync", err, config->start.next_number - 1, false};
+        "sync", err, config->start.next_number - 1, false, false};
     wal->is_prepared = err == 0;
     return wal->is_prepared;
 }

@@ -12,11 +12,13 @@
  * synced, the new file says where the old one ends, and only then does it take
  * batches. That is short because most was synced just before.
  *
- * After a failure nothing is ever written or synced in that file again. The
- * next one says that the old one is void from the last good sync on and holds
- * all that came since; whoever waits does not notice, unless that fails, too.
- * Then changes are refused and batches that are not committed count as failed,
- * and the thread tries again from time to time, each time with a new inode. */
+ * After a failure nothing is ever written in that file again, nor synced, but
+ * that after a write for which there was no room a sync saves what came before.
+ * The next file says that the old one is void from the last good sync on and
+ * holds all that came since; whoever waits does not notice, unless that fails,
+ * too. Then changes are refused and batches that are not committed count as
+ * failed, and the thread tries again from time to time, each time with a new
+ * inode. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
@@ -137,18 +139,17 @@ mark_is_due(struct wal *wal, uint64_t now)
         wal->file.head.first_seq <= wal->synced.seq;
 }
 
-/* Syncs up to what is written now. The lock is let go meanwhile. */
+/* Syncs the file, which has all up to what is written now. The lock is let go
+ * meanwhile. */
 static void
-sync_written(struct wal *wal)
+sync_file(struct wal *wal)
 {
     struct disk *disk = wal->config.disk;
     struct wal_mark mark = wal->written;
-    struct wal_failure failure = {"sync", 0, wal->file.head.number, false};
+    struct wal_failure failure = {
+        "sync", 0, wal->file.head.number, false, false};
     int fd = wal->file.fd;
     unsigned log2 = 0;
-    if (mark.stream == wal->synced.stream || wal->is_failing) {
-        return;
-    }
     wal__unlock(wal);
     uint64_t begun_ns = clock_monotonic_ns();
     failure.err = disk->calls->sync(disk, fd);
@@ -170,6 +171,33 @@ sync_written(struct wal *wal)
         wal__fail(wal, &failure);
     } else {
         wal__set_synced(wal, &mark);
+    }
+}
+
+/* The same where there is something to sync, and the file is well. */
+static void
+sync_written(struct wal *wal)
+{
+    if (wal->written.stream != wal->synced.stream && !wal->is_failing) {
+        sync_file(wal);
+    }
+}
+
+/* A full disk refused a write, but has what was written before: synced, that
+ * need not be written again, for which there would be no room. The caller has
+ * the turn. */
+static void
+save_written(struct wal *wal)
+{
+    uint64_t syncing_ns = wal->syncing_ns;
+    bool may_sync = wal->may_sync;
+    wal->may_sync = false;
+    if (may_sync && wal->written.stream != wal->synced.stream) {
+        sync_file(wal);
+    }
+    if (wal->since_ns == 0 && wal->syncing_ns == 0 &&
+        wal->stream.appended != wal->synced.stream) {
+        wal->since_ns = syncing_ns; /* of what is left */
     }
 }
 
@@ -291,7 +319,7 @@ static void
 look_at_end(struct wal *wal)
 {
     struct wal_failure failure = {
-        "finding the name", ENOENT, wal->file.head.number, false};
+        "finding the name", ENOENT, wal->file.head.number, false, false};
     int fd = wal->file.fd;
     wal__unlock(wal);
     bool is_gone = is_removed(wal, fd, true);
@@ -394,6 +422,7 @@ take_over(struct wal *wal)
     struct wal_failure first = wal->failure, failure;
     bool was_refused = wal->disk_fault != 0;
     wal__take_turn(wal);
+    save_written(wal);
     bool has_file = wal->file.fd >= 0; /* else the first one is still to be */
     uint64_t before_end = has_file ? wal__file_offset(&wal->file, &wal->synced)
                                    : wal->config.start.before_end;

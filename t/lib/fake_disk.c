@@ -252,12 +252,39 @@ fake_read(struct disk *disk, int fd, void *bytes, size_t len, uint64_t at,
     return end(&call);
 }
 
+/* What the files take that have a name, or are open. */
+static uint64_t
+used_bytes(const struct fake_disk *fake)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < fake->n_files; i++) {
+        const struct fake_file *each = &fake->file[i];
+        if (each->names > 0 || each->opens > 0) {
+            sum += fake_file_bytes(each, 0, each->sectors, true);
+        }
+    }
+    return sum;
+}
+
+/* Never fails, and is no event: who asks loses nothing by it. */
+static int
+fake_room(struct disk *disk, uint64_t *bytes)
+{
+    struct fake_disk *fake = (struct fake_disk *)disk;
+    pthread_mutex_lock(&fake->lock);
+    uint64_t used = used_bytes(fake);
+    *bytes = fake->bytes_max == 0 ? UINT64_MAX
+        : used > fake->bytes_max  ? 0
+                                  : fake->bytes_max - used;
+    pthread_mutex_unlock(&fake->lock);
+    return 0;
+}
+
 /* ENOSPC where there is no room for these bytes of the file. */
 static int
 has_room(struct fake_disk *fake, const struct fake_file *file, uint64_t at,
     uint64_t len)
 {
-    uint64_t sum = 0;
     if (fake->bytes_max == 0 || len == 0) {
         return 0;
     }
@@ -266,13 +293,7 @@ has_room(struct fake_disk *fake, const struct fake_file *file, uint64_t at,
     if (more == 0) {
         return 0;
     }
-    for (unsigned i = 0; i < fake->n_files; i++) {
-        const struct fake_file *each = &fake->file[i];
-        if (each->names > 0 || each->opens > 0) {
-            sum += fake_file_bytes(each, 0, each->sectors, true);
-        }
-    }
-    return sum + more > fake->bytes_max ? ENOSPC : 0;
+    return used_bytes(fake) + more > fake->bytes_max ? ENOSPC : 0;
 }
 
 static int
@@ -459,6 +480,7 @@ static const struct disk_calls fake_calls = {
     .punch = fake_punch,
     .next_data = fake_next_data,
     .size = fake_size,
+    .room = fake_room,
     .links = fake_links,
     .sync = fake_sync,
     .rename = fake_rename,

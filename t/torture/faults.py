@@ -21,6 +21,8 @@ CELLS = 2000
 BULK_COLUMNS = 15
 BULK_IDS = 3000   # some 600 KB of log
 BULK_ROUNDS = 60
+LITTLE = 512 << 10
+SQUEEZE_ROUNDS = 12  # more than the log has allocated before
 ENOUGH = 30  # replies that show that something goes on
 FILE_LIMIT = 10
 FAULTS = (
@@ -115,9 +117,11 @@ class Trial:
                           zip(self.writers, count)) or self.need_going(),
               "acknowledged changes after the fault")
 
-    def need_refusals(self):
+    def need_refusals(self, meanwhile=lambda: None):
+        """meanwhile is called again and again: what keeps the fault up."""
         count = sum(client.errors for client in self.writers)
-        until(lambda: sum(client.errors for client in self.writers)
+        until(lambda: meanwhile() or
+              sum(client.errors for client in self.writers)
               > count + ENOUGH or self.need_going(), "SERVER_ERROR")
         said = {client.last_error for client in self.writers
                 if client.last_error}
@@ -295,6 +299,14 @@ def fill_up(disk):
                     raise
 
 
+def leave_little(disk):
+    """Takes the room but for some, which the log is to fill: who filled it to
+    the end would take the ballast's room from the server, too."""
+    with open(filler(disk), "ab", buffering=0) as out:
+        state = os.fstatvfs(out.fileno())
+        out.write(bytes(max(state.f_bavail * state.f_frsize - LITTLE, 0)))
+
+
 def add_bulk(daemon):
     """A counter whose records fill a log quickly."""
     with daemon.connect() as connection:
@@ -332,14 +344,52 @@ def full(trial, daemon):
     trial.need_writes()
     for _ in range(2):
         use_up(trial, daemon)
-        trial.need_refusals()
+        trial.need_refusals(lambda: fill_up(trial.place))
         trial.need_reads()
         trial.checkpoint(daemon)
         os.unlink(filler(trial.place))
         trial.need_writes()
     use_up(trial, daemon)
-    trial.need_refusals()
+    trial.need_refusals(lambda: fill_up(trial.place))
     leave(trial, daemon, "kill")
+
+
+@guarded
+def squeezed(trial, daemon):
+    """The log takes the last room there is: the server makes itself some, and
+    changes are taken again, though nobody has removed anything."""
+    trial.declare(daemon)
+    add_bulk(daemon)
+    trial.load(daemon)
+    trial.need_writes()
+    leave_little(trial.place)
+    with daemon.connect() as connection:
+        answers = set()
+        for number in range(SQUEEZE_ROUNDS):
+            values = " ".join([str((1 << 64) - 1 - number)] * BULK_COLUMNS)
+            connection.send("".join("set bulk %d %s\r\n" % (id, values)
+                                    for id in range(BULK_IDS)))
+            answers |= {connection.line() for _ in range(BULK_IDS)}
+        if b"STORED" not in answers:
+            raise Lost("none of them was stored: %s" % answers)
+    trial.need_writes()
+    trial.need_reads()
+    leave(trial, daemon, "kill")
+
+
+def full_of_log(kind, seed, mode, size):
+    """On a file system of its own; the next start has no more room."""
+    disk = Disk(kind, size)
+    try:
+        trial = squeezed(Trial(disk, seed, mode))
+        with trial.start() as daemon:
+            trial.settle(daemon)
+            trial.load(daemon)
+            trial.need_writes()
+            trial.end()
+        trial.look()
+    finally:
+        disk.remove()
 
 
 def full_disk(kind, seed, mode, size, starts_full):

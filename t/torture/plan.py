@@ -240,6 +240,8 @@ def add_full():
             tap.add("ext4 of 24 MiB fills up, --sync=%s%s" % (
                 mode, "; a start while it is full" if starts_full else ""),
                 faults.full_disk, "ext4", SEED, mode, 24 * MIB, starts_full)
+        tap.add("ext4 of 24 MiB fills up with the log, --sync=" + mode,
+                faults.full_of_log, "ext4", SEED, mode, 24 * MIB)
 
 
 def add_faults(numbers, modes):

@@ -6,6 +6,7 @@
 #include "unit/faults_help.h"
 
 #include "base/clock.h"
+#include "wal/names.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -217,6 +218,35 @@ START_TEST(test_sick_starts)
 }
 END_TEST
 
+/* Returns when there is room kept for a full disk. */
+static void
+wait_for_ballast(struct rig *rig)
+{
+    struct disk *disk = rig->data.disk;
+    uint64_t size = 0;
+    while (size < DURABLE_BALLAST_BYTES) {
+        int fd;
+        sched_yield();
+        if (disk->calls->open(disk, "ballast", DISK_READ, &fd) == 0) {
+            ck_assert_int_eq(disk->calls->size(disk, fd, &size), 0);
+            disk->calls->close(disk, fd);
+        }
+    }
+}
+
+/* The disk has little room left: less than a log that is let go for its size
+ * alone. */
+static void
+leave_room(struct rig *rig)
+{
+    enum { ALL = 1 << 30, ROOM_BYTES = 256 << 10 };
+    struct disk *disk = rig->data.disk;
+    uint64_t room;
+    fake_disk_limit(rig->fake, ALL);
+    ck_assert_int_eq(disk->calls->room(disk, &room), 0);
+    fake_disk_limit(rig->fake, ALL - room + ROOM_BYTES);
+}
+
 /* Changes until the disk is full. */
 static void
 fill(struct rig *rig)
@@ -229,27 +259,29 @@ fill(struct rig *rig)
     ck_assert_int_eq(fault, ERR_DISK_FULL);
 }
 
+/* A disk on which nothing can make room: all goes on once it has some. */
 START_TEST(test_full_disk)
 {
-    enum { LIMIT = 3 << 20 };
     struct rig rig;
     begin(&rig, 2);
     ck_assert_int_eq(rig_checkpoint(&rig), 0);
-    fake_disk_limit(rig.fake, LIMIT);
+    fake_disk_limit(rig.fake, 1);
     fill(&rig);
     rig_expect_all(&rig);
     ck_assert_int_eq(rig_edit(&rig, "add counter c"), ERR_DISK_FULL);
-    fake_disk_limit(rig.fake, 2 * LIMIT);
+    fake_disk_limit(rig.fake, 0);
     rig_wait_writable(&rig);
     ck_assert_int_eq(rig_set_all(&rig, 'b', 1), STORE_COMMITTED);
+    fake_disk_limit(rig.fake, 1);
     fill(&rig);
     rig_crash(&rig, true, 1);
     fill(&rig);
     rig_crash(&rig, false, 1);
-    fake_disk_limit(rig.fake, 3 * LIMIT);
+    fake_disk_limit(rig.fake, 0);
     rig_wait_writable(&rig);
     ck_assert_int_eq(rig_checkpoint(&rig), 0);
     ck_assert_int_eq(rig_set_all(&rig, 'b', 2), STORE_COMMITTED);
+    wait_for_ballast(&rig);
     rig_end(&rig);
 }
 END_TEST
@@ -314,52 +346,112 @@ START_TEST(test_start_on_full_disk)
 }
 END_TEST
 
-/* Returns when there is room kept for a full disk. */
-static void
-wait_for_ballast(struct rig *rig)
-{
-    struct disk *disk = rig->data.disk;
-    uint64_t size = 0;
-    while (size == 0) {
-        int fd;
-        sched_yield();
-        if (disk->calls->open(disk, "ballast", DISK_READ, &fd) == 0) {
-            ck_assert_int_eq(disk->calls->size(disk, fd, &size), 0);
-            disk->calls->close(disk, fd);
-        }
-    }
-}
-
-/* A checkpoint of a log that is well again at once; the checkpointer waits for
- * it for no more than a second, in which its thread may have no core. */
-static int
-checkpoint_full(struct rig *rig)
-{
-    uint64_t began_ns = clock_monotonic_ns();
-    int err = rig_checkpoint(rig);
-    if (err == ERR_DISK_FULL &&
-        clock_monotonic_ns() - began_ns >= UINT64_C(1000000000)) {
-        rig_wait_writable(rig);
-        err = rig_checkpoint(rig);
-    }
-    return err;
-}
-
-/* It is the log that fills the disk; a checkpoint lets it go. */
-START_TEST(test_checkpoint_on_full_disk)
+/* It is the log that fills the disk. A checkpoint lets it go, by itself, and
+ * then there is room for the next one: again and again, and where the server
+ * ended in between. */
+START_TEST(test_log_fills_disk)
 {
     struct rig rig;
     begin(&rig, 2);
     ck_assert_int_eq(rig_checkpoint(&rig), 0);
-    fake_disk_limit(rig.fake, 3 << 20);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         wait_for_ballast(&rig);
+        leave_room(&rig);
         fill(&rig);
-        ck_assert_int_eq(checkpoint_full(&rig), 0);
-        ck_assert_int_eq(store_fault(rig.store), 0);
-        ck_assert_int_eq(rig_set_all(&rig, 'b', i + 1), STORE_COMMITTED);
+        if (i > 1) {
+            rig_crash(&rig, i == 2, 1);
+        }
+        do { /* once more where a start has found some room */
+            rig_wait_writable(&rig);
+        } while (rig_set_all(&rig, 'b', i + 1) != STORE_COMMITTED);
+        rig_expect_all(&rig);
     }
-    rig_crash(&rig, true, 1);
+    wait_for_ballast(&rig);
+    rig_end(&rig);
+}
+END_TEST
+
+static void
+note_checkpoint(void *context, const char *name)
+{
+    uint64_t *last = context;
+    enum names_kind kind;
+    uint64_t number;
+    if (names_parse(name, &kind, &number) && kind == NAMES_CHECKPOINT &&
+        number > *last) {
+        *last = number;
+    }
+}
+
+/* The name of the next checkpoint file. */
+static void
+next_checkpoint(struct rig *rig, char name[NAMES_BYTES])
+{
+    struct disk *disk = rig->data.disk;
+    uint64_t last = 0;
+    ck_assert_int_eq(disk->calls->list(disk, note_checkpoint, &last), 0);
+    names_make(name, NAMES_CHECKPOINT, last + 1);
+}
+
+/* Changes are taken only when the checkpoint is through, and there is a new
+ * ballast: they would take the room of both. */
+START_TEST(test_refused_until_ballast)
+{
+    struct rig rig;
+    char name[NAMES_BYTES];
+    begin(&rig, 2);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    wait_for_ballast(&rig);
+    leave_room(&rig);
+    next_checkpoint(&rig, name);
+    fake_disk_hold_name(rig.fake, FAKE_OPEN, name);
+    fill(&rig);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_disk_wait_held(rig.fake);
+        ck_assert_int_eq(store_fault(rig.store), ERR_DISK_FULL);
+        ck_assert_int_eq(rig_edit(&rig, "add counter c"), ERR_DISK_FULL);
+        if (i < 2) { /* the next start is as careful */
+            fake_disk_die(rig.fake, 1);
+            fake_disk_let_go(rig.fake);
+            (void)rig_close(&rig);
+            fake_disk_revive(rig.fake);
+            fake_disk_hold_name(rig.fake, FAKE_OPEN, name);
+            ck_assert_int_eq(rig_open(&rig), 0);
+        }
+    }
+    fake_disk_let_go(rig.fake);
+    rig_wait_writable(&rig);
+    rig_expect_all(&rig);
+    wait_for_ballast(&rig);
+    rig_end(&rig);
+}
+END_TEST
+
+/* A disk that is smaller than what the log may grow to: a checkpoint comes when
+ * the log has taken half of the room, and no change is refused. */
+START_TEST(test_small_disk)
+{
+    enum { ALL = 1 << 30, ROOM_BYTES = 3 << 20 };
+    struct rig rig;
+    uint64_t value = 1, room;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_SPREAD, 3);
+    rig.data.log_file_bytes = 1 << 20;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    wait_for_ballast(&rig);
+    fake_disk_limit(rig.fake, ALL);
+    struct disk *disk = rig.data.disk;
+    ck_assert_int_eq(disk->calls->room(disk, &room), 0);
+    fake_disk_limit(rig.fake, ALL - room + ROOM_BYTES);
+    while (rig_stat(&rig, "live_bytes") < room &&
+        rig_stat(&rig, "checkpoints") == 0) {
+        ck_assert_int_eq(rig_set_all(&rig, 'a', value++), STORE_COMMITTED);
+        ck_assert_int_eq(disk->calls->room(disk, &room), 0);
+    }
+    while (rig_stat(&rig, "checkpoints") == 0) {
+        sched_yield();
+    }
+    ck_assert_int_eq(rig_set_all(&rig, 'a', value), STORE_COMMITTED);
     rig_end(&rig);
 }
 END_TEST
@@ -370,6 +462,6 @@ main(void)
     const TTest *const tests[] = {test_writes_fail, test_syncs_fail,
         test_names_fail, test_others_fail, test_starts_fail, test_sick_starts,
         test_full_disk, test_unsure_edit, test_start_on_full_disk,
-        test_checkpoint_on_full_disk};
+        test_log_fills_disk, test_refused_until_ballast, test_small_disk};
     return run_tests("durable faults", tests, COUNT_OF(tests));
 }

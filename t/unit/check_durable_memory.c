@@ -257,6 +257,12 @@ spared_list(struct disk *disk,
     return SPARED(disk, list, hand_on, &listing);
 }
 
+static int
+spared_room(struct disk *disk, uint64_t *bytes)
+{
+    return SPARED(disk, room, bytes);
+}
+
 static const struct disk_calls spared_calls = {.open = spared_open,
     .close = spared_close,
     .read = spared_read,
@@ -270,6 +276,7 @@ static const struct disk_calls spared_calls = {.open = spared_open,
     .rename = spared_rename,
     .unlink = spared_unlink,
     .sync_names = spared_sync_names,
+    .room = spared_room,
     .links = spared_links,
     .list = spared_list};
 
