@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines for the operator. A line is formatted on the stack and written by one
  * write(2), so that lines of different threads never mix; what does not fit is
- * cut, the end of line never. Where it cannot be written there is nobody left
- * to tell, so that failure is dropped. errno is left as it was.
+ * cut, the end of line never. errno is left as it was.
+ *
+ * Who serves, or writes the log of changes, must not wait for who reads these
+ * lines: with never_waits a line is written only where there is room, one
+ * thread at a time, and else dropped and counted. The order stays. A regular
+ * file always has room, so the thread that writes when its disk hangs is held
+ * up; the others are not. Without never_waits that a line cannot be written is
+ * dropped: there is nobody left to tell.
  *
  * What writes very much is limited by its place in the code: LOG_BURST lines in
  * a window, which begins with the first of them. The others are counted, and
@@ -20,6 +26,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,18 +126,130 @@ may_write(struct logger *logger, enum log_level level, const char *format,
     return may;
 }
 
+static size_t
+write_bytes(int fd, const char *bytes, size_t len)
+{
+    ssize_t written;
+    do {
+        written = write(fd, bytes, len);
+    } while (written < 0 && errno == EINTR);
+    return written < 0 ? 0 : (size_t)written;
+}
+
+/* A pipe that can be written to has room for more than a line, and the lock
+ * keeps other threads from taking it in between. */
+size_t
+log_write_now(int fd, const char *bytes, size_t len)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    return poll(&poll_fd, 1, 0) == 1 ? write_bytes(fd, bytes, len) : 0;
+}
+
+/* Takes the lock of the output. False where who has it is held up. */
+static bool
+take_output(struct logger *logger)
+{
+    uint64_t begun_ms = 0;
+    /* acquire: is_torn is seen */
+    while (atomic_exchange_explicit(
+        &logger->is_writing, true, memory_order_acquire)) {
+        uint64_t now_ms = clock_monotonic_ns() / NS_PER_MS;
+        begun_ms = begun_ms == 0 ? now_ms : begun_ms;
+        /* relaxed, both: whoever waits finds out by itself */
+        if (now_ms - begun_ms >= LOG_STUCK_MS) {
+            atomic_store_explicit(
+                &logger->is_stuck, true, memory_order_relaxed);
+        }
+        if (atomic_load_explicit(&logger->is_stuck, memory_order_relaxed)) {
+            return false;
+        }
+        (void)sched_yield();
+    }
+    return true;
+}
+
+static void
+give_output_back(struct logger *logger)
+{
+    /* relaxed: see take_output */
+    atomic_store_explicit(&logger->is_stuck, false, memory_order_relaxed);
+    /* release: see take_output */
+    atomic_store_explicit(&logger->is_writing, false, memory_order_release);
+}
+
+/* A line, with an end before it where the last one has none. line[0] is a
+ * newline. Under the lock of the output. */
+static bool
+put_line(struct logger *logger, int fd, const char *line, size_t len)
+{
+    const char *at = logger->is_torn ? line : line + 1;
+    size_t n = (size_t)(line + len - at);
+    size_t written = log_write_now(fd, at, n);
+    if (written > 0) {
+        logger->is_torn = written < n;
+    }
+    return written == n;
+}
+
+/* Tells of lines that were dropped. False: it cannot be told yet. */
+static bool
+tell_dropped(struct logger *logger, int fd)
+{
+    char text[LOG_KEPT_BYTES], line[1 + LOG_LINE_BYTES] = {'\n'};
+    /* relaxed: a figure */
+    unsigned n = atomic_load_explicit(&logger->dropped, memory_order_relaxed);
+    if (n == 0) {
+        return true;
+    }
+    int len = snprintf(text, sizeof text,
+        "%u lines before this one were dropped: nobody read them, or the log "
+        "file could not be written",
+        n);
+    size_t more = log_format(
+        line + 1, clock_unix_ms(), LOG_WARNING, text, (size_t)len, 0);
+    if (!put_line(logger, fd, line, 1 + more)) {
+        return false;
+    }
+    atomic_fetch_sub_explicit(&logger->dropped, n, memory_order_relaxed);
+    return true;
+}
+
+/* line, with a newline before it; NULL: only what was dropped is told. */
+static void
+put_now(struct logger *logger, int fd, const char *line, size_t len)
+{
+    bool is_done = false;
+    if (take_output(logger)) {
+        is_done = tell_dropped(logger, fd) &&
+            (line == NULL || put_line(logger, fd, line, len));
+        give_output_back(logger);
+    }
+    if (!is_done && line != NULL) {
+        /* relaxed: a figure */
+        atomic_fetch_add_explicit(&logger->dropped, 1, memory_order_relaxed);
+    }
+}
+
+static int
+output_of(const struct logger *logger)
+{
+    /* relaxed: opened before there are threads, or by this one */
+    int fd = atomic_load_explicit(&logger->fd, memory_order_relaxed);
+    return fd == 0 ? STDERR_FILENO : fd;
+}
+
 static void
 write_line(struct logger *logger, enum log_level level, const char *text,
     size_t len, unsigned suppressed)
 {
-    char line[LOG_LINE_BYTES];
-    size_t n = log_format(line, clock_unix_ms(), level, text, len, suppressed);
-    /* relaxed: opened before there are threads, or by this one */
-    int fd = atomic_load_explicit(&logger->fd, memory_order_relaxed);
-    ssize_t written;
-    do {
-        written = write(fd == 0 ? STDERR_FILENO : fd, line, n);
-    } while (written < 0 && errno == EINTR);
+    char line[1 + LOG_LINE_BYTES] = {'\n'};
+    size_t n =
+        log_format(line + 1, clock_unix_ms(), level, text, len, suppressed);
+    if (logger->never_waits) {
+        put_now(logger, output_of(logger), line, 1 + n);
+    } else {
+        (void)write_bytes(output_of(logger), line + 1, n);
+    }
 }
 
 void
@@ -158,7 +277,7 @@ log_line(struct logger *logger, enum log_level level, const char *format, ...)
 static int
 open_file(const char *path)
 {
-    /* a FIFO without a reader is an error, and no wait; lines wait as ever */
+    /* a FIFO without a reader is an error, and no wait; lines may wait */
     int fd = open(path,
         O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
         FILE_MODE);
@@ -237,6 +356,10 @@ log_flush(struct logger *logger, bool all)
             write_line(
                 logger, it.level, it.kept, strlen(it.kept), it.suppressed - 1);
         }
+    }
+    /* relaxed: a figure */
+    if (atomic_load_explicit(&logger->dropped, memory_order_relaxed) > 0) {
+        put_now(logger, output_of(logger), NULL, 0);
     }
 }
 

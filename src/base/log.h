@@ -21,7 +21,8 @@ enum {
     LOG_SITES = 64,        /* places that are counted at a time */
     LOG_TEXT_BYTES = 1024, /* of a message; what is longer is cut */
     LOG_KEPT_BYTES = 256,  /* of one that was not written */
-    LOG_LINE_BYTES = 2048  /* of a whole line; cut likewise */
+    LOG_LINE_BYTES = 2048, /* of a whole line; cut likewise */
+    LOG_STUCK_MS = 1000    /* a write that takes as long waits for its disk */
 };
 
 /* A place in the code that has written lately, told by its format. */
@@ -38,15 +39,25 @@ struct log_site {
 struct logger {
     _Atomic int verbosity; /* 0, 1 (-v), 2 (-vv), 3 (-vvv) */
     bool is_unlimited;     /* nothing is suppressed; set before threads */
+    bool never_waits;      /* see log_line; likewise */
     const char *path;      /* of the file; NULL: stderr */
     _Atomic int fd;        /* of the file; 0: stderr */
     _Atomic bool is_taken; /* the lock of what follows */
     struct log_site site[LOG_SITES];
+    /* With never_waits: */
+    _Atomic bool is_writing;  /* the lock of is_torn, and of the output */
+    bool is_torn;             /* the last line has no end */
+    _Atomic bool is_stuck;    /* who has the lock does not come back */
+    _Atomic unsigned dropped; /* lines that nobody has been told of */
 };
 
 /* Writes a line where the level is wanted. format is a literal: lines are
  * counted by its address, and those above LOG_BURST in LOG_WINDOW_MS are not
- * written, but told in the next one: suppressed=N. */
+ * written, but told in the next one: suppressed=N.
+ * With never_waits, a line for which a full pipe, terminal or socket has no
+ * room is dropped, and so is one that comes while another thread has not been
+ * let go by the file for LOG_STUCK_MS; a line tells how many once there is
+ * room. Without it, the caller waits. */
 void log_line(struct logger *logger, enum log_level level, const char *format,
     ...) __attribute__((format(printf, 3, 4)));
 
@@ -70,6 +81,10 @@ void log_flush(struct logger *logger, bool all);
 
 /* log_flush of all, then closes the file; stderr stays. No other thread. */
 void log_close(struct logger *logger);
+
+/* Writes bytes where that can be done without waiting; how many it has
+ * written. As safe in a handler of signals as write(2). */
+size_t log_write_now(int fd, const char *bytes, size_t len);
 
 /* A line: what is written of text[0..len) at unix_ms (milliseconds since
  * 1970). No byte of it but the last is below a space or above '~'. Returns its

@@ -12,6 +12,7 @@
 #include "server/sandbox.h"
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "base/sanitizer.h"
 
@@ -98,11 +99,10 @@ on_forbidden_call(int number, siginfo_t *info, void *context)
         "have taken it over. If that can be ruled out, report this line; "
         "--seccomp=log only logs such calls, --seccomp=off starts without "
         "the filter\n");
-    ssize_t ignored = write(STDERR_FILENO, text, len);
+    (void)log_write_now(STDERR_FILENO, text, len);
     if (log_fd > 0) {
-        ignored = write(log_fd, text, len);
+        (void)log_write_now(log_fd, text, len);
     }
-    (void)ignored;
     /* blocked in here: it comes when the handler returns */
     signal(number, SIG_DFL);
     raise(number);

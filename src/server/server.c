@@ -720,6 +720,7 @@ run(struct server *server)
         server->logger.is_unlimited = true; /* it is all there is to say */
         return run_offline(server);
     }
+    server->logger.never_waits = true;
     int err = prepare(server);
     if (err == 0) {
         err = open_loop(server);

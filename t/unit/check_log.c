@@ -8,6 +8,8 @@
 #include "unit/check_help.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,6 +258,70 @@ START_TEST(test_reopen)
 }
 END_TEST
 
+/* A pipe with no room for a line, and what is read of it then. */
+static void
+fill_pipe(int fd)
+{
+    char bytes[LOG_LINE_BYTES];
+    memset(bytes, 'x', sizeof bytes);
+    while (log_write_now(fd, bytes, sizeof bytes) > 0) {
+    }
+}
+
+static const char *
+drain_pipe(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    size_t len = 0;
+    while (poll(&ready, 1, 0) == 1 && len < sizeof text - 1) {
+        ssize_t n = read(fd, text + len, sizeof text - 1 - len);
+        ck_assert_int_gt(n, 0);
+        len += (size_t)n;
+    }
+    text[len] = '\0';
+    return text;
+}
+
+/* Nobody reads the pipe: nobody waits, and what got lost is told in the order
+ * of the lines. */
+START_TEST(test_full_pipe)
+{
+    struct logger logger = nothing;
+    int end[2], old = dup(STDERR_FILENO);
+    logger.never_waits = true;
+    ck_assert_int_eq(pipe(end), 0);
+    ck_assert_int_eq(fcntl(end[1], F_SETPIPE_SZ, 16384), 16384);
+    ck_assert_int_eq(dup2(end[1], STDERR_FILENO), STDERR_FILENO);
+    log_line(&logger, LOG_ERROR, "first");
+    fill_pipe(end[1]);
+    for (unsigned i = 0; i < 3; i++) {
+        log_line(&logger, LOG_ERROR, "lost %u", i);
+    }
+    log_flush(&logger, false);
+    const char *said = drain_pipe(end[0]);
+    ck_assert_ptr_nonnull(strstr(said, "msg=\"first\""));
+    ck_assert_ptr_null(strstr(said, "lost"));
+    log_line(&logger, LOG_ERROR, "after");
+    said = drain_pipe(end[0]);
+    const char *told = strstr(said, "msg=\"3 lines before this one were ");
+    ck_assert_ptr_nonnull(told);
+    ck_assert_ptr_nonnull(strstr(told, "msg=\"after\""));
+    fill_pipe(end[1]);
+    log_line(&logger, LOG_ERROR, "lost again");
+    (void)drain_pipe(end[0]);
+    log_flush(&logger, false); /* nothing else need come */
+    said = drain_pipe(end[0]);
+    ck_assert_ptr_nonnull(strstr(said, "msg=\"1 lines before this one were "));
+    ck_assert_uint_eq(count(said, "\n"), 1);
+    log_flush(&logger, false);
+    ck_assert_str_eq(drain_pipe(end[0]), "");
+    ck_assert_int_eq(dup2(old, STDERR_FILENO), STDERR_FILENO);
+    close(old);
+    close(end[0]);
+    close(end[1]);
+}
+END_TEST
+
 static void *
 write_lines(void *context)
 {
@@ -296,7 +362,7 @@ main(void)
 {
     const TTest *const tests[] = {test_levels, test_stderr, test_form,
         test_cuts, test_suppressed, test_flushed, test_unlimited,
-        test_many_places, test_reopen, test_threads};
+        test_many_places, test_reopen, test_threads, test_full_pipe};
     TCase *tcase = tcase_create("log");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
