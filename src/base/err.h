@@ -86,6 +86,7 @@
     X(MANY_PRODUCERS, "too many producers: drop one, or see --max-producers") \
     X(HTTP, "the client speaks HTTP")                                         \
     X(LONG_LINE, "the client sent a line longer than any command")            \
+    X(LONG_BLOCK, "the client announced a value of an impossible length")     \
     X(NO_PACKET, "the client sent what is no binary packet")                  \
     X(ERRORS, "the client sent one unknown command after the other")          \
     X(OTHER_COLUMNS, "the counter has other columns by now, begin anew")      \

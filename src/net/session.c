@@ -206,11 +206,12 @@ begin(struct session *session, const char *bytes, size_t len,
     }
     session->scan = (struct parse_scan){0, 0};
     (*turn->budget)--;
-    if (session->request.closes && session->request.proto == PROTO_TEXT) {
+    if (session->request.closes && session->request.proto != PROTO_BINARY) {
         session->fault = session->request.err;
     }
-    if (session->request.op != REQUEST_ERROR) {
-        session->n_errors = 0;
+    if (session->request.op != REQUEST_ERROR ||
+        session->request.proto == PROTO_BINARY) {
+        session->n_errors = 0; /* what is no packet has closed already */
     } else if (++session->n_errors == SESSION_ERRORS_MAX) {
         session->fault = ERR_ERRORS;
         session->request.closes = true;

@@ -37,9 +37,9 @@ struct session_rules {
     bool no_items; /* -m 0: so is what would make an item */
 };
 
-/* That many requests in a row that are none end a connection, so that whoever
- * speaks another protocol, or has lost its place in this one, does not go on
- * for ever. No person types as many without a right one in between. */
+/* That many lines in a row that are no request end a connection, so that who
+ * has lost its place does not go on for ever. No person types as many. What is
+ * no packet ends it at once; one of an unknown opcode is only refused. */
 enum { SESSION_ERRORS_MAX = 128 };
 
 struct job;        /* net/exec.h: a request under way, or some changes */

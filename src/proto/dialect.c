@@ -79,7 +79,8 @@ static bool
 is_number(const char *bytes, struct span word)
 {
     int64_t number;
-    return num_parse_i64(bytes + word.at, word.len, &number);
+    return span_is_digits(bytes, word) ||
+        num_parse_i64(bytes + word.at, word.len, &number);
 }
 
 /* How many words there are; 0 where one has a '=', which only the dialect's

@@ -272,19 +272,19 @@ static bool
 take_words(struct line *line, uint32_t *len_bytes)
 {
     struct request *out = line->out;
-    struct span word;
-    int64_t number = 0;
     unsigned n_before = len_bytes == NULL ? 2 : 3;
     bool fits = words_next(&line->words, &out->key);
     out->proto = PROTO_META;
-    if (fits && len_bytes != NULL) {
-        fits = words_next(&line->words, &word) &&
-            parse_i32(line->bytes + word.at, word.len, &number) &&
-            number >= 0 && number <= TEXT__VALUE_LEN_MAX;
-        *len_bytes = (uint32_t)number;
-    }
-    if (!fits || !are_flags(line->words, n_before)) {
+    if (!fits || (len_bytes != NULL && !text__take_len(line, len_bytes))) {
         text__fail(line, TEXT__BAD_FORMAT);
+        return false;
+    }
+    if (!are_flags(line->words, n_before)) {
+        if (len_bytes != NULL) {
+            text__fail_and_skip(line, *len_bytes, TEXT__BAD_FORMAT);
+        } else {
+            text__fail(line, TEXT__BAD_FORMAT);
+        }
         return false;
     }
     out->meta = words_rest(&line->words);

@@ -142,7 +142,7 @@ struct request {
     const char *error; /* ERROR: the reply without CRLF; static storage;
                              * LOGIN: likewise, or NULL: there is a value */
     int err;           /* ERROR, LOGIN, BINARY: what is wrong; PARSE_CLOSE;
-                        * text: ERROR that closes */
+                        * text, meta: what closes */
     uint64_t swallow_bytes; /* to be skipped behind the request */
     bool swallow_line;      /* likewise, up to and with the next newline */
 };

@@ -7,7 +7,9 @@
  * table; gets of keys that begin with a digit have a lane of their own, and
  * plain increments take a shorter way to the same (text_arith.c). A
  * storage command is parsed again when its data block is complete: scan->need
- * says when that is, so the work stays linear.
+ * says when that is, so the work stays linear. No data block is read as
+ * commands: it is skipped where a line is refused that tells its length, and a
+ * length that is a number, but none that a block can have, ends the connection.
  *
  * What can go wrong is answered in memcached's words (its protocol.txt); where
  * versions differ, 1.6.45 is followed: too few words are "bad command line

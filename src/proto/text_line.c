@@ -2,6 +2,7 @@
 /* Words of a command line, taken one by one into a request. */
 #include "proto/text_line.h"
 
+#include "base/err.h"
 #include "base/num.h"
 
 #include <string.h>
@@ -112,12 +113,32 @@ text__take_i32(struct line *line, int64_t *out)
     return true;
 }
 
+/* Behind a length that is a number but none of ours comes a block whose end
+ * nobody can tell. */
+static void
+note_len(struct line *line, struct span word)
+{
+    if (line->bytes[word.at] == '+') {
+        word = (struct span){word.at + 1, word.len - 1};
+    }
+    if (span_is_digits(line->bytes, word)) {
+        line->out->closes = true;
+        line->out->err = ERR_LONG_BLOCK;
+    }
+}
+
 bool
 text__take_len(struct line *line, uint32_t *out)
 {
+    struct words words = line->words;
+    struct span word;
     int64_t number;
+    if (!words_next(&words, &word)) {
+        return false;
+    }
     if (!text__take_i32(line, &number) || number < 0 ||
         number > TEXT__VALUE_LEN_MAX) {
+        note_len(line, word);
         return false;
     }
     *out = (uint32_t)number;

@@ -61,7 +61,9 @@ bool text__take_u64(struct line *line, uint64_t *out);
 bool text__take_u32(struct line *line, uint32_t *out);
 bool text__take_i32(struct line *line, int64_t *out);
 
-/* The length of a data block, 0..TEXT__VALUE_LEN_MAX. */
+/* The length of a data block, 0..TEXT__VALUE_LEN_MAX. False where there is
+ * none; where it is another number, the request closes the connection, since
+ * the block must not be read as commands. */
 bool text__take_len(struct line *line, uint32_t *out);
 
 /* Flags and exptime of the old storage commands, which go through strtoul and

@@ -51,6 +51,18 @@ words_rest(const struct words *words)
     return (struct span){words->at, words->end - words->at};
 }
 
+/* True where the span is digits and nothing else, however many. */
+static inline bool
+span_is_digits(const char *bytes, struct span span)
+{
+    for (uint32_t i = 0; i < span.len; i++) {
+        if (bytes[span.at + i] < '0' || bytes[span.at + i] > '9') {
+            return false;
+        }
+    }
+    return span.len > 0;
+}
+
 /* True where the span holds just this text. */
 static inline bool
 span_is(const char *bytes, struct span span, const char *text)

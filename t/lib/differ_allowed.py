@@ -254,6 +254,8 @@ WRONG_FORMAT = rb"CLIENT_ERROR bad command line format\r\n"
 WRONG_EXPTIME = rb"CLIENT_ERROR invalid exptime argument\r\n"
 # What is no 32-bit number without a plus.
 WIDE = rb"(?:\+\d+|2147483648|-2147483649|-?99999999999|4294967296)"
+# What is a number, but no length of a block.
+NO_LENGTH = rb"\+\d+|2147483646|2147483647|4294967296|99999999999"
 # Retrievals' and changes' own replies.
 ANY = rb"(?:END|VALUE .*|NOT_FOUND|TOUCHED|STORED|OK|\d+|" \
     rb"CLIENT_ERROR cannot [^\n]*|)(?:\r\n)?"
@@ -285,6 +287,16 @@ ALLOWANCES = [
         Replies(STORES + rb".*",
                 rb"((?:CLIENT_ERROR|ERROR)[^\n]*\n)+ERROR\r\n",
                 rb"(?:CLIENT_ERROR|ERROR)[^\n]*\n")),
+    Allowance(
+        "length of no block",
+        "memcached reads the block as commands where the length is a number "
+        "above the greatest one, too long, or (since 1.6.45) with a plus; "
+        "tallyd cannot tell where it ends, and closes the connection",
+        Replies(rb"(?:set [^\n]* [^\n]* |ms \S+ )(?:" + NO_LENGTH
+                + rb")(?: [^\n]*)?\r\n.*",
+                rb"((?:CLIENT_ERROR|ERROR)[^\n]*\n)+|STORED\r\n",
+                rb"(?:CLIENT_ERROR[^\n]*\n)? <the connection is closed>"),
+        delete_key),
     Allowance(
         "empty line behind an error",
         "memcached sends one behind the error of a retrieval with a key "

@@ -431,7 +431,9 @@ class MetaMaker(TextMaker):
         if self.is_bad() and self.is_bad():
             size = self.random.choice(BAD_SIZES + WIDE_SIZES)
             value = b"zzz"
-        return [self.meta(b"ms", key, flags, value + CRLF, size)]
+        unit = self.meta(b"ms", key, flags, value + CRLF, size)
+        unit.alone = value == b"zzz"
+        return [unit]
 
     def md(self):
         extra = []

@@ -158,11 +158,14 @@ static const struct row sets[] = {
     {"ms a\r\n", BAD_FORMAT},
     {"ms a x\r\n", BAD_FORMAT},
     {"ms a -1\r\n", BAD_FORMAT},
-    {"ms a +1\r\n", BAD_FORMAT},
-    {"ms a 2147483646\r\n", BAD_FORMAT},
-    {"ms a 4294967296\r\n", BAD_FORMAT},
-    {"ms a 5 !\r\n", BAD_FORMAT},
+    /* one that no block has: the block cannot be */
+    {"ms a +1\r\n", BAD_FORMAT " closes"},
+    {"ms a 2147483646\r\n", BAD_FORMAT " closes"},
+    {"ms a 4294967296 q\r\n", BAD_FORMAT " closes"},
+    {"ms a 99999999999999999999999 !\r\n", BAD_FORMAT " closes"},
+    {"ms " KEY_251 " 2147483646\r\n", BAD_FORMAT " closes"},
     /* else the block is */
+    {"ms a 5 !\r\n", BAD_FORMAT " swallow=7"},
     {"ms " KEY_251 " 5\r\n", BAD_FORMAT " swallow=7"},
     {"ms a 5 z\r\n", INVALID " swallow=7"},
     {"ms a 5 k k\r\n", DUPLICATE " swallow=7"},

@@ -534,7 +534,7 @@ START_TEST(test_waits_for_bytes)
 }
 END_TEST
 
-/* So many errors in a row end the conversation, in either protocol; one right
+/* So many lines in a row that are no request end the conversation; one right
  * request in between, and they begin anew. */
 START_TEST(test_errors_in_a_row)
 {
@@ -561,14 +561,38 @@ START_TEST(test_errors_in_a_row)
 }
 END_TEST
 
+/* Packets are refused as many as come; what is none ends it. */
+START_TEST(test_packets_refused)
+{
+    enum { HEADER = 24, UNKNOWN = 0x99, NOOP = 0x0a };
+    char packet[HEADER] = {(char)0x80, (char)UNKNOWN};
+    struct dialog dialog;
+    open_new(&dialog);
+    for (int i = 0; i < 2 * SESSION_ERRORS_MAX; i++) {
+        dialog_say(&dialog, packet, HEADER);
+        ck_assert(!dialog.is_closed);
+    }
+    packet[1] = NOOP;
+    dialog_say(&dialog, packet, HEADER);
+    ck_assert(!dialog.is_closed);
+    ck_assert_int_eq(dialog.session.fault, 0);
+    packet[0] = 'g';
+    dialog_say(&dialog, packet, HEADER);
+    ck_assert(dialog.is_closed);
+    ck_assert_int_eq(dialog.session.fault, ERR_NO_PACKET);
+    close_new(&dialog);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_conversation, test_every_cut,
-        test_small_turns, test_parking_store, test_byte_by_byte,
-        test_many_keys, test_many_large_items, test_longest_line,
-        test_too_long_line, test_budget, test_full_stays_full,
-        test_fini_in_a_full_get, test_close, test_end, test_line_too_long,
-        test_swallows_in_pieces, test_waits_for_bytes, test_errors_in_a_row};
+    const TTest *const tests[] = {test_packets_refused, test_conversation,
+        test_every_cut, test_small_turns, test_parking_store,
+        test_byte_by_byte, test_many_keys, test_many_large_items,
+        test_longest_line, test_too_long_line, test_budget,
+        test_full_stays_full, test_fini_in_a_full_get, test_close, test_end,
+        test_line_too_long, test_swallows_in_pieces, test_waits_for_bytes,
+        test_errors_in_a_row};
     return run_tests("session", tests, COUNT_OF(tests));
 }

@@ -133,6 +133,7 @@ say_request(struct buf *out, const char *bytes, const struct request *request)
     buf_add_text(out, request->noreply ? " noreply" : "");
     say_number(out, "swallow", request->swallow_bytes);
     buf_add_text(out, request->swallow_line ? " swallow_line" : "");
+    buf_add_text(out, request->closes ? " closes" : "");
     if (request->tx.at != 0) {
         buf_addf(out, " %s=[%.*s]", request->has_more ? "more" : "tx",
             (int)request->tx.len, bytes + request->tx.at);
