@@ -4,6 +4,7 @@
 #include "base/uri.h"
 
 #include <ctype.h>
+#include <string.h>
 
 size_t
 uri_encode(const char *bytes, size_t len, char *out)
@@ -21,4 +22,26 @@ uri_encode(const char *bytes, size_t len, char *out)
         }
     }
     return (size_t)(at - out);
+}
+
+bool
+uri_is_word(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c <= ' ' || c == 0x7f) {
+            return false;
+        }
+    }
+    return len > 0;
+}
+
+size_t
+uri_encode_word(const char *bytes, size_t len, char *out)
+{
+    if (!uri_is_word(bytes, len)) {
+        return uri_encode(bytes, len, out);
+    }
+    memcpy(out, bytes, len);
+    return len;
 }

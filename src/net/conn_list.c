@@ -7,8 +7,10 @@
 #include "net/conn_list.h"
 
 #include "base/assert.h"
+#include "base/uri.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -78,6 +80,21 @@ conn_list_remove(struct conn_list *list, struct conn_entry *entry)
     pthread_mutex_unlock(&list->lock);
 }
 
+/* A client's socket has no path, as a rule, but may have any. */
+static void
+put_path(const struct sockaddr_un *address, char text[CONN_ADDR_BYTES])
+{
+    static const char before[] = "unix:";
+    const char *path = address->sun_path;
+    static_assert(sizeof before + URI_BYTES * sizeof address->sun_path <=
+            CONN_ADDR_BYTES,
+        "room for a path");
+    memcpy(text, before, sizeof before);
+    text += sizeof before - 1;
+    text[uri_encode_word(
+        path, strnlen(path, sizeof address->sun_path), text)] = '\0';
+}
+
 /* A socket's address by name: getsockname or getpeername. */
 static void
 put_addr(int fd, name_fn *name, char text[CONN_ADDR_BYTES])
@@ -106,9 +123,8 @@ put_addr(int fd, name_fn *name, char text[CONN_ADDR_BYTES])
         snprintf(text, CONN_ADDR_BYTES, "tcp6:[%s]:%u", host,
             ntohs(address.in6.sin6_port));
         break;
-    case AF_UNIX: /* a client's has no path, as a rule */
-        snprintf(text, CONN_ADDR_BYTES, "unix:%.*s",
-            (int)(sizeof address.un.sun_path), address.un.sun_path);
+    case AF_UNIX:
+        put_path(&address.un, text);
         break;
     default:
         break;

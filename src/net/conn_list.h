@@ -27,7 +27,7 @@ enum conn_state {
 #undef X
 };
 
-enum { CONN_ADDR_BYTES = 128 /* with the NUL */ };
+enum { CONN_ADDR_BYTES = 336 /* with the NUL; of a path, encoded */ };
 
 struct conn_entry {
     struct conn_entry *prev, *next; /* under the list's lock */

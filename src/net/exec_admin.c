@@ -84,24 +84,12 @@ put_metadata(struct dump *dump, const struct items_seen *seen)
         seen->item->flags);
 }
 
-/* True for a key that cannot stand in a line as it is. */
-static bool
-is_binary(const char *key, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)key[i] <= ' ' || key[i] == 0x7f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void
 put_mg(struct dump *dump, const struct items_seen *seen)
 {
     char text[TEXT_KEY_MAX * 2];
     buf_add_text(dump->out, "mg ");
-    if (!is_binary(seen->key, seen->key_len)) {
+    if (uri_is_word(seen->key, seen->key_len)) {
         buf_add(dump->out, seen->key, seen->key_len);
         reply_line(dump->out, "");
         return;

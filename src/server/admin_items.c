@@ -7,6 +7,7 @@
 #include "server/admin_priv.h"
 
 #include "base/num.h"
+#include "base/uri.h"
 #include "proto/reply.h"
 
 #include <inttypes.h>
@@ -149,36 +150,25 @@ admin__slabs(struct server_admin *admin, struct buf *out)
     reply_line(out, "END");
 }
 
-/* True for a key that would not stand in a line as one word. */
-static bool
-is_binary(const struct items_seen *seen)
-{
-    for (size_t i = 0; i < seen->key_len; i++) {
-        unsigned char c = (unsigned char)seen->key[i];
-        if (c <= ' ' || c == 0x7f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void
 dump_item(void *context, const struct items_seen *seen)
 {
     struct dump *dump = context;
     const struct clock_shift *clock = &dump->admin->clock;
+    char key[URI_BYTES * TEXT_KEY_MAX];
     int64_t expiry = 0;
     dump->looks++;
-    if (seen->class_ != dump->size_class || is_binary(seen) ||
-        dump->n_left == 0 || dump->out->len >= dump->end) {
+    if (seen->class_ != dump->size_class || dump->n_left == 0 ||
+        dump->out->len >= dump->end) {
         return;
     }
     if (seen->expiry_s != ITEMS_NEVER) {
         expiry = clock_shifted_unix_s(clock) +
             (int64_t)(seen->expiry_s - clock_shifted_s(clock));
     }
+    size_t len = uri_encode_word(seen->key, seen->key_len, key);
     buf_addf(dump->out, "ITEM %.*s [%" PRIu32 " b; %" PRId64 " s]\r\n",
-        (int)seen->key_len, seen->key, seen->item->value_len, expiry);
+        (int)len, key, seen->item->value_len, expiry);
     dump->n_left--;
 }
 
@@ -226,10 +216,13 @@ static void
 put_prefix(void *context, const char *name, size_t len,
     const struct prefix_counts *counts)
 {
+    char text[URI_BYTES * PREFIX_KEY_BYTES];
+    size_t text_len = uri_encode_word(name, len, text);
     buf_addf(context,
         "PREFIX %.*s get %" PRIu64 " hit %" PRIu64 " set %" PRIu64
         " del %" PRIu64 "\r\n",
-        (int)len, name, counts->get, counts->hit, counts->set, counts->del);
+        (int)text_len, text, counts->get, counts->hit, counts->set,
+        counts->del);
 }
 
 void
