@@ -163,10 +163,15 @@ void engine_sum(
 void engine_size(
     struct engine *engine, unsigned slot, uint64_t *records, uint64_t *bytes);
 
-/* Adds how many values of a sample of records need 0, 1, ... 64 bits to
- * width[column slot][bits]. */
-void engine_widths(struct engine *engine, unsigned slot,
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS]);
+/* Adds figures of the counter in slot in one shard to *sum, a piece a call:
+ * those of its tables from *at on, which is 0 at first and is moved, and in the
+ * end what there is beside them. Where width is not NULL, to
+ * width[column slot][bits] is added how many values of a sample of records need
+ * so many bits, 0 to 64. *n_left is counted down by one a table and one for the
+ * end, some 10 us each at most. True where all is added, and *at is 0 again. */
+bool engine_survey(struct engine *engine, unsigned slot, unsigned shard,
+    size_t *at, unsigned *n_left, struct engine_sum *sum,
+    uint64_t (*width)[ENGINE_WIDTHS]);
 
 /* Bytes of tables, stashes and directories now, and of these, what waits for
  * readers. */

@@ -106,26 +106,10 @@ add_mask_bits(struct engine_sum *sum, const struct table *table)
 }
 
 static void
-add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
-    bool with_masks, struct engine_sum *sum)
+add_ends(
+    struct engine *engine, const struct ranges *ranges, struct engine_sum *sum)
 {
-    const struct directory_entry *entry;
-    for (size_t at = 0;; at++) {
-        shard__lock(&engine->shard[i]);
-        entry = entry_at(ranges, at);
-        if (entry != NULL) {
-            add_table(sum, &engine->pool, entry->table);
-            if (with_masks) {
-                add_mask_bits(sum, entry->table);
-            }
-        }
-        shard__unlock(&engine->shard[i]);
-        if (entry == NULL) {
-            break;
-        }
-    }
-    shard__lock(&engine->shard[i]);
-    /* relaxed: stored under this lock */
+    /* relaxed: stored under the caller's lock */
     const struct directory *directory =
         atomic_load_explicit(&ranges->directory, memory_order_relaxed);
     sum->other_bytes += directory == NULL
@@ -137,7 +121,27 @@ add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
     sum->splits += ranges->n_splits;
     sum->merges += ranges->n_merges;
     sum->tightened += ranges->n_tightened;
-    shard__unlock(&engine->shard[i]);
+}
+
+static void
+add_ranges(struct engine *engine, unsigned i, const struct ranges *ranges,
+    bool with_masks, struct engine_sum *sum)
+{
+    const struct directory_entry *entry;
+    size_t at = 0;
+    do {
+        shard__lock(&engine->shard[i]);
+        entry = entry_at(ranges, at++);
+        if (entry == NULL) {
+            add_ends(engine, ranges, sum);
+        } else {
+            add_table(sum, &engine->pool, entry->table);
+            if (with_masks) {
+                add_mask_bits(sum, entry->table);
+            }
+        }
+        shard__unlock(&engine->shard[i]);
+    } while (entry != NULL);
 }
 
 static void
@@ -179,13 +183,9 @@ engine_size(
     *bytes = sum.line_bytes + sum.stash_bytes + sum.other_bytes;
 }
 
-struct widths {
-    uint64_t (*width)[ENGINE_WIDTHS];
-    uint32_t columns;
-};
-
 static void
-add_widths(const struct table *table, const struct widths *widths)
+add_widths(const struct table *table, uint32_t columns,
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
 {
     struct line_copy copy;
     struct line_record record;
@@ -195,35 +195,51 @@ add_widths(const struct table *table, const struct widths *widths)
         for (unsigned j = 0; j < line_count(&copy); j++) {
             line_get(&copy, &table->form, j, &record);
             for (unsigned k = 0; k < SCHEMA_COLUMNS_MAX; k++) {
-                if ((widths->columns >> k & 1) != 0) {
-                    widths->width[k][shapes_bits(record.code[k])]++;
+                if ((columns >> k & 1) != 0) {
+                    width[k][shapes_bits(record.code[k])]++;
                 }
             }
         }
     }
 }
 
-void
-engine_widths(struct engine *engine, unsigned slot,
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+/* The table at an index, or what there is of ranges beside them. */
+static bool
+survey_one(struct engine *engine, const struct ranges *ranges, size_t at,
+    struct engine_sum *sum, uint64_t (*width)[ENGINE_WIDTHS])
+{
+    const struct directory_entry *entry = entry_at(ranges, at);
+    if (entry == NULL) {
+        add_ends(engine, ranges, sum);
+        return false;
+    }
+    add_table(sum, &engine->pool, entry->table);
+    add_mask_bits(sum, entry->table);
+    if (width != NULL) {
+        add_widths(entry->table, ranges->columns, width);
+    }
+    return true;
+}
+
+bool
+engine_survey(struct engine *engine, unsigned slot, unsigned shard, size_t *at,
+    unsigned *n_left, struct engine_sum *sum, uint64_t (*width)[ENGINE_WIDTHS])
 {
     const struct counter *counter = engine__counter(engine, slot);
-    struct widths widths = {.width = width};
-    for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
-        const struct directory_entry *entry;
-        for (size_t at = 0;; at++) {
-            shard__lock(&engine->shard[i]);
-            widths.columns = counter->ranges[i].columns;
-            entry = entry_at(&counter->ranges[i], at);
-            if (entry != NULL) {
-                add_widths(entry->table, &widths);
-            }
-            shard__unlock(&engine->shard[i]);
-            if (entry == NULL) {
-                break;
-            }
+    ASSERT(shard < engine->n_shards);
+    while (counter != NULL && *n_left > 0) {
+        (*n_left)--;
+        shard__lock(&engine->shard[shard]);
+        bool was_table =
+            survey_one(engine, &counter->ranges[shard], *at, sum, width);
+        shard__unlock(&engine->shard[shard]);
+        if (!was_table) {
+            *at = 0;
+            return true;
         }
+        (*at)++;
     }
+    return counter == NULL;
 }
 
 void

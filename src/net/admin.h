@@ -6,8 +6,11 @@
 #include "base/clock.h"
 #include "proto/text_admin.h"
 #include "stats/prefix.h"
+#include "store/store.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct session;
 
@@ -20,11 +23,27 @@ enum audit {
     AUDIT_UNSAID   /* what its client has not been told */
 };
 
+/* How far a reply to stats has come. Where step is 0 it has not been begun, and
+ * nothing else has a meaning; else all of it is whose stats_fn it is. */
+struct admin_reply {
+    unsigned step;
+    unsigned slot;           /* the counter's, */
+    uint32_t serial;         /* its own, 0: it has not been begun */
+    uint32_t only;           /* and that of the only one wanted, 0: all are */
+    uint64_t schema_version; /* when it was begun */
+    unsigned shard;          /* the next one, */
+    size_t at;               /* and how far it is */
+    struct engine_sum sum;
+    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS];
+};
+
 /* What the executor asks of the server around it; a seam. */
 struct admin {
-    /* Appends the reply to "stats <args>" with its END (or RESET, ERROR). */
-    void (*stats_fn)(
-        struct admin *admin, const char *args, size_t len, struct buf *out);
+    /* Appends the reply to "stats <args>" with its END (or RESET, ERROR), or
+     * a piece of it, of whole lines or none: true where more follows, and the
+     * next call has the same args and reply. A piece takes some 0.2 ms. */
+    bool (*stats_fn)(struct admin *admin, const char *args, size_t len,
+        struct admin_reply *reply, struct buf *out);
     void (*verbosity_fn)(struct admin *admin, unsigned level);
     const char *version; /* static storage */
     /* Does a command of administration: the reply without CRLF, static

@@ -28,6 +28,13 @@ on_answer(struct store_call *call)
     job->session->wake_fn(job->session);
 }
 
+/* True for a reply that comes in pieces which are made in the turn. */
+static bool
+is_long(enum job_stage stage)
+{
+    return stage == JOB_DUMP || stage == JOB_STATS;
+}
+
 struct job *
 exec__job(struct session *session, enum job_stage stage)
 {
@@ -48,6 +55,7 @@ exec__job(struct session *session, enum job_stage stage)
     job->waits = false;
     job->request_bytes = 0;
     session->job = job;
+    executor->n_long += is_long(stage);
     return job;
 }
 
@@ -60,6 +68,7 @@ release_job(struct session *session)
     if (job->stage == JOB_RECORDS) {
         store_end_dump(executor->store, &job->records.call);
     }
+    executor->n_long -= is_long(job->stage);
     session->job = NULL;
     if (executor->n_free_jobs >= EXECUTOR_JOBS_KEPT) {
         free(job);
@@ -373,24 +382,6 @@ version(struct session *session, struct buf *out)
 }
 
 static enum exec_step
-stats(struct session *session, const char *bytes, struct buf *out)
-{
-    struct admin *admin = session->executor->admin;
-    struct span what = session->request.words;
-    struct echo echo = echo_of(&session->request, 0);
-    struct buf lines = {0};
-    if (echo.proto != PROTO_BINARY) {
-        admin->stats_fn(admin, bytes + what.at, what.len, out);
-        return EXEC_DONE;
-    }
-    admin->stats_fn(admin, bytes + what.at, what.len, &lines);
-    answer_binary_stats(&echo, bytes, lines.data, lines.len, out);
-    out->failed = out->failed || lines.failed;
-    buf_fini(&lines);
-    return EXEC_DONE;
-}
-
-static enum exec_step
 show(struct session *session, const char *bytes, struct buf *out)
 {
     struct admin *admin = session->executor->admin;
@@ -402,8 +393,6 @@ show(struct session *session, const char *bytes, struct buf *out)
         admin->verbosity_fn(admin,
             request->number > INT8_MAX ? INT8_MAX : (unsigned)request->number);
         return exec__answer_kind(session, bytes, ANSWER_OK, out);
-    case REQUEST_STATS:
-        return stats(session, bytes, out);
     case REQUEST_SHOW_COUNTERS:
         return exec__show_counters(session, out);
     case REQUEST_SHOW_COUNTER:
@@ -494,8 +483,7 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
     case REQUEST_LOGIN_WAYS:
         return exec__login_ways(session, turn->out);
     case REQUEST_STATS:
-        *turn->budget = 0; /* it can take long: others first */
-        return show(session, bytes, turn->out);
+        return exec__stats_begin(session, bytes, turn);
     default:
         return show(session, bytes, turn->out);
     }
@@ -580,6 +568,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec__seal_answer(session, turn->out);
     case JOB_DUMP:
         return exec__dump_resume(session, turn);
+    case JOB_STATS:
+        return exec__stats_resume(session, turn);
     case JOB_LOGIN:
         return exec__login_answer(session, turn->out);
     case JOB_RECORDS:

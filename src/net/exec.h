@@ -2,7 +2,6 @@
 #ifndef NET_EXEC_H
 #define NET_EXEC_H
 
-#include "net/access.h"
 #include "net/session.h"
 #include "proto/answer.h"
 #include "proto/key.h"
@@ -64,6 +63,7 @@ enum job_stage {
     JOB_CHECKPOINT, /* answer a checkpoint */
     JOB_SEAL,       /* answer a seal */
     JOB_DUMP,       /* show more items */
+    JOB_STATS,      /* show more figures */
     JOB_RECORDS,    /* show more records of a counter */
     JOB_LOGIN       /* answer a login */
 };
@@ -103,13 +103,13 @@ struct job {
             struct echo echo[EXEC_BATCH_MAX];
             struct change change[EXEC_BATCH_MAX];
         };
-        struct {              /* a dump of items: */
-            uint64_t cursor;  /* of items_each */
-            uint64_t classes; /* bit n is class n */
-            bool has_ended;
-            bool as_mg; /* meta gets, not metadata */
+        struct {                   /* a dump of items: */
+            uint64_t cursor;       /* of items_each */
+            uint64_t classes;      /* bit n is class n */
+            bool has_ended, as_mg; /* meta gets, not metadata */
         } dump;
-        struct { /* a dump of a counter: */
+        struct admin_reply stats; /* a reply to stats */
+        struct {                  /* a dump of a counter: */
             struct store_dump call;
             uint32_t at; /* of its n records, already shown */
         } records;

@@ -3,20 +3,26 @@
  *
  * What a command means for the server is the server's (struct admin); here is
  * what has to do with the connection: the reply, the end of it, and dumps,
- * which may be longer than any buffer. A dump shows some items a piece; it
- * takes one from the turn's budget for each piece and stops at the reply
- * buffer's mark, so that other connections have their turns and a client that
- * does not read holds up nobody. */
+ * which may be longer than any buffer. A dump shows some items a piece, and
+ * stats some figures; it takes one from the turn's budget for each piece and
+ * stops at the reply buffer's mark, so that a client that does not read holds
+ * up nobody. All that are under way share out what a round of the worker's loop
+ * may take, so that others have their turns soon, however many clients ask. */
 #include "net/exec_admin.h"
 
 #include "base/base64.h"
+#include "base/err.h"
 #include "base/uri.h"
 #include "net/watch.h"
 #include "proto/reply.h"
 
 #include <inttypes.h>
 
-enum { DUMP_PIECE = 64 /* items; a stripe's lock is held for so many */ };
+enum {
+    ROUND_PIECES = 8,   /* of all long replies, in a round of the loop */
+    DUMP_PIECE = 64,    /* items; a stripe's lock is held for so many */
+    DUMP_PIECE_MIN = 16 /* where many share the round */
+};
 
 /* What a piece of a dump is put into. */
 struct dump {
@@ -112,21 +118,47 @@ put_item(void *context, const struct items_seen *seen)
     }
 }
 
+/* The share of whole that one of the long replies has. */
+static unsigned
+share_of(const struct session *session, unsigned whole, unsigned least)
+{
+    unsigned share = whole / session->executor->n_long;
+    return share < least ? least : share;
+}
+
+/* EXEC_DONE: another piece may be made in this turn, of which n_left are left;
+ * it is counted. */
+static enum exec_step
+take_piece(struct exec_turn *turn, unsigned *n_left)
+{
+    if (turn->out->len >= turn->mark) {
+        return EXEC_FULL;
+    }
+    if (*turn->budget == 0 || *n_left == 0) {
+        *turn->budget = 0;
+        return EXEC_YIELD;
+    }
+    (*turn->budget)--;
+    (*n_left)--;
+    return EXEC_DONE;
+}
+
 enum exec_step
 exec__dump_resume(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
     struct dump dump = {session, job, turn->out};
     struct items *items = session->executor->store->items;
+    unsigned n_left = share_of(session, ROUND_PIECES, 1);
+    unsigned n_items =
+        share_of(session, ROUND_PIECES * DUMP_PIECE, DUMP_PIECE_MIN);
+    n_items = n_items > DUMP_PIECE ? DUMP_PIECE : n_items;
     while (!job->dump.has_ended) {
-        if (turn->out->len >= turn->mark) {
-            return EXEC_FULL;
+        enum exec_step step = take_piece(turn, &n_left);
+        if (step != EXEC_DONE) {
+            return step;
         }
-        if (*turn->budget == 0) {
-            return EXEC_YIELD;
-        }
-        (*turn->budget)--;
-        job->dump.cursor = items_each(items, job->dump.cursor, DUMP_PIECE,
+        job->dump.cursor = items_each(items, job->dump.cursor, n_items,
             exec__now_s(session), put_item, &dump);
         job->dump.has_ended = job->dump.cursor == 0;
     }
@@ -156,6 +188,55 @@ begin_dump(struct session *session, const struct text_admin *command,
     job->dump.as_mg = command->op == TEXT_ADMIN_MGDUMP;
     reply_line(turn->out, "OK");
     return exec__dump_resume(session, turn);
+}
+
+/* The next piece of the reply to stats: true where more follows. */
+static bool
+put_figures(struct session *session, const char *bytes, struct buf *out)
+{
+    struct admin *admin = session->executor->admin;
+    struct admin_reply *reply = &session->job->stats;
+    struct span what = session->request.words;
+    struct echo echo = echo_of(&session->request, 0);
+    struct buf lines = {0};
+    if (echo.proto != PROTO_BINARY) {
+        return admin->stats_fn(admin, bytes + what.at, what.len, reply, out);
+    }
+    bool has_more =
+        admin->stats_fn(admin, bytes + what.at, what.len, reply, &lines);
+    answer_binary_stats(&echo, bytes, lines.data, lines.len, has_more, out);
+    out->failed = out->failed || lines.failed;
+    buf_fini(&lines);
+    return has_more;
+}
+
+enum exec_step
+exec__stats_resume(struct session *session, struct exec_turn *turn)
+{
+    unsigned n_left = share_of(session, ROUND_PIECES, 1);
+    do {
+        enum exec_step step = take_piece(turn, &n_left);
+        if (step != EXEC_DONE) {
+            return step;
+        }
+    } while (put_figures(session, turn->base, turn->out));
+    *turn->budget = 0; /* as in exec__stats_begin */
+    return exec__done(session);
+}
+
+/* The first piece is made at once: most replies have only that. */
+enum exec_step
+exec__stats_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct job *job = exec__job(session, JOB_STATS);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    job->stats.step = 0;
+    bool has_more = put_figures(session, bytes, turn->out);
+    *turn->budget = 0; /* it can take long: others first */
+    return has_more ? EXEC_YIELD : exec__done(session);
 }
 
 static void

@@ -16,6 +16,13 @@ enum exec_step exec__admin(
 enum exec_step exec__dump_resume(
     struct session *session, struct exec_turn *turn);
 
+/* The reply to stats: begins it, and goes on; likewise. bytes[0] is the
+ * request's first byte. */
+enum exec_step exec__stats_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__stats_resume(
+    struct session *session, struct exec_turn *turn);
+
 /* A dump of a counter: begins it, and goes on. As exec__dump_resume, and
  * EXEC_LATER. bytes[0] is the request's first byte. */
 enum exec_step exec__records_begin(

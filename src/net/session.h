@@ -3,7 +3,6 @@
 #define NET_SESSION_H
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "net/access.h"
 #include "net/admin.h"
 #include "net/exec_form.h"
@@ -95,6 +94,8 @@ struct executor {
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
     struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
+    unsigned n_long; /* replies under way that come in pieces: dumps of items,
+                      * stats tables */
 };
 
 enum { EXECUTOR_JOBS_KEPT = 64 };

@@ -110,8 +110,9 @@ void answer_binary_version(
  * next step is awaited. */
 void answer_binary_login(
     const struct echo *echo, const char *text, struct buf *out);
+/* has_more: these are whole lines, and others follow in another call. */
 void answer_binary_stats(const struct echo *echo, const char *bytes,
-    const char *lines, size_t len, struct buf *out);
+    const char *lines, size_t len, bool has_more, struct buf *out);
 
 /* Of each protocol; called by answer_put. */
 void answer__text(const struct echo *echo, const char *bytes,

@@ -335,8 +335,12 @@ put_stats(
 
 void
 answer_binary_stats(const struct echo *echo, const char *bytes,
-    const char *lines, size_t len, struct buf *out)
+    const char *lines, size_t len, bool has_more, struct buf *out)
 {
+    if (has_more) {
+        put_stats(out, echo, lines, len);
+        return;
+    }
     bool is_end = begins(lines, len, "END");
     bool is_dump = begins(lines, len, "PREFIX ") ||
         (is_end && begins(bytes + echo->key.at, echo->key.len, "detail dump"));

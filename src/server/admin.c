@@ -62,9 +62,9 @@ admin__put_stat(void *context, const char *name, const char *value)
 }
 
 /* tallyd's own, by their whole names. */
-static void
+static bool
 own_stats(struct server_admin *admin, const char *args, struct span word,
-    struct words words, struct buf *out)
+    struct words words, struct admin_reply *reply, struct buf *out)
 {
     if (span_is(args, word, "counters")) {
         admin__counters(admin, out);
@@ -74,7 +74,7 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
     } else if (span_is(args, word, "tables")) {
         struct span name = {0, 0};
         words_next(&words, &name);
-        admin__tables(admin, args + name.at, name.len, out);
+        return admin__tables(admin, args + name.at, name.len, reply, out);
     } else if (span_is(args, word, "wal")) {
         admin__wal(admin, out);
     } else if (span_is(args, word, "cold")) {
@@ -82,10 +82,12 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
     } else {
         reply_line(out, "ERROR");
     }
+    return false;
 }
 
-static void
-stats(struct admin *seam, const char *args, size_t len, struct buf *out)
+static bool
+stats(struct admin *seam, const char *args, size_t len,
+    struct admin_reply *reply, struct buf *out)
 {
     struct server_admin *admin = (struct server_admin *)seam;
     struct words words = words_of(args, (struct span){0, (uint32_t)len});
@@ -113,8 +115,9 @@ stats(struct admin *seam, const char *args, size_t len, struct buf *out)
         reply_stat_text(out, "sizes_status", "disabled");
         reply_line(out, "END");
     } else {
-        own_stats(admin, args, word, words, out);
+        return own_stats(admin, args, word, words, reply, out);
     }
+    return false;
 }
 
 static void

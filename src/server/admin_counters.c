@@ -8,13 +8,18 @@
 #include <config.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     NAME_BYTES = 96, /* "<counter>:<column>:<figure>" */
     PART_BYTES = 48, /* "<counter>:<shard>" */
     RATIO_BYTES = 32,
-    ALL_SHARDS = -1
+    PIECE_TABLES = 32 /* of a reply to stats tables: looked at */
 };
+
+/* What a reply to stats tables is at: of each counter first the sums of the
+ * whole, then those of each shard. */
+enum { TABLES_BEGIN, TABLES_WHOLE, TABLES_SHARDS };
 
 /* Figures made of a struct engine_sum: name, what it is. A record in its
  * second line costs a look at that one, a record in a stash both lines and the
@@ -121,53 +126,131 @@ put_widths(struct buf *out, const struct schema_counter *counter,
     }
 }
 
-static void
-put_counter_tables(struct server_admin *admin,
-    const struct schema_counter *counter, struct buf *out)
+/* The first counter from reply->slot on that is wanted; NULL: there is none. */
+static const struct schema_counter *
+next_counter(const struct schema *schema, struct admin_reply *reply)
 {
-    char part[PART_BYTES];
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS] = {{0}};
-    struct engine_sum sum = {0};
-    store_tables(admin->store, counter->slot, ALL_SHARDS, &sum);
-    put_sum(out, counter->name.text, &sum);
-    store_widths(admin->store, counter->slot, width);
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        const struct schema_column *column = &counter->column[i];
-        put_widths(out, counter, column, width[column->slot]);
-    }
-    for (int shard = 0; shard < admin->options->shards; shard++) {
-        sum = (struct engine_sum){0};
-        store_tables(admin->store, counter->slot, shard, &sum);
-        if (sum.tables > 0) {
-            snprintf(part, sizeof part, "%s:%d", counter->name.text, shard);
-            put_sum(out, part, &sum);
+    for (; reply->slot < SCHEMA_COUNTERS_MAX; reply->slot++) {
+        const struct schema_counter *counter =
+            schema_counter_at(schema, reply->slot);
+        if (counter != NULL &&
+            (reply->only == 0 || reply->only == counter->serial)) {
+            return counter;
         }
     }
+    return NULL;
 }
 
-void
-admin__tables(
-    struct server_admin *admin, const char *name, size_t len, struct buf *out)
+/* Goes on with all shards of a counter for the sums of the whole, and says
+ * these in the end. */
+static void
+go_on_whole(struct server_admin *admin, const struct schema_counter *counter,
+    struct admin_reply *reply, unsigned *n_left, struct buf *out)
 {
-    const struct schema *schema = store_schema(admin->store);
-    uint64_t garbage_bytes = 0;
-    uint64_t used_bytes = store_hot_bytes(admin->store, &garbage_bytes);
-    const struct schema_counter *only =
-        len == 0 ? NULL : schema_counter(schema, name, len);
-    if (len > 0 && only == NULL) {
-        reply_error(out, ERR_NO_COUNTER);
+    while (reply->shard < (unsigned)admin->options->shards) {
+        if (!store_survey(admin->store, counter->slot, reply->shard,
+                &reply->at, n_left, &reply->sum, reply->width)) {
+            return;
+        }
+        reply->shard++;
+    }
+    put_sum(out, counter->name.text, &reply->sum);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        put_widths(out, counter, column, reply->width[column->slot]);
+    }
+    reply->step = TABLES_SHARDS;
+    reply->shard = 0;
+    reply->sum = (struct engine_sum){0};
+}
+
+/* Goes on with what is said of each shard. */
+static void
+go_on_shards(struct server_admin *admin, const struct schema_counter *counter,
+    struct admin_reply *reply, unsigned *n_left, struct buf *out)
+{
+    char part[PART_BYTES];
+    while (reply->shard < (unsigned)admin->options->shards) {
+        if (!store_survey(admin->store, counter->slot, reply->shard,
+                &reply->at, n_left, &reply->sum, NULL)) {
+            return;
+        }
+        if (reply->sum.tables > 0) {
+            snprintf(
+                part, sizeof part, "%s:%u", counter->name.text, reply->shard);
+            put_sum(out, part, &reply->sum);
+        }
+        reply->sum = (struct engine_sum){0};
+        reply->shard++;
+    }
+    reply->slot++;
+    reply->serial = 0;
+}
+
+/* Begins a counter, and begins it anew where its columns have become others
+ * before the whole was said. */
+static void
+begin_counter(const struct schema *schema,
+    const struct schema_counter *counter, struct admin_reply *reply)
+{
+    bool is_same = reply->serial == counter->serial;
+    if (is_same &&
+        (reply->step == TABLES_SHARDS ||
+            reply->schema_version == schema_version(schema))) {
         return;
     }
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        const struct schema_counter *counter = schema_counter_at(schema, slot);
-        if (counter != NULL && (only == NULL || only == counter)) {
-            put_counter_tables(admin, counter, out);
-        }
-    }
+    reply->step = TABLES_WHOLE;
+    reply->serial = counter->serial;
+    reply->schema_version = schema_version(schema);
+    reply->shard = 0;
+    reply->at = 0;
+    reply->sum = (struct engine_sum){0};
+    memset(reply->width, 0, sizeof reply->width);
+}
+
+static void
+end_tables(struct server_admin *admin, struct buf *out)
+{
+    uint64_t garbage_bytes = 0;
+    uint64_t used_bytes = store_hot_bytes(admin->store, &garbage_bytes);
     reply_stat_u64(out, "hot_memory_used", used_bytes);
     reply_stat_u64(out, "hot_memory_garbage", garbage_bytes);
     reply_stat_u64(out, "hot_memory_limit", admin->options->hot_memory);
     reply_line(out, "END");
+}
+
+bool
+admin__tables(struct server_admin *admin, const char *name, size_t len,
+    struct admin_reply *reply, struct buf *out)
+{
+    const struct schema *schema = store_schema(admin->store);
+    unsigned n_left = PIECE_TABLES;
+    if (reply->step == TABLES_BEGIN) {
+        const struct schema_counter *only =
+            len == 0 ? NULL : schema_counter(schema, name, len);
+        if (len > 0 && only == NULL) {
+            reply_error(out, ERR_NO_COUNTER);
+            return false;
+        }
+        reply->step = TABLES_WHOLE;
+        reply->only = only == NULL ? 0 : only->serial;
+        reply->slot = 0;
+        reply->serial = 0;
+    }
+    while (n_left > 0) {
+        const struct schema_counter *counter = next_counter(schema, reply);
+        if (counter == NULL) {
+            end_tables(admin, out);
+            return false;
+        }
+        begin_counter(schema, counter, reply);
+        if (reply->step == TABLES_WHOLE) {
+            go_on_whole(admin, counter, reply, &n_left, out);
+        } else {
+            go_on_shards(admin, counter, reply, &n_left, out);
+        }
+    }
+    return true;
 }
 
 void

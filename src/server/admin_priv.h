@@ -23,8 +23,8 @@ void admin__wal(struct server_admin *admin, struct buf *out);
 void admin__cold(struct server_admin *admin, struct buf *out);
 
 /* Of all counters, or of the one that is named (len 0: none). */
-void admin__tables(
-    struct server_admin *admin, const char *name, size_t len, struct buf *out);
+bool admin__tables(struct server_admin *admin, const char *name, size_t len,
+    struct admin_reply *reply, struct buf *out);
 
 /* words: what follows cachedump, and detail. */
 void admin__cachedump(struct server_admin *admin, const char *args,

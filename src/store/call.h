@@ -162,10 +162,10 @@ struct store_calls {
      * all with shard = -1; answers at once. */
     void (*tables)(struct store *store, unsigned counter_slot, int shard,
         struct engine_sum *sum);
-    /* Adds how many values of a sample of its records need 0, 1, ... 64 bits
-     * to width[column slot][bits]; answers at once. */
-    void (*widths)(struct store *store, unsigned counter_slot,
-        uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS]);
+    /* The same in pieces, of one shard, see engine_survey. */
+    bool (*survey)(struct store *store, unsigned counter_slot, unsigned shard,
+        size_t *at, unsigned *n_left, struct engine_sum *sum,
+        uint64_t (*width)[ENGINE_WIDTHS]);
     /* Bytes of tables, stashes and directories now; of these, *garbage_bytes
      * wait for readers. */
     uint64_t (*hot_bytes)(struct store *store, uint64_t *garbage_bytes);

@@ -129,11 +129,13 @@ real_tables(struct store *store, unsigned counter_slot, int shard,
     engine_sum(real_of(store)->engine, counter_slot, shard, sum);
 }
 
-static void
-real_widths(struct store *store, unsigned counter_slot,
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+static bool
+real_survey(struct store *store, unsigned counter_slot, unsigned shard,
+    size_t *at, unsigned *n_left, struct engine_sum *sum,
+    uint64_t (*width)[ENGINE_WIDTHS])
 {
-    engine_widths(real_of(store)->engine, counter_slot, width);
+    return engine_survey(
+        real_of(store)->engine, counter_slot, shard, at, n_left, sum, width);
 }
 
 static uint64_t
@@ -294,7 +296,7 @@ static const struct store_calls real_calls = {
     .producer_stats = real_producer_stats,
     .sum = real_sum,
     .tables = real_tables,
-    .widths = real_widths,
+    .survey = real_survey,
     .hot_bytes = real_hot_bytes,
     .commit = real_commit,
     .outcome = real_outcome,

@@ -122,11 +122,11 @@ store_tables(struct store *store, unsigned counter_slot, int shard,
     store->calls->tables(store, counter_slot, shard, sum);
 }
 
-static inline void
-store_widths(struct store *store, unsigned counter_slot,
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+static inline bool
+store_survey(struct store *store, unsigned slot, unsigned shard, size_t *at,
+    unsigned *n_left, struct engine_sum *sum, uint64_t (*width)[ENGINE_WIDTHS])
 {
-    store->calls->widths(store, counter_slot, width);
+    return store->calls->survey(store, slot, shard, at, n_left, sum, width);
 }
 
 static inline uint64_t

@@ -103,11 +103,13 @@ hold_tables(struct store *store, unsigned counter_slot, int shard,
     store_tables(hold_of(store)->inner, counter_slot, shard, sum);
 }
 
-static void
-hold_widths(struct store *store, unsigned counter_slot,
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+static bool
+hold_survey(struct store *store, unsigned counter_slot, unsigned shard,
+    size_t *at, unsigned *n_left, struct engine_sum *sum,
+    uint64_t (*width)[ENGINE_WIDTHS])
 {
-    store_widths(hold_of(store)->inner, counter_slot, width);
+    return store_survey(
+        hold_of(store)->inner, counter_slot, shard, at, n_left, sum, width);
 }
 
 static uint64_t
@@ -188,7 +190,7 @@ static const struct store_calls hold_calls = {
     .unlisten = hold_unlisten,
     .sum = hold_sum,
     .tables = hold_tables,
-    .widths = hold_widths,
+    .survey = hold_survey,
     .hot_bytes = hold_hot_bytes,
     .checkpoint = hold_checkpoint,
     .data_stats = hold_data_stats,

@@ -198,11 +198,13 @@ park_tables(struct store *store, unsigned counter_slot, int shard,
     store_tables(((struct park *)store)->inner, counter_slot, shard, sum);
 }
 
-static void
-park_widths(struct store *store, unsigned counter_slot,
-    uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS])
+static bool
+park_survey(struct store *store, unsigned counter_slot, unsigned shard,
+    size_t *at, unsigned *n_left, struct engine_sum *sum,
+    uint64_t (*width)[ENGINE_WIDTHS])
 {
-    store_widths(((struct park *)store)->inner, counter_slot, width);
+    return store_survey(((struct park *)store)->inner, counter_slot, shard, at,
+        n_left, sum, width);
 }
 
 static uint64_t
@@ -352,7 +354,7 @@ static const struct store_calls park_calls = {
     .unlisten = park_unlisten,
     .sum = park_sum,
     .tables = park_tables,
-    .widths = park_widths,
+    .survey = park_survey,
     .hot_bytes = park_hot_bytes,
     .checkpoint = park_checkpoint,
     .seal = park_seal,

@@ -287,7 +287,7 @@ START_TEST(test_stats)
         size_t len = strlen(row[i].lines);
         char *lines = copy_of(row[i].lines, len);
         echo.key = (struct span){0, (uint32_t)strlen(row[i].what)};
-        answer_binary_stats(&echo, row[i].what, lines, len, &out);
+        answer_binary_stats(&echo, row[i].what, lines, len, false, &out);
         expect_shown(&out, row[i].packets);
         free(lines);
         buf_fini(&out);
@@ -295,10 +295,30 @@ START_TEST(test_stats)
 }
 END_TEST
 
+/* Figures in pieces: only the last has an end. */
+START_TEST(test_stats_in_pieces)
+{
+    static const char *const piece[] = {
+        "STAT a 1\r\nSTAT b 2\r\n", "", "STAT c 3\r\nEND\r\n"};
+    struct echo echo = echo_for(BINARY_STAT, REQUEST_STATS);
+    struct buf out = {0};
+    for (size_t i = 0; i < COUNT_OF(piece); i++) {
+        answer_binary_stats(&echo, "", piece[i], strlen(piece[i]),
+            i + 1 < COUNT_OF(piece), &out);
+    }
+    expect_shown(&out,
+        "STAT st=00 opaque=abcd key=[a] body=[1]\n"
+        "STAT st=00 opaque=abcd key=[b] body=[2]\n"
+        "STAT st=00 opaque=abcd key=[c] body=[3]\n" END);
+    buf_fini(&out);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_done, test_found, test_missed,
-        test_not_done, test_errors, test_unsure, test_version, test_stats};
+        test_not_done, test_errors, test_unsure, test_version, test_stats,
+        test_stats_in_pieces};
     return run_tests("answer_binary", tests, COUNT_OF(tests));
 }

@@ -457,6 +457,29 @@ START_TEST(test_sums)
 }
 END_TEST
 
+/* Surveys all shards, a table or an end a call. */
+static void
+survey(struct engine *engine, uint64_t width[][ENGINE_WIDTHS])
+{
+    enum { SHARDS = 2 };
+    struct engine_sum sum = {0}, whole = {0};
+    unsigned n_calls = 0;
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        unsigned n_left = 1;
+        size_t at = 0;
+        for (; !engine_survey(engine, SLOT, shard, &at, &n_left, &sum, width);
+             n_left = 1) {
+            n_calls++;
+            ck_assert_uint_eq(n_left, 0);
+            ck_assert_uint_gt(at, 0);
+        }
+        ck_assert_uint_eq(at, 0);
+    }
+    engine_sum(engine, SLOT, -1, &whole);
+    ck_assert_uint_eq(n_calls, whole.tables);
+    ck_assert_mem_eq(&sum, &whole, sizeof sum);
+}
+
 /* Values of known widths, and of no others. */
 START_TEST(test_widths)
 {
@@ -473,7 +496,7 @@ START_TEST(test_widths)
         engine_change(engine, &change, 1);
         ck_assert_int_eq(change.err, 0);
     }
-    engine_widths(engine, SLOT, width);
+    survey(engine, width);
     uint64_t sampled = width[0][5];
     ck_assert_uint_gt(sampled, 0);
     ck_assert_uint_eq(width[1][0] + width[1][1], sampled);

@@ -47,6 +47,7 @@ static const struct exchange conversation[] = {
     {"verbosity 1", "OK\r\n"},
     {"version", "VERSION test\r\n"},
     {"stats x", "STAT args x\r\nEND\r\n"},
+    {"stats pieces", "STAT first 1\r\nSTAT args pieces\r\nEND\r\n"},
     {"nonsense", "ERROR\r\n"},
     {"", "CLIENT_ERROR bad command line format\r\n"},
     {"set a 0 0 2\r\nabcdef get a", "CLIENT_ERROR bad data chunk\r\n"},
@@ -561,6 +562,70 @@ START_TEST(test_errors_in_a_row)
 }
 END_TEST
 
+/* Dumps may begin. */
+static const char *
+allow_all(struct admin *admin, const struct text_admin *command)
+{
+    (void)admin, (void)command;
+    return NULL;
+}
+
+static unsigned
+lines_of(const struct buf *text)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < text->len; i++) {
+        n += text->data[i] == '\n';
+    }
+    return n;
+}
+
+/* A dump of all items while n_others long replies are under way beside it: the
+ * most lines that a turn has shown. */
+static unsigned
+dump_beside(struct dialog *dialog, unsigned n_others, unsigned n_items)
+{
+    static const char line[] = "lru_crawler metadump all\r\n";
+    enum session_state state = SESSION_YIELD;
+    unsigned most = 0, all = 0;
+    dialog->executor.n_long += n_others;
+    dialog_add(dialog, line, sizeof line - 1);
+    while (state == SESSION_YIELD) {
+        buf_clear(&dialog->replies);
+        state = dialog_step(dialog);
+        unsigned n = lines_of(&dialog->replies);
+        most = n > most ? n : most;
+        all += n;
+    }
+    ck_assert_int_eq(state, SESSION_READY);
+    ck_assert_uint_eq(all, n_items + 2); /* OK and END */
+    buf_clear(&dialog->replies);
+    dialog->executor.n_long -= n_others;
+    ck_assert_uint_eq(dialog->executor.n_long, 0);
+    return most;
+}
+
+/* The more long replies there are, the less one of them shows a turn. */
+START_TEST(test_dumps_share)
+{
+    enum { N_ITEMS = 2000, OTHERS = 99, ALONE_MIN = 200, SHARE_MAX = 64 };
+    struct dialog dialog;
+    char line[64];
+    open_new(&dialog);
+    dialog.admin.command_fn = allow_all;
+    for (int i = 0; i < N_ITEMS; i++) {
+        int n =
+            snprintf(line, sizeof line, "set key%d 0 0 1 noreply\r\n1\r\n", i);
+        dialog_say(&dialog, line, (size_t)n);
+    }
+    unsigned alone = dump_beside(&dialog, 0, N_ITEMS);
+    unsigned shared = dump_beside(&dialog, OTHERS, N_ITEMS);
+    ck_assert_uint_ge(alone, ALONE_MIN);
+    ck_assert_uint_le(shared, SHARE_MAX);
+    close_new(&dialog);
+}
+END_TEST
+
 /* Packets are refused as many as come; what is none ends it. */
 START_TEST(test_packets_refused)
 {
@@ -587,12 +652,12 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_packets_refused, test_conversation,
-        test_every_cut, test_small_turns, test_parking_store,
-        test_byte_by_byte, test_many_keys, test_many_large_items,
-        test_longest_line, test_too_long_line, test_budget,
-        test_full_stays_full, test_fini_in_a_full_get, test_close, test_end,
-        test_line_too_long, test_swallows_in_pieces, test_waits_for_bytes,
-        test_errors_in_a_row};
+    const TTest *const tests[] = {test_dumps_share, test_packets_refused,
+        test_conversation, test_every_cut, test_small_turns,
+        test_parking_store, test_byte_by_byte, test_many_keys,
+        test_many_large_items, test_longest_line, test_too_long_line,
+        test_budget, test_full_stays_full, test_fini_in_a_full_get, test_close,
+        test_end, test_line_too_long, test_swallows_in_pieces,
+        test_waits_for_bytes, test_errors_in_a_row};
     return run_tests("session", tests, COUNT_OF(tests));
 }

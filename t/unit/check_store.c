@@ -7,6 +7,7 @@
 #include "lib/fault_alloc.h"
 #include "unit/store_help.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -583,9 +584,16 @@ START_TEST(test_widths)
     static uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS];
     struct store *store = weibo_store(SHARDS);
     uint64_t garbage_bytes = UINT64_MAX;
+    struct engine_sum sum = {0};
     fill(store, IDS);
     struct cell_key a = cell(store, 0, "a"), b = cell(store, 0, "b");
-    store_widths(store, a.counter, width);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        unsigned n_left = UINT_MAX;
+        size_t at = 0;
+        ck_assert(
+            store_survey(store, a.counter, shard, &at, &n_left, &sum, width));
+    }
+    ck_assert_uint_eq(sum.records, IDS);
     static const uint64_t of_a[] = {0, 1, 2, 4, 8, 0};
     for (unsigned bits = 0; bits < COUNT_OF(of_a); bits++) {
         ck_assert_uint_eq(width[a.column][bits], of_a[bits]);

@@ -2,8 +2,7 @@
 #ifndef UNIT_WORKER_HELP_H
 #define UNIT_WORKER_HELP_H
 
-/* What the tests of workers and of the listener share: workers on a store,
- * and the clients' ends of their sockets. */
+/* Workers on a store, and the clients' ends of their sockets. */
 
 #include "lib/fake_clock.h"
 #include "lib/small_store.h"
@@ -32,11 +31,12 @@ struct rig {
     struct worker *worker[RIG_WORKERS];
 };
 
-static inline void
-say_nothing(struct admin *admin, const char *args, size_t len, struct buf *out)
+static inline bool
+say_nothing(struct admin *admin, const char *args, size_t len,
+    struct admin_reply *reply, struct buf *out)
 {
-    (void)admin, (void)args, (void)len;
-    reply_line(out, "END");
+    (void)admin, (void)args, (void)len, (void)reply;
+    return reply_line(out, "END"), false;
 }
 
 static inline void
