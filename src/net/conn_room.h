@@ -2,43 +2,63 @@
 #ifndef NET_CONN_ROOM_H
 #define NET_CONN_ROOM_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* How much memory the connections of a worker may take together while they
- * wait for their clients. The worker's thread only. */
+/* How much memory connections may take together while they wait for their
+ * clients: for requests that have not wholly arrived, all of the process; for
+ * replies that are not read, and the requests behind them, those of a worker.
+ * The worker's thread only, but for struct conn_rooms. */
 
 enum {
     CONN_ROOM_COUNTS = 4 << 10, /* less of a connection is not counted */
-    CONN_ROOM_TIGHT = 4         /* from 1 / 4 of the limit on a connection is
-                                 * given less, see conn.c */
+    CONN_ROOM_TIGHT = 4,        /* from 1 / 4 of the limit of replies on a
+                                 * connection is given less, see conn.c */
+    CONN_ROOM_VALUES_MIN = 4,   /* of the largest values, room for so many */
+    CONN_ROOM_REPLIES_MAX = 48 << 20, /* of all workers; each has its share, */
+    CONN_ROOM_SHARE_MIN = 12 << 20,   /* but at least this. With what a heap
+                                       * loses, and with the replies of the
+                                       * turns under way, which are not
+                                       * counted, they stay below 64 MiB */
+    CONN_ROOMS_TRIM = 16 << 20,       /* given back: worth to trim the heap */
+    CONN_ROOMS_WORKERS_MAX = 256
 };
 
-/* Of all workers together; each has its share, but at least
- * CONN_ROOM_SHARE_MIN, and room for four of the largest values. With what a
- * heap loses, and with the replies of the turns under way, which are not
- * counted, unread replies stay below 64 MiB. */
-#define CONN_ROOMS(X)                                                         \
-    X(REQUESTS, 256 << 20, "requests that have not wholly arrived")           \
-    X(REPLIES, 48 << 20, "replies that are not read, and requests behind them")
+enum conn_room_kind { CONN_ROOM_REQUESTS, CONN_ROOM_REPLIES, CONN_ROOM_KINDS };
 
-enum conn_room_kind {
-#define X(name, bytes, text) CONN_ROOM_##name,
-    CONN_ROOMS(X)
-#undef X
-        CONN_ROOM_KINDS
+struct worker;
+
+/* The requests of all workers. */
+struct conn_rooms {
+    size_t max;           /* bytes; read-only */
+    _Atomic size_t peak;  /* the highest total since the heap was trimmed */
+    _Atomic size_t total; /* the sum of used */
+    _Atomic unsigned n;   /* workers that are or were */
+    pthread_mutex_t lock; /* of worker */
+    struct worker *worker[CONN_ROOMS_WORKERS_MAX]; /* NULL: it has ended */
+    _Atomic size_t used[CONN_ROOMS_WORKERS_MAX];
 };
 
-enum { CONN_ROOM_SHARE_MIN = 12 << 20, CONN_ROOM_VALUES_MIN = 4 };
+/* Bytes for requests: max, or CONN_ROOM_VALUES_MIN of the largest values where
+ * that is more. Before there are workers. */
+void conn_rooms_init(
+    struct conn_rooms *rooms, size_t max, uint64_t value_bytes_max);
+/* Behind the last worker. All zero: there has been none. */
+void conn_rooms_fini(struct conn_rooms *rooms);
 
-/* One worker's: bytes in use, and the most there may be; SIZE_MAX: no limit.
- * Each turn of a connection looks at what follows from them. */
+/* One worker's: bytes in use, and the most there may be of replies; SIZE_MAX:
+ * no limit. Each turn of a connection looks at what follows from them. */
 struct conn_room {
+    struct conn_rooms *rooms; /* NULL: requests have no limit */
+    unsigned index;           /* the worker's, in rooms */
     size_t used[CONN_ROOM_KINDS];
-    size_t max[CONN_ROOM_KINDS];
-    bool is_over;  /* more is in use than there may be, of either kind */
-    bool is_tight; /* so much is in use that new replies are to be few */
+    size_t replies_max;
+    bool is_over;   /* more is in use than there may be, of either kind */
+    bool is_tight;  /* so much is in use that new replies are to be few */
+    bool must_trim; /* the heap, the next time */
 };
 
 /* What of it one connection has. All zero: nothing. */
@@ -47,19 +67,27 @@ struct conn_place {
     uint8_t kind; /* enum conn_room_kind */
 };
 
-/* Makes an empty room: the share of one of n_workers (0: without limits). */
-void conn_room_init(
-    struct conn_room *room, unsigned n_workers, uint64_t value_bytes_max);
+/* Makes an empty room: the share of one of n_workers (0: without limits), which
+ * is worker. rooms may be NULL. The thread that starts the workers. */
+void conn_room_init(struct conn_room *room, struct conn_rooms *rooms,
+    struct worker *worker, unsigned n_workers, uint64_t value_bytes_max);
+
+/* The worker takes no mail any more. Its connections have gone. */
+void conn_room_leave(struct conn_room *room);
 
 /* The connection at place now has bytes of a kind. */
 void conn_room_note(struct conn_room *room, struct conn_place *place,
     enum conn_room_kind kind, size_t bytes);
 
-struct worker;
+/* Where much less is kept for requests than was before, gives the memory back
+ * to the system: the heap keeps it, in pieces. Takes up to 0.5 ms a MiB.
+ * To be called from time to time. */
+void conn_room_trim(struct conn_room *room);
 
 /* Closes connections while more is in use than there may be: first the one
- * whose client has let it wait for the longest time. One that is alone may
- * stay. Not while the worker's connections are gone through. */
+ * whose client has let it wait for the longest time. One that has all there is
+ * may stay. Of requests only while no other worker has more, which else is
+ * told. Not while the worker's connections are gone through. */
 void conn_room_clear(struct worker *worker);
 
 #endif

@@ -122,6 +122,7 @@ on_sweep(struct alarm *sweep)
         (struct worker *)((char *)sweep - offsetof(struct worker, sweep));
     worker_enter(worker);
     alarm_set(sweep, WORKER_SWEEP_MS);
+    conn_room_trim(&worker->room);
     uint64_t now_ms = alarm_now_ms(&worker->sweep);
     bool give_up = worker->stopping && now_ms >= worker->stop_deadline_ms;
     struct conn *next;
@@ -146,7 +147,8 @@ on_poll_closed(uv_handle_t *handle)
 static void
 close_handles(struct worker *worker)
 {
-    gate_fini(&worker->gate); /* first: it rings the bell */
+    conn_room_leave(&worker->room); /* first, like the next: they ring */
+    gate_fini(&worker->gate);
     bell_close(&worker->bell);
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
@@ -299,6 +301,8 @@ on_mail(struct bell *bell)
     bool stop = worker->told_to_stop;
     bool has_lines = worker->has_lines;
     bool has_users = worker->has_users;
+    worker->room.is_over |= worker->is_largest; /* see on_prepare */
+    worker->is_largest = false;
     worker->has_lines = false;
     worker->has_users = false;
     worker->new_fds = NULL;
@@ -360,6 +364,14 @@ worker_mail_lines(struct worker *worker)
 {
     begin_mail(worker);
     worker->has_lines = true;
+    announce(worker);
+}
+
+void
+worker_mail_room(struct worker *worker)
+{
+    begin_mail(worker);
+    worker->is_largest = true;
     announce(worker);
 }
 
@@ -513,7 +525,8 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
-    conn_room_init(&worker->room, config->n_workers, config->value_bytes_max);
+    conn_room_init(&worker->room, config->rooms, worker, config->n_workers,
+        config->value_bytes_max);
     worker->executor.access = config->access;
     worker->executor.owner = config->owner;
     worker->executor.watch = config->watch;

@@ -62,8 +62,9 @@ struct worker_config {
     struct access *access; /* NULL: every client may do everything */
     struct owner *owner;   /* NULL: every id is this server's */
     uint64_t value_bytes_max;
-    unsigned fds_max;   /* file descriptors are below it; 0: not known */
-    unsigned n_workers; /* that share the room of connections; 0: no limit */
+    unsigned fds_max;         /* file descriptors are below it; 0: not known */
+    struct conn_rooms *rooms; /* NULL: requests have no limit; */
+    unsigned n_workers;       /* that share the room of replies; 0: no limit */
     unsigned requests_per_turn;  /* memcached's -R; at least 1 */
     uint64_t command_timeout_ms; /* for the bytes of one command */
     uint64_t write_timeout_ms;   /* for a client that does not read */
@@ -101,8 +102,9 @@ struct worker {
     struct conn *woken;
     struct chore *chores_done;
     bool told_to_stop;
-    bool has_lines; /* some watcher has */
-    bool has_users; /* other ones than before, perhaps */
+    bool has_lines;  /* some watcher has */
+    bool has_users;  /* other ones than before, perhaps */
+    bool is_largest; /* more is kept than may be, and here is most of it */
     struct bell bell;
 
     /* the worker's thread only */
@@ -187,10 +189,10 @@ bool worker_wakes(struct worker *worker, struct conn *conn);
  * worker's thread. Any thread. */
 void worker_chore_done(struct worker *worker, struct chore *chore);
 
-/* For conn.c: the session is on its way to conn_woken; and: a watcher has
- * lines. Any thread. */
+/* The session is on its way to conn_woken; a watcher has lines. Any thread. */
 void worker_mail_woken(struct worker *worker, struct conn *conn);
 void worker_mail_lines(struct worker *worker);
+void worker_mail_room(struct worker *worker); /* see conn_room.c */
 
 /* For conn.c: the connection has left the list of connections. */
 void worker_conn_gone(struct worker *worker);

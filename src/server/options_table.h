@@ -6,8 +6,7 @@
 
 #include <stdint.h>
 
-/* tallyd's options; see server/options.h, which joins them with those of
- * server/options_memcached.h. */
+/* tallyd's own options; server/options.h joins them with memcached's. */
 
 /* field, letter (0: none), long name, name of the argument (NULL: none), type,
  * lowest, highest, default, name in `stats settings` (NULL: it is memcached's,
@@ -62,6 +61,9 @@
         OPTIONS_HOT_MEMORY_MIN, INT64_C(1) << 46, "auto", "hot_memory",       \
         "memory for counters, in bytes, or with k, m or g behind; auto: "     \
         "half of the machine's memory, or of the cgroup's limit")             \
+    X(request_memory, 0, "request-memory", "SIZE", BYTES, 1 << 20,            \
+        INT64_C(1) << 46, "256m", "request_memory",                           \
+        "memory for unfinished requests; clients that stall make room")       \
     X(max_producers, 0, "max-producers", "NUM", NUMBER, 1, 16384, "1024",     \
         "max_producers",                                                      \
         "producers that number their changes; each takes 144 bytes a shard "  \

@@ -61,7 +61,7 @@ _Static_assert((int)OPTIONS_SECCOMP_ON == (int)SANDBOX_ON &&
     "the words of --seccomp are in this order");
 
 enum {
-    WORKERS_MAX = 256,
+    WORKERS_MAX = CONN_ROOMS_WORKERS_MAX,
     MS_PER_S = 1000,
     LOADING_TELL_MS = 1000, /* between words to the service manager */
     LOG_FLUSH_MS = 1000
@@ -91,6 +91,7 @@ struct server {
     struct store *store; /* real, or the hooks' */
     struct server_admin admin;
     struct worker *workers[WORKERS_MAX];
+    struct conn_rooms rooms; /* the workers'; there where they are */
     unsigned n_workers;
     struct watch_hub watch;
     bool has_watch;
@@ -277,6 +278,7 @@ start_workers(struct server *server)
         .owner = owning_owner(&server->owning),
         .value_bytes_max = options->item_size_max,
         .fds_max = (unsigned)options->conn_limit + PROCESS_FDS_RESERVED,
+        .rooms = &server->rooms,
         .n_workers = (unsigned)options->threads,
         .requests_per_turn = (unsigned)options->reqs_per_event,
         .command_timeout_ms = (uint64_t)options->command_timeout_s * MS_PER_S,
@@ -287,7 +289,8 @@ start_workers(struct server *server)
         .shake_timeout_ms = WORKER_SHAKE_MS,
         .stop_timeout_ms = WORKER_STOP_MS,
     };
-    ASSERT(options->threads <= WORKERS_MAX);
+    conn_rooms_init(
+        &server->rooms, options->request_memory, options->item_size_max);
     int err = watch_start(&server->watch, (unsigned)options->threads);
     server->has_watch = err == 0;
     items_set_witness(server->store->items, &server->watch.witness);
@@ -323,6 +326,7 @@ stop_workers(struct server *server)
     for (unsigned i = 0; i < server->n_workers; i++) {
         worker_destroy(&server->workers[i]);
     }
+    conn_rooms_fini(&server->rooms);
 }
 
 static void
