@@ -468,8 +468,9 @@ turn_away(struct session *session, int err, struct exec_turn *turn)
     struct change change = job->change[job->store_change.n];
     struct echo echo = echo_of(&session->request, 0);
     const char *bytes = turn->base + job->request_bytes;
-    if (!exec__settle(session, turn)) {
-        return EXEC_LATER;
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
     }
     exec__note_other(session, change.id);
     if (err == ERR_NOT_OWNED) {
