@@ -20,9 +20,9 @@
  * may have changed, and the gate looks at each part held.
  *
  * A change whose commit failed is answered with ERR_UNSURE in place of its
- * acknowledgement: it has been made. The other replies of its turn are what they
- * were. Where its client wants no reply, the connection ends there: the replies
- * before it are sent, and nothing behind it.
+ * acknowledgement: it has been made. The other replies of its turn are what
+ * they were. Where its client wants no reply, the connection ends there: the
+ * replies before it are sent, and nothing behind it.
  *
  * So is one whose commit is still open late_ms after its turn: the disk hangs,
  * and nobody knows what comes of it. Then its turn has left the gate and is

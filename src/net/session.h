@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "net/access.h"
+#include "net/acks.h"
 #include "net/admin.h"
 #include "net/exec_form.h"
 #include "net/loan.h"
@@ -44,22 +45,6 @@ enum { SESSION_ERRORS_MAX = 128 };
 struct job;        /* net/exec.h: a request under way, or some changes */
 struct watch_ring; /* net/watch.h, like the next */
 struct watcher;
-
-/* The bytes of out that acknowledge a change, none where that is not wanted;
- * and what else there is to say instead. */
-struct session_ack {
-    struct span span;
-    uint32_t opaque; /* these two: PROTO_BINARY */
-    uint8_t opcode;
-    uint8_t proto; /* enum request_proto */
-};
-
-/* What the replies of one session_run wait for. */
-struct session_acks {
-    uint64_t seq;  /* store_outcome of it: none may leave before that is
-                   * STORE_COMMITTED; 0: nothing to wait for */
-    struct buf at; /* struct session_ack each, in order */
-};
 
 /* What a connection speaks (memcached's -B): as its first byte says, or only
  * one. Meta commands are text. */

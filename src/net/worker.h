@@ -18,8 +18,6 @@
 #include "store/store.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <uv.h>
 
 /* A worker: one thread with one event loop and its own connections. */

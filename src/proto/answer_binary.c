@@ -71,6 +71,7 @@ static const struct refusal refusals[] = {
     {ERR_NO_DATA_DIR, STATUS_INTERNAL, NULL},
     {ERR_NO_CHECKPOINT, STATUS_INTERNAL, NULL},
     {ERR_SYSTEM, STATUS_INTERNAL, NULL},
+    {ERR_NO_THREAD, STATUS_INTERNAL, NULL},
 };
 
 /* A packet to be. */

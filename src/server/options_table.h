@@ -4,11 +4,9 @@
 
 #include "server/options_data.h"
 
-#include <stdint.h>
-
-/* tallyd's own options; server/options.h joins them with memcached's. */
-
-/* field, letter (0: none), long name, name of the argument (NULL: none), type,
+/* tallyd's own options; server/options.h joins them with memcached's.
+ *
+ * field, letter (0: none), long name, name of the argument (NULL: none), type,
  * lowest, highest, default, name in `stats settings` (NULL: it is memcached's,
  * in the table of server/options_settings.c, or is not shown), text.
  * lowest and highest bound a number (a fraction in thousandths), or the length

@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "schema/schema.h"
 #include "store/data.h"
+#include "store/durable_stats.h"
 #include "wal/log_end.h"
 #include "wal/manifest.h"
 #include "wal/wal.h"
@@ -20,36 +21,6 @@
  *   durable_load     images and log into the engine; opens the log for
  *                    writing; from then on the engine's changes are logged
  *   durable_close    syncs the log; with a checkpoint before it if wanted */
-
-#define DURABLE_STATS(X)                                                      \
-    X(checkpoints, "checkpoints completed")                                   \
-    X(checkpoint_failures, "checkpoints given up")                            \
-    X(checkpoint_images, "images written")                                    \
-    X(checkpoint_records, "records in them")                                  \
-    X(checkpoint_bytes, "bytes written to checkpoint files")                  \
-    X(checkpoint_moved_bytes, "of these, moved out of sparse files")          \
-    X(manifest_bytes, "bytes written to manifests")                           \
-    X(manifests, "manifests written")                                         \
-    X(last_checkpoint_seq, "batches up to it are in the last checkpoint")     \
-    X(last_checkpoint_ms, "how long the last checkpoint took")                \
-    X(last_checkpoint_time, "when it ended, in seconds since 1970")           \
-    X(missing_files, "files found missing that a start would need")           \
-    X(live_images, "images in the manifest")                                  \
-    X(live_segments, "ranges of ids in it that segments cover")               \
-    X(cut_images, "images that lost rows to a newer segment")                 \
-    X(replay_seq, "last batch read at the start")                             \
-    X(replayed_batches, "batches replayed at the start")                      \
-    X(replayed_changes, "changes of records in them")                         \
-    X(replayed_cells, "cells that these changed")                             \
-    X(loaded_records, "records loaded from images at the start")              \
-    X(load_ms, "how long loading took")                                       \
-    X(replay_ms, "of this, the log")
-
-struct durable_stats {
-#define X(name, text) _Atomic uint64_t name; /* one writer; a figure */
-    DURABLE_STATS(X)
-#undef X
-};
 
 struct segment;       /* cold/segment.h */
 struct producers;     /* store/producers.h */
@@ -108,20 +79,6 @@ struct durable {
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */
 };
-
-static inline void
-durable_count(_Atomic uint64_t *stat, uint64_t n)
-{
-    /* relaxed: a figure */
-    atomic_fetch_add_explicit(stat, n, memory_order_relaxed);
-}
-
-static inline void
-durable_note(_Atomic uint64_t *stat, uint64_t n)
-{
-    /* relaxed: a figure */
-    atomic_store_explicit(stat, n, memory_order_relaxed);
-}
 
 /* shards and seed: what a new directory gets; they become what the directory
  * has. The directory stays the caller's where this fails. 0 or ERR_ (the

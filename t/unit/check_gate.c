@@ -172,7 +172,7 @@ START_TEST(test_failure_without_reply)
         outcomes_fail(gated.log, 4, ERR_DISK_FULL);
         expect(fd,
             UNSURE "VALUE 1.a 0 1\r\n1\r\nEND\r\n" UNSURE
-                      "VALUE 1.b 0 1\r\n9\r\nEND\r\n");
+                   "VALUE 1.b 0 1\r\n9\r\nEND\r\n");
         say_often(fd, "version\r\n", 1000);
         expect_end(fd);
         ck_assert_uint_eq(

@@ -28,7 +28,8 @@ static const struct exchange conversation[] = {
     {"incr 1.cma 7", "17\r\n"},
     {"decr {1}.cma 1", "16\r\n"},
     {"gets 1.cma 9|#|.weibo",
-        "VALUE 1.cma 0 2 17\r\n16\r\nVALUE 9|#|.weibo 0 3 0\r\n0 0\r\nEND\r\n"},
+        "VALUE 1.cma 0 2 17\r\n16\r\n"
+        "VALUE 9|#|.weibo 0 3 7779995286251396973\r\n0 0\r\nEND\r\n"},
     {"cas 1.cma 0 0 1 17\r\n5", "STORED\r\n"},
     {"set 1.cma 0 0 1 noreply\r\n6", ""},
     {"touch 1.cma 0", "TOUCHED\r\n"},
