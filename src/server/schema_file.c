@@ -58,14 +58,17 @@ print_line_of(const struct schema_counter *counter,
     struct buf lines = {0}, start = {0};
     buf_add_text(&lines, "\n");
     buf_addf(&start,
-        column != NULL ? "\nadd column %s %s" : "\nadd counter %s%s",
+        column != NULL ? "\nadd column %s %s " : "\nadd counter %s%s",
         counter->name.text, column != NULL ? column->text : "");
     const char *found = NULL;
     if (schema_print(counter, &lines) == 0 && !start.failed && !lines.failed) {
         found = memmem(lines.data, lines.len, start.data, start.len);
     }
     if (found != NULL) {
-        buf_add(out, found + 1, strcspn(found + 1, "\r"));
+        const char *line = found + 1;
+        const char *end =
+            memchr(line, '\r', lines.len - (size_t)(line - lines.data));
+        buf_add(out, line, end == NULL ? 0 : (size_t)(end - line));
     }
     buf_fini(&lines);
     buf_fini(&start);
