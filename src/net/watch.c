@@ -31,7 +31,8 @@
 struct watcher {
     unsigned kinds;
     uint64_t first_gid; /* what came before is not for it */
-    uint64_t skipped;   /* lines since the last one that it got */
+    uint64_t skipped;   /* lines that it has not been told of */
+    bool has_told;      /* its last line tells how many there were */
     void (*notify_fn)(void *context);
     void *context;
     size_t at, len; /* of the lines in data */
@@ -176,14 +177,16 @@ make_room(struct watcher *watcher, size_t bytes)
     return true;
 }
 
-/* There are WATCH_MORE_BYTES of room. */
+/* There are WATCH_MORE_BYTES of room. There are never two such lines in a row;
+ * what is left then is told behind the next event. */
 static void
 put_skipped(struct watcher *watcher)
 {
-    if (watcher->skipped > 0) {
+    if (watcher->skipped > 0 && !watcher->has_told) {
         watcher->len += (size_t)snprintf(watcher->data + watcher->len,
             WATCH_MORE_BYTES, "skipped=%" PRIu64 "\n", watcher->skipped);
         watcher->skipped = 0;
+        watcher->has_told = true;
     }
 }
 
@@ -201,6 +204,7 @@ give_line(struct watch_hub *hub, struct watcher *watcher, const char *line,
     put_skipped(watcher);
     memcpy(watcher->data + watcher->len, line, len);
     watcher->len += len;
+    watcher->has_told = false;
     hub->sent++;
     if (was_empty) {
         watcher->notify_fn(watcher->context);
@@ -241,16 +245,8 @@ give_lost(struct watch_hub *hub, struct watch_ring *ring)
         for (unsigned k = 0; watcher != NULL && k < TEXT_ADMIN_WATCHES; k++) {
             n += (watcher->kinds & 1u << k) != 0 ? lost[k] : 0;
         }
-        if (n == 0) {
-            continue;
-        }
-        bool was_empty = watcher->at == watcher->len;
-        watcher->skipped += n;
-        if (make_room(watcher, WATCH_MORE_BYTES)) {
-            put_skipped(watcher);
-            if (was_empty) {
-                watcher->notify_fn(watcher->context);
-            }
+        if (n > 0) {
+            watcher->skipped += n; /* said before its next line */
         }
     }
 }

@@ -151,6 +151,7 @@ static void
 take_told(struct watcher *watcher, uint64_t *lines, uint64_t *skipped)
 {
     struct buf out = {0};
+    bool was_skipped = false;
     (void)watch_take(hub, watcher, 1 << 20, &out);
     buf_add(&out, "", 1);
     ck_assert(!out.failed);
@@ -158,10 +159,13 @@ take_told(struct watcher *watcher, uint64_t *lines, uint64_t *skipped)
         char *end = strchr(line, '\n');
         ck_assert_ptr_nonnull(end);
         if (strncmp(line, "skipped=", 8) == 0) {
+            ck_assert(!was_skipped);
             *skipped += strtoull(line + 8, NULL, 10);
+            was_skipped = true;
         } else {
             ck_assert_int_eq(strncmp(line, "ts=", 3), 0);
             ++*lines;
+            was_skipped = false;
         }
         line = end + 1;
     }
