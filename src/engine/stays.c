@@ -105,6 +105,9 @@ stays_slice(const struct carry_rows *rows, size_t first, size_t end)
 {
     struct carry_rows part = *rows;
     part.n = end - first;
+    if (first == 0) { /* there may be no arrays */
+        return part;
+    }
     part.row += first;
     for (unsigned i = 0; i < rows->n_columns; i++) {
         part.code[i] += first;

@@ -250,9 +250,12 @@ begin_merge(const struct dump_source *source, struct dump_work *work)
             engine_id(source->engine, shard, rows->row[n]) < work->from_id) {
             n++;
         }
+        if (n == 0) { /* there may be no arrays */
+            continue;
+        }
         rows->n -= n;
         rows->row += n;
-        for (unsigned i = 0; n > 0 && i < rows->n_columns; i++) {
+        for (unsigned i = 0; i < rows->n_columns; i++) {
             rows->code[i] += n;
         }
     }
