@@ -286,6 +286,27 @@ find_command(const char *bytes, struct span name)
     return NULL;
 }
 
+/* True for a method of HTTP and what may stand behind it. The end of the line
+ * says nothing: who makes an address for others to fetch may put a line break
+ * into it, with commands behind. */
+static bool
+is_http_request(struct words words, struct span command)
+{
+    static const char *const methods[] = {"GET", "HEAD", "POST", "PUT",
+        "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+    struct span word;
+    bool is_method = false;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        is_method |= span_is(words.bytes, command, methods[i]);
+    }
+    if (!is_method || !words_next(&words, &word)) {
+        return false;
+    }
+    const char *target = words.bytes + word.at;
+    return *target == '/' || *target == '*' ||
+        memmem(target, word.len, "://", 3) != NULL;
+}
+
 /* A line whose last word looks like the end of an HTTP request line, or whose
  * first one is of HTTP. A browser can be made to send a POST whose body is
  * commands; so nothing behind such a line may be executed. */
@@ -293,7 +314,8 @@ static bool
 is_http(struct words words, struct span command)
 {
     struct span word = {0, 0};
-    if (span_is(words.bytes, command, "POST") ||
+    if (is_http_request(words, command) ||
+        span_is(words.bytes, command, "POST") ||
         span_is(words.bytes, command, "Host:")) {
         return true;
     }

@@ -258,7 +258,7 @@ static const struct row others[] = {
     {"get\ta\r\n", "ERROR \"ERROR\""},
     {"get a\rb\r\n", "GET words=[ a\rb]"},
     {"\x80\x01\xff\r\n", "ERROR \"ERROR\""},
-    {"PUT /x HTTP\r\n", "ERROR \"ERROR\""},
+    {"PUT x HTTP\r\n", "ERROR \"ERROR\""},
 };
 
 START_TEST(test_retrieval)
@@ -458,7 +458,8 @@ START_TEST(test_http_closes)
 {
     static const char *const lines[] = {"GET / HTTP/1.1\r\n",
         "POST /x/y HTTP/1.0\r\n", "PUT  /  HTTP/2\n", "x HTTP/\r\n",
-        "POST /x\r\n", "POST\r\n", "Host: localhost\r\n"};
+        "POST /x\r\n", "POST\r\n", "Host: localhost\r\n", "GET /a\r\n",
+        "PUT /x HTTP\r\n", "DELETE http://x/\n", "OPTIONS *\r\n"};
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         expect_status(lines[i], strlen(lines[i]), PARSE_CLOSE);
     }
@@ -466,6 +467,9 @@ START_TEST(test_http_closes)
     expect_status("get HTTP/1.1\r\n", 14, PARSE_REQUEST);
     expect_status("get POST\r\n", 10, PARSE_REQUEST);
     expect_status("POSTS\r\n", 7, PARSE_REQUEST);
+    expect_status("GET a\r\n", 7, PARSE_REQUEST);
+    expect_status("GETS /a\r\n", 9, PARSE_REQUEST);
+    expect_status("get /a\r\n", 8, PARSE_REQUEST);
 }
 END_TEST
 
