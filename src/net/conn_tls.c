@@ -296,11 +296,11 @@ go_on(struct conn *conn)
     struct tls_shake *shake = conn->shake;
     struct worker *worker = conn->worker;
     if (conn->tls == NULL) {
-        if (shake->in.len < TLS_HELLO_HEAD) {
+        if (!tls_may_be_hello(shake->in.data, shake->in.len)) {
+            give_up(conn, METRIC_ssl_handshake_errors);
             return;
         }
-        if (!tls_is_hello(shake->in.data)) {
-            give_up(conn, METRIC_ssl_handshake_errors);
+        if (shake->in.len < TLS_HELLO_HEAD) {
             return;
         }
     }

@@ -81,14 +81,14 @@ enum tls_step {
 };
 
 enum {
-    TLS_HELLO_HEAD = 9,         /* bytes by which tls_is_hello tells */
+    TLS_HELLO_HEAD = 9,         /* bytes by which tls_may_be_hello tells */
     TLS_HELLO_BYTES_MAX = 16384 /* of a client's first message */
 };
 
-/* True where the first TLS_HELLO_HEAD bytes of a connection begin a handshake
- * of a size that one has. OpenSSL makes room for the announced size before the
- * bytes are there, so nothing else is shown to it. */
-bool tls_is_hello(const char *head);
+/* True where the first bytes of a connection may begin a handshake, and
+ * TLS_HELLO_HEAD of them do, of a size that one has. OpenSSL makes room for the
+ * announced size before the bytes are there, so nothing else is shown to it. */
+bool tls_may_be_hello(const char *head, size_t len);
 
 /* Opens a stream. use is not TLS_USE_NONE. 0 or ERR_NO_MEMORY. Any thread. */
 int tls_stream_open(

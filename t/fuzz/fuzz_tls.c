@@ -161,7 +161,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (how == THROUGH) {
         talk(&client, &end, rest, len, random);
     } else if (how != FIRST ||
-        (len >= TLS_HELLO_HEAD && tls_is_hello((const char *)rest))) {
+        (len >= TLS_HELLO_HEAD && tls_may_be_hello((const char *)rest, len))) {
         put_cut(&end, (const char *)rest, len, &random);
     }
     tls_stream_shut(end.stream, &end.said);

@@ -605,8 +605,17 @@ START_TEST(test_hello)
         {"GET / HTT", false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        ck_assert_int_eq(tls_is_hello(rows[i].head), rows[i].is_hello);
+        ck_assert_int_eq(
+            tls_may_be_hello(rows[i].head, TLS_HELLO_HEAD), rows[i].is_hello);
     }
+    /* as far as it has come */
+    for (size_t n = 0; n < TLS_HELLO_HEAD; n++) {
+        ck_assert(tls_may_be_hello(rows[0].head, n));
+    }
+    ck_assert(!tls_may_be_hello("mn\r\n", 4));
+    ck_assert(!tls_may_be_hello("\n", 1));
+    ck_assert(!tls_may_be_hello("\x15\x03\x03\x00\x02\x02\x28", 7));
+    ck_assert(!tls_may_be_hello("\x16\x02", 2));
 }
 END_TEST
 
