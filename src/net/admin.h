@@ -19,6 +19,8 @@ enum { AUDIT_TEXT_BYTES = 256 /* of what has been done, at most */ };
 
 enum audit {
     AUDIT_DONE,    /* what its client has done, which cannot be undone */
+    AUDIT_DROPPED, /* likewise, of counters and the server itself: never
+                    * suppressed for the many of the others */
     AUDIT_REFUSED, /* a login that failed: the name */
     AUDIT_UNSAID   /* what its client has not been told */
 };

@@ -610,6 +610,9 @@ conn_continue(struct conn *conn)
     if (conn->is_closing || conn->lent != NULL) {
         return;
     }
+    if (conn->lingers && !conn->session.is_ending) {
+        return; /* until the client closes, or the sweep does */
+    }
     if (conn->is_finishing) {
         finish(conn);
     } else if (!conn->is_parked) {

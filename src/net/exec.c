@@ -280,8 +280,7 @@ check_item(struct session *session, struct schema_word key)
 static bool
 is_numbered(const struct request *request)
 {
-    return request->tx.at != 0 && !request->has_more &&
-        request->proto == PROTO_TEXT;
+    return request->has_tx;
 }
 
 /* key_parse for the request's key. end: see exec_turn. */

@@ -288,7 +288,7 @@ exec__admin(struct session *session, const char *bytes, struct exec_turn *turn)
         line = admin->command_fn(admin, &command);
     }
     if (line == NULL && command.op == TEXT_ADMIN_SHUTDOWN) {
-        exec__audit(session, AUDIT_DONE, "shutdown", strlen("shutdown"));
+        exec__audit(session, AUDIT_DROPPED, "shutdown", strlen("shutdown"));
     }
     if (line == NULL) {
         return command.op == TEXT_ADMIN_SHUTDOWN

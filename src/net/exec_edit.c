@@ -33,7 +33,7 @@ audit_drop(struct session *session, const struct store_edit *edit)
         n = snprintf(text, sizeof text, "drop counter %s",
             edit->edit.counter.name.text);
     }
-    exec__audit(session, AUDIT_DONE, text, (size_t)n);
+    exec__audit(session, AUDIT_DROPPED, text, (size_t)n);
 }
 
 enum exec_step

@@ -187,8 +187,13 @@ text__take_rest(struct line *line)
 {
     struct request *out = line->out;
     struct span word;
-    while (!out->has_more && words_next(&line->words, &word)) {
-        if (text__is_tx(line, word) && out->tx.at == 0) {
+    while (words_next(&line->words, &word)) {
+        bool is_tx = text__is_tx(line, word);
+        out->has_tx |= is_tx;
+        if (out->has_more) {
+            continue;
+        }
+        if (is_tx && out->tx.at == 0) {
             out->tx = (struct span){word.at + TX_LEN, word.len - TX_LEN};
         } else if (!out->noreply || text__has_word(line)) {
             out->tx = word;

@@ -34,12 +34,17 @@ admin__audit(struct admin *seam, const struct session *session,
         user[uri_encode(text, n, user)] = '\0';
         log_line(admin->logger, LOG_WARNING, "login failed: %s from %s", user,
             addr);
-    } else if (admin__user(admin, session->pass, user)) {
-        log_line(admin->logger, LOG_WARNING, "%.*s, by %s from %s", (int)len,
-            text, user, addr);
+        return;
+    }
+    bool is_known = admin__user(admin, session->pass, user);
+    const char *by = is_known ? " by " : "";
+    const char *who = is_known ? user : "";
+    if (kind == AUDIT_DROPPED) { /* lines are counted by their format */
+        log_line(admin->logger, LOG_WARNING, "%.*s%s%s%s from %s", (int)len,
+            text, ",", by, who, addr);
     } else {
-        log_line(
-            admin->logger, LOG_WARNING, "%.*s, from %s", (int)len, text, addr);
+        log_line(admin->logger, LOG_WARNING, "%.*s,%s%s from %s", (int)len,
+            text, by, who, addr);
     }
 }
 

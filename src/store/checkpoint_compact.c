@@ -86,10 +86,10 @@ move_entry(struct pass *pass, const struct images_entry *entry)
     if (pass->block.failed) {
         return ERR_NO_MEMORY;
     }
-    /* it is of the file now; one that is damaged stays what it is, and a start
-     * tells */
+    /* it is of the file now; one that is damaged, or of another history than it
+     * should be, stays what it is, and a start tells */
     if (image_put_history((uint8_t *)pass->block.data + op.entry.offset,
-            entry->len, pass->durable->history)) {
+            entry->len, entry->history, pass->durable->history)) {
         op.entry.history = pass->durable->history;
     }
     durable_count(&pass->durable->stats.checkpoint_moved_bytes, entry->len);

@@ -47,7 +47,7 @@ is_done_already(struct checkpointer *it)
     uint64_t seq = atomic_load_explicit(
         &durable->stats.last_checkpoint_seq, memory_order_relaxed);
     return n > 0 && it->last_err == 0 && !it->is_in_doubt &&
-        it->n_missing == 0 && wal_fault(durable->wal) == 0 &&
+        it->n_missing == 0 && wal_write_fault(durable->wal) == 0 &&
         wal_last(durable->wal) <= seq;
 }
 

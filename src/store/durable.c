@@ -360,6 +360,11 @@ durable_drop_ballast(struct durable *durable)
 void
 durable_refuse(struct durable *durable, bool is_refusing)
 {
+    if (is_refusing && !durable->is_refusing) {
+        log_line(durable->config.logger, LOG_ERROR,
+            "there is no room on the disk for a checkpoint and the ballast: "
+            "counters are read-only until there is");
+    }
     durable->is_refusing = is_refusing;
     wal_refuse(durable->wal, is_refusing ? ERR_DISK_FULL : 0);
 }

@@ -342,13 +342,14 @@ image_peek_history(const uint8_t *head, uint64_t *history)
 }
 
 bool
-image_put_history(uint8_t *block, size_t len, uint64_t history)
+image_put_history(uint8_t *block, size_t len, uint64_t from, uint64_t to)
 {
     if (len < IMAGE_HEAD_BYTES + CHECKSUM_BYTES ||
-        envelope_check(&envelope, block, len) != 0) {
+        envelope_check(&envelope, block, len) != 0 ||
+        bytes_get_u64(block + HISTORY_AT) != from) {
         return false;
     }
-    bytes_put_u64(block + HISTORY_AT, history);
+    bytes_put_u64(block + HISTORY_AT, to);
     envelope_end(block, len - CHECKSUM_BYTES);
     return true;
 }

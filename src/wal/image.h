@@ -44,9 +44,9 @@ int image_encode(const struct image *image, struct buf *out);
  * where it is no head. */
 bool image_peek_history(const uint8_t *head, uint64_t *history);
 
-/* Has a whole block say another history, if it is sound; false: it is not, and
- * stays as it is. */
-bool image_put_history(uint8_t *block, size_t len, uint64_t history);
+/* Has a whole block of one history say another, if it is sound and says that
+ * one; false: it is not, or does not, and stays as it is. */
+bool image_put_history(uint8_t *block, size_t len, uint64_t from, uint64_t to);
 
 /* The most bytes that a block can have; longer ones are damage. */
 uint64_t image_bytes_max(void);

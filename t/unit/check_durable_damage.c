@@ -305,10 +305,10 @@ START_TEST(test_images_of_another)
             size_t len = bytes_get_u32(block + 8);
             uint64_t own;
             ck_assert(image_peek_history(block, &own));
-            ck_assert(image_put_history(block, len, own + 1));
+            ck_assert(image_put_history(block, len, own, own + 1));
             /* those that nothing names are not read */
             n += try_start(&rig, &files, 0) == ERR_CORRUPT;
-            ck_assert(image_put_history(block, len, own));
+            ck_assert(image_put_history(block, len, own + 1, own));
             at += len;
         }
     }

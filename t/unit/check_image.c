@@ -439,7 +439,8 @@ START_TEST(test_history)
         ck_assert_uint_eq(history, histories[i]);
         ck_assert_int_eq(decode(bytes, block.len, &room, &got), 0);
         ck_assert_uint_eq(got.history, histories[i]);
-        ck_assert(image_put_history(bytes, block.len, 4711));
+        ck_assert(!image_put_history(bytes, block.len, 4711, 4711));
+        ck_assert(image_put_history(bytes, block.len, histories[i], 4711));
         ck_assert_int_eq(decode(bytes, block.len, &room, &got), 0);
         ck_assert_uint_eq(got.history, 4711);
         got.history = histories[i];
@@ -447,7 +448,7 @@ START_TEST(test_history)
         for (size_t at = 0; at < block.len; at++) {
             bytes[at] ^= 1;
             char *before = copy_of(block.data, block.len);
-            ck_assert(!image_put_history(bytes, block.len, 5));
+            ck_assert(!image_put_history(bytes, block.len, 4711, 5));
             ck_assert_mem_eq(bytes, before, block.len);
             free(before);
             bytes[at] ^= 1;
