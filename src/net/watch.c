@@ -275,6 +275,7 @@ watch_add(struct watch_hub *hub, unsigned kinds,
     }
     watcher->kinds = kinds;
     watcher->skipped = 0;
+    watcher->has_told = false;
     watcher->at = watcher->len = 0;
     watcher->notify_fn = notify_fn;
     watcher->context = context;

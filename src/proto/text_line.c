@@ -133,16 +133,15 @@ text__take_len(struct line *line, uint32_t *out)
     struct words words = line->words;
     struct span word;
     int64_t number;
-    if (!words_next(&words, &word)) {
-        return false;
+    if (text__take_i32(line, &number) && number >= 0 &&
+        number <= TEXT__VALUE_LEN_MAX) {
+        *out = (uint32_t)number;
+        return true;
     }
-    if (!text__take_i32(line, &number) || number < 0 ||
-        number > TEXT__VALUE_LEN_MAX) {
+    if (words_next(&words, &word)) {
         note_len(line, word);
-        return false;
     }
-    *out = (uint32_t)number;
-    return true;
+    return false;
 }
 
 bool
