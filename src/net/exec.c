@@ -298,7 +298,7 @@ parse_key(struct session *session, struct schema_word text, const char *end,
 }
 
 /* A command with one key, an item's. */
-static __attribute__((noinline)) enum exec_step
+static enum exec_step
 begin_on_item(struct session *session, const char *bytes,
     struct schema_word text, struct exec_turn *turn)
 {

@@ -361,7 +361,7 @@ take_any(struct session *session, struct reading *reading, const char *base,
     struct span *bad)
 {
     struct job *job = session->job;
-    struct key key = {.kind = KEY_CELL};
+    struct key key;
     uint32_t known = is_at_id(reading)
         ? key_names_read(reading->names, reading->at, reading->words_end,
               reading->end, &key)
@@ -376,20 +376,20 @@ take_any(struct session *session, struct reading *reading, const char *base,
     const char *space = memchr(reading->at, ' ', left);
     size_t len = space == NULL ? left : (size_t)(space - reading->at);
     bool is_known = true;
-    *bad = (struct span){(uint32_t)(reading->at - base), (uint32_t)len};
+    int err = 0;
     if (len > TEXT_KEY_MAX) {
-        return ERR_BAD_FORMAT;
-    }
-    if (reading->names != NULL) {
+        err = ERR_BAD_FORMAT;
+    } else if (reading->names != NULL) {
         key_names_parse(reading->names, reading->at, len, &key);
+        if (key.kind == KEY_ITEM && !job->is_alone) { /* else it is checked */
+            err = exec__near(session, reading->at, len);
+        }
     } else {
         is_known = reading->counter != NULL &&
             key_parse_dialect(reading->counter, reading->at, len, &key);
     }
-    int err = key.kind == KEY_ITEM && !job->is_alone /* else it is checked */
-        ? exec__near(session, reading->at, len)
-        : 0;
     if (err != 0) {
+        *bad = (struct span){(uint32_t)(reading->at - base), (uint32_t)len};
         return err;
     }
     if (is_known) {

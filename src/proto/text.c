@@ -34,9 +34,10 @@ enum { LINE_LEN_MIN = 4 };
 /* True for a line with a number behind the three of memcached's that is about a
  * counter which is not known. Of few lines it is asked: not inlined. */
 static __attribute__((noinline)) bool
-is_of_unknown(struct line *line, struct words all)
+is_of_unknown(struct line *line)
 {
     struct words rest = line->words;
+    struct words all = {line->bytes, 0, rest.end};
     struct request found;
     struct span word;
     enum request_op op = line->out->op;
@@ -46,9 +47,7 @@ is_of_unknown(struct line *line, struct words all)
     }
     request_clear(&found);
     found.len = line->out->len;
-    struct words whole = all;
-    whole.at = 0;
-    if (!words_next(&whole, &word) ||
+    if (!words_next(&all, &word) ||
         !dialect_parse_unknown(word, all, &found)) {
         return false;
     }
@@ -70,13 +69,12 @@ parse_storage(struct line *line)
 {
     struct request *out = line->out;
     uint32_t value_len;
-    struct words all = line->words;
     bool is_cas = out->op == REQUEST_CAS;
     bool fits = text__take_key_and_noreply(line);
     fits = text__take_stored_flags(line, &out->flags) && fits;
     fits = text__take_stored_exptime(line, &out->exptime) && fits;
     bool has_len = text__take_len(line, &value_len);
-    if (has_rest(line) && is_of_unknown(line, all)) {
+    if (has_rest(line) && is_of_unknown(line)) {
         return PARSE_REQUEST;
     }
     if (!has_len) {

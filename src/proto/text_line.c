@@ -114,10 +114,15 @@ text__take_i32(struct line *line, int64_t *out)
 }
 
 /* Behind a length that is a number but none of ours comes a block whose end
- * nobody can tell. */
-static void
-note_len(struct line *line, struct span word)
+ * nobody can tell. at: where the word is looked for. False. */
+static __attribute__((noinline)) bool
+refuse_len(struct line *line, uint32_t at)
 {
+    struct span word;
+    line->words.at = at;
+    if (!words_next(&line->words, &word)) {
+        return false;
+    }
     if (line->bytes[word.at] == '+') {
         word = (struct span){word.at + 1, word.len - 1};
     }
@@ -125,23 +130,20 @@ note_len(struct line *line, struct span word)
         line->out->closes = true;
         line->out->err = ERR_LONG_BLOCK;
     }
+    return false;
 }
 
 bool
 text__take_len(struct line *line, uint32_t *out)
 {
-    struct words words = line->words;
-    struct span word;
+    uint32_t at = line->words.at;
     int64_t number;
-    if (text__take_i32(line, &number) && number >= 0 &&
-        number <= TEXT__VALUE_LEN_MAX) {
-        *out = (uint32_t)number;
-        return true;
+    if (!text__take_i32(line, &number) || number < 0 ||
+        number > TEXT__VALUE_LEN_MAX) {
+        return refuse_len(line, at);
     }
-    if (words_next(&words, &word)) {
-        note_len(line, word);
-    }
-    return false;
+    *out = (uint32_t)number;
+    return true;
 }
 
 bool
