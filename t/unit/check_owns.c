@@ -156,7 +156,7 @@ START_TEST(test_forms)
 {
     static const char *const same[] = {"crc32:2/3", "crc32:2/3\n",
         "# ours\n\n \t crc32:2/3 \r\n# a, b, c:1:1\n",
-        "crc32:2/3\n" SAME_WEIGHTS, "crc32:2/3,a:1:1,b:1:1,c:1:1",
+        ("crc32:2/3\n" SAME_WEIGHTS), "crc32:2/3,a:1:1,b:1:1,c:1:1",
         "crc32:2/3\n  a:1:1  x,b:1:1\n # , z\n c:1:1\n"};
     for (size_t i = 0; i < COUNT_OF(same); i++) {
         expect_servers(same[i], rows[1].servers, 2);
