@@ -10,7 +10,8 @@
  *
  * Auto packs first. zstd and plain get their chance where, for the same
  * records, they are shorter; the codec that holds most records wins. One that
- * is far longer is not tried for the next PAUSE blocks.
+ * is far longer rests for a number of blocks, twice as many each time that it
+ * is far longer again, and PAUSE_MAX at most.
  *
  * The shape of the ids is found once for all records that wait. With more
  * records than go into the block it is no better and hardly worse.
@@ -36,7 +37,7 @@ enum {
     WANT_MORE = 32, /* than were in the last one, and a sixteenth */
     TRIES_MAX = 24,
     SLACK_BYTES = 8, /* two in a thousand, and half of it on average */
-    PAUSE = 7,       /* blocks */
+    PAUSE_MAX = 63,  /* blocks */
     FAR_SHARE = 16,  /* longer by one in so many is far longer */
     /* percent of the ids: a lookup then takes a fifth of the time */
     RICE_FAVOUR = 3
@@ -55,7 +56,8 @@ struct block_builder {
     size_t n, want;
     size_t expect[BLOCK_CODEC_COUNT];  /* records in the last block of it */
     unsigned pause[BLOCK_CODEC_COUNT]; /* blocks without a try of it */
-    uint64_t *id, *gap;                /* owned: BLOCK_RECORDS_MAX */
+    unsigned last[BLOCK_CODEC_COUNT]; /* what that was at first; 0: no pause */
+    uint64_t *id, *gap;               /* owned: BLOCK_RECORDS_MAX */
     uint64_t *code[SCHEMA_COLUMNS_MAX];
     struct ids_shape shape;
     struct ids_work ids;
@@ -375,6 +377,16 @@ fit(struct block_builder *builder, enum block_codec codec, struct draft *best)
     return 0;
 }
 
+/* How long the codec is not tried now: longer each time, or not at all. */
+static void
+rest(struct block_builder *builder, enum block_codec codec, bool is_far)
+{
+    unsigned pause = is_far ? 2 * builder->last[codec] + 1 : 0;
+
+    builder->last[codec] = pause < PAUSE_MAX ? pause : PAUSE_MAX;
+    builder->pause[codec] = builder->last[codec];
+}
+
 /* Puts the codec's block into best if it is better for as many records. */
 static int
 try_other(struct block_builder *builder, enum block_codec codec)
@@ -390,9 +402,10 @@ try_other(struct block_builder *builder, enum block_codec codec)
     if (err != 0 || builder->draft.len >= best->len) {
         bool is_far = builder->draft.len > best->len + best->len / FAR_SHARE;
 
-        builder->pause[codec] = err == 0 && is_far ? PAUSE : 0;
+        rest(builder, codec, err == 0 && is_far);
         return err;
     }
+    rest(builder, codec, false);
     builder->expect[codec] = best->n;
     err = fit(builder, codec, &builder->other);
     if (err == 0 &&

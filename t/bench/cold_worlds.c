@@ -13,21 +13,32 @@
 #include <string.h>
 #include <zstd.h>
 
+enum {
+    ONE_VALUE = 1000,
+    FIRST_TIME = 1700000000, /* seconds since 1970 */
+    HOUR = 3600
+};
+
 enum { ROW_BYTES_MAX = (1 + POSTS_COLUMNS_MAX) * BYTES_VARINT_MAX };
 
 const struct cold_world cold_worlds[COLD_WORLDS] = {
-    {"main, 3 columns", POSTS_MAIN, DIST_MAIN, 3, 0},
-    {"heavy, 3 columns", POSTS_MAIN, DIST_HEAVY, 3, 0},
-    {"lognormal, 3 columns", POSTS_MAIN, DIST_LOGNORMAL, 3, 0},
-    {"main and views, 4 columns", POSTS_MAIN, DIST_MAIN, 4, 0},
-    {"main, 16 columns", POSTS_MAIN, DIST_MAIN, 16, 0},
-    {"main, 2 of 3 columns rare", POSTS_MAIN, DIST_MAIN, 3, 2},
-    {"dense in each second", POSTS_DENSE, DIST_MAIN, 3, 0},
-    {"sequential", POSTS_SEQUENTIAL, DIST_MAIN, 3, 0},
-    {"milliseconds, 32 workers", POSTS_MILLISECOND, DIST_MAIN, 3, 0},
-    {"milliseconds, 64 workers", POSTS_SNOWFLAKE, DIST_MAIN, 3, 0},
-    {"multiples of 2^22", POSTS_MULTIPLE, DIST_MAIN, 3, 0},
-    {"random 64 bits", POSTS_RANDOM, DIST_MAIN, 3, 0},
+    {"main, 3 columns", POSTS_MAIN, DIST_MAIN, 3, 0, COLD_COUNTS},
+    {"heavy, 3 columns", POSTS_MAIN, DIST_HEAVY, 3, 0, COLD_COUNTS},
+    {"lognormal, 3 columns", POSTS_MAIN, DIST_LOGNORMAL, 3, 0, COLD_COUNTS},
+    {"main and views, 4 columns", POSTS_MAIN, DIST_MAIN, 4, 0, COLD_COUNTS},
+    {"main, 16 columns", POSTS_MAIN, DIST_MAIN, 16, 0, COLD_COUNTS},
+    {"main, 2 of 3 columns rare", POSTS_MAIN, DIST_MAIN, 3, 2, COLD_COUNTS},
+    {"dense in each second", POSTS_DENSE, DIST_MAIN, 3, 0, COLD_COUNTS},
+    {"sequential", POSTS_SEQUENTIAL, DIST_MAIN, 3, 0, COLD_COUNTS},
+    {"milliseconds, 32 workers", POSTS_MILLISECOND, DIST_MAIN, 3, 0,
+        COLD_COUNTS},
+    {"milliseconds, 64 workers", POSTS_SNOWFLAKE, DIST_MAIN, 3, 0,
+        COLD_COUNTS},
+    {"multiples of 2^22", POSTS_MULTIPLE, DIST_MAIN, 3, 0, COLD_COUNTS},
+    {"random 64 bits", POSTS_RANDOM, DIST_MAIN, 3, 0, COLD_COUNTS},
+    {"wide values", POSTS_MAIN, DIST_MAIN, 3, 0, COLD_WIDE},
+    {"one value", POSTS_MAIN, DIST_MAIN, 3, 0, COLD_ONE},
+    {"times", POSTS_MAIN, DIST_MAIN, 3, 0, COLD_TIMES},
 };
 
 void *
@@ -71,6 +82,30 @@ thin(const struct cold_world *world, uint64_t post, uint64_t *value)
     return any != 0;
 }
 
+/* Puts numbers of the world's kind in the place of those drawn. */
+static void
+exchange(const struct cold_world *world, uint64_t post, uint64_t *value)
+{
+    struct dist_rng rng;
+    dist_rng_init(&rng, post, COLD_WIDE);
+    for (unsigned c = 0; c < world->columns; c++) {
+        uint64_t drawn = dist_rng_u64(&rng);
+        switch ((enum cold_values)world->values) {
+        case COLD_WIDE:
+            value[c] = drawn;
+            break;
+        case COLD_ONE:
+            value[c] = ONE_VALUE;
+            break;
+        case COLD_TIMES:
+            value[c] = FIRST_TIME + post / DIST_POSTS_A_SECOND + drawn % HOUR;
+            break;
+        case COLD_COUNTS:
+            break;
+        }
+    }
+}
+
 struct cold_records
 cold_records_make(
     const struct cold_world *world, uint64_t n_posts, uint64_t seed)
@@ -85,7 +120,9 @@ cold_records_make(
     uint64_t *made[POSTS_COLUMNS_MAX];
     struct keyed *key = cold_take(n_posts * sizeof(*key));
     records.id = cold_take(n_posts * sizeof(*records.id));
-    records.bound_bytes = world->rare > 0 ? (double)NAN : bound_bytes(&bound);
+    records.bound_bytes = world->rare > 0 || world->values != COLD_COUNTS
+        ? (double)NAN
+        : bound_bytes(&bound);
     for (unsigned c = 0; c < world->columns; c++) {
         made[c] = cold_take(n_posts * sizeof(*made[c]));
         records.code[c] = cold_take(n_posts * sizeof(*made[c]));
@@ -94,6 +131,7 @@ cold_records_make(
         if (!posts_values(&posts, post, value) || !thin(world, post, value)) {
             continue;
         }
+        exchange(world, post, value);
         key[records.n] = (struct keyed){posts_id(&posts, post), records.n};
         for (unsigned c = 0; c < world->columns; c++) {
             made[c][records.n] = value[c];

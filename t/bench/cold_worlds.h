@@ -11,13 +11,23 @@
 
 /* The records that the cold tier is measured with. */
 
-enum { COLD_WORLDS = 12 };
+enum { COLD_WORLDS = 15 };
 
 struct cold_world {
     const char *name;
     int ids, kind;
     unsigned columns;
     unsigned rare; /* so many columns are 0 but in one record in 50 */
+    int values;    /* enum cold_values */
+};
+
+/* What numbers the columns have. */
+enum cold_values {
+    COLD_COUNTS, /* of the distribution */
+    COLD_WIDE,   /* any of 64 bits, as hashes are */
+    COLD_ONE,    /* one and the same in all records */
+    COLD_TIMES   /* seconds since 1970 that grow with the post, as of a change
+                  * in the hour behind it */
 };
 
 extern const struct cold_world cold_worlds[COLD_WORLDS];

@@ -355,6 +355,41 @@ START_TEST(test_auto_tries_again)
 }
 END_TEST
 
+/* So it is behind very many blocks for which it was no good, too: at most every
+ * 64th is a try. */
+START_TEST(test_auto_rests_for_so_long_and_no_longer)
+{
+    enum { COLUMNS = 16, WIDE = 300, BEHIND = 70 }; /* blocks */
+    const struct block_options options = {BLOCK_AUTO, 3, COLUMNS};
+    struct block_builder *builder;
+    size_t n_blocks = 0, n_behind = 0, n_zstd = 0;
+
+    ck_assert_int_eq(block_builder_create(&options, NULL, &builder), 0);
+    for (uint64_t id = 1; n_behind < BEHIND && n_zstd == 0; id++) {
+        uint64_t code[COLUMNS];
+        uint8_t out[BLOCK_BYTES_MAX];
+        size_t len, n;
+
+        for (uint64_t c = 0; c < COLUMNS; c++) {
+            code[c] = n_blocks < WIDE
+                ? checksum64(&(uint64_t[]){id, c}, 2 * sizeof id, SEED)
+                : UINT64_C(0x9e3779b97f4a7c15);
+        }
+        block_builder_add(builder, id, code);
+        while (block_builder_is_full(builder)) {
+            ck_assert_int_eq(
+                block_builder_cut(builder, false, SEED, out, &len, &n), 0);
+            n_zstd += len > 0 && out[1] == BLOCK_ZSTD;
+            n_behind += len > 0 && n_blocks >= WIDE;
+            n_blocks += len > 0;
+            ck_assert(n_blocks > WIDE || n_zstd == 0);
+        }
+    }
+    block_builder_destroy(&builder);
+    ck_assert_uint_eq(n_zstd, 1);
+}
+END_TEST
+
 START_TEST(test_every_flipped_bit_and_every_cut_is_damage)
 {
     enum block_codec codec = (enum block_codec)_i;
@@ -538,6 +573,7 @@ main(void)
     tcase_add_test(tcase, test_a_block_is_full);
     tcase_add_test(tcase, test_auto_is_the_smallest);
     tcase_add_test(tcase, test_auto_tries_again);
+    tcase_add_test(tcase, test_auto_rests_for_so_long_and_no_longer);
     tcase_add_loop_test(tcase, test_every_flipped_bit_and_every_cut_is_damage,
         0, BLOCK_AUTO + 1);
     tcase_add_test(tcase, test_a_newer_version_is_told_apart);
