@@ -236,28 +236,68 @@ make_manifest(struct salvage *salvage)
     return 0;
 }
 
+/* What the headers of the log files from place i on say, 0 where one cannot be
+ * read; the caller's. NULL: no memory. */
+static uint64_t *
+read_epochs(struct salvage *salvage, size_t i)
+{
+    const struct salvage_numbers *log = &salvage->log;
+    uint64_t *epoch = calloc(log->n + 1, sizeof *epoch);
+    for (; epoch != NULL && i < log->n; i++) {
+        if (!read_epoch(salvage, log->number[i], &epoch[i])) {
+            epoch[i] = 0;
+        }
+    }
+    return epoch;
+}
+
+/* The place behind the last file of a history from place i on, or i. */
+static size_t
+end_of_history(const uint64_t *epoch, size_t n, size_t i, uint64_t history)
+{
+    size_t end = i;
+    for (; i < n; i++) {
+        end = epoch[i] == history ? i + 1 : end;
+    }
+    return end;
+}
+
 /* Which log files are of which history, where the manifest that said it is
- * lost: as they say it themselves, behind what its copy knows. */
+ * lost: as they say it themselves, behind what its copy knows. The last history
+ * that the copy names may have ended before it had a file, and the next one
+ * have begun with the same number. The files of a history stand together, so
+ * what is between two of them is of another directory. */
 static int
 take_histories(struct salvage *salvage)
 {
     const struct manifest *manifest = &salvage->manifest;
+    const struct salvage_numbers *log = &salvage->log;
     struct histories *histories = &salvage->manifest.histories;
     uint64_t from = histories->n == 0
         ? manifest->log_number
-        : histories->entry[histories->n - 1].from + 1;
-    int err = 0;
-    for (size_t i = 0; err == 0 && i < salvage->log.n; i++) {
-        uint64_t number = salvage->log.number[i], epoch;
-        if (number >= from && read_epoch(salvage, number, &epoch) &&
-            epoch != histories_epoch(histories, number, manifest->epoch)) {
+        : histories->entry[histories->n - 1].from;
+    uint64_t history = histories_epoch(histories, from, manifest->epoch);
+    size_t i = 0;
+    while (i < log->n && log->number[i] < from) {
+        i++;
+    }
+    uint64_t *epoch = read_epochs(salvage, i);
+    int err = epoch == NULL ? ERR_NO_MEMORY : 0;
+    while (err == 0 && i < log->n) {
+        i = end_of_history(epoch, log->n, i, history);
+        while (i < log->n && epoch[i] == 0) {
+            i++;
+        }
+        if (i < log->n) {
             salvage__say(salvage,
                 "log files from number %" PRIu64 " on are of a history that "
                 "nothing else names: they are taken for this directory's",
-                number);
-            err = histories_add(histories, number, epoch);
+                log->number[i]);
+            history = epoch[i];
+            err = histories_add(histories, log->number[i], history);
         }
     }
+    free(epoch);
     return err;
 }
 

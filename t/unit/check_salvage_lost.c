@@ -4,6 +4,8 @@
 #include "unit/salvage_help.h"
 
 #include "base/err.h"
+#include "wal/manifest.h"
+#include "wal/names.h"
 
 enum { SET_TO = 9 };
 
@@ -73,6 +75,17 @@ START_TEST(test_beginning_lost)
     end(&rig);
 }
 END_TEST
+
+static struct file *
+find_file(struct files *files, const char *name)
+{
+    size_t i = 0;
+    while (i < files->n && strcmp(files->file[i].name, name) != 0) {
+        i++;
+    }
+    ck_assert_uint_lt(i, files->n);
+    return &files->file[i];
+}
 
 /* Adds what a start before had and has been removed since. */
 static void
@@ -172,6 +185,87 @@ START_TEST(test_refused)
 }
 END_TEST
 
+/* Only the copy is left of the manifests, and it is from a start before the
+ * last: one that ended at its step n, perhaps before it had a log file. */
+START_TEST(test_copy_behind)
+{
+    bool is_dead = true;
+    for (unsigned n = 1; is_dead; n++) {
+        struct rig rig;
+        struct files files, older;
+        begin(&rig);
+        kill_it(&rig, &files);
+        free_files(&files);
+        fake_disk_die(rig.fake, n);
+        if (rig_open(&rig) == 0) {
+            (void)rig_close(&rig);
+        }
+        is_dead = fake_disk_is_dead(rig.fake);
+        fake_disk_revive(rig.fake);
+        read_files(rig.data.disk, &older);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_int_eq(rig_set_all(&rig, 'a', SET_TO), STORE_COMMITTED);
+        kill_it(&rig, &files);
+        struct file *copy = find_file(&files, MANIFEST_COPY);
+        struct file *then = find_file(&older, MANIFEST_COPY);
+        struct file whole = *copy;
+        *copy = *then;
+        *then = whole;
+        struct file *manifest = find_file(&files, MANIFEST_NAME);
+        free(manifest->bytes);
+        manifest->bytes = NULL;
+        free_files(&older);
+        salvage(&rig, &files, SALVAGE_WHOLE, "MANIFEST.copy takes its place");
+        rig_expect_all(&rig);
+        end(&rig);
+    }
+}
+END_TEST
+
+/* A file between two of one start says another history: it is a stranger's,
+ * though no manifest is left that says so. */
+START_TEST(test_between)
+{
+    struct rig rig;
+    struct files files;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 4);
+    rig.data.log_file_bytes = 4096;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    for (uint64_t value = 1; rig_stat(&rig, "file") < 4; value++) {
+        ck_assert_int_eq(rig_set_all(&rig, 'a', value), STORE_COMMITTED);
+    }
+    kill_it(&rig, &files);
+    struct frame_file head;
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_LOG, 2);
+    struct file *log = find_file(&files, name);
+    ck_assert_int_eq(frame_file_get(log->bytes, log->len, &head), FRAME_OK);
+    head.epoch ^= 1;
+    frame_file_put(&head, log->bytes);
+    struct file *manifest = find_file(&files, MANIFEST_NAME);
+    free(manifest->bytes);
+    manifest->bytes = NULL;
+    struct fake_disk *fake = disk_of(&files);
+    const struct salvage_config config = {.disk = fake_disk_as_disk(fake),
+        .logger = &rig.logger,
+        .free_bytes = UINT64_MAX};
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);
+    ck_assert_int_eq(outcome, SALVAGE_LOSSY);
+    buf_add(&report, "", 1);
+    ck_assert_msg(strstr(report.data, "taken for this directory's") == NULL,
+        "%s", report.data);
+    ck_assert_msg(strstr(report.data, " is of another data directory") != NULL,
+        "%s", report.data);
+    buf_fini(&report);
+    free_files(&files);
+    fake_disk_destroy(&fake);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -180,5 +274,7 @@ main(void)
     tcase_add_test(tcase, test_beginning_lost);
     tcase_add_loop_test(tcase, test_all_in_log, 0, 2);
     tcase_add_test(tcase, test_refused);
+    tcase_add_test(tcase, test_copy_behind);
+    tcase_add_test(tcase, test_between);
     return run_case("salvage_lost", tcase);
 }
