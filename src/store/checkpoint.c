@@ -648,7 +648,9 @@ begin_pass(struct checkpointer *owner)
         .file_bytes_max = config->checkpoint_file_bytes == 0
             ? (uint64_t)FILE_BYTES_MAX
             : config->checkpoint_file_bytes,
-        .reader = {.disk = durable->disk, .logger = config->logger},
+        .reader = {.disk = durable->disk,
+            .logger = config->logger,
+            .images = &durable->manifest.images},
         .is_quiet = checkpoint__is_quiet(owner, checkpointer_now_ns(owner))};
 }
 

@@ -221,7 +221,8 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
 {
     struct check check = {.disk = disk, .logger = logger};
     manifest_init(&check.manifest);
-    check.reader = (struct recover_reader){.disk = disk, .logger = logger};
+    check.reader = (struct recover_reader){
+        .disk = disk, .logger = logger, .images = &check.manifest.images};
     int err = check_all(&check, out);
     say_result(out, err, &check.end);
     recover_schema_fini(&check.recover);

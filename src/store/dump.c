@@ -594,6 +594,7 @@ dump_run(const struct dump_config *config)
     struct dump dump = {.config = config,
         .reader = {.disk = config->disk, .logger = config->logger}};
     manifest_init(&dump.manifest);
+    dump.reader.images = &dump.manifest.images;
     int err = open_directory(&dump);
     if (err == 0) {
         progress_begin(&dump.progress, config->logger, &clock_system,

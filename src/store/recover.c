@@ -215,32 +215,92 @@ missing(const struct recover_reader *reader, const char *name)
     return ERR_CORRUPT;
 }
 
-/* True where the open file, by what it begins with, is not the one that the
- * manifest names. */
+/* What the head of the block at that offset of the open file says. */
 static bool
-is_foreign(
-    const struct recover_reader *reader, const struct images_entry *entry)
+peek(const struct recover_reader *reader, uint64_t offset, uint32_t *len,
+    uint64_t *history)
 {
     uint8_t head[IMAGE_HEAD_BYTES];
-    uint64_t history;
     size_t n = 0;
-    int error = reader->disk->calls->read(
-        reader->disk, reader->fd, head, sizeof head, 0, &n);
-    return error == 0 && n == sizeof head &&
-        image_peek_history(head, &history) && history != entry->history;
+    return reader->disk->calls->read(
+               reader->disk, reader->fd, head, sizeof head, offset, &n) == 0 &&
+        n == sizeof head && image_peek(head, len, history);
+}
+
+/* What a whole and sound block at the beginning of the open file says. */
+static bool
+read_first(struct recover_reader *reader, struct image *out)
+{
+    size_t n = 0;
+    uint64_t history;
+    uint32_t len;
+    if (!peek(reader, 0, &len, &history) || len > image_bytes_max()) {
+        return false;
+    }
+    uint8_t *block = malloc(len);
+    bool is_sound = block != NULL &&
+        reader->disk->calls->read(
+            reader->disk, reader->fd, block, len, 0, &n) == 0 &&
+        n == len && image_decode(block, len, &reader->room, out) == 0;
+    free(block);
+    return is_sound;
+}
+
+struct known {
+    uint64_t file, history;
+    bool is_known;
+};
+
+static void
+note_known(void *context, const struct images_entry *entry)
+{
+    struct known *known = context;
+    known->is_known |=
+        entry->file == known->file && entry->history == known->history;
+}
+
+/* True where the open file, by what it begins with, is not the one that the
+ * manifest names. Blocks of one file may be of several histories: those that a
+ * salvage mended, and damaged ones that were moved. */
+static bool
+is_foreign(struct recover_reader *reader, const struct images_entry *entry)
+{
+    struct image first;
+    uint64_t history;
+    uint32_t len;
+    if (!read_first(reader, &first)) {
+        return false;
+    }
+    struct known known = {.file = entry->file, .history = first.history};
+    known.is_known = first.history == entry->history ||
+        (peek(reader, entry->offset, &len, &history) && len == entry->len &&
+            history == entry->history);
+    if (reader->images != NULL) {
+        images_each(reader->images, note_known, &known);
+    }
+    return !known.is_known;
+}
+
+/* Its block, or its whole file, is not of the history that it should be. */
+static int
+foreign(const struct recover_reader *reader, const struct images_entry *entry)
+{
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    log_line(reader->logger, LOG_ERROR, "%s, offset %" PRIu64 ": %s", name,
+        entry->offset, HISTORIES_FOREIGN);
+    return ERR_CORRUPT;
 }
 
 static int
-damaged(const struct recover_reader *reader, const struct images_entry *entry,
-    int err)
+damaged(
+    struct recover_reader *reader, const struct images_entry *entry, int err)
 {
     char name[NAMES_BYTES];
     names_make(name, NAMES_CHECKPOINT, entry->file);
     if (err == ERR_CORRUPT && reader->file == entry->file &&
         is_foreign(reader, entry)) {
-        log_line(reader->logger, LOG_ERROR, "%s, offset %" PRIu64 ": %s", name,
-            entry->offset, HISTORIES_FOREIGN);
-        return err;
+        return foreign(reader, entry);
     }
     log_line(reader->logger, LOG_ERROR, "%s, offset %" PRIu64 ": %s", name,
         entry->offset,
@@ -329,6 +389,9 @@ recover_read(struct recover_reader *reader, const struct images_entry *entry,
         return err;
     }
     err = image_decode(block, entry->len, &reader->room, out);
+    if (err == 0 && out->history != entry->history) {
+        return foreign(reader, entry);
+    }
     if (err == 0 && !recover_agrees(entry, out)) {
         err = ERR_CORRUPT;
     }
@@ -449,8 +512,9 @@ static void *
 load_shards(void *arg)
 {
     struct image_work *work = arg;
-    struct recover_reader reader = {
-        .disk = work->durable->disk, .logger = work->durable->config.logger};
+    struct recover_reader reader = {.disk = work->durable->disk,
+        .logger = work->durable->config.logger,
+        .images = &work->durable->manifest.images};
     size_t at, to;
     while (take_shard(work, &at, &to)) {
         for (; at < to; at++) {

@@ -46,7 +46,9 @@ int recover_manifest_schema(
 struct recover_reader {
     struct disk *disk;
     struct logger *logger;
-    uint64_t file; /* that fd is open on; 0: none */
+    const struct images *images; /* all that the manifest names; while they do
+                                  * not change. NULL: nobody knows */
+    uint64_t file;               /* that fd is open on; 0: none */
     int fd;
     uint8_t *block; /* owned */
     size_t block_bytes;

@@ -51,7 +51,9 @@ int
 salvage__look_at_images(struct salvage *salvage)
 {
     struct look look = {.salvage = salvage,
-        .reader = {.disk = salvage->disk, .logger = salvage->logger}};
+        .reader = {.disk = salvage->disk,
+            .logger = salvage->logger,
+            .images = &salvage->manifest.images}};
     images_each(&salvage->manifest.images, look_at, &look);
     recover_reader_fini(&look.reader);
     return look.err;

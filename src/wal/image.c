@@ -46,6 +46,7 @@
 
 enum {
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
+    LENGTH_AT = 8,
     HISTORY_AT = 48,
     NUMBERS_AT_ONCE = 64 * PACKED_GROUP /* packed before others get the core
                                          */
@@ -335,8 +336,9 @@ get_body(const uint8_t *in, const uint8_t *end, uint64_t *numbers,
 }
 
 bool
-image_peek_history(const uint8_t *head, uint64_t *history)
+image_peek(const uint8_t *head, uint32_t *len, uint64_t *history)
 {
+    *len = bytes_get_u32(head + LENGTH_AT);
     *history = bytes_get_u64(head + HISTORY_AT);
     return memcmp(head, envelope.magic, envelope.magic_bytes) == 0;
 }

@@ -40,9 +40,9 @@ struct image {
  * block's length. 0 or ERR_NO_MEMORY (out has what it had). */
 int image_encode(const struct image *image, struct buf *out);
 
-/* The history that a head says (IMAGE_HEAD_BYTES, any bytes), unchecked; false
- * where it is no head. */
-bool image_peek_history(const uint8_t *head, uint64_t *history);
+/* The length of the block and the history that a head says (IMAGE_HEAD_BYTES,
+ * any bytes), unchecked; false where it is no head. */
+bool image_peek(const uint8_t *head, uint32_t *len, uint64_t *history);
 
 /* Has a whole block of one history say another, if it is sound and says that
  * one; false: it is not, or does not, and stays as it is. */

@@ -304,7 +304,9 @@ START_TEST(test_images_of_another)
             uint8_t *block = file->bytes + at;
             size_t len = bytes_get_u32(block + 8);
             uint64_t own;
-            ck_assert(image_peek_history(block, &own));
+            uint32_t says;
+            ck_assert(image_peek(block, &says, &own));
+            ck_assert_uint_eq(says, len);
             ck_assert(image_put_history(block, len, own, own + 1));
             /* those that nothing names are not read */
             n += try_start(&rig, &files, 0) == ERR_CORRUPT;

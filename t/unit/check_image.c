@@ -429,13 +429,15 @@ START_TEST(test_history)
         struct buf block = {0};
         struct image got;
         struct content content;
+        uint32_t len;
         uint64_t history;
         content_init(&content, 5, 2);
         content_fill(&content, &random);
         content.image.history = histories[i];
         ck_assert_int_eq(image_encode(&content.image, &block), 0);
         uint8_t *bytes = (uint8_t *)block.data;
-        ck_assert(image_peek_history(bytes, &history));
+        ck_assert(image_peek(bytes, &len, &history));
+        ck_assert_uint_eq(len, block.len);
         ck_assert_uint_eq(history, histories[i]);
         ck_assert_int_eq(decode(bytes, block.len, &room, &got), 0);
         ck_assert_uint_eq(got.history, histories[i]);
@@ -454,7 +456,7 @@ START_TEST(test_history)
             bytes[at] ^= 1;
         }
         bytes[0] ^= 1;
-        ck_assert(!image_peek_history(bytes, &history));
+        ck_assert(!image_peek(bytes, &len, &history));
         content_fini(&content);
         buf_fini(&block);
     }
