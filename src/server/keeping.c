@@ -25,7 +25,8 @@ keeping_choose(struct keeping *keeping, struct options *options)
     char *text = options->data.text;
     *keeping = (struct keeping){.dir_fd = -1,
         .is_default = text[0] == '\0',
-        .is_wanted = strcmp(text, "none") != 0};
+        .is_wanted = strcmp(text, "none") != 0,
+        .config.dir = {.dir_fd = -1, .lock_fd = -1}};
     if (!keeping->is_default) {
         return;
     }
@@ -77,11 +78,13 @@ keeping_make(struct keeping *keeping, const struct options *options,
         return 0;
     }
     const struct data_dir_terms terms = terms_of(options);
+    bool is_new = keeping_is_new(keeping, options);
     int err = data_dir_make(options->data.text, &terms, &keeping->dir_fd, why);
     if (err == ERR_NO_DATA_DIR && keeping->is_default) {
         go_without(keeping, logger, why);
         err = 0;
     }
+    keeping->is_made = is_new && keeping->dir_fd >= 0;
     return err;
 }
 
@@ -124,6 +127,18 @@ keeping_take(struct keeping *keeping, const struct options *options,
     config->threads = threads_to_load();
     config->logger = logger;
     return 0;
+}
+
+void
+keeping_undo(struct keeping *keeping, const struct options *options)
+{
+    if (keeping->dir_fd >= 0) {
+        close(keeping->dir_fd);
+        keeping->dir_fd = -1;
+    }
+    if (keeping->is_made) {
+        data_dir_unmake(&keeping->config.dir, options->data.text);
+    }
 }
 
 int

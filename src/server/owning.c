@@ -72,27 +72,46 @@ read_file(const char *path, struct owns **out, struct buf *why)
     return err;
 }
 
+/* The rule that the options give; NULL: they give none. */
+static int
+read_rule(const struct options *options, struct owns **out, struct buf *why)
+{
+    const char *rule = options->owns.text;
+    *out = NULL;
+    if (rule[0] == '\0') {
+        return options->owns_file.text[0] == '\0'
+            ? 0
+            : read_file(options->owns_file.text, out, why);
+    }
+    size_t before = why->len;
+    buf_add_text(why, "--owns: ");
+    int err = owns_create(rule, strlen(rule), out, why);
+    why->len = err == 0 ? before : why->len;
+    return err;
+}
+
+int
+owning_check(const struct options *options, struct buf *why)
+{
+    struct owns *owns;
+    int err = read_rule(options, &owns, why);
+    if (err == 0 && owns != NULL) {
+        owns_destroy(&owns);
+    }
+    return err;
+}
+
 int
 owning_open(struct owning *owning, const struct options *options,
     struct logger *logger, struct buf *why)
 {
-    const char *rule = options->owns.text;
-    struct owns *owns = NULL;
-    int err;
-    if (rule[0] == '\0' && options->owns_file.text[0] == '\0') {
-        return 0;
-    }
-    if (rule[0] != '\0') {
-        size_t before = why->len;
-        buf_add_text(why, "--owns: ");
-        err = owns_create(rule, strlen(rule), &owns, why);
-        why->len = err == 0 ? before : why->len;
-    } else {
-        owning->path = options->owns_file.text;
-        err = read_file(owning->path, &owns, why);
-    }
-    if (err != 0) {
+    struct owns *owns;
+    int err = read_rule(options, &owns, why);
+    if (err != 0 || owns == NULL) {
         return err;
+    }
+    if (options->owns.text[0] == '\0') {
+        owning->path = options->owns_file.text;
     }
     atomic_init(&owning->owner.owns, owns);
     owning->owner.misses = options->owns_miss;

@@ -17,6 +17,10 @@ struct owning {
     uint64_t old_grace;     /* its grace period */
 };
 
+/* Looks whether the rule that the options give, if any, can be used: 0, or an
+ * error with what is wrong appended to *why. */
+int owning_check(const struct options *options, struct buf *why);
+
 /* Takes the rule that the options give, if any. They and the logger must
  * outlive *owning. 0, or an error with what is wrong appended to *why. */
 int owning_open(struct owning *owning, const struct options *options,

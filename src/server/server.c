@@ -736,7 +736,9 @@ run(struct server *server)
     if (err == 0) {
         err = enter_sandbox(server);
     }
-    if (err == 0) {
+    if (err != 0) {
+        keeping_undo(&server->keeping, &server->options);
+    } else {
         err = start_threads(server);
     }
     if (err == 0) {

@@ -46,6 +46,11 @@ int data_dir_make(const char *path, const struct data_dir_terms *terms,
 int data_dir_lock(int dir_fd, const char *path,
     const struct data_dir_terms *terms, struct data_dir *out, struct buf *why);
 
+/* Removes the directory path that data_dir_make has made, and the lock in it
+ * where dir is locked; one that has other files, or that the process may not
+ * remove, stays. dir is closed. */
+void data_dir_unmake(struct data_dir *dir, const char *path);
+
 /* True for the name of a file or directory that is made only where there has
  * been a manifest: where that is missing now, it is lost. */
 bool data_dir_is_remains(const char *name);

@@ -131,6 +131,9 @@ data_dir_make(const char *path, const struct data_dir_terms *terms,
         int err = give_to(fd, user, why);
         if (err != 0) {
             close(fd);
+            if (made) {
+                (void)rmdir(path);
+            }
             return err;
         }
     }
@@ -364,6 +367,16 @@ data_dir_lock(int dir_fd, const char *path, const struct data_dir_terms *terms,
     }
     *out = (struct data_dir){.dir_fd = dir_fd, .lock_fd = fd};
     return 0;
+}
+
+void
+data_dir_unmake(struct data_dir *dir, const char *path)
+{
+    if (dir->lock_fd >= 0 && dir->dir_fd >= 0) {
+        (void)unlinkat(dir->dir_fd, LOCK_NAME, 0);
+    }
+    (void)rmdir(path);
+    data_dir_close(dir);
 }
 
 /* Locks shared: those who look do not disturb each other. */

@@ -165,7 +165,7 @@ START_TEST(test_given)
     begin(&place);
     ck_assert_int_eq(make(&place, "no such user"), ERR_SYSTEM);
     ck_assert(says(&place, "no such user"));
-    ck_assert_uint_eq(owner_of(&place), 0);
+    ck_assert_int_ne(access(place.path, F_OK), 0); /* none is left */
     ck_assert_int_eq(make(&place, "nobody"), 0);
     ck_assert_uint_eq(owner_of(&place), uid);
     ck_assert_int_eq(chown(place.path, 0, 0), 0);
@@ -173,9 +173,36 @@ START_TEST(test_given)
     ck_assert_int_eq(make(&place, "nobody"), 0);
     ck_assert_uint_eq(owner_of(&place), 0);
     remove_file(&place, "report.txt");
+    ck_assert_int_eq(make(&place, "nobody"), 0); /* one left over is given */
+    ck_assert_uint_eq(owner_of(&place), uid);
     ck_assert_int_eq(rmdir(place.path), 0);
     ck_assert_int_eq(make(&place, "nobody"), 0);
     ck_assert_uint_eq(owner_of(&place), uid);
+    end(&place);
+}
+END_TEST
+
+/* What was made goes again, with its lock, unless somebody else has put a file
+ * there. */
+START_TEST(test_unmake)
+{
+    struct place place;
+    struct data_dir dir;
+    begin(&place);
+    ck_assert_int_eq(make(&place, ""), 0);
+    dir = (struct data_dir){.dir_fd = -1, .lock_fd = -1};
+    data_dir_unmake(&dir, place.path);
+    ck_assert_int_ne(access(place.path, F_OK), 0);
+    ck_assert_int_eq(make(&place, ""), 0);
+    ck_assert_int_eq(take(&place, &dir), 0);
+    data_dir_unmake(&dir, place.path);
+    ck_assert_int_ne(access(place.path, F_OK), 0);
+    ck_assert_int_eq(dir.dir_fd, -1);
+    ck_assert_int_eq(make(&place, ""), 0);
+    make_file(&place, "report.txt", "x");
+    data_dir_unmake(&dir, place.path);
+    ck_assert_int_eq(access(place.path, F_OK), 0);
+    remove_file(&place, "report.txt");
     end(&place);
 }
 END_TEST
@@ -314,6 +341,6 @@ main(void)
 {
     const TTest *const tests[] = {test_make, test_cannot_make, test_given,
         test_lock_is_link, test_lock_of_file, test_check, test_must_be_used,
-        test_remains};
+        test_remains, test_unmake};
     return run_tests("data directory", tests, COUNT_OF(tests));
 }
