@@ -26,6 +26,9 @@ enum { FILE_MODE = 0600, BLOCK_BYTES = 4096 /* usually, or less */ };
 struct disk_real {
     struct disk disk; /* first: what callers hold */
     int dir_fd;       /* the caller's */
+    bool gives;       /* files that are made, to uid and gid */
+    uid_t uid;
+    gid_t gid;
 };
 
 static const struct disk_real *
@@ -58,6 +61,13 @@ take_regular(int fd)
                      : errno_of(fcntl(fd, F_SETFL, flags & ~O_NONBLOCK));
 }
 
+/* A file that has just been made gets its owner. An errno value. */
+static int
+give(const struct disk_real *real, int fd)
+{
+    return real->gives ? errno_of(fchown(fd, real->uid, real->gid)) : 0;
+}
+
 /* Which error it is that an open has failed with: of a directory to be written,
  * or a socket. */
 static int
@@ -81,6 +91,9 @@ real_open(struct disk *disk, const char *name, enum disk_open how, int *fd)
             FILE_MODE);
     } while (*fd < 0 && errno == EINTR);
     int err = *fd < 0 ? open_error(errno) : take_regular(*fd);
+    if (err == 0 && how == DISK_CREATE) {
+        err = give(real_of(disk), *fd);
+    }
     if (err != 0 && *fd >= 0) {
         (void)close(*fd);
         *fd = -1;
@@ -259,14 +272,34 @@ real_unlink(struct disk *disk, const char *name)
     return errno_of(unlinkat(real_of(disk)->dir_fd, name, 0));
 }
 
+/* As fsync. */
 static int
-real_sync_names(struct disk *disk)
+sync_dir(int fd)
 {
     int err;
     do {
-        err = errno_of(fsync(real_of(disk)->dir_fd));
+        err = errno_of(fsync(fd));
     } while (err == EINTR);
     return err;
+}
+
+int
+disk_sync_dir(int dir_fd)
+{
+    int err = sync_dir(dir_fd);
+    return err == EINVAL ? 0 : err;
+}
+
+bool
+disk_syncs_names(int dir_fd)
+{
+    return sync_dir(dir_fd) != EINVAL;
+}
+
+static int
+real_sync_names(struct disk *disk)
+{
+    return disk_sync_dir(real_of(disk)->dir_fd);
 }
 
 static bool
@@ -313,6 +346,12 @@ real_ring(struct disk *disk, unsigned n_reads, struct disk_ring **out)
     return disk_ring_open(n_reads, out);
 }
 
+static const char *
+real_text(struct disk *disk, int error)
+{
+    return disk_text_at(real_of(disk)->dir_fd, error);
+}
+
 static const struct disk_calls real_calls = {
     .open = real_open,
     .close = real_close,
@@ -331,15 +370,56 @@ static const struct disk_calls real_calls = {
     .sync_names = real_sync_names,
     .list = real_list,
     .ring = real_ring,
+    .text = real_text,
 };
 
 const char *
 disk_text(int error)
 {
-    return error == DISK_NOT_REGULAR
-        ? "a directory, a FIFO, a socket or a device has its name: move that "
-          "away"
-        : strerror(error);
+    switch (error) {
+    case DISK_NOT_REGULAR:
+        return "a directory, a FIFO, a socket or a device has its name: move "
+               "that away";
+    case EACCES:
+        return "Permission denied: see that the data directory and all that "
+               "is in it belongs to the server's user, with modes of 0700 and "
+               "0600";
+    case EPERM:
+        return "Operation not permitted: see whose file it is, and whether it "
+               "is immutable (lsattr), or a security module is in the way";
+    case ELOOP: /* of the last name, which is all there is (O_NOFOLLOW) */
+        return "a symbolic link has its name: put the file itself there";
+    case EINVAL:
+        return "Invalid argument: the file system cannot do that";
+    default:
+        return strerror(error);
+    }
+}
+
+const char *
+disk_say(struct disk *disk, int error)
+{
+    return disk->calls->text == NULL ? disk_text(error)
+                                     : disk->calls->text(disk, error);
+}
+
+/* True where no file can be made, whatever room there is; file systems that
+ * have no fixed number of inodes say 0 of 0. */
+static bool
+lacks_inodes(int dir_fd)
+{
+    struct statvfs st;
+    return fstatvfs(dir_fd, &st) == 0 && st.f_files > 0 &&
+        (geteuid() == 0 ? st.f_ffree : st.f_favail) == 0;
+}
+
+const char *
+disk_text_at(int dir_fd, int error)
+{
+    return error == ENOSPC && lacks_inodes(dir_fd)
+        ? "the file system has no inode left, though it may have room (see df "
+          "-i): remove files from it"
+        : disk_text(error);
 }
 
 int
@@ -373,9 +453,19 @@ disk_real_create(int dir_fd, struct disk **out)
     if (real == NULL) {
         return ENOMEM;
     }
-    *real = (struct disk_real){{&real_calls}, dir_fd};
+    *real = (struct disk_real){.disk = {&real_calls}, .dir_fd = dir_fd};
     *out = &real->disk;
     return 0;
+}
+
+void
+disk_real_give(struct disk *disk, uid_t uid, gid_t gid)
+{
+    struct disk_real *real = (struct disk_real *)disk;
+    ASSERT(disk->calls == &real_calls);
+    real->gives = true;
+    real->uid = uid;
+    real->gid = gid;
 }
 
 void

@@ -2,8 +2,10 @@
 #ifndef BASE_DISK_H
 #define BASE_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* One directory of files, and every call that durability rests on; a seam:
  * t/lib/fake_disk has an implementation in memory that loses what was not
@@ -68,6 +70,8 @@ struct disk_calls {
      * disk_ring_destroy. 0, or ENOSYS where there is none, EPERM where it is
      * forbidden, ENOMEM. NULL: there is none. */
     int (*ring)(struct disk *disk, unsigned n_reads, struct disk_ring **out);
+    /* As disk_text, with what the disk knows besides. NULL: as disk_text. */
+    const char *(*text)(struct disk *disk, int error);
 };
 
 /* What every implementation begins with. */
@@ -75,8 +79,23 @@ struct disk {
     const struct disk_calls *calls;
 };
 
-/* What a call says (not 0), for people; any thread. */
+/* What a call says (not 0), for people, and what to do where that is known:
+ * static, or of strerror. Any thread. */
 const char *disk_text(int error);
+
+/* The same of a call of this disk: also that there are no inodes. */
+const char *disk_say(struct disk *disk, int error);
+
+/* The same of a call that was about a file in that directory. */
+const char *disk_text_at(int dir_fd, int error);
+
+/* Syncs a directory: 0 or an errno value. A file system that cannot do that
+ * (EINVAL) is no error, as sync_names has it: there, what has been renamed may
+ * have its old name after a power cut. */
+int disk_sync_dir(int dir_fd);
+
+/* False of such a file system. */
+bool disk_syncs_names(int dir_fd);
 
 /* Which error it is for clients that a call failed so (errno_value not 0):
  * ERR_DISK_FULL, ERR_FILE_SIZE, else ERR_DISK. */
@@ -90,6 +109,10 @@ void disk_hole(struct disk *disk, int fd, uint64_t end, uint64_t len);
 /* The real one, in the directory that dir_fd is open on (the caller's, must
  * stay open). *out is the caller's; freed by disk_real_destroy. 0 or ENOMEM. */
 int disk_real_create(int dir_fd, struct disk **out);
+
+/* Files that the disk makes from now on are given to that user and group; as
+ * root. */
+void disk_real_give(struct disk *disk, uid_t uid, gid_t gid);
 void disk_real_destroy(struct disk **disk);
 
 #endif

@@ -20,7 +20,7 @@ err_file_text(int err)
 {
     switch (err) {
     case ERR_DISK_FULL:
-        return "the disk is full";
+        return "the disk is full: see df, and df -i for files";
     case ERR_DISK:
         return "a file could not be read or written";
     case ERR_COLD_READ:

@@ -47,7 +47,7 @@ tell(struct segment_writer *writer, const char *what, int error)
 
         segment_name(name, writer->head.number, true);
         log_line(writer->config.logger, LOG_ERROR, "cannot %s %s: %s", what,
-            name, disk_text(error));
+            name, disk_say(writer->config.disk, error));
     }
     writer->err = disk_err(error);
     return writer->err;

@@ -111,6 +111,13 @@ keeping_take(struct keeping *keeping, const struct options *options,
     if (err != 0) {
         return err;
     }
+    if (!disk_syncs_names(config->dir.dir_fd)) {
+        log_line(logger, LOG_WARNING,
+            "the file system of the data directory %s cannot sync "
+            "directories: after a power cut files may be missing or have "
+            "their old names, and a start be refused",
+            options->data.text);
+    }
     config->path = options->data.text;
     config->sync = (enum wal_sync)options->sync;
     config->interval_ms = (uint64_t)options->sync_interval_ms;

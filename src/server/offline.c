@@ -10,6 +10,7 @@
 #include "store/dump.h"
 #include "store/salvage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -82,8 +83,27 @@ offline_dump(
 struct place {
     int dir_fd;
     int fd; /* -1: it has not been made */
+    const struct stat *owner;
     char name[PLACE_BYTES];
 };
+
+/* Root writes for the owner of the directory: a server that is not root has to
+ * read it. */
+static bool
+is_for_owner(const struct stat *owner)
+{
+    return geteuid() == 0 && owner->st_uid != 0;
+}
+
+/* 0 or an errno value. */
+static int
+give(int fd, const struct stat *owner)
+{
+    return !is_for_owner(owner) ||
+            fchown(fd, owner->st_uid, owner->st_gid) == 0
+        ? 0
+        : errno;
+}
 
 static int
 make_place(struct place *place)
@@ -105,7 +125,11 @@ make_place(struct place *place)
     }
     place->fd =
         openat(place->dir_fd, place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return place->fd >= 0 && fsync(place->dir_fd) == 0 ? 0 : errno;
+    if (place->fd < 0) {
+        return errno;
+    }
+    error = give(place->fd, place->owner);
+    return error == 0 ? disk_sync_dir(place->dir_fd) : error;
 }
 
 static int
@@ -116,9 +140,8 @@ keep(void *context, const char *name)
     if (error != 0) {
         return error;
     }
-    return linkat(place->dir_fd, name, place->fd, name, 0) == 0 &&
-            fsync(place->fd) == 0
-        ? 0
+    return linkat(place->dir_fd, name, place->fd, name, 0) == 0
+        ? disk_sync_dir(place->fd)
         : errno;
 }
 
@@ -141,6 +164,7 @@ write_report(const struct place *place, const struct buf *report)
     if (fd >= 0) {
         ssize_t n = write(fd, report->data, report->len);
         (void)n;
+        (void)give(fd, place->owner);
         (void)fsync(fd);
         close(fd);
     }
@@ -155,7 +179,8 @@ static int
 salvage(const struct options *options, struct logger *logger,
     const struct data_dir *dir, bool *is_lossy)
 {
-    struct place place = {.dir_fd = dir->dir_fd, .fd = -1};
+    struct stat owner;
+    struct place place = {.dir_fd = dir->dir_fd, .fd = -1, .owner = &owner};
     struct buf report = {0};
     struct statvfs room;
     enum salvage_outcome outcome;
@@ -168,7 +193,8 @@ salvage(const struct options *options, struct logger *logger,
         .say_fn = say,
         .keep_fn = keep,
         .context = &place};
-    if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) {
+    if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed ||
+        fstat(dir->dir_fd, &owner) != 0 || give(dir->lock_fd, &owner) != 0) {
         return ERR_SYSTEM;
     }
     if (fstatvfs(dir->dir_fd, &room) == 0) {
@@ -176,6 +202,9 @@ salvage(const struct options *options, struct logger *logger,
     }
     if (disk_real_create(dir->dir_fd, &config.disk) != 0) {
         return ERR_NO_MEMORY;
+    }
+    if (is_for_owner(&owner)) {
+        disk_real_give(config.disk, owner.st_uid, owner.st_gid);
     }
     int err = salvage_run(&config, &report, &outcome);
     disk_real_destroy(&config.disk);
@@ -186,6 +215,38 @@ salvage(const struct options *options, struct logger *logger,
     }
     buf_fini(&report);
     return err;
+}
+
+/* Refuses a directory in which nothing ever was, or is any more. */
+static int
+refuse_empty(int dir_fd, const char *path, struct buf *why)
+{
+    static const char *const nothing[] = {
+        ".", "..", "lock", "lost+found" /* of the file system */};
+    bool is_empty = true;
+    int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (dir == NULL) {
+        if (copy >= 0) {
+            close(copy);
+        }
+        return 0; /* who locks it says why */
+    }
+    for (struct dirent *entry; is_empty && (entry = readdir(dir)) != NULL;) {
+        is_empty = false;
+        for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++) {
+            is_empty |= strcmp(entry->d_name, nothing[i]) == 0;
+        }
+    }
+    closedir(dir);
+    if (is_empty) {
+        buf_addf(why,
+            "the data directory %s is empty: there is nothing to salvage, and "
+            "nothing has been changed; see that its disk is mounted and "
+            "--data names the right one",
+            path);
+    }
+    return is_empty ? ERR_NO_DATA_DIR : 0;
 }
 
 int
@@ -204,6 +265,11 @@ offline_salvage(const struct options *options, struct logger *logger,
         buf_addf(why, "cannot open the data directory %s: %s", path,
             strerror(errno));
         return ERR_SYSTEM;
+    }
+    err = refuse_empty(fd, path, why);
+    if (err != 0) {
+        close(fd);
+        return err;
     }
     err = data_dir_lock(fd, path, &terms, &dir, why);
     if (err != 0) {

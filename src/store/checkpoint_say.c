@@ -32,7 +32,8 @@ checkpoint__tell(const struct pass *pass, const char *what, int error)
 {
     if (!pass->is_quiet) {
         log_line(pass->durable->config.logger, LOG_ERROR,
-            "checkpoint: cannot %s: %s", what, disk_text(error));
+            "checkpoint: cannot %s: %s", what,
+            disk_say(pass->durable->disk, error));
     }
     return disk_err(error);
 }

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cold/segment_head.h"
 #include "store/durable.h"
+#include "store/holder.h"
 #include "wal/manifest.h"
 #include "wal/names.h"
 
@@ -22,6 +23,7 @@
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -80,6 +82,23 @@ is_left_over(int fd)
     return is_empty;
 }
 
+/* Why a directory cannot be made. */
+static const char *
+text_of_making(const char *path, int error)
+{
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(parent, sizeof parent, "%.*s",
+        slash == NULL ? 1 : (int)(slash - path + 1),
+        slash == NULL ? "." : path);
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *text = fd < 0 ? strerror(error) : disk_text_at(fd, error);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return error == ENOSPC ? text : strerror(error);
+}
+
 /* Refuses a directory that must have been used before. */
 static int
 is_not_used(const char *path, const char *how, struct buf *why)
@@ -117,7 +136,7 @@ data_dir_make(const char *path, const struct data_dir_terms *terms,
         }
     } else if (!made && errno != EEXIST) {
         buf_addf(why, "cannot make the data directory %s: %s", path,
-            strerror(errno));
+            text_of_making(path, errno));
         bool is_there = lstat(path, &stat) == 0 || errno == EACCES;
         return is_there ? ERR_SYSTEM : ERR_NO_DATA_DIR;
     }
@@ -154,23 +173,32 @@ cannot_use(const char *path, struct buf *why)
     return ERR_SYSTEM;
 }
 
-/* Says who has the lock, as well as the file in the directory tells. */
+/* Says who has the lock, where that can be told. */
 static int
 is_in_use(int dir_fd, const char *path, struct buf *why)
 {
     char text[PID_TEXT_BYTES] = "";
+    long said = 0;
     int fd = openat(
         dir_fd, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) {
         ssize_t n = read(fd, text, sizeof text - 1);
         text[n < 0 ? 0 : n] = '\0';
-        text[strspn(text, "0123456789")] = '\0';
+        said = strtol(text, NULL, 10);
+    }
+    long pid = (long)holder_find(dir_fd, fd, (pid_t)said);
+    if (fd >= 0) {
         close(fd);
     }
+    if (pid > 0) {
+        buf_addf(why, "another process (%ld)", pid);
+    } else {
+        buf_add_text(why, "another process, which cannot be named from here,");
+    }
     buf_addf(why,
-        "another process%s%s%s uses the data directory %s: stop it, or give "
-        "this one a directory of its own with --data",
-        text[0] == '\0' ? "" : " (", text, text[0] == '\0' ? "" : ")", path);
+        " uses the data directory %s: stop it, or give this one a directory "
+        "of its own with --data",
+        path);
     return ERR_DIR_IN_USE;
 }
 
@@ -319,7 +347,7 @@ lock_file(int dir_fd, const char *path, int *out, struct buf *why)
             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
         if (fd < 0) {
             buf_addf(why, "cannot open %s/%s for writing: %s", path, LOCK_NAME,
-                strerror(errno));
+                disk_text_at(dir_fd, errno));
             return ERR_SYSTEM;
         }
         if (!lock(fd, LOCK_EX)) {

@@ -220,7 +220,8 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     err = manifest_write(disk, manifest, NULL, &error);
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
-            MANIFEST_NAME, error != 0 ? disk_text(error) : err_file_text(err));
+            MANIFEST_NAME,
+            error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
         return err;
     }
     (void)durable_copy_manifest(durable, manifest);
@@ -412,7 +413,8 @@ name_history(struct durable *durable)
     if (err != 0 && !durable->is_unnamed_told) {
         durable->is_unnamed_told = true;
         log_line(durable->config.logger, LOG_ERROR, "cannot replace %s: %s",
-            MANIFEST_NAME, error != 0 ? disk_text(error) : err_file_text(err));
+            MANIFEST_NAME,
+            error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
     }
     if (err != 0) {
         return error != 0 ? error : ENOMEM;
@@ -459,13 +461,15 @@ durable_name_log(struct durable *durable)
     }
     uint64_t next_file = manifest->next_file;
     manifest->next_file = MANIFEST_NEXT_FILE_MIN;
-    int err = manifest_write(durable->disk, manifest, NULL, NULL);
+    int error;
+    int err = manifest_write(durable->disk, manifest, NULL, &error);
     if (err != 0) { /* tried again at the next start */
         manifest->next_file = next_file;
         log_line(durable->config.logger, LOG_WARNING,
             "cannot replace %s: %s; until a checkpoint or the next start a "
             "log file that gets lost may not be missed",
-            MANIFEST_NAME, err_text(err));
+            MANIFEST_NAME,
+            error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
         return;
     }
     (void)durable_copy_manifest(durable, manifest);

@@ -549,7 +549,7 @@ salvage_run(const struct salvage_config *config, struct buf *report,
     }
     if (err != 0) {
         salvage__say(&salvage, "given up: %s",
-            salvage.error != 0 ? disk_text(salvage.error)
+            salvage.error != 0 ? disk_say(salvage.disk, salvage.error)
                                : err_file_text(err));
     }
     manifest_fini(&salvage.manifest);

@@ -288,7 +288,7 @@ stay(struct wal *wal, const struct wal_failure *failure)
         names_make(name, NAMES_LOG, failure->number);
         log_line(wal->config.logger, LOG_WARNING,
             "%s of %s failed: %s; the log goes on in the file before",
-            failure->what, name, disk_text(failure->err));
+            failure->what, name, disk_say(wal->config.disk, failure->err));
     }
     lock_cond_call(&wal->moved);
 }
@@ -393,7 +393,8 @@ wal__say_failed(struct wal *wal, const struct wal_failure *first, int fault)
     log_line(wal->config.logger, LOG_ERROR,
         "%s of %s failed: %s; changes of counters are refused until the log "
         "can be written again: %s",
-        first->what, name, disk_text(first->err), advice(fault));
+        first->what, name, disk_say(wal->config.disk, first->err),
+        advice(fault));
 }
 
 static void
@@ -412,7 +413,7 @@ say_well(struct wal *wal, const struct wal_failure *first, bool was_refused)
     log_line(wal->config.logger, LOG_WARNING,
         "%s of %s failed: %s; the log goes on in the next file, nothing is "
         "lost",
-        first->what, name, disk_text(first->err));
+        first->what, name, disk_say(wal->config.disk, first->err));
 }
 
 /* Goes on in a new file. */

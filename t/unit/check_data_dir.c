@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "store/durable.h"
+#include "store/holder.h"
 #include "unit/check_help.h"
 #include "wal/manifest.h"
 
@@ -286,19 +287,52 @@ START_TEST(test_lock_of_file)
 {
     struct place place;
     struct data_dir dir;
+    char us[32];
+    (void)snprintf(us, sizeof us, "(%ld) uses", (long)getpid());
     begin(&place);
     ck_assert_int_eq(make(&place, ""), 0);
-    make_file(&place, "lock", "4711\n");
-    int fd = openat(place.dir_fd, "lock", O_RDONLY);
+    make_file(&place, "lock", "1\n"); /* it has not the file open */
+    int fd = openat(place.dir_fd, "lock", O_RDWR);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(flock(fd, LOCK_EX), 0);
     ck_assert_int_eq(take(&place, &dir), ERR_DIR_IN_USE);
-    ck_assert(says(&place, "(4711)"));
+    ck_assert(!says(&place, "(1)"));
+    ck_assert(says(&place, us) || says(&place, "cannot be named from here"));
     ck_assert_int_eq(look_at(&place, &dir), ERR_DIR_IN_USE);
-    ck_assert(says(&place, "(4711)"));
+    ck_assert(!says(&place, "(1)"));
+    /* it has, whether the kernel lists the lock or not */
+    ck_assert_int_gt(dprintf(fd, "%ld\n", (long)getpid()), 1);
+    ck_assert_int_eq(take(&place, &dir), ERR_DIR_IN_USE);
+    ck_assert(says(&place, us));
+    ck_assert_int_eq(look_at(&place, &dir), ERR_DIR_IN_USE);
+    ck_assert(says(&place, us));
     ck_assert_int_eq(flock(fd, LOCK_UN), 0);
     ck_assert_int_eq(take(&place, &dir), 0);
     data_dir_close(&dir);
+    close(fd);
+    remove_file(&place, "lock");
+    end(&place);
+}
+END_TEST
+
+/* A lock of the directory, too; and none of a file that nobody has. */
+START_TEST(test_holder)
+{
+    struct place place;
+    pid_t us = getpid();
+    begin(&place);
+    ck_assert_int_eq(make(&place, ""), 0);
+    make_file(&place, "lock", "");
+    int fd = openat(place.dir_fd, "lock", O_RDONLY);
+    ck_assert_int_eq(holder_find(-1, -1, us), 0);
+    ck_assert_int_eq(holder_find(place.dir_fd, fd, 0), 0);
+    ck_assert_int_eq(holder_find(place.dir_fd, fd, 1), 0);
+    ck_assert_int_eq(holder_find(place.dir_fd, fd, us), us);
+    ck_assert_int_eq(flock(place.dir_fd, LOCK_EX), 0);
+    ck_assert_int_eq(holder_find(place.dir_fd, -1, us), us);
+    pid_t listed = holder_find(place.dir_fd, fd, 0);
+    ck_assert(listed == us || listed == 0); /* btrfs, overlayfs */
+    ck_assert_int_eq(holder_find(-1, fd, 0), 0);
     close(fd);
     remove_file(&place, "lock");
     end(&place);
@@ -339,8 +373,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_make, test_cannot_make, test_given,
-        test_lock_is_link, test_lock_of_file, test_check, test_must_be_used,
-        test_remains, test_unmake};
+    const TTest *const tests[] = {test_holder, test_make, test_cannot_make,
+        test_given, test_lock_is_link, test_lock_of_file, test_check,
+        test_must_be_used, test_remains, test_unmake};
     return run_tests("data directory", tests, COUNT_OF(tests));
 }

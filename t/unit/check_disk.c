@@ -449,10 +449,69 @@ START_TEST(test_fake_faults)
 }
 END_TEST
 
+/* A file system that cannot sync a directory is no reason to stop: a pipe says
+ * what it says. */
+START_TEST(test_no_sync_of_names)
+{
+    struct disk *disk;
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(fsync(fds[0]), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(disk_sync_dir(fds[0]), 0);
+    ck_assert(!disk_syncs_names(fds[0]));
+    ck_assert_int_eq(disk_real_create(fds[0], &disk), 0);
+    ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+    close(fds[0]);
+    ck_assert_int_eq(disk->calls->sync_names(disk), EBADF);
+    ck_assert_int_eq(disk_sync_dir(fds[0]), EBADF);
+    ck_assert(disk_syncs_names(fds[0]));
+    disk_real_destroy(&disk);
+    close(fds[1]);
+    int dir_fd = open(".", O_RDONLY | O_DIRECTORY);
+    ck_assert(disk_syncs_names(dir_fd));
+    close(dir_fd);
+}
+END_TEST
+
+static const char *
+say_strange(struct disk *disk, int error)
+{
+    (void)disk;
+    return error == EIO ? "strange" : disk_text(error);
+}
+
+/* Errors that say what to do; and a disk that knows more of them. */
+START_TEST(test_text)
+{
+    static const struct {
+        int error;
+        const char *says;
+    } cases[] = {{EACCES, "belongs to the server's user"}, {EPERM, "lsattr"},
+        {ELOOP, "symbolic link"}, {EINVAL, "the file system cannot"},
+        {DISK_NOT_REGULAR, "move that away"}};
+    const struct disk_calls plain_calls = {0};
+    const struct disk_calls calls = {.text = say_strange};
+    struct disk plain = {&plain_calls}, disk = {&calls};
+    int dir_fd = open(".", O_RDONLY | O_DIRECTORY);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        int error = cases[i].error;
+        ck_assert_ptr_nonnull(strstr(disk_text(error), cases[i].says));
+        ck_assert_str_eq(disk_say(&plain, error), disk_text(error));
+        ck_assert_str_eq(disk_text_at(dir_fd, error), disk_text(error));
+    }
+    ck_assert_str_eq(disk_say(&plain, EIO), strerror(EIO));
+    ck_assert_str_eq(disk_say(&disk, EIO), "strange");
+    ck_assert_str_eq(disk_text_at(dir_fd, ENOSPC), strerror(ENOSPC));
+    close(dir_fd);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_real, test_fake, test_crash_sectors,
-        test_crash_hole, test_crash_names, test_failed_sync, test_fake_faults};
+        test_crash_hole, test_crash_names, test_failed_sync, test_fake_faults,
+        test_no_sync_of_names, test_text};
     return run_tests("disk", tests, COUNT_OF(tests));
 }
