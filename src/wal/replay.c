@@ -47,6 +47,12 @@
 
 enum { TEXT_BYTES = 384 /* of a line for the operator */ };
 
+/* What may have come about where files do not follow each other. */
+#define PUT_OVER                                                              \
+    "where a backup was put over files that are newer than its MANIFEST, "    \
+    "restore it into an empty directory; else restore the data directory "    \
+    "from a copy, or see --salvage"
+
 /* A file and what its header says. */
 struct link {
     struct frame_file file;
@@ -119,10 +125,23 @@ file_missing(struct run *run, uint64_t number)
     char other[NAMES_BYTES];
 
     names_make(other, NAMES_LOG, run->last);
+    tell(run, LOG_ERROR, number, "is missing, and %s is there; %s", other,
+        number < run->last
+            ? PUT_OVER
+            : "restore the data directory from a copy, or see --salvage");
+    return ERR_CORRUPT;
+}
+
+/* The file ends as if it were the last one. */
+static int
+ends_early(struct run *run, uint64_t number, uint64_t at)
+{
+    char next[NAMES_BYTES];
+
+    names_make(next, NAMES_LOG, number + 1);
     tell(run, LOG_ERROR, number,
-        "is missing, and %s is there; restore the data directory from a copy,"
-        " or see --salvage",
-        other);
+        "ends at offset %" PRIu64 ", and %s, which is there, is newer; %s", at,
+        next, PUT_OVER);
     return ERR_CORRUPT;
 }
 
@@ -399,6 +418,60 @@ give_batches(
     }
 }
 
+/* Up to the last byte of bytes[0..n) that is not zero. */
+static size_t
+length_without_zeroes(const uint8_t *bytes, size_t n)
+{
+    if (n > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0) {
+        return 0; /* preallocated, mostly */
+    }
+    while (n > 0 && bytes[n - 1] == 0) {
+        n--;
+    }
+    return n;
+}
+
+/* Whether there is nothing but zeroes in bytes from..to of the file. 0 or
+ * ERR_DISK. */
+static int
+look_for_data(struct run *run, const struct link *link, uint64_t from,
+    uint64_t to, bool *is_blank)
+{
+    struct window *window = &run->window;
+
+    *is_blank = true;
+    window_open(window, link->fd, from, to);
+    for (;;) {
+        int error = window_need(window, 1);
+
+        if (error != 0) {
+            return read_failed(run, link->file.number, error);
+        }
+        if (window->n == 0 || !*is_blank) {
+            return 0;
+        }
+        *is_blank = length_without_zeroes(window->bytes, window->n) == 0;
+        window_skip(window, window->n);
+    }
+}
+
+/* The file, up to its end, is not what its successor says. */
+static int
+is_incomplete(
+    struct run *run, const struct link *link, const struct frame_file *next)
+{
+    uint64_t at = run->window.at;
+    bool is_blank;
+    int err = look_for_data(run, link, at, next->before_end, &is_blank);
+
+    if (err != 0) {
+        return err;
+    }
+    return is_blank ? ends_early(run, link->file.number, at)
+                    : damaged(run, link->file.number, at,
+                          "a batch is not what was written");
+}
+
 /* A file that has a successor: all up to its end must be there, and what is
  * there must not be a note of the successor with a bit turned over. */
 static int
@@ -410,8 +483,7 @@ check_complete(
     int error;
 
     if (window->at < end) {
-        return damaged(run, link->file.number, window->at,
-            "a batch is not what was written");
+        return is_incomplete(run, link, next);
     }
     window_open(window, link->fd, end, end + NOTE_BYTES);
     error = window_need(window, NOTE_BYTES);
@@ -424,19 +496,6 @@ check_complete(
             "the note of the next file is not what was written");
     }
     return 0;
-}
-
-/* Up to the last byte of bytes[0..n) that is not zero. */
-static size_t
-length_without_zeroes(const uint8_t *bytes, size_t n)
-{
-    if (n > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0) {
-        return 0; /* preallocated, mostly */
-    }
-    while (n > 0 && bytes[n - 1] == 0) {
-        n--;
-    }
-    return n;
 }
 
 /* Looks at bytes from..to of the file; *torn becomes the bytes from the end of
