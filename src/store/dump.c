@@ -12,9 +12,10 @@
 #include "cold/segment_mend.h"
 #include "engine/engine.h"
 #include "schema/print.h"
+#include "store/dump_plan.h"
 #include "store/dump_text.h"
-#include "store/progress.h"
 #include "store/recover.h"
+#include "wal/frame.h"
 #include "wal/glean.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ struct dump {
     struct recover_schema recover; /* as the log has it so far */
     struct engine *engine;         /* knows where ids are, and holds none */
     struct recover_reader reader;
-    struct progress progress;
+    struct dump_plan plan;
     struct buf text; /* not written yet */
     uint64_t records, changes, damages;
     int err; /* of what ends the dump */
@@ -228,7 +229,8 @@ add_image(void *context, const struct images_entry *entry)
     }
     names_make(name, NAMES_CHECKPOINT, entry->file);
     int err = recover_read(&dump->reader, entry, &image);
-    progress_add(&dump->progress, entry->len, entry->n);
+    dump_plan_next(&dump->plan);
+    dump_plan_reach(&dump->plan, 1, 1, entry->n);
     if (err == ERR_CORRUPT) {
         damaged(dump,
             "%s, offset %" PRIu64 ": an image of %" PRIu32
@@ -295,7 +297,7 @@ is_covered(
 
 static void
 add_blocks(struct dump *dump, struct segment_mend *mend,
-    const struct schema_counter *counter)
+    const struct schema_counter *counter, uint64_t records)
 {
     const struct segment_head *head = segment_mend_head(mend);
     struct segment_records some = {.n = 1};
@@ -312,7 +314,8 @@ add_blocks(struct dump *dump, struct segment_mend *mend,
                 add_record(dump, counter, some.id[i], some.code, at, i);
             }
         }
-        progress_add(&dump->progress, BLOCK_BYTES_MAX, some.n);
+        dump_plan_reach(
+            &dump->plan, segment_mend_given(mend), records, some.n);
     }
 }
 
@@ -330,32 +333,40 @@ add_segment(struct dump *dump, const struct manifest_segment *part)
         .context = dump};
     struct segment_mend *mend = NULL;
     char name[SEGMENT_NAME_BYTES];
-    if (counter == NULL || counter->serial != part->counter_serial) {
-        return; /* dropped since */
-    }
+    dump_plan_next(&dump->plan);
     segment_name(name, part->number, false);
     buf_addf(&dump->text, "segment %s counter %s records %" PRIu64, name,
         counter->name.text, part->records);
     end_line(dump);
     dump->err = segment_mend_open(&config, &mend);
     if (dump->err == 0 && mend != NULL) {
-        add_blocks(dump, mend, counter);
+        add_blocks(dump, mend, counter, part->records);
     }
     segment_mend_close(&mend);
 }
 
-/* Each file once, though several entries may name it. */
+/* True of the entries by which files are read: each file once, though several
+ * may name it, and none of a counter that has been dropped since. */
+static bool
+is_read(const struct dump *dump, size_t i)
+{
+    const struct manifest_segment *segment = dump->manifest.segments.segment;
+    const struct schema_counter *counter =
+        schema_counter_at(dump->recover.schema, segment[i].counter);
+    for (size_t k = 0; k < i; k++) {
+        if (segment[k].number == segment[i].number) {
+            return false;
+        }
+    }
+    return counter != NULL && counter->serial == segment[i].counter_serial;
+}
+
 static void
 add_segments(struct dump *dump)
 {
     const struct segments *segments = &dump->manifest.segments;
     for (size_t i = 0; dump->err == 0 && i < segments->n; i++) {
-        bool is_first = true;
-        for (size_t k = 0; k < i && is_first; k++) {
-            is_first =
-                segments->segment[k].number != segments->segment[i].number;
-        }
-        if (is_first) {
+        if (is_read(dump, i)) {
             add_segment(dump, &segments->segment[i]);
         }
     }
@@ -452,7 +463,8 @@ add_batch(void *context, const struct glean_batch *batch)
             return err;
         }
     }
-    progress_add(&dump->progress, batch->len, 0);
+    dump_plan_reach_log(&dump->plan, batch->number,
+        batch->at + FRAME_BATCH_BYTES + batch->len);
     return dump->err;
 }
 
@@ -512,44 +524,36 @@ open_directory(struct dump *dump)
 }
 
 static void
-count_image(void *context, const struct images_entry *entry)
+plan_image(void *context, const struct images_entry *entry)
 {
-    uint64_t *bytes = context;
-    *bytes += entry->len;
-}
-
-struct bytes_of {
-    struct disk *disk;
-    uint64_t bytes;
-};
-
-static void
-count_file(void *context, const char *name)
-{
-    struct bytes_of *all = context;
-    struct disk *disk = all->disk;
-    enum names_kind kind;
-    uint64_t number, size = 0;
-    bool is_new;
-    int fd;
-    bool is_it = segment_name_parse(name, &number, &is_new) ||
-        (names_parse(name, &kind, &number) && kind == NAMES_LOG);
-    if (is_it && disk->calls->open(disk, name, DISK_READ, &fd) == 0) {
-        if (disk->calls->size(disk, fd, &size) == 0) {
-            all->bytes += size;
-        }
-        disk->calls->close(disk, fd);
+    struct dump *dump = context;
+    if (dump->err == 0) {
+        dump->err = dump_plan_add(&dump->plan, entry->len);
     }
 }
 
-/* About how much is going to be read. */
-static uint64_t
-bytes_to_read(const struct dump *dump)
+/* What is going to be read, in that order. */
+static void
+make_plan(struct dump *dump)
 {
-    struct bytes_of all = {.disk = dump->config->disk};
-    images_each(&dump->manifest.images, count_image, &all.bytes);
-    (void)all.disk->calls->list(all.disk, count_file, &all);
-    return all.bytes;
+    const struct manifest *manifest = &dump->manifest;
+    struct disk *disk = dump->config->disk;
+    for (size_t i = 0; wants(dump, DUMP_RECORDS) && dump->err == 0 &&
+         i < manifest->segments.n;
+         i++) {
+        if (is_read(dump, i)) {
+            dump->err = dump_plan_add(&dump->plan,
+                dump_plan_segment_bytes(
+                    disk, manifest->segments.segment[i].number));
+        }
+    }
+    if (wants(dump, DUMP_RECORDS)) {
+        images_each(&manifest->images, plan_image, dump);
+    }
+    if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {
+        dump->err =
+            dump_plan_add_logs(&dump->plan, disk, manifest->log_number);
+    }
 }
 
 static void
@@ -597,10 +601,13 @@ dump_run(const struct dump_config *config)
     dump.reader.images = &dump.manifest.images;
     int err = open_directory(&dump);
     if (err == 0) {
-        progress_begin(&dump.progress, config->logger, &clock_system,
-            "for a dump", "records", bytes_to_read(&dump));
+        make_plan(&dump);
+        err = dump.err;
+    }
+    if (err == 0) {
+        dump_plan_begin(&dump.plan, config->logger, config->clock);
         add_all(&dump);
-        progress_end(&dump.progress);
+        dump_plan_end(&dump.plan, dump.err == 0);
         err = dump.err;
     }
     if (err == 0 && dump.damages > 0) {
@@ -611,5 +618,6 @@ dump_run(const struct dump_config *config)
     recover_schema_fini(&dump.recover);
     manifest_fini(&dump.manifest);
     buf_fini(&dump.text);
+    dump_plan_fini(&dump.plan);
     return err;
 }

@@ -2,6 +2,7 @@
 #ifndef STORE_DUMP_H
 #define STORE_DUMP_H
 
+#include "base/clock.h"
 #include "base/disk.h"
 #include "base/log.h"
 
@@ -22,7 +23,8 @@ enum dump_part {
 
 struct dump_config {
     struct disk *disk;
-    struct logger *logger; /* of progress, and of what cannot be read */
+    struct logger *logger;     /* of progress, and of what cannot be read */
+    const struct clock *clock; /* of progress; NULL: the system's */
     enum dump_part part;
     /* Takes the text, piece by piece. 0, or an ERR_ that ends the dump. */
     int (*write_fn)(void *context, const char *text, size_t len);

@@ -6,8 +6,13 @@
 #include "unit/durable_help.h"
 
 #include "base/buf.h"
+#include "wal/names.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct taken {
     struct buf text;
@@ -127,6 +132,99 @@ START_TEST(test_gone)
 }
 END_TEST
 
+/* The first log file is in name. */
+static void
+note_log(void *context, const char *found)
+{
+    char *name = context;
+    if (strncmp(found, "log-", 4) == 0 &&
+        (name[0] == '\0' || strcmp(found, name) < 0)) {
+        (void)snprintf(name, NAMES_BYTES, "%s", found);
+    }
+}
+
+/* A minute passes whenever somebody looks. */
+struct minutes {
+    struct clock clock;
+    _Atomic uint64_t n;
+};
+
+static uint64_t
+at_minute(const struct clock *clock, uint64_t monotonic_ns)
+{
+    struct minutes *minutes = (struct minutes *)clock;
+    (void)monotonic_ns;
+    return 60 * UINT64_C(1000000000) * ++minutes->n;
+}
+
+/* What was told never falls, never passes 100 %, and ends there, not before.
+ * Returns in how many steps. */
+static unsigned
+expect_progress(const char *said)
+{
+    static const char begins[] = "loading for a dump: ";
+    unsigned n = 0, steps = 0, percent = 0, last = 0;
+    for (const char *at = said; (at = strstr(at, begins)) != NULL; n++) {
+        at += sizeof begins - 1;
+        percent = (unsigned)strtoul(at, NULL, 10);
+        ck_assert_msg(percent >= last && percent <= 100, "%s", said);
+        ck_assert_msg(n > 0 || percent < 100, "%s", said);
+        steps += percent > last;
+        last = percent;
+    }
+    ck_assert_msg(percent == 100, "%s", said);
+    return steps;
+}
+
+/* Each part, with files that it has no use for, and damaged ones (_i is 1). */
+START_TEST(test_progress)
+{
+    enum { SAID_BYTES = 1 << 20 };
+    static const struct clock_calls calls = {.at = at_minute};
+    static char said[SAID_BYTES];
+    struct rig rig;
+    make_directory(&rig);
+    struct disk *disk = rig.data.disk;
+    char name[NAMES_BYTES];
+    int fd;
+    names_make(name, NAMES_CHECKPOINT, 99);
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
+    ck_assert_int_eq(
+        disk->calls->write(disk, fd, said, sizeof said / 2, 0), 0);
+    disk->calls->close(disk, fd);
+    name[0] = '\0';
+    ck_assert_int_eq(disk->calls->list(disk, note_log, name), 0);
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_WRITE, &fd), 0);
+    if (_i == 1) {
+        ck_assert_int_eq(disk->calls->write(disk, fd, "?", 1, 200), 0);
+    }
+    disk->calls->close(disk, fd);
+    for (int part = DUMP_ALL; part <= DUMP_PRODUCERS; part++) {
+        struct minutes minutes = {.clock = {&calls}};
+        struct logger logger = {.is_unlimited = true};
+        struct taken taken = {0};
+        const struct dump_config config = {.disk = disk,
+            .logger = &logger,
+            .clock = &minutes.clock,
+            .part = (enum dump_part)part,
+            .write_fn = take,
+            .context = &taken};
+        int log = memfd_create("log", MFD_CLOEXEC);
+        atomic_init(&logger.fd, log);
+        int err = dump_run(&config);
+        ck_assert_int_eq(
+            err, _i == 1 && part != DUMP_RECORDS ? ERR_CORRUPT : 0);
+        ssize_t n = pread(log, said, sizeof said - 1, 0);
+        said[n < 0 ? 0 : n] = '\0';
+        unsigned steps = expect_progress(said);
+        ck_assert_msg(steps >= 2, "%d: %s", part, said);
+        close(log);
+        buf_fini(&taken.text);
+    }
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -134,5 +232,6 @@ main(void)
     tcase_add_test(tcase, test_disk_fails);
     tcase_add_test(tcase, test_nobody_takes);
     tcase_add_test(tcase, test_gone);
+    tcase_add_loop_test(tcase, test_progress, 0, 2);
     return run_case("dump", tcase);
 }
