@@ -2,7 +2,8 @@
 /* Accepting connections: the main thread polls the listening sockets, accepts
  * what is there (a bounded number at a time) and hands each socket to the next
  * worker. Over the limit of connections a client is told so and closed, or
- * waits to be accepted. Then, and when the process is out of file descriptors,
+ * waits to be accepted. So it is when the process is out of file descriptors:
+ * one is kept to tell who comes. Where clients wait, or not even that works,
  * accepting pauses and is tried again every LISTENER_PAUSE_MS, since the
  * waiting connection would wake the poll for ever. */
 #include "net/listener.h"
@@ -34,7 +35,7 @@ static void on_pause_end(struct alarm *pause);
 void
 listener_init(struct listener *listener, const struct listener_config *config)
 {
-    *listener = (struct listener){.config = *config};
+    *listener = (struct listener){.config = *config, .spare_fd = -1};
     alarm_init(&listener->pause, config->loop, clock_or_system(config->clock),
         on_pause_end);
 }
@@ -353,10 +354,58 @@ hand_out(struct listener *listener, int fd, const struct listening *from,
     }
 }
 
-/* error: why nothing can be accepted; 0: the limit of connections is reached.
- * A pause that has been said and counted goes on. */
+/* Keeps a descriptor to accept with when there is no other. */
 static void
-pause_accepting(struct listener *listener, int error)
+keep_spare(struct listener *listener)
+{
+    if (listener->spare_fd < 0 && listener->n_sockets > 0) {
+        listener->spare_fd = fcntl(listener->socket[0].fd, F_DUPFD_CLOEXEC, 0);
+    }
+}
+
+/* Says why nobody can be accepted, once until somebody was. */
+static void
+say_short(struct listener *listener, int error)
+{
+    if (listener->is_short) {
+        return;
+    }
+    listener->is_short = true;
+    log_line(listener->config.logger, LOG_WARNING,
+        "cannot accept connections: %s%s", strerror(error),
+        error == EMFILE
+            ? "; raise the limit of open files (ulimit -n, LimitNOFILE=) or "
+              "lower -c"
+            : error == ENFILE
+            ? "; raise the system's limit of open files (fs.file-max)"
+            : "");
+}
+
+/* Without a descriptor: the next client is accepted with the spare one, told
+ * and closed. 0, or an errno value: EAGAIN where nobody waits, which the kernel
+ * tells only who has a descriptor. */
+static int
+refuse_one(struct listener *listener, const struct listening *listening)
+{
+    if (listener->spare_fd < 0 || listener->config.waits) {
+        return EMFILE;
+    }
+    close(listener->spare_fd);
+    listener->spare_fd = -1;
+    int fd = accept4(listening->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        atomic_fetch_add(&listener->config.gauge->rejected, 1);
+        turn_away(fd, listening->tls_use == TLS_USE_NONE ? too_many : "");
+    }
+    keep_spare(listener);
+    return error;
+}
+
+/* is_at_limit: the limit of connections is reached. A pause that has been said
+ * and counted goes on. */
+static void
+pause_accepting(struct listener *listener, bool is_at_limit)
 {
     struct conn_gauge *gauge = listener->config.gauge;
     for (unsigned i = 0; i < listener->n_sockets; i++) {
@@ -370,16 +419,11 @@ pause_accepting(struct listener *listener, int error)
     listener->paused_at_us = uv_hrtime() / NS_PER_US;
     atomic_store(&gauge->is_accepting, false);
     atomic_fetch_add(&gauge->pauses, 1);
-    if (error == 0) {
+    if (is_at_limit) {
         log_line(listener->config.logger, LOG_INFO,
             "all %u connections are taken: others wait",
             listener->config.conn_limit);
-        return;
     }
-    log_line(listener->config.logger, LOG_WARNING,
-        "cannot accept connections: %s; raise the limit of open files or "
-        "lower -c",
-        strerror(error));
 }
 
 /* Something was accepted, or nothing waits any more. */
@@ -416,7 +460,7 @@ static bool
 accept_one(struct listener *listener, const struct listening *listening)
 {
     if (listener->config.waits && is_full(listener)) {
-        pause_accepting(listener, 0);
+        pause_accepting(listener, true);
         return false;
     }
     struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
@@ -425,11 +469,17 @@ accept_one(struct listener *listener, const struct listening *listening)
         SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         end_pause(listener);
+        listener->is_short = false;
+        keep_spare(listener);
         struct watch_peer peer = peer_of(&from);
         hand_out(listener, fd, listening, &peer);
         return true;
     }
-    switch (errno) {
+    int error = errno == EMFILE ? refuse_one(listener, listening) : errno;
+    switch (error) {
+    case 0:
+        say_short(listener, EMFILE);
+        return true;
     case EAGAIN:
 #if EWOULDBLOCK != EAGAIN
     case EWOULDBLOCK:
@@ -440,7 +490,8 @@ accept_one(struct listener *listener, const struct listening *listening)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        pause_accepting(listener, errno);
+        say_short(listener, error);
+        pause_accepting(listener, false);
         return false;
     default:
         return true; /* that one client has gone again: the next one */
@@ -496,6 +547,7 @@ listener_start(struct listener *listener)
             return ERR_SYSTEM;
         }
     }
+    keep_spare(listener);
     atomic_store(&listener->config.gauge->is_accepting, true);
     return 0;
 }
@@ -509,6 +561,10 @@ listener_stop(struct listener *listener)
             uv_close((uv_handle_t *)&listening->poll, NULL);
         }
         close(listening->fd);
+    }
+    if (listener->spare_fd >= 0) {
+        close(listener->spare_fd);
+        listener->spare_fd = -1;
     }
     alarm_close(&listener->pause);
     if (listener->unix_path[0] != '\0') {

@@ -46,6 +46,9 @@ struct listener {
     struct listener_config config;
     unsigned n_sockets;
     unsigned next_worker;
+    int spare_fd;          /* given up to accept who is told that there are no
+                            * more; -1: there is none */
+    bool is_short;         /* that has been said */
     struct alarm pause;    /* nothing can be accepted: tries again after it */
     bool is_paused;        /* until something could be */
     uint64_t paused_at_us; /* of uv_hrtime */

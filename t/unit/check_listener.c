@@ -545,6 +545,84 @@ START_TEST(test_out_of_fds)
 }
 END_TEST
 
+/* No descriptor is free, up to the first that is: the limit is put there. */
+static void
+use_up(struct rlimit *old)
+{
+    int next = dup(STDERR_FILENO);
+    ck_assert_int_ge(next, 0);
+    close(next);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, old), 0);
+    struct rlimit limit = {(rlim_t)next, old->rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* The one that is kept serves to tell clients, one after the other; where they
+ * wait above the limit of connections they wait here, too (waits). */
+static void
+last_fd(bool waits)
+{
+    enum { CLIENTS = 3 };
+    static const char too_many[] = "ERROR Too many open connections\r\n";
+    struct bench bench;
+    struct rlimit old;
+    int fd[CLIENTS];
+    char line[64];
+    bench_init(&bench, 10);
+    bench.listener.config.waits = waits;
+    uint16_t port = add_loopback(&bench);
+    ck_assert_int_eq(listener_start(&bench.listener), 0);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        fd[i] = connect_tcp(port);
+    }
+    use_up(&old);
+    uv_handle_t *pause = (uv_handle_t *)&bench.listener.pause;
+    for (unsigned i = 0; !waits && i < CLIENTS; i++) {
+        while (atomic_load(&bench.rig.gauge.rejected) <= i) {
+            uv_run(&bench.loop, UV_RUN_ONCE);
+        }
+        ssize_t n = read(fd[i], line, sizeof line);
+        ck_assert_int_eq(n, sizeof too_many - 1);
+        ck_assert_mem_eq(line, too_many, sizeof too_many - 1);
+        ck_assert_int_eq(read(fd[i], line, sizeof line), 0);
+    }
+    while (waits && !uv_is_active(pause)) {
+        uv_run(&bench.loop, UV_RUN_ONCE);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    if (waits) {
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            while (atomic_load(&bench.rig.gauge.total) <= i) {
+                uv_run(&bench.loop, UV_RUN_ONCE);
+            }
+            expect_served(fd[i]);
+        }
+    }
+    ck_assert_uint_eq(
+        atomic_load(&bench.rig.gauge.rejected), waits ? 0 : CLIENTS);
+    ck_assert_uint_eq(atomic_load(&bench.rig.gauge.pauses), waits ? 1 : 0);
+    int last = connect_tcp(port);
+    accept_one(&bench);
+    expect_served(last);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        close(fd[i]);
+    }
+    close(last);
+    bench_fini(&bench);
+}
+
+START_TEST(test_last_fd)
+{
+    last_fd(false);
+}
+END_TEST
+
+START_TEST(test_last_fd_waits)
+{
+    last_fd(true);
+}
+END_TEST
+
 /* Stopped before it was started. */
 START_TEST(test_never_started)
 {
@@ -596,7 +674,7 @@ main(void)
         test_limit_waits, test_port_in_use, test_addresses,
         test_too_many_addresses, test_unix_mask, test_unix_stale,
         test_unix_live, test_unix_full_backlog, test_unix_other_files,
-        test_unix_bad_paths, test_out_of_fds, test_never_started,
-        test_loopback_only};
+        test_unix_bad_paths, test_out_of_fds, test_last_fd, test_last_fd_waits,
+        test_never_started, test_loopback_only};
     return run_tests("listener", tests, COUNT_OF(tests));
 }
