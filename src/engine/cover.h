@@ -63,7 +63,8 @@ void engine_set_cover(struct engine *engine, const struct engine_cover *cover);
 void engine_look(struct engine *engine, const struct cell_key *key, size_t n,
     uint64_t *value, uint8_t *state, struct engine_found *found);
 
-/* An id of that counter has a record that was never here, for maxjump. */
+/* An id of that counter has a record that was never here, or counts as if it
+ * had one: for maxjump and cold_after. Any thread. */
 void engine_raise(struct engine *engine, unsigned slot, uint64_t id);
 
 /* That many records of that counter, about, are covered; before anything of it

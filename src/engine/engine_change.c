@@ -12,6 +12,10 @@
  * refused like it: whoever waits for room makes them again in their order, and
  * none of them is done before.
  *
+ * Where a counter has a maxjump the whole batch is judged by it first, change
+ * by change in their order (passes_guard): what is refused has no part in the
+ * rest.
+ *
  * A numbered change is done alone, and only if its number is not marked yet
  * (marks.h); its mark is told together with what it changed.
  *
@@ -32,6 +36,7 @@
 #include "engine/count.h"
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
+#include "engine/largest.h"
 #include "engine/table_change.h"
 #include "engine/table_place.h"
 #include "engine/tale.h"
@@ -67,17 +72,40 @@ _Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
 _Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
     "a change is at most one write");
 
+/* Judges a change by its counter's maxjump: false where it would make a record
+ * too far beyond the largest id, and then it is refused. One that would make a
+ * record and may raises the largest id at once: what comes behind is measured
+ * by it, wherever and whenever either is done. Above the largest id all is at
+ * its default, so what a change would make is known without a look. Under the
+ * shard's lock. */
 static bool
-is_beyond(struct counter *counter, const struct view *view, uint64_t id)
+passes_guard(
+    struct engine *engine, struct change *change, const struct engine_row *at)
 {
-    /* acquire: with an id in largest_id, from the release below */
-    if (!atomic_load_explicit(&counter->has_largest, memory_order_acquire)) {
+    struct counter *counter = engine__counter(engine, change->counter);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
+    if (view == NULL || view->max_jump == 0 ||
+        !counter__is_above(counter, change->id)) {
+        return true;
+    }
+    if (change->producer != 0 &&
+        engine->marks->look_fn(engine->marks, at->shard, change) !=
+            ENGINE_MARK_NEW) {
+        return true; /* it makes nothing */
+    }
+    change_apply(view, change, code);
+    if (change->err != 0 || table_is_nothing(code)) {
+        return true;
+    }
+    if (counter__is_beyond(counter, view, change->id)) {
+        change->err = ERR_JUMP;
+        change->n_saturated = 0;
+        change->is_repeat = false;
         return false;
     }
-    /* relaxed: a guard against strays, not an order between threads */
-    uint64_t largest =
-        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
-    return id > largest && id - largest > view->max_jump;
+    counter__raise(counter, change->id);
+    return true;
 }
 
 static bool
@@ -90,39 +118,13 @@ is_same(const uint64_t *a, const uint64_t *b)
     return any == 0;
 }
 
-/* Does one change on code, which is what the record will be, where ids may not
- * be far beyond the largest. */
+/* Does changes, those of mask, on code, which is what the record will be. */
 static void
-apply_guarded(struct counter *counter, const struct view *view,
-    struct change *change, uint64_t *code)
-{
-    uint64_t next[SCHEMA_COLUMNS_MAX];
-    memcpy(next, code, sizeof next);
-    change_apply(view, change, next);
-    if (change->err != 0) {
-        return;
-    }
-    if (table_is_nothing(code) && !table_is_nothing(next) &&
-        is_beyond(counter, view, change->id)) {
-        change->err = ERR_JUMP;
-        change->n_saturated = 0;
-        return;
-    }
-    memcpy(code, next, sizeof next);
-}
-
-/* Does changes, those of mask, on code. */
-static void
-apply(struct counter *counter, const struct view *view, struct change *change,
-    uint64_t mask, uint64_t *code)
+apply(const struct view *view, struct change *change, uint64_t mask,
+    uint64_t *code)
 {
     for (; mask != 0; mask &= mask - 1) {
-        struct change *it = &change[__builtin_ctzll(mask)];
-        if (view->max_jump == 0) {
-            change_apply(view, it, code);
-        } else {
-            apply_guarded(counter, view, it, code);
-        }
+        change_apply(view, &change[__builtin_ctzll(mask)], code);
     }
 }
 
@@ -338,7 +340,7 @@ count_record(struct engine *engine, struct change *change,
 {
     struct counter *counter = engine__counter(engine, first->counter);
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
-    if (view == NULL || view->max_jump != 0 || !count_is_one(first)) {
+    if (view == NULL || !count_is_one(first)) {
         return false;
     }
     struct ranges *ranges = &counter->ranges[pending->at.shard];
@@ -414,10 +416,7 @@ change_record(struct engine *engine, struct change *change,
         }
     }
     copy_columns(code, look.spot.record.code, columns);
-    if (view->max_jump != 0) { /* it matters whether all are empty */
-        complete(&look, columns, code);
-    }
-    apply(counter, view, change, mask, code);
+    apply(view, change, mask, code);
     if (is_to_be_here(origin) && !any_done(change, mask)) {
         return;
     }
@@ -547,6 +546,29 @@ sort(const struct engine *engine, const struct change *change, unsigned n,
     }
 }
 
+/* Judges n changes in their order, whichever shards they are of, and takes out
+ * those that are refused. */
+static __attribute__((noinline)) void
+guard(struct engine *engine, struct change *change, unsigned n,
+    struct engine_batch *batch)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct engine_row *at = &batch->pending[i].at;
+        const struct counter *counter =
+            engine__counter(engine, change[i].counter);
+        if (counter == NULL || !counter__is_above(counter, change[i].id)) {
+            continue;
+        }
+        struct shard *shard = &engine->shard[at->shard];
+        shard__lock(shard);
+        bool passes = passes_guard(engine, &change[i], at);
+        shard__unlock(shard);
+        if (!passes) {
+            batch->todo[at->shard % SHARD_BUCKETS] &= ~(UINT64_C(1) << i);
+        }
+    }
+}
+
 /* Asks for the lines of n changes. Each round waits for nothing but what the
  * one before has asked for. */
 static inline void
@@ -638,6 +660,11 @@ change_one(struct engine *engine, struct change *change)
     struct tale *told = engine->sink == NULL ? NULL : &tale;
     uint64_t position = 0;
     shard__lock(shard);
+    if (engine__has_guard(engine) &&
+        !passes_guard(engine, change, &pending.at)) {
+        shard__unlock(shard);
+        return 0;
+    }
     change_some(engine, change, change, &pending, 1, told);
     if (told != NULL) {
         position = tell(engine, change, 1, told, 0);
@@ -655,6 +682,9 @@ change_many(struct engine *engine, struct change *change, size_t n)
     while (n > 0) {
         unsigned now = n < CHANGE_BATCH ? (unsigned)n : CHANGE_BATCH;
         sort(engine, change, now, &batch);
+        if (engine__has_guard(engine)) {
+            guard(engine, change, now, &batch);
+        }
         ask(engine, now, &batch);
         for (unsigned i = 0; i < now; i++) {
             uint32_t shard = batch.pending[i].at.shard;

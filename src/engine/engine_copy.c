@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "engine/engine_columns.h"
 #include "engine/engine_priv.h"
+#include "engine/largest.h"
 #include "engine/table_copy.h"
 
 #include <string.h>

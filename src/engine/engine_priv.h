@@ -31,7 +31,8 @@ struct view {
 /* A counter's slot: made at its first definition, kept until the end. */
 struct counter {
     _Atomic(struct view *) view; /* owned; NULL: no counter in this slot */
-    /* of ids that had a record */
+    /* of ids that had a record, or were let in to make one, or that
+     * engine_raise was told */
     _Atomic uint64_t largest_id;
     _Atomic bool has_largest;
     uint32_t dirty;         /* definer's: dropped columns with numbers left */
@@ -61,6 +62,7 @@ struct engine {
                                * under way */
     const struct engine_cover *cover; /* not owned; NULL: none. As sink */
     struct engine_marks *marks;       /* likewise */
+    _Atomic uint32_t n_guarded;       /* counters with a maxjump */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
 };
@@ -149,26 +151,6 @@ counter__table(const struct counter *counter, uint32_t shard, uint64_t row)
     const struct directory *directory = atomic_load_explicit(
         &counter->ranges[shard].directory, memory_order_acquire);
     return directory == NULL ? NULL : directory_find(directory, row);
-}
-
-/* An id has a record. Kept without a maxjump too: a counter is loaded without
- * its own. */
-static inline void
-counter__raise(struct counter *counter, uint64_t id)
-{
-    /* relaxed: a guard against strays, not an order between threads */
-    uint64_t largest =
-        atomic_load_explicit(&counter->largest_id, memory_order_relaxed);
-    if (id <= largest &&
-        atomic_load_explicit(&counter->has_largest, memory_order_relaxed)) {
-        return;
-    }
-    while (id > largest &&
-        !atomic_compare_exchange_weak_explicit(&counter->largest_id, &largest,
-            id, memory_order_relaxed, memory_order_relaxed)) {
-    }
-    /* release: who sees it true sees an id in largest_id */
-    atomic_store_explicit(&counter->has_largest, true, memory_order_release);
 }
 
 static inline void

@@ -5,8 +5,8 @@
 #include "net/session.h"
 #include "proto/answer.h"
 #include "proto/key.h"
-#include "proto/plain.h"
 #include "proto/words.h"
+#include "store/store_dump.h"
 
 #include <stdbool.h>
 
@@ -132,24 +132,6 @@ enum exec_step exec_begin(
  * turn's budget; of gets a slice counts as one request. */
 void exec_follow(
     struct session *session, const char *bytes, struct exec_turn *turn);
-
-/* exec_lead where it may be. */
-bool exec__lead(struct session *session, const char *bytes, size_t len);
-
-/* The session has no job, its client may do everything, and len bytes have
- * come. One plain get of a cell is gathered unparsed: true. Else nothing is. */
-static inline bool
-exec_lead(struct session *session, const char *bytes, size_t len,
-    const struct exec_turn *turn)
-{
-    if (len > PLAIN_BYTES || turn->fault != 0) {
-        return false;
-    }
-    bool may_be = session->binding == SESSION_BINARY
-        ? len > BINARY_HEADER_BYTES
-        : session->binding == SESSION_TEXT && plain_may_be_get(bytes, len);
-    return may_be && exec__lead(session, bytes, len);
-}
 
 /* Goes on with the session's job; turn->base is its first byte. */
 enum exec_step exec_resume(struct session *session, struct exec_turn *turn);

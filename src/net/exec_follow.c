@@ -12,6 +12,7 @@
  * client may do what it asks for has been settled for the first of a kind, or
  * by the session. */
 #include "net/exec_get.h"
+#include "net/exec_lead.h"
 
 #include "base/num.h"
 #include "proto/plain.h"

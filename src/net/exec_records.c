@@ -5,6 +5,10 @@
  * next piece is asked for when all of it is. A client that does not read is not
  * asked for either, so a dump takes the same memory whatever there is.
  *
+ * Of a counter with a maxjump a line comes first that says its largest id, and
+ * again before records above that: whoever loads the lines in their order, or
+ * these first, has none refused.
+ *
  * Two columns are shown by name: three numbers behind a counter's name are what
  * memcached's clients send before a value, and never store a record. */
 #include "net/exec_admin.h"
@@ -12,6 +16,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "proto/reply.h"
+#include "schema/print.h"
 #include "store/store_dump.h"
 
 #include <inttypes.h>
@@ -105,6 +110,20 @@ is_of_some(int err)
     return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT || err == ERR_DISK;
 }
 
+/* The line that has a piece's records let in where there is a maxjump. */
+static void
+put_largest(struct session *session, struct buf *out)
+{
+    struct store_dump *dump = &session->job->records.call;
+    const struct schema_counter *counter =
+        schema_counter_at(exec__schema(session), dump->slot);
+    if (dump->has_largest && counter != NULL &&
+        counter->serial == dump->serial && counter->max_jump != 0) {
+        schema_print_largest(counter, dump->largest_id, out);
+    }
+    dump->has_largest = false;
+}
+
 /* Shows what the store has answered; false where the buffer is full. Where the
  * columns have gone it shows no more, and the dump has that as its err. */
 static bool
@@ -120,6 +139,7 @@ put_piece(struct session *session, struct exec_turn *turn)
         dump->err = err;
         return true;
     }
+    put_largest(session, turn->out);
     for (; job->records.at < dump->n; job->records.at++) {
         if (turn->out->len >= turn->mark) {
             return false;

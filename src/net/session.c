@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "net/exec_admin.h"
+#include "net/exec_lead.h"
 #include "net/watch.h"
 #include "proto/answer.h"
 #include "proto/binary.h"

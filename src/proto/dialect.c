@@ -43,7 +43,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
 
 #define HELP_LINES(X)                                                         \
     X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
-      "[maxjump=N] [cold=quietest] [cold_after=N]")                           \
+      "[maxjump=N] [cold=quietest] [cold_after=N] [largest=N]")               \
     X("add column COUNTER NAME primarykey")                                   \
     X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
       "[suffix=NAME] [flags=N]")                                              \

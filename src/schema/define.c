@@ -3,7 +3,7 @@
  *
  *   add counter NAME [absent=default|miss] [overflow=saturate|error]
  *                    [exptime=refuse|ignore] [maxjump=N]
- *                    [cold=oldest|quietest] [cold_after=N]
+ *                    [cold=oldest|quietest] [cold_after=N] [largest=N]
  *   add column COUNTER NAME [hint=N] [max=N] [default=N] [suffix=S]
  *                    [flags=N] [primarykey]
  *   drop column COUNTER NAME NAME
@@ -14,6 +14,9 @@
  * first, then options as words, then their values, each with an error of its
  * own. A name that only refers to something need not be free of reserved
  * words: there is nothing of that name, and the answer says so.
+ *
+ * largest= is no attribute of the counter: it says what ids are measured by
+ * from now on, and may be said at any time.
  *
  * A suffix that equals its column's own name is the same as none, and becomes
  * none, so that equal columns have equal edits. */
@@ -118,9 +121,10 @@ cut_option(const struct schema_word *word, struct schema_word *name,
 
 /* One option of "add counter"; given notes each by its number. */
 static int
-parse_counter_option(const struct schema_word *word,
-    struct schema_counter *counter, unsigned *given)
+parse_counter_option(
+    const struct schema_word *word, struct schema_edit *out, unsigned *given)
 {
+    struct schema_counter *counter = &out->counter;
     struct schema_word name, value;
     unsigned bit = 1;
 
@@ -152,6 +156,11 @@ parse_counter_option(const struct schema_word *word,
     bit <<= 1;
     SCHEMA_COUNTER_NUMBERS(X)
 #undef X
+    if (word_is(&name, SCHEMA_LARGEST) && !out->has_largest &&
+        num_parse_u64(value.text, value.len, &out->largest)) {
+        out->has_largest = true;
+        return 0;
+    }
     return ERR_BAD_OPTION;
 }
 
@@ -167,7 +176,7 @@ parse_add_counter(
     }
     err = parse_new_name(&word[0], &out->counter.name);
     for (size_t i = 1; i < n_words && err == 0; i++) {
-        err = parse_counter_option(&word[i], &out->counter, &given);
+        err = parse_counter_option(&word[i], out, &given);
     }
     return err;
 }

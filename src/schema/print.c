@@ -56,8 +56,9 @@ add_value_column(struct buf *out, const struct schema_counter *counter,
     buf_add_text(out, "\r\n");
 }
 
-int
-schema_print(const struct schema_counter *counter, struct buf *out)
+/* The line of the counter itself, without its end. */
+static void
+add_counter(const struct schema_counter *counter, struct buf *out)
 {
     buf_add_text(out, "add counter");
     add_word(out, counter->name.text);
@@ -74,6 +75,23 @@ schema_print(const struct schema_counter *counter, struct buf *out)
     }
     SCHEMA_COUNTER_NUMBERS(X)
 #undef X
+}
+
+int
+schema_print_largest(
+    const struct schema_counter *counter, uint64_t largest, struct buf *out)
+{
+    add_counter(counter, out);
+    add_word(out, SCHEMA_LARGEST "=");
+    buf_add_u64(out, largest);
+    buf_add_text(out, "\r\n");
+    return out->failed ? ERR_NO_MEMORY : 0;
+}
+
+int
+schema_print(const struct schema_counter *counter, struct buf *out)
+{
+    add_counter(counter, out);
     buf_add_text(out, "\r\n");
     if (counter->key_name.len > 0) {
         add_column(out, counter, &counter->key_name, counter->key_hint_bits,

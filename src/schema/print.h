@@ -11,4 +11,9 @@
  * each column in order. 0 or ERR_NO_MEMORY (out then holds a part of it). */
 int schema_print(const struct schema_counter *counter, struct buf *out);
 
+/* Appends the first of these lines with "largest=" behind it, which has ids up
+ * to largest let in, and those up to maxjump above it. As schema_print. */
+int schema_print_largest(
+    const struct schema_counter *counter, uint64_t largest, struct buf *out);
+
 #endif

@@ -120,6 +120,9 @@ enum schema_edit_op {
 struct schema_edit {
     enum schema_edit_op op;
     bool is_key;                   /* ADD_COLUMN: primarykey */
+    bool has_largest;              /* ADD_COUNTER: largest= */
+    uint64_t largest;              /* an id that counts as if it had had a
+                                    * record; not kept in the schema */
     struct schema_counter counter; /* ADD_COUNTER: options; all: the name */
     struct schema_column column;   /* ADD_COLUMN, DROP_COLUMN */
 };
@@ -144,8 +147,8 @@ int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
 int schema_apply(const struct schema *old, const struct schema_edit *edit,
     struct schema **out);
 
-/* True where edit would add what is there already, with the same attributes:
- * reading a schema file again is then no error. */
+/* True where edit would add what is there already, with the same attributes
+ * (largest= is none): reading a schema file again is then no error. */
 bool schema_has_same(
     const struct schema *schema, const struct schema_edit *edit);
 

@@ -26,6 +26,9 @@
     X(max_jump, "maxjump")                                                    \
     X(cold_after, "cold_after")
 
+/* That which is no attribute: a 64-bit number. */
+#define SCHEMA_LARGEST "largest"
+
 /* The options of "add column", in the order in which they are written; all
  * but the last take a value. */
 #define SCHEMA_COLUMN_OPTIONS(X)                                              \

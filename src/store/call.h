@@ -107,32 +107,8 @@ struct store_seal {
     char file[STORE_FILE_BYTES]; /* out */
 };
 
-/* Reads out the records of a counter, by id, a piece a call: again and again
- * until is_end, or an err that ends it. Then, or whenever the caller has enough
- * and no call is under way, store_end_dump. What a call answers stays until
- * the next. */
-struct store_dump {
-    struct store_call call;
-    unsigned slot;              /* of the counter */
-    uint32_t serial;            /* of the counter */
-    uint64_t first_id, last_id; /* of what is wanted */
-    struct dump_work *work;     /* the store's; NULL before the first call */
-    /* out: */
-    int err;            /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what is
-                         * on the disk of ids bad_first..bad_last cannot be
-                         * read; n have come before it, go on. These end it:
-                         * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS,
-                         * ERR_NO_MEMORY, ERR_CLOSED */
-    bool is_end;        /* there are no more */
-    unsigned n_columns; /* values a record, in the counter's order */
-    uint32_t column_serial[SCHEMA_COLUMNS_MAX]; /* of these */
-    uint32_t n;
-    const uint64_t *id;    /* n, ascending over all calls */
-    const uint64_t *value; /* n times n_columns */
-    uint64_t bad_first, bad_last;
-};
-
-struct store; /* store/store.h */
+struct store;      /* store/store.h */
+struct store_dump; /* store/store_dump.h */
 
 /* What the store holds of one counter. */
 struct store_sum {

@@ -41,6 +41,8 @@ struct dump_work {
     bool is_over;              /* nothing is left to be looked at */
     bool has_range;            /* merge is under way */
     uint64_t range_last_id;
+    bool has_largest; /* whoever shows the records has been told */
+    uint64_t largest_id;
     struct segment_head head; /* the counter's columns, in its order */
     struct engine_rows *rows; /* owned; n_shards */
     struct covers_map *list;  /* owned */

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "engine/engine_extents.h"
 
 enum { NICE = 10 };
 
@@ -39,6 +40,20 @@ make_work(struct dumper *dumper, struct store_dump *call)
     return call->work == NULL ? ERR_NO_MEMORY : 0;
 }
 
+/* Sees to it that no id of a work's piece is above its largest_id; true where
+ * that is another one then. The piece has been read, so all its ids count. */
+static bool
+take_largest(struct dumper *dumper, struct dump_work *work)
+{
+    bool is_new = work->n > 0 &&
+        (!work->has_largest || work->id[work->n - 1] > work->largest_id);
+    if (is_new) {
+        work->has_largest = engine_largest(
+            dumper->source.engine, work->slot, &work->largest_id);
+    }
+    return is_new && work->has_largest;
+}
+
 static void
 do_call(struct dumper *dumper, struct store_dump *call)
 {
@@ -56,6 +71,8 @@ do_call(struct dumper *dumper, struct store_dump *call)
         call->value = work->value;
         call->bad_first = work->bad_first;
         call->bad_last = work->bad_last;
+        call->has_largest = take_largest(dumper, work);
+        call->largest_id = work->largest_id;
         call->is_end = work->is_over;
     }
     call->call.done_fn(&call->call);

@@ -77,6 +77,17 @@ log_edit(struct keeper *keeper, const struct schema *next,
         : durable_log_counter(keeper->durable, counter, last_serial);
 }
 
+/* What the edit says of the largest id. next: a schema that has its counter. */
+static void
+take_largest(struct keeper *keeper, const struct schema *next,
+    const struct schema_edit *edit)
+{
+    if (edit->has_largest) {
+        engine_raise(
+            keeper->engine, counter_of(next, edit)->slot, edit->largest);
+    }
+}
+
 static int
 do_add(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
@@ -88,6 +99,7 @@ do_add(struct keeper *keeper, const struct schema_edit *edit,
         schema_destroy(&next);
         return err;
     }
+    take_largest(keeper, next, edit);
     *seq = log_edit(keeper, next, edit, 0);
     publish(keeper, next);
     if (edit->op == SCHEMA_ADD_COUNTER) {
@@ -144,6 +156,7 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
         return do_producer(keeper, call, seq);
     }
     if (schema_has_same(current(keeper), edit)) {
+        take_largest(keeper, current(keeper), edit);
         return 0;
     }
     int fault = keeper->durable == NULL ? 0 : wal_fault(keeper->durable->wal);

@@ -394,6 +394,15 @@ answer(const struct cell_model *model, size_t i, const struct change *change,
 }
 
 static void
+raise_largest(struct cell_model *model, uint64_t id)
+{
+    if (!model->has_largest || id > model->largest) {
+        model->largest = id;
+        model->has_largest = true;
+    }
+}
+
+static void
 apply(struct cell_model *model, size_t i, const struct change *change,
     const uint64_t *value)
 {
@@ -403,9 +412,8 @@ apply(struct cell_model *model, size_t i, const struct change *change,
     }
     bool is_now = is_record(model, i);
     model->records += (size_t)is_now - (size_t)was_record;
-    if (is_now && (!model->has_largest || model->id[i] > model->largest)) {
-        model->largest = model->id[i];
-        model->has_largest = true;
+    if (is_now) {
+        raise_largest(model, model->id[i]);
     }
 }
 
@@ -442,6 +450,9 @@ cell_model_judge(struct cell_model *model, size_t i, const struct change *done,
         return "an error, and n_saturated is not 0";
     }
     if (may_fail && err == 0 && is_full && done->op != CHANGE_DELETE) {
+        if (model->def.max_jump != 0 && makes_record(model, i, done, value)) {
+            raise_largest(model, done->id); /* it was let in */
+        }
         return NULL;
     }
     if (is_jump(model, done->id)) {

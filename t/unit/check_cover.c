@@ -162,13 +162,24 @@ START_TEST(test_jump)
     struct engine_base not_there = {.version = VERSION};
     ck_assert_int_eq(
         change_with(&rig, CHANGE_INCR, 50, 1, 1, &not_there), ERR_JUMP);
-    /* a record that exists does not jump */
+    engine_raise(rig.engine, SLOT, 50); /* it has a record there */
     ck_assert_int_eq(
         change_with(&rig, CHANGE_INCR, 50, 1, 1, base_of(&rig, VERSION, true)),
         0);
     ck_assert_int_eq(change_with(&rig, CHANGE_INCR, 59, 1, 1, &not_there), 0);
     ck_assert_int_eq(
         change_with(&rig, CHANGE_INCR, 100, 1, 1, NULL), ERR_JUMP);
+    /* one that has to be looked for elsewhere first has its place in the
+     * order all the same */
+    cover(&rig, 69, 69, VERSION);
+    struct change change[] = {change_of(&rig.def, CHANGE_INCR, 69, 1, 1),
+        change_of(&rig.def, CHANGE_INCR, 79, 1, 1),
+        change_of(&rig.def, CHANGE_INCR, 90, 1, 1)};
+    engine_change(rig.engine, change, 3);
+    ck_assert_int_eq(change[0].err, ERR_COLD);
+    ck_assert_int_eq(change[1].err, 0);
+    ck_assert_int_eq(change[2].err, ERR_JUMP);
+    ck_assert_int_eq(change_with(&rig, CHANGE_INCR, 69, 1, 1, &not_there), 0);
     engine_raise(rig.engine, SLOT, 90);
     engine_raise(rig.engine, SLOT + 1, 90); /* no such counter */
     ck_assert_int_eq(change_with(&rig, CHANGE_INCR, 100, 1, 1, NULL), 0);

@@ -69,6 +69,8 @@ take_piece(struct shown *shown, struct rig *rig)
     for (uint32_t i = 0; i < dump->n; i++) {
         ck_assert_uint_lt(shown->n, SEEN_MAX);
         ck_assert(shown->n == 0 || dump->id[i] > shown->id[shown->n - 1]);
+        ck_assert_uint_le(dump->id[i], dump->largest_id);
+        ck_assert(shown->n > 0 || dump->has_largest);
         shown->id[shown->n] = dump->id[i];
         shown->value[shown->n++] =
             dump->n_columns == 0 ? 0 : dump->value[i * dump->n_columns];

@@ -499,6 +499,99 @@ START_TEST(test_max_jump)
 }
 END_TEST
 
+enum { JUMP_BATCH = 201 };
+
+/* Adds 1 to a cell of each of these ids, in one call; how many are refused. */
+static unsigned
+jump_through(struct engine *engine, const struct schema_counter *def,
+    const uint64_t *id, unsigned n, const int *err)
+{
+    struct change change[JUMP_BATCH];
+    unsigned n_refused = 0;
+    ck_assert_uint_le(n, JUMP_BATCH);
+    for (unsigned i = 0; i < n; i++) {
+        change[i] = change_of(def, CHANGE_INCR, id[i], 1, 1);
+    }
+    engine_change(engine, change, n);
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_int_eq(change[i].err, err == NULL ? 0 : err[i]);
+        expect_value(engine, def, 0, id[i], change[i].err == 0);
+        n_refused += change[i].err != 0;
+    }
+    return n_refused;
+}
+
+/* Ids of one batch are judged in its order, whichever shards they are of: one
+ * that is refused is not measured by what comes behind it, and one that may
+ * come is measured by what came before. */
+START_TEST(test_jump_batch)
+{
+    static const unsigned shards[] = {1, 2, 16, 128};
+    static const uint64_t stray[] = {
+        5000, 6001, 6000, 7000, 8001, 1, 8000, UINT64_MAX, 9000};
+    static const int stray_err[] = {
+        0, ERR_JUMP, 0, 0, ERR_JUMP, 0, 0, ERR_JUMP, 0};
+    for (unsigned s = 0; s < COUNT_OF(shards); s++) {
+        struct schema_counter def = plain_counter(SLOT, 2);
+        struct engine *engine = small_engine(shards[s], RECORDS_MAX);
+        uint64_t id[JUMP_BATCH];
+        def.max_jump = 1000;
+        ck_assert_int_eq(engine_define(engine, &def), 0);
+        for (unsigned i = 0; i < JUMP_BATCH; i++) {
+            id[i] = 100 * i;
+        }
+        ck_assert_uint_eq(jump_through(engine, &def, id, JUMP_BATCH, NULL), 0);
+        engine_undefine(engine, SLOT);
+        ck_assert_int_eq(engine_define(engine, &def), 0);
+        for (unsigned i = 0; i < JUMP_BATCH; i++) { /* the highest first */
+            id[i] = 1000000000 - 5000 * i;
+        }
+        ck_assert_uint_eq(jump_through(engine, &def, id, JUMP_BATCH, NULL), 0);
+        engine_undefine(engine, SLOT);
+        ck_assert_int_eq(engine_define(engine, &def), 0);
+        ck_assert_uint_eq(
+            jump_through(engine, &def, stray, COUNT_OF(stray), stray_err), 3);
+        ck_assert_uint_eq(sum_of(engine, SLOT).records, 6);
+        finish_engine(&engine);
+    }
+}
+END_TEST
+
+/* Another counter without a maxjump is in the same batch; and what makes no
+ * record neither jumps nor is measured by. */
+START_TEST(test_jump_beside)
+{
+    struct schema_counter def = plain_counter(SLOT, 1);
+    struct schema_counter open = plain_counter(SLOT + 1, 1);
+    struct engine *engine = small_engine(16, RECORDS_MAX);
+    def.max_jump = 10;
+    ck_assert_int_eq(engine_define(engine, &def), 0);
+    ck_assert_int_eq(engine_define(engine, &open), 0);
+    struct change change[] = {
+        change_of(&def, CHANGE_INCR, 100, 1, 1),
+        change_of(&open, CHANGE_INCR, 5000, 1, 1),
+        change_of(&def, CHANGE_SET, 110, 1, 0), /* no record */
+        change_of(&def, CHANGE_REPLACE, 5000, 1, 1),
+        change_of(&def, CHANGE_DELETE, 5000, 1, 0),
+        change_of(&def, CHANGE_INCR, 111, 1, 1),
+        change_of(&open, CHANGE_INCR, 1, 1, 1),
+        change_of(&def, CHANGE_INCR, 110, 1, 1),
+        change_of(&def, CHANGE_INCR, 111, 1, 1),
+        change_of(&def, CHANGE_INCR, 111, 1, 1),
+    };
+    static const int err[] = {
+        0, 0, 0, ERR_NOT_STORED, ERR_NOT_FOUND, ERR_JUMP, 0, 0, 0, 0};
+    engine_change(engine, change, COUNT_OF(change));
+    for (unsigned i = 0; i < COUNT_OF(change); i++) {
+        ck_assert_int_eq(change[i].err, err[i]);
+    }
+    expect_value(engine, &def, 0, 111, 2);
+    engine_undefine(engine, SLOT);
+    ck_assert_int_eq(jump_to(engine, &open, UINT64_MAX), 0);
+    finish_engine(&engine);
+}
+END_TEST
+
 /* Near 2^64 there is nothing to overflow into, and without maxjump any id
  * will do. */
 START_TEST(test_jump_borders)
@@ -564,7 +657,8 @@ main(void)
     const TTest *const tests[] = {test_assign, test_count, test_drop,
         test_drop_takes_records, test_all_or_nothing, test_defaults,
         test_climb, test_batch_order, test_batch_large, test_read_batch,
-        test_counters, test_add_columns, test_max_jump, test_jump_borders,
-        test_misuse_aborts, test_destroy_null};
+        test_counters, test_add_columns, test_max_jump, test_jump_batch,
+        test_jump_beside, test_jump_borders, test_misuse_aborts,
+        test_destroy_null};
     return run_tests("engine", tests, COUNT_OF(tests));
 }

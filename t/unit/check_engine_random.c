@@ -351,15 +351,14 @@ check_change(struct world *world, unsigned c, size_t at,
     }
 }
 
-/* A batch of changes, some of one id. Where there is a maxjump one at a time:
- * which of two ids is first would matter. */
+/* A batch of changes, some of one id. */
 static void
 change_step(struct world *world)
 {
     static struct change change[READER_ISA_COUNT][BATCH_MAX];
     unsigned counter[BATCH_MAX];
     size_t at[BATCH_MAX];
-    bool is_single = world->setup->max_jump > 0 || below(world, 3) == 0;
+    bool is_single = below(world, 3) == 0;
     unsigned n = is_single ? 1 : 1 + below(world, BATCH_MAX);
     for (unsigned i = 0; i < n; i++) {
         bool is_again = i > 0 && below(world, 4) == 0;

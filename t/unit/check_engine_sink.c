@@ -390,11 +390,52 @@ START_TEST(test_numbered)
 }
 END_TEST
 
+/* What was seen before is no new record, whatever has become of its id since;
+ * and what is refused uses no number up. */
+START_TEST(test_numbered_jump)
+{
+    static const struct {
+        uint64_t id, number;
+        int err;
+        bool is_repeat;
+    } row[] = {{5, 1, 0, false}, {100, 3, 0, true}, {100, 4, ERR_JUMP, false},
+        {100, 62, ERR_OLD_TX, false}, {15, 5, 0, false},
+        {26, 6, ERR_JUMP, false}, {25, 6, 0, false}};
+    struct change change[COUNT_OF(row)];
+    for (size_t at_once = 1; at_once <= COUNT_OF(row); at_once++) {
+        struct rig rig;
+        struct marks marks = {
+            .marks = {.look_fn = look_at, .mark_fn = mark}, .seen = 1 << 3};
+        rig_init(&rig, 1, SHARDS);
+        rig.def.max_jump = 10;
+        rig_define(&rig);
+        marks.journal = &rig.journal;
+        engine_set_marks(rig.engine, &marks.marks);
+        for (size_t i = 0; i < COUNT_OF(row); i++) {
+            change[i] = change_of(&rig.def, CHANGE_INCR, row[i].id, 1, 1);
+            change[i].producer = 7;
+            change[i].number = row[i].number;
+        }
+        for (size_t i = 0; i < COUNT_OF(row); i += at_once) {
+            size_t left = COUNT_OF(row) - i;
+            (void)engine_change(
+                rig.engine, &change[i], left < at_once ? left : at_once);
+        }
+        for (size_t i = 0; i < COUNT_OF(row); i++) {
+            ck_assert_int_eq(change[i].err, row[i].err);
+            ck_assert(change[i].is_repeat == row[i].is_repeat);
+        }
+        ck_assert_uint_eq(marks.seen, 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_one, test_batch, test_large_batch,
         test_shared_buckets, test_row_and_id, test_random, test_random_faults,
-        test_jump, test_numbered};
+        test_jump, test_numbered, test_numbered_jump};
     return run_tests("engine_sink", tests, COUNT_OF(tests));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* net/exec_admin: what a connection has to do with commands of administration,
- * and dumps of items in pieces. */
+ * and dumps in pieces, of items and of a counter that grows meanwhile. */
 #include "lib/hold.h"
 #include "unit/net_help.h"
 
@@ -200,10 +200,64 @@ START_TEST(test_clock)
 }
 END_TEST
 
+/* What is in the replies; nothing where it is not there. */
+static const char *
+place_of(const struct dialog *dialog, const char *text)
+{
+    const char *at = strstr(dialog->replies.data, text);
+    ck_assert_msg(at != NULL, "no %s", text);
+    return at;
+}
+
+/* Where a counter with a maxjump grows while it is dumped: a line that says the
+ * largest id comes before each record that is above the last one. */
+START_TEST(test_largest)
+{
+    enum { RECORDS = 2000, RANGE = 100 };
+    const struct store_config config = {.shards = SMALL_STORE_SHARDS,
+        .hot_bytes = SMALL_STORE_HOT_BYTES,
+        .dump_range_records = RANGE,
+        .items = {.limit_bytes = SMALL_STORE_BYTES,
+            .item_bytes_max = SMALL_STORE_ITEM_BYTES}};
+    struct dialog reader, writer;
+    struct store *store;
+    char line[64];
+    ck_assert_int_eq(store_create(&config, &store), 0);
+    dialog_open(&writer, store, SMALL_STORE_ITEM_BYTES);
+    dialog_open(&reader, store, SMALL_STORE_ITEM_BYTES);
+    exchange(&writer, "add counter j maxjump=3000", "STORED\r\n");
+    exchange(&writer, "add column j id primarykey", "STORED\r\n");
+    exchange(&writer, "add column j jx", "STORED\r\n");
+    for (int i = 0; i < RECORDS; i++) {
+        int n = snprintf(line, sizeof line, "incr %d.jx 1 noreply\r\n", i);
+        dialog_say(&writer, line, (size_t)n);
+    }
+    dialog_add(&reader, "dump counter j\r\n", 16);
+    ck_assert_int_eq(dialog_step(&reader), SESSION_PARKED);
+    dialog_wait(&reader); /* it has a piece now */
+    exchange(&writer, "incr 4000.jx 1", "1\r\n");
+    exchange(&writer, "incr 7000.jx 1", "1\r\n");
+    exchange(&writer, "delete 4000.jx", "DELETED\r\n");
+    dialog_say(&reader, "", 0);
+    buf_add(&reader.replies, "", 1);
+    const char *first =
+        place_of(&reader, "add counter j maxjump=3000 largest=1999\r\n");
+    const char *second =
+        place_of(&reader, "add counter j maxjump=3000 largest=7000\r\n");
+    ck_assert_ptr_eq(first, reader.replies.data);
+    ck_assert(place_of(&reader, "set j 0 1\r\n") < second);
+    ck_assert(second < place_of(&reader, "set j 7000 1\r\nEND\r\n"));
+    ck_assert_ptr_null(strstr(second + 1, "add"));
+    dialog_close(&reader);
+    dialog_close(&writer);
+    store_destroy(&store);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_replies, test_not_behind_others,
-        test_keys, test_pieces, test_prefixes, test_clock};
+        test_keys, test_pieces, test_prefixes, test_clock, test_largest};
     return run_tests("exec_admin", tests, COUNT_OF(tests));
 }

@@ -119,6 +119,8 @@ static const struct parse_case parse_cases[] = {
     {SCHEMA_ADD_COUNTER, 0, "w maxjump=1 absent=miss"},
     {SCHEMA_ADD_COUNTER, 0, "w absent=miss maxjump=18446744073709551615"},
     {SCHEMA_ADD_COUNTER, 0, "w cold=oldest cold_after=0"},
+    {SCHEMA_ADD_COUNTER, 0, "w largest=0"},
+    {SCHEMA_ADD_COUNTER, 0, "w largest=18446744073709551615 maxjump=1"},
     {SCHEMA_ADD_COUNTER, 0, "w cold_after=18446744073709551615 cold=quietest"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, ""},
     {SCHEMA_ADD_COUNTER, ERR_BAD_NAME, NAME_32 "3"},
@@ -141,6 +143,12 @@ static const struct parse_case parse_cases[] = {
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo color=red"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo =miss"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo largest"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo largest="},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo largest=-1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo largest=18446744073709551616"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo largest=1 largest=1"},
+    {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo largest=1 largest=x"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump="},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=-1"},
     {SCHEMA_ADD_COUNTER, ERR_BAD_OPTION, "weibo maxjump=1k"},
@@ -485,6 +493,7 @@ START_TEST(test_has_same)
     }
     ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo"));
     ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo overflow=saturate"));
+    ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo largest=7"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo absent=miss"));
     ck_assert(!has_same(schema, SCHEMA_ADD_COUNTER, "weibo exptime=ignore"));
     ck_assert(has_same(schema, SCHEMA_ADD_COUNTER, "weibo maxjump=0"));
