@@ -19,7 +19,6 @@
 #include <stdatomic.h>
 
 enum {
-    EXPTIME_RELATIVE_MAX_S = 60 * 60 * 24 * 30, /* above it: unix time */
     LONG_AGO_S = 1 /* expired, whatever the time is now */
 };
 
@@ -151,7 +150,7 @@ items_expiry(int64_t exptime, uint64_t now_s, int64_t unix_now_s)
     if (exptime < 0) {
         return LONG_AGO_S;
     }
-    if (exptime <= EXPTIME_RELATIVE_MAX_S) {
+    if (exptime <= ITEMS_RELATIVE_MAX_S) {
         ahead_s = (uint64_t)exptime;
     } else if (exptime <= unix_now_s) {
         return LONG_AGO_S;

@@ -20,7 +20,8 @@ enum {
     ITEMS_KEY_MAX = 250,
     ITEMS_HEADER_BYTES = 59, /* of an item, as memcached's -I counts them */
     ITEMS_FLAGS_BYTES = 4,   /* on top, where they are not 0 */
-    ITEMS_NEVER = 0          /* expiry_s of an item that does not expire */
+    ITEMS_NEVER = 0,         /* expiry_s of an item that does not expire */
+    ITEMS_RELATIVE_MAX_S = 60 * 60 * 24 * 30 /* an exptime; unix time above */
 };
 
 struct items; /* opaque */
@@ -178,7 +179,8 @@ bool items_has(
     struct items *items, const char *key, size_t key_len, uint64_t now_s);
 
 /* Every item stored before this call (at_s == 0), or before the time at_s
- * comes, is gone from then on; a later flush replaces an earlier, pending one.
+ * comes (UINT64_MAX: never), is gone from then on; a later flush replaces an
+ * earlier, pending one.
  * O(1): the memory is reclaimed by items_tend, and as items are met. */
 void items_flush(struct items *items, uint64_t at_s, uint64_t now_s);
 

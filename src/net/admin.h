@@ -64,6 +64,7 @@ struct admin {
         int err, const char *key, size_t len);
     struct prefixes *prefixes;       /* NULL: nothing is counted by prefix */
     const struct clock_shift *clock; /* of items; NULL: the system's */
+    int64_t started_unix_s;          /* when the server was started */
 };
 
 #endif

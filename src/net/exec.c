@@ -346,13 +346,27 @@ begin_on_key(
                                 : begin_on_item(session, bytes, text, turn);
 }
 
+/* When the items that are to be forgotten are: 0 at once, UINT64_MAX none at
+ * all. As memcached has it: a time up to 61 s before the server's start is
+ * before all items, and one that has passed since then is now. */
+static uint64_t
+flush_time(const struct session *session, int64_t exptime)
+{
+    enum { BEFORE_START_S = 61 };
+    int64_t first = session->executor->admin->started_unix_s - BEFORE_START_S;
+    if (exptime <= 0) {
+        return 0;
+    }
+    if (exptime > ITEMS_RELATIVE_MAX_S && exptime <= first) {
+        return UINT64_MAX;
+    }
+    return items_expiry(exptime, exec__now_s(session), exec__unix_s(session));
+}
+
 static enum exec_step
 flush_all(struct session *session, const char *bytes, struct buf *out)
 {
-    uint64_t now_s = exec__now_s(session);
-    int64_t delay = session->request.exptime;
-    uint64_t at_s =
-        delay <= 0 ? 0 : items_expiry(delay, now_s, exec__unix_s(session));
+    uint64_t at_s = flush_time(session, session->request.exptime);
     bool refuses = session->executor->rules.no_flush;
     /* as memcached counts: what a packet may not do, it has not asked for */
     exec__count(session, METRIC_cmd_flush,
@@ -361,7 +375,7 @@ flush_all(struct session *session, const char *bytes, struct buf *out)
         struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
         return exec__answer(session, bytes, &no, out);
     }
-    items_flush(session->executor->store->items, at_s, now_s);
+    items_flush(session->executor->store->items, at_s, exec__now_s(session));
     exec__audit(session, AUDIT_DONE, "flush_all", strlen("flush_all"));
     return exec__answer_kind(session, bytes, ANSWER_OK, out);
 }

@@ -140,6 +140,7 @@ admin_init(struct server_admin *admin, const struct options *options)
                                        .near_fn = admin__near},
         .options = options,
         .started_s = clock_monotonic_s()};
+    admin->admin.started_unix_s = clock_unix_s();
     admin->admin.prefixes = &admin->prefixes;
     clock_shift_anchor(&admin->clock);
     admin->admin.clock = &admin->clock;

@@ -72,6 +72,11 @@ TEXT_STREAMS = [
           b"get a", b"flush_all 1000", b"get a", b"flush_all 0", b"get a",
           b"flush_all noreply", b"flush_all 0 noreply", b"replace a 0 0 1\r\n3",
           b"append a 0 0 1\r\n3", b"incr a 1", b"touch a 0", b"delete a"),
+    # flushed at a time that was before the server
+    lines(b"set a 0 0 1\r\n1", b"flush_all 2592001", b"get a",
+          b"flush_all 1000000000 noreply", b"get a", b"flush_all 2147483647",
+          b"get a", b"flush_all 2592000", b"get a", b"flush_all -1",
+          b"get a"),
     # appended and prepended, flags and time stay
     lines(b"set a 9 1000 1\r\n1", b"append a 3 -1 2\r\n23",
           b"prepend a 4 -1 1\r\n0", b"gets a", b"append b 0 0 1\r\n1",
@@ -176,6 +181,10 @@ def numbered(opcode, delta):
 
 
 BINARY_STREAMS = [
+    [unit for exptime in (2592001, 10**9, 2**31 - 1, 2**32 - 1, 2592000, 0)
+     for unit in (shaped(SET, b"a", stored(), b"1"),
+                  shaped(FLUSH, b"", struct.pack(">I", exptime)),
+                  shaped(GET, b"a"))],
     numbered(INCREMENT, 5), numbered(DECREMENT, 5), numbered(INCREMENTQ, 5),
     [shaped(SET, b"a", stored(5), b"1"), shaped(GET, b"a"),
      shaped(GETK, b"a"), shaped(GETQ, b"b"), shaped(GETKQ, b"b"),

@@ -254,10 +254,53 @@ START_TEST(test_largest)
 }
 END_TEST
 
+START_TEST(test_flush_times)
+{
+    enum { STARTED_S = 1700000000 };
+    static const struct {
+        const char *said;
+        bool forgets;
+    } times[] = {{"flush_all 2592001", false}, {"flush_all 1699999000", false},
+        {"flush_all 1699999939", false}, {"flush_all 1699999940", true},
+        {"flush_all 1700000000", true}, {"flush_all 1700000090", true},
+        {"flush_all 1700000110", false}, {"flush_all 2147483647", false},
+        {"flush_all 2592000", false}, {"flush_all -1", true},
+        {"flush_all 0", true}, {"flush_all", true}};
+    struct dialog dialog;
+    struct clock_shift clock = {0};
+    open_admin(&dialog);
+    dialog.admin.clock = &clock;
+    dialog.admin.started_unix_s = STARTED_S;
+    clock_shift_stop(&clock);
+    /* 100 seconds behind the start, to a second */
+    clock.anchor_ns =
+        (STARTED_S + 100 - (int64_t)clock_shifted_s(&clock)) * 1000000000;
+    for (unsigned i = 0; i < COUNT_OF(times); i++) {
+        exchange(&dialog, "set a 0 0 1\r\nx", "STORED\r\n");
+        exchange(&dialog, times[i].said, "OK\r\n");
+        exchange(&dialog, "get a",
+            times[i].forgets ? "END\r\n" : "VALUE a 0 1\r\nx\r\nEND\r\n");
+    }
+    /* at a time to come; and a time before the start puts it off for good */
+    exchange(&dialog, "set a 0 0 1\r\nx", "STORED\r\n");
+    exchange(&dialog, "flush_all 1700000150", "OK\r\n");
+    clock_shift_by(&clock, 40);
+    exchange(&dialog, "get a", "VALUE a 0 1\r\nx\r\nEND\r\n");
+    exchange(&dialog, "flush_all 2592001", "OK\r\n");
+    clock_shift_by(&clock, 40);
+    exchange(&dialog, "get a", "VALUE a 0 1\r\nx\r\nEND\r\n");
+    exchange(&dialog, "flush_all 1700000200", "OK\r\n");
+    clock_shift_by(&clock, 40);
+    exchange(&dialog, "get a", "END\r\n");
+    close_new(&dialog);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_replies, test_not_behind_others,
-        test_keys, test_pieces, test_prefixes, test_clock, test_largest};
+        test_keys, test_pieces, test_prefixes, test_clock, test_largest,
+        test_flush_times};
     return run_tests("exec_admin", tests, COUNT_OF(tests));
 }
