@@ -382,10 +382,12 @@ conn_pass(struct held *held, struct buf *out)
     struct conn *conn =
         (struct conn *)((char *)held - offsetof(struct conn, held));
     enum session_state state = conn->held_state;
+    if (held->unsaid != 0) { /* while there is a connection to tell of */
+        session_leave_unsaid(&conn->session, held->unsaid, true);
+    }
     send_replies(conn, out);
     conn__note_room(conn);
     if (held->unsaid != 0) {
-        session_leave_unsaid(&conn->session, held->unsaid, true);
         gate_drop(&conn->worker->gate, held);
         finish(conn);
         return;
@@ -425,8 +427,6 @@ show_state(struct conn *conn)
         state = CONN_STATE_NREAD;
     }
     conn_entry_note(&conn->entry, state);
-    conn_entry_note_pass(&conn->entry,
-        session_is_stranger(&conn->session) ? 0 : conn->session.pass);
 }
 
 /* How much the next read may bring, after a turn on len bytes: less than there
@@ -708,6 +708,8 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->peer = mail->peer;
     conn->session.from = conn__from(&conn->peer);
     conn->peer.is_unix = mail->is_unix;
+    conn->session.peer = &conn->peer;
+    conn->session.entry = &conn->entry;
     conn__tell_watchers(conn, WATCH_CONN_NEW);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/uri.h"
+#include "net/watch.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -95,6 +96,17 @@ put_path(const struct sockaddr_un *address, char text[CONN_ADDR_BYTES])
         path, strnlen(path, sizeof address->sun_path), text)] = '\0';
 }
 
+/* memcached's form of an address of the internet. */
+static void
+put_inet(
+    int family, const void *address, unsigned port, char text[CONN_ADDR_BYTES])
+{
+    char host[INET6_ADDRSTRLEN];
+    inet_ntop(family, address, host, sizeof host);
+    snprintf(text, CONN_ADDR_BYTES,
+        family == AF_INET ? "tcp:%s:%u" : "tcp6:[%s]:%u", host, port);
+}
+
 /* A socket's address by name: getsockname or getpeername. */
 static void
 put_addr(int fd, name_fn *name, char text[CONN_ADDR_BYTES])
@@ -106,7 +118,6 @@ put_addr(int fd, name_fn *name, char text[CONN_ADDR_BYTES])
         struct sockaddr_un un;
         struct sockaddr_storage storage;
     } address = {.storage = {0}};
-    char host[INET6_ADDRSTRLEN];
     socklen_t len = sizeof address;
     snprintf(text, CONN_ADDR_BYTES, "unknown");
     if (name(fd, &address.any, &len) != 0) {
@@ -114,14 +125,12 @@ put_addr(int fd, name_fn *name, char text[CONN_ADDR_BYTES])
     }
     switch (address.any.sa_family) {
     case AF_INET:
-        inet_ntop(AF_INET, &address.in.sin_addr, host, sizeof host);
-        snprintf(text, CONN_ADDR_BYTES, "tcp:%s:%u", host,
-            ntohs(address.in.sin_port));
+        put_inet(
+            AF_INET, &address.in.sin_addr, ntohs(address.in.sin_port), text);
         break;
     case AF_INET6:
-        inet_ntop(AF_INET6, &address.in6.sin6_addr, host, sizeof host);
-        snprintf(text, CONN_ADDR_BYTES, "tcp6:[%s]:%u", host,
-            ntohs(address.in6.sin6_port));
+        put_inet(AF_INET6, &address.in6.sin6_addr,
+            ntohs(address.in6.sin6_port), text);
         break;
     case AF_UNIX:
         put_path(&address.un, text);
@@ -138,9 +147,17 @@ conn_list_own_addr(int fd, char text[CONN_ADDR_BYTES])
 }
 
 void
-conn_list_peer_addr(int fd, char text[CONN_ADDR_BYTES])
+conn_list_peer_addr(
+    const struct watch_peer *peer, int fd, char text[CONN_ADDR_BYTES])
 {
-    put_addr(fd, getpeername, text);
+    if (peer != NULL &&
+        (peer->family == AF_INET || peer->family == AF_INET6)) {
+        put_inet(peer->family, peer->address, peer->port, text);
+    } else if (peer != NULL && peer->is_unix) {
+        put_addr(fd, getpeername, text);
+    } else {
+        snprintf(text, CONN_ADDR_BYTES, "unknown");
+    }
 }
 
 void

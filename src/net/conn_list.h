@@ -27,6 +27,8 @@ enum conn_state {
 #undef X
 };
 
+struct watch_peer; /* net/watch.h */
+
 enum { CONN_ADDR_BYTES = 336 /* with the NUL; of a path, encoded */ };
 
 struct conn_entry {
@@ -74,9 +76,10 @@ void conn_list_each(struct conn_list *list,
  * tcp6:[HOST]:PORT or unix:PATH. Any thread. */
 void conn_list_own_addr(int fd, char text[CONN_ADDR_BYTES]);
 
-/* Likewise the address of who is at its other end; "unknown" where that has
- * gone. */
-void conn_list_peer_addr(int fd, char text[CONN_ADDR_BYTES]);
+/* Likewise the address of who came, as it was then: peer's, and the path of a
+ * Unix socket that fd is. "unknown" where peer is NULL. */
+void conn_list_peer_addr(
+    const struct watch_peer *peer, int fd, char text[CONN_ADDR_BYTES]);
 
 /* The name of a state; static storage. */
 const char *conn_state_name(enum conn_state state);

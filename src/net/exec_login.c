@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "net/conn_list.h"
 #include "proto/binary.h"
 #include "proto/reply.h"
 
@@ -48,16 +49,26 @@ fail(struct session *session, struct buf *out)
     return refuse(session, ERR_BAD_LOGIN, out);
 }
 
+/* pass: what it was let in by, or had been. */
+static void
+become(struct session *session, unsigned rank, uint64_t pass)
+{
+    session->rank = (uint8_t)rank;
+    session->pass = pass;
+    if (session->entry != NULL) {
+        conn_entry_note_pass(session->entry, rank == ACCESS_NOBODY ? 0 : pass);
+    }
+}
+
 /* From now on a reload that takes the user away finds the session. */
 static enum exec_step
 succeed(
     struct session *session, const struct access_login *login, struct buf *out)
 {
     struct echo echo = echo_of(&session->request, 0);
-    session->rank = (uint8_t)login->rank;
-    session->pass = login->pass;
+    become(session, login->rank, login->pass);
     if (access_is_void(session)) { /* the reload was quicker */
-        session->rank = ACCESS_NOBODY;
+        become(session, ACCESS_NOBODY, login->pass);
         return fail(session, out);
     }
     session->refusals = 0;
@@ -116,7 +127,7 @@ login_binary(struct session *session, const char *bytes, struct buf *out)
     struct echo echo = echo_of(request, 0);
     bool is_step = request->opcode == BINARY_SASL_STEP;
     bool may_step = session->login_has_begun;
-    session->rank = ACCESS_NOBODY;
+    become(session, ACCESS_NOBODY, session->pass);
     session->login_has_begun = false;
     if (is_step ? !may_step
                 : request->key.len != strlen(mechanism) ||

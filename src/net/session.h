@@ -112,8 +112,11 @@ struct session {
     uint64_t pass;          /* what it was let in by */
     uint16_t n_errors;      /* requests in a row that were none */
     int unsaid;             /* ERR_: what it was not told, see below; 0 */
-    int fault;     /* ERR_: why the client is not listened to any more; 0 */
-    int fd;        /* of its connection, for who watches */
+    int fault; /* ERR_: why the client is not listened to any more; 0 */
+    int fd;    /* of its connection, for who watches */
+    struct conn_entry *entry;      /* to be told who it is; NULL: nobody is */
+    const struct watch_peer *peer; /* who came; the connection's. NULL: nobody
+                                    * knows */
     uint64_t from; /* the client's address: an IPv4 one, or the first half of
                     * one of IPv6; 0: none, as of a Unix socket */
     bool has_quit; /* as the client wished */

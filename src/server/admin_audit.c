@@ -28,7 +28,7 @@ admin__audit(struct admin *seam, const struct session *session,
     const struct server_admin *admin = (const struct server_admin *)seam;
     char user[ADMIN__USER_BYTES];
     char addr[CONN_ADDR_BYTES];
-    conn_list_peer_addr(session->fd, addr);
+    conn_list_peer_addr(session->peer, session->fd, addr);
     if (kind == AUDIT_REFUSED) {
         size_t n = len < LOGIN_WORD_MAX ? len : LOGIN_WORD_MAX;
         user[uri_encode(text, n, user)] = '\0';
@@ -54,7 +54,7 @@ admin__near(struct admin *seam, const struct session *session, int err,
 {
     const struct server_admin *admin = (const struct server_admin *)seam;
     char addr[CONN_ADDR_BYTES];
-    conn_list_peer_addr(session->fd, addr);
+    conn_list_peer_addr(session->peer, session->fd, addr);
     log_line(admin->logger, LOG_WARNING, "%s %.*s, from %s: %s",
         admin->options->near_cells == OPTIONS_NEAR_CELLS_ERROR
             ? "refused the key"
