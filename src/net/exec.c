@@ -275,14 +275,6 @@ check_item(struct session *session, struct schema_word key)
         : err;
 }
 
-/* True for a line with tx=, which an item must not let pass as it does other
- * words: it would be counted again. P in a meta command is a proxy's. */
-static bool
-is_numbered(const struct request *request)
-{
-    return request->has_tx;
-}
-
 /* key_parse for the request's key. end: see exec_turn. */
 static void
 parse_key(struct session *session, struct schema_word text, const char *end,
@@ -310,7 +302,8 @@ begin_on_item(struct session *session, const char *bytes,
         exec__count(session, METRIC_reserved_key_refused, 1);
         return exec__refuse(session, ERR_MISUSE, turn->out);
     }
-    if (is_numbered(&session->request)) {
+    if (session->request.has_tx) { /* it would be counted again; P in a meta
+                                    * command is a proxy's */
         return exec__refuse(session, ERR_TX_ITEM, turn->out);
     }
     if (session->request.op == REQUEST_LOOK &&
