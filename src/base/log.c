@@ -145,18 +145,27 @@ log_write_now(int fd, const char *bytes, size_t len)
     return poll(&poll_fd, 1, 0) == 1 ? write_bytes(fd, bytes, len) : 0;
 }
 
+bool
+log_wait_is_over(struct log_wait *wait, uint64_t now_ms)
+{
+    if (wait->looked_ms != 0) {
+        uint64_t passed_ms = now_ms - wait->looked_ms;
+        wait->waited_ms += passed_ms < LOG_WAIT_MS ? passed_ms : LOG_WAIT_MS;
+    }
+    wait->looked_ms = now_ms;
+    return wait->waited_ms >= LOG_STUCK_MS;
+}
+
 /* Takes the lock of the output. False where who has it is held up. */
 static bool
 take_output(struct logger *logger)
 {
-    uint64_t begun_ms = 0;
+    struct log_wait wait = {0};
     /* acquire: is_torn is seen */
     while (atomic_exchange_explicit(
         &logger->is_writing, true, memory_order_acquire)) {
-        uint64_t now_ms = clock_monotonic_ns() / NS_PER_MS;
-        begun_ms = begun_ms == 0 ? now_ms : begun_ms;
         /* relaxed, both: whoever waits finds out by itself */
-        if (now_ms - begun_ms >= LOG_STUCK_MS) {
+        if (log_wait_is_over(&wait, clock_monotonic_ns() / NS_PER_MS)) {
             atomic_store_explicit(
                 &logger->is_stuck, true, memory_order_relaxed);
         }

@@ -22,7 +22,14 @@ enum {
     LOG_TEXT_BYTES = 1024, /* of a message; what is longer is cut */
     LOG_KEPT_BYTES = 256,  /* of one that was not written */
     LOG_LINE_BYTES = 2048, /* of a whole line; cut likewise */
-    LOG_STUCK_MS = 1000    /* a write that takes as long waits for its disk */
+    LOG_STUCK_MS = 1000,   /* a write that takes as long waits for its disk */
+    LOG_WAIT_MS = 50       /* between two looks at it: see log_wait_is_over */
+};
+
+/* Who waits for another thread's write; all zero at first. */
+struct log_wait {
+    uint64_t looked_ms; /* 0: never */
+    uint64_t waited_ms;
 };
 
 /* A place in the code that has written lately, told by its format. */
@@ -56,8 +63,8 @@ struct logger {
  * written, but told in the next one: suppressed=N.
  * With never_waits, a line for which a full pipe, terminal or socket has no
  * room is dropped, and so is one that comes while another thread has not been
- * let go by the file for LOG_STUCK_MS; a line tells how many once there is
- * room. Without it, the caller waits. */
+ * let go by the file for LOG_STUCK_MS in which the process ran; a line tells
+ * how many once there is room. Without it, the caller waits. */
 void log_line(struct logger *logger, enum log_level level, const char *format,
     ...) __attribute__((format(printf, 3, 4)));
 
@@ -85,6 +92,13 @@ void log_close(struct logger *logger);
 /* Writes bytes where that can be done without waiting; how many it has
  * written. As safe in a handler of signals as write(2). */
 size_t log_write_now(int fd, const char *bytes, size_t len);
+
+/* A look at a write that has not ended at now_ms (a clock that never jumps; not
+ * 0): true where LOG_STUCK_MS have passed since the first look. What lies
+ * between two looks counts as LOG_WAIT_MS at most: the whole process may have
+ * stood still (SIGSTOP), and then whoever writes has its time still before
+ * it. */
+bool log_wait_is_over(struct log_wait *wait, uint64_t now_ms);
 
 /* A line: what is written of text[0..len) at unix_ms (milliseconds since
  * 1970). No byte of it but the last is below a space or above '~'. Returns its

@@ -334,6 +334,28 @@ write_lines(void *context)
 }
 
 /* Whatever is exchanged meanwhile, each line is in a file or counted. */
+/* A write is held up when the process has run for so long beside it, however
+ * long it stood still meanwhile. */
+START_TEST(test_wait)
+{
+    struct log_wait wait = {0};
+    uint64_t now_ms = UINT64_C(1) << 40;
+    for (unsigned i = 0; i < LOG_STUCK_MS; i++) {
+        ck_assert(!log_wait_is_over(&wait, now_ms + i));
+    }
+    ck_assert(log_wait_is_over(&wait, now_ms + LOG_STUCK_MS));
+    wait = (struct log_wait){0};
+    ck_assert(!log_wait_is_over(&wait, now_ms));
+    ck_assert(!log_wait_is_over(&wait, now_ms + 1));
+    for (unsigned i = 0; i < LOG_STUCK_MS / LOG_WAIT_MS - 1; i++) {
+        now_ms += 3600000; /* stopped again and again */
+        ck_assert(!log_wait_is_over(&wait, now_ms));
+    }
+    ck_assert(!log_wait_is_over(&wait, now_ms + LOG_WAIT_MS - 2));
+    ck_assert(log_wait_is_over(&wait, now_ms + LOG_WAIT_MS - 1));
+}
+END_TEST
+
 START_TEST(test_threads)
 {
     struct logger logger = nothing;
@@ -362,7 +384,8 @@ main(void)
 {
     const TTest *const tests[] = {test_levels, test_stderr, test_form,
         test_cuts, test_suppressed, test_flushed, test_unlimited,
-        test_many_places, test_reopen, test_threads, test_full_pipe};
+        test_many_places, test_reopen, test_threads, test_full_pipe,
+        test_wait};
     TCase *tcase = tcase_create("log");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
