@@ -13,13 +13,7 @@ enum { SHARDS = 2, N_AT = HEAD_BYTES + 24, LIST_AT = HEAD_BYTES + 32 };
 static void
 manifest_bare(struct manifest *manifest)
 {
-    manifest_init(manifest);
-    manifest->epoch = UINT64_C(0xfedcba9876543210);
-    manifest->seed = UINT64_C(0x0123456789abcdef);
-    manifest->shards = SHARDS;
-    manifest->log_number = 12;
-    manifest->next_file = 9;
-    manifest->segments.shards = SHARDS;
+    make_bare(manifest, SHARDS);
 }
 
 static void

@@ -44,13 +44,7 @@ make_lists(struct manifest *manifest, uint32_t n, uint32_t n_windows)
 static void
 manifest_bare(struct manifest *manifest)
 {
-    manifest_init(manifest);
-    manifest->epoch = UINT64_C(0xfedcba9876543210);
-    manifest->seed = UINT64_C(0x0123456789abcdef);
-    manifest->shards = SHARDS;
-    manifest->log_number = 12;
-    manifest->next_file = 9;
-    manifest->segments.shards = SHARDS;
+    make_bare(manifest, SHARDS);
 }
 
 /* What is in t/data/manifest-v3. */

@@ -69,6 +69,39 @@ static const struct exchange misses[] = {
     {"decr weibo 2.cntcm 1", "NOT_FOUND\r\n"},
 };
 
+/* A rule, and a dialog that is under it. */
+struct rig {
+    struct owner owner;
+    struct owns *owns; /* owned; the owner's at first */
+    struct dialog dialog;
+};
+
+/* store: NULL, or the caller's. */
+static void
+open_rig(struct rig *rig, struct store *store)
+{
+    struct buf why = {0};
+    *rig = (struct rig){.owner = {.logger = &quiet}};
+    ck_assert_int_eq(owns_create(rule, strlen(rule), &rig->owns, &why), 0);
+    buf_fini(&why);
+    atomic_init(&rig->owner.owns, rig->owns);
+    if (store == NULL) {
+        open_new(&rig->dialog);
+    } else {
+        dialog_open(&rig->dialog, store, SMALL_STORE_ITEM_BYTES);
+    }
+    declare(&rig->dialog);
+    rig->dialog.executor.owner = &rig->owner;
+}
+
+/* Of its own store. */
+static void
+close_rig(struct rig *rig)
+{
+    close_new(&rig->dialog);
+    owns_destroy(&rig->owns);
+}
+
 /* How a conversation is held. */
 struct manner {
     bool misses;
@@ -83,38 +116,31 @@ hold(const struct manner *manner, const struct exchange *exchanges, size_t n)
 {
     struct buf said = {0};
     struct buf answers = {0};
-    struct buf why = {0};
-    struct owner owner = {.misses = manner->misses, .logger = &quiet};
-    struct owns *owns = NULL;
     struct store *inner = small_store(NULL);
     struct store *store = inner;
-    struct dialog dialog;
+    struct rig rig;
     if (manner->park_seed != 0) {
         ck_assert_int_eq(park_create(inner, manner->park_seed, &store), 0);
     }
-    ck_assert_int_eq(owns_create(rule, strlen(rule), &owns, &why), 0);
-    atomic_init(&owner.owns, owns);
-    dialog_open(&dialog, store, SMALL_STORE_ITEM_BYTES);
-    declare(&dialog);
-    dialog.executor.owner = &owner;
-    dialog.mark = manner->mark;
-    dialog.budget = manner->budget;
+    open_rig(&rig, store);
+    rig.owner.misses = manner->misses;
+    rig.dialog.mark = manner->mark;
+    rig.dialog.budget = manner->budget;
     join(exchanges, n, &said, &answers);
     buf_add(&answers, "", 1);
     size_t cut = manner->cut < said.len ? manner->cut : said.len;
-    dialog_say(&dialog, said.data, cut);
-    dialog_say(&dialog, said.data + cut, said.len - cut);
-    expect_replies(&dialog, "all of it", answers.data);
-    dialog_close(&dialog);
+    dialog_say(&rig.dialog, said.data, cut);
+    dialog_say(&rig.dialog, said.data + cut, said.len - cut);
+    expect_replies(&rig.dialog, "all of it", answers.data);
+    dialog_close(&rig.dialog);
     if (manner->park_seed != 0) {
         park_destroy(&store);
     }
     store_verify(inner);
     store_destroy(&inner);
-    owns_destroy(&owns);
+    owns_destroy(&rig.owns);
     buf_fini(&said);
     buf_fini(&answers);
-    buf_fini(&why);
 }
 
 static void
@@ -166,29 +192,23 @@ START_TEST(test_change)
     enum { KEYS = 1000 };
     struct buf why = {0};
     struct buf said = {0};
-    struct owns *ours = NULL;
     struct owns *others = NULL;
-    struct owner owner = {.logger = &quiet};
-    struct dialog dialog;
-    ck_assert_int_eq(owns_create("modulo:1/2", 10, &ours, &why), 0);
+    struct rig rig;
     ck_assert_int_eq(owns_create("modulo:0/2", 10, &others, &why), 0);
-    atomic_init(&owner.owns, ours);
-    open_new(&dialog);
-    declare(&dialog);
-    dialog.executor.owner = &owner;
-    dialog.mark = 100; /* so that many turns are needed */
+    open_rig(&rig, NULL);
+    rig.dialog.mark = 100; /* so that many turns are needed */
     buf_add_text(&said, "get");
     for (unsigned i = 0; i < KEYS; i++) {
         buf_addf(&said, " %u.cntcm", 2 * i + 1);
     }
     buf_add_text(&said, "\r\n");
-    dialog_add(&dialog, said.data, said.len);
+    dialog_add(&rig.dialog, said.data, said.len);
     for (unsigned i = 0; i < 20; i++) {
-        ck_assert_int_eq(dialog_step(&dialog), SESSION_FULL);
+        ck_assert_int_eq(dialog_step(&rig.dialog), SESSION_FULL);
     }
-    ck_assert_ptr_eq(owner_exchange(&owner, others), ours);
-    dialog_say(&dialog, "mn\r\n", 4);
-    char *at = dialog.replies.data;
+    ck_assert_ptr_eq(owner_exchange(&rig.owner, others), rig.owns);
+    dialog_say(&rig.dialog, "mn\r\n", 4);
+    char *at = rig.dialog.replies.data;
     for (unsigned i = 0; i < KEYS; i++) {
         char line[64];
         snprintf(line, sizeof line, "VALUE %u.cntcm 0 1\r\n0\r\n", 2 * i + 1);
@@ -196,8 +216,7 @@ START_TEST(test_change)
         at += strlen(line);
     }
     ck_assert_int_eq(strncmp(at, "END\r\nMN\r\n", 9), 0);
-    close_new(&dialog);
-    owns_destroy(&ours);
+    close_rig(&rig);
     owns_destroy(&others);
     buf_fini(&said);
     buf_fini(&why);
@@ -210,15 +229,8 @@ START_TEST(test_many)
     enum { KEYS = 1500 };
     static const unsigned places[] = {0, 1, 126, 127, 128, 129, 255, 256, 1023,
         1024, 1025, 1150, 1151, 1152, 1153, KEYS - 1};
-    struct buf why = {0};
-    struct owns *owns = NULL;
-    struct owner owner = {.logger = &quiet};
-    struct dialog dialog;
-    ck_assert_int_eq(owns_create(rule, strlen(rule), &owns, &why), 0);
-    atomic_init(&owner.owns, owns);
-    open_new(&dialog);
-    declare(&dialog);
-    dialog.executor.owner = &owner;
+    struct rig rig;
+    open_rig(&rig, NULL);
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         struct buf said = {0};
         buf_add_text(&said, "get");
@@ -226,41 +238,31 @@ START_TEST(test_many)
             buf_addf(&said, " %u.cntcm", 2 * k + (k != places[i]));
         }
         buf_add(&said, "", 1);
-        exchange(&dialog, said.data, NO);
+        exchange(&rig.dialog, said.data, NO);
         buf_fini(&said);
     }
     ck_assert_uint_eq(
-        metric_of(dialog.metrics, METRIC_not_owned), COUNT_OF(places));
-    close_new(&dialog);
-    owns_destroy(&owns);
-    buf_fini(&why);
+        metric_of(rig.dialog.metrics, METRIC_not_owned), COUNT_OF(places));
+    close_rig(&rig);
 }
 END_TEST
 
 START_TEST(test_counts)
 {
-    struct buf why = {0};
-    struct owns *owns = NULL;
-    struct owner owner = {.logger = &quiet};
-    struct dialog dialog;
-    ck_assert_int_eq(owns_create(rule, strlen(rule), &owns, &why), 0);
-    atomic_init(&owner.owns, owns);
-    open_new(&dialog);
-    declare(&dialog);
-    dialog.executor.owner = &owner;
-    exchange(&dialog, "get 2.cntcm 4.cntcm\r\nincr 2.cntcm 1\r\nget 1.cntcm",
+    struct rig rig;
+    struct dialog *dialog = &rig.dialog;
+    open_rig(&rig, NULL);
+    exchange(dialog, "get 2.cntcm 4.cntcm\r\nincr 2.cntcm 1\r\nget 1.cntcm",
         NO NO "VALUE 1.cntcm 0 1\r\n0\r\nEND\r\n");
-    exchange(&dialog, "incr 2.cntcm 1 noreply", "");
-    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_not_owned), 3);
-    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_noreply_refused), 1);
-    owner.misses = true;
-    exchange(&dialog, "get 2.cntcm 4.cntcm", "END\r\n");
-    exchange(&dialog, "incr 2.cntcm 1", "NOT_FOUND\r\n");
-    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_not_owned), 6);
-    ck_assert_uint_eq(metric_of(dialog.metrics, METRIC_cell_changes), 0);
-    close_new(&dialog);
-    owns_destroy(&owns);
-    buf_fini(&why);
+    exchange(dialog, "incr 2.cntcm 1 noreply", "");
+    ck_assert_uint_eq(metric_of(dialog->metrics, METRIC_not_owned), 3);
+    ck_assert_uint_eq(metric_of(dialog->metrics, METRIC_noreply_refused), 1);
+    rig.owner.misses = true;
+    exchange(dialog, "get 2.cntcm 4.cntcm", "END\r\n");
+    exchange(dialog, "incr 2.cntcm 1", "NOT_FOUND\r\n");
+    ck_assert_uint_eq(metric_of(dialog->metrics, METRIC_not_owned), 6);
+    ck_assert_uint_eq(metric_of(dialog->metrics, METRIC_cell_changes), 0);
+    close_rig(&rig);
 }
 END_TEST
 

@@ -17,6 +17,19 @@
 
 enum { SUM_BYTES = 8, HEAD_BYTES = 96 };
 
+/* A manifest without counters, and without a segment. */
+static inline void
+make_bare(struct manifest *manifest, uint32_t shards)
+{
+    manifest_init(manifest);
+    manifest->epoch = UINT64_C(0xfedcba9876543210);
+    manifest->seed = UINT64_C(0x0123456789abcdef);
+    manifest->shards = shards;
+    manifest->log_number = 12;
+    manifest->next_file = 9;
+    manifest->segments.shards = shards;
+}
+
 /* What some_fn makes, and its bytes; ended with forget. */
 static inline void
 encode_some(void (*some_fn)(struct manifest *manifest),
