@@ -5,17 +5,37 @@
  * so that threads seldom write the same line. */
 #include "items/classes.h"
 
+#include "base/assert.h"
+
 #include <stdatomic.h>
 
 enum {
     CHUNK_FIRST = 96,
-    CHUNK_ALIGN = 8,
+    CHUNK_ALIGN = ITEMS__CLASS_ALIGN,
     CHUNK_MOST = 512 * 1024, /* larger items are several chunks there */
     HEAD_BYTES = 48,         /* memcached's item header */
     CAS_BYTES = 8,
     KEY_END_BYTES = 1,
     VALUE_END_BYTES = 2
 };
+
+/* The first class whose chunks hold so many bytes. */
+static unsigned
+search(const struct classes *classes, uint64_t bytes)
+{
+    unsigned low = 1, high = classes->last;
+
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+
+        if (bytes <= classes->chunk_bytes[middle]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
 
 void
 items__classes_init(struct classes *classes, uint64_t item_bytes_max)
@@ -31,6 +51,10 @@ items__classes_init(struct classes *classes, uint64_t item_bytes_max)
     }
     classes->chunk_bytes[i] = (uint32_t)most;
     classes->last = i;
+    ASSERT(most >= ITEMS__CLASS_SMALL_BYTES);
+    for (i = 0; i <= ITEMS__CLASS_SMALL_BYTES / CHUNK_ALIGN; i++) {
+        classes->of_small[i] = (uint8_t)search(classes, CHUNK_ALIGN * i);
+    }
 }
 
 uint64_t
@@ -45,18 +69,11 @@ items__classes_of(
     const struct classes *classes, size_t key_len, size_t value_len)
 {
     uint64_t bytes = items__classes_bytes(key_len, value_len);
-    unsigned low = 1, high = classes->last;
 
-    while (low < high) {
-        unsigned middle = (low + high) / 2;
-
-        if (bytes <= classes->chunk_bytes[middle]) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
+    /* chunks are aligned, so all that is rounded up to one is of its class */
+    return bytes <= ITEMS__CLASS_SMALL_BYTES
+        ? classes->of_small[(bytes + CHUNK_ALIGN - 1) / CHUNK_ALIGN]
+        : search(classes, bytes);
 }
 
 void

@@ -8,11 +8,17 @@
  * they only are counted by the one they would have there. Inside src/items
  * only. */
 
-enum { ITEMS__CLASS_SHARDS = 8 };
+enum {
+    ITEMS__CLASS_SHARDS = 8,
+    ITEMS__CLASS_ALIGN = 8,         /* of a chunk */
+    ITEMS__CLASS_SMALL_BYTES = 1024 /* what there is a table for */
+};
 
 struct classes {
     uint32_t chunk_bytes[ITEMS_CLASSES]; /* read-only; 0: no such class */
     unsigned last;                       /* read-only: the largest class */
+    /* read-only: of what has up to so many times ITEMS__CLASS_ALIGN bytes */
+    uint8_t of_small[ITEMS__CLASS_SMALL_BYTES / ITEMS__CLASS_ALIGN + 1];
     /* Sums modulo 2^64; one shard alone may be "negative". Any thread. */
     struct class_sums {
 #define X(name, text) _Atomic uint64_t name;

@@ -62,6 +62,21 @@ has_rest(const struct line *line)
     return line->words.at < line->words.end;
 }
 
+/* Takes flags and exptime where both are 0, as they are in out: in most
+ * lines. */
+static inline bool
+takes_zeroes(struct line *line)
+{
+    static const char zeroes[] = {' ', '0', ' ', '0', ' '};
+    struct words *words = &line->words;
+    if (words->end - words->at < sizeof zeroes ||
+        memcmp(words->bytes + words->at, zeroes, sizeof zeroes) != 0) {
+        return false;
+    }
+    words->at += sizeof zeroes - 1; /* the space is the next word's */
+    return true;
+}
+
 /* set add replace append prepend: <key> <flags> <exptime> <bytes> [tx=]
  * [noreply]; cas has its unique behind the bytes. */
 static enum parse_status
@@ -71,8 +86,10 @@ parse_storage(struct line *line)
     uint32_t value_len;
     bool is_cas = out->op == REQUEST_CAS;
     bool fits = text__take_key_and_noreply(line);
-    fits = text__take_stored_flags(line, &out->flags) && fits;
-    fits = text__take_stored_exptime(line, &out->exptime) && fits;
+    if (!takes_zeroes(line)) {
+        fits = text__take_stored_flags(line, &out->flags) && fits;
+        fits = text__take_stored_exptime(line, &out->exptime) && fits;
+    }
     bool has_len = text__take_len(line, &value_len);
     if (has_rest(line) && is_of_unknown(line)) {
         return PARSE_REQUEST;

@@ -2,6 +2,7 @@
 /* items/: what stays and what goes where room is short, whatever sizes come;
  * what is tended, shown and counted; work that is bounded. */
 #include "base/err.h"
+#include "items/classes.h"
 #include "items/core.h"
 #include "unit/items_help.h"
 
@@ -329,6 +330,28 @@ START_TEST(test_each)
 }
 END_TEST
 
+/* The class of any size is the first whose chunks hold it, or the last. */
+START_TEST(test_class_of)
+{
+    static const uint64_t most[] = {1024, 1025, 1200, 5000, MIB};
+    struct classes *classes = malloc(sizeof *classes);
+    ck_assert_ptr_nonnull(classes);
+    for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
+        memset(classes, 0, sizeof *classes);
+        items__classes_init(classes, most[m]);
+        for (size_t len = 0; len < 6000; len++) {
+            unsigned wanted = 1;
+            while (wanted < classes->last &&
+                classes->chunk_bytes[wanted] < items__classes_bytes(3, len)) {
+                wanted++;
+            }
+            ck_assert_uint_eq(items__classes_of(classes, 3, len), wanted);
+        }
+    }
+    free(classes);
+}
+END_TEST
+
 START_TEST(test_classes)
 {
     struct items *items = make(4 * MIB);
@@ -440,6 +463,7 @@ suite(void)
     tcase_add_test(walks, test_tend);
     tcase_add_test(walks, test_tend_meets_late_ones);
     tcase_add_test(walks, test_each);
+    tcase_add_test(walks, test_class_of);
     tcase_add_test(walks, test_classes);
     tcase_set_timeout(room, HELP_TIMEOUT_S);
     tcase_set_timeout(walks, HELP_TIMEOUT_S);
