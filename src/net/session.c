@@ -461,6 +461,10 @@ session_run(struct session *session, const char *bytes, size_t len,
         step = step_safely(session, bytes + at, len - at, &turn);
         at += turn.done;
         turn.done = 0;
+        if (step == EXEC_DONE && at == len && session->job == NULL &&
+            !session->is_ending && !session->closes) {
+            step = EXEC_MORE; /* as the next step would say */
+        }
     }
     ASSERT(!exec_is_gathering(session));
     ASSERT(executor->loan.item == NULL || executor->acks.seq == 0);
