@@ -237,14 +237,21 @@ real_room(struct disk *disk, uint64_t *bytes)
 }
 
 static int
-real_links(struct disk *disk, int fd, uint64_t *n)
+real_look(struct disk *disk, const char *name, int fd, struct disk_file *out)
 {
     struct stat st;
-    (void)disk;
-    if (fstat(fd, &st) != 0) {
+    int dir_fd = real_of(disk)->dir_fd;
+    int rv = name == NULL ? fstat(fd, &st)
+                          : fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+    if (rv != 0) {
         return errno;
     }
-    *n = (uint64_t)st.st_nlink;
+    *out = (struct disk_file){.device = (uint64_t)st.st_dev,
+        .inode = (uint64_t)st.st_ino,
+        .bytes = (uint64_t)st.st_size,
+        .changed_ns = (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) +
+            (uint64_t)st.st_mtim.tv_nsec,
+        .names = (uint64_t)st.st_nlink};
     return 0;
 }
 
@@ -363,7 +370,7 @@ static const struct disk_calls real_calls = {
     .next_data = real_next_data,
     .size = real_size,
     .room = real_room,
-    .links = real_links,
+    .look = real_look,
     .sync = real_sync,
     .rename = real_rename,
     .unlink = real_unlink,

@@ -31,6 +31,14 @@ enum { DISK_DIRECT_BYTES = 4096 }; /* what every device can do */
  * never waits for who is at the other end of one. Above all errno values. */
 enum { DISK_NOT_REGULAR = 4096 };
 
+/* What tells one file from another, and whether it is as it was. */
+struct disk_file {
+    uint64_t device, inode; /* inode 0: not known */
+    uint64_t bytes;
+    uint64_t changed_ns; /* when its bytes or its length last changed */
+    uint64_t names;      /* that lead to it; 0: somebody has removed it */
+};
+
 struct disk;
 struct disk_ring;
 
@@ -54,8 +62,10 @@ struct disk_calls {
     int (*size)(struct disk *disk, int fd, uint64_t *len);
     /* Bytes that files can still take, as far as the file system tells. */
     int (*room)(struct disk *disk, uint64_t *bytes);
-    int (*links)(struct disk *disk, int fd, uint64_t *n); /* its names: 0 when
-                              * somebody has removed the file */
+    /* Which file has that name (its own, where that is a link); name NULL: of
+     * the open file. ENOENT where no file has it. */
+    int (*look)(
+        struct disk *disk, const char *name, int fd, struct disk_file *out);
     int (*sync)(struct disk *disk, int fd); /* fdatasync; after a failure the
                               * file must not be synced again, whatever it
                               * says then: what it had may be gone */

@@ -195,6 +195,8 @@ write_block(struct pass *pass)
             pass->op[i].entry.offset += pass->file_bytes;
         }
     }
+    own_files_note_open(
+        &pass->owner->own[OWN_CHECKPOINTS], disk, pass->file, pass->fd);
     pass->file_bytes += pass->block.len;
     pass->n_bytes += pass->block.len;
     durable_count(&pass->durable->stats.checkpoint_bytes, pass->block.len);
@@ -282,9 +284,9 @@ static int
 put_manifest(struct pass *pass, const struct manifest *next)
 {
     struct disk *disk = pass->durable->disk;
-    uint64_t bytes = 0;
+    struct disk_file *file = &pass->durable->manifest_file;
     int error;
-    int err = manifest_write(disk, next, &bytes, &error);
+    int err = manifest_write(disk, next, file, &error);
     if (err != 0) {
         pass->owner->is_in_doubt = true;
         if (error != 0) {
@@ -296,7 +298,7 @@ put_manifest(struct pass *pass, const struct manifest *next)
     pass->durable->is_history_named = true;
     (void)durable_copy_manifest(pass->durable, next);
     durable_count(&pass->durable->stats.manifests, 1);
-    durable_count(&pass->durable->stats.manifest_bytes, bytes);
+    durable_count(&pass->durable->stats.manifest_bytes, file->bytes);
     durable_note(&pass->durable->stats.live_images, next->images.n);
     durable_note(&pass->durable->stats.live_segments, next->segments.n);
     return 0;

@@ -4,8 +4,18 @@
 
 #include "store/call_queue.h"
 #include "store/durable.h"
+#include "store/own_files.h"
 
 #include <pthread.h>
+
+/* Some bytes of the log file under way, as a look found them: what was synced
+ * stays as it is. */
+enum { PROBE_BYTES = 32 };
+struct probe {
+    uint64_t number; /* of the file; 0: there are none */
+    uint64_t at;
+    uint8_t bytes[PROBE_BYTES];
+};
 
 /* The thread that makes checkpoints. Part of the store; nobody else calls it.
  */
@@ -16,12 +26,14 @@ struct checkpointer {
      * loading leaves out what has no counter any more, and where writing one
      * failed. The thread's. */
     bool is_in_doubt;
-    bool wants_ballast;   /* to be made, once the log is well; the thread's */
-    uint64_t ballast_ns;  /* not before, after a try that failed; likewise */
-    uint64_t n_missing;   /* files found missing (checkpoint_look.c); the
+    bool wants_ballast;  /* to be made, once the log is well; the thread's */
+    uint64_t ballast_ns; /* not before, after a try that failed; likewise */
+    uint64_t n_missing;  /* files found missing (checkpoint_look.c); the
                          * thread's, until it is joined */
-    uint64_t n_lost;      /* segment files found missing, which are not in
+    uint64_t n_lost;    /* segment files found missing, which are not in
                          * n_missing; likewise */
+    struct own_files own[OWN_KINDS]; /* the thread's */
+    struct probe probe;              /* likewise */
     uint64_t say_lost_ns; /* when that is said again; the thread's */
     bool is_asked;        /* somebody wants the pass under way; the thread's */
     /* Failures, and how often they are said (checkpoint_say.c); the

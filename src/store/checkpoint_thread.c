@@ -57,7 +57,8 @@ tell_found(struct checkpointer *it)
 {
     if (it->n_missing > 0) {
         log_line(it->durable->config.logger, LOG_WARNING,
-            "a checkpoint has made up for the files that were removed");
+            "a checkpoint has made up for the files that were removed or "
+            "changed");
     }
     it->n_missing = 0;
 }
@@ -331,8 +332,8 @@ run(void *arg)
     struct checkpointer *it = arg;
     struct store_call *calls = NULL;
     uint64_t now_ns = checkpointer_now_ns(it);
-    struct schedule when = {.last_ns = now_ns - age_ns(&it->durable->manifest),
-        .look_ns = now_ns + LOOK_MS * NS_PER_MS};
+    struct schedule when = {
+        .last_ns = now_ns - age_ns(&it->durable->manifest), .look_ns = now_ns};
     bool is_pass;
     give_way_begin(NICE); /* lower than the workers */
     while (wait_for_work(it, &when, &calls, &is_pass)) {
@@ -388,6 +389,9 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
     pthread_join(checkpointer->thread, NULL);
     pthread_cond_destroy(&checkpointer->changed);
     pthread_mutex_destroy(&checkpointer->lock);
+    for (int kind = 0; kind < OWN_KINDS; kind++) {
+        own_files_fini(&checkpointer->own[kind]);
+    }
     return at_end || checkpointer->n_missing > 0 ? checkpointer->last_err : 0;
 }
 

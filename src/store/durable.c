@@ -217,7 +217,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     manifest->shards = shards;
     manifest->log_number = 1;
     manifest->next_file = 1; /* there is no log yet */
-    err = manifest_write(disk, manifest, NULL, &error);
+    err = manifest_write(disk, manifest, &durable->manifest_file, &error);
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
             MANIFEST_NAME,
@@ -253,6 +253,11 @@ durable_open(struct durable *durable, const struct data_config *config,
     int error = 0;
     int err = histories_draw(&durable->history);
     if (err == 0) {
+        /* first: what takes its place meanwhile is seen to be another one */
+        if (durable->disk->calls->look(durable->disk, MANIFEST_NAME, -1,
+                &durable->manifest_file) != 0) {
+            durable->manifest_file.inode = 0;
+        }
         err = manifest_read(durable->disk, &durable->manifest, &error);
     }
     if (err == ERR_NOT_FOUND) {
@@ -409,7 +414,8 @@ name_history(struct durable *durable)
     if (durable->is_history_named) {
         return 0;
     }
-    int err = manifest_write(durable->disk, &durable->manifest, NULL, &error);
+    int err = manifest_write(
+        durable->disk, &durable->manifest, &durable->manifest_file, &error);
     if (err != 0 && !durable->is_unnamed_told) {
         durable->is_unnamed_told = true;
         log_line(durable->config.logger, LOG_ERROR, "cannot replace %s: %s",
@@ -462,7 +468,8 @@ durable_name_log(struct durable *durable)
     uint64_t next_file = manifest->next_file;
     manifest->next_file = MANIFEST_NEXT_FILE_MIN;
     int error;
-    int err = manifest_write(durable->disk, manifest, NULL, &error);
+    int err = manifest_write(
+        durable->disk, manifest, &durable->manifest_file, &error);
     if (err != 0) { /* tried again at the next start */
         manifest->next_file = next_file;
         log_line(durable->config.logger, LOG_WARNING,

@@ -61,6 +61,8 @@ struct durable {
     uint64_t epoch;           /* of the directory; constant, for any thread */
     uint64_t history;         /* of this process (wal/histories.h); likewise */
     struct manifest manifest; /* the loader's, then the checkpointer's */
+    /* Under manifest_lock: what was last read or put in its place. */
+    struct disk_file manifest_file;
     /* Held while the manifest is written and changed, since the log may have it
      * written before its first file: prepare_log. */
     pthread_mutex_t manifest_lock;

@@ -654,13 +654,15 @@ store_destroy(struct store **store)
         err = durable_close(&real->durable);
         if (!has_last && real->checkpointer.n_missing > 0) {
             log_line(logger, LOG_ERROR,
-                "files of the data directory were removed, and no checkpoint "
-                "could make up for them: restore the directory from a copy");
+                "files of the data directory were removed or changed, and no "
+                "checkpoint could make up for them: restore the directory "
+                "from a copy");
             err = err == 0 ? ERR_CORRUPT : err;
         } else if (real->has_loaded && real->checkpointer.n_lost > 0) {
             log_line(logger, LOG_ERROR,
-                "segments of the data directory were removed: put the files "
-                "back from a backup that has them, or restore the directory");
+                "segments of the data directory were removed or changed: put "
+                "the files back from a backup that has them, or restore the "
+                "directory");
             err = err == 0 ? ERR_CORRUPT : err;
         } else if (err == 0 && !has_last) {
             log_line(logger, LOG_WARNING,

@@ -191,9 +191,11 @@ manifest_mend(struct disk *disk, struct flip_budget *budget,
     return err;
 }
 
-/* Makes a file of that name, synced. An errno value. */
+/* Makes a file of that name, synced; *file as in manifest_write. An errno
+ * value. */
 static int
-write_new(struct disk *disk, const char *name, const struct buf *bytes)
+write_new(struct disk *disk, const char *name, const struct buf *bytes,
+    struct disk_file *file)
 {
     int fd;
     int error = disk->calls->unlink(disk, name);
@@ -209,16 +211,21 @@ write_new(struct disk *disk, const char *name, const struct buf *bytes)
     if (error == 0) {
         error = disk->calls->sync(disk, fd);
     }
+    if (error == 0 && file != NULL &&
+        disk->calls->look(disk, NULL, fd, file) != 0) {
+        file->inode = 0;
+    }
     disk->calls->close(disk, fd);
     return error;
 }
 
-/* Puts bytes in the place of the file of that name. An errno value. */
+/* Puts bytes in the place of the file of that name; *file as in
+ * manifest_write. An errno value. */
 static int
 replace(struct disk *disk, const char *name, const char *name_new,
-    const struct buf *bytes)
+    const struct buf *bytes, struct disk_file *file)
 {
-    int error = write_new(disk, name_new, bytes);
+    int error = write_new(disk, name_new, bytes, file);
 
     if (error == 0) {
         error = disk->calls->rename(disk, name_new, name);
@@ -233,7 +240,7 @@ replace(struct disk *disk, const char *name, const char *name_new,
 
 int
 manifest_write(struct disk *disk, const struct manifest *manifest,
-    uint64_t *bytes, int *error)
+    struct disk_file *file, int *error)
 {
     struct buf out = {0};
     int err = manifest_encode(manifest, &out);
@@ -242,11 +249,12 @@ manifest_write(struct disk *disk, const struct manifest *manifest,
     error = error == NULL ? &ignored : error;
     *error = 0;
     if (err == 0) {
-        *error = replace(disk, MANIFEST_NAME, NAME_NEW, &out);
+        *error = replace(disk, MANIFEST_NAME, NAME_NEW, &out, file);
         err = err_of(*error);
     }
-    if (err == 0 && bytes != NULL) {
-        *bytes = out.len;
+    if (file != NULL) {
+        file->inode = err == 0 ? file->inode : 0;
+        file->bytes = err == 0 ? out.len : 0;
     }
     buf_fini(&out);
     return err == ERR_NOT_FOUND ? ERR_DISK : err;
@@ -273,7 +281,7 @@ manifest_write_copy(struct disk *disk, const struct manifest *manifest)
     int err = manifest_encode(manifest, &out);
 
     if (err == 0 && !copy_has(disk, &out)) {
-        err = err_of(replace(disk, MANIFEST_COPY, COPY_NEW, &out));
+        err = err_of(replace(disk, MANIFEST_COPY, COPY_NEW, &out, NULL));
     }
     buf_fini(&out);
     return err == ERR_NOT_FOUND ? ERR_DISK : err;

@@ -81,11 +81,12 @@ int manifest_read(struct disk *disk, struct manifest *out, int *error);
 /* Writes it durably. 0, or ERR_NO_MEMORY, ERR_DISK_FULL, ERR_FILE_SIZE,
  * ERR_DISK: then the old one may or may not have been replaced, but one of both
  * is there, whole; the caller must keep the files of both until a later write
- * succeeds. *bytes (may be NULL): its size, where 0 is returned. What a reader
+ * succeeds. *file (may be NULL): which file it is now, inode 0 where that is
+ * not known, as after an error. What a reader
  * would refuse is asserted: shards, epoch, images of files below next_file,
  * segments up to last_segment. *error as above. */
 int manifest_write(struct disk *disk, const struct manifest *manifest,
-    uint64_t *bytes, int *error);
+    struct disk_file *file, int *error);
 
 /* Writes it once more, as MANIFEST.copy, which only a salvage reads. Called
  * when manifest_write has returned 0, before files go that only the manifest

@@ -185,7 +185,7 @@ enum { WAL_LATENCIES = 32 /* powers of two of microseconds */ };
     X(file_bytes, "bytes in it")                                              \
     X(live_bytes, "bytes in all log files")                                   \
     X(pinned_bytes, "of these, in files that are only kept for readers")      \
-    X(removed_files, "log files that somebody removed while in use")
+    X(removed_files, "log files that somebody removed or changed while in use")
 
 struct wal_stats {
 #define X(name, text) uint64_t name;

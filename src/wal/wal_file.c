@@ -209,12 +209,24 @@ wal__file_begin(struct wal *wal, const struct frame_file *head,
     }
     if (fill(wal, out, from, to, written, failure) &&
         place(wal, head->number, new_name, failure)) {
+        if (disk->calls->look(disk, NULL, out->fd, &out->is) != 0) {
+            out->is.inode = 0;
+        }
         return true;
     }
     wal__file_close(wal, out);
     /* gives its room back; where it has its place already it stays */
     (void)disk->calls->unlink(disk, new_name);
     return false;
+}
+
+bool
+wal__file_stands(struct wal *wal, const struct wal_file *file)
+{
+    struct disk *disk = wal->config.disk;
+    struct disk_file is;
+    return disk->calls->look(disk, NULL, file->fd, &is) != 0 ||
+        (is.names > 0 && is.bytes >= file->head.bytes);
 }
 
 void

@@ -13,10 +13,11 @@
 
 struct wal_file {
     struct frame_file head;
-    int fd;             /* -1: none */
-    uint64_t start;     /* stream position of its first batch */
-    uint64_t allocated; /* it has room up to there at least */
-    uint64_t step;      /* to allocate at once; 0: not at all */
+    int fd;              /* -1: none */
+    struct disk_file is; /* when it got its name */
+    uint64_t start;      /* stream position of its first batch */
+    uint64_t allocated;  /* it has room up to there at least */
+    uint64_t step;       /* to allocate at once; 0: not at all */
 };
 
 /* What went wrong, and where. */
@@ -64,6 +65,9 @@ void wal__file_close(struct wal *wal, struct wal_file *file);
 /* Reads the header of a file. 0 or an errno value. */
 int wal__file_head(
     struct disk *disk, uint64_t number, struct frame_file *head);
+/* Whether an open file that has its name still is as long as it was made, so
+ * that what was synced in it is there. */
+bool wal__file_stands(struct wal *wal, const struct wal_file *file);
 /* What counts in a file, as its successor says; 0 where that cannot be told. */
 uint64_t wal__file_bytes(struct disk *disk, uint64_t number);
 /* Looks which log files are there, from from_number on; *bytes of those that

@@ -6,6 +6,7 @@
 #include "wal/frame.h"
 #include "wal/wal.h"
 #include "wal/wal_file.h"
+#include "wal/wal_place.h"
 #include "wal/wal_stream.h"
 
 #include <pthread.h>
@@ -58,12 +59,15 @@ struct wal {
     bool is_staying;        /* the last one failed, and it has been said */
     int rotate_fault;       /* ERR_ of the last one */
     bool is_look_wanted;    /* whether the file is there still */
+    uint64_t spoilt;        /* number of a file that somebody has found to be
+                             * another one, or changed; 0: none */
     uint64_t retry_ns;      /* when is_failing: next attempt */
     uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
     bool is_stopping;
     struct lock_cond wake;  /* the thread: work, or an end of its sleep */
     struct lock_cond turn;  /* the thread: is_writing has become false */
     struct lock_cond moved; /* callers: synced, file or disk_fault */
+    struct wal_made made[WAL_MADE];
     uint64_t first_file;
     uint64_t old_bytes; /* of files before the one under way */
     struct wal_stats stats;

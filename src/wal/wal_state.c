@@ -251,6 +251,8 @@ switch_file(struct wal *wal, const struct wal_file *file,
         wal->old_bytes += file->head.before_end;
     }
     wal->file = *file;
+    wal->made[file->head.number % WAL_MADE] =
+        (struct wal_made){file->head.number, file->is};
     wal->written = *end;
     wal->is_full = false;
     wal->is_failing = false;

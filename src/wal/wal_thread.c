@@ -30,6 +30,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define LOOK "finding the file" /* what has failed */
+
 enum {
     NS_PER_MS = 1000000,
     NS_PER_US = 1000,
@@ -100,31 +102,31 @@ write_is_due(const struct wal *wal, uint64_t now)
             (unwritten >= WAL_LAZY_BYTES || is_old(wal, now)));
 }
 
-/* Whether somebody has removed the file: then a sync of it saves nothing. Seen
- * once a second, with the usual retry_ms, and at_once. Without the lock. */
+/* Whether somebody has removed the file, or cut it off: then a sync of it saves
+ * nothing. Seen once a second, with the usual retry_ms, and at_once. Without
+ * the lock; file is a copy. */
 static bool
-is_removed(struct wal *wal, int fd, bool at_once)
+is_spoilt(struct wal *wal, const struct wal_file *file, bool at_once)
 {
-    struct disk *disk = wal->config.disk;
     uint64_t gap_ns = LOOK_ROUNDS * wal->config.retry_ms * NS_PER_MS;
     uint64_t now = wal__now_ns(wal);
-    uint64_t n = 1;
     if (!at_once && now - wal->looked_ns < gap_ns) {
         return false;
     }
     wal->looked_ns = now;
-    return disk->calls->links(disk, fd, &n) == 0 && n == 0;
+    return !wal__file_stands(wal, file);
 }
 
 static void
-say_removed(const struct wal *wal, uint64_t number)
+say_spoilt(const struct wal *wal, uint64_t number)
 {
     char name[NAMES_BYTES];
     names_make(name, NAMES_LOG, number);
     log_line(wal->config.logger, LOG_ERROR,
-        "%s was removed while it was in use; where a new file can be made a "
-        "checkpoint saves all counters in it, until then a start would not "
-        "find them: leave the server running, and the data directory alone",
+        "%s was removed, replaced or changed while it was in use; where a new "
+        "file can be made a checkpoint saves all counters in it, until then a "
+        "start would not find them: leave the server running, and the data "
+        "directory alone",
         name);
 }
 
@@ -148,16 +150,16 @@ sync_file(struct wal *wal)
     struct wal_mark mark = wal->written;
     struct wal_failure failure = {
         "sync", 0, wal->file.head.number, false, false};
-    int fd = wal->file.fd;
+    struct wal_file file = wal->file;
     unsigned log2 = 0;
     wal__unlock(wal);
     uint64_t begun_ns = clock_monotonic_ns();
-    failure.err = disk->calls->sync(disk, fd);
-    bool is_gone = failure.err == 0 && is_removed(wal, fd, false);
+    failure.err = disk->calls->sync(disk, file.fd);
+    bool is_gone = failure.err == 0 && is_spoilt(wal, &file, false);
     if (is_gone) {
-        failure.what = "finding the name";
+        failure.what = LOOK;
         failure.err = ENOENT;
-        say_removed(wal, failure.number);
+        say_spoilt(wal, failure.number);
     }
     uint64_t us = (clock_monotonic_ns() - begun_ns) / NS_PER_US;
     while (log2 < WAL_LATENCIES - 1 && us >> log2 != 0) {
@@ -319,12 +321,13 @@ static void
 look_at_end(struct wal *wal)
 {
     struct wal_failure failure = {
-        "finding the name", ENOENT, wal->file.head.number, false, false};
-    int fd = wal->file.fd;
+        LOOK, ENOENT, wal->file.head.number, false, false};
+    struct wal_file file = wal->file;
+    bool is_gone = wal->spoilt == file.head.number;
     wal__unlock(wal);
-    bool is_gone = is_removed(wal, fd, true);
+    is_gone = is_spoilt(wal, &file, true) || is_gone;
     if (is_gone) {
-        say_removed(wal, failure.number);
+        say_spoilt(wal, failure.number);
     }
     wal__lock(wal);
     wal->stats.removed_files += is_gone;

@@ -387,10 +387,26 @@ fake_size(struct disk *disk, int fd, uint64_t *len)
 }
 
 static int
-fake_links(struct disk *disk, int fd, uint64_t *n)
+fake_look(struct disk *disk, const char *name, int fd, struct disk_file *out)
 {
-    struct call call = begin_file(disk, FAKE_LINKS, fd, 0, 0);
-    *n = call.fate == FATE_DONE ? file_of(&call)->names : 1;
+    struct call call = name == NULL ? begin_file(disk, FAKE_LOOK, fd, 0, 0)
+                                    : begin(disk, FAKE_LOOK, name, -1);
+    if (name != NULL && call.fate == FATE_DONE) {
+        struct fake_name *found = fake_names_find(&call.fake->now, name);
+        if (found == NULL) {
+            call.event.err = ENOENT;
+            return end(&call);
+        }
+        call.event.file = found->file;
+    }
+    if (call.fate == FATE_DONE) {
+        const struct fake_file *file = file_of(&call);
+        *out = (struct disk_file){.device = 1,
+            .inode = call.event.file + 1,
+            .bytes = file->now.len,
+            .changed_ns = file->changes,
+            .names = file->names};
+    }
     return end(&call);
 }
 
@@ -481,7 +497,7 @@ static const struct disk_calls fake_calls = {
     .next_data = fake_next_data,
     .size = fake_size,
     .room = fake_room,
-    .links = fake_links,
+    .look = fake_look,
     .sync = fake_sync,
     .rename = fake_rename,
     .unlink = fake_unlink,

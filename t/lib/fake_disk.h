@@ -25,7 +25,7 @@ enum fake_call {
     FAKE_UNLINK,
     FAKE_SYNC_NAMES,
     FAKE_LIST,
-    FAKE_LINKS,
+    FAKE_LOOK,
     FAKE_NEXT_DATA,
     FAKE_CALLS
 };
@@ -36,7 +36,7 @@ enum {
     FAKE_ALL = (1 << FAKE_CALLS) - 1, /* masks of calls: 1 << FAKE_WRITE */
     /* those that change something */
     FAKE_CHANGES = FAKE_ALL &
-        ~(1 << FAKE_READ | 1 << FAKE_SIZE | 1 << FAKE_LIST | 1 << FAKE_LINKS |
+        ~(1 << FAKE_READ | 1 << FAKE_SIZE | 1 << FAKE_LIST | 1 << FAKE_LOOK |
             1 << FAKE_OPEN | 1 << FAKE_NEXT_DATA)
 };
 

@@ -76,6 +76,7 @@ fake_file_resize(struct fake_file *file, uint64_t len)
 {
     uint64_t sectors = sectors_of(len);
     uint64_t cut = sectors_of(file->now.len);
+    file->changes++;
     resize(file, &file->now, len);
     if (sectors > file->sectors) {
         file->pending = lengthen(file->pending, file->sectors, sectors * 2);
@@ -103,6 +104,7 @@ fake_file_write(
     if (at + len > file->now.len) {
         fake_file_resize(file, at + len);
     }
+    file->changes++;
     memcpy(file->now.byte + at, bytes, len);
     for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(at + len); i++) {
         file->pending[i] = true;
@@ -126,6 +128,7 @@ fake_file_punch(struct fake_file *file, uint64_t at, uint64_t len)
     if (at >= end) {
         return;
     }
+    file->changes++;
     zero(file, &file->now, at, end);
     for (uint64_t i = at / FAKE_SECTOR_BYTES; i < sectors_of(end); i++) {
         uint64_t first = i * FAKE_SECTOR_BYTES;

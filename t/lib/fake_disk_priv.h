@@ -23,6 +23,7 @@ struct fake_file {
     uint64_t sectors;         /* of pending, room and used */
     unsigned names;           /* that lead to it now */
     unsigned opens;
+    uint64_t changes;           /* so far, of bytes and length */
     char name[FAKE_NAME_BYTES]; /* the first one */
 };
 

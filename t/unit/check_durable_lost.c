@@ -18,7 +18,14 @@
 
 enum lost_file { MANIFEST_LOST, IMAGES_LOST, OLD_LOG_LOST, LOG_LOST, LOST };
 
-enum { CASES = LOST * (WAL_SYNC_ALWAYS + 1) /* each in each mode */ };
+/* What somebody does to it: takes it away, puts another one in its place with
+ * the same bytes, cuts it off, or writes to it. */
+enum harm { REMOVED, REPLACED, EMPTIED, WRITTEN, HARMS };
+
+enum {
+    FILES = LOST * (WAL_SYNC_ALWAYS + 1), /* each in each mode */
+    CASES = FILES * HARMS
+};
 
 static void
 pick(void *context, const char *name)
@@ -30,13 +37,13 @@ pick(void *context, const char *name)
 }
 
 /* A server with images and some log files, and the name of one of its files:
- * case i of CASES. */
+ * case i of CASES, each FILES of which do the same harm. */
 static void
 pick_file(struct rig *rig, int i, char name[NAMES_BYTES])
 {
     enum lost_file which = (enum lost_file)(i % LOST);
     (void)snprintf(name, NAMES_BYTES, "%s", MANIFEST_NAME);
-    rig_init(rig, (enum wal_sync)(i / LOST), ID_RANDOM, 1);
+    rig_init(rig, (enum wal_sync)(i % FILES / LOST), ID_RANDOM, 1);
     rig->data.log_file_bytes = 4096;
     ck_assert_int_eq(rig_open(rig), 0);
     rig_add_counter(rig, 'a');
@@ -60,26 +67,76 @@ pick_file(struct rig *rig, int i, char name[NAMES_BYTES])
     }
 }
 
+/* Another file of that name with the same bytes. */
 static void
-remove_file(struct rig *rig, const char *name)
+replace_file(struct disk *disk, const char *name)
 {
-    ck_assert_int_eq(rig->data.disk->calls->unlink(rig->data.disk, name), 0);
+    static uint8_t bytes[1 << 20];
+    size_t len = 0;
+    int fd, copy;
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_READ, &fd), 0);
+    ck_assert_int_eq(
+        disk->calls->read(disk, fd, bytes, sizeof bytes, 0, &len), 0);
+    ck_assert_uint_lt(len, sizeof bytes);
+    disk->calls->close(disk, fd);
+    ck_assert_int_eq(disk->calls->open(disk, "copy", DISK_CREATE, &copy), 0);
+    ck_assert_int_eq(disk->calls->write(disk, copy, bytes, len, 0), 0);
+    ck_assert_int_eq(disk->calls->sync(disk, copy), 0);
+    disk->calls->close(disk, copy);
+    ck_assert_int_eq(disk->calls->rename(disk, "copy", name), 0);
+    ck_assert_int_eq(disk->calls->sync_names(disk), 0);
 }
 
-/* As pick_file, and somebody removes it. */
+static void
+do_harm(struct rig *rig, enum harm harm, const char *name)
+{
+    struct disk *disk = rig->data.disk;
+    uint64_t len;
+    int fd;
+    if (harm == REMOVED) {
+        ck_assert_int_eq(disk->calls->unlink(disk, name), 0);
+        return;
+    }
+    if (harm == REPLACED) {
+        replace_file(disk, name);
+        return;
+    }
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_WRITE, &fd), 0);
+    ck_assert_int_eq(disk->calls->size(disk, fd, &len), 0);
+    if (harm == WRITTEN) {
+        fake_disk_flip(rig->fake, name, 40, 0xff);
+    }
+    ck_assert_int_eq(
+        disk->calls->truncate(disk, fd, harm == WRITTEN ? len : 0), 0);
+    disk->calls->close(disk, fd);
+}
+
+/* As pick_file, and somebody does the harm of case i to it. */
 static void
 lose_file(struct rig *rig, int i)
 {
     char name[NAMES_BYTES];
     pick_file(rig, i, name);
-    remove_file(rig, name);
+    do_harm(rig, (enum harm)(i / FILES), name);
 }
 
-/* Files that are removed under a server are made up for: when it stops, */
+/* Removals are tried in each mode, of other harm a third: in one mode. */
+static bool
+is_tried(int i)
+{
+    int mode = i % FILES / LOST;
+    return i < FILES || (i / FILES + i % LOST) % (WAL_SYNC_ALWAYS + 1) == mode;
+}
+
+/* Files that are removed or changed under a server are made up for: when it
+ * stops, */
 START_TEST(test_lost_then_stop)
 {
     for (int i = 0; i < CASES; i++) {
         struct rig rig;
+        if (!is_tried(i)) {
+            continue;
+        }
         lose_file(&rig, i);
         ck_assert_int_eq(rig_close(&rig), 0);
         ck_assert_int_eq(rig_open(&rig), 0);
@@ -93,6 +150,9 @@ START_TEST(test_lost_then_checkpoint)
 {
     for (int i = 0; i < CASES; i++) {
         struct rig rig;
+        if (!is_tried(i)) {
+            continue;
+        }
         lose_file(&rig, i);
         ck_assert_int_eq(rig_checkpoint(&rig), 0);
         rig_crash(&rig, true, 1);
@@ -101,25 +161,54 @@ START_TEST(test_lost_then_checkpoint)
 }
 END_TEST
 
-/* and without either, soon, though nothing is changed any more. */
+/* and without either, soon, though nothing is changed any more: a file of each
+ * kind, each with other harm, at the same time. */
 START_TEST(test_lost_and_idle)
 {
-    for (int i = 0; i < CASES; i += CASES - LOST + 1) {
-        struct rig rig;
-        char name[NAMES_BYTES];
-        pick_file(&rig, i, name);
-        uint64_t done = rig_stat(&rig, "checkpoints");
-        remove_file(&rig, name);
-        while (rig_stat(&rig, "checkpoints") == done) {
+    static struct rig rig[LOST];
+    for (int i = 0; i < LOST; i++) {
+        int mode = i % (WAL_SYNC_ALWAYS + 1);
+        lose_file(&rig[i], i + LOST * mode + FILES * ((i + 1) % HARMS));
+    }
+    for (int i = 0; i < LOST; i++) {
+        while (rig_stat(&rig[i], "checkpoints") < 2) {
             sched_yield();
         }
         /* a log file may be missed by the log itself */
-        ck_assert_uint_ge(
-            rig_stat(&rig, "missing_files") + rig_stat(&rig, "removed_files"),
+        ck_assert_uint_ge(rig_stat(&rig[i], "missing_files") +
+                rig_stat(&rig[i], "removed_files"),
             1);
-        rig_crash(&rig, true, 1);
-        rig_end(&rig);
+        rig_crash(&rig[i], true, 1);
+        rig_end(&rig[i]);
     }
+}
+END_TEST
+
+/* A log file that becomes what it was a while ago has its length and its header
+ * still: it is seen by what the look before has read. */
+START_TEST(test_log_written_back)
+{
+    enum { READS = 8 /* of two looks at least */ };
+    struct rig rig;
+    char name[NAMES_BYTES];
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 1);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 3);
+    unsigned reads = fake_disk_count(rig.fake, FAKE_READ);
+    while (fake_disk_count(rig.fake, FAKE_READ) < reads + READS) {
+        sched_yield();
+    }
+    names_make(name, NAMES_LOG, rig_stat(&rig, "file"));
+    for (uint64_t at = rig_stat(&rig, "file_bytes"); at-- > 64;) {
+        fake_disk_flip(rig.fake, name, at, 0xff);
+    }
+    while (rig_stat(&rig, "checkpoints") == 0) {
+        sched_yield();
+    }
+    ck_assert_uint_ge(rig_stat(&rig, "removed_files"), 1);
+    rig_crash(&rig, true, 1);
+    rig_end(&rig);
 }
 END_TEST
 
@@ -127,13 +216,13 @@ END_TEST
  * the server can see what is missing: it would make up for it at once. */
 START_TEST(test_lost_for_good)
 {
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < FILES; i++) {
         struct rig rig;
         char name[NAMES_BYTES];
         pick_file(&rig, i, name);
         fake_disk_fail(
             rig.fake, 1 << FAKE_OPEN | 1 << FAKE_RENAME, 1, EACCES, true);
-        remove_file(&rig, name);
+        do_harm(&rig, REMOVED, name);
         ck_assert_int_ne(rig_close(&rig), 0);
         (void)fake_disk_heal(rig.fake);
         fake_disk_revive(rig.fake);
@@ -184,7 +273,8 @@ START_TEST(test_segment_lost)
     ck_assert_int_eq(disk->calls->unlink(disk, FIRST_SEGMENT), 0);
     ck_assert_int_eq(rig_close(&rig), ERR_CORRUPT);
     ck_assert_uint_eq(
-        count_told(log, "segments of the data directory were removed: put"),
+        count_told(log,
+            "segments of the data directory were removed or changed: put"),
         1);
     ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
     fake_disk_destroy(&rig.fake);
@@ -222,7 +312,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_lost_then_stop,
-        test_lost_then_checkpoint, test_lost_and_idle, test_lost_for_good,
-        test_segment_lost, test_no_last_checkpoint};
+        test_lost_then_checkpoint, test_lost_and_idle, test_log_written_back,
+        test_lost_for_good, test_segment_lost, test_no_last_checkpoint};
     return run_tests("durable lost", tests, COUNT_OF(tests));
 }

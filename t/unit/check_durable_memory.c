@@ -201,9 +201,9 @@ spared_size(struct disk *disk, int fd, uint64_t *len)
 }
 
 static int
-spared_links(struct disk *disk, int fd, uint64_t *n)
+spared_look(struct disk *disk, const char *name, int fd, struct disk_file *out)
 {
-    return SPARED(disk, links, fd, n);
+    return SPARED(disk, look, name, fd, out);
 }
 
 static int
@@ -277,7 +277,7 @@ static const struct disk_calls spared_calls = {.open = spared_open,
     .unlink = spared_unlink,
     .sync_names = spared_sync_names,
     .room = spared_room,
-    .links = spared_links,
+    .look = spared_look,
     .list = spared_list};
 
 /* A directory with images, a log behind them, and edits in it. */

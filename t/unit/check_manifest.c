@@ -104,6 +104,16 @@ memory_size(struct disk *disk, int fd, uint64_t *len)
 }
 
 static int
+memory_look(struct disk *disk, const char *name, int fd, struct disk_file *out)
+{
+    struct memory_disk *memory = (struct memory_disk *)disk;
+    ck_assert_ptr_null(name);
+    *out = (struct disk_file){
+        .inode = (uint64_t)fd + 1, .bytes = memory->file[fd].bytes.len};
+    return 0;
+}
+
+static int
 memory_sync(struct disk *disk, int fd)
 {
     ck_assert_int_ge(fd, 0);
@@ -154,6 +164,7 @@ static const struct disk_calls memory_calls = {.open = memory_open,
     .read = memory_read,
     .write = memory_write,
     .size = memory_size,
+    .look = memory_look,
     .sync = memory_sync,
     .rename = memory_rename,
     .unlink = memory_unlink,
@@ -489,16 +500,16 @@ START_TEST(test_it_is_replaced_durably)
 {
     struct memory_disk memory = {.disk = {&memory_calls}};
     struct manifest manifest, got;
-    uint64_t bytes = 0;
+    struct disk_file is = {0};
     manifest_some(&manifest);
     manifest_init(&got);
     ck_assert_int_eq(manifest_read(&memory.disk, &got, NULL), ERR_NOT_FOUND);
     tell_again(&memory, 0, 0);
-    ck_assert_int_eq(manifest_write(&memory.disk, &manifest, &bytes, NULL), 0);
+    ck_assert_int_eq(manifest_write(&memory.disk, &manifest, &is, NULL), 0);
     ck_assert_str_eq(memory.told, "UCWScMN");
     ck_assert_int_lt(file_of(&memory, "MANIFEST.new"), 0);
     ck_assert_uint_eq(
-        bytes, memory.file[file_of(&memory, "MANIFEST")].bytes.len);
+        is.bytes, memory.file[file_of(&memory, "MANIFEST")].bytes.len);
     check_read(&memory, &manifest);
     manifest.log_number++;
     ck_assert_int_eq(manifest_write(&memory.disk, &manifest, NULL, NULL), 0);

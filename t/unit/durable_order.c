@@ -20,10 +20,13 @@ struct order {
     bool dirty[FILES];       /* written, not synced */
     bool bad[FILES];         /* a write or a sync of it failed */
     bool lost[FILES];        /* a sync of it failed */
-    bool removed[FILES];     /* it has no name any more */
+    bool removed[FILES];     /* it has no name any more, or was cut off */
+    bool is_spoilt[FILES];   /* a manifest that a test has changed */
     bool is_named[FILES];    /* a segment that a manifest has named */
     uint64_t segment[FILES]; /* its number; 0: it is none */
     unsigned n;              /* files seen */
+    /* What it was renamed to; "": nothing. */
+    char name[FILES][FAKE_NAME_BYTES];
     bool manifest_floats; /* it may be the old one again after a power cut */
     unsigned n_manifests; /* so far */
     /* how many there will be with the first that may name the file; 0: unknown,
@@ -107,13 +110,18 @@ note_rename(
         is_new) {
         order->segment[event->file] = 0;
     }
-    if (is_manifest) {
+    if (is_manifest && !order->is_spoilt[event->file]) {
         uint64_t len;
         const uint8_t *bytes = fake_disk_bytes(rig->fake, event->file, &len);
         note_named(order, bytes, len);
     }
     EXPECT(!order->dirty[event->file] && !order->bad[event->file],
         "%s gets its name before it is synced", event->name);
+    for (unsigned i = 0; i < order->n; i++) {
+        order->removed[i] |= strcmp(order->name[i], event->name) == 0;
+    }
+    memcpy(order->name[event->file], event->name, FAKE_NAME_BYTES);
+    order->removed[event->file] = false;
     order->manifest_floats |= is_manifest;
     order->n_manifests += is_manifest;
     order->first_manifest[event->file] = order->n_manifests + 1;
@@ -143,6 +151,9 @@ note_event(
         order->bad[event->file] |= event->err != 0;
         order->dirty[event->file] &= event->err != 0;
         break;
+    case FAKE_TRUNCATE: /* by somebody else, where it has its name: a test */
+        order->removed[event->file] |= order->name[event->file][0] != '\0';
+        break;
     case FAKE_RENAME:
         note_rename(rig, order, event);
         break;
@@ -171,6 +182,10 @@ rig_expect_order(struct rig *rig)
     ck_assert_ptr_nonnull(order);
     /* whoever was before may not have come to it */
     order->manifest_floats = true;
+    for (size_t i = rig->first_event; i < n; i++) {
+        order->is_spoilt[event[i].file] |= event[i].call == FAKE_TRUNCATE &&
+            strncmp(event[i].name, MANIFEST_NAME, strlen(MANIFEST_NAME)) == 0;
+    }
     for (size_t i = rig->first_event; i < n; i++) {
         note_event(rig, order, &event[i]);
     }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wal/wal_place.h"
+
+#include "wal/wal_priv.h"
+
+#include <string.h>
+
+void
+wal_place(struct wal *wal, struct wal_place *out)
+{
+    wal__lock(wal);
+    *out = (struct wal_place){.number = wal->file.head.number,
+        .is = wal->file.is,
+        .bytes = wal->file.head.bytes,
+        .end =
+            wal->file.fd < 0 ? 0 : wal__file_offset(&wal->file, &wal->synced),
+        .is_calm = !wal->is_writing};
+    memcpy(out->made, wal->made, sizeof out->made);
+    if (wal->file.fd < 0 || wal->is_failing) {
+        out->is.inode = 0;
+    }
+    wal__unlock(wal);
+}
+
+void
+wal_spoilt(struct wal *wal, uint64_t number)
+{
+    wal__lock(wal);
+    wal->spoilt = number;
+    wal->is_look_wanted = true;
+    wal__wake(wal);
+    wal__unlock(wal);
+}
+
+bool
+wal_is_whole(struct disk *disk, uint64_t number, uint64_t bytes)
+{
+    struct frame_file head;
+    return wal__file_head(disk, number, &head) == 0 && bytes >= head.bytes;
+}

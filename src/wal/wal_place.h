@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_WAL_PLACE_H
+#define WAL_WAL_PLACE_H
+
+#include "wal/wal.h"
+
+/* Which files the log has made and where it is in them, for whoever looks
+ * whether they are what they were. */
+
+/* The last files that were made, each at its number modulo this; number 0:
+ * none. */
+enum { WAL_MADE = 16 };
+struct wal_made {
+    uint64_t number;
+    struct disk_file is; /* as below */
+};
+
+/* Where the log is. */
+struct wal_place {
+    uint64_t number; /* of the file under way; all before it are complete */
+    struct disk_file is; /* when it was made; inode 0: not known, or the file
+                          * is being given up */
+    uint64_t bytes;      /* as long as it was made, and is at least */
+    uint64_t end;        /* what is before it was synced and stays as it is */
+    bool is_calm;        /* files before it are not written to any more */
+    struct wal_made made[WAL_MADE];
+};
+
+/* Any thread. */
+void wal_place(struct wal *wal, struct wal_place *out);
+
+/* Gives file number up, if it is the one under way: somebody has found that it
+ * is no longer what the log has made. The log goes on in the next one. What was
+ * synced in it is the caller's to save. Any thread. */
+void wal_spoilt(struct wal *wal, uint64_t number);
+
+/* Whether the file has a sound header that says no more than bytes. */
+bool wal_is_whole(struct disk *disk, uint64_t number, uint64_t bytes);
+
+#endif
