@@ -12,7 +12,8 @@
  * its length or the time of its last change does. The log file under way is
  * written to all the time: it is never shorter than it was made, and what was
  * synced in it stays as it is, so some bytes of each look are read again by the
- * next (struct probe).
+ * next (struct probe). A file that cannot be opened or read at the moment is
+ * not taken for another one, nor for one that was changed: a later look sees.
  *
  * What is in segments is nowhere else. The server goes on reading one that is
  * gone as long as it has it open, so nothing is wrong with its answers and
@@ -126,9 +127,10 @@ probe_log(struct look *look)
     }
     uint64_t at = place->end - PROBE_BYTES;
     if (is_right &&
-        disk->calls->read(disk, fd, probe->bytes, PROBE_BYTES, at, &n) == 0) {
+        disk->calls->read(disk, fd, bytes, PROBE_BYTES, at, &n) == 0) {
         probe->number = n == PROBE_BYTES ? place->number : 0;
         probe->at = at;
+        memcpy(probe->bytes, bytes, sizeof bytes);
     }
     disk->calls->close(disk, fd);
     return is_right;
@@ -148,7 +150,7 @@ is_own_old_log(struct look *look, uint64_t number, const struct disk_file *is)
     if ((own != NULL && !is_same_file(&own->is, is)) ||
         (made->number == number && made->is.inode != 0 &&
             !is_same_file(&made->is, is)) ||
-        !wal_is_whole(look->owner->durable->disk, number, is->bytes)) {
+        wal_is_broken(look->owner->durable->disk, number, is->bytes)) {
         return false;
     }
     look->is_unknown |= own_files_note(files, number, is) != 0;
@@ -170,7 +172,7 @@ is_own_log(struct look *look, uint64_t number, const struct disk_file *is)
         return true; /* begun since; or being given up */
     }
     bool is_own = is_same_file(&place->is, is) && is->bytes >= place->bytes &&
-        wal_is_whole(look->owner->durable->disk, number, is->bytes) &&
+        !wal_is_broken(look->owner->durable->disk, number, is->bytes) &&
         probe_log(look);
     if (is_own) {
         (void)own_files_note(&look->owner->own[OWN_LOGS], number, is);

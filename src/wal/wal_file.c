@@ -289,7 +289,8 @@ wal__file_head(struct disk *disk, uint64_t number, struct frame_file *head)
     }
     err = disk->calls->read(disk, fd, bytes, sizeof bytes, 0, &n);
     disk->calls->close(disk, fd);
-    return err == 0 && frame_file_get(bytes, n, head) != FRAME_OK ? EIO : err;
+    return err == 0 && frame_file_get(bytes, n, head) != FRAME_OK ? EBADMSG
+                                                                  : err;
 }
 
 uint64_t

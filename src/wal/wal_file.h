@@ -62,7 +62,7 @@ void wal__file_note_next(struct wal *wal, const struct wal_file *old,
 /* Gives the room behind end back, as well as that goes; the length stays. */
 void wal__file_trim(struct wal *wal, struct wal_file *file, uint64_t end);
 void wal__file_close(struct wal *wal, struct wal_file *file);
-/* Reads the header of a file. 0 or an errno value. */
+/* Reads the header of a file. 0 or an errno value; EBADMSG: it is not sound. */
 int wal__file_head(
     struct disk *disk, uint64_t number, struct frame_file *head);
 /* Whether an open file that has its name still is as long as it was made, so

@@ -3,6 +3,7 @@
 
 #include "wal/wal_priv.h"
 
+#include <errno.h>
 #include <string.h>
 
 void
@@ -33,8 +34,9 @@ wal_spoilt(struct wal *wal, uint64_t number)
 }
 
 bool
-wal_is_whole(struct disk *disk, uint64_t number, uint64_t bytes)
+wal_is_broken(struct disk *disk, uint64_t number, uint64_t bytes)
 {
     struct frame_file head;
-    return wal__file_head(disk, number, &head) == 0 && bytes >= head.bytes;
+    int err = wal__file_head(disk, number, &head);
+    return err == 0 ? bytes < head.bytes : err == EBADMSG;
 }

@@ -34,7 +34,8 @@ void wal_place(struct wal *wal, struct wal_place *out);
  * synced in it is the caller's to save. Any thread. */
 void wal_spoilt(struct wal *wal, uint64_t number);
 
-/* Whether the file has a sound header that says no more than bytes. */
-bool wal_is_whole(struct disk *disk, uint64_t number, uint64_t bytes);
+/* Whether the file's header can be read, and is not sound or says more than
+ * bytes. Of a file that cannot be opened or read nothing is known: false. */
+bool wal_is_broken(struct disk *disk, uint64_t number, uint64_t bytes);
 
 #endif

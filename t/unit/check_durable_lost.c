@@ -212,6 +212,36 @@ START_TEST(test_log_written_back)
 }
 END_TEST
 
+/* Log files that cannot be opened or read for a while are not taken for ones
+ * that somebody has removed or changed. */
+START_TEST(test_unreadable)
+{
+    enum { LOOKS = 2 /* the first is done then */ };
+    static const struct {
+        enum fake_call call;
+        int err;
+    } faults[] = {{FAKE_READ, EIO}, {FAKE_OPEN, EMFILE}, {FAKE_OPEN, EACCES}};
+    static struct rig rig[COUNT_OF(faults)];
+    unsigned lists[COUNT_OF(faults)];
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        char name[NAMES_BYTES];
+        pick_file(&rig[i], LOG_LOST + LOST * (int)i, name);
+        fake_disk_fail(
+            rig[i].fake, 1u << faults[i].call, 1, faults[i].err, true);
+        lists[i] = fake_disk_count(rig[i].fake, FAKE_LIST);
+    }
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        while (fake_disk_count(rig[i].fake, FAKE_LIST) < lists[i] + LOOKS) {
+            sched_yield();
+        }
+        ck_assert_uint_eq(rig_stat(&rig[i], "missing_files"), 0);
+        ck_assert_uint_eq(rig_stat(&rig[i], "removed_files"), 0);
+        ck_assert_uint_gt(fake_disk_heal(rig[i].fake), 0);
+        rig_end(&rig[i]);
+    }
+}
+END_TEST
+
 /* A stop that cannot make up for it does not end well. The disk fails before
  * the server can see what is missing: it would make up for it at once. */
 START_TEST(test_lost_for_good)
@@ -313,6 +343,7 @@ main(void)
 {
     const TTest *const tests[] = {test_lost_then_stop,
         test_lost_then_checkpoint, test_lost_and_idle, test_log_written_back,
-        test_lost_for_good, test_segment_lost, test_no_last_checkpoint};
+        test_unreadable, test_lost_for_good, test_segment_lost,
+        test_no_last_checkpoint};
     return run_tests("durable lost", tests, COUNT_OF(tests));
 }

@@ -152,7 +152,8 @@ note_event(
         order->dirty[event->file] &= event->err != 0;
         break;
     case FAKE_TRUNCATE: /* by somebody else, where it has its name: a test */
-        order->removed[event->file] |= order->name[event->file][0] != '\0';
+        order->removed[event->file] |=
+            event->err == 0 && order->name[event->file][0] != '\0';
         break;
     case FAKE_RENAME:
         note_rename(rig, order, event);
