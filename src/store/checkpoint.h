@@ -30,7 +30,7 @@ struct checkpointer {
     uint64_t ballast_ns; /* not before, after a try that failed; likewise */
     uint64_t n_missing;  /* files found missing (checkpoint_look.c); the
                          * thread's, until it is joined */
-    uint64_t n_lost;    /* segment files found missing, which are not in
+    uint64_t n_lost;     /* segment files found missing, which are not in
                          * n_missing; likewise */
     struct own_files own[OWN_KINDS]; /* the thread's */
     struct probe probe;              /* likewise */
