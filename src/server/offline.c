@@ -9,6 +9,7 @@
 #include "store/data.h"
 #include "store/dump.h"
 #include "store/salvage.h"
+#include "wal/names_old.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,6 +39,28 @@ want_directory(const char *path, const char *option, struct buf *why)
     return ERR_BAD_OPTION;
 }
 
+/* The disk of a directory, also of an older tallyd's. *real is behind *disk.
+ * 0 or ERR_NO_MEMORY. */
+static int
+open_disk(const struct data_dir *dir, struct disk **real, struct disk **disk)
+{
+    if (disk_real_create(dir->dir_fd, real) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    if (names_old_create(*real, disk) != 0) {
+        disk_real_destroy(real);
+        return ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+static void
+close_disk(struct disk **real, struct disk **disk)
+{
+    names_old_destroy(disk);
+    disk_real_destroy(real);
+}
+
 static int
 print(void *context, const char *text, size_t len)
 {
@@ -51,7 +74,7 @@ offline_dump(
 {
     const char *path = options->data.text;
     struct data_dir dir;
-    struct disk *disk;
+    struct disk *real, *disk;
     int err = want_directory(path, "--dump", why);
     if (err == 0) {
         err = data_dir_look(path, &dir, logger, why);
@@ -59,15 +82,14 @@ offline_dump(
     if (err != 0) {
         return err;
     }
-    if (disk_real_create(dir.dir_fd, &disk) != 0) {
-        err = ERR_NO_MEMORY;
-    } else {
+    err = open_disk(&dir, &real, &disk);
+    if (err == 0) {
         const struct dump_config config = {.disk = disk,
             .logger = logger,
             .part = (enum dump_part)options->dump_part,
             .write_fn = print};
         err = dump_run(&config);
-        disk_real_destroy(&disk);
+        close_disk(&real, &disk);
     }
     if (fflush(stdout) != 0 && err == 0) {
         err = ERR_SYSTEM;
@@ -140,9 +162,12 @@ keep(void *context, const char *name)
     if (error != 0) {
         return error;
     }
-    return linkat(place->dir_fd, name, place->fd, name, 0) == 0
-        ? disk_sync_dir(place->fd)
-        : errno;
+    char old[NAMES_BYTES];
+    int rv = linkat(place->dir_fd, name, place->fd, name, 0);
+    if (rv != 0 && errno == ENOENT && names_old_make(name, old)) {
+        rv = linkat(place->dir_fd, old, place->fd, old, 0);
+    }
+    return rv == 0 ? disk_sync_dir(place->fd) : errno;
 }
 
 static void
@@ -200,14 +225,16 @@ salvage(const struct options *options, struct logger *logger,
     if (fstatvfs(dir->dir_fd, &room) == 0) {
         config.free_bytes = (uint64_t)room.f_bavail * room.f_frsize;
     }
-    if (disk_real_create(dir->dir_fd, &config.disk) != 0) {
-        return ERR_NO_MEMORY;
+    struct disk *real;
+    int err = open_disk(dir, &real, &config.disk);
+    if (err != 0) {
+        return err;
     }
     if (is_for_owner(&owner)) {
-        disk_real_give(config.disk, owner.st_uid, owner.st_gid);
+        disk_real_give(real, owner.st_uid, owner.st_gid);
     }
-    int err = salvage_run(&config, &report, &outcome);
-    disk_real_destroy(&config.disk);
+    err = salvage_run(&config, &report, &outcome);
+    close_disk(&real, &config.disk);
     *is_lossy = err == 0 && outcome == SALVAGE_LOSSY;
     write_report(&place, &report);
     if (place.fd >= 0) {

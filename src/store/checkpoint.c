@@ -283,10 +283,9 @@ take_schema(struct pass *pass, struct manifest *next)
 static int
 put_manifest(struct pass *pass, const struct manifest *next)
 {
-    struct disk *disk = pass->durable->disk;
-    struct disk_file *file = &pass->durable->manifest_file;
+    const struct disk_file *file = &pass->durable->manifest_file;
     int error;
-    int err = manifest_write(disk, next, file, &error);
+    int err = durable_put_manifest(pass->durable, next, &error);
     if (err != 0) {
         pass->owner->is_in_doubt = true;
         if (error != 0) {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "store/recover.h"
+#include "wal/names_old.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -234,11 +235,15 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
 int
 data_check(const struct data_dir *dir, struct logger *logger, struct buf *out)
 {
-    struct disk *disk;
-    if (disk_real_create(dir->dir_fd, &disk) != 0) {
+    struct disk *real, *disk;
+    if (disk_real_create(dir->dir_fd, &real) != 0) {
         return ERR_NO_MEMORY;
     }
-    int err = data_check_disk(disk, logger, out);
-    disk_real_destroy(&disk);
+    int err = names_old_create(real, &disk) == 0 ? 0 : ERR_NO_MEMORY;
+    if (err == 0) {
+        err = data_check_disk(disk, logger, out);
+        names_old_destroy(&disk);
+    }
+    disk_real_destroy(&real);
     return err;
 }

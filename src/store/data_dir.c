@@ -15,7 +15,7 @@
 #include "store/durable.h"
 #include "store/holder.h"
 #include "wal/manifest.h"
-#include "wal/names.h"
+#include "wal/names_old.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -250,8 +250,9 @@ data_dir_is_remains(const char *name)
         DURABLE_BALLAST, MANIFEST_COPY, MANIFEST_COPY ".new"};
     enum names_kind kind;
     uint64_t number;
+    char other[NAMES_BYTES];
     bool is_new;
-    return names_parse(name, &kind, &number) ||
+    return names_parse(name, &kind, &number) || names_old_parse(name, other) ||
         segment_name_parse(name, &number, &is_new) ||
         strncmp(name, SALVAGE_PREFIX, strlen(SALVAGE_PREFIX)) == 0 ||
         is_one_of(name, remains, sizeof remains / sizeof remains[0]);

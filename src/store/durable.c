@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cold/segment_head.h"
 #include "engine/engine_copy.h"
+#include "store/durable_names.h"
 #include "store/producers.h"
 #include "store/recover.h"
 #include "wal/entry.h"
@@ -161,18 +162,6 @@ note_remains(void *context, const char *name)
     *any |= data_dir_is_remains(name);
 }
 
-int
-durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
-{
-    int err = manifest_write_copy(durable->disk, manifest);
-    if (err != 0) {
-        log_line(durable->config.logger, LOG_WARNING,
-            "cannot replace %s: %s; the next checkpoint tries again",
-            MANIFEST_COPY, err_file_text(err));
-    }
-    return err;
-}
-
 /* Every number reads as its default from here on: to be seen where a disk is
  * not mounted, or the directory is another one than was meant. */
 static void
@@ -217,7 +206,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     manifest->shards = shards;
     manifest->log_number = 1;
     manifest->next_file = 1; /* there is no log yet */
-    err = manifest_write(disk, manifest, &durable->manifest_file, &error);
+    err = durable_put_manifest(durable, manifest, &error);
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
             MANIFEST_NAME,
@@ -232,9 +221,33 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
 static void
 close_disk(struct durable *durable)
 {
+    durable_end_names(durable);
     if (durable->config.disk == NULL) {
         disk_real_destroy(&durable->disk);
     }
+}
+
+/* Reads the manifest, or makes the first one. */
+static int
+open_manifest(struct durable *durable, unsigned shards, uint64_t seed)
+{
+    struct disk *disk = durable->disk;
+    /* first: what takes its place meanwhile is seen to be another one */
+    int error =
+        disk->calls->look(disk, MANIFEST_NAME, -1, &durable->manifest_file);
+    if (error != 0) {
+        durable->manifest_file.inode = 0;
+    }
+    int err = manifest_read(disk, &durable->manifest, &error);
+    if (err == ERR_NOT_FOUND) {
+        return begin_directory(durable, shards, seed);
+    }
+    if (err != 0) {
+        recover_tell_manifest(durable->config.logger, err, error);
+        return err;
+    }
+    durable->writes = durable->manifest.writes;
+    return durable_check_names(durable);
 }
 
 int
@@ -250,20 +263,12 @@ durable_open(struct durable *durable, const struct data_config *config,
         disk_real_create(config->dir.dir_fd, &durable->disk) != 0) {
         return ERR_NO_MEMORY;
     }
-    int error = 0;
     int err = histories_draw(&durable->history);
     if (err == 0) {
-        /* first: what takes its place meanwhile is seen to be another one */
-        if (durable->disk->calls->look(durable->disk, MANIFEST_NAME, -1,
-                &durable->manifest_file) != 0) {
-            durable->manifest_file.inode = 0;
-        }
-        err = manifest_read(durable->disk, &durable->manifest, &error);
+        err = durable_look_at_names(durable);
     }
-    if (err == ERR_NOT_FOUND) {
-        err = begin_directory(durable, *shards, *seed);
-    } else if (err != 0) {
-        recover_tell_manifest(config->logger, err, error);
+    if (err == 0) {
+        err = open_manifest(durable, *shards, *seed);
     }
     if (err != 0) {
         manifest_fini(&durable->manifest);
@@ -414,8 +419,7 @@ name_history(struct durable *durable)
     if (durable->is_history_named) {
         return 0;
     }
-    int err = manifest_write(
-        durable->disk, &durable->manifest, &durable->manifest_file, &error);
+    int err = durable_put_manifest(durable, &durable->manifest, &error);
     if (err != 0 && !durable->is_unnamed_told) {
         durable->is_unnamed_told = true;
         log_line(durable->config.logger, LOG_ERROR, "cannot replace %s: %s",
@@ -451,14 +455,11 @@ prepare_log(void *context)
     return error;
 }
 
-void
-durable_name_log(struct durable *durable)
+/* Under manifest_lock. */
+static void
+name_log(struct durable *durable)
 {
     struct manifest *manifest = &durable->manifest;
-    if (wal_write_fault(durable->wal) != 0) {
-        return;
-    }
-    (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
     if (manifest_names_log(manifest)) {
         if (!durable->is_copied) {
             (void)durable_copy_manifest(durable, manifest);
@@ -468,8 +469,7 @@ durable_name_log(struct durable *durable)
     uint64_t next_file = manifest->next_file;
     manifest->next_file = MANIFEST_NEXT_FILE_MIN;
     int error;
-    int err = manifest_write(
-        durable->disk, manifest, &durable->manifest_file, &error);
+    int err = durable_put_manifest(durable, manifest, &error);
     if (err != 0) { /* tried again at the next start */
         manifest->next_file = next_file;
         log_line(durable->config.logger, LOG_WARNING,
@@ -480,6 +480,18 @@ durable_name_log(struct durable *durable)
         return;
     }
     (void)durable_copy_manifest(durable, manifest);
+}
+
+void
+durable_name_log(struct durable *durable)
+{
+    if (wal_write_fault(durable->wal) != 0) {
+        return;
+    }
+    (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
+    pthread_mutex_lock(&durable->manifest_lock);
+    name_log(durable);
+    pthread_mutex_unlock(&durable->manifest_lock);
 }
 
 /* Whether the log has no room, or none but what a process that has ended kept
@@ -519,6 +531,10 @@ open_log(struct durable *durable, const struct replay_end *end)
             .next_seq = is_first ? 1 : end->next_seq + REPLAY_SEQ_GAP,
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
+    if (err != 0) {
+        return err;
+    }
+    err = durable_carry_over(durable);
     if (err != 0) {
         return err;
     }

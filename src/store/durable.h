@@ -52,14 +52,19 @@ struct durable {
     struct engine_sink sink; /* first: the engine's seam */
     struct data_config config;
     struct disk *disk;
+    struct disk *under; /* NULL, or what disk is in front of: some files have
+                         * names of an older tallyd (wal/names_old.h) */
+    bool has_new_names; /* the loader's: some file has a name of today */
     struct engine *engine;
     struct qsbr *qsbr;
     struct wal *wal; /* NULL until all is loaded */
     /* Schema edits, and the copying of a table together with the serials that
      * its columns have. */
     pthread_mutex_t edit_lock;
-    uint64_t epoch;           /* of the directory; constant, for any thread */
-    uint64_t history;         /* of this process (wal/histories.h); likewise */
+    uint64_t epoch;   /* of the directory; constant, for any thread */
+    uint64_t history; /* of this process (wal/histories.h); likewise */
+    uint64_t writes;  /* manifests of the directory so far; the loader's, then
+                      * under manifest_lock */
     struct manifest manifest; /* the loader's, then the checkpointer's */
     /* Under manifest_lock: what was last read or put in its place. */
     struct disk_file manifest_file;
@@ -108,8 +113,13 @@ bool durable_is_cancelled(struct durable *durable);
  * manifest. */
 void durable_name_log(struct durable *durable);
 
-/* Has the copy of the manifest follow it. A failure is only told: 0 or why. The
- * thread that has the manifest. */
+/* Replaces the manifest by this one, as this server's. Errors and *error as of
+ * manifest_write. The loader, or under manifest_lock. */
+int durable_put_manifest(
+    struct durable *durable, const struct manifest *manifest, int *error);
+
+/* Has the copy of the manifest follow it. A failure is only told: 0 or why. As
+ * above. */
 int durable_copy_manifest(
     struct durable *durable, const struct manifest *manifest);
 

@@ -489,6 +489,8 @@ replace(struct salvage *salvage)
     int error = disk->calls->list(disk, note_old, &names);
     int err = error == 0 ? keep_old(salvage, &names) : ERR_DISK;
     if (err == 0) {
+        salvage->manifest.writer = salvage->history;
+        salvage->manifest.writes++;
         err = manifest_write(disk, &salvage->manifest, NULL, &salvage->error);
     }
     if (err == 0) {

@@ -8,9 +8,9 @@
  * and synced.
  *
  * Where that fails the inode is never synced again. The next try copies the
- * file to log-N.new, syncs that and gives it the name. Since the cache may have
- * dropped what was never written, each batch is checked on the way: a copy has
- * all that was found, or does not get the name. */
+ * file to log-N.wal.new, syncs that and gives it the name. Since the cache may
+ * have dropped what was never written, each batch is checked on the way: a copy
+ * has all that was found, or does not get the name. */
 #include "wal/log_end.h"
 
 #include "wal/frame.h"

@@ -19,7 +19,12 @@
  * 20 bytes an image, and for a segment 20 and one or two for each shard. */
 
 struct manifest {
-    uint64_t epoch;      /* random, not 0; of the directory, for good */
+    uint64_t epoch; /* random, not 0; of the directory, for good */
+    /* Who wrote it: the history of a server or a salvage, and how many
+     * manifests of this directory were written before it, and with it. Writer
+     * 0: a tallyd did that gave log and checkpoint files no suffix
+     * (wal/names_old.h). */
+    uint64_t writer, writes;
     uint64_t seed;       /* of the engine: which shard and row an id has */
     uint32_t shards;     /* for good */
     uint64_t log_number; /* replay begins with this log file */

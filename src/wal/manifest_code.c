@@ -4,7 +4,8 @@
  *   OFFSET SIZE
  *        0    8 "TALLYMAN"
  *        8    4 version: 1, or 2 where there has been a segment, or 3 where
- *               there has been a producer, or 4 where histories are named
+ *               there has been a producer, or 4 where histories are named, or
+ *               5, with a writer
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -21,9 +22,12 @@
  *               and 8, the number of segments
  *      112      from version 3 on: 4 bytes, the last serial number of a
  *               producer, and 4, the number of producers
- *      120      version 4: 4 bytes, the number of histories, and 4, the
- *               number of entries about log files; then the histories, and
- *               these entries
+ *      120      from version 4 on: 4 bytes, the number of histories, and 4, the
+ *               number of entries about log files
+ *      128      version 5: 8 bytes, the history of who wrote it, and 8, how
+ *               many manifests have been written
+ *               from version 4 on the histories, and the entries about log
+ *               files
  *               the counters (wal/schema_code.h), the images, the segments
  *               (wal/segments_code.h), the producers (wal/producers.c)
  *    len-8    8 checksum of 0..len-9
@@ -54,10 +58,12 @@ enum {
     VERSION_SEGMENTS = 2,
     VERSION_PRODUCERS = 3,
     VERSION_HISTORIES = 4,
+    VERSION_WRITER = 5, /* and files have names with suffixes */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
-    HEAD_HISTORIES_BYTES = 8, /* of version 4, behind those */
+    HEAD_HISTORIES_BYTES = 8, /* of version 4 and above, behind those */
+    HEAD_WRITER_BYTES = 16,   /* of version 5, behind those */
     HISTORY_BYTES = 8,
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
@@ -79,13 +85,15 @@ static const struct envelope envelope_of[] = {
     [VERSION_SEGMENTS] = {8, MAGIC, VERSION_SEGMENTS},
     [VERSION_PRODUCERS] = {8, MAGIC, VERSION_PRODUCERS},
     [VERSION_HISTORIES] = {8, MAGIC, VERSION_HISTORIES},
+    [VERSION_WRITER] = {8, MAGIC, VERSION_WRITER},
 };
 
 /* n_histories: those that are named. */
 static unsigned
 version_of(const struct manifest *manifest, size_t n_histories)
 {
-    return n_histories > 0                    ? VERSION_HISTORIES
+    return manifest->writer != 0              ? VERSION_WRITER
+        : n_histories > 0                     ? VERSION_HISTORIES
         : manifest->producers.last_serial > 0 ? VERSION_PRODUCERS
         : manifest->last_segment > 0          ? VERSION_SEGMENTS
                                               : VERSION;
@@ -97,7 +105,8 @@ head_bytes(unsigned version)
     return HEAD_BYTES +
         (version >= VERSION_SEGMENTS ? (size_t)HEAD_MORE_BYTES : 0) +
         (version >= VERSION_PRODUCERS ? (size_t)HEAD_LAST_BYTES : 0) +
-        (version >= VERSION_HISTORIES ? (size_t)HEAD_HISTORIES_BYTES : 0);
+        (version >= VERSION_HISTORIES ? (size_t)HEAD_HISTORIES_BYTES : 0) +
+        (version >= VERSION_WRITER ? (size_t)HEAD_WRITER_BYTES : 0);
 }
 
 static bool
@@ -209,6 +218,11 @@ put_head(const struct manifest *manifest, unsigned version,
         out += HEAD_LAST_BYTES;
         bytes_put_u32(out, (uint32_t)set->n);
         bytes_put_u32(out + 4, (uint32_t)manifest->histories.n);
+    }
+    if (version >= VERSION_WRITER) {
+        out += HEAD_HISTORIES_BYTES;
+        bytes_put_u64(out, manifest->writer);
+        bytes_put_u64(out + 8, manifest->writes);
     }
 }
 
@@ -512,6 +526,11 @@ get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
         n->logs = bytes_get_u32(*in + 4);
         *in += HEAD_HISTORIES_BYTES;
     }
+    if (version >= VERSION_WRITER) {
+        out->writer = bytes_get_u64(*in);
+        out->writes = bytes_get_u64(*in + 8);
+        *in += HEAD_WRITER_BYTES;
+    }
     return version_of(out, n->histories) == version;
 }
 
@@ -521,8 +540,8 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
 {
     int err = ERR_NEWER_FORMAT;
 
-    for (unsigned v = VERSION;
-         v <= VERSION_HISTORIES && err == ERR_NEWER_FORMAT; v++) {
+    for (unsigned v = VERSION; v <= VERSION_WRITER && err == ERR_NEWER_FORMAT;
+         v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;
     }
@@ -576,12 +595,13 @@ get_logs(const uint8_t **in, const uint8_t *end, uint32_t n,
     return 0;
 }
 
-/* What is behind the head; version is right. */
+/* What is behind the head of that version. */
 static int
-get_all(const uint8_t **in, const uint8_t *end, const struct counts *n,
-    struct histories_set *set, struct manifest *out)
+get_all(const uint8_t **in, const uint8_t *end, unsigned version,
+    const struct counts *n, struct histories_set *set, struct manifest *out)
 {
-    const struct histories_set *named = n->histories > 0 ? set : NULL;
+    const struct histories_set *named =
+        version >= VERSION_HISTORIES ? set : NULL;
     const struct segments_code segments = {
         .n = n->segments, .last_file = out->last_segment, .set = named};
     int err = get_set(in, end, n->histories, set);
@@ -643,7 +663,7 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
         !get_head_more(&at, end, version, out, &n)) {
         err = ERR_CORRUPT;
     } else {
-        err = get_all(&at, end, &n, &set, out);
+        err = get_all(&at, end, version, &n, &set, out);
     }
     histories_set_fini(&set);
     if (err == 0 && (at != end || !slots_agree(out))) {

@@ -11,9 +11,9 @@ static const struct {
     const char *before;
     const char *behind;
 } parts[NAMES_KINDS] = {
-    [NAMES_LOG] = {"log-", ""},
-    [NAMES_LOG_NEW] = {"log-", ".new"},
-    [NAMES_CHECKPOINT] = {"checkpoint-", ""},
+    [NAMES_LOG] = {"log-", ".wal"},
+    [NAMES_LOG_NEW] = {"log-", ".wal.new"},
+    [NAMES_CHECKPOINT] = {"checkpoint-", ".ckpt"},
 };
 
 void

@@ -15,9 +15,9 @@ enum { NAMES_BYTES = 40 };
 #define NAMES_NUMBER_MAX (UINT64_C(1) << 62)
 
 enum names_kind {
-    NAMES_LOG,        /* log-00000000000000000001 */
+    NAMES_LOG,        /* log-00000000000000000001.wal */
     NAMES_LOG_NEW,    /* the same with .new: not yet in its place */
-    NAMES_CHECKPOINT, /* checkpoint-00000000000000000001 */
+    NAMES_CHECKPOINT, /* checkpoint-00000000000000000001.ckpt */
     NAMES_KINDS
 };
 

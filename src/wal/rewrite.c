@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Log files made of batches there are.
  *
- * They are written as log-N.new, header last, and synced; then they take their
- * names, the first one first, each durably: its header follows nobody, by which
- * glean.c knows what a salvage that was interrupted has left. */
+ * They are written as log-N.wal.new, header last, and synced; then they take
+ * their names, the first one first, each durably: its header follows nobody, by
+ * which glean.c knows what a salvage that was interrupted has left. */
 #include "wal/rewrite.h"
 
 #include "base/assert.h"

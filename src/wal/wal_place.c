@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wal/wal_place.h"
 
+#include "wal/names.h"
 #include "wal/wal_priv.h"
 
 #include <errno.h>

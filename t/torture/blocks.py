@@ -25,7 +25,7 @@ from power import LATE_S, synced_until
 from shim import FOREVER, Shim
 
 MS = 1000.0
-LOG = re.compile(r"log-0*(\d+)$")
+LOG = re.compile(r"log-0*(\d+)\.wal$")
 LOAD_S = 4.0
 PAUSE_S = 0.15
 LOOK_S = 0.02

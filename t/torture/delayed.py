@@ -8,7 +8,7 @@ from clients import SCHEMA
 from daemon import Daemon, Place
 from points import need_strace
 
-NAME = "log-%020d"
+NAME = "log-%020d.wal"
 
 
 class Delayed:
@@ -25,8 +25,9 @@ class Delayed:
             daemon.start()
             with daemon.connect() as connection:
                 connection.tell(*SCHEMA)
-        number = max(int(name[len("log-"):]) for name in self.place.names()
-                     if name.startswith("log-")) + 1
+        number = max(int(name[len("log-"):-len(".wal")])
+                     for name in self.place.names()
+                     if name.startswith("log-") and name.endswith(".wal")) + 1
         log = os.path.join(os.path.realpath(self.place.data), NAME % number)
         wrapper = ["strace", "-D", "-f", "-o", self.trace, "-P", log,
                    "-e", "trace=" + calls, "-e",

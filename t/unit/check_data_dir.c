@@ -245,7 +245,8 @@ START_TEST(test_remains)
 {
     static const char *const remains[] = {DURABLE_BALLAST, MANIFEST_COPY,
         MANIFEST_COPY ".new", "log-00000000000000000001",
-        "checkpoint-00000000000000000003", "salvage-2026",
+        "checkpoint-00000000000000000003", "log-00000000000000000001.wal",
+        "checkpoint-00000000000000000003.ckpt", "salvage-2026",
         "segment-00000000000000000001.seg"};
     static const char *const others[] = {".", "..", "lock", MANIFEST_NAME,
         MANIFEST_NAME ".new", "lost+found", "log-", "report", "", "ballast2"};

@@ -212,7 +212,7 @@ check_log(const uint8_t *bytes, size_t len)
     struct replay_end end;
 
     still_disk_init(&still);
-    still_disk_add(&still, "log-00000000000000000003", bytes, len);
+    still_disk_add(&still, "log-00000000000000000003.wal", bytes, len);
     ck_assert_int_eq(replay_run(&(struct replay){.disk = &still.disk,
                                     .epoch = EPOCH,
                                     .number = NUMBER,

@@ -372,7 +372,7 @@ START_TEST(test_a_newer_version_is_told_apart)
     struct manifest manifest, got;
     struct buf buf;
     encode_some(manifest_some, &manifest, &buf);
-    bytes_put_u32((uint8_t *)buf.data + 8, 5);
+    bytes_put_u32((uint8_t *)buf.data + 8, 6);
     seal(&buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_NEWER_FORMAT);
     bytes_put_u32((uint8_t *)buf.data + 8, 0);
@@ -508,6 +508,7 @@ START_TEST(test_it_is_replaced_durably)
     ck_assert_int_eq(manifest_write(&memory.disk, &manifest, &is, NULL), 0);
     ck_assert_str_eq(memory.told, "UCWScMN");
     ck_assert_int_lt(file_of(&memory, "MANIFEST.new"), 0);
+    ck_assert_uint_ne(is.inode, 0);
     ck_assert_uint_eq(
         is.bytes, memory.file[file_of(&memory, "MANIFEST")].bytes.len);
     check_read(&memory, &manifest);

@@ -8,7 +8,12 @@
 
 #include <stdlib.h>
 
-enum { SHARDS = 2, N_AT = HEAD_BYTES + 24, LIST_AT = HEAD_BYTES + 32 };
+enum {
+    SHARDS = 2,
+    N_AT = HEAD_BYTES + 24,
+    LIST_AT = HEAD_BYTES + 32,
+    WRITER_AT = LIST_AT
+};
 
 static void
 manifest_bare(struct manifest *manifest)
@@ -141,6 +146,60 @@ START_TEST(test_golden)
 }
 END_TEST
 
+/* What is in t/data/manifest-v5: the same, and who wrote it. */
+static void
+manifest_written(struct manifest *manifest)
+{
+    manifest_some(manifest);
+    manifest->writer = UINT64_C(0x0123456789abcdef);
+    manifest->writes = 4711;
+}
+
+static void
+check_same_writer(const struct manifest *a, const struct manifest *b)
+{
+    check_same(a, b);
+    ck_assert_uint_eq(a->writer, b->writer);
+    ck_assert_uint_eq(a->writes, b->writes);
+}
+
+START_TEST(test_golden_writer)
+{
+    expect_golden(
+        DATA_DIR "/manifest-v5", manifest_written, check_same_writer);
+    expect_damage_is_seen(manifest_written);
+}
+END_TEST
+
+/* A directory from before histories that is being carried over. */
+static void
+manifest_carried(struct manifest *manifest)
+{
+    const struct images_entry entry = {
+        .last_row = 9, .seq = 50, .file = 3, .len = 100, .n = 1};
+    manifest_bare(manifest);
+    manifest->writer = 7;
+    ck_assert_int_eq(images_add(&manifest->images, &entry), 0);
+}
+
+/* Version 5 has room for what need not be there, and its writer is not 0. */
+START_TEST(test_writer)
+{
+    struct manifest manifest, got;
+    struct buf buf;
+    encode_some(manifest_carried, &manifest, &buf);
+    ck_assert_uint_eq(bytes_get_u32((uint8_t *)buf.data + 8), 5);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
+    ck_assert_uint_eq(got.writer, 7);
+    ck_assert_uint_eq(got.images.n, 1);
+    manifest_fini(&got);
+    bytes_put_u64((uint8_t *)buf.data + WRITER_AT, 0);
+    seal(&buf);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
+    forget(&manifest, &buf);
+}
+END_TEST
+
 START_TEST(test_memory)
 {
     expect_want_of_memory_is_seen(manifest_some, 4, check_same);
@@ -252,6 +311,7 @@ int
 main(void)
 {
     const TTest *test[] = {test_they_come_back, test_damage, test_golden,
-        test_memory, test_lists_that_cannot_be, test_log_files, test_drawn};
+        test_golden_writer, test_writer, test_memory,
+        test_lists_that_cannot_be, test_log_files, test_drawn};
     return run_tests("manifest histories", test, COUNT_OF(test));
 }

@@ -9,20 +9,23 @@ static const struct {
     uint64_t number;
     const char *name;
 } named[] = {
-    {NAMES_LOG, 1, "log-00000000000000000001"},
-    {NAMES_LOG, UINT64_MAX, "log-18446744073709551615"},
-    {NAMES_LOG_NEW, 0, "log-00000000000000000000.new"},
-    {NAMES_CHECKPOINT, 4711, "checkpoint-00000000000000004711"},
+    {NAMES_LOG, 1, "log-00000000000000000001.wal"},
+    {NAMES_LOG, UINT64_MAX, "log-18446744073709551615.wal"},
+    {NAMES_LOG_NEW, 0, "log-00000000000000000000.wal.new"},
+    {NAMES_CHECKPOINT, 4711, "checkpoint-00000000000000004711.ckpt"},
 };
 
-static const char *const not_named[] = {"", "log-", "log-1",
-    "log-0000000000000000001", "log-000000000000000000001",
-    "log-18446744073709551616", "log-0000000000000000000a",
-    "log- 0000000000000000001", "log-+0000000000000000001",
-    "log-00000000000000000001.", "log-00000000000000000001.old",
-    "log-00000000000000000001.new2", "Log-00000000000000000001",
-    "checkpoint-00000000000000000001.new", "checkpoint-1", "MANIFEST",
-    "MANIFEST.new", "00000000000000000001"};
+static const char *const not_named[] = {"", "log-", "log-1.wal",
+    "log-0000000000000000001.wal", "log-000000000000000000001.wal",
+    "log-18446744073709551616.wal", "log-0000000000000000000a.wal",
+    "log- 0000000000000000001.wal", "log-+0000000000000000001.wal",
+    "log-00000000000000000001.wa", "log-00000000000000000001.wal.old",
+    "log-00000000000000000001.wal.new2", "Log-00000000000000000001.wal",
+    "log-00000000000000000001.ckpt", "log-00000000000000000001",
+    "log-00000000000000000001.new", "log-00000000000000000001.wal.1",
+    "checkpoint-00000000000000000001",
+    "checkpoint-00000000000000000001.ckpt.new", "checkpoint-1.ckpt",
+    "MANIFEST", "MANIFEST.new", "00000000000000000001"};
 
 START_TEST(test_names_are_read_back)
 {

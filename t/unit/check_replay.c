@@ -193,9 +193,9 @@ END_TEST
 
 START_TEST(test_other_names)
 {
-    static const char *const others[] = {"log-00000000000000000008.new",
-        "checkpoint-00000000000000000009", "MANIFEST", "log-8",
-        "log-00000000000000000004"};
+    static const char *const others[] = {"log-00000000000000000008.wal.new",
+        "checkpoint-00000000000000000009.ckpt", "MANIFEST", "log-8.wal",
+        "log-00000000000000000004.wal"};
     struct chain chain;
     struct replay_end end;
 

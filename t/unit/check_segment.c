@@ -314,7 +314,8 @@ START_TEST(test_names)
         "segment-00000000000000000001", "segment-00000000000000000001.new",
         "segment-0000000000000000001.seg", "segment-99999999999999999999.seg",
         "segment-00000000000000000001.seg.new2",
-        "checkpoint-00000000000000000001", "segment-0000000000000000000a.seg"};
+        "checkpoint-00000000000000000001.ckpt",
+        "segment-0000000000000000000a.seg"};
     static const uint64_t numbers[] = {0, 1, 12345, UINT64_MAX};
     char name[SEGMENT_NAME_BYTES];
     uint64_t number;

@@ -743,7 +743,8 @@ START_TEST(test_followed)
         ck_assert_int_eq(replay_marks(&rig, &marks, &end), 0);
         ck_assert_uint_eq(end.number, 2);
         ck_assert_int_eq(
-            rig.disk->calls->unlink(rig.disk, "log-00000000000000000002"), 0);
+            rig.disk->calls->unlink(rig.disk, "log-00000000000000000002.wal"),
+            0);
         ck_assert_int_eq(replay_marks(&rig, &marks, &end), ERR_CORRUPT);
         rig_fini(&rig);
     }
