@@ -398,6 +398,8 @@ disk_text(int error)
         return "a symbolic link has its name: put the file itself there";
     case EINVAL:
         return "Invalid argument: the file system cannot do that";
+    case DISK_TAKEN:
+        return err_file_text(ERR_DIR_TAKEN);
     default:
         return strerror(error);
     }
@@ -438,6 +440,8 @@ disk_err(int errno_value)
         return ERR_DISK_FULL;
     case EFBIG:
         return ERR_FILE_SIZE;
+    case DISK_TAKEN:
+        return ERR_DIR_TAKEN;
     default:
         return ERR_DISK;
     }

@@ -31,6 +31,10 @@ enum { DISK_DIRECT_BYTES = 4096 }; /* what every device can do */
  * never waits for who is at the other end of one. Above all errno values. */
 enum { DISK_NOT_REGULAR = 4096 };
 
+/* The same of what another server has taken: no call of a disk says it, but who
+ * asks whether one may be made. */
+enum { DISK_TAKEN = DISK_NOT_REGULAR + 1 };
+
 /* What tells one file from another, and whether it is as it was. */
 struct disk_file {
     uint64_t device, inode; /* inode 0: not known */
@@ -108,7 +112,7 @@ int disk_sync_dir(int dir_fd);
 bool disk_syncs_names(int dir_fd);
 
 /* Which error it is for clients that a call failed so (errno_value not 0):
- * ERR_DISK_FULL, ERR_FILE_SIZE, else ERR_DISK. */
+ * ERR_DISK_FULL, ERR_FILE_SIZE, ERR_DIR_TAKEN, else ERR_DISK. */
 int disk_err(int errno_value);
 
 /* Gives the room behind end of a file of len bytes back, as well as that goes.

@@ -25,6 +25,8 @@ err_file_text(int err)
         return "a file could not be read or written";
     case ERR_COLD_READ:
         return "a file cannot be read, see the server's log";
+    case ERR_DIR_TAKEN:
+        return "another server has the data directory";
     case ERR_FILE_SIZE:
         return "a file size limit is reached";
     default:

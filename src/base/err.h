@@ -109,6 +109,8 @@
     X(FILE_SIZE, "a file size limit is reached, counters are read-only")      \
     X(NO_DATA_DIR, "no data directory")                                       \
     X(DIR_IN_USE, "another process uses this data directory")                 \
+    X(DIR_TAKEN,                                                              \
+        "another server has the data directory, counters are read-only")      \
     X(NO_CHECKPOINT,                                                          \
         "no checkpoint was made, but the log has all changes: see the "       \
         "server's log")                                                       \

@@ -40,6 +40,7 @@ reply_is_server_error(int err)
     case ERR_UNSURE_SLOW:
     case ERR_LOG_FULL:
     case ERR_FILE_SIZE:
+    case ERR_DIR_TAKEN:
     case ERR_NO_CHECKPOINT:
     case ERR_COLD_READ:
     case ERR_NO_DATA_DIR:

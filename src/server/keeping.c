@@ -59,7 +59,8 @@ terms_of(const struct options *options)
 {
     return (struct data_dir_terms){.user = options->user.text,
         .log_fd = -1,
-        .must_be_used = options->new_data == OPTIONS_NEW_DATA_REFUSE};
+        .must_be_used = options->new_data == OPTIONS_NEW_DATA_REFUSE,
+        .no_lock = options->no_lock};
 }
 
 bool

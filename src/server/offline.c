@@ -281,7 +281,8 @@ offline_salvage(const struct options *options, struct logger *logger,
     bool *is_lossy, struct buf *why)
 {
     const char *path = options->data.text;
-    const struct data_dir_terms terms = {.user = "", .log_fd = -1};
+    const struct data_dir_terms terms = {
+        .user = "", .log_fd = -1, .no_lock = options->no_lock};
     struct data_dir dir;
     int err = want_directory(path, "--salvage", why);
     if (err != 0) {

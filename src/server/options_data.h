@@ -16,6 +16,8 @@
     X(new_data, 0, "new-data", "make|refuse", CHOICE, 0, 1, "make",           \
         "new_data",                                                           \
         "where the data directory is not there, or is empty: make one that "  \
-        "has no counters, and say so; or do not start")
+        "has no counters, and say so; or do not start")                       \
+    X(no_lock, 0, "no-lock", NULL, FLAG, 0, 0, "", NULL,                      \
+        "start also where the data directory cannot be locked")
 
 #endif

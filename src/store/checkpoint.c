@@ -43,6 +43,7 @@
 #include "base/give_way.h"
 #include "engine/engine_copy.h"
 #include "schema/restore.h"
+#include "store/durable_owner.h"
 #include "store/producers.h"
 #include "store/recover.h"
 
@@ -80,6 +81,7 @@ checkpoint__rest(struct pass *pass)
     if (now_ns - pass->rested_ns < NS_PER_MS || pass->durable->is_refusing) {
         return;
     }
+    checkpoint__look_at_owner_soon(owner);
     uint64_t until_ns = now_ns + (now_ns - pass->rested_ns);
     pthread_mutex_lock(&owner->lock);
     while (!owner->is_urgent && !owner->stopping &&

@@ -32,6 +32,10 @@ struct checkpointer {
                          * thread's, until it is joined */
     uint64_t n_lost;     /* segment files found missing, which are not in
                          * n_missing; likewise */
+    bool is_foreign;     /* MANIFEST is another server's; the thread's, until
+                              * it is joined */
+    uint64_t owner_ns;   /* when that is looked at next; the thread's */
+    uint64_t say_foreign_ns;         /* when it is said again; likewise */
     struct own_files own[OWN_KINDS]; /* the thread's */
     struct probe probe;              /* likewise */
     uint64_t say_lost_ns; /* when that is said again; the thread's */

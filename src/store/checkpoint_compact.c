@@ -4,6 +4,7 @@
  * are but for the history, and those that nothing names go, segments too. All
  * of it is bounded by steps, like the images of a pass. */
 #include "store/checkpoint_priv.h"
+#include "store/durable_owner.h"
 
 #include "base/err.h"
 #include "cold/segment_head.h"
@@ -189,7 +190,7 @@ void
 checkpoint__remove_dead(struct pass *pass)
 {
     struct disk *disk = pass->durable->disk;
-    if (!pass->owner->is_in_doubt) {
+    if (!pass->owner->is_in_doubt && durable_may_write(pass->durable) == 0) {
         (void)disk->calls->list(disk, remove_if_dead, pass);
     }
 }

@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "cold/segment_head.h"
 #include "engine/engine_copy.h"
+#include "store/durable_owner.h"
 #include "wal/names.h"
 #include "wal/wal_place.h"
 #include "wal/wal_refuse.h"
@@ -50,6 +51,7 @@ enum {
 /* One look. */
 struct look {
     struct checkpointer *owner;
+    int manifest;           /* an enum durable_manifest */
     struct wal_place place; /* of the log, before anything was looked at */
     /* By enum own_kind, sorted: what has its name, first anybody's, then only
      * our own; and what is not our own. */
@@ -344,15 +346,10 @@ look_for_segments(struct look *look)
 static void
 look_for_manifest(struct look *look)
 {
-    struct durable *durable = look->owner->durable;
-    const struct disk_file *own = &durable->manifest_file;
-    struct disk_file is;
-    int error =
-        durable->disk->calls->look(durable->disk, MANIFEST_NAME, -1, &is);
-    if (error == ENOENT) {
+    if (look->manifest == MANIFEST_GONE) {
         look->owner->is_in_doubt = true;
         missing(look, MANIFEST_NAME, "was removed from");
-    } else if (error == 0 && own->inode != 0 && !is_unchanged(own, &is)) {
+    } else if (look->manifest == MANIFEST_OTHER) {
         look->owner->is_in_doubt = true;
         missing(look, MANIFEST_NAME, "was replaced or changed in");
     }
@@ -389,7 +386,12 @@ bool
 checkpoint__look(struct checkpointer *owner)
 {
     struct durable *durable = owner->durable;
-    struct look look = {.owner = owner};
+    struct look look = {
+        .owner = owner, .manifest = checkpoint__look_at_owner(owner)};
+    if (owner->is_foreign) {
+        owner->n_missing = 0; /* nothing is made up for */
+        return false;
+    }
     /* a log that cannot be written may have no file yet */
     if (wal_write_fault(durable->wal) != 0) {
         return owner->n_missing > 0;

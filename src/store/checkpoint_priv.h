@@ -79,6 +79,14 @@ void checkpoint__answer(struct store_call *calls, int err);
  * changed. Of segments, for which it cannot, n_lost tells. Between passes. */
 bool checkpoint__look(struct checkpointer *owner);
 
+/* ---- checkpoint_owner.c ---- */
+
+/* Whose MANIFEST is, an enum durable_manifest. Where another server has the
+ * directory that is said, and the log refuses changes. */
+int checkpoint__look_at_owner(struct checkpointer *owner);
+/* The same during a pass, once a second. */
+void checkpoint__look_at_owner_soon(struct checkpointer *owner);
+
 /* ---- checkpoint_say.c: what the operator and clients are told ---- */
 
 /* Whether a pass that begins now need not say why it fails, as others have

@@ -140,6 +140,9 @@ make_one_in_ballast(struct checkpointer *it)
 static int
 make_one(struct checkpointer *it)
 {
+    if (it->is_foreign) {
+        return ERR_DIR_TAKEN;
+    }
     if (is_done_already(it)) {
         return 0;
     }

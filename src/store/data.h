@@ -28,6 +28,8 @@ struct data_dir_terms {
                         * -1: there is none */
     bool must_be_used; /* one that is not there, or has no counters and never
                         * had, is refused */
+    bool no_lock;      /* one that cannot be locked is none the less taken; a
+                        * lock that somebody else has counts all the same */
 };
 
 /* Makes the directory path (mode 0700, its parent must exist) unless it is
@@ -41,8 +43,9 @@ int data_dir_make(const char *path, const struct data_dir_terms *terms,
 /* Takes dir_fd over, locks the directory, writes the process id into the lock,
  * and takes others' rights away. A directory with files of others and without
  * a manifest is refused and not touched, sockets do not count; so is one
- * without any file of a server, where it must be used. 0, ERR_SYSTEM,
- * ERR_DIR_IN_USE; dir_fd is closed then. */
+ * without any file of a server, where it must be used, and one that cannot be
+ * locked, unless terms say otherwise. 0, ERR_SYSTEM, ERR_DIR_IN_USE; dir_fd is
+ * closed then. */
 int data_dir_lock(int dir_fd, const char *path,
     const struct data_dir_terms *terms, struct data_dir *out, struct buf *why);
 

@@ -202,13 +202,17 @@ is_in_use(int dir_fd, const char *path, struct buf *why)
     return ERR_DIR_IN_USE;
 }
 
-/* A lock that goes with fd; file systems that cannot lock it (flock(2): some
- * network ones no directories, or only what is open for writing) are no
- * reason to stop. False: somebody else has it. */
-static bool
+/* A lock that goes with fd. A file system that cannot lock says so (flock(2)):
+ * some network ones lock no directories, and nothing that is not open for
+ * writing; one of the two locks is enough. */
+enum locked { LOCKED, HELD, UNLOCKABLE /* errno says why */ };
+
+static enum locked
 lock(int fd, int how)
 {
-    return flock(fd, how | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    return flock(fd, how | LOCK_NB) == 0 ? LOCKED
+        : errno == EWOULDBLOCK           ? HELD
+                                         : UNLOCKABLE;
 }
 
 struct contents {
@@ -339,9 +343,24 @@ is_named(int dir_fd, int fd)
         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-/* Opens and locks the file, which has its name then. */
+/* Neither of the two can be locked. */
 static int
-lock_file(int dir_fd, const char *path, int *out, struct buf *why)
+cannot_lock(const char *path, int error, struct buf *why)
+{
+    buf_addf(why,
+        "cannot lock the data directory %s: %s. Without a lock nothing keeps a "
+        "second server out, and two would destroy it: use a file system that "
+        "can lock (NFS: version 4, or one with lockd), or, where you see to it "
+        "that there is only one, give --no-lock",
+        path, strerror(error));
+    return ERR_SYSTEM;
+}
+
+/* Opens and locks the file, which has its name then. may_lack: where it cannot
+ * be locked that is no reason to stop. */
+static int
+lock_file(
+    int dir_fd, const char *path, bool may_lack, int *out, struct buf *why)
 {
     for (unsigned i = 0; i < LOCK_TRIES; i++) {
         int fd = openat(dir_fd, LOCK_NAME,
@@ -351,9 +370,12 @@ lock_file(int dir_fd, const char *path, int *out, struct buf *why)
                 disk_text_at(dir_fd, errno));
             return ERR_SYSTEM;
         }
-        if (!lock(fd, LOCK_EX)) {
+        enum locked locked = lock(fd, LOCK_EX);
+        if (locked != LOCKED && (locked == HELD || !may_lack)) {
+            int error = errno;
             close(fd);
-            return is_in_use(dir_fd, path, why);
+            return locked == HELD ? is_in_use(dir_fd, path, why)
+                                  : cannot_lock(path, error, why);
         }
         if (is_named(dir_fd, fd)) {
             *out = fd;
@@ -368,7 +390,8 @@ static int
 take(int dir_fd, const char *path, const struct data_dir_terms *terms,
     int *lock_fd, struct buf *why)
 {
-    if (!lock(dir_fd, LOCK_EX)) {
+    enum locked locked = lock(dir_fd, LOCK_EX);
+    if (locked == HELD) {
         return is_in_use(dir_fd, path, why);
     }
     if (faccessat(dir_fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
@@ -376,7 +399,8 @@ take(int dir_fd, const char *path, const struct data_dir_terms *terms,
     }
     int err = look_into(dir_fd, path, terms, why);
     if (err == 0) {
-        err = lock_file(dir_fd, path, lock_fd, why);
+        err = lock_file(
+            dir_fd, path, terms->no_lock || locked == LOCKED, lock_fd, why);
     }
     if (err == 0) {
         settle_in(dir_fd, *lock_fd);
@@ -413,7 +437,8 @@ static int
 look(int dir_fd, const char *path, int *lock_fd, struct logger *logger,
     struct buf *why)
 {
-    if (!lock(dir_fd, LOCK_SH)) {
+    enum locked locked = lock(dir_fd, LOCK_SH);
+    if (locked == HELD) {
         return is_in_use(dir_fd, path, why);
     }
     *lock_fd = openat(
@@ -424,9 +449,15 @@ look(int dir_fd, const char *path, int *lock_fd, struct logger *logger,
             path, LOCK_NAME, strerror(errno));
         return 0;
     }
-    if (!lock(*lock_fd, LOCK_SH)) {
+    enum locked file = lock(*lock_fd, LOCK_SH);
+    if (file == HELD) {
         close(*lock_fd);
         return is_in_use(dir_fd, path, why);
+    }
+    if (locked != LOCKED && file != LOCKED) {
+        log_line(logger, LOG_WARNING,
+            "%s cannot be locked: %s; no server may use it meanwhile", path,
+            strerror(errno));
     }
     return 0;
 }

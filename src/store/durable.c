@@ -14,6 +14,7 @@
 #include "cold/segment_head.h"
 #include "engine/engine_copy.h"
 #include "store/durable_names.h"
+#include "store/durable_owner.h"
 #include "store/producers.h"
 #include "store/recover.h"
 #include "wal/entry.h"
@@ -199,9 +200,13 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
         return ERR_CORRUPT;
     }
     int err = histories_draw(&manifest->epoch);
+    if (err == 0) {
+        err = histories_add(&manifest->histories, 1, durable->history);
+    }
     if (err != 0) {
         return err;
     }
+    durable->epoch = manifest->epoch;
     manifest->seed = seed;
     manifest->shards = shards;
     manifest->log_number = 1;
@@ -213,7 +218,8 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
             error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
         return err;
     }
-    (void)durable_copy_manifest(durable, manifest);
+    durable->is_history_named = true;
+    durable->is_copied = durable_copy_manifest(durable, manifest) == 0;
     say_new(&durable->config);
     return 0;
 }
@@ -246,8 +252,12 @@ open_manifest(struct durable *durable, unsigned shards, uint64_t seed)
         recover_tell_manifest(durable->config.logger, err, error);
         return err;
     }
-    durable->writes = durable->manifest.writes;
-    return durable_check_names(durable);
+    durable->is_old = durable->manifest.writes == 0;
+    err = durable_check_names(durable);
+    durable->epoch = durable->manifest.epoch;
+    durable->read_writes = durable->manifest.writes;
+    durable->writes = durable->read_writes;
+    return err;
 }
 
 int
@@ -263,6 +273,7 @@ durable_open(struct durable *durable, const struct data_config *config,
         disk_real_create(config->dir.dir_fd, &durable->disk) != 0) {
         return ERR_NO_MEMORY;
     }
+    pthread_mutex_init(&durable->owner_lock, NULL);
     int err = histories_draw(&durable->history);
     if (err == 0) {
         err = durable_look_at_names(durable);
@@ -271,11 +282,11 @@ durable_open(struct durable *durable, const struct data_config *config,
         err = open_manifest(durable, *shards, *seed);
     }
     if (err != 0) {
+        pthread_mutex_destroy(&durable->owner_lock);
         manifest_fini(&durable->manifest);
         close_disk(durable);
         return err;
     }
-    durable->epoch = durable->manifest.epoch;
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
     pthread_mutex_init(&durable->edit_lock, NULL);
@@ -409,30 +420,11 @@ remove_orphan(void *context, const char *name)
     }
 }
 
-/* Has the manifest on disk name the history of this process before there is a
- * file of it: log files that it does not name are not read. Under
- * manifest_lock. 0 or an errno value. */
+/* Before a log file is made or gets its name. */
 static int
-name_history(struct durable *durable)
+may_begin_log(void *context)
 {
-    int error;
-    if (durable->is_history_named) {
-        return 0;
-    }
-    int err = durable_put_manifest(durable, &durable->manifest, &error);
-    if (err != 0 && !durable->is_unnamed_told) {
-        durable->is_unnamed_told = true;
-        log_line(durable->config.logger, LOG_ERROR, "cannot replace %s: %s",
-            MANIFEST_NAME,
-            error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
-    }
-    if (err != 0) {
-        return error != 0 ? error : ENOMEM;
-    }
-    durable->is_history_named = true;
-    durable->is_copied =
-        durable_copy_manifest(durable, &durable->manifest) == 0;
-    return 0;
+    return durable_may_write(context) == 0 ? 0 : DISK_TAKEN;
 }
 
 /* What is to be done before the log's first file; it calls this until it works.
@@ -442,10 +434,13 @@ static int
 prepare_log(void *context)
 {
     struct durable *durable = context;
-    int error = log_end_keep(&durable->log_end);
+    int error = may_begin_log(durable);
+    if (error == 0) {
+        error = log_end_keep(&durable->log_end);
+    }
     pthread_mutex_lock(&durable->manifest_lock);
     if (error == 0) {
-        error = name_history(durable);
+        error = durable_name_history(durable);
     }
     if (error == 0) {
         (void)durable->disk->calls->list(
@@ -520,6 +515,7 @@ open_log(struct durable *durable, const struct replay_end *end)
         .idle_ms = config->idle_ms,
         .clock = config->clock,
         .prepare_fn = prepare_log,
+        .may_fn = may_begin_log,
         .context = durable,
         .start = {.epoch = durable->history,
             .before_epoch = end->epoch,
@@ -534,12 +530,14 @@ open_log(struct durable *durable, const struct replay_end *end)
     if (err != 0) {
         return err;
     }
-    err = durable_carry_over(durable);
-    if (err != 0) {
-        return err;
-    }
     err = histories_add(
         &manifest->histories, wal.start.next_number, durable->history);
+    if (err == 0) {
+        err = durable_check_owner(durable);
+    }
+    if (err == 0) {
+        err = durable_carry_over(durable);
+    }
     if (err != 0) {
         return err;
     }
@@ -634,6 +632,7 @@ durable_close(struct durable *durable)
     }
     pthread_mutex_destroy(&durable->manifest_lock);
     pthread_mutex_destroy(&durable->edit_lock);
+    pthread_mutex_destroy(&durable->owner_lock);
     manifest_fini(&durable->manifest);
     close_disk(durable);
     data_dir_close(&durable->config.dir);

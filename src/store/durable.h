@@ -8,6 +8,7 @@
 #include "store/durable_stats.h"
 #include "wal/log_end.h"
 #include "wal/manifest.h"
+#include "wal/names.h"
 #include "wal/wal.h"
 
 #include <pthread.h>
@@ -54,7 +55,9 @@ struct durable {
     struct disk *disk;
     struct disk *under; /* NULL, or what disk is in front of: some files have
                          * names of an older tallyd (wal/names_old.h) */
-    bool has_new_names; /* the loader's: some file has a name of today */
+    bool is_old;        /* the loader's: the manifest is an older tallyd's */
+    char today[NAMES_BYTES]; /* the loader's: a file has this name, which is
+                              * one of today's; "": there is none */
     struct engine *engine;
     struct qsbr *qsbr;
     struct wal *wal; /* NULL until all is loaded */
@@ -66,17 +69,21 @@ struct durable {
     uint64_t writes;  /* manifests of the directory so far; the loader's, then
                       * under manifest_lock */
     struct manifest manifest; /* the loader's, then the checkpointer's */
-    /* Under manifest_lock: what was last read or put in its place. */
-    struct disk_file manifest_file;
     /* Held while the manifest is written and changed, since the log may have it
      * written before its first file: prepare_log. */
     pthread_mutex_t manifest_lock;
-    bool is_history_named; /* under it: by the manifest on disk */
-    bool is_unnamed_told;  /* under it: that it cannot be has been said */
-    bool names_orphans;    /* the loader's: the manifest on disk names more
+    bool is_history_named;      /* under it: by the manifest on disk */
+    bool is_unnamed_told;       /* under it: that it cannot be has been said */
+    pthread_mutex_t owner_lock; /* the next three (durable_owner.c) */
+    struct disk_file
+        manifest_file;            /* what was last read or put in its place */
+    struct disk_file judged_file; /* another one that was found there, and */
+    int judged;                   /* an enum durable_manifest, whose it is */
+    uint64_t read_writes; /* manifests before the start; constant then */
+    bool names_orphans;   /* the loader's: the manifest on disk names more
                                * images than this one */
-    bool is_copied;        /* the loader's: so is the copy of it */
-    bool is_refusing;      /* see durable_refuse; likewise */
+    bool is_copied;       /* the loader's: so is the copy of it */
+    bool is_refusing;     /* see durable_refuse; likewise */
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
@@ -112,16 +119,6 @@ bool durable_is_cancelled(struct durable *durable);
  * first file is missed then. A failure is only told. The thread that has the
  * manifest. */
 void durable_name_log(struct durable *durable);
-
-/* Replaces the manifest by this one, as this server's. Errors and *error as of
- * manifest_write. The loader, or under manifest_lock. */
-int durable_put_manifest(
-    struct durable *durable, const struct manifest *manifest, int *error);
-
-/* Has the copy of the manifest follow it. A failure is only told: 0 or why. As
- * above. */
-int durable_copy_manifest(
-    struct durable *durable, const struct manifest *manifest);
 
 /* A number for a segment file, which no file of the directory had before. Who
  * asks for one publishes it, or removes its file, before the next is asked for;

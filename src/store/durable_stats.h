@@ -20,6 +20,7 @@
     X(last_checkpoint_ms, "how long the last checkpoint took")                \
     X(last_checkpoint_time, "when it ended, in seconds since 1970")           \
     X(missing_files, "files found gone or changed that a start would need")   \
+    X(foreign_manifest, "1: another server has written MANIFEST")             \
     X(live_images, "images in the manifest")                                  \
     X(live_segments, "ranges of ids in it that segments cover")               \
     X(cut_images, "images that lost rows to a newer segment")                 \

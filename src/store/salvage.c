@@ -481,6 +481,19 @@ remove_old(struct salvage *salvage, const struct names *names)
     }
 }
 
+/* The manifest becomes one that this process has written. */
+static int
+sign(struct salvage *salvage)
+{
+    struct manifest *manifest = &salvage->manifest;
+    manifest->writes++;
+    return manifest_writer(manifest) == salvage->history
+        ? 0
+        : histories_add(&manifest->histories,
+              salvage->last_log + (salvage->last_log < UINT64_MAX),
+              salvage->history);
+}
+
 static int
 replace(struct salvage *salvage)
 {
@@ -489,8 +502,9 @@ replace(struct salvage *salvage)
     int error = disk->calls->list(disk, note_old, &names);
     int err = error == 0 ? keep_old(salvage, &names) : ERR_DISK;
     if (err == 0) {
-        salvage->manifest.writer = salvage->history;
-        salvage->manifest.writes++;
+        err = sign(salvage);
+    }
+    if (err == 0) {
         err = manifest_write(disk, &salvage->manifest, NULL, &salvage->error);
     }
     if (err == 0) {

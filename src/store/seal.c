@@ -23,6 +23,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/engine_copy.h"
+#include "store/durable_owner.h"
 #include "store/seal_merge.h"
 
 #include <stdlib.h>
@@ -166,6 +167,10 @@ begin_file(struct seal_work *work)
         .logger = seal->durable->config.logger,
         .codec = seal->codec,
         .level = seal->level};
+    int err = durable_may_write(seal->durable);
+    if (err != 0) {
+        return err;
+    }
     work->head.number = durable_next_segment(seal->durable);
     if (work->is_slow) {
         durable_spare_segment(seal->durable, work->head.number);
@@ -227,7 +232,12 @@ end_file(struct seal_work *work)
     if (work->writer == NULL) {
         return 0;
     }
-    int err = segment_write_end(&work->writer, &work->head);
+    int err = durable_may_write(work->seal->durable);
+    if (err != 0) {
+        segment_write_abort(&work->writer);
+        return err;
+    }
+    err = segment_write_end(&work->writer, &work->head);
     return err == 0 ? open_file(work) : err;
 }
 

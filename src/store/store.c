@@ -652,7 +652,12 @@ store_destroy(struct store **store)
     if (real->is_durable) {
         struct logger *logger = real->durable.config.logger;
         err = durable_close(&real->durable);
-        if (!has_last && real->checkpointer.n_missing > 0) {
+        if (real->has_loaded && real->checkpointer.is_foreign) {
+            log_line(logger, LOG_ERROR,
+                "stopped while another server has the data directory: what "
+                "this one had taken since that one began is not in it");
+            err = ERR_DIR_TAKEN;
+        } else if (!has_last && real->checkpointer.n_missing > 0) {
             log_line(logger, LOG_ERROR,
                 "files of the data directory were removed or changed, and no "
                 "checkpoint could make up for them: restore the directory "

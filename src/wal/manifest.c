@@ -34,6 +34,16 @@ manifest_init(struct manifest *manifest)
     *manifest = (struct manifest){0};
 }
 
+uint64_t
+manifest_writer(const struct manifest *manifest)
+{
+    const struct histories *histories = &manifest->histories;
+
+    return manifest->writes == 0 || histories->n == 0
+        ? 0
+        : histories->entry[histories->n - 1].history;
+}
+
 bool
 manifest_names_log(const struct manifest *manifest)
 {

@@ -20,11 +20,10 @@
 
 struct manifest {
     uint64_t epoch; /* random, not 0; of the directory, for good */
-    /* Who wrote it: the history of a server or a salvage, and how many
-     * manifests of this directory were written before it, and with it. Writer
-     * 0: a tallyd did that gave log and checkpoint files no suffix
-     * (wal/names_old.h). */
-    uint64_t writer, writes;
+    /* How many manifests of this directory were written before it, and with
+     * it; 0: a tallyd has written it that gave log and checkpoint files no
+     * suffix (wal/names_old.h). */
+    uint64_t writes;
     uint64_t seed;       /* of the engine: which shard and row an id has */
     uint32_t shards;     /* for good */
     uint64_t log_number; /* replay begins with this log file */
@@ -47,7 +46,8 @@ struct manifest {
      * and the segments above were named are in it, and perhaps more; the log
      * was synced past them. */
     struct producers_list producers;
-    struct histories histories; /* of log files; owned */
+    struct histories histories; /* of log files; owned. The last one is that of
+                                 * who wrote the manifest, where writes > 0 */
 };
 
 /* The first manifest is older than the first log file: its next_file is 1. From
@@ -59,6 +59,9 @@ bool manifest_names_log(const struct manifest *manifest);
 
 void manifest_init(struct manifest *manifest);
 void manifest_fini(struct manifest *manifest);
+
+/* The history of who wrote it; 0: not known. */
+uint64_t manifest_writer(const struct manifest *manifest);
 
 /* Lets go of segments of counters that it does not have. */
 void manifest_drop_gone(struct manifest *manifest);

@@ -5,7 +5,7 @@
  *        0    8 "TALLYMAN"
  *        8    4 version: 1, or 2 where there has been a segment, or 3 where
  *               there has been a producer, or 4 where histories are named, or
- *               5, with a writer
+ *               5, where log and checkpoint files have names with suffixes
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -24,8 +24,7 @@
  *               producer, and 4, the number of producers
  *      120      from version 4 on: 4 bytes, the number of histories, and 4, the
  *               number of entries about log files
- *      128      version 5: 8 bytes, the history of who wrote it, and 8, how
- *               many manifests have been written
+ *      128      version 5: 8 bytes, how many manifests have been written
  *               from version 4 on the histories, and the entries about log
  *               files
  *               the counters (wal/schema_code.h), the images, the segments
@@ -58,12 +57,12 @@ enum {
     VERSION_SEGMENTS = 2,
     VERSION_PRODUCERS = 3,
     VERSION_HISTORIES = 4,
-    VERSION_WRITER = 5, /* and files have names with suffixes */
+    VERSION_NAMES = 5,
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
     HEAD_HISTORIES_BYTES = 8, /* of version 4 and above, behind those */
-    HEAD_WRITER_BYTES = 16,   /* of version 5, behind those */
+    HEAD_WRITES_BYTES = 8,    /* of version 5, behind those */
     HISTORY_BYTES = 8,
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
@@ -85,14 +84,14 @@ static const struct envelope envelope_of[] = {
     [VERSION_SEGMENTS] = {8, MAGIC, VERSION_SEGMENTS},
     [VERSION_PRODUCERS] = {8, MAGIC, VERSION_PRODUCERS},
     [VERSION_HISTORIES] = {8, MAGIC, VERSION_HISTORIES},
-    [VERSION_WRITER] = {8, MAGIC, VERSION_WRITER},
+    [VERSION_NAMES] = {8, MAGIC, VERSION_NAMES},
 };
 
 /* n_histories: those that are named. */
 static unsigned
 version_of(const struct manifest *manifest, size_t n_histories)
 {
-    return manifest->writer != 0              ? VERSION_WRITER
+    return manifest->writes > 0               ? VERSION_NAMES
         : n_histories > 0                     ? VERSION_HISTORIES
         : manifest->producers.last_serial > 0 ? VERSION_PRODUCERS
         : manifest->last_segment > 0          ? VERSION_SEGMENTS
@@ -106,7 +105,7 @@ head_bytes(unsigned version)
         (version >= VERSION_SEGMENTS ? (size_t)HEAD_MORE_BYTES : 0) +
         (version >= VERSION_PRODUCERS ? (size_t)HEAD_LAST_BYTES : 0) +
         (version >= VERSION_HISTORIES ? (size_t)HEAD_HISTORIES_BYTES : 0) +
-        (version >= VERSION_WRITER ? (size_t)HEAD_WRITER_BYTES : 0);
+        (version >= VERSION_NAMES ? (size_t)HEAD_WRITES_BYTES : 0);
 }
 
 static bool
@@ -219,10 +218,9 @@ put_head(const struct manifest *manifest, unsigned version,
         bytes_put_u32(out, (uint32_t)set->n);
         bytes_put_u32(out + 4, (uint32_t)manifest->histories.n);
     }
-    if (version >= VERSION_WRITER) {
+    if (version >= VERSION_NAMES) {
         out += HEAD_HISTORIES_BYTES;
-        bytes_put_u64(out, manifest->writer);
-        bytes_put_u64(out + 8, manifest->writes);
+        bytes_put_u64(out, manifest->writes);
     }
 }
 
@@ -306,6 +304,7 @@ encode(const struct manifest *manifest, const struct histories_set *set,
 
     ASSERT(manifest->epoch != 0 && shards_are_right(manifest->shards));
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
+    ASSERT(manifest->writes == 0 || manifest_writer(manifest) != 0);
     ASSERT(segments_last_file(&manifest->segments) <= manifest->last_segment);
     ASSERT(manifest->segments.n == 0 ||
         manifest->segments.shards == manifest->shards);
@@ -526,12 +525,12 @@ get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
         n->logs = bytes_get_u32(*in + 4);
         *in += HEAD_HISTORIES_BYTES;
     }
-    if (version >= VERSION_WRITER) {
-        out->writer = bytes_get_u64(*in);
-        out->writes = bytes_get_u64(*in + 8);
-        *in += HEAD_WRITER_BYTES;
+    if (version >= VERSION_NAMES) {
+        out->writes = bytes_get_u64(*in);
+        *in += HEAD_WRITES_BYTES;
     }
-    return version_of(out, n->histories) == version;
+    return version_of(out, n->histories) == version &&
+        (version < VERSION_NAMES || n->logs > 0);
 }
 
 /* Which of the versions it is. */
@@ -540,7 +539,7 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
 {
     int err = ERR_NEWER_FORMAT;
 
-    for (unsigned v = VERSION; v <= VERSION_WRITER && err == ERR_NEWER_FORMAT;
+    for (unsigned v = VERSION; v <= VERSION_NAMES && err == ERR_NEWER_FORMAT;
          v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;

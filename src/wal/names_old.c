@@ -72,8 +72,10 @@ note_form(void *context, const char *name)
 {
     struct names_old_found *found = context;
     char other[NAMES_BYTES];
-    found->old |= names_old_parse(name, other);
-    found->new |= names_old_make(name, other);
+    found->has_old |= names_old_parse(name, other);
+    if (names_old_make(name, other) && strcmp(name, found->today) > 0) {
+        (void)snprintf(found->today, sizeof found->today, "%s", name);
+    }
 }
 
 int

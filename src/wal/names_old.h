@@ -19,7 +19,8 @@ bool names_old_parse(const char *name, char out[NAMES_BYTES]);
 bool names_old_make(const char *name, char out[NAMES_BYTES]);
 
 struct names_old_found {
-    bool old, new; /* some file has such a name */
+    bool has_old;            /* some file has an old name */
+    char today[NAMES_BYTES]; /* the last name of today's; "": there is none */
 };
 
 /* 0 or an errno value. */

@@ -7,7 +7,6 @@
 #include "base/log.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* The append log, its writing end. One stream of batches for all shards: what
@@ -70,10 +69,11 @@ struct wal_config {
     const struct alloc *alloc;   /* for what grows; NULL: the heap */
     const struct clock *clock;   /* NULL: the system's */
     /* What must be done before the first file is begun; called, by wal_open
-     * and then by the log's thread, until it returns 0, an errno value while
-     * it fails: then it is as where the file cannot be made, and file
-     * next_number - 1 is named. NULL: nothing. */
+     * and then by the log's thread, until it returns 0, an errno value while it
+     * fails: as where file next_number - 1 cannot be made. NULL: nothing. */
     int (*prepare_fn)(void *context);
+    int (*may_fn)(void *context); /* whether a file may be made now, or get its
+                                   * name: 0 or an errno value. NULL: it may */
     void *context;
     struct wal_start start;
 };
@@ -88,13 +88,13 @@ struct wal; /* opaque */
 int wal_open(const struct wal_config *config, struct wal **out);
 
 /* Commits and syncs all, begins an empty file that says where the last one
- * ends, if it can, ends the thread, frees all and nulls *wal. 0, or the ERR_
- * that kept it from syncing all: what was not synced is lost then. */
+ * ends, if it can, ends the thread, frees all and nulls *wal. 0, or why not all
+ * could be synced: the rest is lost then. */
 int wal_close(struct wal **wal);
 
-/* 0, or why changes must be refused now: ERR_DISK_FULL, ERR_DISK,
- * ERR_FILE_SIZE, ERR_NO_MEMORY, ERR_LOG_FULL: twice unsynced_bytes_max are
- * unsynced, some of them for stuck_ms; or see wal_refuse.h. Any thread. */
+/* 0, or why changes must be refused now: an ERR_ of disk_err, ERR_NO_MEMORY,
+ * ERR_LOG_FULL: twice unsynced_bytes_max are unsynced, some of them for
+ * stuck_ms; or see wal_refuse.h. Any thread. */
 int wal_fault(const struct wal *wal);
 
 /* Takes over len bytes of whole entries (1..FRAME_PAYLOAD_MAX / 2) and returns

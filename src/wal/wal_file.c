@@ -168,6 +168,16 @@ fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
     return err == 0;
 }
 
+bool
+wal__file_may_begin(
+    struct wal *wal, uint64_t number, struct wal_failure *failure)
+{
+    const struct wal_config *config = &wal->config;
+    int err = config->may_fn == NULL ? 0 : config->may_fn(config->context);
+    *failure = (struct wal_failure){"use", err, number, false, false};
+    return err == 0;
+}
+
 /* Gives the file its place. */
 static bool
 place(struct wal *wal, uint64_t number, const char *new_name,
@@ -200,6 +210,9 @@ wal__file_begin(struct wal *wal, const struct frame_file *head,
         .allocated = FRAME_FILE_BYTES,
         .step = wal_fault(wal) == ERR_DISK_FULL ? 0 : STEP_BYTES_MAX};
     names_make(new_name, NAMES_LOG_NEW, head->number);
+    if (!wal__file_may_begin(wal, head->number, failure)) {
+        return false;
+    }
     (void)disk->calls->unlink(disk, new_name);
     int err = disk->calls->open(disk, new_name, DISK_CREATE, &out->fd);
     if (err != 0) {
@@ -208,6 +221,7 @@ wal__file_begin(struct wal *wal, const struct frame_file *head,
         return false;
     }
     if (fill(wal, out, from, to, written, failure) &&
+        wal__file_may_begin(wal, head->number, failure) &&
         place(wal, head->number, new_name, failure)) {
         if (disk->calls->look(disk, NULL, out->fd, &out->is) != 0) {
             out->is.inode = 0;

@@ -49,6 +49,9 @@ bool wal__file_write(struct wal *wal, struct wal_file *file,
     const struct wal_mark *from, const struct wal_mark *to,
     uint64_t synced_seq, struct wal_written *written,
     struct wal_failure *failure);
+/* Whether files may be made, as may_fn says. False: *failure says why. */
+bool wal__file_may_begin(
+    struct wal *wal, uint64_t number, struct wal_failure *failure);
 /* Makes the file of *head, whose bytes it sets, with the batches from *from to
  * *to, all durable. */
 bool wal__file_begin(struct wal *wal, const struct frame_file *head,

@@ -34,6 +34,15 @@ wal_spoilt(struct wal *wal, uint64_t number)
     wal__unlock(wal);
 }
 
+void
+wal_ask(struct wal *wal)
+{
+    wal__lock(wal);
+    wal->is_look_wanted = true;
+    wal__wake(wal);
+    wal__unlock(wal);
+}
+
 bool
 wal_is_broken(struct disk *disk, uint64_t number, uint64_t bytes)
 {

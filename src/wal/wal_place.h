@@ -34,6 +34,10 @@ void wal_place(struct wal *wal, struct wal_place *out);
  * synced in it is the caller's to save. Any thread. */
 void wal_spoilt(struct wal *wal, uint64_t number);
 
+/* Has the log ask may_fn (wal_config) now: where it refuses, the file under way
+ * is given up, and changes are refused until it does not. Any thread. */
+void wal_ask(struct wal *wal);
+
 /* Whether the file's header can be read, and is not sound or says more than
  * bytes. Of a file that cannot be opened or read nothing is known: false. */
 bool wal_is_broken(struct disk *disk, uint64_t number, uint64_t bytes);

@@ -273,7 +273,7 @@ static void
 stay(struct wal *wal, const struct wal_failure *failure)
 {
     char name[NAMES_BYTES];
-    if (failure->may_stand || wal->is_full) {
+    if (failure->may_stand || wal->is_full || failure->err == DISK_TAKEN) {
         wal__fail(wal, failure);
         return;
     }
@@ -322,6 +322,7 @@ look_at_end(struct wal *wal)
 {
     struct wal_failure failure = {
         LOOK, ENOENT, wal->file.head.number, false, false};
+    struct wal_failure refusal;
     struct wal_file file = wal->file;
     bool is_gone = wal->spoilt == file.head.number;
     wal__unlock(wal);
@@ -329,9 +330,12 @@ look_at_end(struct wal *wal)
     if (is_gone) {
         say_spoilt(wal, failure.number);
     }
+    bool may = wal__file_may_begin(wal, failure.number, &refusal);
     wal__lock(wal);
     wal->stats.removed_files += is_gone;
-    if (is_gone) {
+    if (!may) {
+        wal__fail(wal, &refusal);
+    } else if (is_gone) {
         wal__fail(wal, &failure);
     }
 }
@@ -383,6 +387,8 @@ advice(int fault)
         return "make room on the disk";
     case ERR_FILE_SIZE:
         return "raise the limit of file sizes (ulimit -f)";
+    case ERR_DIR_TAKEN:
+        return "stop one of the two servers";
     default:
         return "look at the disk and the kernel's messages";
     }

@@ -19,16 +19,16 @@ rename_one(void *context, const char *name)
     }
 }
 
-/* Who has the manifest written; 0: an older tallyd. */
+/* Manifests so far; 0: an older tallyd's. */
 static uint64_t
-writer_of(struct disk *disk)
+writes_of(struct disk *disk)
 {
     struct manifest manifest;
     manifest_init(&manifest);
     ck_assert_int_eq(manifest_read(disk, &manifest, NULL), 0);
-    uint64_t writer = manifest.writer;
+    uint64_t writes = manifest.writes;
     manifest_fini(&manifest);
-    return writer;
+    return writes;
 }
 
 static void
@@ -37,7 +37,6 @@ make_manifest_old(struct disk *disk)
     struct manifest manifest;
     manifest_init(&manifest);
     ck_assert_int_eq(manifest_read(disk, &manifest, NULL), 0);
-    manifest.writer = 0;
     manifest.writes = 0;
     ck_assert_int_eq(manifest_write(disk, &manifest, NULL, NULL), 0);
     ck_assert_int_eq(manifest_write_copy(disk, &manifest), 0);
@@ -72,12 +71,12 @@ START_TEST(test_carried_over)
 {
     struct rig rig;
     begin(&rig, 1);
-    ck_assert(names_of(&rig).old && !names_of(&rig).new);
+    ck_assert(names_of(&rig).has_old && names_of(&rig).today[0] == '\0');
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(rig_open(&rig), 0);
         rig_expect_all(&rig);
-        ck_assert(!names_of(&rig).old && names_of(&rig).new);
-        ck_assert_uint_ne(writer_of(rig.data.disk), 0);
+        ck_assert(!names_of(&rig).has_old && names_of(&rig).today[0] != '\0');
+        ck_assert_uint_ne(writes_of(rig.data.disk), 0);
         (void)rig_set_all(&rig, 'a', 5);
         ck_assert_int_eq(rig_checkpoint(&rig), 0);
         (void)rig_set_all(&rig, 'a', 6);
@@ -107,10 +106,11 @@ cut(unsigned n)
         fake_disk_crash(rig.fake);
     }
     /* the older one finds all that it had, or refuses */
-    ck_assert(writer_of(rig.data.disk) != 0 || !names_of(&rig).new);
+    ck_assert(
+        writes_of(rig.data.disk) != 0 || names_of(&rig).today[0] == '\0');
     ck_assert_int_eq(rig_open(&rig), 0);
     rig_expect_all(&rig);
-    ck_assert(!names_of(&rig).old);
+    ck_assert(!names_of(&rig).has_old);
     rig_end(&rig);
     return is_dead && !is_open;
 }
@@ -141,7 +141,8 @@ START_TEST(test_calls_that_fail)
             (void)rig_close(&rig);
         }
         fails = fake_disk_heal(rig.fake);
-        ck_assert(writer_of(rig.data.disk) != 0 || !names_of(&rig).new);
+        ck_assert(
+            writes_of(rig.data.disk) != 0 || names_of(&rig).today[0] == '\0');
         ck_assert_int_eq(rig_open(&rig), 0);
         rig_expect_all(&rig);
         ck_assert_int_eq(rig_close(&rig), 0);
@@ -159,7 +160,7 @@ START_TEST(test_older_manifest_over_newer_files)
     ck_assert_int_eq(rig_close(&rig), 0);
     make_manifest_old(rig.data.disk);
     ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
-    ck_assert_uint_eq(writer_of(rig.data.disk), 0);
+    ck_assert_uint_eq(writes_of(rig.data.disk), 0);
     rig_fini(&rig);
 }
 END_TEST

@@ -12,7 +12,7 @@ enum {
     SHARDS = 2,
     N_AT = HEAD_BYTES + 24,
     LIST_AT = HEAD_BYTES + 32,
-    WRITER_AT = LIST_AT
+    WRITES_AT = LIST_AT
 };
 
 static void
@@ -146,54 +146,54 @@ START_TEST(test_golden)
 }
 END_TEST
 
-/* What is in t/data/manifest-v5: the same, and who wrote it. */
+/* What is in t/data/manifest-v5: the same, as today. */
 static void
-manifest_written(struct manifest *manifest)
+manifest_today(struct manifest *manifest)
 {
     manifest_some(manifest);
-    manifest->writer = UINT64_C(0x0123456789abcdef);
     manifest->writes = 4711;
 }
 
 static void
-check_same_writer(const struct manifest *a, const struct manifest *b)
+check_same_today(const struct manifest *a, const struct manifest *b)
 {
     check_same(a, b);
-    ck_assert_uint_eq(a->writer, b->writer);
     ck_assert_uint_eq(a->writes, b->writes);
+    ck_assert_uint_eq(manifest_writer(a), UINT64_C(0x8000000000000001));
 }
 
-START_TEST(test_golden_writer)
+START_TEST(test_golden_today)
 {
-    expect_golden(
-        DATA_DIR "/manifest-v5", manifest_written, check_same_writer);
-    expect_damage_is_seen(manifest_written);
+    expect_golden(DATA_DIR "/manifest-v5", manifest_today, check_same_today);
+    expect_damage_is_seen(manifest_today);
 }
 END_TEST
 
-/* A directory from before histories that is being carried over. */
 static void
-manifest_carried(struct manifest *manifest)
+manifest_of_log_today(struct manifest *manifest)
 {
-    const struct images_entry entry = {
-        .last_row = 9, .seq = 50, .file = 3, .len = 100, .n = 1};
-    manifest_bare(manifest);
-    manifest->writer = 7;
-    ck_assert_int_eq(images_add(&manifest->images, &entry), 0);
+    manifest_of_log(manifest);
+    manifest->writes = 1;
 }
 
-/* Version 5 has room for what need not be there, and its writer is not 0. */
-START_TEST(test_writer)
+/* Version 5 has some manifest written, and says who wrote it. */
+START_TEST(test_writes)
 {
     struct manifest manifest, got;
     struct buf buf;
-    encode_some(manifest_carried, &manifest, &buf);
-    ck_assert_uint_eq(bytes_get_u32((uint8_t *)buf.data + 8), 5);
-    ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
-    ck_assert_uint_eq(got.writer, 7);
-    ck_assert_uint_eq(got.images.n, 1);
-    manifest_fini(&got);
-    bytes_put_u64((uint8_t *)buf.data + WRITER_AT, 0);
+    ck_assert_uint_eq(manifest_writer(&(struct manifest){0}), 0);
+    expect_back(manifest_of_log_today, 5);
+    encode_some(manifest_of_log_today, &manifest, &buf);
+    ck_assert_uint_eq(manifest_writer(&manifest), 5);
+    bytes_put_u64((uint8_t *)buf.data + WRITES_AT, 0);
+    seal(&buf);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
+    forget(&manifest, &buf);
+    /* the history, and no log file that is of it */
+    encode_some(manifest_of_log_today, &manifest, &buf);
+    bytes_put_u32((uint8_t *)buf.data + N_AT + 4, 0);
+    buf.len -= 2;
+    bytes_put_u64((uint8_t *)buf.data + 16, buf.len);
     seal(&buf);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
     forget(&manifest, &buf);
@@ -311,7 +311,7 @@ int
 main(void)
 {
     const TTest *test[] = {test_they_come_back, test_damage, test_golden,
-        test_golden_writer, test_writer, test_memory,
-        test_lists_that_cannot_be, test_log_files, test_drawn};
+        test_golden_today, test_writes, test_memory, test_lists_that_cannot_be,
+        test_log_files, test_drawn};
     return run_tests("manifest histories", test, COUNT_OF(test));
 }

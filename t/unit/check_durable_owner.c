@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A MANIFEST that this server has not put there: whose it is, and what the
+ * server does then. */
+#include "unit/durable_help.h"
+
+#include "base/err.h"
+#include "wal/manifest.h"
+
+#include <sched.h>
+
+static void
+begin(struct rig *rig)
+{
+    rig_init(rig, WAL_SYNC_ALWAYS, ID_RANDOM, 1);
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_add_counter(rig, 'a');
+    (void)rig_set_all(rig, 'a', 3);
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+}
+
+static void
+read_own(struct rig *rig, struct manifest *manifest)
+{
+    manifest_init(manifest);
+    ck_assert_int_eq(manifest_read(rig->data.disk, manifest, NULL), 0);
+}
+
+/* As another server writes it next. */
+static void
+make_foreign(struct manifest *manifest)
+{
+    struct histories *histories = &manifest->histories;
+    uint64_t from = histories->entry[histories->n - 1].from;
+    ck_assert_int_eq(
+        histories_add(histories, from + 1000, manifest_writer(manifest) + 1),
+        0);
+    manifest->writes++;
+}
+
+static void
+put(struct rig *rig, const struct manifest *manifest)
+{
+    ck_assert_int_eq(manifest_write(rig->data.disk, manifest, NULL, NULL), 0);
+}
+
+/* Calls from number `from` on that made, moved or removed a file. */
+static unsigned
+count_changes(struct rig *rig, size_t from)
+{
+    size_t n_events;
+    unsigned n = 0;
+    const struct fake_event *event = fake_disk_events(rig->fake, &n_events);
+    for (size_t i = from; i < n_events; i++) {
+        n += event[i].call == FAKE_RENAME ||
+            (event[i].call == FAKE_UNLINK && event[i].err == 0);
+    }
+    return n;
+}
+
+/* Another server's: nothing is changed any more, and all goes on when that is
+ * over. */
+START_TEST(test_foreign)
+{
+    struct rig rig;
+    struct manifest own, other;
+    size_t n_events;
+    begin(&rig);
+    read_own(&rig, &own);
+    read_own(&rig, &other);
+    make_foreign(&other);
+    put(&rig, &other);
+    while (store_fault(rig.store) != ERR_DIR_TAKEN) {
+        sched_yield();
+    }
+    ck_assert_uint_eq(rig_stat(&rig, "foreign_manifest"), 1);
+    (void)fake_disk_events(rig.fake, &n_events);
+    ck_assert_int_eq(rig_checkpoint(&rig), ERR_DIR_TAKEN);
+    ck_assert_uint_eq(count_changes(&rig, n_events), 0);
+    put(&rig, &own);
+    rig_wait_writable(&rig);
+    (void)rig_set_all(&rig, 'a', 4);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_uint_eq(rig_stat(&rig, "foreign_manifest"), 0);
+    manifest_fini(&own);
+    manifest_fini(&other);
+    rig_crash(&rig, true, 1);
+    rig_end(&rig);
+}
+END_TEST
+
+/* It stays so until the stop, which says it and leaves all as it is. */
+START_TEST(test_foreign_until_the_stop)
+{
+    struct rig rig;
+    struct manifest other;
+    size_t n_events;
+    begin(&rig);
+    read_own(&rig, &other);
+    make_foreign(&other);
+    put(&rig, &other);
+    (void)fake_disk_events(rig.fake, &n_events);
+    ck_assert_int_eq(rig_close(&rig), ERR_DIR_TAKEN);
+    ck_assert_uint_eq(count_changes(&rig, n_events), 0);
+    manifest_fini(&other);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* One from before this start, and an older one of its own, are put back: a
+ * checkpoint makes up for it. */
+START_TEST(test_put_back)
+{
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+        struct manifest old;
+        begin(&rig);
+        read_own(&rig, &old);
+        if (i == 0) {
+            ck_assert_int_eq(rig_close(&rig), 0);
+            ck_assert_int_eq(rig_open(&rig), 0);
+        }
+        (void)rig_set_all(&rig, 'a', 5);
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        uint64_t done = rig_stat(&rig, "checkpoints");
+        put(&rig, &old);
+        while (rig_stat(&rig, "checkpoints") == done) {
+            sched_yield();
+        }
+        ck_assert_int_eq(store_fault(rig.store), 0);
+        ck_assert_uint_ge(rig_stat(&rig, "missing_files"), 1);
+        manifest_fini(&old);
+        rig_crash(&rig, true, 1);
+        rig_end(&rig);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        test_foreign, test_foreign_until_the_stop, test_put_back};
+    return run_tests("durable owner", tests, COUNT_OF(tests));
+}
