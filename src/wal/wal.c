@@ -35,6 +35,7 @@
 #include "wal/wal_priv.h"
 #include "wal/wal_refuse.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,7 +163,9 @@ wal_close(struct wal **wal)
     ASSERT(rv == 0);
     ASSERT(it->listeners == NULL && it->pins == NULL);
     int err = 0;
-    if (it->is_failing && wal__unsynced(it) > 0) {
+    /* ENOENT: the file is gone, or the directory, with what was synced */
+    if (it->is_failing &&
+        (wal__unsynced(it) > 0 || it->failure.err == ENOENT)) {
         err = it->disk_fault != 0 ? it->disk_fault : disk_err(it->failure.err);
     }
     destroy(it);
