@@ -89,8 +89,7 @@ int wal_open(const struct wal_config *config, struct wal **out);
 
 /* Commits and syncs all, begins an empty file that says where the last one
  * ends, if it can, ends the thread, frees all and nulls *wal. 0, or why not all
- * could be synced, or its file was gone when it could not make the next one:
- * the rest is lost then. */
+ * is synced, or in a file that is gone: the rest is lost then. */
 int wal_close(struct wal **wal);
 
 /* 0, or why changes must be refused now: an ERR_ of disk_err, ERR_NO_MEMORY,

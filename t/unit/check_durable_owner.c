@@ -109,6 +109,42 @@ START_TEST(test_foreign_until_the_stop)
 }
 END_TEST
 
+static void *
+open_again(void *arg)
+{
+    struct rig *rig = arg;
+    ck_assert_int_eq(rig_open(rig), ERR_DIR_TAKEN);
+    return NULL;
+}
+
+/* Another server begins while this one is loading: it does not start, and has
+ * changed nothing. */
+START_TEST(test_foreign_while_loading)
+{
+    struct rig rig;
+    struct manifest other;
+    pthread_t thread;
+    size_t n_events;
+    begin(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    fake_disk_hold_name(rig.fake, FAKE_OPEN, "log-");
+    ck_assert_int_eq(pthread_create(&thread, NULL, open_again, &rig), 0);
+    fake_disk_wait_held(rig.fake);
+    read_own(&rig, &other);
+    make_foreign(&other);
+    put(&rig, &other);
+    (void)fake_disk_events(rig.fake, &n_events);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_uint_eq(count_changes(&rig, n_events), 0);
+    manifest_fini(&other);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* One from before this start, and an older one of its own, are put back: a
  * checkpoint makes up for it. */
 START_TEST(test_put_back)
@@ -141,7 +177,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_foreign, test_foreign_until_the_stop, test_put_back};
+    const TTest *const tests[] = {test_foreign, test_foreign_until_the_stop,
+        test_foreign_while_loading, test_put_back};
     return run_tests("durable owner", tests, COUNT_OF(tests));
 }
