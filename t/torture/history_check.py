@@ -6,7 +6,7 @@ A history is the operations of some lives of one server. Each record is looked
 at by itself (a history is linearizable where those of its objects are), one
 life after the other: from each state that a life may have begun with, all
 orders are tried that the times allow, each state at each place once (Wing and
-Gong, 1993; Lowe, 2017). What they lead to is what the next life may begin with.
+Gong, 1993; Lowe, 2017). What they lead to is what the next may begin with.
 
 Of each connection the operations take place in their order. One without a
 reply may have been made, as long as its server was alive, or not. At a kill the
@@ -19,8 +19,8 @@ changes behind some place are lost. It lies behind
 
 So other reads may have shown what is gone. With is_committed none may. An edit
 of the schema enters the log before anybody sees it: it may outlive what was
-changed before it, and its acknowledgement says nothing of that. What is under way
-meanwhile may have the columns of before (history_edits.py)."""
+changed before it, and its acknowledgement says nothing of that. What is under
+way meanwhile may have the columns of before (history_edits.py)."""
 
 import json
 import math

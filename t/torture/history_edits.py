@@ -9,6 +9,7 @@ reply. op.versions are the sets of columns that there were in that time. So
 * of a column that is not there at that moment any number may be told, and what
   becomes of it is of no matter, for its numbers are forgotten later than its
   name, and never seen under another name;
+* such a number may still make a record one that is not at its defaults;
 * whatever names such a column, or a record, may be refused: "the counter or
   column has been dropped"."""
 
@@ -65,11 +66,13 @@ def step_elsewhere(state, op):
     found = []
     names = op.args if op.kind == "get" else op.args[:1]
     is_record = op.kind not in OF_CELLS and op.kind != "get"
+    has_hidden = any(column not in columns
+                     for version in op.versions for column in version)
     for version in op.versions:
-        if version == columns:
+        if version == columns and not (is_record and has_hidden):
             continue
         if is_record:
-            found += record(state, op, version)
+            found += record(state, op, version, has_hidden)
         elif any(place(columns, name) < 0 <= place(version, name)
                  for name in names):
             found.append((told(op, columns, values), state))
@@ -88,8 +91,9 @@ def told(op, columns, values):
             for answer, at in zip(op.answer, found)]
 
 
-def record(state, op, version):
-    """An operation on a record that has the columns of another moment."""
+def record(state, op, version, has_hidden):
+    """An operation on a record that has the columns of another moment.
+    has_hidden: a column may be gone whose numbers are not forgotten."""
     columns, values, done = state
     there = [columns.index(column) if column in columns else ANY
              for column in version]
@@ -102,7 +106,7 @@ def record(state, op, version):
     if op.number is not None and op.number in done:
         return [(repeated(op, version, shown), state)]
     found = []
-    for answer, numbers in changed(op, version, shown):
+    for answer, numbers in changed(op, version, shown, has_hidden):
         after = values
         for at, number in zip(there, numbers):
             if at is not ANY and number is not ANY:
@@ -139,12 +143,12 @@ def with_told(op, numbers):
             for answer, number in zip(op.answer, numbers)]
 
 
-def changed(op, version, shown):
+def changed(op, version, shown, has_hidden):
     """All (answer, numbers) of a change of a record with these columns, of
     which some numbers are not known."""
     is_default = all(number in (ANY, default)
                      for number, (_, default) in zip(shown, version))
-    is_known = ANY not in shown
+    is_known = not has_hidden
     if op.kind == "deleter":
         gone = tuple(default for _, default in version)
         either = [(True, gone)] if not (is_known and is_default) else []

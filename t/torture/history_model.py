@@ -92,6 +92,11 @@ def do_counts(columns, values, args, sign):
     return found, values
 
 
+def unique(value):
+    """The cas unique of a cell: of the two highest values it is the same."""
+    return min(value + 1, MAX["a"])
+
+
 def do_store(columns, values, kind, args):
     """set, add, replace, cas and delete of a cell."""
     at = place(columns, args[0])
@@ -101,7 +106,7 @@ def do_store(columns, values, kind, args):
     if kind == "delete":
         return not is_default, put(values, at, columns[at][1])
     if kind == "cas":
-        if values[at] != args[1]:
+        if unique(values[at]) != unique(args[1]):
             return EXISTS, values
         return True, put(values, at, args[2])
     if kind == "add" and not is_default or kind == "replace" and is_default:

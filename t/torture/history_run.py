@@ -26,7 +26,7 @@ import history_wire as wire
 import server
 from daemon import give_away
 from history_check import ALL, History, Op
-from history_model import COLUMNS, MAX
+from history_model import COLUMNS, MAX, unique as cas_unique
 from history_wire import Fault, Short, UNSURE, VOID
 
 CONNECTIONS = 5
@@ -181,7 +181,7 @@ class Run:
         return op
 
     def note(self, id, key, numbers, unique):
-        if key is not None and unique != min(numbers[0] + 1, MAX["a"]):
+        if key is not None and unique != cas_unique(numbers[0]):
             raise Fault("cas unique of %d is %d" % (numbers[0], unique))
         known = self.uniques.setdefault((id, key), [])
         known.append((numbers, unique))

@@ -12,6 +12,7 @@ import blocks
 import damage
 import episodes
 import faults
+import history_batch
 import kill
 import late
 import order
@@ -24,6 +25,7 @@ from disk import MIB
 
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(10**9)))
 CHUNK = 50
+HISTORIES_CHUNK = 1000
 JOBS = 2  # points at a time: most of a point is waiting
 
 
@@ -341,6 +343,24 @@ def add_slow():
 
 def run_slow():
     tap.note("%d gets beside a write" % slow.slow())
+
+
+def add_histories(count):
+    for first in range(0, count, HISTORIES_CHUNK):
+        part = min(HISTORIES_CHUNK, count - first)
+        tap.add("%d histories with kills can be explained, from the %d-th on"
+                % (part, first + 1), run_histories, SEED + first, part)
+
+
+def run_histories(first, count):
+    made = kills = 0
+    for number, one in enumerate(history_batch.histories(
+            first, count, JOBS, history_batch.Settings()), 1):
+        tell("history %d of %d" % (number, count))
+        tap.check(one.wrong is None, "seed %d, %s: %s" % (
+            one.seed, one.path, one.wrong))
+        made, kills = made + one.operations, kills + one.kills
+    tap.note("%d operations, %d kills" % (made, kills))
 
 
 def run():
