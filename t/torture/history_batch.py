@@ -3,6 +3,7 @@
 
 import collections
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import sys
@@ -22,19 +23,17 @@ Result = collections.namedtuple(
     "Result", "seed operations lost kills wrong path")
 
 
-def make(job):
+def make(seed, settings):
     """Makes a history and checks it; one that is wrong is written to out."""
-    seed, settings = job
-    try:
-        history = history_run.Run(
-            seed, settings.directory, settings.options, settings.is_committed,
-            settings.break_, settings.lives).run()
-    except history_run.Fault as error:
-        return Result(seed, 0, 0, 0, str(error), None)
+    run = history_run.Run(
+        seed, settings.directory, settings.options, settings.is_committed,
+        settings.break_, settings.lives)
+    history = run.history
     wrong = path = None
     try:
+        run.run()
         history_check.check(history)
-    except history_check.Wrong as error:
+    except (history_run.Fault, history_check.Wrong) as error:
         wrong = history.about["wrong"] = str(error)
         path = os.path.join(settings.out, "history-%d.jsonl" % seed)
         history.write(path)
@@ -48,8 +47,39 @@ def end_well():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
+def work(jobs, settings, out):
+    """A process: all seeds of jobs, one after the other."""
+    end_well()
+    for seed in jobs:
+        out.send(make(seed, settings))
+    out.close()
+
+
 def histories(first, count, jobs, settings):
     """Results of the seeds from the first on, as they come."""
-    with multiprocessing.Pool(jobs, end_well) as pool:
-        yield from pool.imap_unordered(
-            make, ((seed, settings) for seed in range(first, first + count)))
+    seeds = range(first, first + count)
+    pipes, processes = [], []
+    for number in range(min(jobs, count)):
+        pipe, out = multiprocessing.Pipe(duplex=False)
+        process = multiprocessing.Process(
+            target=work, args=(seeds[number::jobs], settings, out))
+        process.start()
+        out.close()  # so that the end of the process is seen
+        pipes.append(pipe)
+        processes.append(process)
+    try:
+        while pipes:
+            for pipe in multiprocessing.connection.wait(pipes):
+                try:
+                    yield pipe.recv()
+                except EOFError:
+                    pipes.remove(pipe)
+        for process in processes:
+            process.join()
+            if process.exitcode != 0:
+                raise RuntimeError("a process has failed")
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()

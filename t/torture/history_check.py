@@ -105,7 +105,8 @@ class History:
             head = {"history": 1, "is_committed": self.is_committed,
                     "ends": self.ends, "others": self.others,
                     "about": self.about}
-            for row in [head] + [op.row() for op in self.ops]:
+            for row in [head] + [op.row() for op in self.ops
+                                if op.begin is not None]:
                 out.write(json.dumps(row) + "\n")
 
     @classmethod

@@ -35,6 +35,7 @@ LIFE_OPS = (20, 160)     # before a life ends
 LIVES = (2, 4)
 START_S_MAX = 0.02       # a start before it is killed, at most
 KILL_S_MAX = 0.0006      # from a request to a kill
+LOADING_S = 0.001        # between two requests while it loads
 FILLERS = 700            # records besides, which nobody changes
 RANGE = 1 << 12
 BREAKS = ("double", "lose", "stale")
@@ -156,6 +157,7 @@ class Run:
         self.uniques = {}     # (id, column or None) -> [(numbers, unique)]
         self.columns = [name for name, _ in COLUMNS]  # about
         self.defaults = 10
+        self.is_loading = False  # it has just said so
         self.stales = {}
         base = self.source.randrange(1, 1 << 40) * RANGE
         hot = [base - 1, base, base + 1]
@@ -188,8 +190,8 @@ class Run:
         del known[:-3]
 
     def amount(self, name):
-        if self.source.random() < 0.1:
-            return self.source.choice((0, MAX[name] // 2, 1))
+        if self.source.random() < 0.25:  # also what changes nothing
+            return self.source.choice((0, 0, 1, 2, MAX[name] // 2))
         return self.source.randrange(1, min(1000, MAX[name] // 4))
 
     def given(self, is_named):
@@ -361,7 +363,7 @@ class Run:
         for op, answer in zip(request.ops, answers):
             op.end = end
             if answer == VOID:
-                op.is_void = True
+                op.is_void = self.is_loading = True
             elif answer == UNSURE:
                 op.is_made = True
             else:
@@ -460,7 +462,7 @@ class Run:
         conn.stream.setblocking(True)
         conn.stream.settimeout(server.LIMIT_S)
         while "SERVER_ERROR loading" in self.lines(conn.stream, "delete 0\r\n"):
-            time.sleep(0.001)
+            time.sleep(LOADING_S)
         conn.stream.setblocking(False)
 
     def look(self, life):
@@ -477,9 +479,16 @@ class Run:
                 if not self.take(conn):
                     raise Fault("closed at a look: " + life.words())
             todo = [op.id for op in ops if op.is_void]
+            self.rest()
         if self.fillers:
             self.look_at_fillers(conn.stream)
         conn.stream.close()
+
+    def rest(self):
+        """A moment, where the server is loading."""
+        if self.is_loading:
+            time.sleep(LOADING_S)
+            self.is_loading = False
 
     def look_at_fillers(self, stream):
         stream.setblocking(True)
@@ -495,8 +504,12 @@ class Run:
             if not part:
                 raise Fault("closed after %d bytes of a get" % len(data))
             data += part
-        if [int(word) for word in data.split(b"\r\n")[1::2] if word] != wanted:
-            raise Fault("records that nobody changed have changed: %r" % data)
+        found = [int(word) for word in data.split(b"\r\n")[1::2] if word]
+        wrong = [id for at, id in enumerate(self.fillers)
+                 if found[2 * at:2 * at + 2] != wanted[2 * at:2 * at + 2]]
+        if wrong:
+            raise Fault("%d records that nobody changed have changed, first "
+                        "that of id %d" % (len(wrong), wrong[0]))
 
     @staticmethod
     def await_some(poll):
@@ -596,6 +609,7 @@ class Run:
                         break
             if self.made >= enough:
                 break
+            self.rest()
             if not any(conn.waiting for conn in order):
                 continue
             for number, _ in self.await_some(poll):
@@ -660,6 +674,7 @@ class Run:
             if life is not None:
                 life.remove()
             shutil.rmtree(top, ignore_errors=True)
+        self.history.ops = [op for op in self.history.ops if not op.is_void]
         return self.history
 
 
