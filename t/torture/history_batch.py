@@ -7,27 +7,35 @@ import multiprocessing.connection
 import os
 import signal
 import sys
+import tempfile
 
 import history_check
 import history_run
 
 MEMORY = "/dev/shm"  # a kill loses nothing there either
-if not os.path.isdir(MEMORY):
-    MEMORY = None    # where temporary files are
+DISK_EVERY = 5       # one of so many is where temporary files are: while a disk
+                     # syncs there is more to be killed in
 
+# directory: where the data are; None: as above
 Settings = collections.namedtuple(
     "Settings", "directory out options is_committed break_ lives",
-    defaults=(MEMORY, ".", (), False, None, None))
+    defaults=(None, ".", (), False, None, None))
 # wrong: None, or what is; path: the file that has all of it, or None
 Result = collections.namedtuple(
     "Result", "seed operations lost kills wrong path")
 
 
+def place_of(seed, settings):
+    is_disk = seed % DISK_EVERY == 0 or not os.path.isdir(MEMORY)
+    return settings.directory or (
+        tempfile.gettempdir() if is_disk else MEMORY)
+
+
 def make(seed, settings):
     """Makes a history and checks it; one that is wrong is written to out."""
     run = history_run.Run(
-        seed, settings.directory, settings.options, settings.is_committed,
-        settings.break_, settings.lives)
+        seed, place_of(seed, settings), settings.options,
+        settings.is_committed, settings.break_, settings.lives)
     history = run.history
     wrong = path = None
     try:
