@@ -22,7 +22,8 @@ COUNTER = "main"
 
 WORDS = {b"STORED": True, b"NOT_STORED": False, b"EXISTS": EXISTS,
          b"DELETED": True, b"NOT_FOUND": False, b"HD": True, b"NS": False,
-         b"EX": EXISTS, b"NF": False}
+         b"EX": EXISTS, b"NF": False,
+         b"EN": REFUSED}  # a get of what has been dropped meanwhile
 # What a request that names a column that is not there is told, or one with
 # another number of values than there are columns.
 REFUSALS = (
@@ -96,6 +97,13 @@ def reply_line(sent, is_single):
     return read
 
 
+def names_of(id, key):
+    """How a key comes back."""
+    if key is None:
+        return b"%d" % id, b"%d.%s" % (id, COUNTER.encode())
+    return (b"%d.%s" % (id, key.encode()),)
+
+
 def reply_get(sent, shape, note):
     """Reads the reply to a get. shape: of each operation its id and for each
     of its keys the column, or None for the record."""
@@ -110,21 +118,21 @@ def reply_get(sent, shape, note):
         answers = []
         for id, keys in shape:
             answer = []
+            is_whole = True
             for key in keys:
                 word = line.split(b" ")
-                name = b"%d" % id if key is None else \
-                    b"%d.%s" % (id, key.encode())
-                if word[0] != b"VALUE" or not (
-                        word[1] == name or key is None and
-                        word[1] == b"%d.main" % id):
+                if word[0] not in (b"VALUE", b"END"):
                     raise Fault("%r was answered %r" % (sent, line))
+                if word[0] == b"END" or word[1] not in names_of(id, key):
+                    is_whole = False  # a miss: it has been dropped meanwhile
+                    continue
                 value, place = block_at(data, place, int(word[3]))
                 numbers = [int(one) for one in value.split(b" ")]
                 if len(word) > 4:
                     note(id, key, numbers, int(word[4]))
                 answer += numbers
                 line, place = line_at(data, place)
-            answers.append(answer)
+            answers.append(answer if is_whole else REFUSED)
         if line != b"END":
             raise Fault("%r was answered %r" % (sent, line))
         return answers, place
@@ -176,7 +184,9 @@ def of_packet(opcode, status, body, cas, read, sent):
         if opcode in (INCR, DECR):
             return COUNTING.unpack(body)[0]
         return True
-    if status in (1, 2) and opcode != GET:
+    if status == 1 and opcode == GET:
+        return REFUSED  # likewise
+    if status in (1, 2):
         if status == 2 and opcode == SET:
             return EXISTS
         return False
