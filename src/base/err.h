@@ -8,7 +8,8 @@
  *
  * A change that is answered with one of these has not been made, but for those
  * named UNSURE: it has been made, and it is not known whether a crash keeps it.
- * Their texts begin with ERR_UNSURE_TEXT, which clients look for. */
+ * Their texts begin with ERR_UNSURE_TEXT, which clients look for. UNCOMMITTED
+ * is of reads, and of changes that have not been made for what they found. */
 #define ERR_UNSURE_TEXT "outcome unknown"
 
 #define ERR_TABLE(X)                                                          \
@@ -101,6 +102,11 @@
         "a retry")                                                            \
     X(UNSURE_SLOW,                                                            \
         "outcome unknown, the disk is slow: get the value before a retry")    \
+    X(UNCOMMITTED,                                                            \
+        "not shown, a crash may undo it: the disk has failed, read again "    \
+        "later")                                                              \
+    X(UNCOMMITTED_SLOW,                                                       \
+        "not shown, a crash may undo it: the disk is slow, read again later") \
     X(LOG_FULL,                                                               \
         "the disk is slow, no change is taken until it has caught up")        \
     X(COLD_READ,                                                              \

@@ -15,7 +15,9 @@
 #include "base/assert.h"
 #include "base/err.h"
 
-enum { LINE_ALIGN = 64 };
+#include <string.h>
+
+enum { LINE_ALIGN = 64, WORD_BITS = 64 };
 
 static size_t
 shards_bytes(unsigned n)
@@ -118,6 +120,22 @@ engine_get(struct engine *engine, const struct cell_key *key, size_t n,
     uint64_t *value, uint8_t *state)
 {
     engine->get_fn(engine, key, n, value, state);
+}
+
+void
+engine_settle(struct engine *engine, const struct cell_key *key, size_t n)
+{
+    uint64_t done[ENGINE_SHARDS_MAX / WORD_BITS];
+    memset(done, 0, (engine->n_shards / WORD_BITS + 1) * sizeof *done);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t shard = engine__row(engine, key[i].id).shard;
+        uint64_t bit = UINT64_C(1) << shard % WORD_BITS;
+        if ((done[shard / WORD_BITS] & bit) == 0) {
+            done[shard / WORD_BITS] |= bit;
+            shard__lock(&engine->shard[shard]);
+            shard__unlock(&engine->shard[shard]);
+        }
+    }
 }
 
 void

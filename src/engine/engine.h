@@ -123,6 +123,12 @@ void engine_undefine(struct engine *engine, unsigned slot);
 void engine_get(struct engine *engine, const struct cell_key *key, size_t n,
     uint64_t *value, uint8_t *state);
 
+/* Returns when the sink has been told of all that an engine_get of these keys
+ * which has returned may have seen: a change is seen before it is told. Takes
+ * the locks of their shards, one after the other. */
+void engine_settle(
+    struct engine *engine, const struct cell_key *key, size_t n);
+
 /* Does n changes, each all or nothing; answers in change[i].err and
  * change[i].value. Changes of one id are done in their order; between ids the
  * order is the engine's. Several changes of one record cost one lookup and one

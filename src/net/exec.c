@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"
-#include "store/store_dump.h"
 
 #include <stdlib.h>
 

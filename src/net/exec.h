@@ -173,9 +173,8 @@ void exec_wake(struct session *session);
 /* The client is gone: what waits for an answer need get its end only. */
 void exec_give_up(struct session *session);
 
-/* Drops the session's job, if any; it must not wait for the store. */
+/* Drops the session's job, if any, which must not wait; frees those kept. */
 void exec_abandon(struct session *session);
-
 void exec_free_jobs(struct executor *executor);
 
 #endif

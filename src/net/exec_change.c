@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "net/exec_shared.h"
+#include "net/exec_seen.h"
 #include "net/exec_watch.h"
 #include "proto/reply.h"
 #include "proto/reply_plain.h"
@@ -198,14 +198,6 @@ count_change(struct session *session, const struct change *change)
     exec__count(session, METRIC_cell_changes, found);
 }
 
-/* buf_reserve, without a call where there is room already. */
-static inline char *
-room(struct buf *buf, size_t extra)
-{
-    return buf->capacity - buf->len >= extra ? buf->data + buf->len
-                                             : buf_reserve(buf, extra);
-}
-
 static inline bool
 counts(const struct change *change)
 {
@@ -217,7 +209,7 @@ static inline void
 say_numbers(const struct change *change, struct buf *out)
 {
     unsigned n = change->n_columns;
-    char *start = room(out, n * (NUM_U64_DIGITS_MAX + 1) + 2);
+    char *start = exec__room(out, n * (NUM_U64_DIGITS_MAX + 1) + 2);
     if (start == NULL) {
         return;
     }
@@ -283,31 +275,6 @@ say_change(struct session *session, const struct change *change,
     answer_put(echo, bytes, &(struct answer){.kind = kind}, out);
 }
 
-/* The bytes first..end - 1 of a reply acknowledge a change. */
-static inline struct session_ack
-ack_of(const struct echo *echo, size_t first, size_t end)
-{
-    return (struct session_ack){
-        .span = {(uint32_t)first, (uint32_t)(end - first)},
-        .opaque = echo->opaque,
-        .opcode = echo->opcode,
-        .proto = (uint8_t)echo->proto};
-}
-
-/* Notes that what has been added to out since it had len bytes does. */
-static void
-note_ack(struct session_acks *acks, const struct echo *echo,
-    const struct buf *out, size_t len)
-{
-    ASSERT(out->len <= UINT32_MAX);
-    struct session_ack *ack = (void *)room(&acks->at, sizeof *ack);
-    if (ack == NULL) {
-        return;
-    }
-    *ack = ack_of(echo, len, out->len);
-    acks->at.len += sizeof *ack;
-}
-
 /* Writes a number as a line to `to`, which has room for NUMBER_LINE_MAX: the
  * end of it. */
 static inline char *
@@ -350,7 +317,8 @@ say_plain(struct session *session, unsigned i, struct exec_turn *turn)
         n_incr += is_incr;
         n_saturated += is_incr ? change->n_saturated : 0;
         if (waits) {
-            *ack++ = ack_of(&plain_echo, begin, (size_t)(at - out->data));
+            *ack++ = exec__ack(
+                &plain_echo, ACK_CHANGE, begin, (size_t)(at - out->data));
         }
     }
     out->len = (size_t)(at - out->data);
@@ -376,8 +344,10 @@ say_one(struct session *session, unsigned i, struct exec_turn *turn)
     size_t len = turn->out->len;
     count_change(session, change);
     say_change(session, change, echo, turn->base, turn->out);
-    if (job->store_change.seq != 0 && change->err == 0) {
-        note_ack(turn->acks, echo, turn->out, len);
+    if (change->err != 0) {
+        exec__note_refusal(session, change->err, echo, len, turn);
+    } else if (job->store_change.seq != 0) {
+        exec__note_ack(turn->acks, echo, ACK_CHANGE, len, turn->out->len);
     }
 }
 
@@ -386,7 +356,7 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
 {
     const struct job *job = session->job;
     uint64_t seq = job->store_change.seq;
-    if (session->executor->watched != 0) {
+    if ((session->executor->watched & WATCH_ALL) != 0) {
         for (unsigned i = 0; i < job->store_change.n; i++) {
             exec__watch_change(session, &job->change[i]);
         }

@@ -312,7 +312,10 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         if (job->stage == JOB_GET_ASK && ask_slice(session)) {
             return EXEC_LATER;
         }
-        if (!exec_get__format(session, turn)) {
+        bool is_done = session->executor->watched == 0
+            ? exec_get__format(session, turn)
+            : exec_get__format_more(session, turn);
+        if (!is_done) {
             return EXEC_FULL;
         }
         if (job->words.len == 0) {

@@ -64,5 +64,7 @@ bool exec_get__is_checked(const struct job *job);
 /* Answers slots until the slice is done or out has mark bytes: true where it
  * is done. */
 bool exec_get__format(struct session *session, struct exec_turn *turn);
+/* The same where executor->watched is not 0: and does what that asks for. */
+bool exec_get__format_more(struct session *session, struct exec_turn *turn);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/num.h"
 #include "net/exec_admin.h"
 #include "net/exec_get.h"
-#include "net/exec_watch.h"
 #include "proto/reply.h"
 #include "proto/reply_cell.h"
 #include "proto/reply_plain.h"
@@ -462,9 +461,6 @@ exec_get__format(struct session *session, struct exec_turn *turn)
                 break;
             }
             hits += say_slot(session, turn);
-        }
-        if ((session->executor->watched & WATCH_FETCHERS) != 0) {
-            exec__watch_slots(session, turn->base, before);
         }
     }
     if (turn->out->failed) {

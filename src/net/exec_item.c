@@ -426,7 +426,7 @@ do_item(struct session *session, const char *bytes, struct buf *out)
 enum exec_step
 exec__item(struct session *session, const char *bytes, struct buf *out)
 {
-    if (session->executor->watched == 0) {
+    if ((session->executor->watched & WATCH_ALL) == 0) {
         return do_item(session, bytes, out);
     }
     struct exec_watched seen;

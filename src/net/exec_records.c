@@ -12,12 +12,12 @@
  * Two columns are shown by name: three numbers behind a counter's name are what
  * memcached's clients send before a value, and never store a record. */
 #include "net/exec_admin.h"
+#include "net/exec_seen.h"
 
 #include "base/err.h"
 #include "base/num.h"
 #include "proto/reply.h"
 #include "schema/print.h"
-#include "store/store_dump.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -149,24 +149,51 @@ put_piece(struct session *session, struct exec_turn *turn)
     return true;
 }
 
+/* Goes on with the reply: EXEC_DONE where that is its end, EXEC_LATER where the
+ * next piece is wanted. */
+static enum exec_step
+show_piece(struct session *session, struct exec_turn *turn)
+{
+    struct store_dump *dump = &session->job->records.call;
+    if (!put_piece(session, turn)) {
+        return EXEC_FULL;
+    }
+    if (is_of_some(dump->err)) {
+        buf_addf(turn->out,
+            "SERVER_ERROR ids %" PRIu64 " to %" PRIu64 ": %s\r\n",
+            dump->bad_first, dump->bad_last, err_file_text(dump->err));
+    } else if (dump->err != 0) {
+        return exec__refuse(session, dump->err, turn->out);
+    } else if (dump->is_end) {
+        reply_line(turn->out, "END");
+        return exec__done(session);
+    }
+    return EXEC_LATER;
+}
+
+/* The same; and what is shown of what is not committed waits. */
+static enum exec_step
+show(struct session *session, struct exec_turn *turn)
+{
+    struct echo echo = echo_of(&session->request, 0);
+    size_t first = turn->out->len;
+    bool waits = exec__wait_for_seen(session, NULL, 0, turn);
+    enum exec_step step = show_piece(session, turn);
+    if (waits) {
+        exec__note_seen(session, &echo, step != EXEC_DONE, first, turn);
+    }
+    return step;
+}
+
 enum exec_step
 exec__records_resume(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
     struct store_dump *dump = &job->records.call;
     for (;;) {
-        if (!put_piece(session, turn)) {
-            return EXEC_FULL;
-        }
-        if (is_of_some(dump->err)) {
-            buf_addf(turn->out,
-                "SERVER_ERROR ids %" PRIu64 " to %" PRIu64 ": %s\r\n",
-                dump->bad_first, dump->bad_last, err_file_text(dump->err));
-        } else if (dump->err != 0) {
-            return exec__refuse(session, dump->err, turn->out);
-        } else if (dump->is_end) {
-            reply_line(turn->out, "END");
-            return exec__done(session);
+        enum exec_step step = show(session, turn);
+        if (step != EXEC_LATER) {
+            return step;
         }
         dump->err = 0;
         dump->n = 0;

@@ -22,7 +22,10 @@
  * A change whose commit failed is answered with ERR_UNSURE in place of its
  * acknowledgement: it has been made. The other replies of its turn are what
  * they were. Where its client wants no reply, the connection ends there: the
- * replies before it are sent, and nothing behind it.
+ * replies before it are sent, and nothing behind it. A read that may show what
+ * is not committed (--reads=committed, exec_seen.c) is answered with
+ * ERR_UNCOMMITTED, and where its reply has parts in other turns the connection
+ * ends behind that.
  *
  * So is one whose commit is still open late_ms after its turn: the disk hangs,
  * and nobody knows what comes of it. Then its turn has left the gate and is
@@ -284,41 +287,68 @@ gate_drop(struct gate *gate, struct held *held)
 static bool
 is_silent(const struct session_ack *ack)
 {
-    return ack->proto == PROTO_TEXT && ack->span.len == 0;
+    return ack->kind == ACK_CHANGE && ack->proto == PROTO_TEXT &&
+        ack->span.len == 0;
+}
+
+/* What is said of a read where err is said of a change. */
+static int
+err_of_read(int err)
+{
+    return err == ERR_UNSURE_SLOW ? ERR_UNCOMMITTED_SLOW : ERR_UNCOMMITTED;
+}
+
+/* Counts what is answered with err. */
+static void
+count(struct gate *gate, const struct buf *acks, int err)
+{
+    const struct session_ack *ack = (const void *)acks->data;
+    size_t n = acks->len / sizeof *ack;
+    size_t n_changes = 0, n_silent = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_changes += ack[i].kind == ACK_CHANGE;
+        n_silent += is_silent(&ack[i]);
+    }
+    metric_add(gate->metrics, METRIC_changes_unsure, n_changes);
+    metric_add(gate->metrics, METRIC_changes_late,
+        err == ERR_UNSURE_SLOW ? n_changes : 0);
+    metric_add(gate->metrics, METRIC_noreply_refused, n_silent);
+    metric_add(gate->metrics, METRIC_reads_unsure, n - n_changes);
 }
 
 /* Appends the replies with the error, one of those that are UNSURE, in the
- * place of each acknowledgement; but none from the first change on whose client
- * wants no reply. True where there is one. */
-static bool
+ * place of each acknowledgement, and with that of a read in the place of what
+ * shows something. Behind the first change whose client wants no reply, and
+ * behind the error of a reply that goes on, is nothing: returns the error then,
+ * else 0. */
+static int
 compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
     int err, struct buf *out)
 {
     const struct session_ack *ack = (const void *)acks->data;
-    const struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
     size_t n = acks->len / sizeof *ack;
     size_t at = 0;
-    size_t n_silent = 0;
-    for (size_t i = 0; i < n; i++) {
-        n_silent += is_silent(&ack[i]);
-    }
-    metric_add(gate->metrics, METRIC_changes_unsure, n);
-    metric_add(gate->metrics, METRIC_noreply_refused, n_silent);
+    count(gate, acks, err);
     for (size_t i = 0; i < n; i++) {
         struct echo echo = {.proto = ack[i].proto,
             .opcode = ack[i].opcode,
             .opaque = ack[i].opaque};
+        struct answer answer = {.kind = ANSWER_REFUSED,
+            .err = ack[i].kind == ACK_CHANGE ? err : err_of_read(err)};
         buf_add(out, replies->data + at, ack[i].span.at - at);
         if (is_silent(&ack[i])) {
-            return true;
+            return err;
         }
         answer_put(&echo, NULL, &answer, out);
+        if (ack[i].kind == ACK_PART) {
+            return answer.err;
+        }
         at = (size_t)ack[i].span.at + ack[i].span.len;
     }
     if (at < replies->len) {
         buf_add(out, replies->data + at, replies->len - at);
     }
-    return false;
+    return 0;
 }
 
 /* The front part is answered with an error. */
@@ -327,23 +357,16 @@ refuse(struct gate *gate, struct held *held, int err)
 {
     struct held_part *part = &held->part[0];
     struct buf out = {0};
-    if (compose(gate, &part->out, &part->acks, err, &out)) {
-        held->unsaid = err;
-    }
+    held->unsaid = compose(gate, &part->out, &part->acks, err, &out);
     buf_fini(&part->out);
     part->out = out; /* out.failed is for whoever sends it */
-    if (err == ERR_UNSURE_SLOW) {
-        metric_add(gate->metrics, METRIC_changes_late,
-            part->acks.len / sizeof(struct session_ack));
-    }
 }
 
 int
 gate_refuse(struct gate *gate, const struct buf *out,
     const struct session_acks *acks, struct buf *said)
 {
-    int err = ERR_UNSURE;
-    return compose(gate, out, &acks->at, err, said) ? err : 0;
+    return compose(gate, out, &acks->at, ERR_UNSURE, said);
 }
 
 /* The front part leaves. Its memory is kept for the next one, if it is

@@ -37,7 +37,7 @@ struct held_part {
 struct held {
     struct held *prev, *next; /* in gate->first */
     unsigned n;               /* parts; 0: nothing is held */
-    int unsaid;               /* an err in the place of no reply, see
+    int unsaid;               /* an err that ends the connection, see
                                * gate_refuse; 0 */
     struct held_part *part;   /* HELD_PARTS, in the order of the replies, and
                                * so of seq; NULL until something is held, so
@@ -92,9 +92,10 @@ bool gate_hold(struct gate *gate, struct held *held, struct buf *out,
     struct session_acks *acks);
 
 /* Of replies that could not be held: appends them to *said with an error in the
- * place of each acknowledgement; what became of those changes nobody knows
- * then. Where the client of one wants no reply, it would take the next reply to
- * mean that its change lasts: they end before that, and the error is returned,
+ * place of each that acks has; what became of those changes nobody knows then.
+ * Where the client of a change wants no reply, it would take the next reply to
+ * mean that its change lasts: they end before that. Where the reply to a read
+ * goes on in another turn, they end with its error. Then the error is returned,
  * with which the connection is to be closed when *said is sent; else 0.
  * said->failed: there is no memory for that either. */
 int gate_refuse(struct gate *gate, const struct buf *out,

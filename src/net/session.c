@@ -27,10 +27,19 @@ void
 executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max)
 {
+    static const _Atomic unsigned nothing;
     *executor = (struct executor){.store = store,
         .metrics = metrics,
+        .wanted = &nothing,
         .admin = admin,
         .value_bytes_max = value_bytes_max};
+}
+
+void
+executor_watch(struct executor *executor, struct watch_ring *watch)
+{
+    executor->watch = watch;
+    executor->wanted = &watch->hub->wanted;
 }
 
 void
@@ -345,11 +354,13 @@ session_leave_unsaid(struct session *session, int err, bool was_made)
     ASSERT(reply_is_server_error(err));
     if (now_s >= executor->unsaid_s) {
         executor->unsaid_s = now_s + UNSAID_S;
+        bool is_read = err == ERR_UNCOMMITTED || err == ERR_UNCOMMITTED_SLOW;
         int n = snprintf(text, sizeof text,
-            "not said to a client that wants no reply: %s; more such in the "
-            "next minute are only counted, see noreply_refused of stats "
-            "counters",
-            err_text(err));
+            "%s: %s; more such in the next minute are only counted, see %s "
+            "of stats counters",
+            is_read ? "a connection ends within a reply"
+                    : "not said to a client that wants no reply",
+            err_text(err), is_read ? "reads_unsure" : "noreply_refused");
         ASSERT(n > 0 && (size_t)n < sizeof text);
         exec__audit(session, AUDIT_UNSAID, text, (size_t)n);
     }
@@ -450,8 +461,10 @@ session_run(struct session *session, const char *bytes, size_t len,
     }
     executor->owns =
         executor->owner == NULL ? NULL : owner_rule(executor->owner);
+    /* relaxed: as in watch_wanted */
     executor->watched =
-        executor->watch == NULL ? 0 : watch_wanted(executor->watch->hub);
+        atomic_load_explicit(executor->wanted, memory_order_relaxed) |
+        executor->rules.holds_reads;
     while (step == EXEC_DONE || step == EXEC_GATHERED) {
         if (session->job == NULL && session_is_skipping(session)) {
             at += swallow(session, bytes + at, len - at);

@@ -35,7 +35,11 @@ struct session_rules {
     bool no_near;  /* --near-cells=error: so is a key that looks like a
                     * cell's and is none */
     bool no_items; /* -m 0: so is what would make an item */
+    unsigned holds_reads; /* --reads=committed: SESSION_HOLDS_READS; else 0 */
 };
+
+/* In executor->watched, beside what is watched. */
+enum { SESSION_HOLDS_READS = 1 << 30 };
 
 /* That many lines in a row that are no request end a connection, so that who
  * has lost its place does not go on for ever. No person types as many. What is
@@ -63,7 +67,9 @@ struct executor {
     enum session_binding binding;
     struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
     struct watch_ring *watch; /* likewise; NULL: nobody can watch */
-    unsigned watched; /* kinds that somebody watches, since the turn began */
+    const _Atomic unsigned *wanted; /* kinds that somebody watches */
+    unsigned watched; /* these, since the turn began, and rules.holds_reads:
+                       * what else there is to be done for replies */
     /* of the item that the last command was about, for who watches: */
     int item_err;
     size_t item_value_len;
@@ -90,6 +96,9 @@ enum { EXECUTOR_JOBS_KEPT = 64 };
  * be changed before the first session. */
 void executor_init(struct executor *executor, struct store *store,
     struct metric_set *metrics, struct admin *admin, uint64_t value_bytes_max);
+
+/* From now on clients may watch. Before the first session. */
+void executor_watch(struct executor *executor, struct watch_ring *watch);
 
 /* Frees kept memory; no session may be parked. */
 void executor_fini(struct executor *executor);
@@ -157,7 +166,8 @@ void session_say_no_memory(const char *bytes, size_t len, struct buf *out);
  * in the log, but one a minute and executor at most. Where the disk is at
  * fault, or was_made and so perhaps not for good, silence would be taken for
  * success: session->unsaid becomes err, no request is begun any more, and the
- * connection is to be closed when what was said before is sent. */
+ * connection is to be closed when what was said before is sent. The same where
+ * a read's reply is cut short, with the error that has been said. */
 void session_leave_unsaid(struct session *session, int err, bool was_made);
 
 /* The store has answered: the next session_run goes on. The session's own

@@ -25,6 +25,9 @@ enum watch_kind {
 #undef X
 };
 
+/* All of them. */
+enum { WATCH_ALL = (1 << TEXT_ADMIN_WATCHES) - 1 };
+
 enum {
     WATCH_MAX = 20,               /* watchers; as memcached */
     WATCH_RINGS_MAX = 257,        /* workers, and one for all else */

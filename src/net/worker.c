@@ -529,7 +529,9 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->value_bytes_max);
     worker->executor.access = config->access;
     worker->executor.owner = config->owner;
-    worker->executor.watch = config->watch;
+    if (config->watch != NULL) {
+        executor_watch(&worker->executor, config->watch);
+    }
     gate_init(&worker->gate, config->store, &worker->metrics, &worker->bell,
         worker->config.clock, config->commit_timeout_ms, conn_pass);
     /* held ready, so that a full heap is something that can be said */

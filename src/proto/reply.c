@@ -38,6 +38,8 @@ reply_is_server_error(int err)
     case ERR_DISK:
     case ERR_UNSURE:
     case ERR_UNSURE_SLOW:
+    case ERR_UNCOMMITTED:
+    case ERR_UNCOMMITTED_SLOW:
     case ERR_LOG_FULL:
     case ERR_FILE_SIZE:
     case ERR_DIR_TAKEN:

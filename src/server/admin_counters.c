@@ -263,6 +263,10 @@ admin__wal(struct server_admin *admin, struct buf *out)
         out, metric_name(METRIC_changes_unsure), sum[METRIC_changes_unsure]);
     reply_stat_u64(
         out, metric_name(METRIC_changes_late), sum[METRIC_changes_late]);
+    reply_stat_u64(
+        out, metric_name(METRIC_reads_held), sum[METRIC_reads_held]);
+    reply_stat_u64(
+        out, metric_name(METRIC_reads_unsure), sum[METRIC_reads_unsure]);
     reply_line(out, "END");
 }
 

@@ -14,8 +14,9 @@
 
 enum { MS_PER_S = 1000, THREADS_MAX = 64 };
 
-_Static_assert(
-    WAL_SYNC_NONE == 0 && WAL_SYNC_INTERVAL == 1 && WAL_SYNC_ALWAYS == 2,
+_Static_assert((int)WAL_SYNC_NONE == OPTIONS_SYNC_NONE &&
+        (int)WAL_SYNC_INTERVAL == OPTIONS_SYNC_INTERVAL &&
+        (int)WAL_SYNC_ALWAYS == OPTIONS_SYNC_ALWAYS,
     "the words of --sync are in this order");
 
 void

@@ -357,6 +357,15 @@ check_together(const struct options *options, struct buf *message)
             "lower the one or raise the other\n");
         return OPTIONS_EXIT_BAD;
     }
+    if (options->reads == OPTIONS_READS_COMMITTED &&
+        (options->sync == OPTIONS_SYNC_NONE ||
+            strcmp(options->data.text, "none") == 0)) {
+        buf_addf(message,
+            "tallyd: --reads=committed with --%s=none: nothing is ever "
+            "committed, leave one out\n",
+            options->sync == OPTIONS_SYNC_NONE ? "sync" : "data");
+        return OPTIONS_EXIT_BAD;
+    }
     if (options->owns.text[0] != '\0' && options->owns_file.text[0] != '\0') {
         buf_add_text(
             message, "tallyd: --owns and --owns-file: leave one out\n");

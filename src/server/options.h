@@ -35,9 +35,11 @@ enum options_extended_id {
 };
 
 /* The words of --near-cells, --new-data, --loading, --seccomp, --landlock and
- * --protocol. */
+ * --protocol; of --sync and --reads. */
 enum { OPTIONS_NEAR_CELLS_ITEM, OPTIONS_NEAR_CELLS_ERROR };
 enum { OPTIONS_NEW_DATA_MAKE, OPTIONS_NEW_DATA_REFUSE };
+enum { OPTIONS_SYNC_NONE, OPTIONS_SYNC_INTERVAL, OPTIONS_SYNC_ALWAYS };
+enum { OPTIONS_READS_LATEST, OPTIONS_READS_COMMITTED };
 enum { OPTIONS_LOADING_ANSWER, OPTIONS_LOADING_REFUSE };
 enum { OPTIONS_SECCOMP_ON, OPTIONS_SECCOMP_LOG, OPTIONS_SECCOMP_OFF };
 enum { OPTIONS_LANDLOCK_ON, OPTIONS_LANDLOCK_OFF };

@@ -20,4 +20,20 @@
     X(no_lock, 0, "no-lock", NULL, FLAG, 0, 0, "", NULL,                      \
         "start also where the data directory cannot be locked")
 
+/* How a change gets to the disk, and who waits for that. */
+
+#define OPTIONS_OF_SYNC(X)                                                    \
+    X(sync, 0, "sync", "none|interval|always", CHOICE, 0, 2, "interval",      \
+        "sync",                                                               \
+        "what an acknowledged change survives: always, a power cut; "         \
+        "interval, the end of the process at any time, and a power cut but "  \
+        "for the last interval; none, a clean stop")                          \
+    X(sync_interval_ms, 0, "sync-interval", "MS", NUMBER, 10, 60000, "1000",  \
+        "sync_interval",                                                      \
+        "with --sync=interval: how long a change may stay unsynced")          \
+    X(reads, 0, "reads", "latest|committed", CHOICE, 0, 1, "latest", "reads", \
+        "what a read of counters shows: latest, every change that was made; " \
+        "committed, only those that --sync lets be acknowledged: a reply "    \
+        "waits until all that it may show are")
+
 #endif

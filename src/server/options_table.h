@@ -67,14 +67,7 @@
         "producers that number their changes; each takes 144 bytes a shard "  \
         "once it is known, and none is forgotten but by drop producer")       \
     OPTIONS_OF_DATA(X)                                                        \
-    X(sync, 0, "sync", "none|interval|always", CHOICE, 0, 2, "interval",      \
-        "sync",                                                               \
-        "what an acknowledged change survives: always, a power cut; "         \
-        "interval, the end of the process at any time, and a power cut but "  \
-        "for the last interval; none, a clean stop")                          \
-    X(sync_interval_ms, 0, "sync-interval", "MS", NUMBER, 10, 60000, "1000",  \
-        "sync_interval",                                                      \
-        "with --sync=interval: how long a change may stay unsynced")          \
+    OPTIONS_OF_SYNC(X)                                                        \
     X(log_file_bytes, 0, "log-file-size", "SIZE", BYTES, 2 << 20,             \
         INT64_C(1) << 32, "64m", "log_file_size",                             \
         "a log file is followed by the next one from there on; it is made "   \

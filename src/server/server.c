@@ -273,7 +273,10 @@ start_workers(struct server *server)
             .no_dump = options->no_dump,
             .no_watch = options->no_watch,
             .no_near = options->near_cells == OPTIONS_NEAR_CELLS_ERROR,
-            .no_items = options->memory_limit == 0},
+            .no_items = options->memory_limit == 0,
+            .holds_reads = options->reads == OPTIONS_READS_COMMITTED
+                ? SESSION_HOLDS_READS
+                : 0},
         .access = server->auth == NULL ? NULL : auth_access(server->auth),
         .owner = owning_owner(&server->owning),
         .value_bytes_max = options->item_size_max,

@@ -57,6 +57,8 @@
     X(turns_held, "turns whose replies waited for the log")                   \
     X(changes_unsure, "changes done, but answered as of unknown outcome")     \
     X(changes_late, "of these, changes whose commit was not waited for")      \
+    X(reads_held, "replies that showed what was not committed, and waited")   \
+    X(reads_unsure, "of these, answered with an error: the commit failed")    \
     X(access_refused, "requests refused to who may not make them")            \
     X(slow_logins, "connections closed: no login in time")                    \
     X(revoked_logins,                                                         \

@@ -149,6 +149,11 @@ struct store_calls {
     enum store_commit (*commit)(struct store *store, uint64_t seq);
     /* Where they stand; nothing but a look. seq 0 is committed. */
     enum store_commit (*outcome)(struct store *store, uint64_t seq);
+    /* What is to be committed before all is that a get of these n keys which
+     * has been answered may have seen, or, with n = 0, a change or a piece of
+     * a dump; 0: nothing. Answers at once; may wait for a shard's lock. */
+    uint64_t (*seen)(
+        struct store *store, const struct cell_key *key, uint32_t n);
     /* 0, or why counters cannot be changed now, or not even read
      * (ERR_LOADING). */
     int (*fault)(struct store *store);

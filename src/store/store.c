@@ -14,6 +14,7 @@
 #include "store/gardener.h"
 #include "store/keeper.h"
 #include "store/producers.h"
+#include "store/store_dump.h"
 #include "store/tier.h"
 
 #include <pthread.h>
@@ -176,6 +177,18 @@ real_outcome(struct store *store, uint64_t seq)
         : commit_of(wal_outcome(real->durable.wal, seq));
 }
 
+static uint64_t
+real_seen(struct store *store, const struct cell_key *key, uint32_t n)
+{
+    struct real_store *real = real_of(store);
+    if (!real->is_durable) {
+        return 0;
+    }
+    engine_settle(real->engine, key, n);
+    uint64_t seq = wal_last(real->durable.wal);
+    return real_outcome(store, seq) == STORE_COMMITTED ? 0 : seq;
+}
+
 /* The log's listener: tells all of ours. They are told under the lock, so that
  * one that has been taken off is not being told. */
 static void
@@ -300,6 +313,7 @@ static const struct store_calls real_calls = {
     .hot_bytes = real_hot_bytes,
     .commit = real_commit,
     .outcome = real_outcome,
+    .seen = real_seen,
     .fault = real_fault,
     .listen = real_listen,
     .unlisten = real_unlisten,

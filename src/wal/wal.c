@@ -95,7 +95,10 @@ begin(struct wal *wal)
         wal->retry_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
     }
-    (void)wal__publish(wal, 0);
+    if (is_done || wal->config.sync == WAL_SYNC_NONE) {
+        /* else what there was before is not known to be durable */
+        (void)wal__publish(wal, 0);
+    }
     wal__unlock(wal);
     if (!is_done) {
         wal__say_failed(wal, &failure, disk_err(failure.err));

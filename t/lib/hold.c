@@ -130,6 +130,14 @@ hold_outcome(struct store *store, uint64_t seq)
     return outcomes_get(&hold_of(store)->outcomes, seq);
 }
 
+static uint64_t
+hold_seen(struct store *store, const struct cell_key *key, uint32_t n)
+{
+    (void)key;
+    (void)n;
+    return outcomes_open(&hold_of(store)->outcomes);
+}
+
 static int
 hold_fault(struct store *store)
 {
@@ -185,6 +193,7 @@ static const struct store_calls hold_calls = {
     .producer_stats = hold_producer_stats,
     .commit = hold_commit,
     .outcome = hold_outcome,
+    .seen = hold_seen,
     .fault = hold_fault,
     .listen = hold_listen,
     .unlisten = hold_unlisten,

@@ -32,6 +32,15 @@ outcomes_next(struct outcomes *outcomes)
     return seq;
 }
 
+uint64_t
+outcomes_open(struct outcomes *outcomes)
+{
+    pthread_mutex_lock(&outcomes->lock);
+    uint64_t seq = outcomes->last > outcomes->committed ? outcomes->last : 0;
+    pthread_mutex_unlock(&outcomes->lock);
+    return seq;
+}
+
 /* Under the lock. */
 static enum store_commit
 standing(const struct outcomes *outcomes, uint64_t seq)

@@ -29,6 +29,9 @@ void outcomes_fini(struct outcomes *outcomes);
 /* The next number. */
 uint64_t outcomes_next(struct outcomes *outcomes);
 
+/* The last number given out, where that is not committed; else 0. */
+uint64_t outcomes_open(struct outcomes *outcomes);
+
 /* What store_commit, store_outcome, store_fault, store_listen and
  * store_unlisten do; the first only notes what was asked for. */
 enum store_commit outcomes_ask(struct outcomes *outcomes, uint64_t seq);

@@ -13,6 +13,7 @@
 #include "lib/outcomes.h"
 #include "store/store_dump.h"
 #include "store/store_producer.h"
+#include "store/store_seen.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -246,6 +247,15 @@ park_outcome(struct store *store, uint64_t seq)
         : outer;
 }
 
+static uint64_t
+park_seen(struct store *store, const struct cell_key *key, uint32_t n)
+{
+    struct park *park = (struct park *)store;
+    uint64_t inner = store_seen(park->inner, key, n);
+    uint64_t outer = outcomes_open(&park->outcomes);
+    return inner > outer ? inner : outer;
+}
+
 static int
 park_fault(struct store *store)
 {
@@ -349,6 +359,7 @@ static const struct store_calls park_calls = {
     .producer_stats = park_producer_stats,
     .commit = park_commit,
     .outcome = park_outcome,
+    .seen = park_seen,
     .fault = park_fault,
     .listen = park_listen,
     .unlisten = park_unlisten,

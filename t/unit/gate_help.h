@@ -22,6 +22,12 @@
 #define UNSURE_SLOW_TEXT                                                      \
     "outcome unknown, the disk is slow: get the value before a retry"
 #define UNSURE_SLOW "SERVER_ERROR " UNSURE_SLOW_TEXT "\r\n"
+#define UNCOMMITTED_TEXT                                                      \
+    "not shown, a crash may undo it: the disk has failed, read again later"
+#define UNCOMMITTED "SERVER_ERROR " UNCOMMITTED_TEXT "\r\n"
+#define UNCOMMITTED_SLOW                                                      \
+    "SERVER_ERROR not shown, a crash may undo it: the disk is slow, read "    \
+    "again later\r\n"
 
 /* Workers on a store whose log the test plays. */
 struct gated {
@@ -34,11 +40,13 @@ struct gated {
  * the former is not RIG_NEVER_MS time passes by itself, else when it is
  * passed. */
 static inline void
-open_gated_for(struct gated *gated, unsigned requests_per_turn,
-    uint64_t commit_timeout_ms, uint64_t stop_timeout_ms)
+open_gated_by(struct gated *gated, const struct session_rules *rules,
+    unsigned requests_per_turn, uint64_t commit_timeout_ms,
+    uint64_t stop_timeout_ms)
 {
     struct rig *rig = &gated->rig;
     rig_init(rig);
+    rig->config.rules = *rules;
     rig->config.requests_per_turn = requests_per_turn;
     rig->config.commit_timeout_ms = commit_timeout_ms;
     rig->config.stop_timeout_ms = stop_timeout_ms;
@@ -55,6 +63,15 @@ open_gated_for(struct gated *gated, unsigned requests_per_turn,
         "add column weibo a max=64\r\nadd column weibo b max=64\r\n",
         "STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
     gated->log = hold_log(rig->store, true);
+}
+
+static inline void
+open_gated_for(struct gated *gated, unsigned requests_per_turn,
+    uint64_t commit_timeout_ms, uint64_t stop_timeout_ms)
+{
+    static const struct session_rules none;
+    open_gated_by(
+        gated, &none, requests_per_turn, commit_timeout_ms, stop_timeout_ms);
 }
 
 static inline void
