@@ -3,6 +3,7 @@
 told by the trace, no clock."""
 
 import os
+import signal
 
 from clients import SCHEMA
 from daemon import Daemon, Place
@@ -52,3 +53,16 @@ class Delayed:
                 return lines.read().count("DELAYED")
         except FileNotFoundError:
             return 0
+
+    def murder(self):
+        """kill -9 while a call may be held up: it is never made. strace would
+        have the process wait for the end of the delay."""
+        process = self.daemon.process
+        with open("/proc/%d/status" % process.pid,
+                  encoding="latin-1") as status:
+            tracer = next(int(line.split()[1]) for line in status
+                          if line.startswith("TracerPid:"))
+        process.kill()
+        if tracer != 0:
+            os.kill(tracer, signal.SIGKILL)
+        self.daemon.murder()

@@ -18,6 +18,7 @@ import late
 import order
 import points
 import power
+import reads
 import server
 import slow
 import tap
@@ -368,3 +369,40 @@ def run():
     if server.SANITIZER:
         tap.note("with %s: fewer" % server.SANITIZER)
     tap.run()
+
+
+def add_reads(count):
+    for calls in (reads.WRITES, reads.SYNCS):
+        tap.add("--reads=committed: %s hangs, nothing is shown"
+                % calls.split(",")[0], run_committed, calls)
+    tap.add("--reads=latest: a kill takes back what was read", run_latest)
+    tap.add("--sync=interval --reads=committed: a sync is not waited for",
+            run_interval)
+    for what in ("committed", "latest"):
+        tap.add("--reads=%s: kill -9 beside readers, %d lives"
+                % (what, count), run_read_lives, what, count)
+
+
+def run_committed(calls):
+    come, _ = reads.held("committed", calls)
+    tap.equal(come, [], "shown")
+
+
+def run_latest():
+    come, found = reads.held("latest", reads.WRITES)
+    tap.equal(come, [form[0] for form in reads.FORMS], "answered")
+    tap.equal(found, 0, "what was 1")
+
+
+def run_interval():
+    come, found = reads.held("committed", reads.SYNCS, sync="interval")
+    tap.equal(come, [form[0] for form in reads.FORMS], "answered")
+    tap.equal(found, 1, "what was 1")
+
+
+def run_read_lives(what, count):
+    n_reads, n_taken = reads.lives(what, count, SEED)
+    tap.note("%d reads, taken back in %d of %d lives" % (
+        n_reads, n_taken, count))
+    if what == "committed":
+        tap.equal(n_taken, 0, "lives that took back what was read")
