@@ -2,11 +2,17 @@
 /* engine/engine: what the sink is told. One change and one batch at a time for
  * the rules; then random changes, also with memory that runs out, after which
  * what was told must be what is there, and nothing else. */
+#include "engine/engine_priv.h"
 #include "engine/marks.h"
 #include "lib/fault_alloc.h"
 #include "lib/id_family.h"
 #include "lib/replica.h"
 #include "unit/engine_help.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 
 enum {
     SLOT = 7,
@@ -431,11 +437,91 @@ START_TEST(test_numbered_jump)
 }
 END_TEST
 
+/* A sink that takes its time, and who settles meanwhile. */
+struct slow_sink {
+    struct engine_sink sink;
+    struct engine *engine;
+    struct schema_counter def;
+    sem_t entered, may_end;
+    atomic_bool has_told, has_settled, was_told;
+};
+
+static uint64_t
+tell_slowly(
+    struct engine_sink *sink, const struct engine_write *write, size_t n)
+{
+    struct slow_sink *slow = (struct slow_sink *)sink;
+    (void)write, (void)n;
+    sem_post(&slow->entered);
+    sem_wait(&slow->may_end);
+    atomic_store(&slow->has_told, true);
+    return 1;
+}
+
+static void *
+change_slowly(void *arg)
+{
+    struct slow_sink *slow = arg;
+    struct change change = change_of(&slow->def, CHANGE_SET, 9, 1, 5);
+    (void)engine_change(slow->engine, &change, 1);
+    return NULL;
+}
+
+static void *
+settle(void *arg)
+{
+    struct slow_sink *slow = arg;
+    const struct cell_key key[] = {{.id = 1, .counter = SLOT, .serial = 1},
+        {.id = 9, .counter = SLOT, .serial = 1},
+        {.id = 9, .counter = SLOT, .serial = 1}};
+    engine_settle(slow->engine, key, COUNT_OF(key));
+    atomic_store(&slow->was_told, atomic_load(&slow->has_told));
+    atomic_store(&slow->has_settled, true);
+    return NULL;
+}
+
+/* What is seen may not be told yet; when it is settled it is. */
+START_TEST(test_settle)
+{
+    static const struct cell_key key = {.id = 9, .counter = SLOT, .serial = 1};
+    struct slow_sink slow = {.sink = {.write_fn = tell_slowly},
+        .engine = small_engine(SHARDS, RECORDS_MAX),
+        .def = plain_counter(SLOT, 1)};
+    struct lock *lock =
+        &slow.engine->shard[engine__row(slow.engine, 9).shard].lock;
+    pthread_t writer, settler;
+    uint64_t value;
+    uint8_t state;
+    ck_assert_int_eq(engine_define(slow.engine, &slow.def), 0);
+    engine_set_sink(slow.engine, &slow.sink);
+    sem_init(&slow.entered, 0, 0);
+    sem_init(&slow.may_end, 0, 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, change_slowly, &slow), 0);
+    sem_wait(&slow.entered);
+    engine_get(slow.engine, &key, 1, &value, &state);
+    ck_assert_uint_eq(value, 5);
+    ck_assert(!atomic_load(&slow.has_told));
+    ck_assert_int_eq(pthread_create(&settler, NULL, settle, &slow), 0);
+    while (atomic_load(&lock->n_waiting) == 0 &&
+        !atomic_load(&slow.has_settled)) {
+        sched_yield();
+    }
+    sem_post(&slow.may_end);
+    pthread_join(writer, NULL);
+    pthread_join(settler, NULL);
+    ck_assert(atomic_load(&slow.was_told));
+    engine_settle(slow.engine, NULL, 0);
+    sem_destroy(&slow.entered);
+    sem_destroy(&slow.may_end);
+    finish_engine(&slow.engine);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_one, test_batch, test_large_batch,
         test_shared_buckets, test_row_and_id, test_random, test_random_faults,
-        test_jump, test_numbered, test_numbered_jump};
+        test_jump, test_numbered, test_numbered_jump, test_settle};
     return run_tests("engine_sink", tests, COUNT_OF(tests));
 }

@@ -9,6 +9,7 @@
 #include "unit/wal_rig.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -496,6 +497,39 @@ START_TEST(test_open)
 }
 END_TEST
 
+/* 0 once *context is not. */
+static int
+prepare_when_well(void *context)
+{
+    return atomic_load((atomic_bool *)context) ? 0 : EIO;
+}
+
+/* What was there before the log began is committed when it has begun: until
+ * then nobody has synced that. */
+START_TEST(test_before_it_begins)
+{
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        bool always = modes[i] == WAL_SYNC_NONE;
+        atomic_bool is_well = false;
+        struct rig rig;
+        rig_init(&rig, modes[i], i);
+        rig.config.start.next_seq = 8;
+        rig.config.prepare_fn = prepare_when_well;
+        rig.config.context = &is_well;
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_uint_eq(wal_last(rig.wal), 7);
+        ck_assert_int_eq(
+            wal_outcome(rig.wal, 7), always ? WAL_COMMITTED : WAL_FAILED);
+        atomic_store(&is_well, true);
+        wait_writable(&rig);
+        ck_assert_int_eq(rig_commit(&rig, rig_append(&rig, 1)), WAL_COMMITTED);
+        ck_assert_int_eq(wal_outcome(rig.wal, 7), WAL_COMMITTED);
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 /* Where memory is out changes are refused in time, until there is some. */
 START_TEST(test_memory)
 {
@@ -623,6 +657,6 @@ main(void)
         test_power_cut, test_killed, test_fail_then_cut, test_fail_then_killed,
         test_full, test_no_next_file, test_no_next_file_for_long,
         test_no_next_file_is_told, test_none_is_late, test_short_file,
-        test_open, test_memory};
+        test_open, test_before_it_begins, test_memory};
     return run_tests("wal_faults", tests, COUNT_OF(tests));
 }
