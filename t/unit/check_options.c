@@ -128,6 +128,15 @@ START_TEST(test_sizes)
     ck_assert_int_eq(good("-t 1").near_cells, OPTIONS_NEAR_CELLS_ITEM);
     ck_assert_int_eq(
         good("--new-data=refuse").new_data, OPTIONS_NEW_DATA_REFUSE);
+    ck_assert_int_eq(good("-t 1").reads, OPTIONS_READS_LATEST);
+    ck_assert_int_eq(good("--reads=committed").reads, OPTIONS_READS_COMMITTED);
+    ck_assert_int_eq(good("--reads=latest --sync=none --data=none").reads,
+        OPTIONS_READS_LATEST);
+    bad("--reads=committed --sync=none",
+        "--reads=committed with --sync=none: nothing is ever committed, leave "
+        "one out");
+    bad("--reads=committed --data=none",
+        "--reads=committed with --data=none: nothing is ever committed");
     bad("-I 1000",
         "--max-item-size: '1000' is refused; wanted is a size from 1k to "
         "1024m");
