@@ -126,8 +126,8 @@
         "close a connection that has not read its replies for so long")       \
     X(commit_timeout_s, 0, "commit-timeout", "SECONDS", NUMBER, 1, 3600, "1", \
         "commit_timeout",                                                     \
-        "answer what has waited for the disk for so long, a change or a read "\
-        "(--reads), with SERVER_ERROR: the outcome of a change is not known") \
+        "answer what has waited for the disk for so long, a change, or a "    \
+        "read (--reads), with SERVER_ERROR: a change's outcome is not known") \
     X(shards, 0, "shards", "NUM", POWER_OF_TWO, 1, 4096, "16", "shards",      \
         "partitions of the ids; more let more threads write at a time")       \
     X(seccomp, 0, "seccomp", "on|log|off", CHOICE, 0, 2, "on", "seccomp",     \
