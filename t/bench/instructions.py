@@ -55,11 +55,13 @@ class Stream:
     """Batches, each sent at once and answered before the next one is.
     ask: of one batch the bytes; answer(connection) reads its replies."""
 
-    def __init__(self, name, n_batches, ask, answer, logs=False):
+    def __init__(self, name, n_batches, ask, answer, logs=False,
+                 committed=False):
         self.name = name
         self.batches = [ask(i) for i in range(n_batches)]
         self.answer = answer
         self.logs = logs
+        self.committed = committed  # --reads; nothing changes meanwhile
 
     def run(self, *connections):
         """All batches, in turns on the connections."""
@@ -164,6 +166,7 @@ def streams():
     def found(connection):
         tap.equal(connection.line(), b"STORED")
         tap.equal(len(connection.values()), 1, "values of a get")
+    committed = {"logs": True, "committed": True}
     return [
         Stream("get", 300, get(1), values(1, 1)),
         Stream("get, 16 pipelined", 60, each(16, "get %d.cntcm\r\n"),
@@ -184,6 +187,10 @@ def streams():
         Stream("set of a cell, 16 pipelined, log on", 60, each(16, SET),
                lines(*[b"STORED"] * 16), logs=True),
         Stream("set and get of an item, pipelined", 100, item, found),
+        Stream("--reads=committed, get", 300, get(1), values(1, 1),
+               **committed),
+        Stream("--reads=committed, get of 100 keys", 20, get(100),
+               values(1, 100), **committed),
     ]
 
 
@@ -285,15 +292,16 @@ def need_avx2(cost):
         raise tap.Skip("counted on a machine with AVX2, this has none")
 
 
-def counted_with(logs, threads):
+def counted_with(logs, threads, committed=False):
     """A server that is counted, with or without a log."""
-    return callgrind.Counted("--sync=interval", threads=threads,
+    more = ["--reads=committed"] if committed else []
+    return callgrind.Counted("--sync=interval", *more, threads=threads,
                              data="data" if logs else "none")
 
 
-def count_streams(wanted, logs):
+def count_streams(wanted, logs, committed=False):
     """{name: Count} of the streams with or without a log, on one worker."""
-    with counted_with(logs, threads=1) as counted:
+    with counted_with(logs, 1, committed) as counted:
         mark = counted.mark()
         with counted.connect() as connection:
             connection.tell(*server.WEIBO)
@@ -302,12 +310,14 @@ def count_streams(wanted, logs):
         need_avx2(mark.cost())
         return {stream.name: count_one(stream, counted, mark)
                 for stream in streams()
-                if stream.logs == logs and wanted in stream.name}
+                if (stream.logs, stream.committed) == (logs, committed)
+                and wanted in stream.name}
 
 
 def count_all(wanted=""):
     counts = count_streams(wanted, False)
     counts.update(count_streams(wanted, True))
+    counts.update(count_streams(wanted, True, committed=True))
     return {stream.name: counts[stream.name] for stream in streams()
             if stream.name in counts}
 
