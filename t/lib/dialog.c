@@ -96,6 +96,20 @@ dialog_add(struct dialog *dialog, const void *bytes, size_t len)
     ASSERT(!dialog->in.failed);
 }
 
+/* What waits is in the replies, in their order. */
+static void
+check_acks(const struct session_acks *acks, size_t out_len)
+{
+    const struct session_ack *ack = (const void *)acks->at.data;
+    size_t at = 0;
+    for (size_t i = 0; i < acks->at.len / sizeof *ack; i++) {
+        ASSERT(ack[i].span.at >= at && ack[i].kind <= ACK_PART);
+        at = (size_t)ack[i].span.at + ack[i].span.len;
+        ASSERT(at <= out_len);
+    }
+    ASSERT(acks->at.len == 0 || acks->seq != 0);
+}
+
 /* What a session promises with each state. */
 static void
 check_state(const struct dialog *dialog, enum session_state state,
@@ -139,6 +153,7 @@ dialog_step(struct dialog *dialog)
     free(bytes);
     ASSERT(!out.failed);
     check_state(dialog, state, budget, out.len, consumed);
+    check_acks(&dialog->executor.acks, out.len);
     count_state(dialog, state);
     dialog->n_idle = consumed + out.len > 0 ? 0 : dialog->n_idle + 1;
     ASSERT(dialog->n_idle <= DIALOG_IDLE_MAX);

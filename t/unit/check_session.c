@@ -97,6 +97,9 @@ hold(const struct manner *manner, const struct buf *said, const size_t *cut,
     dialog_open(&dialog, store, VALUE_MAX);
     dialog.mark = manner->mark;
     dialog.budget = manner->budget;
+    if (manner->park_seed % 2 != 0) { /* says the same, and notes it */
+        dialog.executor.rules.holds_reads = SESSION_HOLDS_READS;
+    }
     for (size_t i = 0; i <= n && !dialog.is_closed; i++) {
         size_t end = i < n ? cut[i] : said->len;
         dialog_say(&dialog, said->data + at, end - at);
