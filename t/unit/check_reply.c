@@ -74,7 +74,8 @@ START_TEST(test_all_errors)
             err == ERR_DISK_FULL || err == ERR_DISK || err == ERR_FILE_SIZE ||
             err == ERR_DIR_TAKEN || err == ERR_NO_DATA_DIR ||
             err == ERR_NO_CHECKPOINT || err == ERR_UNSURE ||
-            err == ERR_UNSURE_SLOW || err == ERR_LOG_FULL ||
+            err == ERR_UNSURE_SLOW || err == ERR_UNCOMMITTED ||
+            err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
             err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
             err == ERR_MANY_DUMPS;
         reply_error(&out, err);
