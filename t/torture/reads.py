@@ -109,7 +109,8 @@ def held(reads, calls, sync="always", path=None):
                             "replies of all")
             else:
                 waits = sum(form[2] for form in FORMS)
-                daemon.wait(lambda: counters(daemon, "reads_held") >= waits,
+                daemon.wait(lambda: asked.come() or
+                            counters(daemon, "reads_held") >= waits,
                             "reads that wait")
                 # what shows no counter does not
                 if other.get("item") != [("item", 0, b"x")]:
