@@ -9,6 +9,7 @@
 #include "net/exec_form.h"
 #include "net/loan.h"
 #include "net/owner.h"
+#include "net/rules.h"
 #include "proto/key_names.h"
 #include "proto/request.h"
 #include "proto/text.h"
@@ -24,22 +25,6 @@
  * wait for the store in between (parked). Where the bytes are cut makes no
  * difference to the replies. Belongs to one thread, which must be an online
  * reader of the store's qsbr during every call. */
-
-/* What the server's switches say of all sessions. All zero: nothing is
- * restricted. */
-struct session_rules {
-    bool no_cas;   /* -C: items show 0 as their cas, and no cas is theirs */
-    bool no_flush; /* -F: flush_all is refused */
-    bool no_dump;  /* -X: so is dump counter */
-    bool no_watch; /* -W: so is watch */
-    bool no_near;  /* --near-cells=error: so is a key that looks like a
-                    * cell's and is none */
-    bool no_items; /* -m 0: so is what would make an item */
-    unsigned holds_reads; /* --reads=committed: SESSION_HOLDS_READS; else 0 */
-};
-
-/* In executor->watched, beside what is watched. */
-enum { SESSION_HOLDS_READS = 1 << 30 };
 
 /* That many lines in a row that are no request end a connection, so that who
  * has lost its place does not go on for ever. No person types as many. What is
