@@ -43,6 +43,7 @@ class Delayed:
 
     def __exit__(self, kind, *_):
         if not self.daemon.stopped:
+            self.shoot()
             self.daemon.kill(show=kind is not None)
         self.place.remove()
 
@@ -54,10 +55,12 @@ class Delayed:
         except FileNotFoundError:
             return 0
 
-    def murder(self):
-        """kill -9 while a call may be held up: it is never made. strace would
-        have the process wait for the end of the delay."""
+    def shoot(self):
+        """Kills the server while a call may be held up: it is never made.
+        strace would have the process wait for the end of the delay."""
         process = self.daemon.process
+        if process is None or process.poll() is not None:
+            return
         with open("/proc/%d/status" % process.pid,
                   encoding="latin-1") as status:
             tracer = next(int(line.split()[1]) for line in status
@@ -65,4 +68,8 @@ class Delayed:
         process.kill()
         if tracer != 0:
             os.kill(tracer, signal.SIGKILL)
+
+    def murder(self):
+        """kill -9, as a step of a test."""
+        self.shoot()
         self.daemon.murder()
