@@ -126,7 +126,8 @@ void
 engine_settle(struct engine *engine, const struct cell_key *key, size_t n)
 {
     uint64_t done[ENGINE_SHARDS_MAX / WORD_BITS];
-    memset(done, 0, (engine->n_shards / WORD_BITS + 1) * sizeof *done);
+    memset(done, 0,
+        (engine->n_shards + WORD_BITS - 1) / WORD_BITS * sizeof *done);
     for (size_t i = 0; i < n; i++) {
         uint32_t shard = engine__row(engine, key[i].id).shard;
         uint64_t bit = UINT64_C(1) << shard % WORD_BITS;

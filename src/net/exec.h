@@ -90,6 +90,7 @@ struct job {
             size_t key_bytes;    /* of the slots' keys */
             unsigned n_slots;
             unsigned formatted; /* slots already answered */
+            uint64_t seen; /* exec_seen.c's; void while formatted is 0 */
             struct slot slot[EXEC_SLICE_KEYS_MAX];
             struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE and
                                                       * behind */

@@ -177,9 +177,8 @@ show(struct session *session, struct exec_turn *turn)
 {
     struct echo echo = echo_of(&session->request, 0);
     size_t first = turn->out->len;
-    bool waits = exec__wait_for_seen(session, NULL, 0, turn);
     enum exec_step step = show_piece(session, turn);
-    if (waits) {
+    if (turn->out->len > first && exec__wait_for_seen(session, turn)) {
         exec__note_seen(session, &echo, step != EXEC_DONE, first, turn);
     }
     return step;

@@ -9,9 +9,10 @@
  * where all is committed already.
  *
  * What has been asked for by one request is one such note, whatever the number
- * of its keys. Where its reply takes several turns each has a note, and those
- * of all but the last end the connection: something of the reply may have been
- * sent, and no error can take its place.
+ * of its keys. Where its reply takes several turns each has a note. An error in
+ * the place of one that is not the last ends the connection: the rest may not
+ * come. One in the place of the last ends the reply, as a cold record does that
+ * cannot be read: what was sent before it was committed.
  *
  * Reads of items note nothing. Nor do changes that were done, which wait
  * anyway; those that the store has refused tell what it has, and do. */
@@ -22,19 +23,41 @@
 #include "net/exec_watch.h"
 #include "store/store_seen.h"
 
-bool
-exec__wait_for_seen(struct session *session, const struct cell_key *key,
-    uint32_t n, struct exec_turn *turn)
+/* Has the turn wait for seq; false: 0 is nothing to wait for. */
+static bool
+wait_for(uint64_t seq, struct exec_turn *turn)
 {
-    struct executor *executor = session->executor;
-    if (executor->rules.holds_reads == 0) {
-        return false;
-    }
-    uint64_t seq = store_seen(executor->store, key, n);
     if (seq > turn->acks->seq) {
         turn->acks->seq = seq;
     }
     return seq != 0;
+}
+
+bool
+exec__wait_for_seen(struct session *session, struct exec_turn *turn)
+{
+    struct executor *executor = session->executor;
+    return executor->rules.holds_reads != 0 &&
+        wait_for(store_seen(executor->store, NULL, 0), turn);
+}
+
+/* What is to be committed before the rest of the slice's reply leaves; 0:
+ * nothing. Its values have been read once: what later turns show of them needs
+ * no more than the first. */
+static uint64_t
+seen_by_slice(struct session *session)
+{
+    struct job *job = session->job;
+    struct executor *executor = session->executor;
+    if (executor->rules.holds_reads == 0 || job->get.n == 0) {
+        return 0;
+    }
+    if (job->formatted == 0) {
+        job->seen = store_seen(executor->store, job->get.key, job->get.n);
+    } else if (store_outcome(executor->store, job->seen) == STORE_COMMITTED) {
+        job->seen = 0;
+    }
+    return job->seen;
 }
 
 /* The last note, where it is of the same reply as what begins at first. */
@@ -95,7 +118,7 @@ exec__note_refusal(struct session *session, int err, const struct echo *echo,
     size_t first, struct exec_turn *turn)
 {
     if (reveals(err) && turn->out->len > first &&
-        exec__wait_for_seen(session, NULL, 0, turn)) {
+        exec__wait_for_seen(session, turn)) {
         exec__note_seen(session, echo, false, first, turn);
     }
 }
@@ -146,9 +169,11 @@ exec_get__format_more(struct session *session, struct exec_turn *turn)
     struct job *job = session->job;
     unsigned n_slots = job->n_slots;
     bool is_watched = (session->executor->watched & WATCH_FETCHERS) != 0;
-    bool waits = job->get.n > 0 &&
-        exec__wait_for_seen(session, job->get.key, job->get.n, turn);
+    bool waits = wait_for(seen_by_slice(session), turn);
     bool is_done = true;
+    if (waits) { /* a value beside what waits is copied, and waits with it */
+        session->executor->loan.use = LOAN_NEVER;
+    }
     while (is_done && job->formatted < n_slots) {
         unsigned first = job->formatted;
         size_t at = turn->out->len;

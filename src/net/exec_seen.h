@@ -44,11 +44,10 @@ exec__note_ack(struct session_acks *acks, const struct echo *echo,
     acks->at.len += sizeof *ack;
 }
 
-/* Notes that the replies of this turn wait for what a get of these keys, which
- * is answered, has seen (n = 0: a change, or a piece of a dump). False where
- * that is committed, or may be shown anyway. */
-bool exec__wait_for_seen(struct session *session, const struct cell_key *key,
-    uint32_t n, struct exec_turn *turn);
+/* Notes that the replies of this turn wait for what a change that the store has
+ * answered, or a piece of a dump, has seen. False where that is committed, or
+ * may be shown anyway. */
+bool exec__wait_for_seen(struct session *session, struct exec_turn *turn);
 
 /* Where exec__wait_for_seen is true: what the turn's out has from first on is
  * of a read, and the end of its reply unless is_part. */

@@ -480,6 +480,22 @@ settle(void *arg)
     return NULL;
 }
 
+/* Of any number of shards, whichever they are. */
+START_TEST(test_settle_shards)
+{
+    static const unsigned shards[] = {1, 2, 64, 128, ENGINE_SHARDS_MAX};
+    struct cell_key key[256];
+    for (size_t i = 0; i < COUNT_OF(shards); i++) {
+        struct engine *engine = small_engine(shards[i], RECORDS_MAX);
+        for (size_t k = 0; k < COUNT_OF(key); k++) {
+            key[k] = (struct cell_key){.id = k * shards[i] / COUNT_OF(key)};
+        }
+        engine_settle(engine, key, COUNT_OF(key));
+        finish_engine(&engine);
+    }
+}
+END_TEST
+
 /* What is seen may not be told yet; when it is settled it is. */
 START_TEST(test_settle)
 {
@@ -522,6 +538,7 @@ main(void)
 {
     const TTest *const tests[] = {test_one, test_batch, test_large_batch,
         test_shared_buckets, test_row_and_id, test_random, test_random_faults,
-        test_jump, test_numbered, test_numbered_jump, test_settle};
+        test_jump, test_numbered, test_numbered_jump, test_settle,
+        test_settle_shards};
     return run_tests("engine_sink", tests, COUNT_OF(tests));
 }

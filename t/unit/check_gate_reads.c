@@ -280,6 +280,95 @@ START_TEST(test_packets)
 }
 END_TEST
 
+enum { LARGE = 100000 }; /* a value that is lent, where it is alone */
+
+/* Appends the reply to a get of the large item, but for END. */
+static void
+add_large(struct buf *out)
+{
+    buf_addf(out, "VALUE big 0 %d\r\n", LARGE);
+    for (int i = 0; i < LARGE; i++) {
+        buf_add(out, "x", 1);
+    }
+    buf_add_text(out, "\r\n");
+}
+
+static void
+set_large(int fd)
+{
+    struct buf said = {0};
+    buf_addf(&said, "set big 0 0 %d\r\n", LARGE);
+    for (int i = 0; i < LARGE; i++) {
+        buf_add(&said, "x", 1);
+    }
+    buf_add(&said, "\r\n", sizeof "\r\n");
+    talk(fd, said.data, "STORED\r\n");
+    buf_fini(&said);
+}
+
+/* What is said before the large item's value, and behind it: all is well, or
+ * the commit fails. NULL: nothing, and no value. */
+static const struct large_form {
+    const char *said, *before, *behind, *failed_before, *failed_behind;
+} large_forms[] = {
+    {"get 1.a big\r\n", "VALUE 1.a 0 1\r\n5\r\n", "END\r\n", UNCOMMITTED,
+        NULL},
+    /* the value alone fills a turn, and was not held */
+    {"get big 1.a\r\n", "", "VALUE 1.a 0 1\r\n5\r\nEND\r\n", "", UNCOMMITTED},
+    {"get 1.a\r\nget big\r\n", "VALUE 1.a 0 1\r\n5\r\nEND\r\n", "END\r\n",
+        UNCOMMITTED, "END\r\n"},
+};
+
+static void
+expect_large(int fd, const char *before, const char *behind)
+{
+    struct buf answer = {0};
+    buf_add_text(&answer, before);
+    if (behind != NULL) {
+        add_large(&answer);
+        buf_add_text(&answer, behind);
+    }
+    buf_add(&answer, "", 1);
+    expect(fd, answer.data);
+    buf_fini(&answer);
+}
+
+/* A large value beside a cell waits once, with it; where the commit fails, what
+ * shows the cell does, and the connection goes on. */
+START_TEST(test_large_value)
+{
+    struct gated gated;
+    open_reads(&gated, 20);
+    prepare(&gated);
+    set_large(gated.other[1]);
+    for (unsigned i = 0; i < 2 * COUNT_OF(large_forms); i++) {
+        const struct large_form *form = &large_forms[i / 2];
+        int writer = begin_change(&gated);
+        int fd = connect_to(&gated.rig, 0);
+        uint64_t n = held_turns(&gated, 0);
+        say(fd, form->said);
+        while (held_turns(&gated, 0) == n) {
+            go_round(&gated, 0);
+        }
+        expect_nothing(&gated, 0, fd);
+        if (i % 2 == 0) {
+            commit_all(&gated);
+            expect_large(fd, form->before, form->behind);
+            expect(writer, "STORED\r\n");
+        } else {
+            fail_all(&gated);
+            expect_large(fd, form->failed_before, form->failed_behind);
+            expect(writer, UNSURE);
+            talk(fd, "version\r\n", "VERSION test\r\n"); /* it is open */
+            commit_all(&gated);
+        }
+        close(fd);
+        close(writer);
+    }
+    close_gated(&gated);
+}
+END_TEST
+
 enum { MANY = 3 * EXEC_SLICE_KEYS_MAX + 7 };
 
 static void
@@ -390,7 +479,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_each_waits, test_others_do_not_wait,
-        test_latest, test_failure, test_late, test_packets, test_many_keys,
-        test_many_turns, test_mixed};
+        test_latest, test_failure, test_late, test_packets, test_large_value,
+        test_many_keys, test_many_turns, test_mixed};
     return run_tests("gate_reads", tests, COUNT_OF(tests));
 }
