@@ -34,6 +34,7 @@ struct dump {
     struct engine *engine;         /* knows where ids are, and holds none */
     struct recover_reader reader;
     struct dump_plan plan;
+    bool *is_read;   /* owned; of the segments' entries, where wanted */
     struct buf text; /* not written yet */
     uint64_t records, changes, damages;
     int err; /* of what ends the dump */
@@ -366,7 +367,7 @@ add_segments(struct dump *dump)
 {
     const struct segments *segments = &dump->manifest.segments;
     for (size_t i = 0; dump->err == 0 && i < segments->n; i++) {
-        if (is_read(dump, i)) {
+        if (dump->is_read[i]) {
             add_segment(dump, &segments->segment[i]);
         }
     }
@@ -538,10 +539,15 @@ make_plan(struct dump *dump)
 {
     const struct manifest *manifest = &dump->manifest;
     struct disk *disk = dump->config->disk;
+    dump->is_read = calloc(manifest->segments.n + 1, sizeof *dump->is_read);
+    if (dump->is_read == NULL) {
+        dump->err = ERR_NO_MEMORY;
+    }
     for (size_t i = 0; wants(dump, DUMP_RECORDS) && dump->err == 0 &&
          i < manifest->segments.n;
          i++) {
-        if (is_read(dump, i)) {
+        dump->is_read[i] = is_read(dump, i);
+        if (dump->is_read[i]) {
             dump->err = dump_plan_add(&dump->plan,
                 dump_plan_segment_bytes(
                     disk, manifest->segments.segment[i].number));
@@ -619,5 +625,6 @@ dump_run(const struct dump_config *config)
     manifest_fini(&dump.manifest);
     buf_fini(&dump.text);
     dump_plan_fini(&dump.plan);
+    free(dump.is_read);
     return err;
 }
