@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,13 +81,12 @@ keeping_make(struct keeping *keeping, const struct options *options,
         return 0;
     }
     const struct data_dir_terms terms = terms_of(options);
-    bool is_new = keeping_is_new(keeping, options);
-    int err = data_dir_make(options->data.text, &terms, &keeping->dir_fd, why);
+    int err = data_dir_make(
+        options->data.text, &terms, &keeping->dir_fd, &keeping->is_made, why);
     if (err == ERR_NO_DATA_DIR && keeping->is_default) {
         go_without(keeping, logger, why);
         err = 0;
     }
-    keeping->is_made = is_new && keeping->dir_fd >= 0;
     return err;
 }
 
@@ -111,6 +111,8 @@ keeping_take(struct keeping *keeping, const struct options *options,
     terms.log_fd = log_descriptor(logger);
     int err = data_dir_lock(fd, options->data.text, &terms, &config->dir, why);
     if (err != 0) {
+        /* whoever has the lock has the directory, though this one made it */
+        keeping->is_made &= err != ERR_DIR_IN_USE;
         return err;
     }
     if (!disk_syncs_names(config->dir.dir_fd)) {
@@ -141,12 +143,16 @@ keeping_take(struct keeping *keeping, const struct options *options,
 void
 keeping_undo(struct keeping *keeping, const struct options *options)
 {
-    if (keeping->dir_fd >= 0) {
-        close(keeping->dir_fd);
-        keeping->dir_fd = -1;
+    int fd = keeping->dir_fd;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        keeping->is_made = false; /* somebody else has it meanwhile */
     }
     if (keeping->is_made) {
         data_dir_unmake(&keeping->config.dir, options->data.text);
+    }
+    if (fd >= 0) {
+        close(fd);
+        keeping->dir_fd = -1;
     }
 }
 

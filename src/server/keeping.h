@@ -13,7 +13,7 @@
 struct keeping {
     bool is_wanted;  /* not --data=none */
     bool is_default; /* nobody named the directory */
-    bool is_made;    /* by keeping_make */
+    bool is_made;    /* by keeping_make, and nobody else has taken it */
     int dir_fd;      /* between make and take; -1: none */
     struct data_config config;
 };
@@ -38,7 +38,8 @@ int keeping_take(struct keeping *keeping, const struct options *options,
     struct logger *logger, struct buf *why);
 
 /* The start has failed, and no store has been made: removes the directory, if
- * keeping_make made it, as far as the user that stays may do that. */
+ * keeping_make made it and no other process has locked it, as far as the user
+ * that stays may do that. */
 void keeping_undo(struct keeping *keeping, const struct options *options);
 
 /* What --check does, as the user that stays: prints what is in the directory,

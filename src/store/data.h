@@ -35,10 +35,10 @@ struct data_dir_terms {
 /* Makes the directory path (mode 0700, its parent must exist) unless it is
  * there. 0, ERR_NO_DATA_DIR where there is none and none can be made, or
  * ERR_SYSTEM, also where there is none and it must be used; why says what went
- * wrong and what to do. *dir_fd is the caller's. Called before the user is
- * dropped. */
+ * wrong and what to do. *dir_fd is the caller's; *is_made: it was not there,
+ * and nobody else has made it. Called before the user is dropped. */
 int data_dir_make(const char *path, const struct data_dir_terms *terms,
-    int *dir_fd, struct buf *why);
+    int *dir_fd, bool *is_made, struct buf *why);
 
 /* Takes dir_fd over, locks the directory, writes the process id into the lock,
  * and takes others' rights away. A directory with files of others and without

@@ -125,7 +125,7 @@ sync_parent(int fd)
 
 int
 data_dir_make(const char *path, const struct data_dir_terms *terms,
-    int *dir_fd, struct buf *why)
+    int *dir_fd, bool *is_made, struct buf *why)
 {
     struct stat stat;
     const char *user = terms->user;
@@ -160,6 +160,7 @@ data_dir_make(const char *path, const struct data_dir_terms *terms,
         sync_parent(fd);
     }
     *dir_fd = fd;
+    *is_made = made;
     return 0;
 }
 

@@ -22,7 +22,8 @@ struct place {
     char top[32];
     char path[48];
     struct buf why;
-    int dir_fd; /* of the last make() that worked */
+    int dir_fd;   /* of the last make() that worked */
+    bool is_made; /* by that one */
     bool must_be_used;
 };
 
@@ -53,7 +54,8 @@ make(struct place *place, const char *user)
         .user = user, .log_fd = -1, .must_be_used = place->must_be_used};
     int fd;
     buf_clear(&place->why);
-    int err = data_dir_make(place->path, &terms, &fd, &place->why);
+    int err =
+        data_dir_make(place->path, &terms, &fd, &place->is_made, &place->why);
     if (err == 0) {
         if (place->dir_fd >= 0) {
             close(place->dir_fd);
@@ -179,6 +181,22 @@ START_TEST(test_given)
     ck_assert_int_eq(rmdir(place.path), 0);
     ck_assert_int_eq(make(&place, "nobody"), 0);
     ck_assert_uint_eq(owner_of(&place), uid);
+    end(&place);
+}
+END_TEST
+
+/* Of those who make it one has made it. */
+START_TEST(test_who_made_it)
+{
+    struct place place;
+    begin(&place);
+    ck_assert_int_eq(make(&place, ""), 0);
+    ck_assert(place.is_made);
+    ck_assert_int_eq(make(&place, ""), 0);
+    ck_assert(!place.is_made);
+    place.must_be_used = true;
+    ck_assert_int_eq(make(&place, ""), 0);
+    ck_assert(!place.is_made);
     end(&place);
 }
 END_TEST
@@ -376,6 +394,6 @@ main(void)
 {
     const TTest *const tests[] = {test_holder, test_make, test_cannot_make,
         test_given, test_lock_is_link, test_lock_of_file, test_check,
-        test_must_be_used, test_remains, test_unmake};
+        test_must_be_used, test_remains, test_who_made_it, test_unmake};
     return run_tests("data directory", tests, COUNT_OF(tests));
 }

@@ -278,9 +278,11 @@ static int
 take_place(struct place *place, struct data_dir *dir)
 {
     const struct data_dir_terms terms = {.user = "", .log_fd = -1};
+    bool is_made;
     int fd;
     buf_clear(&place->why);
-    ck_assert_int_eq(data_dir_make(place->path, &terms, &fd, &place->why), 0);
+    ck_assert_int_eq(
+        data_dir_make(place->path, &terms, &fd, &is_made, &place->why), 0);
     int err = data_dir_lock(fd, place->path, &terms, dir, &place->why);
     buf_add(&place->why, "", 1);
     return err;
