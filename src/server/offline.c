@@ -225,16 +225,14 @@ salvage(const struct options *options, struct logger *logger,
     if (fstatvfs(dir->dir_fd, &room) == 0) {
         config.free_bytes = (uint64_t)room.f_bavail * room.f_frsize;
     }
-    struct disk *real;
-    int err = open_disk(dir, &real, &config.disk);
-    if (err != 0) {
-        return err;
+    if (disk_real_create(dir->dir_fd, &config.disk) != 0) {
+        return ERR_NO_MEMORY;
     }
     if (is_for_owner(&owner)) {
-        disk_real_give(real, owner.st_uid, owner.st_gid);
+        disk_real_give(config.disk, owner.st_uid, owner.st_gid);
     }
-    err = salvage_run(&config, &report, &outcome);
-    close_disk(&real, &config.disk);
+    int err = salvage_run(&config, &report, &outcome);
+    disk_real_destroy(&config.disk);
     *is_lossy = err == 0 && outcome == SALVAGE_LOSSY;
     write_report(&place, &report);
     if (place.fd >= 0) {

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 
 struct check {
-    struct disk *disk;
+    struct disk *disk; /* on which all files have today's names */
+    struct names_old_found names;
     struct logger *logger;
     struct manifest manifest;
     struct recover_schema recover;
@@ -171,6 +172,8 @@ check_all(struct check *check, struct buf *out)
         return err;
     }
     look_at_copy(check);
+    check->err = recover_check_names(
+        &check->manifest, check->names.today, check->logger);
     images_each(&check->manifest.images, check_image, check);
     err = recover_each_segment(&segments);
     check->err = check->err == 0 ? err : check->err;
@@ -220,30 +223,37 @@ say_result(struct buf *out, int err, const struct replay_end *end)
 int
 data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
 {
-    struct check check = {.disk = disk, .logger = logger};
+    struct check check = {.logger = logger};
+    int error = names_old_find(disk, &check.names);
+    if (error != 0) {
+        log_line(logger, LOG_ERROR, "the data directory cannot be read: %s",
+            disk_say(disk, error));
+        return ERR_DISK;
+    }
+    if (names_old_create(disk, &check.disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
     manifest_init(&check.manifest);
-    check.reader = (struct recover_reader){
-        .disk = disk, .logger = logger, .images = &check.manifest.images};
+    check.reader = (struct recover_reader){.disk = check.disk,
+        .logger = logger,
+        .images = &check.manifest.images};
     int err = check_all(&check, out);
     say_result(out, err, &check.end);
     recover_schema_fini(&check.recover);
     recover_reader_fini(&check.reader);
     manifest_fini(&check.manifest);
+    names_old_destroy(&check.disk);
     return err;
 }
 
 int
 data_check(const struct data_dir *dir, struct logger *logger, struct buf *out)
 {
-    struct disk *real, *disk;
-    if (disk_real_create(dir->dir_fd, &real) != 0) {
+    struct disk *disk;
+    if (disk_real_create(dir->dir_fd, &disk) != 0) {
         return ERR_NO_MEMORY;
     }
-    int err = names_old_create(real, &disk) == 0 ? 0 : ERR_NO_MEMORY;
-    if (err == 0) {
-        err = data_check_disk(disk, logger, out);
-        names_old_destroy(&disk);
-    }
-    disk_real_destroy(&real);
+    int err = data_check_disk(disk, logger, out);
+    disk_real_destroy(&disk);
     return err;
 }

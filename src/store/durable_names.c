@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "store/durable_owner.h"
+#include "store/recover.h"
 #include "wal/names_old.h"
 
 #include <string.h>
@@ -42,14 +43,8 @@ durable_look_at_names(struct durable *durable)
 int
 durable_check_names(struct durable *durable)
 {
-    if (!durable->is_old || durable->today[0] == '\0') {
-        return 0;
-    }
-    log_line(durable->config.logger, LOG_ERROR,
-        "%s is of an older tallyd, and %s of a newer one: they are not of one "
-        "moment. Restore a backup into an empty directory",
-        MANIFEST_NAME, durable->today);
-    return ERR_CORRUPT;
+    return recover_check_names(
+        &durable->manifest, durable->today, durable->config.logger);
 }
 
 void

@@ -173,6 +173,20 @@ recover_tell_manifest(struct logger *logger, int err, int error)
     }
 }
 
+int
+recover_check_names(
+    const struct manifest *manifest, const char *today, struct logger *logger)
+{
+    if (manifest->writes != 0 || today[0] == '\0') {
+        return 0;
+    }
+    log_line(logger, LOG_ERROR,
+        "%s is of an older tallyd, and %s of a newer one: they are not of one "
+        "moment. Restore a backup into an empty directory, or see --salvage",
+        MANIFEST_NAME, today);
+    return ERR_CORRUPT;
+}
+
 static void
 close_file(struct recover_reader *reader)
 {

@@ -94,6 +94,11 @@ int recover_images(struct durable *durable, const struct schema *schema);
 /* Says that the manifest cannot be read; error as of manifest_read. */
 void recover_tell_manifest(struct logger *logger, int err, int error);
 
+/* An older tallyd's manifest goes with names of its time only; today: of
+ * struct names_old_found. 0, or ERR_CORRUPT, and told. */
+int recover_check_names(
+    const struct manifest *manifest, const char *today, struct logger *logger);
+
 /* ERR_CORRUPT, and told, where there is no log although there must be one. */
 int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);

@@ -148,7 +148,10 @@ static int
 list_files(struct salvage *salvage)
 {
     struct listing listing = {.salvage = salvage};
-    int error = salvage->disk->calls->list(salvage->disk, note_name, &listing);
+    int error = names_old_find(salvage->config->disk, &salvage->names);
+    if (error == 0) {
+        error = salvage->disk->calls->list(salvage->disk, note_name, &listing);
+    }
     if (error != 0) {
         salvage->error = error;
         return ERR_DISK;
@@ -331,12 +334,33 @@ take_manifest(struct salvage *salvage)
     return err == 0 ? take_histories(salvage) : err;
 }
 
+/* What an interrupted salvage of an older directory leaves beside a manifest
+ * that is still the older one: a start refuses that, since the manifest could
+ * also be an old backup's. The new one says that all is of one moment. */
+static void
+look_at_names(struct salvage *salvage)
+{
+    salvage->is_mixed = !salvage->is_manifest_bad &&
+        salvage->manifest.writes == 0 && salvage->names.today[0] != '\0';
+    if (salvage->is_mixed) {
+        salvage->is_lossy = true;
+        salvage__say(salvage,
+            "%s is of an older tallyd, and %s of a newer one: if it is what "
+            "a salvage left that was interrupted, nothing is lost by it; if "
+            "%s is of an old backup, what came after that is not in it",
+            MANIFEST_NAME, salvage->names.today, MANIFEST_NAME);
+    }
+}
+
 static int
 look(struct salvage *salvage)
 {
     int err = list_files(salvage);
     if (err == 0) {
         err = take_manifest(salvage);
+    }
+    if (err == 0) {
+        look_at_names(salvage);
     }
     if (err == 0) {
         err = salvage__look_at_images(salvage);
@@ -351,7 +375,8 @@ static bool
 is_sound(const struct salvage *salvage)
 {
     return !salvage->is_manifest_bad && !salvage->is_log_bad &&
-        salvage->n_images == 0 && salvage->segment.n == 0;
+        !salvage->is_mixed && salvage->n_images == 0 &&
+        salvage->segment.n == 0;
 }
 
 /* What --check says of a directory on which a start works. */
@@ -392,6 +417,8 @@ mend(struct salvage *salvage)
     }
     if (err == 0 && salvage->is_log_bad) {
         err = salvage__mend_log(salvage);
+    } else if (salvage->is_mixed) {
+        salvage->end_log = salvage->end.number; /* newer files are not of it */
     }
     if (manifest->next_file <= salvage->last_checkpoint) {
         manifest->next_file = salvage->last_checkpoint + 1;
@@ -553,12 +580,14 @@ salvage_run(const struct salvage_config *config, struct buf *report,
     enum salvage_outcome *out)
 {
     struct salvage salvage = {.config = config,
-        .disk = config->disk,
         .logger = config->logger,
         .report = report,
         .budget = {config->bits_budget}};
-    manifest_init(&salvage.manifest);
     *out = SALVAGE_SOUND;
+    if (names_old_create(config->disk, &salvage.disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    manifest_init(&salvage.manifest);
     int err = histories_draw(&salvage.history);
     if (err == 0) {
         err = run(&salvage, out);
@@ -569,6 +598,7 @@ salvage_run(const struct salvage_config *config, struct buf *report,
                                : err_file_text(err));
     }
     manifest_fini(&salvage.manifest);
+    names_old_destroy(&salvage.disk);
     free(salvage.image);
     free(salvage.log.number);
     free(salvage.segment.number);

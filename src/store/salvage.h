@@ -23,7 +23,7 @@ enum salvage_outcome {
 #define SALVAGE_BITS_BUDGET FLIP_BUDGET
 
 struct salvage_config {
-    struct disk *disk;
+    struct disk *disk;     /* also one with names of an older tallyd */
     struct logger *logger; /* damage is told here, too, by who finds it */
     uint64_t free_bytes;   /* on the disk; UINT64_MAX: nobody knows */
     uint64_t bits_budget;  /* of struct flip_budget; 0: none is turned back */

@@ -5,6 +5,7 @@
 #include "base/flip.h"
 #include "store/recover.h"
 #include "store/salvage.h"
+#include "wal/names_old.h"
 
 /* What the parts of a salvage share. Each part has two halves: one looks,
  * without a change to anything, and one mends what the first has found. */
@@ -17,7 +18,8 @@ struct salvage_numbers {
 
 struct salvage {
     const struct salvage_config *config;
-    struct disk *disk;
+    struct disk *disk; /* on which all files have today's names */
+    struct names_old_found names;
     struct logger *logger;
     struct buf *report;
     struct flip_budget budget;
@@ -26,6 +28,7 @@ struct salvage {
     uint64_t need_bytes;      /* of new files, at most */
     bool is_lossy;
     bool is_manifest_bad, is_log_bad;
+    bool is_mixed;              /* an older tallyd's, with newer files */
     bool is_made_anew;          /* the manifest: ids have other shards */
     struct images_entry *image; /* owned: n_images damaged ones */
     size_t n_images, images_capacity;

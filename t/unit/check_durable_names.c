@@ -3,7 +3,10 @@
  * in their names. */
 #include "unit/durable_help.h"
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "store/data.h"
+#include "store/salvage.h"
 #include "wal/manifest.h"
 #include "wal/names_old.h"
 
@@ -165,6 +168,73 @@ START_TEST(test_older_manifest_over_newer_files)
 }
 END_TEST
 
+static void
+make_file(struct disk *disk, const char *name)
+{
+    int fd;
+    ck_assert_int_eq(disk->calls->open(disk, name, DISK_CREATE, &fd), 0);
+    ck_assert_int_eq(disk->calls->write(disk, fd, "x", 1, 0), 0);
+    ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+    disk->calls->close(disk, fd);
+    ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+}
+
+/* What a check says is what a start does; why: told by it. */
+static void
+expect_check(struct rig *rig, int wanted, const char *why)
+{
+    struct buf out = {0};
+    ck_assert_int_eq(
+        data_check_disk(rig->data.disk, &rig->logger, &out), wanted);
+    buf_add(&out, "", 1);
+    ck_assert_msg(strstr(out.data, why) != NULL, "%s", out.data);
+    buf_fini(&out);
+}
+
+static void
+expect_salvage(struct rig *rig, enum salvage_outcome wanted, const char *says)
+{
+    const struct salvage_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .free_bytes = UINT64_MAX,
+        .shards = rig->config.shards,
+        .seed = 3};
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);
+    buf_add(&report, "", 1);
+    ck_assert_msg(outcome == wanted, "%d:\n%s", outcome, report.data);
+    ck_assert_msg(strstr(report.data, says) != NULL, "%s", report.data);
+    buf_fini(&report);
+}
+
+/* A salvage of an older directory was interrupted before the manifest, and then
+ * the damaged file was put back from a backup. */
+START_TEST(test_left_by_salvage)
+{
+    static const char *const left[] = {"checkpoint-00000000000000000099.ckpt",
+        "log-00000000000000000099.wal", "log-00000000000000000099.wal.new"};
+    for (size_t i = 0; i < COUNT_OF(left); i++) {
+        struct rig rig;
+        begin(&rig, 1);
+        expect_check(&rig, 0, "all is well");
+        expect_salvage(&rig, SALVAGE_SOUND, "all is well");
+        ck_assert_uint_eq(writes_of(rig.data.disk), 0);
+        make_file(rig.data.disk, left[i]);
+        expect_check(&rig, ERR_CORRUPT, err_file_text(ERR_CORRUPT));
+        ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
+        expect_salvage(&rig, SALVAGE_LOSSY, left[i]);
+        ck_assert_uint_ne(writes_of(rig.data.disk), 0);
+        expect_check(&rig, 0, "all is well");
+        expect_salvage(&rig, SALVAGE_SOUND, "all is well");
+        ck_assert_int_eq(rig_open(&rig), 0);
+        rig_expect_all(&rig);
+        ck_assert(!names_of(&rig).has_old);
+        rig_end(&rig);
+    }
+}
+END_TEST
+
 /* All calls of a disk are there. */
 START_TEST(test_calls)
 {
@@ -212,7 +282,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_carried_over, test_cut_short,
-        test_calls_that_fail, test_older_manifest_over_newer_files, test_calls,
-        test_names};
+        test_calls_that_fail, test_older_manifest_over_newer_files,
+        test_left_by_salvage, test_calls, test_names};
     return run_tests("durable names", tests, COUNT_OF(tests));
 }
