@@ -185,6 +185,9 @@ write_block(struct pass *pass)
     if (error == 0) {
         error = disk->calls->sync(disk, pass->fd);
     }
+    /* where that failed, too: images of earlier steps may be in the file */
+    own_files_note_open(
+        &pass->owner->own[OWN_CHECKPOINTS], disk, pass->file, pass->fd);
     if (error == 0) {
         error = disk->calls->sync_names(disk);
     }
@@ -197,8 +200,6 @@ write_block(struct pass *pass)
             pass->op[i].entry.offset += pass->file_bytes;
         }
     }
-    own_files_note_open(
-        &pass->owner->own[OWN_CHECKPOINTS], disk, pass->file, pass->fd);
     pass->file_bytes += pass->block.len;
     pass->n_bytes += pass->block.len;
     durable_count(&pass->durable->stats.checkpoint_bytes, pass->block.len);

@@ -323,6 +323,50 @@ catch_log(void)
     return log;
 }
 
+/* A pass of several steps whose n-th call of that kind fails. False where there
+ * is none. */
+static bool
+fail_in_pass(enum fake_call call, int err, unsigned n)
+{
+    struct rig rig;
+    int log = catch_log();
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, n);
+    rig.data.checkpoint_file_bytes = 0; /* all steps write to one file */
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    (void)rig_set_all(&rig, 'a', 3);
+    fake_disk_fail(rig.fake, 1u << call, n, err, false);
+    (void)rig_checkpoint(&rig);
+    bool any = fake_disk_heal(rig.fake) > 0;
+    ck_assert_uint_eq(rig_stat(&rig, "missing_files"), 0);
+    fake_disk_fail_name(rig.fake, FAKE_OPEN, EIO, "checkpoint-");
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_uint_eq(count_told(log, "replaced or changed"), 0);
+    (void)fake_disk_heal(rig.fake);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_end(&rig);
+    close(log);
+    return any;
+}
+
+/* A file that the server could not write all of is its own as it is then: it is
+ * not taken for one that somebody has changed. */
+START_TEST(test_own_half_written)
+{
+    static const struct {
+        enum fake_call call;
+        int err;
+    } faults[] = {{FAKE_WRITE, ENOSPC}, {FAKE_WRITE, EFBIG}, {FAKE_SYNC, EIO},
+        {FAKE_SYNC_NAMES, EIO}};
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        unsigned n = 1;
+        while (fail_in_pass(faults[i].call, faults[i].err, n)) {
+            n = sweep_next(n);
+        }
+    }
+}
+END_TEST
+
 /* No checkpoint makes up for a segment: the stop says so, and the next start
  * when the file is back has all. */
 START_TEST(test_segment_lost)
@@ -382,6 +426,6 @@ main(void)
     const TTest *const tests[] = {test_lost_then_stop,
         test_lost_then_checkpoint, test_lost_and_idle, test_log_written_back,
         test_unreadable, test_lost_for_good, test_full_file_lost,
-        test_segment_lost, test_no_last_checkpoint};
+        test_own_half_written, test_segment_lost, test_no_last_checkpoint};
     return run_tests("durable lost", tests, COUNT_OF(tests));
 }
