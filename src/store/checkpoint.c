@@ -175,11 +175,12 @@ write_block(struct pass *pass)
     if (pass->block.len == 0) {
         return 0;
     }
-    if (pass->file == 0) {
-        int err = begin_file(pass);
-        if (err != 0) {
-            return err;
-        }
+    int err = durable_may_write(pass->durable);
+    if (err == 0 && pass->file == 0) {
+        err = begin_file(pass);
+    }
+    if (err != 0) {
+        return err;
     }
     int error = write_pieces(pass);
     if (error == 0) {

@@ -7,6 +7,7 @@
 #include "wal/manifest.h"
 
 #include <sched.h>
+#include <string.h>
 
 static void
 begin(struct rig *rig)
@@ -109,6 +110,52 @@ START_TEST(test_foreign_until_the_stop)
 }
 END_TEST
 
+/* Calls from number `from` on that made a checkpoint file or wrote to one. */
+static unsigned
+count_images(struct rig *rig, size_t from)
+{
+    size_t n_events;
+    unsigned n = 0;
+    const struct fake_event *event = fake_disk_events(rig->fake, &n_events);
+    for (size_t i = from; i < n_events; i++) {
+        n += strncmp(event[i].name, "checkpoint-", strlen("checkpoint-")) ==
+                0 &&
+            (event[i].call == FAKE_OPEN || event[i].call == FAKE_WRITE);
+    }
+    return n;
+}
+
+/* Another server's, which comes between two steps of a checkpoint: no image is
+ * written any more. */
+START_TEST(test_foreign_in_checkpoint)
+{
+    struct rig rig;
+    struct rig_later later;
+    struct manifest own, other;
+    size_t n_events;
+    begin(&rig);
+    (void)rig_set_all(&rig, 'a', 4);
+    read_own(&rig, &own);
+    read_own(&rig, &other);
+    make_foreign(&other);
+    fake_disk_hold_name(rig.fake, FAKE_OPEN, MANIFEST_COPY);
+    rig_checkpoint_later(&rig, &later);
+    fake_disk_wait_held(rig.fake);
+    put(&rig, &other);
+    (void)fake_disk_events(rig.fake, &n_events);
+    fake_disk_let_go(rig.fake);
+    ck_assert_int_eq(rig_wait(&later), ERR_DIR_TAKEN);
+    ck_assert_uint_eq(count_images(&rig, n_events), 0);
+    put(&rig, &own);
+    rig_wait_writable(&rig);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    manifest_fini(&own);
+    manifest_fini(&other);
+    rig_crash(&rig, true, 1);
+    rig_end(&rig);
+}
+END_TEST
+
 static void *
 open_again(void *arg)
 {
@@ -178,6 +225,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_foreign, test_foreign_until_the_stop,
-        test_foreign_while_loading, test_put_back};
+        test_foreign_in_checkpoint, test_foreign_while_loading, test_put_back};
     return run_tests("durable owner", tests, COUNT_OF(tests));
 }
