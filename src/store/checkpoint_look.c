@@ -19,9 +19,11 @@
  * gone as long as it has it open, so nothing is wrong with its answers and
  * changes are taken; but no start will do without it. So the operator is told
  * at once, and again every few minutes, to put the file back, which is easy: it
- * never changes, so any copy of it will do, and a copy is no change here. No
- * pass is begun for it, and a stop says what it leaves. Where the range is
- * merged meanwhile, the new segment makes up for it.
+ * never changes, so any copy of it will do. So a segment that is another file
+ * than before, or that was written to, is read, all of it, and is no other one
+ * where it is what the manifest names. No pass is begun for one that is lost,
+ * and a stop says what it leaves. Where the range is merged meanwhile, the new
+ * segment makes up for it.
  *
  * The checkpointer looks between its passes, when nothing but the log's thread
  * and whoever seals makes names, and none but itself removes any that the
@@ -30,6 +32,7 @@
 #include "store/checkpoint_priv.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "cold/segment_head.h"
 #include "engine/engine_copy.h"
 #include "store/durable_owner.h"
@@ -184,6 +187,23 @@ is_own_log(struct look *look, uint64_t number, const struct disk_file *is)
     return is_own;
 }
 
+/* A segment that is another file than it was, or was written to, may be a copy
+ * that somebody has put back, or only its times were set: what is in it tells.
+ * It is read once, until it changes again. */
+static bool
+is_sound_segment(
+    struct look *look, struct own_file *own, const struct disk_file *is)
+{
+    struct durable *durable = look->owner->durable;
+    int err =
+        recover_check_segment(&durable->manifest, durable->disk, own->number);
+    if (err == 0 || err == ERR_CORRUPT || err == ERR_NEWER_FORMAT) {
+        own->is = *is;
+        own->is_unsound = err != 0;
+    } /* else it cannot be read now: a later look sees */
+    return !own->is_unsound;
+}
+
 /* Of checkpoint files and segments. */
 static bool
 is_own_other(struct look *look, enum own_kind kind, uint64_t number,
@@ -191,10 +211,11 @@ is_own_other(struct look *look, enum own_kind kind, uint64_t number,
 {
     struct own_files *files = &look->owner->own[kind];
     struct own_file *own = own_files_find(files, number);
-    bool is_copy = kind == OWN_SEGMENTS && own != NULL &&
-        !is_same_file(&own->is, is) && own->is.bytes == is->bytes;
-    if (own != NULL && !is_copy) {
-        return is_unchanged(&own->is, is);
+    if (own != NULL && is_unchanged(&own->is, is)) {
+        return !own->is_unsound;
+    }
+    if (own != NULL) {
+        return kind == OWN_SEGMENTS && is_sound_segment(look, own, is);
     }
     look->is_unknown |= own_files_note(files, number, is) != 0;
     return true;
@@ -289,11 +310,27 @@ look_for_image(void *context, const struct images_entry *entry)
     }
 }
 
+/* What comes in its place is read before it is taken for it. */
+static void
+note_gone(struct look *look, uint64_t number)
+{
+    struct own_files *files = &look->owner->own[OWN_SEGMENTS];
+    const struct disk_file none = {0};
+    struct own_file *own = own_files_find(files, number);
+    if (own == NULL && own_files_note(files, number, &none) == 0) {
+        own = own_files_find(files, number);
+    }
+    if (own != NULL) {
+        own->is_unsound = true;
+    }
+}
+
 static void
 lost(struct look *look, uint64_t number)
 {
     char name[SEGMENT_NAME_BYTES];
     look->n_lost++;
+    note_gone(look, number);
     if (look->is_to_say && look->n_lost <= SAID_MAX) {
         bool is_changed =
             own_numbers_has(&look->changed[OWN_SEGMENTS], number);

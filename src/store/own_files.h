@@ -17,7 +17,8 @@ enum own_kind { OWN_LOGS, OWN_CHECKPOINTS, OWN_SEGMENTS, OWN_KINDS };
 struct own_file {
     uint64_t number;
     struct disk_file is;
-    bool is_closed; /* a log file to which nothing more is written */
+    bool is_closed;  /* a log file to which nothing more is written */
+    bool is_unsound; /* a segment: not what the manifest names, or gone */
 };
 
 struct own_files {

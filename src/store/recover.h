@@ -82,6 +82,12 @@ struct recover_segments {
  * first ERR_. */
 int recover_each_segment(const struct recover_segments *recover);
 
+/* Reads all of the segment file of that number, and compares it to what the
+ * manifest says; tells nobody. 0, or an error of segment_open or segment_check;
+ * ERR_NOT_FOUND: the manifest does not name it. */
+int recover_check_segment(
+    const struct manifest *manifest, struct disk *disk, uint64_t number);
+
 /* Hands all segments to durable->covers, and takes from the map of images what
  * is theirs. Segments of no counter stay in the manifest, unopened: their files
  * are named by the one on the disk. */

@@ -12,7 +12,7 @@
 #include "store/recover.h"
 
 #include "base/err.h"
-#include "cold/segment.h"
+#include "cold/segment_scan.h"
 #include "engine/cover.h"
 #include "wal/names.h"
 
@@ -114,6 +114,34 @@ recover_each_segment(const struct recover_segments *recover)
         err = err == 0 ? file_err : err;
     }
     free(part);
+    return err;
+}
+
+int
+recover_check_segment(
+    const struct manifest *manifest, struct disk *disk, uint64_t number)
+{
+    const struct segments *segments = &manifest->segments;
+    const struct segment_config config = {.disk = disk};
+    struct segment *segment = NULL;
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < segments->n; i++) {
+        const struct manifest_segment *part = &segments->segment[i];
+        if (part->number != number) {
+            continue;
+        }
+        if (segment == NULL) {
+            err = segment_open(&config, manifest_segment_epoch(manifest, part),
+                number, &segment);
+        }
+        if (err == 0 && !agree(segment_head(segment), &part, 1)) {
+            err = ERR_CORRUPT;
+        }
+    }
+    if (err == 0) {
+        err = segment == NULL ? ERR_NOT_FOUND : segment_check(segment, NULL);
+    }
+    segment_close(&segment);
     return err;
 }
 

@@ -401,6 +401,120 @@ START_TEST(test_segment_lost)
 }
 END_TEST
 
+/* Returns when the directory has been looked at since. */
+static void
+wait_for_look(struct rig *rig)
+{
+    enum { LISTS = 5 /* the end of a pass may make two */ };
+    unsigned lists = fake_disk_count(rig->fake, FAKE_LIST);
+    while (fake_disk_count(rig->fake, FAKE_LIST) < lists + LISTS) {
+        let_pass(rig);
+    }
+}
+
+/* Opens a store with one segment, which has been looked at. */
+static void
+begin_sealed(struct rig *rig)
+{
+    rig_init(rig, WAL_SYNC_INTERVAL, ID_RANDOM, 2);
+    rig->seals = true;
+    rig_take_clock(rig);
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_add_counter(rig, 'a');
+    (void)rig_set_all(rig, 'a', 3);
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+    wait_for_look(rig);
+}
+
+/* Writes so many bytes from byte 0 on to the first segment, whose length that
+ * becomes. */
+static void
+write_segment(struct rig *rig, const uint8_t *bytes, size_t len)
+{
+    struct disk *disk = rig->data.disk;
+    int fd;
+    ck_assert_int_eq(
+        disk->calls->open(disk, FIRST_SEGMENT, DISK_WRITE, &fd), 0);
+    ck_assert_int_eq(disk->calls->truncate(disk, fd, len), 0);
+    if (len > 0) {
+        ck_assert_int_eq(disk->calls->write(disk, fd, bytes, len, 0), 0);
+    }
+    ck_assert_int_eq(disk->calls->sync(disk, fd), 0);
+    disk->calls->close(disk, fd);
+}
+
+static size_t
+read_segment(struct rig *rig, uint8_t *bytes, size_t size)
+{
+    struct disk *disk = rig->data.disk;
+    size_t len = 0;
+    int fd;
+    ck_assert_int_eq(
+        disk->calls->open(disk, FIRST_SEGMENT, DISK_READ, &fd), 0);
+    ck_assert_int_eq(disk->calls->read(disk, fd, bytes, size, 0, &len), 0);
+    ck_assert_uint_lt(len, size);
+    disk->calls->close(disk, fd);
+    return len;
+}
+
+/* A segment is what is in it: times that somebody sets are no loss, nor is a
+ * copy in its place. */
+START_TEST(test_segment_touched)
+{
+    static uint8_t bytes[1 << 16];
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+        begin_sealed(&rig);
+        if (i == 0) {
+            size_t len = read_segment(&rig, bytes, sizeof bytes);
+            write_segment(&rig, bytes, len);
+        } else {
+            replace_file(rig.data.disk, FIRST_SEGMENT);
+        }
+        wait_for_look(&rig);
+        ck_assert_uint_eq(rig_stat(&rig, "missing_files"), 0);
+        rig_end(&rig);
+    }
+}
+END_TEST
+
+/* One that was cut, changed within its length, or removed is lost, until the
+ * bytes are there again, in the same file or another one; not when there are
+ * other bytes. */
+START_TEST(test_segment_put_back)
+{
+    static uint8_t bytes[1 << 16], other[1 << 16];
+    static const enum harm harms[] = {EMPTIED, WRITTEN, REMOVED};
+    for (size_t i = 0; i < COUNT_OF(harms); i++) {
+        struct rig rig;
+        int fd, log = catch_log();
+        begin_sealed(&rig);
+        struct disk *disk = rig.data.disk;
+        size_t len = read_segment(&rig, bytes, sizeof bytes);
+        do_harm(&rig, harms[i], FIRST_SEGMENT);
+        wait_for_look(&rig);
+        ck_assert_uint_eq(rig_stat(&rig, "missing_files"), 1);
+        if (harms[i] == REMOVED) {
+            ck_assert_int_eq(
+                disk->calls->open(disk, FIRST_SEGMENT, DISK_CREATE, &fd), 0);
+            disk->calls->close(disk, fd);
+        }
+        memcpy(other, bytes, len);
+        other[len - 1] ^= 1;
+        write_segment(&rig, other, len);
+        wait_for_look(&rig);
+        ck_assert_uint_eq(count_told(log, "there again"), 0);
+        write_segment(&rig, bytes, len);
+        wait_for_look(&rig);
+        ck_assert_uint_eq(count_told(log, "all segments are there again"), 1);
+        ck_assert_uint_eq(rig_stat(&rig, "missing_files"), 1);
+        ck_assert_int_eq(disk->calls->sync_names(disk), 0);
+        rig_end(&rig);
+        close(log);
+    }
+}
+END_TEST
+
 /* A last checkpoint that fails is no loss, and the stop ends well. */
 START_TEST(test_no_last_checkpoint)
 {
@@ -426,6 +540,7 @@ main(void)
     const TTest *const tests[] = {test_lost_then_stop,
         test_lost_then_checkpoint, test_lost_and_idle, test_log_written_back,
         test_unreadable, test_lost_for_good, test_full_file_lost,
-        test_own_half_written, test_segment_lost, test_no_last_checkpoint};
+        test_own_half_written, test_segment_lost, test_segment_touched,
+        test_segment_put_back, test_no_last_checkpoint};
     return run_tests("durable lost", tests, COUNT_OF(tests));
 }
