@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "proto/text_admin.h"
 #include "stats/prefix.h"
-#include "store/store.h"
+#include "store/store_calls.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -20,6 +20,7 @@
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
+#include "items/items.h"
 
 #include <stdlib.h>
 

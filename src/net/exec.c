@@ -14,8 +14,10 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/err.h"
+#include "items/items.h"
 #include "proto/dialect.h"
 #include "proto/reply.h"
+#include "store/store_calls.h"
 
 #include <stdlib.h>
 

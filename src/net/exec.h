@@ -2,11 +2,12 @@
 #ifndef NET_EXEC_H
 #define NET_EXEC_H
 
+#include "items/items.h"
 #include "net/session.h"
 #include "proto/answer.h"
 #include "proto/key.h"
 #include "proto/words.h"
-#include "store/store_dump.h"
+#include "store/store_calls.h"
 
 #include <stdbool.h>
 

@@ -18,7 +18,7 @@
 #include "net/exec_watch.h"
 #include "proto/reply.h"
 #include "proto/reply_plain.h"
-#include "store/store_producer.h"
+#include "store/store_calls.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * protocol they came in. The retrieval of many keys is in exec_get.c, where
  * items and cells of one request are mixed. */
 #include "base/err.h"
+#include "items/items.h"
 #include "net/exec_admin.h"
 #include "net/exec_watch.h"
 

@@ -18,6 +18,7 @@
 #include "base/num.h"
 #include "proto/reply.h"
 #include "schema/print.h"
+#include "store/store_calls.h"
 
 #include <inttypes.h>
 #include <string.h>

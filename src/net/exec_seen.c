@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "net/exec_get.h"
 #include "net/exec_watch.h"
-#include "store/store_seen.h"
+#include "store/store_calls.h"
 
 /* Has the turn wait for seq; false: 0 is nothing to wait for. */
 static bool

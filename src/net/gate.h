@@ -6,7 +6,7 @@
 #include "net/alarm.h"
 #include "net/bell.h"
 #include "net/session.h"
-#include "store/store.h"
+#include "store/store_calls.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

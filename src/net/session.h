@@ -14,7 +14,7 @@
 #include "proto/request.h"
 #include "proto/text.h"
 #include "stats/metric.h"
-#include "store/store.h"
+#include "store/store_calls.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ struct executor {
     const struct owns *owns;    /* its rule, since the turn began; or NULL */
     uint64_t value_bytes_max;   /* memcached's -I */
     enum session_binding binding;
-    struct fetch_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
+    struct store_ring *ring;  /* the worker's; NULL: none (store/ring.h) */
     struct watch_ring *watch; /* likewise; NULL: nobody can watch */
     const _Atomic unsigned *wanted; /* kinds that somebody watches */
     unsigned watched; /* these, since the turn began, and rules.holds_reads:

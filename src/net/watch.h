@@ -3,8 +3,9 @@
 #define NET_WATCH_H
 
 #include "base/buf.h"
+#include "items/witness.h"
 #include "proto/text_admin.h"
-#include "store/store.h"
+#include "store/store_calls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

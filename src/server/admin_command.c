@@ -7,6 +7,7 @@
  * that are not there, and change nothing else. */
 #include "server/admin_priv.h"
 
+#include "items/items.h"
 #include "proto/reply.h"
 #include "server/secure.h"
 

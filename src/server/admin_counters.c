@@ -3,6 +3,7 @@
 #include "server/admin_priv.h"
 
 #include "base/err.h"
+#include "items/items.h"
 #include "proto/reply.h"
 
 #include <config.h>

@@ -4,6 +4,7 @@
  * figures are in sub-commands. */
 #include "server/admin_priv.h"
 
+#include "items/items.h"
 #include "proto/reply.h"
 #include "server/process.h"
 

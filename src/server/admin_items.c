@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/uri.h"
+#include "items/items.h"
 #include "proto/reply.h"
 
 #include <inttypes.h>

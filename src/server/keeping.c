@@ -2,6 +2,7 @@
 #include "server/keeping.h"
 
 #include "base/err.h"
+#include "store/data_check.h"
 
 #include <errno.h>
 #include <stdio.h>

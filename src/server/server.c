@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/engine.h"
 #include "net/listener.h"
 #include "net/worker.h"
 #include "server/activation.h"

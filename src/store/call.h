@@ -4,15 +4,14 @@
 
 #include "base/producer.h"
 #include "engine/cell.h"
-#include "engine/engine.h"
 #include "schema/schema.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is asked of the store, and how it answers; see store/store.h. */
+/* What is asked of the store, and how it answers; see store/store_calls.h. */
 
-struct fetch_ring; /* store/ring.h */
+struct store_ring; /* store/ring.h */
 struct dump_work;  /* store/dump_work.h */
 
 enum store_answer { STORE_DONE, STORE_LATER };
@@ -22,7 +21,7 @@ struct store_call {
     void (*done_fn)(struct store_call *call); /* the caller's */
     void *owner;                              /* the caller's */
     struct store_call *next; /* whoever holds the call may link it */
-    struct fetch_ring *ring; /* of a get: the caller's thread's; NULL: none,
+    struct store_ring *ring; /* of a get: the caller's thread's; NULL: none,
                               * see store/ring.h */
 };
 
@@ -107,74 +106,32 @@ struct store_seal {
     char file[STORE_FILE_BYTES]; /* out */
 };
 
-struct store;      /* store/store.h */
-struct store_dump; /* store/store_dump.h */
-
-/* What the store holds of one counter. */
-struct store_sum {
-    uint64_t records; /* one that has changed since it was sealed counts
-                       * twice */
-    uint64_t bytes;   /* memory allocated for them */
-};
-
-struct store_calls {
-    enum store_answer (*get)(struct store *store, struct store_get *get);
-    enum store_answer (*change)(
-        struct store *store, struct store_change *change);
-    enum store_answer (*edit)(struct store *store, struct store_edit *edit);
-    /* Who the producer of that name (which is right) is; one that is not known
-     * becomes so. Answers at once: 0, ERR_MANY_PRODUCERS, ERR_NO_MEMORY, or
-     * what fault says. */
-    int (*producer)(struct store *store, const char *name, size_t len,
-        struct store_producer *out);
-    /* Calls stat_fn for each line of `stats producers`. */
-    void (*producer_stats)(struct store *store,
-        void (*stat_fn)(void *context, const char *name, const char *value),
-        void *context);
-    /* What is held of the counter in a slot, summed over all shards (zeroes
-     * where there is none); answers at once. */
-    struct store_sum (*sum)(struct store *store, unsigned counter_slot);
-    /* Adds what is held of the counter in a slot to *sum: in one shard, or in
-     * all with shard = -1; answers at once. */
-    void (*tables)(struct store *store, unsigned counter_slot, int shard,
-        struct engine_sum *sum);
-    /* The same in pieces, of one shard, see engine_survey. */
-    bool (*survey)(struct store *store, unsigned counter_slot, unsigned shard,
-        size_t *at, unsigned *n_left, struct engine_sum *sum,
-        uint64_t (*width)[ENGINE_WIDTHS]);
-    /* Bytes of tables, stashes and directories now; of these, *garbage_bytes
-     * wait for readers. */
-    uint64_t (*hot_bytes)(struct store *store, uint64_t *garbage_bytes);
-    /* Sees to it that all changes up to seq are committed. */
-    enum store_commit (*commit)(struct store *store, uint64_t seq);
-    /* Where they stand; nothing but a look. seq 0 is committed. */
-    enum store_commit (*outcome)(struct store *store, uint64_t seq);
-    /* What is to be committed before all is that a get of these n keys which
-     * has been answered may have seen, or, with n = 0, a change or a piece of
-     * a dump; 0: nothing. Answers at once; may wait for a shard's lock. */
-    uint64_t (*seen)(
-        struct store *store, const struct cell_key *key, uint32_t n);
-    /* 0, or why counters cannot be changed now, or not even read
-     * (ERR_LOADING). */
-    int (*fault)(struct store *store);
-    void (*listen)(struct store *store, struct store_listener *listener);
-    /* Returns when the listener is not being told and will not be. */
-    void (*unlisten)(struct store *store, struct store_listener *listener);
-    enum store_answer (*checkpoint)(
-        struct store *store, struct store_checkpoint *checkpoint);
-    enum store_answer (*seal)(struct store *store, struct store_seal *seal);
-    enum store_answer (*dump)(struct store *store, struct store_dump *dump);
-    void (*end_dump)(struct store *store, struct store_dump *dump);
-    /* See store_ring_open. NULL: there are none. */
-    int (*open_ring)(struct store *store, struct fetch_ring **out);
-    /* Calls stat_fn for each line of `stats cold`. */
-    void (*cold_stats)(struct store *store,
-        void (*stat_fn)(void *context, const char *name, const char *value),
-        void *context);
-    /* Calls stat_fn for each line of `stats wal`. */
-    void (*data_stats)(struct store *store,
-        void (*stat_fn)(void *context, const char *name, const char *value),
-        void *context);
+/* Reads out the records of a counter, by id, a piece a call: again and again
+ * until is_end, or an err that ends it. Then, or whenever the caller has enough
+ * and no call is under way, store_end_dump. What a call answers stays until
+ * the next. */
+struct store_dump {
+    struct store_call call;
+    unsigned slot;              /* of the counter */
+    uint32_t serial;            /* of the counter */
+    uint64_t first_id, last_id; /* of what is wanted */
+    struct dump_work *work;     /* the store's; NULL before the first call */
+    /* out: */
+    int err;            /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what is
+                         * on the disk of ids bad_first..bad_last cannot be
+                         * read; n have come before it, go on. These end it:
+                         * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS,
+                         * ERR_NO_MEMORY, ERR_CLOSED */
+    bool is_end;        /* there are no more */
+    unsigned n_columns; /* values a record, in the counter's order */
+    uint32_t column_serial[SCHEMA_COLUMNS_MAX]; /* of these */
+    uint32_t n;
+    const uint64_t *id;    /* n, ascending over all calls */
+    const uint64_t *value; /* n times n_columns */
+    uint64_t bad_first, bad_last;
+    bool has_largest;    /* what follows is new; the caller may clear it */
+    uint64_t largest_id; /* of the counter: none of this piece is above it,
+                          * and some are above the one before */
 };
 
 #endif

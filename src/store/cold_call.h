@@ -6,6 +6,7 @@
 #include "cold/fetch.h"
 #include "store/call.h"
 #include "store/covers.h"
+#include "store/ring.h"
 
 struct cold_change;
 
@@ -26,6 +27,19 @@ struct cold {
     struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */
 };
+
+/* What the store_ring of a call is: tier_open_ring makes no other. */
+struct cold_ring {
+    struct store_ring ring;
+    struct fetch_ring *fetch; /* owned */
+};
+
+/* NULL where ring is NULL. */
+static inline struct fetch_ring *
+cold_ring_fetch(const struct store_ring *ring)
+{
+    return ring == NULL ? NULL : ((const struct cold_ring *)ring)->fetch;
+}
 
 /* The engine has answered get; finds what it does not have in the segments.
  * STORE_DONE, or STORE_LATER as in call.h. An online reader. */

@@ -225,7 +225,7 @@ cold_get(struct cold *cold, struct store_get *get)
     it->fetch.lookup = it->lookup;
     it->fetch.n = it->n;
     it->fetch.done_fn = on_fetched;
-    it->fetch.ring = get->call.ring;
+    it->fetch.ring = cold_ring_fetch(get->call.ring);
     if (!fetch_begin(cold->fetch, &it->fetch)) {
         return STORE_LATER;
     }

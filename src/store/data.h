@@ -68,15 +68,6 @@ int data_dir_look(const char *path, struct data_dir *out,
 /* Unlocks and closes; none is fine. */
 void data_dir_close(struct data_dir *dir);
 
-/* Verifies all files of a directory without changing any, and appends what it
- * found to out, line by line: counters, records, images, batches, changes. 0,
- * or the first ERR_ (the logger has been told which file and where). */
-int data_check(
-    const struct data_dir *dir, struct logger *logger, struct buf *out);
-
-/* The same of a disk, for tests. */
-int data_check_disk(struct disk *disk, struct logger *logger, struct buf *out);
-
 struct seal_tidy_bounds; /* store/seal_tidy.h */
 
 /* Who reads blocks of the cold tier that are not in its cache: for gets each

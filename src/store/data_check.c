@@ -4,7 +4,7 @@
  * finds it, with file and offset. Without a sound manifest nothing else can be
  * looked at; all images and segments are, also behind a damaged one; the log
  * ends at its first damage, since what follows has no meaning without it. */
-#include "store/data.h"
+#include "store/data_check.h"
 
 #include "base/err.h"
 #include "cold/segment_scan.h"

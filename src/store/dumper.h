@@ -4,7 +4,7 @@
 
 #include "store/call_queue.h"
 #include "store/dump_work.h"
-#include "store/store_dump.h"
+#include "store/store_calls.h"
 
 #include <pthread.h>
 

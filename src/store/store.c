@@ -14,7 +14,7 @@
 #include "store/gardener.h"
 #include "store/keeper.h"
 #include "store/producers.h"
-#include "store/store_dump.h"
+#include "store/store_calls.h"
 #include "store/tier.h"
 
 #include <pthread.h>
@@ -265,7 +265,7 @@ real_end_dump(struct store *store, struct store_dump *dump)
 }
 
 static int
-real_open_ring(struct store *store, struct fetch_ring **out)
+real_open_ring(struct store *store, struct store_ring **out)
 {
     struct real_store *real = real_of(store);
     return real->has_tier ? tier_open_ring(&real->tier, out) : ERR_NOT_FOUND;

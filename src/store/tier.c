@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "store/tier.h"
 
-#include "base/disk_ring.h"
 #include "base/err.h"
 
 #include "store/seal_pick.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,33 +96,6 @@ tier_fini(struct tier *tier)
     covers_fini(&tier->cold.covers);
     pthread_mutex_destroy(&tier->cold.lock);
     fetch_stop(&tier->cold.fetch);
-}
-
-int
-tier_open_ring(struct tier *tier, struct fetch_ring **out)
-{
-    const struct data_config *config = &tier->durable->config;
-    struct disk *disk = tier->durable->disk;
-    struct disk_ring *ring = NULL;
-    int error = ENOSYS;
-    if (config->cold_io == COLD_IO_POOL) {
-        return ERR_NOT_FOUND;
-    }
-    if (disk->calls->ring != NULL) {
-        error = disk->calls->ring(disk, FETCH_RING_READS, &ring);
-    }
-    if (error == 0 &&
-        fetch_ring_create(tier->cold.fetch, ring, out) == ERR_NO_MEMORY) {
-        disk_ring_destroy(&ring);
-        error = ENOMEM;
-    }
-    if (error != 0 && config->cold_io != COLD_IO_AUTO) {
-        log_line(config->logger, LOG_WARNING,
-            "--cold-io=%s: no io_uring, threads read instead: %s",
-            config->cold_io == COLD_IO_RING ? "ring" : "direct",
-            strerror(error));
-    }
-    return error == 0 ? 0 : ERR_NOT_FOUND;
 }
 
 struct lines {

@@ -34,7 +34,7 @@ void tier_fini(struct tier *tier);
 
 /* A ring of the calling thread's, as store_ring_open; where --cold-io wants one
  * and there is none, the logger is told. Any thread. */
-int tier_open_ring(struct tier *tier, struct fetch_ring **out);
+int tier_open_ring(struct tier *tier, struct store_ring **out);
 
 /* Calls stat_fn for each line of `stats cold`. */
 void tier_each_stat(struct tier *tier,

@@ -11,9 +11,7 @@
 
 #include "base/err.h"
 #include "lib/outcomes.h"
-#include "store/store_dump.h"
-#include "store/store_producer.h"
-#include "store/store_seen.h"
+#include "store/store_calls.h"
 
 #include <pthread.h>
 #include <sched.h>

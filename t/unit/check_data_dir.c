@@ -2,7 +2,7 @@
 /* store/data_dir and store/data_check on real directories: how one is made,
  * for whom, and what is refused. Two processes in one directory are in
  * check_durable_rules. */
-#include "store/data.h"
+#include "store/data_check.h"
 
 #include "base/err.h"
 #include "store/durable.h"

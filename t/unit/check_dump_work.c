@@ -5,7 +5,7 @@
 #include "cold/block.h"
 #include "lib/fault_alloc.h"
 #include "store/dumper.h"
-#include "store/store_dump.h"
+#include "store/store_calls.h"
 #include "unit/durable_help.h"
 
 #include <errno.h>

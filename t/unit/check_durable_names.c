@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Directories of an older tallyd, whose log and checkpoint files have no suffix
  * in their names. */
+#include "store/data_check.h"
 #include "unit/durable_help.h"
 
 #include "base/buf.h"

@@ -9,7 +9,7 @@
 #include "base/sanitizer.h"
 #include "cold/segment_write.h"
 #include "schema/restore.h"
-#include "store/data.h"
+#include "store/data_check.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -6,6 +6,7 @@
  * not there; and the dump of a directory says what a server answers.
  *
  * SALVAGE_STRIDE: that many bits are left out between two (1: none is). */
+#include "store/data_check.h"
 #include "unit/durable_help.h"
 #include "unit/files_help.h"
 

@@ -4,6 +4,7 @@
 #include "server/schema_file.h"
 
 #include "base/err.h"
+#include "engine/engine.h"
 #include "unit/check_help.h"
 
 #include <stdio.h>

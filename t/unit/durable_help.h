@@ -61,7 +61,7 @@ struct rig {
     sem_t loaded;
     int load_err;
 
-    struct fetch_ring *ring; /* of gets; NULL: the pool reads */
+    struct store_ring *ring; /* of gets; NULL: the pool reads */
     bool seals;              /* rig_work seals records, too */
     bool is_sealing;         /* seal is under way */
     struct store_seal seal;

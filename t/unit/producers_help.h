@@ -7,7 +7,7 @@
 
 #include "unit/durable_help.h"
 
-#include "store/store_producer.h"
+#include "store/store_calls.h"
 
 /* A change by one of that cell (ax), and of the next column (ay), by a producer
  * and a number. */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_SUM_H
+#define ENGINE_SUM_H
+
+#include <stdint.h>
+
+/* What is held of one counter, in one shard or in all. Figures of moments that
+ * may differ by the length of one change. */
+#define ENGINE_SUMS(X)                                                        \
+    X(tables, "range tables")                                                 \
+    X(records, "records, those in stashes included")                          \
+    X(lines, "lines of 64 bytes")                                             \
+    X(used_bits, "bits of lines taken by records")                            \
+    X(usable_bits, "bits of lines that records can take")                     \
+    X(line_bytes, "memory of lines")                                          \
+    X(stash_records, "records in stashes")                                    \
+    X(stash_wide, "of these, too wide for any shape of their table")          \
+    X(stash_bytes, "memory of stashes")                                       \
+    X(other_bytes, "memory of table heads, shapes and directories")           \
+    X(far_records, "records in their second line")                            \
+    X(mask_bits, "bits set in overflow masks")                                \
+    X(moves, "records moved to their other line to make room")                \
+    X(rebuilds, "tables made anew, all reasons")                              \
+    X(splits, "tables cut in two or more")                                    \
+    X(merges, "tables joined")                                                \
+    X(tightened, "tables packed after they stopped growing")
+
+struct engine_sum {
+#define X(name, text) uint64_t name;
+    ENGINE_SUMS(X)
+#undef X
+};
+
+enum { ENGINE_WIDTHS = 65 };
+
+#endif
