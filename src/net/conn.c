@@ -709,7 +709,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->session.from = conn__from(&conn->peer);
     conn->peer.is_unix = mail->is_unix;
     conn->session.peer = &conn->peer;
-    conn->session.entry = &conn->entry;
+    conn->session.shown_pass = &conn->entry.pass;
     conn__tell_watchers(conn, WATCH_CONN_NEW);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;

@@ -55,7 +55,8 @@ conn_list_add(
     entry->fd = fd;
     entry->prev = NULL;
     conn_entry_note(entry, CONN_STATE_READ);
-    conn_entry_note_pass(entry, 0);
+    /* relaxed: to be shown only */
+    atomic_store_explicit(&entry->pass, 0, memory_order_relaxed);
     conn_entry_note_command(entry, now_ns);
     pthread_mutex_lock(&list->lock);
     entry->next = list->first;

@@ -92,14 +92,6 @@ conn_entry_note(struct conn_entry *entry, enum conn_state state)
     atomic_store_explicit(&entry->state, state, memory_order_relaxed);
 }
 
-/* Notes what the client was let in by. */
-static inline void
-conn_entry_note_pass(struct conn_entry *entry, uint64_t pass)
-{
-    /* relaxed: to be shown only */
-    atomic_store_explicit(&entry->pass, pass, memory_order_relaxed);
-}
-
 /* Notes that a command has begun. */
 static inline void
 conn_entry_note_command(struct conn_entry *entry, uint64_t now_ns)

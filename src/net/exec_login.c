@@ -7,10 +7,10 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "net/conn_list.h"
 #include "proto/binary.h"
 #include "proto/reply.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 
@@ -55,8 +55,10 @@ become(struct session *session, unsigned rank, uint64_t pass)
 {
     session->rank = (uint8_t)rank;
     session->pass = pass;
-    if (session->entry != NULL) {
-        conn_entry_note_pass(session->entry, rank == ACCESS_NOBODY ? 0 : pass);
+    if (session->shown_pass != NULL) {
+        /* relaxed: to be shown only */
+        atomic_store_explicit(session->shown_pass,
+            rank == ACCESS_NOBODY ? 0 : pass, memory_order_relaxed);
     }
 }
 

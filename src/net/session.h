@@ -108,7 +108,8 @@ struct session {
     int unsaid;             /* ERR_: what it was not told, see below; 0 */
     int fault; /* ERR_: why the client is not listened to any more; 0 */
     int fd;    /* of its connection, for who watches */
-    struct conn_entry *entry;      /* to be told who it is; NULL: nobody is */
+    _Atomic uint64_t *shown_pass;  /* pass, or 0 of nobody, for other threads;
+                                    * NULL: none asks */
     const struct watch_peer *peer; /* who came; the connection's. NULL: nobody
                                     * knows */
     uint64_t from; /* the client's address: an IPv4 one, or the first half of
