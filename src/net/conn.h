@@ -6,9 +6,9 @@
 #include "net/conn_list.h"
 #include "net/conn_room.h"
 #include "net/gate.h"
-#include "net/session.h"
 #include "net/tls.h"
-#include "net/watch.h"
+#include "session/session.h"
+#include "session/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>

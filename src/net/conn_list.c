@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/uri.h"
-#include "net/watch.h"
+#include "session/watch.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -27,7 +27,7 @@ enum conn_state {
 #undef X
 };
 
-struct watch_peer; /* net/watch.h */
+struct watch_peer; /* session/watch.h */
 
 enum { CONN_ADDR_BYTES = 336 /* with the NUL; of a path, encoded */ };
 

@@ -3,7 +3,7 @@
  * queue waits behind it, so libuv never holds more than one write of a
  * connection.
  *
- * A large value of an item is not queued, but lent (net/loan.h): a turn's
+ * A large value of an item is not queued, but lent (session/loan.h): a turn's
  * replies are then
  *
  *      out[0, at)   the item's bytes   out[at, len)

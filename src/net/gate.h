@@ -3,10 +3,10 @@
 #define NET_GATE_H
 
 #include "base/buf.h"
+#include "call/store_calls.h"
 #include "net/alarm.h"
 #include "net/bell.h"
-#include "net/session.h"
-#include "store/store_calls.h"
+#include "session/session.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

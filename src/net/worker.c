@@ -26,14 +26,14 @@
  * starts the idle handle, so that the poll does not sleep.
  *
  * Reads of cold records that turns have asked for are begun in uv_prepare, too
- * (store/ring.h), some in each iteration; the idle handle runs while others are
+ * (call/ring.h), some in each iteration; the idle handle runs while others are
  * left. What the ring answers goes on at once, without the mailbox. */
 #include "net/worker.h"
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "call/ring.h"
 #include "net/conn.h"
-#include "store/ring.h"
 
 #include <fcntl.h>
 #include <stddef.h>

@@ -5,17 +5,17 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/qsbr.h"
+#include "call/store_calls.h"
 #include "net/alarm.h"
 #include "net/bell.h"
 #include "net/conn_list.h"
 #include "net/conn_room.h"
 #include "net/gate.h"
 #include "net/helpers.h"
-#include "net/session.h"
 #include "net/tls.h"
-#include "net/watch.h"
+#include "session/session.h"
+#include "session/watch.h"
 #include "stats/metric.h"
-#include "store/store_calls.h"
 
 #include <pthread.h>
 #include <uv.h>
@@ -112,7 +112,7 @@ struct worker {
     struct alarm sweep;
     uv_poll_t widest;        /* closed before anything else happens */
     uv_poll_t poll;          /* of ring */
-    struct store_ring *ring; /* NULL: there is none (store/ring.h) */
+    struct store_ring *ring; /* NULL: there is none (call/ring.h) */
     bool is_reaping;         /* the ring answers now */
     struct mail_fd *opening; /* sockets that have come, the first first */
     struct conn *answered;   /* by the ring: on their way to conn_woken */

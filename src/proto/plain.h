@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Requests on one cell as most clients write them, read in one pass: of those
- * that come a hundred to a read, all but the first are (net/exec_follow.c).
+ * that come a hundred to a read, all but the first are (session/exec_follow.c).
  * Each function reads the request at text, of which PLAIN_BYTES may be looked
  * at, zeros behind what there is: its length, and *out, which is what the
  * parsers make of it; 0 where it is not whole, or may be anything else. names:

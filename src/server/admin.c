@@ -9,9 +9,9 @@
 #include "server/admin_priv.h"
 
 #include "base/err.h"
+#include "call/store_calls.h"
 #include "items/items.h"
 #include "proto/reply.h"
-#include "store/store_calls.h"
 
 #include <config.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "net/listener.h"
-#include "net/session.h"
 #include "net/worker.h"
 #include "server/options.h"
+#include "session/session.h"
 #include "stats/prefix.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct admin_forgotten {
 };
 
 struct server_admin {
-    struct admin admin;            /* first: the seam of net/session.h */
+    struct admin admin;            /* first: the seam of session/session.h */
     const struct options *options; /* read-only */
     struct logger *logger;
     struct store *store;

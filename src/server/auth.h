@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "net/access.h"
+#include "session/access.h"
 
 /* The users, and the answers to logins. */
 

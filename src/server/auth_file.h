@@ -3,7 +3,7 @@
 #define SERVER_AUTH_FILE_H
 
 #include "base/buf.h"
-#include "net/access.h"
+#include "session/access.h"
 
 #include <stdbool.h>
 #include <stddef.h>

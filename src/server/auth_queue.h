@@ -2,7 +2,7 @@
 #ifndef SERVER_AUTH_QUEUE_H
 #define SERVER_AUTH_QUEUE_H
 
-#include "net/access.h"
+#include "session/access.h"
 
 /* Logins that wait for a slow check, fair by the clients' addresses: each
  * address that has some gets its turn for one, in the order in which they came.

@@ -2,7 +2,7 @@
 #include "server/keeping.h"
 
 #include "base/err.h"
-#include "store/data_check.h"
+#include "offline/data_check.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "durable/data.h"
 #include "server/options.h"
-#include "store/data.h"
 
 #include <stdbool.h>
 

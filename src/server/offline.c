@@ -6,9 +6,9 @@
 #include "server/offline.h"
 
 #include "base/err.h"
-#include "store/data.h"
-#include "store/dump.h"
-#include "store/salvage.h"
+#include "durable/data.h"
+#include "offline/dump.h"
+#include "offline/salvage.h"
 #include "wal/names_old.h"
 
 #include <dirent.h>

@@ -3,8 +3,8 @@
 #define SERVER_OWNING_H
 
 #include "base/qsbr.h"
-#include "net/owner.h"
 #include "server/options.h"
+#include "session/owner.h"
 
 /* The rule of --owns and --owns-file, which says whose ids are whose. The main
  * thread. */

@@ -25,7 +25,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "store/seal_pick.h"
+#include "tier/seal_pick.h"
 
 #include <stdlib.h>
 #include <string.h>

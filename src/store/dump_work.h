@@ -2,9 +2,9 @@
 #ifndef STORE_DUMP_WORK_H
 #define STORE_DUMP_WORK_H
 
-#include "store/covers.h"
-#include "store/durable.h"
-#include "store/seal_merge.h"
+#include "durable/durable.h"
+#include "tier/covers.h"
+#include "tier/seal_merge.h"
 
 /* The records of a counter while it is served, range by range. Part of the
  * store; nobody else calls it. */

@@ -2,9 +2,9 @@
 #ifndef STORE_DUMPER_H
 #define STORE_DUMPER_H
 
-#include "store/call_queue.h"
+#include "call/call_queue.h"
+#include "call/store_calls.h"
 #include "store/dump_work.h"
-#include "store/store_calls.h"
 
 #include <pthread.h>
 

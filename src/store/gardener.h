@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "items/items.h"
-#include "store/cold_call.h"
+#include "tier/cold_call.h"
 
 #include <pthread.h>
 #include <stdbool.h>

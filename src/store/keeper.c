@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "schema/restore.h"
-#include "store/covers.h"
+#include "tier/covers.h"
 
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 #ifndef STORE_KEEPER_H
 #define STORE_KEEPER_H
 
-#include "store/call_queue.h"
-#include "store/durable.h"
-#include "store/producers.h"
+#include "call/call_queue.h"
+#include "durable/durable.h"
+#include "durable/producers.h"
 #include "store/store.h"
 
 #include <pthread.h>

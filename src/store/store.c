@@ -7,15 +7,15 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "call/store_calls.h"
+#include "durable/checkpoint.h"
+#include "durable/durable.h"
+#include "durable/producers.h"
 #include "schema/restore.h"
-#include "store/checkpoint.h"
 #include "store/dumper.h"
-#include "store/durable.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
-#include "store/producers.h"
-#include "store/store_calls.h"
-#include "store/tier.h"
+#include "tier/tier.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "call/store_calls.h"
+#include "durable/data.h"
 #include "items/items.h"
-#include "store/data.h"
-#include "store/store_calls.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -16,9 +16,9 @@
 #include "base/err.h"
 #include "lib/log_make.h"
 #include "lib/still_disk.h"
+#include "offline/glean.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
-#include "wal/glean.h"
 #include "wal/names.h"
 #include "wal/replay.h"
 

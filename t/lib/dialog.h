@@ -3,7 +3,7 @@
 #define LIB_DIALOG_H
 
 #include "base/buf.h"
-#include "net/session.h"
+#include "session/session.h"
 #include "stats/metric.h"
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "store/store_calls.h"
+#include "call/store_calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>

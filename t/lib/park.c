@@ -10,8 +10,8 @@
 #include "lib/park.h"
 
 #include "base/err.h"
+#include "call/store_calls.h"
 #include "lib/outcomes.h"
-#include "store/store_calls.h"
 
 #include <pthread.h>
 #include <sched.h>

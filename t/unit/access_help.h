@@ -6,7 +6,7 @@
  * their names. */
 
 #include "lib/dialog.h"
-#include "net/access.h"
+#include "session/access.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/access: every command of every protocol, before a login, after one that
- * failed, as one who may read, and as one who may do all. What is refused is
- * answered as a refusal and changes nothing; what is allowed is answered as
+/* session/access: every command of every protocol, before a login, after one
+ * that failed, as one who may read, and as one who may do all. What is refused
+ * is answered as a refusal and changes nothing; what is allowed is answered as
  * where nobody has to log in. A new request or opcode without a row here fails
  * the test. */
-#include "net/access.h"
+#include "session/access.h"
 
 #include "lib/packet.h"
 #include "unit/access_help.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec: changes that go to the store together, what ends a batch, and what
- * is refused while the store is at fault. */
+/* session/exec: changes that go to the store together, what ends a batch, and
+ * what is refused while the store is at fault. */
 #include "base/err.h"
-#include "net/exec.h"
+#include "session/exec.h"
 #include "unit/held_help.h"
 
 #define GONE "CLIENT_ERROR the counter or column has been dropped\r\n"

@@ -2,7 +2,7 @@
 /* A session that speaks the binary protocol: items and cells, the choice of the
  * protocol, what closes it, and batches; in all cuts the same. */
 #include "lib/packet.h"
-#include "net/session.h"
+#include "session/session.h"
 #include "unit/held_help.h"
 
 /* A request, by what its opcode takes, and the replies to it. */

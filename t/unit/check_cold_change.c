@@ -2,7 +2,7 @@
 /* Changes that wait for room, while what covers their record comes and goes:
  * those of one record are made in their order, or not at all. The engine has
  * refused them before they come here. */
-#include "store/cold_call.h"
+#include "tier/cold_call.h"
 
 #include "engine/cover.h"
 #include "lib/fake_clock.h"

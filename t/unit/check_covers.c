@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The maps of what is covered, beside an array that says of each id which file
  * covers it. */
-#include "store/covers.h"
+#include "tier/covers.h"
 
 #include "base/err.h"
 #include "unit/covers_help.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/data_dir and store/data_check on real directories: how one is made,
+/* durable/data_dir and offline/data_check on real directories: how one is made,
  * for whom, and what is refused. Two processes in one directory are in
  * check_durable_rules. */
-#include "store/data_check.h"
+#include "offline/data_check.h"
 
 #include "base/err.h"
-#include "store/durable.h"
-#include "store/holder.h"
+#include "durable/durable.h"
+#include "durable/holder.h"
 #include "unit/check_help.h"
 #include "wal/manifest.h"
 

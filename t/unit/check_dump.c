@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/dump of a sound directory: a disk that does not read, which is no
+/* offline/dump of a sound directory: a disk that does not read, which is no
  * damage, and text that nobody takes. What a dump says, of damage, too, is
  * looked at by check_salvage. */
-#include "store/dump.h"
+#include "offline/dump.h"
 #include "unit/durable_help.h"
 
 #include "base/buf.h"

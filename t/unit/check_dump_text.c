@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/dump_text: what was seen is said, all of it and nothing else; the
+/* offline/dump_text: what was seen is said, all of it and nothing else; the
  * lines themselves. */
-#include "store/dump_text.h"
+#include "offline/dump_text.h"
 #include "unit/check_help.h"
 
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /* store/dumper and store/dump_work: every record once, wherever it is and
  * whatever becomes of it meanwhile; blocks that cannot be read; memory that
  * runs out; and how a dump ends early. */
+#include "call/store_calls.h"
 #include "cold/block.h"
 #include "lib/fault_alloc.h"
 #include "store/dumper.h"
-#include "store/store_calls.h"
 #include "unit/durable_help.h"
 
 #include <errno.h>

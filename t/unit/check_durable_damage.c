@@ -2,7 +2,7 @@
 /* Files that are not as they were written: a bit is another, an end is
  * missing, a file is. A start refuses, or has all that it must have; the check
  * of a directory says the same. Never a wrong number. */
-#include "store/data_check.h"
+#include "offline/data_check.h"
 #include "unit/durable_help.h"
 #include "unit/files_help.h"
 

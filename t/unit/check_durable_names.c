@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Directories of an older tallyd, whose log and checkpoint files have no suffix
  * in their names. */
-#include "store/data_check.h"
+#include "offline/data_check.h"
 #include "unit/durable_help.h"
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "store/data.h"
-#include "store/salvage.h"
+#include "durable/data.h"
+#include "offline/salvage.h"
 #include "wal/manifest.h"
 #include "wal/names_old.h"
 

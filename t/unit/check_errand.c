@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/errand: another thread does it, with the priority that its maker had
+/* base/errand: another thread does it, with the priority that its maker had
  * when it was started. */
-#include "store/errand.h"
+#include "base/errand.h"
 
 #include "base/give_way.h"
 #include "unit/check_help.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec: what each command does and answers, what is counted, and what
+/* session/exec: what each command does and answers, what is counted, and what
  * happens when the schema changes while a request waits for the store. */
-#include "net/exec.h"
+#include "session/exec.h"
 
 #include "lib/fault_alloc.h"
 #include "unit/held_help.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec_admin: what a connection has to do with commands of administration,
- * and dumps in pieces, of items and of a counter that grows meanwhile. */
+/* session/exec_admin: what a connection has to do with commands of
+ * administration, and dumps in pieces, of items and of a counter that grows
+ * meanwhile. */
 #include "lib/hold.h"
 #include "unit/net_help.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec_follow: requests that are read in one pass because they are like
+/* session/exec_follow: requests that are read in one pass because they are like
  * the one before them are answered, and counted, as where each comes alone and
  * goes the usual way. Random streams, plain requests among others, are told
  * both ways. And keys of multi-gets that come as foreseen (exec_get_keys.c) are

@@ -4,7 +4,7 @@
  * whatever the protocol, and however long it is. */
 #include "base/err.h"
 #include "lib/packet.h"
-#include "net/exec.h"
+#include "session/exec.h"
 #include "unit/gate_help.h"
 
 static const struct session_rules committed = {

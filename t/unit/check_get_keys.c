@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec_get_keys, exec_get_say: keys of a get that are taken for what they
- * are likely to be are what key_parse says, however many digits ids have, what
- * bytes are among them, and where the request is cut. The store here answers
- * with the id and the column that it is asked for, so replies tell both. */
+/* session/exec_get_keys, exec_get_say: keys of a get that are taken for what
+ * they are likely to be are what key_parse says, however many digits ids have,
+ * what bytes are among them, and where the request is cut. The store here
+ * answers with the id and the column that it is asked for, so replies tell
+ * both. */
 #include "base/sanitizer.h"
-#include "net/exec.h"
+#include "session/exec.h"
 #include "unit/net_help.h"
 
 #include <inttypes.h>

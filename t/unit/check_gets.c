@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec_get: gets that follow one another are looked up together, and
+/* session/exec_get: gets that follow one another are looked up together, and
  * nobody can tell by the replies. What is said here is told once line by line,
  * and then in one stream, cut at every place, with small turns and small reply
  * buffers, and before a store that parks calls. */
 #include "base/err.h"
 #include "base/sanitizer.h"
 #include "lib/park.h"
-#include "net/exec.h"
 #include "proto/reply.h"
+#include "session/exec.h"
 #include "unit/held_help.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wal/glean: of a chain of log files, with void batches, each bit turned over,
- * each byte another, each length, a header lost, a file missing. What comes out
- * are batches that were written and count, in order; what does not, is told. */
-#include "wal/glean.h"
+/* offline/glean: of a chain of log files, with void batches, each bit turned
+ * over, each byte another, each length, a header lost, a file missing. What
+ * comes out are batches that were written and count, in order; what does not,
+ * is told. */
+#include "offline/glean.h"
 
 #include "base/err.h"
 #include "unit/replay_help.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/exec_owner: ids of another server are refused, or are misses, whatever
- * asks for them; wherever the bytes are cut, however small a turn is, and
- * whether the store answers at once. The rule may change between two turns. */
+/* session/exec_owner: ids of another server are refused, or are misses,
+ * whatever asks for them; wherever the bytes are cut, however small a turn is,
+ * and whether the store answers at once. The rule may change between two
+ * turns. */
 #include "lib/park.h"
 #include "unit/net_help.h"
 

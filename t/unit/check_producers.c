@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/producers, under a store on a fake disk: a numbered change is done
+/* durable/producers, under a store on a fake disk: a numbered change is done
  * once, whatever comes between it and its retry. The rules, one by one; and a
  * list of producers in the midst of a log. */
 #include "unit/producers_help.h"
 
 #include "base/clock.h"
 #include "base/seen.h"
-#include "store/durable.h"
-#include "store/producers.h"
+#include "durable/durable.h"
+#include "durable/producers.h"
 #include "wal/entry.h"
 
 #include <sched.h>

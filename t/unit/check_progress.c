@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/progress: when it tells something, and what. The time to tell is set
+/* base/progress: when it tells something, and what. The time to tell is set
  * to come at once, or never, so that no test waits for it. */
-#include "store/progress.h"
+#include "base/progress.h"
 
 #include "base/clock.h"
 #include "unit/check_help.h"

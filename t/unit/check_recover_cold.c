@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/sanitizer.h"
 #include "cold/segment_write.h"
+#include "offline/data_check.h"
 #include "schema/restore.h"
-#include "store/data_check.h"
 
 #include <errno.h>
 #include <sched.h>

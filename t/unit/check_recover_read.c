@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/recover: what is said of a block of a checkpoint file that is not as
+/* durable/recover: what is said of a block of a checkpoint file that is not as
  * the manifest has it. A file may have blocks of several histories. */
-#include "store/recover.h"
+#include "durable/recover.h"
 
 #include "base/err.h"
 #include "lib/fake_disk.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/salvage and store/dump: each bit of a small directory turned over, each
- * file cut off at each length, or missing, or with some bytes that are others.
- * A start refuses it or has the same numbers; a salvage makes a sound directory
- * of it, which has all that is not under the damage, never a number that was
- * not there; and the dump of a directory says what a server answers.
+/* offline/salvage and offline/dump: each bit of a small directory turned over,
+ * each file cut off at each length, or missing, or with some bytes that are
+ * others. A start refuses it or has the same numbers; a salvage makes a sound
+ * directory of it, which has all that is not under the damage, never a number
+ * that was not there; and the dump of a directory says what a server answers.
  *
  * SALVAGE_STRIDE: that many bits are left out between two (1: none is). */
-#include "store/data_check.h"
+#include "offline/data_check.h"
 #include "unit/durable_help.h"
 #include "unit/files_help.h"
 
 #include "base/buf.h"
 #include "base/flip.h"
 #include "cold/block.h"
-#include "store/dump.h"
-#include "store/salvage.h"
+#include "offline/dump.h"
+#include "offline/salvage.h"
 #include "wal/names.h"
 
 #include <errno.h>

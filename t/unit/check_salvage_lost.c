@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/salvage where edits of the schema are among what is lost; where there
+/* offline/salvage where edits of the schema are among what is lost; where there
  * is nothing to begin with; and where there is no room. */
 #include "unit/salvage_help.h"
 

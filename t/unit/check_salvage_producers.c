@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/salvage and producers: what says who one is, or that one is no more, is
- * among what is lost. A start works then, and so does the next one, behind a
+/* offline/salvage and producers: what says who one is, or that one is no more,
+ * is among what is lost. A start works then, and so does the next one, behind a
  * checkpoint; and no number that was sent is taken for another producer's.
  * Where it is not known any more which shards numbers were of, that is said. */
-#include "store/data_check.h"
+#include "offline/data_check.h"
 #include "unit/producers_help.h"
 #include "unit/salvage_help.h"
 
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/flip.h"
-#include "store/salvage.h"
+#include "offline/salvage.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
 #include "wal/manifest.h"

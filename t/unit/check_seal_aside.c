@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/seal_aside: how long ranges wait that could not be sealed, and which
+/* tier/seal_aside: how long ranges wait that could not be sealed, and which
  * are known. */
-#include "store/seal_aside.h"
+#include "tier/seal_aside.h"
 
 #include "unit/check_help.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/seal_choose on made-up candidates. */
-#include "store/seal_choose.h"
+/* tier/seal_choose on made-up candidates. */
+#include "tier/seal_choose.h"
 
 #include "unit/check_help.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records of the engine in front of those of segments, beside an array that
  * says of each id what it has. */
-#include "store/seal_merge.h"
+#include "tier/seal_merge.h"
 
 #include "base/err.h"
 #include "unit/covers_help.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/seal_pick on an engine whose tables are written as the test wants it,
+/* tier/seal_pick on an engine whose tables are written as the test wants it,
  * under covers that it makes: which range is the next to be sealed. */
-#include "store/seal_pick.h"
+#include "tier/seal_pick.h"
 
 #include "base/err.h"
 #include "engine/cover.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store/seal_pick: while a record is hot there is something to be sealed,
+/* tier/seal_pick: while a record is hot there is something to be sealed,
  * whatever the tables are like and what the samples say. */
-#include "store/seal_pick.h"
+#include "tier/seal_pick.h"
 
 #include "engine/cover.h"
 #include "engine/engine_copy.h"

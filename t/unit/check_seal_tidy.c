@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is done first with cold ranges, on lists that are made up, and what
  * comes of it in the long run. */
-#include "store/seal_tidy.h"
+#include "tier/seal_tidy.h"
 
 #include "unit/check_help.h"
 

@@ -5,10 +5,10 @@
  * than are known to be set aside. After a start with too much in memory changes
  * wait for the first round. Time stands still, but for what the test lets
  * pass; so the sealer does a round when it is called, and else none. */
+#include "base/errand.h"
 #include "cold/segment_head.h"
 #include "lib/fake_clock.h"
-#include "store/errand.h"
-#include "store/seal_aside.h"
+#include "tier/seal_aside.h"
 #include "unit/durable_help.h"
 
 #include <errno.h>

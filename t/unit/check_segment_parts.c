@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "cold/block.h"
 #include "cold/segment_head.h"
-#include "store/dump.h"
-#include "store/salvage.h"
+#include "offline/dump.h"
+#include "offline/salvage.h"
 
 enum {
     FILES = 3,

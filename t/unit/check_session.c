@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/session: where the bytes are cut, how small a turn is, and whether the
- * store answers at once make no difference to the replies; and memory stays
+/* session/session: where the bytes are cut, how small a turn is, and whether
+ * the store answers at once make no difference to the replies; and memory stays
  * bounded however much is asked for in one request. */
-#include "net/session.h"
+#include "session/session.h"
 
 #include "base/err.h"
 #include "lib/park.h"
-#include "net/exec.h"
+#include "session/exec.h"
 #include "unit/net_help.h"
 
 #include <stdio.h>

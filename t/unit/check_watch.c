@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net/watch: the form of the lines, rings and buffers that are full, who is
+/* session/watch: the form of the lines, rings and buffers that are full, who is
  * told of what, and threads that come and go meanwhile. */
-#include "net/watch.h"
+#include "session/watch.h"
 
 #include "unit/check_help.h"
 

@@ -8,10 +8,10 @@
  * One thread beside those of the log and the checkpointer. */
 
 #include "cold/segment.h"
+#include "durable/checkpoint.h"
+#include "durable/producers.h"
 #include "engine/cover.h"
 #include "lib/fake_disk.h"
-#include "store/checkpoint.h"
-#include "store/producers.h"
 #include "unit/check_help.h"
 
 #include <semaphore.h>

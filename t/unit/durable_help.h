@@ -5,12 +5,12 @@
 /* A store on a fake disk, one client whose answers are remembered, and what is
  * found after a stop or a crash compared to that. */
 
+#include "call/ring.h"
 #include "lib/fake_clock.h"
 #include "lib/fake_disk.h"
 #include "lib/history.h"
 #include "lib/id_family.h"
-#include "store/ring.h"
-#include "store/seal_tidy.h"
+#include "tier/seal_tidy.h"
 #include "unit/store_help.h"
 
 #include <pthread.h>

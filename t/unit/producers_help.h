@@ -2,12 +2,12 @@
 #ifndef UNIT_PRODUCERS_HELP_H
 #define UNIT_PRODUCERS_HELP_H
 
-/* What the tests of store/producers share: numbered changes in a store on a
+/* What the tests of durable/producers share: numbered changes in a store on a
  * fake disk. */
 
 #include "unit/durable_help.h"
 
-#include "store/store_calls.h"
+#include "call/store_calls.h"
 
 /* A change by one of that cell (ax), and of the next column (ay), by a producer
  * and a number. */

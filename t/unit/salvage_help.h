@@ -2,13 +2,13 @@
 #ifndef UNIT_SALVAGE_HELP_H
 #define UNIT_SALVAGE_HELP_H
 
-/* What the tests of store/salvage share that have batches of a kind lost. */
+/* What the tests of offline/salvage share that have batches of a kind lost. */
 
 #include "unit/files_help.h"
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "store/salvage.h"
+#include "offline/salvage.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
 

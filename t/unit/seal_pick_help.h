@@ -5,7 +5,7 @@
 /* An engine with two or three counters and covers made up, for the tests of
  * store/seal_pick. */
 
-#include "store/seal_pick.h"
+#include "tier/seal_pick.h"
 
 #include "lib/fake_disk.h"
 #include "unit/edit_help.h"

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/errand.h"
+
+#include "base/err.h"
+#include "base/give_way.h"
+
+#include <sys/resource.h>
+
+static void *
+run(void *arg)
+{
+    struct errand *errand = arg;
+    give_way_begin(getpriority(PRIO_PROCESS, 0)); /* short turns only */
+    pthread_mutex_lock(&errand->lock);
+    while (!errand->stopping) {
+        if (errand->do_fn == NULL) {
+            pthread_cond_wait(&errand->changed, &errand->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&errand->lock);
+        errand->do_fn(errand->context); /* who waits leaves both as they are */
+        pthread_mutex_lock(&errand->lock);
+        errand->do_fn = NULL;
+        pthread_cond_broadcast(&errand->changed);
+    }
+    pthread_mutex_unlock(&errand->lock);
+    return NULL;
+}
+
+static void
+destroy(struct errand *errand)
+{
+    pthread_cond_destroy(&errand->changed);
+    pthread_mutex_destroy(&errand->lock);
+}
+
+int
+errand_start(struct errand *errand)
+{
+    errand->do_fn = NULL;
+    errand->stopping = false;
+    pthread_mutex_init(&errand->lock, NULL);
+    pthread_cond_init(&errand->changed, NULL);
+    if (pthread_create(&errand->thread, NULL, run, errand) != 0) {
+        destroy(errand);
+        return ERR_NO_THREAD;
+    }
+    return 0;
+}
+
+void
+errand_do(struct errand *errand, void (*do_fn)(void *context), void *context)
+{
+    pthread_mutex_lock(&errand->lock);
+    errand->context = context;
+    errand->do_fn = do_fn;
+    pthread_cond_broadcast(&errand->changed);
+    while (errand->do_fn != NULL) {
+        pthread_cond_wait(&errand->changed, &errand->lock);
+    }
+    pthread_mutex_unlock(&errand->lock);
+}
+
+void
+errand_stop(struct errand *errand)
+{
+    pthread_mutex_lock(&errand->lock);
+    errand->stopping = true;
+    pthread_cond_broadcast(&errand->changed);
+    pthread_mutex_unlock(&errand->lock);
+    pthread_join(errand->thread, NULL);
+    destroy(errand);
+}

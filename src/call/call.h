@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CALL_CALL_H
+#define CALL_CALL_H
+
+#include "base/producer.h"
+#include "engine/cell.h"
+#include "schema/schema.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is asked of the store, and how it answers; see call/store_calls.h. */
+
+struct store_ring; /* call/ring.h */
+struct dump_work;  /* store/dump_work.h */
+
+enum store_answer { STORE_DONE, STORE_LATER };
+
+/* The head of every call that may be answered later. */
+struct store_call {
+    void (*done_fn)(struct store_call *call); /* the caller's */
+    void *owner;                              /* the caller's */
+    struct store_call *next; /* whoever holds the call may link it */
+    struct store_ring *ring; /* of a get: the caller's thread's; NULL: none,
+                              * see call/ring.h */
+};
+
+enum { STORE_GET_MAX = 256 /* cells in one call */ };
+
+/* Reads cells. Columns of one record that stand side by side are read at one
+ * moment. The calling thread is an online reader of store->qsbr. */
+struct store_get {
+    struct store_call call;
+    uint32_t n; /* 0..STORE_GET_MAX */
+    struct cell_key key[STORE_GET_MAX];
+    /* out: */
+    uint64_t value[STORE_GET_MAX];
+    uint8_t state[STORE_GET_MAX]; /* enum cell_state */
+};
+
+/* Does changes, in order; each answers for itself in change[i].err. The
+ * calling thread is an online reader of store->qsbr. */
+struct store_change {
+    struct store_call call;
+    uint32_t n;
+    struct change *change; /* the caller's array of n */
+    uint64_t seq; /* out: what is to be committed before any of them may be
+                   * acknowledged (store_commit); 0: nothing */
+};
+
+/* Where changes stand on their way to the disk. */
+enum store_commit {
+    STORE_COMMITTED,    /* they may be acknowledged */
+    STORE_COMMIT_WAITS, /* listeners will be told when that may have changed */
+    STORE_COMMIT_FAILED /* they must be answered with ERR_UNSURE: whether they
+                         * last is unknown */
+};
+
+/* Told, on any thread, that an outcome may have changed. Must not block and
+ * must not call the store. */
+struct store_listener {
+    void (*moved_fn)(struct store_listener *listener);
+    struct store_listener *next; /* the store's */
+};
+
+/* Who numbers a change: for struct change. */
+struct store_producer {
+    uint16_t slot;
+    uint32_t serial; /* not 0 */
+};
+
+/* Edits the schema, or drops a producer. Always in the order of the calls. To
+ * add what exists identically already is no error and changes nothing. */
+struct store_edit {
+    struct store_call call;
+    struct schema_edit edit;
+    struct producer_name
+        dropped; /* len > 0: it is this producer that is to go,
+                                   * and edit does not count */
+    int err;     /* out: 0 or an ERR_ of schema_apply, ERR_NAME_IS_ITEM,
+              * ERR_NO_PRODUCER, of store_fault; ERR_UNSURE: it is done */
+};
+
+/* Asks for a checkpoint that begins after the call; answered when it is
+ * durable. */
+struct store_checkpoint {
+    struct store_call call;
+    int err; /* out: 0, ERR_NO_DATA_DIR; ERR_NO_CHECKPOINT where the
+              * disk refused it; ERR_DISK_FULL, ERR_DISK, ... where the log is
+              * at fault, too */
+};
+
+enum { STORE_FILE_BYTES = 40 /* of the name of a segment */ };
+
+/* Moves all records of a counter to the cold tier that are there when the call
+ * comes; those that change meanwhile stay hot. Answered when it is durable. */
+struct store_seal {
+    struct store_call call;
+    unsigned slot;   /* of the counter */
+    uint32_t serial; /* of the counter */
+    int err;         /* out: 0, ERR_NO_DATA_DIR, ERR_GONE, ERR_CLOSED,
+                      * ERR_NO_MEMORY, ERR_DISK, ...; ERR_COLD_READ: all is
+                      * sealed but n_left ranges, that of which part is in a
+                      * segment that cannot be read; file names the first */
+    uint32_t n_left; /* out */
+    char file[STORE_FILE_BYTES]; /* out */
+};
+
+/* Reads out the records of a counter, by id, a piece a call: again and again
+ * until is_end, or an err that ends it. Then, or whenever the caller has enough
+ * and no call is under way, store_end_dump. What a call answers stays until
+ * the next. */
+struct store_dump {
+    struct store_call call;
+    unsigned slot;              /* of the counter */
+    uint32_t serial;            /* of the counter */
+    uint64_t first_id, last_id; /* of what is wanted */
+    struct dump_work *work;     /* the store's; NULL before the first call */
+    /* out: */
+    int err;            /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what is
+                         * on the disk of ids bad_first..bad_last cannot be
+                         * read; n have come before it, go on. These end it:
+                         * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS,
+                         * ERR_NO_MEMORY, ERR_CLOSED */
+    bool is_end;        /* there are no more */
+    unsigned n_columns; /* values a record, in the counter's order */
+    uint32_t column_serial[SCHEMA_COLUMNS_MAX]; /* of these */
+    uint32_t n;
+    const uint64_t *id;    /* n, ascending over all calls */
+    const uint64_t *value; /* n times n_columns */
+    uint64_t bad_first, bad_last;
+    bool has_largest;    /* what follows is new; the caller may clear it */
+    uint64_t largest_id; /* of the counter: none of this piece is above it,
+                          * and some are above the one before */
+};
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CALL_STORE_CALLS_H
+#define CALL_STORE_CALLS_H
+
+#include "base/qsbr.h"
+#include "call/call.h"
+#include "engine/sum.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct items; /* items/items.h */
+struct store;
+
+/* Calls about counters take batches and may be answered later: they return
+ * STORE_DONE with the answers in place, or STORE_LATER, and then done_fn is
+ * called exactly once, on any thread, possibly before the call returns.
+ * From STORE_LATER to done_fn the call and all it points to belong to the
+ * store. Per cell the order of calls from one caller holds only if the caller
+ * waits for the answer of one before it makes the next.
+ *
+ * struct store_calls is a seam: t/lib has an implementation that parks calls
+ * at random in front of the real one. */
+
+/* What the store holds of one counter. */
+struct store_sum {
+    uint64_t records; /* one that has changed since it was sealed counts
+                       * twice */
+    uint64_t bytes;   /* memory allocated for them */
+};
+
+struct store_calls {
+    enum store_answer (*get)(struct store *store, struct store_get *get);
+    enum store_answer (*change)(
+        struct store *store, struct store_change *change);
+    enum store_answer (*edit)(struct store *store, struct store_edit *edit);
+    /* Who the producer of that name (which is right) is; one that is not known
+     * becomes so. Answers at once: 0, ERR_MANY_PRODUCERS, ERR_NO_MEMORY, or
+     * what fault says. */
+    int (*producer)(struct store *store, const char *name, size_t len,
+        struct store_producer *out);
+    /* Calls stat_fn for each line of `stats producers`. */
+    void (*producer_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
+    /* What is held of the counter in a slot, summed over all shards (zeroes
+     * where there is none); answers at once. */
+    struct store_sum (*sum)(struct store *store, unsigned counter_slot);
+    /* Adds what is held of the counter in a slot to *sum: in one shard, or in
+     * all with shard = -1; answers at once. */
+    void (*tables)(struct store *store, unsigned counter_slot, int shard,
+        struct engine_sum *sum);
+    /* The same in pieces, of one shard, see engine_survey. */
+    bool (*survey)(struct store *store, unsigned counter_slot, unsigned shard,
+        size_t *at, unsigned *n_left, struct engine_sum *sum,
+        uint64_t (*width)[ENGINE_WIDTHS]);
+    /* Bytes of tables, stashes and directories now; of these, *garbage_bytes
+     * wait for readers. */
+    uint64_t (*hot_bytes)(struct store *store, uint64_t *garbage_bytes);
+    /* Sees to it that all changes up to seq are committed. */
+    enum store_commit (*commit)(struct store *store, uint64_t seq);
+    /* Where they stand; nothing but a look. seq 0 is committed. */
+    enum store_commit (*outcome)(struct store *store, uint64_t seq);
+    /* What is to be committed before all is that a get of these n keys which
+     * has been answered may have seen, or, with n = 0, a change or a piece of
+     * a dump; 0: nothing. Answers at once; may wait for a shard's lock. */
+    uint64_t (*seen)(
+        struct store *store, const struct cell_key *key, uint32_t n);
+    /* 0, or why counters cannot be changed now, or not even read
+     * (ERR_LOADING). */
+    int (*fault)(struct store *store);
+    void (*listen)(struct store *store, struct store_listener *listener);
+    /* Returns when the listener is not being told and will not be. */
+    void (*unlisten)(struct store *store, struct store_listener *listener);
+    enum store_answer (*checkpoint)(
+        struct store *store, struct store_checkpoint *checkpoint);
+    enum store_answer (*seal)(struct store *store, struct store_seal *seal);
+    enum store_answer (*dump)(struct store *store, struct store_dump *dump);
+    void (*end_dump)(struct store *store, struct store_dump *dump);
+    /* See store_ring_open. NULL: there are none. */
+    int (*open_ring)(struct store *store, struct store_ring **out);
+    /* Calls stat_fn for each line of `stats cold`. */
+    void (*cold_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
+    /* Calls stat_fn for each line of `stats wal`. */
+    void (*data_stats)(struct store *store,
+        void (*stat_fn)(void *context, const char *name, const char *value),
+        void *context);
+};
+
+/* What every implementation begins with. Read-only after creation. */
+struct store {
+    const struct store_calls *calls;
+    struct items *items; /* owned by the store; see items/items.h */
+    struct qsbr *qsbr;   /* owned by the store; readers register here */
+    _Atomic(const struct schema *) *schema; /* the published one */
+    unsigned shards;
+};
+
+static inline enum store_answer
+store_get(struct store *store, struct store_get *get)
+{
+    return store->calls->get(store, get);
+}
+
+static inline enum store_answer
+store_change(struct store *store, struct store_change *change)
+{
+    return store->calls->change(store, change);
+}
+
+static inline enum store_answer
+store_edit(struct store *store, struct store_edit *edit)
+{
+    return store->calls->edit(store, edit);
+}
+
+/* The schema now. The calling thread must be an online reader of store->qsbr,
+ * and the pointer is valid until it next goes quiescent or offline. */
+static inline const struct schema *
+store_schema(const struct store *store)
+{
+    /* seq_cst, with the keeper's store and the epochs of qsbr.c in one order:
+     * who is seen offline by qsbr_wait will not load the old pointer later.
+     * On x86 it is a plain load. */
+    return atomic_load_explicit(store->schema, memory_order_seq_cst);
+}
+
+static inline struct store_sum
+store_sum(struct store *store, unsigned counter_slot)
+{
+    return store->calls->sum(store, counter_slot);
+}
+
+static inline void
+store_tables(struct store *store, unsigned counter_slot, int shard,
+    struct engine_sum *sum)
+{
+    store->calls->tables(store, counter_slot, shard, sum);
+}
+
+static inline bool
+store_survey(struct store *store, unsigned slot, unsigned shard, size_t *at,
+    unsigned *n_left, struct engine_sum *sum, uint64_t (*width)[ENGINE_WIDTHS])
+{
+    return store->calls->survey(store, slot, shard, at, n_left, sum, width);
+}
+
+static inline uint64_t
+store_hot_bytes(struct store *store, uint64_t *garbage_bytes)
+{
+    return store->calls->hot_bytes(store, garbage_bytes);
+}
+
+static inline enum store_commit
+store_commit(struct store *store, uint64_t seq)
+{
+    return store->calls->commit(store, seq);
+}
+
+static inline enum store_commit
+store_outcome(struct store *store, uint64_t seq)
+{
+    return store->calls->outcome(store, seq);
+}
+
+static inline uint64_t
+store_seen(struct store *store, const struct cell_key *key, uint32_t n)
+{
+    return store->calls->seen(store, key, n);
+}
+
+static inline int
+store_fault(struct store *store)
+{
+    return store->calls->fault(store);
+}
+
+static inline void
+store_listen(struct store *store, struct store_listener *listener)
+{
+    store->calls->listen(store, listener);
+}
+
+static inline void
+store_unlisten(struct store *store, struct store_listener *listener)
+{
+    store->calls->unlisten(store, listener);
+}
+
+static inline enum store_answer
+store_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
+{
+    return store->calls->checkpoint(store, checkpoint);
+}
+
+static inline enum store_answer
+store_seal(struct store *store, struct store_seal *seal)
+{
+    return store->calls->seal(store, seal);
+}
+
+static inline void
+store_cold_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->cold_stats(store, stat_fn, context);
+}
+
+static inline void
+store_data_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->data_stats(store, stat_fn, context);
+}
+
+static inline int
+store_producer(struct store *store, const char *name, size_t len,
+    struct store_producer *out)
+{
+    return store->calls->producer(store, name, len, out);
+}
+
+static inline void
+store_producer_stats(struct store *store,
+    void (*stat_fn)(void *context, const char *name, const char *value),
+    void *context)
+{
+    store->calls->producer_stats(store, stat_fn, context);
+}
+
+/* The store's calls for a dump of a counter; see struct store_dump. */
+
+static inline enum store_answer
+store_dump(struct store *store, struct store_dump *dump)
+{
+    return store->calls->dump(store, dump);
+}
+
+/* Gives back what a dump holds; does nothing where no call has been made. Any
+ * thread; no call of it is under way. */
+static inline void
+store_end_dump(struct store *store, struct store_dump *dump)
+{
+    if (dump->work != NULL) {
+        store->calls->end_dump(store, dump);
+    }
+}
+
+#endif

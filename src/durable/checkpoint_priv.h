@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DURABLE_CHECKPOINT_PRIV_H
+#define DURABLE_CHECKPOINT_PRIV_H
+
+#include "base/buf.h"
+#include "durable/checkpoint.h"
+#include "durable/recover.h"
+#include "engine/engine_copy.h"
+
+/* One pass of the checkpointer, for the files of this module. */
+
+/* A change of the map that waits for the next manifest. */
+struct op {
+    enum { OP_ADD, OP_DROP } kind;
+    struct images_entry entry; /* OP_DROP: its counter, shard and rows */
+    bool is_copied;            /* OP_ADD: of a table, which was marked clean */
+};
+
+struct pass {
+    struct checkpointer *owner;
+    struct durable *durable;
+    struct engine_rows rows;
+    struct recover_reader reader; /* for blocks that are moved */
+    struct buf block;             /* images not written yet */
+    struct op *op;                /* owned; n_ops of op_capacity */
+    size_t n_ops, op_capacity;
+    uint64_t seq;  /* the largest of what ops have in them */
+    uint64_t file; /* number of the file under way; 0: none */
+    uint64_t file_bytes;
+    uint64_t step_bytes, file_bytes_max;
+    int fd;
+    uint64_t rested_ns; /* when it last slept */
+    uint64_t n_images, n_records, n_bytes;
+    bool is_quiet; /* its failure has been said often enough */
+    /* Of the step under way: those who wait for what is covered now. */
+    bool is_publish_wanted;
+    struct store_call *publish;
+};
+
+/* One pass. 0 or ERR_. */
+int checkpoint__run(struct checkpointer *owner);
+
+/* A step without a pass: a manifest with what is covered now. 0 or ERR_. */
+int checkpoint__publish(struct checkpointer *owner);
+
+/* True where the pass is to be given up. */
+bool checkpoint__is_stopping(const struct pass *pass);
+
+/* Gives way to others, if it has worked for a while. */
+void checkpoint__rest(struct pass *pass);
+
+/* Appends to pass->op. 0 or ERR_NO_MEMORY. */
+int checkpoint__add(struct pass *pass, const struct op *op);
+
+/* Makes what has been gathered durable, and a manifest with it. 0 or ERR_. */
+int checkpoint__step(struct pass *pass);
+
+/* Moves blocks out of files of which less than half is live. Nothing is lost
+ * where it fails: 0 or ERR_. */
+int checkpoint__compact(struct pass *pass);
+
+/* Removes checkpoint and segment files that the manifest does not name; a
+ * segment that no manifest has named yet may be on its way into one. Not while
+ * there is doubt which manifest is on the disk. */
+void checkpoint__remove_dead(struct pass *pass);
+
+/* ---- checkpoint_thread.c: who waits for a manifest ---- */
+
+/* Takes those who wait for segments into the pass; lets them wait on. */
+void checkpoint__take_publish(struct pass *pass);
+void checkpoint__keep_publish(struct pass *pass);
+/* Answers a list of struct store_checkpoint. */
+void checkpoint__answer(struct store_call *calls, int err);
+
+/* ---- checkpoint_look.c ---- */
+
+/* True where files that a start would need have been removed and a pass makes
+ * up for it: said, counted, and the tables of images that are gone count as
+ * changed. Of segments, for which it cannot, n_lost tells. Between passes. */
+bool checkpoint__look(struct checkpointer *owner);
+
+/* ---- checkpoint_owner.c ---- */
+
+/* Whose MANIFEST is, an enum durable_manifest. Where another server has the
+ * directory that is said, and the log refuses changes. */
+int checkpoint__look_at_owner(struct checkpointer *owner);
+/* The same during a pass, once a second. */
+void checkpoint__look_at_owner_soon(struct checkpointer *owner);
+
+/* ---- checkpoint_say.c: what the operator and clients are told ---- */
+
+/* Whether a pass that begins now need not say why it fails, as others have
+ * just said it. */
+bool checkpoint__is_quiet(const struct checkpointer *owner, uint64_t now_ns);
+
+/* What the disk refused; the ERR_ that this is. */
+int checkpoint__tell(const struct pass *pass, const char *what, int error);
+
+/* The pass has failed. */
+void checkpoint__tell_failed(const struct pass *pass, int err);
+
+/* The pass has come through. */
+void checkpoint__tell_well(const struct pass *pass);
+
+/* What is answered to those who asked for a pass that ended with err. */
+int checkpoint__reply(const struct checkpointer *owner, int err);
+
+#endif

@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The data directory's life: opening, the sink of changes, closing. Loading is
+ * in recover.c, checkpoints in checkpoint.c.
+ *
+ * The engine calls the sink under a shard's lock. What the records have become
+ * is encoded on the stack and given to the log in one call, so that the log's
+ * own lock is held for one copy, and a shard's changes are in the log in the
+ * order in which they were made. */
+#include "durable/durable.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "cold/segment_head.h"
+#include "durable/durable_names.h"
+#include "durable/durable_owner.h"
+#include "durable/producers.h"
+#include "durable/recover.h"
+#include "engine/engine_copy.h"
+#include "wal/entry.h"
+#include "wal/frame.h"
+#include "wal/wal_refuse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WRITE_BYTES_MAX = ENTRY_CELLS_BYTES_MAX + ENTRY_NUMBER_BYTES_MAX };
+
+_Static_assert(ENGINE_WRITES_MAX *WRITE_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
+    "what the engine tells at once is one append");
+
+/* Of one cell each, which is usual. */
+enum {
+    ONE_CELLS_BYTES =
+        ENGINE_WRITES_MAX * (ENTRY_HEAD_BYTES_MAX + ENTRY_CELL_BYTES_MAX)
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+
+enum { BALLAST_BYTES = DURABLE_BALLAST_BYTES, BALLAST_BYTES_MIN = 64 << 10 };
+
+/* Records of several cells. Its frame is large, and each page of it is
+ * touched. */
+static __attribute__((noinline)) uint64_t
+log_records(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
+    struct wal_row row[ENGINE_WRITES_MAX];
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct engine_write *it = &write[i];
+        row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
+        len += entry_put_columns(entries + len, it->id, it->n, it->serial,
+            it->value, i == 0 ? NULL : &it[-1].id);
+    }
+    return wal_append_rows(durable->wal, entries, len, row, n);
+}
+
+/* Writes, some of them numbered: a number and what it changed are one append,
+ * and with that in one batch. No later entry takes the place of one of them. */
+static __attribute__((noinline)) uint64_t
+log_numbered(
+    struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint8_t entries[ENGINE_WRITES_MAX * WRITE_BYTES_MAX];
+    const uint64_t *id_before = NULL;
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (write[i].producer != 0) {
+            len += entry_put_number(entries + len, write[i].producer,
+                write[i].shard, write[i].number);
+        }
+        if (write[i].n > 0) {
+            len += entry_put_columns(entries + len, write[i].id, write[i].n,
+                write[i].serial, write[i].value, id_before);
+            id_before = &write[i].id;
+        }
+    }
+    return wal_append(durable->wal, entries, len);
+}
+
+/* What is not one cell each. */
+static __attribute__((noinline)) uint64_t
+log_others(struct durable *durable, const struct engine_write *write, size_t n)
+{
+    uint32_t numbered = 0;
+    if (n == 0) {
+        return wal_last(durable->wal);
+    }
+    for (size_t i = 0; i < n; i++) {
+        numbered |= write[i].producer;
+    }
+    return numbered != 0 ? log_numbered(durable, write, n)
+                         : log_records(durable, write, n);
+}
+
+static uint64_t
+log_writes(
+    struct engine_sink *sink, const struct engine_write *write, size_t n)
+{
+    struct durable *durable = (struct durable *)sink;
+    uint8_t entries[ONE_CELLS_BYTES];
+    struct wal_row row[ENGINE_WRITES_MAX];
+    const uint64_t *id_before = NULL;
+    size_t len = 0;
+    ASSERT(n <= ENGINE_WRITES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        const struct engine_write *it = &write[i];
+        if (it->n != 1 || it->producer != 0) {
+            len = 0;
+            break;
+        }
+        row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
+        len += entry_put_cell(
+            entries + len, it->id, it->serial[0], it->value[0], id_before);
+        id_before = &it->id;
+    }
+    return len == 0 ? log_others(durable, write, n)
+                    : wal_append_rows(durable->wal, entries, len, row, n);
+}
+
+uint64_t
+durable_log_counter(struct durable *durable,
+    const struct schema_counter *counter, uint32_t last_serial)
+{
+    uint8_t entry[ENTRY_COUNTER_BYTES_MAX];
+    size_t len = entry_put_counter(entry, counter, last_serial);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable_log_dropped(
+    struct durable *durable, uint32_t counter_serial, uint32_t last_serial)
+{
+    uint8_t entry[ENTRY_DROPPED_BYTES_MAX];
+    size_t len = entry_put_dropped(entry, counter_serial, last_serial);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable_log_producer(
+    struct durable *durable, uint32_t serial, const struct producer_name *name)
+{
+    uint8_t entry[ENTRY_PRODUCER_BYTES_MAX];
+    size_t len = entry_put_producer(entry, serial, name);
+    return wal_append(durable->wal, entry, len);
+}
+
+uint64_t
+durable_log_producer_dropped(struct durable *durable, uint32_t serial)
+{
+    uint8_t entry[ENTRY_PRODUCER_DROPPED_BYTES_MAX];
+    size_t len = entry_put_producer_dropped(entry, serial);
+    return wal_append(durable->wal, entry, len);
+}
+
+static void
+note_remains(void *context, const char *name)
+{
+    bool *any = context;
+    *any |= data_dir_is_remains(name);
+}
+
+/* Every number reads as its default from here on: to be seen where a disk is
+ * not mounted, or the directory is another one than was meant. */
+static void
+say_new(const struct data_config *config)
+{
+    log_line(config->logger, LOG_WARNING,
+        "the data directory%s%s is new and has no counters; where there should "
+        "be some, stop the server, see that the right disk is mounted and "
+        "--data names the right directory, and see --new-data",
+        config->path == NULL ? "" : " ",
+        config->path == NULL ? "" : config->path);
+}
+
+/* The first manifest of a directory without one. */
+static int
+begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
+{
+    struct manifest *manifest = &durable->manifest;
+    struct disk *disk = durable->disk;
+    bool any = false;
+    int error = disk->calls->list(disk, note_remains, &any);
+    if (error != 0) {
+        log_line(durable->config.logger, LOG_ERROR,
+            "the data directory cannot be read: %s", disk_text(error));
+        return ERR_DISK;
+    }
+    if (any) {
+        log_line(durable->config.logger, LOG_ERROR,
+            "the data directory%s%s has files of a server but no %s: restore "
+            "it from a backup, see --salvage, or move the files away to begin "
+            "with no counters",
+            durable->config.path == NULL ? "" : " ",
+            durable->config.path == NULL ? "" : durable->config.path,
+            MANIFEST_NAME);
+        return ERR_CORRUPT;
+    }
+    int err = histories_draw(&manifest->epoch);
+    if (err == 0) {
+        err = histories_add(&manifest->histories, 1, durable->history);
+    }
+    if (err != 0) {
+        return err;
+    }
+    durable->epoch = manifest->epoch;
+    manifest->seed = seed;
+    manifest->shards = shards;
+    manifest->log_number = 1;
+    manifest->next_file = 1; /* there is no log yet */
+    err = durable_put_manifest(durable, manifest, &error);
+    if (err != 0) {
+        log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
+            MANIFEST_NAME,
+            error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
+        return err;
+    }
+    durable->is_history_named = true;
+    durable->is_copied = durable_copy_manifest(durable, manifest) == 0;
+    say_new(&durable->config);
+    return 0;
+}
+
+static void
+close_disk(struct durable *durable)
+{
+    durable_end_names(durable);
+    if (durable->config.disk == NULL) {
+        disk_real_destroy(&durable->disk);
+    }
+}
+
+/* Reads the manifest, or makes the first one. */
+static int
+open_manifest(struct durable *durable, unsigned shards, uint64_t seed)
+{
+    struct disk *disk = durable->disk;
+    /* first: what takes its place meanwhile is seen to be another one */
+    int error =
+        disk->calls->look(disk, MANIFEST_NAME, -1, &durable->manifest_file);
+    if (error != 0) {
+        durable->manifest_file.inode = 0;
+    }
+    int err = manifest_read(disk, &durable->manifest, &error);
+    if (err == ERR_NOT_FOUND) {
+        return begin_directory(durable, shards, seed);
+    }
+    if (err != 0) {
+        recover_tell_manifest(durable->config.logger, err, error);
+        return err;
+    }
+    durable->is_old = durable->manifest.writes == 0;
+    err = durable_check_names(durable);
+    durable->epoch = durable->manifest.epoch;
+    durable->read_writes = durable->manifest.writes;
+    durable->writes = durable->read_writes;
+    return err;
+}
+
+int
+durable_open(struct durable *durable, const struct data_config *config,
+    unsigned *shards, uint64_t *seed)
+{
+    *durable =
+        (struct durable){.sink = {.write_fn = log_writes}, .config = *config};
+    durable->config.clock = clock_or_system(config->clock);
+    manifest_init(&durable->manifest);
+    durable->disk = config->disk;
+    if (durable->disk == NULL &&
+        disk_real_create(config->dir.dir_fd, &durable->disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    pthread_mutex_init(&durable->owner_lock, NULL);
+    int err = histories_draw(&durable->history);
+    if (err == 0) {
+        err = durable_look_at_names(durable);
+    }
+    if (err == 0) {
+        err = open_manifest(durable, *shards, *seed);
+    }
+    if (err != 0) {
+        pthread_mutex_destroy(&durable->owner_lock);
+        manifest_fini(&durable->manifest);
+        close_disk(durable);
+        return err;
+    }
+    *shards = durable->manifest.shards;
+    *seed = durable->manifest.seed;
+    pthread_mutex_init(&durable->edit_lock, NULL);
+    pthread_mutex_init(&durable->manifest_lock, NULL);
+    return 0;
+}
+
+/* The engine learns a schema's counters. A guard against strays (maxjump)
+ * holds for clients only: what is loaded has passed it once. */
+static int
+define_all(struct engine *engine, const struct schema *schema, bool guard_only)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter == NULL || (guard_only && counter->max_jump == 0)) {
+            continue;
+        }
+        struct schema_counter open = *counter;
+        open.max_jump = guard_only ? counter->max_jump : 0;
+        int err = engine_define(engine, &open);
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+uint64_t
+durable_next_segment(struct durable *durable)
+{
+    /* relaxed: a number for each, and nothing hangs on it */
+    return atomic_fetch_add_explicit(
+               &durable->last_segment, 1, memory_order_relaxed) +
+        1;
+}
+
+void
+durable_spare_segment(struct durable *durable, uint64_t number)
+{
+    /* release: a file of that number is made afterwards, so whoever finds it
+     * in the directory, and then looks here by acquire, sees that */
+    atomic_store_explicit(
+        &durable->spared_segment, number, memory_order_release);
+}
+
+/* Allocates it from the start on, where it has had some bytes before. An errno
+ * value: why it is not whole. */
+static int
+fill_ballast(struct disk *disk, int fd, uint64_t had, bool takes_part)
+{
+    int whole = disk->calls->allocate(disk, fd, 0, BALLAST_BYTES);
+    int error = whole;
+    for (uint64_t bytes = BALLAST_BYTES / 2;
+         error != 0 && takes_part && bytes > had && bytes >= BALLAST_BYTES_MIN;
+         bytes /= 2) {
+        error = disk->calls->allocate(disk, fd, 0, bytes);
+    }
+    if (error != 0) { /* some of it may have been allocated */
+        (void)disk->calls->truncate(disk, fd, had);
+    }
+    return whole;
+}
+
+int
+durable_keep_ballast(struct durable *durable, bool takes_part)
+{
+    struct disk *disk = durable->disk;
+    uint64_t had = 0, has = 0;
+    int fd;
+    int error = disk->calls->open(disk, DURABLE_BALLAST, DISK_WRITE, &fd);
+    if (error == ENOENT) {
+        error = disk->calls->open(disk, DURABLE_BALLAST, DISK_CREATE, &fd);
+    }
+    if (error == 0) {
+        error = disk->calls->size(disk, fd, &had);
+        error = error == 0 ? fill_ballast(disk, fd, had, takes_part) : error;
+        (void)disk->calls->size(disk, fd, &has);
+        disk->calls->close(disk, fd);
+        if (has == 0) {
+            (void)disk->calls->unlink(disk, DURABLE_BALLAST);
+        }
+    }
+    return error != 0 && disk_err(error) == ERR_DISK_FULL ? ERR_DISK_FULL : 0;
+}
+
+bool
+durable_drop_ballast(struct durable *durable)
+{
+    struct disk *disk = durable->disk;
+    return disk->calls->unlink(disk, DURABLE_BALLAST) == 0;
+}
+
+void
+durable_refuse(struct durable *durable, bool is_refusing)
+{
+    if (is_refusing && !durable->is_refusing) {
+        log_line(durable->config.logger, LOG_ERROR,
+            "there is no room on the disk for a checkpoint and the ballast: "
+            "counters are read-only until there is");
+    }
+    durable->is_refusing = is_refusing;
+    wal_refuse(durable->wal, is_refusing ? ERR_DISK_FULL : 0);
+}
+
+/* Removes a file that neither the manifest nor the log knows. */
+static void
+remove_orphan(void *context, const char *name)
+{
+    struct durable *durable = context;
+    const struct manifest *manifest = &durable->manifest;
+    enum names_kind kind;
+    uint64_t number;
+    bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0 ||
+        strcmp(name, MANIFEST_COPY ".new") == 0;
+    bool is_new;
+    if (segment_name_parse(name, &number, &is_new)) {
+        is_orphan = is_new || !segments_has_file(&manifest->segments, number);
+    }
+    if (names_parse(name, &kind, &number)) {
+        is_orphan = kind == NAMES_LOG_NEW ||
+            (kind == NAMES_LOG &&
+                (number < manifest->log_number ||
+                    number > durable->log_end.number)) ||
+            (kind == NAMES_CHECKPOINT && !durable->names_orphans &&
+                images_file_bytes(&manifest->images, number) == 0);
+    }
+    if (is_orphan) {
+        log_line(durable->config.logger, LOG_INFO,
+            "removing %s: nothing names it", name);
+        (void)durable->disk->calls->unlink(durable->disk, name);
+    }
+}
+
+/* Before a log file is made or gets its name. */
+static int
+may_begin_log(void *context)
+{
+    return durable_may_write(context) == 0 ? 0 : DISK_TAKEN;
+}
+
+/* What is to be done before the log's first file; it calls this until it works.
+ * Files go only then: the names are synced, those in the manifest too, and an
+ * older copy of it, which may name them, has been replaced. */
+static int
+prepare_log(void *context)
+{
+    struct durable *durable = context;
+    int error = may_begin_log(durable);
+    if (error == 0) {
+        error = log_end_keep(&durable->log_end);
+    }
+    pthread_mutex_lock(&durable->manifest_lock);
+    if (error == 0) {
+        error = durable_name_history(durable);
+    }
+    if (error == 0) {
+        (void)durable->disk->calls->list(
+            durable->disk, remove_orphan, durable);
+    }
+    pthread_mutex_unlock(&durable->manifest_lock);
+    return error;
+}
+
+/* Under manifest_lock. */
+static void
+name_log(struct durable *durable)
+{
+    struct manifest *manifest = &durable->manifest;
+    if (manifest_names_log(manifest)) {
+        if (!durable->is_copied) {
+            (void)durable_copy_manifest(durable, manifest);
+        }
+        return;
+    }
+    uint64_t next_file = manifest->next_file;
+    manifest->next_file = MANIFEST_NEXT_FILE_MIN;
+    int error;
+    int err = durable_put_manifest(durable, manifest, &error);
+    if (err != 0) { /* tried again at the next start */
+        manifest->next_file = next_file;
+        log_line(durable->config.logger, LOG_WARNING,
+            "cannot replace %s: %s; until a checkpoint or the next start a "
+            "log file that gets lost may not be missed",
+            MANIFEST_NAME,
+            error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
+        return;
+    }
+    (void)durable_copy_manifest(durable, manifest);
+}
+
+void
+durable_name_log(struct durable *durable)
+{
+    if (wal_write_fault(durable->wal) != 0) {
+        return;
+    }
+    (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
+    pthread_mutex_lock(&durable->manifest_lock);
+    name_log(durable);
+    pthread_mutex_unlock(&durable->manifest_lock);
+}
+
+/* Whether the log has no room, or none but what a process that has ended kept
+ * for a checkpoint, which changes would take. */
+static bool
+is_full(struct durable *durable)
+{
+    int fault = wal_write_fault(durable->wal);
+    return fault == ERR_DISK_FULL ||
+        (fault == 0 && durable_keep_ballast(durable, true) != 0);
+}
+
+static int
+open_log(struct durable *durable, const struct replay_end *end)
+{
+    const struct data_config *config = &durable->config;
+    struct manifest *manifest = &durable->manifest;
+    bool is_first = end->number == 0;
+    struct wal_config wal = {.disk = durable->disk,
+        .logger = config->logger,
+        .sync = config->sync,
+        .interval_ms = config->interval_ms,
+        .file_bytes = config->log_file_bytes,
+        .unsynced_bytes_max = config->unsynced_bytes_max,
+        .retry_ms = config->retry_ms,
+        .idle_ms = config->idle_ms,
+        .clock = config->clock,
+        .prepare_fn = prepare_log,
+        .may_fn = may_begin_log,
+        .context = durable,
+        .start = {.epoch = durable->history,
+            .before_epoch = end->epoch,
+            .first_number = manifest->log_number, /* prepare_log */
+            .next_number = is_first ? manifest->log_number : end->number + 1,
+            /* Batches behind the end may have been given out (to whoever
+             * follows the log) and lost with a power cut, also where the last
+             * file is empty: their numbers are not used again. */
+            .next_seq = is_first ? 1 : end->next_seq + REPLAY_SEQ_GAP,
+            .before_end = is_first ? 0 : end->end}};
+    int err = recover_check_end(manifest, end, config->logger);
+    if (err != 0) {
+        return err;
+    }
+    err = histories_add(
+        &manifest->histories, wal.start.next_number, durable->history);
+    if (err == 0) {
+        err = durable_check_owner(durable);
+    }
+    if (err == 0) {
+        err = durable_carry_over(durable);
+    }
+    if (err != 0) {
+        return err;
+    }
+    durable->log_end = (struct log_end){.disk = durable->disk,
+        .epoch = end->epoch,
+        .number = end->number,
+        .end = end->end};
+    err = wal_open(&wal, &durable->wal);
+    if (err == 0) {
+        durable_name_log(durable);
+    }
+    if (err == 0 && is_full(durable)) {
+        durable_refuse(durable, true); /* a checkpoint comes first */
+    }
+    return err;
+}
+
+int
+durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
+    struct schema **schema)
+{
+    struct replay_end end = {0};
+    uint64_t began_ns = clock_monotonic_ns();
+    durable->engine = engine;
+    durable->qsbr = qsbr;
+    engine_begin_loading(engine);
+    int err = define_all(engine, *schema, false);
+    if (err == 0) {
+        err = producers_load(durable->producers, &durable->manifest.producers);
+    }
+    if (err == 0) {
+        err = recover_segments(durable);
+    }
+    if (err == 0) {
+        err = recover_images(durable, *schema);
+    }
+    uint64_t loaded_ns = clock_monotonic_ns();
+    if (err == 0) {
+        err = recover_log(durable, schema, &end);
+    }
+    durable_note(&durable->stats.replay_ms,
+        (clock_monotonic_ns() - loaded_ns) / NS_PER_MS);
+    engine_end_loading(engine);
+    if (err == 0) {
+        err = open_log(durable, &end);
+    }
+    if (err == 0) {
+        err = define_all(engine, *schema, true);
+    }
+    if (err != 0) {
+        return err;
+    }
+    durable_note(&durable->stats.live_images, durable->manifest.images.n);
+    durable_note(&durable->stats.live_segments, durable->manifest.segments.n);
+    durable_note(
+        &durable->stats.last_checkpoint_seq, durable->manifest.checkpoint_seq);
+    durable_note(&durable->stats.last_checkpoint_time,
+        durable->manifest.checkpoint_time);
+    durable_note(&durable->stats.replayed_batches, end.batches);
+    durable_note(&durable->stats.load_ms,
+        (clock_monotonic_ns() - began_ns) / NS_PER_MS);
+    engine_set_sink(engine, &durable->sink);
+    return 0;
+}
+
+void
+durable_cancel(struct durable *durable)
+{
+    /* relaxed: a wish, nothing hangs on it */
+    atomic_store_explicit(&durable->is_cancelled, true, memory_order_relaxed);
+}
+
+bool
+durable_is_cancelled(struct durable *durable)
+{
+    /* relaxed: see durable_cancel */
+    return atomic_load_explicit(&durable->is_cancelled, memory_order_relaxed);
+}
+
+int
+durable_close(struct durable *durable)
+{
+    int err = 0;
+    if (durable->wal != NULL) {
+        err = wal_close(&durable->wal);
+        if (err != 0) {
+            log_line(durable->config.logger, LOG_ERROR,
+                "the log could not be synced at the stop: %s; changes since "
+                "its last sync may be lost",
+                err_text(err));
+        }
+    }
+    pthread_mutex_destroy(&durable->manifest_lock);
+    pthread_mutex_destroy(&durable->edit_lock);
+    pthread_mutex_destroy(&durable->owner_lock);
+    manifest_fini(&durable->manifest);
+    close_disk(durable);
+    data_dir_close(&durable->config.dir);
+    return err;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tallyd --check: reads everything that a start would read, and all blocks of
+ * segments, which that would not; nothing is changed. Damage is told by who
+ * finds it, with file and offset. Without a sound manifest nothing else can be
+ * looked at; all images and segments are, also behind a damaged one; the log
+ * ends at its first damage, since what follows has no meaning without it. */
+#include "offline/data_check.h"
+
+#include "base/err.h"
+#include "cold/segment_scan.h"
+#include "durable/recover.h"
+#include "wal/names_old.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct check {
+    struct disk *disk; /* on which all files have today's names */
+    struct names_old_found names;
+    struct logger *logger;
+    struct manifest manifest;
+    struct recover_schema recover;
+    struct recover_reader reader;
+    uint64_t records, image_bytes;
+    uint64_t segments, segment_blocks, segment_records, segment_bytes;
+    uint64_t changes, edits, numbers;
+    struct replay_end end;
+    int err;
+};
+
+static void
+check_image(void *context, const struct images_entry *entry)
+{
+    struct check *check = context;
+    struct image image;
+    int err = recover_read(&check->reader, entry, &image);
+    if (err != 0) {
+        check->err = check->err == 0 ? err : check->err;
+        return;
+    }
+    check->image_bytes += entry->len;
+    for (uint32_t i = 0; i < image.n; i++) {
+        check->records += image.row[i] >= entry->first_row &&
+            image.row[i] <= entry->last_row;
+    }
+}
+
+/* Reads all of a segment. */
+static int
+check_segment(void *context, struct segment *segment,
+    const struct manifest_segment *const *part, size_t n)
+{
+    struct check *check = context;
+    const struct segment_head *head = segment_head(segment);
+    int err = segment_check(segment, NULL);
+    (void)part;
+    (void)n;
+    if (err == 0) {
+        check->segments++;
+        check->segment_blocks += head->n_blocks;
+        check->segment_records += head->records;
+        check->segment_bytes += segment_file_bytes(head);
+    }
+    segment_close(&segment);
+    return err;
+}
+
+static int
+check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct check *check = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+    while (reader.at < reader.end) {
+        if (!entry_next(&reader, &entry)) {
+            log_line(check->logger, LOG_ERROR,
+                "log batch %" PRIu64 ": an entry of an unknown kind, written "
+                "by a newer tallyd; start that one",
+                seq);
+            return ERR_NEWER_FORMAT;
+        }
+        if (entry.kind == ENTRY_CELLS) {
+            check->changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
+            continue;
+        }
+        if (entry.kind == ENTRY_NUMBER) {
+            check->numbers++;
+            int err = recover_check_shard(
+                &check->manifest, &entry, seq, check->logger);
+            if (err != 0) {
+                return err;
+            }
+            continue;
+        }
+        check->edits++;
+        int err = seq <= check->manifest.schema_seq ||
+                entry.kind == ENTRY_PRODUCER ||
+                entry.kind == ENTRY_PRODUCER_DROPPED
+            ? 0
+            : recover_schema_apply(&check->recover, &entry, NULL);
+        if (err != 0) {
+            log_line(check->logger, LOG_ERROR,
+                "log batch %" PRIu64 ": an edit that does not fit the "
+                "schema: %s",
+                seq, err_text(err));
+            return err;
+        }
+    }
+    return 0;
+}
+
+static int
+check_schema(struct check *check)
+{
+    struct schema *schema = schema_create();
+    int err = schema == NULL
+        ? ERR_NO_MEMORY
+        : recover_manifest_schema(&check->manifest, &schema);
+    if (err == 0) {
+        err = recover_schema_init(&check->recover, &schema);
+    }
+    if (err != 0) {
+        log_line(check->logger, LOG_ERROR, "%s: counters: %s", MANIFEST_NAME,
+            err_text(err));
+    }
+    schema_destroy(&schema);
+    return err;
+}
+
+/* The copy, which no start reads: so it is no damage, but is told. */
+static void
+look_at_copy(const struct check *check)
+{
+    struct manifest copy;
+    manifest_init(&copy);
+    if (manifest_read_copy(check->disk, &copy) == ERR_CORRUPT) {
+        log_line(check->logger, LOG_WARNING,
+            "%s is damaged; nothing but --salvage reads it, and the next "
+            "start writes it anew",
+            MANIFEST_COPY);
+    }
+    manifest_fini(&copy);
+}
+
+static int
+check_all(struct check *check, struct buf *out)
+{
+    struct replay_end *end = &check->end;
+    struct replay replay = {.disk = check->disk,
+        .logger = check->logger,
+        .batch_fn = check_batch,
+        .context = check};
+    const struct recover_segments segments = {.manifest = &check->manifest,
+        .disk = check->disk,
+        .logger = check->logger,
+        .file_fn = check_segment,
+        .context = check};
+    int error;
+    int err = manifest_read(check->disk, &check->manifest, &error);
+    if (err == ERR_NOT_FOUND) {
+        log_line(check->logger, LOG_ERROR,
+            "there is no %s: this is no data directory; give the right one "
+            "with --data, restore it from a backup, or see --salvage",
+            MANIFEST_NAME);
+    } else if (err != 0) {
+        recover_tell_manifest(check->logger, err, error);
+    }
+    if (err == 0) {
+        err = check_schema(check);
+    }
+    if (err != 0) {
+        return err;
+    }
+    look_at_copy(check);
+    check->err = recover_check_names(
+        &check->manifest, check->names.today, check->logger);
+    images_each(&check->manifest.images, check_image, check);
+    err = recover_each_segment(&segments);
+    check->err = check->err == 0 ? err : check->err;
+    replay.epoch = check->manifest.epoch;
+    replay.histories = &check->manifest.histories;
+    replay.number = check->manifest.log_number;
+    err = replay_run(&replay, end);
+    if (err == 0) {
+        err = recover_check_end(&check->manifest, end, check->logger);
+    }
+    unsigned n_counters = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        n_counters += schema_counter_at(check->recover.schema, slot) != NULL;
+    }
+    buf_addf(out, "counters %u\n", n_counters);
+    buf_addf(out, "producers %" PRIu32 "\n", check->manifest.producers.n);
+    buf_addf(out, "images %zu\n", check->manifest.images.n);
+    buf_addf(out, "image_records %" PRIu64 "\n", check->records);
+    buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
+    buf_addf(out, "segments %" PRIu64 "\n", check->segments);
+    buf_addf(out, "segment_blocks %" PRIu64 "\n", check->segment_blocks);
+    buf_addf(out, "segment_records %" PRIu64 "\n", check->segment_records);
+    buf_addf(out, "segment_bytes %" PRIu64 "\n", check->segment_bytes);
+    buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
+    buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
+    buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);
+    buf_addf(out, "log_numbers %" PRIu64 "\n", check->numbers);
+    buf_addf(out, "log_torn_bytes %" PRIu64 "\n", end->torn_bytes);
+    buf_addf(out, "log_left_out %" PRIu64 "\n", end->left_out);
+    return err != 0 ? err : check->err;
+}
+
+/* A torn end is no damage that is known of, but it is not nothing. */
+static void
+say_result(struct buf *out, int err, const struct replay_end *end)
+{
+    if (err != 0) {
+        buf_add_text(out, err_file_text(err));
+    } else if (end->torn_bytes == 0) {
+        buf_add_text(out, "all is well");
+    } else {
+        recover_say_torn(end, out);
+    }
+    buf_add_text(out, "\n");
+}
+
+int
+data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
+{
+    struct check check = {.logger = logger};
+    int error = names_old_find(disk, &check.names);
+    if (error != 0) {
+        log_line(logger, LOG_ERROR, "the data directory cannot be read: %s",
+            disk_say(disk, error));
+        return ERR_DISK;
+    }
+    if (names_old_create(disk, &check.disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    manifest_init(&check.manifest);
+    check.reader = (struct recover_reader){.disk = check.disk,
+        .logger = logger,
+        .images = &check.manifest.images};
+    int err = check_all(&check, out);
+    say_result(out, err, &check.end);
+    recover_schema_fini(&check.recover);
+    recover_reader_fini(&check.reader);
+    manifest_fini(&check.manifest);
+    names_old_destroy(&check.disk);
+    return err;
+}
+
+int
+data_check(const struct data_dir *dir, struct logger *logger, struct buf *out)
+{
+    struct disk *disk;
+    if (disk_real_create(dir->dir_fd, &disk) != 0) {
+        return ERR_NO_MEMORY;
+    }
+    int err = data_check_disk(disk, logger, out);
+    disk_real_destroy(&disk);
+    return err;
+}

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tallyd --dump. What a start would read, in the order in which it counts:
+ * segments, images, the log. Of a cell the last line that has it is right, so
+ * the lines of a directory are its numbers, whoever reads them.
+ *
+ * What can be read behind damage is (offline/segment_mend.h, offline/glean.h);
+ * a line says what cannot. No bit is turned back here. */
+#include "offline/dump.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "durable/recover.h"
+#include "engine/engine.h"
+#include "offline/dump_plan.h"
+#include "offline/dump_text.h"
+#include "offline/glean.h"
+#include "offline/segment_mend.h"
+#include "schema/print.h"
+#include "wal/frame.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLUSH_BYTES = 1 << 16 };
+
+struct dump {
+    const struct dump_config *config;
+    struct manifest manifest;
+    struct recover_schema recover; /* as the log has it so far */
+    struct engine *engine;         /* knows where ids are, and holds none */
+    struct recover_reader reader;
+    struct dump_plan plan;
+    bool *is_read;   /* owned; of the segments' entries, where wanted */
+    struct buf text; /* not written yet */
+    uint64_t records, changes, damages;
+    int err; /* of what ends the dump */
+};
+
+static void
+flush(struct dump *dump)
+{
+    if (dump->text.failed && dump->err == 0) {
+        dump->err = ERR_NO_MEMORY;
+    }
+    if (dump->err == 0 && dump->text.len > 0) {
+        dump->err = dump->config->write_fn(
+            dump->config->context, dump->text.data, dump->text.len);
+    }
+    buf_clear(&dump->text);
+}
+
+static void
+end_line(struct dump *dump)
+{
+    buf_add_text(&dump->text, "\n");
+    if (dump->text.len >= FLUSH_BYTES) {
+        flush(dump);
+    }
+}
+
+static void __attribute__((format(printf, 2, 3)))
+damaged(struct dump *dump, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    buf_addf(&dump->text, "damaged %s", text);
+    end_line(dump);
+    dump->damages++;
+}
+
+static bool
+wants(const struct dump *dump, enum dump_part part)
+{
+    return dump->config->part == DUMP_ALL || dump->config->part == part;
+}
+
+/* ---- the schema ---- */
+
+static void
+add_counter(struct dump *dump, const struct schema_counter *counter)
+{
+    struct buf lines = {0};
+    if (schema_print(counter, &lines) != 0) {
+        dump->err = ERR_NO_MEMORY;
+    }
+    for (size_t at = 0; dump->err == 0 && at < lines.len;) {
+        const char *line = lines.data + at;
+        size_t n = (size_t)((char *)memchr(line, '\r', lines.len - at) - line);
+        buf_addf(&dump->text, "schema %.*s", (int)n, line);
+        end_line(dump);
+        at += n + 2;
+    }
+    buf_fini(&lines);
+}
+
+static void
+add_schema(struct dump *dump)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter =
+            schema_counter_at(dump->recover.schema, slot);
+        if (counter != NULL) {
+            add_counter(dump, counter);
+        }
+    }
+}
+
+static bool
+has_serial(const struct schema_counter *counter, uint32_t serial)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == serial) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An edit of the log: what has gone by it, then the counter as it is now. */
+static int
+add_edit(struct dump *dump, const struct entry *entry)
+{
+    uint32_t serial = entry->kind == ENTRY_COUNTER ? entry->counter.serial
+                                                   : entry->counter_serial;
+    int slot = recover_slot_of(dump->recover.schema, serial);
+    const struct schema_counter *old = slot < 0
+        ? NULL
+        : schema_counter_at(dump->recover.schema, (unsigned)slot);
+    struct schema_counter gone = {0};
+    if (old != NULL) {
+        gone = *old;
+    }
+    int err = recover_schema_apply(&dump->recover, entry, NULL);
+    if (err == ERR_CORRUPT) {
+        damaged(dump, "an edit that does not fit the schema");
+        return 0;
+    }
+    if (err != 0 || !wants(dump, DUMP_LOG)) {
+        return err;
+    }
+    if (entry->kind == ENTRY_DROPPED) {
+        buf_addf(&dump->text, "gone %s", gone.name.text);
+        end_line(dump);
+        return 0;
+    }
+    for (unsigned i = 0; i < gone.n_columns; i++) {
+        if (!has_serial(&entry->counter, gone.column[i].serial)) {
+            buf_addf(&dump->text, "gone %s %s", gone.name.text,
+                gone.column[i].name.text);
+            end_line(dump);
+        }
+    }
+    add_counter(dump, &entry->counter);
+    return 0;
+}
+
+/* ---- producers ---- */
+
+static void
+add_producers(struct dump *dump)
+{
+    const struct producers_list *list = &dump->manifest.producers;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint32_t serial = list->one[i].serial;
+        dump_text_producer(serial, &list->one[i].name, &dump->text);
+        end_line(dump);
+        for (; at < list->n_windows && list->window[at].producer == i; at++) {
+            dump_text_window(serial, &list->window[at], &dump->text);
+            end_line(dump);
+        }
+    }
+}
+
+/* ---- records ---- */
+
+static uint64_t
+value_of(const struct schema_column *column, uint64_t code)
+{
+    return column->default_value == 0
+        ? code
+        : column->default_value + bytes_unzigzag(code);
+}
+
+/* The columns of a file: code[at[i]] is that of the counter's column i, if
+ * at[i] >= 0. */
+static void
+match(const struct schema_counter *counter, const uint32_t *serial, unsigned n,
+    int at[SCHEMA_COLUMNS_MAX])
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        at[i] = -1;
+        for (unsigned k = 0; k < n; k++) {
+            at[i] = serial[k] == counter->column[i].serial ? (int)k : at[i];
+        }
+    }
+}
+
+static void
+add_record(struct dump *dump, const struct schema_counter *counter,
+    uint64_t id, const uint64_t *const *code, const int *at, size_t row)
+{
+    buf_addf(&dump->text, "record %s %" PRIu64, counter->name.text, id);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        buf_addf(&dump->text, " %" PRIu64,
+            value_of(&counter->column[i], at[i] < 0 ? 0 : code[at[i]][row]));
+    }
+    end_line(dump);
+    dump->records++;
+}
+
+static void
+add_image(void *context, const struct images_entry *entry)
+{
+    struct dump *dump = context;
+    const struct schema_counter *counter =
+        schema_counter_at(dump->recover.schema, entry->counter);
+    struct image image;
+    char name[NAMES_BYTES];
+    int at[SCHEMA_COLUMNS_MAX];
+    if (dump->err != 0) {
+        return;
+    }
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    int err = recover_read(&dump->reader, entry, &image);
+    dump_plan_next(&dump->plan);
+    dump_plan_reach(&dump->plan, 1, 1, entry->n);
+    if (err == ERR_CORRUPT) {
+        damaged(dump,
+            "%s, offset %" PRIu64 ": an image of %" PRIu32
+            " records cannot be read",
+            name, entry->offset, entry->n);
+        return;
+    }
+    if (err != 0) {
+        dump->err = err;
+        return;
+    }
+    if (counter == NULL || counter->serial != image.counter_serial) {
+        return; /* dropped since */
+    }
+    buf_addf(&dump->text,
+        "image %s offset %" PRIu64 " bytes %" PRIu32
+        " counter %s shard %u batch %" PRIu64 " records %" PRIu32,
+        name, entry->offset, entry->len, counter->name.text, entry->shard,
+        entry->seq, entry->n);
+    end_line(dump);
+    match(counter, image.serial, image.n_columns, at);
+    for (uint32_t i = 0; i < image.n; i++) {
+        if (image.row[i] >= entry->first_row &&
+            image.row[i] <= entry->last_row) {
+            add_record(dump, counter,
+                engine_id(dump->engine, entry->shard, image.row[i]),
+                image.code, at, i);
+        }
+    }
+}
+
+static void
+take_piece(void *context, const struct segment_mend_piece *piece)
+{
+    static const char *const text[] = {
+        [SEGMENT_MEND_MISSING] = "it is missing, or another's",
+        [SEGMENT_MEND_HEAD] = "its head, and so all of it",
+        [SEGMENT_MEND_INDEX] = "its index",
+        [SEGMENT_MEND_TURNED] = "a bit",
+        [SEGMENT_MEND_BLOCKS] = "blocks",
+    };
+    char name[SEGMENT_NAME_BYTES];
+    segment_name(name, piece->number, false);
+    if (piece->kind == SEGMENT_MEND_BLOCKS) {
+        damaged(context,
+            "%s, offset %" PRIu64 ": %" PRIu64 " blocks with the ids %" PRIu64
+            " to %" PRIu64 " cannot be read",
+            name, piece->at, piece->n_blocks, piece->first_id, piece->last_id);
+    } else {
+        damaged(context, "%s, offset %" PRIu64 ": %s cannot be read", name,
+            piece->at, text[piece->kind]);
+    }
+}
+
+/* True where the manifest says that the file is what answers for an id. */
+static bool
+is_covered(
+    const struct dump *dump, uint32_t serial, uint64_t id, uint64_t number)
+{
+    const struct manifest_segment *segment =
+        segments_find(&dump->manifest.segments, serial, id);
+    return segment != NULL && segment->number == number;
+}
+
+static void
+add_blocks(struct dump *dump, struct segment_mend *mend,
+    const struct schema_counter *counter, uint64_t records)
+{
+    const struct segment_head *head = segment_mend_head(mend);
+    struct segment_records some = {.n = 1};
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    int at[SCHEMA_COLUMNS_MAX];
+    for (unsigned i = 0; i < head->n_columns; i++) {
+        serial[i] = head->column[i].serial;
+    }
+    match(counter, serial, head->n_columns, at);
+    while (dump->err == 0 && some.n > 0) {
+        dump->err = segment_mend_next(mend, &some);
+        for (size_t i = 0; dump->err == 0 && i < some.n; i++) {
+            if (is_covered(dump, counter->serial, some.id[i], head->number)) {
+                add_record(dump, counter, some.id[i], some.code, at, i);
+            }
+        }
+        dump_plan_reach(
+            &dump->plan, segment_mend_given(mend), records, some.n);
+    }
+}
+
+static void
+add_segment(struct dump *dump, const struct manifest_segment *part)
+{
+    static const struct segment_head nobody_knows;
+    const struct schema_counter *counter =
+        schema_counter_at(dump->recover.schema, part->counter);
+    const struct segment_mend_config config = {.disk = dump->config->disk,
+        .epoch = manifest_segment_epoch(&dump->manifest, part),
+        .number = part->number,
+        .guess = &nobody_knows,
+        .piece_fn = take_piece,
+        .context = dump};
+    struct segment_mend *mend = NULL;
+    char name[SEGMENT_NAME_BYTES];
+    dump_plan_next(&dump->plan);
+    segment_name(name, part->number, false);
+    buf_addf(&dump->text, "segment %s counter %s records %" PRIu64, name,
+        counter->name.text, part->records);
+    end_line(dump);
+    dump->err = segment_mend_open(&config, &mend);
+    if (dump->err == 0 && mend != NULL) {
+        add_blocks(dump, mend, counter, part->records);
+    }
+    segment_mend_close(&mend);
+}
+
+/* True of the entries by which files are read: each file once, though several
+ * may name it, and none of a counter that has been dropped since. */
+static bool
+is_read(const struct dump *dump, size_t i)
+{
+    const struct manifest_segment *segment = dump->manifest.segments.segment;
+    const struct schema_counter *counter =
+        schema_counter_at(dump->recover.schema, segment[i].counter);
+    for (size_t k = 0; k < i; k++) {
+        if (segment[k].number == segment[i].number) {
+            return false;
+        }
+    }
+    return counter != NULL && counter->serial == segment[i].counter_serial;
+}
+
+static void
+add_segments(struct dump *dump)
+{
+    const struct segments *segments = &dump->manifest.segments;
+    for (size_t i = 0; dump->err == 0 && i < segments->n; i++) {
+        if (dump->is_read[i]) {
+            add_segment(dump, &segments->segment[i]);
+        }
+    }
+}
+
+/* ---- the log ---- */
+
+/* True where an image or a segment has that change already. */
+static bool
+is_old(const struct dump *dump, const struct schema_counter *counter,
+    uint64_t id, uint64_t seq)
+{
+    unsigned shard;
+    uint64_t row;
+    engine_row(dump->engine, id, &shard, &row);
+    const struct images_entry *entry = images_find(
+        &dump->manifest.images, counter->slot, (uint16_t)shard, row);
+    const struct manifest_segment *segment =
+        segments_find(&dump->manifest.segments, counter->serial, id);
+    return (entry != NULL && entry->seq >= seq) ||
+        (segment != NULL && segment->seq[shard] >= seq);
+}
+
+static void
+add_cells(struct dump *dump, const struct entry_cells *cells, uint64_t seq)
+{
+    const struct schema_counter *counter = NULL;
+    size_t start = dump->text.len;
+    if (cells->serial[0] == ENTRY_MARK_SERIAL) {
+        buf_addf(&dump->text, "mark %" PRIu64, cells->value[0]);
+        end_line(dump);
+        return;
+    }
+    for (unsigned i = 0; i < cells->n; i++) {
+        uint32_t serial = cells->serial[i];
+        const struct recover_place *place = serial < dump->recover.n_places
+            ? &dump->recover.place[serial]
+            : NULL;
+        if (place == NULL || place->counter == NULL) {
+            continue; /* dropped since */
+        }
+        if (counter == NULL) {
+            counter = place->counter;
+            buf_addf(&dump->text, "%s %s %" PRIu64,
+                is_old(dump, counter, cells->id, seq) ? "old" : "cells",
+                counter->name.text, cells->id);
+        }
+        for (unsigned k = 0; k < counter->n_columns; k++) {
+            if (counter->column[k].serial == serial) {
+                buf_addf(&dump->text, " %s=%" PRIu64,
+                    counter->column[k].name.text, cells->value[i]);
+            }
+        }
+    }
+    dump->changes++;
+    if (dump->text.len > start) {
+        end_line(dump);
+    }
+}
+
+static int
+add_batch(void *context, const struct glean_batch *batch)
+{
+    struct dump *dump = context;
+    struct entry_reader reader = {
+        .at = batch->payload, .end = batch->payload + batch->len};
+    struct entry entry;
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_LOG, batch->number);
+    if (wants(dump, DUMP_LOG)) {
+        buf_addf(&dump->text,
+            "batch %" PRIu64 " synced %" PRIu64 " %s offset %" PRIu64
+            " bytes %" PRIu32,
+            batch->seq, batch->synced_seq, name, batch->at, batch->len);
+        end_line(dump);
+    }
+    while (reader.at < reader.end) {
+        int err = 0;
+        if (!entry_next(&reader, &entry)) {
+            return ERR_NEWER_FORMAT;
+        }
+        if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
+            add_cells(dump, &entry.cells, batch->seq);
+        }
+        if ((wants(dump, DUMP_LOG) || wants(dump, DUMP_PRODUCERS)) &&
+            dump_text_entry(&entry, &dump->text)) {
+            end_line(dump);
+        }
+        if ((entry.kind == ENTRY_COUNTER || entry.kind == ENTRY_DROPPED) &&
+            batch->seq > dump->manifest.schema_seq) {
+            err = add_edit(dump, &entry);
+        }
+        if (err != 0) {
+            return err;
+        }
+    }
+    dump_plan_reach_log(&dump->plan, batch->number,
+        batch->at + FRAME_BATCH_BYTES + batch->len);
+    return dump->err;
+}
+
+static void
+take_glean(void *context, const struct glean_piece *piece)
+{
+    struct dump *dump = context;
+    struct buf line = {0};
+    glean_say(piece, &line);
+    damaged(dump, "%.*s", (int)line.len, line.data == NULL ? "" : line.data);
+    buf_fini(&line);
+}
+
+static void
+add_log(struct dump *dump)
+{
+    const struct glean glean = {.disk = dump->config->disk,
+        .epoch = dump->manifest.epoch,
+        .histories = &dump->manifest.histories,
+        .number = dump->manifest.log_number,
+        .batch_fn = add_batch,
+        .piece_fn = take_glean,
+        .context = dump};
+    int error;
+    int err = glean_run(&glean, &error);
+    dump->err = dump->err == 0 ? err : dump->err;
+}
+
+/* ---- all ---- */
+
+static int
+open_directory(struct dump *dump)
+{
+    struct schema *schema = schema_create();
+    int err = schema == NULL ? ERR_NO_MEMORY : 0;
+    int error;
+    if (err == 0) {
+        err = manifest_read(dump->config->disk, &dump->manifest, &error);
+    }
+    if (err != 0 && schema != NULL) {
+        recover_tell_manifest(dump->config->logger, err, error);
+    }
+    if (err == 0) {
+        err = recover_manifest_schema(&dump->manifest, &schema);
+    }
+    if (err == 0) {
+        err = recover_schema_init(&dump->recover, &schema);
+    }
+    if (err == 0) {
+        const struct engine_config config = {.shards = dump->manifest.shards,
+            .seed = dump->manifest.seed,
+            .hot_bytes = ENGINE_HOT_BYTES_MIN};
+        err = engine_create(&config, &dump->engine);
+    }
+    schema_destroy(&schema);
+    return err;
+}
+
+static void
+plan_image(void *context, const struct images_entry *entry)
+{
+    struct dump *dump = context;
+    if (dump->err == 0) {
+        dump->err = dump_plan_add(&dump->plan, entry->len);
+    }
+}
+
+/* What is going to be read, in that order. */
+static void
+make_plan(struct dump *dump)
+{
+    const struct manifest *manifest = &dump->manifest;
+    struct disk *disk = dump->config->disk;
+    dump->is_read = calloc(manifest->segments.n + 1, sizeof *dump->is_read);
+    if (dump->is_read == NULL) {
+        dump->err = ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; wants(dump, DUMP_RECORDS) && dump->err == 0 &&
+         i < manifest->segments.n;
+         i++) {
+        dump->is_read[i] = is_read(dump, i);
+        if (dump->is_read[i]) {
+            dump->err = dump_plan_add(&dump->plan,
+                dump_plan_segment_bytes(
+                    disk, manifest->segments.segment[i].number));
+        }
+    }
+    if (wants(dump, DUMP_RECORDS)) {
+        images_each(&manifest->images, plan_image, dump);
+    }
+    if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {
+        dump->err =
+            dump_plan_add_logs(&dump->plan, disk, manifest->log_number);
+    }
+}
+
+static void
+add_all(struct dump *dump)
+{
+    const struct manifest *manifest = &dump->manifest;
+    buf_addf(&dump->text, "tallyd dump 1");
+    end_line(dump);
+    buf_addf(&dump->text,
+        "manifest shards %" PRIu32 " log %" PRIu64 " batch %" PRIu64
+        " images %zu segments %zu",
+        manifest->shards, manifest->log_number, manifest->checkpoint_seq,
+        manifest->images.n, manifest->segments.n);
+    end_line(dump);
+    if (dump->config->part != DUMP_SCHEMA &&
+        dump->config->part != DUMP_PRODUCERS) {
+        add_schema(dump);
+    }
+    if (wants(dump, DUMP_PRODUCERS)) {
+        add_producers(dump);
+    }
+    if (wants(dump, DUMP_RECORDS)) {
+        add_segments(dump);
+        images_each(&manifest->images, add_image, dump);
+    }
+    if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {
+        add_log(dump);
+    }
+    if (dump->config->part == DUMP_SCHEMA) {
+        add_schema(dump); /* as it is at the end of the log */
+    }
+    buf_addf(&dump->text,
+        "end records %" PRIu64 " changes %" PRIu64 " damaged %" PRIu64,
+        dump->records, dump->changes, dump->damages);
+    end_line(dump);
+    flush(dump);
+}
+
+int
+dump_run(const struct dump_config *config)
+{
+    struct dump dump = {.config = config,
+        .reader = {.disk = config->disk, .logger = config->logger}};
+    manifest_init(&dump.manifest);
+    dump.reader.images = &dump.manifest.images;
+    int err = open_directory(&dump);
+    if (err == 0) {
+        make_plan(&dump);
+        err = dump.err;
+    }
+    if (err == 0) {
+        dump_plan_begin(&dump.plan, config->logger, config->clock);
+        add_all(&dump);
+        dump_plan_end(&dump.plan, dump.err == 0);
+        err = dump.err;
+    }
+    if (err == 0 && dump.damages > 0) {
+        err = ERR_CORRUPT;
+    }
+    engine_destroy(&dump.engine);
+    recover_reader_fini(&dump.reader);
+    recover_schema_fini(&dump.recover);
+    manifest_fini(&dump.manifest);
+    buf_fini(&dump.text);
+    dump_plan_fini(&dump.plan);
+    free(dump.is_read);
+    return err;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Producers as text. A window is said as the ranges of the numbers that were
+ * seen, lowest first: mostly that is one, or a few where some came early. */
+#include "offline/dump_text.h"
+
+#include <inttypes.h>
+
+void
+dump_text_producer(
+    uint32_t serial, const struct producer_name *name, struct buf *out)
+{
+    buf_addf(
+        out, "producer %" PRIu32 " %.*s", serial, (int)name->len, name->text);
+}
+
+static void
+add_range(uint64_t first, uint64_t last, struct buf *out)
+{
+    buf_addf(out, " %" PRIu64, first);
+    if (last > first) {
+        buf_addf(out, "-%" PRIu64, last);
+    }
+}
+
+void
+dump_text_window(
+    uint32_t serial, const struct producers_window *window, struct buf *out)
+{
+    const struct seen_window *seen = &window->seen;
+    uint64_t lowest =
+        seen->high < SEEN_WINDOW ? 0 : seen->high - (SEEN_WINDOW - 1);
+    uint64_t n_before = 0; /* seen, and not said yet, just below number */
+    buf_addf(out, "seen %" PRIu32 " shard %u numbers", serial,
+        (unsigned)window->shard);
+    for (uint64_t number = lowest;; number++) {
+        bool is_seen = seen_look(seen, number) == SEEN_BEFORE;
+        if (!is_seen && n_before > 0) {
+            add_range(number - n_before, number - 1, out);
+        }
+        n_before = is_seen ? n_before + 1 : 0;
+        if (number == seen->high) { /* which was seen */
+            add_range(number + 1 - n_before, number, out);
+            return;
+        }
+    }
+}
+
+bool
+dump_text_entry(const struct entry *entry, struct buf *out)
+{
+    switch (entry->kind) {
+    case ENTRY_NUMBER:
+        buf_addf(out, "number %" PRIu32 " shard %u %" PRIu64, entry->producer,
+            (unsigned)entry->shard, entry->number);
+        return true;
+    case ENTRY_PRODUCER:
+        dump_text_producer(entry->producer, &entry->name, out);
+        return true;
+    case ENTRY_PRODUCER_DROPPED:
+        buf_addf(out, "producer-gone %" PRIu32, entry->producer);
+        return true;
+    default:
+        return false;
+    }
+}

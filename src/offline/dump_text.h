@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef OFFLINE_DUMP_TEXT_H
+#define OFFLINE_DUMP_TEXT_H
+
+#include "base/buf.h"
+#include "wal/entry.h"
+#include "wal/producers.h"
+
+/* Lines of a dump that say who numbers its changes, and which numbers were
+ * seen; doc/operations.md describes them. Part of the store; nobody else calls
+ * it. Each appends one line without its newline; out->failed where memory is
+ * out. Pure; any thread. */
+
+/* A producer of the manifest, or one that the log makes. */
+void dump_text_producer(
+    uint32_t serial, const struct producer_name *name, struct buf *out);
+
+/* What one shard has seen of a producer: a few KB at most. */
+void dump_text_window(
+    uint32_t serial, const struct producers_window *window, struct buf *out);
+
+/* An entry of the log. False, and nothing, where it is none of a producer. */
+bool dump_text_entry(const struct entry *entry, struct buf *out);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Images. A damaged one of which one bit can be turned back goes to a
+ * checkpoint file of its own; another is taken out of the manifest, and its
+ * records are lost, but for what the log has of them. */
+#include "offline/salvage_priv.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct look {
+    struct salvage *salvage;
+    struct recover_reader reader;
+    int err;
+};
+
+static int
+note_damaged(struct salvage *salvage, const struct images_entry *entry)
+{
+    if (salvage->n_images == salvage->images_capacity) {
+        size_t n = 2 * salvage->images_capacity + 16;
+        struct images_entry *more = realloc(salvage->image, n * sizeof *more);
+        if (more == NULL) {
+            return ERR_NO_MEMORY;
+        }
+        salvage->image = more;
+        salvage->images_capacity = n;
+    }
+    salvage->image[salvage->n_images++] = *entry;
+    salvage->need_bytes += entry->len;
+    return 0;
+}
+
+static void
+look_at(void *context, const struct images_entry *entry)
+{
+    struct look *look = context;
+    struct image image;
+    if (look->err != 0) {
+        return;
+    }
+    look->err = recover_read(&look->reader, entry, &image);
+    if (salvage__is_damage(look->err)) {
+        look->err = note_damaged(look->salvage, entry);
+    }
+}
+
+int
+salvage__look_at_images(struct salvage *salvage)
+{
+    struct look look = {.salvage = salvage,
+        .reader = {.disk = salvage->disk,
+            .logger = salvage->logger,
+            .images = &salvage->manifest.images}};
+    images_each(&salvage->manifest.images, look_at, &look);
+    recover_reader_fini(&look.reader);
+    return look.err;
+}
+
+/* ---- mending ---- */
+
+struct mend {
+    struct salvage *salvage;
+    struct recover_reader reader;
+    const struct images_entry *entry;
+    struct image image;
+    int fd; /* of the new file; -1: there is none yet */
+    uint64_t number, end;
+};
+
+static bool
+is_right(void *context)
+{
+    struct mend *mend = context;
+    int err = image_decode(mend->reader.block, mend->entry->len,
+        &mend->reader.room, &mend->image);
+    return err != ERR_CORRUPT;
+}
+
+static void
+say_lost(struct salvage *salvage, const struct images_entry *entry)
+{
+    char name[NAMES_BYTES];
+    unsigned bits = (unsigned)__builtin_ctz(salvage->manifest.shards);
+    const char *counter = "a counter that is gone";
+    for (uint32_t i = 0; i < salvage->manifest.n_counters; i++) {
+        const struct schema_counter *one = &salvage->manifest.counter[i];
+        counter = one->slot == entry->counter ? one->name.text : counter;
+    }
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    salvage__say(salvage,
+        "%s, offset %" PRIu64
+        ": an image is lost: %s, shard %u, up to %" PRIu32
+        " records among the ids %" PRIu64 " to %" PRIu64
+        "; what the log has of them later is not",
+        name, entry->offset, counter, entry->shard, entry->n,
+        entry->first_row << bits,
+        (entry->last_row << bits) + salvage->manifest.shards - 1);
+    salvage->is_lossy = true;
+}
+
+/* Writes the block that has been mended, and has the manifest name it there.
+ * 0 or ERR_. */
+static int
+write_block(struct mend *mend, const struct images_entry *entry)
+{
+    struct salvage *salvage = mend->salvage;
+    struct disk *disk = salvage->disk;
+    struct images_entry moved = *entry;
+    char name[NAMES_BYTES];
+    int error = 0;
+    if (mend->fd < 0) {
+        names_make(name, NAMES_CHECKPOINT, mend->number);
+        error = disk->calls->open(disk, name, DISK_CREATE, &mend->fd);
+    }
+    if (error == 0) {
+        error = disk->calls->write(
+            disk, mend->fd, mend->reader.block, entry->len, mend->end);
+    }
+    if (error != 0) {
+        salvage->error = error;
+        return disk_err(error);
+    }
+    moved.file = mend->number;
+    moved.offset = mend->end;
+    mend->end += entry->len;
+    return images_add(&salvage->manifest.images, &moved);
+}
+
+static int
+mend_one(struct mend *mend, const struct images_entry *entry)
+{
+    struct salvage *salvage = mend->salvage;
+    const uint8_t *block;
+    size_t at = 0;
+    char name[NAMES_BYTES];
+    mend->entry = entry;
+    int err = recover_read_raw(&mend->reader, entry, &block);
+    if (err != 0 && !salvage__is_damage(err)) {
+        return err;
+    }
+    const struct flip flip = {.bytes = mend->reader.block,
+        .n = entry->len,
+        .cost = entry->len,
+        .is_right_fn = is_right,
+        .context = mend};
+    /* one that is right, but not what the manifest names, is another's */
+    if (err != 0 || is_right(mend) ||
+        !flip_find(&flip, &salvage->budget, &at) ||
+        !recover_agrees(entry, &mend->image)) {
+        say_lost(salvage, entry);
+        return images_drop(&salvage->manifest.images, entry->counter,
+            entry->shard, entry->first_row, entry->last_row);
+    }
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    salvage__say(salvage,
+        "%s, offset %" PRIu64 ": one bit was turned over: no record is lost",
+        name, entry->offset + at);
+    return write_block(mend, entry);
+}
+
+int
+salvage__mend_images(struct salvage *salvage)
+{
+    struct disk *disk = salvage->disk;
+    struct mend mend = {.salvage = salvage,
+        .reader = {.disk = disk, .logger = salvage->logger},
+        .fd = -1,
+        .number = salvage->last_checkpoint + 1};
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < salvage->n_images; i++) {
+        err = mend_one(&mend, &salvage->image[i]);
+    }
+    if (mend.fd >= 0) {
+        int error = err == 0 ? disk->calls->sync(disk, mend.fd) : 0;
+        disk->calls->close(disk, mend.fd);
+        salvage->last_checkpoint = mend.number;
+        if (error != 0) {
+            salvage->error = error;
+            err = disk_err(error);
+        }
+    }
+    recover_reader_fini(&mend.reader);
+    return err;
+}

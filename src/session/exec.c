@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Execution of requests: who does what, and the jobs.
+ *
+ * Most requests are answered in exec_begin. One that asks the store has a job:
+ * the memory that the store's call points to, kept while the store may answer
+ * later. Jobs are reused, so the steady state allocates nothing.
+ *
+ * Changes of cells and records share a job: as long as one follows the other
+ * they are gathered, and exec_flush gives them to the store in one call. So do
+ * gets. Every other request, and every refusal, settles what has been gathered
+ * before it answers, so replies and effects keep the order of the requests. */
+#include "session/exec_admin.h"
+
+#include "base/assert.h"
+#include "base/base64.h"
+#include "base/err.h"
+#include "call/store_calls.h"
+#include "items/items.h"
+#include "proto/dialect.h"
+#include "proto/reply.h"
+
+#include <stdlib.h>
+
+/* The store's answer to a parked call, on any thread. */
+static void
+on_answer(struct store_call *call)
+{
+    struct job *job = call->owner;
+    job->session->wake_fn(job->session);
+}
+
+/* True for a reply that comes in pieces which are made in the turn. */
+static bool
+is_long(enum job_stage stage)
+{
+    return stage == JOB_DUMP || stage == JOB_STATS;
+}
+
+struct job *
+exec__job(struct session *session, enum job_stage stage)
+{
+    struct executor *executor = session->executor;
+    struct job *job = executor->free_jobs;
+    ASSERT(session->job == NULL);
+    if (job != NULL) {
+        executor->free_jobs = job->next;
+        executor->n_free_jobs--;
+    } else {
+        job = malloc(sizeof *job);
+        if (job == NULL) {
+            return NULL;
+        }
+    }
+    job->session = session;
+    job->stage = stage;
+    job->waits = false;
+    job->request_bytes = 0;
+    session->job = job;
+    executor->n_long += is_long(stage);
+    return job;
+}
+
+static void
+release_job(struct session *session)
+{
+    struct executor *executor = session->executor;
+    struct job *job = session->job;
+    ASSERT(!job->waits);
+    if (job->stage == JOB_RECORDS) {
+        store_end_dump(executor->store, &job->records.call);
+    }
+    executor->n_long -= is_long(job->stage);
+    session->job = NULL;
+    if (executor->n_free_jobs >= EXECUTOR_JOBS_KEPT) {
+        free(job);
+        return;
+    }
+    job->next = executor->free_jobs;
+    executor->free_jobs = job;
+    executor->n_free_jobs++;
+}
+
+enum exec_step
+exec__done(struct session *session)
+{
+    if (session->job != NULL) {
+        release_job(session);
+    }
+    return EXEC_DONE;
+}
+
+void
+exec_give_up(struct session *session)
+{
+    struct job *job = session->job;
+    if (job != NULL && job->waits && job->stage == JOB_LOGIN) {
+        /* relaxed: a hint, which comes with nothing and may come late */
+        atomic_store_explicit(
+            &job->login.is_unwanted, true, memory_order_relaxed);
+    }
+}
+
+void
+exec_abandon(struct session *session)
+{
+    exec__done(session);
+}
+
+void
+exec_free_jobs(struct executor *executor)
+{
+    while (executor->free_jobs != NULL) {
+        struct job *job = executor->free_jobs;
+        executor->free_jobs = job->next;
+        free(job);
+    }
+    executor->n_free_jobs = 0;
+}
+
+bool
+exec__waits(struct job *job, struct store_call *call,
+    enum store_answer (*ask)(struct job *job))
+{
+    struct session *session = job->session;
+    *call = (struct store_call){
+        .done_fn = on_answer, .owner = job, .ring = session->executor->ring};
+    job->waits = true; /* before the call: its answer may come at once */
+    if (ask(job) == STORE_LATER) {
+        exec__count(session, METRIC_calls_parked, 1);
+        return true;
+    }
+    job->waits = false;
+    return false;
+}
+
+void
+exec_wake(struct session *session)
+{
+    ASSERT(session->job != NULL && session->job->waits);
+    session->job->waits = false;
+}
+
+bool
+exec_must_flush(const struct session *session, const struct exec_turn *turn)
+{
+    if (!exec_is_gathering(session)) {
+        return false;
+    }
+    return exec__is_getting(session) ? exec__get_is_full(session)
+                                     : exec__change_is_full(session, turn);
+}
+
+enum exec_step
+exec_flush(struct session *session, struct exec_turn *turn)
+{
+    size_t done = turn->done;
+    enum exec_step step = exec__is_getting(session)
+        ? exec__get_flush(session, turn)
+        : exec__change_flush(session, turn);
+    turn->base += turn->done - done;
+    if (step == EXEC_DONE && !turn->out->failed) {
+        turn->whole = turn->out->len;
+        turn->whole_acks = turn->acks->at.len;
+        turn->is_batch = false;
+    }
+    if (step == EXEC_DONE && session->unsaid != 0) {
+        return EXEC_CLOSE; /* before a request that comes behind it */
+    }
+    return step == EXEC_DONE && exec__has_lent(session) ? EXEC_FULL : step;
+}
+
+enum exec_step
+exec__settle_all(struct session *session, struct exec_turn *turn)
+{
+    return exec_is_gathering(session) ? exec_flush(session, turn) : EXEC_DONE;
+}
+
+struct schema_word
+exec__key(struct session *session, const char *bytes)
+{
+    const struct request *request = &session->request;
+    struct executor *executor = session->executor;
+    const char *text = bytes + request->key.at;
+    if (!request->key_is_base64) {
+        return (struct schema_word){text, request->key.len};
+    }
+    size_t len = base64_decode(text, request->key.len, executor->key);
+    return (struct schema_word){executor->key, len};
+}
+
+uint32_t
+exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags)
+{
+    enum {
+        HEADER_BYTES = 56, /* its cas included */
+        ENDS_BYTES = 3,    /* of key and value */
+        FLAGS_BYTES = 4    /* where there are any */
+    };
+    return (uint32_t)(HEADER_BYTES + ENDS_BYTES + key_len + value_len +
+        (flags == 0 ? 0 : FLAGS_BYTES));
+}
+
+enum exec_step
+exec__answer(struct session *session, const char *bytes,
+    const struct answer *answer, struct buf *out)
+{
+    struct echo echo = echo_of(&session->request, 0);
+    answer_put(&echo, bytes, answer, out);
+    return exec__done(session);
+}
+
+enum exec_step
+exec__answer_kind(struct session *session, const char *bytes,
+    enum answer_kind kind, struct buf *out)
+{
+    return exec__answer(session, bytes, &(struct answer){.kind = kind}, out);
+}
+
+void
+exec__say_refusal(
+    struct session *session, int err, const struct echo *echo, struct buf *out)
+{
+    const struct owns *owns = session->executor->owns;
+    struct answer answer = {.kind = ANSWER_REFUSED, .err = err};
+    if (err == ERR_NOT_OWNED && owns != NULL) {
+        answer.detail = owns_rule(owns);
+    }
+    exec__count(session, METRIC_cell_refused, 1);
+    if (!echo->noreply) {
+        answer_put(echo, NULL, &answer, out);
+        return;
+    }
+    exec__count(session, METRIC_noreply_refused, 1);
+    if (reply_is_server_error(err)) {
+        session_leave_unsaid(session, err, false);
+    }
+}
+
+enum exec_step
+exec__refuse(struct session *session, int err, struct buf *out)
+{
+    struct echo echo = echo_of(&session->request, 0);
+    exec__say_refusal(session, err, &echo, out);
+    return exec__done(session);
+}
+
+/* True for an item's key that is a counter's name. In the text protocol such a
+ * line is the dialect's, or refused by its parser: but for one whose data block
+ * came when the name had become a counter's. */
+static bool
+is_reserved(struct session *session, struct schema_word text)
+{
+    const struct request *request = &session->request;
+    return (request->proto != PROTO_TEXT || request->op == REQUEST_TOO_LARGE ||
+               request_is_storage(request->op)) &&
+        schema_counter(exec__schema(session), text.text, text.len) != NULL;
+}
+
+/* True for what stores an item, or makes one that is missing. */
+static bool
+makes_item(const struct request *request)
+{
+    return request->op == REQUEST_TOO_LARGE ||
+        request_is_storage(request->op) || request->terms.vivifies;
+}
+
+/* What the server's switches say of a command on an item: 0, or the ERR_ to
+ * refuse it with. */
+static int
+check_item(struct session *session, struct schema_word key)
+{
+    int err = exec__note_near(session, key.text, key.len);
+    return err == 0 && session->executor->rules.no_items &&
+            makes_item(&session->request)
+        ? ERR_NO_ITEMS
+        : err;
+}
+
+/* key_parse for the request's key. end: see exec_turn. */
+static void
+parse_key(struct session *session, struct schema_word text, const char *end,
+    struct key *out)
+{
+    struct key_names *names = &session->executor->names;
+    const char *readable =
+        text.text == session->executor->key ? text.text + text.len : end;
+    key_names_use(names, exec__schema(session));
+    if (!key_names_is_kept(names, text.text, text.len, readable, out)) {
+        key_names_parse(names, text.text, text.len, out);
+    }
+}
+
+/* A command with one key, an item's. */
+static enum exec_step
+begin_on_item(struct session *session, const char *bytes,
+    struct schema_word text, struct exec_turn *turn)
+{
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
+    if (is_reserved(session, text)) {
+        exec__count(session, METRIC_reserved_key_refused, 1);
+        return exec__refuse(session, ERR_MISUSE, turn->out);
+    }
+    if (session->request.has_tx) { /* it would be counted again; P in a meta
+                                    * command is a proxy's */
+        return exec__refuse(session, ERR_TX_ITEM, turn->out);
+    }
+    if (session->request.op == REQUEST_LOOK &&
+        session->request.terms.wants_value &&
+        exec__awaits_loan(session, text.text, text.len)) {
+        return EXEC_FULL;
+    }
+    int err = check_item(session, text);
+    if (err != 0) {
+        return exec__refuse(session, err, turn->out);
+    }
+    step = exec__item(session, bytes, turn->out);
+    if (exec__has_lent(session)) {
+        turn->mark = 0;
+    }
+    return step;
+}
+
+/* A command with one key: a cell's or an item's. */
+static enum exec_step
+begin_on_key(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct key key;
+    struct schema_word text = exec__key(session, bytes);
+    enum request_op op = session->request.op;
+    parse_key(session, text, turn->end, &key);
+    if (key.kind != KEY_ITEM && op != REQUEST_TOUCH && op != REQUEST_LOOK &&
+        op != REQUEST_INSPECT) {
+        return exec__change_begin(session, bytes, &key, turn);
+    }
+    return key.kind != KEY_ITEM ? exec__look_begin(session, &key, turn)
+                                : begin_on_item(session, bytes, text, turn);
+}
+
+/* When the items that are to be forgotten are: 0 at once, UINT64_MAX none at
+ * all. As memcached has it: a time up to 61 s before the server's start is
+ * before all items, and one that has passed since then is now. */
+static uint64_t
+flush_time(const struct session *session, int64_t exptime)
+{
+    enum { BEFORE_START_S = 61 };
+    int64_t first = session->executor->admin->started_unix_s - BEFORE_START_S;
+    if (exptime <= 0) {
+        return 0;
+    }
+    if (exptime > ITEMS_RELATIVE_MAX_S && exptime <= first) {
+        return UINT64_MAX;
+    }
+    return items_expiry(exptime, exec__now_s(session), exec__unix_s(session));
+}
+
+static enum exec_step
+flush_all(struct session *session, const char *bytes, struct buf *out)
+{
+    uint64_t at_s = flush_time(session, session->request.exptime);
+    bool refuses = session->executor->rules.no_flush;
+    /* as memcached counts: what a packet may not do, it has not asked for */
+    exec__count(session, METRIC_cmd_flush,
+        !refuses || session->request.proto != PROTO_BINARY);
+    if (refuses) {
+        struct answer no = {.kind = ANSWER_REFUSED, .err = ERR_NO_FLUSH};
+        return exec__answer(session, bytes, &no, out);
+    }
+    items_flush(session->executor->store->items, at_s, exec__now_s(session));
+    exec__audit(session, AUDIT_DONE, "flush_all", strlen("flush_all"));
+    return exec__answer_kind(session, bytes, ANSWER_OK, out);
+}
+
+static enum exec_step
+version(struct session *session, struct buf *out)
+{
+    const char *text = session->executor->admin->version;
+    struct echo echo = echo_of(&session->request, 0);
+    if (echo.proto == PROTO_BINARY) {
+        answer_binary_version(&echo, text, out);
+        return EXEC_DONE;
+    }
+    buf_add_text(out, "VERSION ");
+    reply_line(out, text);
+    return EXEC_DONE;
+}
+
+static enum exec_step
+show(struct session *session, const char *bytes, struct buf *out)
+{
+    struct admin *admin = session->executor->admin;
+    const struct request *request = &session->request;
+    switch (request->op) {
+    case REQUEST_VERSION:
+        return version(session, out);
+    case REQUEST_VERBOSITY:
+        admin->verbosity_fn(admin,
+            request->number > INT8_MAX ? INT8_MAX : (unsigned)request->number);
+        return exec__answer_kind(session, bytes, ANSWER_OK, out);
+    case REQUEST_SHOW_COUNTERS:
+        return exec__show_counters(session, out);
+    case REQUEST_SHOW_COUNTER:
+        return exec__show_counter(session, bytes, out);
+    default:
+        dialect_help(out);
+        return EXEC_DONE;
+    }
+}
+
+static enum exec_step
+misuse(struct session *session, struct buf *out)
+{
+    bool stores = session->request.op == REQUEST_COUNTER_STORE;
+    exec__count(session,
+        stores ? METRIC_reserved_key_refused : METRIC_dialect_misfits, 1);
+    return exec__refuse(
+        session, stores ? ERR_KEY_IS_COUNTER : ERR_MISUSE, out);
+}
+
+/* True for what needs neither counters nor items. */
+static bool
+works_while_loading(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_VERSION:
+    case REQUEST_VERBOSITY:
+    case REQUEST_STATS:
+    case REQUEST_ADMIN:
+    case REQUEST_NOOP:
+    case REQUEST_QUIT:
+    case REQUEST_HELP:
+    case REQUEST_ERROR:
+    case REQUEST_LOGIN:
+    case REQUEST_LOGIN_WAYS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The parser has found what is wrong. */
+static enum exec_step
+answer_error(struct session *session, struct buf *out)
+{
+    const struct request *request = &session->request;
+    if (request->proto == PROTO_BINARY) {
+        struct answer answer = {.kind = ANSWER_REFUSED, .err = request->err};
+        return exec__answer(session, NULL, &answer, out);
+    }
+    if (!request->noreply) {
+        reply_line(out, request->error);
+    }
+    return EXEC_DONE;
+}
+
+/* Whatever joins nothing that is gathered; there is nothing. */
+static enum exec_step
+begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    switch (session->request.op) {
+    case REQUEST_COUNTER_MISUSE:
+    case REQUEST_COUNTER_STORE:
+        return misuse(session, turn->out);
+    case REQUEST_SCHEMA_EDIT:
+        return exec__edit_begin(session, bytes, turn);
+    case REQUEST_DROP_PRODUCER:
+        return exec__drop_producer(session, bytes, turn);
+    case REQUEST_CHECKPOINT:
+        return exec__checkpoint_begin(session, turn->out);
+    case REQUEST_DUMP:
+        return exec__records_begin(session, bytes, turn);
+    case REQUEST_SEAL:
+        return exec__seal_begin(session, bytes, turn->out);
+    case REQUEST_FLUSH_ALL:
+        return flush_all(session, bytes, turn->out);
+    case REQUEST_ADMIN:
+        return exec__admin(session, bytes, turn);
+    case REQUEST_NOOP:
+        return exec__answer_kind(session, bytes, ANSWER_OK, turn->out);
+    case REQUEST_QUIT:
+        session->has_quit = true;
+        return EXEC_CLOSE;
+    case REQUEST_ERROR:
+        return answer_error(session, turn->out);
+    case REQUEST_LOGIN:
+        return exec__login(session, bytes, turn->out);
+    case REQUEST_LOGIN_WAYS:
+        return exec__login_ways(session, turn->out);
+    case REQUEST_STATS:
+        return exec__stats_begin(session, bytes, turn);
+    default:
+        return show(session, bytes, turn->out);
+    }
+}
+
+/* True for what may join gets that are gathered; whatever else comes finds
+ * them answered. */
+static bool
+joins_gets(enum request_op op)
+{
+    return op == REQUEST_GET || op == REQUEST_GETS || op == REQUEST_LOOK;
+}
+
+enum exec_step
+exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    if (turn->fault == ERR_LOADING &&
+        !works_while_loading(session->request.op)) {
+        return exec__refuse(session, ERR_LOADING, turn->out);
+    }
+    enum exec_step step =
+        joins_gets(session->request.op) || !exec__is_getting(session)
+        ? EXEC_DONE
+        : exec_flush(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
+    switch (session->request.op) {
+    case REQUEST_GET:
+    case REQUEST_GETS:
+    case REQUEST_GAT:
+    case REQUEST_GATS:
+    case REQUEST_COUNTER_GET:
+        return exec__get_begin(session, turn);
+    case REQUEST_SET:
+    case REQUEST_ADD:
+    case REQUEST_REPLACE:
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+    case REQUEST_CAS:
+    case REQUEST_DELETE:
+    case REQUEST_INCR:
+    case REQUEST_DECR:
+    case REQUEST_TOUCH:
+    case REQUEST_LOOK:
+    case REQUEST_INSPECT:
+    case REQUEST_TOO_LARGE:
+        return begin_on_key(session, bytes, turn);
+    case REQUEST_COUNTER_SET:
+    case REQUEST_COUNTER_ADD:
+    case REQUEST_COUNTER_REPLACE:
+    case REQUEST_COUNTER_DELETE:
+    case REQUEST_COUNTER_INCR:
+    case REQUEST_COUNTER_DECR:
+        return exec__counter_begin(session, bytes, turn);
+    default:
+        step = exec__settle_all(session, turn);
+        return step == EXEC_DONE ? begin_alone(session, bytes, turn) : step;
+    }
+}
+
+enum exec_step
+exec_resume(struct session *session, struct exec_turn *turn)
+{
+    ASSERT(!session->job->waits && !exec_is_gathering(session));
+    switch (session->job->stage) {
+    case JOB_GET_CHECK:
+    case JOB_GET_GATHER:
+    case JOB_GET_ASK:
+    case JOB_GET_FORMAT:
+        break;
+    case JOB_GET_JOIN:
+    case JOB_GATHER:
+        break; /* not reached: ASSERT above */
+    case JOB_CHANGE:
+        return exec__change_answer(session, turn);
+    case JOB_EDIT:
+        return exec__edit_answer(session, turn->out);
+    case JOB_CHECKPOINT:
+        return exec__checkpoint_answer(session, turn->out);
+    case JOB_SEAL:
+        return exec__seal_answer(session, turn->out);
+    case JOB_DUMP:
+        return exec__dump_resume(session, turn);
+    case JOB_STATS:
+        return exec__stats_resume(session, turn);
+    case JOB_LOGIN:
+        return exec__login_answer(session, turn->out);
+    case JOB_RECORDS:
+        return exec__records_resume(session, turn);
+    }
+    return exec__get_resume(session, turn);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SESSION_EXEC_H
+#define SESSION_EXEC_H
+
+#include "call/store_calls.h"
+#include "items/items.h"
+#include "proto/answer.h"
+#include "proto/key.h"
+#include "proto/words.h"
+#include "session/session.h"
+
+#include <stdbool.h>
+
+/* Execution of requests: the one command path of all protocols. Used by
+ * session.c and among the exec_*.c files only; the session's thread. */
+
+enum {
+    EXEC_SLICE_KEYS_MAX = 128,  /* keys of a multi-get that are read at once */
+    EXEC_CHECK_KEYS_MAX = 1024, /* and that are checked at once */
+    EXEC_BATCH_MAX = 64,        /* changes that the store is given at once */
+    EXEC_ANSWER_TEXT_MAX = 128  /* of a reply without numbers, about */
+};
+
+enum exec_step {
+    EXEC_DONE,     /* the reply is complete */
+    EXEC_GATHERED, /* it waits for exec_flush; go on with the next request */
+    EXEC_MORE,     /* more bytes are needed */
+    EXEC_FULL,     /* the reply buffer has reached its mark; resume later */
+    EXEC_YIELD,    /* the budget is used up; resume later */
+    EXEC_LATER,    /* the store answers later; resume after exec_wake */
+    EXEC_CLOSE     /* close the connection */
+};
+
+/* What one call of session_run gives to all its requests. */
+struct exec_turn {
+    const char *base; /* the first byte not done with */
+    const char *end;  /* behind the last byte there is */
+    size_t mark;
+    unsigned *budget;
+    struct buf *out;
+    struct session_acks *acks; /* what out waits for */
+    int fault;                 /* of the store, when the turn began */
+    size_t done;       /* bytes of the requests answered, which are before
+                        * base once exec_flush has done it */
+    size_t whole;      /* of out: a reply behind it that finds no memory takes
+                        * nothing of that back ... */
+    size_t whole_acks; /* ... nor of acks->at */
+    bool is_batch;     /* of gathered requests, that reply */
+    bool is_known;     /* of gathered gets that find none: unanswered is the
+                        * first behind whole */
+    struct echo unanswered;
+};
+
+/* What to do with a job when it is resumed. */
+enum job_stage {
+    JOB_GET_JOIN,   /* gets are being gathered; never between turns */
+    JOB_GET_CHECK,  /* look whether all keys are well formed */
+    JOB_GET_GATHER, /* take the next slice of keys */
+    JOB_GET_ASK,    /* ask the store for the slice */
+    JOB_GET_FORMAT, /* answer the slice */
+    JOB_GATHER,     /* changes are being gathered; never between turns */
+    JOB_CHANGE,     /* answer the changes */
+    JOB_EDIT,       /* answer a schema edit */
+    JOB_CHECKPOINT, /* answer a checkpoint */
+    JOB_SEAL,       /* answer a seal */
+    JOB_DUMP,       /* show more items */
+    JOB_STATS,      /* show more figures */
+    JOB_RECORDS,    /* show more records of a counter */
+    JOB_LOGIN       /* answer a login */
+};
+
+/* Requests under way, one or some gathered ones: everything they need that
+ * must outlive a turn. Spans are counted from the first one's first byte. */
+struct job {
+    struct job *next; /* in the executor's list of free ones */
+    struct session *session;
+    enum job_stage stage;
+    bool waits;           /* the store has not answered yet */
+    size_t request_bytes; /* of gathered requests; 0: the job's one request
+                             * is the session's */
+    union {
+        struct {               /* retrieval: */
+            struct span words; /* of the last request: keys to gather ... */
+            struct span unchecked; /* ... and those not yet checked */
+            enum request_op op; /* of all; of the session's request is_alone */
+            bool is_alone;      /* no other request may join */
+            bool touches;       /* is_alone, and gives a new exptime */
+            bool has_keys;      /* some key has been checked */
+            bool has_unreadable; /* of a cell that could not be read; of the
+                                  * request that is being answered */
+            size_t key_bytes;    /* of the slots' keys */
+            unsigned n_slots;
+            unsigned formatted; /* slots already answered */
+            uint64_t seen;      /* exec_seen.c's; void while formatted is 0 */
+            struct slot slot[EXEC_SLICE_KEYS_MAX];
+            struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE and
+                                                      * behind */
+            struct store_get get;
+        };
+        struct { /* changes, store_change.n of them: */
+            struct store_change store_change;
+            size_t reply_bytes_max; /* about, of their replies */
+            uint64_t plain; /* bit i: change i is a plain incr or decr that
+                             * is answered, see proto/plain.h: no echo */
+            struct echo echo[EXEC_BATCH_MAX];
+            struct change change[EXEC_BATCH_MAX];
+        };
+        struct {                   /* a dump of items: */
+            uint64_t cursor;       /* of items_each */
+            uint64_t classes;      /* bit n is class n */
+            bool has_ended, as_mg; /* meta gets, not metadata */
+        } dump;
+        struct admin_reply stats; /* a reply to stats */
+        struct {                  /* a dump of a counter: */
+            struct store_dump call;
+            uint32_t at; /* of its n records, already shown */
+        } records;
+        struct store_edit edit;
+        struct store_checkpoint checkpoint;
+        struct store_seal seal;
+        struct access_login login;
+    };
+};
+
+/* Begins the session's request, whose first byte is bytes[0]. What has been
+ * gathered before is answered first, unless the request joins it; where that
+ * comes to something else than EXEC_DONE, nothing of the request has been
+ * begun, and it is to be begun anew. */
+enum exec_step exec_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* The session's request has just been gathered: so are those that follow it,
+ * from bytes on, while they are like it and plain. Changes are taken from the
+ * turn's budget; of gets a slice counts as one request. */
+void exec_follow(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* Goes on with the session's job; turn->base is its first byte. */
+enum exec_step exec_resume(struct session *session, struct exec_turn *turn);
+
+/* True while the session has requests that exec_flush is to do. */
+static inline bool
+exec_is_gathering(const struct session *session)
+{
+    const struct job *job = session->job;
+    return job != NULL &&
+        (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN);
+}
+
+/* Bytes of the requests gathered. */
+static inline size_t
+exec_gathered_bytes(const struct session *session)
+{
+    return exec_is_gathering(session) ? session->job->request_bytes : 0;
+}
+
+/* True where the session's job is of gathered requests, which are counted in
+ * exec_turn's done when they are answered. */
+static inline bool
+exec_is_batch(const struct session *session)
+{
+    return session->job->request_bytes > 0;
+}
+
+/* True where no other request may be gathered before exec_flush. */
+bool exec_must_flush(
+    const struct session *session, const struct exec_turn *turn);
+
+/* Does what has been gathered. EXEC_FULL and EXEC_YIELD: of gets only. */
+enum exec_step exec_flush(struct session *session, struct exec_turn *turn);
+
+/* The store has answered the session's job. */
+void exec_wake(struct session *session);
+
+/* The client is gone: what waits for an answer need get its end only. */
+void exec_give_up(struct session *session);
+
+/* Drops the session's job, if any, which must not wait; frees those kept. */
+void exec_abandon(struct session *session);
+void exec_free_jobs(struct executor *executor);
+
+#endif

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes of cells and records: memcached's commands on keys like 1234.cntcm
+ * and 1234.weibo, and the dialect's commands on a counter's name.
+ *
+ * Both become one struct change: an operation, an id, and for each column its
+ * slot, its serial and an operand: of a record all columns, or in the dialect
+ * those that the line names. Everything that can be wrong with the input
+ * is found before the change is gathered. The schema may become another one
+ * between that and the store's call: serials make it safe.
+ *
+ * What is gathered goes to the store in one call, so that the engine can fetch
+ * the lines of all before it needs the first. A change that the store answers
+ * with a position (seq) is noted as an acknowledgement that waits for it. */
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "call/store_calls.h"
+#include "proto/reply.h"
+#include "proto/reply_plain.h"
+#include "session/exec_seen.h"
+#include "session/exec_watch.h"
+
+#include <string.h>
+
+enum {
+    NUMBER_LINE_MAX = NUM_U64_DIGITS_MAX + 2 /* of one column */
+};
+
+static enum change_op
+op_of(enum request_op op)
+{
+    switch (op) {
+    case REQUEST_ADD:
+    case REQUEST_COUNTER_ADD:
+        return CHANGE_ADD;
+    case REQUEST_REPLACE:
+    case REQUEST_COUNTER_REPLACE:
+        return CHANGE_REPLACE;
+    case REQUEST_CAS:
+        return CHANGE_CAS;
+    case REQUEST_DELETE:
+    case REQUEST_COUNTER_DELETE:
+        return CHANGE_DELETE;
+    case REQUEST_INCR:
+    case REQUEST_COUNTER_INCR:
+        return CHANGE_INCR;
+    case REQUEST_DECR:
+    case REQUEST_COUNTER_DECR:
+        return CHANGE_DECR;
+    default:
+        return CHANGE_SET;
+    }
+}
+
+static void
+add_column(struct change *change, const struct schema_column *column)
+{
+    unsigned i = change->n_columns++;
+    change->column[i] = column->slot;
+    change->serial[i] = column->serial;
+}
+
+/* What key names, as columns of the change. */
+static int
+add_columns(struct change *change, const struct key *key)
+{
+    const struct schema_counter *counter = key->target.counter;
+    change->id = key->id;
+    change->counter = counter->slot;
+    change->n_columns = 0;
+    change->absent = CHANGE_FROM_DEFAULT;
+    change->compares = false;
+    change->base = NULL; /* the store finds it where it is needed */
+    change->producer = 0;
+    if (key->kind == KEY_CELL) {
+        add_column(change, key->target.column);
+        return 0;
+    }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        add_column(change, &counter->column[i]);
+    }
+    return change->n_columns == 0 ? ERR_NO_COLUMNS : 0;
+}
+
+/* Who numbers the change, and with what, where the request says so. */
+static int
+take_tx(struct session *session, const char *bytes, struct change *change)
+{
+    struct span tx = session->request.tx;
+    struct store_producer producer;
+    size_t name_len;
+    if (tx.at == 0) {
+        return 0;
+    }
+    if (session->request.has_more) {
+        return session->request.proto == PROTO_META ? ERR_MORE_TOKENS
+                                                    : ERR_MORE_WORDS;
+    }
+    if (!producer_parse(bytes + tx.at, tx.len, &name_len, &change->number)) {
+        return ERR_BAD_TX;
+    }
+    int err = store_producer(
+        session->executor->store, bytes + tx.at, name_len, &producer);
+    if (err == 0) {
+        change->producer = producer.serial;
+        change->producer_slot = producer.slot;
+    }
+    return err;
+}
+
+/* One number a column from the words: 0, bad_number, or ERR_VALUE_COUNT. */
+static int
+take_numbers(struct change *change, struct words words, int bad_number)
+{
+    struct span word;
+    unsigned n = 0;
+    while (words_next(&words, &word)) {
+        if (n < change->n_columns &&
+            !num_parse_u64(
+                words.bytes + word.at, word.len, &change->operand[n])) {
+            return bad_number;
+        }
+        n++;
+    }
+    return n == change->n_columns ? 0 : ERR_VALUE_COUNT;
+}
+
+/* COLUMN=NUMBER words, by name or suffix: only these columns of the record, in
+ * their order. 0, bad_number, or what else is wrong. */
+static int
+take_named(const struct schema_counter *counter, struct words words,
+    int bad_number, struct change *change)
+{
+    struct span word;
+    uint32_t seen = 0;
+    change->n_columns = 0;
+    while (words_next(&words, &word)) {
+        const char *name = words.bytes + word.at;
+        const char *sign = memchr(name, '=', word.len);
+        if (sign == NULL) {
+            return ERR_NOT_NAMED;
+        }
+        size_t name_len = (size_t)(sign - name);
+        const struct schema_column *column =
+            schema_counter_column(counter, name, name_len);
+        if (column == NULL) {
+            return ERR_NO_COLUMN;
+        }
+        if ((seen >> column->slot & 1) != 0) {
+            return ERR_COLUMN_TWICE;
+        }
+        seen |= 1U << column->slot;
+        if (!num_parse_u64(sign + 1, word.len - name_len - 1,
+                &change->operand[change->n_columns])) {
+            return bad_number;
+        }
+        add_column(change, column);
+    }
+    return 0;
+}
+
+static void
+count_change(struct session *session, const struct change *change)
+{
+    bool found = change->err == 0;
+    if (change->producer != 0 && found) {
+        exec__count(session, METRIC_cell_numbered, 1);
+        exec__count(session, METRIC_cell_repeats, change->is_repeat);
+        if (change->is_repeat) { /* was counted then */
+            return;
+        }
+    }
+    switch (change->op) {
+    case CHANGE_INCR:
+        exec__count(session, METRIC_incr_hits, found);
+        exec__count(
+            session, METRIC_cell_saturated, found ? change->n_saturated : 0);
+        break;
+    case CHANGE_DECR:
+        exec__count(session, METRIC_decr_hits, found);
+        break;
+    case CHANGE_DELETE:
+        exec__count(
+            session, found ? METRIC_delete_hits : METRIC_delete_misses, 1);
+        break;
+    case CHANGE_CAS:
+        exec__count(session, METRIC_cas_hits, found);
+        exec__count(session, METRIC_cas_badval, change->err == ERR_EXISTS);
+        exec__count(session, METRIC_cas_misses, change->err == ERR_NOT_FOUND);
+        exec__count(session, METRIC_cmd_set, 1);
+        break;
+    case CHANGE_SET:
+    case CHANGE_ADD:
+    case CHANGE_REPLACE:
+        exec__count(session, METRIC_cmd_set, 1);
+        break;
+    }
+    exec__count(session, METRIC_cell_changes, found);
+}
+
+static inline bool
+counts(const struct change *change)
+{
+    return change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+}
+
+/* The numbers that a change has come to: of a record several. */
+static inline void
+say_numbers(const struct change *change, struct buf *out)
+{
+    unsigned n = change->n_columns;
+    char *start = exec__room(out, n * (NUM_U64_DIGITS_MAX + 1) + 2);
+    if (start == NULL) {
+        return;
+    }
+    char *at = start +
+        (n == 1 ? num_format_u64(change->value[0], start)
+                : reply_join_u64(change->value, n, start));
+    *at++ = '\r';
+    *at++ = '\n';
+    out->len += (size_t)(at - start);
+}
+
+/* The answer to a change that was done. */
+static void
+say_done(const struct change *change, const struct echo *echo,
+    const char *bytes, struct buf *out)
+{
+    bool is_number = counts(change);
+    struct answer answer = {.kind = ANSWER_STORED,
+        .number = change->value[0],
+        .cas = echo->proto == PROTO_TEXT
+            ? 0 /* which does not tell it */
+            : record_cas(change->serial, change->value, change->n_columns),
+        .ttl_s = ANSWER_NEVER,
+        .old_ttl_s = ANSWER_NEVER};
+    if (is_number) {
+        answer.kind = ANSWER_NUMBER;
+    } else if (change->op == CHANGE_DELETE) {
+        answer.kind = ANSWER_DELETED;
+    } else {
+        answer.value_len = echo->value_len;
+    }
+    answer_put(echo, bytes, &answer, out);
+}
+
+/* bytes: what echo's spans are counted from. */
+static inline void
+say_change(struct session *session, const struct change *change,
+    const struct echo *echo, const char *bytes, struct buf *out)
+{
+    enum answer_kind kind = ANSWER_NOT_STORED;
+    if (change->err == 0 && echo->proto == PROTO_TEXT && counts(change)) {
+        if (!echo->noreply) { /* what most replies are */
+            say_numbers(change, out);
+        }
+        return;
+    }
+    switch (change->err) {
+    case 0:
+        say_done(change, echo, bytes, out);
+        return;
+    case ERR_NOT_STORED:
+        break;
+    case ERR_EXISTS:
+        kind = ANSWER_EXISTS;
+        break;
+    case ERR_NOT_FOUND:
+        kind = ANSWER_NOT_FOUND;
+        break;
+    default:
+        exec__say_refusal(session, change->err, echo, out);
+        return;
+    }
+    answer_put(echo, bytes, &(struct answer){.kind = kind}, out);
+}
+
+/* Writes a number as a line to `to`, which has room for NUMBER_LINE_MAX: the
+ * end of it. */
+static inline char *
+put_line(uint64_t number, char *to)
+{
+    char *end = reply_put_number(to, number);
+    memcpy(end, "\r\n", 2);
+    return end + 2;
+}
+
+/* What is said back of a plain increment: nothing. */
+static const struct echo plain_echo = {
+    .op = REQUEST_INCR, .proto = PROTO_TEXT};
+
+/* Answers changes from change i on, as long as they are plain and done: the
+ * number of the first that is not. */
+static unsigned
+say_plain(struct session *session, unsigned i, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    struct buf *out = turn->out;
+    unsigned n = job->store_change.n;
+    unsigned n_incr = 0;
+    unsigned n_saturated = 0;
+    unsigned first = i;
+    bool waits = job->store_change.seq != 0;
+    struct buf *acks = &turn->acks->at;
+    char *at = buf_reserve(out, (n - i) * NUMBER_LINE_MAX);
+    struct session_ack *ack =
+        waits ? (void *)buf_reserve(acks, (n - i) * sizeof *ack) : NULL;
+    if (at == NULL || (waits && ack == NULL)) {
+        return i;
+    }
+    for (; i < n && (job->plain >> i & 1) != 0 && job->change[i].err == 0;
+         i++) {
+        const struct change *change = &job->change[i];
+        size_t begin = (size_t)(at - out->data);
+        bool is_incr = change->op == CHANGE_INCR;
+        at = put_line(change->value[0], at);
+        n_incr += is_incr;
+        n_saturated += is_incr ? change->n_saturated : 0;
+        if (waits) {
+            *ack++ = exec__ack(
+                &plain_echo, ACK_CHANGE, begin, (size_t)(at - out->data));
+        }
+    }
+    out->len = (size_t)(at - out->data);
+    ASSERT(out->len <= UINT32_MAX);
+    if (waits) {
+        acks->len += (i - first) * sizeof *ack;
+    }
+    exec__count(session, METRIC_incr_hits, n_incr);
+    exec__count(session, METRIC_cell_saturated, n_saturated);
+    exec__count(session, METRIC_decr_hits, i - first - n_incr);
+    exec__count(session, METRIC_cell_changes, i - first);
+    return i;
+}
+
+/* Answers change i. */
+static inline void
+say_one(struct session *session, unsigned i, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    const struct change *change = &job->change[i];
+    const struct echo *echo =
+        (job->plain >> i & 1) != 0 ? &plain_echo : &job->echo[i];
+    size_t len = turn->out->len;
+    count_change(session, change);
+    say_change(session, change, echo, turn->base, turn->out);
+    if (change->err != 0) {
+        exec__note_refusal(session, change->err, echo, len, turn);
+    } else if (job->store_change.seq != 0) {
+        exec__note_ack(turn->acks, echo, ACK_CHANGE, len, turn->out->len);
+    }
+}
+
+enum exec_step
+exec__change_answer(struct session *session, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    uint64_t seq = job->store_change.seq;
+    if ((session->executor->watched & WATCH_ALL) != 0) {
+        for (unsigned i = 0; i < job->store_change.n; i++) {
+            exec__watch_change(session, &job->change[i]);
+        }
+    }
+    for (unsigned i = 0; i < job->store_change.n;) {
+        unsigned next =
+            (job->plain >> i & 1) != 0 ? say_plain(session, i, turn) : i;
+        if (next == i) {
+            say_one(session, i, turn);
+            next = session->unsaid != 0 ? job->store_change.n : i + 1;
+        }
+        i = next;
+    }
+    if (seq > turn->acks->seq) {
+        turn->acks->seq = seq;
+    }
+    turn->done += job->request_bytes;
+    return exec__done(session);
+}
+
+bool
+exec__change_is_full(
+    const struct session *session, const struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    return job->store_change.n == EXEC_BATCH_MAX ||
+        turn->out->len + job->reply_bytes_max >= turn->mark;
+}
+
+static enum store_answer
+ask(struct job *job)
+{
+    return store_change(job->session->executor->store, &job->store_change);
+}
+
+enum exec_step
+exec__change_flush(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    job->stage = JOB_CHANGE;
+    job->store_change.change = job->change;
+    job->store_change.seq = 0;
+    if (turn->fault != 0) {
+        for (unsigned i = 0; i < job->store_change.n; i++) {
+            job->change[i].err = turn->fault;
+        }
+    } else if (job->store_change.n > 0 &&
+        exec__waits(job, &job->store_change.call, ask)) {
+        return EXEC_LATER;
+    }
+    return exec__change_answer(session, turn);
+}
+
+/* The session's job to gather in, with room for one more; NULL when memory is
+ * out. */
+static struct job *
+gather(struct session *session)
+{
+    struct job *job = session->job;
+    if (job == NULL) {
+        job = exec__job(session, JOB_GATHER);
+        if (job == NULL) {
+            return NULL;
+        }
+        job->store_change.n = 0;
+        job->plain = 0;
+        job->reply_bytes_max = 0;
+    }
+    ASSERT(job->stage == JOB_GATHER && job->store_change.n < EXEC_BATCH_MAX);
+    return job;
+}
+
+/* The change of the session's request is of another server's id: it is answered
+ * with err, without the store. */
+static __attribute__((noinline)) enum exec_step
+turn_away(struct session *session, int err, struct exec_turn *turn)
+{
+    const struct job *job = session->job;
+    struct change change = job->change[job->store_change.n];
+    struct echo echo = echo_of(&session->request, 0);
+    const char *bytes = turn->base + job->request_bytes;
+    enum exec_step step = exec__settle_all(session, turn);
+    if (step != EXEC_DONE) {
+        return step;
+    }
+    exec__note_other(session, change.id);
+    if (err == ERR_NOT_OWNED) {
+        return exec__refuse(session, err, turn->out);
+    }
+    change.err = err;
+    change.producer = 0;
+    count_change(session, &change);
+    say_change(session, &change, &echo, bytes, turn->out);
+    return exec__done(session);
+}
+
+/* The change of the session's request, which gather has made room for, is
+ * ready to be done; or, with err, the request is wrong. */
+static enum exec_step
+take(struct session *session, int err, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    struct job *job = session->job;
+    if (err != 0) {
+        enum exec_step step = exec__settle_all(session, turn);
+        if (step != EXEC_DONE) {
+            return step;
+        }
+        exec__count(
+            session, METRIC_value_count_refused, err == ERR_VALUE_COUNT);
+        return exec__refuse(session, err, turn->out);
+    }
+    ASSERT(request->swallow_bytes == 0 && !request->swallow_line);
+    unsigned i = job->store_change.n++;
+    job->echo[i] = echo_of(request, (uint32_t)job->request_bytes);
+    job->request_bytes += request->len;
+    job->reply_bytes_max += EXEC_ANSWER_TEXT_MAX +
+        job->change[i].n_columns * (size_t)(NUM_U64_DIGITS_MAX + 1);
+    return EXEC_GATHERED;
+}
+
+/* The change that gather has made room for is filled, but for whose id it is
+ * and who numbers it; or, with err, the request is wrong. */
+static inline enum exec_step
+finish(struct session *session, const char *bytes, int err,
+    struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    struct change *change = &job->change[job->store_change.n];
+    if (err == 0 && session->executor->owns != NULL) {
+        int other = exec__owner_fault(session, change);
+        if (other != 0) {
+            return turn_away(session, other, turn);
+        }
+    }
+    return take(
+        session, err != 0 ? err : take_tx(session, bytes, change), turn);
+}
+
+/* An exptime that the counter does not ignore. */
+static bool
+expires(const struct request *request, const struct key *key)
+{
+    int64_t vivify =
+        request->terms.vivifies ? request->terms.vivify_exptime : 0;
+    return (request->exptime != 0 || vivify != 0) &&
+        !key->target.counter->exptime_is_ignored;
+}
+
+/* What else is asked of the cell or record. Stale values there are none: a set
+ * with an older cas is refused as any other. */
+static int
+take_terms(const struct request *request, const struct key *key,
+    struct change *change)
+{
+    const struct terms *terms = &request->terms;
+    bool counts = request->op == REQUEST_INCR || request->op == REQUEST_DECR;
+    if (terms->new_cas != 0) {
+        return ERR_OWN_CAS;
+    }
+    if (terms->outdates && request->op == REQUEST_DELETE) {
+        return ERR_NOT_STALE;
+    }
+    change->cas = terms->cas;
+    change->compares = terms->compares;
+    if (counts && terms->must_exist) {
+        change->absent = CHANGE_NOT_ABSENT;
+    } else if (counts && terms->vivifies) {
+        change->absent = CHANGE_TO_INITIAL;
+        change->initial = terms->initial;
+    }
+    return expires(request, key) ? ERR_EXPTIME : 0;
+}
+
+/* The value that a storage command brings. */
+static int
+take_stored(const struct request *request, const char *bytes,
+    const struct key *key, struct change *change)
+{
+    struct span value = request->value;
+    change->of_record = key->kind == KEY_RECORD;
+    if (key->kind == KEY_RECORD) {
+        return take_numbers(change, words_of(bytes, value), ERR_BAD_VALUE);
+    }
+    return num_parse_u64(bytes + value.at, value.len, &change->operand[0])
+        ? 0
+        : ERR_BAD_VALUE;
+}
+
+/* What memcached's request asks of the cell or record: fills the change's
+ * operands. */
+static int
+take_operands(const struct request *request, const char *bytes,
+    const struct key *key, struct change *change)
+{
+    bool is_record = key->kind == KEY_RECORD;
+    bool takes_value = false;
+    switch (request->op) {
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+        return ERR_NO_APPEND;
+    case REQUEST_INCR:
+    case REQUEST_DECR:
+        if (is_record) {
+            return ERR_NOT_NUMERIC;
+        }
+        change->operand[0] = request->number;
+        if (request->proto == PROTO_TEXT) {
+            return 0; /* a line that has no room for terms */
+        }
+        break;
+    case REQUEST_DELETE:
+        break;
+    case REQUEST_REPLACE:
+        if (is_record) {
+            return ERR_RECORD_OP;
+        }
+        takes_value = true;
+        break;
+    default:
+        takes_value = true;
+        break;
+    }
+    int err = take_terms(request, key, change);
+    return err == 0 && takes_value ? take_stored(request, bytes, key, change)
+                                   : err;
+}
+
+enum exec_step
+exec__change_begin(struct session *session, const char *bytes,
+    const struct key *key, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    if (request->op == REQUEST_TOO_LARGE) {
+        return take(session, ERR_BAD_VALUE, turn);
+    }
+    struct job *job = gather(session);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    struct change *change = &job->change[job->store_change.n];
+    change->op = op_of(request->op);
+    int err = add_columns(change, key);
+    if (err == 0) {
+        err = take_operands(request, bytes, key, change);
+    }
+    return finish(session, bytes, err, turn);
+}
+
+/* The numbers behind the dialect's id: one a column for a record, or those of
+ * the columns that are named; for a cell one, which incr and decr may leave
+ * out; none for delete. */
+static int
+take_dialect_operands(
+    struct words words, const struct key *key, struct change *change)
+{
+    struct span rest = words_rest(&words);
+    bool counts = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+    int bad_number = counts ? ERR_BAD_DELTA : ERR_BAD_VALUE;
+    struct words look = words;
+    struct span word;
+    bool any = words_next(&look, &word);
+    if (change->op == CHANGE_DELETE) {
+        return any ? ERR_BAD_FORMAT : 0;
+    }
+    change->of_record = key->kind == KEY_RECORD;
+    if (key->kind == KEY_RECORD &&
+        memchr(words.bytes + rest.at, '=', rest.len) != NULL) {
+        return take_named(key->target.counter, words, bad_number, change);
+    }
+    if (counts && key->kind == KEY_CELL && !any) {
+        change->operand[0] = 1;
+        return 0;
+    }
+    return take_numbers(change, words, bad_number);
+}
+
+static int
+parse_dialect(struct session *session, const char *bytes,
+    const struct schema_counter *counter, struct change *change)
+{
+    struct words words = words_of(bytes, session->request.words);
+    struct span word;
+    struct key key;
+    if (!words_next(&words, &word)) {
+        return ERR_BAD_ID;
+    }
+    if (!key_parse_dialect(counter, bytes + word.at, word.len, &key)) {
+        return key_dialect_fault(bytes + word.at, word.len);
+    }
+    change->op = op_of(session->request.op);
+    int err = add_columns(change, &key);
+    return err != 0 ? err : take_dialect_operands(words, &key, change);
+}
+
+/* True for a line that memcached might take for a set of an item. */
+static bool
+is_misfit(enum request_op op, int err)
+{
+    return (err == ERR_BAD_VALUE || err == ERR_VALUE_COUNT) &&
+        op != REQUEST_COUNTER_INCR && op != REQUEST_COUNTER_DECR;
+}
+
+enum exec_step
+exec__counter_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn)
+{
+    struct span name = session->request.key;
+    const struct schema_counter *counter =
+        schema_counter(exec__schema(session), bytes + name.at, name.len);
+    if (counter == NULL) { /* or dropped since the line was parsed */
+        return take(session, ERR_NO_COUNTER, turn);
+    }
+    struct job *job = gather(session);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    struct change *change = &job->change[job->store_change.n];
+    int err = parse_dialect(session, bytes, counter, change);
+    enum exec_step step = finish(session, bytes, err, turn);
+    if (step == EXEC_DONE && is_misfit(session->request.op, err)) {
+        exec__count(session, METRIC_dialect_misfits, 1);
+    }
+    return step;
+}

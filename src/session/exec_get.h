@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SESSION_EXEC_GET_H
+#define SESSION_EXEC_GET_H
+
+#include "session/exec_shared.h"
+
+/* What the exec_get*.c files share: the session's thread. base is the first
+ * byte of the job's first request, from which its spans are counted. */
+
+/* True for gat, gats, touch, and what is like them: the keys get a new
+ * exptime. */
+bool exec_get__touches(const struct request *request);
+
+/* The job that the session's request is to join, or its own, made now, NULL
+ * when memory is out. */
+struct job *exec_get__job(struct session *session);
+
+/* The counter of a dialect get; NULL where it is another request, or where
+ * the counter has been dropped since. bytes[0] is the request's first one. */
+const struct schema_counter *exec_get__counter(
+    struct session *session, const char *bytes);
+
+/* Makes slots of words that job->words has, until there is no room for any
+ * more in the slice; the others are left in job->words, which is empty where
+ * none is left. 0, or the ERR_ to refuse the request with, *bad being the word
+ * then: too long, or, unless the job is alone, refused by exec__near. end: see
+ * exec_turn. */
+int exec_get__gather(struct session *session, const char *base,
+    const char *end, struct span *bad);
+
+/* The same for the one key of the session's request, which names a cell or a
+ * record: it is answered as a struct answer. */
+void exec_get__add_single(struct session *session, const struct key *key);
+
+/* The place in a batch of a cell. */
+static inline struct cell_key
+exec_get__cell(uint64_t id, const struct schema_target *target)
+{
+    return (struct cell_key){.id = id,
+        .serial = target->column->serial,
+        .counter = target->counter->slot,
+        .column = target->column->slot};
+}
+
+/* True where there may be no room for one more key. */
+static inline bool
+exec_get__is_full(const struct job *job)
+{
+    return job->n_slots == EXEC_SLICE_KEYS_MAX ||
+        job->get.n + SCHEMA_COLUMNS_MAX > STORE_GET_MAX;
+}
+
+/* The rule of --owns (exec_owner.c); only where session->executor->owns is not
+ * NULL. The keys gathered that are of other servers' ids become misses, or
+ * their requests are refused. */
+void exec_get__look_for_others(struct session *session);
+/* True where one of the job's slots first to end - 1 is of such an id: counts
+ * and logs one. */
+bool exec_get__has_other(
+    struct session *session, unsigned first, unsigned end);
+/* True where the job's one request had all its keys checked, ids too. */
+bool exec_get__is_checked(const struct job *job);
+
+/* Answers slots until the slice is done or out has mark bytes: true where it
+ * is done. */
+bool exec_get__format(struct session *session, struct exec_turn *turn);
+/* The same where executor->watched is not 0: and does what that asks for. */
+bool exec_get__format_more(struct session *session, struct exec_turn *turn);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids of another server (--owns). Nothing here is called where there is no such
+ * rule.
+ *
+ * Gets are looked at when all keys of a slice are known, in one place for all
+ * protocols. The cells of another server's ids lose their serial, so that the
+ * store answers them as gone, without a look, and they are misses; or their
+ * requests are refused, each one whole: no key of it is answered. A request of
+ * several slices is looked at before the first is answered (exec_get.c).
+ * Changes are looked at one by one before they are gathered. */
+#include "session/exec_get.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <inttypes.h>
+
+bool
+exec__is_other(const struct session *session, uint64_t id)
+{
+    return !owns_has(session->executor->owns, id);
+}
+
+void
+exec__note_other(struct session *session, uint64_t id)
+{
+    struct executor *executor = session->executor;
+    const struct owns *owns = executor->owns;
+    exec__count(session, METRIC_not_owned, 1);
+    log_line(executor->owner->logger, LOG_WARNING,
+        "a client asked for id %" PRIu64 ", which is that of server %" PRIu32
+        ": this one has %s",
+        id, owns_server_of(owns, id), owns_rule(owns));
+}
+
+/* What a change of another server's id is answered with, where that is to be a
+ * miss: what it is for an item that is not there. A command that knows no miss
+ * is refused: nothing may seem to have been stored. */
+static int
+miss_of(const struct change *change)
+{
+    switch (change->op) {
+    case CHANGE_INCR:
+    case CHANGE_DECR:
+        return change->absent == CHANGE_TO_INITIAL ? ERR_NOT_OWNED
+                                                   : ERR_NOT_FOUND;
+    case CHANGE_DELETE:
+    case CHANGE_CAS:
+        return ERR_NOT_FOUND;
+    case CHANGE_REPLACE:
+        return ERR_NOT_STORED;
+    case CHANGE_SET:
+    case CHANGE_ADD:
+        break;
+    }
+    return ERR_NOT_OWNED;
+}
+
+int
+exec__owner_fault(struct session *session, const struct change *change)
+{
+    if (!exec__is_other(session, change->id)) {
+        return 0;
+    }
+    return session->executor->owner->misses ? miss_of(change) : ERR_NOT_OWNED;
+}
+
+/* The cells of the slot are gone. */
+static void
+give_up(struct job *job, const struct slot *slot)
+{
+    for (unsigned i = 0; i < slot->n_cells; i++) {
+        job->get.key[slot->first + i].serial = 0;
+    }
+}
+
+static uint64_t
+id_of(const struct job *job, const struct slot *slot)
+{
+    ASSERT(slot->n_cells > 0 && slot->first < job->get.n);
+    return job->get.key[slot->first].id;
+}
+
+/* The keys of other servers' ids among those gathered are misses. */
+static void
+miss_others(struct session *session)
+{
+    struct job *job = session->job;
+    for (unsigned i = 0; i < job->n_slots; i++) {
+        struct slot *slot = &job->slot[i];
+        if (slot->n_cells > 0 && exec__is_other(session, id_of(job, slot))) {
+            exec__note_other(session, id_of(job, slot));
+            give_up(job, slot);
+        }
+    }
+}
+
+bool
+exec_get__has_other(struct session *session, unsigned first, unsigned end)
+{
+    const struct job *job = session->job;
+    const struct slot *last = NULL; /* with cells, and owned */
+    for (unsigned i = first; i < end; i++) {
+        const struct slot *slot = &job->slot[i];
+        if (slot->n_cells == 0 ||
+            (last != NULL && id_of(job, last) == id_of(job, slot))) {
+            continue;
+        }
+        if (exec__is_other(session, id_of(job, slot))) {
+            exec__note_other(session, id_of(job, slot));
+            return true;
+        }
+        last = slot;
+    }
+    return false;
+}
+
+/* Those of one request are refused. */
+static void
+refuse(struct job *job, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++) {
+        struct slot *slot = &job->slot[i];
+        give_up(job, slot);
+        switch ((enum slot_kind)slot->kind) {
+        case SLOT_SINGLE:
+        case SLOT_META:
+        case SLOT_PACKET:
+            slot->kind = SLOT_SINGLE_REFUSED;
+            break;
+        default:
+            slot->kind = SLOT_REFUSED;
+            break;
+        }
+    }
+}
+
+void
+exec_get__look_for_others(struct session *session)
+{
+    struct job *job = session->job;
+    unsigned first = 0;
+    if (session->executor->owner->misses) {
+        miss_others(session);
+        return;
+    }
+    if (exec_get__is_checked(job)) {
+        return;
+    }
+    for (unsigned i = 0; i < job->n_slots; i++) {
+        if (!job->slot[i].is_last) {
+            continue;
+        }
+        if (exec_get__has_other(session, first, i + 1)) {
+            refuse(job, first, i + 1);
+        }
+        first = i + 1;
+    }
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SESSION_EXEC_SHARED_H
+#define SESSION_EXEC_SHARED_H
+
+#include "session/exec.h"
+
+/* What the exec*.c files share: the session's thread. */
+
+/* Makes a job for the session, of no gathered requests yet, or returns NULL
+ * when memory is out. */
+struct job *exec__job(struct session *session, enum job_stage stage);
+
+/* The session's request is answered: gives the job back, if there is one. */
+enum exec_step exec__done(struct session *session);
+
+/* Marks the job as waiting if the store answers later: returns true then. The
+ * caller must not touch the job any more before exec_wake. */
+bool exec__waits(struct job *job, struct store_call *call,
+    enum store_answer (*ask)(struct job *job));
+
+/* Does what has been gathered, if anything. Where that does not come to
+ * EXEC_DONE the request at hand is to be begun anew after it, or not at all
+ * (EXEC_CLOSE). */
+enum exec_step exec__settle_all(
+    struct session *session, struct exec_turn *turn);
+
+/* The request's key as the client means it. Valid until the next call. */
+struct schema_word exec__key(struct session *session, const char *bytes);
+
+/* Answers the session's request, and is done. bytes[0] is its first one. */
+enum exec_step exec__answer(struct session *session, const char *bytes,
+    const struct answer *answer, struct buf *out);
+
+/* The same where there is nothing but the kind to say. */
+enum exec_step exec__answer_kind(struct session *session, const char *bytes,
+    enum answer_kind kind, struct buf *out);
+
+/* Answers with err. Under noreply nothing is sent: it would be taken for the
+ * reply to a later command. It is counted; of a SERVER_ERROR see
+ * session_leave_unsaid: where session->unsaid is set, nothing more is said. */
+void exec__say_refusal(struct session *session, int err,
+    const struct echo *echo, struct buf *out);
+
+/* The same for the session's request, and is done. */
+enum exec_step exec__refuse(struct session *session, int err, struct buf *out);
+
+/* get gets gat gats, the dialect's get. Gets gathered before stay so. */
+enum exec_step exec__get_begin(
+    struct session *session, struct exec_turn *turn);
+/* touch, and what the meta and binary protocols look up, of a cell or record:
+ * key is the request's, already parsed. */
+enum exec_step exec__look_begin(
+    struct session *session, const struct key *key, struct exec_turn *turn);
+/* exec_must_flush and exec_flush for them. */
+bool exec__get_is_full(const struct session *session);
+enum exec_step exec__get_flush(
+    struct session *session, struct exec_turn *turn);
+enum exec_step exec__get_resume(
+    struct session *session, struct exec_turn *turn);
+
+/* The rule of --owns (exec_owner.c); only where session->executor->owns is not
+ * NULL. True where the id is another server's. */
+bool exec__is_other(const struct session *session, uint64_t id);
+/* Counts and logs that a request for it, or a key, is answered so. */
+void exec__note_other(struct session *session, uint64_t id);
+/* What a change of another server's id is answered with: 0 where it is not,
+ * else ERR_NOT_OWNED, or the ERR_ of a miss. */
+int exec__owner_fault(struct session *session, const struct change *change);
+
+/* All changes of cells and records. key is the request's, already parsed. */
+enum exec_step exec__change_begin(struct session *session, const char *bytes,
+    const struct key *key, struct exec_turn *turn);
+enum exec_step exec__counter_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__change_answer(
+    struct session *session, struct exec_turn *turn);
+/* exec_must_flush and exec_flush for the changes gathered; EXEC_DONE or
+ * EXEC_LATER. */
+bool exec__change_is_full(
+    const struct session *session, const struct exec_turn *turn);
+enum exec_step exec__change_flush(
+    struct session *session, struct exec_turn *turn);
+
+/* All commands on items but retrieval. */
+enum exec_step exec__item(
+    struct session *session, const char *bytes, struct buf *out);
+
+/* Keys of items that look as if a cell had been meant (exec_near.c). 0, or the
+ * ERR_ to refuse a request with that has the key. */
+int exec__look_near(struct session *session, const char *key, size_t len);
+static inline int
+exec__near(struct session *session, const char *key, size_t len)
+{
+    return session->executor->rules.no_near &&
+            key_names_may_be_near(&session->executor->names, key, len)
+        ? exec__look_near(session, key, len)
+        : 0;
+}
+
+/* The same, and such a key is counted and logged, also where it is not
+ * refused: once a key that is looked up, or that a request is refused for. */
+int exec__count_near(struct session *session, const char *key, size_t len);
+static inline int
+exec__note_near(struct session *session, const char *key, size_t len)
+{
+    return key_names_may_be_near(&session->executor->names, key, len)
+        ? exec__count_near(session, key, len)
+        : 0;
+}
+
+/* Large values (exec_loan.c). True where the turn has to end before the value
+ * under key, since it is to be lent and cannot be now. */
+bool exec__awaits_loan(
+    struct session *session, const char *key, size_t key_len);
+/* Makes a loan of the pin, where the value is to be lent: the caller notes it,
+ * or gives it back. Else it stays a pin. */
+bool exec__lend(struct session *session, const struct item *item);
+/* The value belongs into the replies at that place. */
+void exec__note_loan(
+    struct session *session, const struct item *item, size_t at);
+/* True where the turn has a loan: nothing more may be said in it than the end
+ * of what has been begun. */
+static inline bool
+exec__has_lent(const struct session *session)
+{
+    return session->executor->loan.item != NULL;
+}
+
+/* Schema edits, seals, checkpoints, show, help. */
+enum exec_step exec__edit_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__drop_producer(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__edit_answer(struct session *session, struct buf *out);
+enum exec_step exec__seal_begin(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__seal_answer(struct session *session, struct buf *out);
+enum exec_step exec__checkpoint_begin(
+    struct session *session, struct buf *out);
+enum exec_step exec__checkpoint_answer(
+    struct session *session, struct buf *out);
+enum exec_step exec__show_counters(struct session *session, struct buf *out);
+enum exec_step exec__show_counter(
+    struct session *session, const char *bytes, struct buf *out);
+
+/* Logins, whatever the protocol. */
+enum exec_step exec__login(
+    struct session *session, const char *bytes, struct buf *out);
+enum exec_step exec__login_answer(struct session *session, struct buf *out);
+enum exec_step exec__login_ways(struct session *session, struct buf *out);
+
+/* What memcached would say of an item's size. */
+uint32_t exec__item_bytes(size_t key_len, size_t value_len, uint32_t flags);
+
+/* True while gets are gathered. */
+static inline bool
+exec__is_getting(const struct session *session)
+{
+    return session->job != NULL && session->job->stage == JOB_GET_JOIN;
+}
+
+/* Logs what the session's client has done, or who has failed to log in. */
+static inline void
+exec__audit(
+    struct session *session, enum audit kind, const char *text, size_t len)
+{
+    struct admin *admin = session->executor->admin;
+    if (admin->audit_fn != NULL) {
+        admin->audit_fn(admin, session, kind, text, len);
+    }
+}
+
+/* Counts in the worker's metrics. */
+static inline void
+exec__count(struct session *session, enum metric metric, uint64_t n)
+{
+    metric_add(session->executor->metrics, metric, n);
+}
+
+/* The schema now; valid for the rest of this turn. Two calls may give two
+ * schemas: what was found in one need not be in the next. */
+static inline const struct schema *
+exec__schema(struct session *session)
+{
+    return store_schema(session->executor->store);
+}
+
+#endif

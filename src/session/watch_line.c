@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lines of watch, as memcached writes them: "ts=... gid=... type=..." and
+ * what belongs to the type, keys as in an URL. Its microseconds are not padded
+ * there; here they have six digits, so that ts is a number. */
+#include "base/assert.h"
+#include "base/uri.h"
+#include "session/watch.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { US_PER_S = 1000000, KEY_TEXT_BYTES = URI_BYTES * 255 + 1 };
+
+static const struct {
+    const char *name;
+    enum watch_kind kind;
+} types[] = {
+    [WATCH_ITEM_GET] = {"item_get", WATCH_FETCHERS},
+    [WATCH_ITEM_STORE] = {"item_store", WATCH_MUTATIONS},
+    [WATCH_DELETED] = {"deleted", WATCH_DELETIONS},
+    [WATCH_EVICTION] = {"eviction", WATCH_EVICTIONS},
+    [WATCH_CONN_NEW] = {"conn_new", WATCH_CONNEVENTS},
+    [WATCH_CONN_CLOSE] = {"conn_close", WATCH_CONNEVENTS},
+};
+
+enum watch_kind
+watch__kind(const struct watch_event *event)
+{
+    return types[event->type].kind;
+}
+
+static int
+put_peer(const struct watch_event *event, char *at, size_t room)
+{
+    char address[INET6_ADDRSTRLEN] = "unix";
+    const struct watch_peer *peer = &event->peer;
+    if (peer->family == AF_INET || peer->family == AF_INET6) {
+        (void)inet_ntop(peer->family, peer->address, address, sizeof address);
+    }
+    int n = snprintf(at, room, "rip=%s rport=%u transport=%s", address,
+        (unsigned)peer->port, peer->is_unix ? "local" : "tcp");
+    if (event->type == WATCH_CONN_CLOSE) {
+        n += snprintf(at + n, room - (size_t)n, " reason=%s", event->status);
+    }
+    return n + snprintf(at + n, room - (size_t)n, " cfd=%d", event->fd);
+}
+
+static int
+put_item(
+    const struct watch_event *event, const char *key, char *at, size_t room)
+{
+    char text[KEY_TEXT_BYTES];
+    text[uri_encode(key, event->key_len, text)] = '\0';
+    unsigned class_ = event->class_;
+    switch ((enum watch_event_type)event->type) {
+    case WATCH_ITEM_GET:
+        return snprintf(at, room,
+            "key=%s status=%s clsid=%u cfd=%d size=%" PRIu64, text,
+            event->status, class_, event->fd, event->size);
+    case WATCH_ITEM_STORE:
+        return snprintf(at, room,
+            "key=%s status=%s cmd=%s ttl=%" PRId64
+            " clsid=%u cfd=%d size=%" PRIu64,
+            text, event->status, event->command, event->ttl_s, class_,
+            event->fd, event->size);
+    case WATCH_DELETED:
+        return snprintf(at, room, "key=%s cmd=%s clsid=%u size=%" PRIu64, text,
+            event->command, class_, event->size);
+    default:
+        return snprintf(at, room,
+            "key=%s fetch=%s ttl=%" PRId64 " la=%" PRIu64
+            " clsid=%u size=%" PRIu64,
+            text, event->was_fetched ? "yes" : "no", event->ttl_s,
+            event->idle_s, class_, event->size);
+    }
+}
+
+size_t
+watch__line(const struct watch_event *event, const char *key,
+    char line[WATCH_LINE_BYTES])
+{
+    int n = snprintf(line, WATCH_LINE_BYTES,
+        "ts=%" PRId64 ".%06d gid=%" PRIu64 " type=%s ",
+        event->unix_us / US_PER_S, (int)(event->unix_us % US_PER_S),
+        event->gid, types[event->type].name);
+    size_t room = WATCH_LINE_BYTES - (size_t)n;
+    n += watch__kind(event) == WATCH_CONNEVENTS
+        ? put_peer(event, line + n, room)
+        : put_item(event, key, line + n, room);
+    ASSERT(n > 0 && n < WATCH_LINE_BYTES);
+    line[n] = '\n';
+    return (size_t)n + 1;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TIER_COLD_CALL_H
+#define TIER_COLD_CALL_H
+
+#include "base/clock.h"
+#include "call/call.h"
+#include "call/ring.h"
+#include "cold/fetch.h"
+#include "tier/covers.h"
+
+struct cold_change;
+
+/* Changes that wait, the one that has waited longest first. */
+struct cold_changes {
+    struct cold_change *first; /* NULL: none */
+    struct cold_change *last;  /* while there is one */
+};
+
+/* Calls of the store about records that may be cold. Part of the store; nobody
+ * else calls it. All members outlive the calls under way. */
+struct cold {
+    struct covers covers;
+    struct engine *engine;
+    struct fetch *fetch;
+    const struct clock *clock;   /* of the waits for room */
+    pthread_mutex_t lock;        /* all below */
+    struct cold_changes waiting; /* for room in the hot memory */
+    bool makes_room;             /* the sealer can make some */
+};
+
+/* What the store_ring of a call is: tier_open_ring makes no other. */
+struct cold_ring {
+    struct store_ring ring;
+    struct fetch_ring *fetch; /* owned */
+};
+
+/* NULL where ring is NULL. */
+static inline struct fetch_ring *
+cold_ring_fetch(const struct store_ring *ring)
+{
+    return ring == NULL ? NULL : ((const struct cold_ring *)ring)->fetch;
+}
+
+/* The engine has answered get; finds what it does not have in the segments.
+ * STORE_DONE, or STORE_LATER as in call.h. An online reader. */
+enum store_answer cold_get(struct cold *cold, struct store_get *get);
+
+/* The engine has answered the changes; does those that need a cold record
+ * (ERR_COLD), and has those that need room wait for it (ERR_HOT_FULL) up to a
+ * second. STORE_DONE, or STORE_LATER as in call.h. */
+enum store_answer cold_change(struct cold *cold, struct store_change *change);
+
+/* Before the sealer has looked for the first time: makes_room, and who finds no
+ * room waits for it. Any thread. */
+void cold_begin(struct cold *cold, bool makes_room);
+
+/* There may be room: makes the changes again that wait for it, those that have
+ * waited longest first; what is refused again waits on, in its place.
+ * makes_room: and there may be more later. The sealer's thread. */
+void cold_retry(struct cold *cold, bool makes_room);
+
+/* Answers the changes that have waited for room for a second, however long the
+ * sealer takes for what it is at. To be called every so often; any thread. */
+void cold_expire(struct cold *cold);
+
+#endif

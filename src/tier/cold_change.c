@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes of cold records, and changes that wait for room.
+ *
+ * A change of a cold record is refused by the engine, which knows that it does
+ * not have it. Its record is fetched, and the change is made again with it as
+ * base. If another version covers the id by then, the engine refuses again, and
+ * all begins anew; if somebody else has brought the record in meanwhile, the
+ * engine does not look at the base.
+ *
+ * Fetches end on a thread of the pool, or, where a worker's ring was reading
+ * the block already, on that worker's. A thread of the pool may use the engine
+ * (one change at a time), but is not a reader: what it needs of the maps it
+ * takes by covers_hold.
+ *
+ * A change that the engine refuses because the hot memory is full waits for the
+ * sealer, which makes room and has it made again; up to WAIT_NS, while there is
+ * something that can be sealed. The sealer may be in a sync for longer than
+ * that, so it is the gardener that looks at the time. Who waits longest has the
+ * room first, so that nobody waits for all the others.
+ *
+ * Changes of one record are made in their order: behind one that is not made
+ * yet, the others wait for the same as it does. The engine sees to that in what
+ * it is given at once. */
+#include "tier/cold_call.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <stdlib.h>
+
+#define WAIT_NS UINT64_C(1000000000)
+
+struct cold_change {
+    struct fetch_call fetch; /* first */
+    struct cold *cold;
+    struct store_change *change;
+    struct cold_change *next; /* who waits for room behind it */
+    uint64_t deadline_ns;     /* for room */
+    uint32_t n;               /* records under way */
+    uint32_t n_max;
+    struct engine_base *base;
+    struct covers_file **file; /* references */
+    struct fetch_lookup *lookup;
+};
+
+static uint32_t
+count(const struct store_change *change, int err)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < change->n; i++) {
+        n += change->change[i].err == err;
+    }
+    return n;
+}
+
+/* The number of the record of a change among those under way, or n. */
+static uint32_t
+number_of(const struct cold_change *it, const struct change *change)
+{
+    uint32_t k = 0;
+    while (k < it->n &&
+        (it->lookup[k].id != change->id ||
+            segment_head(it->lookup[k].segment)->counter != change->counter)) {
+        k++;
+    }
+    return k;
+}
+
+/* Makes a record one of those to be fetched, unless it is here by now. */
+static void
+want(struct cold_change *it, const struct change *change)
+{
+    const struct cell_key key = {
+        change->id, change->serial[0], change->counter, change->column[0]};
+    struct engine_found found;
+    struct covers_file *file = NULL;
+    uint64_t value;
+    uint8_t state;
+    if (number_of(it, change) < it->n) {
+        return;
+    }
+    engine_look(it->cold->engine, &key, 1, &value, &state, &found);
+    if (!found.is_here && found.version != 0) {
+        file = covers_hold(
+            &it->cold->covers, change->counter, change->id, found.version);
+    }
+    if (file != NULL) { /* else it is here, or the engine will say more */
+        uint32_t k = it->n++;
+        ASSERT(k < it->n_max);
+        it->file[k] = file;
+        it->lookup[k] = (struct fetch_lookup){.segment = file->segment,
+            .id = change->id,
+            .columns = BLOCK_COLUMNS_ALL};
+    }
+}
+
+/* What has been fetched, as a base. */
+static void
+make_base(const struct fetch_lookup *lookup, struct engine_base *base)
+{
+    const struct segment_head *head = segment_head(lookup->segment);
+    base->version = head->number;
+    base->is_there = lookup->found;
+    base->is_to_stay = false;
+    base->n_columns = head->n_columns;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        base->serial[c] = head->column[c].serial;
+        base->code[c] = lookup->found ? lookup->code[c] : 0;
+    }
+}
+
+static bool
+is_same_record(const struct change *a, const struct change *b)
+{
+    return a->id == b->id && a->counter == b->counter;
+}
+
+/* What the last change of the same record before that one still needs: ERR_COLD
+ * or ERR_HOT_FULL; 0 where all of them are answered. */
+static int
+need_before(const struct store_change *all, uint32_t i)
+{
+    for (uint32_t k = i; k-- > 0;) {
+        int err = all->change[k].err;
+        if ((err == ERR_HOT_FULL || err == ERR_COLD) &&
+            is_same_record(&all->change[k], &all->change[i])) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+/* Makes the changes again that were refused with err, in their order, with what
+ * has been fetched; those behind one that is refused are refused like it. */
+static void
+again(struct cold_change *it, int err)
+{
+    struct store_change *all = it->change;
+    for (uint32_t k = 0; k < it->n; k++) {
+        make_base(&it->lookup[k], &it->base[k]);
+    }
+    for (uint32_t i = 0; i < all->n; i++) {
+        struct change *change = &all->change[i];
+        if (change->err != err) {
+            continue;
+        }
+        int before = need_before(all, i);
+        if (before != 0) {
+            change->err = before;
+            continue;
+        }
+        uint32_t k = number_of(it, change);
+        if (k < it->n && it->lookup[k].err != 0) {
+            change->err = ERR_COLD_READ;
+            continue;
+        }
+        change->base = k < it->n ? &it->base[k] : NULL;
+        uint64_t seq = engine_change(it->cold->engine, change, 1);
+        change->base = NULL;
+        all->seq = seq > all->seq ? seq : all->seq;
+    }
+    for (uint32_t k = 0; k < it->n; k++) {
+        covers_file_release(it->file[k]);
+    }
+}
+
+static void on_change_fetched(struct fetch_call *fetch);
+
+/* Goes on until all changes are answered, true; or until a fetch has to be
+ * waited for. */
+static bool
+go_on(struct cold_change *it)
+{
+    while (count(it->change, ERR_COLD) > 0) {
+        it->n = 0;
+        for (uint32_t i = 0; i < it->change->n; i++) {
+            if (it->change->change[i].err == ERR_COLD) {
+                want(it, &it->change->change[i]);
+            }
+        }
+        it->fetch = (struct fetch_call){
+            .lookup = it->lookup, .n = it->n, .done_fn = on_change_fetched};
+        if (it->n > 0 && !fetch_begin(it->cold->fetch, &it->fetch)) {
+            return false;
+        }
+        again(it, ERR_COLD);
+    }
+    return true;
+}
+
+static void
+append(struct cold_changes *list, struct cold_change *it)
+{
+    it->next = NULL;
+    if (list->first == NULL) {
+        list->first = it;
+    } else {
+        list->last->next = it;
+    }
+    list->last = it;
+}
+
+/* Puts a list before another one, which has both then. */
+static void
+prepend(struct cold_changes *list, const struct cold_changes *front)
+{
+    if (front->first == NULL) {
+        return;
+    }
+    front->last->next = list->first;
+    if (list->first == NULL) {
+        list->last = front->last;
+    }
+    list->first = front->first;
+}
+
+/* True where any of it waits for room, and not for too long yet. */
+static bool
+may_wait(const struct cold_change *it)
+{
+    return count(it->change, ERR_HOT_FULL) > 0 &&
+        clock_now_ns(it->cold->clock) < it->deadline_ns;
+}
+
+/* Queues a change for the sealer, if any of it waits for room and there will
+ * be some. */
+static bool
+wait_for_room(struct cold_change *it)
+{
+    struct cold *cold = it->cold;
+    bool waits = false;
+    if (!may_wait(it)) {
+        return false;
+    }
+    pthread_mutex_lock(&cold->lock);
+    if (cold->makes_room) {
+        append(&cold->waiting, it);
+        waits = true;
+    }
+    pthread_mutex_unlock(&cold->lock);
+    return waits;
+}
+
+/* False where all is answered; the change is the caller's again then. */
+static bool
+is_under_way(struct cold_change *it)
+{
+    return !go_on(it) || wait_for_room(it);
+}
+
+static void
+answer(struct cold_change *it)
+{
+    struct store_call *call = &it->change->call;
+    free(it);
+    call->done_fn(call);
+}
+
+static void
+on_change_fetched(struct fetch_call *fetch)
+{
+    struct cold_change *it = (struct cold_change *)fetch;
+    again(it, ERR_COLD);
+    if (!is_under_way(it)) {
+        answer(it);
+    }
+}
+
+void
+cold_begin(struct cold *cold, bool makes_room)
+{
+    pthread_mutex_lock(&cold->lock);
+    cold->makes_room = makes_room;
+    pthread_mutex_unlock(&cold->lock);
+}
+
+void
+cold_retry(struct cold *cold, bool makes_room)
+{
+    struct cold_changes still = {NULL, NULL};
+    pthread_mutex_lock(&cold->lock);
+    struct cold_change *it = cold->waiting.first, *next;
+    cold->waiting.first = NULL;
+    cold->makes_room = makes_room;
+    pthread_mutex_unlock(&cold->lock);
+    for (; it != NULL; it = next) {
+        next = it->next;
+        it->n = 0;
+        again(it, ERR_HOT_FULL);
+        if (!go_on(it)) {
+            continue; /* it comes back when it has been fetched */
+        }
+        if (makes_room && may_wait(it)) {
+            append(&still, it);
+        } else {
+            answer(it);
+        }
+    }
+    pthread_mutex_lock(&cold->lock);
+    prepend(&cold->waiting, &still);
+    pthread_mutex_unlock(&cold->lock);
+}
+
+void
+cold_expire(struct cold *cold)
+{
+    struct cold_changes late = {NULL, NULL}, on_time = {NULL, NULL};
+    uint64_t now_ns = clock_now_ns(cold->clock);
+    struct cold_change *it, *next;
+    pthread_mutex_lock(&cold->lock);
+    for (it = cold->waiting.first; it != NULL; it = next) {
+        next = it->next;
+        append(now_ns >= it->deadline_ns ? &late : &on_time, it);
+    }
+    cold->waiting = on_time;
+    pthread_mutex_unlock(&cold->lock);
+    for (it = late.first; it != NULL; it = next) {
+        next = it->next;
+        answer(it); /* it stays refused */
+    }
+}
+
+static struct cold_change *
+make_change(struct cold *cold, struct store_change *change)
+{
+    uint32_t n = change->n;
+    size_t each = sizeof(struct engine_base) + sizeof(struct covers_file *) +
+        sizeof(struct fetch_lookup);
+    struct cold_change *it = malloc(sizeof *it + n * each);
+    if (it != NULL) {
+        *it = (struct cold_change){.cold = cold,
+            .change = change,
+            .deadline_ns = clock_now_ns(cold->clock) + WAIT_NS,
+            .n_max = n};
+        it->lookup = (struct fetch_lookup *)(it + 1);
+        it->base = (struct engine_base *)(it->lookup + n);
+        it->file = (struct covers_file **)(it->base + n);
+    }
+    return it;
+}
+
+enum store_answer
+cold_change(struct cold *cold, struct store_change *change)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < change->n; i++) {
+        int err = change->change[i].err;
+        any |= err == ERR_COLD || err == ERR_HOT_FULL;
+    }
+    if (!any) {
+        return STORE_DONE;
+    }
+    struct cold_change *it = make_change(cold, change);
+    if (it == NULL) {
+        for (uint32_t i = 0; i < change->n; i++) {
+            if (change->change[i].err == ERR_COLD) {
+                change->change[i].err = ERR_NO_MEMORY;
+            }
+        }
+        return STORE_DONE;
+    }
+    if (is_under_way(it)) {
+        return STORE_LATER;
+    }
+    free(it);
+    return STORE_DONE;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads of cold records.
+ *
+ * A read asks the engine first. A cell that is at its default there, of an id
+ * that is covered, may be cold: then the engine says under the shard's lock
+ * whether it has the record, and if not, which version covers it; that version
+ * is held, and the record is fetched from it. A segment never changes; so what
+ * is found there was the record's value at the moment of that look.
+ *
+ * A fetch ends on a thread of the pool, which is not a reader, or on that of a
+ * ring: what it needs is held since before. */
+#include "tier/cold_call.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#include <stdlib.h>
+
+/* Keys first..first + n of a get, which are of one record. */
+struct part {
+    uint32_t first, n;
+};
+
+struct cold_get {
+    struct fetch_call fetch; /* first */
+    struct store_get *get;
+    uint32_t n;
+    struct part *part;           /* n */
+    struct covers_file **file;   /* n; references */
+    struct fetch_lookup *lookup; /* n */
+};
+
+static bool
+is_same_record(const struct cell_key *a, const struct cell_key *b)
+{
+    return a->id == b->id && a->counter == b->counter;
+}
+
+/* The keys from number `at` on that are of one record; true where some of its
+ * cells may be in a segment. */
+static bool
+next_part(const struct cold *cold, const struct store_get *get, uint32_t at,
+    struct part *part)
+{
+    bool may_be_cold = false;
+    *part = (struct part){at, 0};
+    for (;
+         at < get->n && is_same_record(&get->key[part->first], &get->key[at]);
+         at++) {
+        may_be_cold = may_be_cold || get->state[at] == CELL_DEFAULT;
+        part->n++;
+    }
+    return may_be_cold &&
+        covers_has(&cold->covers, get->key[part->first].counter,
+            get->key[part->first].id);
+}
+
+/* Reads a record's cells anew; the file that has them, a reference, or NULL
+ * where that is all. */
+static struct covers_file *
+look(struct cold *cold, struct store_get *get, const struct part *part)
+{
+    const struct cell_key *key = &get->key[part->first];
+    struct engine_found found;
+    struct covers_file *file = NULL;
+    do {
+        engine_look(cold->engine, key, part->n, &get->value[part->first],
+            &get->state[part->first], &found);
+        if (found.is_here || found.version == 0) {
+            return NULL;
+        }
+        file =
+            covers_hold(&cold->covers, key->counter, key->id, found.version);
+    } while (file == NULL); /* another version by now */
+    return file;
+}
+
+static uint64_t
+value_of(const struct segment_column *column, uint64_t code)
+{
+    return column->default_value == 0
+        ? code
+        : column->default_value + bytes_unzigzag(code);
+}
+
+/* Cell i, which is at its default in the engine, as the segment has it. A
+ * column that the segment does not have is younger. */
+static void
+fill_cell(struct store_get *get, uint32_t i, const struct segment_head *head,
+    const uint64_t *code)
+{
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        if (head->column[c].serial == get->key[i].serial && code[c] != 0) {
+            get->value[i] = value_of(&head->column[c], code[c]);
+            get->state[i] = CELL_SET;
+        }
+    }
+}
+
+/* The cells of a part cannot be read. */
+static void
+give_up(struct store_get *get, const struct part *part)
+{
+    for (uint32_t i = part->first; i < part->first + part->n; i++) {
+        if (get->state[i] != CELL_GONE) {
+            get->state[i] = CELL_UNREADABLE;
+        }
+    }
+}
+
+/* The cells of a part, whose record is in a segment. */
+static void
+fill_part(struct store_get *get, const struct part *part,
+    const struct fetch_lookup *lookup)
+{
+    const struct segment_head *head = segment_head(lookup->segment);
+    for (uint32_t i = part->first; i < part->first + part->n; i++) {
+        if (get->state[i] != CELL_GONE) {
+            fill_cell(get, i, head, lookup->code);
+        }
+    }
+}
+
+static void
+fill(struct cold_get *it)
+{
+    for (uint32_t k = 0; k < it->n; k++) {
+        if (it->lookup[k].err != 0) {
+            give_up(it->get, &it->part[k]);
+        } else if (it->lookup[k].found) {
+            fill_part(it->get, &it->part[k], &it->lookup[k]);
+        }
+        covers_file_release(it->file[k]);
+    }
+    free(it);
+}
+
+static void
+on_fetched(struct fetch_call *fetch)
+{
+    struct cold_get *it = (struct cold_get *)fetch;
+    struct store_call *call = &it->get->call;
+    fill(it);
+    call->done_fn(call);
+}
+
+/* Room for n records; one block. */
+static struct cold_get *
+make_get(struct store_get *get, uint32_t n)
+{
+    size_t each = sizeof(struct part) + sizeof(struct covers_file *) +
+        sizeof(struct fetch_lookup);
+    struct cold_get *it = malloc(sizeof *it + n * each);
+    if (it != NULL) {
+        *it = (struct cold_get){.get = get};
+        it->lookup = (struct fetch_lookup *)(it + 1);
+        it->file = (struct covers_file **)(it->lookup + n);
+        it->part = (struct part *)(it->file + n);
+    }
+    return it;
+}
+
+/* The columns of a segment that a part asks for; 0: it has none of them, for
+ * they are younger, and there is nothing to be read. */
+static unsigned
+columns_of(const struct store_get *get, const struct part *part,
+    const struct segment_head *head)
+{
+    unsigned columns = 0;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        for (uint32_t i = part->first; i < part->first + part->n; i++) {
+            if (head->column[c].serial == get->key[i].serial) {
+                columns |= 1U << c;
+            }
+        }
+    }
+    return columns;
+}
+
+static void
+add_lookup(struct cold_get *it, const struct part *part,
+    struct covers_file *file, unsigned columns)
+{
+    uint32_t k = it->n++;
+    struct fetch_lookup *lookup = &it->lookup[k];
+    it->part[k] = *part;
+    it->file[k] = file;
+    lookup->segment = file->segment;
+    lookup->id = it->get->key[part->first].id;
+    lookup->columns = columns;
+}
+
+enum store_answer
+cold_get(struct cold *cold, struct store_get *get)
+{
+    struct cold_get *it = NULL;
+    struct part part;
+    if (!covers_any(&cold->covers)) {
+        return STORE_DONE;
+    }
+    for (uint32_t at = 0; at < get->n; at += part.n) {
+        struct covers_file *file =
+            next_part(cold, get, at, &part) ? look(cold, get, &part) : NULL;
+        if (file == NULL) {
+            continue;
+        }
+        unsigned columns = columns_of(get, &part, segment_head(file->segment));
+        if (columns == 0) {
+            covers_file_release(file);
+            continue;
+        }
+        if (it == NULL) {
+            it = make_get(get, get->n - at);
+        }
+        if (it == NULL) {
+            covers_file_release(file);
+            give_up(get, &part);
+        } else {
+            add_lookup(it, &part, file, columns);
+        }
+    }
+    if (it == NULL) {
+        return STORE_DONE;
+    }
+    it->fetch.lookup = it->lookup;
+    it->fetch.n = it->n;
+    it->fetch.done_fn = on_fetched;
+    it->fetch.ring = cold_ring_fetch(get->call.ring);
+    if (!fetch_begin(cold->fetch, &it->fetch)) {
+        return STORE_LATER;
+    }
+    fill(it);
+    return STORE_DONE;
+}

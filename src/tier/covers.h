@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TIER_COVERS_H
+#define TIER_COVERS_H
+
+#include "base/qsbr.h"
+#include "cold/fetch.h"
+#include "cold/segment.h"
+#include "durable/durable.h"
+#include "engine/cover.h"
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Which ids are covered by which segment, for each counter and shard. Part of
+ * the store; nobody else calls it.
+ *
+ * In a covered row the engine has what differs from the segment; what it does
+ * not have is as the segment says. A map is immutable. That of a shard is
+ * exchanged under the shard's lock; so who holds that lock, and who is an
+ * online reader, may follow the pointer. Exchanges come one at a time: under
+ * the durable's edit_lock, from before the first shard to behind the last; so
+ * whoever holds that finds the same map in all shards. */
+
+/* A segment file that is in use: by maps, and by lookups under way. */
+struct covers_file {
+    _Atomic uint32_t n_refs;
+    struct segment *segment; /* owned; closed with the last reference */
+    uint64_t number;         /* of the file: the version of what it covers */
+    struct fetch *fetch;     /* its cache forgets the segment; NULL: none */
+    uint64_t *seq;           /* owned; n_shards: what the log has of covered
+                              * rows of a shard up to that batch is in the
+                              * file */
+};
+
+/* Ids first..last of a counter are covered by a file; first is a multiple of
+ * the number of shards, and so is last + 1, modulo 2^64: whole rows. */
+struct covers_entry {
+    uint64_t first_id, last_id;
+    struct covers_file *file; /* a reference */
+};
+
+struct covers_map {
+    size_t n;
+    struct covers_entry entry[]; /* by id; ids of two never overlap */
+};
+
+struct covers_counter {
+    _Atomic(struct covers_map *) map[1]; /* n_shards; NULL: nothing */
+};
+
+struct covers {
+    struct engine_cover cover; /* first: the engine's seam */
+    struct durable_covers durable;
+    struct fetch *fetch; /* not owned; NULL: none */
+    struct engine *engine;
+    struct qsbr *qsbr;
+    unsigned n_shards;
+    _Atomic bool any;     /* some counter has a map, or had one */
+    _Atomic bool loading; /* what is not in the engine counts as default */
+    pthread_mutex_t lock; /* exchanges, against covers_hold */
+    _Atomic(struct covers_counter *) counter[SCHEMA_COUNTERS_MAX];
+};
+
+/* An exchange: the map of a counter as it will be. */
+struct covers_change {
+    struct covers *covers;
+    unsigned slot;
+    struct covers_map *old, *next; /* owned; NULL: nothing is covered */
+};
+
+/* Nothing is covered. n_shards: of the engine. It is loading. engine, qsbr and
+ * fetch (NULL: none) must outlive it. */
+void covers_init(struct covers *covers, struct engine *engine,
+    unsigned n_shards, struct qsbr *qsbr, struct fetch *fetch);
+
+/* What the durable asks; valid as long as covers is. */
+struct durable_covers *covers_as_durable(struct covers *covers);
+
+/* No reader may be left. */
+void covers_fini(struct covers *covers);
+
+/* From now on what is not in the engine is looked for in segments. No change
+ * may be under way. */
+void covers_end_loading(struct covers *covers);
+
+/* Takes an open segment and seq (from the heap), with one reference, the
+ * caller's. NULL: no memory, and both stay the caller's. */
+struct covers_file *covers_file_create(
+    struct segment *segment, uint64_t *seq, struct fetch *fetch);
+/* The segment is the caller's again. */
+void covers_file_disown(struct covers_file *file);
+void covers_file_release(struct covers_file *file);
+
+/* False: no id of any counter is covered. */
+static inline bool
+covers_any(const struct covers *covers)
+{
+    /* relaxed: who has seen a record leave the engine has taken its shard's
+     * lock, or loaded the table's pointer, after that was stored */
+    return atomic_load_explicit(&covers->any, memory_order_relaxed);
+}
+
+/* True where an id may be covered in its shard. For an online reader. */
+bool covers_has(const struct covers *covers, unsigned slot, uint64_t id);
+
+/* The file that covers an id, if it has that version; a reference, the
+ * caller's. NULL: something else covers it by now, or nothing. Any thread. */
+struct covers_file *covers_hold(
+    struct covers *covers, unsigned slot, uint64_t id, uint64_t version);
+
+/* What covers ids first..last of a counter now, in order, with references that
+ * covers_map_destroy gives back; clipped to first..last. Any thread. 0 or
+ * ERR_NO_MEMORY; *out NULL: nothing. */
+int covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
+    uint64_t last_id, struct covers_map **out);
+void covers_map_destroy(struct covers_map *map);
+
+/* True where both have the same ids of the same files; NULL is an empty one.
+ */
+bool covers_map_is_same(
+    const struct covers_map *a, const struct covers_map *b);
+
+/* Begins an exchange: the n entries (files are referenced anew) take the place
+ * of whatever covers ids first..last, all whole rows. 0 or ERR_NO_MEMORY. */
+int covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
+    uint64_t last_id, const struct covers_entry *entry, size_t n,
+    struct covers_change *change);
+
+/* Exchanges the map of a shard, under its lock. */
+void covers_publish(struct covers_change *change, unsigned shard);
+
+/* Frees the old map, which all shards have left. Waits for readers; the calling
+ * thread is not an online one. */
+void covers_end(struct covers_change *change);
+
+/* Both at once, for rows of which the engine has nothing that goes: exchanges
+ * the map of all shards, without their locks, and frees the old one. No change
+ * of that counter may be under way. Waits for readers, as covers_end. */
+void covers_publish_all(struct covers_change *change);
+
+/* The map of a counter, the same in all shards, or NULL. Under edit_lock, for
+ * as long as that is held. */
+const struct covers_map *covers_settled(
+    const struct covers *covers, unsigned slot);
+
+/* What all maps hold; a file that is in several entries counts once, and whole,
+ * but its records by entries. Any thread. */
+struct covers_sum {
+    uint64_t files, entries, blocks, records;
+    uint64_t bytes;  /* of the files */
+    uint64_t memory; /* of their indexes, and of the maps */
+};
+void covers_sum(struct covers *covers, struct covers_sum *sum);
+
+/* Records of its file that an entry covers, those that the engine has too
+ * included. Where it covers a part of the file, some of a block may be missing,
+ * or too many. */
+uint64_t covers_entry_records(const struct covers_entry *entry);
+
+/* Nothing of a counter is covered any more. The counter is gone from the
+ * engine. Under edit_lock. Waits for readers. */
+void covers_clear(struct covers *covers, unsigned slot);
+
+#endif

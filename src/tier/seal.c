@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One range of ids becomes a segment.
+ *
+ *   hot ---copy---> copied ---write, sync---> written ---publish---> cold
+ *    ^                 |                         |
+ *    +---- failure ----+-------------------------+
+ *
+ * Until it is published nothing has changed for anybody: the engine has the
+ * records, and the file is removed if it does not come to that. Publishing goes
+ * shard by shard, each under its lock in one hold: the log's open batch is
+ * closed, the shard's map is exchanged, and what the engine has as it was
+ * copied goes out of it; what differs by now stays, and is logged whole, behind
+ * that batch. So whatever the log has of these rows up to there is in the
+ * segment, and what it has behind needs no look at the segment.
+ *
+ * All shards are published under the edit lock, which whoever copies tables for
+ * a checkpoint takes too: so no manifest is ever made of tables that have lost
+ * their records and of maps that do not have the segment yet. The manifest that
+ * names the segment comes later; until then the one before, its images and the
+ * log have all that was sealed. */
+#include "tier/seal.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "durable/durable_owner.h"
+#include "engine/engine_copy.h"
+#include "tier/seal_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_EVERY = 4096,          /* records between looks at is_stopping */
+    RETRY_NS = 10 * 1000 * 1000 /* where an eviction finds no memory */
+};
+
+/* One range on its way. */
+struct seal_work {
+    struct seal *seal;
+    struct seal_range range;
+    bool is_slow; /* others are sealed before it ends */
+    struct segment_head head;
+    struct engine_rows *rows; /* owned; a shard each */
+    struct covers_map *list;  /* owned; what covers the range now */
+    struct seal_merge merge;
+    struct segment_writer *writer; /* owned; NULL: no record so far */
+    struct covers_file *file;      /* owned reference; NULL: nothing is left */
+    struct covers_change change;
+    uint64_t *seq;  /* owned until the file has it */
+    unsigned shard; /* that is being published */
+};
+
+static bool
+is_stopping(const struct seal *seal)
+{
+    /* relaxed: it only has to be seen some time */
+    return atomic_load_explicit(seal->is_stopping, memory_order_relaxed);
+}
+
+/* What a file's head says of the counter as it is now, its columns by slot;
+ * false where there is none. Under edit_lock. */
+static bool
+describe(const struct seal_work *work, struct segment_head *head)
+{
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema_counter *counter = schema_counter_at(
+        atomic_load_explicit(work->seal->schema, memory_order_relaxed),
+        work->range.slot);
+    *head = (struct segment_head){.epoch = work->seal->epoch};
+    if (counter == NULL) {
+        return false;
+    }
+    head->counter = (uint8_t)work->range.slot;
+    head->counter_serial = counter->serial;
+    for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            const struct schema_column *column = &counter->column[i];
+            if (column->slot == slot) {
+                head->column[head->n_columns++] = (struct segment_column){
+                    column->serial, column->slot, column->default_value};
+            }
+        }
+    }
+    return true;
+}
+
+/* The file's head; ERR_GONE where there is no counter. One without columns has
+ * records all the same, of columns that it had: they go out, and there is no
+ * file. */
+static int
+take_counter(struct seal_work *work)
+{
+    struct durable *durable = work->seal->durable;
+    pthread_mutex_lock(&durable->edit_lock);
+    bool is_there = describe(work, &work->head);
+    work->head.seq = wal_last(durable->wal);
+    pthread_mutex_unlock(&durable->edit_lock);
+    return is_there ? 0 : ERR_GONE;
+}
+
+/* True where the counter has other columns by now. Under edit_lock. */
+static bool
+has_changed(const struct seal_work *work)
+{
+    const struct segment_head *head = &work->head;
+    struct segment_head now;
+    bool same = describe(work, &now) &&
+        now.counter_serial == head->counter_serial &&
+        now.n_columns == head->n_columns;
+    for (unsigned c = 0; same && c < now.n_columns; c++) {
+        same = now.column[c].serial == head->column[c].serial;
+    }
+    return !same;
+}
+
+static int
+copy_rows(struct seal_work *work)
+{
+    struct seal *seal = work->seal;
+    const struct seal_range *range = &work->range;
+    unsigned n = seal->n_shards;
+    work->range.n_rows = 0;
+    work->range.unreadable = 0;
+    work->rows = calloc(n, sizeof *work->rows);
+    if (work->rows == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    for (unsigned shard = 0; shard < n; shard++) {
+        int err = engine_copy_range(seal->engine, range->slot, shard,
+            range->first_id / n, range->last_id / n, &work->rows[shard]);
+        if (err != 0) {
+            return err;
+        }
+        work->range.n_rows += work->rows[shard].n;
+        if (is_stopping(seal)) {
+            return ERR_CLOSED;
+        }
+    }
+    return covers_list(seal->covers, range->slot, range->first_id,
+        range->last_id, &work->list);
+}
+
+/* Notes which segment could not be read, where that is what has failed; the
+ * error of that. The log has the place in it. */
+static int
+note_unreadable(struct seal_work *work, int err)
+{
+    const struct seal_merge *merge = &work->merge;
+    const struct covers_map *list = merge->list;
+    if (err == 0 || err == ERR_NO_MEMORY) {
+        return err;
+    }
+    ASSERT(list != NULL && merge->at_entry < list->n);
+    const struct segment *segment = list->entry[merge->at_entry].file->segment;
+    work->range.unreadable = segment_head(segment)->number;
+    fetch_count_fault(work->seal->fetch, err);
+    return err == ERR_CORRUPT || err == ERR_NEWER_FORMAT ? ERR_CORRUPT
+                                                         : ERR_COLD_READ;
+}
+
+/* Begins the file, with the first record. */
+static int
+begin_file(struct seal_work *work)
+{
+    struct seal *seal = work->seal;
+    const struct segment_write_config config = {.disk = seal->durable->disk,
+        .logger = seal->durable->config.logger,
+        .codec = seal->codec,
+        .level = seal->level};
+    int err = durable_may_write(seal->durable);
+    if (err != 0) {
+        return err;
+    }
+    work->head.number = durable_next_segment(seal->durable);
+    if (work->is_slow) {
+        durable_spare_segment(seal->durable, work->head.number);
+    }
+    return segment_write_begin(&config, &work->head, &work->writer);
+}
+
+int
+seal_step(struct seal_work *work, uint64_t n, bool *is_end)
+{
+    uint64_t code[SCHEMA_COLUMNS_MAX], id;
+    *is_end = false;
+    for (uint64_t i = 0; i < n; i++) {
+        int err = seal_merge_next(&work->merge, &id, code, is_end);
+        err = note_unreadable(work, err);
+        if (err != 0 || *is_end) {
+            return err;
+        }
+        if (work->writer == NULL) {
+            err = begin_file(work);
+        }
+        if (err == 0) {
+            err = segment_write_add(work->writer, id, code);
+        }
+        if (err != 0) {
+            return err;
+        }
+    }
+    return is_stopping(work->seal) ? ERR_CLOSED : 0;
+}
+
+/* Opens the file that has been written. */
+static int
+open_file(struct seal_work *work)
+{
+    struct durable *durable = work->seal->durable;
+    const struct segment_config config = {.disk = durable->disk,
+        .is_direct = durable->config.cold_io == COLD_IO_DIRECT,
+        .logger = durable->config.logger};
+    struct segment *segment = NULL;
+    int err =
+        segment_open(&config, work->head.epoch, work->head.number, &segment);
+    if (err != 0) {
+        return err;
+    }
+    work->file = covers_file_create(segment, work->seq, work->seal->fetch);
+    if (work->file == NULL) {
+        segment_close(&segment);
+        return ERR_NO_MEMORY;
+    }
+    work->seq = NULL; /* the file's */
+    return 0;
+}
+
+/* All records have been added. */
+static int
+end_file(struct seal_work *work)
+{
+    if (work->writer == NULL) {
+        return 0;
+    }
+    int err = durable_may_write(work->seal->durable);
+    if (err != 0) {
+        segment_write_abort(&work->writer);
+        return err;
+    }
+    err = segment_write_end(&work->writer, &work->head);
+    return err == 0 ? open_file(work) : err;
+}
+
+/* Under the lock of the shard; the engine's callback. */
+static void
+publish_shard(void *context)
+{
+    struct seal_work *work = context;
+    uint64_t seq = wal_cut(work->seal->durable->wal);
+    if (work->file != NULL) {
+        work->file->seq[work->shard] = seq;
+    }
+    covers_publish(&work->change, work->shard);
+}
+
+/* Publishes one shard. Where the ones before have left much to readers, waits
+ * until they let go of it; no reader ever waits for edit_lock. Tries until
+ * there is memory for it, also at a stop: some shards have been published
+ * already, and a manifest must have all or none. */
+static void
+evict_shard(struct seal_work *work)
+{
+    struct seal *seal = work->seal;
+    engine_drain_excess(seal->engine);
+    while (engine_evict(seal->engine, work->range.slot, work->shard,
+               &work->rows[work->shard], publish_shard, work) != 0) {
+        const struct clock *clock = seal->durable->config.clock;
+        clock_sleep_until(clock, clock_now_ns(clock) + RETRY_NS);
+    }
+}
+
+/* Others may have been sealed since it began: what has been merged must be what
+ * covers the range still. 0, ERR_GONE or ERR_NO_MEMORY. */
+static int
+check_list(const struct seal_work *work)
+{
+    const struct seal_range *range = &work->range;
+    struct covers_map *now;
+    int err = work->is_slow ? covers_list(work->seal->covers, range->slot,
+                                  range->first_id, range->last_id, &now)
+                            : 0;
+    if (err == 0 && work->is_slow) {
+        err = covers_map_is_same(work->list, now) ? 0 : ERR_GONE;
+        covers_map_destroy(now);
+    }
+    return err;
+}
+
+/* Under edit_lock. */
+static int
+publish(struct seal_work *work)
+{
+    struct seal *seal = work->seal;
+    const struct seal_range *range = &work->range;
+    struct covers_entry entry = {range->first_id, range->last_id, work->file};
+    int err = has_changed(work) ? ERR_GONE : check_list(work);
+    if (err == 0) {
+        err = covers_begin(seal->covers, range->slot, range->first_id,
+            range->last_id, &entry, work->file != NULL, &work->change);
+    }
+    if (err != 0) {
+        return err;
+    }
+    for (work->shard = 0; work->shard < seal->n_shards; work->shard++) {
+        evict_shard(work);
+    }
+    return 0;
+}
+
+/* A file that was written for nothing. */
+static void
+remove_file(struct seal_work *work)
+{
+    char name[SEGMENT_NAME_BYTES];
+    struct disk *disk = work->seal->durable->disk;
+    if (work->head.n_blocks > 0) {
+        segment_name(name, work->head.number, false);
+        (void)disk->calls->unlink(disk, name);
+    }
+}
+
+static void
+destroy(struct seal_work **out)
+{
+    struct seal_work *work = *out;
+    *out = NULL;
+    segment_write_abort(&work->writer);
+    seal_merge_fini(&work->merge);
+    for (unsigned i = 0; work->rows != NULL && i < work->seal->n_shards; i++) {
+        engine_rows_fini(&work->rows[i]);
+    }
+    free(work->rows);
+    free(work->seq);
+    covers_map_destroy(work->list);
+    if (work->file != NULL) {
+        covers_file_release(work->file);
+    }
+    free(work);
+}
+
+void
+seal_abort(struct seal_work **work)
+{
+    if (*work != NULL) {
+        remove_file(*work);
+        destroy(work);
+    }
+}
+
+/* Copies what the engine has; all else comes step by step. */
+static int
+begin(struct seal_work *work)
+{
+    unsigned n = work->seal->n_shards;
+    work->seq = calloc(n, sizeof *work->seq);
+    int err = work->seq == NULL ? ERR_NO_MEMORY : take_counter(work);
+    if (err == 0) {
+        err = copy_rows(work);
+    }
+    if (err == 0) {
+        work->merge = (struct seal_merge){.engine = work->seal->engine,
+            .rows = work->rows,
+            .list = work->list,
+            .head = &work->head};
+        err = seal_merge_init(&work->merge, n);
+    }
+    return err;
+}
+
+/* Gives up a range that could not be sealed. A stop is no failure, nor that
+ * columns, or what covers it, have changed meanwhile. */
+static void
+fail(struct seal_work **work, int err)
+{
+    bool is_failure = err != ERR_GONE && err != ERR_CLOSED;
+    durable_count(&(*work)->seal->stats.seal_failures, is_failure);
+    seal_abort(work);
+}
+
+int
+seal_begin(struct seal *seal, struct seal_range *range, bool is_slow,
+    struct seal_work **out)
+{
+    struct seal_work *work = calloc(1, sizeof *work);
+    ASSERT(range->first_id % seal->n_shards == 0);
+    ASSERT((range->last_id + 1) % seal->n_shards == 0);
+    *out = NULL;
+    range->unreadable = 0;
+    if (work == NULL) {
+        durable_count(&seal->stats.seal_failures, 1);
+        return ERR_NO_MEMORY;
+    }
+    work->seal = seal;
+    work->range = *range;
+    work->is_slow = is_slow;
+    int err = begin(work);
+    range->n_rows = work->range.n_rows;
+    if (err != 0) {
+        fail(&work, err);
+    }
+    *out = work;
+    return err;
+}
+
+int
+seal_end(struct seal_work **out)
+{
+    struct seal_work *work = *out;
+    struct seal *seal = work->seal;
+    int err = end_file(work);
+    if (err == 0) {
+        pthread_mutex_lock(&seal->durable->edit_lock);
+        err = publish(work);
+        pthread_mutex_unlock(&seal->durable->edit_lock);
+    }
+    if (err != 0) {
+        fail(out, err);
+        return err;
+    }
+    covers_end(&work->change);
+    durable_count(&seal->stats.seals, 1);
+    durable_count(&seal->stats.seal_records, work->head.records);
+    durable_count(&seal->stats.seal_hot_records, work->merge.n_hot);
+    if (work->head.n_blocks > 0) {
+        durable_count(
+            &seal->stats.seal_bytes, segment_file_bytes(&work->head));
+    }
+    destroy(out);
+    return 0;
+}
+
+int
+seal_run(struct seal *seal, struct seal_range *range)
+{
+    struct seal_work *work;
+    bool is_end = false;
+    /* relaxed, both times: a figure */
+    atomic_store_explicit(&seal->is_running, true, memory_order_relaxed);
+    int err = seal_begin(seal, range, false, &work);
+    while (err == 0 && !is_end) {
+        err = seal_step(work, LOOK_EVERY, &is_end);
+        if (err != 0) {
+            range->unreadable = work->range.unreadable;
+            fail(&work, err);
+        }
+    }
+    err = err == 0 ? seal_end(&work) : err;
+    atomic_store_explicit(&seal->is_running, false, memory_order_relaxed);
+    return err;
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every 20 ms (seal_tidy_bounds.slice_ms), where the hot tables take more than
+ * BEGIN of their budget, ranges are sealed until they take less than END of it.
+ * What waits for readers is on its way out and does not count. Where they take
+ * less, the tidier has a turn.
+ *
+ * Above HASTE writers fill memory sooner than it is emptied. From there on what
+ * frees most for what it writes goes first, in parts that are written soon: who
+ * waits for room waits a second at most. That lasts until memory has been below
+ * that for CALM_MS: to begin each round of a load that goes on in the usual way
+ * would free less for what it writes, until it is late again. Where nobody
+ * waits the tidier has its slices in between, for there are many small files
+ * then. From URGENT on another thread does it, with the priority of the
+ * workers: who waits must not wait for all else that the machine does. A round
+ * ends where as many ranges could not be read as are known to be set aside: the
+ * next one would be one of these again.
+ *
+ * What is due by its counter's cold_after= is sealed without that, a range a
+ * round, so that room is made and calls are heard in between.
+ *
+ * `seal NAME all` seals a counter's ranges one after the other, then asks for a
+ * checkpoint; when that has come through, all is durable. A stop ends it behind
+ * the range under way, or within it; what it has sealed stays so. */
+#include "tier/sealer.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/give_way.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+_Static_assert((int)STORE_FILE_BYTES == (int)SEGMENT_NAME_BYTES,
+    "a call has room for the name of a segment");
+
+enum {
+    NICE = 10,
+    DUE_MS = 1000,   /* where nothing is due, the next look comes then */
+    RETRY_MS = 2000, /* after a failure */
+    BEGIN = 80,      /* percent of the budget */
+    END = 75,
+    URGENT = 85,     /* from there on with the workers' priority */
+    HASTE = 90,      /* from there on what frees most */
+    CALM_MS = 30000, /* until it has been less for so long */
+    TRIES = 16       /* where the counter's columns change meanwhile */
+};
+
+/* The checkpoint that makes a call durable. */
+struct ending {
+    struct store_checkpoint checkpoint; /* first */
+    struct store_seal *call;
+};
+
+static bool
+is_stopping(const struct sealer *sealer)
+{
+    /* relaxed: it only has to be seen some time */
+    return atomic_load_explicit(&sealer->stopping, memory_order_relaxed);
+}
+
+static const struct clock *
+clock_of(const struct sealer *sealer)
+{
+    return sealer->seal.durable->config.clock;
+}
+
+static uint64_t
+time_ns(const struct sealer *sealer)
+{
+    return clock_now_ns(clock_of(sealer));
+}
+
+static uint64_t
+used_bytes(const struct sealer *sealer)
+{
+    uint64_t garbage = 0;
+    uint64_t used = engine_hot_bytes(sealer->seal.engine, &garbage);
+    return used > garbage ? used - garbage : 0;
+}
+
+/* The name of the counter in a slot; empty where there is none any more. */
+static struct schema_name
+name_of(struct sealer *sealer, unsigned slot)
+{
+    struct schema_name name = {0};
+    struct durable *durable = sealer->seal.durable;
+    pthread_mutex_lock(&durable->edit_lock);
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema_counter *counter = schema_counter_at(
+        atomic_load_explicit(sealer->seal.schema, memory_order_relaxed), slot);
+    if (counter != NULL) {
+        name = counter->name;
+    }
+    pthread_mutex_unlock(&durable->edit_lock);
+    return name;
+}
+
+static void
+set_aside(struct sealer *sealer, const struct seal_range *range, int err)
+{
+    durable_count(&sealer->seal.stats.seal_asides, 1);
+    if (seal_aside_add(&sealer->aside, range)) {
+        struct schema_name name = name_of(sealer, range->slot);
+        log_line(sealer->seal.durable->config.logger, LOG_WARNING,
+            "%.*s, ids %" PRIu64 " to %" PRIu64 ": %s; what is in memory of "
+            "them cannot be moved to the cold tier now, other ranges are",
+            (int)name.len, name.text, range->first_id, range->last_id,
+            err_file_text(err));
+    }
+}
+
+/* A range has been sealed: a manifest is to name it soon, so that a crash does
+ * not bring all that a long seal has done back into memory; and who waits for
+ * room may have some. */
+static void
+after_range(struct sealer *sealer, const struct seal_range *range)
+{
+    tidier_note(&sealer->tidier, range);
+    checkpointer_want_segments(sealer->checkpointer, NULL);
+    cold_retry(sealer->cold, true);
+}
+
+/* A range has been sealed, or not. One that lies over a segment which cannot be
+ * read is set aside; after any other error nothing is sealed for a while. */
+static void
+note_seal(struct sealer *sealer, const struct seal_range *range, int err)
+{
+    if (err == 0) {
+        seal_aside_drop(&sealer->aside, range);
+        after_range(sealer, range);
+    }
+    if (err != 0 && range->unreadable != 0) {
+        set_aside(sealer, range, err);
+    } else if (err != 0 && err != ERR_GONE && err != ERR_CLOSED) {
+        log_line(sealer->seal.durable->config.logger, LOG_WARNING,
+            "records could not be moved to the cold tier: %s; they stay in "
+            "memory, next try in %d s",
+            err_file_text(err), RETRY_MS / 1000);
+        sealer->not_before_ns = time_ns(sealer) + RETRY_MS * NS_PER_MS;
+    }
+}
+
+/* True where ranges may be sealed now. */
+static bool
+is_free(struct sealer *sealer)
+{
+    uint64_t now_ns = time_ns(sealer);
+    sealer->aside.now_s = now_ns / (1000 * NS_PER_MS);
+    return !sealer->is_told && !is_stopping(sealer) &&
+        now_ns >= sealer->not_before_ns;
+}
+
+/* One range of a round. */
+struct turn {
+    struct sealer *sealer;
+    bool is_hasty; /* what frees most goes first */
+    bool is_found; /* out: there was one */
+    int err;       /* out, of its seal */
+    struct seal_range range;
+};
+
+/* Part of it is to let those go on who wait for room, and soon. */
+static void
+take_turn(void *context)
+{
+    struct turn *it = context;
+    struct sealer *sealer = it->sealer;
+    struct seal *seal = &sealer->seal;
+    it->is_found = it->is_hasty
+        ? seal_pick_soon(seal, &sealer->aside, &sealer->rest, &it->range)
+        : seal_pick_best(seal, &sealer->aside, &it->range);
+    if (it->is_found) {
+        it->err = seal_run(seal, &it->range);
+        note_seal(sealer, &it->range, it->err);
+    }
+}
+
+static bool
+is_above(const struct sealer *sealer, unsigned percent)
+{
+    return used_bytes(sealer) > sealer->hot_bytes / 100 * percent;
+}
+
+static void
+begin_turn(struct sealer *sealer, struct turn *turn)
+{
+    uint64_t now_ns = time_ns(sealer);
+    if (is_above(sealer, HASTE)) {
+        sealer->haste_ns = now_ns + CALM_MS * NS_PER_MS;
+    }
+    *turn =
+        (struct turn){.sealer = sealer, .is_hasty = now_ns < sealer->haste_ns};
+}
+
+/* Of what is written in haste, which is in small files. */
+static void
+after_haste(struct sealer *sealer)
+{
+    durable_count(&sealer->seal.stats.seals_pressed, 1);
+    if (!is_above(sealer, HASTE)) {
+        tidier_turn(&sealer->tidier, used_bytes(sealer));
+    }
+}
+
+/* Seals while the budget asks for it; false where that cannot be done now. */
+static bool
+make_room(struct sealer *sealer)
+{
+    struct turn turn;
+    unsigned n_aside = 0;
+    if (!is_free(sealer)) {
+        return false;
+    }
+    if (!is_above(sealer, BEGIN)) {
+        return true;
+    }
+    while (is_above(sealer, END)) {
+        if (!is_free(sealer) || n_aside == SEAL_ASIDE_MAX) {
+            return false;
+        }
+        begin_turn(sealer, &turn);
+        if (turn.is_hasty || is_above(sealer, URGENT)) {
+            errand_do(&sealer->hasty, take_turn, &turn);
+        } else {
+            take_turn(&turn);
+        }
+        if (!turn.is_found) {
+            return false;
+        }
+        if (turn.err == 0 && turn.is_hasty) {
+            after_haste(sealer);
+        }
+        n_aside += turn.err != 0 && turn.range.unreadable != 0;
+    }
+    return true;
+}
+
+/* Seals a range that is due, if there is one. */
+static void
+seal_due(struct sealer *sealer)
+{
+    struct seal_range range;
+    uint64_t now_ns = time_ns(sealer);
+    if (!is_free(sealer) || now_ns < sealer->due_ns) {
+        return;
+    }
+    if (!seal_pick_due(&sealer->seal, &sealer->aside, &range)) {
+        sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
+        return;
+    }
+    int err = seal_run(&sealer->seal, &range);
+    note_seal(sealer, &range, err);
+    if (err == 0) {
+        durable_count(&sealer->seal.stats.seals_after, 1);
+    } else {
+        sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
+    }
+}
+
+/* True where the counter that a call names is still there. */
+static bool
+has_counter(struct sealer *sealer, const struct store_seal *call)
+{
+    struct durable *durable = sealer->seal.durable;
+    pthread_mutex_lock(&durable->edit_lock);
+    /* relaxed: under edit_lock, like all who store it */
+    const struct schema_counter *counter = schema_counter_at(
+        atomic_load_explicit(sealer->seal.schema, memory_order_relaxed),
+        call->slot);
+    bool has = counter != NULL && counter->serial == call->serial;
+    pthread_mutex_unlock(&durable->edit_lock);
+    return has;
+}
+
+/* A range stays hot, since what covers part of it cannot be read. */
+static void
+note_left(struct store_seal *call, const struct seal_range *range)
+{
+    if (call->n_left == 0) {
+        segment_name(call->file, range->unreadable, false);
+    }
+    call->n_left++;
+}
+
+/* Ranges that cannot be sealed for want of what they have on the disk do not
+ * keep the others from it. */
+static int
+seal_all(struct sealer *sealer, struct store_seal *call)
+{
+    struct seal_candidate it;
+    uint64_t from = 0;
+    int err = 0;
+    for (unsigned tries = 0; err == 0 && !is_stopping(sealer) &&
+         seal_pick_next(&sealer->seal, call->slot, from, &it);) {
+        if (!has_counter(sealer, call)) {
+            return ERR_GONE;
+        }
+        err = seal_run(&sealer->seal, &it.range);
+        if (err == ERR_GONE && tries++ < TRIES) {
+            err = 0;
+            continue;
+        }
+        tries = 0;
+        if (err == 0) {
+            after_range(sealer, &it.range);
+        } else if (it.range.unreadable != 0) {
+            note_left(call, &it.range);
+            err = 0;
+        }
+        if (err == 0 && it.range.last_id == UINT64_MAX) {
+            break;
+        }
+        from = it.range.last_id + 1;
+    }
+    return err == 0 && is_stopping(sealer) ? ERR_CLOSED : err;
+}
+
+static void
+on_durable(struct store_call *call)
+{
+    struct ending *ending = (struct ending *)call;
+    struct store_seal *seal = ending->call;
+    seal->err = ending->checkpoint.err;
+    if (seal->err == 0 && seal->n_left > 0) {
+        seal->err = ERR_COLD_READ;
+    }
+    free(ending);
+    seal->call.done_fn(&seal->call);
+}
+
+/* For the log, what a call has not done; nothing of what is no failure. */
+static void
+say_result(const struct sealer *sealer, const struct store_seal *call)
+{
+    struct logger *logger = sealer->seal.durable->config.logger;
+    if (call->n_left > 0) {
+        log_line(logger, LOG_WARNING,
+            "seal all: %" PRIu32 " ranges stay in memory, %s cannot be read",
+            call->n_left, call->file);
+    }
+    if (call->err != 0 && call->err != ERR_GONE && call->err != ERR_CLOSED) {
+        log_line(logger, LOG_WARNING,
+            "seal all ended early: %s; what is left stays in memory",
+            err_file_text(call->err));
+    }
+}
+
+static void
+do_call(struct sealer *sealer, struct store_seal *call)
+{
+    struct ending *ending = calloc(1, sizeof *ending);
+    call->n_left = 0;
+    call->err = ending == NULL ? ERR_NO_MEMORY : seal_all(sealer, call);
+    say_result(sealer, call);
+    if (call->err != 0) {
+        free(ending);
+        call->call.done_fn(&call->call);
+        return;
+    }
+    ending->call = call;
+    ending->checkpoint.call.done_fn = on_durable;
+    checkpointer_want(sealer->checkpointer, &ending->checkpoint);
+}
+
+/* The next call, or NULL after a round. */
+static struct store_seal *
+wait_for_work(struct sealer *sealer)
+{
+    uint64_t slice_ms = sealer->tidier.bounds.slice_ms;
+    uint64_t round_ms = slice_ms == 0 ? 1 : slice_ms;
+    uint64_t until_ns = time_ns(sealer) + round_ms * NS_PER_MS;
+    pthread_mutex_lock(&sealer->lock);
+    while (sealer->queue.first == NULL && !is_stopping(sealer) &&
+        clock_cond_wait(
+            clock_of(sealer), &sealer->changed, &sealer->lock, until_ns)) {
+    }
+    struct store_call *call = call_queue_take(&sealer->queue);
+    pthread_mutex_unlock(&sealer->lock);
+    return (struct store_seal *)call; /* call is its first member */
+}
+
+static void *
+run(void *arg)
+{
+    struct sealer *sealer = arg;
+    give_way_begin(NICE); /* lower than the workers */
+    while (!is_stopping(sealer)) {
+        struct store_seal *call = wait_for_work(sealer);
+        if (call != NULL) {
+            do_call(sealer, call);
+        }
+        bool makes_room = make_room(sealer);
+        cold_retry(sealer->cold, makes_room);
+        seal_due(sealer);
+        if (makes_room && !is_stopping(sealer)) {
+            tidier_turn(&sealer->tidier, used_bytes(sealer));
+        }
+    }
+    tidier_stop(&sealer->tidier);
+    cold_retry(sealer->cold, false);
+    for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {
+        call->err = ERR_CLOSED;
+        call->call.done_fn(&call->call);
+    }
+    return NULL;
+}
+
+int
+sealer_start(struct sealer *sealer)
+{
+    sealer->seal.is_stopping = &sealer->stopping;
+    sealer->queue = (struct call_queue){0};
+    tidier_init(&sealer->tidier, &sealer->seal, sealer->checkpointer,
+        sealer->hot_bytes, sealer->tidy);
+    atomic_init(&sealer->stopping, false);
+    pthread_mutex_init(&sealer->lock, NULL);
+    clock_cond_init(&sealer->changed);
+    cold_begin(sealer->cold, !sealer->is_told);
+    int err = errand_start(&sealer->hasty);
+    if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
+        errand_stop(&sealer->hasty);
+        err = ERR_NO_THREAD;
+    }
+    if (err != 0) {
+        pthread_cond_destroy(&sealer->changed);
+        pthread_mutex_destroy(&sealer->lock);
+    }
+    return err;
+}
+
+void
+sealer_stop(struct sealer *sealer)
+{
+    pthread_mutex_lock(&sealer->lock);
+    bool was_stopping = is_stopping(sealer);
+    /* relaxed: see is_stopping */
+    atomic_store_explicit(&sealer->stopping, true, memory_order_relaxed);
+    pthread_cond_signal(&sealer->changed);
+    pthread_mutex_unlock(&sealer->lock);
+    if (!was_stopping) {
+        pthread_join(sealer->thread, NULL);
+        errand_stop(&sealer->hasty);
+    }
+}
+
+void
+sealer_fini(struct sealer *sealer)
+{
+    pthread_cond_destroy(&sealer->changed);
+    pthread_mutex_destroy(&sealer->lock);
+}
+
+void
+sealer_add(struct sealer *sealer, struct store_seal *call)
+{
+    pthread_mutex_lock(&sealer->lock);
+    bool is_taken = !is_stopping(sealer);
+    if (is_taken) {
+        call_queue_add(&sealer->queue, &call->call);
+        pthread_cond_signal(&sealer->changed);
+    }
+    pthread_mutex_unlock(&sealer->lock);
+    if (!is_taken) {
+        call->err = ERR_CLOSED;
+        call->call.done_fn(&call->call);
+    }
+}
