@@ -3,7 +3,7 @@
 #define UNIT_SEAL_PICK_HELP_H
 
 /* An engine with two or three counters and covers made up, for the tests of
- * store/seal_pick. */
+ * tier/seal_pick. */
 
 #include "tier/seal_pick.h"
 
