@@ -23,7 +23,7 @@ import time
 
 import server
 from daemon import Place
-from disk import Disk, call, need_root
+from disk import Disk, call, need_root, unmount_when_free
 
 HEAD = struct.Struct("=IIQQ")  # struct head of block_log.c
 WRITE, FLUSH = 1, 2
@@ -128,7 +128,7 @@ class BlockDisk(Disk):
         """Ends the disk; image, base and log stay."""
         self.unmount()
         if self.process is not None:
-            call("umount", self.fuse)
+            unmount_when_free(self.fuse)
             self.process.wait(server.LIMIT_S)
             self.told.close()
             self.process = None

@@ -44,6 +44,20 @@ def call(*command):
             " ".join(command), done.stdout.decode("latin-1").strip()))
 
 
+def unmount_when_free(path):
+    """Unmounts what a loop device has a file of. Once the device has none any
+    more the kernel closes the file a moment later."""
+    deadline = time.monotonic() + server.LIMIT_S
+    while True:
+        try:
+            call("umount", path)
+            return
+        except RuntimeError as error:
+            if "busy" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_S)
+
+
 def is_attached(image):
     """True while a loop device has the file."""
     for path in glob.glob(LOOPS):
