@@ -82,9 +82,9 @@ durable_look_at_manifest(struct durable *durable)
     } else if (error == 0 && !is_same(&durable->manifest_file, &is)) {
         bool is_known = durable->manifest_file.inode != 0;
         if (is_same(&durable->judged_file, &is)) {
-            found = durable->judged;
+            found = (enum durable_manifest)durable->judged;
         } else if (judge(durable, is_known, &found)) {
-            durable->judged = found;
+            durable->judged = (int)found;
             durable->judged_file = is;
         } else {
             found = MANIFEST_OWN; /* the next look may tell */

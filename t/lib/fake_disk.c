@@ -716,6 +716,19 @@ fake_disk_events(struct fake_disk *fake, size_t *n)
     return fake->event;
 }
 
+size_t
+fake_disk_count_events(struct fake_disk *fake, size_t from,
+    bool (*match_fn)(const struct fake_event *event))
+{
+    size_t n = 0;
+    pthread_mutex_lock(&fake->lock);
+    for (size_t i = from; i < fake->n_events; i++) {
+        n += match_fn == NULL || match_fn(&fake->event[i]);
+    }
+    pthread_mutex_unlock(&fake->lock);
+    return n;
+}
+
 const uint8_t *
 fake_disk_bytes(const struct fake_disk *fake, unsigned file, uint64_t *len)
 {

@@ -44,18 +44,12 @@ put(struct rig *rig, const struct manifest *manifest)
     ck_assert_int_eq(manifest_write(rig->data.disk, manifest, NULL, NULL), 0);
 }
 
-/* Calls from number `from` on that made, moved or removed a file. */
-static unsigned
-count_changes(struct rig *rig, size_t from)
+/* True for what moved or removed a file. */
+static bool
+is_change(const struct fake_event *event)
 {
-    size_t n_events;
-    unsigned n = 0;
-    const struct fake_event *event = fake_disk_events(rig->fake, &n_events);
-    for (size_t i = from; i < n_events; i++) {
-        n += event[i].call == FAKE_RENAME ||
-            (event[i].call == FAKE_UNLINK && event[i].err == 0);
-    }
-    return n;
+    return event->call == FAKE_RENAME ||
+        (event->call == FAKE_UNLINK && event->err == 0);
 }
 
 /* Another server's: nothing is changed any more, and all goes on when that is
@@ -74,9 +68,10 @@ START_TEST(test_foreign)
         sched_yield();
     }
     ck_assert_uint_eq(rig_stat(&rig, "foreign_manifest"), 1);
-    (void)fake_disk_events(rig.fake, &n_events);
+    n_events = fake_disk_count_events(rig.fake, 0, NULL);
     ck_assert_int_eq(rig_checkpoint(&rig), ERR_DIR_TAKEN);
-    ck_assert_uint_eq(count_changes(&rig, n_events), 0);
+    ck_assert_uint_eq(
+        fake_disk_count_events(rig.fake, n_events, is_change), 0);
     put(&rig, &own);
     rig_wait_writable(&rig);
     (void)rig_set_all(&rig, 'a', 4);
@@ -99,9 +94,10 @@ START_TEST(test_foreign_until_the_stop)
     read_own(&rig, &other);
     make_foreign(&other);
     put(&rig, &other);
-    (void)fake_disk_events(rig.fake, &n_events);
+    n_events = fake_disk_count_events(rig.fake, 0, NULL);
     ck_assert_int_eq(rig_close(&rig), ERR_DIR_TAKEN);
-    ck_assert_uint_eq(count_changes(&rig, n_events), 0);
+    ck_assert_uint_eq(
+        fake_disk_count_events(rig.fake, n_events, is_change), 0);
     manifest_fini(&other);
     ck_assert_int_eq(rig_open(&rig), 0);
     rig_expect_all(&rig);
@@ -110,19 +106,12 @@ START_TEST(test_foreign_until_the_stop)
 }
 END_TEST
 
-/* Calls from number `from` on that made a checkpoint file or wrote to one. */
-static unsigned
-count_images(struct rig *rig, size_t from)
+/* True for what made a checkpoint file or wrote to one. */
+static bool
+is_of_image(const struct fake_event *event)
 {
-    size_t n_events;
-    unsigned n = 0;
-    const struct fake_event *event = fake_disk_events(rig->fake, &n_events);
-    for (size_t i = from; i < n_events; i++) {
-        n += strncmp(event[i].name, "checkpoint-", strlen("checkpoint-")) ==
-                0 &&
-            (event[i].call == FAKE_OPEN || event[i].call == FAKE_WRITE);
-    }
-    return n;
+    return strncmp(event->name, "checkpoint-", strlen("checkpoint-")) == 0 &&
+        (event->call == FAKE_OPEN || event->call == FAKE_WRITE);
 }
 
 /* Another server's, which comes between two steps of a checkpoint: no image is
@@ -142,10 +131,11 @@ START_TEST(test_foreign_in_checkpoint)
     rig_checkpoint_later(&rig, &later);
     fake_disk_wait_held(rig.fake);
     put(&rig, &other);
-    (void)fake_disk_events(rig.fake, &n_events);
+    n_events = fake_disk_count_events(rig.fake, 0, NULL);
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(rig_wait(&later), ERR_DIR_TAKEN);
-    ck_assert_uint_eq(count_images(&rig, n_events), 0);
+    ck_assert_uint_eq(
+        fake_disk_count_events(rig.fake, n_events, is_of_image), 0);
     put(&rig, &own);
     rig_wait_writable(&rig);
     ck_assert_int_eq(rig_checkpoint(&rig), 0);
@@ -180,10 +170,11 @@ START_TEST(test_foreign_while_loading)
     read_own(&rig, &other);
     make_foreign(&other);
     put(&rig, &other);
-    (void)fake_disk_events(rig.fake, &n_events);
+    n_events = fake_disk_count_events(rig.fake, 0, NULL);
     fake_disk_let_go(rig.fake);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    ck_assert_uint_eq(count_changes(&rig, n_events), 0);
+    ck_assert_uint_eq(
+        fake_disk_count_events(rig.fake, n_events, is_change), 0);
     manifest_fini(&other);
     ck_assert_int_eq(rig_open(&rig), 0);
     rig_expect_all(&rig);
