@@ -110,8 +110,8 @@ unsigned fake_disk_count(struct fake_disk *fake, enum fake_call call);
  * it. */
 const struct fake_event *fake_disk_events(struct fake_disk *fake, size_t *n);
 
-/* How many of the calls so far, from number from on, match_fn says yes to; NULL:
- * all of them. It must not call the disk. */
+/* How many of the calls so far, from number from on, match_fn says yes to;
+ * NULL: all of them. It must not call the disk. */
 size_t fake_disk_count_events(struct fake_disk *fake, size_t from,
     bool (*match_fn)(const struct fake_event *event));
 
