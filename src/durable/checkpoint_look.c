@@ -58,7 +58,7 @@ struct look {
     struct wal_place place; /* of the log, before anything was looked at */
     /* By enum own_kind, sorted: what has its name, first anybody's, then only
      * our own; and what is not our own. */
-    struct own_numbers here[OWN_KINDS], changed[OWN_KINDS];
+    struct numbers here[OWN_KINDS], changed[OWN_KINDS];
     bool is_unknown; /* memory was out, or the disk does not say */
     uint64_t last;   /* number of the checkpoint file found missing last */
     uint64_t n_missing;
@@ -67,9 +67,9 @@ struct look {
 };
 
 static void
-add(struct look *look, struct own_numbers *numbers, uint64_t number)
+add(struct look *look, struct numbers *numbers, uint64_t number)
 {
-    look->is_unknown |= own_numbers_add(numbers, number) != 0;
+    look->is_unknown |= numbers_add(numbers, number) != 0;
 }
 
 static void
@@ -239,9 +239,9 @@ static void
 look_at_kind(struct look *look, enum own_kind kind)
 {
     struct disk *disk = look->owner->durable->disk;
-    struct own_numbers *here = &look->here[kind];
+    struct numbers *here = &look->here[kind];
     size_t n = 0;
-    own_numbers_sort(here);
+    numbers_sort(here);
     own_files_keep(&look->owner->own[kind], here);
     for (size_t i = 0; i < here->n; i++) {
         uint64_t number = here->number[i];
@@ -273,7 +273,7 @@ look_at_kind(struct look *look, enum own_kind kind)
 static const char *
 fate(const struct look *look, enum own_kind kind, uint64_t number)
 {
-    return own_numbers_has(&look->changed[kind], number)
+    return numbers_has(&look->changed[kind], number)
         ? "was replaced or changed in"
         : "was removed from";
 }
@@ -298,7 +298,7 @@ look_for_image(void *context, const struct images_entry *entry)
 {
     struct look *look = context;
     char name[NAMES_BYTES];
-    if (own_numbers_has(&look->here[OWN_CHECKPOINTS], entry->file)) {
+    if (numbers_has(&look->here[OWN_CHECKPOINTS], entry->file)) {
         return;
     }
     engine_mark(look->owner->durable->engine, entry->counter, entry->shard,
@@ -332,8 +332,7 @@ lost(struct look *look, uint64_t number)
     look->n_lost++;
     note_gone(look, number);
     if (look->is_to_say && look->n_lost <= SAID_MAX) {
-        bool is_changed =
-            own_numbers_has(&look->changed[OWN_SEGMENTS], number);
+        bool is_changed = numbers_has(&look->changed[OWN_SEGMENTS], number);
         segment_name(name, number, false);
         log_line(look->owner->durable->config.logger, LOG_ERROR,
             "%s %s the data directory, and nothing else has what is in it: %s, "
@@ -357,7 +356,7 @@ look_for_segments(struct look *look)
     for (size_t i = 0; i < segments->n; i++) {
         uint64_t number = segments->segment[i].number;
         if (number != last &&
-            !own_numbers_has(&look->here[OWN_SEGMENTS], number)) {
+            !numbers_has(&look->here[OWN_SEGMENTS], number)) {
             lost(look, number);
         }
         last = number;
@@ -400,7 +399,7 @@ look_for_all(struct look *look)
     look_for_segments(look);
     look_for_manifest(look);
     for (; number <= look->place.number; number++) {
-        if (!own_numbers_has(&look->here[OWN_LOGS], number)) {
+        if (!numbers_has(&look->here[OWN_LOGS], number)) {
             names_make(name, NAMES_LOG, number);
             missing(look, name, fate(look, OWN_LOGS, number));
         }
@@ -438,8 +437,8 @@ checkpoint__look(struct checkpointer *owner)
         look_for_all(&look);
     }
     for (int kind = 0; kind < OWN_KINDS; kind++) {
-        own_numbers_fini(&look.here[kind]);
-        own_numbers_fini(&look.changed[kind]);
+        numbers_fini(&look.here[kind]);
+        numbers_fini(&look.changed[kind]);
     }
     if (look.is_unknown) {
         return owner->n_missing > 0;

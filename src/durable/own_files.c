@@ -76,59 +76,13 @@ own_files_note_open(
 }
 
 void
-own_files_keep(struct own_files *files, const struct own_numbers *numbers)
+own_files_keep(struct own_files *files, const struct numbers *numbers)
 {
     size_t n = 0;
     for (size_t i = 0; i < files->n; i++) {
-        if (own_numbers_has(numbers, files->file[i].number)) {
+        if (numbers_has(numbers, files->file[i].number)) {
             files->file[n++] = files->file[i];
         }
     }
     files->n = n;
-}
-
-int
-own_numbers_add(struct own_numbers *numbers, uint64_t number)
-{
-    if (numbers->n == numbers->capacity) {
-        size_t n = numbers->capacity == 0 ? FIRST_N : 2 * numbers->capacity;
-        uint64_t *more = realloc(numbers->number, n * sizeof *more);
-        if (more == NULL) {
-            return ERR_NO_MEMORY;
-        }
-        numbers->number = more;
-        numbers->capacity = n;
-    }
-    numbers->number[numbers->n++] = number;
-    return 0;
-}
-
-static int
-by_number(const void *a, const void *b)
-{
-    const uint64_t *left = a, *right = b;
-    return *left < *right ? -1 : *left > *right;
-}
-
-void
-own_numbers_sort(struct own_numbers *numbers)
-{
-    if (numbers->n > 0) {
-        qsort(numbers->number, numbers->n, sizeof *numbers->number, by_number);
-    }
-}
-
-bool
-own_numbers_has(const struct own_numbers *numbers, uint64_t number)
-{
-    return numbers->n > 0 &&
-        bsearch(&number, numbers->number, numbers->n, sizeof number,
-            by_number) != NULL;
-}
-
-void
-own_numbers_fini(struct own_numbers *numbers)
-{
-    free(numbers->number);
-    *numbers = (struct own_numbers){0};
 }

@@ -3,6 +3,7 @@
 #define DURABLE_OWN_FILES_H
 
 #include "base/disk.h"
+#include "base/numbers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,12 +27,6 @@ struct own_files {
     size_t n, capacity;
 };
 
-/* Numbers of files. */
-struct own_numbers {
-    uint64_t *number; /* owned; n of capacity */
-    size_t n, capacity;
-};
-
 void own_files_fini(struct own_files *files);
 
 /* NULL where it is not known. Valid until the next change. */
@@ -48,14 +43,6 @@ void own_files_note_open(
     struct own_files *files, struct disk *disk, uint64_t number, int fd);
 
 /* Forgets all that are not among numbers, which are sorted. */
-void own_files_keep(
-    struct own_files *files, const struct own_numbers *numbers);
-
-/* 0 or ERR_NO_MEMORY. */
-int own_numbers_add(struct own_numbers *numbers, uint64_t number);
-void own_numbers_sort(struct own_numbers *numbers);
-/* They are sorted. */
-bool own_numbers_has(const struct own_numbers *numbers, uint64_t number);
-void own_numbers_fini(struct own_numbers *numbers);
+void own_files_keep(struct own_files *files, const struct numbers *numbers);
 
 #endif

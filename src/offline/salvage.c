@@ -62,22 +62,6 @@ salvage__counter(const struct salvage *salvage, uint32_t serial)
     return NULL;
 }
 
-int
-salvage__add(struct salvage_numbers *numbers, uint64_t number)
-{
-    if (numbers->n == numbers->capacity) {
-        size_t n = 2 * numbers->capacity + 16;
-        uint64_t *more = realloc(numbers->number, n * sizeof *more);
-        if (more == NULL) {
-            return ERR_NO_MEMORY;
-        }
-        numbers->number = more;
-        numbers->capacity = n;
-    }
-    numbers->number[numbers->n++] = number;
-    return 0;
-}
-
 struct listing {
     struct salvage *salvage;
     int err;
@@ -123,7 +107,7 @@ note_name(void *context, const char *name)
         last = kind == NAMES_CHECKPOINT ? &salvage->last_checkpoint
                                         : &salvage->last_log;
         if (kind == NAMES_LOG) {
-            err = salvage__add(&salvage->log, number);
+            err = numbers_add(&salvage->log, number);
         }
     } else if (strcmp(name, MANIFEST_NAME) != 0 &&
         strcmp(name, MANIFEST_COPY) != 0) {
@@ -134,13 +118,6 @@ note_name(void *context, const char *name)
     }
     err = err == 0 ? check_regular(salvage, name) : err;
     listing->err = listing->err == 0 ? err : listing->err;
-}
-
-static int
-by_number(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
 }
 
 /* Which files there are. */
@@ -156,10 +133,7 @@ list_files(struct salvage *salvage)
         salvage->error = error;
         return ERR_DISK;
     }
-    if (salvage->log.n > 0) {
-        qsort(salvage->log.number, salvage->log.n,
-            sizeof salvage->log.number[0], by_number);
-    }
+    numbers_sort(&salvage->log);
     return listing.err;
 }
 
@@ -210,7 +184,7 @@ static int
 make_manifest(struct salvage *salvage)
 {
     struct manifest *manifest = &salvage->manifest;
-    const struct salvage_numbers *log = &salvage->log;
+    const struct numbers *log = &salvage->log;
     bool is_there = false;
     for (size_t i = 0;
          log->n > 0 && log->number[0] == 1 && !is_there && i < log->n; i++) {
@@ -244,7 +218,7 @@ make_manifest(struct salvage *salvage)
 static uint64_t *
 read_epochs(struct salvage *salvage, size_t i)
 {
-    const struct salvage_numbers *log = &salvage->log;
+    const struct numbers *log = &salvage->log;
     uint64_t *epoch = calloc(log->n + 1, sizeof *epoch);
     for (; epoch != NULL && i < log->n; i++) {
         if (!read_epoch(salvage, log->number[i], &epoch[i])) {
@@ -274,7 +248,7 @@ static int
 take_histories(struct salvage *salvage)
 {
     const struct manifest *manifest = &salvage->manifest;
-    const struct salvage_numbers *log = &salvage->log;
+    const struct numbers *log = &salvage->log;
     struct histories *histories = &salvage->manifest.histories;
     uint64_t from = histories->n == 0
         ? manifest->log_number
@@ -600,7 +574,7 @@ salvage_run(const struct salvage_config *config, struct buf *report,
     manifest_fini(&salvage.manifest);
     names_old_destroy(&salvage.disk);
     free(salvage.image);
-    free(salvage.log.number);
-    free(salvage.segment.number);
+    numbers_fini(&salvage.log);
+    numbers_fini(&salvage.segment);
     return err;
 }

@@ -33,7 +33,7 @@ struct work {
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
     uint64_t unplaced;                  /* numbers of no shard */
-    struct salvage_numbers made;        /* owned: serials of producers that
+    struct numbers made;                /* owned: serials of producers that
                                          * the log describes, ascending */
     uint64_t nameless;                  /* numbers of no producer */
     bool may_be_more;
@@ -278,13 +278,6 @@ take_cells(struct work *work, const struct entry_cells *cells)
     work->strange += is_strange;
 }
 
-static int
-by_number(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* True of a number whose producer neither the manifest nor the log says
  * anything of. One that was dropped before the manifest was written, the
  * manifest knows of: it has the last serial. */
@@ -292,21 +285,19 @@ static bool
 is_nameless(const struct work *work, uint64_t serial)
 {
     return serial > work->salvage->manifest.producers.last_serial &&
-        (work->made.n == 0 ||
-            bsearch(&serial, work->made.number, work->made.n, sizeof serial,
-                by_number) == NULL);
+        !numbers_has(&work->made, serial);
 }
 
 static int
 take_producer(struct work *work, const struct entry *entry)
 {
-    const struct salvage_numbers *made = &work->made;
+    const struct numbers *made = &work->made;
     if (entry->kind == ENTRY_NUMBER) {
         work->nameless += is_nameless(work, entry->producer);
     }
     return entry->kind == ENTRY_PRODUCER &&
             (made->n == 0 || made->number[made->n - 1] < entry->producer)
-        ? salvage__add(&work->made, entry->producer)
+        ? numbers_add(&work->made, entry->producer)
         : 0;
 }
 
@@ -473,6 +464,6 @@ salvage__mend_log(struct salvage *salvage)
         salvage->error = work.rewrite.error;
     }
     recover_schema_fini(&work.recover);
-    free(work.made.number);
+    numbers_fini(&work.made);
     return err;
 }

@@ -3,18 +3,13 @@
 #define OFFLINE_SALVAGE_PRIV_H
 
 #include "base/flip.h"
+#include "base/numbers.h"
 #include "durable/recover.h"
 #include "offline/salvage.h"
 #include "wal/names_old.h"
 
 /* What the parts of a salvage share. Each part has two halves: one looks,
  * without a change to anything, and one mends what the first has found. */
-
-/* Numbers that grow. */
-struct salvage_numbers {
-    uint64_t *number; /* owned */
-    size_t n, capacity;
-};
 
 struct salvage {
     const struct salvage_config *config;
@@ -32,8 +27,8 @@ struct salvage {
     bool is_made_anew;          /* the manifest: ids have other shards */
     struct images_entry *image; /* owned: n_images damaged ones */
     size_t n_images, images_capacity;
-    struct salvage_numbers segment; /* the numbers of damaged ones */
-    struct salvage_numbers log; /* the numbers of all log files, ascending */
+    struct numbers segment; /* the numbers of damaged ones */
+    struct numbers log;     /* the numbers of all log files, ascending */
     /* the largest numbers that files have, up to NAMES_NUMBER_MAX */
     uint64_t last_log, last_checkpoint, last_segment;
     uint64_t end_log;      /* the last file of a new log; 0: there is none */
@@ -48,9 +43,6 @@ void salvage__say(struct salvage *salvage, const char *format, ...)
 /* The counter with that serial in the manifest, or NULL. */
 const struct schema_counter *salvage__counter(
     const struct salvage *salvage, uint32_t serial);
-
-/* 0 or ERR_NO_MEMORY. */
-int salvage__add(struct salvage_numbers *numbers, uint64_t number);
 
 /* True of damage that is worth mending: else err ends the salvage. */
 bool salvage__is_damage(int err);

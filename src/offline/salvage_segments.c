@@ -77,7 +77,7 @@ file_bytes(struct salvage *salvage, uint64_t number)
 }
 
 static bool
-has(const struct salvage_numbers *numbers, uint64_t number)
+is_among(const struct numbers *numbers, uint64_t number)
 {
     for (size_t i = 0; i < numbers->n; i++) {
         if (numbers->number[i] == number) {
@@ -91,23 +91,23 @@ int
 salvage__look_at_segments(struct salvage *salvage)
 {
     const struct segments *segments = &salvage->manifest.segments;
-    struct salvage_numbers seen = {0};
+    struct numbers seen = {0};
     int err = 0;
     for (size_t i = 0; err == 0 && i < segments->n; i++) {
         uint64_t number = segments->segment[i].number;
-        if (has(&seen, number)) {
+        if (is_among(&seen, number)) {
             continue;
         }
-        err = salvage__add(&seen, number);
+        err = numbers_add(&seen, number);
         if (err == 0) {
             err = look_at(salvage, number);
         }
         if (salvage__is_damage(err)) {
             salvage->need_bytes += file_bytes(salvage, number);
-            err = salvage__add(&salvage->segment, number);
+            err = numbers_add(&salvage->segment, number);
         }
     }
-    free(seen.number);
+    numbers_fini(&seen);
     return err;
 }
 
