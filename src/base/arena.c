@@ -51,22 +51,6 @@ struct map {
 
 _Static_assert(sizeof(struct map) <= ARENA_PIECE_BYTES_MIN, "fits a slot");
 
-static void
-lock(struct arena *arena)
-{
-    int rv = pthread_mutex_lock(&arena->lock);
-
-    ASSERT(rv == 0);
-}
-
-static void
-unlock(struct arena *arena)
-{
-    int rv = pthread_mutex_unlock(&arena->lock);
-
-    ASSERT(rv == 0);
-}
-
 static size_t
 class_bytes(unsigned class_)
 {
@@ -281,13 +265,11 @@ struct arena *
 arena_create(const struct alloc *chunks)
 {
     struct arena *arena = calloc(1, sizeof *arena);
-    int rv;
 
     if (arena == NULL) {
         return NULL;
     }
-    rv = pthread_mutex_init(&arena->lock, NULL);
-    ASSERT(rv == 0);
+    mutex_init(&arena->lock);
     arena->source = chunks;
     arena->spare = NO_SPARE;
     return arena;
@@ -297,15 +279,13 @@ void
 arena_destroy(struct arena **arena)
 {
     struct arena *it = *arena;
-    int rv;
 
     if (it == NULL) {
         return;
     }
     ASSERT(it->used_bytes == 0);
     arena__chunks_fini(it);
-    rv = pthread_mutex_destroy(&it->lock);
-    ASSERT(rv == 0);
+    mutex_fini(&it->lock);
     free(it);
     *arena = NULL;
 }
@@ -318,7 +298,7 @@ arena_take(struct arena *arena, unsigned class_)
     int unit;
 
     ASSERT(class_ < ARENA_CLASSES);
-    lock(arena);
+    mutex_lock(&arena->lock);
     if (class_ == CLASS_MAX) {
         unit = unit_take(arena, UNIT_PIECE, &chunk);
         if (unit >= 0) {
@@ -331,7 +311,7 @@ arena_take(struct arena *arena, unsigned class_)
         arena->used_bytes += class_bytes(class_);
         ASAN_UNPOISON_MEMORY_REGION(piece, class_bytes(class_));
     }
-    unlock(arena);
+    mutex_unlock(&arena->lock);
     return piece;
 }
 
@@ -343,7 +323,7 @@ arena_give(struct arena *arena, void *piece, unsigned class_)
     unsigned unit;
 
     ASSERT(class_ < ARENA_CLASSES);
-    lock(arena);
+    mutex_lock(&arena->lock);
     chunk = arena__chunk_of(arena, piece);
     offset = (size_t)((char *)piece - chunk->base);
     ASSERT(offset % class_bytes(class_) == 0);
@@ -358,20 +338,20 @@ arena_give(struct arena *arena, void *piece, unsigned class_)
         slot_give(arena, chunk, unit, class_,
             (unsigned)(offset % ARENA_PIECE_BYTES_MAX / class_bytes(class_)));
     }
-    unlock(arena);
+    mutex_unlock(&arena->lock);
 }
 
 void
 arena_trim(struct arena *arena)
 {
-    lock(arena);
+    mutex_lock(&arena->lock);
     for (uint32_t i = 0; i < arena->capacity; i++) {
         if (arena->chunk[i] != NULL) {
             arena__chunk_trim(arena->chunk[i]);
         }
     }
     arena__chunks_enlarge(arena);
-    unlock(arena);
+    mutex_unlock(&arena->lock);
 }
 
 struct arena_sum
@@ -379,10 +359,10 @@ arena_sum(struct arena *arena)
 {
     struct arena_sum sum;
 
-    lock(arena);
+    mutex_lock(&arena->lock);
     sum.used_bytes = arena->used_bytes;
     sum.mapped_bytes = (uint64_t)arena->n_chunks * ARENA_CHUNK_BYTES;
-    unlock(arena);
+    mutex_unlock(&arena->lock);
     return sum;
 }
 
@@ -430,7 +410,7 @@ arena_verify(struct arena *arena)
 {
     uint64_t used = 0;
 
-    lock(arena);
+    mutex_lock(&arena->lock);
     arena__chunks_verify(arena);
     for (uint32_t number = 0; number < arena->capacity; number++) {
         const struct chunk *chunk = arena->chunk[number];
@@ -443,5 +423,5 @@ arena_verify(struct arena *arena)
         ASSERT(chunk == NULL || free_units == chunk->free_units);
     }
     ASSERT(used == arena->used_bytes);
-    unlock(arena);
+    mutex_unlock(&arena->lock);
 }

@@ -8,9 +8,9 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "base/sanitizer.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct chunk) * 1000 < ARENA_CHUNK_BYTES,
 
 struct arena {
     const struct alloc *source; /* read-only */
-    pthread_mutex_t lock;       /* what follows: */
+    struct mutex lock;          /* what follows: */
     uint64_t used_bytes;
     uint32_t n_chunks;
     uint32_t capacity;         /* numbers, a multiple of WORD_BITS */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #include "base/assert.h"
+#include "base/mutex.h"
 
 #include <errno.h>
 #include <time.h>
@@ -183,10 +184,10 @@ clock_sleep_until(const struct clock *clock, uint64_t until_ns)
  * nobody: so who waits looks at what it waits for after each. */
 bool
 clock_cond_wait(const struct clock *clock, pthread_cond_t *cond,
-    pthread_mutex_t *lock, uint64_t until_ns)
+    struct mutex *mutex, uint64_t until_ns)
 {
     struct timespec wake = wake_time(clock, until_ns);
-    int rv = pthread_cond_timedwait(cond, lock, &wake);
+    int rv = mutex_timedwait(mutex, cond, &wake);
     ASSERT(rv == 0 || rv == ETIMEDOUT);
     return rv == 0 || clock_now_ns(clock) < until_ns;
 }

@@ -2,6 +2,8 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include "base/mutex.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -109,6 +111,6 @@ void clock_cond_init(pthread_cond_t *cond);
 /* Waits, with the lock held, until somebody signals or the clock says
  * until_ns; false where it is so late. May also return true without either. */
 bool clock_cond_wait(const struct clock *clock, pthread_cond_t *cond,
-    pthread_mutex_t *lock, uint64_t until_ns);
+    struct mutex *lock, uint64_t until_ns);
 
 #endif

@@ -11,19 +11,19 @@ run(void *arg)
 {
     struct errand *errand = arg;
     give_way_begin(getpriority(PRIO_PROCESS, 0)); /* short turns only */
-    pthread_mutex_lock(&errand->lock);
+    mutex_lock(&errand->lock);
     while (!errand->stopping) {
         if (errand->do_fn == NULL) {
-            pthread_cond_wait(&errand->changed, &errand->lock);
+            mutex_wait(&errand->lock, &errand->changed);
             continue;
         }
-        pthread_mutex_unlock(&errand->lock);
+        mutex_unlock(&errand->lock);
         errand->do_fn(errand->context); /* who waits leaves both as they are */
-        pthread_mutex_lock(&errand->lock);
+        mutex_lock(&errand->lock);
         errand->do_fn = NULL;
         pthread_cond_broadcast(&errand->changed);
     }
-    pthread_mutex_unlock(&errand->lock);
+    mutex_unlock(&errand->lock);
     return NULL;
 }
 
@@ -31,7 +31,7 @@ static void
 destroy(struct errand *errand)
 {
     pthread_cond_destroy(&errand->changed);
-    pthread_mutex_destroy(&errand->lock);
+    mutex_fini(&errand->lock);
 }
 
 int
@@ -39,7 +39,7 @@ errand_start(struct errand *errand)
 {
     errand->do_fn = NULL;
     errand->stopping = false;
-    pthread_mutex_init(&errand->lock, NULL);
+    mutex_init(&errand->lock);
     pthread_cond_init(&errand->changed, NULL);
     if (pthread_create(&errand->thread, NULL, run, errand) != 0) {
         destroy(errand);
@@ -51,23 +51,23 @@ errand_start(struct errand *errand)
 void
 errand_do(struct errand *errand, void (*do_fn)(void *context), void *context)
 {
-    pthread_mutex_lock(&errand->lock);
+    mutex_lock(&errand->lock);
     errand->context = context;
     errand->do_fn = do_fn;
     pthread_cond_broadcast(&errand->changed);
     while (errand->do_fn != NULL) {
-        pthread_cond_wait(&errand->changed, &errand->lock);
+        mutex_wait(&errand->lock, &errand->changed);
     }
-    pthread_mutex_unlock(&errand->lock);
+    mutex_unlock(&errand->lock);
 }
 
 void
 errand_stop(struct errand *errand)
 {
-    pthread_mutex_lock(&errand->lock);
+    mutex_lock(&errand->lock);
     errand->stopping = true;
     pthread_cond_broadcast(&errand->changed);
-    pthread_mutex_unlock(&errand->lock);
+    mutex_unlock(&errand->lock);
     pthread_join(errand->thread, NULL);
     destroy(errand);
 }

@@ -2,6 +2,8 @@
 #ifndef BASE_ERRAND_H
 #define BASE_ERRAND_H
 
+#include "base/mutex.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -11,7 +13,7 @@
  * nobody else calls it. */
 struct errand {
     pthread_t thread;
-    pthread_mutex_t lock;         /* all below */
+    struct mutex lock;            /* all below */
     pthread_cond_t changed;       /* any of it */
     void (*do_fn)(void *context); /* NULL: nothing is to be done */
     void *context;                /* its argument */

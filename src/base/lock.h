@@ -3,6 +3,7 @@
 #define BASE_LOCK_H
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 
 /* A lock for what is held for some hundred instructions and taken for every
  * change: one atomic read-modify-write to take and none to leave, where
- * pthread_mutex_t has one each and two calls. All zero: free. Nothing is to be
+ * struct mutex has one each and two calls. All zero: free. Nothing is to be
  * given back at its end; then nobody may be in any of these calls any more, not
  * even on the way out of lock_leave. Not recursive, no order among those who
  * wait. How it works, and what it rests on, is at the head of lock.c. */

@@ -69,28 +69,10 @@ enum {
     WAIT_SLEEP_NS_MAX = 1000000 /* up to this */
 };
 
-static void
-lock(struct qsbr *qsbr)
-{
-    int rv = pthread_mutex_lock(&qsbr->lock);
-
-    ASSERT(rv == 0);
-}
-
-static void
-unlock(struct qsbr *qsbr)
-{
-    int rv = pthread_mutex_unlock(&qsbr->lock);
-
-    ASSERT(rv == 0);
-}
-
 void
 qsbr_init(struct qsbr *qsbr)
 {
-    int rv = pthread_mutex_init(&qsbr->lock, NULL);
-
-    ASSERT(rv == 0);
+    mutex_init(&qsbr->lock);
     atomic_init(&qsbr->epoch, EPOCH_START);
     qsbr->readers = NULL;
 }
@@ -98,11 +80,8 @@ qsbr_init(struct qsbr *qsbr)
 void
 qsbr_fini(struct qsbr *qsbr)
 {
-    int rv;
-
     ASSERT(qsbr->readers == NULL);
-    rv = pthread_mutex_destroy(&qsbr->lock);
-    ASSERT(rv == 0);
+    mutex_fini(&qsbr->lock);
 }
 
 void
@@ -110,13 +89,13 @@ qsbr_register(struct qsbr *qsbr, struct qsbr_reader *reader)
 {
     atomic_init(&reader->epoch, EPOCH_OFFLINE);
     reader->prev = NULL;
-    lock(qsbr);
+    mutex_lock(&qsbr->lock);
     reader->next = qsbr->readers;
     if (reader->next != NULL) {
         reader->next->prev = reader;
     }
     qsbr->readers = reader;
-    unlock(qsbr);
+    mutex_unlock(&qsbr->lock);
 }
 
 void
@@ -125,7 +104,7 @@ qsbr_unregister(struct qsbr *qsbr, struct qsbr_reader *reader)
     /* relaxed: the thread's own last store */
     ASSERT(atomic_load_explicit(&reader->epoch, memory_order_relaxed) ==
         EPOCH_OFFLINE);
-    lock(qsbr);
+    mutex_lock(&qsbr->lock);
     if (reader->prev != NULL) {
         reader->prev->next = reader->next;
     } else {
@@ -135,7 +114,7 @@ qsbr_unregister(struct qsbr *qsbr, struct qsbr_reader *reader)
     if (reader->next != NULL) {
         reader->next->prev = reader->prev;
     }
-    unlock(qsbr);
+    mutex_unlock(&qsbr->lock);
     reader->next = NULL;
     reader->prev = NULL;
 }
@@ -215,13 +194,13 @@ qsbr_is_over(struct qsbr *qsbr, uint64_t target)
 {
     bool is_over;
 
-    lock(qsbr);
+    mutex_lock(&qsbr->lock);
     is_over = seem_past(qsbr, target);
     for (struct qsbr_reader *reader = qsbr->readers; is_over && reader != NULL;
          reader = reader->next) {
         is_over = reader_is_past(reader, target);
     }
-    unlock(qsbr);
+    mutex_unlock(&qsbr->lock);
     return is_over;
 }
 

@@ -2,7 +2,8 @@
 #ifndef BASE_QSBR_H
 #define BASE_QSBR_H
 
-#include <pthread.h>
+#include "base/mutex.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +22,7 @@ struct qsbr_reader {
 
 struct qsbr {
     _Atomic uint64_t epoch; /* starts at 1 */
-    pthread_mutex_t lock;   /* the list of readers; never held for long */
+    struct mutex lock;      /* the list of readers; never held for long */
     struct qsbr_reader *readers;
 };
 

@@ -34,8 +34,8 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/fold.h"
+#include "base/mutex.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum {
@@ -78,9 +78,9 @@ struct ghost {
 };
 
 struct shard {
-    pthread_mutex_t lock; /* all that follows, and entries, but their refs */
-    size_t room;          /* bytes for entries */
-    size_t bytes;         /* that they take */
+    struct mutex lock; /* all that follows, and entries, but their refs */
+    size_t room;       /* bytes for entries */
+    size_t bytes;      /* that they take */
     struct queue queue[PLACES];
     size_t buckets; /* a power of two; as many ghosts */
     struct entry **bucket;
@@ -127,20 +127,6 @@ entry_of(void *bytes)
 {
     return (struct entry *)(void *)((uint8_t *)bytes -
         offsetof(struct entry, payload));
-}
-
-static void
-lock(struct shard *shard)
-{
-    int error = pthread_mutex_lock(&shard->lock);
-    ASSERT(error == 0);
-}
-
-static void
-unlock(struct shard *shard)
-{
-    int error = pthread_mutex_unlock(&shard->lock);
-    ASSERT(error == 0);
 }
 
 /* Queues. */
@@ -315,10 +301,10 @@ reserve(struct shard *shard, size_t bytes, struct entry **gone)
 static void
 refuse(struct shard *shard, size_t bytes)
 {
-    lock(shard);
+    mutex_lock(&shard->lock);
     shard->bytes -= bytes;
     shard->refused++;
-    unlock(shard);
+    mutex_unlock(&shard->lock);
 }
 
 void *
@@ -334,10 +320,10 @@ cache_take(struct cache *cache, struct cache_key key, size_t len)
         return NULL;
     }
     shard = shard_of(cache, hash_of(key));
-    lock(shard);
+    mutex_lock(&shard->lock);
     has_room = reserve(shard, bytes, &gone);
     shard->refused += !has_room;
-    unlock(shard);
+    mutex_unlock(&shard->lock);
     free_all(cache, gone);
     if (!has_room) {
         return NULL;
@@ -367,7 +353,7 @@ cache_keep(struct cache *cache, void *bytes)
     uint64_t hash = hash_of(entry->key);
     struct shard *shard = shard_of(cache, hash);
 
-    lock(shard);
+    mutex_lock(&shard->lock);
     struct entry **at = find(shard, hash, entry->key);
     if (*at == NULL) {
         *at = entry;
@@ -377,7 +363,7 @@ cache_keep(struct cache *cache, void *bytes)
         /* relaxed: nobody else has it yet; the lock shows it to others */
         atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
     }
-    unlock(shard);
+    mutex_unlock(&shard->lock);
 }
 
 /* Counts a hit, unless it belongs to what brought the block in. */
@@ -406,14 +392,14 @@ cache_pin(struct cache *cache, struct cache_key key)
         return NULL;
     }
     shard = shard_of(cache, hash);
-    lock(shard);
+    mutex_lock(&shard->lock);
     entry = *find(shard, hash, key);
     if (entry != NULL) {
         count_hit(shard, entry);
         /* relaxed: under the lock, and the shard has a reference */
         atomic_fetch_add_explicit(&entry->refs, 1, memory_order_relaxed);
     }
-    unlock(shard);
+    mutex_unlock(&shard->lock);
     return entry == NULL ? NULL : entry->payload;
 }
 
@@ -450,9 +436,9 @@ cache_unpin(struct cache *cache, void *bytes)
         return;
     }
     shard = shard_of(cache, hash_of(entry->key));
-    lock(shard);
+    mutex_lock(&shard->lock);
     shard->bytes -= entry->bytes;
-    unlock(shard);
+    mutex_unlock(&shard->lock);
     alloc_free(cache->alloc, entry, entry->bytes);
 }
 
@@ -485,10 +471,10 @@ cache_forget(struct cache *cache, uint64_t segment)
         struct shard *shard = &cache->shard[i];
         struct entry *gone = NULL;
 
-        lock(shard);
+        mutex_lock(&shard->lock);
         forget_in_queue(shard, SMALL, segment, &gone);
         forget_in_queue(shard, MAIN, segment, &gone);
-        unlock(shard);
+        mutex_unlock(&shard->lock);
         free_all(cache, gone);
     }
 }
@@ -514,7 +500,7 @@ make_shard(struct cache *cache, struct shard *shard, uint64_t budget)
         alloc_zeroed(cache->alloc, shard->buckets * sizeof *shard->bucket);
     shard->ghost =
         alloc_zeroed(cache->alloc, shard->buckets * sizeof *shard->ghost);
-    pthread_mutex_init(&shard->lock, NULL);
+    mutex_init(&shard->lock);
     return shard->bucket == NULL || shard->ghost == NULL ? ERR_NO_MEMORY : 0;
 }
 
@@ -589,7 +575,7 @@ cache_destroy(struct cache **cache)
             old->alloc, shard->bucket, shard->buckets * sizeof *shard->bucket);
         alloc_free(
             old->alloc, shard->ghost, shard->buckets * sizeof *shard->ghost);
-        pthread_mutex_destroy(&shard->lock);
+        mutex_fini(&shard->lock);
     }
     alloc_free(old->alloc, old, old->head_bytes);
     *cache = NULL;
@@ -603,7 +589,7 @@ cache_stats(struct cache *cache, struct cache_stats *out)
     for (size_t i = 0; i < cache->shards; i++) {
         struct shard *shard = &cache->shard[i];
 
-        lock(shard);
+        mutex_lock(&shard->lock);
         out->bytes += shard->bytes;
         out->blocks += shard->queue[SMALL].n + shard->queue[MAIN].n;
         out->main_blocks += shard->queue[MAIN].n;
@@ -611,7 +597,7 @@ cache_stats(struct cache *cache, struct cache_stats *out)
         out->evicted += shard->evicted;
         out->forgotten += shard->forgotten;
         out->refused += shard->refused;
-        unlock(shard);
+        mutex_unlock(&shard->lock);
     }
 }
 
@@ -644,7 +630,7 @@ cache_verify(struct cache *cache)
         struct shard *shard = &cache->shard[i];
         size_t n = 0;
 
-        lock(shard);
+        mutex_lock(&shard->lock);
         verify_queue(shard, SMALL);
         verify_queue(shard, MAIN);
         for (size_t b = 0; b < shard->buckets; b++) {
@@ -657,6 +643,6 @@ cache_verify(struct cache *cache)
         ASSERT(shard->bytes <= shard->room &&
             shard->bytes >=
                 shard->queue[SMALL].bytes + shard->queue[MAIN].bytes);
-        unlock(shard);
+        mutex_unlock(&shard->lock);
     }
 }

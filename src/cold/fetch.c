@@ -374,7 +374,7 @@ take(struct fetch *fetch, bool *is_stopping)
     fetch__lock(fetch);
     while (fetch->first == NULL && !fetch->is_stopping) {
         fetch->idle++;
-        pthread_cond_wait(&fetch->more, &fetch->lock);
+        mutex_wait(&fetch->lock, &fetch->more);
         fetch->idle--;
         fetch->called -= fetch->called > 0; /* some come uncalled */
     }
@@ -574,7 +574,7 @@ fetch_start(const struct fetch_config *config, struct fetch **out)
     fetch->config.clock = clock_or_system(config->clock);
     fetch->reader = (struct fetch__reader *)(fetch + 1);
     err = cache_create(config->cache_bytes, config->alloc, &fetch->cache);
-    pthread_mutex_init(&fetch->lock, NULL);
+    mutex_init(&fetch->lock);
     pthread_cond_init(&fetch->more, NULL);
     while (err == 0 && fetch->started < config->threads) {
         struct fetch__reader *reader = &fetch->reader[fetch->started];
@@ -612,7 +612,7 @@ fetch_stop(struct fetch **fetch)
     }
     cache_destroy(&old->cache);
     pthread_cond_destroy(&old->more);
-    pthread_mutex_destroy(&old->lock);
+    mutex_fini(&old->lock);
     alloc_free(old->config.alloc, old, fetch_bytes(&old->config));
     *fetch = NULL;
 }

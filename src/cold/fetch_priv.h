@@ -3,6 +3,7 @@
 #define COLD_FETCH_PRIV_H
 
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "cold/fetch.h"
 #include "cold/warm.h"
 
@@ -23,8 +24,7 @@ struct fetch {
     struct cache *cache;
     /* of callers' threads */
     _Atomic uint64_t lookups, gaps, hits;
-    pthread_mutex_t
-        lock;            /* all that follows, and links of lookups that wait */
+    struct mutex lock;   /* all that follows, and links of lookups that wait */
     pthread_cond_t more; /* queue, is_stopping */
     bool is_stopping;
     unsigned idle;                     /* threads that wait for more */
@@ -59,15 +59,13 @@ struct fetch__came {
 static inline void
 fetch__lock(struct fetch *fetch)
 {
-    int error = pthread_mutex_lock(&fetch->lock);
-    ASSERT(error == 0);
+    mutex_lock(&fetch->lock);
 }
 
 static inline void
 fetch__unlock(struct fetch *fetch)
 {
-    int error = pthread_mutex_unlock(&fetch->lock);
-    ASSERT(error == 0);
+    mutex_unlock(&fetch->lock);
 }
 
 /* Has a lookup that stands for a block read by the pool. With the lock; the

@@ -64,9 +64,9 @@ bool
 checkpoint__is_stopping(const struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
-    pthread_mutex_lock(&owner->lock);
+    mutex_lock(&owner->lock);
     bool stopping = owner->stopping && !owner->is_urgent;
-    pthread_mutex_unlock(&owner->lock);
+    mutex_unlock(&owner->lock);
     return stopping;
 }
 
@@ -83,12 +83,12 @@ checkpoint__rest(struct pass *pass)
     }
     checkpoint__look_at_owner_soon(owner);
     uint64_t until_ns = now_ns + (now_ns - pass->rested_ns);
-    pthread_mutex_lock(&owner->lock);
+    mutex_lock(&owner->lock);
     while (!owner->is_urgent && !owner->stopping &&
         clock_cond_wait(
             &clock_system, &owner->changed, &owner->lock, until_ns)) {
     }
-    pthread_mutex_unlock(&owner->lock);
+    mutex_unlock(&owner->lock);
     pass->rested_ns = clock_monotonic_ns();
 }
 
@@ -265,7 +265,7 @@ take_schema(struct pass *pass, struct manifest *next)
     if (next->counter == NULL) {
         return ERR_NO_MEMORY;
     }
-    pthread_mutex_lock(&pass->durable->edit_lock);
+    mutex_lock(&pass->durable->edit_lock);
     const struct schema *schema = schema_of(pass);
     next->schema_seq = wal_last(pass->durable->wal);
     int err = take_segments(pass, next);
@@ -279,7 +279,7 @@ take_schema(struct pass *pass, struct manifest *next)
             next->counter[next->n_counters++] = *counter;
         }
     }
-    pthread_mutex_unlock(&pass->durable->edit_lock);
+    mutex_unlock(&pass->durable->edit_lock);
     return err;
 }
 
@@ -312,13 +312,13 @@ static int
 replace_manifest(struct pass *pass, const struct manifest *next)
 {
     struct durable *durable = pass->durable;
-    pthread_mutex_lock(&durable->manifest_lock);
+    mutex_lock(&durable->manifest_lock);
     int err = put_manifest(pass, next);
     if (err == 0) {
         manifest_fini(&durable->manifest);
         durable->manifest = *next;
     }
-    pthread_mutex_unlock(&durable->manifest_lock);
+    mutex_unlock(&durable->manifest_lock);
     return err;
 }
 
@@ -484,7 +484,7 @@ take_table(struct pass *pass, uint8_t slot, uint16_t shard, uint64_t *row,
     const struct engine_rows *rows = &pass->rows;
     enum engine_copied copied = ENGINE_COPY_END;
     uint32_t serial = 0;
-    pthread_mutex_lock(&durable->edit_lock);
+    mutex_lock(&durable->edit_lock);
     const struct schema_counter *counter =
         schema_counter_at(schema_of(pass), slot);
     int err = 0;
@@ -493,7 +493,7 @@ take_table(struct pass *pass, uint8_t slot, uint16_t shard, uint64_t *row,
         err = engine_copy(
             durable->engine, slot, shard, *row, &pass->rows, &copied);
     }
-    pthread_mutex_unlock(&durable->edit_lock);
+    mutex_unlock(&durable->edit_lock);
     if (err != 0) {
         return err;
     }
@@ -563,11 +563,11 @@ find_slots(struct pass *pass, bool is_used[SCHEMA_COUNTERS_MAX])
 {
     memset(is_used, 0, SCHEMA_COUNTERS_MAX * sizeof is_used[0]);
     images_each(&pass->durable->manifest.images, note_slot, is_used);
-    pthread_mutex_lock(&pass->durable->edit_lock);
+    mutex_lock(&pass->durable->edit_lock);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         is_used[slot] |= schema_counter_at(schema_of(pass), slot) != NULL;
     }
-    pthread_mutex_unlock(&pass->durable->edit_lock);
+    mutex_unlock(&pass->durable->edit_lock);
 }
 
 static int

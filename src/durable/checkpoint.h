@@ -2,6 +2,7 @@
 #ifndef DURABLE_CHECKPOINT_H
 #define DURABLE_CHECKPOINT_H
 
+#include "base/mutex.h"
 #include "call/call_queue.h"
 #include "durable/durable.h"
 #include "durable/own_files.h"
@@ -47,7 +48,7 @@ struct checkpointer {
     uint64_t say_ns;   /* when the next one is */
     uint64_t say_gap_ns;
     pthread_t thread;
-    pthread_mutex_t lock; /* all below */
+    struct mutex lock; /* all below */
     pthread_cond_t changed;
     struct call_queue queue; /* who waits for the next checkpoint */
     bool is_wanted;

@@ -26,9 +26,9 @@ enum {
 static bool
 is_publish_wanted(struct checkpointer *it)
 {
-    pthread_mutex_lock(&it->lock);
+    mutex_lock(&it->lock);
     bool is_wanted = it->is_publish_wanted;
-    pthread_mutex_unlock(&it->lock);
+    mutex_unlock(&it->lock);
     return is_wanted;
 }
 
@@ -221,20 +221,20 @@ wait_for_work(struct checkpointer *it, struct schedule *when,
     struct store_call **calls, bool *is_pass)
 {
     bool due = look_around(it, when);
-    pthread_mutex_lock(&it->lock);
+    mutex_lock(&it->lock);
     while (!it->stopping && !it->is_wanted && !due && !is_publish_due(it)) {
         (void)clock_cond_wait(it->durable->config.clock, &it->changed,
             &it->lock, checkpointer_now_ns(it) + ROUND_MS * NS_PER_MS);
-        pthread_mutex_unlock(&it->lock);
+        mutex_unlock(&it->lock);
         due = look_around(it, when);
-        pthread_mutex_lock(&it->lock);
+        mutex_lock(&it->lock);
     }
     bool goes_on = !it->stopping || it->is_wanted;
     *is_pass = it->is_wanted || due;
     it->is_asked = it->is_wanted;
     it->is_wanted = false;
     *calls = call_queue_take_all(&it->queue);
-    pthread_mutex_unlock(&it->lock);
+    mutex_unlock(&it->lock);
     return goes_on;
 }
 
@@ -242,19 +242,19 @@ void
 checkpoint__take_publish(struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
-    pthread_mutex_lock(&owner->lock);
+    mutex_lock(&owner->lock);
     pass->publish = owner->publish;
     pass->is_publish_wanted = owner->is_publish_wanted;
     owner->publish = NULL;
     owner->is_publish_wanted = false;
-    pthread_mutex_unlock(&owner->lock);
+    mutex_unlock(&owner->lock);
 }
 
 void
 checkpoint__keep_publish(struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
-    pthread_mutex_lock(&owner->lock);
+    mutex_lock(&owner->lock);
     for (struct store_call *call; (call = pass->publish) != NULL;) {
         pass->publish = call->next;
         call->next = owner->publish;
@@ -264,7 +264,7 @@ checkpoint__keep_publish(struct pass *pass)
         owner->is_publish_wanted = true;
         owner->publish_ns = checkpointer_now_ns(owner) + RETRY_MS * NS_PER_MS;
     }
-    pthread_mutex_unlock(&owner->lock);
+    mutex_unlock(&owner->lock);
 }
 
 void
@@ -296,9 +296,9 @@ end_well(struct checkpointer *it)
     if (!checkpoint__look(it) && !is_log_full(it)) {
         return;
     }
-    pthread_mutex_lock(&it->lock);
+    mutex_lock(&it->lock);
     it->is_urgent = true;
-    pthread_mutex_unlock(&it->lock);
+    mutex_unlock(&it->lock);
     it->last_err = make_one(it);
 }
 
@@ -362,11 +362,11 @@ checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
         .schema = schema,
         .is_in_doubt = true,
         .wants_ballast = true};
-    pthread_mutex_init(&checkpointer->lock, NULL);
+    mutex_init(&checkpointer->lock);
     clock_cond_init(&checkpointer->changed);
     if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
         pthread_cond_destroy(&checkpointer->changed);
-        pthread_mutex_destroy(&checkpointer->lock);
+        mutex_fini(&checkpointer->lock);
         return ERR_NO_THREAD;
     }
     return 0;
@@ -375,14 +375,14 @@ checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
 void
 checkpointer_end(struct checkpointer *checkpointer, bool at_end)
 {
-    pthread_mutex_lock(&checkpointer->lock);
+    mutex_lock(&checkpointer->lock);
     if (!checkpointer->stopping) {
         checkpointer->stopping = true;
         checkpointer->is_urgent = at_end;
         checkpointer->is_wanted |= at_end;
     }
     pthread_cond_signal(&checkpointer->changed);
-    pthread_mutex_unlock(&checkpointer->lock);
+    mutex_unlock(&checkpointer->lock);
 }
 
 int
@@ -391,7 +391,7 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
     checkpointer_end(checkpointer, at_end);
     pthread_join(checkpointer->thread, NULL);
     pthread_cond_destroy(&checkpointer->changed);
-    pthread_mutex_destroy(&checkpointer->lock);
+    mutex_fini(&checkpointer->lock);
     for (int kind = 0; kind < OWN_KINDS; kind++) {
         own_files_fini(&checkpointer->own[kind]);
     }
@@ -405,7 +405,7 @@ is_taken(struct checkpointer *it, struct store_checkpoint *checkpoint)
     if (!it->stopping) {
         return true;
     }
-    pthread_mutex_unlock(&it->lock);
+    mutex_unlock(&it->lock);
     if (checkpoint != NULL) {
         checkpoint->err = ERR_CLOSED;
         checkpoint->call.done_fn(&checkpoint->call);
@@ -417,7 +417,7 @@ void
 checkpointer_want(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
 {
-    pthread_mutex_lock(&checkpointer->lock);
+    mutex_lock(&checkpointer->lock);
     if (!is_taken(checkpointer, checkpoint)) {
         return;
     }
@@ -426,14 +426,14 @@ checkpointer_want(
         call_queue_add(&checkpointer->queue, &checkpoint->call);
     }
     pthread_cond_signal(&checkpointer->changed);
-    pthread_mutex_unlock(&checkpointer->lock);
+    mutex_unlock(&checkpointer->lock);
 }
 
 void
 checkpointer_want_segments(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint)
 {
-    pthread_mutex_lock(&checkpointer->lock);
+    mutex_lock(&checkpointer->lock);
     if (!is_taken(checkpointer, checkpoint)) {
         return;
     }
@@ -443,5 +443,5 @@ checkpointer_want_segments(
         checkpointer->publish = &checkpoint->call;
     }
     pthread_cond_signal(&checkpointer->changed);
-    pthread_mutex_unlock(&checkpointer->lock);
+    mutex_unlock(&checkpointer->lock);
 }

@@ -273,7 +273,7 @@ durable_open(struct durable *durable, const struct data_config *config,
         disk_real_create(config->dir.dir_fd, &durable->disk) != 0) {
         return ERR_NO_MEMORY;
     }
-    pthread_mutex_init(&durable->owner_lock, NULL);
+    mutex_init(&durable->owner_lock);
     int err = histories_draw(&durable->history);
     if (err == 0) {
         err = durable_look_at_names(durable);
@@ -282,15 +282,15 @@ durable_open(struct durable *durable, const struct data_config *config,
         err = open_manifest(durable, *shards, *seed);
     }
     if (err != 0) {
-        pthread_mutex_destroy(&durable->owner_lock);
+        mutex_fini(&durable->owner_lock);
         manifest_fini(&durable->manifest);
         close_disk(durable);
         return err;
     }
     *shards = durable->manifest.shards;
     *seed = durable->manifest.seed;
-    pthread_mutex_init(&durable->edit_lock, NULL);
-    pthread_mutex_init(&durable->manifest_lock, NULL);
+    mutex_init(&durable->edit_lock);
+    mutex_init(&durable->manifest_lock);
     return 0;
 }
 
@@ -438,7 +438,7 @@ prepare_log(void *context)
     if (error == 0) {
         error = log_end_keep(&durable->log_end);
     }
-    pthread_mutex_lock(&durable->manifest_lock);
+    mutex_lock(&durable->manifest_lock);
     if (error == 0) {
         error = durable_name_history(durable);
     }
@@ -446,7 +446,7 @@ prepare_log(void *context)
         (void)durable->disk->calls->list(
             durable->disk, remove_orphan, durable);
     }
-    pthread_mutex_unlock(&durable->manifest_lock);
+    mutex_unlock(&durable->manifest_lock);
     return error;
 }
 
@@ -484,9 +484,9 @@ durable_name_log(struct durable *durable)
         return;
     }
     (void)wal_last(durable->wal); /* its lock: prepare_log is behind us */
-    pthread_mutex_lock(&durable->manifest_lock);
+    mutex_lock(&durable->manifest_lock);
     name_log(durable);
-    pthread_mutex_unlock(&durable->manifest_lock);
+    mutex_unlock(&durable->manifest_lock);
 }
 
 /* Whether the log has no room, or none but what a process that has ended kept
@@ -630,9 +630,9 @@ durable_close(struct durable *durable)
                 err_text(err));
         }
     }
-    pthread_mutex_destroy(&durable->manifest_lock);
-    pthread_mutex_destroy(&durable->edit_lock);
-    pthread_mutex_destroy(&durable->owner_lock);
+    mutex_fini(&durable->manifest_lock);
+    mutex_fini(&durable->edit_lock);
+    mutex_fini(&durable->owner_lock);
     manifest_fini(&durable->manifest);
     close_disk(durable);
     data_dir_close(&durable->config.dir);

@@ -2,6 +2,7 @@
 #ifndef DURABLE_DURABLE_H
 #define DURABLE_DURABLE_H
 
+#include "base/mutex.h"
 #include "durable/data.h"
 #include "durable/durable_stats.h"
 #include "engine/engine.h"
@@ -11,7 +12,6 @@
 #include "wal/names.h"
 #include "wal/wal.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* What keeps counters on disk: directory, log, manifest, checkpoints. Part of
@@ -63,7 +63,7 @@ struct durable {
     struct wal *wal; /* NULL until all is loaded */
     /* Schema edits, and the copying of a table together with the serials that
      * its columns have. */
-    pthread_mutex_t edit_lock;
+    struct mutex edit_lock;
     uint64_t epoch;   /* of the directory; constant, for any thread */
     uint64_t history; /* of this process (wal/histories.h); likewise */
     uint64_t writes;  /* manifests of the directory so far; the loader's, then
@@ -71,10 +71,10 @@ struct durable {
     struct manifest manifest; /* the loader's, then the checkpointer's */
     /* Held while the manifest is written and changed, since the log may have it
      * written before its first file: prepare_log. */
-    pthread_mutex_t manifest_lock;
-    bool is_history_named;      /* under it: by the manifest on disk */
-    bool is_unnamed_told;       /* under it: that it cannot be has been said */
-    pthread_mutex_t owner_lock; /* the next three (durable_owner.c) */
+    struct mutex manifest_lock;
+    bool is_history_named;   /* under it: by the manifest on disk */
+    bool is_unnamed_told;    /* under it: that it cannot be has been said */
+    struct mutex owner_lock; /* the next three (durable_owner.c) */
     struct disk_file
         manifest_file;            /* what was last read or put in its place */
     struct disk_file judged_file; /* another one that was found there, and */

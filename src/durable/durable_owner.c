@@ -73,7 +73,7 @@ enum durable_manifest
 durable_look_at_manifest(struct durable *durable)
 {
     struct disk_file is;
-    pthread_mutex_lock(&durable->owner_lock);
+    mutex_lock(&durable->owner_lock);
     int error =
         durable->disk->calls->look(durable->disk, MANIFEST_NAME, -1, &is);
     enum durable_manifest found = MANIFEST_OWN;
@@ -90,7 +90,7 @@ durable_look_at_manifest(struct durable *durable)
             found = MANIFEST_OWN; /* the next look may tell */
         }
     }
-    pthread_mutex_unlock(&durable->owner_lock);
+    mutex_unlock(&durable->owner_lock);
     return found;
 }
 
@@ -127,10 +127,10 @@ durable_put_manifest(
     durable->writes++;
     struct manifest own = as_own(durable, manifest);
     err = manifest_write(durable->disk, &own, &file, error);
-    pthread_mutex_lock(&durable->owner_lock);
+    mutex_lock(&durable->owner_lock);
     durable->manifest_file = file;
     durable->judged_file.inode = 0;
-    pthread_mutex_unlock(&durable->owner_lock);
+    mutex_unlock(&durable->owner_lock);
     return err;
 }
 

@@ -274,7 +274,7 @@ producers_init(struct producers *producers, unsigned n_shards, uint32_t n_max,
             .durable = durable};
     int err = reserve(producers, n_max);
     if (err == 0) {
-        pthread_mutex_init(&producers->lock, NULL);
+        mutex_init(&producers->lock);
     }
     return err;
 }
@@ -288,7 +288,7 @@ producers_fini(struct producers *producers)
     free(producers->slot);
     free(producers->by_name);
     free(producers->by_serial);
-    pthread_mutex_destroy(&producers->lock);
+    mutex_fini(&producers->lock);
 }
 
 int
@@ -296,7 +296,7 @@ producers_find(struct producers *producers, const char *name, size_t len,
     struct store_producer *out)
 {
     int err = 0;
-    pthread_mutex_lock(&producers->lock);
+    mutex_lock(&producers->lock);
     struct producers_slot *slot = find_name(producers, name, len);
     if (slot == NULL) {
         err = make(producers, name, len, &slot);
@@ -305,7 +305,7 @@ producers_find(struct producers *producers, const char *name, size_t len,
         out->slot = (uint16_t)(slot - producers->slot);
         out->serial = slot->serial;
     }
-    pthread_mutex_unlock(&producers->lock);
+    mutex_unlock(&producers->lock);
     return err;
 }
 
@@ -328,7 +328,7 @@ producers_drop(struct producers *producers, struct engine *engine,
 {
     int err = ERR_NO_PRODUCER;
     *seq = 0;
-    pthread_mutex_lock(&producers->lock);
+    mutex_lock(&producers->lock);
     struct producers_slot *slot = find_name(producers, name->text, name->len);
     if (slot != NULL) {
         struct tombstone tombstone = {slot, ++producers->last_serial};
@@ -342,7 +342,7 @@ producers_drop(struct producers *producers, struct engine *engine,
         give_slot(producers, slot);
         err = 0;
     }
-    pthread_mutex_unlock(&producers->lock);
+    mutex_unlock(&producers->lock);
     return err;
 }
 
@@ -370,7 +370,7 @@ take_places(struct producers *producers, struct place **place, uint32_t *n,
     int err = 0;
     *n = 0;
     *place = NULL;
-    pthread_mutex_lock(&producers->lock);
+    mutex_lock(&producers->lock);
     *last_serial = producers->last_serial;
     if (producers->n > 0) {
         *place = calloc(producers->n, sizeof **place);
@@ -382,7 +382,7 @@ take_places(struct producers *producers, struct place **place, uint32_t *n,
             (*place)[(*n)++] = (struct place){i, slot->serial, slot->name};
         }
     }
-    pthread_mutex_unlock(&producers->lock);
+    mutex_unlock(&producers->lock);
     if (*n > 0) {
         qsort(*place, *n, sizeof **place, by_serial);
     }
@@ -592,7 +592,7 @@ int
 producers_load(struct producers *producers, const struct producers_list *list)
 {
     int err = 0;
-    pthread_mutex_lock(&producers->lock);
+    mutex_lock(&producers->lock);
     for (uint32_t i = 0; err == 0 && i < list->n; i++) {
         err = load_one(producers, list->one[i].serial, &list->one[i].name);
     }
@@ -605,7 +605,7 @@ producers_load(struct producers *producers, const struct producers_list *list)
             (struct producers_mark){serial, window->seen};
     }
     producers->last_serial = list->last_serial;
-    pthread_mutex_unlock(&producers->lock);
+    mutex_unlock(&producers->lock);
     return err;
 }
 
@@ -636,7 +636,7 @@ producers_replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name)
 {
     int err = 0;
-    pthread_mutex_lock(&producers->lock);
+    mutex_lock(&producers->lock);
     if (serial > producers->last_serial) { /* else the manifest knew of it */
         struct producers_slot *older =
             find_name(producers, name->text, name->len);
@@ -648,7 +648,7 @@ producers_replay_made(struct producers *producers, uint32_t serial,
         }
         err = load_one(producers, serial, name);
     }
-    pthread_mutex_unlock(&producers->lock);
+    mutex_unlock(&producers->lock);
     return err;
 }
 
@@ -665,13 +665,13 @@ note_serial(struct producers *producers, uint32_t serial)
 void
 producers_replay_dropped(struct producers *producers, uint32_t serial)
 {
-    pthread_mutex_lock(&producers->lock);
+    mutex_lock(&producers->lock);
     note_serial(producers, serial);
     struct producers_slot *slot = find_serial(producers, serial);
     if (slot != NULL) {
         give_slot(producers, slot);
     }
-    pthread_mutex_unlock(&producers->lock);
+    mutex_unlock(&producers->lock);
 }
 
 int
@@ -685,9 +685,9 @@ producers_replay_number(struct producers *producers, uint32_t serial,
     if (slot != NULL) {
         add_number(&slot->mark[shard], serial, number);
     } else {
-        pthread_mutex_lock(&producers->lock);
+        mutex_lock(&producers->lock);
         note_serial(producers, serial);
-        pthread_mutex_unlock(&producers->lock);
+        mutex_unlock(&producers->lock);
     }
     return 0;
 }

@@ -2,12 +2,12 @@
 #ifndef DURABLE_PRODUCERS_H
 #define DURABLE_PRODUCERS_H
 
+#include "base/mutex.h"
 #include "call/call.h"
 #include "engine/engine.h"
 #include "engine/marks.h"
 #include "wal/producers.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,7 +47,7 @@ struct producers {
      * is in it but the marks is under the lock. */
     struct producers_slot *slot; /* n_slots, owned */
     uint32_t n_slots;
-    pthread_mutex_t lock; /* all below */
+    struct mutex lock; /* all below */
     uint32_t n;
     uint32_t last_serial;
     uint32_t *by_name, *by_serial; /* owned: slot + 1, 0: none; a power of two,

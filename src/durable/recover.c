@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/mutex.h"
 #include "base/progress.h"
 #include "engine/engine_copy.h"
 #include "schema/restore.h"
@@ -421,7 +422,7 @@ struct image_work {
     struct images_entry *entry; /* n */
     size_t n;
     struct progress progress;
-    pthread_mutex_t lock; /* all below */
+    struct mutex lock; /* all below */
     size_t next;
     int err;                /* the first one */
     struct images *orphans; /* of no counter */
@@ -454,7 +455,7 @@ by_shard(const void *a, const void *b)
 static bool
 take_shard(struct image_work *work, size_t *from, size_t *to)
 {
-    pthread_mutex_lock(&work->lock);
+    mutex_lock(&work->lock);
     size_t at = work->next;
     *from = at;
     while (at < work->n && work->entry[at].shard == work->entry[*from].shard) {
@@ -463,18 +464,18 @@ take_shard(struct image_work *work, size_t *from, size_t *to)
     *to = at;
     work->next = at;
     bool goes_on = work->err == 0 && *from < *to;
-    pthread_mutex_unlock(&work->lock);
+    mutex_unlock(&work->lock);
     return goes_on;
 }
 
 static void
 note_error(struct image_work *work, int err)
 {
-    pthread_mutex_lock(&work->lock);
+    mutex_lock(&work->lock);
     if (work->err == 0) {
         work->err = err;
     }
-    pthread_mutex_unlock(&work->lock);
+    mutex_unlock(&work->lock);
 }
 
 static int
@@ -510,9 +511,9 @@ take_entry(struct image_work *work, struct recover_reader *reader,
         return err;
     }
     if (counter == NULL || counter->serial != image.counter_serial) {
-        pthread_mutex_lock(&work->lock);
+        mutex_lock(&work->lock);
         err = images_add(work->orphans, entry);
-        pthread_mutex_unlock(&work->lock);
+        mutex_unlock(&work->lock);
     } else {
         engine_drain(work->durable->engine);
         err = load_image(work, entry, &image);
@@ -594,7 +595,7 @@ recover_images(struct durable *durable, const struct schema *schema)
     if (work.entry == NULL) {
         return ERR_NO_MEMORY;
     }
-    pthread_mutex_init(&work.lock, NULL);
+    mutex_init(&work.lock);
     progress_begin(&work.progress, durable->config.logger,
         durable->config.clock, "checkpoint", "records", 0);
     images_each(images, gather, &work);
@@ -605,7 +606,7 @@ recover_images(struct durable *durable, const struct schema *schema)
     durable->names_orphans |= orphans.n > 0;
     images_each(&orphans, drop_orphan, &drop);
     images_fini(&orphans);
-    pthread_mutex_destroy(&work.lock);
+    mutex_fini(&work.lock);
     free(work.entry);
     return drop.err;
 }

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/mutex.h"
 #include "base/progress.h"
 #include "durable/producers.h"
 #include "engine/engine_copy.h"
@@ -46,7 +47,7 @@ struct ring {
     uint64_t segment_seq; /* the same of segments */
     unsigned n_threads;
     pthread_barrier_t barrier; /* of the replayers, around schema entries */
-    pthread_mutex_t lock;      /* all below */
+    struct mutex lock;         /* all below */
     pthread_cond_t moved;
     uint64_t n_filled; /* blocks ever; block i is i % BLOCKS */
     bool ended;        /* no block will follow */
@@ -247,12 +248,12 @@ replay_payload(
 static struct block *
 wait_for_block(struct ring *ring, uint64_t n)
 {
-    pthread_mutex_lock(&ring->lock);
+    mutex_lock(&ring->lock);
     while (ring->n_filled <= n && !ring->ended) {
-        pthread_cond_wait(&ring->moved, &ring->lock);
+        mutex_wait(&ring->lock, &ring->moved);
     }
     struct block *block = ring->n_filled > n ? &ring->block[n % BLOCKS] : NULL;
-    pthread_mutex_unlock(&ring->lock);
+    mutex_unlock(&ring->lock);
     return block;
 }
 
@@ -260,14 +261,14 @@ static void
 give_back(struct replayer *it, struct block *block)
 {
     struct ring *ring = it->ring;
-    pthread_mutex_lock(&ring->lock);
+    mutex_lock(&ring->lock);
     if (ring->err == 0) {
         ring->err = it->err;
     }
     if (--block->n_left == 0) {
         pthread_cond_broadcast(&ring->moved);
     }
-    pthread_mutex_unlock(&ring->lock);
+    mutex_unlock(&ring->lock);
 }
 
 /* After an error a replayer goes on taking blocks, so that nobody waits for it
@@ -301,7 +302,7 @@ replay_blocks(void *arg)
 static int
 hand_over(struct ring *ring, bool is_last)
 {
-    pthread_mutex_lock(&ring->lock);
+    mutex_lock(&ring->lock);
     struct block *block = &ring->block[ring->n_filled % BLOCKS];
     if (block->len > 0) {
         block->n_left = ring->n_threads;
@@ -311,13 +312,13 @@ hand_over(struct ring *ring, bool is_last)
     pthread_cond_broadcast(&ring->moved);
     block = &ring->block[ring->n_filled % BLOCKS];
     while (!is_last && block->n_left > 0) {
-        pthread_cond_wait(&ring->moved, &ring->lock);
+        mutex_wait(&ring->lock, &ring->moved);
     }
     if (!is_last) {
         block->len = 0;
     }
     int err = ring->err;
-    pthread_mutex_unlock(&ring->lock);
+    mutex_unlock(&ring->lock);
     return err;
 }
 
@@ -393,7 +394,7 @@ make_ring(struct ring *ring, struct schema **schema)
     images_each(
         &ring->durable->manifest.images, note_largest, &ring->image_seq);
     note_segments(ring);
-    pthread_mutex_init(&ring->lock, NULL);
+    mutex_init(&ring->lock);
     pthread_cond_init(&ring->moved, NULL);
     pthread_barrier_init(&ring->barrier, NULL, ring->n_threads);
     return 0;
@@ -407,7 +408,7 @@ free_ring(struct ring *ring, struct schema **schema)
     }
     pthread_barrier_destroy(&ring->barrier);
     pthread_cond_destroy(&ring->moved);
-    pthread_mutex_destroy(&ring->lock);
+    mutex_fini(&ring->lock);
     *schema = ring->recover.schema;
     ring->recover.schema = NULL;
     recover_schema_fini(&ring->recover);

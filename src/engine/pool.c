@@ -43,22 +43,6 @@ enum {
     HEAP_BLOCK_BYTES_MIN = 32
 };
 
-static void
-lock(struct pool *pool)
-{
-    int rv = pthread_mutex_lock(&pool->lock);
-
-    ASSERT(rv == 0);
-}
-
-static void
-unlock(struct pool *pool)
-{
-    int rv = pthread_mutex_unlock(&pool->lock);
-
-    ASSERT(rv == 0);
-}
-
 static size_t
 piece_bytes(unsigned class_)
 {
@@ -306,7 +290,7 @@ pool_retire(struct pool *pool, struct pool_garbage *garbage, size_t bytes,
         free_fn(pool, garbage);
         return;
     }
-    lock(pool);
+    mutex_lock(&pool->lock);
     garbage->epoch = qsbr_begin(pool->qsbr);
     if (pool->first == NULL) {
         pool->first = garbage;
@@ -315,7 +299,7 @@ pool_retire(struct pool *pool, struct pool_garbage *garbage, size_t bytes,
     }
     pool->last = garbage;
     garbage_add(pool, bytes);
-    unlock(pool);
+    mutex_unlock(&pool->lock);
 }
 
 /* The newest target that is over; 0: none. Mostly all are or none is. Under
@@ -342,9 +326,9 @@ pool_reclaim(struct pool *pool)
 {
     struct pool_garbage *front;
 
-    lock(pool);
+    mutex_lock(&pool->lock);
     front = cut_front(pool, target_over(pool));
-    unlock(pool);
+    mutex_unlock(&pool->lock);
     free_all(pool, front);
 }
 
@@ -354,18 +338,18 @@ pool_drain(struct pool *pool)
     struct pool_garbage *front;
     uint64_t target;
 
-    lock(pool);
+    mutex_lock(&pool->lock);
     target = newest_target(pool);
-    unlock(pool);
+    mutex_unlock(&pool->lock);
     if (target == 0) {
         return;
     }
     qsbr_wait(pool->qsbr);
     /* A grace period that began later is over, so those up to target are,
      * and are not asked for again: see qsbr.c. */
-    lock(pool);
+    mutex_lock(&pool->lock);
     front = cut_front(pool, target);
-    unlock(pool);
+    mutex_unlock(&pool->lock);
     free_all(pool, front);
 }
 
@@ -388,8 +372,6 @@ int
 pool_init(struct pool *pool, const struct alloc *alloc, struct qsbr *qsbr,
     uint64_t limit_bytes)
 {
-    int rv;
-
     *pool = (struct pool){
         .alloc = alloc, .qsbr = qsbr, .limit_bytes = limit_bytes};
     atomic_init(&pool->used_bytes, 0);
@@ -400,8 +382,7 @@ pool_init(struct pool *pool, const struct alloc *alloc, struct qsbr *qsbr,
             return ERR_NO_MEMORY;
         }
     }
-    rv = pthread_mutex_init(&pool->lock, NULL);
-    ASSERT(rv == 0);
+    mutex_init(&pool->lock);
     return 0;
 }
 
@@ -409,18 +390,16 @@ void
 pool_fini(struct pool *pool)
 {
     struct pool_garbage *all;
-    int rv;
 
     do { /* what is freed may retire more */
-        lock(pool);
+        mutex_lock(&pool->lock);
         all = cut_front(pool, UINT64_MAX);
-        unlock(pool);
+        mutex_unlock(&pool->lock);
         free_all(pool, all);
     } while (all != NULL);
     ASSERT(pool_garbage_bytes(pool) == 0);
     /* relaxed: no other thread is left */
     ASSERT(atomic_load_explicit(&pool->used_bytes, memory_order_relaxed) == 0);
     arena_destroy(&pool->arena);
-    rv = pthread_mutex_destroy(&pool->lock);
-    ASSERT(rv == 0);
+    mutex_fini(&pool->lock);
 }

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/mutex.h"
 #include "base/qsbr.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ struct pool {
     uint64_t limit_bytes;        /* read-only */
     _Atomic bool is_loading;     /* no limit holds */
     _Atomic uint64_t used_bytes; /* pieces and blocks, garbage included */
-    pthread_mutex_t lock;        /* what follows: */
+    struct mutex lock;           /* what follows: */
     struct pool_garbage *first;  /* oldest; NULL: none waits */
     struct pool_garbage *last;   /* newest, while there is one */
     _Atomic uint64_t garbage_bytes; /* read without the lock too */

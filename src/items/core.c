@@ -28,9 +28,9 @@ items__core_tick(struct items *items, uint64_t now_s)
     /* acquire: where the flush is done already, its count is seen too */
     if (now_s >=
         atomic_load_explicit(&items->flush_at_s, memory_order_acquire)) {
-        pthread_mutex_lock(&items->flush_lock);
+        mutex_lock(&items->flush_lock);
         items__core_flush_due(items, now_s);
-        pthread_mutex_unlock(&items->flush_lock);
+        mutex_unlock(&items->flush_lock);
     }
 }
 

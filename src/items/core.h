@@ -2,6 +2,7 @@
 #ifndef ITEMS_CORE_H
 #define ITEMS_CORE_H
 
+#include "base/mutex.h"
 #include "items/stripe.h"
 
 /* What the operations on items share: the struct behind struct items, keys,
@@ -25,7 +26,7 @@ struct items {
     /* written under flush_lock, read by any thread: */
     _Atomic uint32_t flushes;    /* entries born before the last are gone */
     _Atomic uint64_t flush_at_s; /* when the pending flush is due */
-    pthread_mutex_t flush_lock;
+    struct mutex flush_lock;
     /* nothing expires before it, but what items_tend has met in this pass */
     _Atomic uint64_t first_expiry_s;
     struct items_tend tend;

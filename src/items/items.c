@@ -29,7 +29,6 @@ struct items *
 items_create(const struct items_config *config)
 {
     struct items *items = alloc_zeroed(config->alloc, sizeof *items);
-    int failed;
 
     ASSERT(config->item_bytes_max >= item_bytes_least);
     ASSERT(config->item_bytes_max <= item_bytes_most);
@@ -39,8 +38,7 @@ items_create(const struct items_config *config)
     items->seed = config->seed;
     items->item_bytes_max = config->item_bytes_max;
     items->alloc = config->alloc;
-    failed = pthread_mutex_init(&items->flush_lock, NULL);
-    ASSERT(!failed);
+    mutex_init(&items->flush_lock);
     items__pool_init(&items->pool, config);
     items__classes_init(&items->classes, config->item_bytes_max);
     items__core_flush(items);
@@ -56,7 +54,6 @@ void
 items_destroy(struct items **items)
 {
     struct items *gone = *items;
-    int failed;
 
     *items = NULL;
     if (gone == NULL) {
@@ -66,8 +63,7 @@ items_destroy(struct items **items)
         items__stripe_fini(&gone->stripe[i]);
     }
     items__pool_fini(&gone->pool);
-    failed = pthread_mutex_destroy(&gone->flush_lock);
-    ASSERT(!failed);
+    mutex_fini(&gone->flush_lock);
     alloc_free(gone->alloc, gone, sizeof *gone);
 }
 
@@ -116,7 +112,7 @@ items_has(struct items *items, const char *key, size_t key_len, uint64_t now_s)
 void
 items_flush(struct items *items, uint64_t at_s, uint64_t now_s)
 {
-    pthread_mutex_lock(&items->flush_lock);
+    mutex_lock(&items->flush_lock);
     items__core_flush_due(items, now_s);
     if (at_s <= now_s) {
         items__core_flush(items);
@@ -124,7 +120,7 @@ items_flush(struct items *items, uint64_t at_s, uint64_t now_s)
         /* release: as in items__core_flush, for a flush done just now */
         atomic_store_explicit(&items->flush_at_s, at_s, memory_order_release);
     }
-    pthread_mutex_unlock(&items->flush_lock);
+    mutex_unlock(&items->flush_lock);
 }
 
 void

@@ -120,8 +120,7 @@ items__pool_init(struct pool *pool, const struct items_config *config)
         pool->segment_bytes < wanted && pool->segment_bytes < SEGMENT_MOST) {
         pool->segment_bytes *= 2;
     }
-    failed = pthread_mutex_init(&pool->lock, NULL);
-    ASSERT(!failed);
+    mutex_init(&pool->lock);
     failed = pthread_cond_init(&pool->cleaned, NULL);
     ASSERT(!failed);
 }
@@ -129,9 +128,7 @@ items__pool_init(struct pool *pool, const struct items_config *config)
 void
 items__pool_lock(struct pool *pool)
 {
-    int failed = pthread_mutex_lock(&pool->lock);
-
-    ASSERT(!failed);
+    mutex_lock(&pool->lock);
 }
 
 /* Gives a segment's memory back; without the lock, since that takes as long as
@@ -154,11 +151,9 @@ void
 items__pool_unlock(struct pool *pool)
 {
     struct segment *gone = pool->gone;
-    int failed;
 
     pool->gone = NULL;
-    failed = pthread_mutex_unlock(&pool->lock);
-    ASSERT(!failed);
+    mutex_unlock(&pool->lock);
     while (gone != NULL) {
         struct segment *next = gone->older;
 
@@ -341,8 +336,7 @@ items__pool_fini(struct pool *pool)
     items__pool_unlock(pool);
     failed = pthread_cond_destroy(&pool->cleaned);
     ASSERT(!failed);
-    failed = pthread_mutex_destroy(&pool->lock);
-    ASSERT(!failed);
+    mutex_fini(&pool->lock);
 }
 
 /* The limit of who may use the reserve, and of who may not. */
@@ -615,7 +609,7 @@ items__pool_victim(struct pool *pool, bool *sparse_out)
         if (segment != NULL || pool->n_taken == 0) {
             break;
         }
-        (void)pthread_cond_wait(&pool->cleaned, &pool->lock);
+        mutex_wait(&pool->lock, &pool->cleaned);
     }
     items__pool_unlock(pool);
     return segment;

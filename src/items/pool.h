@@ -3,6 +3,7 @@
 #define ITEMS_POOL_H
 
 #include "base/alloc.h"
+#include "base/mutex.h"
 #include "items/items.h"
 
 #include <pthread.h>
@@ -97,7 +98,7 @@ struct pool {
     size_t segment_bytes;
     unsigned full_sixteenths; /* a segment with less of it live is sparse */
     bool keeps;
-    pthread_mutex_t lock;
+    struct mutex lock;
     /* under lock: */
     pthread_cond_t cleaned; /* n_taken has become smaller */
     unsigned n_taken;

@@ -15,9 +15,7 @@ void
 items__stripe_init(struct stripe *stripe, unsigned number, struct pool *pool,
     struct classes *classes, uint64_t seed)
 {
-    int failed = pthread_mutex_init(&stripe->lock, NULL);
-
-    ASSERT(!failed);
+    mutex_init(&stripe->lock);
     stripe->pool = pool;
     stripe->classes = classes;
     stripe->number = number;
@@ -28,8 +26,6 @@ items__stripe_init(struct stripe *stripe, unsigned number, struct pool *pool,
 void
 items__stripe_fini(struct stripe *stripe)
 {
-    int failed;
-
     for (uint64_t b = 0; b < stripe->table.n_buckets; b++) {
         struct entry *entry;
 
@@ -38,24 +34,19 @@ items__stripe_fini(struct stripe *stripe)
         }
     }
     items__table_fini(&stripe->table);
-    failed = pthread_mutex_destroy(&stripe->lock);
-    ASSERT(!failed);
+    mutex_fini(&stripe->lock);
 }
 
 void
 items__stripe_lock(struct stripe *stripe)
 {
-    int failed = pthread_mutex_lock(&stripe->lock);
-
-    ASSERT(!failed);
+    mutex_lock(&stripe->lock);
 }
 
 void
 items__stripe_unlock(struct stripe *stripe)
 {
-    int failed = pthread_mutex_unlock(&stripe->lock);
-
-    ASSERT(!failed);
+    mutex_unlock(&stripe->lock);
 }
 
 unsigned

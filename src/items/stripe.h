@@ -2,11 +2,11 @@
 #ifndef ITEMS_STRIPE_H
 #define ITEMS_STRIPE_H
 
+#include "base/mutex.h"
 #include "items/classes.h"
 #include "items/items.h"
 #include "items/table.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
  * a stripe want its lock held, but init, fini, lock and unlock. */
 
 struct stripe {
-    pthread_mutex_t lock;
+    struct mutex lock;
     /* read-only: */
     struct pool *pool;
     struct classes *classes;

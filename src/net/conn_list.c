@@ -38,14 +38,14 @@ void
 conn_list_init(struct conn_list *list)
 {
     list->first = NULL;
-    pthread_mutex_init(&list->lock, NULL);
+    mutex_init(&list->lock);
 }
 
 void
 conn_list_fini(struct conn_list *list)
 {
     ASSERT(list->first == NULL);
-    pthread_mutex_destroy(&list->lock);
+    mutex_fini(&list->lock);
 }
 
 void
@@ -58,19 +58,19 @@ conn_list_add(
     /* relaxed: to be shown only */
     atomic_store_explicit(&entry->pass, 0, memory_order_relaxed);
     conn_entry_note_command(entry, now_ns);
-    pthread_mutex_lock(&list->lock);
+    mutex_lock(&list->lock);
     entry->next = list->first;
     if (entry->next != NULL) {
         entry->next->prev = entry;
     }
     list->first = entry;
-    pthread_mutex_unlock(&list->lock);
+    mutex_unlock(&list->lock);
 }
 
 void
 conn_list_remove(struct conn_list *list, struct conn_entry *entry)
 {
-    pthread_mutex_lock(&list->lock);
+    mutex_lock(&list->lock);
     if (entry->prev != NULL) {
         entry->prev->next = entry->next;
     } else {
@@ -79,7 +79,7 @@ conn_list_remove(struct conn_list *list, struct conn_entry *entry)
     if (entry->next != NULL) {
         entry->next->prev = entry->prev;
     }
-    pthread_mutex_unlock(&list->lock);
+    mutex_unlock(&list->lock);
 }
 
 /* A client's socket has no path, as a rule, but may have any. */
@@ -166,7 +166,7 @@ conn_list_each(struct conn_list *list,
     void (*each_fn)(void *context, const struct conn_shown *shown),
     void *context)
 {
-    pthread_mutex_lock(&list->lock);
+    mutex_lock(&list->lock);
     for (const struct conn_entry *entry = list->first; entry != NULL;
          entry = entry->next) {
         struct conn_shown shown = {.fd = entry->fd, .is_tls = entry->is_tls};
@@ -180,5 +180,5 @@ conn_list_each(struct conn_list *list,
         put_addr(entry->fd, getsockname, shown.listen_addr);
         each_fn(context, &shown);
     }
-    pthread_mutex_unlock(&list->lock);
+    mutex_unlock(&list->lock);
 }

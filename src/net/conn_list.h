@@ -2,7 +2,8 @@
 #ifndef NET_CONN_LIST_H
 #define NET_CONN_LIST_H
 
-#include <pthread.h>
+#include "base/mutex.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +43,7 @@ struct conn_entry {
 };
 
 struct conn_list {
-    pthread_mutex_t lock;
+    struct mutex lock;
     struct conn_entry *first;
 };
 

@@ -30,14 +30,14 @@ conn_rooms_init(struct conn_rooms *rooms, size_t max, uint64_t value_bytes_max)
 {
     size_t values = (size_t)value_bytes_max * CONN_ROOM_VALUES_MIN;
     *rooms = (struct conn_rooms){.max = max < values ? values : max};
-    pthread_mutex_init(&rooms->lock, NULL);
+    mutex_init(&rooms->lock);
 }
 
 void
 conn_rooms_fini(struct conn_rooms *rooms)
 {
     if (rooms->max != 0) {
-        pthread_mutex_destroy(&rooms->lock);
+        mutex_fini(&rooms->lock);
     }
 }
 
@@ -52,12 +52,12 @@ conn_room_init(struct conn_room *room, struct conn_rooms *rooms,
     *room = (struct conn_room){
         .rooms = rooms, .replies_max = share < values ? values : share};
     if (rooms != NULL) {
-        pthread_mutex_lock(&rooms->lock);
+        mutex_lock(&rooms->lock);
         room->index = atomic_load(&rooms->n);
         ASSERT(room->index < CONN_ROOMS_WORKERS_MAX);
         rooms->worker[room->index] = worker;
         atomic_store(&rooms->n, room->index + 1);
-        pthread_mutex_unlock(&rooms->lock);
+        mutex_unlock(&rooms->lock);
     }
 }
 
@@ -66,9 +66,9 @@ conn_room_leave(struct conn_room *room)
 {
     if (room->rooms != NULL) {
         ASSERT(room->used[CONN_ROOM_REQUESTS] == 0);
-        pthread_mutex_lock(&room->rooms->lock);
+        mutex_lock(&room->rooms->lock);
         room->rooms->worker[room->index] = NULL;
-        pthread_mutex_unlock(&room->rooms->lock);
+        mutex_unlock(&room->rooms->lock);
     }
 }
 
@@ -195,11 +195,11 @@ tell_largest(const struct conn_room *room)
     if (largest == room->index) {
         return false;
     }
-    pthread_mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
+    mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
     if (rooms->worker[largest] != NULL) {
         worker_mail_room(rooms->worker[largest]);
     }
-    pthread_mutex_unlock(&rooms->lock);
+    mutex_unlock(&rooms->lock);
     return true;
 }
 

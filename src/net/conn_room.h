@@ -2,7 +2,8 @@
 #ifndef NET_CONN_ROOM_H
 #define NET_CONN_ROOM_H
 
-#include <pthread.h>
+#include "base/mutex.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ struct conn_rooms {
     _Atomic size_t peak;  /* the highest total since the heap was trimmed */
     _Atomic size_t total; /* the sum of used */
     _Atomic unsigned n;   /* workers that are or were */
-    pthread_mutex_t lock; /* of worker */
+    struct mutex lock;    /* of worker */
     struct worker *worker[CONN_ROOMS_WORKERS_MAX]; /* NULL: it has ended */
     _Atomic size_t used[CONN_ROOMS_WORKERS_MAX];
 };

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "base/mutex.h"
 #include "net/worker.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ enum { HELPERS_NICE = 10 };
 struct helpers {
     _Atomic(struct chore *) inbox; /* the latest first */
     sem_t given;                   /* chores in the inbox and the queue */
-    pthread_mutex_t lock;          /* the helpers' own */
+    struct mutex lock;             /* the helpers' own */
     struct chore *first, *last;    /* under lock */
     unsigned n;
     pthread_t thread[HELPERS_MAX];
@@ -61,7 +62,7 @@ take(struct helpers *helpers)
     while (sem_wait(&helpers->given) != 0) {
         ASSERT(errno == EINTR);
     }
-    pthread_mutex_lock(&helpers->lock);
+    mutex_lock(&helpers->lock);
     if (helpers->first == NULL) {
         empty_inbox(helpers);
     }
@@ -69,7 +70,7 @@ take(struct helpers *helpers)
     if (chore != NULL) {
         helpers->first = chore->next;
     }
-    pthread_mutex_unlock(&helpers->lock);
+    mutex_unlock(&helpers->lock);
     return chore;
 }
 
@@ -100,7 +101,7 @@ helpers_start(struct helpers **out)
     }
     wanted = wanted > HELPERS_MAX ? HELPERS_MAX : wanted;
     sem_init(&helpers->given, 0, 0);
-    pthread_mutex_init(&helpers->lock, NULL);
+    mutex_init(&helpers->lock);
     while (helpers->n < wanted &&
         pthread_create(&helpers->thread[helpers->n], NULL, run, helpers) ==
             0) {
@@ -142,7 +143,7 @@ helpers_stop(struct helpers **helpers)
         pthread_join(old->thread[i], NULL);
     }
     sem_destroy(&old->given);
-    pthread_mutex_destroy(&old->lock);
+    mutex_fini(&old->lock);
     free(old);
     *helpers = NULL;
 }

@@ -209,7 +209,7 @@ tls_create(const struct tls_config *config, struct tls **out, struct buf *why)
         free(tls);
         return err;
     }
-    pthread_mutex_init(&tls->lock, NULL);
+    mutex_init(&tls->lock);
     atomic_init(&tls->loaded_s, clock_monotonic_s());
     *out = tls;
     return 0;
@@ -223,7 +223,7 @@ tls_destroy(struct tls **tls)
     }
     SSL_CTX_free((*tls)->context);
     BIO_meth_free((*tls)->method);
-    pthread_mutex_destroy(&(*tls)->lock);
+    mutex_fini(&(*tls)->lock);
     free(*tls);
     *tls = NULL;
 }
@@ -236,10 +236,10 @@ tls_reload(struct tls *tls, struct buf *why)
     if (err != 0) {
         return err;
     }
-    pthread_mutex_lock(&tls->lock);
+    mutex_lock(&tls->lock);
     SSL_CTX *old = tls->context;
     tls->context = fresh;
-    pthread_mutex_unlock(&tls->lock);
+    mutex_unlock(&tls->lock);
     SSL_CTX_free(old);
     /* relaxed: a figure */
     atomic_store_explicit(

@@ -2,10 +2,10 @@
 #ifndef NET_TLS_PRIV_H
 #define NET_TLS_PRIV_H
 
+#include "base/mutex.h"
 #include "net/tls.h"
 
 #include <openssl/ssl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* For tls.c and tls_stream.c. */
@@ -14,7 +14,7 @@ struct tls {
     struct tls_config config; /* read-only */
     BIO_METHOD *method;       /* read-only: how OpenSSL gets at a stream */
     _Atomic uint64_t loaded_s;
-    pthread_mutex_t lock;
+    struct mutex lock;
     SSL_CTX *context; /* under lock; who has taken a reference goes on */
 };
 

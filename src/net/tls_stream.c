@@ -133,10 +133,10 @@ tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
     if (stream == NULL) {
         return ERR_NO_MEMORY;
     }
-    pthread_mutex_lock(&tls->lock);
+    mutex_lock(&tls->lock);
     SSL_CTX *context = tls->context;
     (void)SSL_CTX_up_ref(context); /* it cannot fail for one in use */
-    pthread_mutex_unlock(&tls->lock);
+    mutex_unlock(&tls->lock);
     stream->ssl = SSL_new(context); /* slow: not under the lock */
     SSL_CTX_free(context);
     BIO *bio = stream->ssl == NULL ? NULL : BIO_new(tls->method);

@@ -294,7 +294,7 @@ on_mail(struct bell *bell)
     struct worker *worker =
         (struct worker *)((char *)bell - offsetof(struct worker, bell));
     worker_enter(worker);
-    pthread_mutex_lock(&worker->lock);
+    mutex_lock(&worker->lock);
     struct mail_fd *fds = worker->new_fds;
     struct conn *woken = worker->woken;
     struct chore *chores = worker->chores_done;
@@ -308,7 +308,7 @@ on_mail(struct bell *bell)
     worker->new_fds = NULL;
     worker->woken = NULL;
     worker->chores_done = NULL;
-    pthread_mutex_unlock(&worker->lock);
+    mutex_unlock(&worker->lock);
     if (has_users) {
         turn_out(worker);
     }
@@ -330,7 +330,7 @@ on_mail(struct bell *bell)
 static void
 announce(struct worker *worker)
 {
-    pthread_mutex_unlock(&worker->lock);
+    mutex_unlock(&worker->lock);
     bell_ring(&worker->bell);
 }
 
@@ -338,7 +338,7 @@ static void
 begin_mail(struct worker *worker)
 {
     bell_hold(&worker->bell);
-    pthread_mutex_lock(&worker->lock);
+    mutex_lock(&worker->lock);
 }
 
 void
@@ -489,7 +489,7 @@ free_worker(struct worker *worker)
 {
     bell_fini(&worker->bell);
     uv_loop_close(&worker->loop);
-    pthread_mutex_destroy(&worker->lock);
+    mutex_fini(&worker->lock);
     conn_list_fini(&worker->conn_list);
     executor_fini(&worker->executor);
     buf_fini(&worker->out);
@@ -519,7 +519,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         free(worker);
         return err;
     }
-    pthread_mutex_init(&worker->lock, NULL);
+    mutex_init(&worker->lock);
     conn_list_init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);

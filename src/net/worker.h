@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/qsbr.h"
 #include "call/store_calls.h"
 #include "net/alarm.h"
@@ -95,7 +96,7 @@ struct worker {
     pthread_t self; /* its thread; read-only once there are connections */
 
     /* what other threads leave here, under lock; then they ring the bell */
-    pthread_mutex_t lock;
+    struct mutex lock;
     struct mail_fd *new_fds;
     struct conn *woken;
     struct chore *chores_done;

@@ -35,23 +35,23 @@ void
 admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
 {
     /* summed under the lock, so never below what is forgotten */
-    pthread_mutex_lock(&admin->lock);
+    mutex_lock(&admin->lock);
     sum_metrics(admin, sum);
     for (int i = 0; i < METRIC_COUNT; i++) {
         sum[i] -= admin->forgotten.metric[i];
     }
-    pthread_mutex_unlock(&admin->lock);
+    mutex_unlock(&admin->lock);
 }
 
 void
 admin__reset(struct server_admin *admin)
 {
     struct admin_forgotten *forgotten = &admin->forgotten;
-    pthread_mutex_lock(&admin->lock);
+    mutex_lock(&admin->lock);
     sum_metrics(admin, forgotten->metric);
     forgotten->connections = atomic_load(&admin->gauge->total);
     forgotten->rejected = atomic_load(&admin->gauge->rejected);
-    pthread_mutex_unlock(&admin->lock);
+    mutex_unlock(&admin->lock);
     items_stats_reset(admin->store->items);
     prefixes_clear(&admin->prefixes);
 }
@@ -147,7 +147,7 @@ admin_init(struct server_admin *admin, const struct options *options)
     admin->admin.clock = &admin->clock;
     atomic_init(&admin->memory_limit, options->memory_limit);
     atomic_init(&admin->crawler_is_on, options->lru_crawler);
-    pthread_mutex_init(&admin->lock, NULL);
+    mutex_init(&admin->lock);
     prefixes_init(&admin->prefixes, (char)options->prefix_delimiter,
         options->stats_detail);
 }
@@ -156,5 +156,5 @@ void
 admin_fini(struct server_admin *admin)
 {
     prefixes_fini(&admin->prefixes);
-    pthread_mutex_destroy(&admin->lock);
+    mutex_fini(&admin->lock);
 }

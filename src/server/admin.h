@@ -3,13 +3,13 @@
 #define SERVER_ADMIN_H
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "net/listener.h"
 #include "net/worker.h"
 #include "server/options.h"
 #include "session/session.h"
 #include "stats/prefix.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* What the server tells of itself (stats and its sub-commands), and its
@@ -44,7 +44,7 @@ struct server_admin {
     _Atomic uint64_t memory_limit; /* -m, or of cache_memlimit; bytes */
     _Atomic bool crawler_is_on;    /* lru_crawler enable, disable */
     _Atomic uint64_t crawls;       /* asked for */
-    pthread_mutex_t lock;
+    struct mutex lock;
     /* under lock: */
     struct admin_forgotten forgotten;
     struct text_admin_setting changed[ADMIN_CHANGED_MAX];

@@ -45,9 +45,9 @@ admin__settings(struct server_admin *admin, struct buf *out)
         atomic_load_explicit(&admin->logger->verbosity, memory_order_relaxed);
     now.stats_detail = prefixes_are_on(&admin->prefixes);
     now.memory_limit = atomic_load(&admin->memory_limit);
-    pthread_mutex_lock(&admin->lock);
+    mutex_lock(&admin->lock);
     options_each_setting(&now, put_setting, &sink);
-    pthread_mutex_unlock(&admin->lock);
+    mutex_unlock(&admin->lock);
     reply_line(out, "END");
 }
 
@@ -72,11 +72,11 @@ change_all(struct server_admin *admin, const struct text_admin *command)
     if (command->error != NULL) {
         return command->error;
     }
-    pthread_mutex_lock(&admin->lock);
+    mutex_lock(&admin->lock);
     for (unsigned i = 0; i < command->n_settings; i++) {
         change(admin, &command->setting[i]);
     }
-    pthread_mutex_unlock(&admin->lock);
+    mutex_unlock(&admin->lock);
     return "OK";
 }
 
@@ -127,10 +127,10 @@ set_memory(struct server_admin *admin, const struct text_admin *command)
     if (admin->options->memory_limit == 0) {
         return "CLIENT_ERROR the server has no items: -m 0";
     }
-    pthread_mutex_lock(&admin->lock); /* so that what is shown is what is */
+    mutex_lock(&admin->lock); /* so that what is shown is what is */
     atomic_store(&admin->memory_limit, bytes);
     items_set_limit(admin->store->items, bytes);
-    pthread_mutex_unlock(&admin->lock);
+    mutex_unlock(&admin->lock);
     log_line(admin->logger, LOG_INFO, "memory for items: %" PRIu64 " MB",
         command->megabytes);
     return "OK";

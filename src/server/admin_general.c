@@ -188,12 +188,12 @@ static void
 collect_sums(struct server_admin *admin, struct figures *f)
 {
     const struct admin_forgotten *forgotten = &admin->forgotten;
-    pthread_mutex_lock(&admin->lock);
+    mutex_lock(&admin->lock);
     items_stats(admin->store->items, &f->items);
     f->connections =
         atomic_load(&admin->gauge->total) - forgotten->connections;
     f->rejected = atomic_load(&admin->gauge->rejected) - forgotten->rejected;
-    pthread_mutex_unlock(&admin->lock);
+    mutex_unlock(&admin->lock);
     admin__sum(admin, f->metric);
 }
 

@@ -27,6 +27,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/give_way.h"
+#include "base/mutex.h"
 #include "base/siphash.h"
 #include "server/auth_file.h"
 #include "server/auth_hash.h"
@@ -62,7 +63,7 @@ struct auth {
     uint64_t reloads;         /* so that an older answer is known for one */
     uint64_t last_pass;
 
-    pthread_mutex_t lock;
+    struct mutex lock;
     pthread_cond_t wanted;
     struct auth_queue queue; /* these two under lock */
     bool told_to_stop;
@@ -151,13 +152,13 @@ check(struct access *access, struct access_login *login)
     if (is_done) {
         return true;
     }
-    pthread_mutex_lock(&auth->lock);
+    mutex_lock(&auth->lock);
     is_done = auth->told_to_stop;
     if (!is_done) {
         auth_queue_add(&auth->queue, login);
         pthread_cond_signal(&auth->wanted);
     }
-    pthread_mutex_unlock(&auth->lock);
+    mutex_unlock(&auth->lock);
     return is_done;
 }
 
@@ -249,21 +250,21 @@ check_hashed(struct auth *auth, struct access_login *login,
 static struct access_login *
 take_login(struct auth *auth)
 {
-    pthread_mutex_lock(&auth->lock);
+    mutex_lock(&auth->lock);
     while (auth->queue.first == NULL && !auth->told_to_stop) {
-        pthread_cond_wait(&auth->wanted, &auth->lock);
+        mutex_wait(&auth->lock, &auth->wanted);
     }
     struct access_login *login = auth_queue_take(&auth->queue);
-    pthread_mutex_unlock(&auth->lock);
+    mutex_unlock(&auth->lock);
     return login;
 }
 
 static bool
 is_stopping(struct auth *auth)
 {
-    pthread_mutex_lock(&auth->lock);
+    mutex_lock(&auth->lock);
     bool stops = auth->told_to_stop;
-    pthread_mutex_unlock(&auth->lock);
+    mutex_unlock(&auth->lock);
     return stops;
 }
 
@@ -360,7 +361,7 @@ static int
 start(struct auth *auth, struct buf *why)
 {
     pthread_rwlock_init(&auth->users_lock, NULL);
-    pthread_mutex_init(&auth->lock, NULL);
+    mutex_init(&auth->lock);
     pthread_cond_init(&auth->wanted, NULL);
     auth->access.check_fn = check;
     auth->access.stands_fn = stands;
@@ -368,7 +369,7 @@ start(struct auth *auth, struct buf *why)
     if (pthread_create(&auth->thread, NULL, run, auth) != 0) {
         buf_addf(why, "logins: %s", err_text(ERR_NO_THREAD));
         pthread_cond_destroy(&auth->wanted);
-        pthread_mutex_destroy(&auth->lock);
+        mutex_fini(&auth->lock);
         pthread_rwlock_destroy(&auth->users_lock);
         return ERR_NO_THREAD;
     }
@@ -425,11 +426,11 @@ err_after_calloc:
 void
 auth_stop(struct auth *auth)
 {
-    pthread_mutex_lock(&auth->lock);
+    mutex_lock(&auth->lock);
     bool was_told = auth->told_to_stop;
     auth->told_to_stop = true;
     pthread_cond_signal(&auth->wanted);
-    pthread_mutex_unlock(&auth->lock);
+    mutex_unlock(&auth->lock);
     if (!was_told) {
         pthread_join(auth->thread, NULL);
     }
@@ -442,7 +443,7 @@ auth_destroy(struct auth **auth)
     auth_stop(old);
     ASSERT(old->queue.first == NULL);
     pthread_cond_destroy(&old->wanted);
-    pthread_mutex_destroy(&old->lock);
+    mutex_fini(&old->lock);
     pthread_rwlock_destroy(&old->users_lock);
     free_users(old->users, old->lines);
     explicit_bzero(old, sizeof *old);

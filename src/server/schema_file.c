@@ -4,6 +4,7 @@
 #include "server/schema_file.h"
 
 #include "base/err.h"
+#include "base/mutex.h"
 #include "proto/dialect.h"
 #include "proto/words.h"
 #include "schema/print.h"
@@ -15,7 +16,7 @@
 
 /* Waiting for the keeper. */
 struct wait {
-    pthread_mutex_t lock;
+    struct mutex lock;
     pthread_cond_t done;
     bool is_done; /* under lock */
 };
@@ -24,28 +25,28 @@ static void
 on_done(struct store_call *call)
 {
     struct wait *wait = call->owner;
-    pthread_mutex_lock(&wait->lock);
+    mutex_lock(&wait->lock);
     wait->is_done = true;
     pthread_cond_signal(&wait->done);
-    pthread_mutex_unlock(&wait->lock);
+    mutex_unlock(&wait->lock);
 }
 
 static int
 edit_and_wait(struct store *store, struct store_edit *edit)
 {
     struct wait wait = {.is_done = false};
-    pthread_mutex_init(&wait.lock, NULL);
+    mutex_init(&wait.lock);
     pthread_cond_init(&wait.done, NULL);
     edit->call = (struct store_call){.done_fn = on_done, .owner = &wait};
     if (store_edit(store, edit) == STORE_LATER) {
-        pthread_mutex_lock(&wait.lock);
+        mutex_lock(&wait.lock);
         while (!wait.is_done) {
-            pthread_cond_wait(&wait.done, &wait.lock);
+            mutex_wait(&wait.lock, &wait.done);
         }
-        pthread_mutex_unlock(&wait.lock);
+        mutex_unlock(&wait.lock);
     }
     pthread_cond_destroy(&wait.done);
-    pthread_mutex_destroy(&wait.lock);
+    mutex_fini(&wait.lock);
     return edit->err;
 }
 

@@ -44,10 +44,10 @@ struct watcher {
 static void
 wake(struct watch_hub *hub)
 {
-    pthread_mutex_lock(&hub->wake_lock);
+    mutex_lock(&hub->wake_lock);
     hub->has_events = true;
     pthread_cond_signal(&hub->wake);
-    pthread_mutex_unlock(&hub->wake_lock);
+    mutex_unlock(&hub->wake_lock);
 }
 
 /* Of an event in a ring, which keeps the next one aligned. */
@@ -88,7 +88,7 @@ watch_tell(
     size_t bytes = bytes_of(event);
     unsigned kind = (unsigned)__builtin_ctz(watch__kind(event));
     int64_t unix_us = clock_unix_us();
-    pthread_mutex_lock(&ring->lock);
+    mutex_lock(&ring->lock);
     bool was_empty = ring->len == 0;
     struct watch_event *to = make_place(ring, kind, bytes);
     bool fits = to != NULL;
@@ -103,7 +103,7 @@ watch_tell(
             memcpy(to + 1, key, event->key_len);
         }
     }
-    pthread_mutex_unlock(&ring->lock);
+    mutex_unlock(&ring->lock);
     if (fits && was_empty) {
         wake(ring->hub);
     }
@@ -114,7 +114,7 @@ watch_tell(
 static const char *
 take_events(struct watch_ring *ring, size_t *len, bool *has_lost)
 {
-    pthread_mutex_lock(&ring->lock);
+    mutex_lock(&ring->lock);
     char *data = ring->fill;
     *len = ring->len;
     *has_lost = ring->has_lost;
@@ -122,7 +122,7 @@ take_events(struct watch_ring *ring, size_t *len, bool *has_lost)
     ring->spare = data;
     ring->len = 0;
     memset(ring->kind_bytes, 0, sizeof ring->kind_bytes);
-    pthread_mutex_unlock(&ring->lock);
+    mutex_unlock(&ring->lock);
     return data;
 }
 
@@ -139,13 +139,13 @@ make_rings(struct watch_hub *hub)
             free(spare);
             return false;
         }
-        pthread_mutex_lock(&ring->lock);
+        mutex_lock(&ring->lock);
         bool has_some = ring->fill != NULL;
         if (!has_some) {
             ring->fill = fill;
             ring->spare = spare;
         }
-        pthread_mutex_unlock(&ring->lock);
+        mutex_unlock(&ring->lock);
         if (has_some) {
             free(fill);
             free(spare);
@@ -217,7 +217,7 @@ give_event(struct watch_hub *hub, const struct watch_event *event)
     char line[WATCH_LINE_BYTES];
     size_t len = watch__line(event, (const char *)(event + 1), line);
     unsigned kind = watch__kind(event);
-    pthread_mutex_lock(&hub->lock);
+    mutex_lock(&hub->lock);
     for (unsigned i = 0; i < WATCH_MAX; i++) {
         struct watcher *watcher = hub->watcher[i];
         if (watcher != NULL && (watcher->kinds & kind) != 0 &&
@@ -225,7 +225,7 @@ give_event(struct watch_hub *hub, const struct watch_event *event)
             give_line(hub, watcher, line, len);
         }
     }
-    pthread_mutex_unlock(&hub->lock);
+    mutex_unlock(&hub->lock);
 }
 
 /* Tells the watchers of what a ring had no room for; who comes later is told
@@ -234,11 +234,11 @@ static void
 give_lost(struct watch_hub *hub, struct watch_ring *ring)
 {
     uint64_t lost[TEXT_ADMIN_WATCHES];
-    pthread_mutex_lock(&ring->lock);
+    mutex_lock(&ring->lock);
     memcpy(lost, ring->lost, sizeof lost);
     memset(ring->lost, 0, sizeof ring->lost);
     ring->has_lost = false;
-    pthread_mutex_unlock(&ring->lock);
+    mutex_unlock(&ring->lock);
     for (unsigned i = 0; i < WATCH_MAX; i++) {
         struct watcher *watcher = hub->watcher[i];
         uint64_t n = 0;
@@ -279,7 +279,7 @@ watch_add(struct watch_hub *hub, unsigned kinds,
     watcher->at = watcher->len = 0;
     watcher->notify_fn = notify_fn;
     watcher->context = context;
-    pthread_mutex_lock(&hub->lock);
+    mutex_lock(&hub->lock);
     while (place < WATCH_MAX && hub->watcher[place] != NULL) {
         place++;
     }
@@ -296,7 +296,7 @@ watch_add(struct watch_hub *hub, unsigned kinds,
         hub->n_watchers++;
         set_wanted(hub);
     }
-    pthread_mutex_unlock(&hub->lock);
+    mutex_unlock(&hub->lock);
     if (!may) {
         free(watcher);
         return NULL;
@@ -310,7 +310,7 @@ watch_remove(struct watch_hub *hub, struct watcher **watcher)
     if (*watcher == NULL) {
         return;
     }
-    pthread_mutex_lock(&hub->lock);
+    mutex_lock(&hub->lock);
     for (unsigned i = 0; i < WATCH_MAX; i++) {
         if (hub->watcher[i] == *watcher) {
             hub->watcher[i] = NULL;
@@ -318,7 +318,7 @@ watch_remove(struct watch_hub *hub, struct watcher **watcher)
         }
     }
     set_wanted(hub);
-    pthread_mutex_unlock(&hub->lock);
+    mutex_unlock(&hub->lock);
     free(*watcher);
     *watcher = NULL;
 }
@@ -328,7 +328,7 @@ watch_take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
     struct buf *out)
 {
     size_t room = out->len < mark ? mark - out->len : 0;
-    pthread_mutex_lock(&hub->lock);
+    mutex_lock(&hub->lock);
     size_t left = watcher->len - watcher->at;
     size_t n = left < room ? left : room;
     buf_add(out, watcher->data + watcher->at, n);
@@ -338,7 +338,7 @@ watch_take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
         put_skipped(watcher); /* maybe nothing comes that could bring it */
     }
     bool has_more = watcher->at < watcher->len;
-    pthread_mutex_unlock(&hub->lock);
+    mutex_unlock(&hub->lock);
     return has_more;
 }
 
@@ -347,13 +347,13 @@ watch_take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
 static bool
 wait_for_events(struct watch_hub *hub)
 {
-    pthread_mutex_lock(&hub->wake_lock);
+    mutex_lock(&hub->wake_lock);
     while (!hub->has_events && !hub->stopping) {
-        pthread_cond_wait(&hub->wake, &hub->wake_lock);
+        mutex_wait(&hub->wake_lock, &hub->wake);
     }
     hub->has_events = false;
     bool goes_on = !hub->stopping;
-    pthread_mutex_unlock(&hub->wake_lock);
+    mutex_unlock(&hub->wake_lock);
     return goes_on;
 }
 
@@ -370,9 +370,9 @@ empty_ring(struct watch_hub *hub, struct watch_ring *ring)
         at += bytes_of(event);
     }
     if (has_lost) {
-        pthread_mutex_lock(&hub->lock);
+        mutex_lock(&hub->lock);
         give_lost(hub, ring);
-        pthread_mutex_unlock(&hub->lock);
+        mutex_unlock(&hub->lock);
     }
 }
 
@@ -415,11 +415,11 @@ watch_start(struct watch_hub *hub, unsigned n_workers)
     hub->n_rings = n_workers + 1;
     for (unsigned i = 0; i < hub->n_rings; i++) {
         hub->ring[i].hub = hub;
-        pthread_mutex_init(&hub->ring[i].lock, NULL);
+        mutex_init(&hub->ring[i].lock);
     }
-    pthread_mutex_init(&hub->wake_lock, NULL);
+    mutex_init(&hub->wake_lock);
     pthread_cond_init(&hub->wake, NULL);
-    pthread_mutex_init(&hub->lock, NULL);
+    mutex_init(&hub->lock);
     return pthread_create(&hub->thread, NULL, run, hub) == 0 ? 0
                                                              : ERR_NO_THREAD;
 }
@@ -428,19 +428,19 @@ void
 watch_stop(struct watch_hub *hub)
 {
     ASSERT(hub->n_watchers == 0);
-    pthread_mutex_lock(&hub->wake_lock);
+    mutex_lock(&hub->wake_lock);
     hub->stopping = true;
     pthread_cond_signal(&hub->wake);
-    pthread_mutex_unlock(&hub->wake_lock);
+    mutex_unlock(&hub->wake_lock);
     pthread_join(hub->thread, NULL);
     for (unsigned i = 0; i < hub->n_rings; i++) {
         free(hub->ring[i].fill);
         free(hub->ring[i].spare);
-        pthread_mutex_destroy(&hub->ring[i].lock);
+        mutex_fini(&hub->ring[i].lock);
     }
-    pthread_mutex_destroy(&hub->lock);
+    mutex_fini(&hub->lock);
     pthread_cond_destroy(&hub->wake);
-    pthread_mutex_destroy(&hub->wake_lock);
+    mutex_fini(&hub->wake_lock);
 }
 
 void
@@ -448,14 +448,14 @@ watch_stats(struct watch_hub *hub, struct watch_stats *stats)
 {
     *stats = (struct watch_stats){0};
     for (unsigned i = 0; i < hub->n_rings; i++) {
-        pthread_mutex_lock(&hub->ring[i].lock);
+        mutex_lock(&hub->ring[i].lock);
         stats->written += hub->ring[i].written;
         stats->dropped += hub->ring[i].dropped;
-        pthread_mutex_unlock(&hub->ring[i].lock);
+        mutex_unlock(&hub->ring[i].lock);
     }
-    pthread_mutex_lock(&hub->lock);
+    mutex_lock(&hub->lock);
     stats->skipped = hub->skipped;
     stats->sent = hub->sent;
     stats->watchers = hub->n_watchers;
-    pthread_mutex_unlock(&hub->lock);
+    mutex_unlock(&hub->lock);
 }

@@ -3,6 +3,7 @@
 #define SESSION_WATCH_H
 
 #include "base/buf.h"
+#include "base/mutex.h"
 #include "call/store_calls.h"
 #include "items/witness.h"
 #include "proto/text_admin.h"
@@ -79,9 +80,9 @@ struct watcher;
 /* Events of one thread, or of several. */
 struct watch_ring {
     struct watch_hub *hub;
-    pthread_mutex_t lock; /* what follows */
-    char *fill, *spare;   /* owned; NULL until somebody watches */
-    size_t len;           /* of fill */
+    struct mutex lock;  /* what follows */
+    char *fill, *spare; /* owned; NULL until somebody watches */
+    size_t len;         /* of fill */
     size_t kind_bytes[TEXT_ADMIN_WATCHES]; /* of these, by kind */
     uint64_t lost[TEXT_ADMIN_WATCHES]; /* dropped; watchers do not know yet */
     bool has_lost;                     /* some of them are not 0 */
@@ -99,10 +100,10 @@ struct watch_hub {
     struct watch_ring ring[WATCH_RINGS_MAX]; /* the last: of evictions */
     unsigned n_rings;
     pthread_t thread;
-    pthread_mutex_t wake_lock; /* has_events, stopping */
+    struct mutex wake_lock; /* has_events, stopping */
     pthread_cond_t wake;
     bool has_events, stopping;
-    pthread_mutex_t lock; /* what follows, and what watchers have */
+    struct mutex lock; /* what follows, and what watchers have */
     struct watcher *watcher[WATCH_MAX];
     unsigned n_watchers;
     uint64_t skipped, sent;

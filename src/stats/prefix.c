@@ -18,7 +18,7 @@ void
 prefixes_init(struct prefixes *prefixes, char delimiter, bool is_on)
 {
     *prefixes = (struct prefixes){.delimiter = delimiter};
-    pthread_mutex_init(&prefixes->lock, NULL);
+    mutex_init(&prefixes->lock);
     prefixes_switch(prefixes, is_on);
 }
 
@@ -26,7 +26,7 @@ void
 prefixes_fini(struct prefixes *prefixes)
 {
     prefixes_clear(prefixes);
-    pthread_mutex_destroy(&prefixes->lock);
+    mutex_fini(&prefixes->lock);
 }
 
 void
@@ -39,7 +39,7 @@ prefixes_switch(struct prefixes *prefixes, bool is_on)
 void
 prefixes_clear(struct prefixes *prefixes)
 {
-    pthread_mutex_lock(&prefixes->lock);
+    mutex_lock(&prefixes->lock);
     for (unsigned i = 0; i < PREFIX_CHAINS; i++) {
         while (prefixes->chain[i] != NULL) {
             struct prefix *prefix = prefixes->chain[i];
@@ -48,7 +48,7 @@ prefixes_clear(struct prefixes *prefixes)
         }
     }
     prefixes->n = 0;
-    pthread_mutex_unlock(&prefixes->lock);
+    mutex_unlock(&prefixes->lock);
 }
 
 /* FNV-1a. */
@@ -95,14 +95,14 @@ prefixes_add(struct prefixes *prefixes, const char *key, size_t len,
     if (end == NULL) {
         return;
     }
-    pthread_mutex_lock(&prefixes->lock);
+    mutex_lock(&prefixes->lock);
     struct prefix *prefix = entry_of(prefixes, key, (size_t)(end - key));
     if (prefix != NULL) {
 #define X(field, text) prefix->counts.field += counts->field;
         PREFIX_COUNTS(X)
 #undef X
     }
-    pthread_mutex_unlock(&prefixes->lock);
+    mutex_unlock(&prefixes->lock);
 }
 
 void
@@ -111,12 +111,12 @@ prefixes_each(struct prefixes *prefixes,
         const struct prefix_counts *counts),
     void *context)
 {
-    pthread_mutex_lock(&prefixes->lock);
+    mutex_lock(&prefixes->lock);
     for (unsigned i = 0; i < PREFIX_CHAINS; i++) {
         const struct prefix *prefix = prefixes->chain[i];
         for (; prefix != NULL; prefix = prefix->next) {
             each_fn(context, prefix->name, prefix->len, &prefix->counts);
         }
     }
-    pthread_mutex_unlock(&prefixes->lock);
+    mutex_unlock(&prefixes->lock);
 }

@@ -2,7 +2,8 @@
 #ifndef STATS_PREFIX_H
 #define STATS_PREFIX_H
 
-#include <pthread.h>
+#include "base/mutex.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ struct prefix; /* one of them */
 struct prefixes {
     _Atomic bool is_on; /* written by prefixes_switch, read by any thread */
     char delimiter;     /* read-only */
-    pthread_mutex_t lock;
+    struct mutex lock;
     struct prefix *chain[PREFIX_CHAINS]; /* by hash of the name; under lock */
     unsigned n;                          /* prefixes; under lock */
 };

@@ -273,11 +273,11 @@ begin_range(const struct dump_source *source, struct dump_work *work)
 {
     struct durable *durable = source->durable;
     if (durable != NULL) {
-        pthread_mutex_lock(&durable->edit_lock);
+        mutex_lock(&durable->edit_lock);
     }
     int err = take_range(source, work);
     if (durable != NULL) {
-        pthread_mutex_unlock(&durable->edit_lock);
+        mutex_unlock(&durable->edit_lock);
     }
     if (err != 0 || work->is_over) {
         return err;

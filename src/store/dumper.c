@@ -23,19 +23,19 @@ is_stopping(const struct dumper *dumper)
 static int
 make_work(struct dumper *dumper, struct store_dump *call)
 {
-    pthread_mutex_lock(&dumper->lock);
+    mutex_lock(&dumper->lock);
     bool may = dumper->n_works < DUMPER_WORKS_MAX;
     dumper->n_works += may;
-    pthread_mutex_unlock(&dumper->lock);
+    mutex_unlock(&dumper->lock);
     if (!may) {
         return ERR_MANY_DUMPS;
     }
     call->work = dump_work_create(&dumper->source, call->slot, call->serial,
         call->first_id, call->last_id);
     if (call->work == NULL) {
-        pthread_mutex_lock(&dumper->lock);
+        mutex_lock(&dumper->lock);
         dumper->n_works--;
-        pthread_mutex_unlock(&dumper->lock);
+        mutex_unlock(&dumper->lock);
     }
     return call->work == NULL ? ERR_NO_MEMORY : 0;
 }
@@ -83,17 +83,17 @@ static bool
 wait_for_work(
     struct dumper *dumper, struct store_dump **call, struct dump_work **ended)
 {
-    pthread_mutex_lock(&dumper->lock);
+    mutex_lock(&dumper->lock);
     while (dumper->queue.first == NULL && dumper->ended == NULL &&
         !is_stopping(dumper)) {
-        pthread_cond_wait(&dumper->changed, &dumper->lock);
+        mutex_wait(&dumper->lock, &dumper->changed);
     }
     /* call is the first member */
     *call = (struct store_dump *)call_queue_take(&dumper->queue);
     *ended = dumper->ended;
     dumper->ended = NULL;
     bool is_over = is_stopping(dumper);
-    pthread_mutex_unlock(&dumper->lock);
+    mutex_unlock(&dumper->lock);
     return *call != NULL || *ended != NULL || !is_over;
 }
 
@@ -104,9 +104,9 @@ free_works(struct dumper *dumper, struct dump_work *ended)
         struct dump_work *next = ended->next;
         dump_work_destroy(&dumper->source, &ended);
         ended = next;
-        pthread_mutex_lock(&dumper->lock);
+        mutex_lock(&dumper->lock);
         dumper->n_works--;
-        pthread_mutex_unlock(&dumper->lock);
+        mutex_unlock(&dumper->lock);
     }
 }
 
@@ -137,7 +137,7 @@ dumper_start(struct dumper *dumper)
     dumper->source.reader = &dumper->reader;
     dumper->queue = (struct call_queue){0};
     atomic_init(&dumper->stopping, false);
-    pthread_mutex_init(&dumper->lock, NULL);
+    mutex_init(&dumper->lock);
     pthread_cond_init(&dumper->changed, NULL);
     if (pthread_create(&dumper->thread, NULL, run, dumper) != 0) {
         dumper_fini(dumper);
@@ -149,12 +149,12 @@ dumper_start(struct dumper *dumper)
 void
 dumper_stop(struct dumper *dumper)
 {
-    pthread_mutex_lock(&dumper->lock);
+    mutex_lock(&dumper->lock);
     bool was_stopping = is_stopping(dumper);
     /* relaxed: see is_stopping */
     atomic_store_explicit(&dumper->stopping, true, memory_order_relaxed);
     pthread_cond_signal(&dumper->changed);
-    pthread_mutex_unlock(&dumper->lock);
+    mutex_unlock(&dumper->lock);
     if (!was_stopping) {
         pthread_join(dumper->thread, NULL);
     }
@@ -165,19 +165,19 @@ dumper_fini(struct dumper *dumper)
 {
     ASSERT(dumper->queue.first == NULL && dumper->n_works == 0);
     pthread_cond_destroy(&dumper->changed);
-    pthread_mutex_destroy(&dumper->lock);
+    mutex_fini(&dumper->lock);
 }
 
 void
 dumper_add(struct dumper *dumper, struct store_dump *call)
 {
-    pthread_mutex_lock(&dumper->lock);
+    mutex_lock(&dumper->lock);
     bool is_taken = !is_stopping(dumper);
     if (is_taken) {
         call_queue_add(&dumper->queue, &call->call);
         pthread_cond_signal(&dumper->changed);
     }
-    pthread_mutex_unlock(&dumper->lock);
+    mutex_unlock(&dumper->lock);
     if (!is_taken) {
         call->err = ERR_CLOSED;
         call->n = 0;
@@ -193,14 +193,14 @@ dumper_end(struct dumper *dumper, struct store_dump *call)
     if (work == NULL) {
         return;
     }
-    pthread_mutex_lock(&dumper->lock);
+    mutex_lock(&dumper->lock);
     bool is_taken = !is_stopping(dumper);
     if (is_taken) {
         work->next = dumper->ended;
         dumper->ended = work;
         pthread_cond_signal(&dumper->changed);
     }
-    pthread_mutex_unlock(&dumper->lock);
+    mutex_unlock(&dumper->lock);
     if (!is_taken) {
         work->next = NULL;
         free_works(dumper, work);

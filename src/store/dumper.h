@@ -2,6 +2,7 @@
 #ifndef STORE_DUMPER_H
 #define STORE_DUMPER_H
 
+#include "base/mutex.h"
 #include "call/call_queue.h"
 #include "call/store_calls.h"
 #include "store/dump_work.h"
@@ -17,7 +18,7 @@ struct dumper {
     struct dump_source source;
     struct qsbr_reader reader; /* the thread's */
     pthread_t thread;
-    pthread_mutex_t lock;   /* what follows */
+    struct mutex lock;      /* what follows */
     pthread_cond_t changed; /* that, or stopping */
     struct call_queue queue;
     struct dump_work *ended; /* to be freed by the thread */

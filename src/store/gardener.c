@@ -18,13 +18,13 @@ static bool
 sleep_a_round(struct gardener *gardener)
 {
     uint64_t until_ns = clock_now_ns(gardener->clock) + ROUND_MS * NS_PER_MS;
-    pthread_mutex_lock(&gardener->lock);
+    mutex_lock(&gardener->lock);
     while (!gardener->stopping &&
         clock_cond_wait(
             gardener->clock, &gardener->changed, &gardener->lock, until_ns)) {
     }
     bool goes_on = !gardener->stopping;
-    pthread_mutex_unlock(&gardener->lock);
+    mutex_unlock(&gardener->lock);
     return goes_on;
 }
 
@@ -62,11 +62,11 @@ gardener_start(struct gardener *gardener, struct engine *engine,
 {
     *gardener = (struct gardener){
         .engine = engine, .items = items, .cold = cold, .clock = clock};
-    pthread_mutex_init(&gardener->lock, NULL);
+    mutex_init(&gardener->lock);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {
         pthread_cond_destroy(&gardener->changed);
-        pthread_mutex_destroy(&gardener->lock);
+        mutex_fini(&gardener->lock);
         return ERR_NO_THREAD;
     }
     return 0;
@@ -75,11 +75,11 @@ gardener_start(struct gardener *gardener, struct engine *engine,
 void
 gardener_stop(struct gardener *gardener)
 {
-    pthread_mutex_lock(&gardener->lock);
+    mutex_lock(&gardener->lock);
     gardener->stopping = true;
     pthread_cond_signal(&gardener->changed);
-    pthread_mutex_unlock(&gardener->lock);
+    mutex_unlock(&gardener->lock);
     pthread_join(gardener->thread, NULL);
     pthread_cond_destroy(&gardener->changed);
-    pthread_mutex_destroy(&gardener->lock);
+    mutex_fini(&gardener->lock);
 }

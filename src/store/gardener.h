@@ -3,6 +3,7 @@
 #define STORE_GARDENER_H
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "items/items.h"
 #include "tier/cold_call.h"
@@ -20,7 +21,7 @@ struct gardener {
     struct cold *cold;   /* NULL: there is no cold tier */
     const struct clock *clock;
     pthread_t thread;
-    pthread_mutex_t lock; /* stopping */
+    struct mutex lock; /* stopping */
     pthread_cond_t changed;
     bool stopping;
 };

@@ -184,9 +184,9 @@ do_call(struct keeper *keeper, const struct store_edit *call)
     if (durable == NULL) {
         return do_edit(keeper, call, &seq);
     }
-    pthread_mutex_lock(&durable->edit_lock);
+    mutex_lock(&durable->edit_lock);
     int err = do_edit(keeper, call, &seq);
-    pthread_mutex_unlock(&durable->edit_lock);
+    mutex_unlock(&durable->edit_lock);
     if (err == 0 && seq == 0) { /* it was there already: since just now? */
         seq = wal_last(durable->wal);
     }
@@ -200,12 +200,12 @@ do_call(struct keeper *keeper, const struct store_edit *call)
 static struct store_edit *
 take(struct keeper *keeper)
 {
-    pthread_mutex_lock(&keeper->lock);
+    mutex_lock(&keeper->lock);
     while (keeper->queue.first == NULL && !keeper->stopping) {
-        pthread_cond_wait(&keeper->changed, &keeper->lock);
+        mutex_wait(&keeper->lock, &keeper->changed);
     }
     struct store_call *call = call_queue_take(&keeper->queue);
-    pthread_mutex_unlock(&keeper->lock);
+    mutex_unlock(&keeper->lock);
     return (struct store_edit *)call; /* call is its first member */
 }
 
@@ -226,11 +226,11 @@ keeper_start(struct keeper *keeper)
 {
     keeper->queue = (struct call_queue){0};
     keeper->stopping = false;
-    pthread_mutex_init(&keeper->lock, NULL);
+    mutex_init(&keeper->lock);
     pthread_cond_init(&keeper->changed, NULL);
     if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {
         pthread_cond_destroy(&keeper->changed);
-        pthread_mutex_destroy(&keeper->lock);
+        mutex_fini(&keeper->lock);
         return ERR_NO_THREAD;
     }
     return 0;
@@ -239,22 +239,22 @@ keeper_start(struct keeper *keeper)
 void
 keeper_stop(struct keeper *keeper)
 {
-    pthread_mutex_lock(&keeper->lock);
+    mutex_lock(&keeper->lock);
     keeper->stopping = true;
     pthread_cond_signal(&keeper->changed);
-    pthread_mutex_unlock(&keeper->lock);
+    mutex_unlock(&keeper->lock);
     pthread_join(keeper->thread, NULL);
     ASSERT(keeper->queue.first == NULL);
     pthread_cond_destroy(&keeper->changed);
-    pthread_mutex_destroy(&keeper->lock);
+    mutex_fini(&keeper->lock);
 }
 
 void
 keeper_add(struct keeper *keeper, struct store_edit *edit)
 {
-    pthread_mutex_lock(&keeper->lock);
+    mutex_lock(&keeper->lock);
     ASSERT(!keeper->stopping);
     call_queue_add(&keeper->queue, &edit->call);
     pthread_cond_signal(&keeper->changed);
-    pthread_mutex_unlock(&keeper->lock);
+    mutex_unlock(&keeper->lock);
 }

@@ -2,6 +2,7 @@
 #ifndef STORE_KEEPER_H
 #define STORE_KEEPER_H
 
+#include "base/mutex.h"
 #include "call/call_queue.h"
 #include "durable/durable.h"
 #include "durable/producers.h"
@@ -20,7 +21,7 @@ struct keeper {
     struct covers *covers;       /* the store's; NULL: no cold tier */
     bool is_missing;             /* no counter may be added: see data_config */
     pthread_t thread;
-    pthread_mutex_t lock;   /* the fields below */
+    struct mutex lock;      /* the fields below */
     pthread_cond_t changed; /* the queue, or stopping */
     struct call_queue queue;
     bool stopping;

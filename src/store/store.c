@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/mutex.h"
 #include "call/store_calls.h"
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
@@ -45,7 +46,7 @@ struct real_store {
     pthread_t loader;
     bool has_loaded;   /* the loader's, until it is joined */
     _Atomic int state; /* ERR_LOADING, then 0 */
-    pthread_mutex_t listeners_lock;
+    struct mutex listeners_lock;
     struct store_listener *listeners;
     struct wal_listener log_listener;
 };
@@ -196,35 +197,35 @@ on_log_moved(struct wal_listener *listener)
 {
     struct real_store *real = (struct real_store *)((char *)listener -
         offsetof(struct real_store, log_listener));
-    pthread_mutex_lock(&real->listeners_lock);
+    mutex_lock(&real->listeners_lock);
     for (struct store_listener *it = real->listeners; it != NULL;
          it = it->next) {
         it->moved_fn(it);
     }
-    pthread_mutex_unlock(&real->listeners_lock);
+    mutex_unlock(&real->listeners_lock);
 }
 
 static void
 real_listen(struct store *store, struct store_listener *listener)
 {
     struct real_store *real = real_of(store);
-    pthread_mutex_lock(&real->listeners_lock);
+    mutex_lock(&real->listeners_lock);
     listener->next = real->listeners;
     real->listeners = listener;
-    pthread_mutex_unlock(&real->listeners_lock);
+    mutex_unlock(&real->listeners_lock);
 }
 
 static void
 real_unlisten(struct store *store, struct store_listener *listener)
 {
     struct real_store *real = real_of(store);
-    pthread_mutex_lock(&real->listeners_lock);
+    mutex_lock(&real->listeners_lock);
     struct store_listener **link = &real->listeners;
     while (*link != listener) {
         link = &(*link)->next;
     }
     *link = listener->next;
-    pthread_mutex_unlock(&real->listeners_lock);
+    mutex_unlock(&real->listeners_lock);
 }
 
 static enum store_answer
@@ -523,7 +524,7 @@ store_create(const struct store_config *config, struct store **out)
         return ERR_NO_MEMORY;
     }
     qsbr_init(&real->qsbr);
-    pthread_mutex_init(&real->listeners_lock, NULL);
+    mutex_init(&real->listeners_lock);
     if (config->data != NULL) {
         err = open_data(real, config, &shards, &seed);
     }
@@ -577,7 +578,7 @@ err_after_data:
         (void)durable_close(&real->durable);
     }
 err_after_qsbr:
-    pthread_mutex_destroy(&real->listeners_lock);
+    mutex_fini(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
     free(real);
     return err;
@@ -689,7 +690,7 @@ store_destroy(struct store **store)
                 "the next start replays it");
         }
     }
-    pthread_mutex_destroy(&real->listeners_lock);
+    mutex_fini(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
     free(real);
     *store = NULL;

@@ -3,6 +3,7 @@
 #define TIER_COLD_CALL_H
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "call/call.h"
 #include "call/ring.h"
 #include "cold/fetch.h"
@@ -23,7 +24,7 @@ struct cold {
     struct engine *engine;
     struct fetch *fetch;
     const struct clock *clock;   /* of the waits for room */
-    pthread_mutex_t lock;        /* all below */
+    struct mutex lock;           /* all below */
     struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */
 };

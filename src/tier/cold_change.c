@@ -233,12 +233,12 @@ wait_for_room(struct cold_change *it)
     if (!may_wait(it)) {
         return false;
     }
-    pthread_mutex_lock(&cold->lock);
+    mutex_lock(&cold->lock);
     if (cold->makes_room) {
         append(&cold->waiting, it);
         waits = true;
     }
-    pthread_mutex_unlock(&cold->lock);
+    mutex_unlock(&cold->lock);
     return waits;
 }
 
@@ -270,20 +270,20 @@ on_change_fetched(struct fetch_call *fetch)
 void
 cold_begin(struct cold *cold, bool makes_room)
 {
-    pthread_mutex_lock(&cold->lock);
+    mutex_lock(&cold->lock);
     cold->makes_room = makes_room;
-    pthread_mutex_unlock(&cold->lock);
+    mutex_unlock(&cold->lock);
 }
 
 void
 cold_retry(struct cold *cold, bool makes_room)
 {
     struct cold_changes still = {NULL, NULL};
-    pthread_mutex_lock(&cold->lock);
+    mutex_lock(&cold->lock);
     struct cold_change *it = cold->waiting.first, *next;
     cold->waiting.first = NULL;
     cold->makes_room = makes_room;
-    pthread_mutex_unlock(&cold->lock);
+    mutex_unlock(&cold->lock);
     for (; it != NULL; it = next) {
         next = it->next;
         it->n = 0;
@@ -297,9 +297,9 @@ cold_retry(struct cold *cold, bool makes_room)
             answer(it);
         }
     }
-    pthread_mutex_lock(&cold->lock);
+    mutex_lock(&cold->lock);
     prepend(&cold->waiting, &still);
-    pthread_mutex_unlock(&cold->lock);
+    mutex_unlock(&cold->lock);
 }
 
 void
@@ -308,13 +308,13 @@ cold_expire(struct cold *cold)
     struct cold_changes late = {NULL, NULL}, on_time = {NULL, NULL};
     uint64_t now_ns = clock_now_ns(cold->clock);
     struct cold_change *it, *next;
-    pthread_mutex_lock(&cold->lock);
+    mutex_lock(&cold->lock);
     for (it = cold->waiting.first; it != NULL; it = next) {
         next = it->next;
         append(now_ns >= it->deadline_ns ? &late : &on_time, it);
     }
     cold->waiting = on_time;
-    pthread_mutex_unlock(&cold->lock);
+    mutex_unlock(&cold->lock);
     for (it = late.first; it != NULL; it = next) {
         next = it->next;
         answer(it); /* it stays refused */

@@ -115,7 +115,7 @@ covers_init(struct covers *covers, struct engine *engine, unsigned n_shards,
             .n_shards = n_shards};
     atomic_init(&covers->any, false);
     atomic_init(&covers->loading, true);
-    pthread_mutex_init(&covers->lock, NULL);
+    mutex_init(&covers->lock);
 }
 
 void
@@ -190,7 +190,7 @@ covers_fini(struct covers *covers)
         covers_map_destroy(map_of(covers, slot, 0));
         free(counter);
     }
-    pthread_mutex_destroy(&covers->lock);
+    mutex_fini(&covers->lock);
 }
 
 bool
@@ -211,12 +211,12 @@ covers_hold(
     unsigned shard;
     uint64_t row;
     engine_row(covers->engine, id, &shard, &row);
-    pthread_mutex_lock(&covers->lock);
+    mutex_lock(&covers->lock);
     entry = entry_of(map_of(covers, slot, shard), id);
     if (entry != NULL && entry->file->number == version) {
         file = hold(entry->file);
     }
-    pthread_mutex_unlock(&covers->lock);
+    mutex_unlock(&covers->lock);
     return file;
 }
 
@@ -251,7 +251,7 @@ covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
 {
     int err = 0;
     *out = NULL;
-    pthread_mutex_lock(&covers->lock);
+    mutex_lock(&covers->lock);
     const struct covers_map *map = map_of(covers, slot, 0);
     if (map != NULL) {
         *out = make_map(map->n);
@@ -260,7 +260,7 @@ covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
     for (size_t i = 0; *out != NULL && i < map->n; i++) {
         add_part(*out, &map->entry[i], first_id, last_id);
     }
-    pthread_mutex_unlock(&covers->lock);
+    mutex_unlock(&covers->lock);
     return err;
 }
 
@@ -331,13 +331,13 @@ covers_publish(struct covers_change *change, unsigned shard)
     /* relaxed: only this thread stores it */
     struct covers_counter *counter = atomic_load_explicit(
         &covers->counter[change->slot], memory_order_relaxed);
-    pthread_mutex_lock(&covers->lock);
+    mutex_lock(&covers->lock);
     /* relaxed: see covers_any; the table's pointer is stored after it */
     atomic_store_explicit(&covers->any, true, memory_order_relaxed);
     /* release: a whole map is seen behind it */
     atomic_store_explicit(
         &counter->map[shard], change->next, memory_order_release);
-    pthread_mutex_unlock(&covers->lock);
+    mutex_unlock(&covers->lock);
 }
 
 void
@@ -414,7 +414,7 @@ add_entry(struct covers_sum *sum, const struct covers_map *map, size_t i)
 static void
 add_counter(struct covers *covers, unsigned slot, struct covers_sum *sum)
 {
-    pthread_mutex_lock(&covers->lock);
+    mutex_lock(&covers->lock);
     const struct covers_map *map = map_of(covers, slot, 0);
     for (size_t i = 0; map != NULL && i < map->n; i++) {
         add_entry(sum, map, i);
@@ -422,7 +422,7 @@ add_counter(struct covers *covers, unsigned slot, struct covers_sum *sum)
     if (map != NULL) {
         sum->memory += sizeof *map + map->n * sizeof map->entry[0];
     }
-    pthread_mutex_unlock(&covers->lock);
+    mutex_unlock(&covers->lock);
 }
 
 void

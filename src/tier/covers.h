@@ -2,6 +2,7 @@
 #ifndef TIER_COVERS_H
 #define TIER_COVERS_H
 
+#include "base/mutex.h"
 #include "base/qsbr.h"
 #include "cold/fetch.h"
 #include "cold/segment.h"
@@ -9,7 +10,6 @@
 #include "engine/cover.h"
 #include "engine/engine.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* Which ids are covered by which segment, for each counter and shard. Part of
@@ -58,7 +58,7 @@ struct covers {
     unsigned n_shards;
     _Atomic bool any;     /* some counter has a map, or had one */
     _Atomic bool loading; /* what is not in the engine counts as default */
-    pthread_mutex_t lock; /* exchanges, against covers_hold */
+    struct mutex lock;    /* exchanges, against covers_hold */
     _Atomic(struct covers_counter *) counter[SCHEMA_COUNTERS_MAX];
 };
 

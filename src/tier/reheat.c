@@ -69,7 +69,7 @@ take_change(struct reheat *it)
 {
     struct durable *durable = it->seal->durable;
     int err = ERR_GONE;
-    pthread_mutex_lock(&durable->edit_lock);
+    mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(it->seal->schema, memory_order_relaxed),
@@ -83,7 +83,7 @@ take_change(struct reheat *it)
             .base = &it->base};
         err = 0;
     }
-    pthread_mutex_unlock(&durable->edit_lock);
+    mutex_unlock(&durable->edit_lock);
     return err;
 }
 
@@ -240,9 +240,9 @@ reheat_end(struct reheat **out)
     struct reheat *it = *out;
     struct seal *seal = it->seal;
     qsbr_wait(seal->covers->qsbr);
-    pthread_mutex_lock(&seal->durable->edit_lock);
+    mutex_lock(&seal->durable->edit_lock);
     int err = publish(it);
-    pthread_mutex_unlock(&seal->durable->edit_lock);
+    mutex_unlock(&seal->durable->edit_lock);
     if (err == 0) {
         covers_end(&it->exchange);
         durable_count(&seal->stats.reheats, 1);

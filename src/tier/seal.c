@@ -91,10 +91,10 @@ static int
 take_counter(struct seal_work *work)
 {
     struct durable *durable = work->seal->durable;
-    pthread_mutex_lock(&durable->edit_lock);
+    mutex_lock(&durable->edit_lock);
     bool is_there = describe(work, &work->head);
     work->head.seq = wal_last(durable->wal);
-    pthread_mutex_unlock(&durable->edit_lock);
+    mutex_unlock(&durable->edit_lock);
     return is_there ? 0 : ERR_GONE;
 }
 
@@ -409,9 +409,9 @@ seal_end(struct seal_work **out)
     struct seal *seal = work->seal;
     int err = end_file(work);
     if (err == 0) {
-        pthread_mutex_lock(&seal->durable->edit_lock);
+        mutex_lock(&seal->durable->edit_lock);
         err = publish(work);
-        pthread_mutex_unlock(&seal->durable->edit_lock);
+        mutex_unlock(&seal->durable->edit_lock);
     }
     if (err != 0) {
         fail(out, err);

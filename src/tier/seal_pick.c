@@ -258,7 +258,7 @@ struct policy {
 static void
 take_policies(const struct seal *seal, struct policy *policy)
 {
-    pthread_mutex_lock(&seal->durable->edit_lock);
+    mutex_lock(&seal->durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema *schema =
         atomic_load_explicit(seal->schema, memory_order_relaxed);
@@ -270,7 +270,7 @@ take_policies(const struct seal *seal, struct policy *policy)
             policy[slot].cold_after = counter->cold_after;
         }
     }
-    pthread_mutex_unlock(&seal->durable->edit_lock);
+    mutex_unlock(&seal->durable->edit_lock);
 }
 
 /* Looks at all tables of a range: n_hot, hot_bytes, heat, n_cold. */

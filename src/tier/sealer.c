@@ -87,14 +87,14 @@ name_of(struct sealer *sealer, unsigned slot)
 {
     struct schema_name name = {0};
     struct durable *durable = sealer->seal.durable;
-    pthread_mutex_lock(&durable->edit_lock);
+    mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(sealer->seal.schema, memory_order_relaxed), slot);
     if (counter != NULL) {
         name = counter->name;
     }
-    pthread_mutex_unlock(&durable->edit_lock);
+    mutex_unlock(&durable->edit_lock);
     return name;
 }
 
@@ -265,13 +265,13 @@ static bool
 has_counter(struct sealer *sealer, const struct store_seal *call)
 {
     struct durable *durable = sealer->seal.durable;
-    pthread_mutex_lock(&durable->edit_lock);
+    mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(sealer->seal.schema, memory_order_relaxed),
         call->slot);
     bool has = counter != NULL && counter->serial == call->serial;
-    pthread_mutex_unlock(&durable->edit_lock);
+    mutex_unlock(&durable->edit_lock);
     return has;
 }
 
@@ -372,13 +372,13 @@ wait_for_work(struct sealer *sealer)
     uint64_t slice_ms = sealer->tidier.bounds.slice_ms;
     uint64_t round_ms = slice_ms == 0 ? 1 : slice_ms;
     uint64_t until_ns = time_ns(sealer) + round_ms * NS_PER_MS;
-    pthread_mutex_lock(&sealer->lock);
+    mutex_lock(&sealer->lock);
     while (sealer->queue.first == NULL && !is_stopping(sealer) &&
         clock_cond_wait(
             clock_of(sealer), &sealer->changed, &sealer->lock, until_ns)) {
     }
     struct store_call *call = call_queue_take(&sealer->queue);
-    pthread_mutex_unlock(&sealer->lock);
+    mutex_unlock(&sealer->lock);
     return (struct store_seal *)call; /* call is its first member */
 }
 
@@ -416,7 +416,7 @@ sealer_start(struct sealer *sealer)
     tidier_init(&sealer->tidier, &sealer->seal, sealer->checkpointer,
         sealer->hot_bytes, sealer->tidy);
     atomic_init(&sealer->stopping, false);
-    pthread_mutex_init(&sealer->lock, NULL);
+    mutex_init(&sealer->lock);
     clock_cond_init(&sealer->changed);
     cold_begin(sealer->cold, !sealer->is_told);
     int err = errand_start(&sealer->hasty);
@@ -426,7 +426,7 @@ sealer_start(struct sealer *sealer)
     }
     if (err != 0) {
         pthread_cond_destroy(&sealer->changed);
-        pthread_mutex_destroy(&sealer->lock);
+        mutex_fini(&sealer->lock);
     }
     return err;
 }
@@ -434,12 +434,12 @@ sealer_start(struct sealer *sealer)
 void
 sealer_stop(struct sealer *sealer)
 {
-    pthread_mutex_lock(&sealer->lock);
+    mutex_lock(&sealer->lock);
     bool was_stopping = is_stopping(sealer);
     /* relaxed: see is_stopping */
     atomic_store_explicit(&sealer->stopping, true, memory_order_relaxed);
     pthread_cond_signal(&sealer->changed);
-    pthread_mutex_unlock(&sealer->lock);
+    mutex_unlock(&sealer->lock);
     if (!was_stopping) {
         pthread_join(sealer->thread, NULL);
         errand_stop(&sealer->hasty);
@@ -450,19 +450,19 @@ void
 sealer_fini(struct sealer *sealer)
 {
     pthread_cond_destroy(&sealer->changed);
-    pthread_mutex_destroy(&sealer->lock);
+    mutex_fini(&sealer->lock);
 }
 
 void
 sealer_add(struct sealer *sealer, struct store_seal *call)
 {
-    pthread_mutex_lock(&sealer->lock);
+    mutex_lock(&sealer->lock);
     bool is_taken = !is_stopping(sealer);
     if (is_taken) {
         call_queue_add(&sealer->queue, &call->call);
         pthread_cond_signal(&sealer->changed);
     }
-    pthread_mutex_unlock(&sealer->lock);
+    mutex_unlock(&sealer->lock);
     if (!is_taken) {
         call->err = ERR_CLOSED;
         call->call.done_fn(&call->call);

@@ -3,6 +3,7 @@
 #define TIER_SEALER_H
 
 #include "base/errand.h"
+#include "base/mutex.h"
 #include "call/call_queue.h"
 #include "durable/checkpoint.h"
 #include "tier/cold_call.h"
@@ -30,7 +31,7 @@ struct sealer {
     const struct seal_tidy_bounds *tidy; /* NULL: the usual */
     struct tidier tidier;                /* the thread's */
     pthread_t thread;
-    pthread_mutex_t lock;   /* queue */
+    struct mutex lock;      /* queue */
     pthread_cond_t changed; /* that, or stopping */
     struct call_queue queue;
     _Atomic bool stopping;

@@ -197,12 +197,12 @@ static unsigned
 count_columns(const struct tidier *tidier, unsigned slot)
 {
     struct seal *seal = tidier->seal;
-    pthread_mutex_lock(&seal->durable->edit_lock);
+    mutex_lock(&seal->durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(seal->schema, memory_order_relaxed), slot);
     unsigned n = counter == NULL ? 0 : counter->n_columns;
-    pthread_mutex_unlock(&seal->durable->edit_lock);
+    mutex_unlock(&seal->durable->edit_lock);
     return n;
 }
 

@@ -30,7 +30,7 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     covers_init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
     durable->covers = covers_as_durable(&tier->cold.covers);
     engine_set_cover(engine, &tier->cold.covers.cover);
-    pthread_mutex_init(&tier->cold.lock, NULL);
+    mutex_init(&tier->cold.lock);
     tier->sealer = (struct sealer){.cold = &tier->cold,
         .hot_bytes = hot_bytes,
         .is_told = config->seals_when_told,
@@ -94,7 +94,7 @@ tier_fini(struct tier *tier)
     }
     tier->durable->covers = NULL;
     covers_fini(&tier->cold.covers);
-    pthread_mutex_destroy(&tier->cold.lock);
+    mutex_fini(&tier->cold.lock);
     fetch_stop(&tier->cold.fetch);
 }
 

@@ -50,9 +50,8 @@ enum {
 static void
 init_locks(struct wal *wal)
 {
-    int rv = pthread_mutex_init(&wal->listen_lock, NULL);
-    rv |= pthread_mutex_init(&wal->forget_lock, NULL);
-    ASSERT(rv == 0);
+    mutex_init(&wal->listen_lock);
+    mutex_init(&wal->forget_lock);
 }
 
 static void
@@ -60,8 +59,8 @@ destroy(struct wal *wal)
 {
     wal__file_close(wal, &wal->file);
     wal__stream_fini(&wal->stream);
-    pthread_mutex_destroy(&wal->forget_lock);
-    pthread_mutex_destroy(&wal->listen_lock);
+    mutex_fini(&wal->forget_lock);
+    mutex_fini(&wal->listen_lock);
     free(wal);
 }
 

@@ -9,16 +9,16 @@
 void
 wal_listen(struct wal *wal, struct wal_listener *listener)
 {
-    pthread_mutex_lock(&wal->listen_lock);
+    mutex_lock(&wal->listen_lock);
     listener->next = wal->listeners;
     wal->listeners = listener;
-    pthread_mutex_unlock(&wal->listen_lock);
+    mutex_unlock(&wal->listen_lock);
 }
 
 void
 wal_unlisten(struct wal *wal, struct wal_listener *listener)
 {
-    pthread_mutex_lock(&wal->listen_lock);
+    mutex_lock(&wal->listen_lock);
     struct wal_listener **at = &wal->listeners;
     while (*at != listener) {
         ASSERT(*at != NULL);
@@ -26,16 +26,16 @@ wal_unlisten(struct wal *wal, struct wal_listener *listener)
     }
     *at = listener->next;
     listener->next = NULL;
-    pthread_mutex_unlock(&wal->listen_lock);
+    mutex_unlock(&wal->listen_lock);
 }
 
 void
 wal__tell(struct wal *wal)
 {
-    pthread_mutex_lock(&wal->listen_lock);
+    mutex_lock(&wal->listen_lock);
     for (struct wal_listener *listener = wal->listeners; listener != NULL;
          listener = listener->next) {
         listener->moved_fn(listener);
     }
-    pthread_mutex_unlock(&wal->listen_lock);
+    mutex_unlock(&wal->listen_lock);
 }

@@ -88,12 +88,12 @@ wal_forget(struct wal *wal, uint64_t number)
     wal__lock(wal);
     ASSERT(number <= wal->file.head.number);
     wal__unlock(wal);
-    pthread_mutex_lock(&wal->forget_lock);
+    mutex_lock(&wal->forget_lock);
     if (wal->forgotten < number) {
         wal->forgotten = number;
     }
     sweep(wal);
-    pthread_mutex_unlock(&wal->forget_lock);
+    mutex_unlock(&wal->forget_lock);
 }
 
 /* The number of the first batch of a file. 0, ERR_LOG_GONE where there is no
@@ -147,13 +147,13 @@ wal_pin(struct wal *wal, struct wal_pin *pin, uint64_t next_seq,
     uint64_t bytes_max)
 {
     *pin = (struct wal_pin){.bytes_max = bytes_max};
-    pthread_mutex_lock(&wal->forget_lock);
+    mutex_lock(&wal->forget_lock);
     int err = find_file(wal, next_seq, &pin->number);
     if (err == 0) {
         pin->next = wal->pins;
         wal->pins = pin;
     }
-    pthread_mutex_unlock(&wal->forget_lock);
+    mutex_unlock(&wal->forget_lock);
     return err;
 }
 
@@ -161,7 +161,7 @@ int
 wal_pin_move(struct wal *wal, struct wal_pin *pin, uint64_t next_seq)
 {
     uint64_t number;
-    pthread_mutex_lock(&wal->forget_lock);
+    mutex_lock(&wal->forget_lock);
     int err =
         pin->is_broken ? ERR_LOG_GONE : find_file(wal, next_seq, &number);
     if (err == 0) {
@@ -169,23 +169,23 @@ wal_pin_move(struct wal *wal, struct wal_pin *pin, uint64_t next_seq)
         pin->number = number;
         sweep(wal);
     }
-    pthread_mutex_unlock(&wal->forget_lock);
+    mutex_unlock(&wal->forget_lock);
     return err;
 }
 
 int
 wal_pin_check(struct wal *wal, const struct wal_pin *pin)
 {
-    pthread_mutex_lock(&wal->forget_lock);
+    mutex_lock(&wal->forget_lock);
     int err = pin->is_broken ? ERR_LOG_GONE : 0;
-    pthread_mutex_unlock(&wal->forget_lock);
+    mutex_unlock(&wal->forget_lock);
     return err;
 }
 
 void
 wal_unpin(struct wal *wal, struct wal_pin *pin)
 {
-    pthread_mutex_lock(&wal->forget_lock);
+    mutex_lock(&wal->forget_lock);
     struct wal_pin **link = &wal->pins;
     while (*link != pin) {
         ASSERT(*link != NULL);
@@ -194,5 +194,5 @@ wal_unpin(struct wal *wal, struct wal_pin *pin)
     *link = pin->next;
     pin->next = NULL;
     sweep(wal);
-    pthread_mutex_unlock(&wal->forget_lock);
+    mutex_unlock(&wal->forget_lock);
 }

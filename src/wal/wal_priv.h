@@ -3,6 +3,7 @@
 #define WAL_WAL_PRIV_H
 
 #include "base/lock.h"
+#include "base/mutex.h"
 #include "wal/frame.h"
 #include "wal/wal.h"
 #include "wal/wal_file.h"
@@ -78,12 +79,12 @@ struct wal {
     struct wal_file file;
     bool is_prepared; /* who has the turn: prepare_fn is done with */
 
-    pthread_mutex_t forget_lock; /* held while files are removed; before
+    struct mutex forget_lock; /* held while files are removed; before
                                   * lock */
-    struct wal_pin *pins;        /* borrowed from readers */
-    uint64_t forgotten;          /* files before it are in images */
+    struct wal_pin *pins;     /* borrowed from readers */
+    uint64_t forgotten;       /* files before it are in images */
 
-    pthread_mutex_t listen_lock; /* held during calls */
+    struct mutex listen_lock; /* held during calls */
     struct wal_listener *listeners;
 
     pthread_t thread;

@@ -7,6 +7,7 @@
  * ends it with status 1. See doc/benchmarks.md. */
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "bench/cold_file.h"
 #include "bench/cold_misses.h"
 #include "bench/fail.h"
@@ -19,7 +20,6 @@
 #include "cold/fetch.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ struct ask {
 
 struct asker {
     struct fetch *fetch;
-    pthread_mutex_t lock;
+    struct mutex lock;
     struct ask *answered;
     int event;
     unsigned columns;
@@ -92,11 +92,11 @@ on_answer(struct fetch_call *call)
     uint64_t one = 1;
     bool is_first;
 
-    pthread_mutex_lock(&asker->lock);
+    mutex_lock(&asker->lock);
     ask->next = asker->answered;
     is_first = ask->next == NULL;
     asker->answered = ask;
-    pthread_mutex_unlock(&asker->lock);
+    mutex_unlock(&asker->lock);
     if (is_first && write(asker->event, &one, sizeof one) != sizeof one) {
         fail_errno("eventfd");
     }
@@ -111,10 +111,10 @@ take_answered(struct asker *asker)
     if (read(asker->event, &count, sizeof count) != sizeof count) {
         fail_errno("eventfd");
     }
-    pthread_mutex_lock(&asker->lock);
+    mutex_lock(&asker->lock);
     ask = asker->answered;
     asker->answered = NULL;
-    pthread_mutex_unlock(&asker->lock);
+    mutex_unlock(&asker->lock);
     return ask;
 }
 
@@ -127,7 +127,7 @@ start_asker(struct asker *asker, unsigned threads, uint64_t cache_bytes)
     *asker = (struct asker){.ask = cold_take(ASKS_MAX * sizeof(struct ask)),
         .event = eventfd(0, EFD_CLOEXEC),
         .columns = BLOCK_COLUMNS_ALL};
-    pthread_mutex_init(&asker->lock, NULL);
+    mutex_init(&asker->lock);
     if (asker->event < 0 || fetch_start(&config, &asker->fetch) != 0) {
         fail("the pool does not start");
     }
@@ -145,7 +145,7 @@ stop_asker(struct asker *asker)
 {
     fetch_stop(&asker->fetch);
     close(asker->event);
-    pthread_mutex_destroy(&asker->lock);
+    mutex_fini(&asker->lock);
     free(asker->ask);
 }
 

@@ -92,7 +92,7 @@ wait_until(struct run *run, const struct worker *worker, uint64_t end_ns,
     bool is_shown = isatty(STDERR_FILENO) == 1;
     uint64_t begin_ns = clock_monotonic_ns();
     uint64_t now_ns = begin_ns;
-    pthread_mutex_lock(&run->lock);
+    mutex_lock(&run->lock);
     while (now_ns < end_ns && run->n_done < run->options->threads) {
         uint64_t next_ns =
             now_ns + (samples != NULL ? SAMPLE_NS : PROGRESS_NS);
@@ -108,7 +108,7 @@ wait_until(struct run *run, const struct worker *worker, uint64_t end_ns,
         }
         now_ns = clock_monotonic_ns();
     }
-    pthread_mutex_unlock(&run->lock);
+    mutex_unlock(&run->lock);
     if (is_shown) {
         fprintf(stderr, "\r\033[K");
     }
@@ -123,7 +123,7 @@ run_init(
     atomic_store(&run->end_ns, UINT64_MAX);
     verify_init(&run->verify, options);
     pthread_condattr_t monotonic;
-    if (pthread_mutex_init(&run->lock, NULL) != 0 ||
+    if (mutex_init(&run->lock) != 0 ||
         pthread_condattr_init(&monotonic) != 0 ||
         pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) != 0 ||
         pthread_cond_init(&run->done, &monotonic) != 0) {
@@ -136,7 +136,7 @@ static void
 run_fini(struct run *run)
 {
     pthread_cond_destroy(&run->done);
-    pthread_mutex_destroy(&run->lock);
+    mutex_fini(&run->lock);
     verify_fini(&run->verify);
 }
 

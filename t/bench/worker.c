@@ -207,10 +207,10 @@ count_unsent(struct worker *worker)
 static void
 say_done(struct run *run)
 {
-    pthread_mutex_lock(&run->lock);
+    mutex_lock(&run->lock);
     run->n_done++;
     pthread_cond_signal(&run->done);
-    pthread_mutex_unlock(&run->lock);
+    mutex_unlock(&run->lock);
 }
 
 /* Asks what can be asked before the first answer. */

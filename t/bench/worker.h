@@ -2,6 +2,7 @@
 #ifndef BENCH_WORKER_H
 #define BENCH_WORKER_H
 
+#include "base/mutex.h"
 #include "bench/conn.h"
 #include "bench/fill.h"
 #include "bench/hist.h"
@@ -29,7 +30,7 @@ struct run {
     /* When PHASE_MEASURE began and when PHASE_STOP; UINT64_MAX before. */
     _Atomic uint64_t begin_ns, end_ns;
     _Atomic uint64_t taken; /* commands begun, where --ops bounds them */
-    pthread_mutex_t lock;   /* of n_done */
+    struct mutex lock;      /* of n_done */
     pthread_cond_t done;    /* n_done has grown; CLOCK_MONOTONIC */
     uint64_t n_done;        /* threads that have ended */
 };

@@ -103,7 +103,7 @@ fake_cover_init(struct fake_cover *fake, const struct engine *engine,
     fake->bound = calloc(shards * (cells + 1), sizeof *fake->bound);
     fake->cell = calloc(shards * cells, sizeof *fake->cell);
     ASSERT(fake->bound != NULL && fake->cell != NULL);
-    ASSERT(pthread_mutex_init(&fake->lock, NULL) == 0);
+    mutex_init(&fake->lock);
     for (unsigned i = 0; i < shards; i++) {
         cut(fake, engine, i, id, n);
     }
@@ -116,7 +116,7 @@ fake_cover_fini(struct fake_cover *fake)
         free(fake->segment[i]->record);
         free(fake->segment[i]);
     }
-    ASSERT(pthread_mutex_destroy(&fake->lock) == 0);
+    mutex_fini(&fake->lock);
     free(fake->segment);
     free(fake->bound);
     free(fake->cell);
@@ -152,10 +152,10 @@ void
 fake_cover_base(struct fake_cover *fake, uint64_t version, uint64_t row,
     struct engine_base *base)
 {
-    ASSERT(pthread_mutex_lock(&fake->lock) == 0);
+    mutex_lock(&fake->lock);
     ASSERT(version >= 1 && version <= fake->n);
     const struct fake_segment *segment = fake->segment[version - 1];
-    ASSERT(pthread_mutex_unlock(&fake->lock) == 0);
+    mutex_unlock(&fake->lock);
     const struct fake_record *record = find(segment, row);
     memset(base, 0xa5, sizeof *base);
     base->is_there = false;
@@ -248,13 +248,13 @@ merge(struct fake_cover *fake, const struct engine_rows *rows, unsigned shard,
         merge_cell(fake, rows, shard, cell, &at, made);
     }
     ASSERT(at == rows->n);
-    ASSERT(pthread_mutex_lock(&fake->lock) == 0);
+    mutex_lock(&fake->lock);
     fake->segment =
         realloc(fake->segment, (fake->n + 1) * sizeof(*fake->segment));
     ASSERT(fake->segment != NULL);
     fake->segment[fake->n++] = made;
     made->version = fake->n;
-    ASSERT(pthread_mutex_unlock(&fake->lock) == 0);
+    mutex_unlock(&fake->lock);
     return made;
 }
 

@@ -2,9 +2,8 @@
 #ifndef LIB_FAKE_COVER_H
 #define LIB_FAKE_COVER_H
 
+#include "base/mutex.h"
 #include "engine/cover.h"
-
-#include <pthread.h>
 
 /* A cold tier for tests of the engine, without disk or blocks: the rows of one
  * counter in each shard are cut into cells, and a cell is covered by a segment,
@@ -30,10 +29,10 @@ struct fake_cover {
     /* owned; of shard s, cell c in place s * cells + c; NULL: not covered.
      * Under the engine's lock of that shard, or by the one thread that seals */
     const struct fake_segment **cell;
-    bool is_loading;      /* version_fn says ENGINE_COVER_LOADING; set while
+    bool is_loading;   /* version_fn says ENGINE_COVER_LOADING; set while
                            * nothing is under way */
-    pthread_mutex_t lock; /* what follows: */
-    size_t n;             /* segments; that of version v is in place v - 1 */
+    struct mutex lock; /* what follows: */
+    size_t n;          /* segments; that of version v is in place v - 1 */
     struct fake_segment **segment;
 };
 

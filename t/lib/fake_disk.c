@@ -4,6 +4,7 @@
 #include "lib/fake_disk.h"
 
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "lib/fake_disk_priv.h"
 #include "lib/fake_ring.h"
 
@@ -15,7 +16,7 @@
 
 struct fake_disk {
     struct disk disk;     /* first: what callers hold */
-    pthread_mutex_t lock; /* all that follows */
+    struct mutex lock;    /* all that follows */
     pthread_cond_t moved; /* held, n_held */
     uint64_t random;
     struct fake_file *file; /* owned; by number */
@@ -109,12 +110,12 @@ begin(struct disk *disk, enum fake_call kind, const char *name, int fd)
 {
     struct fake_disk *fake = fake_of(disk);
     struct call call = {.fake = fake, .event = {.call = kind}};
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     if (is_held(fake, kind, name)) {
         fake->n_held++;
         pthread_cond_broadcast(&fake->moved);
         do {
-            pthread_cond_wait(&fake->moved, &fake->lock);
+            mutex_wait(&fake->lock, &fake->moved);
         } while (is_held(fake, kind, name));
         fake->n_held--;
     }
@@ -158,7 +159,7 @@ end(struct call *call)
         ASSERT(fake->event != NULL);
     }
     fake->event[fake->n_events++] = call->event;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
     return call->event.err;
 }
 
@@ -231,11 +232,11 @@ static void
 fake_close(struct disk *disk, int fd)
 {
     struct fake_disk *fake = fake_of(disk);
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     ASSERT(fd >= 0 && (unsigned)fd < fake->n_files);
     ASSERT(fake->file[fd].opens > 0);
     fake->file[fd].opens--;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 static int
@@ -271,12 +272,12 @@ static int
 fake_room(struct disk *disk, uint64_t *bytes)
 {
     struct fake_disk *fake = (struct fake_disk *)disk;
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     uint64_t used = used_bytes(fake);
     *bytes = fake->bytes_max == 0 ? UINT64_MAX
         : used > fake->bytes_max  ? 0
                                   : fake->bytes_max - used;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
     return 0;
 }
 
@@ -513,7 +514,7 @@ fake_disk_create(uint64_t seed)
     ASSERT(fake != NULL);
     fake->disk.calls = &fake_calls;
     fake->random = seed;
-    pthread_mutex_init(&fake->lock, NULL);
+    mutex_init(&fake->lock);
     pthread_cond_init(&fake->moved, NULL);
     return fake;
 }
@@ -531,7 +532,7 @@ fake_disk_destroy(struct fake_disk **fake)
     free(it->pending.name);
     free(it->event);
     pthread_cond_destroy(&it->moved);
-    pthread_mutex_destroy(&it->lock);
+    mutex_fini(&it->lock);
     free(it);
     *fake = NULL;
 }
@@ -547,14 +548,14 @@ fake_disk_fail(
     struct fake_disk *fake, unsigned mask, unsigned n, int err, bool forever)
 {
     ASSERT(n > 0 && err != 0);
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->fail_mask = mask;
     fake->fail_in = n;
     fake->fail_err = err;
     fake->fails_forever = forever;
     fake->fail_name = NULL;
     fake->fails = 0;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
@@ -562,44 +563,44 @@ fake_disk_fail_name(
     struct fake_disk *fake, enum fake_call call, int err, const char *start)
 {
     fake_disk_fail(fake, 0, 1, err, false);
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->fail_mask = 1u << call;
     fake->fail_name = start;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 unsigned
 fake_disk_heal(struct fake_disk *fake)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->fail_mask = 0;
     unsigned fails = fake->fails;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
     return fails;
 }
 
 void
 fake_disk_limit(struct fake_disk *fake, uint64_t bytes)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->bytes_max = bytes;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
 fake_disk_die(struct fake_disk *fake, unsigned n)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->die_in = n;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 bool
 fake_disk_is_dead(struct fake_disk *fake)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     bool is_dead = fake->is_dead;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
     return is_dead;
 }
 
@@ -617,7 +618,7 @@ come_back(struct fake_disk *fake)
 void
 fake_disk_crash(struct fake_disk *fake)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake_names_apply(&fake->stored, &fake->pending,
         fake_random(&fake->random, fake->pending.n + 1));
     fake->pending.n = 0;
@@ -629,34 +630,34 @@ fake_disk_crash(struct fake_disk *fake)
         fake->file[fake->now.name[i].file].names = 1;
     }
     come_back(fake);
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
 fake_disk_revive(struct fake_disk *fake)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     come_back(fake);
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
 fake_disk_hold(struct fake_disk *fake, enum fake_call call)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->held |= 1u << call;
     fake->held_name = NULL;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
 fake_disk_hold_name(
     struct fake_disk *fake, enum fake_call call, const char *start)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->held = 1u << call;
     fake->held_name = start;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
@@ -668,27 +669,27 @@ fake_disk_wait_held(struct fake_disk *fake)
 void
 fake_disk_wait_held_many(struct fake_disk *fake, unsigned n)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     while (fake->n_held < n) {
-        pthread_cond_wait(&fake->moved, &fake->lock);
+        mutex_wait(&fake->lock, &fake->moved);
     }
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
 fake_disk_let_go(struct fake_disk *fake)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     fake->held = 0;
     pthread_cond_broadcast(&fake->moved);
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 void
 fake_disk_flip(
     struct fake_disk *fake, const char *name, uint64_t at, uint8_t bits)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     struct fake_name *found = fake_names_find(&fake->now, name);
     ASSERT(found != NULL);
     struct fake_file *file = &fake->file[found->file];
@@ -697,15 +698,15 @@ fake_disk_flip(
     file->stored.byte[at] ^= bits;
     file->room[at / FAKE_SECTOR_BYTES] = true;
     file->used[at / FAKE_SECTOR_BYTES] = true;
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
 }
 
 unsigned
 fake_disk_count(struct fake_disk *fake, enum fake_call call)
 {
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     unsigned n = fake->count[call];
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
     return n;
 }
 
@@ -721,11 +722,11 @@ fake_disk_count_events(struct fake_disk *fake, size_t from,
     bool (*match_fn)(const struct fake_event *event))
 {
     size_t n = 0;
-    pthread_mutex_lock(&fake->lock);
+    mutex_lock(&fake->lock);
     for (size_t i = from; i < fake->n_events; i++) {
         n += match_fn == NULL || match_fn(&fake->event[i]);
     }
-    pthread_mutex_unlock(&fake->lock);
+    mutex_unlock(&fake->lock);
     return n;
 }
 

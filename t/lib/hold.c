@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/mutex.h"
 #include "call/store_calls.h"
 
 #include <pthread.h>
@@ -23,7 +24,7 @@ struct hold {
     struct store store; /* first: the seam */
     struct store *inner;
     struct outcomes outcomes;
-    pthread_mutex_t lock; /* all below */
+    struct mutex lock; /* all below */
     pthread_cond_t changed;
     bool logs;
     bool holds;
@@ -43,14 +44,14 @@ static bool
 take(struct store *store, enum hold_kind kind, void *call)
 {
     struct hold *hold = hold_of(store);
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     bool taken = hold->holds && (kind != HOLD_EDIT || hold->holds_edits);
     if (taken) {
         ASSERT(hold->n < HOLD_CALLS_MAX);
         hold->held[hold->n++] = (struct held){kind, call};
         pthread_cond_broadcast(&hold->changed);
     }
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
     return taken;
 }
 
@@ -65,9 +66,9 @@ static enum store_answer
 do_change(struct hold *hold, struct store_change *change)
 {
     enum store_answer answer = store_change(hold->inner, change);
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     bool logs = hold->logs;
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
     if (logs) {
         change->seq = outcomes_next(&hold->outcomes);
     }
@@ -215,7 +216,7 @@ hold_create(struct store *inner, struct store **out)
     hold->store = *inner;
     hold->store.calls = &hold_calls;
     hold->inner = inner;
-    pthread_mutex_init(&hold->lock, NULL);
+    mutex_init(&hold->lock);
     pthread_cond_init(&hold->changed, NULL);
     outcomes_init(&hold->outcomes);
     *out = &hold->store;
@@ -226,28 +227,28 @@ void
 hold_begin(struct store *store, bool edits)
 {
     struct hold *hold = hold_of(store);
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     hold->holds = true;
     hold->holds_edits = edits;
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
 }
 
 void
 hold_end(struct store *store)
 {
     struct hold *hold = hold_of(store);
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     hold->holds = false;
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
 }
 
 struct outcomes *
 hold_log(struct store *store, bool logs)
 {
     struct hold *hold = hold_of(store);
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     hold->logs = logs;
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
     return &hold->outcomes;
 }
 
@@ -255,11 +256,11 @@ void
 hold_wait(struct store *store, unsigned n)
 {
     struct hold *hold = hold_of(store);
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     while (hold->n < n) {
-        pthread_cond_wait(&hold->changed, &hold->lock);
+        mutex_wait(&hold->lock, &hold->changed);
     }
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
 }
 
 /* A get or a change, as a reader of its own, so that any thread may release
@@ -302,13 +303,13 @@ hold_release(struct store *store)
 {
     struct hold *hold = hold_of(store);
     struct held held[HOLD_CALLS_MAX];
-    pthread_mutex_lock(&hold->lock);
+    mutex_lock(&hold->lock);
     unsigned n = hold->n;
     for (unsigned i = 0; i < n; i++) {
         held[i] = hold->held[i];
     }
     hold->n = 0;
-    pthread_mutex_unlock(&hold->lock);
+    mutex_unlock(&hold->lock);
     for (unsigned i = 0; i < n; i++) {
         do_held(hold, &held[i]);
     }
@@ -322,7 +323,7 @@ hold_destroy(struct store **outer)
     ASSERT(hold->n == 0);
     outcomes_fini(&hold->outcomes);
     pthread_cond_destroy(&hold->changed);
-    pthread_mutex_destroy(&hold->lock);
+    mutex_fini(&hold->lock);
     free(hold);
     *outer = NULL;
 }

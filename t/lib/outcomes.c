@@ -9,8 +9,8 @@ void
 outcomes_init(struct outcomes *outcomes)
 {
     *outcomes = (struct outcomes){0};
-    pthread_mutex_init(&outcomes->lock, NULL);
-    pthread_mutex_init(&outcomes->listeners_lock, NULL);
+    mutex_init(&outcomes->lock);
+    mutex_init(&outcomes->listeners_lock);
     pthread_cond_init(&outcomes->changed, NULL);
 }
 
@@ -19,25 +19,25 @@ outcomes_fini(struct outcomes *outcomes)
 {
     ASSERT(outcomes->listeners == NULL);
     pthread_cond_destroy(&outcomes->changed);
-    pthread_mutex_destroy(&outcomes->listeners_lock);
-    pthread_mutex_destroy(&outcomes->lock);
+    mutex_fini(&outcomes->listeners_lock);
+    mutex_fini(&outcomes->lock);
 }
 
 uint64_t
 outcomes_next(struct outcomes *outcomes)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     uint64_t seq = ++outcomes->last;
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     return seq;
 }
 
 uint64_t
 outcomes_open(struct outcomes *outcomes)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     uint64_t seq = outcomes->last > outcomes->committed ? outcomes->last : 0;
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     return seq;
 }
 
@@ -54,120 +54,120 @@ standing(const struct outcomes *outcomes, uint64_t seq)
 enum store_commit
 outcomes_ask(struct outcomes *outcomes, uint64_t seq)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     if (seq > outcomes->asked) {
         outcomes->asked = seq;
         pthread_cond_broadcast(&outcomes->changed);
     }
     enum store_commit commit = standing(outcomes, seq);
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     return commit;
 }
 
 enum store_commit
 outcomes_get(struct outcomes *outcomes, uint64_t seq)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     enum store_commit commit = standing(outcomes, seq);
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     return commit;
 }
 
 int
 outcomes_fault(struct outcomes *outcomes)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     int fault = outcomes->fault;
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     return fault;
 }
 
 void
 outcomes_listen(struct outcomes *outcomes, struct store_listener *listener)
 {
-    pthread_mutex_lock(&outcomes->listeners_lock);
+    mutex_lock(&outcomes->listeners_lock);
     listener->next = outcomes->listeners;
     outcomes->listeners = listener;
-    pthread_mutex_unlock(&outcomes->listeners_lock);
+    mutex_unlock(&outcomes->listeners_lock);
 }
 
 void
 outcomes_unlisten(struct outcomes *outcomes, struct store_listener *listener)
 {
-    pthread_mutex_lock(&outcomes->listeners_lock);
+    mutex_lock(&outcomes->listeners_lock);
     struct store_listener **link = &outcomes->listeners;
     while (*link != listener) {
         link = &(*link)->next;
     }
     *link = listener->next;
-    pthread_mutex_unlock(&outcomes->listeners_lock);
+    mutex_unlock(&outcomes->listeners_lock);
 }
 
 void
 outcomes_tell(struct outcomes *outcomes)
 {
-    pthread_mutex_lock(&outcomes->listeners_lock);
+    mutex_lock(&outcomes->listeners_lock);
     for (struct store_listener *listener = outcomes->listeners;
          listener != NULL; listener = listener->next) {
         listener->moved_fn(listener);
     }
-    pthread_mutex_unlock(&outcomes->listeners_lock);
+    mutex_unlock(&outcomes->listeners_lock);
 }
 
 void
 outcomes_wait(struct outcomes *outcomes, uint64_t seq)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     while (outcomes->asked < seq) {
-        pthread_cond_wait(&outcomes->changed, &outcomes->lock);
+        mutex_wait(&outcomes->lock, &outcomes->changed);
     }
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
 }
 
 uint64_t
 outcomes_wait_more(struct outcomes *outcomes, uint64_t *from)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     for (;;) {
         *from = outcomes->committed > outcomes->failed ? outcomes->committed
                                                        : outcomes->failed;
         if (outcomes->stopping || outcomes->asked > *from) {
             break;
         }
-        pthread_cond_wait(&outcomes->changed, &outcomes->lock);
+        mutex_wait(&outcomes->lock, &outcomes->changed);
     }
     uint64_t asked = outcomes->stopping ? 0 : outcomes->asked;
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     return asked;
 }
 
 void
 outcomes_stop(struct outcomes *outcomes)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     outcomes->stopping = true;
     pthread_cond_broadcast(&outcomes->changed);
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
 }
 
 void
 outcomes_commit(struct outcomes *outcomes, uint64_t seq, int fault)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     if (seq > outcomes->committed) {
         outcomes->committed = seq;
     }
     outcomes->fault = fault;
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     outcomes_tell(outcomes);
 }
 
 void
 outcomes_fail(struct outcomes *outcomes, uint64_t seq, int fault)
 {
-    pthread_mutex_lock(&outcomes->lock);
+    mutex_lock(&outcomes->lock);
     outcomes->failed = seq;
     outcomes->fault = fault;
-    pthread_mutex_unlock(&outcomes->lock);
+    mutex_unlock(&outcomes->lock);
     outcomes_tell(outcomes);
 }

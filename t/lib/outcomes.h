@@ -2,6 +2,7 @@
 #ifndef LIB_OUTCOMES_H
 #define LIB_OUTCOMES_H
 
+#include "base/mutex.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -11,7 +12,7 @@
 /* The commits of a log that does not exist: numbers, where they stand, and who
  * is told. For stores in front of the real one. Any thread. */
 struct outcomes {
-    pthread_mutex_t lock;
+    struct mutex lock;
     pthread_cond_t changed;
     uint64_t last;      /* number given out */
     uint64_t asked;     /* all up to it are to be committed */
@@ -19,7 +20,7 @@ struct outcomes {
     uint64_t failed;    /* from there to here they have failed */
     int fault;
     bool stopping;
-    pthread_mutex_t listeners_lock;
+    struct mutex listeners_lock;
     struct store_listener *listeners;
 };
 

@@ -10,6 +10,7 @@
 #include "lib/park.h"
 
 #include "base/err.h"
+#include "base/mutex.h"
 #include "call/store_calls.h"
 #include "lib/outcomes.h"
 
@@ -36,7 +37,7 @@ struct park {
     pthread_t log_thread;
     struct outcomes outcomes;
     struct store_listener listener; /* to the inner store */
-    pthread_mutex_t lock;           /* all below */
+    struct mutex lock;              /* all below */
     pthread_cond_t changed;
     struct parked *list;
     uint64_t random;
@@ -48,10 +49,10 @@ struct park {
 static uint64_t
 next_random(struct park *park)
 {
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     park->random = park->random * UINT64_C(6364136223846793005) + 1;
     uint64_t random = park->random >> 32;
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     return random;
 }
 
@@ -60,9 +61,9 @@ static bool
 may_commit(struct park *park)
 {
     uint64_t random = next_random(park);
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     bool may = park->fails == 0 || (random >> 8) % park->fails != 0;
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     return may;
 }
 
@@ -70,10 +71,10 @@ static enum store_answer
 do_change(struct park *park, struct store_change *change)
 {
     enum store_answer answer = store_change(park->inner, change);
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     park->has_log = park->has_log || change->seq != 0;
     bool numbers = !park->has_log;
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     if (numbers) {
         change->seq = outcomes_next(&park->outcomes);
     }
@@ -108,13 +109,13 @@ do_parked(struct park *park, const struct parked *parked)
 static struct parked *
 take_all(struct park *park)
 {
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     while (park->list == NULL && !park->stopping) {
-        pthread_cond_wait(&park->changed, &park->lock);
+        mutex_wait(&park->lock, &park->changed);
     }
     struct parked *list = park->list;
     park->list = NULL;
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     return list;
 }
 
@@ -147,13 +148,13 @@ parks(struct store *store, enum park_kind kind, void *call)
         return false;
     }
     *parked = (struct parked){.kind = kind, .call = call};
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     if (chosen) {
         parked->next = park->list;
         park->list = parked;
         pthread_cond_signal(&park->changed);
     }
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     if (!chosen) {
         free(parked);
     }
@@ -216,9 +217,9 @@ park_hot_bytes(struct store *store, uint64_t *garbage_bytes)
 static uint64_t
 inner_seq(struct park *park, uint64_t seq)
 {
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     bool has_log = park->has_log;
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     return has_log ? seq : 0;
 }
 
@@ -376,10 +377,10 @@ static const struct store_calls park_calls = {
 static void
 stop_thread(struct park *park)
 {
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     park->stopping = true;
     pthread_cond_signal(&park->changed);
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
     pthread_join(park->thread, NULL);
 }
 
@@ -388,7 +389,7 @@ free_park(struct park *park)
 {
     outcomes_fini(&park->outcomes);
     pthread_cond_destroy(&park->changed);
-    pthread_mutex_destroy(&park->lock);
+    mutex_fini(&park->lock);
     free(park);
 }
 
@@ -403,7 +404,7 @@ park_create(struct store *inner, uint64_t seed, struct store **out)
     park->store.calls = &park_calls;
     park->inner = inner;
     park->random = seed;
-    pthread_mutex_init(&park->lock, NULL);
+    mutex_init(&park->lock);
     pthread_cond_init(&park->changed, NULL);
     outcomes_init(&park->outcomes);
     if (pthread_create(&park->thread, NULL, run, park) != 0) {
@@ -427,9 +428,9 @@ void
 park_fail(struct store *outer, unsigned one_in)
 {
     struct park *park = (struct park *)outer;
-    pthread_mutex_lock(&park->lock);
+    mutex_lock(&park->lock);
     park->fails = one_in;
-    pthread_mutex_unlock(&park->lock);
+    mutex_unlock(&park->lock);
 }
 
 void

@@ -18,7 +18,7 @@ write_down(
 {
     struct journal *journal = (struct journal *)sink;
     ASSERT(n <= ENGINE_WRITES_MAX);
-    ASSERT(pthread_mutex_lock(&journal->lock) == 0);
+    mutex_lock(&journal->lock);
     journal->calls++;
     journal->empty_calls += n == 0;
     journal->position +=
@@ -46,7 +46,7 @@ write_down(
         }
     }
     uint64_t position = journal->position;
-    ASSERT(pthread_mutex_unlock(&journal->lock) == 0);
+    mutex_unlock(&journal->lock);
     return position;
 }
 
@@ -55,13 +55,13 @@ journal_init(struct journal *journal)
 {
     memset(journal, 0, sizeof(*journal));
     journal->sink.write_fn = write_down;
-    ASSERT(pthread_mutex_init(&journal->lock, NULL) == 0);
+    mutex_init(&journal->lock);
 }
 
 void
 journal_fini(struct journal *journal)
 {
-    ASSERT(pthread_mutex_destroy(&journal->lock) == 0);
+    mutex_fini(&journal->lock);
     free(journal->entry);
 }
 

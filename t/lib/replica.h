@@ -2,9 +2,8 @@
 #ifndef LIB_REPLICA_H
 #define LIB_REPLICA_H
 
+#include "base/mutex.h"
 #include "engine/engine_copy.h"
-
-#include <pthread.h>
 
 /* A sink that remembers all it is told, and a replica that is made of copies
  * and of what the sink was told after them, as a recovery would. For tests:
@@ -17,7 +16,7 @@ struct journal_entry {
 
 struct journal {
     struct engine_sink sink; /* first: the seam */
-    pthread_mutex_t lock;
+    struct mutex lock;
     uint64_t group; /* calls that have one position; 0: one, and empty ones
                      * none of their own */
     uint64_t position;

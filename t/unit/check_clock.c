@@ -2,6 +2,7 @@
 /* The clock that is handed in: the system's, and the fake one, by which who
  * waits notices that time was passed, whatever it waits in. */
 #include "base/lock.h"
+#include "base/mutex.h"
 #include "lib/fake_clock.h"
 #include "unit/check_help.h"
 
@@ -17,7 +18,7 @@ START_TEST(test_system)
 {
     struct lock lock = {0};
     struct lock_cond cond = {0};
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    struct mutex mutex = MUTEX_INITIALIZER;
     pthread_cond_t changed;
     const struct clock *clock = clock_or_system(NULL);
     ck_assert_ptr_eq(clock, &clock_system);
@@ -34,12 +35,12 @@ START_TEST(test_system)
     ck_assert_uint_ge(clock_monotonic_ns(), now_ns + NS_PER_MS);
 
     clock_cond_init(&changed);
-    pthread_mutex_lock(&mutex);
+    mutex_lock(&mutex);
     ck_assert(!clock_cond_wait(clock, &changed, &mutex, now_ns));
     now_ns = clock_now_ns(clock);
     while (clock_cond_wait(clock, &changed, &mutex, now_ns + 2 * NS_PER_MS)) {
     }
-    pthread_mutex_unlock(&mutex);
+    mutex_unlock(&mutex);
     ck_assert_uint_ge(clock_monotonic_ns(), now_ns + 2 * NS_PER_MS);
     pthread_cond_destroy(&changed);
 
@@ -88,7 +89,7 @@ END_TEST
  * signal may have come when nobody heard it. */
 START_TEST(test_signal_unheard)
 {
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    struct mutex mutex = MUTEX_INITIALIZER;
     pthread_cond_t changed;
     struct fake_clock fake;
     fake_clock_init(&fake);
@@ -96,9 +97,9 @@ START_TEST(test_signal_unheard)
     clock_cond_init(&changed);
     uint64_t until_ns = clock_now_ns(&fake.clock) + HOUR_MS * NS_PER_MS;
     pthread_cond_signal(&changed);
-    pthread_mutex_lock(&mutex);
+    mutex_lock(&mutex);
     ck_assert(clock_cond_wait(&fake.clock, &changed, &mutex, until_ns));
-    pthread_mutex_unlock(&mutex);
+    mutex_unlock(&mutex);
     pthread_cond_destroy(&changed);
 }
 END_TEST
@@ -111,7 +112,7 @@ struct waiter {
     uint64_t until_ns;
     sem_t begins;
     _Atomic bool is_over;
-    pthread_mutex_t mutex;
+    struct mutex mutex;
     pthread_cond_t changed;
     struct lock lock;
     struct lock_cond cond;
@@ -128,11 +129,11 @@ wait_until(void *arg)
         clock_sleep_until(clock, it->until_ns);
         break;
     case 1:
-        pthread_mutex_lock(&it->mutex);
+        mutex_lock(&it->mutex);
         while (
             clock_cond_wait(clock, &it->changed, &it->mutex, it->until_ns)) {
         }
-        pthread_mutex_unlock(&it->mutex);
+        mutex_unlock(&it->mutex);
         break;
     default:
         lock_take(&it->lock);
@@ -149,8 +150,7 @@ wait_until(void *arg)
  * before. */
 START_TEST(test_jump)
 {
-    struct waiter it = {
-        .way = (unsigned)_i, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct waiter it = {.way = (unsigned)_i, .mutex = MUTEX_INITIALIZER};
     pthread_t thread;
     fake_clock_init(&it.fake);
     fake_clock_stand(&it.fake);

@@ -69,7 +69,7 @@ begin_with(struct world *world, unsigned *n_asked, struct engine *engine)
     world->cold.clock = &world->clock.clock;
     engine_set_cover(world->cold.engine, &world->cover);
     ck_assert_int_eq(engine_define(world->cold.engine, &world->def), 0);
-    pthread_mutex_init(&world->cold.lock, NULL);
+    mutex_init(&world->cold.lock);
     cold_begin(&world->cold, true);
 }
 
@@ -83,7 +83,7 @@ static void
 end(struct world *world)
 {
     ck_assert_ptr_null(world->cold.waiting.first);
-    pthread_mutex_destroy(&world->cold.lock);
+    mutex_fini(&world->cold.lock);
     finish_engine(&world->cold.engine);
 }
 

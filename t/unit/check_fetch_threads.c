@@ -3,6 +3,7 @@
  * small, reads fail now and then, and segments are exchanged meanwhile, as
  * merges do: forgotten, and closed when the last call that has one is answered.
  * An answer is right or an error. Without rings, with some, with rings only. */
+#include "base/mutex.h"
 #include "unit/fetch_help.h"
 
 #include "lib/fake_disk.h"
@@ -32,7 +33,7 @@ struct rig {
     struct records records;
     struct fake_disk *fake;
     struct fetch *fetch;
-    pthread_mutex_t lock; /* now, refs */
+    struct mutex lock; /* now, refs */
     struct held *now;
     _Atomic bool is_over;
 };
@@ -56,19 +57,19 @@ hold_open(uint64_t number)
 static struct held *
 get_now(void)
 {
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     struct held *held = rig->now;
     held->refs++;
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
     return held;
 }
 
 static void
 drop(struct held *held)
 {
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     bool is_last = --held->refs == 0;
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
     if (is_last) {
         fetch_forget(rig->fetch, held->segment);
         segment_close(&held->segment);
@@ -79,11 +80,11 @@ drop(struct held *held)
 static void
 set_now(struct held *held)
 {
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     struct held *old = rig->now;
     rig->now = held;
     held->refs = 1;
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
     if (old != NULL) {
         fetch_forget(rig->fetch, old->segment);
         drop(old);
@@ -109,9 +110,9 @@ run_by_ring(struct ask *ask, struct fetch_ring *ring)
     for (bool is_over = false; !is_over; sched_yield()) {
         (void)fetch_ring_submit(ring);
         fetch_ring_reap(ring);
-        pthread_mutex_lock(&ask->lock);
+        mutex_lock(&ask->lock);
         is_over = ask->n_done > 0;
-        pthread_mutex_unlock(&ask->lock);
+        mutex_unlock(&ask->lock);
     }
     return false;
 }
@@ -207,7 +208,7 @@ setup(void)
 
     rig = calloc(1, sizeof *rig);
     ck_assert_ptr_nonnull(rig);
-    pthread_mutex_init(&rig->lock, NULL);
+    mutex_init(&rig->lock);
     rig->fake = fake_disk_create(1);
     write.disk = fake_disk_as_disk(rig->fake);
     make_records(&rig->records, ID_SECONDS, LOOK_WIDE, 10000, 4);
@@ -261,7 +262,7 @@ START_TEST(test_threads)
     drop(rig->now);
     fetch_stop(&rig->fetch);
     fake_disk_destroy(&rig->fake);
-    pthread_mutex_destroy(&rig->lock);
+    mutex_fini(&rig->lock);
     free(rig);
 }
 END_TEST

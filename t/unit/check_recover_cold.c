@@ -459,10 +459,10 @@ START_TEST(test_checkpoint_publishes)
     uint64_t n = stat_of(&rig.durable.stats.checkpoints);
     /* as checkpointer_want_segments, but that nobody is woken before; and a
      * pass is wanted, should somebody wake by himself */
-    pthread_mutex_lock(&rig.checkpointer.lock);
+    mutex_lock(&rig.checkpointer.lock);
     rig.checkpointer.is_publish_wanted = true;
     rig.checkpointer.is_wanted = true;
-    pthread_mutex_unlock(&rig.checkpointer.lock);
+    mutex_unlock(&rig.checkpointer.lock);
     ck_assert_int_eq(cold_checkpoint(&rig), 0);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.checkpoints), n + 1);
     ck_assert_uint_eq(stat_of(&rig.durable.stats.live_segments), 2);
@@ -484,14 +484,14 @@ START_TEST(test_dropped_counter)
         const struct schema *old = atomic_load(&rig.schema);
         uint32_t serial = schema_counter_at(old, 0)->serial;
         uint32_t last_serial = schema_last_serial(old);
-        pthread_mutex_lock(&rig.durable.edit_lock);
+        mutex_lock(&rig.durable.edit_lock);
         ck_assert_int_eq(
             schema_restore_drop(old, serial, last_serial, &next), 0);
         uint64_t seq = durable_log_dropped(&rig.durable, serial, last_serial);
         atomic_store(&rig.schema, next);
         engine_undefine(rig.engine, 0);
         rig.covers.drop_fn(&rig.covers, 0);
-        pthread_mutex_unlock(&rig.durable.edit_lock);
+        mutex_unlock(&rig.durable.edit_lock);
         schema_destroy((struct schema **)&old);
         ck_assert_int_eq(wal_sync_up_to(rig.durable.wal, seq), 0);
         memset(rig.value, 0, sizeof rig.value);

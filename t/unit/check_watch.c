@@ -275,7 +275,7 @@ START_TEST(test_half)
     memset(key, 'k', sizeof key);
     struct watcher *gets = add(WATCH_FETCHERS, &sem[0]);
     struct watcher *sets = add(WATCH_MUTATIONS | WATCH_CONNEVENTS, &sem[1]);
-    pthread_mutex_lock(&hub->lock); /* no line is made until it is let go */
+    mutex_lock(&hub->lock); /* no line is made until it is let go */
     for (unsigned i = 0; i < GETS; i++) {
         tell(0, WATCH_ITEM_GET, key, sizeof key);
     }
@@ -284,7 +284,7 @@ START_TEST(test_half)
         tell(0, WATCH_ITEM_STORE, key, sizeof key);
     }
     ck_assert_uint_eq(hub->ring[0].dropped, dropped);
-    pthread_mutex_unlock(&hub->lock);
+    mutex_unlock(&hub->lock);
     struct watcher *late = add(WATCH_FETCHERS, &sem[2]);
     ck_assert_uint_eq(take_lines(sets, 10), 0);
     while (lines + skipped < GETS) {

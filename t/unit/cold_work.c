@@ -171,12 +171,12 @@ edit(struct cold_rig *rig, const char *line)
     const struct schema_edit edit = edit_of(line);
     ck_assert_int_eq(schema_apply(old, &edit, &next), 0);
     const struct schema_counter *counter = schema_counter_at(next, SLOT);
-    pthread_mutex_lock(&rig->durable.edit_lock);
+    mutex_lock(&rig->durable.edit_lock);
     ck_assert_int_eq(engine_define(rig->engine, counter), 0);
     uint64_t seq =
         durable_log_counter(&rig->durable, counter, schema_last_serial(next));
     atomic_store(&rig->schema, next);
-    pthread_mutex_unlock(&rig->durable.edit_lock);
+    mutex_unlock(&rig->durable.edit_lock);
     struct schema *gone = (struct schema *)old;
     schema_destroy(&gone);
     ck_assert_int_eq(wal_sync_up_to(rig->durable.wal, seq), 0);
@@ -548,7 +548,7 @@ static void
 evict(struct sealing *it)
 {
     struct cold_rig *rig = it->rig;
-    pthread_mutex_lock(&rig->durable.edit_lock);
+    mutex_lock(&rig->durable.edit_lock);
     for (it->shard = 0; it->shard < COLD_SHARDS; it->shard++) {
         ck_assert_int_eq(engine_evict(rig->engine, SLOT, it->shard,
                              &it->rows[it->shard], publish_shard, it),
@@ -557,7 +557,7 @@ evict(struct sealing *it)
     for (unsigned i = it->first; i <= it->last; i++) {
         rig->settled[i] = it->file;
     }
-    pthread_mutex_unlock(&rig->durable.edit_lock);
+    mutex_unlock(&rig->durable.edit_lock);
 }
 
 int

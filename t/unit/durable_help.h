@@ -5,6 +5,7 @@
 /* A store on a fake disk, one client whose answers are remembered, and what is
  * found after a stop or a crash compared to that. */
 
+#include "base/mutex.h"
 #include "call/ring.h"
 #include "lib/fake_clock.h"
 #include "lib/fake_disk.h"
@@ -55,7 +56,7 @@ struct rig {
     uint64_t read_default;
 
     struct store_listener listener;
-    pthread_mutex_t lock;
+    struct mutex lock;
     pthread_cond_t told;
     unsigned n_told;
     sem_t loaded;

@@ -27,10 +27,10 @@ told(struct store_listener *listener)
 {
     struct rig *rig =
         (struct rig *)((char *)listener - offsetof(struct rig, listener));
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     rig->n_told++;
     pthread_cond_broadcast(&rig->told);
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
 }
 
 static void
@@ -77,7 +77,7 @@ rig_init(
     rig->data.context = rig;
     rig->config.data = &rig->data;
     rig->listener.moved_fn = told;
-    pthread_mutex_init(&rig->lock, NULL);
+    mutex_init(&rig->lock);
     pthread_cond_init(&rig->told, NULL);
     ck_assert_int_eq(sem_init(&rig->loaded, 0, 0), 0);
     id_family_make(family, seed, RIG_IDS, id);
@@ -90,7 +90,7 @@ rig_fini(struct rig *rig)
     history_fini(&rig->history);
     fake_disk_destroy(&rig->fake);
     pthread_cond_destroy(&rig->told);
-    pthread_mutex_destroy(&rig->lock);
+    mutex_fini(&rig->lock);
     (void)sem_destroy(&rig->loaded);
 }
 
@@ -152,15 +152,15 @@ rig_commit(struct rig *rig, uint64_t seq)
 {
     enum store_commit outcome = store_commit(rig->store, seq);
     while (outcome == STORE_COMMIT_WAITS) {
-        pthread_mutex_lock(&rig->lock);
+        mutex_lock(&rig->lock);
         unsigned n_told = rig->n_told;
-        pthread_mutex_unlock(&rig->lock);
+        mutex_unlock(&rig->lock);
         outcome = store_outcome(rig->store, seq);
-        pthread_mutex_lock(&rig->lock);
+        mutex_lock(&rig->lock);
         while (outcome == STORE_COMMIT_WAITS && rig->n_told == n_told) {
-            pthread_cond_wait(&rig->told, &rig->lock);
+            mutex_wait(&rig->lock, &rig->told);
         }
-        pthread_mutex_unlock(&rig->lock);
+        mutex_unlock(&rig->lock);
     }
     return outcome;
 }
@@ -168,11 +168,11 @@ rig_commit(struct rig *rig, uint64_t seq)
 void
 rig_wait_writable(struct rig *rig)
 {
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     while (store_fault(rig->store) != 0) {
-        pthread_cond_wait(&rig->told, &rig->lock);
+        mutex_wait(&rig->lock, &rig->told);
     }
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
 }
 
 void

@@ -5,6 +5,7 @@
 /* What the tests of fetch share: calls that can be waited for, and answers
  * compared with records. */
 
+#include "base/mutex.h"
 #include "cold/fetch.h"
 #include "unit/segment_help.h"
 
@@ -16,7 +17,7 @@ enum { ASKS_MAX = 1000 };
 struct ask {
     struct fetch_call call;
     struct fetch_lookup lookup[ASKS_MAX];
-    pthread_mutex_t lock;
+    struct mutex lock;
     pthread_cond_t answered;
     unsigned n_done; /* times that done_fn was called */
 };
@@ -26,10 +27,10 @@ ask_done(struct fetch_call *call)
 {
     struct ask *ask = call->owner;
 
-    pthread_mutex_lock(&ask->lock);
+    mutex_lock(&ask->lock);
     ask->n_done++;
     pthread_cond_signal(&ask->answered);
-    pthread_mutex_unlock(&ask->lock);
+    mutex_unlock(&ask->lock);
 }
 
 static inline struct ask *
@@ -40,7 +41,7 @@ ask_create(void)
     ck_assert_ptr_nonnull(ask);
     ask->call = (struct fetch_call){
         .lookup = ask->lookup, .done_fn = ask_done, .owner = ask};
-    pthread_mutex_init(&ask->lock, NULL);
+    mutex_init(&ask->lock);
     pthread_cond_init(&ask->answered, NULL);
     return ask;
 }
@@ -49,7 +50,7 @@ static inline void
 ask_destroy(struct ask **ask)
 {
     pthread_cond_destroy(&(*ask)->answered);
-    pthread_mutex_destroy(&(*ask)->lock);
+    mutex_fini(&(*ask)->lock);
     free(*ask);
     *ask = NULL;
 }
@@ -80,11 +81,11 @@ ask_add(struct ask *ask, const struct segment *segment, uint64_t id)
 static inline void
 ask_wait(struct ask *ask)
 {
-    pthread_mutex_lock(&ask->lock);
+    mutex_lock(&ask->lock);
     while (ask->n_done == 0) {
-        pthread_cond_wait(&ask->answered, &ask->lock);
+        mutex_wait(&ask->lock, &ask->answered);
     }
-    pthread_mutex_unlock(&ask->lock);
+    mutex_unlock(&ask->lock);
 }
 
 /* Has it answered; true where that was at once. */

@@ -69,7 +69,7 @@ begin_with(struct world *world, const char *options, uint32_t table_records)
     world->fake = fake_disk_create(1);
     covers_init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
     covers_end_loading(&world->covers);
-    pthread_mutex_init(&world->durable.edit_lock, NULL);
+    mutex_init(&world->durable.edit_lock);
     world->seal = (struct seal){.durable = &world->durable,
         .covers = &world->covers,
         .engine = world->engine,
@@ -95,7 +95,7 @@ begin(struct world *world, const char *options)
 static inline void
 end(struct world *world)
 {
-    pthread_mutex_destroy(&world->durable.edit_lock);
+    mutex_fini(&world->durable.edit_lock);
     covers_fini(&world->covers);
     engine_destroy(&world->engine);
     fake_disk_destroy(&world->fake);

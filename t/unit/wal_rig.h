@@ -4,6 +4,7 @@
 
 /* A log on a fake disk, with somebody who waits for it. */
 
+#include "base/mutex.h"
 #include "unit/wal_help.h"
 #include "wal/replay.h"
 
@@ -19,7 +20,7 @@ struct rig {
     uint64_t n; /* numbers appended */
 
     struct wal_listener listener;
-    pthread_mutex_t lock;
+    struct mutex lock;
     pthread_cond_t told;
     unsigned n_told;
 };
@@ -29,10 +30,10 @@ rig_told(struct wal_listener *listener)
 {
     struct rig *rig =
         (struct rig *)((char *)listener - offsetof(struct rig, listener));
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     rig->n_told++;
     pthread_cond_broadcast(&rig->told);
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
 }
 
 static inline void
@@ -51,7 +52,7 @@ rig_init(struct rig *rig, enum wal_sync sync, uint64_t seed)
     rig->disk = fake_disk_as_disk(rig->fake);
     rig->config.disk = rig->disk;
     rig->config.logger = &rig->logger;
-    pthread_mutex_init(&rig->lock, NULL);
+    mutex_init(&rig->lock);
     pthread_cond_init(&rig->told, NULL);
 }
 
@@ -77,7 +78,7 @@ rig_fini(struct rig *rig)
 {
     fake_disk_destroy(&rig->fake);
     pthread_cond_destroy(&rig->told);
-    pthread_mutex_destroy(&rig->lock);
+    mutex_fini(&rig->lock);
 }
 
 /* Appends the next numbers in one call. */
@@ -98,20 +99,20 @@ rig_append(struct rig *rig, unsigned numbers)
 static inline unsigned
 rig_n_told(struct rig *rig)
 {
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     unsigned n = rig->n_told;
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
     return n;
 }
 
 static inline void
 rig_wait_told(struct rig *rig, unsigned since)
 {
-    pthread_mutex_lock(&rig->lock);
+    mutex_lock(&rig->lock);
     while (rig->n_told == since) {
-        pthread_cond_wait(&rig->told, &rig->lock);
+        mutex_wait(&rig->lock, &rig->told);
     }
-    pthread_mutex_unlock(&rig->lock);
+    mutex_unlock(&rig->lock);
 }
 
 /* What becomes of batch seq; waits for that as net does. */
