@@ -360,16 +360,17 @@ parse_on_counter(struct span command, struct words words,
     return true;
 }
 
-/* True for a line that needs no look: the dialect's own words have four
- * letters and more, its commands on a counter three, and no name begins with a
- * digit. */
+/* True for a line that needs no look: no name begins with a digit, and the
+ * dialect's own words have four letters and more, of which none but incr and
+ * decr, which are memcached's, too, ends in an r. */
 static bool
 is_memcached(struct span command, struct words words)
 {
     const char *arg = words.bytes + words.at + 1; /* behind one space */
     return command.len < 3 ||
-        (command.len == 3 && words.end - words.at > 1 && *arg >= '0' &&
-            *arg <= '9');
+        ((command.len == 3 ||
+             (command.len == 4 && words.bytes[command.at + 3] == 'r')) &&
+            words.end - words.at > 1 && *arg >= '0' && *arg <= '9');
 }
 
 bool

@@ -73,18 +73,6 @@ plain_count(const struct key_names *names, const char *text, struct plain *out)
     return at + n + 2;
 }
 
-/* May the len bytes, one at least, be one plain get or mg? */
-static inline bool
-plain_may_be_get(const char *text, size_t len)
-{
-    if (text[len - 1] != '\n' || len <= sizeof "get " - 1) {
-        return false;
-    }
-    unsigned at = text[0] == 'g' ? sizeof "get " - 1 : sizeof "mg " - 1;
-    return (text[0] == 'g' || text[0] == 'm') && text[at] >= '1' &&
-        text[at] <= '9';
-}
-
 /* "get KEY". */
 static inline uint32_t
 plain_get(const struct key_names *names, const char *text, struct plain *out)

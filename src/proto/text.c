@@ -4,12 +4,11 @@
  *
  * text_parse looks for the end of the line, takes the first word, lets the
  * dialect have its lines, and else calls the command's own function from one
- * table; gets of keys that begin with a digit have a lane of their own, and
- * plain increments take a shorter way to the same (text_arith.c). A
- * storage command is parsed again when its data block is complete: scan->need
- * says when that is, so the work stays linear. No data block is read as
- * commands: it is skipped where a line is refused that tells its length, and a
- * length that is a number, but none that a block can have, ends the connection.
+ * table. A storage command is parsed again when its data block is complete:
+ * scan->need says when that is, so the work stays linear. No data block is read
+ * as commands: it is skipped where a line is refused that tells its length, and
+ * a length that is a number, but none that a block can have, ends the
+ * connection.
  *
  * What can go wrong is answered in memcached's words (its protocol.txt); where
  * versions differ, 1.6.45 is followed: too few words are "bad command line
@@ -21,7 +20,6 @@
 #include "base/num.h"
 #include "proto/dialect.h"
 #include "proto/meta.h"
-#include "proto/text_arith.h"
 #include "proto/text_line.h"
 #include "proto/words.h"
 
@@ -384,31 +382,6 @@ parse_line(struct line *line, const struct schema *schema)
     return text__fail(line, "ERROR");
 }
 
-/* A get or gets whose first key begins with a digit, as most lines do: no
- * other parser wants it, for no counter's name begins so. False where it is
- * another line, or one that may have too long a key. */
-static inline bool
-parse_plain_get(
-    const char *bytes, uint32_t line_len, uint32_t end, struct request *out)
-{
-    if (end < sizeof "get 1" - 1) {
-        return false;
-    }
-    bool is_gets = bytes[3] == 's';
-    uint32_t at = is_gets ? 4 : 3;
-    if (memcmp(bytes, "get", 3) != 0 || bytes[at] != ' ' ||
-        bytes[at + 1] < '0' || bytes[at + 1] > '9' ||
-        (end - at > TEXT_KEY_MAX &&
-            memchr(bytes + at + 1, ' ', TEXT_KEY_MAX) == NULL)) {
-        return false;
-    }
-    request_clear(out);
-    out->op = is_gets ? REQUEST_GETS : REQUEST_GET;
-    out->len = line_len;
-    out->words = (struct span){at, end - at};
-    return true;
-}
-
 /* True for a line that may be long because it has many keys. Looks at the
  * first TEXT_LINE_MAX bytes only, which are there whenever it is asked, so
  * that the answer does not hang on how much has arrived. */
@@ -459,9 +432,6 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     if (len < scan->need) {
         return PARSE_MORE;
     }
-    if (text__arith(bytes, len, out)) {
-        return PARSE_REQUEST;
-    }
     const char *newline = len == scan->scanned
         ? NULL
         : memchr(bytes + scan->scanned, '\n', len - scan->scanned);
@@ -478,9 +448,6 @@ text_parse(const char *bytes, size_t len, const struct schema *schema,
     uint32_t end = (uint32_t)line_len - 1;
     if (end > 0 && bytes[end - 1] == '\r') {
         end--;
-    }
-    if (parse_plain_get(bytes, (uint32_t)line_len, end, out)) {
-        return PARSE_REQUEST;
     }
     request_clear(out);
     out->op = REQUEST_ERROR;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests like the one before them, and gets that come alone. What a client
+/* Requests like the one before them. What a client
  * pipelines mostly is: a hundred increments, or a hundred packets that ask for
  * a cell each. The first of them has been parsed, looked at and gathered in
  * the usual way; here those behind it are read in one pass (proto/plain.h) and
  * gathered straight away, as many as are whole, of the same kind, and plain.
  * The next one that is not goes the usual way again, which knows all about it,
- * and so does whatever follows when nothing more may be gathered. A plain get
- * that comes alone is read so, too, where it has come whole.
+ * and so does whatever follows when nothing more may be gathered.
  *
  * Nothing is decided here that the usual way decides otherwise: whether a
  * client may do what it asks for has been settled for the first of a kind, or
  * by the session. */
 #include "session/exec_get.h"
-#include "session/exec_lead.h"
 
 #include "base/num.h"
 #include "proto/plain.h"
@@ -226,46 +224,6 @@ follower(const struct session *session)
     default:
         return NULL;
     }
-}
-
-/* The same as follow for the one request at bytes, if it is all that has come,
- * as a client's mostly is that waits for each reply. */
-static inline __attribute__((always_inline)) bool
-lead(struct session *session, const char *bytes, size_t len, read_fn *read,
-    take_fn *take, enum request_proto proto)
-{
-    const struct key_names *names = &session->executor->names;
-    struct request *request = &session->request;
-    char near[PLAIN_BYTES] = {0};
-    struct plain plain;
-    memcpy(near, bytes, len);
-    if (read(names, near, &plain) != len) {
-        return false;
-    }
-    struct job *job = exec_get__job(session);
-    if (job == NULL) {
-        return false; /* the usual way says so */
-    }
-    request_clear(request);
-    request->op = proto == PROTO_TEXT ? REQUEST_GET : REQUEST_LOOK;
-    request->proto = proto;
-    request->len = (uint32_t)len;
-    take(session, &plain, 0);
-    job->request_bytes = len;
-    return true;
-}
-
-bool
-exec__lead(struct session *session, const char *bytes, size_t len)
-{
-    key_names_use(&session->executor->names, exec__schema(session));
-    if (session->binding == SESSION_BINARY) {
-        return lead(
-            session, bytes, len, plain_packet, take_packet, PROTO_BINARY);
-    }
-    return bytes[0] == 'g'
-        ? lead(session, bytes, len, plain_get, take_get, PROTO_TEXT)
-        : lead(session, bytes, len, plain_meta, take_meta, PROTO_META);
 }
 
 void

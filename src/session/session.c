@@ -15,7 +15,6 @@
 #include "proto/binary.h"
 #include "proto/reply.h"
 #include "session/exec_admin.h"
-#include "session/exec_lead.h"
 #include "session/watch.h"
 
 #include <stdio.h>
@@ -184,22 +183,6 @@ parse(struct session *session, const char *bytes, size_t len)
               executor->value_bytes_max, &session->scan, &session->request);
 }
 
-/* Begins the request at bytes without parsing it: true where that can be. What
- * comes in pieces may be another request than it seems to be. */
-static inline bool
-begin_at_once(struct session *session, const char *bytes, size_t len,
-    struct exec_turn *turn)
-{
-    if (session->job != NULL || session->rank != ACCESS_WRITER ||
-        (session->scan.scanned | session->scan.need) != 0 ||
-        !exec_lead(session, bytes, len, turn)) {
-        return false;
-    }
-    (*turn->budget)--;
-    session->n_errors = 0;
-    return true;
-}
-
 /* Parses the request at bytes and begins it. */
 static enum exec_step
 begin(struct session *session, const char *bytes, size_t len,
@@ -298,9 +281,6 @@ next(struct session *session, const char *bytes, size_t len,
     }
     if (*turn->budget == 0) {
         return EXEC_YIELD;
-    }
-    if (begin_at_once(session, bytes, len, turn)) {
-        return EXEC_GATHERED;
     }
     enum exec_step step = begin(session, bytes, len, turn);
     if (step == EXEC_DONE) {

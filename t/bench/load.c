@@ -99,7 +99,7 @@ wait_until(struct run *run, const struct worker *worker, uint64_t end_ns,
         next_ns = next_ns < end_ns ? next_ns : end_ns;
         struct timespec until = {.tv_sec = (time_t)(next_ns / NS_PER_S),
             .tv_nsec = (long)(next_ns % NS_PER_S)};
-        pthread_cond_timedwait(&run->done, &run->lock, &until);
+        (void)mutex_timedwait(&run->lock, &run->done, &until);
         if (is_shown) {
             show_progress(run->options, worker, begin_ns);
         }
@@ -123,8 +123,8 @@ run_init(
     atomic_store(&run->end_ns, UINT64_MAX);
     verify_init(&run->verify, options);
     pthread_condattr_t monotonic;
-    if (mutex_init(&run->lock) != 0 ||
-        pthread_condattr_init(&monotonic) != 0 ||
+    mutex_init(&run->lock);
+    if (pthread_condattr_init(&monotonic) != 0 ||
         pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) != 0 ||
         pthread_cond_init(&run->done, &monotonic) != 0) {
         fail("no condition variable");
