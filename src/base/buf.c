@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The capacity that holds need bytes; 0 where it cannot be expressed. */
-static size_t
-capacity_for(size_t capacity, size_t need)
+size_t
+buf_capacity_for(size_t capacity, size_t need)
 {
     if (capacity < BUF_START_BYTES) {
         capacity = BUF_START_BYTES;
@@ -38,7 +37,7 @@ grow(struct buf *buf, size_t extra)
     if (__builtin_add_overflow(buf->len, extra, &need)) {
         return false;
     }
-    capacity = capacity_for(buf->capacity, need);
+    capacity = buf_capacity_for(buf->capacity, need);
     if (capacity == 0) {
         return false;
     }

@@ -25,6 +25,10 @@ void buf_fini(struct buf *buf);
  * (and failed is set) when memory is out; nothing else changes then. */
 char *buf_reserve(struct buf *buf, size_t extra);
 
+/* The capacity that a buffer of that one has when it has been made to hold need
+ * bytes; 0 where that cannot be expressed. Pure. */
+size_t buf_capacity_for(size_t capacity, size_t need);
+
 /* Appends; where memory is out the bytes are dropped and failed is set, so a
  * chain of appends is checked once, at its end. */
 void buf_add(struct buf *buf, const void *bytes, size_t len);

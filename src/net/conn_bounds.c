@@ -85,6 +85,15 @@ conn__note_room(struct conn *conn)
         replies + conn->in.capacity);
 }
 
+bool
+conn__take_room(struct conn *conn, size_t need)
+{
+    size_t has = conn->in.capacity;
+    size_t then = need > has ? buf_capacity_for(has, need) : has;
+    return then == has ||
+        conn_room_take(&conn->worker->room, &conn->place, then - has);
+}
+
 void
 conn__answer_unheld(struct conn *conn, enum session_state state,
     const struct buf *out, const struct session_acks *acks)

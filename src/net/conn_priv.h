@@ -125,6 +125,24 @@ conn__has_room(const struct conn *conn)
         CONN_ROOM_COUNTS;
 }
 
+/* The same as conn__may_read where room has to be asked for. */
+bool conn__take_room(struct conn *conn, size_t need);
+
+/* True where a read may follow: what it leaves has been asked for, or there is
+ * much room. False: it is to wait (conn_room_wait). conn->in is made to hold
+ * more_kept bytes beyond what it has where it is read into, and at most
+ * more_shared where it is not. */
+static inline bool
+conn__may_read(
+    struct conn *conn, bool is_narrow, size_t more_shared, size_t more_kept)
+{
+    size_t kept = conn->in.len - conn->in_at;
+    if (kept > CONN_KEEP_BYTES) {
+        return conn__take_room(conn, kept + more_kept);
+    }
+    return !is_narrow || conn__take_room(conn, kept + more_shared);
+}
+
 /* What a turn has to say cannot wait for its changes, for want of memory. */
 void conn__answer_unheld(struct conn *conn, enum session_state state,
     const struct buf *out, const struct session_acks *acks);

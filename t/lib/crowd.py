@@ -28,6 +28,23 @@ def resident(running):
     raise RuntimeError("no RssAnon")
 
 
+def forget_peak(running):
+    """Lets peak_resident begin anew, from what is resident now: that."""
+    path = "/proc/%d/" % running.process.pid
+    with open(path + "clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+    return peak_resident(running)
+
+
+def peak_resident(running):
+    """The most resident bytes that the server has had, of files, too."""
+    with open("/proc/%d/status" % running.process.pid) as lines:
+        for line in lines:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    raise RuntimeError("no VmHWM")
+
+
 def cpu_ticks(running):
     """Clock ticks of processor time that the server has used."""
     with open("/proc/%d/stat" % running.process.pid) as line:
