@@ -139,8 +139,8 @@ void conn_room_trim(struct conn_room *room);
 /* Lets those read on that wait and for which there is room now, and closes
  * connections while more is in use, and waited for, than there may be: first
  * the one whose client has let it wait for the longest time. One that has all
- * there is may stay. Of requests only while no other worker has more, which else is
- * told. Not while the worker's connections are gone through. */
+ * there is may stay. Of requests only while no other worker has more, which
+ * else is told. Not while the worker's connections are gone through. */
 void conn_room_clear(struct worker *worker);
 
 #endif
