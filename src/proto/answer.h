@@ -103,16 +103,19 @@ void answer_put(const struct echo *echo, const char *bytes,
 void answer__refuse(
     const struct echo *echo, const struct answer *answer, struct buf *out);
 /* Answers of the binary protocol that have no kind: the version, and figures.
- * lines[0..len): what the text protocol answers to stats. */
+ */
 void answer_binary_version(
     const struct echo *echo, const char *version, struct buf *out);
 /* To a login: text says that it is done, or how it may be done; NULL: that the
  * next step is awaited. */
 void answer_binary_login(
     const struct echo *echo, const char *text, struct buf *out);
-/* has_more: these are whole lines, and others follow in another call. */
-void answer_binary_stats(const struct echo *echo, const char *bytes,
-    const char *lines, size_t len, bool has_more, struct buf *out);
+/* A pair of a reply to stats, whose value has len bytes; the end of one; and
+ * that there is no such thing. For proto/reply_stats.c. */
+void answer__binary_stat(const struct echo *echo, const char *name,
+    const char *value, size_t len, struct buf *out);
+void answer__binary_stats_end(const struct echo *echo, struct buf *out);
+void answer__binary_stats_none(const struct echo *echo, struct buf *out);
 
 /* Of each protocol; called by answer_put. */
 void answer__text(const struct echo *echo, const char *bytes,

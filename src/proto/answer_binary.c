@@ -295,69 +295,23 @@ answer_binary_login(const struct echo *echo, const char *text, struct buf *out)
         text == NULL ? "" : text);
 }
 
-static bool
-begins(const char *text, size_t len, const char *with)
+void
+answer__binary_stat(const struct echo *echo, const char *name,
+    const char *value, size_t len, struct buf *out)
 {
-    return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
-}
-
-/* One line "STAT <name> <value>" without its CRLF. */
-static void
-put_stat(
-    struct buf *out, const struct echo *echo, const char *line, size_t len)
-{
-    static const size_t before = sizeof "STAT " - 1;
-    const char *name = line + before;
-    const char *space = memchr(name, ' ', len - before);
-    size_t name_len = space == NULL ? len - before : (size_t)(space - name);
-    struct packet packet = {.key = {name, name_len}};
-    if (space != NULL) {
-        packet.value.bytes = space + 1;
-        packet.value.len = len - before - name_len - 1;
-    }
+    struct packet packet = {
+        .key = {name, strlen(name)}, .value = {value, len}};
     put(out, echo, &packet);
 }
 
-/* A packet for each line of figures. */
-static void
-put_stats(
-    struct buf *out, const struct echo *echo, const char *lines, size_t len)
+void
+answer__binary_stats_end(const struct echo *echo, struct buf *out)
 {
-    while (begins(lines, len, "STAT ")) {
-        const char *newline = memchr(lines, '\n', len);
-        size_t line_len = newline == NULL ? len : (size_t)(newline - lines);
-        size_t text_len = line_len;
-        if (text_len > 0 && lines[text_len - 1] == '\r') {
-            text_len--;
-        }
-        put_stat(out, echo, lines, text_len);
-        size_t taken = newline == NULL ? len : line_len + 1;
-        lines += taken;
-        len -= taken;
-    }
+    put_ok(out, echo, 0);
 }
 
 void
-answer_binary_stats(const struct echo *echo, const char *bytes,
-    const char *lines, size_t len, bool has_more, struct buf *out)
+answer__binary_stats_none(const struct echo *echo, struct buf *out)
 {
-    if (has_more) {
-        put_stats(out, echo, lines, len);
-        return;
-    }
-    bool is_end = begins(lines, len, "END");
-    bool is_dump = begins(lines, len, "PREFIX ") ||
-        (is_end && begins(bytes + echo->key.at, echo->key.len, "detail dump"));
-    if (is_dump) {
-        struct packet packet = {
-            .key = {"detailed", strlen("detailed")}, .value = {lines, len}};
-        put(out, echo, &packet);
-    } else if (begins(lines, len, "STAT ")) {
-        put_stats(out, echo, lines, len);
-    } else if (!is_end && !begins(lines, len, "RESET") &&
-        !begins(lines, len, "OK")) {
-        put_text(out, echo, STATUS_NOT_FOUND, "Not found");
-        return;
-    }
-    put_ok(out, echo, 0);
+    put_text(out, echo, STATUS_NOT_FOUND, "Not found");
 }

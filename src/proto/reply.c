@@ -150,21 +150,3 @@ reply_join_u64(const uint64_t *number, size_t n, char *text)
     }
     return (size_t)(at - text);
 }
-
-void
-reply_stat_u64(struct buf *out, const char *name, uint64_t value)
-{
-    buf_add_text(out, "STAT ");
-    buf_add_text(out, name);
-    buf_add(out, " ", 1);
-    reply_number(out, value);
-}
-
-void
-reply_stat_text(struct buf *out, const char *name, const char *value)
-{
-    buf_add_text(out, "STAT ");
-    buf_add_text(out, name);
-    buf_add(out, " ", 1);
-    reply_line(out, value);
-}

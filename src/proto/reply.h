@@ -38,8 +38,4 @@ size_t reply_value_around(struct buf *out, const char *key, size_t key_len,
  * bytes written. */
 size_t reply_join_u64(const uint64_t *number, size_t n, char *text);
 
-/* "STAT <name> <number>\r\n", and the same with a text. */
-void reply_stat_u64(struct buf *out, const char *name, uint64_t value);
-void reply_stat_text(struct buf *out, const char *name, const char *value);
-
 #endif

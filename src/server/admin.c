@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "call/store_calls.h"
 #include "items/items.h"
-#include "proto/reply.h"
+#include "proto/reply_stats.h"
 
 #include <config.h>
 #include <string.h>
@@ -59,19 +59,19 @@ admin__reset(struct server_admin *admin)
 void
 admin__put_stat(void *context, const char *name, const char *value)
 {
-    reply_stat_text(context, name, value);
+    reply_stats_text(context, name, value);
 }
 
 /* tallyd's own, by their whole names. */
 static bool
 own_stats(struct server_admin *admin, const char *args, struct span word,
-    struct words words, struct admin_reply *reply, struct buf *out)
+    struct words words, struct admin_reply *reply, struct reply_stats *out)
 {
     if (span_is(args, word, "counters")) {
         admin__counters(admin, out);
     } else if (span_is(args, word, "producers")) {
         store_producer_stats(admin->store, admin__put_stat, out);
-        reply_line(out, "END");
+        reply_stats_end(out);
     } else if (span_is(args, word, "tables")) {
         struct span name = {0, 0};
         words_next(&words, &name);
@@ -81,14 +81,14 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
     } else if (span_is(args, word, "cold")) {
         admin__cold(admin, out);
     } else {
-        reply_line(out, "ERROR");
+        reply_stats_refuse(out, "ERROR");
     }
     return false;
 }
 
 static bool
 stats(struct admin *seam, const char *args, size_t len,
-    struct admin_reply *reply, struct buf *out)
+    struct admin_reply *reply, struct reply_stats *out)
 {
     struct server_admin *admin = (struct server_admin *)seam;
     struct words words = words_of(args, (struct span){0, (uint32_t)len});
@@ -97,7 +97,7 @@ stats(struct admin *seam, const char *args, size_t len,
         admin__general(admin, out);
     } else if (span_begins(args, word, "reset")) {
         admin__reset(admin);
-        reply_line(out, "RESET");
+        reply_stats_done(out, "RESET");
     } else if (span_begins(args, word, "detail")) {
         admin__detail(admin, args, words, out);
     } else if (span_begins(args, word, "settings")) {
@@ -107,14 +107,14 @@ stats(struct admin *seam, const char *args, size_t len,
     } else if (span_begins(args, word, "conns")) {
         admin__conns(admin, out);
     } else if (span_begins(args, word, "extstore")) { /* there is none */
-        reply_line(out, "END");
+        reply_stats_end(out);
     } else if (span_is(args, word, "items")) {
         admin__items(admin, out);
     } else if (span_is(args, word, "slabs")) {
         admin__slabs(admin, out);
     } else if (span_is(args, word, "sizes")) {
-        reply_stat_text(out, "sizes_status", "disabled");
-        reply_line(out, "END");
+        reply_stats_text(out, "sizes_status", "disabled");
+        reply_stats_end(out);
     } else {
         return own_stats(admin, args, word, words, reply, out);
     }

@@ -8,7 +8,7 @@
 #include "server/admin_priv.h"
 
 #include "items/items.h"
-#include "proto/reply.h"
+#include "proto/reply_stats.h"
 #include "server/secure.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 /* Where settings are shown. */
 struct sink {
     const struct server_admin *admin; /* locked */
-    struct buf *out;
+    struct reply_stats *out;
 };
 
 static void
@@ -32,11 +32,11 @@ put_setting(void *context, const char *name, const char *value)
             value = sink->admin->changed[i].value;
         }
     }
-    reply_stat_text(sink->out, name, value);
+    reply_stats_text(sink->out, name, value);
 }
 
 void
-admin__settings(struct server_admin *admin, struct buf *out)
+admin__settings(struct server_admin *admin, struct reply_stats *out)
 {
     struct sink sink = {admin, out};
     struct options now = *admin->options;
@@ -48,7 +48,7 @@ admin__settings(struct server_admin *admin, struct buf *out)
     mutex_lock(&admin->lock);
     options_each_setting(&now, put_setting, &sink);
     mutex_unlock(&admin->lock);
-    reply_line(out, "END");
+    reply_stats_end(out);
 }
 
 /* Keeps a setting that has changed; the names are few. Locked. */

@@ -2,41 +2,50 @@
 /* stats conns: the listening sockets, then each worker's connections. */
 #include "server/admin_priv.h"
 
-#include "proto/reply.h"
+#include "base/num.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 
 #define NS_PER_S UINT64_C(1000000000)
+enum { NAME_BYTES = 48 /* "<fd>:<figure>" */ };
 
 struct put {
     const struct server_admin *admin;
-    struct buf *out;
+    struct reply_stats *out;
     uint64_t now_ns;
 };
+
+/* A pair whose name is "<fd>:<figure>". */
+static void
+put_text(const struct put *put, int fd, const char *figure, const char *value)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%d:%s", fd, figure);
+    reply_stats_text(put->out, name, value);
+}
 
 static void
 put_conn(void *context, const struct conn_shown *shown)
 {
-    struct put *put = context;
+    const struct put *put = context;
     char user[ADMIN__USER_BYTES];
+    char idle[NUM_U64_DIGITS_MAX + 1];
     uint64_t idle_s = put->now_ns > shown->last_command_ns
         ? (put->now_ns - shown->last_command_ns) / NS_PER_S
         : 0;
-    buf_addf(put->out, "STAT %d:addr %s\r\n", shown->fd, shown->addr);
+    put_text(put, shown->fd, "addr", shown->addr);
     if (shown->state != CONN_STATE_LISTENING) {
-        buf_addf(put->out, "STAT %d:listen_addr %s\r\n", shown->fd,
-            shown->listen_addr);
+        put_text(put, shown->fd, "listen_addr", shown->listen_addr);
     }
     if (shown->pass != 0 && admin__user(put->admin, shown->pass, user)) {
-        buf_addf(put->out, "STAT %d:user %s\r\n", shown->fd, user);
+        put_text(put, shown->fd, "user", user);
     }
     if (shown->state != CONN_STATE_LISTENING) {
-        buf_addf(put->out, "STAT %d:tls %s\r\n", shown->fd,
-            shown->is_tls ? "yes" : "no");
+        put_text(put, shown->fd, "tls", shown->is_tls ? "yes" : "no");
     }
-    buf_addf(put->out,
-        "STAT %d:state %s\r\nSTAT %d:secs_since_last_cmd %" PRIu64 "\r\n",
-        shown->fd, conn_state_name(shown->state), shown->fd, idle_s);
+    put_text(put, shown->fd, "state", conn_state_name(shown->state));
+    idle[num_format_u64(idle_s, idle)] = '\0';
+    put_text(put, shown->fd, "secs_since_last_cmd", idle);
 }
 
 /* The sockets stay what they were until the listener stops; one that has been
@@ -55,12 +64,12 @@ put_listening(const struct server_admin *admin, struct put *put)
 }
 
 void
-admin__conns(struct server_admin *admin, struct buf *out)
+admin__conns(struct server_admin *admin, struct reply_stats *out)
 {
     struct put put = {admin, out, clock_monotonic_ns()};
     put_listening(admin, &put);
     for (unsigned i = 0; i < admin->n_workers; i++) {
         conn_list_each(&admin->workers[i]->conn_list, put_conn, &put);
     }
-    reply_line(out, "END");
+    reply_stats_end(out);
 }

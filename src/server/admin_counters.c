@@ -2,9 +2,10 @@
 /* Figures of our own: stats counters, tables, wal, cold. */
 #include "server/admin_priv.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "items/items.h"
-#include "proto/reply.h"
+#include "proto/reply_stats.h"
 
 #include <config.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@ enum {
     NAME_BYTES = 96, /* "<counter>:<column>:<figure>" */
     PART_BYTES = 48, /* "<counter>:<shard>" */
     RATIO_BYTES = 32,
+    WIDTH_BYTES = 24, /* " <bits>:<values>" */
     PIECE_TABLES = 32 /* of a reply to stats tables: looked at */
 };
 
@@ -37,25 +39,25 @@ enum { TABLES_BEGIN, TABLES_WHOLE, TABLES_SHARDS };
 
 static void
 put_counter(struct server_admin *admin, const struct schema_counter *counter,
-    struct buf *out)
+    struct reply_stats *out)
 {
     char name[NAME_BYTES];
     char value[32];
     struct store_sum sum = store_sum(admin->store, counter->slot);
     snprintf(name, sizeof name, "%s:columns", counter->name.text);
-    reply_stat_u64(out, name, counter->n_columns);
+    reply_stats_u64(out, name, counter->n_columns);
     snprintf(name, sizeof name, "%s:records", counter->name.text);
-    reply_stat_u64(out, name, sum.records);
+    reply_stats_u64(out, name, sum.records);
     snprintf(name, sizeof name, "%s:bytes", counter->name.text);
-    reply_stat_u64(out, name, sum.bytes);
+    reply_stats_u64(out, name, sum.bytes);
     snprintf(name, sizeof name, "%s:bytes_per_record", counter->name.text);
     snprintf(value, sizeof value, "%.2f",
         sum.records == 0 ? 0.0 : (double)sum.bytes / (double)sum.records);
-    reply_stat_text(out, name, value);
+    reply_stats_text(out, name, value);
 }
 
 void
-admin__counters(struct server_admin *admin, struct buf *out)
+admin__counters(struct server_admin *admin, struct reply_stats *out)
 {
     uint64_t sum[METRIC_COUNT];
     const struct schema *schema = store_schema(admin->store);
@@ -66,19 +68,20 @@ admin__counters(struct server_admin *admin, struct buf *out)
             put_counter(admin, counter, out);
         }
     }
-    reply_stat_text(out, "tallyd_version", PACKAGE_VERSION);
+    reply_stats_text(out, "tallyd_version", PACKAGE_VERSION);
     if (admin->owner != NULL) {
-        reply_stat_text(out, "owns_rule", owns_rule(owner_rule(admin->owner)));
+        reply_stats_text(
+            out, "owns_rule", owns_rule(owner_rule(admin->owner)));
     }
-#define X(name, text) reply_stat_u64(out, #name, sum[METRIC_##name]);
+#define X(name, text) reply_stats_u64(out, #name, sum[METRIC_##name]);
     METRIC_COUNTERS(X)
 #undef X
     struct items_lent lent;
     items_lent(admin->store->items, &lent);
-#define X(name, text) reply_stat_u64(out, #name, lent.name);
+#define X(name, text) reply_stats_u64(out, #name, lent.name);
     ITEMS_LENT(X)
 #undef X
-    reply_line(out, "END");
+    reply_stats_end(out);
 }
 
 static double
@@ -89,41 +92,42 @@ ratio(uint64_t part, uint64_t whole)
 
 /* of: "<counter>" or "<counter>:<shard>" */
 static void
-put_sum(struct buf *out, const char *of, const struct engine_sum *sum)
+put_sum(struct reply_stats *out, const char *of, const struct engine_sum *sum)
 {
     char name[NAME_BYTES];
     char value[RATIO_BYTES];
 #define X(field, text)                                                        \
     snprintf(name, sizeof name, "%s:" #field, of);                            \
-    reply_stat_u64(out, name, sum->field);
+    reply_stats_u64(out, name, sum->field);
     ENGINE_SUMS(X)
 #undef X
 #define X(figure, number)                                                     \
     snprintf(name, sizeof name, "%s:" #figure, of);                           \
     snprintf(value, sizeof value, "%.4f", number);                            \
-    reply_stat_text(out, name, value);
+    reply_stats_text(out, name, value);
     TABLE_RATIOS(X)
 #undef X
 }
 
-/* "<bits>:<values>" for each width that occurs; no line where none does. */
+/* "<bits>:<values>" for each width that occurs; no pair where none does. */
 static void
-put_widths(struct buf *out, const struct schema_counter *counter,
+put_widths(struct reply_stats *out, const struct schema_counter *counter,
     const struct schema_column *column, const uint64_t width[ENGINE_WIDTHS])
 {
-    bool any = false;
+    char name[NAME_BYTES];
+    char value[ENGINE_WIDTHS * WIDTH_BYTES];
+    size_t len = 0;
     for (unsigned bits = 0; bits < ENGINE_WIDTHS; bits++) {
-        if (width[bits] > 0 && !any) {
-            buf_addf(out, "STAT %s:%s:widths", counter->name.text,
-                column->name.text);
-            any = true;
-        }
         if (width[bits] > 0) {
-            buf_addf(out, " %u:%" PRIu64, bits, width[bits]);
+            len += (size_t)snprintf(value + len, sizeof value - len,
+                "%s%u:%" PRIu64, len == 0 ? "" : " ", bits, width[bits]);
+            ASSERT(len < sizeof value);
         }
     }
-    if (any) {
-        reply_line(out, "");
+    if (len > 0) {
+        snprintf(name, sizeof name, "%s:%s:widths", counter->name.text,
+            column->name.text);
+        reply_stats_text(out, name, value);
     }
 }
 
@@ -146,7 +150,7 @@ next_counter(const struct schema *schema, struct admin_reply *reply)
  * these in the end. */
 static void
 go_on_whole(struct server_admin *admin, const struct schema_counter *counter,
-    struct admin_reply *reply, unsigned *n_left, struct buf *out)
+    struct admin_reply *reply, unsigned *n_left, struct reply_stats *out)
 {
     while (reply->shard < (unsigned)admin->options->shards) {
         if (!store_survey(admin->store, counter->slot, reply->shard,
@@ -168,7 +172,7 @@ go_on_whole(struct server_admin *admin, const struct schema_counter *counter,
 /* Goes on with what is said of each shard. */
 static void
 go_on_shards(struct server_admin *admin, const struct schema_counter *counter,
-    struct admin_reply *reply, unsigned *n_left, struct buf *out)
+    struct admin_reply *reply, unsigned *n_left, struct reply_stats *out)
 {
     char part[PART_BYTES];
     while (reply->shard < (unsigned)admin->options->shards) {
@@ -210,19 +214,19 @@ begin_counter(const struct schema *schema,
 }
 
 static void
-end_tables(struct server_admin *admin, struct buf *out)
+end_tables(struct server_admin *admin, struct reply_stats *out)
 {
     uint64_t garbage_bytes = 0;
     uint64_t used_bytes = store_hot_bytes(admin->store, &garbage_bytes);
-    reply_stat_u64(out, "hot_memory_used", used_bytes);
-    reply_stat_u64(out, "hot_memory_garbage", garbage_bytes);
-    reply_stat_u64(out, "hot_memory_limit", admin->options->hot_memory);
-    reply_line(out, "END");
+    reply_stats_u64(out, "hot_memory_used", used_bytes);
+    reply_stats_u64(out, "hot_memory_garbage", garbage_bytes);
+    reply_stats_u64(out, "hot_memory_limit", admin->options->hot_memory);
+    reply_stats_end(out);
 }
 
 bool
 admin__tables(struct server_admin *admin, const char *name, size_t len,
-    struct admin_reply *reply, struct buf *out)
+    struct admin_reply *reply, struct reply_stats *out)
 {
     const struct schema *schema = store_schema(admin->store);
     unsigned n_left = PIECE_TABLES;
@@ -230,7 +234,7 @@ admin__tables(struct server_admin *admin, const char *name, size_t len,
         const struct schema_counter *only =
             len == 0 ? NULL : schema_counter(schema, name, len);
         if (len > 0 && only == NULL) {
-            reply_error(out, ERR_NO_COUNTER);
+            reply_stats_error(out, ERR_NO_COUNTER);
             return false;
         }
         reply->step = TABLES_WHOLE;
@@ -255,25 +259,25 @@ admin__tables(struct server_admin *admin, const char *name, size_t len,
 }
 
 void
-admin__wal(struct server_admin *admin, struct buf *out)
+admin__wal(struct server_admin *admin, struct reply_stats *out)
 {
     uint64_t sum[METRIC_COUNT];
     store_data_stats(admin->store, admin__put_stat, out);
     admin__sum(admin, sum);
-    reply_stat_u64(
+    reply_stats_u64(
         out, metric_name(METRIC_changes_unsure), sum[METRIC_changes_unsure]);
-    reply_stat_u64(
+    reply_stats_u64(
         out, metric_name(METRIC_changes_late), sum[METRIC_changes_late]);
-    reply_stat_u64(
+    reply_stats_u64(
         out, metric_name(METRIC_reads_held), sum[METRIC_reads_held]);
-    reply_stat_u64(
+    reply_stats_u64(
         out, metric_name(METRIC_reads_unsure), sum[METRIC_reads_unsure]);
-    reply_line(out, "END");
+    reply_stats_end(out);
 }
 
 void
-admin__cold(struct server_admin *admin, struct buf *out)
+admin__cold(struct server_admin *admin, struct reply_stats *out)
 {
     store_cold_stats(admin->store, admin__put_stat, out);
-    reply_line(out, "END");
+    reply_stats_end(out);
 }

@@ -5,7 +5,7 @@
 #include "server/admin_priv.h"
 
 #include "items/items.h"
-#include "proto/reply.h"
+#include "proto/reply_stats.h"
 #include "server/process.h"
 
 #include <stdio.h>
@@ -154,31 +154,32 @@ struct figures {
     X(direct_reclaims, f->items.direct_reclaims)                              \
     X(lru_bumps_dropped, NONE)
 
-#define PUT(name, number) reply_stat_u64(out, #name, number);
+#define PUT(name, number) reply_stats_u64(out, #name, number);
 
 static void
-put_seconds(struct buf *out, const char *name, const struct timeval *time)
+put_seconds(
+    struct reply_stats *out, const char *name, const struct timeval *time)
 {
     char text[48];
     snprintf(text, sizeof text, "%lld.%06ld", (long long)time->tv_sec,
         (long)time->tv_usec);
-    reply_stat_text(out, name, text);
+    reply_stats_text(out, name, text);
 }
 
 static void
-put_process(struct server_admin *admin, struct buf *out)
+put_process(struct server_admin *admin, struct reply_stats *out)
 {
     struct rusage usage;
     char loop[32];
     uint64_t up_s = clock_monotonic_s() - admin->started_s;
     getrusage(RUSAGE_SELF, &usage);
     snprintf(loop, sizeof loop, "libuv-%s", uv_version_string());
-    reply_stat_u64(out, "pid", (uint64_t)getpid());
-    reply_stat_u64(out, "uptime", up_s);
-    reply_stat_u64(out, "time", (uint64_t)clock_unix_s());
-    reply_stat_text(out, "version", ADMIN__MEMCACHED_VERSION);
-    reply_stat_text(out, "libevent", loop);
-    reply_stat_u64(out, "pointer_size", 8 * sizeof(void *));
+    reply_stats_u64(out, "pid", (uint64_t)getpid());
+    reply_stats_u64(out, "uptime", up_s);
+    reply_stats_u64(out, "time", (uint64_t)clock_unix_s());
+    reply_stats_text(out, "version", ADMIN__MEMCACHED_VERSION);
+    reply_stats_text(out, "libevent", loop);
+    reply_stats_u64(out, "pointer_size", 8 * sizeof(void *));
     put_seconds(out, "rusage_user", &usage.ru_utime);
     put_seconds(out, "rusage_system", &usage.ru_stime);
 }
@@ -215,7 +216,7 @@ collect(struct server_admin *admin, struct figures *f)
 }
 
 void
-admin__general(struct server_admin *admin, struct buf *out)
+admin__general(struct server_admin *admin, struct reply_stats *out)
 {
     const struct options *options = admin->options;
     struct figures figures;
@@ -229,7 +230,7 @@ admin__general(struct server_admin *admin, struct buf *out)
     }
     TRAFFIC_FIGURES(PUT)
     MEMORY_FIGURES(PUT)
-    reply_stat_text(out, "slab_reassign_last_busy_status", "none");
+    reply_stats_text(out, "slab_reassign_last_busy_status", "none");
     SLAB_FIGURES(PUT)
     if (options->lru_crawler) {
         CRAWLER_FIGURES(PUT)
@@ -253,5 +254,5 @@ admin__general(struct server_admin *admin, struct buf *out)
     if (options->lru_maintainer) {
         LRU_FIGURES(PUT)
     }
-    reply_line(out, "END");
+    reply_stats_end(out);
 }

@@ -9,15 +9,17 @@
 #include "base/num.h"
 #include "base/uri.h"
 #include "items/items.h"
-#include "proto/reply.h"
+#include "proto/reply_stats.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum {
     PAGE_BYTES = 1 << 20,
     CACHEDUMP_BYTES_MAX = 2 << 20, /* of a reply, as in memcached */
     CACHEDUMP_LOOKS_MAX = 1 << 15, /* items looked at for it */
-    CACHEDUMP_PIECE = 64
+    CACHEDUMP_PIECE = 64,
+    NAME_BYTES = 64 /* "items:<class>:<figure>" */
 };
 
 #define NONE UINT64_C(0)
@@ -92,18 +94,20 @@ age_of(const struct items_class *of, uint64_t now_s)
 
 static void
 put_items(const struct items_class *of, unsigned i, bool has_maintainer,
-    uint64_t now_s, struct buf *out)
+    uint64_t now_s, struct reply_stats *out)
 {
+    char of_class[NAME_BYTES];
 #define X(name, number, is_maintained)                                        \
     if (has_maintainer || !(is_maintained)) {                                 \
-        buf_addf(out, "STAT items:%u:%s %" PRIu64 "\r\n", i, #name, number);  \
+        snprintf(of_class, sizeof of_class, "items:%u:%s", i, #name);         \
+        reply_stats_u64(out, of_class, number);                               \
     }
     ITEM_LINES(X)
 #undef X
 }
 
 void
-admin__items(struct server_admin *admin, struct buf *out)
+admin__items(struct server_admin *admin, struct reply_stats *out)
 {
     struct items_class classes[ITEMS_CLASSES];
     bool has_maintainer = admin->options->lru_maintainer;
@@ -114,26 +118,28 @@ admin__items(struct server_admin *admin, struct buf *out)
             put_items(&classes[i], i, has_maintainer, now_s, out);
         }
     }
-    reply_line(out, "END");
+    reply_stats_end(out);
 }
 
 /* Returns the pages. */
 static uint64_t
-put_slab(const struct items_class *of, unsigned i, struct buf *out)
+put_slab(const struct items_class *of, unsigned i, struct reply_stats *out)
 {
     uint64_t per_page =
         of->chunk_bytes >= PAGE_BYTES ? 1 : PAGE_BYTES / of->chunk_bytes;
     uint64_t pages = (of->number + per_page - 1) / per_page;
     pages = pages == 0 ? 1 : pages; /* memcached keeps one */
+    char of_class[NAME_BYTES];
 #define X(name, number)                                                       \
-    buf_addf(out, "STAT %u:%s %" PRIu64 "\r\n", i, #name, number);
+    snprintf(of_class, sizeof of_class, "%u:%s", i, #name);                   \
+    reply_stats_u64(out, of_class, number);
     SLAB_LINES(X)
 #undef X
     return pages;
 }
 
 void
-admin__slabs(struct server_admin *admin, struct buf *out)
+admin__slabs(struct server_admin *admin, struct reply_stats *out)
 {
     struct items_class classes[ITEMS_CLASSES];
     uint64_t n = 0;
@@ -146,9 +152,9 @@ admin__slabs(struct server_admin *admin, struct buf *out)
             n++;
         }
     }
-    reply_stat_u64(out, "active_slabs", n);
-    reply_stat_u64(out, "total_malloced", pages * PAGE_BYTES);
-    reply_line(out, "END");
+    reply_stats_u64(out, "active_slabs", n);
+    reply_stats_u64(out, "total_malloced", pages * PAGE_BYTES);
+    reply_stats_end(out);
 }
 
 static void
@@ -175,39 +181,41 @@ dump_item(void *context, const struct items_seen *seen)
 
 static void
 dump_class(struct server_admin *admin, unsigned size_class, uint64_t limit,
-    struct buf *out)
+    struct reply_stats *out)
 {
     uint64_t cursor = 0;
+    struct buf aside = {0};
+    struct buf *lines = reply_stats_dump(out, &aside);
     struct dump dump = {.admin = admin,
         .size_class = size_class,
         .n_left = limit == 0 ? UINT64_MAX : limit,
-        .end = out->len + CACHEDUMP_BYTES_MAX,
-        .out = out};
+        .end = lines->len + CACHEDUMP_BYTES_MAX,
+        .out = lines};
     do {
         cursor = items_each(admin->store->items, cursor, CACHEDUMP_PIECE,
             clock_shifted_s(&admin->clock), dump_item, &dump);
-    } while (cursor != 0 && dump.n_left > 0 && out->len < dump.end &&
+    } while (cursor != 0 && dump.n_left > 0 && lines->len < dump.end &&
         dump.looks < CACHEDUMP_LOOKS_MAX);
-    reply_line(out, "END");
+    reply_stats_end_dump(out, NULL, &aside);
 }
 
 void
 admin__cachedump(struct server_admin *admin, const char *args,
-    struct words words, struct buf *out)
+    struct words words, struct reply_stats *out)
 {
     struct span id;
     struct span limit;
     uint32_t size_class;
     uint32_t n;
     if (admin->options->no_dump) {
-        reply_line(out, "CLIENT_ERROR stats cachedump not allowed");
+        reply_stats_refuse(out, "CLIENT_ERROR stats cachedump not allowed");
     } else if (!words_next(&words, &id) || !words_next(&words, &limit)) {
-        reply_line(out, "CLIENT_ERROR bad command line");
+        reply_stats_refuse(out, "CLIENT_ERROR bad command line");
     } else if (!num_parse_u32(args + id.at, id.len, &size_class) ||
         !num_parse_u32(args + limit.at, limit.len, &n)) {
-        reply_line(out, "CLIENT_ERROR bad command line format");
+        reply_stats_refuse(out, "CLIENT_ERROR bad command line format");
     } else if (size_class >= ITEMS_CLASSES) {
-        reply_line(out, "CLIENT_ERROR Illegal slab id");
+        reply_stats_refuse(out, "CLIENT_ERROR Illegal slab id");
     } else {
         dump_class(admin, size_class, n, out);
     }
@@ -228,24 +236,27 @@ put_prefix(void *context, const char *name, size_t len,
 
 void
 admin__detail(struct server_admin *admin, const char *args, struct words words,
-    struct buf *out)
+    struct reply_stats *out)
 {
     struct span word;
     if (admin->options->no_dump) {
-        reply_line(out, "CLIENT_ERROR stats detail not allowed");
+        reply_stats_refuse(out, "CLIENT_ERROR stats detail not allowed");
         return;
     }
     bool has_word = words_next(&words, &word);
     if (has_word && span_begins(args, word, "on")) {
         prefixes_switch(&admin->prefixes, true);
-        reply_line(out, "OK");
+        reply_stats_done(out, "OK");
     } else if (has_word && span_begins(args, word, "off")) {
         prefixes_switch(&admin->prefixes, false);
-        reply_line(out, "OK");
+        reply_stats_done(out, "OK");
     } else if (has_word && span_begins(args, word, "dump")) {
-        prefixes_each(&admin->prefixes, put_prefix, out);
-        reply_line(out, "END");
+        struct buf aside = {0};
+        prefixes_each(
+            &admin->prefixes, put_prefix, reply_stats_dump(out, &aside));
+        reply_stats_end_dump(out, "detailed", &aside);
     } else {
-        reply_line(out, "CLIENT_ERROR usage: stats detail on|off|dump");
+        reply_stats_refuse(
+            out, "CLIENT_ERROR usage: stats detail on|off|dump");
     }
 }

@@ -2,35 +2,35 @@
 #ifndef SERVER_ADMIN_PRIV_H
 #define SERVER_ADMIN_PRIV_H
 
-#include "base/buf.h"
 #include "base/uri.h"
+#include "proto/reply_stats.h"
 #include "proto/words.h"
 #include "server/admin.h"
 
-/* Shared among admin*.c. Each function appends the reply to one sub-command of
- * stats, with its END; args[0] is the first byte behind "stats". */
+/* Shared among admin*.c. Each function hands the reply to one sub-command of
+ * stats to out, with its end; args[0] is the first byte behind "stats". */
 
 /* The memcached whose text protocol this is (doc/adr/0004). */
 #define ADMIN__MEMCACHED_VERSION "1.6.45"
 
-void admin__general(struct server_admin *admin, struct buf *out);
-void admin__settings(struct server_admin *admin, struct buf *out);
-void admin__items(struct server_admin *admin, struct buf *out);
-void admin__slabs(struct server_admin *admin, struct buf *out);
-void admin__conns(struct server_admin *admin, struct buf *out);
-void admin__counters(struct server_admin *admin, struct buf *out);
-void admin__wal(struct server_admin *admin, struct buf *out);
-void admin__cold(struct server_admin *admin, struct buf *out);
+void admin__general(struct server_admin *admin, struct reply_stats *out);
+void admin__settings(struct server_admin *admin, struct reply_stats *out);
+void admin__items(struct server_admin *admin, struct reply_stats *out);
+void admin__slabs(struct server_admin *admin, struct reply_stats *out);
+void admin__conns(struct server_admin *admin, struct reply_stats *out);
+void admin__counters(struct server_admin *admin, struct reply_stats *out);
+void admin__wal(struct server_admin *admin, struct reply_stats *out);
+void admin__cold(struct server_admin *admin, struct reply_stats *out);
 
 /* Of all counters, or of the one that is named (len 0: none). */
 bool admin__tables(struct server_admin *admin, const char *name, size_t len,
-    struct admin_reply *reply, struct buf *out);
+    struct admin_reply *reply, struct reply_stats *out);
 
 /* words: what follows cachedump, and detail. */
 void admin__cachedump(struct server_admin *admin, const char *args,
-    struct words words, struct buf *out);
+    struct words words, struct reply_stats *out);
 void admin__detail(struct server_admin *admin, const char *args,
-    struct words words, struct buf *out);
+    struct words words, struct reply_stats *out);
 
 /* What the workers have counted since the last reset. */
 void admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT]);
@@ -38,7 +38,7 @@ void admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT]);
 /* Makes all figures begin anew, but for those of what there is now. */
 void admin__reset(struct server_admin *admin);
 
-/* One line "STAT <name> <value>"; context is the struct buf. */
+/* One pair; context is the struct reply_stats. */
 void admin__put_stat(void *context, const char *name, const char *value);
 
 enum { ADMIN__USER_BYTES = URI_BYTES * LOGIN_WORD_MAX + 1 };

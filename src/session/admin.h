@@ -2,9 +2,9 @@
 #ifndef SESSION_ADMIN_H
 #define SESSION_ADMIN_H
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "call/store_calls.h"
+#include "proto/reply_stats.h"
 #include "proto/text_admin.h"
 #include "stats/prefix.h"
 
@@ -41,11 +41,11 @@ struct admin_reply {
 
 /* What the executor asks of the server around it; a seam. */
 struct admin {
-    /* Appends the reply to "stats <args>" with its END (or RESET, ERROR), or
-     * a piece of it, of whole lines or none: true where more follows, and the
-     * next call has the same args and reply. A piece takes some 0.2 ms. */
+    /* Hands the reply to "stats <args>" to out, with its end, or a piece of
+     * it, of whole pairs or none: true where more follows, and the next call
+     * has the same args and reply. A piece takes some 0.2 ms. */
     bool (*stats_fn)(struct admin *admin, const char *args, size_t len,
-        struct admin_reply *reply, struct buf *out);
+        struct admin_reply *reply, struct reply_stats *out);
     void (*verbosity_fn)(struct admin *admin, unsigned level);
     const char *version; /* static storage */
     /* Does a command of administration: the reply without CRLF, static

@@ -198,16 +198,8 @@ put_figures(struct session *session, const char *bytes, struct buf *out)
     struct admin_reply *reply = &session->job->stats;
     struct span what = session->request.words;
     struct echo echo = echo_of(&session->request, 0);
-    struct buf lines = {0};
-    if (echo.proto != PROTO_BINARY) {
-        return admin->stats_fn(admin, bytes + what.at, what.len, reply, out);
-    }
-    bool has_more =
-        admin->stats_fn(admin, bytes + what.at, what.len, reply, &lines);
-    answer_binary_stats(&echo, bytes, lines.data, lines.len, has_more, out);
-    out->failed = out->failed || lines.failed;
-    buf_fini(&lines);
-    return has_more;
+    struct reply_stats stats = {out, &echo};
+    return admin->stats_fn(admin, bytes + what.at, what.len, reply, &stats);
 }
 
 enum exec_step

@@ -21,21 +21,23 @@ dialog_of_admin(struct admin *admin)
 /* "pieces" is answered in three, the second of which is empty. */
 static bool
 say_stats(struct admin *admin, const char *args, size_t len,
-    struct admin_reply *reply, struct buf *out)
+    struct admin_reply *reply, struct reply_stats *out)
 {
     enum { PIECES = 3 };
     (void)admin;
     if (len == strlen(" pieces") && memcmp(args, " pieces", len) == 0 &&
         ++reply->step < PIECES) {
         if (reply->step == 1) {
-            reply_line(out, "STAT first 1");
+            reply_stats_u64(out, "first", 1);
         }
         return true;
     }
-    buf_add_text(out, "STAT args");
-    buf_add(out, args, len);
-    reply_line(out, "");
-    reply_line(out, "END");
+    char text[64];
+    ASSERT(len > 0 && len < sizeof text); /* a space and what was asked for */
+    memcpy(text, args + 1, len - 1);
+    text[len - 1] = '\0';
+    reply_stats_text(out, "args", text);
+    reply_stats_end(out);
     return false;
 }
 

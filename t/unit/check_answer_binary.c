@@ -5,6 +5,7 @@
 #include "lib/packet.h"
 #include "proto/answer.h"
 #include "proto/reply.h"
+#include "proto/reply_stats.h"
 #include "unit/check_help.h"
 
 /* An answer, and the packet as packet_show writes it: "" for none. */
@@ -252,64 +253,109 @@ START_TEST(test_version)
 }
 END_TEST
 
-/* What was asked for (the key), what the text protocol answers, and the
- * packets. */
+static void
+say_end(struct reply_stats *stats)
+{
+    reply_stats_end(stats);
+}
+
+static void
+say_done(struct reply_stats *stats)
+{
+    reply_stats_done(stats, "RESET");
+}
+
+static void
+say_refuse(struct reply_stats *stats)
+{
+    reply_stats_refuse(stats, "ERROR");
+}
+
+static void
+say_error(struct reply_stats *stats)
+{
+    reply_stats_error(stats, ERR_NO_COUNTER);
+}
+
+#define END "STAT st=00 opaque=abcd\n"
+
 START_TEST(test_stats)
 {
-#define END "STAT st=00 opaque=abcd\n"
-    static const struct {
-        const char *what, *lines, *packets;
-    } row[] = {
-        {"", "STAT pid 5\r\nSTAT version 1 2\r\nEND\r\n",
-            "STAT st=00 opaque=abcd key=[pid] body=[5]\n"
-            "STAT st=00 opaque=abcd key=[version] body=[1 2]\n" END},
-        {"", "STAT a\r\nSTAT b \r\nSTAT c 7",
-            "STAT st=00 opaque=abcd key=[a]\n"
-            "STAT st=00 opaque=abcd key=[b]\n"
-            "STAT st=00 opaque=abcd key=[c] body=[7]\n" END},
-        {"items", "END\r\n", END},
-        {"reset", "RESET\r\n", END},
-        {"detail on", "OK\r\n", END},
-        {"detail dump", "END\r\n",
-            "STAT st=00 opaque=abcd key=[detailed] body=[END\r\n]\n" END},
-        {"detail dump", "PREFIX a get 1\r\nEND\r\n",
-            "STAT st=00 opaque=abcd key=[detailed] "
-            "body=[PREFIX a get 1\r\nEND\r\n]\n" END},
-        {"detail dump", "ERROR\r\n", "STAT" NOT_FOUND},
-        {"nonsense", "ERROR\r\n", "STAT" NOT_FOUND},
-        {"detail", "CLIENT_ERROR usage\r\n", "STAT" NOT_FOUND},
-        {"cachedump 1 0", "ITEM a [1 b; 0 s]\r\nEND\r\n", "STAT" NOT_FOUND},
-        {"x", "", "STAT" NOT_FOUND},
-    };
-    for (size_t i = 0; i < COUNT_OF(row); i++) {
+    struct echo echo = echo_for(BINARY_STAT, REQUEST_STATS);
+    struct buf out = {0};
+    struct reply_stats stats = {&out, &echo};
+    reply_stats_u64(&stats, "pid", 5);
+    reply_stats_text(&stats, "version", "1 2");
+    reply_stats_text(&stats, "a", "");
+    expect_shown(&out,
+        "STAT st=00 opaque=abcd key=[pid] body=[5]\n"
+        "STAT st=00 opaque=abcd key=[version] body=[1 2]\n"
+        "STAT st=00 opaque=abcd key=[a]\n");
+    reply_stats_end(&stats);
+    expect_shown(&out,
+        "STAT st=00 opaque=abcd key=[pid] body=[5]\n"
+        "STAT st=00 opaque=abcd key=[version] body=[1 2]\n"
+        "STAT st=00 opaque=abcd key=[a]\n" END);
+    buf_fini(&out);
+}
+END_TEST
+
+/* A reply without pairs. */
+START_TEST(test_stats_without_pairs)
+{
+    static void (*const say[])(struct reply_stats *) = {
+        say_end, say_done, say_refuse, say_error};
+    static const char *const packets[] = {
+        END, END, "STAT" NOT_FOUND, "STAT" NOT_FOUND};
+    for (size_t i = 0; i < COUNT_OF(say); i++) {
         struct echo echo = echo_for(BINARY_STAT, REQUEST_STATS);
         struct buf out = {0};
-        size_t len = strlen(row[i].lines);
-        char *lines = copy_of(row[i].lines, len);
-        echo.key = (struct span){0, (uint32_t)strlen(row[i].what)};
-        answer_binary_stats(&echo, row[i].what, lines, len, false, &out);
-        expect_shown(&out, row[i].packets);
-        free(lines);
+        struct reply_stats stats = {&out, &echo};
+        say[i](&stats);
+        expect_shown(&out, packets[i]);
         buf_fini(&out);
     }
 }
 END_TEST
 
-/* Figures in pieces: only the last has an end. */
-START_TEST(test_stats_in_pieces)
+/* Lines that are no pairs: one value, where they have a name there. */
+START_TEST(test_stats_of_lines)
 {
-    static const char *const piece[] = {
-        "STAT a 1\r\nSTAT b 2\r\n", "", "STAT c 3\r\nEND\r\n"};
+    static const struct {
+        const char *name, *lines, *packets;
+    } row[] = {
+        {"detailed", "",
+            "STAT st=00 opaque=abcd key=[detailed] body=[END\r\n]\n" END},
+        {"detailed", "PREFIX a get 1\r\n",
+            "STAT st=00 opaque=abcd key=[detailed] "
+            "body=[PREFIX a get 1\r\nEND\r\n]\n" END},
+        {NULL, "ITEM a [1 b; 0 s]\r\n", "STAT" NOT_FOUND},
+        {NULL, "", END},
+    };
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct echo echo = echo_for(BINARY_STAT, REQUEST_STATS);
+        struct buf out = {0};
+        struct buf aside = {0};
+        struct reply_stats stats = {&out, &echo};
+        buf_add_text(reply_stats_dump(&stats, &aside), row[i].lines);
+        ck_assert_uint_eq(out.len, 0);
+        reply_stats_end_dump(&stats, row[i].name, &aside);
+        expect_shown(&out, row[i].packets);
+        buf_fini(&out);
+    }
+}
+END_TEST
+
+/* Lines for which there is no memory: the reply has failed, too. */
+START_TEST(test_stats_without_memory)
+{
     struct echo echo = echo_for(BINARY_STAT, REQUEST_STATS);
     struct buf out = {0};
-    for (size_t i = 0; i < COUNT_OF(piece); i++) {
-        answer_binary_stats(&echo, "", piece[i], strlen(piece[i]),
-            i + 1 < COUNT_OF(piece), &out);
-    }
-    expect_shown(&out,
-        "STAT st=00 opaque=abcd key=[a] body=[1]\n"
-        "STAT st=00 opaque=abcd key=[b] body=[2]\n"
-        "STAT st=00 opaque=abcd key=[c] body=[3]\n" END);
+    struct buf aside = {0};
+    struct reply_stats stats = {&out, &echo};
+    reply_stats_dump(&stats, &aside)->failed = true;
+    reply_stats_end_dump(&stats, "detailed", &aside);
+    ck_assert(out.failed);
     buf_fini(&out);
 }
 END_TEST
@@ -319,6 +365,7 @@ main(void)
 {
     const TTest *const tests[] = {test_done, test_found, test_missed,
         test_not_done, test_errors, test_unsure, test_version, test_stats,
-        test_stats_in_pieces};
+        test_stats_without_pairs, test_stats_of_lines,
+        test_stats_without_memory};
     return run_tests("answer_binary", tests, COUNT_OF(tests));
 }

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "proto/reply_cell.h"
+#include "proto/reply_stats.h"
 #include "unit/check_help.h"
 
 static void
@@ -158,10 +159,40 @@ END_TEST
 
 START_TEST(test_stats)
 {
+    const struct echo echo = {.proto = PROTO_TEXT};
     struct buf out = {0};
-    reply_stat_u64(&out, "pid", 42);
-    reply_stat_text(&out, "version", "1.0");
-    expect(&out, "STAT pid 42\r\nSTAT version 1.0\r\n");
+    struct reply_stats stats = {&out, &echo};
+    reply_stats_u64(&stats, "pid", 42);
+    reply_stats_text(&stats, "version", "1.0");
+    reply_stats_end(&stats);
+    expect(&out, "STAT pid 42\r\nSTAT version 1.0\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(test_stats_without_pairs)
+{
+    const struct echo echo = {.proto = PROTO_TEXT};
+    struct buf out = {0};
+    struct reply_stats stats = {&out, &echo};
+    reply_stats_done(&stats, "RESET");
+    reply_stats_refuse(&stats, "CLIENT_ERROR usage");
+    reply_stats_error(&stats, ERR_NO_COUNTER);
+    expect(&out,
+        "RESET\r\nCLIENT_ERROR usage\r\n"
+        "CLIENT_ERROR no such counter\r\n");
+}
+END_TEST
+
+/* Lines that are no pairs go into the reply itself. */
+START_TEST(test_stats_of_lines)
+{
+    const struct echo echo = {.proto = PROTO_TEXT};
+    struct buf out = {0};
+    struct buf aside = {0};
+    struct reply_stats stats = {&out, &echo};
+    reply_line(reply_stats_dump(&stats, &aside), "ITEM a");
+    reply_stats_end_dump(&stats, NULL, &aside);
+    expect(&out, "ITEM a\r\nEND\r\n");
 }
 END_TEST
 
@@ -217,6 +248,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_lines, test_errors, test_all_errors,
-        test_values, test_longest, test_join, test_stats, test_cells};
+        test_values, test_longest, test_join, test_stats,
+        test_stats_without_pairs, test_stats_of_lines, test_cells};
     return run_tests("reply", tests, COUNT_OF(tests));
 }

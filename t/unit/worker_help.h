@@ -33,10 +33,10 @@ struct rig {
 
 static inline bool
 say_nothing(struct admin *admin, const char *args, size_t len,
-    struct admin_reply *reply, struct buf *out)
+    struct admin_reply *reply, struct reply_stats *out)
 {
     (void)admin, (void)args, (void)len, (void)reply;
-    return reply_line(out, "END"), false;
+    return reply_stats_end(out), false;
 }
 
 static inline void
