@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A dump goes through the ids upwards. Of each range it copies what the engine
+/* The dump of a counter for a client, while the server runs.
+ *
+ * It goes through the ids upwards. Of each range it copies what the engine
  * has, and takes references to the segments that cover it; then it reads these
  * files and merges both, some records at a time, for as long as its client
  * takes. So what it holds is bounded by the range, whatever there is: 8 MB or
@@ -20,15 +22,43 @@
  *
  * A segment's block that cannot be read is left out, and told; the engine's
  * records over it are not. A read takes many blocks, so the first failure only
- * has the same done again block by block. */
+ * has the same done again block by block.
+ *
+ *   NEW --> BETWEEN <--> IN_RANGE        BETWEEN, IN_RANGE --> OVER */
 #include "store/dump_work.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "tier/seal_pick.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define BIT(state) (1U << (state))
+
+/* Which states may follow each. */
+static const unsigned next_states[] = {
+    [DUMP_WORK_NEW] = BIT(DUMP_WORK_BETWEEN),
+    [DUMP_WORK_BETWEEN] = BIT(DUMP_WORK_IN_RANGE) | BIT(DUMP_WORK_OVER),
+    [DUMP_WORK_IN_RANGE] = BIT(DUMP_WORK_BETWEEN) | BIT(DUMP_WORK_OVER),
+    [DUMP_WORK_OVER] = 0,
+};
+
+void
+dump_work__move(struct dump_work *work, enum dump_work_state to)
+{
+    ASSERT(work->magic == DUMP_WORK_MAGIC);
+    ASSERT(work->state <= DUMP_WORK_OVER);
+    ASSERT((next_states[work->state] & BIT(to)) != 0);
+    work->state = to;
+}
+
+static bool
+is_over(const struct dump_work *work)
+{
+    return work->state == DUMP_WORK_OVER;
+}
 
 static bool
 is_stopping(const struct dump_source *source)
@@ -41,6 +71,9 @@ struct dump_work *
 dump_work_create(const struct dump_source *source, unsigned slot,
     uint32_t serial, uint64_t first_id, uint64_t last_id)
 {
+    /* end_of_row takes the low bits for the shard */
+    ASSERT(source->n_shards > 0 &&
+        (source->n_shards & (source->n_shards - 1)) == 0);
     struct dump_work *work = calloc(1, sizeof *work);
     struct engine_rows *rows = calloc(source->n_shards, sizeof *rows);
     if (work == NULL || rows == NULL) {
@@ -51,12 +84,13 @@ dump_work_create(const struct dump_source *source, unsigned slot,
     for (unsigned i = 0; i < source->n_shards; i++) {
         rows[i].alloc = source->alloc;
     }
+    work->magic = DUMP_WORK_MAGIC;
     work->rows = rows;
     work->slot = slot;
     work->serial = serial;
     work->from_id = first_id;
     work->last_id = last_id;
-    work->is_over = first_id > last_id;
+    work->state = first_id > last_id ? DUMP_WORK_OVER : DUMP_WORK_NEW;
     return work;
 }
 
@@ -66,7 +100,6 @@ end_range(struct dump_work *work)
     seal_merge_fini(&work->merge);
     covers_map_destroy(work->list);
     work->list = NULL;
-    work->has_range = false;
 }
 
 void
@@ -76,11 +109,13 @@ dump_work_destroy(const struct dump_source *source, struct dump_work **work)
     if (it == NULL) {
         return;
     }
+    ASSERT(it->magic == DUMP_WORK_MAGIC);
     end_range(it);
     for (unsigned i = 0; i < source->n_shards; i++) {
         engine_rows_fini(&it->rows[i]);
     }
     free(it->rows);
+    it->magic = 0;
     free(it);
     *work = NULL;
 }
@@ -101,6 +136,7 @@ describe(const struct dump_source *source, const struct dump_work *work,
         atomic_load_explicit(source->schema, memory_order_seq_cst),
         work->slot);
     if (counter != NULL && counter->serial == work->serial) {
+        ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
         err = 0;
         head->n_columns = (uint8_t)counter->n_columns;
         for (unsigned i = 0; i < counter->n_columns; i++) {
@@ -119,9 +155,9 @@ check_columns(const struct dump_source *source, struct dump_work *work)
 {
     struct segment_head now;
     int err = describe(source, work, &now);
-    if (err == 0 && !work->has_begun) {
+    if (err == 0 && work->state == DUMP_WORK_NEW) {
         work->head = now;
-        work->has_begun = true;
+        dump_work__move(work, DUMP_WORK_BETWEEN);
     }
     bool is_same = err == 0 && now.n_columns == work->head.n_columns;
     for (unsigned i = 0; is_same && i < now.n_columns; i++) {
@@ -160,11 +196,14 @@ cold_end(const struct dump_source *source, const struct dump_work *work,
     }
     const struct covers_entry *entry = &list->entry[0];
     const struct segment *segment = entry->file->segment;
+    ASSERT(entry->first_id <= entry->last_id);
+    ASSERT(entry->last_id >= work->from_id); /* the list is clipped */
     uint32_t n = source->range_blocks != 0 ? source->range_blocks
                                            : (uint32_t)DUMP_RANGE_BLOCKS;
     /* none may be left: an entry answers for ids behind the last record */
     uint32_t block = segment_from(segment,
         entry->first_id > work->from_id ? entry->first_id : work->from_id);
+    ASSERT(block <= segment_head(segment)->n_blocks);
     if (segment_head(segment)->n_blocks - block <= n) {
         return entry->last_id;
     }
@@ -172,10 +211,11 @@ cold_end(const struct dump_source *source, const struct dump_work *work,
     return end < entry->last_id ? end : entry->last_id;
 }
 
-/* Chooses range_last_id; is_over where there is nothing from from_id on. */
+/* Chooses range_last_id; over where there is nothing from from_id on. */
 static int
 choose_range(const struct dump_source *source, struct dump_work *work)
 {
+    ASSERT(work->from_id <= work->last_id);
     const struct seal pick = {.engine = source->engine,
         .n_shards = source->n_shards,
         .chunk = range_records(source, work)};
@@ -195,8 +235,12 @@ choose_range(const struct dump_source *source, struct dump_work *work)
     if (has_hot && hot.range.last_id < end) {
         end = hot.range.last_id;
     }
-    work->is_over = !has_hot && !has_cold;
     work->range_last_id = end < work->last_id ? end : work->last_id;
+    /* it goes on: a range has one id at least */
+    ASSERT(work->range_last_id >= work->from_id);
+    if (!has_hot && !has_cold) {
+        dump_work__move(work, DUMP_WORK_OVER);
+    }
     return 0;
 }
 
@@ -213,19 +257,23 @@ copy_rows(const struct dump_source *source, struct dump_work *work)
         if (err != 0) {
             return err;
         }
+        ASSERT(work->rows[shard].n_columns <= SCHEMA_COLUMNS_MAX);
     }
     return 0;
 }
 
-/* Under edit_lock, where there is one. */
 static int
 take_range(const struct dump_source *source, struct dump_work *work)
 {
+    if (source->durable != NULL) {
+        mutex_assert_held(&source->durable->edit_lock);
+    }
+    ASSERT(work->list == NULL); /* the range before has been left */
     int err = check_columns(source, work);
     if (err == 0) {
         err = choose_range(source, work);
     }
-    if (err != 0 || work->is_over) {
+    if (err != 0 || is_over(work)) {
         return err;
     }
     if (source->covers != NULL) {
@@ -250,6 +298,7 @@ begin_merge(const struct dump_source *source, struct dump_work *work)
             engine_id(source->engine, shard, rows->row[n]) < work->from_id) {
             n++;
         }
+        ASSERT(n <= rows->n);
         if (n == 0) { /* there may be no arrays */
             continue;
         }
@@ -279,10 +328,10 @@ begin_range(const struct dump_source *source, struct dump_work *work)
     if (durable != NULL) {
         mutex_unlock(&durable->edit_lock);
     }
-    if (err != 0 || work->is_over) {
+    if (err != 0 || is_over(work)) {
         return err;
     }
-    work->has_range = true;
+    dump_work__move(work, DUMP_WORK_IN_RANGE);
     work->merge.is_narrow = false;
     return begin_merge(source, work);
 }
@@ -293,9 +342,12 @@ begin_range(const struct dump_source *source, struct dump_work *work)
 static void
 cut_list(struct covers_map *list, uint64_t last_id)
 {
+    uint64_t before = 0;
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct covers_entry entry = list->entry[i];
+        ASSERT(i == 0 || entry.first_id > before);
+        before = entry.last_id;
         if (entry.last_id <= last_id) {
             covers_file_release(entry.file);
         } else {
@@ -321,10 +373,12 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
         return err;
     }
     if (is_told) {
+        ASSERT(merge->at_entry < work->list->n);
         const struct covers_entry *entry = &work->list->entry[merge->at_entry];
         const struct segment *segment = entry->file->segment;
         const struct segment_head *head = segment_head(segment);
         uint32_t block = segment_scan_failed(merge->scan);
+        ASSERT(block < head->n_blocks);
         uint64_t first = segment_first_id(segment, block);
         uint64_t last = head->last_id;
         cut = entry->last_id; /* there is nothing behind the last block */
@@ -335,6 +389,7 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
         }
         work->bad_first = first < entry->first_id ? entry->first_id : first;
         work->bad_last = last > entry->last_id ? entry->last_id : last;
+        ASSERT(work->bad_first <= work->bad_last);
     }
     seal_merge_fini(&work->merge);
     if (has_cut) {
@@ -349,6 +404,8 @@ static void
 add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
 {
     const struct segment_head *head = &work->head;
+    ASSERT(work->n < DUMP_WORK_RECORDS);
+    ASSERT(id >= work->from_id && id <= work->range_last_id); /* none twice */
     uint64_t *value = &work->value[(size_t)work->n * head->n_columns];
     for (unsigned i = 0; i < head->n_columns; i++) {
         uint64_t usual = head->column[i].default_value;
@@ -361,9 +418,11 @@ add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
 static void
 leave_range(struct dump_work *work)
 {
-    work->is_over = work->range_last_id >= work->last_id;
+    ASSERT(work->range_last_id <= work->last_id);
+    bool is_last = work->range_last_id == work->last_id;
     work->from_id = work->range_last_id + 1;
     end_range(work);
+    dump_work__move(work, is_last ? DUMP_WORK_OVER : DUMP_WORK_BETWEEN);
 }
 
 static int
@@ -398,15 +457,16 @@ int
 dump_work_next(const struct dump_source *source, struct dump_work *work)
 {
     int err = 0;
+    ASSERT(work->magic == DUMP_WORK_MAGIC);
     work->n = 0;
     work->bad_first = work->bad_last = 0;
-    while (err == 0 && work->n < DUMP_WORK_RECORDS && !work->is_over) {
+    while (err == 0 && work->n < DUMP_WORK_RECORDS && !is_over(work)) {
         if (is_stopping(source)) {
             err = ERR_CLOSED;
-        } else if (!work->has_range) {
-            err = begin_range(source, work);
-        } else {
+        } else if (work->state == DUMP_WORK_IN_RANGE) {
             err = add_records(source, work);
+        } else {
+            err = begin_range(source, work);
         }
     }
     return err;

@@ -6,8 +6,10 @@
 #include "tier/covers.h"
 #include "tier/seal_merge.h"
 
-/* The records of a counter while it is served, range by range. Part of the
- * store; nobody else calls it. */
+/* A dump that a client asks a running server for reads the records of a
+ * counter, range by range, while others change them. Part of the store; nobody
+ * else calls it. The command line's --dump, which reads the files of a stopped
+ * server, is offline/dump.h. */
 
 enum {
     DUMP_WORK_RECORDS = 512,    /* of one piece, at most */
@@ -31,15 +33,24 @@ struct dump_source {
     struct qsbr_reader *reader; /* the calling thread's, offline */
 };
 
+enum { DUMP_WORK_MAGIC = 0x64756d70 };
+
+/* Drawn at the head of dump_work.c. */
+enum dump_work_state {
+    DUMP_WORK_NEW,      /* head is not known yet */
+    DUMP_WORK_BETWEEN,  /* a range is to be begun at from_id */
+    DUMP_WORK_IN_RANGE, /* merge is under way, up to range_last_id */
+    DUMP_WORK_OVER      /* nothing is left to be looked at */
+};
+
 /* Which part of a counter, how far it is, and what it has found. */
 struct dump_work {
+    uint32_t magic; /* DUMP_WORK_MAGIC */
+    enum dump_work_state state;
     struct dump_work *next; /* of whoever has it */
     unsigned slot;
     uint32_t serial;
     uint64_t from_id, last_id; /* still to be looked at */
-    bool has_begun;            /* head is known */
-    bool is_over;              /* nothing is left to be looked at */
-    bool has_range;            /* merge is under way */
     uint64_t range_last_id;
     bool has_largest; /* whoever shows the records has been told */
     uint64_t largest_id;
@@ -62,12 +73,16 @@ void dump_work_destroy(
     const struct dump_source *source, struct dump_work **work);
 
 /* The next n records, with no record left out that has been there all the
- * time, and none twice; is_over, and n = 0: there are none. What a range has in
- * a table is of one moment. Waits for the disk and for edit_lock. 0; or
+ * time, and none twice; it is over, and n = 0: there are none. What a range has
+ * in a table is of one moment. Waits for the disk and for edit_lock. 0; or
  * ERR_GONE (the counter has been dropped), ERR_OTHER_COLUMNS, ERR_NO_MEMORY,
  * ERR_CLOSED, and it has ended; or ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the
  * segments' records of ids bad_first..bad_last cannot be read, n have come
  * before these, and it goes on behind them. */
 int dump_work_next(const struct dump_source *source, struct dump_work *work);
+
+/* Takes a step to another state, which must be a legal one. Inside dump_work.c,
+ * and for its test. */
+void dump_work__move(struct dump_work *work, enum dump_work_state to);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread for all dumps: they take turns, a piece each, and a client that
- * does not read has no turn. It reads files and copies tables, so it is not a
- * worker; to end a dump may close a file, so that is the thread's, too. Its
- * priority is lower than the workers'. */
+/* One thread for all dumps of a running server: they take turns, a piece each,
+ * and a client that does not read has no turn. The thread reads files and
+ * copies tables, so it is not a worker; to end a dump may close a file, so the
+ * thread does that, too. Its priority is lower than the workers'. */
 #include "store/dumper.h"
 
 #include "base/assert.h"
@@ -24,6 +24,7 @@ static int
 make_work(struct dumper *dumper, struct store_dump *call)
 {
     mutex_lock(&dumper->lock);
+    ASSERT(dumper->n_works <= DUMPER_WORKS_MAX);
     bool may = dumper->n_works < DUMPER_WORKS_MAX;
     dumper->n_works += may;
     mutex_unlock(&dumper->lock);
@@ -62,6 +63,7 @@ do_call(struct dumper *dumper, struct store_dump *call)
     struct dump_work *work = call->work;
     if (call->err == 0) {
         call->err = dump_work_next(&dumper->source, work);
+        ASSERT(call->slot == work->slot && call->serial == work->serial);
         call->n = work->n;
         call->n_columns = work->head.n_columns;
         for (unsigned i = 0; i < call->n_columns; i++) {
@@ -73,7 +75,7 @@ do_call(struct dumper *dumper, struct store_dump *call)
         call->bad_last = work->bad_last;
         call->has_largest = take_largest(dumper, work);
         call->largest_id = work->largest_id;
-        call->is_end = work->is_over;
+        call->is_end = work->state == DUMP_WORK_OVER;
     }
     call->call.done_fn(&call->call);
 }
@@ -105,6 +107,7 @@ free_works(struct dumper *dumper, struct dump_work *ended)
         dump_work_destroy(&dumper->source, &ended);
         ended = next;
         mutex_lock(&dumper->lock);
+        ASSERT(dumper->n_works > 0);
         dumper->n_works--;
         mutex_unlock(&dumper->lock);
     }
@@ -116,6 +119,7 @@ run(void *arg)
     struct dumper *dumper = arg;
     struct store_dump *call;
     struct dump_work *ended;
+    ASSERT(dumper->magic == DUMPER_MAGIC);
     give_way_begin(NICE);
     qsbr_register(dumper->source.qsbr, &dumper->reader);
     qsbr_offline(&dumper->reader);
@@ -133,6 +137,7 @@ run(void *arg)
 int
 dumper_start(struct dumper *dumper)
 {
+    dumper->magic = DUMPER_MAGIC;
     dumper->source.is_stopping = &dumper->stopping;
     dumper->source.reader = &dumper->reader;
     dumper->queue = (struct call_queue){0};
@@ -163,7 +168,10 @@ dumper_stop(struct dumper *dumper)
 void
 dumper_fini(struct dumper *dumper)
 {
+    ASSERT(dumper->magic == DUMPER_MAGIC);
     ASSERT(dumper->queue.first == NULL && dumper->n_works == 0);
+    ASSERT(dumper->ended == NULL);
+    dumper->magic = 0;
     pthread_cond_destroy(&dumper->changed);
     mutex_fini(&dumper->lock);
 }
@@ -171,6 +179,7 @@ dumper_fini(struct dumper *dumper)
 void
 dumper_add(struct dumper *dumper, struct store_dump *call)
 {
+    ASSERT(dumper->magic == DUMPER_MAGIC);
     mutex_lock(&dumper->lock);
     bool is_taken = !is_stopping(dumper);
     if (is_taken) {
@@ -193,6 +202,7 @@ dumper_end(struct dumper *dumper, struct store_dump *call)
     if (work == NULL) {
         return;
     }
+    ASSERT(work->magic == DUMP_WORK_MAGIC);
     mutex_lock(&dumper->lock);
     bool is_taken = !is_stopping(dumper);
     if (is_taken) {

@@ -9,12 +9,17 @@
 
 #include <pthread.h>
 
-/* The thread that reads counters out for clients, a piece a call. Part of the
- * store; nobody else calls it. */
+/* The thread that dumps counters for clients while the server runs, a piece a
+ * call (store_dump). Part of the store; nobody else calls it. The command
+ * line's --dump is offline/dump.h. */
 
-enum { DUMPER_WORKS_MAX = 4 }; /* at a time; each holds some 8 MB */
+enum {
+    DUMPER_WORKS_MAX = 4, /* at a time; each holds some 8 MB */
+    DUMPER_MAGIC = 0x64756d72
+};
 
 struct dumper {
+    uint32_t magic; /* DUMPER_MAGIC, while it runs */
     struct dump_source source;
     struct qsbr_reader reader; /* the thread's */
     pthread_t thread;

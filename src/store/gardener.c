@@ -3,6 +3,7 @@
  * never an online reader, so it holds no grace period up. */
 #include "store/gardener.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -44,6 +45,7 @@ run(void *arg)
 {
     struct gardener *gardener = arg;
     while (sleep_a_round(gardener)) {
+        ASSERT(gardener->magic == GARDENER_MAGIC);
         if (gardener->cold != NULL) {
             cold_expire(gardener->cold);
         }
@@ -60,13 +62,18 @@ int
 gardener_start(struct gardener *gardener, struct engine *engine,
     struct items *items, struct cold *cold, const struct clock *clock)
 {
-    *gardener = (struct gardener){
-        .engine = engine, .items = items, .cold = cold, .clock = clock};
+    ASSERT(engine != NULL && clock != NULL);
+    *gardener = (struct gardener){.magic = GARDENER_MAGIC,
+        .engine = engine,
+        .items = items,
+        .cold = cold,
+        .clock = clock};
     mutex_init(&gardener->lock);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {
         pthread_cond_destroy(&gardener->changed);
         mutex_fini(&gardener->lock);
+        gardener->magic = 0;
         return ERR_NO_THREAD;
     }
     return 0;
@@ -75,11 +82,14 @@ gardener_start(struct gardener *gardener, struct engine *engine,
 void
 gardener_stop(struct gardener *gardener)
 {
+    ASSERT(gardener->magic == GARDENER_MAGIC);
     mutex_lock(&gardener->lock);
+    ASSERT(!gardener->stopping);
     gardener->stopping = true;
     pthread_cond_signal(&gardener->changed);
     mutex_unlock(&gardener->lock);
     pthread_join(gardener->thread, NULL);
     pthread_cond_destroy(&gardener->changed);
     mutex_fini(&gardener->lock);
+    gardener->magic = 0;
 }

@@ -15,7 +15,10 @@
  * sparse ones and frees what readers have left, so that no worker's loop has
  * to (engine_tend); that gives up expired items (items_tend); and that ends
  * waits for room (cold_expire). */
+enum { GARDENER_MAGIC = 0x67617264 };
+
 struct gardener {
+    uint32_t magic; /* GARDENER_MAGIC, while it runs */
     struct engine *engine;
     struct items *items; /* NULL: there are none */
     struct cold *cold;   /* NULL: there is no cold tier */

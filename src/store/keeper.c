@@ -39,6 +39,8 @@ static void
 publish(struct keeper *keeper, const struct schema *next)
 {
     struct schema *old = (struct schema *)current(keeper);
+    ASSERT(schema_version(next) > schema_version(old));
+    ASSERT(schema_last_serial(next) >= schema_last_serial(old));
     /* seq_cst: see store_schema */
     atomic_store_explicit(keeper->store->schema, next, memory_order_seq_cst);
     qsbr_wait(keeper->store->qsbr);
@@ -72,6 +74,7 @@ log_edit(struct keeper *keeper, const struct schema *next,
     if (keeper->durable == NULL) {
         return 0;
     }
+    ASSERT(counter == NULL ? serial > 0 : counter->serial <= last_serial);
     return counter == NULL
         ? durable_log_dropped(keeper->durable, serial, last_serial)
         : durable_log_counter(keeper->durable, counter, last_serial);
@@ -82,6 +85,7 @@ static void
 take_largest(struct keeper *keeper, const struct schema *next,
     const struct schema_edit *edit)
 {
+    ASSERT(counter_of(next, edit) != NULL);
     if (edit->has_largest) {
         engine_raise(
             keeper->engine, counter_of(next, edit)->slot, edit->largest);
@@ -117,6 +121,7 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
 {
     const struct schema_counter *old = counter_of(current(keeper), edit);
+    ASSERT(old != NULL); /* schema_apply has found it */
     unsigned slot = old->slot;
     *seq = log_edit(keeper, next, edit, old->serial);
     publish(keeper, next);
@@ -145,13 +150,15 @@ do_producer(
                             &call->dropped, seq);
 }
 
-/* Under the durable's edit_lock; *seq is what must be durable before the
- * answer, 0: nothing. */
+/* *seq is what must be durable before the answer, 0: nothing. */
 static int
 do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
 {
     struct schema *next;
     const struct schema_edit *edit = &call->edit;
+    if (keeper->durable != NULL) {
+        mutex_assert_held(&keeper->durable->edit_lock);
+    }
     if (call->dropped.len > 0) {
         return do_producer(keeper, call, seq);
     }
@@ -193,6 +200,7 @@ do_call(struct keeper *keeper, const struct store_edit *call)
     if (err != 0) {
         return err;
     }
+    ASSERT(seq <= wal_last(durable->wal));
     return wal_sync_up_to(durable->wal, seq) == 0 ? 0 : ERR_UNSURE;
 }
 
@@ -214,6 +222,7 @@ run(void *arg)
 {
     struct keeper *keeper = arg;
     struct store_edit *edit;
+    ASSERT(keeper->magic == KEEPER_MAGIC);
     while ((edit = take(keeper)) != NULL) {
         edit->err = do_call(keeper, edit);
         edit->call.done_fn(&edit->call);
@@ -224,6 +233,7 @@ run(void *arg)
 int
 keeper_start(struct keeper *keeper)
 {
+    keeper->magic = KEEPER_MAGIC;
     keeper->queue = (struct call_queue){0};
     keeper->stopping = false;
     mutex_init(&keeper->lock);
@@ -231,6 +241,7 @@ keeper_start(struct keeper *keeper)
     if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {
         pthread_cond_destroy(&keeper->changed);
         mutex_fini(&keeper->lock);
+        keeper->magic = 0;
         return ERR_NO_THREAD;
     }
     return 0;
@@ -239,12 +250,15 @@ keeper_start(struct keeper *keeper)
 void
 keeper_stop(struct keeper *keeper)
 {
+    ASSERT(keeper->magic == KEEPER_MAGIC);
     mutex_lock(&keeper->lock);
+    ASSERT(!keeper->stopping);
     keeper->stopping = true;
     pthread_cond_signal(&keeper->changed);
     mutex_unlock(&keeper->lock);
     pthread_join(keeper->thread, NULL);
     ASSERT(keeper->queue.first == NULL);
+    keeper->magic = 0;
     pthread_cond_destroy(&keeper->changed);
     mutex_fini(&keeper->lock);
 }
@@ -252,6 +266,8 @@ keeper_stop(struct keeper *keeper)
 void
 keeper_add(struct keeper *keeper, struct store_edit *edit)
 {
+    ASSERT(keeper->magic == KEEPER_MAGIC);
+    ASSERT(edit->call.done_fn != NULL);
     mutex_lock(&keeper->lock);
     ASSERT(!keeper->stopping);
     call_queue_add(&keeper->queue, &edit->call);

@@ -13,7 +13,10 @@
 
 /* The thread that edits the schema, one edit after the other. Part of the
  * store; nobody else calls it. */
+enum { KEEPER_MAGIC = 0x6b656570 };
+
 struct keeper {
+    uint32_t magic; /* KEEPER_MAGIC, while it runs */
     struct store *store;
     struct engine *engine;       /* the store's */
     struct producers *producers; /* likewise */

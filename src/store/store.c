@@ -16,14 +16,19 @@
 #include "store/dumper.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
+#include "store/store_life.h"
 #include "tier/tier.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 
+enum { REAL_MAGIC = 0x73746f72 };
+
 struct real_store {
     struct store store; /* first: the seam */
+    uint32_t magic;     /* REAL_MAGIC */
+    _Atomic int life;   /* enum store_life */
     struct qsbr qsbr;
     _Atomic(const struct schema *) schema;
     struct engine *engine;
@@ -44,17 +49,33 @@ struct real_store {
     struct checkpointer checkpointer; /* runs where has_loaded */
     struct schema *loading;           /* the loader's, until it is published */
     pthread_t loader;
-    bool has_loaded;   /* the loader's, until it is joined */
-    _Atomic int state; /* ERR_LOADING, then 0 */
+    bool has_loaded; /* the loader's, until it is joined */
     struct mutex listeners_lock;
     struct store_listener *listeners;
     struct wal_listener log_listener;
 };
 
+/* Of a call for each request: nothing is checked. */
 static struct real_store *
 real_of(struct store *store)
 {
     return (struct real_store *)store;
+}
+
+static struct real_store *
+checked_real_of(struct store *store)
+{
+    struct real_store *real = real_of(store);
+    ASSERT(real->magic == REAL_MAGIC);
+    return real;
+}
+
+static enum store_life
+life_of(struct real_store *real)
+{
+    /* acquire: who sees that it does not load sees all that has been loaded,
+     * and the checkpointer and the sealer */
+    return atomic_load_explicit(&real->life, memory_order_acquire);
 }
 
 static enum store_answer
@@ -77,7 +98,7 @@ real_change(struct store *store, struct store_change *change)
 static enum store_answer
 real_edit(struct store *store, struct store_edit *edit)
 {
-    keeper_add(&real_of(store)->keeper, edit);
+    keeper_add(&checked_real_of(store)->keeper, edit);
     return STORE_LATER;
 }
 
@@ -88,9 +109,8 @@ real_fault(struct store *store)
     if (!real->is_durable) {
         return 0;
     }
-    /* acquire: who sees 0 sees all that has been loaded */
-    int state = atomic_load_explicit(&real->state, memory_order_acquire);
-    return state != 0 ? state : wal_fault(real->durable.wal);
+    return life_of(real) == STORE_LOADING ? ERR_LOADING
+                                          : wal_fault(real->durable.wal);
 }
 
 static int
@@ -197,6 +217,7 @@ on_log_moved(struct wal_listener *listener)
 {
     struct real_store *real = (struct real_store *)((char *)listener -
         offsetof(struct real_store, log_listener));
+    ASSERT(real->magic == REAL_MAGIC);
     mutex_lock(&real->listeners_lock);
     for (struct store_listener *it = real->listeners; it != NULL;
          it = it->next) {
@@ -208,7 +229,8 @@ on_log_moved(struct wal_listener *listener)
 static void
 real_listen(struct store *store, struct store_listener *listener)
 {
-    struct real_store *real = real_of(store);
+    struct real_store *real = checked_real_of(store);
+    ASSERT(listener->moved_fn != NULL);
     mutex_lock(&real->listeners_lock);
     listener->next = real->listeners;
     real->listeners = listener;
@@ -218,10 +240,11 @@ real_listen(struct store *store, struct store_listener *listener)
 static void
 real_unlisten(struct store *store, struct store_listener *listener)
 {
-    struct real_store *real = real_of(store);
+    struct real_store *real = checked_real_of(store);
     mutex_lock(&real->listeners_lock);
     struct store_listener **link = &real->listeners;
     while (*link != listener) {
+        ASSERT(*link != NULL); /* it listens */
         link = &(*link)->next;
     }
     *link = listener->next;
@@ -231,7 +254,7 @@ real_unlisten(struct store *store, struct store_listener *listener)
 static enum store_answer
 real_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
 {
-    struct real_store *real = real_of(store);
+    struct real_store *real = checked_real_of(store);
     if (!real->is_durable) {
         checkpoint->err = ERR_NO_DATA_DIR;
         return STORE_DONE;
@@ -243,7 +266,7 @@ real_checkpoint(struct store *store, struct store_checkpoint *checkpoint)
 static enum store_answer
 real_seal(struct store *store, struct store_seal *seal)
 {
-    struct real_store *real = real_of(store);
+    struct real_store *real = checked_real_of(store);
     if (!real->has_tier) {
         seal->err = ERR_NO_DATA_DIR;
         return STORE_DONE;
@@ -255,14 +278,14 @@ real_seal(struct store *store, struct store_seal *seal)
 static enum store_answer
 real_dump(struct store *store, struct store_dump *dump)
 {
-    dumper_add(&real_of(store)->dumper, dump);
+    dumper_add(&checked_real_of(store)->dumper, dump);
     return STORE_LATER;
 }
 
 static void
 real_end_dump(struct store *store, struct store_dump *dump)
 {
-    dumper_end(&real_of(store)->dumper, dump);
+    dumper_end(&checked_real_of(store)->dumper, dump);
 }
 
 static int
@@ -332,6 +355,7 @@ static int
 make_parts(struct real_store *real, const struct store_config *config,
     unsigned shards, uint64_t seed)
 {
+    ASSERT(shards > 0 && (shards & (shards - 1)) == 0);
     const struct engine_config engine = {.shards = shards,
         .seed = seed,
         .hot_bytes = config->hot_bytes,
@@ -396,6 +420,7 @@ destroy_parts(struct real_store *real)
 static void
 publish(struct real_store *real)
 {
+    ASSERT(real->loading != NULL);
     /* relaxed: nobody else stores it while loading */
     struct schema *old = (struct schema *)atomic_load_explicit(
         &real->schema, memory_order_relaxed);
@@ -420,6 +445,7 @@ static void *
 load(void *arg)
 {
     struct real_store *real = arg;
+    ASSERT(real->magic == REAL_MAGIC);
     const struct data_config *config = &real->durable.config;
     int err = durable_load(
         &real->durable, real->engine, &real->qsbr, &real->loading);
@@ -427,6 +453,7 @@ load(void *arg)
         wal_listen(real->durable.wal, &real->log_listener);
     }
     if (err == 0) {
+        ASSERT(real->durable.wal != NULL);
         publish(real);
         err = checkpointer_start(
             &real->checkpointer, &real->durable, &real->schema);
@@ -461,7 +488,7 @@ open_data(struct real_store *real, const struct store_config *config,
     }
     real->is_durable = true;
     real->log_listener.moved_fn = on_log_moved;
-    atomic_init(&real->state, ERR_LOADING);
+    atomic_init(&real->life, STORE_LOADING);
     real->loading = schema_create();
     err = real->loading == NULL
         ? ERR_NO_MEMORY
@@ -523,6 +550,8 @@ store_create(const struct store_config *config, struct store **out)
     if (real == NULL) {
         return ERR_NO_MEMORY;
     }
+    real->magic = REAL_MAGIC;
+    atomic_init(&real->life, STORE_OPEN);
     qsbr_init(&real->qsbr);
     mutex_init(&real->listeners_lock);
     if (config->data != NULL) {
@@ -580,6 +609,7 @@ err_after_data:
 err_after_qsbr:
     mutex_fini(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
+    real->magic = 0;
     free(real);
     return err;
 }
@@ -587,9 +617,11 @@ err_after_qsbr:
 void
 store_begin(struct store *store)
 {
-    struct real_store *real = real_of(store);
-    /* seq_cst: see real_fault, and store_want_checkpoint */
-    atomic_store_explicit(&real->state, 0, memory_order_seq_cst);
+    struct real_store *real = checked_real_of(store);
+    if (real->is_durable) {
+        ASSERT(real->has_loaded && real->loading == NULL);
+        store_life_move(&real->life, STORE_OPEN);
+    }
     if (atomic_exchange_explicit(
             &real->wants_checkpoint, false, memory_order_seq_cst)) {
         checkpointer_want(&real->checkpointer, NULL);
@@ -599,14 +631,15 @@ store_begin(struct store *store)
 void
 store_want_checkpoint(struct store *store)
 {
-    struct real_store *real = real_of(store);
+    struct real_store *real = checked_real_of(store);
     if (!real->is_durable) {
         return;
     }
     /* seq_cst, as in store_begin: of a wish and the end of loading one sees
      * the other, and the exchange takes care that only one does something */
     atomic_store_explicit(&real->wants_checkpoint, true, memory_order_seq_cst);
-    if (atomic_load_explicit(&real->state, memory_order_seq_cst) == 0 &&
+    if (atomic_load_explicit(&real->life, memory_order_seq_cst) !=
+            STORE_LOADING &&
         atomic_exchange_explicit(
             &real->wants_checkpoint, false, memory_order_seq_cst)) {
         checkpointer_want(&real->checkpointer, NULL);
@@ -616,11 +649,13 @@ store_want_checkpoint(struct store *store)
 void
 store_end_calls(struct store *store)
 {
-    struct real_store *real = real_of(store);
+    struct real_store *real = checked_real_of(store);
     dumper_stop(&real->dumper);
-    /* acquire: who sees 0 sees the checkpointer and the sealer */
-    if (real->is_durable &&
-        atomic_load_explicit(&real->state, memory_order_acquire) == 0) {
+    if (life_of(real) != STORE_OPEN) { /* what loads goes on refusing */
+        return;
+    }
+    store_life_move(&real->life, STORE_ENDING);
+    if (real->is_durable) {
         tier_end(&real->tier); /* first: the checkpointer names what it did */
         checkpointer_end(&real->checkpointer, real->wants_last_checkpoint);
     }
@@ -629,17 +664,20 @@ store_end_calls(struct store *store)
 void
 store_want_last_checkpoint(struct store *store)
 {
-    real_of(store)->wants_last_checkpoint = true;
+    checked_real_of(store)->wants_last_checkpoint = true;
 }
 
 int
 store_destroy(struct store **store)
 {
-    struct real_store *real = real_of(*store);
+    struct real_store *real = checked_real_of(*store);
     int err = 0;
     if (real->is_durable) {
         durable_cancel(&real->durable);
         pthread_join(real->loader, NULL);
+    }
+    if (life_of(real) != STORE_ENDING) {
+        store_life_move(&real->life, STORE_ENDING);
     }
     if (real->has_gardener) {
         gardener_stop(&real->gardener);
@@ -690,8 +728,10 @@ store_destroy(struct store **store)
                 "the next start replays it");
         }
     }
+    ASSERT(real->listeners == NULL);
     mutex_fini(&real->listeners_lock);
     qsbr_fini(&real->qsbr);
+    real->magic = 0;
     free(real);
     *store = NULL;
     return err;
@@ -700,6 +740,6 @@ store_destroy(struct store **store)
 void
 store_verify(struct store *store)
 {
-    engine_verify(real_of(store)->engine);
+    engine_verify(checked_real_of(store)->engine);
     items_verify(store->items);
 }

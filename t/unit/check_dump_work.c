@@ -6,6 +6,7 @@
 #include "cold/block.h"
 #include "lib/fault_alloc.h"
 #include "store/dumper.h"
+#include "unit/abort_help.h"
 #include "unit/durable_help.h"
 
 #include <errno.h>
@@ -546,6 +547,44 @@ START_TEST(test_threads)
 }
 END_TEST
 
+struct step {
+    uint32_t magic;
+    int from, to;
+};
+
+static void
+take_step(void *context)
+{
+    const struct step *step = context;
+    struct dump_work work = {
+        .magic = step->magic, .state = (enum dump_work_state)step->from};
+    dump_work__move(&work, (enum dump_work_state)step->to);
+}
+
+/* Of each two states: whether the one may follow the other; and a dump that is
+ * gone takes no step. */
+START_TEST(test_states)
+{
+    enum { N = DUMP_WORK_OVER + 1 };
+    static const bool is_legal[N][N] = {
+        [DUMP_WORK_NEW] = {[DUMP_WORK_BETWEEN] = true},
+        [DUMP_WORK_BETWEEN] =
+            {[DUMP_WORK_IN_RANGE] = true, [DUMP_WORK_OVER] = true},
+        [DUMP_WORK_IN_RANGE] =
+            {[DUMP_WORK_BETWEEN] = true, [DUMP_WORK_OVER] = true},
+    };
+    struct step step = {.magic = DUMP_WORK_MAGIC};
+    for (step.from = 0; step.from < N; step.from++) {
+        for (step.to = 0; step.to < N; step.to++) {
+            ck_assert_int_eq(
+                aborts(take_step, &step), !is_legal[step.from][step.to]);
+        }
+    }
+    step = (struct step){0, DUMP_WORK_NEW, DUMP_WORK_BETWEEN};
+    ck_assert(aborts(take_step, &step));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -561,6 +600,7 @@ main(void)
     tcase_add_test(tcase, test_memory_runs_out);
     tcase_add_test(tcase, test_gone);
     tcase_add_test(tcase, test_many);
+    tcase_add_test(tcase, test_states);
     tcase_add_loop_test(tcase, test_threads, 0, 3);
     return run_case("dump_work", tcase);
 }

@@ -5,6 +5,8 @@
 #include "store/store.h"
 
 #include "lib/fault_alloc.h"
+#include "store/store_life.h"
+#include "unit/abort_help.h"
 #include "unit/store_help.h"
 
 #include <limits.h>
@@ -605,6 +607,36 @@ START_TEST(test_widths)
 }
 END_TEST
 
+struct step {
+    int from, to;
+};
+
+static void
+take_step(void *context)
+{
+    const struct step *step = context;
+    _Atomic int life = step->from;
+    store_life_move(&life, (enum store_life)step->to);
+}
+
+/* Of each two states: whether the one may follow the other. */
+START_TEST(test_life)
+{
+    static const bool is_legal[][STORE_ENDING + 1] = {
+        [STORE_LOADING] = {[STORE_OPEN] = true, [STORE_ENDING] = true},
+        [STORE_OPEN] = {[STORE_ENDING] = true},
+        [STORE_ENDING] = {false},
+    };
+    struct step step;
+    for (step.from = STORE_LOADING; step.from <= STORE_ENDING; step.from++) {
+        for (step.to = STORE_LOADING; step.to <= STORE_ENDING; step.to++) {
+            ck_assert_int_eq(
+                aborts(take_step, &step), !is_legal[step.from][step.to]);
+        }
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -613,6 +645,6 @@ main(void)
         test_destroy_finishes_edits, test_dropped_stays_dropped,
         test_name_is_item, test_same_is_fine, test_edit_errors,
         test_edits_while_reading, test_create_out_of_memory, test_memory_only,
-        test_widths};
+        test_widths, test_life};
     return run_tests("store", tests, COUNT_OF(tests));
 }
