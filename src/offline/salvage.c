@@ -9,7 +9,8 @@
  *   replace  MANIFEST                              from here on a start works
  *   remove   the first names of the old ones
  *
- * New files have numbers above all that there are. Interrupted before the
+ * New files have numbers above all that there are, and above those that the
+ * manifest names, whether they are there or not. Interrupted before the
  * manifest, the next run finds them, refers to none (a log of a salvage follows
  * nobody: offline/glean.c), keeps them with the rest, and begins anew.
  * Interrupted behind it, a start removes what nothing names.
@@ -92,6 +93,14 @@ check_regular(struct salvage *salvage, const char *name)
 }
 
 static void
+raise_to(uint64_t *last, uint64_t number)
+{
+    if (number > *last && number <= NAMES_NUMBER_MAX) {
+        *last = number;
+    }
+}
+
+static void
 note_name(void *context, const char *name)
 {
     struct listing *listing = context;
@@ -113,8 +122,8 @@ note_name(void *context, const char *name)
         strcmp(name, MANIFEST_COPY) != 0) {
         return;
     }
-    if (last != NULL && number > *last && number <= NAMES_NUMBER_MAX) {
-        *last = number;
+    if (last != NULL) {
+        raise_to(last, number);
     }
     err = err == 0 ? check_regular(salvage, name) : err;
     listing->err = listing->err == 0 ? err : listing->err;
@@ -326,6 +335,24 @@ look_at_names(struct salvage *salvage)
     }
 }
 
+static void
+note_image(void *context, const struct images_entry *entry)
+{
+    struct salvage *salvage = context;
+    raise_to(&salvage->last_checkpoint, entry->file);
+}
+
+/* What the manifest names may be missing: no new file may be taken for it. */
+static void
+note_named(struct salvage *salvage)
+{
+    const struct segments *segments = &salvage->manifest.segments;
+    for (size_t i = 0; i < segments->n; i++) {
+        raise_to(&salvage->last_segment, segments->segment[i].number);
+    }
+    images_each(&salvage->manifest.images, note_image, salvage);
+}
+
 static int
 look(struct salvage *salvage)
 {
@@ -335,6 +362,7 @@ look(struct salvage *salvage)
     }
     if (err == 0) {
         look_at_names(salvage);
+        note_named(salvage);
     }
     if (err == 0) {
         err = salvage__look_at_images(salvage);

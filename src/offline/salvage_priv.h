@@ -29,7 +29,8 @@ struct salvage {
     size_t n_images, images_capacity;
     struct numbers segment; /* the numbers of damaged ones */
     struct numbers log;     /* the numbers of all log files, ascending */
-    /* the largest numbers that files have, up to NAMES_NUMBER_MAX */
+    /* the largest numbers that files have, up to NAMES_NUMBER_MAX, or that the
+     * manifest names */
     uint64_t last_log, last_checkpoint, last_segment;
     uint64_t end_log;      /* the last file of a new log; 0: there is none */
     struct replay_end end; /* of the log, where that is sound */

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/flip.h"
 #include "cold/block.h"
+#include "cold/segment_head.h"
 #include "offline/dump.h"
 #include "offline/salvage.h"
 #include "wal/names.h"
@@ -528,6 +529,48 @@ START_TEST(test_missing)
 }
 END_TEST
 
+/* One segment is damaged and that of the largest number missing: what is lost is
+ * the same as by each alone. */
+START_TEST(test_damaged_and_missing)
+{
+    struct rig rig;
+    struct bench bench;
+    enum salvage_outcome outcome;
+    struct file *low = NULL, *high = NULL;
+    be_quiet();
+    make_directory(&rig, false);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    bench_init(&bench, &rig);
+    bench.bits_budget = 0;
+    for (size_t i = 0; i < bench.files.n; i++) {
+        struct file *file = &bench.files.file[i];
+        if (is_segment(file)) {
+            low =
+                low == NULL || strcmp(file->name, low->name) < 0 ? file : low;
+            high = high == NULL || strcmp(file->name, high->name) > 0 ? file
+                                                                      : high;
+        }
+    }
+    ck_assert_ptr_ne(low, high);
+    uint8_t *bytes = high->bytes;
+    high->bytes = NULL;
+    unsigned n_missing = try_salvage(&bench, false, &outcome);
+    high->bytes = bytes;
+    low->bytes[SEGMENT_HEAD_BYTES] ^= 0x55;
+    unsigned n_damaged = try_salvage(&bench, false, &outcome);
+    high->bytes = NULL;
+    unsigned n_both = try_salvage(&bench, false, &outcome);
+    ck_assert_uint_gt(n_missing, 0);
+    ck_assert_uint_gt(n_damaged, 0);
+    ck_assert_uint_eq(n_both, n_missing + n_damaged);
+    high->bytes = bytes;
+    bench_fini(&bench);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* All of the log: what is changed after the salvage lasts, whatever numbers
  * images have. */
 START_TEST(test_goes_on)
@@ -771,6 +814,7 @@ main(void)
     tcase_add_loop_test(tcase, test_bits, 0, 2);
     tcase_add_test(tcase, test_lengths);
     tcase_add_test(tcase, test_missing);
+    tcase_add_test(tcase, test_damaged_and_missing);
     tcase_add_test(tcase, test_goes_on);
     tcase_add_test(tcase, test_holes);
     tcase_add_test(tcase, test_no_manifest);
