@@ -7,6 +7,7 @@
  * a line says what cannot. No bit is turned back here. */
 #include "offline/dump.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "durable/recover.h"
@@ -252,6 +253,7 @@ add_image(void *context, const struct images_entry *entry)
         name, entry->offset, entry->len, counter->name.text, entry->shard,
         entry->seq, entry->n);
     end_line(dump);
+    ASSERT(image.n == entry->n && image.n_columns <= SCHEMA_COLUMNS_MAX);
     match(counter, image.serial, image.n_columns, at);
     for (uint32_t i = 0; i < image.n; i++) {
         if (image.row[i] >= entry->first_row &&
@@ -304,12 +306,16 @@ add_blocks(struct dump *dump, struct segment_mend *mend,
     struct segment_records some = {.n = 1};
     uint32_t serial[SCHEMA_COLUMNS_MAX];
     int at[SCHEMA_COLUMNS_MAX];
+    ASSERT(head->n_columns <= SCHEMA_COLUMNS_MAX);
     for (unsigned i = 0; i < head->n_columns; i++) {
         serial[i] = head->column[i].serial;
     }
+    uint64_t n_read = 0;
     match(counter, serial, head->n_columns, at);
     while (dump->err == 0 && some.n > 0) {
         dump->err = segment_mend_next(mend, &some);
+        n_read += dump->err == 0 ? some.n : 0;
+        ASSERT(segment_mend_given(mend) == n_read);
         for (size_t i = 0; dump->err == 0 && i < some.n; i++) {
             if (is_covered(dump, counter->serial, some.id[i], head->number)) {
                 add_record(dump, counter, some.id[i], some.code, at, i);
@@ -334,6 +340,7 @@ add_segment(struct dump *dump, const struct manifest_segment *part)
         .context = dump};
     struct segment_mend *mend = NULL;
     char name[SEGMENT_NAME_BYTES];
+    ASSERT(counter != NULL); /* is_read has found it */
     dump_plan_next(&dump->plan);
     segment_name(name, part->number, false);
     buf_addf(&dump->text, "segment %s counter %s records %" PRIu64, name,
@@ -383,6 +390,7 @@ is_old(const struct dump *dump, const struct schema_counter *counter,
     unsigned shard;
     uint64_t row;
     engine_row(dump->engine, id, &shard, &row);
+    ASSERT(shard < dump->manifest.shards);
     const struct images_entry *entry = images_find(
         &dump->manifest.images, counter->slot, (uint16_t)shard, row);
     const struct manifest_segment *segment =

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* How far --dump is: the parts that it reads, each with its bytes, in the order
+ * of reading. base + size <= all, and done never goes back. */
 #include "offline/dump_plan.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
 #include "wal/names.h"
@@ -117,6 +120,7 @@ void
 dump_plan_next(struct dump_plan *plan)
 {
     plan->base += plan->size;
+    ASSERT(plan->next <= plan->n && plan->base <= plan->all);
     plan->size = plan->next < plan->n ? plan->part[plan->next++].bytes : 0;
 }
 
@@ -127,6 +131,7 @@ reach(struct dump_plan *plan, uint64_t bytes, uint64_t units)
     uint64_t at = plan->base + (bytes < plan->size ? bytes : plan->size);
     uint64_t more = at > plan->done ? at - plan->done : 0;
     plan->done += more;
+    ASSERT(plan->done <= plan->all);
     progress_add(&plan->progress, more, units);
 }
 
@@ -155,6 +160,7 @@ dump_plan_end(struct dump_plan *plan, bool is_whole)
     }
     if (is_whole) {
         reach(plan, plan->size, 0);
+        ASSERT(plan->done == plan->all);
     }
     progress_end(&plan->progress);
 }

@@ -22,6 +22,7 @@
  * manifest names the history of that. */
 #include "offline/glean.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
@@ -388,6 +389,7 @@ begin_hole(struct run *run, uint64_t number, uint64_t at)
 static void
 end_hole(struct run *run, uint64_t number, uint64_t at, uint64_t seq)
 {
+    ASSERT(!run->is_hole || run->from_number <= number);
     bool is_gap =
         run->due != 0 && seq > run->due && seq - run->due < REPLAY_SEQ_GAP;
     struct glean_piece piece = {.kind = GLEAN_HOLE,
@@ -416,6 +418,7 @@ take_batch(struct run *run, const struct piece_of_log *log,
     const struct frame_batch *batch, bool *is_void)
 {
     struct window *window = &run->window;
+    ASSERT(window->n >= FRAME_BATCH_BYTES + batch->payload_bytes);
     struct glean_batch out = {.seq = batch->seq,
         .synced_seq = batch->synced_seq,
         .number = log->head.file.number,
@@ -454,6 +457,7 @@ pass_hole(struct run *run, const struct piece_of_log *log, bool *is_end)
     }
     err = seek(run, &log->head.file, &is_found);
     *is_end = !is_found;
+    ASSERT(window->at >= at);
     if (err == 0) {
         begin_hole(run, log->head.file.number, at);
         run->hole_to = window->at;
@@ -597,6 +601,7 @@ glean_open_file(struct run *run, struct piece_of_log *log)
     if (err != 0) {
         return err;
     }
+    ASSERT(log->until <= log->head.size);
     tell_header(run, log);
     if (log->head.is_known && run->due < log->head.file.first_seq) {
         end_hole(run, number, 0, log->head.file.first_seq);

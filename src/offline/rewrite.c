@@ -29,6 +29,7 @@ static int
 flush(struct rewrite *rewrite)
 {
     struct disk *disk = rewrite->disk;
+    ASSERT(rewrite->written >= FRAME_FILE_BYTES); /* the header comes last */
     int error = rewrite->bytes.len == 0
         ? 0
         : disk->calls->write(disk, rewrite->fd, rewrite->bytes.data,
@@ -44,6 +45,7 @@ begin_file(struct rewrite *rewrite, uint64_t seq)
 {
     struct disk *disk = rewrite->disk;
     char name[NAMES_BYTES];
+    ASSERT(rewrite->next_seq == 0 && rewrite->bytes.len == 0);
     rewrite->at_number =
         rewrite->at_number == 0 ? rewrite->number : rewrite->at_number + 1;
     names_make(name, NAMES_LOG_NEW, rewrite->at_number);
@@ -72,6 +74,8 @@ end_file(struct rewrite *rewrite)
         .bytes = rewrite->written,
         .before_end = rewrite->before_end};
     if (err == 0) {
+        ASSERT(rewrite->bytes.len == 0);
+        ASSERT(rewrite->next_seq >= rewrite->first_seq);
         frame_file_put(&file, head);
         int error =
             disk->calls->write(disk, rewrite->fd, head, sizeof head, 0);
@@ -95,6 +99,8 @@ put(struct rewrite *rewrite, uint64_t synced_seq, const uint8_t *payload,
     const struct frame_batch batch = {.seq = rewrite->next_seq,
         .synced_seq = synced_seq,
         .payload_bytes = len};
+    ASSERT(rewrite->next_seq >= rewrite->first_seq && rewrite->first_seq > 0);
+    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX);
     char *head = buf_reserve(&rewrite->bytes, FRAME_BATCH_BYTES + len);
     if (head == NULL) {
         return failed(rewrite, ENOMEM);
@@ -125,6 +131,7 @@ go_to(struct rewrite *rewrite, uint64_t seq)
     while (err == 0 && rewrite->next_seq < seq) {
         err = put(rewrite, rewrite->next_seq - 1, mark, sizeof mark);
     }
+    ASSERT(err != 0 || rewrite->next_seq == seq);
     return err;
 }
 
@@ -143,6 +150,8 @@ name_files(struct rewrite *rewrite)
 {
     struct disk *disk = rewrite->disk;
     int error = 0;
+    ASSERT(rewrite->next_seq == 0); /* all are closed */
+    ASSERT(rewrite->at_number >= rewrite->number && rewrite->number > 0);
     for (uint64_t number = rewrite->number;
          error == 0 && number <= rewrite->at_number; number++) {
         char from[NAMES_BYTES], to[NAMES_BYTES];

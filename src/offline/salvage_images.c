@@ -4,6 +4,7 @@
  * records are lost, but for what the log has of them. */
 #include "offline/salvage_priv.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -111,6 +112,8 @@ write_block(struct mend *mend, const struct images_entry *entry)
     struct images_entry moved = *entry;
     char name[NAMES_BYTES];
     int error = 0;
+    ASSERT(mend->number > salvage->last_checkpoint);
+    ASSERT(mend->image.n == entry->n && mend->image.seq == entry->seq);
     if (mend->fd < 0) {
         names_make(name, NAMES_CHECKPOINT, mend->number);
         error = disk->calls->open(disk, name, DISK_CREATE, &mend->fd);

@@ -13,6 +13,7 @@
  * out: in another shard it would be looked for in vain. */
 #include "offline/salvage_priv.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "offline/glean.h"
 #include "offline/rewrite.h"
@@ -314,6 +315,7 @@ take_payload(
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }
+        ASSERT(reader.at > at && reader.at <= reader.end); /* is copied */
         if (is_edit(work, &entry, batch->seq)) {
             err = take_edit(work, &entry, at, reader.at, out);
         } else if (is_unplaced(work, &entry)) {
@@ -451,6 +453,8 @@ salvage__mend_log(struct salvage *salvage)
         rewrite_abort(&work.rewrite);
     }
     if (err == 0) {
+        ASSERT(work.rewrite.number > salvage->last_log);
+        ASSERT(work.rewrite.at_number >= work.rewrite.number);
         say_log(&work);
         salvage->manifest.log_number = work.rewrite.number;
         salvage->manifest.histories.n = 0;

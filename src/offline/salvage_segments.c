@@ -7,6 +7,7 @@
  * they are the first ones that the counter has had. */
 #include "offline/salvage_priv.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_write.h"
 #include "offline/segment_mend.h"
@@ -55,6 +56,7 @@ look_at(struct salvage *salvage, uint64_t number)
         }
     }
     one.segments.segment = part;
+    ASSERT(n > 0); /* the manifest has named it */
     one.segments.n = n;
     int err = recover_each_segment(&recover);
     free(part);
@@ -276,7 +278,9 @@ copy_records(struct mend *mend, struct segment_mend *from, uint64_t number,
     }
     *records = segment_mend_given(from);
     if (err == 0 && writer != NULL) {
-        return segment_write_end(&writer, &head);
+        err = segment_write_end(&writer, &head);
+        ASSERT(err != 0 || head.records == *records);
+        return err;
     }
     segment_write_abort(&writer);
     return err;
@@ -295,6 +299,7 @@ put_in_place(
     struct salvage *salvage, uint64_t old, uint64_t number, uint64_t records)
 {
     struct segments *segments = &salvage->manifest.segments;
+    ASSERT(!segments_has_file(segments, number)); /* it is a new one */
     if (records == 0) {
         segments_drop(segments, is_of_file, &old);
         return;
@@ -322,6 +327,7 @@ mend_one(struct salvage *salvage, uint64_t number)
             mend.part = &segments->segment[i];
         }
     }
+    ASSERT(mend.part != NULL); /* the manifest names it still */
     uint64_t all = mend.part->records;
     int err = open_mend(&mend, &from);
     if (err == 0 && from != NULL) {

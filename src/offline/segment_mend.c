@@ -11,6 +11,7 @@
  * last one before it and the first one behind. */
 #include "offline/segment_mend.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -330,6 +331,8 @@ segment_mend_next(struct segment_mend *mend, struct segment_records *out)
         }
         if (out->n > 0) {
             uint64_t last = out->id[out->n - 1];
+            ASSERT(out->n <= BLOCK_RECORDS_MAX);
+            ASSERT(out->id[0] >= mend->next_id && last >= out->id[0]);
             tell_lost(mend, true, out->id[0]);
             mend->next_id = last + 1;
             mend->is_full = last == UINT64_MAX;

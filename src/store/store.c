@@ -540,25 +540,45 @@ start_keeper(struct real_store *real, const struct store_config *config)
     return keeper_start(&real->keeper);
 }
 
+/* Of a directory it is to load, open_data says so. NULL: no memory. */
+static struct real_store *
+make_real(void)
+{
+    struct real_store *real = calloc(1, sizeof *real);
+    if (real != NULL) {
+        real->magic = REAL_MAGIC;
+        atomic_init(&real->life, STORE_OPEN);
+        qsbr_init(&real->qsbr);
+        mutex_init(&real->listeners_lock);
+    }
+    return real;
+}
+
+static void
+destroy_real(struct real_store *real)
+{
+    ASSERT(real->listeners == NULL);
+    mutex_fini(&real->listeners_lock);
+    qsbr_fini(&real->qsbr);
+    real->magic = 0;
+    free(real);
+}
+
 int
 store_create(const struct store_config *config, struct store **out)
 {
-    struct real_store *real = calloc(1, sizeof *real);
+    struct real_store *real = make_real();
     unsigned shards = config->shards;
     uint64_t seed = config->seed;
     int err = 0;
     if (real == NULL) {
         return ERR_NO_MEMORY;
     }
-    real->magic = REAL_MAGIC;
-    atomic_init(&real->life, STORE_OPEN);
-    qsbr_init(&real->qsbr);
-    mutex_init(&real->listeners_lock);
     if (config->data != NULL) {
         err = open_data(real, config, &shards, &seed);
     }
     if (err != 0) {
-        goto err_after_qsbr;
+        goto err_after_real;
     }
     err = make_parts(real, config, shards, seed);
     if (err != 0) {
@@ -606,11 +626,8 @@ err_after_data:
         schema_destroy(&real->loading);
         (void)durable_close(&real->durable);
     }
-err_after_qsbr:
-    mutex_fini(&real->listeners_lock);
-    qsbr_fini(&real->qsbr);
-    real->magic = 0;
-    free(real);
+err_after_real:
+    destroy_real(real);
     return err;
 }
 
@@ -728,11 +745,7 @@ store_destroy(struct store **store)
                 "the next start replays it");
         }
     }
-    ASSERT(real->listeners == NULL);
-    mutex_fini(&real->listeners_lock);
-    qsbr_fini(&real->qsbr);
-    real->magic = 0;
-    free(real);
+    destroy_real(real);
     *store = NULL;
     return err;
 }
