@@ -346,10 +346,8 @@ note_image(void *context, const struct images_entry *entry)
 static void
 note_named(struct salvage *salvage)
 {
-    const struct segments *segments = &salvage->manifest.segments;
-    for (size_t i = 0; i < segments->n; i++) {
-        raise_to(&salvage->last_segment, segments->segment[i].number);
-    }
+    raise_to(&salvage->last_segment,
+        segments_last_file(&salvage->manifest.segments));
     images_each(&salvage->manifest.images, note_image, salvage);
 }
 
