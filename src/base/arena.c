@@ -118,6 +118,7 @@ unit_has_no_room(
 static int
 unit_take(struct arena *arena, uint8_t state, struct chunk **out)
 {
+    mutex_assert_held(&arena->lock);
     int64_t number = arena__room_first(arena, CLASS_MAX);
     struct chunk *chunk =
         number < 0 ? arena__chunk_add(arena) : arena->chunk[number];
@@ -142,6 +143,7 @@ unit_take(struct arena *arena, uint8_t state, struct chunk **out)
 static void
 unit_give(struct arena *arena, struct chunk *chunk, unsigned unit)
 {
+    mutex_assert_held(&arena->lock);
     chunk->state[unit] = UNIT_FREE;
     chunk->free_units++;
     unit_has_room(arena, chunk, unit, CLASS_MAX);
@@ -212,6 +214,7 @@ slab_set_free(
 static char *
 slot_take(struct arena *arena, unsigned class_)
 {
+    mutex_assert_held(&arena->lock);
     int64_t number = arena__room_first(arena, class_);
     struct chunk *chunk;
     uint64_t free_slots;
@@ -244,6 +247,7 @@ static void
 slot_give(struct arena *arena, struct chunk *chunk, unsigned unit,
     unsigned class_, unsigned slot)
 {
+    mutex_assert_held(&arena->lock);
     uint64_t free_slots, bit = UINT64_C(1) << slot;
 
     ASSERT(is_slab(chunk, unit, class_));

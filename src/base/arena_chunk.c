@@ -52,6 +52,7 @@ enum {
 void
 arena__room_set(struct arena *arena, unsigned room, uint32_t number)
 {
+    mutex_assert_held(&arena->lock);
     bit_set(arena->room[room], number);
     if (number / WORD_BITS < arena->hint[room]) {
         arena->hint[room] = number / WORD_BITS;
@@ -62,6 +63,7 @@ arena__room_set(struct arena *arena, unsigned room, uint32_t number)
 int64_t
 arena__room_first(struct arena *arena, unsigned room)
 {
+    mutex_assert_held(&arena->lock);
     uint32_t words = arena->capacity / WORD_BITS;
     uint32_t word = arena->hint[room];
 
@@ -217,6 +219,7 @@ place_of(const struct arena *arena, uintptr_t address)
 struct chunk *
 arena__chunk_of(const struct arena *arena, const void *piece)
 {
+    mutex_assert_held(&arena->lock);
     uintptr_t address = (uintptr_t)piece;
     uint32_t i = place_of(arena, address);
 
@@ -254,6 +257,7 @@ place_remove(struct arena *arena, const struct chunk *chunk)
 struct chunk *
 arena__chunk_add(struct arena *arena)
 {
+    mutex_assert_held(&arena->lock);
     int64_t number = arena__room_first(arena, ROOM_VACANT);
     struct chunk *chunk;
 
@@ -317,6 +321,7 @@ arena__chunk_trim(struct chunk *chunk)
 void
 arena__chunks_enlarge(struct arena *arena)
 {
+    mutex_assert_held(&arena->lock);
     for (uint32_t i = 0; i < CHUNKS_SMALL && arena->n_chunks >= CHUNKS_LARGE;
          i++) {
         struct chunk *chunk = arena->chunk[i];
@@ -334,6 +339,7 @@ arena__chunks_enlarge(struct arena *arena)
 void
 arena__chunk_empty(struct arena *arena, struct chunk *chunk)
 {
+    mutex_assert_held(&arena->lock);
     struct chunk *spare =
         arena->spare == NO_SPARE ? NULL : arena->chunk[arena->spare];
 

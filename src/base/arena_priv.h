@@ -4,7 +4,8 @@
 
 /* What the two files of the arena share: arena_chunk.c knows where chunks come
  * from and which has room, arena.c what lies in them. Nobody else includes
- * this. All functions want the arena's lock held. */
+ * this. What is done to an arena is done with its lock held, which they assert.
+ */
 
 #include "base/arena.h"
 #include "base/assert.h"

@@ -163,10 +163,11 @@ reader_is_past(struct qsbr_reader *reader, uint64_t target)
 }
 
 /* A guess that leaves the readers' lines with them while one of them still
- * holds up the rest. Under the lock. */
+ * holds up the rest. */
 static bool
 seem_past(const struct qsbr *qsbr, uint64_t target)
 {
+    mutex_assert_held(&qsbr->lock);
     for (struct qsbr_reader *reader = qsbr->readers; reader != NULL;
          reader = reader->next) {
         /* relaxed: confirmed by D where it matters */

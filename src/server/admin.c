@@ -8,6 +8,7 @@
  * here. */
 #include "server/admin_priv.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "call/store_calls.h"
 #include "items/items.h"
@@ -23,6 +24,7 @@ static const char version[] =
 static void
 sum_metrics(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
 {
+    mutex_assert_held(&admin->lock);
     for (int i = 0; i < METRIC_COUNT; i++) {
         sum[i] = 0;
     }
@@ -38,6 +40,7 @@ admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
     mutex_lock(&admin->lock);
     sum_metrics(admin, sum);
     for (int i = 0; i < METRIC_COUNT; i++) {
+        ASSERT(sum[i] >= admin->forgotten.metric[i]);
         sum[i] -= admin->forgotten.metric[i];
     }
     mutex_unlock(&admin->lock);
@@ -90,7 +93,7 @@ static bool
 stats(struct admin *seam, const char *args, size_t len,
     struct admin_reply *reply, struct reply_stats *out)
 {
-    struct server_admin *admin = (struct server_admin *)seam;
+    struct server_admin *admin = admin__of(seam);
     struct words words = words_of(args, (struct span){0, (uint32_t)len});
     struct span word;
     if (!words_next(&words, &word)) {
@@ -124,7 +127,7 @@ stats(struct admin *seam, const char *args, size_t len,
 static void
 set_verbosity(struct admin *seam, unsigned level)
 {
-    struct server_admin *admin = (struct server_admin *)seam;
+    struct server_admin *admin = admin__of(seam);
     /* relaxed: a new verbosity may take effect a line later */
     atomic_store_explicit(
         &admin->logger->verbosity, (int)level, memory_order_relaxed);
@@ -133,12 +136,13 @@ set_verbosity(struct admin *seam, unsigned level)
 void
 admin_init(struct server_admin *admin, const struct options *options)
 {
-    *admin = (struct server_admin){.admin = {.stats_fn = stats,
-                                       .verbosity_fn = set_verbosity,
-                                       .version = version,
-                                       .command_fn = admin__command,
-                                       .audit_fn = admin__audit,
-                                       .near_fn = admin__near},
+    *admin = (struct server_admin){.magic = ADMIN_MAGIC,
+        .admin = {.stats_fn = stats,
+            .verbosity_fn = set_verbosity,
+            .version = version,
+            .command_fn = admin__command,
+            .audit_fn = admin__audit,
+            .near_fn = admin__near},
         .options = options,
         .started_s = clock_monotonic_s()};
     admin->admin.started_unix_s = clock_unix_s();
@@ -157,4 +161,5 @@ admin_fini(struct server_admin *admin)
 {
     prefixes_fini(&admin->prefixes);
     mutex_fini(&admin->lock);
+    admin->magic = 0;
 }

@@ -25,8 +25,11 @@ struct admin_forgotten {
     uint64_t rejected;
 };
 
+enum { ADMIN_MAGIC = 0x61646d69 };
+
 struct server_admin {
-    struct admin admin;            /* first: the seam of session/session.h */
+    struct admin admin;            /* first: the seam of session/admin.h */
+    uint32_t magic;                /* ADMIN_MAGIC */
     const struct options *options; /* read-only */
     struct logger *logger;
     struct store *store;

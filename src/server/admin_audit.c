@@ -25,7 +25,7 @@ void
 admin__audit(struct admin *seam, const struct session *session,
     enum audit kind, const char *text, size_t len)
 {
-    const struct server_admin *admin = (const struct server_admin *)seam;
+    const struct server_admin *admin = admin__of(seam);
     char user[ADMIN__USER_BYTES];
     char addr[CONN_ADDR_BYTES];
     conn_list_peer_addr(session->peer, session->fd, addr);
@@ -52,7 +52,7 @@ void
 admin__near(struct admin *seam, const struct session *session, int err,
     const char *key, size_t len)
 {
-    const struct server_admin *admin = (const struct server_admin *)seam;
+    const struct server_admin *admin = admin__of(seam);
     char addr[CONN_ADDR_BYTES];
     conn_list_peer_addr(session->peer, session->fd, addr);
     log_line(admin->logger, LOG_WARNING, "%s %.*s, from %s: %s",

@@ -19,7 +19,7 @@
 
 /* Where settings are shown. */
 struct sink {
-    const struct server_admin *admin; /* locked */
+    const struct server_admin *admin;
     struct reply_stats *out;
 };
 
@@ -27,6 +27,7 @@ static void
 put_setting(void *context, const char *name, const char *value)
 {
     struct sink *sink = context;
+    mutex_assert_held(&sink->admin->lock);
     for (unsigned i = 0; i < sink->admin->n_changed; i++) {
         if (strcmp(sink->admin->changed[i].name, name) == 0) {
             value = sink->admin->changed[i].value;
@@ -51,10 +52,12 @@ admin__settings(struct server_admin *admin, struct reply_stats *out)
     reply_stats_end(out);
 }
 
-/* Keeps a setting that has changed; the names are few. Locked. */
+/* Keeps a setting that has changed; the names are few. */
 static void
 change(struct server_admin *admin, const struct text_admin_setting *setting)
 {
+    mutex_assert_held(&admin->lock);
+    ASSERT(admin->n_changed <= ADMIN_CHANGED_MAX);
     unsigned i = 0;
     while (i < admin->n_changed &&
         strcmp(admin->changed[i].name, setting->name) != 0) {
@@ -189,7 +192,7 @@ refresh(struct server_admin *admin)
 const char *
 admin__command(struct admin *seam, const struct text_admin *command)
 {
-    struct server_admin *admin = (struct server_admin *)seam;
+    struct server_admin *admin = admin__of(seam);
     switch (command->op) {
     case TEXT_ADMIN_SETTINGS:
         return change_all(admin, command);

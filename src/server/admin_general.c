@@ -184,16 +184,18 @@ put_process(struct server_admin *admin, struct reply_stats *out)
     put_seconds(out, "rusage_system", &usage.ru_stime);
 }
 
-/* Sums since the last reset. Under the lock: never below what is forgotten. */
+/* Sums since the last reset, never below what is forgotten. */
 static void
 collect_sums(struct server_admin *admin, struct figures *f)
 {
     const struct admin_forgotten *forgotten = &admin->forgotten;
     mutex_lock(&admin->lock);
     items_stats(admin->store->items, &f->items);
-    f->connections =
-        atomic_load(&admin->gauge->total) - forgotten->connections;
-    f->rejected = atomic_load(&admin->gauge->rejected) - forgotten->rejected;
+    uint64_t total = atomic_load(&admin->gauge->total);
+    uint64_t rejected = atomic_load(&admin->gauge->rejected);
+    ASSERT(total >= forgotten->connections && rejected >= forgotten->rejected);
+    f->connections = total - forgotten->connections;
+    f->rejected = rejected - forgotten->rejected;
     mutex_unlock(&admin->lock);
     admin__sum(admin, f->metric);
 }

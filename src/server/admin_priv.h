@@ -2,6 +2,7 @@
 #ifndef SERVER_ADMIN_PRIV_H
 #define SERVER_ADMIN_PRIV_H
 
+#include "base/assert.h"
 #include "base/uri.h"
 #include "proto/reply_stats.h"
 #include "proto/words.h"
@@ -31,6 +32,15 @@ void admin__cachedump(struct server_admin *admin, const char *args,
     struct words words, struct reply_stats *out);
 void admin__detail(struct server_admin *admin, const char *args,
     struct words words, struct reply_stats *out);
+
+/* Whose seam it is. */
+static inline struct server_admin *
+admin__of(struct admin *seam)
+{
+    struct server_admin *admin = (struct server_admin *)seam;
+    ASSERT(admin->magic == ADMIN_MAGIC);
+    return admin;
+}
 
 /* What the workers have counted since the last reset. */
 void admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT]);

@@ -52,8 +52,11 @@ struct line {
     uint64_t pass;     /* of those that it has let in; never used again */
 };
 
+enum { AUTH_MAGIC = 0x61757468 };
+
 struct auth {
-    struct access access;
+    struct access access; /* first: the seam */
+    uint32_t magic;       /* AUTH_MAGIC */
     const char *path;
     uint8_t key[TAGS][SIPHASH_KEY_BYTES]; /* read-only */
 
@@ -141,10 +144,18 @@ look(const struct auth *auth, struct access_login *login)
     login->pass = pass;
 }
 
+static struct auth *
+auth_of(struct access *access)
+{
+    struct auth *auth = (struct auth *)access;
+    ASSERT(auth->magic == AUTH_MAGIC);
+    return auth;
+}
+
 static bool
 check(struct access *access, struct access_login *login)
 {
-    struct auth *auth = (struct auth *)access;
+    struct auth *auth = auth_of(access);
     pthread_rwlock_rdlock(&auth->users_lock);
     look(auth, login);
     bool is_done = login->rank != ACCESS_NOBODY || auth->users->n_hashed == 0;
@@ -196,6 +207,7 @@ choose(struct auth *auth, const struct access_login *login,
         out[*n] = (struct candidate){.rank = ACCESS_NOBODY};
         memcpy(out[(*n)++].hash, any->hash, sizeof any->hash);
     }
+    ASSERT(*n <= AUTH_USERS_MAX); /* there is room for so many */
     pthread_rwlock_unlock(&auth->users_lock);
     return reloads;
 }
@@ -206,7 +218,9 @@ remember(struct auth *auth, const struct access_login *login, unsigned at,
 {
     struct tag tag = tag_of(auth, login);
     pthread_rwlock_wrlock(&auth->users_lock);
+    ASSERT(reloads <= auth->reloads);
     if (auth->reloads == reloads) {
+        ASSERT(at < auth->users->n);
         auth->lines[at].fitted = tag;
     }
     pthread_rwlock_unlock(&auth->users_lock);
@@ -232,6 +246,7 @@ check_hashed(struct auth *auth, struct access_login *login,
         return;
     }
     uint64_t reloads = choose(auth, login, candidates, &n);
+    ASSERT(login->password_len < sizeof password);
     memcpy(password, login->password, login->password_len);
     password[login->password_len] = '\0';
     for (unsigned i = 0; i < n && !is_unwanted(login); i++) {
@@ -273,6 +288,7 @@ run(void *arg)
 {
     static const size_t size = AUTH_USERS_MAX * sizeof(struct candidate);
     struct auth *auth = arg;
+    ASSERT(auth->magic == AUTH_MAGIC);
     struct access_login *login;
     struct candidate *candidates = malloc(size);
     give_way_begin(HASH_NICE); /* wrong guesses are made by anybody */
@@ -328,7 +344,7 @@ give_passes(
 static bool
 stands(struct access *access, uint64_t pass)
 {
-    struct auth *auth = (struct auth *)access;
+    struct auth *auth = auth_of(access);
     bool found = false;
     pthread_rwlock_rdlock(&auth->users_lock);
     for (unsigned i = 0; i < auth->users->n && !found; i++) {
@@ -341,7 +357,7 @@ stands(struct access *access, uint64_t pass)
 static bool
 name(struct access *access, uint64_t pass, char name[LOGIN_WORD_MAX + 1])
 {
-    struct auth *auth = (struct auth *)access;
+    struct auth *auth = auth_of(access);
     bool found = false;
     pthread_rwlock_rdlock(&auth->users_lock);
     for (unsigned i = 0; i < auth->users->n && !found; i++) {
@@ -397,6 +413,7 @@ auth_create(
         buf_add_text(why, "out of memory");
         return ERR_NO_MEMORY;
     }
+    auth->magic = AUTH_MAGIC;
     auth->path = path;
     auth->access.has_sasl = has_sasl;
     int err = load(path, &auth->users, &auth->lines, why);

@@ -4,6 +4,8 @@
  * client can make it hold is bounded by PREFIX_MAX. */
 #include "stats/prefix.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,10 +64,12 @@ chain_of(const char *name, size_t len)
     return hash % PREFIX_CHAINS;
 }
 
-/* The entry of a name; NULL where there is no room for a new one. Locked. */
+/* The entry of a name; NULL where there is no room for a new one. */
 static struct prefix *
 entry_of(struct prefixes *prefixes, const char *name, size_t len)
 {
+    mutex_assert_held(&prefixes->lock);
+    ASSERT(prefixes->n <= PREFIX_MAX && len <= PREFIX_KEY_BYTES);
     struct prefix **chain = &prefixes->chain[chain_of(name, len)];
     struct prefix *prefix = *chain;
     while (prefix != NULL &&
