@@ -529,8 +529,8 @@ START_TEST(test_missing)
 }
 END_TEST
 
-/* One segment is damaged and that of the largest number missing: what is lost is
- * the same as by each alone. */
+/* One segment is damaged and that of the largest number missing: what is lost
+ * is the same as by each alone. */
 START_TEST(test_damaged_and_missing)
 {
     struct rig rig;
