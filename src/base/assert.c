@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a failed assertion does. */
+/* Prints what a failed assertion says, and aborts. */
 #include "base/assert.h"
 
 #include "base/log.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Encodes and decodes base64 by groups of four characters. base64_check looks
+ * at a text before anything decodes it. */
 #include "base/base64.h"
 
 #include <stdint.h>

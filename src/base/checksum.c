@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Computes checksums by libxxhash. */
 #include "base/checksum.h"
 
 #include <xxhash.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The texts of the one error table. */
+/* Gives the texts of the one error table. */
 #include "base/err.h"
 
 #include "base/assert.h"

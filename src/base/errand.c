@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread that calls one function at a time for another thread, which waits.
+ * do_fn is both the order and the sign that it is done: NULL again. */
 #include "base/errand.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/give_way.h"
 
@@ -52,6 +55,7 @@ void
 errand_do(struct errand *errand, void (*do_fn)(void *context), void *context)
 {
     mutex_lock(&errand->lock);
+    ASSERT(errand->do_fn == NULL && !errand->stopping);
     errand->context = context;
     errand->do_fn = do_fn;
     pthread_cond_broadcast(&errand->changed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One bit after the other is turned over, looked at, and turned back. */
+/* Turns one bit after the other over, asks whether that is right, and turns it
+ * back. */
 #include "base/flip.h"
 
 #include <limits.h>

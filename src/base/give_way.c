@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sched_yield is what the kernel has: the thread goes behind those of its
- * queue. Newer kernels (6.18) charge it for the rest of its turn then, usually
- * some 3 ms: on a busy core one of nice 10 that yields after 100 us has 1 %
- * of it, in place of 10 %. With turns as short as the pieces it has 5 %. Their
- * length can be set since Linux 6.12; before that it is not looked at.
+/* Gives the core away by sched_yield, which puts the thread behind those of
+ * its queue. Newer kernels (6.18) charge it for the rest of its turn then,
+ * usually some 3 ms: on a busy core one of nice 10 that yields after 100 us
+ * has 1 % of it, in place of 10 %. With turns as short as the pieces it has 5
+ * %. Linux lets a thread set their length since 6.12; older ones ignore it.
  *
  * Nothing can be done about an error; what failed stays as it was. */
 #include "base/give_way.h"

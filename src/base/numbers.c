@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* An array of numbers that doubles when it is full. numbers_has searches by
+ * halves, so it needs them in order. */
 #include "base/numbers.h"
 
 #include "base/err.h"

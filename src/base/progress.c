@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tells how far a long piece of work is: a line of a terminal that is written
+ * over every TTY_NS, else a line of the log every LOG_S. Whichever thread adds
+ * when it is time writes the line; the others go on. */
 #include "base/progress.h"
 
 #include <inttypes.h>

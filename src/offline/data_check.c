@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tallyd --check: reads everything that a start would read, and all blocks of
- * segments, which that would not; nothing is changed. Damage is told by who
- * finds it, with file and offset. Without a sound manifest nothing else can be
- * looked at; all images and segments are, also behind a damaged one; the log
- * ends at its first damage, since what follows has no meaning without it. */
+/* --check reads everything that a start would read, and all blocks of
+ * segments, which a start would not; it changes nothing. Whoever finds damage
+ * logs it with file and offset. Without a sound manifest nothing else can be
+ * read. A damaged image or segment does not stop the check; the log ends at
+ * its first damage, since what follows has no meaning without it. */
 #include "offline/data_check.h"
 
 #include "base/err.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tallyd --dump. What a start would read, in the order in which it counts:
- * segments, images, the log. Of a cell the last line that has it is right, so
- * the lines of a directory are its numbers, whoever reads them.
+/* --dump writes the numbers of a data directory as text, while no server has
+ * it: segments, then images, then the log, in the order in which they count.
+ * Of a cell the last line that has it is right. What a running server dumps
+ * for a client is store/dumper.c.
  *
- * What can be read behind damage is (offline/segment_mend.h, offline/glean.h);
- * a line says what cannot. No bit is turned back here. */
+ * It reads on behind damage (offline/segment_mend.h, offline/glean.h), and a
+ * line says what cannot be read. It turns no bit back. */
 #include "offline/dump.h"
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Producers as text. A window is said as the ranges of the numbers that were
- * seen, lowest first: mostly that is one, or a few where some came early. */
+/* Writes producers as text. A window becomes the ranges of the numbers that
+ * were seen, lowest first: mostly one, or a few where some came early. */
 #include "offline/dump_text.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading on behind damage.
+/* Reads the log behind damage, and gives out each sound batch in order of the
+ * sequence numbers.
  *
  * A batch can be told wherever it stands: its checksum is over the history and
  * the number of its file, too. So behind bytes that are none the next one is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log files made of batches there are.
+/* Writes new log files of batches that are given in order of their numbers.
  *
  * They are written as log-N.wal.new, header last, and synced; then they take
  * their names, the first one first, each durably: its header follows nobody, by

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Images. A damaged one of which one bit can be turned back goes to a
- * checkpoint file of its own; another is taken out of the manifest, and its
- * records are lost, but for what the log has of them. */
+/* Mends images. One that is right with one bit turned back goes to a
+ * checkpoint file of its own; another leaves the manifest, and its records are
+ * lost, but for what the log has of them. */
 #include "offline/salvage_priv.h"
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log. Where a start would refuse it, a new one is made of the batches that
- * are sound, with their numbers (offline/glean.h, offline/rewrite.h).
+/* Mends the log: where a start would refuse it, writes a new one of the sound
+ * batches, with their numbers (offline/glean.h, offline/rewrite.h).
  *
  * Edits of the schema must fit each other, though one of them may be lost: a
  * counter whose place another one has that should be gone by then puts an end

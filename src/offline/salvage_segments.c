@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments. Of a damaged one a new file is made of its sound blocks, under a
- * new number, and covers the same ids.
+/* Mends segments: writes the sound blocks of a damaged one to a new file with
+ * a new number, which covers the same ids.
  *
  * Without its head nobody knows of which columns a file is; but where no serial
  * number behind that of the counter is one of a column that has been dropped,

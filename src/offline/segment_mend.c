@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A segment block by block.
+/* Reads a segment block by block, whatever is damaged.
  *
  * Each block stands at a place that follows from its number, begins with its
  * first id, and has a checksum of its own that is right there and nowhere else.

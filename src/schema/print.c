@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The schema language, written: what define.c reads. Words come from the
- * tables that it uses, in schema_priv.h. */
+/* Writes the schema language that define.c reads, with words from the tables
+ * that it uses (schema_priv.h). */
 #include "schema/print.h"
 
 #include "base/err.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Socket activation: who starts the server leaves sockets open in the
- * descriptors from 3 on, and says in the environment how many, for which
- * process, and what they are called. Whether each is a socket that listens is
- * for the listener to see. */
+/* Takes sockets that whoever starts the server leaves open in the descriptors
+ * from 3 on (socket activation). The environment says how many, for which
+ * process, and their names. The listener finds out whether each listens. */
 #include "server/activation.h"
 
 #include "base/err.h"

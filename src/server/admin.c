@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stats command: which sub-command is meant, and reset.
+/* Answers stats: finds the sub-command and does reset.
  *
  * memcached takes any beginning of most names, in an order of its own ("stats
  * c" is cachedump), and only the whole of others; tallyd's own follow them.

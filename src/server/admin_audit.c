@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients have done that cannot be undone, who could not log in, and keys
- * with which something else was meant: lines in the log, at the level that is
- * always written. A flood of them is limited as all lines are (base/log.h). */
+/* Logs what clients have done that cannot be undone, logins that failed, and
+ * keys that look like a cell's, at the level that is always written. A flood
+ * of them is limited as all lines are (base/log.h). */
 #include "server/admin_priv.h"
 
 #include "base/err.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of administration: what the server does about a line that
- * proto/text_admin has read.
+/* Does commands of administration that proto/text_admin has read.
  *
  * A setting that a command changes is kept as the text that stats settings
  * shows from then on. Most of them are about slabs and lists of memcached's

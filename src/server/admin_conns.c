@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats conns: the listening sockets, then each worker's connections. */
+/* Answers stats conns: the listening sockets, then each worker's connections.
+ */
 #include "server/admin_priv.h"
 
 #include "base/num.h"

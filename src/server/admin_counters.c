@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures of our own: stats counters, tables, wal, cold. */
+/* Answers stats counters, tables, wal and cold: figures that memcached does
+ * not have. */
 #include "server/admin_priv.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `stats` itself. Names and order are memcached's, all of them, so that
- * whoever reads them finds each; what has no meaning here is 0. Our own
- * figures are in sub-commands. */
+/* Answers `stats` itself. Names and order are memcached's, all of them, so
+ * that whoever reads them finds each; what has no meaning here is 0. Figures
+ * that memcached does not have are in sub-commands. */
 #include "server/admin_priv.h"
 
 #include "items/items.h"

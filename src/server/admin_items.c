@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats items, slabs, cachedump, detail.
+/* Answers stats items, slabs, cachedump and detail.
  *
  * memcached keeps items in pages, each cut into chunks of one size, and tools
  * show how they are filled. Here there are no pages: items are counted by the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answering logins.
+/* Checks logins.
  *
  * A plain password is compared at once, with all users there are, all bytes
  * of the longest name and password that may be, and without a branch on what

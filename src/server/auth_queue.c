@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue with one place an address: the first login of each is linked by
+ * next, those behind it by behind. Who is taken leaves the place to the one
+ * behind it, at the end of the queue. */
 #include "server/auth_queue.h"
 
 #include <stddef.h>

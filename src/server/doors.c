@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which sockets there are, and what each of them asks of its clients. A socket
- * that was handed over is held to what holds for one of -l: TLS where there is
- * TLS, and no address that others reach without logins, certificates of clients
- * or --insecure. */
+/* Opens the sockets, and says what each asks of its clients. A socket that was
+ * handed over must keep the rules of -l: TLS where there is TLS, and no
+ * address that others reach without logins, certificates of clients or
+ * --insecure. */
 #include "server/doors.h"
 
 #include "base/err.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files that the operator gives at a start, but for those of TLS
- * (server/secure.c); and whether the log's file can be written. --auth-file and
+/* Reads the files that the operator gives at a start, but for those of TLS
+ * (server/secure.c), and tries to write the log's file. --auth-file and
  * --owns-file are read again when the user is dropped. */
 #include "server/given_files.h"
 

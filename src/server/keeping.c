@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Chooses, makes and locks the data directory, fills in its options, and runs
+ * --check. Where the start fails, keeping_undo unmakes a directory that this
+ * start has made, unless another server has it. */
 #include "server/keeping.h"
 
 #include "base/err.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's file. Until it is open, lines go to stderr; so does the reason why
- * a server ends, for whoever has started it looks there. In the background
- * stderr leads nowhere once the server is ready, the file stays. */
+/* Opens the log's file. Until then lines go to stderr; so does the reason why
+ * a server ends, since whoever has started it looks there. In the background
+ * stderr leads nowhere once the server is ready; the file stays. */
 #include "server/logging.h"
 
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tallyd. */
+/* Starts the server. */
 #include "server/server.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --dump and --salvage. The store does the work; here are the directory, its
- * lock, the standard output, and the place where a salvage keeps old files: a
- * directory of its own beside them, into which they are linked, so that nothing
- * is copied, and nothing can be lost on the way. */
+/* Runs --dump and --salvage: opens and locks the directory, writes to standard
+ * output, and keeps the old files of a salvage in a directory of its own
+ * beside them. They are linked into that, so nothing is copied, and nothing
+ * can be lost on the way. src/offline does the work. */
 #include "server/offline.h"
 
 #include "base/err.h"

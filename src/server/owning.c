@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rule of --owns while the server runs. A file that is read again becomes
- * the rule whole, or nothing of it does. Workers look at the rule once a turn,
- * as readers of the store's qsbr: the old one is freed at the next reload, when
- * its grace period is mostly long over, or at the stop. */
+/* Keeps the rule of --owns while the server runs. A file that is read again
+ * becomes the rule whole, or nothing of it does. Workers read the rule once a
+ * turn, as readers of the store's qsbr: the next reload frees the old one,
+ * when its grace period is mostly long over, or the stop does. */
 #include "server/owning.h"
 
 #include "base/assert.h"

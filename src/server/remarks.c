@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said of the options at the start. */
+/* Logs what the operator should know of the options at the start. */
 #include "server/remarks.h"
 
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of what is given up: new rights by execve, since the kernel wants
- * that before the others; then files, then calls, whose filter lets no ruleset
- * be made any more. */
+/* Gives rights up in this order: new rights by execve, since the kernel wants
+ * that before the others; then files; then system calls, whose filter lets no
+ * ruleset be made any more. */
 #include "server/sandbox.h"
 
 #include "base/assert.h"

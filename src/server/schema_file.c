@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --schema: the same lines that a person types, read from a file at start and
- * done one after the other by the store's keeper. */
+/* Reads the lines of --schema at start, the same that a person types, and has
+ * the store's keeper do them one after the other. */
 #include "server/schema_file.h"
 
 #include "base/err.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS as the options want it. A private key that everybody can read is worth
- * a warning and no refusal: what starts a memcached starts this. */
+/* Makes TLS as the options want it. A private key that everybody can read is
+ * worth a warning and no refusal: what starts a memcached starts this. */
 #include "server/secure.h"
 
 #include "base/err.h"

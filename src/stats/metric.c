@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names and sums of what workers count; see the tables in the header. A sum
- * reads each cell once while its owner goes on counting: every figure is one
- * that the cell had, but two figures need not be of the same moment. */
+/* Names and sums what workers count (stats/metric.h). A sum reads each cell
+ * once while its owner goes on counting: every figure is one that the cell
+ * had, but two figures need not be of the same moment. */
 #include "stats/metric.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A hash table of prefixes under one lock. It is for a person who looks at
- * what keys there are, for a while: so it is simple rather than quick. What a
- * client can make it hold is bounded by PREFIX_MAX. */
+/* Counts by prefix, in a hash table under one lock. A person switches it on
+ * for a while, to see what keys there are: so it is simple rather than quick.
+ * PREFIX_MAX bounds what a client can make it hold. */
 #include "stats/prefix.h"
 
 #include "base/assert.h"

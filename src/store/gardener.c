@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of items_tend, engine_tend and cold_expire every ROUND_MS. It is
- * never an online reader, so it holds no grace period up. */
+/* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend
+ * and cold_expire. It is never an online reader, so it delays no grace period.
+ */
 #include "store/gardener.h"
 
 #include "base/assert.h"

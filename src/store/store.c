@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store: the engine for counters, the items, the keeper of the schema and
- * the gardener of the tables, the producers; where there is a data directory
- * also the log, the loader, the checkpointer and the cold tier. What is in
- * memory is answered at once, the rest later (store.h). */
+/* The store makes and ends all that is stored: engine, items, producers,
+ * keeper, gardener and dumper; where there is a data directory, also the log,
+ * the loader, the checkpointer and the cold tier. It answers from memory at
+ * once and from the disk later (call/store_calls.h). Its life has three states
+ * (store/store_life.h); the loader's thread ends the first, store_begin opens
+ * it. */
 #include "store/store.h"
 
 #include "base/assert.h"
