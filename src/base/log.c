@@ -62,11 +62,12 @@ give_back(struct logger *logger)
     atomic_store_explicit(&logger->is_taken, false, memory_order_release);
 }
 
-/* Under the lock: where a format is counted; NULL where all places have lines
- * to tell of. */
+/* Where a format is counted; NULL where all places have lines to tell of. */
 static struct log_site *
 site_of(struct logger *logger, const char *format, uint64_t now_ms)
 {
+    /* relaxed: this thread has it */
+    ASSERT(atomic_load_explicit(&logger->is_taken, memory_order_relaxed));
     struct log_site *oldest = NULL;
     for (unsigned i = 0; i < LOG_SITES; i++) {
         struct log_site *site = &logger->site[i];
@@ -187,10 +188,12 @@ give_output_back(struct logger *logger)
 }
 
 /* A line, with an end before it where the last one has none. line[0] is a
- * newline. Under the lock of the output. */
+ * newline. */
 static bool
 put_line(struct logger *logger, int fd, const char *line, size_t len)
 {
+    /* relaxed: this thread has it */
+    ASSERT(atomic_load_explicit(&logger->is_writing, memory_order_relaxed));
     const char *at = logger->is_torn ? line : line + 1;
     size_t n = (size_t)(line + len - at);
     size_t written = log_write_now(fd, at, n);
