@@ -33,9 +33,10 @@ say_stats(struct admin *admin, const char *args, size_t len,
         return true;
     }
     char text[64];
-    ASSERT(len > 0 && len < sizeof text); /* a space and what was asked for */
-    memcpy(text, args + 1, len - 1);
-    text[len - 1] = '\0';
+    size_t n = len > 0 ? len - 1 : 0; /* without the space before it */
+    ASSERT(n < sizeof text);
+    memcpy(text, args + (len > 0), n);
+    text[n] = '\0';
     reply_stats_text(out, "args", text);
     reply_stats_end(out);
     return false;
