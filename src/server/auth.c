@@ -246,7 +246,6 @@ check_hashed(struct auth *auth, struct access_login *login,
         return;
     }
     uint64_t reloads = choose(auth, login, candidates, &n);
-    ASSERT(login->password_len < sizeof password);
     memcpy(password, login->password, login->password_len);
     password[login->password_len] = '\0';
     for (unsigned i = 0; i < n && !is_unwanted(login); i++) {
