@@ -15,6 +15,10 @@
  * would rule that out; here nobody sleeps for longer than WAIT_NS without
  * another look, so that it would be a short delay, and nothing else.
  *
+ * Who has the lock is in the word that is waited for. Where it goes from one
+ * thread to another meanwhile the kernel does not put the waiter to sleep: it
+ * looks again.
+ *
  * A condition is a number that goes up with each call, under the lock; who
  * waits has read it under the lock, and so does not sleep through a call. */
 #include "base/lock.h"
@@ -66,30 +70,34 @@ pause_core(void)
 #endif
 }
 
-/* acquire: see lock_take */
-static inline bool
+/* Takes the lock where it is free: 0; else who has it. */
+static inline uint32_t
 try(struct lock *lock)
 {
-    return atomic_exchange_explicit(
-               &lock->is_taken, 1, memory_order_acquire) == 0;
+    uint32_t owner = 0;
+    /* acquire: see lock_take */
+    (void)atomic_compare_exchange_strong_explicit(&lock->owner, &owner,
+        lock__self(), memory_order_acquire, memory_order_relaxed);
+    return owner;
 }
 
 __attribute__((noinline)) void
 lock__wait(struct lock *lock)
 {
+    uint32_t owner;
     for (int i = 0; i < LOOKS; i++) {
         pause_core();
         /* relaxed: try decides */
-        if (atomic_load_explicit(&lock->is_taken, memory_order_relaxed) == 0 &&
-            try(lock)) {
+        if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == 0 &&
+            try(lock) == 0) {
             return;
         }
     }
     /* seq_cst: before the next try, as far as that can be said; see the head */
     atomic_fetch_add_explicit(&lock->n_waiting, 1, memory_order_seq_cst);
-    while (!try(lock)) {
+    while ((owner = try(lock)) != 0) {
         const struct timespec time = {.tv_nsec = WAIT_NS};
-        sleep_on(&lock->is_taken, FUTEX_WAIT, 1, &time);
+        sleep_on(&lock->owner, FUTEX_WAIT, owner, &time);
     }
     /* relaxed: seen late it is a vain call of the kernel */
     atomic_fetch_sub_explicit(&lock->n_waiting, 1, memory_order_relaxed);
@@ -98,7 +106,7 @@ lock__wait(struct lock *lock)
 __attribute__((noinline)) void
 lock__wake(struct lock *lock)
 {
-    wake(&lock->is_taken, 1);
+    wake(&lock->owner, 1);
 }
 
 void

@@ -14,11 +14,35 @@
  * struct mutex has one each and two calls. All zero: free. Nothing is to be
  * given back at its end; then nobody may be in any of these calls any more, not
  * even on the way out of lock_leave. Not recursive, no order among those who
- * wait. How it works, and what it rests on, is at the head of lock.c. */
+ * wait. How it works, and what it rests on, is at the head of lock.c.
+ *
+ * It knows which thread has it, as struct mutex does: the word that says that
+ * it is taken is the thread's number. */
 struct lock {
-    _Atomic uint32_t is_taken;  /* 1, or 0: free */
+    _Atomic uint32_t owner;     /* lock__self of who has it; 0: free */
     _Atomic uint32_t n_waiting; /* who sleep, or are about to */
 };
+
+/* The number of this thread, not 0: from the address of a variable of its own.
+ * Threads whose variables are a multiple of 4 GiB apart have the same one: then
+ * a check that a lock is held may miss an error. There is none that it is not,
+ * which would be wrong then. */
+static inline uint32_t
+lock__self(void)
+{
+    return (uint32_t)(uintptr_t)&mutex__self | 1;
+}
+
+/* True where this thread has it. */
+static inline bool
+lock_is_held(const struct lock *lock)
+{
+    /* relaxed: what others store meanwhile is not this thread's number */
+    return atomic_load_explicit(&lock->owner, memory_order_relaxed) ==
+        lock__self();
+}
+
+#define lock_assert_held(lock) ASSERT(lock_is_held(lock))
 
 void lock__wait(struct lock *lock);
 void lock__wake(struct lock *lock);
@@ -27,9 +51,11 @@ void lock__wake(struct lock *lock);
 static inline void
 lock_take(struct lock *lock)
 {
+    uint32_t owner = 0;
     /* acquire: what was done under the lock before is seen */
-    if (__builtin_expect(atomic_exchange_explicit(
-                             &lock->is_taken, 1, memory_order_acquire) != 0,
+    if (__builtin_expect(
+            !atomic_compare_exchange_strong_explicit(&lock->owner, &owner,
+                lock__self(), memory_order_acquire, memory_order_relaxed),
             0)) {
         lock__wait(lock);
     }
@@ -40,7 +66,7 @@ static inline void
 lock_leave(struct lock *lock)
 {
     /* release: who takes it next sees what was done under it */
-    atomic_store_explicit(&lock->is_taken, 0, memory_order_release);
+    atomic_store_explicit(&lock->owner, 0, memory_order_release);
     /* relaxed: may miss one that comes just now, which looks again */
     if (__builtin_expect(
             atomic_load_explicit(&lock->n_waiting, memory_order_relaxed) != 0,

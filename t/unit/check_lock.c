@@ -97,7 +97,7 @@ START_TEST(test_count)
     start(actor, &stage, count);
     join(actor);
     ck_assert_uint_eq(stage.n, (uint64_t)THREADS * ROUNDS);
-    ck_assert_uint_eq(atomic_load(&stage.lock.is_taken), 0);
+    ck_assert_uint_eq(atomic_load(&stage.lock.owner), 0);
     ck_assert_uint_eq(atomic_load(&stage.lock.n_waiting), 0);
 }
 END_TEST
@@ -212,10 +212,37 @@ START_TEST(test_call)
 }
 END_TEST
 
+static void *
+expect_not_held(void *arg)
+{
+    const struct actor *actor = arg;
+    ck_assert(!lock_is_held(&actor->stage->lock));
+    return NULL;
+}
+
+/* The lock is held by the thread that took it, and by no other. */
+START_TEST(test_owner)
+{
+    struct stage stage = {0};
+    struct actor actor[THREADS];
+    ck_assert(!lock_is_held(&stage.lock));
+    start(actor, &stage, expect_not_held);
+    join(actor);
+    lock_take(&stage.lock);
+    lock_assert_held(&stage.lock);
+    start(actor, &stage, expect_not_held);
+    join(actor);
+    lock_cond_wait(&stage.cond, &stage.lock, &clock_system, 0);
+    lock_assert_held(&stage.lock);
+    lock_leave(&stage.lock);
+    ck_assert(!lock_is_held(&stage.lock));
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_count, test_holder_sleeps, test_turns, test_time, test_call};
+    const TTest *const tests[] = {test_count, test_holder_sleeps, test_turns,
+        test_time, test_call, test_owner};
     return run_tests("lock", tests, COUNT_OF(tests));
 }
