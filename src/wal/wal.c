@@ -21,7 +21,8 @@
  * held up once, at the beginning.
  *
  * Invariants: synced <= written <= closed <= appended, in the order of the
- * stream. What is not synced is in memory. Batches reach files in their order,
+ * stream. wal_moves.c checks that, and has the states of the file under way and
+ * of the turn to write. What is not synced is in memory. Batches reach files in their order,
  * so what is on disk is a prefix. A file gets no batch before the one before
  * it is synced up to where it ends. committed never goes back, but under
  * WAL_SYNC_NONE.
@@ -61,6 +62,7 @@ destroy(struct wal *wal)
     wal__stream_fini(&wal->stream);
     mutex_fini(&wal->forget_lock);
     mutex_fini(&wal->listen_lock);
+    wal->magic = 0;
     free(wal);
 }
 
@@ -84,12 +86,12 @@ begin(struct wal *wal)
     wal->written = wal->stream.closed;
     wal->synced = wal->stream.closed;
     wal__lock(wal);
-    wal->is_writing = true;
+    wal__take_turn(wal);
     bool is_done = wal__begin_file(wal, start->before_end, &failure);
     wal__give_turn(wal);
     if (!is_done) { /* the thread tries again */
+        wal__move(wal, WAL_STATE_REFUSED);
         wal->failure = failure;
-        wal->is_failing = true;
         wal->disk_fault = disk_err(failure.err);
         wal->retry_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
@@ -118,6 +120,7 @@ wal_open(const struct wal_config *config, struct wal **out)
         return ERR_NO_MEMORY;
     }
     memset(wal, 0, sizeof(*wal));
+    wal->magic = WAL_MAGIC;
     wal->config = *config;
     if (wal->config.retry_ms == 0) {
         wal->config.retry_ms = WAL_RETRY_MS;
@@ -157,6 +160,7 @@ int
 wal_close(struct wal **wal)
 {
     struct wal *it = *wal;
+    ASSERT(it->magic == WAL_MAGIC);
     wal__lock(it);
     it->is_stopping = true;
     wal__wake(it);
@@ -165,11 +169,14 @@ wal_close(struct wal **wal)
     ASSERT(rv == 0);
     ASSERT(it->listeners == NULL && it->pins == NULL);
     int err = 0;
+    wal__lock(it); /* nobody else has it, which wal__unsynced does not know */
     /* ENOENT: the file is gone, or the directory, with what was synced */
-    if (it->is_failing &&
+    if (wal__is_failing(it) &&
         (wal__unsynced(it) > 0 || it->failure.err == ENOENT)) {
         err = it->disk_fault != 0 ? it->disk_fault : disk_err(it->failure.err);
     }
+    wal__verify(it);
+    wal__unlock(it);
     destroy(it);
     *wal = NULL;
     return err;
@@ -206,16 +213,17 @@ wal_refuse(struct wal *wal, int err)
 static __attribute__((noinline)) void
 note_due(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     uint64_t appended = wal->stream.appended;
     if (wal->since_ns == 0) {
         wal->since_ns = wal__now_ns(wal);
         if (wal->sleep_ns > wal->since_ns + wal__due_ns(wal) &&
-            !wal->is_failing) {
+            !wal__is_failing(wal)) {
             wal__wake(wal);
         }
     }
     if (appended - wal->synced.stream > wal->config.unsynced_bytes_max / 2 &&
-        !wal->is_failing) {
+        !wal__is_failing(wal)) {
         wal__wake(wal);
     }
     if (appended - wal->synced.stream > wal->config.unsynced_bytes_max) {
@@ -223,7 +231,7 @@ note_due(struct wal *wal)
     }
     if (wal->config.sync == WAL_SYNC_NONE) {
         if (appended - wal->written.stream >= WAL_LAZY_BYTES &&
-            !wal->is_failing) {
+            !wal__is_failing(wal)) {
             wal__wake(wal);
         }
         (void)wal__publish(wal, 0);
@@ -306,11 +314,11 @@ wal_outcome(struct wal *wal, uint64_t seq)
         : WAL_FAILED;
 }
 
-/* The same under the lock; who must wait is noted. */
+/* The same for who holds the lock; that somebody waits is noted. */
 static enum wal_outcome
 outcome(struct wal *wal, uint64_t seq)
 {
-    /* relaxed: under the lock */
+    /* relaxed: stored under the lock */
     if (seq <= atomic_load_explicit(&wal->committed, memory_order_relaxed)) {
         return WAL_COMMITTED;
     }
@@ -320,7 +328,7 @@ outcome(struct wal *wal, uint64_t seq)
     if (wal->wanted < seq) {
         wal->wanted = seq;
     }
-    if (!wal->is_writing) {
+    if (!wal__is_taken(wal)) {
         wal__wake(wal);
     }
     return WAL_WAITS;
@@ -331,11 +339,11 @@ static bool
 write_here(struct wal *wal, uint64_t now_ns)
 {
     unsigned rounds = 0;
-    wal->is_writing = true;
+    wal__move_turn(wal, WAL_TURN_TAKEN);
     do {
         now_ns = wal__write(wal, now_ns);
     } while (++rounds < COMMIT_ROUNDS && wal->wanted > wal->written.seq &&
-        !wal->is_full && !wal->is_failing && !wal->thread_waits &&
+        wal->state == WAL_STATE_WELL && wal->turn == WAL_TURN_TAKEN &&
         !wal__is_slow(wal));
     bool lacks_room = wal__allocate_is_due(wal);
     wal__give_turn(wal);
@@ -358,8 +366,8 @@ wal_commit(struct wal *wal, uint64_t seq)
     }
     wal__lock(wal);
     ASSERT(seq <= wal->stream.closed.seq + wal->stream.is_open);
-    if (wal->config.sync == WAL_SYNC_INTERVAL && !wal->is_writing &&
-        !wal->thread_waits && !wal->is_failing && seq > wal->written.seq) {
+    if (wal->config.sync == WAL_SYNC_INTERVAL && wal->turn == WAL_TURN_FREE &&
+        !wal__is_failing(wal) && seq > wal->written.seq) {
         uint64_t now_ns = wal__now_ns(wal);
         if (!wal__is_held(wal, now_ns) && !wal__is_slow(wal)) {
             is_news = write_here(wal, now_ns);
@@ -404,13 +412,13 @@ wal_rotate(struct wal *wal, uint64_t *number, uint64_t *seq)
     uint64_t n_unrotated = wal->n_unrotated;
     wal->is_look_wanted = true;
     wal__wake(wal);
-    while ((wal->is_look_wanted || wal->is_failing ||
+    while ((wal->is_look_wanted || wal__is_failing(wal) ||
                wal->file.head.first_seq <= last) &&
         wal->disk_fault == 0 && wal->n_unrotated == n_unrotated) {
         lock_cond_wait(&wal->moved, &wal->lock, wal->config.clock, LOCK_NEVER);
     }
     int err = 0;
-    if (wal->file.head.first_seq <= last || wal->is_failing) {
+    if (wal->file.head.first_seq <= last || wal__is_failing(wal)) {
         err = wal->disk_fault != 0 ? wal->disk_fault : wal->rotate_fault;
         wal->rotate_wanted = 0; /* the caller does not wait any more */
     }

@@ -196,4 +196,8 @@ struct wal_stats {
 
 void wal_stats(struct wal *wal, struct wal_stats *out);
 
+/* Asserts the log's invariants, of its states, its positions and the memory
+ * behind them. Any thread. */
+void wal_verify(struct wal *wal);
+
 #endif

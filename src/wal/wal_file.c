@@ -80,6 +80,7 @@ wal__file_allocate(struct wal *wal, struct wal_file *file, uint64_t end)
     struct disk *disk = wal->config.disk;
     while (wal__file_lacks_room(wal, file, end)) {
         uint64_t to = min_u64(end + file->step, room_max(wal, file));
+        ASSERT(file->allocated < to && to <= file->head.bytes);
         int err = disk->calls->allocate(
             disk, file->fd, file->allocated, to - file->allocated);
         if (err == 0) {
@@ -101,6 +102,7 @@ wal__file_write(struct wal *wal, struct wal_file *file,
     struct disk *disk = wal->config.disk;
     struct wal_mark at = *from;
     struct wal_run run;
+    ASSERT(file->fd >= 0 && synced_seq <= from->seq);
     ASSERT(wal__file_offset(file, to) <= wal__file_limit(file));
     for (uint64_t offset = wal__file_offset(file, &at); wal__stream_seal(
              &at, to, &file->head, synced_seq, &run, &written->batches);
@@ -162,6 +164,7 @@ fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
     if (!wal__file_write(wal, file, from, to, from->seq, written, failure)) {
         return false;
     }
+    ASSERT(written->batches == to->seq - from->seq);
     err = disk->calls->sync(disk, file->fd);
     *failure =
         (struct wal_failure){"sync", err, file->head.number, false, false};
@@ -209,6 +212,8 @@ wal__file_begin(struct wal *wal, const struct frame_file *head,
         .start = from->stream,
         .allocated = FRAME_FILE_BYTES,
         .step = wal_fault(wal) == ERR_DISK_FULL ? 0 : STEP_BYTES_MAX};
+    ASSERT(head->number > 0 && head->epoch == wal->config.start.epoch);
+    ASSERT(head->first_seq == from->seq + 1 && from->seq <= to->seq);
     names_make(new_name, NAMES_LOG_NEW, head->number);
     if (!wal__file_may_begin(wal, head->number, failure)) {
         return false;
@@ -258,6 +263,9 @@ wal__file_note_next(
     if (next->before_end == 0) {
         return;
     }
+    /* behind all that counts in the file before */
+    ASSERT(fd < 0 || next->number == old->head.number + 1);
+    ASSERT(fd < 0 || next->before_end <= wal__file_limit(old));
     names_make(name, NAMES_LOG, next->number - 1);
     if (fd < 0 && disk->calls->open(disk, name, DISK_WRITE, &fd) != 0) {
         return;
@@ -274,6 +282,7 @@ wal__file_trim(struct wal *wal, struct wal_file *file, uint64_t end)
 {
     struct disk *disk = wal->config.disk;
     if (file->fd >= 0 && file->allocated > end) {
+        ASSERT(end >= FRAME_FILE_BYTES && end <= file->head.bytes);
         disk_hole(disk, file->fd, end, file->head.bytes);
         file->allocated = end;
     }

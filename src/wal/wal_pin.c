@@ -29,6 +29,7 @@
 static uint64_t
 settle_pins(struct wal *wal)
 {
+    mutex_assert_held(&wal->forget_lock);
     uint64_t keep = wal->forgotten;
     for (struct wal_pin *pin = wal->pins; pin != NULL; pin = pin->next) {
         uint64_t bytes = 0;
@@ -51,10 +52,11 @@ settle_pins(struct wal *wal)
     return keep;
 }
 
-/* Removes what nobody keeps. Under forget_lock. */
+/* Removes what nobody keeps. */
 static void
 sweep(struct wal *wal)
 {
+    mutex_assert_held(&wal->forget_lock);
     struct disk *disk = wal->config.disk;
     char name[NAMES_BYTES];
     uint64_t keep = settle_pins(wal);
@@ -62,6 +64,7 @@ sweep(struct wal *wal)
     wal__lock(wal);
     uint64_t first = wal->first_file;
     wal__unlock(wal);
+    ASSERT(keep <= wal->forgotten);
     for (; first < keep; first++) {
         names_make(name, NAMES_LOG, first);
         uint64_t bytes = wal__file_bytes(disk, first);
@@ -70,6 +73,7 @@ sweep(struct wal *wal)
             break;
         }
         wal__lock(wal);
+        ASSERT(wal->first_file == first && first < wal->file.head.number);
         wal->first_file = first + 1;
         wal->old_bytes -= bytes < wal->old_bytes ? bytes : wal->old_bytes;
         wal__unlock(wal);
@@ -89,6 +93,7 @@ wal_forget(struct wal *wal, uint64_t number)
     ASSERT(number <= wal->file.head.number);
     wal__unlock(wal);
     mutex_lock(&wal->forget_lock);
+    ASSERT(wal->magic == WAL_MAGIC);
     if (wal->forgotten < number) {
         wal->forgotten = number;
     }
@@ -111,11 +116,11 @@ first_seq_of(struct wal *wal, uint64_t number, uint64_t *first_seq)
 }
 
 /* The file that has batch seq, or will have it: the last one that begins at or
- * before it, since what an earlier one has from there on is void. Under
- * forget_lock. */
+ * before it, since what an earlier one has from there on is void. */
 static int
 find_file(struct wal *wal, uint64_t seq, uint64_t *number)
 {
+    mutex_assert_held(&wal->forget_lock);
     wal__lock(wal);
     uint64_t first_file = wal->first_file;
     uint64_t last = wal->stream.closed.seq + wal->stream.is_open;
@@ -138,6 +143,7 @@ find_file(struct wal *wal, uint64_t seq, uint64_t *number)
             return err;
         }
     }
+    ASSERT(first_file <= at && first_seq <= seq);
     *number = at;
     return 0;
 }

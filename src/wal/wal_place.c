@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the log is, for those who look after its files, and what they tell it:
+ * the log's thread acts on that when it wakes. */
 #include "wal/wal_place.h"
 
+#include "base/assert.h"
 #include "wal/names.h"
 #include "wal/wal_priv.h"
 
@@ -16,9 +19,9 @@ wal_place(struct wal *wal, struct wal_place *out)
         .bytes = wal->file.head.bytes,
         .end =
             wal->file.fd < 0 ? 0 : wal__file_offset(&wal->file, &wal->synced),
-        .is_calm = !wal->is_writing};
+        .is_calm = !wal__is_taken(wal)};
     memcpy(out->made, wal->made, sizeof out->made);
-    if (wal->file.fd < 0 || wal->is_failing) {
+    if (wal->file.fd < 0 || wal__is_failing(wal)) {
         out->is.inode = 0;
     }
     wal__unlock(wal);
@@ -27,6 +30,7 @@ wal_place(struct wal *wal, struct wal_place *out)
 void
 wal_spoilt(struct wal *wal, uint64_t number)
 {
+    ASSERT(number > 0);
     wal__lock(wal);
     wal->spoilt = number;
     wal->is_look_wanted = true;

@@ -21,9 +21,31 @@
 
 /* ---- the log ---- */
 
-enum { WAL_LINE_BYTES = 64 };
+enum { WAL_LINE_BYTES = 64, WAL_MAGIC = 0x77a1106e };
+
+/* How the file under way is; the steps are in wal_moves.c. */
+enum wal_state {
+    WAL_STATE_NONE,    /* there is none yet */
+    WAL_STATE_WELL,    /* it takes batches */
+    WAL_STATE_FULL,    /* the next batch does not fit into it */
+    WAL_STATE_NO_ROOM, /* given up, for want of room: what it has may be synced
+                        * all the same */
+    WAL_STATE_FAILED,  /* given up */
+    WAL_STATE_REFUSED, /* and there is no new one: see disk_fault */
+    WAL_STATE_COUNT
+};
+
+/* Who may change file and written, and seal. */
+enum wal_turn {
+    WAL_TURN_FREE,
+    WAL_TURN_TAKEN,   /* by a caller or the thread */
+    WAL_TURN_AWAITED, /* by a caller; the thread is next */
+    WAL_TURN_LEFT,    /* to the thread, which is about to take it */
+    WAL_TURN_COUNT
+};
 
 struct wal {
+    uint32_t magic; /* WAL_MAGIC */
     struct wal_config config;
 
     _Alignas(WAL_LINE_BYTES) _Atomic int fault; /* see wal_write_fault */
@@ -35,15 +57,10 @@ struct wal {
     struct wal_stream stream;                  /* see its first fields */
     struct wal_mark written; /* handed to the file under way */
     struct wal_mark synced;
-    bool is_writing;   /* somebody has the turn to write: may change file and
-                        * written, and seal */
-    bool thread_waits; /* for the turn: goes first */
-    bool is_full;      /* the next batch does not fit into the file */
-    bool is_failing;   /* the file under way is given up */
-    struct wal_failure failure; /* what began it */
-    bool may_sync;              /* what that file has may be synced all the
-                                 * same */
-    int disk_fault;             /* ERR_, once a new file failed too */
+    enum wal_turn turn;
+    enum wal_state state;
+    struct wal_failure failure; /* why the file was given up */
+    int disk_fault;             /* ERR_; not 0 where WAL_STATE_REFUSED */
     uint64_t slow_until_ns; /* the thread writes until then, since a write was
                              * slow; 0: callers do */
     uint64_t since_ns;   /* of the oldest append that no sync under way or done
@@ -62,11 +79,11 @@ struct wal {
     bool is_look_wanted;    /* whether the file is there still */
     uint64_t spoilt;        /* number of a file that somebody has found to be
                              * another one, or changed; 0: none */
-    uint64_t retry_ns;      /* when is_failing: next attempt */
+    uint64_t retry_ns;      /* where the file is given up: next attempt */
     uint64_t sleep_ns;      /* until when the thread sleeps; 0: it does not */
     bool is_stopping;
     struct lock_cond wake;  /* the thread: work, or an end of its sleep */
-    struct lock_cond turn;  /* the thread: is_writing has become false */
+    struct lock_cond left;  /* the thread: the turn is left to it */
     struct lock_cond moved; /* callers: synced, file or disk_fault */
     struct wal_made made[WAL_MADE];
     uint64_t first_file;
@@ -94,7 +111,7 @@ _Static_assert(offsetof(struct wal, stream.is_short) / WAL_LINE_BYTES ==
         offsetof(struct wal, lock) / WAL_LINE_BYTES,
     "an append writes one cache line beside its own bytes");
 
-/* ---- wal_state.c: all under wal->lock ---- */
+/* ---- wal_state.c ---- */
 
 static inline void
 wal__lock(struct wal *wal)
@@ -113,6 +130,20 @@ static inline uint64_t
 wal__now_ns(const struct wal *wal)
 {
     return clock_now_ns(wal->config.clock);
+}
+
+/* Whether somebody has the turn to write. */
+static inline bool
+wal__is_taken(const struct wal *wal)
+{
+    return wal->turn == WAL_TURN_TAKEN || wal->turn == WAL_TURN_AWAITED;
+}
+
+/* Whether the file under way is given up. */
+static inline bool
+wal__is_failing(const struct wal *wal)
+{
+    return wal->state >= WAL_STATE_NO_ROOM;
 }
 
 /* Ends the thread's sleep. */
@@ -154,6 +185,48 @@ void wal__give_turn(struct wal *wal);
  * Lets go of the lock. False: *failure says why, and nothing has changed. */
 bool wal__begin_file(
     struct wal *wal, uint64_t before_end, struct wal_failure *failure);
+
+/* ---- wal_moves.c: all with wal->lock held ---- */
+
+#define WAL__BIT(state) (1u << (state))
+
+static const uint8_t wal__turn_steps[WAL_TURN_COUNT] = {
+    [WAL_TURN_FREE] = WAL__BIT(WAL_TURN_TAKEN),
+    [WAL_TURN_TAKEN] = WAL__BIT(WAL_TURN_FREE) | WAL__BIT(WAL_TURN_AWAITED),
+    [WAL_TURN_AWAITED] = WAL__BIT(WAL_TURN_LEFT),
+    [WAL_TURN_LEFT] = WAL__BIT(WAL_TURN_TAKEN)};
+
+/* Each asserts that the step is legal. */
+void wal__move(struct wal *wal, enum wal_state to);
+static inline void
+wal__move_turn(struct wal *wal, enum wal_turn to)
+{
+    ASSERT((wal__turn_steps[wal->turn] >> to & 1) != 0);
+    wal->turn = to;
+}
+
+/* Each asserts synced <= written <= closed <= appended, and that the position
+ * does not go back. */
+static inline void
+wal__expect_order(const struct wal_mark *a, const struct wal_mark *b)
+{
+    ASSERT(a->stream <= b->stream);
+    ASSERT(a->seq <= b->seq);
+}
+
+static inline void
+wal__set_written(struct wal *wal, const struct wal_mark *mark)
+{
+    wal__expect_order(&wal->written, mark);
+    wal__expect_order(mark, &wal->stream.closed);
+    wal->written = *mark; /* behind synced, as the old one was */
+}
+
+void wal__set_durable(struct wal *wal, const struct wal_mark *mark);
+/* All is synced and in one chunk: its memory is used from the front again. */
+void wal__begin_again(struct wal *wal);
+/* Asserts all invariants. */
+void wal__verify(const struct wal *wal);
 
 /* ---- wal_thread.c ---- */
 

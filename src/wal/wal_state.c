@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of the log that both callers and its thread take, and what they
- * mean for those who wait. All of it is under wal->lock, which is let go
- * around every call to the disk; what then keeps others off the file is the
- * turn to write (is_writing). */
+/* The steps of the log that both callers and its thread take: they write,
+ * publish what is committed, and begin the next file. All of it is under
+ * wal->lock, which is let go around every call to the disk; the turn to write
+ * (wal_moves.c) then keeps others off the file. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"
@@ -39,6 +39,7 @@ wal__last(const struct wal *wal)
 uint64_t
 wal__unsynced(const struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     return wal->synced.seq >= wal__last(wal)
         ? 0
         : wal->stream.appended - wal->synced.stream;
@@ -48,6 +49,7 @@ wal__unsynced(const struct wal *wal)
 static bool
 is_stuck(const struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     uint64_t oldest = wal__oldest_ns(wal);
     return (wal->stream.appended - wal->synced.stream) / 2 >
         wal->config.unsynced_bytes_max &&
@@ -58,6 +60,7 @@ is_stuck(const struct wal *wal)
 void
 wal__show_fault(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     int fault = wal->disk_fault;
     if (fault == 0 && wal->stream.is_short) {
         fault = ERR_NO_MEMORY;
@@ -72,12 +75,15 @@ wal__show_fault(struct wal *wal)
 void
 wal__fail(struct wal *wal, const struct wal_failure *failure)
 {
+    lock_assert_held(&wal->lock);
     wal->stats.sync_failures++;
-    wal->may_sync = failure->may_sync && (!wal->is_failing || wal->may_sync);
-    if (!wal->is_failing) {
-        wal->is_failing = true;
+    if (!wal__is_failing(wal)) {
+        wal__move(
+            wal, failure->may_sync ? WAL_STATE_NO_ROOM : WAL_STATE_FAILED);
         wal->failure = *failure;
         wal->retry_ns = 0;
+    } else if (wal->state == WAL_STATE_NO_ROOM && !failure->may_sync) {
+        wal__move(wal, WAL_STATE_FAILED);
     }
     wal__wake(wal);
 }
@@ -125,8 +131,9 @@ wal__publish(struct wal *wal, uint64_t now_ns)
     if (wal->config.sync == WAL_SYNC_NONE) {
         new = wal__is_held(wal, now_ns) ? new : UINT64_MAX;
     } else if (wal->config.sync == WAL_SYNC_INTERVAL) {
-        new = wal->is_failing || wal__is_held(wal, now_ns) ? new
-                                                           : wal->written.seq;
+        new = wal__is_failing(wal) || wal__is_held(wal, now_ns)
+            ? new
+            : wal->written.seq;
         new = new < old ? old : new;
     }
     ASSERT(new >= old || wal->config.sync == WAL_SYNC_NONE);
@@ -139,6 +146,7 @@ wal__publish(struct wal *wal, uint64_t now_ns)
 void
 wal__settle(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     if (wal__publish(wal, 0)) {
         wal__unlock(wal);
         wal__tell(wal);
@@ -159,19 +167,22 @@ note_write(struct wal *wal, uint64_t begun_ns, uint64_t ended_ns)
 uint64_t
 wal__write(struct wal *wal, uint64_t now_ns)
 {
+    lock_assert_held(&wal->lock);
     struct wal_written written = {0};
     struct wal_failure failure;
-    ASSERT(wal->is_writing);
+    ASSERT(wal__is_taken(wal));
     wal__stream_close(&wal->stream);
     struct wal_mark from = wal->written, to = wal->stream.closed;
     uint64_t synced_seq = wal->synced.seq;
-    if (from.stream == to.stream || wal->is_failing) {
+    if (from.stream == to.stream || wal__is_failing(wal)) {
         return now_ns;
     }
     if (wal__stream_clip(&from, &to,
             wal__file_limit(&wal->file) -
                 wal__file_offset(&wal->file, &from))) {
-        wal->is_full = true;
+        if (wal->state != WAL_STATE_FULL) {
+            wal__move(wal, WAL_STATE_FULL);
+        }
         if (wal->since_ns == 0) { /* some stay behind */
             wal->since_ns = wal->syncing_ns;
         }
@@ -189,7 +200,7 @@ wal__write(struct wal *wal, uint64_t now_ns)
     wal->stats.writes += written.writes;
     wal->stats.batches += written.batches;
     if (is_done) {
-        wal->written = to;
+        wal__set_written(wal, &to);
     } else {
         wal__fail(wal, &failure);
     }
@@ -199,9 +210,9 @@ wal__write(struct wal *wal, uint64_t now_ns)
 void
 wal__set_synced(struct wal *wal, const struct wal_mark *mark)
 {
+    lock_assert_held(&wal->lock);
     struct wal_stream *stream = &wal->stream;
-    ASSERT(mark->stream >= wal->synced.stream);
-    wal->synced = *mark;
+    wal__set_durable(wal, mark);
     wal->syncing_ns = 0;
     if (stream->appended == mark->stream) { /* perhaps for long */
         wal->idle_ns = wal__now_ns(wal) + wal->config.idle_ms * NS_PER_MS;
@@ -209,11 +220,7 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
     if (stream->appended == mark->stream &&
         wal->written.chunk == mark->chunk && !stream->is_open &&
         stream->tail == mark->chunk) {
-        /* nothing is left: the same memory again */
-        stream->tail->fill = 0;
-        stream->closed.at = 0;
-        wal->synced = stream->closed;
-        wal->written = stream->closed;
+        wal__begin_again(wal); /* nothing is left: the same memory again */
     }
     wal__stream_drop(stream, &wal->synced);
     wal__show_fault(wal);
@@ -223,21 +230,25 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
 void
 wal__take_turn(struct wal *wal)
 {
-    wal->thread_waits = true;
-    while (wal->is_writing) {
-        lock_cond_wait(&wal->turn, &wal->lock, wal->config.clock, LOCK_NEVER);
+    lock_assert_held(&wal->lock);
+    if (wal->turn == WAL_TURN_TAKEN) {
+        wal__move_turn(wal, WAL_TURN_AWAITED);
+        while (wal->turn != WAL_TURN_LEFT) {
+            lock_cond_wait(
+                &wal->left, &wal->lock, wal->config.clock, LOCK_NEVER);
+        }
     }
-    wal->thread_waits = false;
-    wal->is_writing = true;
+    wal__move_turn(wal, WAL_TURN_TAKEN);
 }
 
 void
 wal__give_turn(struct wal *wal)
 {
-    ASSERT(wal->is_writing);
-    wal->is_writing = false;
-    if (wal->thread_waits) {
-        lock_cond_call(&wal->turn);
+    if (wal->turn == WAL_TURN_AWAITED) {
+        wal__move_turn(wal, WAL_TURN_LEFT);
+        lock_cond_call(&wal->left);
+    } else {
+        wal__move_turn(wal, WAL_TURN_FREE);
     }
 }
 
@@ -246,6 +257,7 @@ static void
 switch_file(struct wal *wal, const struct wal_file *file,
     const struct wal_mark *end, struct wal_file *old)
 {
+    lock_assert_held(&wal->lock);
     *old = wal->file;
     if (old->fd >= 0) {
         wal->old_bytes += file->head.before_end;
@@ -253,11 +265,9 @@ switch_file(struct wal *wal, const struct wal_file *file,
     wal->file = *file;
     wal->made[file->head.number % WAL_MADE] =
         (struct wal_made){file->head.number, file->is};
-    wal->written = *end;
-    wal->is_full = false;
-    wal->is_failing = false;
-    wal->may_sync = false;
+    wal__move(wal, WAL_STATE_WELL);
     wal->disk_fault = 0;
+    wal__set_written(wal, end);
     wal__set_synced(wal, end);
 }
 
@@ -281,10 +291,11 @@ bool
 wal__begin_file(
     struct wal *wal, uint64_t before_end, struct wal_failure *failure)
 {
+    lock_assert_held(&wal->lock);
     struct wal_written written = {0};
     struct wal_file file, old;
-    bool was_failing = wal->file.fd >= 0 && wal->is_failing;
-    ASSERT(wal->is_writing);
+    bool was_failing = wal->file.fd >= 0 && wal__is_failing(wal);
+    ASSERT(wal__is_taken(wal));
     wal__stream_close(&wal->stream);
     struct wal_mark from = wal->synced, to = wal->stream.closed;
     struct frame_file head = {.epoch = wal->config.start.epoch,
@@ -305,6 +316,7 @@ wal__begin_file(
     }
     wal->stats.batches += to.seq - wal->written.seq;
     switch_file(wal, &file, &to, &old);
+    wal__verify(wal);
     wal__unlock(wal);
     wal__file_trim(wal, &old, before_end);
     if (!was_failing) {

@@ -130,6 +130,7 @@ wal__stream_close(struct wal_stream *stream)
     }
     size_t len = (size_t)(stream->end - head);
     ASSERT(len > FRAME_BATCH_BYTES);
+    ASSERT(stream->closed.stream + len == stream->appended);
     tail->fill = stream->open_at + len;
     bytes_put_u32(head + BATCH_LEN_AT, (uint32_t)(len - FRAME_BATCH_BYTES));
     bytes_put_u64(head + BATCH_SEQ_AT, stream->closed.seq + 1);
@@ -179,6 +180,7 @@ wal__stream_open(struct wal_stream *stream, size_t len)
         extend(stream, len);
     }
     struct wal_chunk *tail = stream->tail;
+    ASSERT(tail->fill + FRAME_BATCH_BYTES + len <= tail->capacity);
     stream->is_open = true;
     stream->open_at = tail->fill;
     stream->end = tail->bytes + tail->fill + FRAME_BATCH_BYTES;
@@ -259,6 +261,7 @@ wal__stream_clip(
     for (;;) {
         if (at.at == at.chunk->fill) {
             at.chunk = at.chunk->next;
+            ASSERT(at.chunk != NULL);
             at.at = 0;
         }
         size_t len = FRAME_BATCH_BYTES +
@@ -270,8 +273,69 @@ wal__stream_clip(
         at.stream += len;
         at.seq++;
     }
+    ASSERT(at.stream < to->stream && at.seq < to->seq);
     *to = at;
     return true;
+}
+
+/* The bytes of the list before a position. */
+static uint64_t
+bytes_before(const struct wal_stream *stream, const struct wal_mark *mark)
+{
+    const struct wal_chunk *chunk = stream->head;
+    uint64_t bytes = 0;
+    while (chunk != mark->chunk) {
+        bytes += chunk->fill;
+        chunk = chunk->next;
+        ASSERT(chunk != NULL);
+    }
+    ASSERT(mark->at <= chunk->fill);
+    return bytes + mark->at;
+}
+
+static void
+verify_chunks(const struct wal_stream *stream)
+{
+    const struct wal_chunk *chunk;
+    unsigned n_spare = 0;
+    for (chunk = stream->head; chunk != stream->tail; chunk = chunk->next) {
+        ASSERT(chunk->fill <= chunk->capacity);
+        ASSERT(chunk->next != NULL);
+    }
+    ASSERT(stream->tail->fill <= stream->tail->capacity);
+    ASSERT(stream->tail->next == NULL);
+    for (chunk = stream->spare; chunk != NULL; chunk = chunk->next) {
+        ASSERT(chunk->capacity == WAL_CHUNK_BYTES);
+        n_spare++;
+    }
+    ASSERT(n_spare == stream->n_spare);
+    ASSERT(stream->is_short == (n_spare < WAL_SPARE_CHUNKS));
+}
+
+void
+wal__stream_verify(const struct wal_stream *stream,
+    const struct wal_mark *synced, const struct wal_mark *written)
+{
+    const struct wal_mark *closed = &stream->closed;
+    const struct wal_chunk *tail = stream->tail;
+    const struct wal_mark end = {.chunk = stream->tail, .at = tail->fill};
+    verify_chunks(stream);
+    ASSERT(stream->head == synced->chunk);
+    uint64_t before = bytes_before(stream, synced);
+    ASSERT(bytes_before(stream, written) - before ==
+        written->stream - synced->stream);
+    ASSERT(bytes_before(stream, closed) - before ==
+        closed->stream - synced->stream);
+    ASSERT(bytes_before(stream, closed) == bytes_before(stream, &end));
+    if (!stream->is_open) {
+        ASSERT(stream->room == 0);
+        ASSERT(stream->appended == closed->stream);
+        return;
+    }
+    size_t len = (size_t)(stream->end - tail->bytes) - tail->fill;
+    ASSERT(stream->open_at == tail->fill);
+    ASSERT(stream->appended - closed->stream == len);
+    ASSERT(stream->room <= tail->capacity - tail->fill - len);
 }
 
 bool

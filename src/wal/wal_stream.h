@@ -121,6 +121,11 @@ void wal__stream_stock(struct wal_stream *stream);
 bool wal__stream_clip(
     const struct wal_mark *from, struct wal_mark *to, uint64_t bytes);
 
+/* Asserts that chunks, positions and counts agree: head is where *synced is,
+ * and between two positions lie as many bytes as they say. */
+void wal__stream_verify(const struct wal_stream *stream,
+    const struct wal_mark *synced, const struct wal_mark *written);
+
 /* A run of closed batches that lie side by side. */
 struct wal_run {
     uint8_t *bytes;

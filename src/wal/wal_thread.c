@@ -53,17 +53,20 @@ wal__due_ns(const struct wal *wal)
 static bool
 is_old(const struct wal *wal, uint64_t now)
 {
+    lock_assert_held(&wal->lock);
     return wal->since_ns != 0 && now >= wal->since_ns + wal__due_ns(wal);
 }
 
 static bool
 rotate_is_due(const struct wal *wal, uint64_t now)
 {
+    lock_assert_held(&wal->lock);
     const struct wal_file *file = &wal->file;
-    if (now < wal->rotate_ns && !wal->is_full) {
+    if (now < wal->rotate_ns && wal->state != WAL_STATE_FULL) {
         return false;
     }
-    return file->head.first_seq <= wal->rotate_wanted || wal->is_full ||
+    return file->head.first_seq <= wal->rotate_wanted ||
+        wal->state == WAL_STATE_FULL ||
         (wal->written.stream > file->start &&
             wal__file_offset(file, &wal->written) >= wal->config.file_bytes);
 }
@@ -71,6 +74,7 @@ rotate_is_due(const struct wal *wal, uint64_t now)
 static bool
 sync_is_due(const struct wal *wal, uint64_t now)
 {
+    lock_assert_held(&wal->lock);
     uint64_t unsynced = wal__unsynced(wal);
     if (unsynced == 0) {
         return false;
@@ -93,6 +97,7 @@ sync_is_due(const struct wal *wal, uint64_t now)
 static bool
 write_is_due(const struct wal *wal, uint64_t now)
 {
+    lock_assert_held(&wal->lock);
     uint64_t unwritten = wal->stream.appended - wal->written.stream;
     if (unwritten == 0) {
         return false;
@@ -133,6 +138,7 @@ say_spoilt(const struct wal *wal, uint64_t number)
 static bool
 mark_is_due(struct wal *wal, uint64_t now)
 {
+    lock_assert_held(&wal->lock);
     if (wal->idle_ns == 0 || now < wal->idle_ns) {
         return false;
     }
@@ -146,6 +152,7 @@ mark_is_due(struct wal *wal, uint64_t now)
 static void
 sync_file(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     struct disk *disk = wal->config.disk;
     struct wal_mark mark = wal->written;
     struct wal_failure failure = {
@@ -180,7 +187,8 @@ sync_file(struct wal *wal)
 static void
 sync_written(struct wal *wal)
 {
-    if (wal->written.stream != wal->synced.stream && !wal->is_failing) {
+    lock_assert_held(&wal->lock);
+    if (wal->written.stream != wal->synced.stream && !wal__is_failing(wal)) {
         sync_file(wal);
     }
 }
@@ -191,11 +199,13 @@ sync_written(struct wal *wal)
 static void
 save_written(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     uint64_t syncing_ns = wal->syncing_ns;
-    bool may_sync = wal->may_sync;
-    wal->may_sync = false;
-    if (may_sync && wal->written.stream != wal->synced.stream) {
-        sync_file(wal);
+    if (wal->state == WAL_STATE_NO_ROOM) {
+        wal__move(wal, WAL_STATE_FAILED);
+        if (wal->written.stream != wal->synced.stream) {
+            sync_file(wal);
+        }
     }
     if (wal->since_ns == 0 && wal->syncing_ns == 0 &&
         wal->stream.appended != wal->synced.stream) {
@@ -208,7 +218,8 @@ save_written(struct wal *wal)
 static void
 write_all(struct wal *wal, bool is_to_sync)
 {
-    if (wal->is_failing) {
+    lock_assert_held(&wal->lock);
+    if (wal__is_failing(wal)) {
         return;
     }
     if (is_to_sync) {
@@ -221,13 +232,14 @@ write_all(struct wal *wal, bool is_to_sync)
 static void
 do_write(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     bool is_lazy = wal->config.sync == WAL_SYNC_NONE;
     wal__take_turn(wal);
     if (is_lazy) {
         uint64_t since_ns = wal->since_ns;
         wal->syncing_ns = since_ns; /* they wait for the write */
         write_all(wal, false);
-        if (wal->is_failing && wal->since_ns == 0) {
+        if (wal__is_failing(wal) && wal->since_ns == 0) {
             wal->since_ns = since_ns;
         }
         wal->syncing_ns = 0;
@@ -243,8 +255,9 @@ do_write(struct wal *wal)
 static void
 do_allocate(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     wal__take_turn(wal);
-    if (!wal->is_failing) {
+    if (!wal__is_failing(wal)) {
         uint64_t end = wal__file_offset(&wal->file, &wal->written);
         wal__unlock(wal);
         wal__file_allocate(wal, &wal->file, end);
@@ -256,6 +269,7 @@ do_allocate(struct wal *wal)
 static void
 do_sync(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     wal__take_turn(wal);
     write_all(wal, true);
     wal__give_turn(wal);
@@ -272,8 +286,10 @@ do_sync(struct wal *wal)
 static void
 stay(struct wal *wal, const struct wal_failure *failure)
 {
+    lock_assert_held(&wal->lock);
     char name[NAMES_BYTES];
-    if (failure->may_stand || wal->is_full || failure->err == DISK_TAKEN) {
+    if (failure->may_stand || wal->state == WAL_STATE_FULL ||
+        failure->err == DISK_TAKEN) {
         wal__fail(wal, failure);
         return;
     }
@@ -300,11 +316,12 @@ stay(struct wal *wal, const struct wal_failure *failure)
 static void
 do_mark(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     uint8_t entry[ENTRY_MARK_BYTES];
     entry_put_mark(entry, ENTRY_MARK_IDLE);
     wal__take_turn(wal);
     bool is_idle = wal->stream.appended == wal->synced.stream &&
-        !wal->is_failing && !wal->stream.is_short;
+        !wal__is_failing(wal) && !wal->stream.is_short;
     if (is_idle) {
         wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
         (void)wal__write(wal, wal__now_ns(wal));
@@ -320,6 +337,7 @@ do_mark(struct wal *wal)
 static void
 look_at_end(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     struct wal_failure failure = {
         LOOK, ENOENT, wal->file.head.number, false, false};
     struct wal_failure refusal;
@@ -344,6 +362,7 @@ look_at_end(struct wal *wal)
 static void
 do_look(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     wal__take_turn(wal);
     wal->is_look_wanted = false;
     look_at_end(wal);
@@ -354,6 +373,7 @@ do_look(struct wal *wal)
 static void
 do_rotate(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     struct wal_failure failure;
     if (wal->written.stream - wal->synced.stream > SYNC_AHEAD_BYTES) {
         do_sync(wal);
@@ -364,10 +384,10 @@ do_rotate(struct wal *wal)
         wal__settle(wal);
     }
     sync_written(wal);
-    if (!wal->is_failing) {
+    if (!wal__is_failing(wal)) {
         look_at_end(wal);
     }
-    if (!wal->is_failing) {
+    if (!wal__is_failing(wal)) {
         uint64_t end = wal__file_offset(&wal->file, &wal->synced);
         if (wal__begin_file(wal, end, &failure)) {
             wal->is_staying = false;
@@ -429,6 +449,7 @@ say_well(struct wal *wal, const struct wal_failure *first, bool was_refused)
 static void
 take_over(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     struct wal_failure first = wal->failure, failure;
     bool was_refused = wal->disk_fault != 0;
     wal__take_turn(wal);
@@ -447,6 +468,7 @@ take_over(struct wal *wal)
         wal__settle(wal);
     } else {
         wal->stats.sync_failures++;
+        wal__move(wal, WAL_STATE_REFUSED);
         wal->disk_fault = disk_err(failure.err);
         wal->retry_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
@@ -469,13 +491,14 @@ take_over(struct wal *wal)
 static void
 doze(struct wal *wal, uint64_t now)
 {
+    lock_assert_held(&wal->lock);
     uint64_t until = LOCK_NEVER;
-    if (wal->is_failing) {
+    if (wal__is_failing(wal)) {
         until = wal->retry_ns;
     } else if (wal->since_ns != 0) {
         until = wal->since_ns + wal__due_ns(wal);
     }
-    if (wal->idle_ns != 0 && !wal->is_failing && until > wal->idle_ns) {
+    if (wal->idle_ns != 0 && !wal__is_failing(wal) && until > wal->idle_ns) {
         until = wal->idle_ns;
     }
     if (wal->rotate_ns > now && until > wal->rotate_ns) {
@@ -493,7 +516,8 @@ doze(struct wal *wal, uint64_t now)
 static bool
 step(struct wal *wal, uint64_t now)
 {
-    if (wal->is_failing) {
+    lock_assert_held(&wal->lock);
+    if (wal__is_failing(wal)) {
         if (now < wal->retry_ns) {
             return false;
         }
@@ -520,8 +544,9 @@ step(struct wal *wal, uint64_t now)
 static void
 finish(struct wal *wal)
 {
+    lock_assert_held(&wal->lock);
     for (unsigned tries = 0; tries < STOP_TRIES;) {
-        if (wal->is_failing) {
+        if (wal__is_failing(wal)) {
             tries++;
             wal->retry_ns = 0;
         } else {
@@ -537,6 +562,7 @@ void *
 wal__run(void *arg)
 {
     struct wal *wal = arg;
+    ASSERT(wal->magic == WAL_MAGIC);
     wal__lock(wal);
     while (!wal->is_stopping) {
         uint64_t now = wal__now_ns(wal);
@@ -549,7 +575,7 @@ wal__run(void *arg)
         }
     }
     finish(wal);
-    uint64_t end = wal->file.fd >= 0 && !wal->is_failing
+    uint64_t end = wal->file.fd >= 0 && !wal__is_failing(wal)
         ? wal__file_offset(&wal->file, &wal->written)
         : UINT64_MAX;
     wal__unlock(wal);

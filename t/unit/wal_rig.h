@@ -62,6 +62,7 @@ rig_open(struct rig *rig)
     int err = wal_open(&rig->config, &rig->wal);
     if (err == 0) {
         wal_listen(rig->wal, &rig->listener);
+        wal_verify(rig->wal);
     }
     return err;
 }
@@ -70,6 +71,7 @@ static inline int
 rig_close(struct rig *rig)
 {
     wal_unlisten(rig->wal, &rig->listener);
+    wal_verify(rig->wal);
     return wal_close(&rig->wal);
 }
 
@@ -126,6 +128,7 @@ rig_commit(struct rig *rig, uint64_t seq)
         n_told = rig_n_told(rig);
         outcome = wal_outcome(rig->wal, seq);
     }
+    wal_verify(rig->wal);
     return outcome;
 }
 
@@ -134,6 +137,7 @@ rig_stats(struct rig *rig)
 {
     struct wal_stats stats;
     wal_stats(rig->wal, &stats);
+    wal_verify(rig->wal);
     return stats;
 }
 

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wal/wal_moves: which steps of the log's states are legal, and that whatever
+ * is wrong in a log is found: each breakage of an invariant aborts, in a
+ * process of its own. */
+#include "unit/wal_rig.h"
+#include "wal/wal_priv.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NUMBERS = 4 };
+
+/* What is done to a log in the child. */
+typedef void break_fn(struct wal *wal);
+
+/* True where break_fn, and wal__verify after it, do not abort. The caller
+ * holds the log's lock. */
+static bool
+survives(struct wal *wal, break_fn *break_it)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        (void)!freopen("/dev/null", "w", stderr);
+        break_it(wal);
+        wal__verify(wal);
+        _exit(EXIT_SUCCESS);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status)) {
+        ck_assert_int_eq(WTERMSIG(status), SIGABRT);
+        return false;
+    }
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+    return true;
+}
+
+static struct wal *
+open_rig(struct rig *rig)
+{
+    rig_init(rig, WAL_SYNC_INTERVAL, 1);
+    ck_assert_int_eq(rig_open(rig), 0);
+    return rig->wal;
+}
+
+static void
+close_rig(struct rig *rig)
+{
+    ck_assert_int_eq(rig_close(rig), 0);
+    rig_fini(rig);
+}
+
+/* A row a state, a letter for each that may follow: y where it may. */
+static const char *const state_may[WAL_STATE_COUNT] = {
+    /*                      N W F O G R */
+    [WAL_STATE_NONE] = "    . y . . . y",
+    [WAL_STATE_WELL] = "    . y y y y .",
+    [WAL_STATE_FULL] = "    . y . y y .",
+    [WAL_STATE_NO_ROOM] = " . . . . y .",
+    [WAL_STATE_FAILED] = "  . y . . . y",
+    [WAL_STATE_REFUSED] = " . y . . . y"};
+
+static const char *const turn_may[WAL_TURN_COUNT] = {
+    /*                     F T A L */
+    [WAL_TURN_FREE] = "    . y . .",
+    [WAL_TURN_TAKEN] = "   y . y .",
+    [WAL_TURN_AWAITED] = " . . . y",
+    [WAL_TURN_LEFT] = "    . y . ."};
+
+static bool
+may(const char *row, unsigned to)
+{
+    row += strspn(row, " ");
+    return row[2 * to] == 'y';
+}
+
+/* What the child does: a step. */
+static unsigned step_from, step_to;
+
+static void
+step_state(struct wal *wal)
+{
+    wal->state = (enum wal_state)step_from;
+    wal__move(wal, (enum wal_state)step_to);
+    _exit(EXIT_SUCCESS); /* the rest of the log has not changed with it */
+}
+
+static void
+step_turn(struct wal *wal)
+{
+    wal->turn = (enum wal_turn)step_from;
+    wal__move_turn(wal, (enum wal_turn)step_to);
+    _exit(EXIT_SUCCESS);
+}
+
+START_TEST(test_steps)
+{
+    struct rig rig;
+    struct wal *wal = open_rig(&rig);
+    wal__lock(wal);
+    for (step_from = 0; step_from < WAL_STATE_COUNT; step_from++) {
+        for (step_to = 0; step_to < WAL_STATE_COUNT; step_to++) {
+            ck_assert_msg(survives(wal, step_state) ==
+                    may(state_may[step_from], step_to),
+                "state %u to %u", step_from, step_to);
+        }
+    }
+    for (step_from = 0; step_from < WAL_TURN_COUNT; step_from++) {
+        for (step_to = 0; step_to < WAL_TURN_COUNT; step_to++) {
+            ck_assert_msg(
+                survives(wal, step_turn) == may(turn_may[step_from], step_to),
+                "turn %u to %u", step_from, step_to);
+        }
+    }
+    wal__unlock(wal);
+    close_rig(&rig);
+}
+END_TEST
+
+static void
+break_nothing(struct wal *wal)
+{
+    (void)wal;
+}
+
+/* One line a breakage: of a log with a batch that is synced, one that is
+ * written, one that is closed and one that is open. */
+#define BREAKAGES(X)                                                          \
+    X(magic, wal->magic = 0)                                                  \
+    X(lock, wal__unlock(wal))                                                 \
+    X(state, wal->state = WAL_STATE_COUNT)                                    \
+    X(turn, wal->turn = WAL_TURN_COUNT)                                       \
+    X(refused, wal->state = WAL_STATE_REFUSED)                                \
+    X(fault, wal->disk_fault = ERR_DISK)                                      \
+    X(no_file, wal->file.fd = -1)                                             \
+    X(none, wal->state = WAL_STATE_NONE)                                      \
+    X(no_reason, wal->state = WAL_STATE_FAILED)                               \
+    X(synced_seq, wal->synced.seq = wal->written.seq + 1)                     \
+    X(synced_stream, wal->synced.stream = wal->written.stream + 1)            \
+    X(written_seq, wal->written.seq = wal->stream.closed.seq + 1)             \
+    X(written_stream, wal->written.stream = wal->stream.closed.stream + 1)    \
+    X(written_less, wal->written.stream--)                                    \
+    X(written_at, wal->written.at--)                                          \
+    X(closed_seq, wal->stream.closed.seq--)                                   \
+    X(closed_at, wal->stream.closed.at--)                                     \
+    X(closed_beyond, wal->stream.closed.at = WAL_CHUNK_BYTES + 1)             \
+    X(closed_stream, wal->stream.closed.stream--)                             \
+    X(appended, wal->stream.appended++)                                       \
+    X(appended_less, wal->stream.appended = wal->stream.closed.stream - 1)    \
+    X(seq, wal->stream.seq++)                                                 \
+    X(is_open, wal->stream.is_open = false)                                   \
+    X(open_at, wal->stream.open_at++)                                         \
+    X(end, wal->stream.end++)                                                 \
+    X(room, wal->stream.room = WAL_CHUNK_BYTES)                               \
+    X(fill, wal->stream.tail->fill++)                                         \
+    X(capacity, wal->stream.tail->capacity = 1)                               \
+    X(next, wal->stream.tail->next = wal->stream.spare)                       \
+    X(head, wal->stream.head = wal->stream.spare)                             \
+    X(n_spare, wal->stream.n_spare++)                                         \
+    X(spare, wal->stream.spare = wal->stream.spare->next)                     \
+    X(is_short, wal->stream.is_short = true)                                  \
+    X(start, wal->file.start = wal->synced.stream + 1)                        \
+    X(first_seq, wal->file.head.first_seq = wal->synced.seq + 2)              \
+    X(limit, wal->file.head.bytes = FRAME_FILE_BYTES)                         \
+    X(first_file, wal->first_file = wal->file.head.number + 2)                \
+    X(made, wal->made[3].number = 4)                                          \
+    X(made_not, wal->made[wal->file.head.number % WAL_MADE].number = 0)       \
+    X(committed, wal->committed = wal->written.seq + 1)                       \
+    X(committed_always, wal->config.sync = WAL_SYNC_ALWAYS)                   \
+    X(wanted, wal->wanted = wal->stream.closed.seq + 2)                       \
+    X(sync_wanted, wal->sync_wanted = wal->stream.closed.seq + 2)             \
+    X(rotate_wanted, wal->rotate_wanted = wal->stream.closed.seq + 2)         \
+    X(mark_seq, wal->mark_seq = wal->stream.closed.seq + 2)                   \
+    X(back_written, wal__set_written(wal, &wal->synced))                      \
+    X(far_written,                                                            \
+        wal__set_written(wal,                                                 \
+            &(struct wal_mark){.seq = 99, .stream = wal->written.stream}))    \
+    X(far_synced, wal__set_durable(wal, &wal->stream.closed))                 \
+    X(again, wal__begin_again(wal))
+
+#define X(name, what)                                                         \
+    static void break_##name(struct wal *wal)                                 \
+    {                                                                         \
+        what;                                                                 \
+    }
+BREAKAGES(X)
+#undef X
+
+static const struct breakage {
+    const char *name;
+    break_fn *break_it;
+} breakages[] = {
+#define X(name, what) {#name, break_##name},
+    BREAKAGES(X)
+#undef X
+};
+
+/* The four kinds of batches. The thread is kept from the log by its lock, and
+ * has a second before it syncs what is written. */
+static void
+fill(struct rig *rig)
+{
+    uint64_t seq = rig_append(rig, NUMBERS);
+    ck_assert_int_eq(wal_sync_up_to(rig->wal, seq), 0);
+    ck_assert_int_eq(
+        wal_commit(rig->wal, rig_append(rig, NUMBERS)), WAL_COMMITTED);
+    (void)rig_append(rig, NUMBERS);
+    (void)wal_cut(rig->wal);
+    (void)rig_append(rig, NUMBERS);
+}
+
+START_TEST(test_breakages)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_INTERVAL, 1);
+    rig.config.interval_ms = UINT64_C(3600) * 1000;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    struct wal *wal = rig.wal;
+    fill(&rig);
+    wal__lock(wal);
+    ck_assert_uint_lt(wal->synced.seq, wal->written.seq);
+    ck_assert_uint_lt(wal->written.seq, wal->stream.closed.seq);
+    ck_assert(wal->stream.is_open);
+    ck_assert(survives(wal, break_nothing));
+    for (size_t i = 0; i < COUNT_OF(breakages); i++) {
+        ck_assert_msg(!survives(wal, breakages[i].break_it),
+            "%s is not noticed", breakages[i].name);
+    }
+    wal__unlock(wal);
+    close_rig(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_steps, test_breakages};
+    return run_tests("wal_verify", tests, COUNT_OF(tests));
+}
