@@ -104,6 +104,7 @@ entry_put_number(
 {
     size_t len = 1;
 
+    ASSERT(producer > 0);
     out[0] = (uint8_t)ENTRY_NUMBER;
     len += bytes_put_varint(out + len, producer);
     len += bytes_put_varint(out + len, shard);
@@ -116,7 +117,7 @@ entry_put_producer(
 {
     size_t len = 1;
 
-    ASSERT(producer_name_is_right(name->text, name->len));
+    ASSERT(producer > 0 && producer_name_is_right(name->text, name->len));
     out[0] = (uint8_t)ENTRY_PRODUCER;
     len += bytes_put_varint(out + len, producer);
     out[len++] = name->len;
@@ -127,6 +128,7 @@ entry_put_producer(
 size_t
 entry_put_producer_dropped(uint8_t *out, uint32_t producer)
 {
+    ASSERT(producer > 0);
     out[0] = (uint8_t)ENTRY_PRODUCER_DROPPED;
     return 1 + bytes_put_varint(out + 1, producer);
 }
@@ -138,6 +140,7 @@ static const uint8_t mark_head[ENTRY_MARK_BYTES - 1] = {
 void
 entry_put_mark(uint8_t out[ENTRY_MARK_BYTES], enum entry_mark mark)
 {
+    ASSERT(mark != ENTRY_MARK_NONE && mark <= ENTRY_MARK_FOLLOWED);
     memcpy(out, mark_head, sizeof mark_head);
     out[sizeof mark_head] = (uint8_t)mark;
 }

@@ -57,6 +57,18 @@ histories_add(struct histories *histories, uint64_t from, uint64_t history)
     return 0;
 }
 
+void
+histories_verify(const struct histories *histories)
+{
+    ASSERT(histories->n <= histories->capacity);
+    for (size_t i = 0; i < histories->n; i++) {
+        const struct histories_entry *entry = &histories->entry[i];
+
+        ASSERT(entry->from > 0 && entry->history != 0);
+        ASSERT(i == 0 || entry[-1].from < entry->from);
+    }
+}
+
 /* The place behind the entry that number is of; 0: there is none. */
 static size_t
 place_behind(const struct histories *histories, uint64_t number)
@@ -75,6 +87,7 @@ histories_forget(struct histories *histories, uint64_t number)
     size_t n = place_behind(histories, number);
 
     if (n > 1) {
+        ASSERT(histories->entry[n - 1].from <= number);
         memmove(histories->entry, histories->entry + n - 1,
             (histories->n - n + 1) * sizeof histories->entry[0]);
         histories->n -= n - 1;
@@ -163,6 +176,7 @@ histories_set_add(struct histories_set *set, uint64_t history)
         set->history = grown;
         set->capacity = more;
     }
+    ASSERT(place == 0 || set->history[place - 1] < history);
     memmove(&set->history[place + 1], &set->history[place],
         (set->n - place) * sizeof set->history[0]);
     set->history[place] = history;

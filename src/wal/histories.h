@@ -59,6 +59,9 @@ uint64_t histories_epoch(
  * (*out is empty). */
 int histories_copy(const struct histories *from, struct histories *out);
 
+/* Asserts that they are in order. */
+void histories_verify(const struct histories *histories);
+
 /* All histories that a manifest names, each once, ascending: in entries a place
  * in this list stands for each. All zero is empty. One thread at a time. */
 struct histories_set {

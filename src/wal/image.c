@@ -208,10 +208,12 @@ image_encode(const struct image *image, struct buf *out)
     }
     len = out->len - start;
     head = out->data + start;
-    bytes_put_u32((uint8_t *)head + 8, (uint32_t)(len + CHECKSUM_BYTES));
+    ASSERT(len + CHECKSUM_BYTES <= image_bytes_max());
+    bytes_put_u32(
+        (uint8_t *)head + LENGTH_AT, (uint32_t)(len + CHECKSUM_BYTES));
     envelope_end((uint8_t *)head, len);
     out->len += CHECKSUM_BYTES;
-    ASSERT(out->len - start <= image_bytes_max());
+    ASSERT(bytes_get_u32((uint8_t *)head + LENGTH_AT) == out->len - start);
     return 0;
 }
 
@@ -351,6 +353,7 @@ image_put_history(uint8_t *block, size_t len, uint64_t from, uint64_t to)
         bytes_get_u64(block + HISTORY_AT) != from) {
         return false;
     }
+    ASSERT(to != 0);
     bytes_put_u64(block + HISTORY_AT, to);
     envelope_end(block, len - CHECKSUM_BYTES);
     return true;
@@ -381,5 +384,6 @@ image_decode(const uint8_t *bytes, size_t len, struct image_room *room,
     if (!make_room(room, (size_t)(n_arrays * out->n) + 1)) {
         return ERR_NO_MEMORY;
     }
+    ASSERT(n_arrays * out->n < room->capacity);
     return get_body(bytes, end, room->numbers, out) ? 0 : ERR_CORRUPT;
 }

@@ -119,6 +119,7 @@ list_need(struct images *images, uint32_t key)
         }
         images->list = list;
     }
+    ASSERT(images->n_lists < images->lists_capacity);
     list = &images->list[place];
     memmove(list + 1, list, (images->n_lists - place) * sizeof *list);
     *list = (struct images_list){
@@ -173,6 +174,7 @@ splice(struct images *images, struct images_list *list, size_t low,
 {
     struct images_entry *at = list->entry + low;
 
+    ASSERT(low <= high && high <= list->n);
     ASSERT(list->n - (high - low) + n <= list->capacity);
     memmove(at + n, list->entry + high, (list->n - high) * sizeof *at);
     memcpy(at, piece, n * sizeof *at);
@@ -208,6 +210,12 @@ replace(struct images *images, struct images_list *list, uint64_t first,
         piece[n++].part = true;
     }
     splice(images, list, low, high, piece, n);
+    /* disjoint, and in order, also with those on either side */
+    for (size_t i = low; i <= low + n && i < list->n; i++) {
+        ASSERT(list->entry[i].first_row <= list->entry[i].last_row);
+        ASSERT(
+            i == 0 || list->entry[i - 1].last_row < list->entry[i].first_row);
+    }
 }
 
 void
@@ -259,6 +267,7 @@ images_drop_counter(struct images *images, uint8_t counter)
     size_t high = list_place(images, list_key(counter, UINT16_MAX) + 1);
 
     for (size_t i = low; i < high; i++) {
+        ASSERT(images->list[i].counter == counter);
         images->n -= images->list[i].n;
         list_fini(images, &images->list[i]);
     }
@@ -372,6 +381,7 @@ images_copy(const struct images *from, struct images *out)
             return ERR_NO_MEMORY;
         }
     }
+    ASSERT(copy.n_lists == from->n_lists);
     *out = copy;
     return 0;
 }

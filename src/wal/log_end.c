@@ -13,6 +13,7 @@
  * has all that was found, or does not get the name. */
 #include "wal/log_end.h"
 
+#include "base/assert.h"
 #include "wal/frame.h"
 #include "wal/names.h"
 #include "wal/window.h"
@@ -123,6 +124,7 @@ copy_frames(struct log_end *end, int from, int to)
         }
     }
     window_fini(&window);
+    ASSERT(error != 0 || window.at == end->end);
     return error == 0 ? disk->calls->truncate(disk, to, file.bytes) : error;
 }
 
@@ -172,6 +174,7 @@ log_end_keep(struct log_end *end)
     if (end->number == 0) {
         return 0;
     }
+    ASSERT(end->end >= FRAME_FILE_BYTES);
     names_make(name, NAMES_LOG, end->number);
     if (!end->is_synced) {
         int error =

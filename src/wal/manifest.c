@@ -13,6 +13,7 @@
  * keeps the files of both manifests. */
 #include "wal/manifest.h"
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/checksum.h"
@@ -210,6 +211,9 @@ write_new(struct disk *disk, const char *name, const struct buf *bytes,
     int fd;
     int error = disk->calls->unlink(disk, name);
 
+    /* what is longer could not be read again */
+    ASSERT(bytes->len > ENVELOPE_CHECKSUM_BYTES);
+    ASSERT(bytes->len <= FILE_BYTES_MAX);
     if (error != 0 && error != ENOENT) {
         return error;
     }
@@ -258,6 +262,7 @@ manifest_write(struct disk *disk, const struct manifest *manifest,
 
     error = error == NULL ? &ignored : error;
     *error = 0;
+    ASSERT(err != 0 || out.len > 0);
     if (err == 0) {
         *error = replace(disk, MANIFEST_NAME, NAME_NEW, &out, file);
         err = err_of(*error);

@@ -75,6 +75,10 @@ void manifest_drop_gone(struct manifest *manifest);
  * have take nothing. 0 or ERR_NO_MEMORY (some may have been done). */
 int manifest_cut_images(struct manifest *manifest, size_t *n_cut);
 
+/* Asserts what must hold of one that is about to be written, rows that segments
+ * cover being cut from its images; last_seq: of the last batch of the log. */
+void manifest_verify(const struct manifest *manifest, uint64_t last_seq);
+
 #define MANIFEST_NAME "MANIFEST"
 #define MANIFEST_COPY "MANIFEST.copy"
 

@@ -167,6 +167,7 @@ put_image(void *context, const struct images_entry *entry)
         out[len++] = entry->counter;
         len += bytes_put_varint(out + len, entry->shard);
     } else {
+        ASSERT(before->last_row < entry->first_row);
         next = before->last_row + 1;
     }
     len += bytes_put_varint(out + len, entry->first_row - next);
@@ -233,6 +234,7 @@ put_counters(const struct manifest *manifest, struct buf *out)
         if (at == NULL) {
             return;
         }
+        ASSERT(manifest->counter[i].serial <= manifest->last_serial);
         out->len += schema_code_put((uint8_t *)at, &manifest->counter[i]);
     }
 }
@@ -304,6 +306,7 @@ encode(const struct manifest *manifest, const struct histories_set *set,
 
     ASSERT(manifest->epoch != 0 && shards_are_right(manifest->shards));
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
+    histories_verify(&manifest->histories);
     ASSERT(manifest->writes == 0 || manifest_writer(manifest) != 0);
     ASSERT(segments_last_file(&manifest->segments) <= manifest->last_segment);
     ASSERT(manifest->segments.n == 0 ||

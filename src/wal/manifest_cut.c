@@ -5,6 +5,7 @@
  * What can go wrong: memory. */
 #include "wal/manifest.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include <stdlib.h>
@@ -92,6 +93,7 @@ note_cuts(void *context, const struct images_entry *entry)
         if (cut.last_row > entry->last_row) {
             cut.last_row = entry->last_row;
         }
+        ASSERT(cut.first_row <= cut.last_row);
         if (entry->seq < segment[i].seq[entry->shard]) {
             add_cut(cuts, &cut);
         }
@@ -110,9 +112,11 @@ manifest_cut_images(struct manifest *manifest, size_t *n_cut)
     if (manifest->segments.n == 0) {
         return 0;
     }
+    ASSERT(manifest->segments.shards == manifest->shards);
     for (uint32_t i = 0; i < manifest->n_counters; i++) {
         const struct schema_counter *counter = &manifest->counter[i];
 
+        ASSERT(counter->slot < SCHEMA_COUNTERS_MAX);
         cuts.slot[counter->slot].segment = segments_of(
             &manifest->segments, counter->serial, &cuts.slot[counter->slot].n);
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The names of log and checkpoint files: what they are, and their numbers. */
 #include "wal/names.h"
 
+#include "base/assert.h"
 #include "base/num.h"
 
 #include <inttypes.h>
@@ -19,8 +21,10 @@ static const struct {
 void
 names_make(char out[NAMES_BYTES], enum names_kind kind, uint64_t number)
 {
-    (void)snprintf(out, NAMES_BYTES, "%s%020" PRIu64 "%s", parts[kind].before,
-        number, parts[kind].behind);
+    ASSERT((unsigned)kind < NAMES_KINDS);
+    int len = snprintf(out, NAMES_BYTES, "%s%020" PRIu64 "%s",
+        parts[kind].before, number, parts[kind].behind);
+    ASSERT(len > 0 && len < NAMES_BYTES);
 }
 
 bool

@@ -6,6 +6,7 @@
  * What can go wrong: what can go wrong with the disk behind it. */
 #include "wal/names_old.h"
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/num.h"
 
@@ -87,15 +88,20 @@ names_old_find(struct disk *disk, struct names_old_found *found)
 
 /* ---- the disk ---- */
 
+enum { OLD_DISK_MAGIC = 0x01dd15c0 };
+
 struct old_disk {
     struct disk disk; /* first: what callers hold */
+    uint32_t magic;   /* OLD_DISK_MAGIC */
     struct disk *under;
 };
 
 static struct disk *
 under_of(struct disk *disk)
 {
-    return ((struct old_disk *)disk)->under;
+    const struct old_disk *it = (const struct old_disk *)disk;
+    ASSERT(it->magic == OLD_DISK_MAGIC);
+    return it->under;
 }
 
 /* The name that the file has: out is room for it. */
@@ -288,7 +294,7 @@ names_old_create(struct disk *under, struct disk **out)
     if (it == NULL) {
         return ENOMEM;
     }
-    *it = (struct old_disk){{&old_calls}, under};
+    *it = (struct old_disk){{&old_calls}, OLD_DISK_MAGIC, under};
     *out = &it->disk;
     return 0;
 }
@@ -296,6 +302,10 @@ names_old_create(struct disk *under, struct disk **out)
 void
 names_old_destroy(struct disk **disk)
 {
+    if (*disk != NULL) {
+        (void)under_of(*disk);
+        ((struct old_disk *)*disk)->magic = 0;
+    }
     free(*disk);
     *disk = NULL;
 }

@@ -33,7 +33,7 @@ note_put(
         .synced_seq = next->first_seq - 1,
         .payload_bytes = ENTRY_MARK_BYTES};
 
-    ASSERT(next->before_end != 0);
+    ASSERT(next->before_end != 0 && next->number > 1);
     entry_put_mark(out + FRAME_BATCH_BYTES, ENTRY_MARK_FOLLOWED);
     frame_batch_put(&head, &batch, out);
 }

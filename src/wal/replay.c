@@ -361,6 +361,7 @@ next_batch(struct run *run, const struct link *link, struct frame_batch *batch,
 static void
 end_here(struct run *run, const struct link *link)
 {
+    ASSERT(run->window.at >= FRAME_FILE_BYTES);
     run->end.number = link->file.number;
     run->end.epoch = link->file.epoch;
     run->end.end = run->window.at;
@@ -519,6 +520,7 @@ measure_data(struct run *run, const struct link *link, uint64_t from,
         }
         n = length_without_zeroes(window->bytes, window->n);
         if (n > 0) {
+            ASSERT(window->at >= run->end.end);
             *torn = window->at + n - run->end.end;
         }
         window_skip(window, window->n);
@@ -558,6 +560,7 @@ is_later(const struct run *run, const struct frame_batch *batch, uint64_t at)
 {
     uint64_t missing = run->end.next_seq;
 
+    ASSERT(at >= run->end.end);
     return batch->seq >= missing &&
         batch->seq - missing <= (at - run->end.end) / (FRAME_BATCH_BYTES + 1);
 }
@@ -630,6 +633,8 @@ find_end(struct run *run, const struct link *link)
     run->end.number = link->file.number;
     run->end.epoch = link->file.epoch;
     run->end.end = run->window.at;
+    ASSERT(run->end.end >= FRAME_FILE_BYTES);
+    ASSERT(run->end.end <= link->file.bytes);
     err = measure_tail(run, link, &run->end.torn_bytes);
     if (err == 0 && run->end.torn_bytes > 0) {
         err = search_tail(run, link);
@@ -665,6 +670,7 @@ replay_file(
             "its first sequence number is not the next");
     }
     run->end.next_seq = link->file.first_seq;
+    ASSERT(until >= FRAME_FILE_BYTES && until <= link->size);
     window_open(&run->window, link->fd, FRAME_FILE_BYTES, until);
     if (run->replay->last_seq != 0 &&
         run->replay->last_seq < link->file.first_seq) {
@@ -739,6 +745,8 @@ replay_run(const struct replay *replay, struct replay_end *out)
     }
     window_fini(&run.window);
     if (err == 0) {
+        ASSERT(run.end.next_seq > 0);
+        ASSERT(run.end.number == run.last || run.is_enough);
         *out = run.end;
     }
     return err;

@@ -103,6 +103,7 @@ segments_add(struct segments *segments, const struct manifest_segment *segment)
     }
     ASSERT(at == 0 || is_before(&segments->segment[at - 1], segment));
     place = &segments->segment[at];
+    ASSERT(segments->n < segments->capacity);
     memmove(place + 1, place, (segments->n - at) * sizeof *place);
     *place = *segment;
     place->seq = seq;
@@ -168,6 +169,7 @@ segments_of(
     size_t low = serial_place(segments, counter_serial);
 
     *n = serial_place(segments, (uint64_t)counter_serial + 1) - low;
+    ASSERT(low + *n <= segments->n);
     return *n == 0 ? NULL : segments->segment + low;
 }
 

@@ -48,6 +48,9 @@ static size_t
 put_fixed(uint8_t *out, const struct fixed *it, const struct fixed *before)
 {
     uint64_t next = before->last_row + 1;
+
+    ASSERT(before->serial <= it->serial);
+    ASSERT(before->serial != it->serial || before->last_row < it->first_row);
     size_t len = bytes_put_varint(out, it->serial - before->serial);
 
     if (it->serial != before->serial) {

@@ -9,6 +9,7 @@
 void
 wal_listen(struct wal *wal, struct wal_listener *listener)
 {
+    ASSERT(wal->magic == WAL_MAGIC && listener->moved_fn != NULL);
     mutex_lock(&wal->listen_lock);
     listener->next = wal->listeners;
     wal->listeners = listener;
