@@ -38,6 +38,7 @@
  * it has worked, and its priority is low. */
 #include "durable/checkpoint_priv.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
@@ -95,6 +96,12 @@ checkpoint__rest(struct pass *pass)
 int
 checkpoint__add(struct pass *pass, const struct op *op)
 {
+    ASSERT(op->entry.first_row <= op->entry.last_row);
+    ASSERT(op->entry.shard < pass->durable->manifest.shards);
+    /* its block was gathered just now */
+    ASSERT(op->kind == OP_DROP ||
+        op->entry.offset + op->entry.len == pass->block.len);
+    ASSERT(pass->n_ops <= pass->op_capacity);
     if (pass->n_ops == pass->op_capacity) {
         size_t n = pass->op_capacity == 0 ? 64 : 2 * pass->op_capacity;
         struct op *more = realloc(pass->op, n * sizeof *more);
@@ -127,8 +134,10 @@ begin_file(struct pass *pass)
     struct manifest *manifest = &pass->durable->manifest;
     char name[NAMES_BYTES];
     int error;
+    ASSERT(pass->file == 0);
     do {
         pass->file = manifest->next_file++;
+        ASSERT(images_file_bytes(&manifest->images, pass->file) == 0);
         names_make(name, NAMES_CHECKPOINT, pass->file);
         error = disk->calls->open(disk, name, DISK_CREATE, &pass->fd);
     } while (error == EEXIST);
@@ -155,15 +164,34 @@ write_pieces(struct pass *pass)
 {
     struct disk *disk = pass->durable->disk;
     int error = 0;
-    size_t len;
-    for (size_t at = 0; error == 0 && at < pass->block.len; at += len) {
+    size_t at, len;
+    for (at = 0; error == 0 && at < pass->block.len; at += len) {
         size_t left = pass->block.len - at;
         len = left < WRITE_BYTES ? left : WRITE_BYTES;
         error = disk->calls->write(
             disk, pass->fd, pass->block.data + at, len, pass->file_bytes + at);
         give_way();
     }
+    ASSERT(error != 0 || at == pass->block.len);
     return error;
+}
+
+/* The ops to images of this file, which are behind file_bytes. What was
+ * gathered is all of the block, in its order. */
+static void
+place_ops(struct pass *pass)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < pass->n_ops; i++) {
+        struct images_entry *entry = &pass->op[i].entry;
+        if (pass->op[i].kind == OP_ADD) {
+            ASSERT(entry->offset == at);
+            at += entry->len;
+            entry->file = pass->file;
+            entry->offset += pass->file_bytes;
+        }
+    }
+    ASSERT(at == pass->block.len);
 }
 
 /* Writes and syncs the images that have been gathered. Offsets in ops are
@@ -195,17 +223,30 @@ write_block(struct pass *pass)
     if (error != 0) {
         return checkpoint__tell(pass, "write a checkpoint file", error);
     }
-    for (size_t i = 0; i < pass->n_ops; i++) {
-        if (pass->op[i].kind == OP_ADD) {
-            pass->op[i].entry.file = pass->file;
-            pass->op[i].entry.offset += pass->file_bytes;
-        }
-    }
+    place_ops(pass);
     pass->file_bytes += pass->block.len;
     pass->n_bytes += pass->block.len;
     durable_count(&pass->durable->stats.checkpoint_bytes, pass->block.len);
     buf_clear(&pass->block);
     return 0;
+}
+
+/* Every image that was added is live as it was written. */
+static void
+expect_added(const struct pass *pass, const struct images *images)
+{
+    for (size_t i = 0; i < pass->n_ops; i++) {
+        const struct images_entry *entry = &pass->op[i].entry;
+        if (pass->op[i].kind == OP_ADD) {
+            const struct images_entry *found = images_find(
+                images, entry->counter, entry->shard, entry->first_row);
+            ASSERT(found != NULL && found->file == entry->file);
+            ASSERT(found->offset == entry->offset && found->n == entry->n);
+            ASSERT(found->first_row == entry->first_row);
+            ASSERT(found->last_row == entry->last_row);
+            ASSERT(found->seq == entry->seq && found->len == entry->len);
+        }
+    }
 }
 
 /* The images as they will be. */
@@ -222,6 +263,8 @@ apply_ops(const struct pass *pass, struct images *out)
     }
     if (err != 0) {
         images_fini(out);
+    } else {
+        expect_added(pass, out);
     }
     return err;
 }
@@ -229,15 +272,17 @@ apply_ops(const struct pass *pass, struct images *out)
 static const struct schema *
 schema_of(const struct pass *pass)
 {
-    /* relaxed: under edit_lock, like all who store it */
+    mutex_assert_held(&pass->durable->edit_lock);
+    /* relaxed: stored under that lock */
     return atomic_load_explicit(pass->owner->schema, memory_order_relaxed);
 }
 
-/* What is covered now. Under edit_lock. */
+/* What is covered now. */
 static int
 take_segments(struct pass *pass, struct manifest *next)
 {
     struct durable *durable = pass->durable;
+    mutex_assert_held(&durable->edit_lock);
     next->segments = (struct segments){.shards = next->shards};
     int err = durable->covers == NULL
         ? 0 /* there are none: see recover_segments */
@@ -248,6 +293,7 @@ take_segments(struct pass *pass, struct manifest *next)
             segment->history = 0; /* older than histories */
         }
     }
+    segments_verify(&next->segments);
     uint64_t last = segments_last_file(&next->segments);
     if (last > next->last_segment) {
         next->last_segment = last;
@@ -272,6 +318,8 @@ take_schema(struct pass *pass, struct manifest *next)
     if (err == 0) {
         err = wal_sync_up_to(pass->durable->wal, next->schema_seq);
     }
+    ASSERT(schema_last_serial(schema) >= next->last_serial);
+    ASSERT(next->schema_seq >= pass->durable->manifest.schema_seq);
     next->last_serial = schema_last_serial(schema);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
@@ -283,12 +331,12 @@ take_schema(struct pass *pass, struct manifest *next)
     return err;
 }
 
-/* Under manifest_lock. */
 static int
 put_manifest(struct pass *pass, const struct manifest *next)
 {
     const struct disk_file *file = &pass->durable->manifest_file;
     int error;
+    mutex_assert_held(&pass->durable->manifest_lock);
     int err = durable_put_manifest(pass->durable, next, &error);
     if (err != 0) {
         pass->owner->is_in_doubt = true;
@@ -307,12 +355,28 @@ put_manifest(struct pass *pass, const struct manifest *next)
     return 0;
 }
 
+/* Nothing that a manifest counts goes back. */
+static void
+expect_later(const struct manifest *now, const struct manifest *next)
+{
+    ASSERT(next->epoch == now->epoch && next->seed == now->seed);
+    ASSERT(next->shards == now->shards);
+    ASSERT(next->log_number >= now->log_number);
+    ASSERT(next->next_file >= now->next_file);
+    ASSERT(next->checkpoint_seq >= now->checkpoint_seq);
+    ASSERT(next->last_segment >= now->last_segment);
+    ASSERT(next->producers.last_serial >= now->producers.last_serial);
+}
+
 /* The same, and takes *next over where that works. */
 static int
 replace_manifest(struct pass *pass, const struct manifest *next)
 {
     struct durable *durable = pass->durable;
+    /* a mark may be behind the last batch, and in a file that is complete */
+    manifest_verify(next, wal_last(durable->wal) + 1);
     mutex_lock(&durable->manifest_lock);
+    expect_later(&durable->manifest, next);
     int err = put_manifest(pass, next);
     if (err == 0) {
         manifest_fini(&durable->manifest);
@@ -392,11 +456,13 @@ step(struct pass *pass, const struct manifest *done)
         checkpoint__keep_publish(pass);
         return err;
     }
+    ASSERT(pass->block.len == 0);
     durable_count(&pass->durable->stats.cut_images, n_cut);
     pass->n_ops = 0;
     if (pass->is_publish_wanted) {
         checkpoint__remove_dead(pass); /* segments that have been replaced */
         checkpoint__answer(pass->publish, 0);
+        pass->publish = NULL;
     }
     if (pass->file_bytes >= pass->file_bytes_max) {
         end_file(pass);
@@ -410,6 +476,24 @@ checkpoint__step(struct pass *pass)
     return step(pass, NULL);
 }
 
+/* What the block says of itself, which is at the end of what was gathered, is
+ * what the manifest will say, and of the rows that were copied. */
+static void
+expect_written(const struct pass *pass, const struct images_entry *entry,
+    const struct image *image)
+{
+    struct image head;
+    bool is_head = image_head(
+        (const uint8_t *)pass->block.data + entry->offset, entry->len, &head);
+    ASSERT(is_head && recover_agrees(entry, &head));
+    ASSERT(head.first_row == entry->first_row);
+    ASSERT(head.last_row == entry->last_row);
+    ASSERT(head.counter_serial == image->counter_serial);
+    ASSERT(head.n_columns == image->n_columns);
+    ASSERT(image->n == 0 || image->row[0] >= entry->first_row);
+    ASSERT(image->n == 0 || image->row[image->n - 1] <= entry->last_row);
+}
+
 /* Takes some of the copied rows, those from number `at` on, as an image of
  * rows first..last. All of the batches before their position is in it; of that
  * one, which may still be open, perhaps not all. */
@@ -418,6 +502,8 @@ take_piece(struct pass *pass, const struct images_entry *piece, size_t at,
     uint32_t counter_serial)
 {
     const struct engine_rows *rows = &pass->rows;
+    ASSERT(at + piece->n <= rows->n);
+    ASSERT(piece->seq <= pass->seq);
     struct image image = {.counter = piece->counter,
         .history = piece->history,
         .shard = piece->shard,
@@ -440,6 +526,7 @@ take_piece(struct pass *pass, const struct images_entry *piece, size_t at,
         return err;
     }
     op.entry.len = (uint32_t)(pass->block.len - op.entry.offset);
+    expect_written(pass, &op.entry, &image);
     pass->n_images++;
     pass->n_records += piece->n;
     return checkpoint__add(pass, &op);
@@ -469,8 +556,12 @@ take_image(
             is_last ? rows->last_row : rows->row[at + piece.n] - 1;
         err = take_piece(pass, &piece, at, counter_serial);
         at += piece.n;
+        ASSERT(piece.first_row <= piece.last_row);
         piece.first_row = piece.last_row + 1;
     } while (err == 0 && at < rows->n);
+    /* all of it, no record twice */
+    ASSERT(err != 0 || at == rows->n);
+    ASSERT(err != 0 || piece.last_row == rows->last_row);
     return err;
 }
 
@@ -501,6 +592,8 @@ take_table(struct pass *pass, uint8_t slot, uint16_t shard, uint64_t *row,
     if (*ended) {
         return drop_rows(pass, slot, shard, *row, UINT64_MAX);
     }
+    ASSERT(rows->first_row <= rows->last_row);
+    ASSERT(*row <= rows->last_row); /* else it would not end */
     if (rows->first_row > *row) {
         err = drop_rows(pass, slot, shard, *row, rows->first_row - 1);
     }
@@ -618,6 +711,9 @@ do_pass(struct pass *pass, uint64_t began_ns)
         err = step(pass, &done);
     }
     if (err == 0) {
+        ASSERT(pass->n_ops == 0 && pass->block.len == 0);
+        ASSERT(durable->manifest.log_number == done.log_number);
+        wal_verify(durable->wal);
         wal_forget(durable->wal, done.log_number);
         note_done(pass, began_ns);
         checkpoint__tell_well(pass);
@@ -644,6 +740,9 @@ begin_pass(struct checkpointer *owner)
     struct durable *durable = owner->durable;
     const struct data_config *config = &durable->config;
     uint64_t began_ns = clock_monotonic_ns();
+    ASSERT(owner->magic == CHECKPOINTER_MAGIC);
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    mutex_assert_not_held(&owner->lock);
     return (struct pass){.owner = owner,
         .durable = durable,
         .rested_ns = began_ns,

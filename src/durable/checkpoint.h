@@ -18,9 +18,12 @@ struct probe {
     uint8_t bytes[PROBE_BYTES];
 };
 
+enum { CHECKPOINTER_MAGIC = 0x0c4ec001 };
+
 /* The thread that makes checkpoints. Part of the store; nobody else calls it.
  */
 struct checkpointer {
+    uint32_t magic; /* CHECKPOINTER_MAGIC, while there is a thread */
     struct durable *durable;
     _Atomic(const struct schema *) *schema; /* the store's */
     /* The manifest on the disk may not be the one in memory: at first, since

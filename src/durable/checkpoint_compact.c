@@ -6,6 +6,7 @@
 #include "durable/checkpoint_priv.h"
 #include "durable/durable_owner.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
 #include "wal/names.h"
@@ -60,8 +61,8 @@ note_file(void *context, const char *name)
 /* The live entries of one file. */
 struct entries {
     uint64_t file;
-    struct images_entry *entry; /* owned; room for all there are */
-    size_t n;
+    struct images_entry *entry; /* owned; n of capacity, which is for all */
+    size_t n, capacity;
 };
 
 static void
@@ -69,6 +70,7 @@ note_entry(void *context, const struct images_entry *entry)
 {
     struct entries *entries = context;
     if (entry->file == entries->file) {
+        ASSERT(entries->n < entries->capacity);
         entries->entry[entries->n++] = *entry;
     }
 }
@@ -82,6 +84,7 @@ move_entry(struct pass *pass, const struct images_entry *entry)
     if (err != 0) {
         return err;
     }
+    ASSERT(entry->file != pass->file);
     op.entry.offset = pass->block.len;
     buf_add(&pass->block, block, entry->len);
     if (pass->block.failed) {
@@ -114,7 +117,8 @@ static int
 empty(struct pass *pass, uint64_t file)
 {
     const struct manifest *manifest = &pass->durable->manifest;
-    struct entries entries = {.file = file};
+    struct entries entries = {.file = file, .capacity = manifest->images.n};
+    ASSERT(file != pass->file && pass->n_ops == 0);
     entries.entry = calloc(manifest->images.n, sizeof *entries.entry);
     if (entries.entry == NULL) {
         return ERR_NO_MEMORY;
@@ -178,6 +182,7 @@ remove_if_dead(void *context, const char *name)
     const struct manifest *manifest = &pass->durable->manifest;
     enum names_kind kind;
     uint64_t number;
+    ASSERT(!pass->owner->is_in_doubt);
     bool is_dead = names_parse(name, &kind, &number) &&
         kind == NAMES_CHECKPOINT && number != pass->file &&
         images_file_bytes(&manifest->images, number) == 0;

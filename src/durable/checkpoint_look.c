@@ -31,6 +31,7 @@
  * for first, the list is read then, and nothing can be missed wrongly. */
 #include "durable/checkpoint_priv.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
@@ -79,6 +80,7 @@ note_name(void *context, const char *name)
     enum names_kind kind;
     uint64_t number;
     bool is_new;
+    ASSERT(look->owner->magic == CHECKPOINTER_MAGIC);
     if (segment_name_parse(name, &number, &is_new)) {
         if (!is_new) {
             add(look, &look->here[OWN_SEGMENTS], number);
@@ -130,6 +132,7 @@ probe_log(struct look *look)
                        disk, fd, bytes, PROBE_BYTES, probe->at, &n) != 0 ||
             (n == PROBE_BYTES && memcmp(bytes, probe->bytes, n) == 0);
     }
+    ASSERT(place->end >= PROBE_BYTES && place->end <= place->bytes);
     uint64_t at = place->end - PROBE_BYTES;
     if (is_right &&
         disk->calls->read(disk, fd, bytes, PROBE_BYTES, at, &n) == 0) {
@@ -259,6 +262,7 @@ look_at_kind(struct look *look, enum own_kind kind)
         bool is_own = kind == OWN_LOGS ? is_own_log(look, number, &is)
                                        : is_own_other(look, kind, number, &is);
         if (is_own) {
+            ASSERT(n <= i);
             here->number[n++] = number;
         } else {
             add(look, &look->changed[kind], number);
@@ -298,6 +302,7 @@ look_for_image(void *context, const struct images_entry *entry)
 {
     struct look *look = context;
     char name[NAMES_BYTES];
+    ASSERT(entry->file < look->owner->durable->manifest.next_file);
     if (numbers_has(&look->here[OWN_CHECKPOINTS], entry->file)) {
         return;
     }
@@ -329,6 +334,7 @@ static void
 lost(struct look *look, uint64_t number)
 {
     char name[SEGMENT_NAME_BYTES];
+    ASSERT(number <= look->owner->durable->manifest.last_segment);
     look->n_lost++;
     note_gone(look, number);
     if (look->is_to_say && look->n_lost <= SAID_MAX) {
@@ -396,6 +402,7 @@ look_for_all(struct look *look)
 {
     char name[NAMES_BYTES];
     uint64_t number = look->owner->durable->manifest.log_number;
+    ASSERT(number <= look->place.number);
     look_for_segments(look);
     look_for_manifest(look);
     for (; number <= look->place.number; number++) {
@@ -422,6 +429,7 @@ bool
 checkpoint__look(struct checkpointer *owner)
 {
     struct durable *durable = owner->durable;
+    mutex_assert_not_held(&owner->lock);
     struct look look = {
         .owner = owner, .manifest = checkpoint__look_at_owner(owner)};
     if (owner->is_foreign) {

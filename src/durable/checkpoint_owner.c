@@ -5,6 +5,8 @@
 #include "durable/durable_owner.h"
 #include "wal/wal_place.h"
 
+#include "base/assert.h"
+
 enum { LOOK_MS = 1000, SAY_AGAIN_S = 300 };
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -32,6 +34,7 @@ checkpoint__look_at_owner(struct checkpointer *owner)
 {
     uint64_t now_ns = checkpointer_now_ns(owner);
     struct durable *durable = owner->durable;
+    ASSERT(owner->magic == CHECKPOINTER_MAGIC);
     enum durable_manifest found = durable_look_at_manifest(durable);
     bool is_foreign = found == MANIFEST_FOREIGN;
     owner->owner_ns = now_ns + LOOK_MS * NS_PER_MS;

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The checkpointer's thread: when a pass is due, who waits for one, and what
- * becomes of it. */
+/* The checkpointer's thread. It waits until a pass is due or somebody wants
+ * one, makes it, and answers those who wait.
+ *
+ *   wait_for_work -> do_pass -> answer -+
+ *        ^     \--> publish ------------+
+ *        +------------------------------+   until it is to end: end_publishing,
+ *                                           end_well */
 #include "durable/checkpoint_priv.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/give_way.h"
@@ -125,6 +131,7 @@ renew_ballast(struct checkpointer *it)
 static int
 make_one_in_ballast(struct checkpointer *it)
 {
+    ASSERT(!it->is_foreign);
     durable_refuse(it->durable, true);
     it->wants_ballast = true;
     if (durable_drop_ballast(it->durable)) {
@@ -197,6 +204,7 @@ is_due(const struct checkpointer *checkpointer, uint64_t last_ns)
 static bool
 is_publish_due(const struct checkpointer *it)
 {
+    mutex_assert_held(&it->lock);
     return it->is_publish_wanted && checkpointer_now_ns(it) >= it->publish_ns;
 }
 
@@ -242,7 +250,9 @@ void
 checkpoint__take_publish(struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
+    ASSERT(pass->publish == NULL); /* nobody is forgotten */
     mutex_lock(&owner->lock);
+    ASSERT(owner->publish == NULL || owner->is_publish_wanted);
     pass->publish = owner->publish;
     pass->is_publish_wanted = owner->is_publish_wanted;
     owner->publish = NULL;
@@ -254,6 +264,7 @@ void
 checkpoint__keep_publish(struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
+    ASSERT(pass->publish == NULL || pass->is_publish_wanted);
     mutex_lock(&owner->lock);
     for (struct store_call *call; (call = pass->publish) != NULL;) {
         pass->publish = call->next;
@@ -272,6 +283,7 @@ checkpoint__answer(struct store_call *call, int err)
 {
     while (call != NULL) {
         struct store_call *next = call->next;
+        ASSERT(call->done_fn != NULL);
         ((struct store_checkpoint *)call)->err = err;
         call->done_fn(call);
         call = next;
@@ -338,6 +350,7 @@ run(void *arg)
     struct schedule when = {
         .last_ns = now_ns - age_ns(&it->durable->manifest), .look_ns = now_ns};
     bool is_pass;
+    ASSERT(it->magic == CHECKPOINTER_MAGIC);
     give_way_begin(NICE); /* lower than the workers */
     while (wait_for_work(it, &when, &calls, &is_pass)) {
         if (!is_pass) {
@@ -358,7 +371,9 @@ int
 checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
     _Atomic(const struct schema *) *schema)
 {
-    *checkpointer = (struct checkpointer){.durable = durable,
+    ASSERT(durable->magic == DURABLE_MAGIC && durable->wal != NULL);
+    *checkpointer = (struct checkpointer){.magic = CHECKPOINTER_MAGIC,
+        .durable = durable,
         .schema = schema,
         .is_in_doubt = true,
         .wants_ballast = true};
@@ -367,6 +382,7 @@ checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
     if (pthread_create(&checkpointer->thread, NULL, run, checkpointer) != 0) {
         pthread_cond_destroy(&checkpointer->changed);
         mutex_fini(&checkpointer->lock);
+        checkpointer->magic = 0;
         return ERR_NO_THREAD;
     }
     return 0;
@@ -375,6 +391,7 @@ checkpointer_start(struct checkpointer *checkpointer, struct durable *durable,
 void
 checkpointer_end(struct checkpointer *checkpointer, bool at_end)
 {
+    ASSERT(checkpointer->magic == CHECKPOINTER_MAGIC);
     mutex_lock(&checkpointer->lock);
     if (!checkpointer->stopping) {
         checkpointer->stopping = true;
@@ -390,6 +407,8 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
 {
     checkpointer_end(checkpointer, at_end);
     pthread_join(checkpointer->thread, NULL);
+    ASSERT(checkpointer->publish == NULL); /* all were answered */
+    checkpointer->magic = 0;
     pthread_cond_destroy(&checkpointer->changed);
     mutex_fini(&checkpointer->lock);
     for (int kind = 0; kind < OWN_KINDS; kind++) {
@@ -402,6 +421,8 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
 static bool
 is_taken(struct checkpointer *it, struct store_checkpoint *checkpoint)
 {
+    mutex_assert_held(&it->lock);
+    ASSERT(it->magic == CHECKPOINTER_MAGIC);
     if (!it->stopping) {
         return true;
     }

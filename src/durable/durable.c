@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data directory's life: opening, the sink of changes, closing. Loading is
- * in recover.c, checkpoints in checkpoint.c.
+/* The data directory's life: it is opened, loaded, told of changes, closed.
+ * recover.c loads, checkpoint.c makes checkpoints.
  *
  * The engine calls the sink under a shard's lock. What the records have become
  * is encoded on the stack and given to the log in one call, so that the log's
@@ -49,12 +49,14 @@ log_records(
     uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
     struct wal_row row[ENGINE_WRITES_MAX];
     size_t len = 0;
+    ASSERT(n <= ENGINE_WRITES_MAX);
     for (size_t i = 0; i < n; i++) {
         const struct engine_write *it = &write[i];
         row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
         len += entry_put_columns(entries + len, it->id, it->n, it->serial,
             it->value, i == 0 ? NULL : &it[-1].id);
     }
+    ASSERT(len <= sizeof entries);
     return wal_append_rows(durable->wal, entries, len, row, n);
 }
 
@@ -78,6 +80,7 @@ log_numbered(
             id_before = &write[i].id;
         }
     }
+    ASSERT(len <= sizeof entries);
     return wal_append(durable->wal, entries, len);
 }
 
@@ -105,6 +108,7 @@ log_writes(
     struct wal_row row[ENGINE_WRITES_MAX];
     const uint64_t *id_before = NULL;
     size_t len = 0;
+    ASSERT(durable->magic == DURABLE_MAGIC);
     ASSERT(n <= ENGINE_WRITES_MAX);
     for (size_t i = 0; i < n; i++) {
         const struct engine_write *it = &write[i];
@@ -126,6 +130,7 @@ durable_log_counter(struct durable *durable,
     const struct schema_counter *counter, uint32_t last_serial)
 {
     uint8_t entry[ENTRY_COUNTER_BYTES_MAX];
+    mutex_assert_held(&durable->edit_lock);
     size_t len = entry_put_counter(entry, counter, last_serial);
     return wal_append(durable->wal, entry, len);
 }
@@ -135,6 +140,7 @@ durable_log_dropped(
     struct durable *durable, uint32_t counter_serial, uint32_t last_serial)
 {
     uint8_t entry[ENTRY_DROPPED_BYTES_MAX];
+    mutex_assert_held(&durable->edit_lock);
     size_t len = entry_put_dropped(entry, counter_serial, last_serial);
     return wal_append(durable->wal, entry, len);
 }
@@ -183,6 +189,8 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     struct manifest *manifest = &durable->manifest;
     struct disk *disk = durable->disk;
     bool any = false;
+    ASSERT(manifest->writes == 0 && manifest->images.n == 0);
+    ASSERT(shards > 0 && (shards & (shards - 1)) == 0);
     int error = disk->calls->list(disk, note_remains, &any);
     if (error != 0) {
         log_line(durable->config.logger, LOG_ERROR,
@@ -257,6 +265,7 @@ open_manifest(struct durable *durable, unsigned shards, uint64_t seed)
     durable->epoch = durable->manifest.epoch;
     durable->read_writes = durable->manifest.writes;
     durable->writes = durable->read_writes;
+    ASSERT(durable->epoch != 0);
     return err;
 }
 
@@ -264,8 +273,9 @@ int
 durable_open(struct durable *durable, const struct data_config *config,
     unsigned *shards, uint64_t *seed)
 {
-    *durable =
-        (struct durable){.sink = {.write_fn = log_writes}, .config = *config};
+    *durable = (struct durable){.sink = {.write_fn = log_writes},
+        .magic = DURABLE_MAGIC,
+        .config = *config};
     durable->config.clock = clock_or_system(config->clock);
     manifest_init(&durable->manifest);
     durable->disk = config->disk;
@@ -285,6 +295,7 @@ durable_open(struct durable *durable, const struct data_config *config,
         mutex_fini(&durable->owner_lock);
         manifest_fini(&durable->manifest);
         close_disk(durable);
+        durable->magic = 0;
         return err;
     }
     *shards = durable->manifest.shards;
@@ -318,14 +329,19 @@ uint64_t
 durable_next_segment(struct durable *durable)
 {
     /* relaxed: a number for each, and nothing hangs on it */
-    return atomic_fetch_add_explicit(
-               &durable->last_segment, 1, memory_order_relaxed) +
+    uint64_t number = atomic_fetch_add_explicit(
+                          &durable->last_segment, 1, memory_order_relaxed) +
         1;
+    ASSERT(number <= NAMES_NUMBER_MAX);
+    return number;
 }
 
 void
 durable_spare_segment(struct durable *durable, uint64_t number)
 {
+    /* relaxed: whoever spares a number was given it before */
+    ASSERT(number <=
+        atomic_load_explicit(&durable->last_segment, memory_order_relaxed));
     /* release: a file of that number is made afterwards, so whoever finds it
      * in the directory, and then looks here by acquire, sees that */
     atomic_store_explicit(
@@ -399,6 +415,8 @@ remove_orphan(void *context, const char *name)
     const struct manifest *manifest = &durable->manifest;
     enum names_kind kind;
     uint64_t number;
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    mutex_assert_held(&durable->manifest_lock);
     bool is_orphan = strcmp(name, MANIFEST_NAME ".new") == 0 ||
         strcmp(name, MANIFEST_COPY ".new") == 0;
     bool is_new;
@@ -424,7 +442,9 @@ remove_orphan(void *context, const char *name)
 static int
 may_begin_log(void *context)
 {
-    return durable_may_write(context) == 0 ? 0 : DISK_TAKEN;
+    struct durable *durable = context;
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    return durable_may_write(durable) == 0 ? 0 : DISK_TAKEN;
 }
 
 /* What is to be done before the log's first file; it calls this until it works.
@@ -434,6 +454,7 @@ static int
 prepare_log(void *context)
 {
     struct durable *durable = context;
+    ASSERT(durable->magic == DURABLE_MAGIC);
     int error = may_begin_log(durable);
     if (error == 0) {
         error = log_end_keep(&durable->log_end);
@@ -450,10 +471,10 @@ prepare_log(void *context)
     return error;
 }
 
-/* Under manifest_lock. */
 static void
 name_log(struct durable *durable)
 {
+    mutex_assert_held(&durable->manifest_lock);
     struct manifest *manifest = &durable->manifest;
     if (manifest_names_log(manifest)) {
         if (!durable->is_copied) {
@@ -527,9 +548,14 @@ open_log(struct durable *durable, const struct replay_end *end)
             .next_seq = is_first ? 1 : end->next_seq + REPLAY_SEQ_GAP,
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
+    if (err == 0) {
+        err = recover_check_seq(manifest, wal.start.next_seq, config->logger);
+    }
     if (err != 0) {
         return err;
     }
+    ASSERT(is_first || end->number >= manifest->log_number);
+    ASSERT(is_first || end->end >= FRAME_FILE_BYTES);
     err = histories_add(
         &manifest->histories, wal.start.next_number, durable->history);
     if (err == 0) {
@@ -547,6 +573,7 @@ open_log(struct durable *durable, const struct replay_end *end)
         .end = end->end};
     err = wal_open(&wal, &durable->wal);
     if (err == 0) {
+        ASSERT(wal_last(durable->wal) + 1 == wal.start.next_seq);
         durable_name_log(durable);
     }
     if (err == 0 && is_full(durable)) {
@@ -561,6 +588,8 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
 {
     struct replay_end end = {0};
     uint64_t began_ns = clock_monotonic_ns();
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    ASSERT(durable->wal == NULL && durable->engine == NULL);
     durable->engine = engine;
     durable->qsbr = qsbr;
     engine_begin_loading(engine);
@@ -621,6 +650,7 @@ int
 durable_close(struct durable *durable)
 {
     int err = 0;
+    ASSERT(durable->magic == DURABLE_MAGIC);
     if (durable->wal != NULL) {
         err = wal_close(&durable->wal);
         if (err != 0) {
@@ -636,5 +666,6 @@ durable_close(struct durable *durable)
     manifest_fini(&durable->manifest);
     close_disk(durable);
     data_dir_close(&durable->config.dir);
+    durable->magic = 0;
     return err;
 }

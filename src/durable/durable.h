@@ -49,8 +49,11 @@ struct durable_covers {
     int (*list_fn)(struct durable_covers *covers, struct segments *out);
 };
 
+enum { DURABLE_MAGIC = 0x0d04ab1e };
+
 struct durable {
     struct engine_sink sink; /* first: the engine's seam */
+    uint32_t magic;          /* DURABLE_MAGIC */
     struct data_config config;
     struct disk *disk;
     struct disk *under; /* NULL, or what disk is in front of: some files have
@@ -67,7 +70,7 @@ struct durable {
     uint64_t epoch;   /* of the directory; constant, for any thread */
     uint64_t history; /* of this process (wal/histories.h); likewise */
     uint64_t writes;  /* manifests of the directory so far; the loader's, then
-                      * under manifest_lock */
+                      * that of who has manifest_lock */
     struct manifest manifest; /* the loader's, then the checkpointer's */
     /* Held while the manifest is written and changed, since the log may have it
      * written before its first file: prepare_log. */
@@ -156,15 +159,15 @@ void durable_each_stat(struct durable *durable, bool is_open,
 /* No change is under way any more. 0, or why something may be lost. */
 int durable_close(struct durable *durable);
 
-/* Logs what a counter is now, or that it is gone, and returns its batch. Under
- * edit_lock. */
+/* Logs what a counter is now, or that it is gone, and returns its batch. The
+ * caller has edit_lock. */
 uint64_t durable_log_counter(struct durable *durable,
     const struct schema_counter *counter, uint32_t last_serial);
 uint64_t durable_log_dropped(
     struct durable *durable, uint32_t counter_serial, uint32_t last_serial);
 
-/* Logs a producer, or that it is gone, and returns its batch. Under the lock of
- * the producers. */
+/* Logs a producer, or that it is gone, and returns its batch. The caller has
+ * the lock of the producers. */
 uint64_t durable_log_producer(struct durable *durable, uint32_t serial,
     const struct producer_name *name);
 uint64_t durable_log_producer_dropped(

@@ -10,6 +10,7 @@
  * goes on. A start that finds damage has changed nothing. */
 #include "durable/durable_names.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable_owner.h"
 #include "durable/recover.h"
@@ -21,6 +22,7 @@ int
 durable_look_at_names(struct durable *durable)
 {
     struct names_old_found found;
+    ASSERT(durable->under == NULL);
     int error = names_old_find(durable->disk, &found);
     if (error != 0) {
         log_line(durable->config.logger, LOG_ERROR,
@@ -73,6 +75,7 @@ int
 durable_carry_over(struct durable *durable)
 {
     struct logger *logger = durable->config.logger;
+    ASSERT(durable->wal == NULL); /* it would make names meanwhile */
     if (!durable->is_old && durable->under == NULL) {
         return 0;
     }

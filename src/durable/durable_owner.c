@@ -47,6 +47,7 @@ judge(struct durable *durable, bool is_known, enum durable_manifest *found)
 {
     struct manifest manifest;
     int error = 0;
+    mutex_assert_held(&durable->owner_lock);
     manifest_init(&manifest);
     int err = manifest_read(durable->disk, &manifest, &error);
     *found = MANIFEST_OTHER;
@@ -90,6 +91,7 @@ durable_look_at_manifest(struct durable *durable)
             found = MANIFEST_OWN; /* the next look may tell */
         }
     }
+    ASSERT(found <= MANIFEST_FOREIGN);
     mutex_unlock(&durable->owner_lock);
     return found;
 }
@@ -126,6 +128,8 @@ durable_put_manifest(
     }
     durable->writes++;
     struct manifest own = as_own(durable, manifest);
+    ASSERT(own.writes > durable->read_writes);
+    ASSERT(own.epoch == durable->epoch);
     err = manifest_write(durable->disk, &own, &file, error);
     mutex_lock(&durable->owner_lock);
     durable->manifest_file = file;
@@ -164,6 +168,7 @@ durable_name_history(struct durable *durable)
     if (err != 0) {
         return error != 0 ? error : ENOMEM;
     }
+    ASSERT(durable->writes > durable->read_writes);
     durable->is_history_named = true;
     durable->is_copied =
         durable_copy_manifest(durable, &durable->manifest) == 0;

@@ -61,7 +61,9 @@ own_files_note(
         files->n++;
     }
     files->file[at] = (struct own_file){.number = number, .is = *is};
+    ASSERT(files->n <= files->capacity);
     ASSERT(at == 0 || files->file[at - 1].number < number);
+    ASSERT(at + 1 == files->n || number < files->file[at + 1].number);
     return 0;
 }
 
@@ -84,5 +86,6 @@ own_files_keep(struct own_files *files, const struct numbers *numbers)
             files->file[n++] = files->file[i];
         }
     }
+    ASSERT(n <= files->n);
     files->n = n;
 }

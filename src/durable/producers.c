@@ -71,6 +71,7 @@ look(struct engine_marks *marks, unsigned shard, const struct change *change)
 static void
 add_number(struct producers_mark *mark, uint32_t serial, uint64_t number)
 {
+    ASSERT(mark->serial <= serial); /* else it would be another one's */
     if (mark->serial < serial) {
         *mark = (struct producers_mark){.serial = serial};
     }
@@ -85,7 +86,7 @@ mark(struct engine_marks *marks, unsigned shard, const struct change *change)
         change->producer, change->number);
 }
 
-/* ---- the registry, under the lock ---- */
+/* ---- the registry; its lock is held, but for that of producers_init ---- */
 
 static uint32_t
 hash_name(const char *name, size_t len)
@@ -104,6 +105,7 @@ put_index(
     struct producers *producers, uint32_t *index, uint32_t hash, uint32_t slot)
 {
     uint32_t at = hash & producers->index_mask;
+    ASSERT(slot < producers->n_slots);
     while (index[at] != 0) {
         at = (at + 1) & producers->index_mask;
     }
@@ -138,6 +140,7 @@ fill_indexes(struct producers *producers)
 static struct producers_slot *
 find_name(struct producers *producers, const char *name, size_t len)
 {
+    mutex_assert_held(&producers->lock);
     uint32_t at = hash_name(name, len) & producers->index_mask;
     for (; producers->by_name[at] != 0;
          at = (at + 1) & producers->index_mask) {
@@ -203,6 +206,7 @@ static struct producers_slot *
 free_slot(struct producers *producers)
 {
     uint32_t i = 0;
+    mutex_assert_held(&producers->lock);
     while (producers->slot[i].serial != 0) {
         i++;
         ASSERT(i < producers->n_slots);
@@ -218,6 +222,9 @@ static void
 take_slot(struct producers *producers, struct producers_slot *slot,
     uint32_t serial, const struct producer_name *name)
 {
+    mutex_assert_held(&producers->lock);
+    ASSERT(slot->serial == 0 && slot->mark != NULL && serial != 0);
+    ASSERT(producers->n < producers->n_slots);
     slot->serial = serial;
     slot->name = *name;
     producers->n++;
@@ -230,6 +237,9 @@ take_slot(struct producers *producers, struct producers_slot *slot,
 static void
 give_slot(struct producers *producers, struct producers_slot *slot)
 {
+    mutex_assert_held(&producers->lock);
+    ASSERT(slot->serial != 0 && producers->n > 0);
+    ASSERT(slot->serial <= producers->last_serial);
     slot->serial = 0;
     slot->name.len = 0;
     producers->n--;
@@ -243,6 +253,7 @@ make(struct producers *producers, const char *text, size_t len,
     struct producers_slot **out)
 {
     struct producer_name name;
+    mutex_assert_held(&producers->lock);
     bool is_right = producer_name_set(&name, text, len);
     ASSERT(is_right);
     if (producers->n >= producers->n_max ||
@@ -382,6 +393,7 @@ take_places(struct producers *producers, struct place **place, uint32_t *n,
             (*place)[(*n)++] = (struct place){i, slot->serial, slot->name};
         }
     }
+    ASSERT(*place == NULL || *n == producers->n);
     mutex_unlock(&producers->lock);
     if (*n > 0) {
         qsort(*place, *n, sizeof **place, by_serial);
@@ -408,6 +420,7 @@ copy_shard(void *context, unsigned shard)
         const struct producers_mark *mark =
             mark_of(copying->producers, place->slot, shard);
         if (mark->serial == place->serial && !seen_is_empty(&mark->seen)) {
+            ASSERT(copying->n_windows < copying->n);
             copying->window[copying->n_windows++] =
                 (struct producers_window){i, (uint16_t)shard, mark->seen};
         }
@@ -577,6 +590,7 @@ static int
 load_one(struct producers *producers, uint32_t serial,
     const struct producer_name *name)
 {
+    mutex_assert_held(&producers->lock);
     int err = producers->n < producers->n_slots
         ? 0
         : reserve(producers, 2 * producers->n_slots);
@@ -601,6 +615,7 @@ producers_load(struct producers *producers, const struct producers_list *list)
         uint32_t serial = list->one[window->producer].serial;
         struct producers_slot *slot = find_serial(producers, serial);
         ASSERT(window->shard < producers->n_shards);
+        ASSERT(slot != NULL && slot->mark != NULL);
         slot->mark[window->shard] =
             (struct producers_mark){serial, window->seen};
     }
@@ -615,6 +630,7 @@ static void
 drop_oldest(struct producers *producers)
 {
     struct producers_slot *oldest = NULL;
+    mutex_assert_held(&producers->lock);
     for (uint32_t i = 0; i < producers->n_slots; i++) {
         struct producers_slot *slot = &producers->slot[i];
         if (slot->serial != 0 &&
@@ -622,6 +638,7 @@ drop_oldest(struct producers *producers)
             oldest = slot;
         }
     }
+    ASSERT(oldest != NULL);
     if (producers->durable != NULL) {
         log_line(producers->durable->config.logger, LOG_WARNING,
             "the log has more producers than there can be: %.*s, the oldest "
@@ -657,6 +674,7 @@ producers_replay_made(struct producers *producers, uint32_t serial,
 static void
 note_serial(struct producers *producers, uint32_t serial)
 {
+    mutex_assert_held(&producers->lock);
     if (serial > producers->last_serial) {
         producers->last_serial = serial;
     }

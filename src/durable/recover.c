@@ -48,6 +48,7 @@ map_places(struct recover_schema *recover)
 int
 recover_schema_init(struct recover_schema *recover, struct schema **schema)
 {
+    ASSERT(*schema != NULL);
     *recover = (struct recover_schema){.schema = *schema};
     int err = map_places(recover);
     if (err == 0) {
@@ -334,6 +335,7 @@ open_file(struct recover_reader *reader, const struct images_entry *entry)
         return 0;
     }
     close_file(reader);
+    ASSERT(reader->file == 0);
     names_make(name, NAMES_CHECKPOINT, entry->file);
     int error =
         reader->disk->calls->open(reader->disk, name, DISK_READ, &reader->fd);
@@ -377,6 +379,7 @@ recover_read_raw(struct recover_reader *reader,
     if (error != 0) {
         return cannot_read(reader, entry, error);
     }
+    ASSERT(n <= entry->len && entry->len <= reader->block_bytes);
     if (n != entry->len) {
         return damaged(reader, entry, ERR_CORRUPT);
     }
@@ -419,8 +422,8 @@ recover_read(struct recover_reader *reader, const struct images_entry *entry,
 struct image_work {
     struct durable *durable;
     const struct schema *schema;
-    struct images_entry *entry; /* n */
-    size_t n;
+    struct images_entry *entry; /* n of capacity, in the end all */
+    size_t n, capacity;
     struct progress progress;
     struct mutex lock; /* all below */
     size_t next;
@@ -432,6 +435,7 @@ static void
 gather(void *context, const struct images_entry *entry)
 {
     struct image_work *work = context;
+    ASSERT(work->n < work->capacity);
     work->entry[work->n++] = *entry;
     /* relaxed: no thread but this one yet */
     atomic_fetch_add_explicit(
@@ -461,6 +465,7 @@ take_shard(struct image_work *work, size_t *from, size_t *to)
     while (at < work->n && work->entry[at].shard == work->entry[*from].shard) {
         at++;
     }
+    ASSERT(*from <= at && at <= work->n);
     *to = at;
     work->next = at;
     bool goes_on = work->err == 0 && *from < *to;
@@ -482,6 +487,9 @@ static int
 load_image(struct image_work *work, const struct images_entry *entry,
     const struct image *image)
 {
+    ASSERT(image->counter == entry->counter && image->n == entry->n);
+    ASSERT(image->n == 0 || image->row[0] >= image->first_row);
+    ASSERT(image->n == 0 || image->row[image->n - 1] <= image->last_row);
     struct engine_rows rows = {.first_row = entry->first_row,
         .last_row = entry->last_row,
         .n_columns = image->n_columns,
@@ -549,6 +557,7 @@ static int
 run_threads(struct image_work *work)
 {
     unsigned n = work->durable->config.threads;
+    ASSERT(n >= 1);
     pthread_t *thread = calloc(n, sizeof *thread);
     unsigned started = 1;
     if (thread == NULL) {
@@ -563,6 +572,7 @@ run_threads(struct image_work *work)
         pthread_join(thread[i], NULL);
     }
     free(thread);
+    ASSERT(work->err != 0 || work->next == work->n); /* all are loaded */
     return work->err;
 }
 
@@ -591,6 +601,8 @@ recover_images(struct durable *durable, const struct schema *schema)
     if (images->n == 0) {
         return 0;
     }
+    images_verify(images); /* as decoding left it: no row is loaded twice */
+    work.capacity = images->n;
     work.entry = calloc(images->n, sizeof *work.entry);
     if (work.entry == NULL) {
         return ERR_NO_MEMORY;
@@ -599,12 +611,14 @@ recover_images(struct durable *durable, const struct schema *schema)
     progress_begin(&work.progress, durable->config.logger,
         durable->config.clock, "checkpoint", "records", 0);
     images_each(images, gather, &work);
+    ASSERT(work.n == images->n);
     qsort(work.entry, work.n, sizeof *work.entry, by_shard);
     int err = run_threads(&work);
     progress_end(&work.progress);
     struct orphan_drop drop = {.images = images, .err = err};
     durable->names_orphans |= orphans.n > 0;
     images_each(&orphans, drop_orphan, &drop);
+    images_verify(images);
     images_fini(&orphans);
     mutex_fini(&work.lock);
     free(work.entry);

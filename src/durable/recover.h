@@ -109,6 +109,11 @@ int recover_check_names(
 int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);
 
+/* ERR_CORRUPT, and told, where the manifest has what is of a later batch than
+ * the log goes on with: what is logged then would be taken for older. */
+int recover_check_seq(
+    const struct manifest *manifest, uint64_t next_seq, struct logger *logger);
+
 /* Appends what a start will do about a torn end (torn_bytes not 0), without a
  * newline. */
 void recover_say_torn(const struct replay_end *end, struct buf *out);

@@ -61,6 +61,7 @@ struct replayer {
     pthread_t thread;
     struct qsbr_reader reader;
     uint64_t n_changes, n_cells;
+    uint64_t last_seq; /* of the last batch that it has done */
     int err;
     size_t n;
     struct change change[BATCH];
@@ -72,6 +73,7 @@ flush(struct replayer *it)
 {
     struct durable *durable = it->ring->durable;
     uint64_t garbage;
+    ASSERT(it->n <= BATCH);
     if (it->n == 0) {
         return;
     }
@@ -99,6 +101,7 @@ is_in_image(const struct ring *ring, uint8_t counter, unsigned shard,
     }
     const struct images_entry *entry = images_find(
         &ring->durable->manifest.images, counter, (uint16_t)shard, row);
+    ASSERT(entry == NULL || entry->seq <= ring->image_seq);
     return entry != NULL && entry->seq >= seq;
 }
 
@@ -112,6 +115,8 @@ is_in_segment(const struct ring *ring, const struct schema_counter *counter,
     }
     const struct manifest_segment *segment =
         segments_find(&ring->durable->manifest.segments, counter->serial, id);
+    ASSERT(shard < ring->durable->manifest.segments.shards || segment == NULL);
+    ASSERT(segment == NULL || segment->seq[shard] <= ring->segment_seq);
     return segment != NULL && segment->seq[shard] >= seq;
 }
 
@@ -123,7 +128,9 @@ take_cells(struct replayer *it, const struct entry_cells *cells, uint64_t seq)
     struct change *change = &it->change[it->n];
     unsigned shard;
     uint64_t row;
+    ASSERT(it->n < BATCH);
     engine_row(ring->durable->engine, cells->id, &shard, &row);
+    ASSERT(shard < ring->durable->manifest.shards);
     if (shard % ring->n_threads != it->number) {
         return;
     }
@@ -138,6 +145,7 @@ take_cells(struct replayer *it, const struct entry_cells *cells, uint64_t seq)
         const struct recover_place *place = &ring->recover.place[serial];
         unsigned at = change->n_columns++;
         counter = place->counter;
+        ASSERT(at < SCHEMA_COLUMNS_MAX && place->column < SCHEMA_COLUMNS_MAX);
         change->column[at] = place->column;
         change->serial[at] = serial;
         change->operand[at] = cells->value[i];
@@ -265,6 +273,7 @@ give_back(struct replayer *it, struct block *block)
     if (ring->err == 0) {
         ring->err = it->err;
     }
+    ASSERT(block->n_left > 0 && block->n_left <= ring->n_threads);
     if (--block->n_left == 0) {
         pthread_cond_broadcast(&ring->moved);
     }
@@ -285,6 +294,9 @@ replay_blocks(void *arg)
         for (size_t at = 0; at < block->len;) {
             uint64_t seq = bytes_get_u64(block->bytes + at);
             uint32_t len = bytes_get_u32(block->bytes + at + 8);
+            ASSERT(seq > it->last_seq);
+            ASSERT(at + HEAD_BYTES + len <= block->len);
+            it->last_seq = seq;
             replay_payload(it, seq, block->bytes + at + HEAD_BYTES, len);
             at += HEAD_BYTES + len;
         }
@@ -304,6 +316,7 @@ hand_over(struct ring *ring, bool is_last)
 {
     mutex_lock(&ring->lock);
     struct block *block = &ring->block[ring->n_filled % BLOCKS];
+    ASSERT(block->n_left == 0); /* since it was free */
     if (block->len > 0) {
         block->n_left = ring->n_threads;
         ring->n_filled++;
@@ -315,6 +328,7 @@ hand_over(struct ring *ring, bool is_last)
         mutex_wait(&ring->lock, &ring->moved);
     }
     if (!is_last) {
+        ASSERT(block->n_left == 0);
         block->len = 0;
     }
     int err = ring->err;
@@ -350,6 +364,7 @@ take_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     bytes_put_u32(head + 8, (uint32_t)len);
     memcpy(head + HEAD_BYTES, payload, len);
     block->len += HEAD_BYTES + len;
+    ASSERT(block->len <= BLOCK_BYTES);
     durable_note(&ring->durable->stats.replay_seq, seq);
     return 0;
 }
@@ -371,19 +386,6 @@ note_largest(void *context, const struct images_entry *entry)
     *largest = entry->seq > *largest ? entry->seq : *largest;
 }
 
-static void
-note_segments(struct ring *ring)
-{
-    const struct segments *segments = &ring->durable->manifest.segments;
-    for (size_t i = 0; i < segments->n; i++) {
-        for (uint32_t shard = 0; shard < segments->shards; shard++) {
-            uint64_t seq = segments->segment[i].seq[shard];
-            ring->segment_seq =
-                seq > ring->segment_seq ? seq : ring->segment_seq;
-        }
-    }
-}
-
 static int
 make_ring(struct ring *ring, struct schema **schema)
 {
@@ -393,7 +395,7 @@ make_ring(struct ring *ring, struct schema **schema)
     }
     images_each(
         &ring->durable->manifest.images, note_largest, &ring->image_seq);
-    note_segments(ring);
+    ring->segment_seq = segments_last_seq(&ring->durable->manifest.segments);
     mutex_init(&ring->lock);
     pthread_cond_init(&ring->moved, NULL);
     pthread_barrier_init(&ring->barrier, NULL, ring->n_threads);
@@ -404,6 +406,7 @@ static void
 free_ring(struct ring *ring, struct schema **schema)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
+        ASSERT(ring->block[i].n_left == 0);
         free(ring->block[i].bytes);
     }
     pthread_barrier_destroy(&ring->barrier);
@@ -485,6 +488,34 @@ recover_check_end(const struct manifest *manifest,
         "%s is missing, with which %s says that the log begins; put it back, "
         "or restore the data directory from a backup, or see --salvage",
         name, MANIFEST_NAME);
+    return ERR_CORRUPT;
+}
+
+static uint64_t
+newest_of(const struct manifest *manifest)
+{
+    uint64_t seq = manifest->schema_seq > manifest->checkpoint_seq
+        ? manifest->schema_seq
+        : manifest->checkpoint_seq;
+    images_each(&manifest->images, note_largest, &seq);
+    uint64_t of_segments = segments_last_seq(&manifest->segments);
+    return seq > of_segments ? seq : of_segments;
+}
+
+int
+recover_check_seq(
+    const struct manifest *manifest, uint64_t next_seq, struct logger *logger)
+{
+    uint64_t newest = newest_of(manifest);
+    if (newest < next_seq) {
+        return 0;
+    }
+    log_line(logger, LOG_ERROR,
+        "%s has what is of log batch %" PRIu64
+        ", and the log goes on with %" PRIu64
+        ": they are not of one directory; restore it from a backup, or "
+        "see --salvage",
+        MANIFEST_NAME, newest, next_seq);
     return ERR_CORRUPT;
 }
 

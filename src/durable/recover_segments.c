@@ -11,6 +11,7 @@
  * in it. */
 #include "durable/recover.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "engine/cover.h"
@@ -153,6 +154,10 @@ take_file(void *context, struct segment *segment,
     struct durable_covers *covers = durable->covers;
     const struct segment_head *head = segment_head(segment);
     uint64_t last = part[n - 1]->last_id;
+    ASSERT(durable->magic == DURABLE_MAGIC && n > 0);
+    for (size_t i = 1; i < n; i++) {
+        ASSERT(part[i - 1]->last_id < part[i]->first_id);
+    }
     if (durable_is_cancelled(durable)) {
         segment_close(&segment);
         return ERR_CLOSED;
@@ -198,6 +203,7 @@ recover_segments(struct durable *durable)
             "the data directory cannot be read: %s", disk_text(error));
         return ERR_DISK;
     }
+    ASSERT(last >= manifest->last_segment); /* no number is given out twice */
     durable_note(&durable->last_segment, last);
     if (manifest->segments.n == 0) {
         return 0;
@@ -208,10 +214,12 @@ recover_segments(struct durable *durable)
             MANIFEST_NAME);
         return ERR_NEWER_FORMAT;
     }
+    segments_verify(&manifest->segments); /* as decoding left it */
     int err = recover_each_segment(&recover);
     if (err == 0) {
         err = manifest_cut_images(manifest, &n_cut);
     }
+    images_verify(&manifest->images);
     /* a file of which nothing is left here is still named on the disk */
     durable->names_orphans = n_cut > 0;
     return err;

@@ -346,6 +346,14 @@ image_peek(const uint8_t *head, uint32_t *len, uint64_t *history)
 }
 
 bool
+image_head(const uint8_t *block, size_t len, struct image *out)
+{
+    return len >= IMAGE_HEAD_BYTES &&
+        memcmp(block, envelope.magic, envelope.magic_bytes) == 0 &&
+        get_head(block, len, out);
+}
+
+bool
 image_put_history(uint8_t *block, size_t len, uint64_t from, uint64_t to)
 {
     if (len < IMAGE_HEAD_BYTES + CHECKSUM_BYTES ||

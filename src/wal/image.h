@@ -44,6 +44,10 @@ int image_encode(const struct image *image, struct buf *out);
  * any bytes), unchecked; false where it is no head. */
 bool image_peek(const uint8_t *head, uint32_t *len, uint64_t *history);
 
+/* What the head of a whole block says, without its rows and codes; false where
+ * it is no head of such a block. The checksum is not looked at. */
+bool image_head(const uint8_t *block, size_t len, struct image *out);
+
 /* Has a whole block of one history say another, if it is sound and says that
  * one; false: it is not, or does not, and stays as it is. */
 bool image_put_history(uint8_t *block, size_t len, uint64_t from, uint64_t to);

@@ -123,8 +123,8 @@ copy_frames(struct log_end *end, int from, int to)
             window_skip(&window, len);
         }
     }
-    window_fini(&window);
     ASSERT(error != 0 || window.at == end->end);
+    window_fini(&window);
     return error == 0 ? disk->calls->truncate(disk, to, file.bytes) : error;
 }
 

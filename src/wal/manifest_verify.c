@@ -45,7 +45,7 @@ verify_image(void *context, const struct images_entry *entry)
     const struct manifest *manifest = verify->manifest;
 
     ASSERT(entry->shard < manifest->shards);
-    ASSERT(entry->file > 0 && entry->file < manifest->next_file);
+    ASSERT(entry->file < manifest->next_file);
     ASSERT(entry->len > 0 && entry->len <= image_bytes_max());
     ASSERT(entry->n <= IMAGE_RECORDS_MAX);
     ASSERT(entry->seq <= verify->last_seq);
@@ -60,11 +60,7 @@ verify_segments(const struct verify *verify)
     segments_verify(segments);
     ASSERT(segments->n == 0 || segments->shards == verify->manifest->shards);
     ASSERT(segments_last_file(segments) <= verify->manifest->last_segment);
-    for (size_t i = 0; i < segments->n; i++) {
-        for (uint32_t shard = 0; shard < segments->shards; shard++) {
-            ASSERT(segments->segment[i].seq[shard] <= verify->last_seq);
-        }
-    }
+    ASSERT(segments_last_seq(segments) <= verify->last_seq);
 }
 
 /* The counters by slot, each of which has one. */

@@ -226,6 +226,21 @@ segments_last_file(const struct segments *segments)
     return last;
 }
 
+uint64_t
+segments_last_seq(const struct segments *segments)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < segments->n; i++) {
+        for (uint32_t shard = 0; shard < segments->shards; shard++) {
+            uint64_t seq = segments->segment[i].seq[shard];
+
+            last = seq > last ? seq : last;
+        }
+    }
+    return last;
+}
+
 void
 segments_verify(const struct segments *segments)
 {

@@ -75,6 +75,9 @@ bool segments_has_file(const struct segments *segments, uint64_t number);
 /* The largest number of a file; 0: there is none. */
 uint64_t segments_last_file(const struct segments *segments);
 
+/* The largest sequence number of all of them; 0: there is none. */
+uint64_t segments_last_seq(const struct segments *segments);
+
 /* Asserts the invariants. */
 void segments_verify(const struct segments *segments);
 

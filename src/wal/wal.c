@@ -22,10 +22,10 @@
  *
  * Invariants: synced <= written <= closed <= appended, in the order of the
  * stream. wal_moves.c checks that, and has the states of the file under way and
- * of the turn to write. What is not synced is in memory. Batches reach files in their order,
- * so what is on disk is a prefix. A file gets no batch before the one before
- * it is synced up to where it ends. committed never goes back, but under
- * WAL_SYNC_NONE.
+ * of the turn to write. What is not synced is in memory. Batches reach files in
+ * their order, so what is on disk is a prefix. A file gets no batch before the
+ * one before it is synced up to where it ends. committed never goes back, but
+ * under WAL_SYNC_NONE.
  *
  * What can go wrong: memory (wal_stream.c), files (wal_file.c), and what
  * follows from that for those who wait (wal_thread.c). */

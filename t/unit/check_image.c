@@ -105,6 +105,27 @@ decode(
     return err;
 }
 
+/* The head alone says the same, and only of a whole block. */
+static void
+check_head(const struct buf *block, const struct image *want)
+{
+    struct image head;
+    const uint8_t *bytes = (const uint8_t *)block->data;
+    ck_assert(image_head(bytes, block->len, &head));
+    ck_assert_uint_eq(head.counter, want->counter);
+    ck_assert_uint_eq(head.shard, want->shard);
+    ck_assert_uint_eq(head.counter_serial, want->counter_serial);
+    ck_assert_uint_eq(head.history, want->history);
+    ck_assert_uint_eq(head.seq, want->seq);
+    ck_assert_uint_eq(head.first_row, want->first_row);
+    ck_assert_uint_eq(head.last_row, want->last_row);
+    ck_assert_uint_eq(head.n, want->n);
+    ck_assert_uint_eq(head.n_columns, want->n_columns);
+    ck_assert(!image_head(bytes, block->len - 1, &head));
+    ck_assert(!image_head(bytes, IMAGE_HEAD_BYTES - 1, &head));
+    ck_assert(!image_head(bytes + 1, block->len - 1, &head));
+}
+
 static void
 check_comes_back(const struct content *content)
 {
@@ -115,6 +136,7 @@ check_comes_back(const struct content *content)
     ck_assert_uint_le(block.len, image_bytes_max());
     ck_assert_int_eq(decode(block.data, block.len, &room, &got), 0);
     check_same(&got, &content->image);
+    check_head(&block, &content->image);
     image_room_fini(&room);
     buf_fini(&block);
 }

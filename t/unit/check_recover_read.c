@@ -193,10 +193,40 @@ START_TEST(test_strange_block)
 }
 END_TEST
 
+/* A manifest with something newer than the log goes on with is refused. */
+START_TEST(test_above_the_log)
+{
+    uint64_t of_shard[1] = {30};
+    struct logger logger = {0};
+    struct manifest manifest = {.shards = 1, .segments.shards = 1};
+    struct images_entry image = {.last_row = 9, .seq = 20, .len = 1};
+    struct manifest_segment segment = {.number = 1,
+        .counter_serial = 1,
+        .last_id = UINT64_MAX,
+        .records = 1,
+        .seq = of_shard};
+    ck_assert_int_eq(recover_check_seq(&manifest, 1, &logger), 0);
+    manifest.schema_seq = 10;
+    ck_assert_int_eq(recover_check_seq(&manifest, 11, &logger), 0);
+    ck_assert_int_eq(recover_check_seq(&manifest, 10, &logger), ERR_CORRUPT);
+    ck_assert_int_eq(images_add(&manifest.images, &image), 0);
+    ck_assert_int_eq(recover_check_seq(&manifest, 21, &logger), 0);
+    ck_assert_int_eq(recover_check_seq(&manifest, 20, &logger), ERR_CORRUPT);
+    ck_assert_int_eq(segments_add(&manifest.segments, &segment), 0);
+    ck_assert_int_eq(recover_check_seq(&manifest, 31, &logger), 0);
+    ck_assert_int_eq(recover_check_seq(&manifest, 30, &logger), ERR_CORRUPT);
+    manifest.checkpoint_seq = 40;
+    ck_assert_int_eq(recover_check_seq(&manifest, 41, &logger), 0);
+    ck_assert_int_eq(recover_check_seq(&manifest, 40, &logger), ERR_CORRUPT);
+    manifest_fini(&manifest);
+}
+END_TEST
+
 int
 main(void)
 {
     TCase *tcase = tcase_create("recover_read");
+    tcase_add_test(tcase, test_above_the_log);
     tcase_add_loop_test(tcase, test_damaged, 0, 2);
     tcase_add_test(tcase, test_alone);
     tcase_add_loop_test(tcase, test_foreign, 0, 2);

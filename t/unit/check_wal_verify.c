@@ -2,44 +2,11 @@
 /* wal/wal_moves: which steps of the log's states are legal, and that whatever
  * is wrong in a log is found: each breakage of an invariant aborts, in a
  * process of its own. */
+#include "unit/survives.h"
 #include "unit/wal_rig.h"
 #include "wal/wal_priv.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { NUMBERS = 4 };
-
-/* What is done to a log in the child. */
-typedef void break_fn(struct wal *wal);
-
-/* True where break_fn, and wal__verify after it, do not abort. The caller
- * holds the log's lock. */
-static bool
-survives(struct wal *wal, break_fn *break_it)
-{
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    ck_assert_int_ge(child, 0);
-    if (child == 0) {
-        signal(SIGABRT, SIG_DFL);
-        (void)!freopen("/dev/null", "w", stderr);
-        break_it(wal);
-        wal__verify(wal);
-        _exit(EXIT_SUCCESS);
-    }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    if (WIFSIGNALED(status)) {
-        ck_assert_int_eq(WTERMSIG(status), SIGABRT);
-        return false;
-    }
-    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
-    return true;
-}
 
 static struct wal *
 open_rig(struct rig *rig)
@@ -84,19 +51,19 @@ may(const char *row, unsigned to)
 static unsigned step_from, step_to;
 
 static void
-step_state(struct wal *wal)
+step_state(void *context)
 {
+    struct wal *wal = context;
     wal->state = (enum wal_state)step_from;
     wal__move(wal, (enum wal_state)step_to);
-    _exit(EXIT_SUCCESS); /* the rest of the log has not changed with it */
 }
 
 static void
-step_turn(struct wal *wal)
+step_turn(void *context)
 {
+    struct wal *wal = context;
     wal->turn = (enum wal_turn)step_from;
     wal__move_turn(wal, (enum wal_turn)step_to);
-    _exit(EXIT_SUCCESS);
 }
 
 START_TEST(test_steps)
@@ -106,7 +73,7 @@ START_TEST(test_steps)
     wal__lock(wal);
     for (step_from = 0; step_from < WAL_STATE_COUNT; step_from++) {
         for (step_to = 0; step_to < WAL_STATE_COUNT; step_to++) {
-            ck_assert_msg(survives(wal, step_state) ==
+            ck_assert_msg(survives(step_state, wal) ==
                     may(state_may[step_from], step_to),
                 "state %u to %u", step_from, step_to);
         }
@@ -114,7 +81,7 @@ START_TEST(test_steps)
     for (step_from = 0; step_from < WAL_TURN_COUNT; step_from++) {
         for (step_to = 0; step_to < WAL_TURN_COUNT; step_to++) {
             ck_assert_msg(
-                survives(wal, step_turn) == may(turn_may[step_from], step_to),
+                survives(step_turn, wal) == may(turn_may[step_from], step_to),
                 "turn %u to %u", step_from, step_to);
         }
     }
@@ -124,9 +91,9 @@ START_TEST(test_steps)
 END_TEST
 
 static void
-break_nothing(struct wal *wal)
+break_nothing(void *context)
 {
-    (void)wal;
+    wal__verify(context);
 }
 
 /* One line a breakage: of a log with a batch that is synced, one that is
@@ -185,16 +152,18 @@ break_nothing(struct wal *wal)
     X(again, wal__begin_again(wal))
 
 #define X(name, what)                                                         \
-    static void break_##name(struct wal *wal)                                 \
+    static void break_##name(void *context)                                   \
     {                                                                         \
+        struct wal *wal = context;                                            \
         what;                                                                 \
+        wal__verify(wal);                                                     \
     }
 BREAKAGES(X)
 #undef X
 
 static const struct breakage {
     const char *name;
-    break_fn *break_it;
+    void (*break_fn)(void *context);
 } breakages[] = {
 #define X(name, what) {#name, break_##name},
     BREAKAGES(X)
@@ -227,9 +196,9 @@ START_TEST(test_breakages)
     ck_assert_uint_lt(wal->synced.seq, wal->written.seq);
     ck_assert_uint_lt(wal->written.seq, wal->stream.closed.seq);
     ck_assert(wal->stream.is_open);
-    ck_assert(survives(wal, break_nothing));
+    ck_assert(survives(break_nothing, wal));
     for (size_t i = 0; i < COUNT_OF(breakages); i++) {
-        ck_assert_msg(!survives(wal, breakages[i].break_it),
+        ck_assert_msg(!survives(breakages[i].break_fn, wal),
             "%s is not noticed", breakages[i].name);
     }
     wal__unlock(wal);
