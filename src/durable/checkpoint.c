@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Incremental checkpoints.
+/* Makes incremental checkpoints.
  *
  * A pass begins a new log file; when it is through, all that the older ones
  * hold is in images, and they go. In between it walks the tables of all

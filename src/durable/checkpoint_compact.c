@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checkpoint files that newer images have emptied: those of which less than
- * half is live give the rest to the file under way, block by block as they
- * are but for the history, and those that nothing names go, segments too. All
- * of it is bounded by steps, like the images of a pass. */
+/* Empties and removes checkpoint files that newer images have thinned out: of
+ * one of which less than half is live the rest moves to the file under way,
+ * block by block, with nothing changed but the history. Files that nothing
+ * names are removed, segments too. All of it goes in steps, like the images of
+ * a pass. */
 #include "durable/checkpoint_priv.h"
 #include "durable/durable_owner.h"
 

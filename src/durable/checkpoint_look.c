@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the files that a start would need still are what they were.
+/* Looks whether the files that a start would need still are what they were.
  *
  * Somebody may remove, replace or change some of them under a running server: a
  * clean-up, a restore over it, a tool that rotates logs. What was in them is in

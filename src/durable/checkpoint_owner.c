@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the checkpointer does where another server has the directory
- * (durable_owner.c): it says so, and has the log see it. */
+/* The checkpointer looks whether another server has the directory
+ * (durable_owner.c), says so, and has the log see it. */
 #include "durable/checkpoint_priv.h"
 #include "durable/durable_owner.h"
 #include "wal/wal_place.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said about checkpoints that fail.
+/* Tells the operator about checkpoints that fail, and not too often.
  *
  * While the cause stays, a pass is tried again every few seconds, perhaps for
  * days. The first failure is said at once, then one after a minute, two, four

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorted arrays. A directory has few files, and most are added at its end. */
+/* Keeps what files were in arrays sorted by number: a directory has few, and
+ * most are added at the end. */
 #include "durable/own_files.h"
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading: first the counters of the manifest, then the images, several shards
- * at a time, then the log (recover_log.c).
+/* Loads the counters of the manifest, then the images, several shards at a
+ * time. recover_segments.c comes before it, recover_log.c behind.
  *
  * An image is of a counter by its serial: one whose counter has been dropped
  * since is passed over and leaves the map of live images, so that nothing of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replaying the log on several threads.
+/* Replays the log on several threads.
  *
  * One thread reads (replay_run) and puts batches, several to a block, into a
  * ring of blocks. Every replayer goes through every block in order, but does

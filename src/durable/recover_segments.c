@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading: the segments, before anything else. A file is opened, and its head
- * and index are checked; blocks are read when somebody asks for them. So a
- * start takes as long as there are files, not records.
+/* Loads the segments, before anything else. A file is opened, and its head and
+ * index are checked; blocks are read when somebody asks for them. So a start
+ * takes as long as there are files, not records.
  *
  * What segments cover is not loaded and not replayed: rows of older images
  * leave the map here, entries of the log are passed over in recover_log.c.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The checksum is looked at before anything else, the version included: what
- * is told apart is damage and a newer program. It stands last. */
+/* The envelope of a file's or block's bytes: magic, version, checksum. The
+ * checksum stands last and is looked at first, before the version too: so
+ * damage is told from a newer program. */
 #include "wal/envelope.h"
 
 #include "base/bytes.h"

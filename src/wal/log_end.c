@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last log file, made durable.
+/* A start makes the last log file durable.
  *
  * What is in it may be in the page cache only, read there by a start as by the
  * process that has died: it must last before anything is built on it (a second

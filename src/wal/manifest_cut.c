@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a manifest's parts does not count any more for the others: segments
- * of counters that are gone, and rows of images that segments have taken over.
+/* Takes out of a manifest what does not count any more: segments of counters
+ * that are gone, and rows of images that newer segments cover.
  *
  * What can go wrong: memory. */
 #include "wal/manifest.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What holds of a manifest before it is written: rows of images are disjoint,
- * ids of segments are, no image has rows that a newer segment covers, nothing
- * is newer than the log, and no number is above the one that was given out
- * last. A start that meets a manifest which is otherwise loads wrong numbers,
- * or none.
+/* Verifies a manifest before it is written: rows of images are disjoint, and
+ * ids of segments; no image has rows that a newer segment covers; nothing is
+ * newer than the log; no number is above the one that was given out last. From
+ * another manifest a start would load wrong numbers.
  *
  * Only for a manifest that this process made: what was read from a disk may be
  * anything. */

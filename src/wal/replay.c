@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading the log, from the file that the manifest names to its end.
+/* Reads the log, from the file that the manifest names to its end.
  *
  * All headers are looked at first, so that a log that does not hang together
  * is refused before anything of it is given out. Then file by file:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's files, as far as the disk is concerned.
+/* Makes, writes and closes the log's files.
  *
  * A file is made under its name with .new, gets its header and, after a
  * failure, all batches that must not be lost; it is synced, renamed and the
@@ -102,7 +102,6 @@ wal__file_write(struct wal *wal, struct wal_file *file,
     struct disk *disk = wal->config.disk;
     struct wal_mark at = *from;
     struct wal_run run;
-    ASSERT(file->fd >= 0 && synced_seq <= from->seq);
     ASSERT(wal__file_offset(file, to) <= wal__file_limit(file));
     for (uint64_t offset = wal__file_offset(file, &at); wal__stream_seal(
              &at, to, &file->head, synced_seq, &run, &written->batches);
@@ -164,6 +163,7 @@ fill(struct wal *wal, struct wal_file *file, const struct wal_mark *from,
     if (!wal__file_write(wal, file, from, to, from->seq, written, failure)) {
         return false;
     }
+    /* all that is to be in it, and that was not in a file that is given up */
     ASSERT(written->batches == to->seq - from->seq);
     err = disk->calls->sync(disk, file->fd);
     *failure =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is told that outcomes may have changed. The list has a lock of its own,
- * held during the calls: so wal_unlisten returns when none is under way. That
- * is safe because a listener must not call the log. */
+/* Tells listeners that outcomes may have changed. The list has a lock of its
+ * own, held during the calls: so wal_unlisten returns when none is under way.
+ * That is safe because a listener must not call the log. */
 #include "wal/wal_priv.h"
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of the log and the order of its positions. Whoever changes one of
- * them does it here, where the step is checked.
+/* Moves the log from state to state and its positions forward, and checks each
+ * step. Nobody else changes them.
  *
  * The file under way:
  *

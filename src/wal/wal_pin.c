@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which log files may go, and who keeps them.
+/* Removes log files that nobody needs any more, and keeps those of readers.
  *
  *   first_file       pin->number        forgotten          file under way
  *       |   goes         |     pinned       |    not in images    |

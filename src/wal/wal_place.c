@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the log is, for those who look after its files, and what they tell it:
- * the log's thread acts on that when it wakes. */
+/* Says where the log is, for those who look after its files, and takes what
+ * they have found: the log's thread acts on that. */
 #include "wal/wal_place.h"
 
 #include "base/assert.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's thread: everything that syncs, and what callers leave to it.
+/* The log's thread: it syncs, and does what callers leave to it.
  *
  * It looks what is due, does the first of these and looks again: take over
  * from a file that failed; look whether the file is still there, where somebody
- * asks; begin the next file; allocate room ahead; sync;
- * write; write a mark, where all is synced and nothing has come for a while;
- * sleep until something may be due or somebody wakes it.
+ * asks; begin the next file; allocate room ahead; sync; write; write a mark,
+ * where all is synced and nothing has come for a while; sleep until something
+ * may be due or somebody wakes it. The states that it moves through are drawn
+ * in wal_moves.c.
  *
  * A sync covers what was written when it began, and callers go on writing
  * beside it. Before the next file begins they must wait: all is written and

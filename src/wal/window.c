@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a file through one block of memory. What is left of the last piece
+/* Reads a file through one block of memory. What is left of the last piece
  * when more is needed moves to the front, and the room behind it is filled;
  * that is at most WINDOW_NEED_MAX bytes moved for WINDOW_PIECE read, and with
  * batches of the usual size some per cent of that.
