@@ -116,7 +116,6 @@ manifest_cut_images(struct manifest *manifest, size_t *n_cut)
     for (uint32_t i = 0; i < manifest->n_counters; i++) {
         const struct schema_counter *counter = &manifest->counter[i];
 
-        ASSERT(counter->slot < SCHEMA_COUNTERS_MAX);
         cuts.slot[counter->slot].segment = segments_of(
             &manifest->segments, counter->serial, &cuts.slot[counter->slot].n);
     }

@@ -74,7 +74,6 @@ verify_counters(struct verify *verify)
 
         ASSERT(counter->serial > 0);
         ASSERT(counter->serial <= manifest->last_serial);
-        ASSERT(counter->slot < SCHEMA_COUNTERS_MAX);
         ASSERT(verify->counter[counter->slot] == NULL);
         verify->counter[counter->slot] = counter;
     }

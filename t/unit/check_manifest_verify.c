@@ -3,6 +3,7 @@
  * wrong in one is found. */
 #include "unit/manifest_help.h"
 #include "unit/survives.h"
+#include "wal/image.h"
 
 enum { SHARDS = 4, LAST_SEQ = 1000 };
 
@@ -71,6 +72,14 @@ make_whole(struct manifest *manifest)
     ck_assert_int_eq(histories_add(&manifest->histories, 12, 55), 0);
 }
 
+/* One of its images. */
+static struct images_entry *
+image_of(struct manifest *manifest)
+{
+    return (struct images_entry *)(uintptr_t)images_find(
+        &manifest->images, 3, 1, 1000);
+}
+
 /* For a manifest that is wrong already. */
 static void
 break_nothing(void *context)
@@ -97,6 +106,8 @@ break_nothing(void *context)
     X(image_covered, add_image(it, 400, 499, 699))                            \
     X(image_partly, add_image(it, 2500, 3500, 699))                           \
     X(image_file, it->next_file = 8)                                          \
+    X(image_len, image_of(it)->len = 0)                                       \
+    X(image_n, image_of(it)->n = IMAGE_RECORDS_MAX + 1)                       \
     X(image_count, it->images.n++)                                            \
     X(image_shard, it->shards = it->segments.shards = 1)                      \
     X(producer, it->producers.last_serial = 5)                                \

@@ -96,6 +96,14 @@ break_nothing(void *context)
     wal__verify(context);
 }
 
+static void
+move_unlocked(struct wal *wal)
+{
+    wal__unlock(wal);
+    wal__move(wal, WAL_STATE_FULL);
+    wal__lock(wal);
+}
+
 /* One line a breakage: of a log with a batch that is synced, one that is
  * written, one that is closed and one that is open. */
 #define BREAKAGES(X)                                                          \
@@ -136,7 +144,10 @@ break_nothing(void *context)
     X(first_seq, wal->file.head.first_seq = wal->synced.seq + 2)              \
     X(limit, wal->file.head.bytes = FRAME_FILE_BYTES)                         \
     X(first_file, wal->first_file = wal->file.head.number + 2)                \
-    X(made, wal->made[3].number = 4)                                          \
+    X(made_beyond, wal->made[2].number = 2)                                   \
+    X(made_place, wal->made[3].number = 1)                                    \
+    X(spare_bytes, wal->stream.spare->capacity--)                             \
+    X(unlocked, move_unlocked(wal))                                           \
     X(made_not, wal->made[wal->file.head.number % WAL_MADE].number = 0)       \
     X(committed, wal->committed = wal->written.seq + 1)                       \
     X(committed_always, wal->config.sync = WAL_SYNC_ALWAYS)                   \
