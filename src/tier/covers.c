@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The maps of what is covered.
  *
- * All shards of a counter have the same map, but while it is being exchanged,
- * shard by shard: some have the new one then. So a map is freed when the last
- * shard has left it and every reader that may have seen it is quiescent. Its
- * files stay as long as lookups hold them.
+ *   covers_begin: old map + new entries -> next map, verified
+ *   covers_publish: shard by shard, next map for old map
+ *   covers_end: readers awaited, old map freed
  *
- * What can go wrong: a lookup takes the file's pointer from a map that is
- * exchanged at that moment. So covers_hold looks under a lock of its own, which
- * whoever exchanges takes too; it is a leaf, taken under a shard's lock. The
- * same for covers_list: a counter may be dropped at that moment, by another
- * thread than the one that seals. */
+ * All shards of a counter have the same map, but during an exchange: then some
+ * have the next one. A map is freed when the last shard has left it and every
+ * reader that may have seen it is quiescent. A file stays as long as a map or a
+ * lookup holds it.
+ *
+ * Of a map must hold: entries are whole rows, ascend, and do not overlap; the
+ * file of each is open and of that counter. covers_begin asserts that of every
+ * map that it makes, covers_verify of all that there are: at the end of loading
+ * and before a manifest is made of them.
+ *
+ * What can go wrong: a lookup takes a file from a map while that is exchanged.
+ * So covers_hold looks under a lock of its own, which covers_publish takes too;
+ * it is a leaf, taken under a shard's lock. The same for covers_list: another
+ * thread than the one that seals may drop the counter at that moment. */
 #include "tier/covers.h"
 
 #include "base/assert.h"
@@ -18,6 +26,17 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Exchanges come one at a time: one thread loads, later edit_lock sees to it.
+ */
+static void
+assert_may_exchange(const struct covers *covers)
+{
+    ASSERT(covers->magic == COVERS_MAGIC);
+    /* relaxed: set while no change is under way */
+    ASSERT(atomic_load_explicit(&covers->loading, memory_order_relaxed) ||
+        covers->edit_lock == NULL || mutex_is_held(covers->edit_lock));
+}
 
 static size_t
 counter_bytes(const struct covers *covers)
@@ -79,6 +98,7 @@ version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
     if (!covers_any(covers)) {
         return 0;
     }
+    ASSERT(covers->magic == COVERS_MAGIC);
     entry = entry_of(
         map_of(covers, slot, shard), engine_id(covers->engine, shard, row));
     if (entry == NULL) {
@@ -97,6 +117,7 @@ any_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
     if (!covers_any(covers) || (map = map_of(covers, slot, shard)) == NULL) {
         return false;
     }
+    ASSERT(covers->magic == COVERS_MAGIC && first_row <= last_row);
     /* whole rows are covered, so any id of the row will do */
     at = place_of(map, engine_id(covers->engine, shard, first_row));
     return at < map->n &&
@@ -109,18 +130,66 @@ covers_init(struct covers *covers, struct engine *engine, unsigned n_shards,
 {
     *covers =
         (struct covers){.cover = {.version_fn = version_of, .any_fn = any_of},
+            .magic = COVERS_MAGIC,
             .fetch = fetch,
             .engine = engine,
             .qsbr = qsbr,
             .n_shards = n_shards};
+    ASSERT(n_shards > 0 && (n_shards & (n_shards - 1)) == 0);
     atomic_init(&covers->any, false);
     atomic_init(&covers->loading, true);
     mutex_init(&covers->lock);
 }
 
+/* Of an entry of that counter's map. */
+static void
+verify_entry(const struct covers *covers, unsigned slot,
+    const struct covers_entry *entry)
+{
+    const struct covers_file *file = entry->file;
+    ASSERT(entry->first_id <= entry->last_id);
+    ASSERT(entry->first_id % covers->n_shards == 0 &&
+        (entry->last_id + 1) % covers->n_shards == 0);
+    ASSERT(file->magic == COVERS_FILE_MAGIC && file->segment != NULL);
+    /* relaxed: the map has one of them */
+    ASSERT(atomic_load_explicit(&file->n_refs, memory_order_relaxed) > 0);
+    ASSERT(segment_head(file->segment)->number == file->number &&
+        segment_head(file->segment)->counter == slot);
+}
+
+static void
+verify_map(
+    const struct covers *covers, unsigned slot, const struct covers_map *map)
+{
+    for (size_t i = 0; map != NULL && i < map->n; i++) {
+        verify_entry(covers, slot, &map->entry[i]);
+        ASSERT(i == 0 || map->entry[i - 1].last_id < map->entry[i].first_id);
+    }
+}
+
+void
+covers_verify(const struct covers *covers)
+{
+    assert_may_exchange(covers);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct covers_map *map = map_of(covers, slot, 0);
+        /* relaxed: only whether there is one */
+        if (atomic_load_explicit(
+                &covers->counter[slot], memory_order_relaxed) == NULL) {
+            continue;
+        }
+        verify_map(covers, slot, map);
+        ASSERT(map == NULL || covers_any(covers));
+        for (unsigned shard = 1; shard < covers->n_shards; shard++) {
+            ASSERT(map_of(covers, slot, shard) == map);
+        }
+    }
+}
+
 void
 covers_end_loading(struct covers *covers)
 {
+    covers_verify(covers);
     /* relaxed: no change is under way; who begins one later has been told by
      * somebody that loading is over */
     atomic_store_explicit(&covers->loading, false, memory_order_relaxed);
@@ -131,6 +200,7 @@ covers_file_create(struct segment *segment, uint64_t *seq, struct fetch *fetch)
 {
     struct covers_file *file = calloc(1, sizeof *file);
     if (file != NULL) {
+        file->magic = COVERS_FILE_MAGIC;
         atomic_init(&file->n_refs, 1);
         file->segment = segment;
         file->seq = seq;
@@ -143,12 +213,16 @@ covers_file_create(struct segment *segment, uint64_t *seq, struct fetch *fetch)
 void
 covers_file_disown(struct covers_file *file)
 {
+    ASSERT(file->magic == COVERS_FILE_MAGIC);
+    /* relaxed: the caller has the only one */
+    ASSERT(atomic_load_explicit(&file->n_refs, memory_order_relaxed) == 1);
     file->segment = NULL;
 }
 
 static struct covers_file *
 hold(struct covers_file *file)
 {
+    ASSERT(file->magic == COVERS_FILE_MAGIC);
     /* relaxed: the caller has a reference, or the map's under the lock */
     atomic_fetch_add_explicit(&file->n_refs, 1, memory_order_relaxed);
     return file;
@@ -157,9 +231,13 @@ hold(struct covers_file *file)
 void
 covers_file_release(struct covers_file *file)
 {
+    ASSERT(file->magic == COVERS_FILE_MAGIC);
     /* acq_rel: what others did with it comes before it is freed */
-    if (atomic_fetch_sub_explicit(&file->n_refs, 1, memory_order_acq_rel) ==
-        1) {
+    uint32_t n_refs =
+        atomic_fetch_sub_explicit(&file->n_refs, 1, memory_order_acq_rel);
+    ASSERT(n_refs > 0);
+    if (n_refs == 1) {
+        file->magic = 0;
         if (file->fetch != NULL && file->segment != NULL) {
             fetch_forget(file->fetch, file->segment);
         }
@@ -183,6 +261,7 @@ covers_map_destroy(struct covers_map *map)
 void
 covers_fini(struct covers *covers)
 {
+    ASSERT(covers->magic == COVERS_MAGIC);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         /* relaxed: the last thread that uses it */
         struct covers_counter *counter =
@@ -191,6 +270,7 @@ covers_fini(struct covers *covers)
         free(counter);
     }
     mutex_fini(&covers->lock);
+    covers->magic = 0;
 }
 
 bool
@@ -240,6 +320,7 @@ add_part(struct covers_map *map, const struct covers_entry *entry,
         part.last_id = last_id;
     }
     if (part.first_id <= part.last_id) {
+        ASSERT(map->n == 0 || map->entry[map->n - 1].last_id < part.first_id);
         part.file = hold(entry->file);
         map->entry[map->n++] = part;
     }
@@ -250,6 +331,7 @@ covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
     uint64_t last_id, struct covers_map **out)
 {
     int err = 0;
+    ASSERT(covers->magic == COVERS_MAGIC && first_id <= last_id);
     *out = NULL;
     mutex_lock(&covers->lock);
     const struct covers_map *map = map_of(covers, slot, 0);
@@ -300,6 +382,10 @@ covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
     uint64_t last_id, const struct covers_entry *entry, size_t n,
     struct covers_change *change)
 {
+    assert_may_exchange(covers);
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && first_id <= last_id);
+    ASSERT(first_id % covers->n_shards == 0 &&
+        (last_id + 1) % covers->n_shards == 0);
     if (need_counter(covers, slot) == NULL) {
         return ERR_NO_MEMORY;
     }
@@ -320,6 +406,10 @@ covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
     for (; i < n_old && last_id < UINT64_MAX; i++) {
         add_part(next, &old->entry[i], last_id + 1, UINT64_MAX);
     }
+    ASSERT(next->n <= n_old + n + 1); /* it had room */
+    if (!is_loading(covers)) {        /* then once, at its end */
+        verify_map(covers, slot, next);
+    }
     *change = (struct covers_change){covers, slot, old, next};
     return 0;
 }
@@ -331,7 +421,12 @@ covers_publish(struct covers_change *change, unsigned shard)
     /* relaxed: only this thread stores it */
     struct covers_counter *counter = atomic_load_explicit(
         &covers->counter[change->slot], memory_order_relaxed);
+    assert_may_exchange(covers);
+    ASSERT(counter != NULL && shard < covers->n_shards);
     mutex_lock(&covers->lock);
+    /* relaxed: each shard leaves the old one, and once */
+    ASSERT(atomic_load_explicit(&counter->map[shard], memory_order_relaxed) ==
+        change->old);
     /* relaxed: see covers_any; the table's pointer is stored after it */
     atomic_store_explicit(&covers->any, true, memory_order_relaxed);
     /* release: a whole map is seen behind it */
@@ -344,6 +439,9 @@ void
 covers_end(struct covers_change *change)
 {
     if (change->old != NULL) {
+        for (unsigned i = 0; i < change->covers->n_shards; i++) {
+            ASSERT(map_of(change->covers, change->slot, i) != change->old);
+        }
         qsbr_wait(change->covers->qsbr);
     }
     covers_map_destroy(change->old);
@@ -362,12 +460,14 @@ covers_publish_all(struct covers_change *change)
 const struct covers_map *
 covers_settled(const struct covers *covers, unsigned slot)
 {
+    assert_may_exchange(covers);
     return map_of(covers, slot, 0);
 }
 
 void
 covers_clear(struct covers *covers, unsigned slot)
 {
+    assert_may_exchange(covers);
     struct covers_change change = {
         covers, slot, map_of(covers, slot, 0), NULL};
     if (change.old != NULL) {
@@ -390,6 +490,7 @@ covers_entry_records(const struct covers_entry *entry)
     if (entry->last_id < head->last_id) {
         (void)segment_find(segment, entry->last_id, &end);
     }
+    ASSERT(first <= end && end <= head->n_blocks);
     return (end - first) * head->records / head->n_blocks;
 }
 
@@ -428,6 +529,7 @@ add_counter(struct covers *covers, unsigned slot, struct covers_sum *sum)
 void
 covers_sum(struct covers *covers, struct covers_sum *sum)
 {
+    ASSERT(covers->magic == COVERS_MAGIC);
     *sum = (struct covers_sum){0};
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         add_counter(covers, slot, sum);

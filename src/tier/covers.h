@@ -12,18 +12,21 @@
 
 #include <stdatomic.h>
 
-/* Which ids are covered by which segment, for each counter and shard. Part of
- * the store; nobody else calls it.
+/* Which segment covers which ids, for each counter and shard. Part of the
+ * store; nobody else calls it.
  *
  * In a covered row the engine has what differs from the segment; what it does
  * not have is as the segment says. A map is immutable. That of a shard is
  * exchanged under the shard's lock; so who holds that lock, and who is an
  * online reader, may follow the pointer. Exchanges come one at a time: under
- * the durable's edit_lock, from before the first shard to behind the last; so
- * whoever holds that finds the same map in all shards. */
+ * edit_lock, from before the first shard to behind the last; so whoever holds
+ * that finds the same map in all shards. */
+
+enum { COVERS_MAGIC = 0x10c3a1d7, COVERS_FILE_MAGIC = 0x5e2f9b13 };
 
 /* A segment file that is in use: by maps, and by lookups under way. */
 struct covers_file {
+    uint32_t magic; /* COVERS_FILE_MAGIC */
     _Atomic uint32_t n_refs;
     struct segment *segment; /* owned; closed with the last reference */
     uint64_t number;         /* of the file: the version of what it covers */
@@ -51,8 +54,10 @@ struct covers_counter {
 
 struct covers {
     struct engine_cover cover; /* first: the engine's seam */
+    uint32_t magic;            /* COVERS_MAGIC */
     struct durable_covers durable;
-    struct fetch *fetch; /* not owned; NULL: none */
+    struct mutex *edit_lock; /* the durable's; NULL: one thread exchanges */
+    struct fetch *fetch;     /* not owned; NULL: none */
     struct engine *engine;
     struct qsbr *qsbr;
     unsigned n_shards;
@@ -80,8 +85,13 @@ struct durable_covers *covers_as_durable(struct covers *covers);
 /* No reader may be left. */
 void covers_fini(struct covers *covers);
 
-/* From now on what is not in the engine is looked for in segments. No change
- * may be under way. */
+/* Asserts what must hold of all maps: whole rows, by id, of which no two
+ * overlap; each of an open file of that counter; the same in all shards. Takes
+ * some nanoseconds a range and shard. Under edit_lock. */
+void covers_verify(const struct covers *covers);
+
+/* From now on what is not in the engine is looked for in segments, and whoever
+ * exchanges holds edit_lock. No change may be under way. */
 void covers_end_loading(struct covers *covers);
 
 /* Takes an open segment and seq (from the heap), with one reference, the
@@ -139,8 +149,8 @@ void covers_end(struct covers_change *change);
  * of that counter may be under way. Waits for readers, as covers_end. */
 void covers_publish_all(struct covers_change *change);
 
-/* The map of a counter, the same in all shards, or NULL. Under edit_lock, for
- * as long as that is held. */
+/* The map of a counter, the same in all shards, or NULL; for as long as
+ * edit_lock is held. */
 const struct covers_map *covers_settled(
     const struct covers *covers, unsigned slot);
 
@@ -159,7 +169,7 @@ void covers_sum(struct covers *covers, struct covers_sum *sum);
 uint64_t covers_entry_records(const struct covers_entry *entry);
 
 /* Nothing of a counter is covered any more. The counter is gone from the
- * engine. Under edit_lock. Waits for readers. */
+ * engine. Holds edit_lock. Waits for readers. */
 void covers_clear(struct covers *covers, unsigned slot);
 
 #endif

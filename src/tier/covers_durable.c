@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The maps from the manifest, and back into it. */
+/* The maps from the manifest at the start, and into each new manifest.
+ *
+ * What the manifest and the files say has been checked against each other by
+ * then (durable/recover_segments.c); what goes into a manifest is asserted. */
+#include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable.h"
 #include "tier/covers.h"
@@ -11,7 +15,10 @@
 static struct covers *
 covers_of(struct durable_covers *seam)
 {
-    return (struct covers *)((char *)seam - offsetof(struct covers, durable));
+    struct covers *covers =
+        (struct covers *)((char *)seam - offsetof(struct covers, durable));
+    ASSERT(covers->magic == COVERS_MAGIC);
+    return covers;
 }
 
 /* One range of a file, in all shards. */
@@ -39,6 +46,7 @@ take(struct durable_covers *seam, struct segment *segment,
     size_t bytes = covers->n_shards * sizeof(uint64_t);
     uint64_t *seq = malloc(bytes);
     int err = 0;
+    ASSERT(n > 0 && part[0]->number == segment_head(segment)->number);
     if (seq == NULL) {
         return ERR_NO_MEMORY;
     }
@@ -71,6 +79,7 @@ add_map(const struct covers_map *map, unsigned slot, struct segments *out)
     for (size_t i = 0; map != NULL && err == 0 && i < map->n; i++) {
         const struct covers_entry *entry = &map->entry[i];
         const struct segment_head *head = segment_head(entry->file->segment);
+        ASSERT(entry->file->seq != NULL && head->records > 0);
         const struct manifest_segment segment = {.number = head->number,
             .history = head->epoch,
             .counter_serial = head->counter_serial,
@@ -89,6 +98,7 @@ list(struct durable_covers *seam, struct segments *out)
 {
     struct covers *covers = covers_of(seam);
     int err = 0;
+    covers_verify(covers);
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
         err = add_map(covers_settled(covers, slot), slot, out);
     }

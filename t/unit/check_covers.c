@@ -4,6 +4,7 @@
 #include "tier/covers.h"
 
 #include "base/err.h"
+#include "unit/abort_help.h"
 #include "unit/covers_help.h"
 
 #include <pthread.h>
@@ -178,6 +179,7 @@ exchange(struct world *world, uint64_t first, uint64_t last, bool any)
         check_shard(world, shard);
     }
     covers_end(&change);
+    covers_verify(covers);
     if (any) {
         covers_file_release(entry.file);
     }
@@ -295,6 +297,177 @@ START_TEST(test_list_and_clear)
 }
 END_TEST
 
+/* ---- what must hold of the maps ---- */
+
+/* Three entries, 0..7, 8..15 and 20..23, of a file each. */
+static void
+begin_three(struct world *world)
+{
+    begin(world, 0, 1);
+    exchange(world, 0, 7, true);
+    exchange(world, 8, 15, true);
+    exchange(world, 20, 23, true);
+}
+
+enum breakage {
+    CUT_ROW,
+    TURNED_ROUND,
+    OVERLAPPING,
+    OUT_OF_ORDER,
+    OTHER_NUMBER,
+    OTHER_COUNTER,
+    FILE_GONE,
+    NOT_HELD,
+    OTHER_SHARD,
+    NOBODY_KNOWS,
+    COVERS_GONE,
+    BREAKAGES
+};
+
+/* Puts the map of that counter, of all shards, into another place. */
+static void
+move_maps(struct covers *covers, unsigned to)
+{
+    /* relaxed, both times: one thread */
+    atomic_store_explicit(&covers->counter[to],
+        atomic_load_explicit(&covers->counter[SLOT], memory_order_relaxed),
+        memory_order_relaxed);
+}
+
+struct trial {
+    struct world *world;
+    enum breakage breakage;
+};
+
+static void
+break_and_verify(void *context)
+{
+    const struct trial *trial = context;
+    struct covers *covers = &trial->world->covers;
+    struct covers_map *map =
+        (struct covers_map *)(uintptr_t)covers_settled(covers, SLOT);
+    struct covers_entry *entry = map->entry, first = entry[0];
+    switch (trial->breakage) {
+    case CUT_ROW:
+        entry[2].last_id = 22;
+        break;
+    case TURNED_ROUND:
+        entry[2] = (struct covers_entry){20, 15, entry[2].file};
+        break;
+    case OVERLAPPING:
+        entry[0].last_id = 11;
+        break;
+    case OUT_OF_ORDER:
+        entry[0] = entry[1];
+        entry[1] = first;
+        break;
+    case OTHER_NUMBER:
+        entry[1].file->number++;
+        break;
+    case OTHER_COUNTER:
+        move_maps(covers, SLOT + 1);
+        break;
+    case FILE_GONE:
+        entry[1].file->magic = 0;
+        break;
+    case NOT_HELD:
+        atomic_store(&entry[1].file->n_refs, 0);
+        break;
+    case OTHER_SHARD:
+        atomic_store(&atomic_load(&covers->counter[SLOT])->map[2], NULL);
+        break;
+    case NOBODY_KNOWS:
+        atomic_store(&covers->any, false);
+        break;
+    case COVERS_GONE:
+        covers->magic = 0;
+        break;
+    case BREAKAGES: /* nothing is broken */
+        break;
+    }
+    covers_verify(covers);
+}
+
+START_TEST(test_verify)
+{
+    struct world world;
+    begin_three(&world);
+    for (unsigned i = 0; i <= BREAKAGES; i++) {
+        struct trial trial = {&world, (enum breakage)i};
+        ck_assert_msg(
+            aborts(break_and_verify, &trial) == (i < BREAKAGES), "%u", i);
+    }
+    end(&world);
+}
+END_TEST
+
+/* Whoever exchanges holds edit_lock, where there is one, but while it loads. */
+static void
+exchange_once(void *context)
+{
+    exchange(context, 0, 7, false);
+}
+
+START_TEST(test_edit_lock)
+{
+    struct mutex lock;
+    struct world world;
+    begin_three(&world);
+    mutex_init(&lock);
+    world.covers.edit_lock = &lock;
+    ck_assert(aborts(exchange_once, &world));
+    mutex_lock(&lock);
+    ck_assert(!aborts(exchange_once, &world));
+    mutex_unlock(&lock);
+    /* relaxed: one thread */
+    atomic_store_explicit(&world.covers.loading, true, memory_order_relaxed);
+    covers_verify(&world.covers);
+    covers_end_loading(&world.covers);
+    end(&world);
+    mutex_fini(&lock);
+}
+END_TEST
+
+/* A map leaves each shard once, and is freed only then. */
+static void
+end_too_soon(void *context)
+{
+    struct world *world = context;
+    struct covers_change change;
+    (void)covers_begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
+    covers_publish(&change, 0);
+    covers_end(&change);
+}
+
+static void
+publish_twice(void *context)
+{
+    struct world *world = context;
+    struct covers_change change;
+    (void)covers_begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
+    covers_publish(&change, 0);
+    covers_publish(&change, 0);
+}
+
+static void
+begin_with_part_of_row(void *context)
+{
+    struct world *world = context;
+    struct covers_change change;
+    (void)covers_begin(&world->covers, SLOT, 0, 6, NULL, 0, &change);
+}
+
+START_TEST(test_misuse)
+{
+    struct world world;
+    begin_three(&world);
+    ck_assert(aborts(end_too_soon, &world));
+    ck_assert(aborts(publish_twice, &world));
+    ck_assert(aborts(begin_with_part_of_row, &world));
+    end(&world);
+}
+END_TEST
+
 /* The parts of a file have its records together, each about its own. */
 START_TEST(test_parts)
 {
@@ -330,6 +503,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_exchange, test_loading, test_hold,
-        test_list_and_clear, test_parts};
+        test_list_and_clear, test_verify, test_edit_lock, test_misuse,
+        test_parts};
     return run_tests("covers", tests, COUNT_OF(tests));
 }

@@ -159,6 +159,7 @@ cover_beyond(struct world *world, unsigned slot, uint64_t first, uint64_t end,
     struct segment_head head = make_head(1, 1);
     struct segment_writer *writer;
     struct segment *segment;
+    head.counter = (uint8_t)slot;
     struct covers_change change;
     ck_assert_int_eq(segment_write_begin(&write, &head, &writer), 0);
     for (uint64_t id = first; id < end; id++) {
