@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A cold range becomes hot again.
+/* A cold range becomes hot again (tier/states.h).
  *
- *   cold --- each record that the engine does not have: into the overlay,
- *    |       and whole into the log --- readers awaited
- *    |                                        |
- *    +-- given up: an overlay, as before      v
- *                   hot: shard by shard, no cover any more
+ *   COLD --- each record that the engine does not have: into the overlay,
+ *    |       and whole into the log ---> FULL --- readers awaited
+ *    |                                    |            |
+ *    +-- given up: an overlay, as before -+            v
+ *                   HOT: shard by shard, no cover any more
  *
  * Until the cover goes, the range is cold with an overlay that has more and
  * more of it: right at every moment, also for a start. What the engine has of a
@@ -29,10 +29,15 @@
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "engine/cover.h"
+#include "tier/states.h"
 
 #include <stdlib.h>
 
+enum { REHEAT_MAGIC = 0x71c4e09a };
+
 struct reheat {
+    uint32_t magic; /* REHEAT_MAGIC */
+    enum reheat_state state;
     struct seal *seal;
     struct seal_range range;
     struct covers_map *list; /* owned; the one entry */
@@ -69,6 +74,7 @@ take_change(struct reheat *it)
 {
     struct durable *durable = it->seal->durable;
     int err = ERR_GONE;
+    ASSERT(it->range.slot < SCHEMA_COUNTERS_MAX);
     mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
@@ -93,6 +99,8 @@ begin_base(struct reheat *it)
 {
     const struct segment_head *head =
         segment_head(it->list->entry[0].file->segment);
+    ASSERT(it->list->entry[0].file->number == head->number);
+    ASSERT(head->counter == it->range.slot);
     it->base = (struct engine_base){.version = head->number,
         .is_there = true,
         .is_to_stay = true,
@@ -111,6 +119,8 @@ reheat_begin(
     if (it == NULL) {
         return ERR_NO_MEMORY;
     }
+    ASSERT(range->first_id <= range->last_id);
+    it->magic = REHEAT_MAGIC;
     it->seal = seal;
     it->range = *range;
     int err = take_list(seal, range, &it->list);
@@ -139,6 +149,8 @@ reheat_abort(struct reheat **out)
     struct reheat *it = *out;
     *out = NULL;
     if (it != NULL) {
+        ASSERT(it->magic == REHEAT_MAGIC);
+        it->magic = 0;
         segment_scan_destroy(&it->scan);
         covers_map_destroy(it->list);
         free(it);
@@ -168,6 +180,7 @@ has_next(struct reheat *it, int *err)
 static int
 bring(struct reheat *it)
 {
+    ASSERT(it->at < it->records.n);
     it->change.id = it->records.id[it->at];
     for (unsigned c = 0; c < it->base.n_columns; c++) {
         it->base.code[c] = it->records.code[c][it->at];
@@ -182,10 +195,14 @@ reheat_step(struct reheat *it, uint64_t n, bool *is_end)
 {
     /* a change would only wait in memory */
     int err = wal_fault(it->seal->durable->wal);
+    ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_COLD);
     *is_end = false;
     for (uint64_t i = 0; err == 0 && i < n; i++) {
         if (!has_next(it, &err)) {
             *is_end = err == 0;
+            if (*is_end) {
+                it->state = reheat__step(it->state, REHEAT_FULL);
+            }
             return err;
         }
         err = bring(it);
@@ -204,16 +221,17 @@ static void
 publish_shard(void *context)
 {
     struct reheat *it = context;
+    ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_FULL);
     covers_publish(&it->exchange, it->shard);
 }
 
-/* Under edit_lock. */
 static int
 publish(struct reheat *it)
 {
     struct seal *seal = it->seal;
     const struct seal_range *range = &it->range;
     struct covers_map *now;
+    mutex_assert_held(&seal->durable->edit_lock);
     int err = take_list(seal, range, &now);
     if (err != 0) {
         return err;
@@ -231,6 +249,7 @@ publish(struct reheat *it)
     for (it->shard = 0; it->shard < seal->n_shards; it->shard++) {
         engine_uncover(seal->engine, it->shard, publish_shard, it);
     }
+    it->state = reheat__step(it->state, REHEAT_HOT);
     return 0;
 }
 
@@ -239,6 +258,7 @@ reheat_end(struct reheat **out)
 {
     struct reheat *it = *out;
     struct seal *seal = it->seal;
+    ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_FULL);
     qsbr_wait(seal->covers->qsbr);
     mutex_lock(&seal->durable->edit_lock);
     int err = publish(it);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One range of ids becomes a segment.
+/* One range of ids becomes a segment (tier/states.h).
  *
- *   hot ---copy---> copied ---write, sync---> written ---publish---> cold
- *    ^                 |                         |
- *    +---- failure ----+-------------------------+
+ *   HOT --copy--> COPIED --merge--> MERGED --sync--> WRITTEN --publish--> COLD
+ *    ^              |                 |                 |
+ *    +--- failure --+-----------------+-----------------+
+ *
+ * What it publishes has all that the engine and the segments had of the range,
+ * each record once (seal_merge_check); its sequence numbers are not below those
+ * that it was begun with, nor below those of the segments that it replaces.
  *
  * Until it is published nothing has changed for anybody: the engine has the
  * records, and the file is removed if it does not come to that. Publishing goes
@@ -25,17 +29,21 @@
 #include "durable/durable_owner.h"
 #include "engine/engine_copy.h"
 #include "tier/seal_merge.h"
+#include "tier/states.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    LOOK_EVERY = 4096,          /* records between looks at is_stopping */
-    RETRY_NS = 10 * 1000 * 1000 /* where an eviction finds no memory */
+    LOOK_EVERY = 4096,           /* records between looks at is_stopping */
+    RETRY_NS = 10 * 1000 * 1000, /* where an eviction finds no memory */
+    WORK_MAGIC = 0x3b60d8e5
 };
 
 /* One range on its way. */
 struct seal_work {
+    uint32_t magic; /* WORK_MAGIC */
+    enum seal_state state;
     struct seal *seal;
     struct seal_range range;
     bool is_slow; /* others are sealed before it ends */
@@ -50,6 +58,13 @@ struct seal_work {
     unsigned shard; /* that is being published */
 };
 
+static void
+move(struct seal_work *work, enum seal_state to)
+{
+    ASSERT(work->magic == WORK_MAGIC);
+    work->state = seal__step(work->state, to);
+}
+
 static bool
 is_stopping(const struct seal *seal)
 {
@@ -58,10 +73,11 @@ is_stopping(const struct seal *seal)
 }
 
 /* What a file's head says of the counter as it is now, its columns by slot;
- * false where there is none. Under edit_lock. */
+ * false where there is none. */
 static bool
 describe(const struct seal_work *work, struct segment_head *head)
 {
+    mutex_assert_held(&work->seal->durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(work->seal->schema, memory_order_relaxed),
@@ -81,6 +97,7 @@ describe(const struct seal_work *work, struct segment_head *head)
             }
         }
     }
+    ASSERT(head->n_columns == counter->n_columns);
     return true;
 }
 
@@ -98,7 +115,7 @@ take_counter(struct seal_work *work)
     return is_there ? 0 : ERR_GONE;
 }
 
-/* True where the counter has other columns by now. Under edit_lock. */
+/* True where the counter has other columns by now. */
 static bool
 has_changed(const struct seal_work *work)
 {
@@ -131,7 +148,11 @@ copy_rows(struct seal_work *work)
         if (err != 0) {
             return err;
         }
-        work->range.n_rows += work->rows[shard].n;
+        const struct engine_rows *rows = &work->rows[shard];
+        ASSERT(rows->n == 0 ||
+            (rows->row[0] >= range->first_id / n &&
+                rows->row[rows->n - 1] <= range->last_id / n));
+        work->range.n_rows += rows->n;
         if (is_stopping(seal)) {
             return ERR_CLOSED;
         }
@@ -171,6 +192,7 @@ begin_file(struct seal_work *work)
     if (err != 0) {
         return err;
     }
+    ASSERT(work->head.counter == work->range.slot && work->head.number == 0);
     work->head.number = durable_next_segment(seal->durable);
     if (work->is_slow) {
         durable_spare_segment(seal->durable, work->head.number);
@@ -182,13 +204,19 @@ int
 seal_step(struct seal_work *work, uint64_t n, bool *is_end)
 {
     uint64_t code[SCHEMA_COLUMNS_MAX], id;
+    ASSERT(work->magic == WORK_MAGIC && work->state == SEAL_COPIED);
     *is_end = false;
     for (uint64_t i = 0; i < n; i++) {
         int err = seal_merge_next(&work->merge, &id, code, is_end);
         err = note_unreadable(work, err);
+        if (err == 0 && *is_end) {
+            seal_merge_check(&work->merge, work->range.n_rows);
+            move(work, SEAL_MERGED);
+        }
         if (err != 0 || *is_end) {
             return err;
         }
+        ASSERT(id >= work->range.first_id && id <= work->range.last_id);
         if (work->writer == NULL) {
             err = begin_file(work);
         }
@@ -225,10 +253,24 @@ open_file(struct seal_work *work)
     return 0;
 }
 
+/* What the head must say of what was merged. */
+static void
+check_head(const struct seal_work *work)
+{
+    const struct segment_head *head = &work->head;
+    const struct seal_range *range = &work->range;
+    ASSERT(head->records == work->merge.n_out && head->records > 0);
+    ASSERT(head->first_id <= head->last_id);
+    ASSERT(
+        head->first_id >= range->first_id && head->last_id <= range->last_id);
+}
+
 /* All records have been added. */
 static int
 end_file(struct seal_work *work)
 {
+    ASSERT(work->state == SEAL_MERGED && work->file == NULL);
+    ASSERT((work->writer == NULL) == (work->merge.n_out == 0));
     if (work->writer == NULL) {
         return 0;
     }
@@ -238,7 +280,26 @@ end_file(struct seal_work *work)
         return err;
     }
     err = segment_write_end(&work->writer, &work->head);
-    return err == 0 ? open_file(work) : err;
+    if (err != 0) {
+        return err;
+    }
+    check_head(work);
+    return open_file(work);
+}
+
+/* The sequence of a shard only rises: it is not below that of the beginning,
+ * nor below those of the segments that go, as far as this process wrote
+ * them. */
+static void
+check_seq(const struct seal_work *work, uint64_t seq)
+{
+    const struct covers_map *list = work->list;
+    ASSERT(seq >= work->head.seq);
+    for (size_t i = 0; list != NULL && i < list->n; i++) {
+        const struct covers_file *file = list->entry[i].file;
+        ASSERT(segment_head(file->segment)->epoch != work->seal->epoch ||
+            file->seq[work->shard] <= seq);
+    }
 }
 
 /* Under the lock of the shard; the engine's callback. */
@@ -246,7 +307,10 @@ static void
 publish_shard(void *context)
 {
     struct seal_work *work = context;
+    ASSERT(work->magic == WORK_MAGIC && work->state == SEAL_WRITTEN);
+    ASSERT(work->shard < work->seal->n_shards);
     uint64_t seq = wal_cut(work->seal->durable->wal);
+    check_seq(work, seq);
     if (work->file != NULL) {
         work->file->seq[work->shard] = seq;
     }
@@ -286,13 +350,14 @@ check_list(const struct seal_work *work)
     return err;
 }
 
-/* Under edit_lock. */
 static int
 publish(struct seal_work *work)
 {
     struct seal *seal = work->seal;
     const struct seal_range *range = &work->range;
     struct covers_entry entry = {range->first_id, range->last_id, work->file};
+    mutex_assert_held(&seal->durable->edit_lock);
+    ASSERT((work->file == NULL) == (work->merge.n_out == 0));
     int err = has_changed(work) ? ERR_GONE : check_list(work);
     if (err == 0) {
         err = covers_begin(seal->covers, range->slot, range->first_id,
@@ -304,6 +369,7 @@ publish(struct seal_work *work)
     for (work->shard = 0; work->shard < seal->n_shards; work->shard++) {
         evict_shard(work);
     }
+    move(work, SEAL_COLD);
     return 0;
 }
 
@@ -335,6 +401,7 @@ destroy(struct seal_work **out)
     if (work->file != NULL) {
         covers_file_release(work->file);
     }
+    work->magic = 0;
     free(work);
 }
 
@@ -342,6 +409,7 @@ void
 seal_abort(struct seal_work **work)
 {
     if (*work != NULL) {
+        move(*work, SEAL_HOT);
         remove_file(*work);
         destroy(work);
     }
@@ -364,6 +432,9 @@ begin(struct seal_work *work)
             .head = &work->head};
         err = seal_merge_init(&work->merge, n);
     }
+    if (err == 0) {
+        move(work, SEAL_COPIED);
+    }
     return err;
 }
 
@@ -384,12 +455,15 @@ seal_begin(struct seal *seal, struct seal_range *range, bool is_slow,
     struct seal_work *work = calloc(1, sizeof *work);
     ASSERT(range->first_id % seal->n_shards == 0);
     ASSERT((range->last_id + 1) % seal->n_shards == 0);
+    ASSERT(range->first_id <= range->last_id &&
+        range->slot < SCHEMA_COUNTERS_MAX);
     *out = NULL;
     range->unreadable = 0;
     if (work == NULL) {
         durable_count(&seal->stats.seal_failures, 1);
         return ERR_NO_MEMORY;
     }
+    work->magic = WORK_MAGIC;
     work->seal = seal;
     work->range = *range;
     work->is_slow = is_slow;
@@ -409,6 +483,7 @@ seal_end(struct seal_work **out)
     struct seal *seal = work->seal;
     int err = end_file(work);
     if (err == 0) {
+        move(work, SEAL_WRITTEN);
         mutex_lock(&seal->durable->edit_lock);
         err = publish(work);
         mutex_unlock(&seal->durable->edit_lock);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each shard's rows ascend, and so do a segment's records: the shards compete
+/* Merges what the engine has of a range with the segments that cover it.
+ *
+ * Each shard's rows ascend, and so do a segment's records: the shards compete
  * for the lowest id of the engine, and where a segment has the same one it is
  * passed over. Rows of all zeroes are in the engine to say that there is no
- * record: they hide the segment's, and are left out.
+ * record: they hide the segment's, and are left out. So at the end
+ *
+ *   given out = rows of the engine + records of segments - hidden - empty
+ *
+ * and no id came twice or out of order.
  *
  * The competition is a tree of losers (Knuth, TAOCP 3, 5.4.1): node i, from 1
  * on, has who lost there against the other half of those below, and node 0 who
@@ -14,6 +20,7 @@
  * after, so memory is asked for some time ahead. */
 #include "tier/seal_merge.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include <stdlib.h>
@@ -81,6 +88,9 @@ add_shard(struct seal_merge *merge, unsigned shard)
     const struct engine_rows *rows = &merge->rows[shard];
     const struct segment_head *to = merge->head;
     struct seal_merge_shard *it = &merge->live[merge->n_live++];
+    ASSERT(rows->row != NULL && to->n_columns <= SCHEMA_COLUMNS_MAX);
+    ASSERT(rows->n_columns <= SCHEMA_COLUMNS_MAX &&
+        rows->row[0] <= rows->row[rows->n - 1]);
     *it = (struct seal_merge_shard){
         .shard = shard, .n = rows->n, .row = rows->row};
     it->id = id_at(merge, it, 0);
@@ -97,6 +107,7 @@ add_shard(struct seal_merge *merge, unsigned shard)
 int
 seal_merge_init(struct seal_merge *merge, unsigned n_shards)
 {
+    ASSERT(n_shards > 0 && merge->live == NULL && merge->n_live == 0);
     merge->live = calloc(n_shards, sizeof *merge->live);
     merge->node = calloc(2 * (size_t)n_shards, sizeof *merge->node);
     if (merge->live == NULL || merge->node == NULL) {
@@ -142,6 +153,8 @@ open_entry(struct seal_merge *merge)
 {
     const struct covers_entry *entry = &merge->list->entry[merge->at_entry];
     const struct segment *segment = entry->file->segment;
+    ASSERT(entry->file->magic == COVERS_FILE_MAGIC);
+    ASSERT(merge->at_entry == 0 || entry[-1].last_id < entry->first_id);
     merge->records.n = 0;
     merge->at_record = 0;
     find_columns(merge, segment_head(segment));
@@ -159,6 +172,7 @@ open_entry(struct seal_merge *merge)
 static void
 close_entry(struct seal_merge *merge)
 {
+    ASSERT(merge->scan != NULL && merge->at_entry < merge->list->n);
     segment_scan_destroy(&merge->scan);
     merge->at_entry++;
 }
@@ -228,6 +242,7 @@ ask_ahead(const struct seal_merge_shard *it, unsigned n_columns)
 static void
 pass_row(struct seal_merge *merge, struct seal_merge_shard *it)
 {
+    ASSERT(merge->n_live > 0 && it->at < it->n);
     if (++it->at == it->n) {
         *it = merge->live[--merge->n_live];
         make_tree(merge);
@@ -236,6 +251,7 @@ pass_row(struct seal_merge *merge, struct seal_merge_shard *it)
     if (it->at % LINE_ROWS == 0) {
         ask_ahead(it, merge->head->n_columns);
     }
+    ASSERT(it->next_id > it->id);
     it->id = it->next_id;
     compete(merge, (struct seal_merge_node){it->id, merge->node[0].live});
     if (it->at + 1 < it->n) {
@@ -281,13 +297,27 @@ seal_merge_next(struct seal_merge *merge, uint64_t *id,
                 any = take_cold(merge, code);
             }
             merge->at_record++;
+            merge->n_cold++;
+            merge->n_hidden += is_hot;
         }
         if (is_hot) {
             any = take_hot(merge, code);
         }
         if (any != 0) {
             merge->n_hot += is_hot;
+            merge->n_out++;
             return 0;
         }
+        merge->n_empty++;
     }
+}
+
+void
+seal_merge_check(const struct seal_merge *merge, uint64_t n_rows)
+{
+    ASSERT(merge->n_live == 0 && merge->scan == NULL);
+    ASSERT(merge->list == NULL || merge->at_entry == merge->list->n);
+    ASSERT(merge->n_hot <= n_rows && merge->n_hidden <= merge->n_cold);
+    ASSERT(merge->n_out ==
+        n_rows + merge->n_cold - merge->n_hidden - merge->n_empty);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One piece of work at a time, in slices: so that ranges go to the cold tier,
- * and calls are answered, at most a slice later, and the disk and the core are
- * this one's for half of the time at most.
+/* Works on cold ranges: one piece at a time, in slices, so that ranges go to
+ * the cold tier and calls are answered at most a slice later, and it has the
+ * disk and the core for half of the time at most (tier/states.h).
+ *
+ *   IDLE --look--> SEALING or HEATING --end--> SETTLING --manifest--> IDLE
+ *    ^                     |
+ *    +------ given up -----+
  *
  * A join or merge is a seal like others, but others come between its slices.
  * Where one of them seals some of its ids the work was for nothing, and it is
@@ -11,6 +15,7 @@
  * at most is spared from removal, and a disk that is full stops all of this. */
 #include "tier/tidier.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "tier/seal_pick.h"
@@ -44,36 +49,60 @@ tidier_init(struct tidier *tidier, struct seal *seal,
         .checkpointer = checkpointer,
         .hot_bytes = hot_bytes,
         .bounds = bounds == NULL ? seal_tidy_usual() : *bounds};
+    ASSERT(tidier->bounds.fan_in >= 2 && tidier->bounds.step_records > 0);
+    ASSERT(tidier->bounds.join_blocks >= 2 * tidier->bounds.fan_in);
+    tidier->magic = TIDIER_MAGIC;
     tidier->look_ns = now_ns(tidier) + tidier->bounds.look_ms * NS_PER_MS;
-    atomic_init(&tidier->is_settling, false);
-    atomic_init(&tidier->state, SEAL_TIDY_NOTHING);
+    atomic_init(&tidier->state, TIDIER_IDLE);
+}
+
+enum tidier_state
+tidier_state(const struct tidier *tidier)
+{
+    /* acquire: where it has settled, the manifest is in place */
+    return (enum tidier_state)atomic_load_explicit(
+        &tidier->state, memory_order_acquire);
+}
+
+static void
+move(struct tidier *tidier, enum tidier_state to)
+{
+    unsigned state = (unsigned)tidier__step(tidier_state(tidier), to);
+    /* release: see tidier_state */
+    atomic_store_explicit(&tidier->state, state, memory_order_release);
 }
 
 static bool
 is_at_work(const struct tidier *tidier)
 {
-    return tidier->work != NULL || tidier->reheat != NULL;
+    enum tidier_state state = tidier_state(tidier);
+    ASSERT(tidier->magic == TIDIER_MAGIC);
+    ASSERT((state == TIDIER_SEALING) == (tidier->work != NULL));
+    ASSERT((state == TIDIER_HEATING) == (tidier->reheat != NULL));
+    return state == TIDIER_SEALING || state == TIDIER_HEATING;
 }
 
+/* What is left of the work is freed. */
 static void
-note_state(struct tidier *tidier)
+give_up(struct tidier *tidier)
 {
-    unsigned state = is_at_work(tidier) ? tidier->kind : SEAL_TIDY_NOTHING;
-    /* relaxed: a figure */
-    atomic_store_explicit(&tidier->state, state, memory_order_relaxed);
+    seal_abort(&tidier->work);
+    reheat_abort(&tidier->reheat);
+    move(tidier, TIDIER_IDLE);
 }
 
 void
 tidier_stop(struct tidier *tidier)
 {
-    seal_abort(&tidier->work);
-    reheat_abort(&tidier->reheat);
-    note_state(tidier);
+    if (is_at_work(tidier)) {
+        give_up(tidier);
+    }
 }
 
 void
 tidier_note(struct tidier *tidier, const struct seal_range *range)
 {
+    ASSERT(range->first_id <= range->last_id);
     if (is_at_work(tidier) && range->slot == tidier->range.slot &&
         range->first_id <= tidier->range.last_id &&
         range->last_id >= tidier->range.first_id) {
@@ -88,27 +117,28 @@ on_settled(struct store_call *call)
 {
     struct tidier *tidier =
         (struct tidier *)((char *)call - offsetof(struct tidier, settle));
-    /* release: the manifest is in place, seen by who finds this false */
-    atomic_store_explicit(&tidier->is_settling, false, memory_order_release);
+    ASSERT(tidier->magic == TIDIER_MAGIC);
+    move(tidier, TIDIER_IDLE);
 }
 
 /* Asks for a manifest. */
 static void
 settle(struct tidier *tidier)
 {
-    /* relaxed: only on_settled stores it otherwise, and later */
-    atomic_store_explicit(&tidier->is_settling, true, memory_order_relaxed);
+    ASSERT(tidier->work == NULL && tidier->reheat == NULL);
+    move(tidier, TIDIER_SETTLING);
     tidier->settle =
         (struct store_checkpoint){.call = {.done_fn = on_settled}};
     checkpointer_want_segments(tidier->checkpointer, &tidier->settle);
 }
 
-/* A failure: says so, and waits. What only came at a bad moment is neither. */
+/* A failure, with nothing under way any more: says so, and waits. What only
+ * came at a bad moment is neither. */
 static void
 fail(struct tidier *tidier, int err)
 {
     uint64_t wait_ms = RETRY_MS;
-    tidier_stop(tidier);
+    ASSERT(err != 0 && tidier->n_failed <= FAILURES_MAX);
     if (err == ERR_CLOSED || err == ERR_GONE || err == ERR_HOT_FULL) {
         return;
     }
@@ -145,9 +175,11 @@ count_end(struct tidier *tidier)
 static void
 end(struct tidier *tidier)
 {
+    ASSERT(is_at_work(tidier));
     int err = tidier->work != NULL ? seal_end(&tidier->work)
                                    : reheat_end(&tidier->reheat);
     if (err != 0) {
+        give_up(tidier);
         fail(tidier, err);
         return;
     }
@@ -155,7 +187,6 @@ end(struct tidier *tidier)
     tidier->n_failed = 0;
     tidier->next_slot = tidier->range.slot; /* there may be more */
     tidier->look_ns = 0;
-    note_state(tidier);
     settle(tidier);
 }
 
@@ -184,6 +215,7 @@ go_on(struct tidier *tidier, uint64_t used_bytes)
         }
     }
     if (err != 0) {
+        give_up(tidier);
         fail(tidier, err);
     } else if (is_end) {
         end(tidier);
@@ -227,6 +259,7 @@ ids_of(const struct tidier *tidier, unsigned slot,
     struct seal_range range = {.slot = slot,
         .first_id = list[choice->first].first_id,
         .last_id = list[choice->last].last_id};
+    ASSERT(range.first_id <= range.last_id);
     if (choice->kind == SEAL_TIDY_MERGE &&
         list[choice->first].n_hot > room->copy_records &&
         seal_pick_next(tidier->seal, slot, range.first_id, &part) &&
@@ -252,6 +285,7 @@ choose(const struct tidier *tidier, unsigned slot,
         if (is_counted || (it.kind == last.kind && it.first == last.first)) {
             return it;
         }
+        ASSERT(it.first == it.last && it.last < n);
         seal_tidy_measure(tidier->seal, slot, &list[it.first]);
         last = it;
     }
@@ -272,12 +306,17 @@ begin_in(struct tidier *tidier, unsigned slot, uint64_t used_bytes)
     }
     const struct seal_tidy_room room = room_of(tidier, n_columns, used_bytes);
     struct seal_tidy_choice choice = choose(tidier, slot, &room, list, n);
+    ASSERT(choice.first <= choice.last && choice.last < n);
+    bool is_heat = choice.kind == SEAL_TIDY_HEAT;
     if (choice.kind != SEAL_TIDY_NOTHING) {
         tidier->kind = choice.kind;
         tidier->range = ids_of(tidier, slot, &room, list, &choice);
-        err = choice.kind == SEAL_TIDY_HEAT
+        err = is_heat
             ? reheat_begin(tidier->seal, &tidier->range, &tidier->reheat)
             : seal_begin(tidier->seal, &tidier->range, true, &tidier->work);
+        if (err == 0) {
+            move(tidier, is_heat ? TIDIER_HEATING : TIDIER_SEALING);
+        }
     }
     free(list);
     return err;
@@ -289,6 +328,7 @@ look(struct tidier *tidier, uint64_t used_bytes)
 {
     int err = 0;
     tidier->look_ns = now_ns(tidier) + tidier->bounds.look_ms * NS_PER_MS;
+    ASSERT(tidier->next_slot < SCHEMA_COUNTERS_MAX);
     for (unsigned i = 0;
          i < SCHEMA_COUNTERS_MAX && err == 0 && !is_at_work(tidier); i++) {
         err = begin_in(tidier, tidier->next_slot, used_bytes);
@@ -301,7 +341,6 @@ look(struct tidier *tidier, uint64_t used_bytes)
     }
     durable_count(
         &tidier->seal->stats.tidy_idle, err == 0 && !is_at_work(tidier));
-    note_state(tidier);
 }
 
 void
@@ -311,8 +350,7 @@ tidier_turn(struct tidier *tidier, uint64_t used_bytes)
         go_on(tidier, used_bytes);
         return;
     }
-    /* acquire: the manifest is in place */
-    if (!atomic_load_explicit(&tidier->is_settling, memory_order_acquire) &&
+    if (tidier_state(tidier) == TIDIER_IDLE &&
         now_ns(tidier) >= tidier->look_ns) {
         look(tidier, used_bytes);
     }

@@ -5,10 +5,17 @@
 #include "durable/checkpoint.h"
 #include "tier/reheat.h"
 #include "tier/seal_tidy.h"
+#include "tier/states.h"
+
+enum { TIDIER_MAGIC = 0x4d87b2e9 };
 
 /* What the sealer does with cold ranges while nothing presses: joins, merges,
  * ranges that become hot. Part of the store; nobody else calls it. */
 struct tidier {
+    uint32_t magic; /* TIDIER_MAGIC */
+    /* enum tidier_state: of the sealer's thread, but from SETTLING on, which
+     * the checkpointer's ends; others read it for figures. */
+    _Atomic unsigned state;
     struct seal *seal;
     struct checkpointer *checkpointer; /* the store's */
     uint64_t hot_bytes;                /* budget of the hot tables */
@@ -23,14 +30,15 @@ struct tidier {
     unsigned next_slot; /* to be looked at */
     /* The manifest that is to have the last one. */
     struct store_checkpoint settle;
-    _Atomic bool is_settling;
-    _Atomic unsigned state; /* enum seal_tidy_kind: for figures */
 };
 
 /* What belongs to others outlives it. */
 void tidier_init(struct tidier *tidier, struct seal *seal,
     struct checkpointer *checkpointer, uint64_t hot_bytes,
     const struct seal_tidy_bounds *bounds);
+
+/* What it is at. Any thread; a figure, but for the sealer's. */
+enum tidier_state tidier_state(const struct tidier *tidier);
 
 /* Works for a slice, if there is something to do. used_bytes: of the hot
  * tables. The sealer's thread. */

@@ -28,6 +28,7 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     tier->cold.engine = engine;
     tier->cold.clock = config->clock;
     covers_init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
+    tier->cold.covers.edit_lock = &durable->edit_lock;
     durable->covers = covers_as_durable(&tier->cold.covers);
     engine_set_cover(engine, &tier->cold.covers.cover);
     mutex_init(&tier->cold.lock);
@@ -144,9 +145,7 @@ static void
 put_states(struct tier *tier, const struct lines *lines)
 {
     struct seal_states states;
-    /* relaxed: a figure */
-    unsigned kind =
-        atomic_load_explicit(&tier->sealer.tidier.state, memory_order_relaxed);
+    enum tidier_state state = tidier_state(&tier->sealer.tidier);
     seal_pick_states(&tier->sealer.seal, &states);
 #define X(name, text) put(lines, #name, states.name);
     SEAL_STATES(X)
@@ -155,9 +154,8 @@ put_states(struct tier *tier, const struct lines *lines)
     put(lines, "ranges_sealing",
         atomic_load_explicit(
             &tier->sealer.seal.is_running, memory_order_relaxed));
-    put(lines, "ranges_merging",
-        kind != SEAL_TIDY_NOTHING && kind != SEAL_TIDY_HEAT);
-    put(lines, "ranges_heating", kind == SEAL_TIDY_HEAT);
+    put(lines, "ranges_merging", state == TIDIER_SEALING);
+    put(lines, "ranges_heating", state == TIDIER_HEATING);
 }
 
 static void
