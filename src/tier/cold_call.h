@@ -2,6 +2,7 @@
 #ifndef TIER_COLD_CALL_H
 #define TIER_COLD_CALL_H
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "call/call.h"
@@ -10,6 +11,8 @@
 #include "tier/covers.h"
 
 struct cold_change;
+
+enum { COLD_MAGIC = 0x2ad91c67, COLD_RING_MAGIC = 0x6f35e80b };
 
 /* Changes that wait, the one that has waited longest first. */
 struct cold_changes {
@@ -20,6 +23,7 @@ struct cold_changes {
 /* Calls of the store about records that may be cold. Part of the store; nobody
  * else calls it. All members outlive the calls under way. */
 struct cold {
+    uint32_t magic; /* COLD_MAGIC */
     struct covers covers;
     struct engine *engine;
     struct fetch *fetch;
@@ -32,6 +36,7 @@ struct cold {
 /* What the store_ring of a call is: tier_open_ring makes no other. */
 struct cold_ring {
     struct store_ring ring;
+    uint32_t magic;           /* COLD_RING_MAGIC */
     struct fetch_ring *fetch; /* owned */
 };
 
@@ -39,7 +44,9 @@ struct cold_ring {
 static inline struct fetch_ring *
 cold_ring_fetch(const struct store_ring *ring)
 {
-    return ring == NULL ? NULL : ((const struct cold_ring *)ring)->fetch;
+    const struct cold_ring *own = (const struct cold_ring *)ring;
+    ASSERT(own == NULL || own->magic == COLD_RING_MAGIC);
+    return own == NULL ? NULL : own->fetch;
 }
 
 /* The engine has answered get; finds what it does not have in the segments.

@@ -31,8 +31,11 @@
 
 #define WAIT_NS UINT64_C(1000000000)
 
+enum { CHANGE_MAGIC = 0x35c2e97b };
+
 struct cold_change {
     struct fetch_call fetch; /* first */
+    uint32_t magic;          /* CHANGE_MAGIC */
     struct cold *cold;
     struct store_change *change;
     struct cold_change *next; /* who waits for room behind it */
@@ -88,6 +91,7 @@ want(struct cold_change *it, const struct change *change)
     if (file != NULL) { /* else it is here, or the engine will say more */
         uint32_t k = it->n++;
         ASSERT(k < it->n_max);
+        ASSERT(segment_head(file->segment)->counter == change->counter);
         it->file[k] = file;
         it->lookup[k] = (struct fetch_lookup){.segment = file->segment,
             .id = change->id,
@@ -100,6 +104,8 @@ static void
 make_base(const struct fetch_lookup *lookup, struct engine_base *base)
 {
     const struct segment_head *head = segment_head(lookup->segment);
+    ASSERT(lookup->err != 0 || !lookup->found ||
+        (lookup->id >= head->first_id && lookup->id <= head->last_id));
     base->version = head->number;
     base->is_there = lookup->found;
     base->is_to_stay = false;
@@ -137,6 +143,8 @@ static void
 again(struct cold_change *it, int err)
 {
     struct store_change *all = it->change;
+    ASSERT(it->magic == CHANGE_MAGIC && it->n <= it->n_max);
+    ASSERT(err == ERR_COLD || (err == ERR_HOT_FULL && it->n == 0));
     for (uint32_t k = 0; k < it->n; k++) {
         make_base(&it->lookup[k], &it->base[k]);
     }
@@ -192,6 +200,7 @@ go_on(struct cold_change *it)
 static void
 append(struct cold_changes *list, struct cold_change *it)
 {
+    ASSERT(it->magic == CHANGE_MAGIC);
     it->next = NULL;
     if (list->first == NULL) {
         list->first = it;
@@ -208,6 +217,7 @@ prepend(struct cold_changes *list, const struct cold_changes *front)
     if (front->first == NULL) {
         return;
     }
+    ASSERT(front->last != NULL && front->last->next == NULL);
     front->last->next = list->first;
     if (list->first == NULL) {
         list->last = front->last;
@@ -253,6 +263,8 @@ static void
 answer(struct cold_change *it)
 {
     struct store_call *call = &it->change->call;
+    ASSERT(it->magic == CHANGE_MAGIC && count(it->change, ERR_COLD) == 0);
+    it->magic = 0;
     free(it);
     call->done_fn(call);
 }
@@ -261,6 +273,7 @@ static void
 on_change_fetched(struct fetch_call *fetch)
 {
     struct cold_change *it = (struct cold_change *)fetch;
+    ASSERT(it->magic == CHANGE_MAGIC && it->n > 0);
     again(it, ERR_COLD);
     if (!is_under_way(it)) {
         answer(it);
@@ -270,6 +283,7 @@ on_change_fetched(struct fetch_call *fetch)
 void
 cold_begin(struct cold *cold, bool makes_room)
 {
+    ASSERT(cold->magic == COLD_MAGIC);
     mutex_lock(&cold->lock);
     cold->makes_room = makes_room;
     mutex_unlock(&cold->lock);
@@ -279,12 +293,14 @@ void
 cold_retry(struct cold *cold, bool makes_room)
 {
     struct cold_changes still = {NULL, NULL};
+    ASSERT(cold->magic == COLD_MAGIC);
     mutex_lock(&cold->lock);
     struct cold_change *it = cold->waiting.first, *next;
     cold->waiting.first = NULL;
     cold->makes_room = makes_room;
     mutex_unlock(&cold->lock);
     for (; it != NULL; it = next) {
+        ASSERT(it->magic == CHANGE_MAGIC && it->cold == cold);
         next = it->next;
         it->n = 0;
         again(it, ERR_HOT_FULL);
@@ -308,6 +324,7 @@ cold_expire(struct cold *cold)
     struct cold_changes late = {NULL, NULL}, on_time = {NULL, NULL};
     uint64_t now_ns = clock_now_ns(cold->clock);
     struct cold_change *it, *next;
+    ASSERT(cold->magic == COLD_MAGIC);
     mutex_lock(&cold->lock);
     for (it = cold->waiting.first; it != NULL; it = next) {
         next = it->next;
@@ -329,7 +346,8 @@ make_change(struct cold *cold, struct store_change *change)
         sizeof(struct fetch_lookup);
     struct cold_change *it = malloc(sizeof *it + n * each);
     if (it != NULL) {
-        *it = (struct cold_change){.cold = cold,
+        *it = (struct cold_change){.magic = CHANGE_MAGIC,
+            .cold = cold,
             .change = change,
             .deadline_ns = clock_now_ns(cold->clock) + WAIT_NS,
             .n_max = n};
@@ -363,6 +381,8 @@ cold_change(struct cold *cold, struct store_change *change)
     if (is_under_way(it)) {
         return STORE_LATER;
     }
+    ASSERT(count(change, ERR_COLD) == 0);
+    it->magic = 0;
     free(it);
     return STORE_DONE;
 }

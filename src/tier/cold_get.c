@@ -11,10 +11,13 @@
  * ring: what it needs is held since before. */
 #include "tier/cold_call.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
 
 #include <stdlib.h>
+
+enum { GET_MAGIC = 0x48b1f6d2 };
 
 /* Keys first..first + n of a get, which are of one record. */
 struct part {
@@ -23,6 +26,7 @@ struct part {
 
 struct cold_get {
     struct fetch_call fetch; /* first */
+    uint32_t magic;          /* GET_MAGIC */
     struct store_get *get;
     uint32_t n;
     struct part *part;           /* n */
@@ -101,6 +105,7 @@ fill_cell(struct store_get *get, uint32_t i, const struct segment_head *head,
 static void
 give_up(struct store_get *get, const struct part *part)
 {
+    ASSERT(part->n > 0 && part->first + part->n <= get->n);
     for (uint32_t i = part->first; i < part->first + part->n; i++) {
         if (get->state[i] != CELL_GONE) {
             get->state[i] = CELL_UNREADABLE;
@@ -114,6 +119,9 @@ fill_part(struct store_get *get, const struct part *part,
     const struct fetch_lookup *lookup)
 {
     const struct segment_head *head = segment_head(lookup->segment);
+    ASSERT(part->n > 0 && part->first + part->n <= get->n);
+    ASSERT(lookup->id == get->key[part->first].id &&
+        head->counter == get->key[part->first].counter);
     for (uint32_t i = part->first; i < part->first + part->n; i++) {
         if (get->state[i] != CELL_GONE) {
             fill_cell(get, i, head, lookup->code);
@@ -124,6 +132,7 @@ fill_part(struct store_get *get, const struct part *part,
 static void
 fill(struct cold_get *it)
 {
+    ASSERT(it->magic == GET_MAGIC && it->n > 0);
     for (uint32_t k = 0; k < it->n; k++) {
         if (it->lookup[k].err != 0) {
             give_up(it->get, &it->part[k]);
@@ -132,6 +141,7 @@ fill(struct cold_get *it)
         }
         covers_file_release(it->file[k]);
     }
+    it->magic = 0;
     free(it);
 }
 
@@ -139,6 +149,7 @@ static void
 on_fetched(struct fetch_call *fetch)
 {
     struct cold_get *it = (struct cold_get *)fetch;
+    ASSERT(it->magic == GET_MAGIC);
     struct store_call *call = &it->get->call;
     fill(it);
     call->done_fn(call);
@@ -152,7 +163,7 @@ make_get(struct store_get *get, uint32_t n)
         sizeof(struct fetch_lookup);
     struct cold_get *it = malloc(sizeof *it + n * each);
     if (it != NULL) {
-        *it = (struct cold_get){.get = get};
+        *it = (struct cold_get){.magic = GET_MAGIC, .get = get};
         it->lookup = (struct fetch_lookup *)(it + 1);
         it->file = (struct covers_file **)(it->lookup + n);
         it->part = (struct part *)(it->file + n);
@@ -183,6 +194,7 @@ add_lookup(struct cold_get *it, const struct part *part,
 {
     uint32_t k = it->n++;
     struct fetch_lookup *lookup = &it->lookup[k];
+    ASSERT(k < it->get->n); /* each part has a key or more */
     it->part[k] = *part;
     it->file[k] = file;
     lookup->segment = file->segment;

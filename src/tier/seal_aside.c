@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list without order; what waits no more stays in it, so that its next pause
+/* Sets ranges aside that cannot be sealed now: a list without order; what waits no more stays in it, so that its next pause
  * is longer and it is not told of again. */
 #include "tier/seal_aside.h"
+
+#include "base/assert.h"
 
 static bool
 overlaps(const struct seal_aside_range *it, unsigned slot, uint64_t first_id,
@@ -14,6 +16,7 @@ overlaps(const struct seal_aside_range *it, unsigned slot, uint64_t first_id,
 static void
 take_out(struct seal_aside *aside, size_t i)
 {
+    ASSERT(i < aside->n && aside->n <= SEAL_ASIDE_MAX);
     aside->range[i] = aside->range[--aside->n];
 }
 
@@ -22,6 +25,7 @@ static size_t
 soonest(const struct seal_aside *aside)
 {
     size_t least = 0;
+    ASSERT(aside->n > 0);
     for (size_t i = 1; i < aside->n; i++) {
         if (aside->range[i].until_s < aside->range[least].until_s) {
             least = i;
@@ -34,6 +38,7 @@ bool
 seal_aside_add(struct seal_aside *aside, const struct seal_range *range)
 {
     uint64_t pause_s = 0;
+    ASSERT(range->first_id <= range->last_id);
     for (size_t i = aside->n; i-- > 0;) {
         const struct seal_aside_range *it = &aside->range[i];
         if (overlaps(it, range->slot, range->first_id, range->last_id)) {
@@ -47,6 +52,7 @@ seal_aside_add(struct seal_aside *aside, const struct seal_range *range)
     if (aside->n == SEAL_ASIDE_MAX) {
         take_out(aside, soonest(aside));
     }
+    ASSERT(aside->n < SEAL_ASIDE_MAX && pause_s >= SEAL_ASIDE_LEAST_S);
     aside->range[aside->n++] = (struct seal_aside_range){range->slot,
         range->first_id, range->last_id, aside->now_s + pause_s, pause_s};
     return is_news;
@@ -69,6 +75,7 @@ seal_aside_find(const struct seal_aside *aside, unsigned slot,
     uint64_t first_id, uint64_t last_id)
 {
     const struct seal_aside_range *found = NULL;
+    ASSERT(first_id <= last_id);
     for (size_t i = 0; i < aside->n; i++) {
         const struct seal_aside_range *it = &aside->range[i];
         if (overlaps(it, slot, first_id, last_id) &&

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The oldest goes first, for it is read and written least in the long run; but
+/* Chooses one of some candidates for a seal.
+ *
+ * The oldest goes first, for it is read and written least in the long run; but
  * what is written much now would be back in memory soon, record by record, each
  * after a read from the disk, and is to be written anew then. So of candidates
  * that are nearly as old the first one is taken that is quiet: hardly written,
@@ -52,8 +54,9 @@ seal_choose(const struct seal_candidate *peer, size_t n)
     for (size_t k = 1; k < n; k++) {
         least = peer[k].heat < least ? peer[k].heat : least;
     }
-    while (seal_is_heavy(&peer[i], least)) { /* the quietest is not */
+    while (seal_is_heavy(&peer[i], least)) {
         i++;
+        ASSERT(i < n); /* the quietest is not */
     }
     return i;
 }
@@ -68,6 +71,7 @@ uint64_t
 seal_guess_row(uint64_t low, uint64_t high, uint64_t n_low, uint64_t n_high,
     uint64_t wanted)
 {
+    ASSERT(high - low > 1 && n_low <= wanted && n_low < n_high);
     double share = (double)(wanted - n_low) / (double)(n_high - n_low);
     uint64_t step = (uint64_t)(share * (double)(high - low));
     return step < 1 ? low + 1 : step < high - low ? low + step : high - 1;

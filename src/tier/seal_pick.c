@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A candidate is cut along the tables of one shard, of that which has the first
+/* Picks the range that is sealed next.
+ *
+ * A candidate is cut along the tables of one shard, of that which has the first
  * row, for another one may have none: shards are hash partitions of the ids, so
  * what one has of a range all have, about. A candidate has so many records that
  * their copy takes seal->copy_bytes, about; it ends where the next one begins,
@@ -36,6 +38,7 @@
  * rounds without changes end with nothing in memory but what is set aside.  */
 #include "tier/seal_pick.h"
 
+#include "base/assert.h"
 #include "engine/engine_extents.h"
 
 enum {
@@ -97,6 +100,7 @@ cut(const struct seal *seal, unsigned slot, unsigned lead,
 {
     uint64_t low = extent->first_row; /* up to it are too few */
     uint64_t high = extent->last_row; /* and enough, or too many */
+    ASSERT(low <= high && chunk > 0);
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         uint64_t n = count_part(seal, slot, lead, extent->first_row, middle);
@@ -137,7 +141,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     struct seal_candidate *out)
 {
     uint64_t row = from / seal->n_shards;
-    unsigned lead;
+    unsigned lead = 0;
     struct engine_extent extent;
     *out = (struct seal_candidate){.range = {.slot = slot}};
     if (!first_row(seal, slot, row, &row, &lead)) {
@@ -152,13 +156,16 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
                 seal->n_shards;
             extent.first_row = row;
         }
+        ASSERT(extent.first_row >= row && extent.first_row <= extent.last_row);
         if (out->n_hot > 0 && out->n_hot + n > chunk) {
             out->range.last_id = first_id_of(seal, extent.first_row) - 1;
+            ASSERT(out->range.last_id >= out->range.first_id);
             return true;
         }
         out->n_hot += n;
         uint64_t last = n > chunk ? cut(seal, slot, lead, &extent, chunk)
                                   : extent.last_row;
+        ASSERT(last >= extent.first_row && last <= extent.last_row);
         if (last < extent.last_row) {
             out->n_hot = chunk;
             out->range.last_id = last_id_of(seal, last);
@@ -189,6 +196,7 @@ blocks_below(const struct segment *segment, uint64_t id)
         return head->n_blocks;
     }
     (void)segment_find(segment, id, &block);
+    ASSERT(block < head->n_blocks);
     uint64_t first = segment_first_id(segment, block);
     uint64_t end = block + 1 < head->n_blocks
         ? segment_first_id(segment, block + 1)
@@ -217,8 +225,9 @@ count_cold(const struct seal *seal, const struct seal_range *range)
         double end = entry->last_id >= head->last_id
             ? head->n_blocks
             : blocks_below(segment, entry->last_id + 1);
-        n += (end - blocks_below(segment, entry->first_id)) *
-            (double)head->records / (double)head->n_blocks;
+        double begin = blocks_below(segment, entry->first_id);
+        ASSERT(begin <= end && end <= head->n_blocks);
+        n += (end - begin) * (double)head->records / (double)head->n_blocks;
     }
     covers_map_destroy(list);
     return (uint64_t)n;
@@ -236,6 +245,7 @@ next_free(const struct seal *seal, const struct seal_aside *aside,
         if (it == NULL) {
             return true;
         }
+        ASSERT(it->slot == slot && it->last_id >= out->range.first_id);
         if (it->first_id > out->range.first_id) {
             out->range.last_id = it->first_id - 1;
             out->is_last = false;
@@ -281,6 +291,7 @@ measure(const struct seal *seal, struct seal_candidate *it)
     uint64_t last = it->range.last_id / seal->n_shards;
     struct engine_extent extent;
     double sum = 0, bytes = 0;
+    ASSERT(first <= last);
     it->n_hot = 0;
     for (unsigned shard = 0; shard < seal->n_shards; shard++) {
         uint64_t row = first;
@@ -343,6 +354,8 @@ trim(const struct seal *seal, struct seal_candidate *it)
         }
         it->range.first_id = it->range.last_id + 1;
     }
+    ASSERT(
+        it->range.first_id <= it->range.last_id && it->range.last_id <= end);
     it->is_last = it->is_last && it->range.last_id == end;
     covers_map_destroy(list);
 }
@@ -367,6 +380,7 @@ struct peers {
 static bool
 add_peer(struct peers *peers, const struct seal_candidate *it)
 {
+    ASSERT(peers->n < SEAL_PEERS_MAX);
     peers->it[peers->n++] = *it;
     peers->n_hot += it->n_hot;
     return peers->n == SEAL_PEERS_MAX ||
@@ -446,6 +460,7 @@ look_at(struct seal *seal, const struct seal_aside *aside, unsigned slot,
         return;
     }
     size_t chosen = seal_choose(peers.it, peers.n);
+    ASSERT(chosen < peers.n);
     if (!found->has_choice || peers.it[chosen].heat < found->choice.heat) {
         found->has_choice = true;
         found->choice = peers.it[chosen];
@@ -477,6 +492,7 @@ first_hot(
         }
     }
     *id = first_id_of(seal, lowest);
+    ASSERT(!has_found || (*id >= range->first_id && *id <= range->last_id));
     return has_found;
 }
 
@@ -498,6 +514,7 @@ narrow(const struct seal *seal, struct seal_range *range)
         }
         covers_map_destroy(list);
     }
+    ASSERT(range->first_id <= id && id <= range->last_id);
     return true;
 }
 
@@ -583,6 +600,7 @@ cut_part(const struct seal *seal, const struct seal_range *range,
 {
     uint64_t low = range->first_id / seal->n_shards, n_low = 0;
     uint64_t high = range->last_id / seal->n_shards, n_high;
+    ASSERT(range->first_id <= range->last_id && most > 0);
     *out = (struct seal_candidate){.range = *range};
     measure(seal, out);
     n_high = n_written(out);
@@ -607,6 +625,7 @@ cut_part(const struct seal *seal, const struct seal_range *range,
         }
     }
     out->range.last_id = last_id_of(seal, low);
+    ASSERT(out->range.last_id <= range->last_id);
     measure(seal, out);
 }
 
@@ -649,6 +668,8 @@ take_part(const struct seal *seal, struct seal_rest *rest, bool is_first,
     if (!rest->is_open) {
         return false;
     }
+    ASSERT(part.range.first_id >= rest->first_id &&
+        part.range.last_id <= rest->last_id);
     *out = part.range;
     rest->is_open = part.range.last_id < rest->last_id;
     rest->first_id = part.range.last_id + 1;
@@ -749,8 +770,10 @@ pick_below(const struct seal *seal, const struct seal_aside *aside,
     uint64_t from = 0;
     struct seal_candidate it = {0};
     limit -= limit % seal->n_shards; /* whole rows */
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
     while (from < limit && !it.is_last &&
         next_free(seal, aside, slot, from, &it) && it.range.first_id < limit) {
+        ASSERT(it.range.last_id >= from);
         if (it.range.last_id >= limit) {
             it.range.last_id = limit - 1;
         }

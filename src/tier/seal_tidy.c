@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cold ranges that want work.
+/* Finds the cold range that wants work first.
  *
  * A list of a counter's ranges is made from the maps and from the tables over
  * them; what is to be done first follows from the list alone, so that it can be
@@ -18,6 +18,7 @@
  * is dead by more than half. */
 #include "tier/seal_tidy.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "engine/engine_extents.h"
 
@@ -97,6 +98,7 @@ longest_run(const struct seal_tidy_bounds *bounds,
     size_t n, size_t first, uint64_t bound)
 {
     struct run run = {first, first, range[first].blocks, range[first].n_hot};
+    ASSERT(first < n);
     for (size_t i = first + 1; i < n; i++) {
         uint64_t blocks = run.blocks + range[i].blocks;
         uint64_t n_hot = run.n_hot + range[i].n_hot + range[i].n_gap;
@@ -116,6 +118,7 @@ choose_join(const struct seal_tidy_bounds *bounds,
     size_t n, struct seal_tidy_choice *out)
 {
     size_t fan_in = bounds->fan_in;
+    ASSERT(fan_in >= 2);
     uint64_t largest = bounds->join_blocks / fan_in, bound = largest;
     while (bound / fan_in >= LEAST_BOUND) {
         bound /= fan_in;
@@ -177,6 +180,7 @@ count_blocks(const struct covers_entry *entry)
     if (entry->last_id < head->last_id) {
         (void)segment_find(segment, entry->last_id, &last);
     }
+    ASSERT(first <= last && last < head->n_blocks);
     return last - first + UINT64_C(1);
 }
 
@@ -185,6 +189,7 @@ range_of(const struct covers_entry *entry)
 {
     const struct segment_head *head = segment_head(entry->file->segment);
     uint64_t blocks = count_blocks(entry);
+    ASSERT(head->n_blocks > 0 && blocks <= head->n_blocks);
     return (struct seal_tidy_range){.first_id = entry->first_id,
         .last_id = entry->last_id,
         .blocks = blocks,
@@ -220,6 +225,8 @@ sum_files(struct seal_tidy_range *range, size_t n)
         for (end = i; end < n && sorted[end]->file == sorted[i]->file; end++) {
             live += sorted[end]->blocks;
         }
+        /* two ranges may share a block of their file, no more */
+        ASSERT(live <= sorted[i]->file_blocks + (end - i - 1));
         for (size_t k = i; k < end; k++) {
             sorted[k]->file_live = live;
         }
@@ -250,6 +257,7 @@ weight_of(const struct seal_tidy_range *it, uint64_t first, uint64_t last)
 {
     uint64_t from = first > it->first_id ? first : it->first_id;
     uint64_t to = last < it->last_id ? last : it->last_id;
+    ASSERT(from <= to);
     return ((double)it->records + 1) * ((double)(to - from) + 1) /
         ((double)(it->last_id - it->first_id) + 1);
 }
@@ -264,10 +272,12 @@ add_table(struct seal_tidy_range *range, size_t n, unsigned n_shards,
     uint64_t first = table->first_row * n_shards;
     uint64_t last = table->last_row * n_shards + (n_shards - 1);
     double n_records = scale * (double)table->n_records, sum = 0;
+    ASSERT(first <= last);
     size_t from = place_of(range, n, first), end = from;
     for (; end < n && range[end].first_id <= last; end++) {
         sum += weight_of(&range[end], first, last);
     }
+    ASSERT(from == n || range[from].last_id >= first);
     if (end == from && end < n) {
         range[end].n_gap += (uint64_t)(n_records + 0.5);
     }
@@ -296,6 +306,7 @@ add_shard(const struct seal *seal, unsigned slot, unsigned shard,
         if (table.last_row >= last_row) {
             break;
         }
+        ASSERT(table.last_row >= row); /* the next one is behind it */
         row = table.last_row + 1;
     }
     return n_tables;
@@ -334,6 +345,7 @@ seal_tidy_list(const struct seal *seal, unsigned slot,
     struct seal_tidy_range *range = malloc(map->n * sizeof *range);
     for (size_t i = 0; range != NULL && i < map->n; i++) {
         range[i] = range_of(&map->entry[i]);
+        ASSERT(i == 0 || range[i - 1].last_id < range[i].first_id);
     }
     err = range == NULL ? ERR_NO_MEMORY : sum_files(range, map->n);
     if (err == 0) {
@@ -351,6 +363,7 @@ void
 seal_tidy_measure(
     const struct seal *seal, unsigned slot, struct seal_tidy_range *range)
 {
+    ASSERT(range->first_id <= range->last_id);
     range->n_hot = 0;
     for (unsigned shard = 0; shard < seal->n_shards; shard++) {
         range->n_hot += engine_count(seal->engine, slot, shard,

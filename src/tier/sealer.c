@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every 20 ms (seal_tidy_bounds.slice_ms), where the hot tables take more than
+/* The thread that seals ranges, so that there is room in memory.
+ *
+ * Every 20 ms (seal_tidy_bounds.slice_ms), where the hot tables take more than
  * BEGIN of their budget, ranges are sealed until they take less than END of it.
  * What waits for readers is on its way out and does not count. Where they take
  * less, the tidier has a turn.
@@ -45,12 +47,17 @@ enum {
     URGENT = 85,     /* from there on with the workers' priority */
     HASTE = 90,      /* from there on what frees most */
     CALM_MS = 30000, /* until it has been less for so long */
-    TRIES = 16       /* where the counter's columns change meanwhile */
+    TRIES = 16,      /* where the counter's columns change meanwhile */
+    ENDING_MAGIC = 0x53e9a21f
 };
+
+_Static_assert(END < BEGIN && BEGIN < URGENT && URGENT < HASTE && HASTE < 100,
+    "more is done the more memory is taken");
 
 /* The checkpoint that makes a call durable. */
 struct ending {
     struct store_checkpoint checkpoint; /* first */
+    uint32_t magic;                     /* ENDING_MAGIC */
     struct store_seal *call;
 };
 
@@ -87,6 +94,7 @@ name_of(struct sealer *sealer, unsigned slot)
 {
     struct schema_name name = {0};
     struct durable *durable = sealer->seal.durable;
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
     mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
@@ -118,6 +126,7 @@ set_aside(struct sealer *sealer, const struct seal_range *range, int err)
 static void
 after_range(struct sealer *sealer, const struct seal_range *range)
 {
+    ASSERT(range->unreadable == 0);
     tidier_note(&sealer->tidier, range);
     checkpointer_want_segments(sealer->checkpointer, NULL);
     cold_retry(sealer->cold, true);
@@ -169,10 +178,12 @@ take_turn(void *context)
     struct turn *it = context;
     struct sealer *sealer = it->sealer;
     struct seal *seal = &sealer->seal;
+    ASSERT(sealer->magic == SEALER_MAGIC && !it->is_found);
     it->is_found = it->is_hasty
         ? seal_pick_soon(seal, &sealer->aside, &sealer->rest, &it->range)
         : seal_pick_best(seal, &sealer->aside, &it->range);
     if (it->is_found) {
+        ASSERT(it->range.first_id <= it->range.last_id);
         it->err = seal_run(seal, &it->range);
         note_seal(sealer, &it->range, it->err);
     }
@@ -313,6 +324,7 @@ seal_all(struct sealer *sealer, struct store_seal *call)
         if (err == 0 && it.range.last_id == UINT64_MAX) {
             break;
         }
+        ASSERT(it.range.last_id >= from); /* each is behind the one before */
         from = it.range.last_id + 1;
     }
     return err == 0 && is_stopping(sealer) ? ERR_CLOSED : err;
@@ -323,6 +335,8 @@ on_durable(struct store_call *call)
 {
     struct ending *ending = (struct ending *)call;
     struct store_seal *seal = ending->call;
+    ASSERT(ending->magic == ENDING_MAGIC);
+    ending->magic = 0;
     seal->err = ending->checkpoint.err;
     if (seal->err == 0 && seal->n_left > 0) {
         seal->err = ERR_COLD_READ;
@@ -360,6 +374,8 @@ do_call(struct sealer *sealer, struct store_seal *call)
         call->call.done_fn(&call->call);
         return;
     }
+    ASSERT(call->n_left == 0 || call->file[0] != '\0');
+    ending->magic = ENDING_MAGIC;
     ending->call = call;
     ending->checkpoint.call.done_fn = on_durable;
     checkpointer_want(sealer->checkpointer, &ending->checkpoint);
@@ -386,6 +402,7 @@ static void *
 run(void *arg)
 {
     struct sealer *sealer = arg;
+    ASSERT(sealer->magic == SEALER_MAGIC);
     give_way_begin(NICE); /* lower than the workers */
     while (!is_stopping(sealer)) {
         struct store_seal *call = wait_for_work(sealer);
@@ -411,6 +428,8 @@ run(void *arg)
 int
 sealer_start(struct sealer *sealer)
 {
+    ASSERT(sealer->magic == 0 && sealer->cold->magic == COLD_MAGIC);
+    ASSERT(sealer->seal.schema != NULL && sealer->checkpointer != NULL);
     sealer->seal.is_stopping = &sealer->stopping;
     sealer->queue = (struct call_queue){0};
     tidier_init(&sealer->tidier, &sealer->seal, sealer->checkpointer,
@@ -418,6 +437,7 @@ sealer_start(struct sealer *sealer)
     atomic_init(&sealer->stopping, false);
     mutex_init(&sealer->lock);
     clock_cond_init(&sealer->changed);
+    sealer->magic = SEALER_MAGIC; /* before its thread */
     cold_begin(sealer->cold, !sealer->is_told);
     int err = errand_start(&sealer->hasty);
     if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
@@ -427,6 +447,7 @@ sealer_start(struct sealer *sealer)
     if (err != 0) {
         pthread_cond_destroy(&sealer->changed);
         mutex_fini(&sealer->lock);
+        sealer->magic = 0;
     }
     return err;
 }
@@ -434,6 +455,7 @@ sealer_start(struct sealer *sealer)
 void
 sealer_stop(struct sealer *sealer)
 {
+    ASSERT(sealer->magic == SEALER_MAGIC);
     mutex_lock(&sealer->lock);
     bool was_stopping = is_stopping(sealer);
     /* relaxed: see is_stopping */
@@ -443,19 +465,24 @@ sealer_stop(struct sealer *sealer)
     if (!was_stopping) {
         pthread_join(sealer->thread, NULL);
         errand_stop(&sealer->hasty);
+        ASSERT(sealer->tidier.work == NULL && sealer->tidier.reheat == NULL);
     }
 }
 
 void
 sealer_fini(struct sealer *sealer)
 {
+    ASSERT(sealer->magic == SEALER_MAGIC && is_stopping(sealer));
+    ASSERT(sealer->queue.first == NULL);
     pthread_cond_destroy(&sealer->changed);
     mutex_fini(&sealer->lock);
+    sealer->magic = 0;
 }
 
 void
 sealer_add(struct sealer *sealer, struct store_seal *call)
 {
+    ASSERT(sealer->magic == SEALER_MAGIC && call->slot < SCHEMA_COUNTERS_MAX);
     mutex_lock(&sealer->lock);
     bool is_taken = !is_stopping(sealer);
     if (is_taken) {

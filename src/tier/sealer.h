@@ -13,10 +13,13 @@
 
 #include <pthread.h>
 
+enum { SEALER_MAGIC = 0x1d70c5b4 };
+
 /* The thread that moves ranges to the cold tier: as the hot tables approach
  * their budget, and on command; and that sees to those that are there. Part of
  * the store; nobody else calls it. */
 struct sealer {
+    uint32_t magic; /* SEALER_MAGIC, while it is started */
     struct seal seal;
     struct checkpointer *checkpointer; /* the store's */
     struct cold *cold;                 /* who waits for room */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The cold tier as a whole: the maps of what is covered, the pool that reads
+ * segments, and the sealer. They are made before anything is loaded, begin when
+ * all is, and end before what they stand on. */
 #include "tier/tier.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include "tier/seal_pick.h"
@@ -21,10 +25,12 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
         .logger = config->logger,
         .clock = config->clock};
     *tier = (struct tier){.durable = durable};
+    ASSERT(durable->covers == NULL); /* the durable has one cold tier */
     int err = fetch_start(&fetch, &tier->cold.fetch);
     if (err != 0) {
         return err;
     }
+    tier->cold.magic = COLD_MAGIC;
     tier->cold.engine = engine;
     tier->cold.clock = config->clock;
     covers_init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
@@ -70,6 +76,7 @@ int
 tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
     struct checkpointer *checkpointer)
 {
+    ASSERT(!tier->has_sealer && tier->durable->wal != NULL);
     covers_end_loading(&tier->cold.covers);
     tell_excess(tier);
     tier->sealer.seal.schema = schema;
@@ -93,9 +100,12 @@ tier_fini(struct tier *tier)
     if (tier->has_sealer) {
         sealer_fini(&tier->sealer);
     }
+    ASSERT(tier->cold.magic == COLD_MAGIC);
+    ASSERT(tier->cold.waiting.first == NULL); /* all are answered */
     tier->durable->covers = NULL;
     covers_fini(&tier->cold.covers);
     mutex_fini(&tier->cold.lock);
+    tier->cold.magic = 0;
     fetch_stop(&tier->cold.fetch);
 }
 

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct store_ring_calls ring_calls;
+
 static void
 ring_close(struct store_ring *ring)
 {
     struct cold_ring *own = (struct cold_ring *)ring;
+    ASSERT(own->magic == COLD_RING_MAGIC && own->ring.calls == &ring_calls);
+    own->magic = 0;
     fetch_ring_destroy(&own->fetch);
     free(own);
 }
@@ -68,6 +72,8 @@ tier_open_ring(struct tier *tier, struct store_ring **out)
     struct cold_ring *own = calloc(1, sizeof *own);
     int error = own == NULL ? ENOMEM : open_ring(tier, &own->fetch);
     if (error == 0) {
+        ASSERT(own->fetch != NULL);
+        own->magic = COLD_RING_MAGIC;
         own->ring.calls = &ring_calls;
         *out = &own->ring;
         return 0;

@@ -62,7 +62,7 @@ begin_with(struct world *world, unsigned *n_asked, struct engine *engine)
     *world = (struct world){
         .cover = {.version_fn = version_of, .any_fn = is_any_covered},
         .n_asked = n_asked,
-        .cold = {.engine = engine},
+        .cold = {.magic = COLD_MAGIC, .engine = engine},
         .def = plain_counter(SLOT, 1)};
     fake_clock_init(&world->clock);
     fake_clock_stand(&world->clock);
