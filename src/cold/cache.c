@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A cache of blocks: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues
- * are all you need for cache eviction", SOSP 2023) in shards.
+/* Keeps blocks in memory: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, "FIFO
+ * queues are all you need for cache eviction", SOSP 2023) in shards.
  *
  *   new -> small queue -> asked for again? -> main queue -> asked for? -> again
  *                      \-> no: dropped, its hash stays     \-> no: dropped
@@ -136,6 +136,8 @@ enqueue(struct shard *shard, struct entry *entry, enum place place)
 {
     struct queue *queue = &shard->queue[place];
 
+    mutex_assert_held(&shard->lock);
+    ASSERT(entry->place == NOWHERE && place != NOWHERE);
     entry->place = (uint8_t)place;
     entry->newer = NULL;
     entry->older = queue->newest;
@@ -154,6 +156,9 @@ dequeue(struct shard *shard, struct entry *entry)
 {
     struct queue *queue = &shard->queue[entry->place];
 
+    mutex_assert_held(&shard->lock);
+    ASSERT(entry->place != NOWHERE);
+    ASSERT(queue->n > 0 && queue->bytes >= entry->bytes);
     if (entry->newer != NULL) {
         entry->newer->older = entry->older;
     } else {
@@ -189,6 +194,7 @@ take_out(struct shard *shard, struct entry *entry)
 {
     struct entry **at = find(shard, hash_of(entry->key), entry->key);
 
+    mutex_assert_held(&shard->lock);
     ASSERT(*at == entry);
     *at = entry->next;
     entry->next = NULL;
@@ -212,6 +218,7 @@ ghost_mark(uint64_t hash)
 static void
 ghost_add(struct shard *shard, uint64_t hash)
 {
+    mutex_assert_held(&shard->lock);
     shard->ghosts++;
     *ghost_at(shard, hash) = (struct ghost){ghost_mark(hash), shard->ghosts};
 }
@@ -238,6 +245,7 @@ evict(struct shard *shard)
     /* each may be moved for its hits, and once for its pins */
     size_t tries = (HITS_MAX + 2) * (small->n + main->n);
 
+    mutex_assert_held(&shard->lock);
     for (; tries > 0; tries--) {
         bool is_small = small->n > 0 &&
             (main->n == 0 || small->bytes >= shard->room / SMALL_PART);
@@ -279,6 +287,8 @@ free_all(const struct cache *cache, struct entry *entry)
 static bool
 reserve(struct shard *shard, size_t bytes, struct entry **gone)
 {
+    mutex_assert_held(&shard->lock);
+    ASSERT(shard->bytes <= shard->room);
     if (bytes > shard->room / LARGE_PART) {
         return false;
     }
@@ -288,12 +298,14 @@ reserve(struct shard *shard, size_t bytes, struct entry **gone)
         if (entry == NULL) {
             return false;
         }
+        ASSERT(shard->bytes >= entry->bytes);
         shard->bytes -= entry->bytes;
         shard->evicted++;
         entry->next = *gone;
         *gone = entry;
     }
     shard->bytes += bytes;
+    ASSERT(shard->bytes <= shard->room);
     return true;
 }
 
@@ -302,6 +314,7 @@ static void
 refuse(struct shard *shard, size_t bytes)
 {
     mutex_lock(&shard->lock);
+    ASSERT(shard->bytes >= bytes);
     shard->bytes -= bytes;
     shard->refused++;
     mutex_unlock(&shard->lock);
@@ -316,6 +329,7 @@ cache_take(struct cache *cache, struct cache_key key, size_t len)
     struct entry *entry;
     bool has_room;
 
+    ASSERT(len > 0 && bytes > len);
     if (cache->shards == 0) {
         return NULL;
     }
@@ -353,6 +367,7 @@ cache_keep(struct cache *cache, void *bytes)
     uint64_t hash = hash_of(entry->key);
     struct shard *shard = shard_of(cache, hash);
 
+    ASSERT(entry->place == NOWHERE && entry->next == NULL);
     mutex_lock(&shard->lock);
     struct entry **at = find(shard, hash, entry->key);
     if (*at == NULL) {
@@ -422,8 +437,10 @@ unref(struct entry *entry)
 {
     /* release: reads of the bytes come before; acquire: whoever frees it comes
      * after those of all others */
-    return atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) ==
-        1;
+    uint32_t refs =
+        atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel);
+    ASSERT(refs > 0);
+    return refs == 1;
 }
 
 void
@@ -435,8 +452,10 @@ cache_unpin(struct cache *cache, void *bytes)
     if (!unref(entry)) {
         return;
     }
+    ASSERT(entry->place == NOWHERE); /* so nobody finds it */
     shard = shard_of(cache, hash_of(entry->key));
     mutex_lock(&shard->lock);
+    ASSERT(shard->bytes >= entry->bytes);
     shard->bytes -= entry->bytes;
     mutex_unlock(&shard->lock);
     alloc_free(cache->alloc, entry, entry->bytes);
@@ -448,6 +467,7 @@ forget_in_queue(struct shard *shard, enum place place, uint64_t segment,
 {
     struct entry *older;
 
+    mutex_assert_held(&shard->lock);
     for (struct entry *entry = shard->queue[place].newest; entry != NULL;
          entry = older) {
         older = entry->older;
@@ -495,6 +515,7 @@ power_of_two(uint64_t at_most)
 static int
 make_shard(struct cache *cache, struct shard *shard, uint64_t budget)
 {
+    ASSERT(budget >= ENTRY_BYTES);
     shard->buckets = power_of_two(budget / ENTRY_BYTES);
     shard->bucket =
         alloc_zeroed(cache->alloc, shard->buckets * sizeof *shard->bucket);
@@ -537,6 +558,7 @@ cache_create(
             shard->buckets * (sizeof *shard->bucket + sizeof *shard->ghost);
     }
     for (size_t i = 0; i < shards; i++) {
+        ASSERT(budget_bytes > cache->own_bytes);
         cache->shard[i].room = (budget_bytes - cache->own_bytes) / shards;
     }
     *out = cache;
@@ -552,7 +574,7 @@ empty_queue(struct cache *cache, struct shard *shard, enum place place)
          entry = older) {
         older = entry->older;
         shard->bytes -= entry->bytes;
-        ASSERT(unref(entry));
+        ASSERT(unref(entry)); /* nothing is pinned */
         alloc_free(cache->alloc, entry, entry->bytes);
     }
 }
@@ -609,6 +631,7 @@ verify_queue(struct shard *shard, enum place place)
     size_t n = 0;
     size_t bytes = 0;
 
+    mutex_assert_held(&shard->lock);
     for (struct entry *entry = queue->newest; entry != NULL;
          entry = entry->older) {
         ASSERT(entry->newer == newer && entry->place == place);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lookups in segments: a cache and a pool of threads; rings: fetch_ring.c.
+/* Looks ids up in segments, with a cache and a pool of threads; rings:
+ * fetch_ring.c.
  *
  *   fetch_begin: index -> cache -> queue -> thread: pread, check, cache
  *                  |        |                          -> answers, done_fn
@@ -106,8 +107,10 @@ count_down(struct fetch_call *call, size_t n)
 {
     /* release: the answers come before; acquire: the last one sees those of
      * all others */
-    return atomic_fetch_sub_explicit(
-               &call->n_waiting, n, memory_order_acq_rel) == n;
+    size_t left =
+        atomic_fetch_sub_explicit(&call->n_waiting, n, memory_order_acq_rel);
+    ASSERT(left >= n);
+    return left == n;
 }
 
 /* Blocks that are waited for. */
@@ -118,6 +121,7 @@ find(struct fetch *fetch, struct cache_key key)
     uint64_t hash = fold_id(key.segment + ((uint64_t)key.block << 32));
     struct fetch_lookup **at = &fetch->bucket[hash & (FETCH__BUCKETS - 1)];
 
+    mutex_assert_held(&fetch->lock);
     while (*at != NULL &&
         ((*at)->key.segment != key.segment || (*at)->key.block != key.block)) {
         at = &(*at)->beside;
@@ -130,6 +134,9 @@ fetch__enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
 {
     struct fetch_stats *stats = &fetch->stats;
 
+    mutex_assert_held(&fetch->lock);
+    ASSERT(lookup->magic == FETCH_LOOKUP_MAGIC);
+    ASSERT((fetch->first == NULL) == (stats->queued == 0));
     lookup->behind = NULL;
     if (fetch->last != NULL) {
         fetch->last->behind = lookup;
@@ -143,23 +150,25 @@ fetch__enqueue(struct fetch *fetch, struct fetch_lookup *lookup)
     }
 }
 
-/* Has the block of the lookup read, by the ring if there is one with room. With
- * the lock. */
+/* Has the block of the lookup read, by the ring if there is one with room. */
 static void
 stand_for(
     struct fetch *fetch, struct fetch_lookup *lookup, struct fetch_ring *ring)
 {
+    struct fetch_lookup **at = find(fetch, lookup->key);
+
+    ASSERT(*at == NULL); /* of one block there is one read at a time */
     lookup->next = NULL;
     lookup->beside = NULL;
-    *find(fetch, lookup->key) = lookup;
+    *at = lookup;
     if (ring == NULL || !fetch__ring_add(ring, lookup)) {
         fetch__enqueue(fetch, lookup);
     }
 }
 
 /* Has a lookup whose block was not in the cache wait for it, or answers it
- * where there is nothing to wait for: true then. With the lock, which it may
- * give away for a while. */
+ * where there is nothing to wait for: true then. It may give the lock away for
+ * a while. */
 static bool
 await(
     struct fetch *fetch, struct fetch_lookup *lookup, struct fetch_ring *ring)
@@ -167,6 +176,8 @@ await(
     struct fetch_lookup *first;
     void *kept;
 
+    mutex_assert_held(&fetch->lock);
+    ASSERT(lookup->magic == FETCH_LOOKUP_MAGIC);
     if (fetch->is_stopping) {
         set_none(lookup, ERR_CLOSED);
         return true;
@@ -196,12 +207,13 @@ await(
  * queue calls a few and not one a block; a thread that comes calls others
  * before it reads, so that they are twice as many each time; and nobody calls
  * while some are on their way. So calls in a row wake a thread once, not each
- * of them one. With the lock. */
+ * of them one. */
 unsigned
 fetch__count_calls(struct fetch *fetch)
 {
     uint64_t n = fetch->called == 0 ? fetch->stats.queued : 0;
 
+    mutex_assert_held(&fetch->lock);
     n = n < CALLED_AT_ONCE ? n : CALLED_AT_ONCE;
     n = n < fetch->idle ? n : fetch->idle;
     fetch->called += (unsigned)n;
@@ -226,19 +238,28 @@ await_all(struct fetch *fetch, struct fetch_call *call,
     size_t answered = 1; /* the one for being here */
     unsigned called;
 
+    ASSERT(missing != NULL && n <= call->n);
+    call->magic = FETCH_CALL_MAGIC;
     /* relaxed: others get at it through the lock */
     atomic_store_explicit(&call->n_waiting, n + 1, memory_order_relaxed);
     fetch__lock(fetch);
     while (missing != NULL) {
         struct fetch_lookup *next = missing->next;
 
-        answered += await(fetch, missing, call->ring);
+        if (await(fetch, missing, call->ring)) {
+            missing->magic = 0;
+            answered++;
+        }
         missing = next;
     }
     called = fetch__count_calls(fetch);
     fetch__unlock(fetch);
     fetch__call_threads(fetch, called);
-    return count_down(call, answered);
+    if (!count_down(call, answered)) {
+        return false;
+    }
+    call->magic = 0;
+    return true;
 }
 
 /* What a call finds without waiting: by groups, so that the memory of several
@@ -315,6 +336,7 @@ answer_group(struct fetch *fetch, struct fetch_call *call,
     }
     for (size_t i = 0; i < n; i++) {
         if (kept[i] == NULL) {
+            wanted[i]->magic = FETCH_LOOKUP_MAGIC;
             wanted[i]->call = call;
             wanted[i]->next = NULL;
             *here->end = wanted[i];
@@ -344,6 +366,7 @@ fetch_begin(struct fetch *fetch, struct fetch_call *call)
 {
     struct here here = {.end = &here.missing};
 
+    ASSERT(fetch->magic == FETCH__MAGIC);
     for (size_t i = 0; i < call->n; i += GROUP) {
         size_t left = call->n - i;
 
@@ -379,7 +402,9 @@ take(struct fetch *fetch, bool *is_stopping)
         fetch->called -= fetch->called > 0; /* some come uncalled */
     }
     lookup = fetch->first;
+    ASSERT((lookup == NULL) == (fetch->stats.queued == 0));
     if (lookup != NULL) {
+        ASSERT(lookup->magic == FETCH_LOOKUP_MAGIC);
         fetch->first = lookup->behind;
         if (fetch->first == NULL) {
             fetch->last = NULL;
@@ -405,6 +430,7 @@ take_memory(void *context, size_t bytes)
 {
     struct taking *taking = context;
 
+    ASSERT(taking->kept == NULL); /* warm_make asks once */
     taking->kept = cache_take(taking->fetch->cache, taking->key, bytes);
     return taking->kept;
 }
@@ -436,6 +462,7 @@ fetch__take(struct fetch__hand *hand, const struct fetch_lookup *lookup,
         .at = segment_block_at(lookup->key.block),
         .what = "the block is damaged"};
 
+    ASSERT(lookup->magic == FETCH_LOOKUP_MAGIC && came->warm == NULL);
     if (came->err == 0) {
         came->err = keep(hand, lookup->key, came);
         fault = &damage;
@@ -490,7 +517,7 @@ close_block(struct fetch *fetch, struct fetch_lookup *lookup,
 
     fetch__lock(fetch);
     at = find(fetch, lookup->key);
-    ASSERT(*at == lookup);
+    ASSERT(*at == lookup && fetch->stats.reading > 0);
     *at = lookup->beside;
     fetch->stats.reading--;
     if (came->is_read) {
@@ -509,12 +536,16 @@ answer_all(struct fetch__hand *hand, struct fetch_lookup *lookup,
         struct fetch_lookup *next = lookup->next;
         struct fetch_call *call = lookup->call;
 
+        ASSERT(lookup->magic == FETCH_LOOKUP_MAGIC);
+        ASSERT(call->magic == FETCH_CALL_MAGIC);
+        lookup->magic = 0;
         if (came->err != 0) {
             set_none(lookup, came->err);
         } else {
             look(hand->fetch, lookup, came->warm, &came->block, &hand->room);
         }
         if (count_down(call, 1)) {
+            call->magic = 0;
             call->done_fn(call);
         }
         lookup = next;
@@ -539,6 +570,7 @@ run(void *context)
     struct fetch_lookup *lookup;
     bool is_stopping;
 
+    ASSERT(reader->hand.fetch->magic == FETCH__MAGIC);
     while ((lookup = take(reader->hand.fetch, &is_stopping)) != NULL) {
         struct fetch__came came = {.err = ERR_CLOSED};
 
@@ -570,6 +602,7 @@ fetch_start(const struct fetch_config *config, struct fetch **out)
     if (fetch == NULL) {
         return ERR_NO_MEMORY;
     }
+    fetch->magic = FETCH__MAGIC; /* before any thread */
     fetch->config = *config;
     fetch->config.clock = clock_or_system(config->clock);
     fetch->reader = (struct fetch__reader *)(fetch + 1);
@@ -602,6 +635,7 @@ fetch_stop(struct fetch **fetch)
     if (old == NULL) {
         return;
     }
+    ASSERT(old->magic == FETCH__MAGIC);
     fetch__lock(old);
     old->is_stopping = true;
     pthread_cond_broadcast(&old->more);
@@ -610,6 +644,9 @@ fetch_stop(struct fetch **fetch)
         pthread_join(old->reader[i].thread, NULL);
         block_room_fini(&old->reader[i].hand.room);
     }
+    ASSERT(old->first == NULL && old->stats.queued == 0);
+    ASSERT(old->stats.reading == 0 && old->stats.rings == 0);
+    old->magic = 0;
     cache_destroy(&old->cache);
     pthread_cond_destroy(&old->more);
     mutex_fini(&old->lock);
@@ -620,6 +657,7 @@ fetch_stop(struct fetch **fetch)
 void
 fetch_count_fault(struct fetch *fetch, int err)
 {
+    ASSERT(fetch->magic == FETCH__MAGIC && err != 0);
     fetch__lock(fetch);
     if (err == ERR_CORRUPT || err == ERR_NEWER_FORMAT) {
         fetch->stats.damaged++;

@@ -35,6 +35,8 @@ enum {
                              * others have their turn in between */
 };
 
+enum { FETCH_CALL_MAGIC = 0x2c94d7a1, FETCH_LOOKUP_MAGIC = 0x67f1508e };
+
 struct fetch;
 struct fetch_call;
 struct fetch_ring;
@@ -55,6 +57,7 @@ struct fetch_lookup {
                                         * segment's and in the form of
                                         * segment_write_add */
     /* fetch's own while the call is not answered: */
+    uint32_t magic; /* FETCH_LOOKUP_MAGIC, while it waits for its block */
     struct cache_key key;
     struct fetch_call *call;
     struct fetch_lookup *next; /* waits for the same block */
@@ -73,8 +76,10 @@ struct fetch_call {
                                                * in fetch_ring_reap on that of
                                                * some ring; must not block */
     void *owner;                              /* the caller's */
-    struct fetch_ring *ring;  /* the calling thread's; NULL: none */
-    _Atomic size_t n_waiting; /* fetch's own */
+    struct fetch_ring *ring; /* the calling thread's; NULL: none */
+    /* fetch's own: */
+    uint32_t magic; /* FETCH_CALL_MAGIC, while it waits */
+    _Atomic size_t n_waiting;
 };
 
 /* Starts the threads. Config is copied. 0, ERR_NO_MEMORY, ERR_NO_THREAD. */

@@ -14,12 +14,14 @@
 enum {
     FETCH__BUCKETS =
         1 << 10, /* of blocks that are waited for; a power of two */
-    FETCH__NS_PER_US = 1000
+    FETCH__NS_PER_US = 1000,
+    FETCH__MAGIC = 0x19e6c3b8
 };
 
 struct fetch__reader;
 
 struct fetch {
+    uint32_t magic; /* FETCH__MAGIC */
     struct fetch_config config;
     struct cache *cache;
     /* of callers' threads */
@@ -68,14 +70,14 @@ fetch__unlock(struct fetch *fetch)
     mutex_unlock(&fetch->lock);
 }
 
-/* Has a lookup that stands for a block read by the pool. With the lock; the
- * caller calls threads afterwards, fetch__count_calls of them. */
+/* Has a lookup that stands for a block read by the pool; the caller, who holds
+ * the lock, calls threads afterwards, fetch__count_calls of them. */
 void fetch__enqueue(struct fetch *fetch, struct fetch_lookup *lookup);
 
-/* How many threads are to be called now. With the lock. */
+/* How many threads are to be called now. The caller holds the lock. */
 unsigned fetch__count_calls(struct fetch *fetch);
 
-/* Calls them. Without the lock. */
+/* Calls them. The caller does not hold the lock. */
 void fetch__call_threads(struct fetch *fetch, unsigned n);
 
 /* The block of the lookup has been read, or not: came->err, and *fault where it
@@ -88,7 +90,7 @@ void fetch__answer(struct fetch__hand *hand, struct fetch_lookup *lookup,
     struct fetch__came *came);
 
 /* Has a ring read the block of a lookup, at its next fetch_ring_submit. False:
- * as many as it takes are under way. With the lock. */
+ * as many as it takes are under way. The caller holds the lock. */
 bool fetch__ring_add(struct fetch_ring *ring, struct fetch_lookup *lookup);
 
 #endif

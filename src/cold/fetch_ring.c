@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads of blocks by the thread that asks for them.
+/* Reads blocks for the thread that asks for them.
  *
  *   fetch_begin -> added -> fetch_ring_submit: one system call for all
  *                             -> the descriptor can be read
@@ -25,7 +25,10 @@ struct slot {
     uint64_t begun_ns;
 };
 
+enum { RING_MAGIC = 0x5a08f3c6 };
+
 struct fetch_ring {
+    uint32_t magic; /* RING_MAGIC */
     struct fetch__hand hand;
     struct disk_ring *disk; /* owned */
     struct slot *free;
@@ -39,6 +42,18 @@ struct fetch_ring {
     uint8_t room[(FETCH_RING_READS + 1) * BLOCK_BYTES_MAX];
 };
 
+/* The slot of a read that the disk gives back. */
+static struct slot *
+slot_of(struct fetch_ring *ring, struct disk_read *read)
+{
+    struct slot *slot = (struct slot *)read; /* its first member */
+
+    ASSERT(slot >= ring->slot && slot < ring->slot + FETCH_RING_READS);
+    ASSERT(slot->lookup->magic == FETCH_LOOKUP_MAGIC);
+    ASSERT(ring->n_under_way > 0);
+    return slot;
+}
+
 _Static_assert((int)BLOCK_BYTES_MAX == (int)DISK_DIRECT_BYTES,
     "reads past the page cache want aligned memory");
 
@@ -51,6 +66,8 @@ fetch_ring_create(
     if (ring == NULL) {
         return ERR_NO_MEMORY;
     }
+    ASSERT(disk != NULL);
+    ring->magic = RING_MAGIC;
     ring->hand = (struct fetch__hand){fetch, {.alloc = fetch->config.alloc}};
     ring->disk = disk;
     ring->bytes = (uint8_t(*)[BLOCK_BYTES_MAX])(
@@ -75,7 +92,9 @@ fetch_ring_destroy(struct fetch_ring **ring)
     if (old == NULL) {
         return;
     }
-    ASSERT(old->n_under_way == 0);
+    ASSERT(old->magic == RING_MAGIC && old->n_under_way == 0);
+    ASSERT(old->added == NULL);
+    old->magic = 0;
     fetch__lock(old->hand.fetch);
     old->hand.fetch->stats.rings--;
     fetch__unlock(old->hand.fetch);
@@ -94,6 +113,8 @@ fetch_ring_fd(const struct fetch_ring *ring)
 static void
 free_slot(struct fetch_ring *ring, struct slot *slot)
 {
+    ASSERT(ring->n_under_way > 0);
+    slot->lookup = NULL;
     slot->next_free = ring->free;
     ring->free = slot;
     ring->n_under_way--;
@@ -104,11 +125,15 @@ fetch__ring_add(struct fetch_ring *ring, struct fetch_lookup *lookup)
 {
     struct slot *slot = ring->free;
 
+    mutex_assert_held(&ring->hand.fetch->lock);
+    ASSERT(ring->magic == RING_MAGIC);
+    ASSERT((slot == NULL) == (ring->n_under_way == FETCH_RING_READS));
     if (slot == NULL) {
         return false;
     }
     ring->free = slot->next_free;
     ring->n_under_way++;
+    ASSERT(slot->lookup == NULL && lookup->magic == FETCH_LOOKUP_MAGIC);
     slot->lookup = lookup;
     segment_block_read(lookup->segment, lookup->key.block,
         ring->bytes[slot - ring->slot], &slot->read);
@@ -126,6 +151,7 @@ hand_on(struct fetch_ring *ring, struct slot *slot)
     unsigned called;
 
     fetch__lock(fetch);
+    ASSERT(fetch->stats.reading > 0);
     fetch->stats.reading--;
     fetch->stats.ring_failures++;
     fetch__enqueue(fetch, slot->lookup);
@@ -160,13 +186,14 @@ fetch_ring_submit(struct fetch_ring *ring)
 {
     struct disk_read *read, *next;
 
+    ASSERT(ring->magic == RING_MAGIC);
     if (ring->added == NULL) {
         return false;
     }
     read = disk_ring_submit(ring->disk, take_added(ring));
     for (; read != NULL; read = next) {
         next = read->next;
-        hand_on(ring, (struct slot *)read);
+        hand_on(ring, slot_of(ring, read));
     }
     return ring->added != NULL;
 }
@@ -195,12 +222,15 @@ fetch_ring_reap(struct fetch_ring *ring)
     struct disk_read *read = disk_ring_reap(ring->disk, FETCH_RING_TURN);
     uint64_t now_ns = clock_monotonic_ns();
 
+    ASSERT(ring->magic == RING_MAGIC);
     for (struct disk_read *next; read != NULL; read = next) {
         next = read->next;
+        struct slot *slot = slot_of(ring, read);
+
         if (read->error != 0 || read->n_read != read->len) {
-            hand_on(ring, (struct slot *)read);
+            hand_on(ring, slot);
         } else {
-            take(ring, (struct slot *)read, now_ns);
+            take(ring, slot, now_ns);
         }
     }
 }
