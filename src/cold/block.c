@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a block.
+/* Reads a block.
  *
  *   OFFSET SIZE
  *        0    1 version, 1
@@ -88,6 +88,7 @@ block_open(const uint8_t *bytes, size_t len, uint64_t seed, struct block *out)
     out->codec = (enum block_codec)bytes[1];
     out->payload = (size_t)(at - bytes);
     out->end = end;
+    ASSERT(out->payload >= BLOCK_HEAD_BYTES && out->payload <= out->end);
     return 0;
 }
 
@@ -103,6 +104,7 @@ block_room_fini(struct block_room *room)
 static bool
 make_spare(struct block_room *room, size_t n)
 {
+    ASSERT(n > 0 && n <= 2 * BLOCK_RECORDS_MAX);
     if (n <= room->n_spare) {
         return true;
     }
@@ -116,6 +118,8 @@ make_spare(struct block_room *room, size_t n)
 static bool
 make_raw(struct block_room *room, size_t bytes)
 {
+    ASSERT(
+        bytes <= 8 * (size_t)BLOCK_RECORDS_MAX * (1 + SCHEMA_COLUMNS_MAX) + 1);
     if (bytes <= room->raw_bytes) {
         return true;
     }
@@ -133,6 +137,7 @@ block__bits(const struct block *block, struct bits_in *in)
 {
     size_t begin = block->payload + 2 * (size_t)block->n_columns;
 
+    ASSERT(block->codec == BLOCK_PACKED);
     if (begin > block->end) {
         return false;
     }
@@ -143,6 +148,7 @@ block__bits(const struct block *block, struct bits_in *in)
 size_t
 block__column(const struct block *block, const struct bits_in *in, unsigned c)
 {
+    ASSERT(c <= block->n_columns);
     return c == block->n_columns
         ? in->end
         : bytes_get_u16(block->bytes + block->payload + 2 * (size_t)c);
@@ -271,6 +277,7 @@ expand(const struct block *block, struct block_room *room, size_t from,
 {
     size_t made;
 
+    ASSERT(from <= block->end);
     /* one more, so that there is room where there are no bytes */
     if (!make_raw(room, bytes + 1)) {
         return ERR_NO_MEMORY;
@@ -298,6 +305,7 @@ open_planes(const struct block *block, struct block_room *room,
     size_t from = block->payload + 1 + block->n_columns;
     size_t bytes = 0;
 
+    ASSERT(block->codec != BLOCK_PACKED);
     if (from > block->end) {
         return ERR_CORRUPT;
     }
@@ -402,6 +410,8 @@ int
 block_decode(const struct block *block, struct block_room *room, uint64_t *id,
     uint64_t *const *code)
 {
+    ASSERT(block->n >= 1 && block->n <= BLOCK_RECORDS_MAX);
+    ASSERT(block->n_columns >= 1 && block->n_columns <= SCHEMA_COLUMNS_MAX);
     return block->codec == BLOCK_PACKED ? packed_decode(block, room, id, code)
                                         : bytes_decode(block, room, id, code);
 }

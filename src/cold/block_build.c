@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing blocks.
+/* Writes blocks.
  *
  * How many records fit is not known before they are encoded: so the builder
  * takes some more than went into the block before, encodes as many as those
@@ -17,7 +17,8 @@
  * records than go into the block it is no better and hardly worse.
  *
  * Between calls: id and code hold n records, ascending; want is how many there
- * should be for a try. */
+ * should be for a try. A block that goes out is opened as a reader would
+ * (check_out): its head says what went in, and its gaps end at the last id. */
 #include "cold/block_build.h"
 
 #include "base/assert.h"
@@ -83,6 +84,7 @@ make_zstd(struct block_builder *builder)
     if (!may_be(builder, BLOCK_ZSTD)) {
         return true;
     }
+    ASSERT(builder->zstd == NULL);
     builder->zstd = ZSTD_createCCtx();
     if (builder->zstd == NULL) {
         return false;
@@ -170,7 +172,8 @@ block_builder_add(
 {
     size_t n = builder->n;
 
-    ASSERT(n < builder->want && (n == 0 || id > builder->id[n - 1]));
+    ASSERT(n < builder->want && n < BLOCK_RECORDS_MAX);
+    ASSERT(n == 0 || id > builder->id[n - 1]);
     builder->id[n] = id;
     for (unsigned c = 0; c < builder->options.n_columns; c++) {
         builder->code[c][n] = code[c];
@@ -184,6 +187,7 @@ put_head(const struct block_builder *builder, struct draft *draft)
 {
     uint8_t *out = draft->bytes;
 
+    ASSERT(draft->n > 0 && draft->n <= builder->n);
     memset(out, 0, BLOCK_HEAD_BYTES);
     out[0] = BLOCK_VERSION;
     out[1] = (uint8_t)draft->codec;
@@ -207,6 +211,7 @@ pack(struct block_builder *builder, struct draft *draft)
     struct bits_out out;
 
     begin += 2 * (size_t)builder->options.n_columns;
+    ASSERT(begin < DRAFT_BYTES);
     bits_out_init(&out, draft->bytes + begin, DRAFT_BYTES - begin);
     series_put(
         &builder->series, &out, builder->gap, draft->n - 1, RICE_FAVOUR);
@@ -254,6 +259,7 @@ lay_out(struct block_builder *builder, struct draft *draft)
 
     begin += 1 + builder->options.n_columns;
     draft->len = begin + bytes + BLOCK_SUM_BYTES;
+    ASSERT(draft->len > begin);
     if (draft->len <= BLOCK_BYTES_MAX) {
         put_planes(builder, draft, width, draft->bytes + begin);
     }
@@ -282,6 +288,7 @@ compress(struct block_builder *builder, struct draft *draft)
     size_t room, made;
 
     begin += 1 + builder->options.n_columns;
+    ASSERT(builder->zstd != NULL && begin + BLOCK_SUM_BYTES < DRAFT_BYTES);
     room = DRAFT_BYTES - BLOCK_SUM_BYTES - begin;
     if (!make_raw(builder, bytes + 1)) {
         return ERR_NO_MEMORY;
@@ -305,6 +312,7 @@ static int
 encode(struct block_builder *builder, enum block_codec codec, size_t n,
     struct draft *draft)
 {
+    ASSERT(may_be(builder, codec) && n > 0 && n <= builder->n);
     draft->codec = codec;
     draft->n = n;
     switch (codec) {
@@ -324,6 +332,7 @@ encode(struct block_builder *builder, enum block_codec codec, size_t n,
 static size_t
 next_try(const struct draft *draft, size_t fits, size_t too_many)
 {
+    ASSERT(fits < too_many && draft->len > 0);
     size_t n = draft->n * (BLOCK_BYTES_MAX - SLACK_BYTES / 2) / draft->len;
 
     if (n <= fits) {
@@ -436,12 +445,34 @@ drop(struct block_builder *builder, size_t n)
 {
     size_t left = builder->n - n;
 
+    ASSERT(n > 0 && n <= builder->n);
     memmove(builder->id, builder->id + n, left * sizeof *builder->id);
     for (unsigned c = 0; c < builder->options.n_columns; c++) {
         memmove(builder->code[c], builder->code[c] + n,
             left * sizeof *builder->id);
     }
     builder->n = left;
+}
+
+/* What goes out, seen as a reader will see it. */
+static void
+check_out(const struct block_builder *builder, const uint8_t *out, size_t len,
+    uint64_t seed)
+{
+    const struct draft *best = &builder->best;
+    uint64_t strides = 0, sum = 0;
+    struct block block;
+
+    ASSERT(block_open(out, len, seed, &block) == 0);
+    ASSERT(block.len == len && block.codec == best->codec);
+    ASSERT(block.n == best->n && block.first_id == builder->id[0]);
+    ASSERT(block.n_columns == builder->options.n_columns);
+    for (size_t i = 0; i + 1 < best->n; i++) {
+        sum += builder->gap[i] + 1;
+    }
+    ASSERT(ids_distance(&block.shape, block.first_id, builder->id[best->n - 1],
+               &strides) &&
+        strides == sum);
 }
 
 static size_t
@@ -475,6 +506,7 @@ block_builder_cut(struct block_builder *builder, bool is_end, uint64_t seed,
             at_most(may_fit + may_fit / 16 + WANT_MORE, BLOCK_RECORDS_MAX);
         return 0;
     }
+    ASSERT(best->len <= BLOCK_BYTES_MAX);
     bytes_put_u16(best->bytes + 2, (uint16_t)best->len);
     bytes_put_u64(best->bytes + best->len - BLOCK_SUM_BYTES,
         checksum64(best->bytes, best->len - BLOCK_SUM_BYTES, seed));
@@ -482,10 +514,12 @@ block_builder_cut(struct block_builder *builder, bool is_end, uint64_t seed,
     memset(out + best->len, 0, BLOCK_BYTES_MAX - best->len);
     *len = best->len;
     *n = best->n;
+    check_out(builder, out, *len, seed);
     drop(builder, best->n);
     builder->want =
         at_most(best->n + best->n / 16 + WANT_MORE, BLOCK_RECORDS_MAX);
     /* what is left over may be more than that */
     builder->want = builder->want > builder->n ? builder->want : builder->n;
+    ASSERT(builder->want > 0 && builder->want <= BLOCK_RECORDS_MAX);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shape of the ids of a block.
+/* Finds what the ids of a block have in common: their shape.
  *
  * Ids that are given out by a rule do not use all of their bits. Two rules
  * cover what is known:
@@ -182,6 +182,7 @@ stride_out(struct ids_shape *shape, uint64_t *gap, size_t n)
         stride = common_divisor(gap[i], stride);
     }
     shape->stride = stride == 0 ? 1 : stride;
+    ASSERT(n == 0 || gap[0] >= shape->stride);
     if (shape->stride == 1) {
         for (size_t i = 0; i < n; i++) {
             gap[i]--;
@@ -229,6 +230,7 @@ low_gaps(const uint64_t *id, size_t n, struct ids_shape *shape, uint64_t *gap)
             lows.number[slot_of(&lows, low)] - 1;
 
         if (i > 0) {
+            ASSERT(rank > before); /* as ids do */
             gap[i - 1] = rank - before;
         }
         before = rank;
@@ -274,6 +276,7 @@ ids_plan(struct ids_work *work, const uint64_t *id, size_t n,
         8 * (uint64_t)ids_put_shape(shape, head);
     other_cost = series_cost(work->series, work->gap, n - 1) +
         8 * (uint64_t)ids_put_shape(&other, head);
+    ASSERT(other.stride >= 1 && other.n_lows >= 1);
     if (other_cost < cost) {
         *shape = other;
         memcpy(gap, work->gap, (n - 1) * sizeof *gap);
@@ -285,6 +288,9 @@ ids_put_shape(const struct ids_shape *shape, uint8_t *out)
 {
     uint8_t *at = out;
 
+    ASSERT(shape->stride >= 1 && shape->low_bits <= LOW_BITS_MAX);
+    ASSERT((shape->low_bits > 0) == (shape->n_lows > 0));
+    ASSERT(shape->n_lows <= IDS_LOWS_MAX);
     at += bytes_put_varint(at, shape->stride);
     *at++ = (uint8_t)shape->low_bits;
     if (shape->low_bits > 0) {
@@ -292,10 +298,12 @@ ids_put_shape(const struct ids_shape *shape, uint8_t *out)
 
         *at++ = (uint8_t)(shape->n_lows - 1);
         for (unsigned i = 0; i < shape->n_lows; i++) {
+            ASSERT(shape->low[i] >= next); /* ascending */
             at += bytes_put_varint(at, shape->low[i] - next);
             next = shape->low[i] + 1;
         }
     }
+    ASSERT(at - out <= IDS_HEAD_BYTES_MAX);
     return (size_t)(at - out);
 }
 
@@ -323,6 +331,7 @@ ids_get_shape(const uint8_t **in, const uint8_t *end, struct ids_shape *shape)
                 next + distance >= top) {
                 return false;
             }
+            ASSERT(shape->n_lows < IDS_LOWS_MAX);
             shape->low[shape->n_lows] = next + distance;
             next += distance + 1;
         }
@@ -362,6 +371,7 @@ lows_of_gaps(const struct ids_shape *shape, uint64_t first, size_t n,
     uint64_t bad = 0;
     uint64_t place = place_of(shape, first & bits_mask(shape->low_bits));
 
+    ASSERT(shape->stride >= 1 && lows >= 1 && lows <= IDS_LOWS_MAX);
     if (place == lows) {
         return false;
     }
@@ -397,7 +407,7 @@ ids_of_gaps(const struct ids_shape *shape, uint64_t first, size_t n,
     uint64_t before = first;
     uint64_t bad = 0;
 
-    ASSERT(n >= 1);
+    ASSERT(n >= 1 && n <= SERIES_MAX && shape->stride >= 1);
     if (shape->low_bits > 0) {
         return lows_of_gaps(shape, first, n, gap, id);
     }

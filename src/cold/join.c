@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining the two halves of a node. Eight numbers at a time where there is an
+/* Joins the two halves of a node. Eight numbers at a time where there is an
  * instruction that spreads numbers over the places a mask names (VPEXPANDQ);
  * else one at a time, without a branch on the bit: it would be guessed wrong
  * half of the time. Loads are masked, so nothing is read behind either half. */
 #include "cold/join.h"
+
+#include "base/assert.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -85,6 +87,7 @@ void
 join_by_plane(const uint8_t *in, size_t at, size_t n, const uint64_t *from,
     size_t zeros, uint64_t *to)
 {
+    ASSERT(zeros <= n);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) {
         join_avx512(in, at, n, from, zeros, to);

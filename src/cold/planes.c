@@ -3,6 +3,7 @@
  * byte-wise compressor profits from, and any number is one load a byte away. */
 #include "cold/planes.h"
 
+#include "base/assert.h"
 #include "cold/bits.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ planes_width(const uint64_t *value, size_t n)
 void
 planes_put(uint8_t *out, const uint64_t *value, size_t n, unsigned width)
 {
+    ASSERT(width <= 8);
     for (unsigned b = 0; b < width; b++, out += n) {
         for (size_t i = 0; i < n; i++) {
             out[i] = (uint8_t)(value[i] >> 8 * b);
@@ -31,6 +33,7 @@ planes_put(uint8_t *out, const uint64_t *value, size_t n, unsigned width)
 void
 planes_get(const uint8_t *in, uint64_t *value, size_t n, unsigned width)
 {
+    ASSERT(width <= 8);
     if (width == 0) {
         memset(value, 0, n * sizeof *value);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rice's code with the low parts in front.
+/* Writes and reads Rice's code, with the low parts in front.
  *
  *   n numbers of k bits, then for each its upper part in unary: so many zeros
  *   and a one.
@@ -68,6 +68,7 @@ rice_choose(const uint64_t *value, size_t n, uint64_t *cost_bits)
     top = mean_bits(value, n);
     sum_uppers(value, n, top, sum);
     best = top;
+    ASSERT(top <= 63);
     *cost_bits = UINT64_MAX;
     /* the best is that of the mean times ln 2, or next to it */
     for (unsigned i = 0; i < CHOICES && i <= top; i++) {
@@ -79,12 +80,14 @@ rice_choose(const uint64_t *value, size_t n, uint64_t *cost_bits)
         *cost_bits = cost;
         best = top - i;
     }
+    ASSERT(*cost_bits >= n); /* a bit each, at least */
     return best;
 }
 
 void
 rice_put(struct bits_out *out, const uint64_t *value, size_t n, unsigned k)
 {
+    ASSERT(k <= 63);
     for (size_t i = 0; i < n; i++) {
         bits_put(out, value[i] & bits_mask(k), k);
     }
@@ -126,6 +129,7 @@ rice_get(struct bits_in *in, uint64_t *value, size_t n, unsigned k)
     uint64_t upper = 0, bad = 0, most;
     size_t low, done = 0, bits;
 
+    ASSERT(k <= 63 && in->at <= in->end);
     if (!pass_low(in, n, k, &low)) {
         return false;
     }
@@ -449,6 +453,7 @@ rice_marks(
     uint64_t sum = 0;
     size_t low, unary;
 
+    ASSERT(k <= 63 && n <= RICE_MAX);
     if (!pass_low(&at, n, k, &low)) {
         return false;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a segment file.
+/* Reads a segment file.
  *
  * In memory are the head and the first id of each block, eight bytes each:
  * some 0.005 bytes a record. A lookup is a binary search in these and one read
@@ -28,7 +28,10 @@ _Static_assert((int)BLOCK_BYTES_MAX == (int)DISK_DIRECT_BYTES &&
         (int)SEGMENT_HEAD_BYTES % (int)DISK_DIRECT_BYTES == 0,
     "blocks are read past the page cache as they lie");
 
+enum { SEGMENT_MAGIC = 0x0be7a45d };
+
 struct segment {
+    uint32_t magic; /* SEGMENT_MAGIC */
     struct segment_config config;
     struct segment_head head;
     int fd;
@@ -167,6 +170,9 @@ read_index(struct segment *segment)
             config, head->number, at, ERR_CORRUPT, "the index is damaged");
     }
     alloc_free(config->alloc, bytes, head->index_bytes);
+    ASSERT(err != 0 ||
+        (segment->first[0] == head->first_id &&
+            segment->first[head->n_blocks - 1] <= head->last_id));
     return err;
 }
 
@@ -210,6 +216,7 @@ open_direct(struct segment *segment)
     char name[SEGMENT_NAME_BYTES];
     int fd;
 
+    ASSERT(segment->fd >= 0 && segment->direct_fd < 0);
     segment_name(name, segment->head.number, false);
     if (disk->calls->open(disk, name, DISK_DIRECT, &fd) != 0) {
         return;
@@ -232,6 +239,7 @@ segment_open(const struct segment_config *config, uint64_t epoch,
     if (segment == NULL) {
         return ERR_NO_MEMORY;
     }
+    segment->magic = SEGMENT_MAGIC;
     segment->config = *config;
     segment->direct_fd = -1;
     err = open_file(segment, number);
@@ -260,6 +268,8 @@ segment_close(struct segment **segment)
     if (old == NULL) {
         return;
     }
+    ASSERT(old->magic == SEGMENT_MAGIC);
+    old->magic = 0;
     if (old->fd >= 0) {
         old->config.disk->calls->close(old->config.disk, old->fd);
     }
@@ -340,6 +350,7 @@ segment_check_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out, struct segment_fault *fault)
 {
     const struct segment_head *head = &segment->head;
+    ASSERT(segment->magic == SEGMENT_MAGIC && block < head->n_blocks);
     int err = block_open(
         bytes, BLOCK_BYTES_MAX, segment_seed_block(head, block), out);
 
@@ -375,6 +386,7 @@ segment_try_block(const struct segment *segment, uint32_t block,
 {
     int err;
 
+    ASSERT(segment->magic == SEGMENT_MAGIC);
     ASSERT(block < segment->head.n_blocks);
     err = try_read(&segment->config, segment->fd, segment_block_at(block),
         bytes, BLOCK_BYTES_MAX, fault);
@@ -386,6 +398,7 @@ void
 segment_block_read(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct disk_read *read)
 {
+    ASSERT(segment->magic == SEGMENT_MAGIC);
     ASSERT(block < segment->head.n_blocks);
     *read = (struct disk_read){
         .fd = segment->direct_fd >= 0 ? segment->direct_fd : segment->fd,
@@ -397,6 +410,7 @@ segment_block_read(const struct segment *segment, uint32_t block,
 void
 segment_tell(const struct segment *segment, const struct segment_fault *fault)
 {
+    ASSERT(segment->magic == SEGMENT_MAGIC);
     (void)tell(&segment->config, segment->head.number, fault->at, 0,
         fault_text(fault));
 }

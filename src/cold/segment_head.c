@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Head, index and names of segment files.
+/* Encodes and decodes the head, the index and the name of a segment file.
  *
  *   OFFSET  SIZE
  *        0  4096 head
@@ -90,6 +90,7 @@ segment_block_at(uint32_t block)
 uint64_t
 segment_file_bytes(const struct segment_head *head)
 {
+    ASSERT(head->n_blocks >= 1 && head->index_bytes >= SEGMENT_SUM_BYTES);
     return segment_block_at(head->n_blocks) + head->index_bytes;
 }
 
@@ -222,6 +223,7 @@ segment_head_get(const uint8_t *in, uint64_t epoch, uint64_t number,
 uint64_t
 segment_index_bytes_max(uint32_t n_blocks)
 {
+    ASSERT(n_blocks >= 1 && n_blocks <= SEGMENT_BLOCKS_MAX);
     return (uint64_t)(n_blocks - 1) * BYTES_VARINT_MAX + SEGMENT_SUM_BYTES;
 }
 
@@ -235,6 +237,8 @@ segment_index_put(uint8_t *out, uint64_t before, uint64_t id)
 void
 segment_index_end(const struct segment_head *head, uint8_t *index, size_t len)
 {
+    ASSERT(head->index_bytes == len + SEGMENT_SUM_BYTES);
+    ASSERT(len >= head->n_blocks - 1); /* a byte each, at least */
     bytes_put_u64(index + len,
         checksum64(
             index, len, seed_of(head->epoch, head->number, PLACE_INDEX)));
@@ -248,6 +252,7 @@ segment_index_get(
     const uint8_t *end = in + len;
     uint64_t distance;
 
+    ASSERT(is_complete(head));
     if (checksum64(in, len, seed_of(head->epoch, head->number, PLACE_INDEX)) !=
         bytes_get_u64(end)) {
         return ERR_CORRUPT;
@@ -266,8 +271,9 @@ segment_index_get(
 void
 segment_name(char out[SEGMENT_NAME_BYTES], uint64_t number, bool is_new)
 {
-    (void)snprintf(out, SEGMENT_NAME_BYTES, "%s%020" PRIu64 "%s", name_before,
-        number, is_new ? name_behind_new : name_behind);
+    int len = snprintf(out, SEGMENT_NAME_BYTES, "%s%020" PRIu64 "%s",
+        name_before, number, is_new ? name_behind_new : name_behind);
+    ASSERT(len > 0 && len < SEGMENT_NAME_BYTES);
 }
 
 bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a segment from one end to the other: some blocks in one read, one
+/* Reads a segment from one end to the other: some blocks in one read, one
  * after the other decoded into the scan's arrays.
  *
  * This is where it is seen that blocks, index and head belong together: a
@@ -76,6 +76,7 @@ segment_scan_destroy(struct segment_scan **scan)
     if (old == NULL) {
         return;
     }
+    ASSERT(old->next <= old->end && old->at <= old->in_bytes);
     block_room_fini(&old->room);
     alloc_free(
         old->alloc, old->bytes, (size_t)old->room_blocks * BLOCK_BYTES_MAX);
@@ -116,6 +117,7 @@ make_arrays(struct segment_scan *scan, size_t n)
 {
     size_t more = n + n / 8; /* the next one may have a few more */
 
+    ASSERT(n > 0 && n <= BLOCK_RECORDS_MAX);
     if (n <= scan->room_records) {
         return true;
     }
@@ -133,6 +135,7 @@ belongs(const struct segment_scan *scan, uint32_t block, size_t n)
     const struct segment_head *head = segment_head(scan->segment);
     uint64_t last = scan->id[n - 1];
 
+    ASSERT(n > 0 && n <= scan->room_records);
     if (block + 1 < head->n_blocks) {
         return last < segment_first_id(scan->segment, block + 1);
     }
@@ -157,6 +160,7 @@ take_block(struct segment_scan *scan, uint32_t number, size_t *n)
     const uint8_t *bytes = scan->bytes + (size_t)scan->at * BLOCK_BYTES_MAX;
     uint64_t *code[SCHEMA_COLUMNS_MAX];
     struct block block;
+    ASSERT(scan->at < scan->in_bytes && number < scan->end);
     int err = segment__open_block(scan->segment, number, bytes, &block);
 
     if (err != 0) {
@@ -196,6 +200,7 @@ segment_scan_next(struct segment_scan *scan, struct segment_records *out)
     uint32_t left = scan->end - scan->next;
     int err = 0;
 
+    ASSERT(scan->next <= scan->end && scan->end <= head->n_blocks);
     out->n = 0;
     if (left == 0) {
         return 0;
@@ -203,12 +208,14 @@ segment_scan_next(struct segment_scan *scan, struct segment_records *out)
     if (scan->at == scan->in_bytes) {
         scan->at = 0;
         scan->in_bytes = left < scan->read_blocks ? left : scan->read_blocks;
+        ASSERT(scan->in_bytes > 0 && scan->in_bytes <= scan->room_blocks);
         err = segment__read(
             scan->segment, scan->next, scan->in_bytes, scan->bytes);
     }
     if (err == 0) {
         err = take_block(scan, scan->next, &out->n);
     }
+    ASSERT(err != 0 || (out->n > 0 && out->n <= scan->room_records));
     if (err != 0) {
         scan->failed = scan->next;
         scan->next = scan->end;

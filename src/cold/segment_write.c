@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing a segment file.
+/* Writes a segment file.
  *
  * Records go to the builder, which cuts them into blocks; blocks are gathered
  * and written some at a time, behind the place of the head. The index grows in
  * memory and follows the last block. The head is written last: until then the
  * file has no magic. Then sync, rename, sync of the directory.
+ *
+ * What must hold: ids ascend; the blocks together have the records that were
+ * added; the index names a first id for each block.
  *
  * What can go wrong: memory and the disk. The first error stays, is told to the
  * logger where the disk is to blame, and makes all further calls fail; the file
@@ -32,6 +35,7 @@ struct segment_writer {
     uint8_t *block;                /* owned: WRITE_BLOCKS */
     uint32_t n_written, n_waiting; /* blocks; the waiting ones in block */
     uint64_t before_id;            /* first one of the block before */
+    uint64_t n_cut;                /* records in these blocks */
     uint8_t *index;                /* owned: index_room */
     size_t index_len, index_room;
 };
@@ -141,6 +145,7 @@ flush(struct segment_writer *writer)
     size_t len = (size_t)writer->n_waiting * BLOCK_BYTES_MAX;
     int error;
 
+    ASSERT(writer->err == 0 && writer->n_waiting <= WRITE_BLOCKS);
     if (len == 0) {
         return 0;
     }
@@ -162,6 +167,7 @@ make_room(struct segment_writer *writer)
     size_t room = 2 * writer->index_room;
     uint8_t *more;
 
+    ASSERT(writer->index_len <= writer->index_room);
     if (writer->index_room - writer->index_len >=
         BYTES_VARINT_MAX + SEGMENT_SUM_BYTES) {
         return true;
@@ -181,9 +187,13 @@ make_room(struct segment_writer *writer)
 static void
 take_block(struct segment_writer *writer, uint64_t id)
 {
+    ASSERT(id >= writer->head.first_id && id <= writer->head.last_id);
     if (writer->n_written + writer->n_waiting > 0) {
         writer->index_len += segment_index_put(
             writer->index + writer->index_len, writer->before_id, id);
+        ASSERT(writer->index_len + SEGMENT_SUM_BYTES <= writer->index_room);
+    } else {
+        ASSERT(id == writer->head.first_id);
     }
     writer->before_id = id;
     writer->n_waiting++;
@@ -199,6 +209,7 @@ cut(struct segment_writer *writer, bool is_end, size_t *len)
     uint64_t id = block_builder_first_id(writer->builder);
     size_t n;
 
+    ASSERT(writer->n_waiting < WRITE_BLOCKS);
     if (number == SEGMENT_BLOCKS_MAX) {
         writer->err = ERR_FILE_SIZE;
     } else if (!make_room(writer) ||
@@ -206,6 +217,8 @@ cut(struct segment_writer *writer, bool is_end, size_t *len)
             segment_seed_block(&writer->head, number), block, len, &n) != 0) {
         writer->err = ERR_NO_MEMORY;
     } else if (*len > 0) {
+        ASSERT(*len <= BLOCK_BYTES_MAX && n > 0);
+        writer->n_cut += n;
         take_block(writer, id);
         give_way();
         return writer->n_waiting == WRITE_BLOCKS ? flush(writer) : 0;
@@ -253,9 +266,12 @@ seal(struct segment_writer *writer)
     uint8_t *bytes = writer->block; /* there are no blocks in it any more */
     int error;
 
+    ASSERT(writer->n_waiting == 0 && writer->n_written > 0);
+    ASSERT(writer->n_cut == head->records);
     head->n_blocks = writer->n_written;
     head->index_bytes = (uint32_t)(writer->index_len + SEGMENT_SUM_BYTES);
     segment_index_end(head, writer->index, writer->index_len);
+    ASSERT(writer->before_id <= head->last_id);
     segment_head_put(head, bytes);
     error = disk->calls->write(disk, writer->fd, writer->index,
         head->index_bytes, segment_block_at(head->n_blocks));
@@ -311,6 +327,8 @@ segment_write_end(struct segment_writer **writer, struct segment_head *out)
         segment_write_abort(writer);
         return err;
     }
+    ASSERT(segment_file_bytes(&mine->head) ==
+        segment_block_at(mine->n_written) + mine->head.index_bytes);
     *out = mine->head;
     destroy(writer);
     return 0;

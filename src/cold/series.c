@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Series of numbers: the format, and the reader.
+/* Reads series of numbers; the format.
  *
  * A number's class is its length in bits, as in the code of Elias ("Universal
  * codeword sets", 1975), and the bits below its highest one are written as they
@@ -66,6 +66,7 @@ get_classes(struct bits_in *in, struct series_classes *classes)
     if (span > 0) {
         classes->of[classes->n++] = (uint8_t)(first + span);
     }
+    ASSERT(classes->n <= SERIES_CLASSES);
     return true;
 }
 
@@ -210,6 +211,7 @@ join_sparse(const struct plane *plane, const uint64_t *from, uint64_t *gap,
     const uint64_t *other = plane->is_one_rare ? from : from + zeros;
     size_t left = plane->n - plane->rare; /* others */
 
+    ASSERT(plane->rare > 0 && plane->rare < plane->n);
     if (!rice_get(&in, gap, plane->rare, plane->k)) {
         return false;
     }
@@ -248,6 +250,7 @@ get_node(struct reader *reader, unsigned first, unsigned leaves, size_t n,
     unsigned left;
     size_t zeros;
 
+    ASSERT(leaves >= 1 && first + leaves <= reader->classes.n);
     if (leaves == 1) {
         return get_leaf(&reader->in, reader->classes.of[first], value, n);
     }
@@ -255,6 +258,7 @@ get_node(struct reader *reader, unsigned first, unsigned leaves, size_t n,
     if (left == 0 || !get_plane(&reader->in, n, &plane)) {
         return false;
     }
+    ASSERT(plane.ones > 0 && plane.ones < n && left < leaves);
     zeros = n - plane.ones;
     if (!get_node(reader, first, left, zeros, spare, value) ||
         !get_node(reader, first + left, leaves - left, plane.ones,

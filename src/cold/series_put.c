@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The writer of series: counts classes, plans the tree, divides.
+/* Writes series of numbers: counts classes, plans the tree, divides.
  *
  * The cheapest tree over an ordered alphabet is found by dynamic programming
  * over intervals of classes (Gilbert and Moore, "Variable-length binary
@@ -64,6 +64,7 @@ plan_interval(
             best_at = t;
         }
     }
+    ASSERT(best_at > i && best_at < j); /* both halves have a class */
     work->cost[i][j] = best + series__split_bits(j - i);
     work->split[i][j] = (uint8_t)best_at;
 }
@@ -118,6 +119,7 @@ make_plan(struct series_work *work, struct plan *plan, const uint64_t *value,
 
     ASSERT(n >= 1 && n <= SERIES_MAX);
     count_classes(plan, value, n);
+    ASSERT(plan->classes.n >= 1 && plan->before[plan->classes.n] == n);
     tree_bits = plan_tree(work, plan);
     plan->k = rice_choose(value, n, &plan->cost_bits);
     plan->cost_bits += SERIES_K_BITS;
@@ -146,6 +148,7 @@ put_classes(struct bits_out *out, const struct series_classes *classes)
     unsigned last = classes->of[classes->n - 1];
     unsigned next = 1;
 
+    ASSERT(first <= last && last < SERIES_CLASSES);
     bits_put(out, first, SERIES_CLASS_BITS);
     bits_put(out, last - first, SERIES_CLASS_BITS);
     for (unsigned c = first + 1; c < last; c++) {
@@ -229,6 +232,7 @@ divide(const uint64_t *value, size_t n, size_t zeros, uint64_t least,
 {
     size_t ones = zeros; /* where the next one goes */
 
+    ASSERT(zeros <= n);
     for (size_t i = 0; i < n; i++) {
         size_t is_one = value[i] >= least;
         size_t zero_at = i + zeros - ones;
@@ -237,6 +241,7 @@ divide(const uint64_t *value, size_t n, size_t zeros, uint64_t least,
         to[zero_at ^ ((zero_at ^ ones) & -is_one)] = value[i];
         ones += is_one;
     }
+    ASSERT(ones == n); /* as many as were counted */
 }
 
 /* A node that waits: which classes it has and where its numbers stand. */
@@ -262,6 +267,7 @@ put_tree(struct series_work *work, struct bits_out *out,
             is_root ? value : work->part[node.side] + node.from;
         size_t n = plan->before[node.end] - plan->before[node.first];
 
+        ASSERT(node.first < node.end && n > 0);
         is_root = false;
         if (node.end - node.first == 1) {
             unsigned width = series__rest_bits(class[node.first]);
@@ -276,6 +282,8 @@ put_tree(struct series_work *work, struct bits_out *out,
         size_t zeros = plan->before[split] - plan->before[node.first];
         uint64_t least = series__least(class[split]);
 
+        ASSERT(split > node.first && split < node.end);
+        ASSERT(depth + 2 <= SERIES_CLASSES && zeros > 0 && zeros < n);
         bits_put(out, (uint64_t)(split - node.first - 1),
             series__split_bits(leaves));
         put_node_plane(work, out, from, n, zeros, least);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A block as it is kept in memory.
+/* Makes a block that is kept in memory, and looks ids up in it.
  *
  *   struct warm | shape of the ids | marks | body
  *   body: gaps, columns, 8 bytes that loads may reach
@@ -137,6 +137,7 @@ put_gaps(const struct parts *parts, size_t n_gaps, struct group *group,
     struct bits_out out;
     uint64_t sum = 0;
 
+    ASSERT(parts->gap_bytes % 8 == 0);
     bits_out_init(&out, body, parts->gap_bytes);
     for (size_t i = 0; i < n_gaps; i += GROUP, group++) {
         const uint64_t *gap = parts->gap + i;
@@ -241,6 +242,7 @@ plan(const struct block *block, struct block_room *room, struct parts *parts,
         warm->column_at[c] +=
             (uint32_t)parts->gap_bytes * (warm->is_packed ? 8 : 1);
     }
+    ASSERT(parts->gap_bytes + parts->column_bytes <= UINT32_MAX / 8);
     warm->end = (uint32_t)(8 * (parts->gap_bytes + parts->column_bytes));
     return 0;
 }
@@ -254,6 +256,7 @@ fill(struct warm *warm, const struct block *block, const struct parts *parts)
     uint8_t *body = marks + parts->mark_bytes;
     uint8_t *columns = body + parts->gap_bytes;
 
+    ASSERT((uintptr_t)marks % 8 == 0 && parts->mark_bytes % 8 == 0);
     memcpy(shape, &block->shape, (size_t)(marks - shape));
     memcpy(columns, parts->columns, parts->column_bytes);
     memset(columns + parts->column_bytes, 0, BITS_SLACK);
@@ -312,6 +315,7 @@ find_in_groups(const struct warm *warm, size_t n_gaps, uint64_t strides)
     }
     sum = group->sum;
     i = (size_t)(group - warm->group) * GROUP;
+    ASSERT(i < n_gaps);
     end = i + group_size(n_gaps, i);
     for (size_t at = group->at; i < end && sum < strides; i++) {
         sum += bits_number(warm->body, at, group->width, 0) + 1;
@@ -329,6 +333,7 @@ take_step(struct marks *marks, enum marks_state from)
 {
     uint8_t state = (uint8_t)from;
 
+    ASSERT(from == MARKS_NONE || from == MARKS_WANTED);
     /* relaxed: a state is entered by one thread, once, and says nothing of
      * other memory but where marks are made */
     return atomic_compare_exchange_strong_explicit(&marks->state, &state,
@@ -344,6 +349,7 @@ marks_of(const struct warm *warm, const struct bits_in *in)
     /* acquire: the marks that are made are read after it */
     uint8_t state = atomic_load_explicit(&marks->state, memory_order_acquire);
 
+    ASSERT(state <= MARKS_BAD);
     if (state == MARKS_NONE) {
         (void)take_step(marks, MARKS_NONE);
         return MARKS_NONE;

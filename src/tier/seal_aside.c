@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets ranges aside that cannot be sealed now: a list without order; what waits no more stays in it, so that its next pause
- * is longer and it is not told of again. */
+/* Sets ranges aside that cannot be sealed now. A list without order; what waits
+ * no more stays in it, so that its next pause is longer and it is not told of
+ * again. */
 #include "tier/seal_aside.h"
 
 #include "base/assert.h"
