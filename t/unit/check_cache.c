@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "lib/dist.h"
 #include "lib/fault_alloc.h"
-#include "unit/check_help.h"
+#include "unit/abort_help.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -385,6 +385,36 @@ START_TEST(test_memory_that_runs_out)
 }
 END_TEST
 
+static void
+unpin_twice(void *bytes)
+{
+    cache_unpin(rig->cache, bytes);
+    cache_unpin(rig->cache, bytes);
+}
+
+static void
+keep_twice(void *bytes)
+{
+    cache_keep(rig->cache, bytes);
+    cache_keep(rig->cache, bytes);
+}
+
+START_TEST(test_misuse)
+{
+    make_cache(8 * MB);
+    ck_assert(!ask(key_of(1, 1)));
+    void *bytes = cache_pin(rig->cache, key_of(1, 1));
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert(aborts(unpin_twice, bytes));
+    cache_unpin(rig->cache, bytes);
+    bytes = cache_take(rig->cache, key_of(1, 2), BLOCK_LEN);
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert(aborts(keep_twice, bytes));
+    cache_unpin(rig->cache, bytes);
+    cache_verify(rig->cache);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -399,5 +429,6 @@ main(void)
     tcase_add_test(tcase, test_more_hits_than_a_fifo);
     tcase_add_test(tcase, test_a_scan_passes_through);
     tcase_add_test(tcase, test_memory_that_runs_out);
+    tcase_add_test(tcase, test_misuse);
     return run_case("cache", tcase);
 }

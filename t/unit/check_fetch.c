@@ -4,8 +4,10 @@
  * for the block that failed, and never a wrong number. */
 #include "unit/fetch_help.h"
 
+#include "cold/fetch_priv.h"
 #include "lib/fake_disk.h"
 #include "lib/fault_alloc.h"
+#include "unit/abort_help.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -492,6 +494,46 @@ START_TEST(test_memory_that_runs_out)
 }
 END_TEST
 
+static void
+count_calls(void *context)
+{
+    (void)fetch__count_calls(context);
+}
+
+static void
+begin_call(void *context)
+{
+    (void)fetch_begin(context, &rig->ask->call);
+}
+
+/* The block behind the last one. */
+static void
+check_no_block(void *context)
+{
+    const struct segment *segment = context;
+    struct block block;
+    struct segment_fault fault;
+    uint8_t bytes[BLOCK_BYTES_MAX] = {0};
+
+    (void)segment_check_block(
+        segment, segment_head(segment)->n_blocks, bytes, &block, &fault);
+}
+
+/* What belongs under the lock, to a block that there is, to a pool that is
+ * alive. */
+START_TEST(test_misuse)
+{
+    start(1, CACHE_BYTES);
+    ck_assert(aborts(count_calls, rig->fetch));
+    ask_add(rig->ask, rig->segment, rig->records.id[0]);
+    ck_assert(aborts(check_no_block, rig->segment));
+    ck_assert(!aborts(begin_call, rig->fetch));
+    rig->fetch->magic++;
+    ck_assert(aborts(begin_call, rig->fetch));
+    rig->fetch->magic--;
+}
+END_TEST
+
 int
 main(void)
 {
@@ -509,5 +551,6 @@ main(void)
     tcase_add_test(tcase, test_stop);
     tcase_add_test(tcase, test_a_call_begins_in_done_fn);
     tcase_add_loop_test(tcase, test_memory_that_runs_out, 0, 4);
+    tcase_add_test(tcase, test_misuse);
     return run_case("fetch", tcase);
 }

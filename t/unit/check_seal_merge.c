@@ -4,6 +4,7 @@
 #include "tier/seal_merge.h"
 
 #include "base/err.h"
+#include "unit/abort_help.h"
 #include "unit/covers_help.h"
 
 #include <errno.h>
@@ -172,6 +173,17 @@ want(const struct world *world, uint64_t i, uint64_t code[4])
     return (code[0] | code[1] | code[2]) != 0;
 }
 
+/* Rows that the engine has. */
+static uint64_t
+count_rows(const struct world *world)
+{
+    uint64_t n = 0;
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        n += world->rows[shard].n;
+    }
+    return n;
+}
+
 static void
 expect_all(struct world *world)
 {
@@ -192,6 +204,7 @@ expect_all(struct world *world)
     ck_assert_int_eq(seal_merge_next(&merge, &id, code, &is_end), 0);
     ck_assert(is_end);
     ck_assert_uint_eq(merge.n_hot, n_hot);
+    seal_merge_check(&merge, count_rows(world));
     seal_merge_fini(&merge);
 }
 
@@ -264,9 +277,57 @@ START_TEST(test_reads_fail)
 }
 END_TEST
 
+/* ---- what the end must agree with ---- */
+
+struct trial {
+    struct seal_merge merge;
+    uint64_t n_rows;
+};
+
+static void
+check_end(void *context)
+{
+    const struct trial *trial = context;
+    seal_merge_check(&trial->merge, trial->n_rows);
+}
+
+/* One more or one less of each number, and an end that is none. */
+START_TEST(test_count)
+{
+    struct world world;
+    begin(&world, 0, 3);
+    struct seal_merge merge = merge_of(&world);
+    uint64_t code[SCHEMA_COLUMNS_MAX], id, n_rows = count_rows(&world);
+    bool is_end = false;
+    ck_assert_int_eq(seal_merge_init(&merge, SHARDS), 0);
+    struct trial trial = {merge, n_rows};
+    ck_assert(aborts(check_end, &trial)); /* it has not begun */
+    while (!is_end) {
+        ck_assert_int_eq(seal_merge_next(&merge, &id, code, &is_end), 0);
+    }
+    ck_assert(merge.n_cold > 0 && merge.n_hidden > 0 && merge.n_empty > 0);
+    trial.merge = merge;
+    ck_assert(!aborts(check_end, &trial));
+    uint64_t *const number[] = {&trial.n_rows, &trial.merge.n_out,
+        &trial.merge.n_cold, &trial.merge.n_hidden, &trial.merge.n_empty};
+    for (size_t i = 0; i < COUNT_OF(number); i++) {
+        *number[i] += 1;
+        ck_assert_msg(aborts(check_end, &trial), "%zu", i);
+        *number[i] -= 2;
+        ck_assert_msg(aborts(check_end, &trial), "%zu", i);
+        *number[i] += 1;
+    }
+    trial.merge.at_entry--;
+    ck_assert(aborts(check_end, &trial));
+    seal_merge_fini(&merge);
+    end(&world);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {test_merge, test_no_rows, test_reads_fail};
+    const TTest *const tests[] = {
+        test_merge, test_no_rows, test_reads_fail, test_count};
     return run_tests("seal merge", tests, COUNT_OF(tests));
 }
