@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes blocks.
  *
- * How many records fit is not known before they are encoded: so the builder
+ *   block_builder_add -> ids_plan -> encode, try by try -> block_builder_cut
+ *
+ * How many records fit is not known before they are encoded. So the builder
  * takes some more than went into the block before, encodes as many as those
  * were, and from the length follows how many to try next; a try that fits and
  * one that does not draw together until they are neighbours, or until what fits
@@ -17,8 +19,10 @@
  * records than go into the block it is no better and hardly worse.
  *
  * Between calls: id and code hold n records, ascending; want is how many there
- * should be for a try. A block that goes out is opened as a reader would
- * (check_out): its head says what went in, and its gaps end at the last id. */
+ * should be for a try. A block that goes out is opened as a reader opens it
+ * (check_out): its head says what went in, and its gaps lead to the last id.
+ *
+ * What can go wrong: memory. Nothing is dropped then. */
 #include "cold/block_build.h"
 
 #include "base/assert.h"

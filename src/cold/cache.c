@@ -10,18 +10,18 @@
  * The small queue has a tenth of the memory. Most cold blocks are asked for
  * once: they pass through it and never push out what is in the main queue. A
  * clock has one queue, and a scan moves its hand past all that has not been
- * asked for meanwhile. A hit changes no order, so there is nothing to write on
- * the way of a hit but the count of pins.
+ * asked for meanwhile. A hit changes no order, so it writes nothing but the
+ * count of pins.
  *
- * Being asked for again counts only some time after: when blocks have come in
- * since, as many as a quarter of the small queue, or, where hardly any come in,
+ * A second ask counts only some time after the first: when a quarter as many
+ * blocks have come in as the small queue has, or, where hardly any come in,
  * when others have been found often. For a scan over ids asks for each block
- * many times in a row, a few ids at a time, and then never again; and a block
- * that is needed for longer is asked for later, too.
+ * many times in a row, a few ids at a time, and then never again; a block that
+ * is needed for longer is asked for later, too.
  *
- * A shard has the lock of all that is in it; the key's hash says which one. An
- * entry is one piece of memory, its head and the caller's bytes behind it.
- * References to it are the pins and, while it can be found, one of the shard.
+ * A shard's lock guards all that is in it; the key's hash picks the shard. An
+ * entry is one piece of memory, its head and the caller's bytes behind it. Each
+ * pin is a reference to it, and the shard has one while the entry can be found.
  * Whoever takes the last one away frees it. Pins are added under the lock only;
  * so an entry with no reference but the shard's, seen under the lock, is in
  * nobody's hands.

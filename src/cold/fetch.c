@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks ids up in segments, with a cache and a pool of threads; rings:
+/* Looks ids up in segments, with a cache and a pool of threads. Rings:
  * fetch_ring.c.
  *
  *   fetch_begin: index -> cache -> queue -> thread: pread, check, cache
@@ -11,13 +11,13 @@
  * the same block that come meanwhile are put into its list. So nothing is
  * allocated for a lookup, and of one block there is one read at a time. A
  * thread gives the block to the cache first and only then takes the lookup out
- * of the table; who finds no lookup there looks into the cache once more, under
- * the same lock. So a block that is in the cache is not read again.
+ * of the table; a lookup that finds none there looks into the cache once more,
+ * under the same lock. So a block that is in the cache is not read again.
  *
  * A call counts the lookups that it waits for, and one more while fetch_begin
- * is at it; who takes the last away answers. From then on the call and its
+ * is at it; whoever takes the last away answers. From then on the call and its
  * lookups are the caller's again, and the segments may be closed. So a thread
- * reads the next link before it counts a lookup, and says what is wrong with a
+ * reads the next link before it counts a lookup, and logs what is wrong with a
  * block before it answers anybody.
  *
  * What can go wrong: the disk, or damage: the lookups of that block get the

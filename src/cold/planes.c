@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers by byte: bytes that are alike stand side by side, which is what a
- * byte-wise compressor profits from, and any number is one load a byte away. */
+/* Writes and reads numbers byte by byte: first the lowest byte of each, then
+ * the next. Bytes that are alike stand side by side, as a byte-wise compressor
+ * wants it, and any number is one load a byte away. */
 #include "cold/planes.h"
 
 #include "base/assert.h"

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads a segment file.
  *
+ *   segment_open: head -> length of the file -> index
+ *   segment_find: the index -> a block's number, and so its place
+ *   segment_try_block: one read -> checksum, first id, columns
+ *
  * In memory are the head and the first id of each block, eight bytes each:
  * some 0.005 bytes a record. A lookup is a binary search in these and one read
- * of one block, whose place follows from its number.
+ * of one block.
  *
- * Nothing that the file says is believed for its checksum. The length of the
+ * Nothing that the file says is trusted for its checksum. The length of the
  * file bounds what is allocated for the index: 4,096 bytes of it stand for
  * eight in memory. A block must begin with the id that the index has, and have
- * the segment's columns; that its ids end before the next block is seen where
- * all blocks are read (segment_scan.c).
+ * the segment's columns; segment_scan.c, which reads all blocks, checks that
+ * its ids end before the next block.
  *
  * What can go wrong: damage, a newer version, memory, the disk. All but memory
  * go to the logger with the name of the file, damage of blocks with the

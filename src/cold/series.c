@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads series of numbers; the format.
+/* Reads series of numbers, and describes the format.
  *
  * A number's class is its length in bits, as in the code of Elias ("Universal
  * codeword sets", 1975), and the bits below its highest one are written as they
@@ -23,7 +23,7 @@
  * i is found by counting ones: from i and the ones before it follows the place
  * in the child, and so on down. No number before it is decoded.
  *
- * What can go wrong: bits that are no series. The reader believes nothing: what
+ * What can go wrong: bits that are no series. The reader trusts nothing: what
  * it takes is there, a child has at least one number (so there are at most n
  * nodes and the depth is bounded by the classes), the counts add up. */
 #include "cold/series_priv.h"

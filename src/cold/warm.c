@@ -11,23 +11,23 @@
  * others are written anew, each 64 of them with as many bits as the largest
  * needs. Columns are as in the block, or the bytes that zstd has made: in a
  * packed one, which nearly all are, each number is found in its planes without
- * decoding others. That takes an eighth more memory than the block has; ids and
+ * decoding others. That takes an eighth more memory than the block has. Ids and
  * columns decoded, in as many bytes as they need, would take two and a half
- * times as much, and so a cache would hold two fifths of the blocks.
+ * times as much, and a cache would hold two fifths of the blocks.
  *
- * Most cold blocks are looked into once and then dropped, and marking all gaps
- * in Rice's code takes longer than adding up half of them once. So these marks
- * are made by the second lookup that needs them:
+ * Most cold blocks are looked into once and then dropped, and to mark all gaps
+ * in Rice's code takes longer than to add up half of them once. So the second
+ * lookup that needs these marks makes them:
  *
  *   MARKS_NONE -> MARKS_WANTED -> MARKS_UNDER_WAY -> MARKS_MADE or MARKS_BAD
  *         the first      the second
  *
- * Whoever comes before they are made goes without. Gaps that are not sound
- * behind a checksum that is right are found by the second lookup; the first one
- * may find no record there. Nothing else of a block
- * changes once it is there.
+ * A lookup that comes before they are made goes without. Gaps that are not
+ * sound behind a checksum that is right are found by the second lookup; the
+ * first one may find no record there. Nothing else of a block changes once it
+ * is there.
  *
- * Nothing is believed: whatever the bits are, no lookup reads outside of the
+ * Nothing is trusted: whatever the bits are, no lookup reads outside of the
  * body. */
 #include "cold/warm.h"
 

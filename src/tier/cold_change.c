@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of cold records, and changes that wait for room.
+/* Makes changes of cold records, and keeps changes that wait for room.
+ *
+ *   engine: ERR_COLD ---> fetch the record ---> engine again, with it as base
+ *   engine: ERR_HOT_FULL ---> wait for the sealer ---> engine again
  *
  * A change of a cold record is refused by the engine, which knows that it does
- * not have it. Its record is fetched, and the change is made again with it as
+ * not have it. The record is fetched, and the change is made again with it as
  * base. If another version covers the id by then, the engine refuses again, and
  * all begins anew; if somebody else has brought the record in meanwhile, the
- * engine does not look at the base.
+ * engine ignores the base.
  *
- * Fetches end on a thread of the pool, or, where a worker's ring was reading
- * the block already, on that worker's. A thread of the pool may use the engine
- * (one change at a time), but is not a reader: what it needs of the maps it
- * takes by covers_hold.
+ * A fetch ends on a thread of the pool, or on the worker whose ring was reading
+ * the block already. A thread of the pool may use the engine (one change at a
+ * time), but is not a reader: it takes what it needs of the maps by
+ * covers_hold.
  *
- * A change that the engine refuses because the hot memory is full waits for the
- * sealer, which makes room and has it made again; up to WAIT_NS, while there is
- * something that can be sealed. The sealer may be in a sync for longer than
- * that, so it is the gardener that looks at the time. Who waits longest has the
- * room first, so that nobody waits for all the others.
+ * A change that finds the hot memory full waits for the sealer, which makes
+ * room and has it made again; WAIT_NS at most, while something can be sealed.
+ * The sealer may be in a sync for longer, so the gardener looks at the time.
+ * The change that has waited longest gets the room first.
  *
  * Changes of one record are made in their order: behind one that is not made
- * yet, the others wait for the same as it does. The engine sees to that in what
- * it is given at once. */
+ * yet, the others wait for the same as it does. In what it is given at once the
+ * engine sees to that. */
 #include "tier/cold_call.h"
 
 #include "base/assert.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads of cold records.
+/* Reads cold records.
+ *
+ *   engine_look ---> covers_hold ---> fetch ---> cells filled, call answered
  *
  * A read asks the engine first. A cell that is at its default there, of an id
- * that is covered, may be cold: then the engine says under the shard's lock
- * whether it has the record, and if not, which version covers it; that version
- * is held, and the record is fetched from it. A segment never changes; so what
+ * that is covered, may be cold. Then the engine says under the shard's lock
+ * whether it has the record, and which version covers it if not; that version
+ * is held, and the record is fetched from it. A segment never changes, so what
  * is found there was the record's value at the moment of that look.
  *
  * A fetch ends on a thread of the pool, which is not a reader, or on that of a

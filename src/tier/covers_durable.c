@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The maps from the manifest at the start, and into each new manifest.
+/* Makes maps of the manifest at the start, and lists them for each new one.
  *
  * What the manifest and the files say has been checked against each other by
- * then (durable/recover_segments.c); what goes into a manifest is asserted. */
+ * then (durable/recover_segments.c). What goes into a manifest is asserted. */
 #include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable.h"

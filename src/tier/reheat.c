@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A cold range becomes hot again (tier/states.h).
+/* Makes a cold range hot again (tier/states.h).
  *
  *   COLD --- each record that the engine does not have: into the overlay,
  *    |       and whole into the log ---> FULL --- readers awaited
@@ -7,11 +7,10 @@
  *    +-- given up: an overlay, as before -+            v
  *                   HOT: shard by shard, no cover any more
  *
- * Until the cover goes, the range is cold with an overlay that has more and
- * more of it: right at every moment, also for a start. What the engine has of a
- * covered row never leaves it but by an eviction, which is this thread's, and a
- * record that is deleted leaves a tombstone. So at the end all of the range is
- * in the engine.
+ * Until the cover goes, the range is cold, and its overlay has more and more of
+ * it: right at every moment, also for a start. A record of a covered row leaves
+ * the engine only by an eviction, which is this thread's, and a record that is
+ * deleted leaves a tombstone. So at FULL the engine has all of the range.
  *
  * A start with a manifest that still has the segment finds whole records in the
  * log (or in images) behind those that it leaves out. A start with the next
@@ -19,10 +18,10 @@
  * is older. The next manifest is written only with the log synced up to the
  * last of them, and lets the file go.
  *
- * What can go wrong: a reader has not found a record in the engine, then it is
- * brought in and the cover goes, and then the reader asks whether the id is
+ * What can go wrong: a reader misses a record in the engine, then the record
+ * comes in and the cover goes, and then the reader asks whether the id is
  * covered. So all readers are awaited between the last record and the first
- * map: whoever has not found it asks for the cover before that. */
+ * map: a reader that has missed it asks for the cover before that. */
 #include "tier/reheat.h"
 
 #include "base/assert.h"

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One range of ids becomes a segment (tier/states.h).
+/* Writes a range of ids to a segment (tier/states.h).
  *
  *   HOT --copy--> COPIED --merge--> MERGED --sync--> WRITTEN --publish--> COLD
  *    ^              |                 |                 |
  *    +--- failure --+-----------------+-----------------+
  *
- * What it publishes has all that the engine and the segments had of the range,
- * each record once (seal_merge_check); its sequence numbers are not below those
- * that it was begun with, nor below those of the segments that it replaces.
+ * The segment has all that the engine and the older segments had of the range,
+ * each record once (seal_merge_check). Its sequence numbers are not below those
+ * that the seal was begun with, nor below those of the segments that it
+ * replaces (check_seq).
  *
  * Until it is published nothing has changed for anybody: the engine has the
- * records, and the file is removed if it does not come to that. Publishing goes
- * shard by shard, each under its lock in one hold: the log's open batch is
- * closed, the shard's map is exchanged, and what the engine has as it was
- * copied goes out of it; what differs by now stays, and is logged whole, behind
- * that batch. So whatever the log has of these rows up to there is in the
- * segment, and what it has behind needs no look at the segment.
+ * records, and a failure removes the file. Publishing goes shard by shard, each
+ * under its lock in one hold: the log's open batch is closed, the shard's map
+ * is exchanged, and what the engine has as it was copied goes out of it; what
+ * differs by now stays, and is logged whole, behind that batch. So whatever the
+ * log has of these rows up to there is in the segment, and what it has behind
+ * needs no look at the segment.
  *
- * All shards are published under the edit lock, which whoever copies tables for
- * a checkpoint takes too: so no manifest is ever made of tables that have lost
- * their records and of maps that do not have the segment yet. The manifest that
- * names the segment comes later; until then the one before, its images and the
- * log have all that was sealed. */
+ * All shards are published under the edit lock, which a checkpoint that copies
+ * tables takes too: so no manifest is ever made of tables that have lost their
+ * records and of maps that do not have the segment yet. The manifest that names
+ * the segment comes later; until then the one before, its images and the log
+ * have all that was sealed. */
 #include "tier/seal.h"
 
 #include "base/assert.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chooses one of some candidates for a seal.
  *
- * The oldest goes first, for it is read and written least in the long run; but
- * what is written much now would be back in memory soon, record by record, each
- * after a read from the disk, and is to be written anew then. So of candidates
- * that are nearly as old the first one is taken that is quiet: hardly written,
- * or not much more than the quietest of them. Where all are written alike, as
- * they are filled, that is the lowest. */
+ * The oldest goes first: in the long run it is read and written least. But what
+ * is written much now would soon be back in memory, record by record, each
+ * after a read from the disk, and would be written anew then. So of candidates
+ * that are nearly as old the first quiet one is taken: hardly written, or not
+ * much more than the quietest of them. Where all are written alike, as they are
+ * filled, that is the lowest. */
 #include "tier/seal_choose.h"
 
 #include "base/assert.h"

@@ -2,19 +2,20 @@
 /* Merges what the engine has of a range with the segments that cover it.
  *
  * Each shard's rows ascend, and so do a segment's records: the shards compete
- * for the lowest id of the engine, and where a segment has the same one it is
- * passed over. Rows of all zeroes are in the engine to say that there is no
- * record: they hide the segment's, and are left out. So at the end
+ * for the lowest id of the engine, and a segment's record of the same id is
+ * passed over. A row of all zeroes says that there is no record: it hides the
+ * segment's, and is left out. So at the end
  *
  *   given out = rows of the engine + records of segments - hidden - empty
  *
  * and no id came twice or out of order.
  *
  * The competition is a tree of losers (Knuth, TAOCP 3, 5.4.1): node i, from 1
- * on, has who lost there against the other half of those below, and node 0 who
- * lost nowhere. When that one has come, its next row competes with the losers
- * on its way up, which nobody can foretell; so there is no branch in it. A
- * shard without further rows leaves, and the tree is made anew.
+ * on, has the one that lost there against the other half of those below, and
+ * node 0 the one that lost nowhere. When that one has come, its next row
+ * competes with the losers on its way up, which nobody can foretell; so there
+ * is no branch in it. A shard without further rows leaves, and the tree is made
+ * anew.
  *
  * There are as many streams as shards times columns, more than processors look
  * after, so memory is asked for some time ahead. */

@@ -1,41 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Picks the range that is sealed next.
  *
- * A candidate is cut along the tables of one shard, of that which has the first
- * row, for another one may have none: shards are hash partitions of the ids, so
- * what one has of a range all have, about. A candidate has so many records that
- * their copy takes seal->copy_bytes, about; it ends where the next one begins,
- * so that records of other shards between tables of this one are in one of
- * both.
+ * A candidate is cut along the tables of one shard, the one that has the first
+ * row: shards are hash partitions of the ids, so all have about what one has of
+ * a range. The copy of a candidate takes seal->copy_bytes, about; it ends where
+ * the next one begins, so that records of other shards between two tables of
+ * this one are in one of both.
  *
- * A candidate is fair where not too much of it is cold already: to seal what
- * covers a segment rewrites it, which pays where much goes out of memory for
- * it. So it is cut where what is covered begins or ends, though one table may
- * have records on both sides.
+ * A candidate is fair where not too much of it is cold already: a seal rewrites
+ * the segments under it, which pays where much goes out of memory for it. So it
+ * is cut where a cover begins or ends, though one table may have records on
+ * both sides.
  *
- * Each counter has one choice: with cold=oldest that of the lowest fair ones
- * which seal_choose takes, with cold=quietest the one that is written least,
- * wherever it is. Of these the one that is written least is taken. Where there
- * is none, that of all candidates which frees most for what it writes
- * (seal_score). With cold=oldest the newest range of a counter is where new ids
- * go: it is no choice, and where it scores best its older half is taken.
+ * Each counter has one choice: with cold=oldest the one of its lowest fair
+ * candidates that seal_choose takes, with cold=quietest the one that is written
+ * least. Of these choices the one that is written least is taken. Where there
+ * is none, the candidate that frees most for what it writes (seal_score). With
+ * cold=oldest new ids go to the newest range of a counter: it is no choice, and
+ * where it scores best its older half is taken.
  *
- * In haste (seal_pick_soon) neither age nor fairness counts, but what a range
+ * In haste (seal_pick_soon) neither age nor fairness counts, only what a range
  * frees for what it writes. In random order all ranges fill alike, and each
- * that is sealed must be merged with what is on the disk: to take the lowest
- * that is fair writes nine records for one that leaves memory, to take the
- * densest two or three. Of that range a part goes at a time, so that memory
- * comes back in steps; what was sealed lately is in its front, and is passed
- * over.
+ * must be merged with what is on the disk: the lowest that is fair writes nine
+ * records for one that leaves memory, the densest two or three. A part of that
+ * range goes at a time, so that memory comes back in steps; the part that was
+ * sealed lately is in its front, and is passed over.
  *
- * There is always something that can be sealed while a record is hot that is
- * not set aside. For candidates have all tables of all shards: each begins at
- * the first row after the one before that any shard has a table for. All of
- * their figures are samples and may be wrong; so what is taken must have a
- * record, by a look at each one (narrow), else the first candidate is that has
- * one by such a look (pick_any). A seal takes out of memory all records of its
- * range that do not change meanwhile, and they come back only by changes: so
- * rounds without changes end with nothing in memory but what is set aside.  */
+ * While a record is hot that is not set aside, something can be sealed. For
+ * candidates have all tables of all shards: each begins at the first row behind
+ * the one before that any shard has a table for. All of their figures are
+ * samples and may be wrong; so what is taken must have a record, by a look at
+ * each one (narrow), else the first candidate is taken that has one by such a
+ * look (pick_any). A seal takes all records of its range out of memory that do
+ * not change meanwhile, and only changes bring them back: so rounds without
+ * changes end with nothing in memory but what is set aside. */
 #include "tier/seal_pick.h"
 
 #include "base/assert.h"

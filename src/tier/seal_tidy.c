@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the cold range that wants work first.
  *
- * A list of a counter's ranges is made from the maps and from the tables over
- * them; what is to be done first follows from the list alone, so that it can be
- * tested without a store.
+ * It lists a counter's ranges from the maps and from the tables over them. The
+ * choice follows from that list alone, so that a test needs no store.
  *
- * Ranges are joined size by size: of neighbours that all are below a bound, so
- * many that together they reach it. So a record that is joined comes into the
- * next size, and is written once for each of them: of the bounds join_blocks /
- * 8, / 64 and so on (fan_in is 8). Ranges that have reached join_blocks / 8 are
- * left alone. Where 64 small ones lie side by side they are joined whatever
- * their sizes.
+ * Joins go size by size: of neighbours below a bound, as many as together reach
+ * it. So a joined record comes into the next size, and is written once for each
+ * bound: join_blocks / 8, / 64 and so on (fan_in is 8). A range that has
+ * reached join_blocks / 8 is left alone. 64 small ranges side by side are
+ * joined whatever their sizes.
  *
  * A range with a large overlay is written anew where the overlay is quiet, and
- * becomes hot where it has over half of the range. What is over a part of a
- * file that has been written anew is dead; the rest is moved out of a file that
- * is dead by more than half. */
+ * becomes hot where the overlay has over half of the range. The parts of a file
+ * that have been written anew are dead; the rest is moved out of a file that is
+ * dead by more than half. */
 #include "tier/seal_tidy.h"
 
 #include "base/assert.h"

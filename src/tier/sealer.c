@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that seals ranges, so that there is room in memory.
+/* Runs the thread that seals ranges, so that there is room in memory.
  *
  * Every 20 ms (seal_tidy_bounds.slice_ms), where the hot tables take more than
- * BEGIN of their budget, ranges are sealed until they take less than END of it.
+ * BEGIN of their budget, it seals ranges until they take less than END of it.
  * What waits for readers is on its way out and does not count. Where they take
  * less, the tidier has a turn.
  *
- * Above HASTE writers fill memory sooner than it is emptied. From there on what
- * frees most for what it writes goes first, in parts that are written soon: who
- * waits for room waits a second at most. That lasts until memory has been below
- * that for CALM_MS: to begin each round of a load that goes on in the usual way
- * would free less for what it writes, until it is late again. Where nobody
- * waits the tidier has its slices in between, for there are many small files
- * then. From URGENT on another thread does it, with the priority of the
- * workers: who waits must not wait for all else that the machine does. A round
- * ends where as many ranges could not be read as are known to be set aside: the
- * next one would be one of these again.
+ * Above HASTE writers fill memory sooner than it is emptied. From there on the
+ * range that frees most for what it writes goes first, in parts that are
+ * written soon: a change waits for room a second at most. That lasts until
+ * memory has been below HASTE for CALM_MS: to begin each round of a lasting
+ * load in the usual way would free less for what it writes, until it is late
+ * again. Where nobody waits the tidier has its slices in between, for there are
+ * many small files then. From URGENT on another thread seals, with the priority
+ * of the workers: a change that waits must not wait for all else that the
+ * machine does. A round ends where as many ranges could not be read as can be
+ * set aside: the next one would be one of these again.
  *
- * What is due by its counter's cold_after= is sealed without that, a range a
- * round, so that room is made and calls are heard in between.
+ * A range that is due by its counter's cold_after= is sealed without that, one
+ * a round, so that room is made and calls are heard in between.
  *
  * `seal NAME all` seals a counter's ranges one after the other, then asks for a
  * checkpoint; when that has come through, all is durable. A stop ends it behind

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cold tier as a whole: the maps of what is covered, the pool that reads
+/* Composes the cold tier: the maps of what is covered, the pool that reads
  * segments, and the sealer. They are made before anything is loaded, begin when
  * all is, and end before what they stand on. */
 #include "tier/tier.h"

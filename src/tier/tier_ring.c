@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rings of workers: an io_uring each, by which cold blocks are read. */
+/* Opens a ring for a worker: an io_uring that reads cold blocks for it. */
 #include "base/err.h"
 #include "tier/tier.h"
 
