@@ -64,7 +64,6 @@ plan_interval(
             best_at = t;
         }
     }
-    ASSERT(best_at > i && best_at < j); /* both halves have a class */
     work->cost[i][j] = best + series__split_bits(j - i);
     work->split[i][j] = (uint8_t)best_at;
 }
