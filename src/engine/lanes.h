@@ -2,7 +2,32 @@
 #ifndef ENGINE_LANES_H
 #define ENGINE_LANES_H
 
-#include "engine/line_target.h"
+/* The first of eight headers that a get passes through, for the one instruction
+ * set that the including file has chosen; in the order they build on each
+ * other:
+ *
+ *   lanes.h          the instruction set; a few numbers side by side
+ *   line_read.h      one line, for one record
+ *   line_look.h      many lines at once, step by step
+ *   reader_keys.h    keys of a request become groups of records
+ *   reader_locate.h  a group finds its tables and its lines
+ *   reader_answer.h  codes become values, keys are answered
+ *   reader_look.h    first lines, second lines, the stash; everywhere
+ *   reader_body.h    the get itself: a group follows the other
+ *
+ * What a line is stands in line.h. A C file defines one of LINE_READ_PORTABLE,
+ * _SSE2, _AVX2, _AVX512 and _NEON to 1 before it includes any of them
+ * (portable is meant where it defines none), and is then given:
+ *
+ *   LINE_READ_HAVE    1 where this compiler can make that variant; where it
+ *                     is 0 the headers have no functions
+ *   LINE_TARGET_RUNS  an expression: does this machine run it? Any thread
+ *   LINE_TARGET_BEGIN, LINE_TARGET_END
+ *                     at file level: all functions between them are for that
+ *                     instruction set, and only they may call line_read_*.
+ *                     Includes come before them. */
+
+#include "base/sanitizer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,10 +36,72 @@
 #include <immintrin.h>
 #endif
 
-/* A few 64-bit numbers side by side, for the instruction set that the
- * including file has chosen. Operators work lane by lane (vectors of GCC and
- * clang); comparing makes a lane all ones, or 0. Loops over arrays of
- * numbers, LANES at a time, say so what a compiler does not find out. */
+/* Vector loads of words that are being stored to are no C11: where
+ * ThreadSanitizer looks, there is only the portable variant. */
+#if !SANITIZER_THREAD && defined __x86_64__
+#define LINE_TARGET_X86 1
+#elif !SANITIZER_THREAD && defined __aarch64__ &&                             \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LINE_TARGET_ARM 1
+#endif
+
+#if LINE_READ_AVX512 && LINE_TARGET_X86
+#define LINE_READ_HAVE 1
+#define LINE_TARGET_RUNS                                                      \
+    (__builtin_cpu_supports("avx512bw") &&                                    \
+        __builtin_cpu_supports("avx512cd") &&                                 \
+        __builtin_cpu_supports("avx512dq") &&                                 \
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
+#define LINE_TARGET "avx512bw,avx512cd,avx512dq,avx512vl,bmi,bmi2,popcnt"
+#elif LINE_READ_AVX2 && LINE_TARGET_X86
+#define LINE_READ_HAVE 1
+#define LINE_TARGET_RUNS                                                      \
+    (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+#define LINE_TARGET "avx2,bmi,bmi2,popcnt"
+#elif LINE_READ_SSE2 && LINE_TARGET_X86
+#define LINE_READ_HAVE 1
+#define LINE_TARGET_RUNS 1
+#elif LINE_READ_NEON && LINE_TARGET_ARM
+#define LINE_READ_HAVE 1
+#define LINE_TARGET_RUNS 1
+#elif LINE_READ_AVX512 || LINE_READ_AVX2 || LINE_READ_SSE2 || LINE_READ_NEON
+#define LINE_READ_HAVE 0
+#define LINE_TARGET_RUNS 0
+#else
+#undef LINE_READ_PORTABLE
+#define LINE_READ_PORTABLE 1
+#define LINE_READ_HAVE 1
+#define LINE_TARGET_RUNS 1
+#endif
+
+/* Before a loop: several of its rounds at a time. */
+#if defined __clang__
+#define LINE_TARGET_UNROLL _Pragma("clang loop unroll_count(4)")
+#else
+#define LINE_TARGET_UNROLL _Pragma("GCC unroll 4")
+#endif
+
+#define LINE_TARGET_PRAGMA(text) _Pragma(#text)
+#define LINE_TARGET_DO(...) LINE_TARGET_PRAGMA(__VA_ARGS__)
+#if defined LINE_TARGET && defined __clang__
+#define LINE_TARGET_BEGIN                                                     \
+    LINE_TARGET_DO(clang attribute push(                                      \
+        __attribute__((target(LINE_TARGET))), apply_to = function))
+#define LINE_TARGET_END LINE_TARGET_DO(clang attribute pop)
+#elif defined LINE_TARGET
+#define LINE_TARGET_BEGIN                                                     \
+    LINE_TARGET_DO(GCC push_options)                                          \
+    LINE_TARGET_DO(GCC target(LINE_TARGET))
+#define LINE_TARGET_END LINE_TARGET_DO(GCC pop_options)
+#else
+#define LINE_TARGET_BEGIN
+#define LINE_TARGET_END
+#endif
+
+/* Lanes: a few 64-bit numbers side by side. Operators work lane by lane
+ * (vectors of GCC and clang); comparing makes a lane all ones, or 0. Loops over
+ * arrays of numbers, LANES at a time, say so what a compiler does not find
+ * out. */
 
 #if LINE_READ_AVX512 || LINE_READ_AVX2
 enum { LANES = 4 };

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define LINE_READ_AVX2 1
-#include "engine/line_target.h"
+#include "engine/lanes.h"
 
 static inline uint64_t
 word_of(const struct line *line, unsigned i)

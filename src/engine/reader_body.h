@@ -9,8 +9,6 @@
  * overlap: lines of one group are on their way while the next one goes through
  * (1) and (2). Records that are not in their first lines are gathered from
  * group to group and go through (3) once more with their second ones. */
-#include "engine/reader_further.h"
-#include "engine/reader_group.h"
 #include "engine/reader_locate.h"
 #include "engine/reader_look.h"
 #include "engine/reader_priv.h"

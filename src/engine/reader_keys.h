@@ -2,13 +2,175 @@
 #ifndef ENGINE_READER_KEYS_H
 #define ENGINE_READER_KEYS_H
 
-/* How keys become a group of records, for the instruction set that the
- * including file has chosen; included for reader_body.h only. */
-#include "engine/reader_group.h"
+/* How keys become a group of records, and what the keys of a request tell of
+ * counters and columns; for reader_body.h only. */
+#include "engine/engine_priv.h"
+#include "engine/line_look.h"
+
+#include <string.h>
 
 #if LINE_READ_HAVE
 
 LINE_TARGET_BEGIN
+
+static const struct view no_view = {.columns = 0};
+
+/* The counter that a key names, kept for the keys that follow. */
+struct common {
+    unsigned slot;
+    const struct counter *counter;
+    const struct view *view;
+};
+
+static inline struct common
+look_at_counter(const struct engine *engine, unsigned slot)
+{
+    struct counter *counter = engine__counter(engine, slot);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    return (struct common){.slot = slot,
+        .counter = view == NULL ? NULL : counter,
+        .view = view == NULL ? &no_view : view};
+}
+
+/* What is known of one counter whose columns all have the default 0, so that
+ * codes are values, and so what keys of its columns look like. */
+struct plain {
+    const struct view *view; /* of it; NULL: there is none such */
+    uint32_t columns;        /* bit i: there is a column in slot i */
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    uint64_t rest[SCHEMA_COLUMNS_MAX]; /* of the column's keys; or no key's */
+};
+
+/* A key without its id. */
+static inline uint64_t
+rest_of(const struct cell_key *key, unsigned i)
+{
+    uint64_t rest;
+    const char *at = (const char *)&key[i];
+    _Static_assert(offsetof(struct cell_key, serial) == sizeof key->id &&
+            offsetof(struct cell_key, counter) == 12 &&
+            offsetof(struct cell_key, column) == 13 && sizeof *key == 16,
+        "see rest_made");
+    memcpy(&rest, at + offsetof(struct cell_key, serial), sizeof rest);
+    return rest;
+}
+
+/* The same of a key of these, where what lies between fields is 0. */
+static inline uint64_t
+rest_made(uint32_t serial, unsigned slot, unsigned column)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return serial | (uint64_t)slot << 32 | (uint64_t)column << 40;
+#else
+    return (uint64_t)serial << 32 | (uint64_t)slot << 24 |
+        (uint64_t)column << 16;
+#endif
+}
+
+/* The bits of it that are in fields. */
+static inline uint64_t
+rest_mask(void)
+{
+    return rest_made(UINT32_MAX, UINT8_MAX, UINT8_MAX);
+}
+
+/* The serial of a column now, 0: it is gone. */
+static inline uint32_t
+serial_now(const struct view *view, unsigned column)
+{
+    /* relaxed: behind line_read_fence, or behind acquire loads; what is loaded
+     * before a look is compared once more behind it */
+    return atomic_load_explicit(
+        &view->column[column].serial, memory_order_relaxed);
+}
+
+/* Learns about the counter in slot. */
+static __attribute__((noinline)) void
+learn_plain(const struct engine *engine, unsigned slot, struct plain *plain)
+{
+    const struct view *view = look_at_counter(engine, slot).view;
+    uint64_t defaults = 0;
+    plain->columns = 0;
+    memset(plain->rest, UINT8_MAX, sizeof plain->rest); /* no key's */
+    for (uint32_t left = view->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        uint32_t serial = serial_now(view, i);
+        if (serial == 0) { /* it is being dropped */
+            continue;
+        }
+        plain->serial[i] = serial;
+        plain->columns |= 1U << i;
+        /* a key's column is below 16 */
+        plain->rest[i] = rest_made(serial, slot, i);
+        defaults |= view->column[i].default_value;
+    }
+    plain->view = defaults == 0 ? view : NULL;
+}
+
+enum { READ_GROUP = LINE_LOOKS /* records under way together */ };
+_Static_assert(READ_GROUP < 64, "a bit of a number for each");
+
+/* The part of a request that is answered in one go. */
+struct part {
+    struct engine *engine;
+    const struct cell_key *key;
+    uint64_t *value;
+    uint8_t *state;
+    uint32_t n;
+    uint32_t at; /* keys that are in groups already */
+    struct plain plain;
+};
+
+/* Records that are asked for, array by array. In a row are those of one
+ * counter with the same columns each, side by side: the first keys, ends,
+ * counters and views of these are not spelled out; see keys_of. */
+struct group {
+    uint32_t n;
+    bool is_row;
+    bool is_single;                              /* one key a record */
+    bool is_plain;                               /* all of part->plain */
+    uint32_t stride;                             /* in a row: keys a record */
+    uint32_t first[READ_GROUP], end[READ_GROUP]; /* keys first..end-1 */
+    const struct counter *counter[READ_GROUP];   /* NULL: none */
+    const struct view *view[READ_GROUP];         /* no_view: no counter */
+    uint64_t id[READ_GROUP];
+    uint64_t row[READ_GROUP];
+    uint64_t shard[READ_GROUP];
+    const struct table *table[READ_GROUP]; /* no_table: none */
+    uint64_t number[READ_GROUP];           /* of the line */
+    uint64_t in_piece[READ_GROUP];         /* where in its piece, in bytes */
+    uint64_t piece[READ_GROUP];
+    struct line_looks looks;
+};
+
+/* The keys of a record. */
+struct keys {
+    uint32_t first, end;
+    const struct view *view;
+};
+
+static inline struct keys
+keys_of(const struct group *group, uint32_t i)
+{
+    if (group->is_row) {
+        uint32_t first = group->first[0] + i * group->stride;
+        return (struct keys){first, first + group->stride, group->view[0]};
+    }
+    return (struct keys){group->first[i], group->end[i], group->view[i]};
+}
+
+/* engine__row for all of the group. */
+static inline void
+find_shards(const struct engine *engine, struct group *group)
+{
+    for (uint32_t i = 0; i < group->n; i += LANES) {
+        lanes id = lanes_load(&group->id[i]);
+        lanes row = id >> engine->shard_bits;
+        lanes mix = row * engine->shard_odd >> ENGINE_MIX_SHIFT;
+        lanes_store(&group->row[i], row);
+        lanes_store(&group->shard[i], (id ^ mix) & (engine->n_shards - 1));
+    }
+}
 
 /* Takes the keys that are next into the group, until it is full; cells of one
  * record that stand side by side are one. */

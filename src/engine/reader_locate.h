@@ -2,8 +2,7 @@
 #ifndef ENGINE_READER_LOCATE_H
 #define ENGINE_READER_LOCATE_H
 
-/* A group of records on its way to their lines, for the instruction set that
- * the including file has chosen; included for reader_body.h only. */
+/* A group of records on its way to their lines; for reader_body.h only. */
 #include "engine/reader_keys.h"
 #include "engine/table_place.h"
 
