@@ -16,8 +16,8 @@
  *   reader_body.h    the get itself: a group follows the other
  *
  * What a line is stands in line.h. A C file defines one of LINE_READ_PORTABLE,
- * _SSE2, _AVX2, _AVX512 and _NEON to 1 before it includes any of them
- * (portable is meant where it defines none), and is then given:
+ * _SSE2, _AVX2 and _NEON to 1 before it includes any of them (portable is meant
+ * where it defines none), and is then given:
  *
  *   LINE_READ_HAVE    1 where this compiler can make that variant; where it
  *                     is 0 the headers have no functions
@@ -45,15 +45,7 @@
 #define LINE_TARGET_ARM 1
 #endif
 
-#if LINE_READ_AVX512 && LINE_TARGET_X86
-#define LINE_READ_HAVE 1
-#define LINE_TARGET_RUNS                                                      \
-    (__builtin_cpu_supports("avx512bw") &&                                    \
-        __builtin_cpu_supports("avx512cd") &&                                 \
-        __builtin_cpu_supports("avx512dq") &&                                 \
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
-#define LINE_TARGET "avx512bw,avx512cd,avx512dq,avx512vl,bmi,bmi2,popcnt"
-#elif LINE_READ_AVX2 && LINE_TARGET_X86
+#if LINE_READ_AVX2 && LINE_TARGET_X86
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS                                                      \
     (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
@@ -64,7 +56,7 @@
 #elif LINE_READ_NEON && LINE_TARGET_ARM
 #define LINE_READ_HAVE 1
 #define LINE_TARGET_RUNS 1
-#elif LINE_READ_AVX512 || LINE_READ_AVX2 || LINE_READ_SSE2 || LINE_READ_NEON
+#elif LINE_READ_AVX2 || LINE_READ_SSE2 || LINE_READ_NEON
 #define LINE_READ_HAVE 0
 #define LINE_TARGET_RUNS 0
 #else
@@ -103,7 +95,7 @@
  * arrays of numbers, LANES at a time, say so what a compiler does not find
  * out. */
 
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
 enum { LANES = 4 };
 #else
 enum { LANES = 2 };
@@ -142,7 +134,7 @@ lanes_all(uint64_t number)
 LANES_INLINE lanes
 lanes_mul_low(lanes a, lanes b)
 {
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
     return (lanes)_mm256_mul_epu32((__m256i)a, (__m256i)b);
 #elif LINE_READ_SSE2
     return (lanes)_mm_mul_epu32((__m128i)a, (__m128i)b);
@@ -152,7 +144,7 @@ lanes_mul_low(lanes a, lanes b)
 }
 
 /* of_fn(from, 0), of_fn(from, 1) ... */
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
 #define LANES_EACH(of_fn, from)                                               \
     ((lanes){of_fn(from, 0), of_fn(from, 1), of_fn(from, 2), of_fn(from, 3)})
 #else
@@ -161,7 +153,7 @@ lanes_mul_low(lanes a, lanes b)
 
 /* Each is its right neighbour, the last one what it was; and which the last
  * one is. */
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
 #define LANES_LAST ((lanes){0, 0, 0, UINT64_MAX})
 #define LANES_NEXT(them)                                                      \
     ((lanes)_mm256_permute4x64_epi64((__m256i)(them), 0xf9))
@@ -176,9 +168,7 @@ lanes_mul_low(lanes a, lanes b)
 LANES_INLINE lanes
 lanes_ctz(lanes them)
 {
-#if LINE_READ_AVX512
-    return 63 - (lanes)_mm256_lzcnt_epi64((__m256i)(them & (0 - them)));
-#elif LINE_READ_AVX2
+#if LINE_READ_AVX2
     __m256 lowest = _mm256_cvtepi32_ps((__m256i)(them & (0 - them)));
     return ((lanes)_mm256_castps_si256(lowest) >> 23) - 127;
 #elif LINE_READ_SSE2
@@ -196,7 +186,7 @@ lanes_ctz(lanes them)
 LANES_INLINE uint32_t
 lanes_bits(lanes them)
 {
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
     return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd((__m256i)them));
 #elif LINE_READ_SSE2
     return (uint32_t)_mm_movemask_pd(_mm_castsi128_pd((__m128i)them));

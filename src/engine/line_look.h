@@ -256,7 +256,7 @@ LINE_READ_INLINE uint64_t
 line_look_near(
     const struct shapes_field *field, uint64_t bits, unsigned column)
 {
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
     uint16_t start_width;
     memcpy(&start_width, &field[SHAPES_N * column], sizeof start_width);
     return __builtin_ia32_bextr_u64(bits, start_width);

@@ -114,7 +114,7 @@ line_match_near(const struct line *line, unsigned at)
 LINE_READ_INLINE uint64_t
 line_match_low(uint64_t bits, unsigned width)
 {
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
     return _bzhi_u64(bits, width);
 #else
     return bits & line_bits_mask(width);
@@ -124,16 +124,7 @@ line_match_low(uint64_t bits, unsigned width)
 /* line_match_tags: bit i + 1 is set for each tag i (0..22) that is equal, and
  * others may be. */
 
-#if LINE_READ_AVX512
-
-LINE_READ_INLINE uint32_t
-line_match_tags(const struct line *line, uint16_t tag)
-{
-    return _mm512_cmpeq_epi16_mask(
-        _mm512_loadu_si512(line), _mm512_set1_epi16((short)tag));
-}
-
-#elif LINE_READ_AVX2
+#if LINE_READ_AVX2
 
 LINE_READ_INLINE uint32_t
 line_match_tags(const struct line *line, uint16_t tag)
@@ -203,7 +194,7 @@ line_match_tags(const struct line *line, uint16_t tag)
 /* line_match_total: the sum of form->total over the shapes of the first end
  * (0..31) records, where shapes begin behind n (0..23) tags. */
 
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
 
 /* As line_bits_total_ssse3, with the even places in the lower half; four
  * numbers that are to be added up. */
@@ -275,7 +266,7 @@ line_match_total(const struct line *line, const struct line_form *form,
 
 /* line_match_totals: the same for LANES lines. */
 
-#if LINE_READ_AVX512 || LINE_READ_AVX2
+#if LINE_READ_AVX2
 
 LINE_READ_INLINE lanes
 line_match_totals(const struct line *const *line,

@@ -9,7 +9,6 @@
     X(PORTABLE, portable, "plain C")                                          \
     X(SSE2, sse2, "x86-64")                                                   \
     X(AVX2, avx2, "x86-64 with AVX2")                                         \
-    X(AVX512, avx512, "x86-64 with AVX-512BW, CD, DQ, VL")                    \
     X(NEON, neon, "AArch64")
 
 enum reader_isa {

@@ -20,7 +20,6 @@ typedef void reader_get_fn(struct engine *engine, const struct cell_key *key,
 reader_get_fn *reader_portable(void);
 reader_get_fn *reader_sse2(void);
 reader_get_fn *reader_avx2(void);
-reader_get_fn *reader_avx512(void);
 reader_get_fn *reader_neon(void);
 
 /* The function for isa, which this machine has. */

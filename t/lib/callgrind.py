@@ -17,7 +17,7 @@ instruction. What two marks cost that have nothing between them is taken off.
 
 Random numbers are the same in each run (fixed_random.c). valgrind shows
 programs one and the same processor on every machine that has AVX2, so the
-choices of glibc and of the engine (AVX2, never AVX-512) are the same there.
+choices of glibc (AVX2, never AVX-512) and of the engine are the same there.
 """
 
 import atexit

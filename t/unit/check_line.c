@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 static const struct line_reader *const readers[] = {&line_reader_portable,
-    &line_reader_sse2, &line_reader_avx2, &line_reader_avx512,
-    &line_reader_neon};
+    &line_reader_sse2, &line_reader_avx2, &line_reader_neon};
 
 /* Random records */
 

@@ -10,8 +10,7 @@
 #include <stdatomic.h>
 
 static const struct line_reader *const readers[] = {&line_reader_portable,
-    &line_reader_sse2, &line_reader_avx2, &line_reader_avx512,
-    &line_reader_neon};
+    &line_reader_sse2, &line_reader_avx2, &line_reader_neon};
 
 /* A line under a sequence counter; each record has the same code in both
  * columns, so that a torn read shows. */

@@ -26,7 +26,6 @@ struct line_reader {
 extern const struct line_reader line_reader_portable;
 extern const struct line_reader line_reader_sse2;
 extern const struct line_reader line_reader_avx2;
-extern const struct line_reader line_reader_avx512;
 extern const struct line_reader line_reader_neon;
 
 #ifdef LINE_READER

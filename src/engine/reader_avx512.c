@@ -1,5 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-/* The batch read with the line lookup of line_read.h's AVX512 variant. */
-#define LINE_READ_AVX512 1
-#define READER_NAME reader_avx512
-#include "engine/reader_body.h"

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#define LINE_READ_AVX512 1
-#define LINE_READER line_reader_avx512
-#include "unit/line_reader.h"
-
-LINE_READER_IS("avx512");
