@@ -49,6 +49,7 @@ items__classes_init(struct classes *classes, uint64_t item_bytes_max)
         size = size * 5 / 4;
         size = (size + CHUNK_ALIGN - 1) / CHUNK_ALIGN * CHUNK_ALIGN;
     }
+    ASSERT(i < ITEMS_CLASSES && classes->chunk_bytes[i - 1] < most);
     classes->chunk_bytes[i] = (uint32_t)most;
     classes->last = i;
     ASSERT(most >= ITEMS__CLASS_SMALL_BYTES);

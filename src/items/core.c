@@ -75,6 +75,7 @@ items__core_reclaim(struct items *items, struct stripe *stripe,
     if (!is_expired(entry, now_s) && entry->born == items__core_birth(items)) {
         return false;
     }
+    mutex_assert_held(&stripe->lock);
     class_ = items__stripe_class(stripe, entry);
     stripe->sums.reclaimed++;
     stripe->sums.expired_unfetched += unread;
@@ -155,6 +156,7 @@ items__core_next_cas(struct items *items)
 void
 items__core_flush(struct items *items)
 {
+    mutex_assert_held(&items->flush_lock);
     /* release: as with flush_at_s; flush_lock orders those who write */
     atomic_fetch_add_explicit(&items->flushes, 1, memory_order_release);
     /* release: whoever sees it done sees the count */
@@ -164,6 +166,7 @@ items__core_flush(struct items *items)
 void
 items__core_flush_due(struct items *items, uint64_t now_s)
 {
+    mutex_assert_held(&items->flush_lock);
     /* relaxed: flush_lock orders all that write it */
     if (now_s >=
         atomic_load_explicit(&items->flush_at_s, memory_order_relaxed)) {

@@ -87,11 +87,10 @@ uint64_t items__core_next_cas(struct items *items);
  * see core.c. */
 uint32_t items__core_birth(struct items *items);
 
-/* Makes every entry born until now dead, and drops a pending flush. Wants
- * flush_lock. */
+/* Makes every entry born until now dead, and drops a pending flush. */
 void items__core_flush(struct items *items);
 
-/* Does the pending flush if now_s has reached it. Wants flush_lock. */
+/* Does the pending flush if now_s has reached it. */
 void items__core_flush_due(struct items *items, uint64_t now_s);
 
 /* Cleans one segment: gives up or moves what lives in it. False where there is

@@ -41,7 +41,9 @@ items_create(const struct items_config *config)
     mutex_init(&items->flush_lock);
     items__pool_init(&items->pool, config);
     items__classes_init(&items->classes, config->item_bytes_max);
+    mutex_lock(&items->flush_lock);
     items__core_flush(items);
+    mutex_unlock(&items->flush_lock);
     atomic_init(&items->first_expiry_s, UINT64_MAX);
     for (unsigned i = 0; i < ITEMS__STRIPES; i++) {
         items__stripe_init(

@@ -46,6 +46,7 @@ items__pool_aim(const struct pool *pool)
 {
     uint64_t most = lent_max(pool);
 
+    mutex_assert_held(&pool->lock);
     return pool->limit_wanted_bytes +
         (pool->lent_bytes > most ? pool->lent_bytes - most : 0);
 }
@@ -57,6 +58,8 @@ items__pool_lend(struct pool *pool, struct entry *entry)
     bool may;
 
     items__pool_lock(pool);
+    ASSERT(pool->n_loans <= LOANS_MAX && segment->n_loans <= pool->n_loans);
+    ASSERT(segment->n_live > 0 && segment->state != ITEMS__FREE);
     may = pool->n_loans < LOANS_MAX &&
         (segment->n_loans > 0 ||
             pool->lent_bytes + segment->size <= lent_max(pool));
@@ -78,7 +81,7 @@ items__pool_unlend(struct pool *pool, struct entry *entry)
     struct segment *segment = items__segment_of(entry);
 
     items__pool_lock(pool);
-    ASSERT(pool->n_loans > 0 && segment->n_loans > 0);
+    ASSERT(segment->n_loans > 0 && segment->n_loans <= pool->n_loans);
     ASSERT(pool->lent_bytes >= segment->size);
     pool->n_loans--;
     segment->n_loans--;

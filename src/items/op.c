@@ -68,9 +68,10 @@ int
 items__op_draft(struct op *op)
 {
     struct pool *pool = &op->items->pool;
+    struct stripe *stripe = items__core_stripe(op->items, &op->key);
     struct items_take take = {.key_len = op->key.len,
         .room = op->room_wanted,
-        .stripe = items__core_stripe(op->items, &op->key)->number,
+        .stripe = stripe->number,
         .class_ = items__classes_of(
             &op->items->classes, op->key.len, op->room_wanted),
         .now_s = op->now_s,
@@ -78,6 +79,7 @@ items__op_draft(struct op *op)
     struct items_effort effort = {.n_gentle = GENTLE_LEAST +
             (unsigned)(GENTLE_TIMES * op->room_wanted / pool->segment_bytes)};
 
+    mutex_assert_not_held(&stripe->lock);
     items__op_drop(op);
     if (!items__pool_could_fit(pool, op->key.len, op->room_wanted)) {
         return ERR_NO_MEMORY;
@@ -89,6 +91,8 @@ items__op_draft(struct op *op)
         }
         op->draft = items__pool_take(pool, &take);
     }
+    ASSERT(op->draft->key_len == op->key.len &&
+        op->draft->room >= op->room_wanted);
     memcpy(op->draft->bytes, op->key.text, op->key.len);
     if (take.is_over_out) {
         clean_a_little(op);
@@ -150,6 +154,9 @@ items__op_publish(struct op *op, struct stripe *stripe, struct entry *old,
 {
     struct entry *entry = op->draft;
 
+    mutex_assert_held(&stripe->lock);
+    ASSERT(entry->item.value_len <= entry->room);
+    ASSERT(old != NULL || birth == ITEMS__BORN);
     entry->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
     entry->born =
         birth == ITEMS__HEIR ? old->born : items__core_birth(op->items);

@@ -62,47 +62,6 @@ round_up(size_t bytes, size_t step)
     return (bytes + step - 1) / step * step;
 }
 
-static size_t
-head_bytes(void)
-{
-    return round_up(sizeof(struct segment), ITEMS__UNIT);
-}
-
-size_t
-items__entry_bytes(size_t key_len, size_t room)
-{
-    return round_up(sizeof(struct entry) + key_len + room, ITEMS__UNIT);
-}
-
-char *
-items__entry_value(struct entry *entry)
-{
-    return entry->bytes + entry->key_len;
-}
-
-struct segment *
-items__segment_of(struct entry *entry)
-{
-    char *start = (char *)entry - (size_t)entry->back * ITEMS__UNIT;
-
-    return (struct segment *)(void *)start;
-}
-
-struct entry *
-items__segment_next(struct segment *segment, const struct entry *at)
-{
-    size_t offset = head_bytes();
-
-    if (at != NULL) {
-        offset = (size_t)at->back * ITEMS__UNIT +
-            items__entry_bytes(at->key_len, at->room);
-    }
-    ASSERT(offset <= segment->used);
-    return offset == segment->used
-        ? NULL
-        : (struct entry *)(void *)((char *)segment + offset);
-}
-
 void
 items__pool_init(struct pool *pool, const struct items_config *config)
 {
@@ -167,6 +126,7 @@ map(struct pool *pool, size_t bytes)
 {
     void *memory;
 
+    mutex_assert_held(&pool->lock);
     if (pool->alloc != NULL) {
         memory = alloc_zeroed(pool->alloc, bytes);
     } else {
@@ -185,6 +145,7 @@ items__pool_sink(struct pool *pool)
 {
     uint64_t aim = items__pool_aim(pool);
 
+    mutex_assert_held(&pool->lock);
     if (pool->limit_bytes > aim) {
         pool->limit_bytes = pool->bytes > aim ? pool->bytes : aim;
     }
@@ -196,11 +157,31 @@ is_over(const struct pool *pool)
     return pool->limit_bytes > items__pool_aim(pool);
 }
 
+/* What the queues hold is not more than all. What is taken, and what tables
+ * have, is not looked at. */
+static void
+check_account(const struct pool *pool)
+{
+    uint64_t held = pool->sparse.bytes + pool->lent.bytes;
+
+    mutex_assert_held(&pool->lock);
+    for (unsigned q = 0; q < ITEMS__QUEUES; q++) {
+        held += pool->sealed[q].bytes;
+        held += pool->open[q] == NULL ? 0 : pool->open[q]->size;
+    }
+    held += pool->spare == NULL ? 0 : pool->spare->size;
+    ASSERT(held <= pool->bytes);
+    ASSERT(pool->lent.bytes <= pool->lent_bytes);
+    ASSERT(pool->lent_bytes <= pool->bytes);
+}
+
 /* It goes when the lock is left; it counts no more from now on. */
 static void
 give_back(struct pool *pool, struct segment *segment)
 {
+    ASSERT(segment->state == ITEMS__FREE);
     ASSERT(pool->bytes >= segment->size);
+    segment->magic = 0;
     pool->bytes -= segment->size;
     items__pool_sink(pool);
     segment->older = pool->gone;
@@ -236,12 +217,17 @@ take_out(struct segment_queue *queue, struct segment *segment)
     }
     segment->newer = NULL;
     segment->older = NULL;
+    ASSERT(queue->bytes >= segment->size);
     queue->bytes -= segment->size;
+    ASSERT((queue->bytes == 0) == (queue->oldest == NULL));
 }
 
 static struct segment_queue *
 queue_of(struct pool *pool, const struct segment *segment)
 {
+    ASSERT(segment->state == ITEMS__SEALED ||
+        segment->state == ITEMS__SPARSE || segment->state == ITEMS__LENT);
+    ASSERT(segment->queue < ITEMS__QUEUES);
     return segment->state == ITEMS__SPARSE ? &pool->sparse
         : segment->state == ITEMS__LENT    ? &pool->lent
                                            : &pool->sealed[segment->queue];
@@ -250,9 +236,12 @@ queue_of(struct pool *pool, const struct segment *segment)
 static void
 drop_spare(struct pool *pool)
 {
-    if (pool->spare != NULL) {
-        give_back(pool, pool->spare);
+    struct segment *spare = pool->spare;
+
+    mutex_assert_held(&pool->lock);
+    if (spare != NULL) {
         pool->spare = NULL;
+        give_back(pool, spare);
     }
 }
 
@@ -263,6 +252,7 @@ free_segment(struct pool *pool, struct segment *segment)
     ASSERT(segment->n_live == 0 && segment->live_bytes == 0);
     ASSERT(segment->n_loans == 0);
     ASAN_UNPOISON_MEMORY_REGION(segment, segment->size);
+    items__segment_move(segment, ITEMS__FREE);
     if (!segment->is_large && pool->spare == NULL && !is_over(pool)) {
         pool->spare = segment;
     } else {
@@ -275,17 +265,20 @@ is_sparse(const struct pool *pool, const struct segment *segment)
 {
     return !segment->is_large &&
         segment->live_bytes * 16 <
-        (segment->used - head_bytes()) * pool->full_sixteenths;
+        (segment->used - items__segment_head_bytes()) * pool->full_sixteenths;
 }
 
 /* Puts a segment that is in no queue where it belongs. */
 static void
 place(struct pool *pool, struct segment *segment, bool sparse)
 {
-    segment->state = segment->n_loans > 0 ? ITEMS__LENT
-        : sparse                          ? ITEMS__SPARSE
-                                          : ITEMS__SEALED;
+    ASSERT(segment->n_live > 0 && segment->used <= segment->size);
+    items__segment_move(segment,
+        segment->n_loans > 0 ? ITEMS__LENT
+            : sparse         ? ITEMS__SPARSE
+                             : ITEMS__SEALED);
     push(queue_of(pool, segment), segment);
+    check_account(pool);
 }
 
 static void
@@ -297,6 +290,7 @@ seal(struct pool *pool, struct segment *segment)
 void
 items__pool_sort(struct pool *pool, struct segment *segment)
 {
+    mutex_assert_held(&pool->lock);
     if (segment->state != ITEMS__OPEN && segment->state != ITEMS__TAKEN) {
         take_out(queue_of(pool, segment), segment);
         seal(pool, segment);
@@ -331,6 +325,7 @@ items__pool_fini(struct pool *pool)
     }
     ASSERT(pool->sparse.oldest == NULL && pool->n_taken == 0);
     ASSERT(pool->lent.oldest == NULL && pool->lent_bytes == 0);
+    ASSERT(pool->n_loans == 0);
     drop_spare(pool);
     ASSERT(pool->bytes == 0);
     items__pool_unlock(pool);
@@ -362,7 +357,7 @@ static size_t
 segment_bytes_for(const struct pool *pool, size_t entry_bytes)
 {
     return is_large(pool, entry_bytes)
-        ? round_up(head_bytes() + entry_bytes, PAGE_BYTES)
+        ? round_up(items__segment_head_bytes() + entry_bytes, PAGE_BYTES)
         : pool->segment_bytes;
 }
 
@@ -384,10 +379,13 @@ new_segment(struct pool *pool, size_t bytes, const struct items_take *take)
     uint64_t limit = limit_of(pool, take->moves);
     struct segment *segment = NULL;
 
+    mutex_assert_held(&pool->lock);
     if (bytes == pool->segment_bytes && pool->spare != NULL &&
         pool->bytes <= limit) {
         segment = pool->spare;
         pool->spare = NULL;
+        ASSERT(segment->magic == SEGMENT_MAGIC && segment->size == bytes &&
+            segment->state == ITEMS__FREE);
     } else {
         drop_spare(pool);
         if (pool->bytes + bytes <= limit) {
@@ -395,12 +393,15 @@ new_segment(struct pool *pool, size_t bytes, const struct items_take *take)
         }
     }
     if (segment != NULL) {
-        *segment = (struct segment){.size = bytes,
+        *segment = (struct segment){.magic = SEGMENT_MAGIC,
+            .size = bytes,
             .is_large = bytes != pool->segment_bytes,
-            .used = head_bytes(),
+            .used = items__segment_head_bytes(),
             .made_s = (uint32_t)take->now_s,
             .number = pool->n_made++,
-            .queue = take->queue};
+            .queue = take->queue,
+            .state = ITEMS__FREE};
+        items__segment_move(segment, ITEMS__OPEN);
     }
     return segment;
 }
@@ -425,6 +426,8 @@ put_entry(struct segment *segment, size_t bytes, const struct items_take *take)
     struct entry *entry =
         (struct entry *)(void *)((char *)segment + segment->used);
 
+    ASSERT(segment->state == ITEMS__OPEN);
+    ASSERT(bytes <= segment->size - segment->used);
     memset(entry, 0, sizeof *entry);
     entry->back =
         (segment->used / ITEMS__UNIT) & ((1U << ITEMS__BACK_BITS) - 1);
@@ -454,8 +457,7 @@ items__pool_take(struct pool *pool, struct items_take *take)
     if (segment != NULL) {
         entry = put_entry(segment, bytes, take);
         if (large) {
-            segment->state = ITEMS__SEALED;
-            push(&pool->sealed[take->queue], segment);
+            place(pool, segment, false);
         }
     }
     take->is_over_out = is_over(pool);
@@ -469,6 +471,8 @@ bury(struct pool *pool, struct segment *segment, struct entry *entry)
 {
     size_t bytes = items__entry_bytes(entry->key_len, entry->room);
 
+    mutex_assert_held(&pool->lock);
+    ASSERT(segment->state != ITEMS__FREE);
     ASSERT(segment->n_live > 0 && segment->live_bytes >= bytes);
     segment->n_live--;
     segment->live_bytes -= bytes;
@@ -527,6 +531,7 @@ void
 items__pool_block_free(struct pool *pool, void *block, size_t bytes)
 {
     items__pool_lock(pool);
+    ASSERT(block == NULL || pool->bytes >= bytes);
     pool->bytes -= block == NULL ? 0 : bytes;
     items__pool_unlock(pool);
     alloc_free(pool->alloc, block, bytes);
@@ -556,7 +561,7 @@ take_oldest(struct pool *pool, struct segment_queue *queue)
 
     if (segment != NULL) {
         take_out(queue, segment);
-        segment->state = ITEMS__TAKEN;
+        items__segment_move(segment, ITEMS__TAKEN);
         pool->n_taken++;
     }
     return segment;
@@ -583,6 +588,7 @@ next_victim(struct pool *pool, bool *sparse_out)
     struct segment_queue *queue = &pool->sparse;
     struct segment *segment;
 
+    mutex_assert_held(&pool->lock);
     if (!pool->keeps) {
         seal_old(pool); /* what it seals may be sparse */
         queue = next_queue(pool);
@@ -636,6 +642,7 @@ items__pool_return(struct pool *pool, struct segment *segment,
 
     items__pool_lock(pool);
     ASSERT(segment->state == ITEMS__TAKEN && pool->n_taken > 0);
+    ASSERT(queue < ITEMS__QUEUES);
     pool->n_taken--;
     is_free = segment->n_live == 0;
     if (is_free) {
@@ -668,6 +675,7 @@ items__pool_set_limit(struct pool *pool, uint64_t limit_bytes)
     pool->limit_wanted_bytes = limit_bytes;
     limit_bytes = items__pool_aim(pool);
     pool->limit_bytes = pool->bytes > limit_bytes ? pool->bytes : limit_bytes;
+    check_account(pool);
     items__pool_unlock(pool);
 }
 
@@ -728,37 +736,16 @@ items__pool_ages(struct pool *pool, uint64_t oldest_s[ITEMS_CLASSES])
     items__pool_unlock(pool);
 }
 
-/* Returns its live bytes; adds up what it holds. */
 static uint64_t
-verify_segment(struct segment *segment, uint64_t *held)
-{
-    struct entry *at = items__segment_next(segment, NULL);
-    uint64_t n_live = 0, live_bytes = 0;
-
-    *held += segment->size;
-    ASSERT(segment->used <= segment->size);
-    for (; at != NULL; at = items__segment_next(segment, at)) {
-        ASSERT(items__segment_of(at) == segment);
-        /* relaxed: nothing is read by it */
-        if (atomic_load_explicit(&at->refs, memory_order_relaxed) > 0) {
-            n_live++;
-            live_bytes += items__entry_bytes(at->key_len, at->room);
-        }
-    }
-    ASSERT(n_live <= segment->n_live); /* some may be dying just now */
-    ASSERT(live_bytes <= segment->live_bytes);
-    return segment->live_bytes;
-}
-
-static uint64_t
-verify_queue(const struct segment_queue *queue, uint64_t *held)
+verify_queue(
+    struct pool *pool, const struct segment_queue *queue, uint64_t *held)
 {
     struct segment *last = NULL;
     uint64_t live_bytes = 0, bytes = 0;
 
     for (struct segment *at = queue->oldest; at != NULL; at = at->newer) {
-        ASSERT(at->older == last);
-        live_bytes += verify_segment(at, held);
+        ASSERT(at->older == last && queue_of(pool, at) == queue);
+        live_bytes += items__segment_verify(at, held);
         bytes += at->size;
         last = at;
     }
@@ -772,13 +759,14 @@ items__pool_verify(struct pool *pool, uint64_t blocks_bytes)
     uint64_t live_bytes, held = blocks_bytes;
 
     items__pool_lock(pool);
-    live_bytes = verify_queue(&pool->sparse, &held);
-    ASSERT(pool->lent.bytes <= pool->lent_bytes);
-    live_bytes += verify_queue(&pool->lent, &held);
+    check_account(pool);
+    live_bytes = verify_queue(pool, &pool->sparse, &held);
+    live_bytes += verify_queue(pool, &pool->lent, &held);
     for (unsigned q = 0; q < ITEMS__QUEUES; q++) {
-        live_bytes += verify_queue(&pool->sealed[q], &held);
+        live_bytes += verify_queue(pool, &pool->sealed[q], &held);
         if (pool->open[q] != NULL) {
-            live_bytes += verify_segment(pool->open[q], &held);
+            ASSERT(pool->open[q]->state == ITEMS__OPEN);
+            live_bytes += items__segment_verify(pool->open[q], &held);
         }
     }
     held += pool->spare == NULL ? 0 : pool->spare->size;

@@ -59,19 +59,25 @@ enum items_queue {
     ITEMS__QUEUES
 };
 
+/* segment.c has the steps from one to the other. */
 enum segment_state {
     ITEMS__OPEN,   /* is being filled */
     ITEMS__SEALED, /* in its queue */
     ITEMS__SPARSE, /* the same, and much of it is dead: in the sparse queue */
     ITEMS__LENT,   /* something in it is lent: out of the queues until it is
                     * given back, and not cleaned */
-    ITEMS__TAKEN   /* somebody cleans it */
+    ITEMS__TAKEN,  /* somebody cleans it */
+    ITEMS__FREE,   /* nothing lives in it: the spare one, or about to go */
+    ITEMS__STATES
 };
 
+enum { SEGMENT_MAGIC = 0x5e69a10c };
+
 struct segment {
+    uint32_t magic; /* SEGMENT_MAGIC */
     /* read-only: */
-    size_t size;   /* this header included */
     bool is_large; /* made for one entry that fits no common one */
+    size_t size;   /* this header included */
     /* the pool's lock; also whoever has taken it: */
     struct segment *newer; /* in its queue */
     struct segment *older;
@@ -132,6 +138,17 @@ struct items_take {
 size_t items__entry_bytes(size_t key_len, size_t room);
 char *items__entry_value(struct entry *entry);
 struct segment *items__segment_of(struct entry *entry);
+
+/* Of segment.c, as what comes next. The bytes before the first entry. */
+size_t items__segment_head_bytes(void);
+
+/* The segment is in that state from now on; aborts where no step leads there
+ * from the one it is in. */
+void items__segment_move(struct segment *segment, enum segment_state to);
+
+/* Asserts what can be seen of a segment alone; adds its size to *held. Returns
+ * its live bytes. */
+uint64_t items__segment_verify(struct segment *segment, uint64_t *held);
 
 /* The entry behind at (NULL: the first one) in a segment that is not open, or
  * NULL. */

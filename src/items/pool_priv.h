@@ -4,12 +4,12 @@
 
 #include "items/pool.h"
 
-/* Between pool.c and loan.c. */
+/* Between pool.c and loan.c, and for the tests. */
 
 void items__pool_lock(struct pool *pool);
 void items__pool_unlock(struct pool *pool);
 
-/* The others want the lock. */
+/* The others assert that the lock is held. */
 
 /* Where the limit goes: to the wanted one, and what is lent above the bound
  * that follows from it. */

@@ -9,7 +9,7 @@
  * fresh half once, whatever goes on in the kept one: a FIFO with a second
  * queue for what was read (like S3-FIFO, Yang and others, 2023, with a larger
  * first queue instead of its list of ghosts). A use costs a counter in the
- * entry, no list. docs/adr has what was measured.
+ * entry, no list. doc/adr/0019 has what was measured.
  *
  * Sparse segments come before all that: what lives in them moves, nothing is
  * given up.
@@ -19,6 +19,8 @@
  * bounded. One stripe is locked at a time, for
  * one entry. */
 #include "items/core.h"
+
+#include "base/assert.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -56,10 +58,13 @@ move(const struct cleaning *cleaning, struct stripe *stripe,
     struct entry *copy = items__pool_take(&cleaning->items->pool, &take);
     struct items_key key = {.text = entry->bytes, .len = entry->key_len};
 
+    ASSERT(len <= entry->room && entry->heat >= spared);
     if (copy == NULL) {
         return false;
     }
+    ASSERT(len <= copy->room && copy->key_len == entry->key_len);
     key.hash = items__hash(key.text, key.len, cleaning->items->seed);
+    ASSERT(items__core_stripe(cleaning->items, &key) == stripe);
     memcpy(copy->bytes, entry->bytes, entry->key_len + len);
     copy->item.value_len = entry->item.value_len;
     copy->item.flags = entry->item.flags;
@@ -67,7 +72,7 @@ move(const struct cleaning *cleaning, struct stripe *stripe,
     copy->expiry_s = entry->expiry_s;
     copy->used_s = entry->used_s;
     copy->born = entry->born;
-    copy->marks = entry->marks;
+    copy->marks = (uint8_t)(entry->marks & ~ITEMS__LINKED); /* not yet */
     copy->heat = (uint8_t)(entry->heat - spared);
     items__stripe_link(stripe, &key, copy, entry);
     return true;
@@ -137,6 +142,7 @@ spare(const struct cleaning *cleaning, struct stripe *stripe,
     unsigned class_ = items__stripe_class(stripe, entry);
 
     if (cleaning->segment->is_large) {
+        ASSERT(entry->heat > 0 || cleaning->sparse);
         entry->heat = (uint8_t)(entry->heat - !cleaning->sparse);
     } else if (!move(cleaning, stripe, entry)) {
         return false;
@@ -151,6 +157,7 @@ judge(const struct cleaning *cleaning, struct stripe *stripe,
 {
     bool stays = cleaning->sparse || (entry->heat > 0 && !cleaning->urgent);
 
+    mutex_assert_held(&stripe->lock);
     if (items__core_reclaim(cleaning->items, stripe, entry, cleaning->now_s)) {
         return;
     }
@@ -171,6 +178,7 @@ clean(const struct cleaning *cleaning)
     enum items_queue queue = segment->is_large ? ITEMS__KEPT : segment->queue;
     struct entry *at = NULL;
 
+    ASSERT(segment->state == ITEMS__TAKEN);
     while ((at = items__segment_next(segment, at)) != NULL) {
         struct stripe *stripe = &items->stripe[at->stripe];
 
@@ -189,6 +197,7 @@ look_through(struct items *items, struct segment *segment, uint64_t now_s)
 {
     struct entry *at = NULL;
 
+    ASSERT(segment->state == ITEMS__TAKEN);
     while ((at = items__segment_next(segment, at)) != NULL) {
         struct stripe *stripe = &items->stripe[at->stripe];
 
@@ -218,6 +227,7 @@ items__room_make(
     atomic_fetch_add_explicit(
         &items->direct_reclaims, 1, memory_order_relaxed);
     effort->n++;
+    ASSERT(effort->n_barren < effort->n);
     cleaning.segment = items__pool_victim(&items->pool, &cleaning.sparse);
     if (cleaning.segment != NULL) {
         bool is_free = clean(&cleaning);

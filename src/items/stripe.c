@@ -26,6 +26,7 @@ items__stripe_init(struct stripe *stripe, unsigned number, struct pool *pool,
 void
 items__stripe_fini(struct stripe *stripe)
 {
+    items__stripe_lock(stripe);
     for (uint64_t b = 0; b < stripe->table.n_buckets; b++) {
         struct entry *entry;
 
@@ -33,6 +34,8 @@ items__stripe_fini(struct stripe *stripe)
             items__stripe_unlink(stripe, entry);
         }
     }
+    ASSERT(stripe->sums.curr_items == 0 && stripe->sums.bytes == 0);
+    items__stripe_unlock(stripe);
     items__table_fini(&stripe->table);
     mutex_fini(&stripe->lock);
 }
@@ -81,6 +84,9 @@ static void
 unmark(struct stripe *stripe, struct entry *entry)
 {
     ASSERT((entry->marks & ITEMS__LINKED) != 0);
+    ASSERT(stripe->sums.curr_items > 0);
+    ASSERT(
+        stripe->sums.bytes >= items__entry_bytes(entry->key_len, entry->room));
     count(stripe, entry, -1);
     entry->marks &= (uint8_t)~ITEMS__LINKED;
     items__pool_release(stripe->pool, entry);
@@ -90,6 +96,10 @@ void
 items__stripe_link(struct stripe *stripe, const struct items_key *key,
     struct entry *entry, struct entry *old)
 {
+    mutex_assert_held(&stripe->lock);
+    ASSERT((entry->marks & ITEMS__LINKED) == 0 &&
+        entry->stripe == stripe->number);
+    ASSERT(old == NULL || old->key_len == key->len);
     entry->marks |= ITEMS__LINKED;
     count(stripe, entry, 1);
     if (old != NULL) {
@@ -106,6 +116,8 @@ items__stripe_unlink(struct stripe *stripe, struct entry *entry)
     uint64_t hash =
         items__hash(entry->bytes, entry->key_len, stripe->table.seed);
 
+    mutex_assert_held(&stripe->lock);
+    ASSERT(entry->stripe == stripe->number);
     items__table_replace(&stripe->table, entry, NULL, hash);
     unmark(stripe, entry);
 }
@@ -114,6 +126,7 @@ void
 items__stripe_resize(
     struct stripe *stripe, struct entry *entry, size_t value_len)
 {
+    mutex_assert_held(&stripe->lock);
     ASSERT(value_len <= entry->room);
     count(stripe, entry, -1);
     entry->item.value_len = (uint32_t)value_len;
@@ -147,6 +160,7 @@ items__stripe_verify(struct stripe *stripe)
     struct table *table = &stripe->table;
     uint64_t bytes = 0;
 
+    mutex_assert_held(&stripe->lock);
     items__table_verify(table);
     for (uint64_t b = 0; b < table->n_buckets; b++) {
         for (struct entry *at = items__table_bucket(table, b); at != NULL;

@@ -14,7 +14,8 @@
 
 /* A stripe: the items whose hash falls into one part, with their lock, their
  * hash table and their figures. Inside src/items only. All functions that take
- * a stripe want its lock held, but init, fini, lock and unlock. */
+ * a stripe want its lock held, but init, fini, lock and unlock; those that
+ * change it assert so. */
 
 struct stripe {
     struct mutex lock;

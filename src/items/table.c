@@ -126,6 +126,7 @@ has_next(struct table *table)
     if (!widen(table)) {
         return false;
     }
+    ASSERT(table->n_buckets / ITEMS__CHUNK < table->chunks_cap);
     chunk =
         items__pool_block(table->pool, ITEMS__CHUNK * sizeof(struct entry *));
     table->chunks[table->n_buckets / ITEMS__CHUNK] = chunk;
@@ -138,10 +139,13 @@ split(struct table *table)
     struct entry **from = place(table, table->n_buckets - table->n_whole);
     struct entry **to;
 
+    ASSERT(table->n_whole <= table->n_buckets);
+    ASSERT(table->n_buckets < 2 * table->n_whole);
     if (!has_next(table)) {
         return;
     }
     to = place(table, table->n_buckets);
+    ASSERT(*to == NULL);
     while (*from != NULL) {
         struct entry *entry = *from;
         uint64_t hash = items__hash(entry->bytes, entry->key_len, table->seed);
@@ -188,6 +192,7 @@ items__table_replace(
         *at = entry;
     } else {
         *at = old->next;
+        ASSERT(table->n > 0);
         table->n--;
     }
     old->next = NULL;

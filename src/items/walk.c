@@ -13,6 +13,8 @@
  * one begins when that time has come, or there was a flush. */
 #include "items/core.h"
 
+#include "base/assert.h"
+
 #include <stdatomic.h>
 
 enum {
@@ -34,6 +36,7 @@ walk(struct items *items, uint64_t cursor, unsigned n_max, visit_fn *visit,
     uint64_t bucket = cursor & ((UINT64_C(1) << CURSOR_BITS) - 1);
     unsigned n = 0;
 
+    ASSERT(number < ITEMS__STRIPES);
     while (number < ITEMS__STRIPES && n < n_max) {
         struct stripe *stripe = &items->stripe[number];
         bool at_end;
@@ -60,6 +63,7 @@ walk(struct items *items, uint64_t cursor, unsigned n_max, visit_fn *visit,
             bucket = 0;
         }
     }
+    ASSERT(bucket >> CURSOR_BITS == 0);
     return number == ITEMS__STRIPES ? 0 : number << CURSOR_BITS | bucket;
 }
 
@@ -112,6 +116,7 @@ tend(void *context, struct stripe *stripe, struct entry *entry)
     unsigned class_ = items__stripe_class(stripe, entry);
     uint64_t expiry_s = entry->expiry_s;
 
+    mutex_assert_held(&stripe->lock);
     stripe->sums.crawler_items_checked++;
     ITEMS__COUNT(stripe, class_, crawler_items_checked, 1);
     if (items__core_reclaim(items, stripe, entry, tending->now_s)) {

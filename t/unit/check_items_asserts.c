@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* items/: what is asserted: the states of a segment, its magic number, the
+ * locks, and the account of the pool. */
+#include "items/core.h"
+#include "items/pool_priv.h"
+#include "unit/abort_help.h"
+#include "unit/items_help.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As drawn in segment.c: by from, then to. */
+static const char *const steps[ITEMS__STATES] = {
+    [ITEMS__OPEN] = "-PSL-F",
+    [ITEMS__SEALED] = "--SLTF",
+    [ITEMS__SPARSE] = "---LTF",
+    [ITEMS__LENT] = "-PS---",
+    [ITEMS__TAKEN] = "-PSL-F",
+    [ITEMS__FREE] = "O-----",
+};
+
+struct step {
+    enum segment_state from, to;
+    uint32_t magic;
+};
+
+static void
+go(void *context)
+{
+    const struct step *step = context;
+    struct segment segment = {.magic = step->magic, .state = step->from};
+
+    items__segment_move(&segment, step->to);
+    ck_assert_int_eq(segment.state, step->to);
+}
+
+START_TEST(test_states)
+{
+    for (unsigned from = 0; from < ITEMS__STATES; from++) {
+        for (unsigned to = 0; to < ITEMS__STATES; to++) {
+            struct step step = {.from = (enum segment_state)from,
+                .to = (enum segment_state)to,
+                .magic = SEGMENT_MAGIC};
+            bool is_legal = steps[from][to] != '-';
+
+            ck_assert_msg(aborts(go, &step) != is_legal, "%u to %u", from, to);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_magic)
+{
+    struct step step = {.from = ITEMS__FREE, .to = ITEMS__OPEN};
+
+    ck_assert(aborts(go, &step));
+}
+END_TEST
+
+static void
+fill(struct items *items, const char *name, unsigned n)
+{
+    char key[32];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(key, sizeof key, "%s%u", name, i);
+        ck_assert_int_eq(put(items, ITEMS_SET, key, "a value"), 0);
+    }
+}
+
+/* What may be wrong with a cache that has some items. */
+enum wrong {
+    NOTHING,
+    SEGMENT_WITHOUT_MAGIC,
+    SEGMENT_IN_WRONG_QUEUE,
+    QUEUE_BYTES,
+    POOL_BYTES,
+    LENT_BYTES,
+    STRIPE_ITEMS,
+    STRIPE_BYTES,
+    TABLE_ENTRIES,
+    WRONGS
+};
+
+struct broken {
+    struct items *items;
+    struct stripe *stripe; /* has items */
+    enum wrong wrong;
+};
+
+static void
+break_it(const struct broken *broken)
+{
+    struct pool *pool = &broken->items->pool;
+    struct segment *sealed = pool->sealed[ITEMS__FRESH].oldest;
+
+    ck_assert_ptr_nonnull(sealed);
+    switch (broken->wrong) {
+    case SEGMENT_WITHOUT_MAGIC:
+        sealed->magic = 0;
+        break;
+    case SEGMENT_IN_WRONG_QUEUE:
+        sealed->state = ITEMS__LENT;
+        break;
+    case QUEUE_BYTES:
+        pool->sealed[ITEMS__FRESH].bytes--;
+        break;
+    case POOL_BYTES:
+        pool->bytes--;
+        break;
+    case LENT_BYTES:
+        pool->lent_bytes = pool->bytes + 1;
+        break;
+    case STRIPE_ITEMS:
+        broken->stripe->sums.curr_items++;
+        break;
+    case STRIPE_BYTES:
+        broken->stripe->sums.bytes++;
+        break;
+    case TABLE_ENTRIES:
+        broken->stripe->table.n--;
+        break;
+    case NOTHING:
+    case WRONGS:
+        break;
+    }
+}
+
+static void
+verify_broken(void *context)
+{
+    const struct broken *broken = context;
+
+    break_it(broken);
+    items_verify(broken->items);
+}
+
+START_TEST(test_verify)
+{
+    struct items *items = make(2 * MIB);
+    struct broken broken = {.items = items, .stripe = &items->stripe[0]};
+
+    fill(items, "key", 2000);
+    ck_assert_uint_gt(broken.stripe->table.n, 0);
+    for (unsigned i = 0; i < WRONGS; i++) {
+        broken.wrong = (enum wrong)i;
+        ck_assert_msg(
+            aborts(verify_broken, &broken) == (i != NOTHING), "%u", i);
+    }
+    finish(&items);
+}
+END_TEST
+
+/* The account is looked at when a segment is sealed, too. */
+static void
+go_on_broken(void *context)
+{
+    struct broken *broken = context;
+
+    broken->items->pool.sealed[ITEMS__FRESH].bytes +=
+        2 * broken->items->pool.limit_bytes;
+    fill(broken->items, "more", 2000);
+}
+
+START_TEST(test_account)
+{
+    struct items *items = make(2 * MIB);
+    struct broken broken = {.items = items};
+
+    fill(items, "key", 2000);
+    ck_assert(aborts(go_on_broken, &broken));
+    finish(&items);
+}
+END_TEST
+
+/* Functions that are to be called under a lock, without it. */
+
+static struct entry *
+any_entry(struct stripe *stripe)
+{
+    for (uint64_t b = 0; b < stripe->table.n_buckets; b++) {
+        struct entry *entry = items__table_bucket(&stripe->table, b);
+
+        if (entry != NULL) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static void
+unlink_without_lock(void *context)
+{
+    struct broken *broken = context;
+
+    items__stripe_unlink(broken->stripe, any_entry(broken->stripe));
+}
+
+static void
+unlink_with_lock(void *context)
+{
+    struct broken *broken = context;
+
+    items__stripe_lock(broken->stripe);
+    items__stripe_unlink(broken->stripe, any_entry(broken->stripe));
+    items__stripe_unlock(broken->stripe);
+}
+
+static void
+resize_without_lock(void *context)
+{
+    struct broken *broken = context;
+
+    items__stripe_resize(broken->stripe, any_entry(broken->stripe), 1);
+}
+
+static void
+sink_without_lock(void *context)
+{
+    struct broken *broken = context;
+
+    items__pool_sink(&broken->items->pool);
+}
+
+static void
+sort_without_lock(void *context)
+{
+    struct broken *broken = context;
+    struct pool *pool = &broken->items->pool;
+
+    items__pool_sort(pool, pool->open[ITEMS__FRESH]);
+}
+
+static void
+flush_without_lock(void *context)
+{
+    struct broken *broken = context;
+
+    items__core_flush(broken->items);
+}
+
+START_TEST(test_locks)
+{
+    struct items *items = make(2 * MIB);
+    struct broken broken = {.items = items, .stripe = &items->stripe[0]};
+
+    fill(items, "key", 2000);
+    ck_assert(!aborts(unlink_with_lock, &broken));
+    ck_assert(aborts(unlink_without_lock, &broken));
+    ck_assert(aborts(resize_without_lock, &broken));
+    ck_assert(aborts(sink_without_lock, &broken));
+    ck_assert(aborts(sort_without_lock, &broken));
+    ck_assert(aborts(flush_without_lock, &broken));
+    finish(&items);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("items_asserts");
+    TCase *asserts = tcase_create("asserts");
+
+    tcase_add_test(asserts, test_states);
+    tcase_add_test(asserts, test_magic);
+    tcase_add_test(asserts, test_verify);
+    tcase_add_test(asserts, test_account);
+    tcase_add_test(asserts, test_locks);
+    tcase_set_timeout(asserts, HELP_TIMEOUT_S);
+    suite_add_tcase(s, asserts);
+    return s;
+}
+
+int
+main(void)
+{
+    return run_suite(suite());
+}
