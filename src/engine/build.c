@@ -34,6 +34,7 @@ enum {
      * still grow in steps of 15 %. In 1/1024; of the reach. */
     LOAD_GROW_FEW = 875,
     REACH_FEW = 880, /* with less, a line takes fewer */
+    SIZES_MAX = 3,   /* tried, and then */
     TRIES = 12
 };
 
@@ -403,7 +404,7 @@ lines_at(uint64_t bits, unsigned load, uint32_t least)
  * be made once more. */
 struct sizes {
     unsigned n;
-    uint32_t lines[3];
+    uint32_t lines[SIZES_MAX];
     unsigned reach; /* see struct table */
 };
 
@@ -412,6 +413,7 @@ add_size(struct sizes *sizes, uint32_t lines)
 {
     lines = table_lines_round(lines);
     if (sizes->n == 0 || sizes->lines[sizes->n - 1] != lines) {
+        ASSERT(sizes->n < SIZES_MAX);
         sizes->lines[sizes->n++] = lines;
     }
 }
@@ -537,7 +539,9 @@ put_remembered(struct filling *filling, struct late late)
     const struct table *source = filling->build->source[late.source];
     struct line_copy copy;
     struct line_record record;
+    ASSERT(late.line < source->n_lines);
     line_load(table_line(source, late.line), &copy);
+    ASSERT(late.index < line_count(&copy));
     line_get(&copy, &source->form, late.index, &record);
     put_late(filling,
         carry_row(filling->build->owner, source, late.line, &record),
@@ -552,6 +556,7 @@ remember_row(void *context, size_t i)
         filling->is_over = true;
         return;
     }
+    ASSERT(i <= UINT32_MAX);
     filling->late_row[filling->n_late++] = (uint32_t)i;
 }
 
@@ -563,6 +568,7 @@ fill_rows(struct filling *filling)
     uint64_t code[SHAPES_COLUMNS_MAX] = {0};
     for (unsigned j = 0; j < filling->n_late; j++) {
         uint32_t i = filling->late_row[j];
+        ASSERT(i < rows->n);
         (void)carry_codes(rows, i, code);
         put_late(filling, rows->row[i], code);
     }
@@ -617,6 +623,17 @@ fill_late(struct filling *filling)
     }
 }
 
+/* Records of all sources. */
+static uint64_t
+count_given(const struct build *build)
+{
+    uint64_t n = build->rows == NULL ? 0 : build->rows->n;
+    for (int i = 0; i < BUILD_SOURCES_MAX; i++) {
+        n += build->source[i] == NULL ? 0 : build->source[i]->n_records;
+    }
+    return n;
+}
+
 /* A table is new: what fits no shape goes to the stash without asking for
  * other shapes, since these were made for it. */
 static int
@@ -663,6 +680,7 @@ fill(const struct build *build, struct table *table)
     }
     table->n_planned = table->n_records;
     table->n_stale = 0;
+    ASSERT(table->n_records <= count_given(build));
     return filling.err;
 }
 
@@ -698,6 +716,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
     struct measure measure = {
         .build = build, .base = base, .mask = perm_mask(width)};
     struct sizes sizes;
+    table_owner_assert_held(build->owner);
     pool_reclaim(build->owner->pool);
     int err = choose_set(build, &measure, width);
     if (err != 0) {
@@ -705,6 +724,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
     }
     measure_let_in(&measure);
     choose_lines(build, &measure, width, &sizes);
+    ASSERT(sizes.n >= 1);
     uint32_t lines = sizes.lines[0];
     for (unsigned i = 0; i < TRIES; i++) {
         if (i < sizes.n) {
@@ -720,6 +740,7 @@ build_table(const struct build *build, uint64_t base, unsigned width,
         if (err == 0) {
             (*out)->reach = sizes.reach;
             (*out)->built_bits = (*out)->used_bits;
+            table_verify_sums(*out);
             table_heat_inherit(*out, build->source, BUILD_SOURCES_MAX);
         }
         if (err != TABLE_FULL) {

@@ -291,6 +291,29 @@ carry_begin(
     ASSERT(table->n_records == 0);
 }
 
+/* What has been read of a table's lines, against what its head says. */
+struct sums {
+    uint64_t n, n_far, used_bits;
+};
+
+/* A line whose last payload begins at bit at. */
+static inline void
+add_line(struct sums *sums, const struct line_copy *copy, unsigned at)
+{
+    unsigned n = line_count(copy);
+    sums->n += n;
+    sums->n_far += line_far(copy);
+    sums->used_bits += (uint64_t)LINE_RECORD_BITS * n + LINE_PAYLOADS_END - at;
+}
+
+static void
+check_sums(const struct sums *sums, const struct table *table)
+{
+    ASSERT(sums->n + table_n_stashed(table) == table->n_records);
+    ASSERT(sums->n_far == table->n_far);
+    ASSERT(sums->used_bits == table->used_bits);
+}
+
 void
 carry_lines(struct carry *carry, const struct table *source,
     const struct cover_at *cover,
@@ -299,7 +322,9 @@ carry_lines(struct carry *carry, const struct table *source,
 {
     struct line_copy copy;
     struct carried carried;
+    struct sums sums = {0, 0, 0};
     bool has_empty = source->n_empty > 0;
+    table_owner_assert_held(carry->owner);
     memset(&carried, 0, sizeof carried);
     for (uint32_t i = 0; i < source->n_lines; i++) {
         line_load(table_line(source, i), &copy);
@@ -330,7 +355,9 @@ carry_lines(struct carry *carry, const struct table *source,
                 carry->n_empty += is_void;
             }
         }
+        add_line(&sums, &copy, at);
     }
+    check_sums(&sums, source);
 }
 
 void
@@ -378,6 +405,8 @@ carry_end(struct carry *carry)
         }
         table->widest = shapes_need_join(table->widest, shapes_need_all(code));
     }
+    ASSERT(carry->n_records <= UINT32_MAX - table->n_records);
+    ASSERT(carry->n_empty <= carry->n_records);
     table->n_records += (uint32_t)carry->n_records;
     table->n_empty += (uint32_t)carry->n_empty;
     table->used_bits += carry->used_bits;
@@ -392,6 +421,7 @@ walk(const struct table_owner *owner, const struct table *table,
     const struct line_form *form = &table->form;
     struct line_copy copy;
     struct carry_place place;
+    struct sums sums = {0, 0, 0};
     for (uint32_t i = 0; i < table->n_lines; i++) {
         line_load(table_line(table, i), &copy);
         unsigned n = line_count(&copy);
@@ -410,7 +440,9 @@ walk(const struct table_owner *owner, const struct table *table,
             place.shape = (uint8_t)shape;
             place_fn(context, &place);
         }
+        add_line(&sums, &copy, at);
     }
+    check_sums(&sums, table);
 }
 
 /* The same for the stash. */
@@ -467,13 +499,14 @@ carry_each(const struct table_owner *owner, const struct table *table,
 
 struct placing {
     struct carry_place *place;
-    uint32_t n;
+    uint32_t n, n_max;
 };
 
 static inline void
 write_place(void *context, const struct carry_place *place)
 {
     struct placing *placing = context;
+    ASSERT(placing->n < placing->n_max);
     placing->place[placing->n++] = *place;
     if (placing->n % PLACES_AT_ONCE == 0) {
         give_way();
@@ -484,7 +517,7 @@ void
 carry_places(const struct table_owner *owner, const struct table *table,
     struct carry_place *place)
 {
-    struct placing placing = {.place = place};
+    struct placing placing = {.place = place, .n_max = table->n_records};
     walk(owner, table, write_place, &placing);
     walk_stash(table, write_place, &placing);
     ASSERT(placing.n == table->n_records);

@@ -9,10 +9,11 @@
  * being built, as far as there is room: as bits, not one by one. Under the
  * shard's lock; nobody else sees the new table. */
 
-/* Records that are in no table, in order of their rows. */
+/* Records that are in no table. */
 struct carry_rows {
     size_t n;
-    const uint64_t *row; /* n, ascending */
+    const uint64_t *row; /* n, all different; ascending where they are looked
+                          * for (stays_from) */
     unsigned n_columns;
     uint8_t column[SHAPES_COLUMNS_MAX];       /* slots, all different */
     const uint64_t *code[SHAPES_COLUMNS_MAX]; /* of column[i]: n */

@@ -37,7 +37,8 @@ make_shards(struct engine *engine)
     engine->shard = (void *)(at - at % LINE_ALIGN);
     for (unsigned i = 0; i < engine->n_shards; i++) {
         struct shard *shard = &engine->shard[i];
-        shard->owner = (struct table_owner){.pool = &engine->pool,
+        shard->owner = (struct table_owner){.lock = &shard->lock,
+            .pool = &engine->pool,
             .perm = &engine->perm,
             .stripes = &shard->stripes};
     }

@@ -76,8 +76,7 @@ _Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
  * too far beyond the largest id, and then it is refused. One that would make a
  * record and may raises the largest id at once: what comes behind is measured
  * by it, wherever and whenever either is done. Above the largest id all is at
- * its default, so what a change would make is known without a look. Under the
- * shard's lock. */
+ * its default, so what a change would make is known without a look. */
 static bool
 passes_guard(
     struct engine *engine, struct change *change, const struct engine_row *at)
@@ -85,6 +84,7 @@ passes_guard(
     struct counter *counter = engine__counter(engine, change->counter);
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
     uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
+    lock_assert_held(&engine->shard[at->shard].lock);
     if (view == NULL || view->max_jump == 0 ||
         !counter__is_above(counter, change->id)) {
         return true;
@@ -206,6 +206,7 @@ static __attribute__((noinline)) enum origin
 find_absent(const struct ranges *ranges, const struct view *view, uint64_t row,
     const struct change *change, uint64_t mask, uint64_t *code)
 {
+    table_owner_assert_held(ranges->owner);
     uint64_t version = cover_version(&ranges->cover, row);
     if (version == 0) {
         return ORIGIN_HERE;
@@ -310,7 +311,7 @@ is_known(const struct pending *pending, const struct ranges *ranges)
 }
 
 /* Sees to it that pending has the table of its row, NULL where there is none,
- * and the lines there. Under the shard's lock. */
+ * and the lines there. */
 static __attribute__((noinline)) void
 look_again(const struct engine *engine, const struct ranges *ranges,
     struct pending *pending)
@@ -319,6 +320,7 @@ look_again(const struct engine *engine, const struct ranges *ranges,
     const struct directory *directory =
         atomic_load_explicit(&ranges->directory, memory_order_relaxed);
     uint64_t row = pending->at.row;
+    table_owner_assert_held(ranges->owner);
     struct table *table =
         directory == NULL ? NULL : directory_find(directory, row);
     pending->table = NULL;
@@ -467,6 +469,7 @@ change_numbered(struct engine *engine, struct change *change,
     const struct engine_row *at, struct tale *tale)
 {
     struct engine_marks *marks = engine->marks;
+    lock_assert_held(&engine->shard[at->shard].lock);
     change->is_repeat = false;
     switch (marks->look_fn(marks, at->shard, change)) {
     case ENGINE_MARK_BELOW:

@@ -147,6 +147,7 @@ make_room(struct gathering *it, size_t n)
     if (made.block == NULL) {
         return ERR_NO_MEMORY;
     }
+    ASSERT(rows->n <= it->capacity);
     for (unsigned i = 0; rows->n > 0 && i <= rows->n_columns; i++) {
         memcpy(array_at(&made, i, capacity), array_at(rows, i, it->capacity),
             rows->n * sizeof(uint64_t));
@@ -176,12 +177,13 @@ make_copy_room(struct gathering *it, size_t bytes)
     return 0;
 }
 
-/* Under the lock: begins the copy anew, with the columns that there are. */
+/* Begins the copy anew, with the columns that there are. */
 static void
 begin_anew(struct gathering *it, const struct view *view)
 {
     struct engine *engine = it->engine;
     struct engine_rows *rows = it->rows;
+    lock_assert_held(&it->shard->lock);
     engine__take_columns(view, rows);
     size_t column_bytes = (1 + (size_t)rows->n_columns) * sizeof(uint64_t);
     it->capacity = rows->block_bytes / column_bytes;
@@ -194,12 +196,13 @@ begin_anew(struct gathering *it, const struct view *view)
 }
 
 /* How many records a table has, and the next ones that have rows up to
- * last_row; not all where these are very many. Under the lock. */
+ * last_row; not all where these are very many. */
 static size_t
 count_ahead(
     struct ranges *ranges, const struct table *table, uint64_t last_row)
 {
     size_t n = 0;
+    table_owner_assert_held(ranges->owner);
     for (int i = 0; i < COUNT_TABLES && table != NULL; i++) {
         uint64_t last = table->base + table->mask;
         n += table->n_records;
@@ -265,6 +268,7 @@ append(struct gathering *it, const struct table *copy)
     for (unsigned i = 0; i < rows->n_columns; i++) {
         code[i] = array_at(rows, i + 1, it->capacity) + rows->n;
     }
+    ASSERT(copy->n_records <= it->capacity - rows->n);
     uint32_t n = table_copy_read(copy, &it->engine->perm, true,
         rows->n_columns, rows->column, row, code);
     uint32_t first = 0;
@@ -280,8 +284,12 @@ append(struct gathering *it, const struct table *copy)
             memmove(code[i], code[i] + first, (n - first) * sizeof *row);
         }
     }
-    rows->n += n - first;
     uint64_t last = copy->base + copy->mask;
+    ASSERT(n == first ||
+        (row[0] >= it->from && row[n - first - 1] <= rows->last_row));
+    ASSERT(rows->n == 0 || n == first || row[-1] < row[0]);
+    ASSERT(last >= it->from);
+    rows->n += n - first;
     it->is_over = last >= rows->last_row;
     it->from = last + 1;
 }

@@ -102,6 +102,7 @@ take_table(struct engine_rows *rows, struct table *table, size_t *bytes)
         *bytes = all;
         return NULL;
     }
+    ASSERT(rows->block != NULL);
     table->is_clean = true;
     return table_copy(table, (char *)rows->block + numbers);
 }
@@ -119,6 +120,9 @@ read_out(const struct engine *engine, const struct table *copy,
     rows->row = row;
     rows->n = table_copy_read(copy, &engine->perm, rows->has_empty,
         rows->n_columns, rows->column, row, code);
+    ASSERT(rows->n <= copy->n_records);
+    ASSERT(rows->n == 0 ||
+        (row[0] >= rows->first_row && row[rows->n - 1] <= rows->last_row));
 }
 
 /* One look under the lock. Returns the table's copy, or NULL and in *bytes
@@ -149,6 +153,8 @@ look(struct engine *engine, struct counter *counter, struct shard *shard,
         rows->last_row = UINT64_MAX >> engine->shard_bits;
         *copied = ENGINE_COPY_END;
     }
+    /* what comes behind is not the same again */
+    ASSERT(table == NULL || rows->last_row >= from_row);
     if (*bytes == 0) {
         rows->position = engine->sink == NULL
             ? 0

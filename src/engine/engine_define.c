@@ -53,8 +53,9 @@ publish(struct engine *engine, struct counter *counter, struct view *view)
     uint32_t is_guarded = view != NULL && view->max_jump != 0;
     uint32_t was_guarded = old != NULL && old->max_jump != 0;
     /* relaxed: see engine__has_guard */
-    atomic_fetch_add_explicit(
+    uint32_t n_before = atomic_fetch_add_explicit(
         &engine->n_guarded, is_guarded - was_guarded, memory_order_relaxed);
+    ASSERT(n_before >= was_guarded && n_before <= SCHEMA_COUNTERS_MAX);
     /* release: with all that is in it */
     atomic_store_explicit(&counter->view, view, memory_order_release);
     /* writers need not be readers: those that have the old view hold a lock */

@@ -72,6 +72,7 @@ tell_record(void *context, uint64_t row, const uint64_t *code)
 {
     struct telling *it = context;
     struct engine_write *write = &it->write[it->n];
+    ASSERT(it->n < ENGINE_WRITES_MAX);
     if (row < it->copied->first_row || row > it->copied->last_row) {
         return;
     }
@@ -277,6 +278,8 @@ compare(struct leaving *it, const struct table *table,
     }
     if (err == 0) {
         ready.n = it->stays.rows.n - ready.first;
+        ASSERT(!ready.is_all || ready.n == now->n);
+        ASSERT(it->ranges.n_ready < it->ready_capacity);
         it->ready[it->ranges.n_ready++] = ready;
     }
     return err;
@@ -331,12 +334,13 @@ get_ready(struct leaving *it)
     return 0;
 }
 
-/* The second part, under the lock. */
+/* The second part. */
 static int
 evict(struct leaving *it, unsigned slot, void (*publish_fn)(void *context),
     void *context)
 {
     const struct view *view = counter__view(it->counter);
+    lock_assert_held(&it->shard->lock);
     if (view == NULL) {
         publish_fn(context);
         return 0;
@@ -363,6 +367,7 @@ engine_evict(struct engine *engine, unsigned slot, unsigned shard,
     void *context)
 {
     ASSERT(slot < SCHEMA_COUNTERS_MAX && shard < engine->n_shards);
+    ASSERT(copied->first_row <= copied->last_row);
     struct leaving it = {.engine = engine,
         .counter = engine__counter(engine, slot),
         .shard = &engine->shard[shard],

@@ -50,6 +50,7 @@ engine_tend(struct engine *engine, uint64_t now_ms)
 static const struct directory_entry *
 entry_at(const struct ranges *ranges, size_t i)
 {
+    table_owner_assert_held(ranges->owner);
     /* relaxed: stored under the caller's lock */
     const struct directory *directory =
         atomic_load_explicit(&ranges->directory, memory_order_relaxed);
@@ -63,6 +64,7 @@ entry_at(const struct ranges *ranges, size_t i)
 static size_t
 set_share(const struct pool *pool, const struct shapes_set *set)
 {
+    ASSERT(set == NULL || set->refs > 0);
     return set == NULL ? 0 : pool_block_bytes(pool, sizeof *set) / set->refs;
 }
 

@@ -114,6 +114,8 @@ cut(struct planner *planner, size_t first, size_t end)
                 bits > HEAD_BITS + (uint64_t)TAG_BITS * whole.n))) {
         uint64_t half = whole.base + (mask_of(whole.width) >> 1) + 1;
         size_t middle = lower_bound(planner->row, first, end, half);
+        /* the highest bit in which two rows differ is half's */
+        ASSERT(middle > first && middle < end);
         uint64_t parts = cut(planner, first, middle);
         if (plan->n < PLAN_MAX) {
             parts += cut(planner, middle, end);
@@ -152,18 +154,39 @@ widen(struct plan *plan, unsigned i, uint64_t base, unsigned width,
 }
 
 void
+plan_verify(const struct plan *plan, uint64_t base, unsigned width)
+{
+    ASSERT(plan->n >= 1 && plan->n <= PLAN_MAX);
+    for (unsigned i = 0; i < plan->n; i++) {
+        const struct plan_range *range = &plan->range[i];
+        uint64_t mask = mask_of(range->width);
+        ASSERT(range->width >= 1 && range->width <= width);
+        ASSERT((range->base & mask) == 0);
+        ASSERT((range->base & ~mask_of(width)) == base);
+        ASSERT(range->n >= 1);
+        if (i > 0) {
+            const struct plan_range *last = &plan->range[i - 1];
+            ASSERT(last->base + mask_of(last->width) < range->base);
+        }
+    }
+}
+
+void
 plan_ranges(struct plan *plan, const uint64_t *row, size_t n, uint32_t scale,
     uint64_t base, unsigned width, uint32_t n_max, uint32_t n_fit)
 {
     struct planner planner = {
         .plan = plan, .row = row, .scale = scale, .n_max = n_max};
-    ASSERT(n >= 1);
+    ASSERT(n >= 1 && width >= 1 && width <= 64);
+    ASSERT(((row[0] ^ base) & ~mask_of(width)) == 0);
+    ASSERT(((row[n - 1] ^ base) & ~mask_of(width)) == 0);
     plan->n = 0;
     cut(&planner, 0, n);
     for (unsigned i = 0; i < plan->n; i++) {
         const struct plan_range *range = &plan->range[i];
         widen(plan, i, base, width, plan_width(range->n, range->width, n_fit));
     }
+    plan_verify(plan, base, width);
 }
 
 void

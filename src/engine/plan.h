@@ -30,6 +30,10 @@ void plan_ranges(struct plan *plan, const uint64_t *row, size_t n,
     uint32_t scale, uint64_t base, unsigned width, uint32_t n_max,
     uint32_t n_fit);
 
+/* Asserts that the ranges are aligned, ascend, do not overlap and lie within
+ * the range base, width. plan_ranges has seen to it. */
+void plan_verify(const struct plan *plan, uint64_t base, unsigned width);
+
 /* The widest range for n_fit rows at the density of n rows in 2^width. */
 unsigned plan_width(uint64_t n, unsigned width, uint32_t n_fit);
 

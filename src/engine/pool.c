@@ -229,7 +229,6 @@ pool_give_block(struct pool *pool, void *block, size_t bytes)
 
 /* Garbage. */
 
-/* Under the lock. */
 static void
 garbage_add(struct pool *pool, uint64_t bytes)
 {
@@ -237,23 +236,28 @@ garbage_add(struct pool *pool, uint64_t bytes)
     uint64_t sum =
         atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed);
 
+    mutex_assert_held(&pool->lock);
     ASSERT(bytes <= INT64_MAX || sum >= 0 - bytes);
     atomic_store_explicit(
         &pool->garbage_bytes, sum + bytes, memory_order_relaxed);
 }
 
-/* Takes the garbage with targets up to target off the front of the list. Under
- * the lock. */
+/* Takes the garbage with targets up to target off the front of the list. */
 static struct pool_garbage *
 cut_front(struct pool *pool, uint64_t target)
 {
     struct pool_garbage *front = pool->first, *end = NULL;
 
+    mutex_assert_held(&pool->lock);
     while (pool->first != NULL && pool->first->epoch <= target) {
         end = pool->first;
         garbage_add(pool, 0 - (uint64_t)end->bytes);
         pool->first = end->next;
+        ASSERT(pool->first == NULL || pool->first->epoch >= end->epoch);
     }
+    /* relaxed: under the lock */
+    ASSERT(pool->first != NULL ||
+        atomic_load_explicit(&pool->garbage_bytes, memory_order_relaxed) == 0);
     if (end == NULL) {
         return NULL;
     }
@@ -261,12 +265,12 @@ cut_front(struct pool *pool, uint64_t target)
     return front;
 }
 
-/* Without the lock. */
 static void
 free_all(struct pool *pool, struct pool_garbage *garbage)
 {
     struct pool_garbage *next;
 
+    mutex_assert_not_held(&pool->lock);
     for (; garbage != NULL; garbage = next) {
         next = garbage->next;
         garbage->free_fn(pool, garbage);
@@ -274,10 +278,11 @@ free_all(struct pool *pool, struct pool_garbage *garbage)
 }
 
 /* The target of the newest garbage; 0, which no target is, where there is
- * none. Under the lock. */
+ * none. */
 static uint64_t
 newest_target(const struct pool *pool)
 {
+    mutex_assert_held(&pool->lock);
     return pool->first == NULL ? 0 : pool->last->epoch;
 }
 
@@ -292,6 +297,7 @@ pool_retire(struct pool *pool, struct pool_garbage *garbage, size_t bytes,
     }
     mutex_lock(&pool->lock);
     garbage->epoch = qsbr_begin(pool->qsbr);
+    ASSERT(garbage->epoch != 0 && garbage->epoch >= newest_target(pool));
     if (pool->first == NULL) {
         pool->first = garbage;
     } else {
@@ -302,8 +308,7 @@ pool_retire(struct pool *pool, struct pool_garbage *garbage, size_t bytes,
     mutex_unlock(&pool->lock);
 }
 
-/* The newest target that is over; 0: none. Mostly all are or none is. Under
- * the lock. */
+/* The newest target that is over; 0: none. Mostly all are or none is. */
 static uint64_t
 target_over(struct pool *pool)
 {

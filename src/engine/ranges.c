@@ -80,6 +80,7 @@ void
 ranges__publish(struct ranges *ranges, struct directory *made)
 {
     struct directory *old = ranges__directory(ranges);
+    table_owner_assert_held(ranges->owner);
     ENGINE_HOOK("publish");
     /* release: readers see whole tables behind it */
     atomic_store_explicit(&ranges->directory, made, memory_order_release);
@@ -97,10 +98,12 @@ ranges__replace(struct ranges *ranges, size_t at, size_t n_old,
     size_t n = count_entries(ranges);
     const struct directory_entry *old =
         directory == NULL ? NULL : directory_entries(directory);
+    table_owner_assert_held(ranges->owner);
     ASSERT(at + n_old <= n);
     if (n_old == 1 && n_made == 1 && old[at].base == made[0]->base &&
         old[at].width == made[0]->width) {
         struct table *before = old[at].table;
+        ASSERT(made[0] != before);
         made[0]->is_clean = before->is_clean;
         made[0]->copied = before->copied;
         made[0]->is_quiet = before->is_quiet;
@@ -185,6 +188,7 @@ uint32_t
 ranges__n_let_go(
     uint32_t n_records, uint32_t n_empty, const struct table *made)
 {
+    ASSERT(made->n_records <= n_records && made->n_empty <= n_empty);
     ASSERT(made->n_records - made->n_empty == n_records - n_empty);
     return n_records - made->n_records;
 }
@@ -207,6 +211,7 @@ ranges__rebuild(
         table_destroy(ranges->owner->pool, &made);
         return err;
     }
+    ASSERT(ranges->n_records >= n_let_go);
     ranges->n_records -= n_let_go;
     ranges->n_rebuilds++;
     return 0;
@@ -277,6 +282,7 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
     uint32_t n_max = ranges->n_records_max;
     rows->stride = n / SAMPLE_ROWS + 1;
     carry_each(ranges->owner, table, take_row, rows);
+    ASSERT(rows->n <= SAMPLE_ROWS);
     rows->row[rows->n++] = row;
     for (int i = 0; i < PLAN_ROUNDS; i++) {
         uint32_t counted = rows->n * rows->stride;
@@ -325,6 +331,7 @@ carry_out(struct ranges *ranges, struct table *table, const struct plan *plan,
         }
     }
     if (err == 0) {
+        ASSERT(n_records <= n_before && n_empty <= n_empty_before);
         ASSERT(n_records - n_empty == n_before - n_empty_before);
         err = ranges__replace(
             ranges, index_of(ranges, table), 1, made, n, build->purpose);
@@ -335,6 +342,7 @@ carry_out(struct ranges *ranges, struct table *table, const struct plan *plan,
         }
         return err;
     }
+    ASSERT(ranges->n_records >= n_before - n_records);
     ranges->n_records -= n_before - n_records;
     ranges->n_rebuilds++;
     ranges->n_splits += n > 1;
@@ -416,6 +424,7 @@ grow(struct ranges *ranges, const struct ranges_look *look,
     const uint64_t *code, enum pool_purpose purpose, bool again)
 {
     struct table *table = look->table;
+    ASSERT(table_covers(table, look->spot.row));
     struct build build =
         ranges__build(ranges, table, purpose, load_for(ranges, table));
     build.code = code;
@@ -632,6 +641,7 @@ ranges__remove(struct ranges *ranges, const struct ranges_look *look)
 {
     if (look->spot.where != TABLE_NOWHERE) {
         table_remove(ranges->owner, look->table, &look->spot);
+        ASSERT(ranges->n_records > 0);
         ranges->n_records--;
         ranges__after_removal(ranges, look->table);
     }
@@ -643,6 +653,7 @@ store_again(struct ranges *ranges, uint64_t row, const uint64_t *code,
     enum pool_purpose purpose)
 {
     struct ranges_look look;
+    table_owner_assert_held(ranges->owner);
     for (int i = 0; i < STORE_TRIES; i++) {
         int err = 0;
         ranges_find(ranges, row, &look);
@@ -728,6 +739,7 @@ ranges_hint(struct ranges *ranges, const uint8_t *hint_bits)
 {
     struct shapes shapes;
     struct shapes_set *set;
+    table_owner_assert_held(ranges->owner);
     shapes_from_hints(
         &shapes, hint_bits, ranges->columns, RANGES_HINT_BITS_MAX);
     int err = shapes_set_create(ranges->owner->pool, &shapes, POOL_NEW, &set);
@@ -744,6 +756,8 @@ ranges_clear(struct ranges *ranges)
 {
     struct directory *old = ranges__directory(ranges);
     struct pool *pool = ranges->owner->pool;
+    uint64_t n_records = 0;
+    table_owner_assert_held(ranges->owner);
     if (old != NULL) {
         size_t n = directory_count(old);
         /* release: as any publication */
@@ -751,10 +765,12 @@ ranges_clear(struct ranges *ranges)
         count_exchange(ranges);
         /* the entries stay readable until the directory itself is retired */
         for (size_t i = 0; i < n; i++) {
+            n_records += directory_entries(old)[i].table->n_records;
             table_retire(pool, directory_entries(old)[i].table);
         }
         directory_retire(pool, old);
     }
+    ASSERT(n_records == ranges->n_records);
     shapes_set_drop(pool, ranges->set);
     ranges->set = NULL;
     ranges->trained.n = 0;

@@ -105,6 +105,7 @@ ready_of(const struct ranges_leaving *leaving, const struct table *table)
     }
     const struct ranges_ready *ready = &leaving->ready[first];
     ASSERT(first < leaving->n_ready && ready->base == table->base);
+    ASSERT(ready->first + ready->n <= leaving->ready_rows->n);
     return ready;
 }
 
@@ -170,6 +171,7 @@ make_table(struct eviction *it, struct table *old, struct table **out)
         return 0;
     }
     bool is_all;
+    table_verify_sums(old);
     if (ready != NULL) {
         rows = stays_slice(
             leaving->ready_rows, ready->first, ready->first + ready->n);
@@ -182,6 +184,8 @@ make_table(struct eviction *it, struct table *old, struct table **out)
         is_all = rows.n == old->n_records;
     }
     rows.cover = &ranges->cover;
+    /* nothing comes to a table that stays as it is */
+    ASSERT(!is_all || rows.n == old->n_records);
     if (is_all || rows.n == 0) {
         *out = is_all ? old : NULL;
         return 0;
@@ -232,6 +236,7 @@ make_tables(struct eviction *it)
                 return err;
             }
         }
+        ASSERT(it->n <= i && it->n_gone <= i);
         if (table != old[i].table) {
             it->gone[it->n_gone++] = old[i].table;
             it->records_gone += old[i].table->n_records;
@@ -275,6 +280,7 @@ exchange(struct eviction *it, struct directory *fresh)
     for (size_t i = 0; i < it->n_gone; i++) {
         table_retire(ranges->owner->pool, it->gone[i]);
     }
+    ASSERT(ranges->n_records + it->records_made >= it->records_gone);
     ranges->n_records -= it->records_gone - it->records_made;
     for (size_t i = 0; i < it->n; i++) {
         if (is_concerned(it->leaving, &it->entry[i])) {
@@ -306,6 +312,8 @@ ranges_evict(struct ranges *ranges, const struct ranges_leaving *leaving,
 {
     struct eviction it = {.ranges = ranges, .leaving = leaving};
     struct directory *fresh;
+    table_owner_assert_held(ranges->owner);
+    ASSERT(leaving->first <= leaving->last && !ranges->cover.is_held);
     stays_init(&it.stays, leaving->alloc, ranges->columns);
     pool_reclaim(ranges->owner->pool);
     ranges->cover.is_held = true;

@@ -78,6 +78,7 @@ build(struct ranges *ranges, const struct carry_rows *rows, uint64_t base,
     }
     made->is_clean = is_clean;
     made->is_quiet = true; /* when it was written last, nobody knows */
+    ASSERT(made->n_records <= rows->n);
     ranges->n_records += made->n_records;
     return 0;
 }
@@ -123,6 +124,7 @@ ranges_load(struct ranges *ranges, const struct carry_rows *rows,
     uint64_t first, uint64_t last)
 {
     uint64_t most = perm_mask(ranges->row_bits);
+    table_owner_assert_held(ranges->owner);
     last = last < most ? last : most;
     bool is_clean = true; /* one piece */
     while (first <= last) {

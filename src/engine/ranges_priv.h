@@ -5,7 +5,8 @@
 #include "engine/build.h"
 #include "engine/ranges.h"
 
-/* What ranges.c and ranges_tend.c share. Under the shard's lock. */
+/* What the files of ranges share. What changes the tables asserts that the
+ * shard's lock is held. */
 
 enum {
     RANGES_LOAD_SHRINK = 614,   /* 60 %: below that a table is built smaller */

@@ -45,6 +45,7 @@ ranges_drop_columns(
     struct ranges *ranges, uint64_t *row, uint32_t columns, int *err)
 {
     struct table *table = ranges_from(ranges, *row);
+    table_owner_assert_held(ranges->owner);
     if (table == NULL) {
         return false;
     }
@@ -55,6 +56,8 @@ ranges_drop_columns(
     if (failed != 0) {
         *err = failed;
     }
+    ASSERT(table->n_records <= before &&
+        ranges->n_records >= before - table->n_records);
     ranges->n_records -= before - table->n_records;
     ranges->n_live -= live_before - (table->n_records - table->n_empty);
     if (table->n_records != before) {
@@ -163,6 +166,7 @@ join(struct ranges *ranges, size_t at)
         table_destroy(ranges->owner->pool, &made);
         return false;
     }
+    ASSERT(ranges->n_records >= n_let_go);
     ranges->n_records -= n_let_go;
     ranges->n_rebuilds++;
     ranges->n_merges++;
@@ -173,10 +177,13 @@ ptrdiff_t
 ranges_tend(struct ranges *ranges, ptrdiff_t at, uint64_t now_ms, bool *worked)
 {
     const struct directory *directory = ranges__directory(ranges);
+    table_owner_assert_held(ranges->owner);
     if (directory == NULL || (size_t)at >= directory_count(directory)) {
         return -1;
     }
     struct table *table = directory_entries(directory)[at].table;
+    table_verify_sums(table);
+    ASSERT(table->n_records <= ranges->n_records);
     if (table->n_records == 0) {
         size_t n = directory_count(directory);
         ranges__after_removal(ranges, table);
@@ -200,6 +207,7 @@ ranges_verify(const struct ranges *ranges)
 {
     const struct directory *directory = ranges__directory(ranges);
     uint64_t n_records = 0;
+    table_owner_assert_held(ranges->owner);
     if (directory != NULL) {
         directory_verify(directory);
         const struct directory_entry *entry = directory_entries(directory);

@@ -524,6 +524,7 @@ replace(struct stash *stash, uint32_t place, uint32_t byte,
     }
     place_set(stash, place, tag_get(stash, place), (uint64_t)at);
     stash->dead += old;
+    ASSERT(stash->dead <= stash->heap_end);
     return true;
 }
 
@@ -586,6 +587,7 @@ stash_remove(struct stash *stash, uint64_t key)
     }
     uint32_t old = heap_read(stash, byte, code);
     place_clear(stash, place);
+    ASSERT(stash->count > 0 && byte + old <= stash->heap_end);
     stash->count--;
     if (byte + old == stash->heap_end) {
         stash->heap_end = byte;
@@ -622,6 +624,7 @@ stash_grown(struct pool *pool, const struct stash *stash, const uint64_t *code,
         return err;
     }
     stash_each(stash, copy_record, copy);
+    ASSERT(copy->count == stash->count && copy->dead == 0);
     *out = copy;
     return 0;
 }

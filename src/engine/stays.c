@@ -2,6 +2,7 @@
 /* Arrays that grow: one block, which is exchanged for one twice as large. */
 #include "engine/stays.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -63,6 +64,7 @@ int
 stays_add(struct stays *stays, uint64_t row, const uint64_t *code)
 {
     struct carry_rows *rows = &stays->rows;
+    ASSERT(rows->n <= stays->capacity);
     if (rows->n == stays->capacity) {
         int err = grow(stays);
         if (err != 0) {
@@ -104,6 +106,7 @@ struct carry_rows
 stays_slice(const struct carry_rows *rows, size_t first, size_t end)
 {
     struct carry_rows part = *rows;
+    ASSERT(first <= end && end <= rows->n);
     part.n = end - first;
     if (first == 0) { /* there may be no arrays */
         return part;

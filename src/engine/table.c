@@ -90,6 +90,7 @@ static void
 take_over(
     struct table_owner *owner, struct table *table, const struct edits *edits)
 {
+    ASSERT((int64_t)table->n_far + edits->n_far >= 0);
     table->n_far = (uint32_t)((int32_t)table->n_far + edits->n_far);
     table->n_stale += edits->n_stale;
     owner->moves += edits->n_moves;
@@ -183,11 +184,15 @@ static void
 uncount(struct table *table, const struct table_spot *spot)
 {
     if (spot->where == TABLE_LINE) {
-        table->used_bits -=
-            LINE_RECORD_BITS + table->form.total[spot->record.shape];
+        uint64_t bits =
+            (uint64_t)LINE_RECORD_BITS + table->form.total[spot->record.shape];
+        ASSERT(table->used_bits >= bits);
+        table->used_bits -= bits;
     } else if (spot->where == TABLE_STASH) {
         struct shapes_need need = shapes_need_all(spot->record.code);
-        table->n_stash[kind_of(table, &need)]--;
+        uint32_t *n = &table->n_stash[kind_of(table, &need)];
+        ASSERT(*n > 0);
+        --*n;
     } else {
         table->n_records++;
     }
@@ -308,6 +313,7 @@ void
 table_remove(struct table_owner *owner, struct table *table,
     const struct table_spot *spot)
 {
+    table_owner_assert_held(owner);
     ASSERT(spot->where != TABLE_NOWHERE);
     table->n_empty -= is_empty_at(table, spot);
     if (spot->where == TABLE_LINE) {
@@ -321,6 +327,7 @@ table_remove(struct table_owner *owner, struct table *table,
         table->n_stale += 2;
     }
     uncount(table, spot);
+    ASSERT(table->n_records > table->n_empty);
     table->n_records--;
     table__mark_changed(table);
 }

@@ -2,6 +2,7 @@
 #ifndef ENGINE_TABLE_H
 #define ENGINE_TABLE_H
 
+#include "base/lock.h"
 #include "base/perm.h"
 #include "engine/line.h"
 #include "engine/pool.h"
@@ -42,12 +43,21 @@ struct shapes_set {
 
 /* What a table's writer needs of its shard. */
 struct table_owner {
+    const struct lock *lock; /* the shard's; NULL: in a test that has none */
     struct pool *pool;
     const struct perm *perm;
     struct stripes *stripes; /* NULL: nobody else sees the tables */
     uint64_t moves;          /* records moved to make room; under the lock */
     bool is_thorough; /* two may be moved for one, where one is not enough */
 };
+
+static inline void
+table_owner_assert_held(const struct table_owner *owner)
+{
+    if (owner->lock != NULL) {
+        lock_assert_held(owner->lock);
+    }
+}
 
 /* True where a record holds nothing. */
 static inline bool
@@ -193,7 +203,11 @@ bool table_is_worn(const struct table *table);
 size_t table_line_bytes(const struct table *table);
 size_t table_other_bytes(const struct table *table);
 
-/* Asserts the invariants. */
+/* Asserts what the sums in the head say of each other, without a look at the
+ * records: where a table is handed over, and in each round of tend. */
+void table_verify_sums(const struct table *table);
+
+/* Asserts the invariants, record by record. */
 void table_verify(const struct table_owner *owner, const struct table *table);
 
 #endif

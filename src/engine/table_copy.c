@@ -17,6 +17,7 @@
 #include "base/give_way.h"
 #include "engine/carry.h"
 #include "engine/line_bits.h"
+#include "engine/table_place.h"
 
 #include <string.h>
 
@@ -79,6 +80,7 @@ table_copy(const struct table *table, void *block)
     uintptr_t at = (uintptr_t)block + ALIGN - 1;
     char *base = (char *)(at - at % ALIGN);
     struct table *copy = (struct table *)base;
+    table_verify_sums(table);
     memcpy(copy, table, table_other_bytes(table));
     memcpy(base + layout.shapes, table->form.shapes, sizeof(struct shapes));
     copy->set = NULL;
@@ -92,7 +94,10 @@ table_copy(const struct table *table, void *block)
             base + layout.lines + (size_t)i * TABLE_PIECE_LINES * LINE_BYTES;
         memcpy(piece, table->piece[i], piece_bytes(table, i));
         copy->piece[i] = (struct line *)piece;
+        ASSERT(piece + piece_bytes(table, i) <= base + layout.places);
     }
+    ASSERT(base + layout.end <= (char *)block + table_copy_bytes(table));
+    table_verify_sums(copy);
     return copy;
 }
 
@@ -211,12 +216,18 @@ table_copy_read(const struct table *copy, const struct perm *perm,
     carry_places(&owner, copy, place);
     place = sort(place, place + n_all, n_all);
     reading_init(&reading, copy, n_columns, column);
+    ASSERT(n_all == 0 ||
+        (table_covers(copy, place[0].row) &&
+            table_covers(copy, place[n_all - 1].row)));
     for (uint32_t i = 0; i < n_all; i++) {
+        ASSERT(i == 0 || place[i - 1].row < place[i].row);
         row[n] = place[i].row;
         n += read_place(&reading, &place[i], n, code) != 0 || with_empty;
         if (i % ROWS_AT_ONCE == 0) {
             give_way();
         }
     }
+    /* a tombstone is nothing in these columns too */
+    ASSERT(with_empty ? n == n_all : n <= n_all - copy->n_empty);
     return n;
 }

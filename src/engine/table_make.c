@@ -86,7 +86,7 @@ shapes_set_drop(struct pool *pool, struct shapes_set *set)
     if (set == NULL) {
         return;
     }
-    ASSERT(set->refs > 0);
+    ASSERT(set->refs > 0 && set->refs != UINT32_MAX);
     if (--set->refs == 0) {
         pool_retire(pool, &set->garbage, sizeof *set, free_set);
     }
@@ -144,6 +144,7 @@ table_create(struct pool *pool, uint64_t base, unsigned width,
 {
     uint32_t n_pieces = (n_lines + TABLE_PIECE_LINES - 1) / TABLE_PIECE_LINES;
     void *block;
+    ASSERT(set->refs > 0);
     ASSERT(
         n_lines >= TABLE_LINES_MIN && n_lines == table_lines_round(n_lines));
     ASSERT(width >= 1 && width <= 64 && (base & perm_mask(width)) == 0);
@@ -261,12 +262,31 @@ verify_record(void *context, uint64_t row, const uint64_t *code)
 }
 
 void
+table_verify_sums(const struct table *table)
+{
+    /* relaxed: stored under the caller's lock, or a copy's own */
+    const struct stash *stash =
+        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    uint32_t n_stashed = table_n_stashed(table);
+    ASSERT(n_stashed == stash_count(stash));
+    ASSERT(n_stashed <= table->n_records);
+    uint64_t n_in_lines = table->n_records - n_stashed;
+    uint64_t bits_min = (uint64_t)LINE_RECORD_BITS + table->form.extra_bits;
+    ASSERT(n_in_lines <= (uint64_t)table->n_lines * LINE_RECORDS_MAX);
+    ASSERT(table->n_far <= n_in_lines);
+    ASSERT(table->n_empty <= table->n_records);
+    ASSERT(table->used_bits >= n_in_lines * bits_min);
+    ASSERT(table->used_bits <= (uint64_t)table->n_lines * LINE_USABLE_BITS);
+}
+
+void
 table_verify(const struct table_owner *owner, const struct table *table)
 {
     struct verify verify = {.owner = owner, .table = table};
     struct line_copy copy;
     uint64_t used_bits = 0;
     uint32_t n_lines = 0;
+    table_verify_sums(table);
     for (uint32_t i = 0; i < table->n_lines; i++) {
         line_load(table_line(table, i), &copy);
         line_verify(&copy, &table->form);
