@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building a table: one look at all records of the sources says what they
- * need; shapes are trained for that unless the counter's present ones are
- * nearly as good; from both follows the number of lines. Then all records are
- * put into their first lines, and only when every record has had that chance
- * the rest goes to second lines, by moves, and to the stash: so as few as
- * possible are far. If the lines do not suffice after all, a few more are
- * taken. */
+/* Builds a table in four steps.
+ *
+ *   measure  looks at a sample of the sources' records, and at what is known of
+ *            all of them
+ *   choose   keeps the counter's shapes, or trains others where those take much
+ *            less room; works out the number of lines
+ *   fill     puts each record into its first line
+ *   late     puts the rest into second lines, by moves, and into the stash
+ *
+ * The late step waits until each record has been tried in its first line, so
+ * few records are far. If the lines do not suffice, a few more are taken. The
+ * new table has no more records than its sources; its sums are verified before
+ * it is handed over. */
 #include "engine/build.h"
 
 #include "base/assert.h"

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Most of building a table is to copy records. Lines are walked from their
- * first record to the last, so that where a payload begins is one addition
- * from the record before; records are appended behind those that are there,
- * so that nothing moves but the nibbles of the shapes; and the bits of the
- * values are copied as they are where both tables have one set of shapes.
+/* Copies records from the lines of tables into those of a new table: most of
+ * the work of building one.
  *
- * The layout of a line is drawn in line.h. While records are carried, a line
- * of the new table has, in the place of its overflow mask, the number of its
- * payload bits (carry_end clears it); it has home records only, and all bits
- * between the shapes and the payloads are 0, so that what is put there is
- * flipped in.
+ * A line is walked from its first record to its last, so each payload's place
+ * is one addition from the place before. A record is appended behind the others
+ * of its new line, so only the nibbles of the shapes move. Values are copied as
+ * bits where both tables have the same set of shapes.
  *
- * Invariant: any[shape] is the or of all values under that shape; the widest
- * code of a column has as many bits as the or of all codes. */
+ * line.h draws a line. While records are carried, a line of the new table keeps
+ * the number of its payload bits where its overflow mask will be (carry_end
+ * clears it). It has home records only, and all bits between its shapes and its
+ * payloads are 0, so new bits are flipped in.
+ *
+ * Invariants: any[shape] is the or of all values under that shape; the widest
+ * code of a column has as many bits as the or of all its codes. What was read
+ * of a table's lines adds up to the sums in its head (check_sums). */
 #include "engine/carry.h"
 
 #include "base/assert.h"

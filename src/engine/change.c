@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What changes mean: the values a record has are turned into those it is to
- * have, or the change is refused. Codes are what is stored of values
- * (column_encode); code 0 is the column's default. */
+/* Turns the values of a record into those that a change makes of them, or
+ * refuses the change. A code is the stored form of a value (column_encode);
+ * code 0 is the column's default. */
 #include "engine/engine_priv.h"
 
 #include "base/assert.h"

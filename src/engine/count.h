@@ -5,8 +5,8 @@
 #include "base/err.h"
 #include "engine/engine_priv.h"
 
-/* What most changes are, see count_record in engine_change.c; all others are in
- * change.c. Inline, for it is a few instructions a change. */
+/* The usual change, a count (count_record in engine_change.c); change.c has all
+ * others. Inline: it is a few instructions a change. */
 
 /* True for a count up or down of one column from whatever value it has. */
 static inline bool

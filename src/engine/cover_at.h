@@ -4,8 +4,8 @@
 
 #include "engine/cover.h"
 
-/* The cover as one counter's tables in one shard ask it: which records without
- * a number they have to keep. Under the shard's lock. */
+/* The cover, for one counter's tables in one shard: it says which records
+ * without a number they have to keep. Under the shard's lock. */
 
 struct cover_at {
     const struct engine_cover *cover; /* not owned; NULL: nothing is covered */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Room for a record: first-unless-full, then one cuckoo move (Pagh and Rodler,
- * "Cuckoo hashing", 2004; with buckets of several: Dietzfelbinger and
- * Weidling, 2007). A victim must be large enough that its leaving makes room,
- * and has room in its other line at once. Two moves in a row fill tables by
- * half a percent more before they grow, and make inserts half as dear again:
- * they are for packing only. */
+/* Finds room for a record: in its first line, in its second, or by one cuckoo
+ * move (Pagh and Rodler, "Cuckoo hashing", 2004; with buckets of several:
+ * Dietzfelbinger and Weidling, 2007). A record is moved only if that makes room
+ * and its other line has room at once. Two moves in a row fill tables by half a
+ * percent more before they grow, but make an insert half as dear again: only
+ * packing uses them. */
 #include "engine/edits.h"
 #include "engine/table_place.h"
 

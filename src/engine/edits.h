@@ -4,8 +4,8 @@
 
 #include "engine/table.h"
 
-/* Private copies of the lines that a change touches, until it is known to
- * succeed. Under the shard's lock. */
+/* Private copies of the lines of a change, until it is sure to succeed. Under
+ * the shard's lock. */
 
 enum { EDITS_MAX = 8 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine: shards with their locks, and the counters' columns. What changes
- * do is in engine_change.c.
+/* The engine: shards with their locks, and the columns of counters.
+ * engine_change.c makes changes.
  *
- * An id belongs to one shard; in it each counter has its tables (ranges.h). A
- * counter's columns are a view, published by one pointer and not changed after
- * that (but for serials of what is dropped, which go from the old view too), so
- * readers and writers agree on what a serial stands for: a writer loads the
- * view under its shard's lock, and whoever exchanges it takes every lock
- * afterwards before it relies on nobody using the old one. */
+ * An id belongs to one shard. There, each counter has its tables (ranges.h). A
+ * view holds the counter's columns; one pointer publishes it. A published view
+ * does not change, but for the serials of dropped columns, which the old view
+ * loses too. So readers and writers agree on the meaning of a serial: a writer
+ * loads the view under its shard's lock, and the thread that exchanges the view
+ * takes every lock once before it relies on nobody using the old one. */
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
 #include "engine/reader_priv.h"

@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine's changes.
+/* Changes of records.
  *
- * Changes of a batch are done shard by shard, each shard's lock taken once;
- * those of one record together: one lookup, the new codes worked out one after
- * the other, one write. Where that is a count in one column of a record that
- * stays in its line or in the stash, it goes a way of its own, without the
- * columns' arrays (count_record); everything else goes through change_record.
- * If a write finds no memory the changes are done again one by one, so that
- * each is refused or done on its own; but where records can leave the memory
- * (cover.h) and the budget is used up, all from the first refused one on are
- * refused like it: whoever waits for room makes them again in their order, and
- * none of them is done before.
+ * A batch is made shard by shard; each shard's lock is taken once. The changes
+ * of one record are made together: one lookup, the new codes one after the
+ * other, one write. count_record makes the usual change, a count in one column
+ * of a record that stays in its line or in the stash, without arrays of
+ * columns. change_record makes all others.
  *
- * Where a counter has a maxjump the whole batch is judged by it first, change
- * by change in their order (passes_guard): what is refused has no part in the
- * rest.
+ * If a write finds no memory, its changes are made once more, one by one, and
+ * each is done or refused on its own. Where records can leave memory (cover.h)
+ * and the budget is used up, the first refused change takes all behind it
+ * along: the caller waits for room, and makes them again in their order.
  *
- * A numbered change is done alone, and only if its number is not marked yet
- * (marks.h); its mark is told together with what it changed.
+ * Where a counter has a maxjump, passes_guard judges all changes of the batch
+ * first, in their order. A refused change has no part in the rest.
  *
- * A record that is not here and whose row is covered (cover.h) is taken from
- * what a change brings, or counts as default while a log is replayed; what is
- * stored then and told is the whole record.
+ * A numbered change is made alone, and only if its number has no mark yet
+ * (marks.h). The sink gets the mark together with the change.
  *
- * Where there is a sink, what a record has become is gathered after each write,
- * and the sink is told once before the lock is left.
+ * A record that is not here, in a row that is covered (cover.h), comes with the
+ * change, or counts as default while a log is replayed. It is stored whole
+ * then, and the sink gets all of it.
  *
- * Before the first lock the whole batch is looked up as a read would be
- * (reader_body.h), only to ask for the memory: all table heads, all first
- * lines, and where a first line says so the second one. That look is why the
- * caller is an online reader. Under the lock the record is looked for anew, but
- * not its table and the lines that it may be in: they are what they were,
- * unless a table of the shard has been exchanged since, which a number tells
- * (stripes.n_exchanges). */
+ * The sink gets what records have become, once for each shard, before the lock
+ * is left.
+ *
+ * Before the first lock, the batch is looked up as a read would be
+ * (reader_body.h), to fetch memory: table heads, first lines, and second lines
+ * where a first line asks for them. So the caller is an online reader. Under
+ * the lock the record is looked for again, but not its table and its lines:
+ * those hold unless stripes.n_exchanges says that a table of the shard was
+ * exchanged meanwhile. */
 #include "engine/count.h"
 #include "engine/engine.h"
 #include "engine/engine_priv.h"

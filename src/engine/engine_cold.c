@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine beside a colder store: what leaves it, and what is asked about
- * the rest (cover.h). */
+/* The engine beside a colder store (cover.h): copies of ranges that are to
+ * leave memory, and reads that say where a record is. */
 #include "engine/cover.h"
 
 #include "base/assert.h"

@@ -5,7 +5,7 @@
 #include "engine/engine_copy.h"
 #include "engine/engine_priv.h"
 
-/* The columns of copies, and those that a counter has. */
+/* The columns of copies against those that a counter has now. */
 
 /* The columns of a view into rows. */
 void engine__take_columns(const struct view *view, struct engine_rows *rows);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges out of the engine and back.
+/* Copies tables for checkpoints, and loads them again.
  *
- * A table is copied as it lies while its shard's lock is held, and in the same
- * hold the sink says where it is: so the copy has all that the sink was told
- * of this shard up to there. What is needed of the counter's view is taken
- * along. The memory for all of it, for reading the copy out too, is there
- * before the lock is taken: where it does not suffice, the lock is left, more
- * is taken, and the look begins anew. So once a table counts as unchanged
- * nothing can fail any more. */
+ * A table is copied as it lies under its shard's lock, and the sink says its
+ * position in the same hold: so the copy has all that the sink got of this
+ * shard up to there. The counter's columns are noted too. All memory, also that
+ * for reading the copy out, is there before: where it does not suffice, the
+ * lock is left, more is taken, and the look begins again. So nothing can fail
+ * once a table counts as unchanged.
+ *
+ * A copy's records are counted against its head when they are read out, and
+ * their rows ascend within its range (table_copy.c). */
 #include "engine/engine_copy.h"
 
 #include "base/assert.h"
@@ -84,12 +86,14 @@ numbers_bytes(const struct table *table, uint32_t n_columns)
     return (size_t)table->n_records * (1 + n_columns) * sizeof(uint64_t);
 }
 
-/* Under the lock: the range of a table, and a copy of it if it has changed;
- * NULL with *bytes = 0 where it has not, and with the size of the block that
- * is needed where rows have a smaller one. */
+/* The range of a table, and a copy of it if it has changed; NULL with
+ * *bytes = 0 where it has not, and with the size of the block that is needed
+ * where rows have a smaller one. */
 static const struct table *
-take_table(struct engine_rows *rows, struct table *table, size_t *bytes)
+take_table(struct engine_rows *rows, const struct table_owner *owner,
+    struct table *table, size_t *bytes)
 {
+    table_owner_assert_held(owner);
     *bytes = 0;
     rows->first_row = table->base;
     rows->last_row = table->base + table->mask;
@@ -144,7 +148,7 @@ look(struct engine *engine, struct counter *counter, struct shard *shard,
         engine__take_columns(view, rows);
     }
     if (table != NULL) {
-        copy = take_table(rows, table, bytes);
+        copy = take_table(rows, ranges->owner, table, bytes);
         rows->has_empty =
             cover_keeps_any(&ranges->cover, rows->first_row, rows->last_row);
         *copied = copy == NULL ? ENGINE_COPY_CLEAN : ENGINE_COPY_DONE;

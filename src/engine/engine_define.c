@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters come and go while everybody reads and writes.
+/* Defines and drops counters while others read and write.
  *
- * A new column is made known to the shards' ranges first (so that the next
- * table built has shapes for it), then the view that has it is published. A
- * dropped one leaves the view first; then every shard's lock has been taken
- * once before its numbers are cleared, so nobody writes under the old view any
- * more. Who still reads under it is told by the column's serial, which the old
- * view loses before the numbers go. If clearing lacks memory, the slot is
- * remembered as dirty, and is cleared again before another column may use
- * it. */
+ * A new column goes to the shards' ranges first, so the next table built has
+ * shapes for it; then the view that has it is published. A dropped column
+ * leaves the view first. Then every shard's lock is taken once, so nobody
+ * writes under the old view any more; only then are its numbers cleared.
+ * Readers that still have the old view see that the column's serial is gone,
+ * which goes before the numbers. If clearing lacks memory, the slot stays
+ * dirty, and is cleared again before another column may use it. */
 #include "engine/engine_priv.h"
 
 #include "base/err.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Eviction (cover.h), in two parts.
  *
- * First, table by table: one that has changed since it was copied is copied
- * once more, as it lies, with the lock held for that only; without the lock it
- * is compared with the copy, which gives what stays of it. The table is marked
- * with the number of this second copy.
+ * First part, table by table: a table that has changed since it was copied is
+ * copied once more, as it lies, under the lock. Without the lock it is compared
+ * with the first copy; the result is the records that stay. The table is marked
+ * with the number of the second copy.
  *
- * Then, in one hold of the lock, ranges_evict: tables that still bear one of
- * the two numbers need not be looked at. Only those that have changed since
- * the first part are compared under the lock, a few usually: it is short,
- * unless somebody writes all over the range.
+ * Second part, in one hold of the lock: ranges_evict. Tables that still bear
+ * one of the two numbers need no look. Only those that have changed since the
+ * first part are compared under the lock: a few, unless somebody writes all
+ * over the range.
  *
- * What the columns are is taken down in the first part. Where they are others
- * in the second, the first was in vain. */
+ * The first part notes the columns. If they are others in the second, the first
+ * was in vain. */
 #include "engine/cover.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which tables there are: for whoever plans what is done with ranges. */
+/* Says which tables there are, for the planning of ranges: what they have, how
+ * large they are, how much they are written. */
 #include "engine/engine_extents.h"
 
 #include "engine/engine_priv.h"

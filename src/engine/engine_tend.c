@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What looks at all tables, one after the other: background work, figures and
- * checks. A shard's lock is held for one table's work at most. */
+/* Walks over all tables, one after the other: background work, figures and
+ * checks. It holds a shard's lock for one table's work at most. */
 #include "engine/engine_priv.h"
 
 enum {

@@ -4,9 +4,8 @@
 
 #include "engine/engine_priv.h"
 
-/* The largest id of a counter, by which new records are measured where it has
- * a maxjump. One number for all shards; any thread. For the files of this
- * layer. */
+/* The largest id of a counter: a maxjump measures new records by it. One number
+ * for all shards; any thread. For the files of this layer. */
 
 /* True where any counter has a maxjump. */
 static inline bool

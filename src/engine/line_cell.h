@@ -5,8 +5,8 @@
 #include "base/assert.h"
 #include "engine/line.h"
 
-/* One code of a record, looked for in both of its lines and exchanged where it
- * lies: what a count does. For the owner of the lock. */
+/* One code of a record, found in either of its lines and exchanged in its
+ * place: what a count does. For the owner of the lock. */
 
 /* Where a record may lie. */
 struct line_pair {

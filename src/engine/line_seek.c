@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine/line: the usual change of a record, in its line and without a private
- * copy: find it and read some of its columns, then flip the bits that differ.
+/* The usual change of a record, in its line and without a private copy: finds
+ * it, reads some of its columns, flips the bits that differ.
  *
- * Under the lock nobody else writes, so the line may be looked at as vectors
- * while readers look too. Where the machine has no AVX2 and BMI2 the line is
- * copied and looked into as line.c does it. */
+ * Under the lock nobody else writes, so the line may be read by vector loads
+ * while readers look at it. Where the machine lacks AVX2 or BMI2, the line is
+ * copied, and read as line.c does it. */
 #include "engine/line.h"
 
 #include "base/assert.h"

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table's record stores of its id what the line does not say: width minus
- * log2 of the lines, but at least the 16 bits of the tag. So a range that is
- * mostly empty wastes bits, and a table of its own costs its head. The plan
- * weighs the two: it takes the smallest aligned range around the rows, and
- * cuts it in the middle where the two sides, planned the same way, cost less
- * together. Rows that lie evenly cost the same either way and are not cut; a
- * stray row far away is. */
+/* Plans the ranges of tables by their cost.
+ *
+ * A table stores of an id what the line does not say: width minus log2 of the
+ * lines, but at least the 16 bits of the tag. So a range that is mostly empty
+ * wastes bits, and a table of its own costs a head. The plan weighs the two: it
+ * takes the smallest aligned range around the rows, and cuts it in the middle
+ * where the two halves, planned the same way, cost less together. Rows that lie
+ * evenly cost the same either way, and stay together; a stray row far away is
+ * cut off.
+ *
+ * Invariant (plan_verify): ranges are aligned, ascend, do not overlap, and lie
+ * within the range that was to be cut. */
 #include "engine/plan.h"
 
 #include "base/assert.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which ranges a set of rows is best cut into. Pure. */
+/* Cuts a set of rows into the ranges that cost least. Pure. */
 
 enum { PLAN_MAX = 64 };
 

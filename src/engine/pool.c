@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of the engine: an account, and what waits for readers.
  *
- * Blocks are pieces too where they are small enough: tables, stashes and
- * directories come and go all day in many sizes, which leaves holes in a heap,
- * and their heads lie close together and on large pages.
+ * Small blocks are pieces too: tables, stashes and directories come and go all
+ * day in many sizes, which leaves holes in a heap. As pieces, their heads lie
+ * close together and on large pages.
  *
  * Account: used_bytes is the sum of all pieces and blocks handed out and not
- * yet given back, garbage included; a piece counts its size, a larger block
- * what glibc's malloc takes for it (heap_bytes; other heaps differ by a few
- * bytes, and a block so large that it is mapped on its own by a part of a
- * page). It
- * is raised before the memory is asked for and lowered after it was given
- * back, so the memory held is never more, and the limit never passed; a take
- * that then finds no memory lowers it again, and meanwhile another one may be
+ * yet given back, garbage included. A piece counts its size; a larger block
+ * counts what glibc's malloc takes for it (heap_bytes; other heaps differ by a
+ * few bytes, and a block that is mapped on its own by a part of a page). The
+ * account is raised before the memory is asked for and lowered after it was
+ * given back, so the memory held is never more, and the limit never passed. A
+ * take that finds no memory lowers it again; meanwhile another one may be
  * refused that would just have fitted.
  *
- * Garbage: each piece of garbage has a grace period of its own, begun when it
- * is retired, under the lock. So the list, in order of retirement, is in order
- * of targets too, and what may be freed is always its front.
+ * Garbage: each piece of garbage has its own grace period, begun under the lock
+ * when it is retired. So the list, in order of retirement, is in order of
+ * targets, and what may be freed is always its front.
  *
  * Invariants: targets rise along the list; garbage_bytes is the sum of bytes
- * over it. free_fn is called with no lock of the pool held, because it
- * gives memory back and may retire more.
+ * over it. free_fn is called without the pool's lock, because it gives memory
+ * back and may retire more.
  *
  * What can go wrong: a reader that stays online and says nothing keeps all
  * garbage, which fills the budget; pool_drain then does not return. */

@@ -2,16 +2,18 @@
 /* The tables of one counter in one shard.
  *
  * Tables cover aligned ranges that do not overlap; a row that no table covers
- * has no record. A new row beyond them gets a table as wide as the density of
- * its nearest neighbour asks for. A table that is full is built anew, larger,
- * under new shapes; each time it has doubled, its range is thought over
- * (plan.h), and when it has too many records it is split. New tables are made
- * aside and published by one pointer, in the directory's place for the old one
- * or with a new directory; the old ones are retired.
+ * has no record. A new row beyond them gets a table, as wide as the density of
+ * its nearest neighbour asks for. A full table is built anew, larger, with new
+ * shapes. Each time it has doubled, its range is planned again (plan.h); when
+ * it has too many records, it is split. New tables are made aside and published
+ * by one pointer, in the directory's place for the old one or with a new
+ * directory. The old ones are retired.
  *
- * What can go wrong: memory. Then what was being built is given up and all
- * stays as it was; only if that was needed to store something, the caller
- * hears of it. */
+ * Invariant: n_records is the sum over all tables. Tables that take the place
+ * of others have their records, but for tombstones that need not stay.
+ *
+ * What can go wrong: memory. Then the new tables are given up, and all stays as
+ * it was. The caller gets an error only if something was to be stored. */
 #include "engine/ranges.h"
 
 #include "base/assert.h"

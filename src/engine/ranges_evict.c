@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records go in favour of a copy of them that somebody else has now.
+/* Evicts the records that are as they were in a copy (engine_evict).
  *
- * A table that says that it has not changed since the copy goes as it is. For
- * others it has been worked out what stays, without the lock, and where they
- * have not changed since that, they are built anew of it. In what is left,
- * each record is compared with the copy here: what is the same goes, what
- * differs or is not in the copy stays.
- * What is in the copy and not here has been removed since; it gets a tombstone
- * first of all, in the usual way, so that the rest sees only records.
+ *   - A table that has not changed since the copy goes whole.
+ *   - A table that was compared without the lock, and has not changed since, is
+ *     built anew of the records that stay.
+ *   - Any other table is compared here, record by record: a record that is as
+ *     it was copied goes, any other stays.
+ *   - A record of the copy that has been removed since gets a tombstone, first
+ *     of all and in the usual way, so that the rest sees only records.
  *
- * Until all tables and the directory that has them are made, nobody sees
- * anything of it but tombstones where there was nothing. Where memory runs
- * out, those are taken out again and the rest is forgotten. Then whoever
- * evicts is called, who publishes what answers for the rows from now on, and
- * only then the directory is: so no moment is without an answer for readers
- * that take no lock. */
+ * Until all tables and their directory are made, others see nothing of it but
+ * those tombstones. If memory runs out, they are taken out again. Else
+ * publish_fn publishes what answers for the rows from now on, and then the
+ * directory is published: so a reader without a lock has an answer at every
+ * moment. */
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/ranges_priv.h"

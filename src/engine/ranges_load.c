@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records that come by the range, in order: tables are built of them, not
- * filled one record at a time.
+/* Loads records range by range: builds tables of them, instead of filling
+ * tables one record at a time.
  *
  * An aligned range becomes one table, however few records it has, so that
- * whoever keeps images of ranges finds the same ranges again. Any other is cut
- * into aligned pieces. What cannot be a table of its own (a piece of one row,
- * or rows that a table covers already) is stored record by record.
+ * images of ranges find the same ranges again. Any other range is cut into
+ * aligned pieces. Records that cannot be a table of their own (in a piece of
+ * one row, or in rows that a table covers already) are stored one by one.
  *
- * While a quarter of the memory is not used up tables get room to grow; the
- * others are packed, so that all that was there before finds room again: what
- * the loose ones take more than packed ones is then at most a sixth of that
- * quarter, which is within what is allowed to what exists (POOL_UPDATE). */
+ * While less than a quarter of the memory is used, tables get room to grow; the
+ * others are packed, so that all that was there before finds room again. What
+ * the loose ones take more is then at most a sixth of that quarter, within the
+ * allowance for what exists (POOL_UPDATE). */
 #include "base/assert.h"
 #include "engine/ranges.h"
 #include "engine/ranges_priv.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is done to tables in the background, and their checks. Each step works
- * on one table, or on two that become one, and takes as long as building
- * that. */
+/* Background work on tables, and their checks. A step works on one table, or
+ * joins two, and takes as long as building one. */
 #include "base/assert.h"
 #include "engine/plan.h"
 #include "engine/ranges_priv.h"

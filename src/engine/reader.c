@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which instruction set the batch read uses: the best of those compiled in
- * that the machine has. */
+/* Picks the instruction set of the batch read: the best one that is compiled in
+ * and that the machine has. */
 #include "engine/reader.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays that grow: one block, which is exchanged for one twice as large. */
+/* Growing arrays in one block, which is exchanged for one of twice the size. */
 #include "engine/stays.h"
 
 #include "base/assert.h"

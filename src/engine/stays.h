@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "engine/carry.h"
 
-/* Records that are gathered one by one, as arrays for build.h; and what is
- * looked for in such arrays. One thread. */
+/* Records that are gathered one by one into arrays, for build.h; and searches
+ * in such arrays. One thread. */
 
 struct stays {
     const struct alloc *alloc;

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* What is held of one counter, in one shard or in all. Figures of moments that
- * may differ by the length of one change. */
+/* What the engine holds of one counter, in one shard or in all. Figures of
+ * moments that may be one change apart. */
 #define ENGINE_SUMS(X)                                                        \
     X(tables, "range tables")                                                 \
     X(records, "records, those in stashes included")                          \

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A range table, seen from its writer.
+/* A range table, from its writer's side.
  *
- * A record is in its first line, or in its second line (far), or in the stash.
+ * A record is in its first line, in its second line (far), or in the stash.
  * Invariants (table_verify): a far record has its bit set in the overflow mask
- * of its first line, one in the stash in those of both its lines; so a reader
- * that finds the bit clear needs to look no further. A record that is all 0 is
- * a tombstone (cover.h) and counted as such. The counts in struct table are
- * those of what is there.
+ * of its first line, a record in the stash in the masks of both its lines; so a
+ * reader that finds the bit clear looks no further. A record of zeros only is a
+ * tombstone (cover.h) and counted as such. The counts in struct table are those
+ * of what is there.
  *
- * A change of several lines is worked out on private copies (struct edits) and
- * then stored at once while all sequence counters involved are odd, so readers
- * see it whole or try again. Between lines and stash the order does it: what
- * goes to the stash is put there first, what leaves it is in its line first;
- * in between it is in both, and the line is looked at first.
+ * A change of several lines is made on private copies (struct edits), which are
+ * stored at once while all sequence counters involved are odd: readers see it
+ * whole or try again. Between lines and stash, order does the same: a record is
+ * put into the stash before it leaves its line, and into its line before it
+ * leaves the stash. In between it is in both, and the line is read first.
  *
- * What can go wrong: no room (TABLE_FULL: the caller builds the table anew) or
- * no memory for the stash; both leave everything as it was. */
+ * What can go wrong: no room (TABLE_FULL: the caller builds the table anew), or
+ * no memory for the stash. Both leave everything as it was. */
 #include "engine/table.h"
 #include "engine/table_each.h"
 #include "engine/table_place.h"
@@ -365,6 +365,8 @@ table_each_line(const struct table_owner *owner, const struct table *table,
 {
     struct line_copy copy;
     struct line_record record;
+    table_owner_assert_held(owner);
+    ASSERT(stride > 0);
     for (uint32_t i = 0; i < table->n_lines; i += stride) {
         line_load(table_line(table, i), &copy);
         for (unsigned j = 0; j < line_count(&copy); j++) {
@@ -474,6 +476,7 @@ table_clear(struct table_owner *owner, struct table *table, uint32_t columns,
 {
     struct line_copy copy;
     struct table_spot spot;
+    table_owner_assert_held(owner);
     for (uint32_t i = 0; i < table->n_lines; i++) {
         line_load(table_line(table, i), &copy);
         /* from the end: a removal moves only what is behind it */

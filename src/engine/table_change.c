@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A range table's usual change: a record is looked for, and given other codes
- * where it is. What that will not do for is table_put's, in table.c.
+/* The usual change of a range table: finds a record and gives it other codes in
+ * its place. table_put (table.c) does what this does not.
  *
  * A record keeps its shape as long as no code gets shorter and all are within
- * the shape's fields: a shape that is cheaper would have been too narrow for
- * the old codes already, so it is for the new ones, and the shape is still the
- * cheapest that is wide enough, as it must be (table_verify). A code that has
- * outgrown its field gives the record the next shape that is wide enough, in
- * the same line if that has room.
+ * the shape's fields: a cheaper shape was too narrow for the old codes, so it
+ * is for the new ones, and the shape is still the cheapest that is wide enough,
+ * as it must be (table_verify). A code that has outgrown its field gives the
+ * record the next shape that is wide enough, in the same line if that has room.
  *
- * In the stash a code may become any other of as many bits, and what a record
- * needs is what it was, so it is there with as much reason as before; one that
- * only waits for room in its lines is looked at again when a code of it gets
- * longer. */
+ * In the stash a code may become any other of as many bits: the record's need
+ * stays, so its reason to be there does. A record that only waits for room in
+ * its lines is tried there again when a code gets longer. */
 #include "engine/table_change.h"
 #include "engine/table_place.h"
 #include "engine/table_priv.h"

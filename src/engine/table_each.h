@@ -5,7 +5,7 @@
 #include "engine/cover_at.h"
 #include "engine/table.h"
 
-/* All records of a table. Under the shard's lock. */
+/* All records of a table. The shard's lock is held, and that is asserted. */
 
 /* Calls record_fn for each record in lines 0, stride, 2 stride ... It must not
  * change the table. */

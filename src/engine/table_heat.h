@@ -4,13 +4,12 @@
 
 #include "engine/table.h"
 
-/* How much a table is written, for whoever chooses what leaves memory: in how
- * many of tend's rounds it was found changed since the round before. Each such
- * round counts half as much after every TABLE_HEAT_HALF_MS; so one number says
- * how often and how lately, as in D. Lee et al., "LRFU", IEEE Trans. Computers
- * 50 (2001). Writers do no more than clear a mark that is set. A record that
- * is changed all the time counts like a few that are. Under the shard's lock.
- */
+/* How much a table is written: this decides which leaves memory first. It
+ * counts the rounds of tend that found the table changed. Each such round
+ * counts half as much after every TABLE_HEAT_HALF_MS; so one number says how
+ * often and how lately, as in D. Lee et al., "LRFU", IEEE Trans. Computers 50
+ * (2001). Writers only clear a mark that is set. A record that is changed all
+ * the time counts like a few that are. Under the shard's lock. */
 
 enum {
     TABLE_HEAT_HALF_MS = 600000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables: made, freed and checked. */
+/* Makes, frees and verifies tables. */
 #include "base/assert.h"
 #include "engine/edits.h"
 #include "engine/table.h"

@@ -5,8 +5,8 @@
 #include "engine/hook.h"
 #include "engine/table.h"
 
-/* What table.c and table_change.c share: how anything is stored that readers
- * may look at. Under the shard's lock. */
+/* How anything is stored that readers may look at, for table.c and
+ * table_change.c. Under the shard's lock. */
 
 /* The sequence counter of stashes, after those of lines. */
 enum { TABLE__STRIPE_STASH = TABLE_STRIPES };

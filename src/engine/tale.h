@@ -4,8 +4,7 @@
 
 #include "engine/engine_priv.h"
 
-/* What the sink is going to be told of the changes of a shard. Under its
- * lock. */
+/* What the sink is going to get of the changes of a shard. Under its lock. */
 struct tale {
     struct engine_write *write; /* room for one a change */
     unsigned n;

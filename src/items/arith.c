@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* incr and decr, with their terms. A number changes in place where it fits and
- * nobody has it pinned; else it gets a new entry, whose draft has room for any
- * number, so that it need not move again. */
+ * nobody has it pinned. Else it gets a new entry, with room for any number, so
+ * that it need not move again. */
 #include "items/op.h"
 
 #include "base/err.h"

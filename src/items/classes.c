@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memcached's slab classes, which tools expect to see: chunks from 96 bytes,
- * each class 1.25 times the one before, aligned to 8; the last one takes what
- * is larger. A counter is one of several shards, chosen by the item's stripe,
- * so that threads seldom write the same line. */
+/* memcached's slab classes, which tools expect to see: chunks from 96 bytes on,
+ * each class 1.25 times the one before, aligned to 8; the last class takes all
+ * that is larger. A counter has several shards; the item's stripe chooses one,
+ * so threads seldom write the same line. */
 #include "items/classes.h"
 
 #include "base/assert.h"

@@ -5,7 +5,7 @@
 #include "items/items.h"
 
 /* Figures by size class. The classes are memcached's: items have none here,
- * they only are counted by the one they would have there. Inside src/items
+ * they are only counted by the class they would have there. Inside src/items
  * only. */
 
 enum {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys, liveness, flush.
  *
- * Flush. An entry is born when a set or add makes it, or when an append,
- * replace, cas or incr changes it: then it keeps the birth of what it changed,
- * because it exists only while that was alive. A birth is the number of
- * flushes before it, read under the stripe's lock after what is there was
- * judged by an earlier look at the same number; what was born before the last
- * flush is dead. So an incr that runs beside a flush cannot carry a flushed
- * value over it. A delayed flush is a time; the first operation at or after it
- * counts the flush, under flush_lock, before it looks at anything. A thread
- * that reads that no flush is pending (acquire) also sees the count of the
- * flush that was (release). */
+ * An entry has a birth: the number of flushes before it. What was born before
+ * the last flush is dead. A set or an add gives the entry a new birth; an
+ * append, replace, cas or incr keeps the birth of the entry it changes, because
+ * it could not be there without it. The birth is read under the stripe's lock,
+ * after the old entry was judged by an earlier look at the same number. So an
+ * incr beside a flush cannot carry a flushed value over it.
+ *
+ * A delayed flush is a time. The first operation at or after it counts the
+ * flush, under flush_lock, before it looks at anything. A thread that reads
+ * that no flush is pending (acquire) also sees the count of the flush that was
+ * (release). */
 #include "items/core.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Deletes, and what a delete may do instead: leave an empty item, or leave it
- * stale, or both. A stale item is read on, and its next reader is to make it
- * anew, whoever was to do so before. */
+/* Deletes, and what a delete may do instead: leave an empty item, a stale one,
+ * or both. A stale item is still read; its next reader has to make it anew,
+ * whoever had to before. */
 #include "items/op.h"
 
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The figures: sums of the stripes, and the items_verify of the tests. */
+/* The figures: sums over the stripes; and items_verify, for tests. */
 #include "items/core.h"
 
 #include "base/assert.h"

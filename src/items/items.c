@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache of memcached items: life, reads, and what needs no new value.
+/* The cache of memcached items: its life, and the operations that need no new
+ * value.
  *
- * The operations: look.c (reads), store.c, arith.c, delete.c, and the small
- * ones here; op.c is what those share that may make an entry. figures.c and
- * walk.c look at all items. core.c knows what is alive, room.c decides what
- * stays; stripe.c and table.c hold what is linked; pool.c has the memory. An
- * operation hashes the key, locks the one stripe it falls into (64 of them, so
- * that threads seldom meet), finds, acts, unlocks. A get returns a pin: the
- * value stays valid, and unchanged, while other threads replace, delete or
- * evict the item; the memory is given back by whoever lets go last. Nothing
- * here can fail but items_create. */
+ *   look.c, store.c, arith.c, delete.c  the other operations
+ *   op.c                                what those share that make entries
+ *   core.c                              what is alive
+ *   stripe.c, table.c                   what is linked
+ *   pool.c, segment.c, loan.c           the memory
+ *   room.c                              what stays when memory is short
+ *   walk.c, figures.c                   looks at all items
+ *
+ * An operation hashes the key, locks its stripe (one of 64, so threads seldom
+ * meet), finds, acts, unlocks. A get returns a pin: the value stays valid and
+ * unchanged while others replace, delete or evict the item; the last to let go
+ * gives the memory back. Only items_create can fail. */
 #include "items/items.h"
 
 #include "base/assert.h"

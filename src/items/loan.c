@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loans: values that a slow reader is sent from where they are.
+/* Loans: values that are sent to slow readers from where they are.
  *
- * A pin is short: whoever has one reads the value and lets go. A loan is a pin
- * that lasts as long as a client takes to read, so it is known to the pool. The
- * value stays as it is, since nothing is written over where somebody refers to
- * it; a set, an append or an incr makes a new entry beside it, a delete or a
- * flush only takes it out of the table. What has to be prevented is that the
- * cleaning goes over it again and again without gaining anything, and that
- * much memory is lent.
+ * A pin is short: its owner reads the value and lets go. A loan is a pin that
+ * lasts as long as a client takes to read, so the pool knows it. The value
+ * stays as it is, since nothing is written over while somebody refers to it: a
+ * set, an append or an incr makes a new entry beside it, a delete or a flush
+ * only takes it out of the table. Two things have to be prevented: that
+ * cleaning goes over it again and again without gain, and that much memory is
+ * lent.
  *
- * So a segment with a loan is in none of the queues that victims are taken
- * from, and what lives in it besides stays, too; when the last loan is given
- * back it becomes the newest of its queue. Its bytes count whole, once, as
- * lent. They are bounded by LENT_EIGHTHS of the limit: a value of the largest
- * size that is allowed, half of the limit, always has room beside them.
+ * So a segment with a loan is in none of the queues of victims, and the rest of
+ * what lives in it stays too. With its last loan given back it becomes the
+ * newest of its queue. Its bytes count once and whole as lent, and are bounded
+ * by LENT_EIGHTHS of the limit: a value of the largest size allowed, half of
+ * the limit, always has room beside them.
  *
- * Where the limit is lowered below what is lent, that cannot follow at once.
- * What is lent above the new bound then comes on top of the limit until it is
- * given back, so that stores go on within what is left; nothing more is lent
- * meanwhile. */
+ * A limit that is lowered below what is lent cannot be met at once. What is
+ * lent above the new bound then comes on top of the limit until it is given
+ * back, so stores go on within the rest; nothing more is lent meanwhile. */
 #include "items/loan.h"
 
 #include "base/assert.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads: get, and get with terms.
  *
- * An item can ask to be made anew: because it is stale (items_delete), or
- * because it ends soon (recaches), or because the read itself has made it,
- * empty, where there was none (vivifies). The first who sees that has won, and
- * the item remembers; all others learn that somebody has. */
+ * An item can ask to be made anew: it is stale (items_delete), it ends soon
+ * (recaches), or the read itself made it, empty (vivifies). The first reader
+ * who sees that has won, and the item remembers it; all others learn that
+ * somebody has. */
 #include "items/op.h"
 
 #include "base/err.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations that give a key a new entry.
  *
- * The step of an operation runs under the stripe's lock: it looks at what is
- * there and decides. Where it needs memory and has no draft, or one too small,
- * it answers ITEMS__ROOM_WANTED; the lock is released, room is made, the draft
- * taken from the pool, and the step begins again. That ends: each further
- * draft is at least twice the last, up to the largest value. A linked value is
- * immutable, but that one which nobody has pinned may be written over.
+ * An operation's step runs under the stripe's lock: it looks at the old entry
+ * and decides. If it needs memory and has no draft, or one too small, it
+ * answers ITEMS__ROOM_WANTED. Then the lock is left, room is made, the pool
+ * gives a draft, and the step begins again. That ends: each further draft is at
+ * least twice the last, up to the largest value. A linked value is immutable,
+ * unless nobody has it pinned: then it may be written over.
  *
  * What can go wrong: there is no memory for the draft. Then nothing has
  * changed. */

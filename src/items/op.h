@@ -4,8 +4,8 @@
 
 #include "items/core.h"
 
-/* One operation that may link a new entry, on its way. Inside src/items only;
- * the caller's thread only. */
+/* One operation under way that may link a new entry. Inside src/items only; the
+ * caller's thread only. */
 
 enum { ITEMS__ROOM_WANTED = -1 }; /* of a step; no enum err is negative */
 

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A log of items.
+/* The memory of items: a log of entries in segments.
  *
  *      fresh:  newest [....][....][....] oldest      open: [...   ]
  *      kept:   newest [....][....][....] oldest      open: [..    ]
  *      sparse: segments of both of which much is dead
  *      lent:   segments of both that hold something lent (loan.c)
  *
- * A new entry goes to the end of the open segment; a full one is sealed and
- * joins its queue. An entry that nobody refers to any more is dead: its bytes
- * stay where they are until the whole segment is free, at once when its last
- * entry dies, else by cleaning (room.c): who wants memory takes a victim, gives
- * up or moves what lives in it, and returns it. So no hole is ever of the wrong
- * size, whatever sizes come one after the other, and what is counted is what
+ * A new entry goes to the end of the open segment. A full segment is sealed and
+ * joins its queue; segment.c draws the states. An entry without references is
+ * dead. Its bytes stay where they are until the whole segment is free: at once
+ * when its last entry dies, else by cleaning (room.c), which takes a victim,
+ * gives up or moves what lives in it, and returns it. So no hole is ever of the
+ * wrong size, whatever sizes come one after the other, and the account is what
  * the process holds.
  *
- * An entry that is larger than 1/8 of a segment has one of its own, of its
- * size in whole pages, so that no common one ends with a large gap. It is
- * never moved but from queue to queue.
+ * An entry larger than 1/8 of a segment has a segment of its own, of its size
+ * in whole pages, so no common segment ends with a large gap. It moves only
+ * from queue to queue.
  *
- * The reserve: a store may fill the limit but for two segments; what cleaning
- * moves, and the tables, may use these too. Cleaning always gains, so it can
- * only want one segment a queue before it gives one back.
+ * The reserve: a store may fill the limit but for two segments; cleaning and
+ * the tables may use these too. Cleaning always gains, so it can only want one
+ * segment a queue before it gives one back.
  *
  * What can go wrong: the system has no memory, which is as if the limit were
  * reached; a victim holds pinned entries, or drafts that are linked only after
  * the cleaner was there: then it goes round again.
  *
- * Each change of a segment's account is under the pool's lock. An entry's
- * sizes are written before it leaves the pool and never change, so a cleaner
- * walks over entries that are being filled without reading more of them. Under
+ * Each change of a segment's account is under the pool's lock. An entry's sizes
+ * are written before it leaves the pool and never change, so a cleaner walks
+ * over entries that are being filled without reading more of them. Under
  * AddressSanitizer the value of a dead entry is poisoned. */
 #include "items/pool_priv.h"
 

@@ -4,7 +4,7 @@
 
 #include "items/pool.h"
 
-/* Between pool.c and loan.c, and for the tests. */
+/* What pool.c and loan.c share; for the tests too. */
 
 void items__pool_lock(struct pool *pool);
 void items__pool_unlock(struct pool *pool);

@@ -2,22 +2,21 @@
 /* Room: what is given up, and what stays.
  *
  * Fresh segments are cleaned from the oldest on while they are more than half
- * of the memory, else kept ones. An entry that was used since it came, or
- * since it was last spared, moves to an open kept segment, one use poorer; all
- * others go. So an item that is read stays, one that is read often stays for
- * some rounds without being read, and one that nobody reads passes through the
- * fresh half once, whatever goes on in the kept one: a FIFO with a second
- * queue for what was read (like S3-FIFO, Yang and others, 2023, with a larger
- * first queue instead of its list of ghosts). A use costs a counter in the
- * entry, no list. doc/adr/0019 has what was measured.
+ * of the memory, else kept ones. An entry that was used since it came, or since
+ * it was last spared, moves to an open kept segment, one use poorer; all others
+ * go. So an item that is read stays, one that is read often stays for some
+ * rounds without being read, and one that nobody reads passes through the fresh
+ * half once, whatever goes on in the kept one: a FIFO with a second queue for
+ * what was read (like S3-FIFO, Yang and others, 2023, with a larger first queue
+ * instead of its list of ghosts). A use costs a counter in the entry, no list.
+ * doc/adr/0019 has what was measured.
  *
  * Sparse segments come before all that: what lives in them moves, nothing is
  * given up.
  *
  * A store that has cleaned n_gentle segments and still has no room spares
- * nothing any more, and gives up where that is barren, too: its work is
- * bounded. One stripe is locked at a time, for
- * one entry. */
+ * nothing any more, and stops after a bounded number of vain cleanings. One
+ * stripe is locked at a time, for one entry. */
 #include "items/core.h"
 
 #include "base/assert.h"

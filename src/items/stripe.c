@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One part of the items: what is linked, and how much of it there is.
+/* A stripe: linked entries, and how much there is of them.
  *
  * Invariants, under the stripe's lock: an entry is in the table if and only if
- * it is marked as linked; it has at least the table's reference then; the key
- * of an entry is in the table once. The bytes of an entry are dead when its
- * last reference goes, not when it is unlinked: a pin may hold it longer. */
+ * it is marked as linked; the table then has a reference to it; each key is in
+ * the table once. An entry's bytes are dead when its last reference goes, not
+ * when it is unlinked: a pin may hold it longer. */
 #include "items/stripe.h"
 
 #include "base/assert.h"

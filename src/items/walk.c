@@ -2,15 +2,15 @@
 /* Walks over all items, some buckets at a time: items_each shows them,
  * items_tend gives up what is dead.
  *
- * A cursor is a stripe and a bucket. Buckets are visited in ascending order,
- * and while a table grows an entry only moves to a bucket of a higher number,
- * so none is passed over; what is cleaned or changed meanwhile keeps its
- * bucket. In the highest one, which may get entries of one visited before, an
- * item can be met again.
+ * A cursor is a stripe and a bucket. Buckets are visited in ascending order.
+ * While a table grows, an entry only moves to a bucket of a higher number, so
+ * none is passed over; what is cleaned or changed meanwhile keeps its bucket.
+ * The highest bucket may get entries of one visited before: an item can be met
+ * again.
  *
- * Tending is in passes. A pass notes the earliest expiry that is still to
- * come, and the stores meanwhile do the same (items__core_expire); the next
- * one begins when that time has come, or there was a flush. */
+ * Tending is in passes. A pass notes the earliest expiry that is still to come;
+ * stores meanwhile do the same (items__core_expire). The next pass begins when
+ * that time has come, or after a flush. */
 #include "items/core.h"
 
 #include "base/assert.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who is told of items that are given up for room. */
+/* A witness hears of items that are given up for room. */
 
 struct items; /* items/items.h */
 
