@@ -112,6 +112,14 @@ segment_head_is_sound(const struct segment_head *head)
     return true;
 }
 
+/* Most bytes that the index of so many blocks (>= 1) has. */
+static uint64_t
+index_bytes_max(uint32_t n_blocks)
+{
+    ASSERT(n_blocks >= 1 && n_blocks <= SEGMENT_BLOCKS_MAX);
+    return (uint64_t)(n_blocks - 1) * BYTES_VARINT_MAX + SEGMENT_SUM_BYTES;
+}
+
 /* Whether blocks, records, ids and index can be those of one file. */
 static bool
 is_complete(const struct segment_head *head)
@@ -122,7 +130,7 @@ is_complete(const struct segment_head *head)
         head->first_id <= head->last_id &&
         head->last_id - head->first_id >= head->records - 1 &&
         head->index_bytes >= head->n_blocks - 1 + SEGMENT_SUM_BYTES &&
-        head->index_bytes <= segment_index_bytes_max(head->n_blocks);
+        head->index_bytes <= index_bytes_max(head->n_blocks);
 }
 
 /* All but the checksum. */
@@ -218,13 +226,6 @@ segment_head_get(const uint8_t *in, uint64_t epoch, uint64_t number,
     }
     put_fields(out, again);
     return memcmp(in, again, SUM_AT) == 0 ? 0 : ERR_CORRUPT;
-}
-
-uint64_t
-segment_index_bytes_max(uint32_t n_blocks)
-{
-    ASSERT(n_blocks >= 1 && n_blocks <= SEGMENT_BLOCKS_MAX);
-    return (uint64_t)(n_blocks - 1) * BYTES_VARINT_MAX + SEGMENT_SUM_BYTES;
 }
 
 size_t

@@ -67,9 +67,6 @@ int segment_head_get(const uint8_t *in, uint64_t epoch, uint64_t number,
 bool segment_head_is_foreign(
     const uint8_t *in, uint64_t epoch, uint64_t number);
 
-/* Most bytes that the index of so many blocks (>= 1) has. */
-uint64_t segment_index_bytes_max(uint32_t n_blocks);
-
 /* Writes what the index has of a block that begins with id, above the one
  * before that begins with `before` (room for BYTES_VARINT_MAX); how many bytes.
  * The first block has nothing there: its id is in the head. */

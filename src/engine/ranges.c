@@ -49,8 +49,9 @@ ranges__directory(const struct ranges *ranges)
     return atomic_load_explicit(&ranges->directory, memory_order_relaxed);
 }
 
-uint32_t
-ranges__n_fit(const struct ranges *ranges)
+/* Records that a range is made wide enough for. */
+static uint32_t
+n_fit(const struct ranges *ranges)
 {
     return ranges->n_records_max / 4 * 3;
 }
@@ -164,8 +165,10 @@ index_of(const struct ranges *ranges, const struct table *table)
     return (size_t)at;
 }
 
-bool
-ranges__is_roomy(const struct ranges *ranges)
+/* True while an engine loads and much of its memory is free: tables that
+ * changes fill grow in large steps then, and do not shrink. */
+static bool
+is_roomy(const struct ranges *ranges)
 {
     const struct pool *pool = ranges->owner->pool;
     return pool_is_loading(pool) &&
@@ -294,7 +297,7 @@ make_plan(const struct ranges *ranges, const struct table *table, uint64_t row,
         }
         plan_sort(rows->row, rows->spare, rows->n);
         plan_ranges(plan, rows->row, rows->n, rows->stride, table->base,
-            table->width, limit, ranges__n_fit(ranges));
+            table->width, limit, n_fit(ranges));
         if (plan->n == 1 && plan->range[0].base == table->base &&
             plan->range[0].width == table->width) {
             return true;
@@ -380,7 +383,7 @@ load_for(const struct ranges *ranges, const struct table *table)
     size_t n = count_entries(ranges);
     const struct directory_entry *entry =
         directory_entries(ranges__directory(ranges));
-    if (ranges__is_roomy(ranges)) {
+    if (is_roomy(ranges)) {
         return BUILD_LOAD_LOADING;
     }
     return n >= MANY_TABLES && entry[n - 1].table == table ? BUILD_LOAD_NEWEST
@@ -473,7 +476,7 @@ width_for(const struct ranges *ranges, uint64_t row)
     const struct table *table = entry[nearest].table;
     if (table->n_records >= NEIGHBOUR_RECORDS) {
         unsigned fit =
-            plan_width(table->n_records, table->width, ranges__n_fit(ranges));
+            plan_width(table->n_records, table->width, n_fit(ranges));
         width = fit < width ? fit : width;
     }
     for (; width > 1; width--) {
@@ -519,7 +522,7 @@ cover(struct ranges *ranges, uint64_t row, const uint64_t *code,
     build.code = code;
     build.row = row;
     build.is_new = true;
-    if (ranges__is_roomy(ranges)) {
+    if (is_roomy(ranges)) {
         build.n_lines_min =
             lines_as_before(ranges, row & ~perm_mask(width), width);
     }
@@ -622,7 +625,7 @@ ranges__after_removal(struct ranges *ranges, struct table *table)
         (void)ranges__replace(
             ranges, index_of(ranges, table), 1, NULL, 0, POOL_UPDATE);
     } else if (table_is_worn(table) ||
-        (has_become_loose(table) && !ranges__is_roomy(ranges))) {
+        (has_become_loose(table) && !is_roomy(ranges))) {
         renew(ranges, table);
     }
 }

@@ -18,13 +18,6 @@ enum {
 
 struct directory *ranges__directory(const struct ranges *ranges);
 
-/* True while an engine loads and much of its memory is free: tables that
- * changes fill grow in large steps then, and do not shrink. */
-bool ranges__is_roomy(const struct ranges *ranges);
-
-/* Records that a range is made wide enough for. */
-uint32_t ranges__n_fit(const struct ranges *ranges);
-
 /* Puts made[], which have the records of n_old entries from `at` on, in their
  * place, and retires those tables. One that takes the place of one with the
  * same range counts as changed where that does, all others do. 0,

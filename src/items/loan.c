@@ -50,8 +50,10 @@ items__pool_aim(const struct pool *pool)
         (pool->lent_bytes > most ? pool->lent_bytes - most : 0);
 }
 
-bool
-items__pool_lend(struct pool *pool, struct entry *entry)
+/* Makes a loan of a reference that the caller has; a segment is kept as it is
+ * while it has loans. False where there are as many as there may be. */
+static bool
+lend(struct pool *pool, struct entry *entry)
 {
     struct segment *segment = items__segment_of(entry);
     bool may;
@@ -74,8 +76,8 @@ items__pool_lend(struct pool *pool, struct entry *entry)
     return may;
 }
 
-void
-items__pool_unlend(struct pool *pool, struct entry *entry)
+static void
+unlend(struct pool *pool, struct entry *entry)
 {
     struct segment *segment = items__segment_of(entry);
 
@@ -103,13 +105,13 @@ entry_of(const struct item *item)
 bool
 items_lend(struct items *items, const struct item *item)
 {
-    return items__pool_lend(&items->pool, entry_of(item));
+    return lend(&items->pool, entry_of(item));
 }
 
 void
 items_unlend(struct items *items, const struct item *item)
 {
-    items__pool_unlend(&items->pool, entry_of(item));
+    unlend(&items->pool, entry_of(item));
     items_unpin(items, item);
 }
 

@@ -44,8 +44,8 @@ items__op_value_len_max(const struct op *op, uint32_t flags)
         (flags == 0 ? 0 : ITEMS_FLAGS_BYTES) - op->key.len;
 }
 
-void
-items__op_drop(struct op *op)
+static void
+drop_draft(struct op *op)
 {
     if (op->draft != NULL) {
         items__pool_release(&op->items->pool, op->draft);
@@ -64,8 +64,10 @@ clean_a_little(struct op *op)
     }
 }
 
-int
-items__op_draft(struct op *op)
+/* Makes the draft with room_wanted bytes for the value: 0 or ERR_NO_MEMORY.
+ * Wants no lock. */
+static int
+make_draft(struct op *op)
 {
     struct pool *pool = &op->items->pool;
     struct stripe *stripe = items__core_stripe(op->items, &op->key);
@@ -80,7 +82,7 @@ items__op_draft(struct op *op)
             (unsigned)(GENTLE_TIMES * op->room_wanted / pool->segment_bytes)};
 
     mutex_assert_not_held(&stripe->lock);
-    items__op_drop(op);
+    drop_draft(op);
     if (!items__pool_could_fit(pool, op->key.len, op->room_wanted)) {
         return ERR_NO_MEMORY;
     }
@@ -182,11 +184,11 @@ items__op_run(struct op *op, int (*step)(struct op *op, struct stripe *stripe))
         if (err != ITEMS__ROOM_WANTED) {
             break;
         }
-        err = items__op_draft(op);
+        err = make_draft(op);
         if (err != 0) {
             break;
         }
     }
-    items__op_drop(op);
+    drop_draft(op);
     return err;
 }

@@ -33,11 +33,6 @@ struct op items__op_of(struct items *items, const char *key, size_t key_len,
 /* The longest value that the key may have. */
 size_t items__op_value_len_max(const struct op *op, uint32_t flags);
 
-/* Makes the draft with room_wanted bytes for the value: 0 or ERR_NO_MEMORY.
- * Wants no lock. */
-int items__op_draft(struct op *op);
-void items__op_drop(struct op *op);
-
 /* True where the draft has room for such a value. Else the step returns what
  * items__op_want answers, and begins again with a larger one. */
 bool items__op_has_room(const struct op *op, size_t room);

@@ -188,12 +188,6 @@ struct segment *items__pool_oldest(struct pool *pool);
 bool items__pool_return(struct pool *pool, struct segment *segment,
     enum items_queue queue, bool cleaned);
 
-/* Of loan.c. Makes a loan of a reference that the caller has, and takes that
- * back; a segment is kept as it is while it has loans. False where there are
- * as many as there may be. */
-bool items__pool_lend(struct pool *pool, struct entry *entry);
-void items__pool_unlend(struct pool *pool, struct entry *entry);
-
 bool items__pool_is_over(struct pool *pool);
 void items__pool_set_limit(struct pool *pool, uint64_t limit_bytes);
 uint64_t items__pool_bytes(struct pool *pool);

@@ -20,8 +20,8 @@ answer__refuse(
     }
 }
 
-void
-answer__text(const struct echo *echo, const char *bytes,
+static void
+put_text(const struct echo *echo, const char *bytes,
     const struct answer *answer, struct buf *out)
 {
     switch (answer->kind) {
@@ -68,7 +68,7 @@ answer_put(const struct echo *echo, const char *bytes,
     switch (echo->proto) {
     case PROTO_TEXT:
         if (!echo->noreply) {
-            answer__text(echo, bytes, answer, out);
+            put_text(echo, bytes, answer, out);
         }
         return;
     case PROTO_META:

@@ -117,9 +117,7 @@ void answer__binary_stat(const struct echo *echo, const char *name,
 void answer__binary_stats_end(const struct echo *echo, struct buf *out);
 void answer__binary_stats_none(const struct echo *echo, struct buf *out);
 
-/* Of each protocol; called by answer_put. */
-void answer__text(const struct echo *echo, const char *bytes,
-    const struct answer *answer, struct buf *out);
+/* Of the other protocols; called by answer_put. */
 void answer__meta(const struct echo *echo, const char *bytes,
     const struct answer *answer, struct buf *out);
 void answer__binary(const struct echo *echo, const char *bytes,

@@ -46,8 +46,9 @@ admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT])
     mutex_unlock(&admin->lock);
 }
 
-void
-admin__reset(struct server_admin *admin)
+/* Makes all figures begin anew, but for those of what there is now. */
+static void
+reset(struct server_admin *admin)
 {
     struct admin_forgotten *forgotten = &admin->forgotten;
     mutex_lock(&admin->lock);
@@ -99,7 +100,7 @@ stats(struct admin *seam, const char *args, size_t len,
     if (!words_next(&words, &word)) {
         admin__general(admin, out);
     } else if (span_begins(args, word, "reset")) {
-        admin__reset(admin);
+        reset(admin);
         reply_stats_done(out, "RESET");
     } else if (span_begins(args, word, "detail")) {
         admin__detail(admin, args, words, out);

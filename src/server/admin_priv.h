@@ -45,9 +45,6 @@ admin__of(struct admin *seam)
 /* What the workers have counted since the last reset. */
 void admin__sum(struct server_admin *admin, uint64_t sum[METRIC_COUNT]);
 
-/* Makes all figures begin anew, but for those of what there is now. */
-void admin__reset(struct server_admin *admin);
-
 /* One pair; context is the struct reply_stats. */
 void admin__put_stat(void *context, const char *name, const char *value);
 

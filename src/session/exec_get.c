@@ -20,8 +20,10 @@
 #include "base/err.h"
 #include "proto/reply.h"
 
-bool
-exec_get__touches(const struct request *request)
+/* True for gat, gats, touch, and what is like them: the keys get a new
+ * exptime. */
+static bool
+sets_exptime(const struct request *request)
 {
     return request->op == REQUEST_GAT || request->op == REQUEST_GATS ||
         request->op == REQUEST_TOUCH || request->terms.touches;
@@ -62,7 +64,7 @@ static bool
 needs_check(const struct request *request)
 {
     return request->op == REQUEST_COUNTER_GET ||
-        (exec_get__touches(request) && request->exptime != 0);
+        (sets_exptime(request) && request->exptime != 0);
 }
 
 /* A request is refused with err for its key there. */
@@ -348,8 +350,10 @@ exec__get_flush(struct session *session, struct exec_turn *turn)
     return exec__get_resume(session, turn);
 }
 
-struct job *
-exec_get__job(struct session *session)
+/* The job that the session's request is to join, or its own, made now, NULL
+ * when memory is out. */
+static struct job *
+take_job(struct session *session)
 {
     struct job *job = session->job;
     if (job == NULL) {
@@ -376,7 +380,7 @@ be_alone(struct session *session)
 {
     const struct request *request = &session->request;
     session->job->op = request->op;
-    session->job->touches = exec_get__touches(request);
+    session->job->touches = sets_exptime(request);
     session->job->is_alone = true;
 }
 
@@ -442,7 +446,7 @@ static enum exec_step
 begin_alone(struct session *session, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
-    struct job *job = exec_get__job(session);
+    struct job *job = take_job(session);
     if (job == NULL) {
         return no_memory(session, turn);
     }
@@ -457,7 +461,7 @@ enum exec_step
 exec__get_begin(struct session *session, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
-    bool is_alone = needs_check(request) || exec_get__touches(request);
+    bool is_alone = needs_check(request) || sets_exptime(request);
     if (is_alone || !exec__is_getting(session)) {
         enum exec_step step = exec__settle_all(session, turn);
         if (step != EXEC_DONE) {
@@ -467,8 +471,8 @@ exec__get_begin(struct session *session, struct exec_turn *turn)
     if (is_alone) {
         return begin_alone(session, turn);
     }
-    return exec_get__job(session) == NULL ? no_memory(session, turn)
-                                          : join(session, turn);
+    return take_job(session) == NULL ? no_memory(session, turn)
+                                     : join(session, turn);
 }
 
 enum exec_step
@@ -476,7 +480,7 @@ exec__look_begin(
     struct session *session, const struct key *key, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
-    bool touches = exec_get__touches(request);
+    bool touches = sets_exptime(request);
     bool is_alone = touches || request->op != REQUEST_LOOK;
     int err = touches && request->exptime != 0 ? check_exptime(key) : 0;
     if (err != 0 || is_alone || !exec__is_getting(session)) {
@@ -488,7 +492,7 @@ exec__look_begin(
     if (err != 0) {
         return exec__refuse(session, err, turn->out);
     }
-    struct job *job = exec_get__job(session);
+    struct job *job = take_job(session);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }

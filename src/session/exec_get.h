@@ -7,14 +7,6 @@
 /* What the exec_get*.c files share: the session's thread. base is the first
  * byte of the job's first request, from which its spans are counted. */
 
-/* True for gat, gats, touch, and what is like them: the keys get a new
- * exptime. */
-bool exec_get__touches(const struct request *request);
-
-/* The job that the session's request is to join, or its own, made now, NULL
- * when memory is out. */
-struct job *exec_get__job(struct session *session);
-
 /* The counter of a dialect get; NULL where it is another request, or where
  * the counter has been dropped since. bytes[0] is the request's first one. */
 const struct schema_counter *exec_get__counter(
