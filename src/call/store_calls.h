@@ -49,7 +49,8 @@ struct store_calls {
      * where there is none); answers at once. */
     struct store_sum (*sum)(struct store *store, unsigned counter_slot);
     /* Adds what is held of the counter in a slot to *sum: in one shard, or in
-     * all with shard = -1; answers at once. */
+     * all with shard = -1; answers at once. Only tests ask so: the server asks
+     * in pieces. */
     void (*tables)(struct store *store, unsigned counter_slot, int shard,
         struct engine_sum *sum);
     /* The same in pieces, of one shard, see engine_survey. */

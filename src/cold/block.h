@@ -40,7 +40,8 @@ enum block_codec {
     BLOCK_AUTO = BLOCK_CODEC_COUNT /* the smallest of them; for writers */
 };
 
-/* The word of a codec, "auto" included. Static storage. */
+/* The word of a codec, "auto" included, for what tests and benchmarks name by
+ * it. Static storage. */
 const char *block_codec_name(enum block_codec codec);
 
 /* A block that has been checked. Points into the bytes, which stay the

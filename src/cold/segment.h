@@ -56,12 +56,6 @@ uint32_t segment_from(const struct segment *segment, uint64_t id);
 /* The first id of a block (below n_blocks). */
 uint64_t segment_first_id(const struct segment *segment, uint32_t block);
 
-/* Reads and checks block number `block`, which is where *out points into:
- * bytes has BLOCK_BYTES_MAX, the caller's. 0, ERR_CORRUPT, ERR_NEWER_FORMAT,
- * ERR_DISK. */
-int segment_read_block(const struct segment *segment, uint32_t block,
-    uint8_t *bytes, struct block *out);
-
 /* What was wrong with a block, before somebody is told. */
 struct segment_fault {
     uint64_t at;      /* offset in the file */
@@ -69,8 +63,9 @@ struct segment_fault {
     const char *what; /* of damage; static storage */
 };
 
-/* As segment_read_block, but tells nobody: what there is to say is in *fault
- * where it fails. */
+/* Reads and checks block number `block`, which is where *out points into:
+ * bytes has BLOCK_BYTES_MAX, the caller's. 0, ERR_CORRUPT, ERR_NEWER_FORMAT,
+ * ERR_DISK: tells nobody, what there is to say is in *fault then. */
 int segment_try_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
@@ -89,21 +84,6 @@ int segment_check_block(const struct segment *segment, uint32_t block,
 void segment_tell(
     const struct segment *segment, const struct segment_fault *fault);
 
-/* What segment_get takes room for. One thread at a time; all zero but
- * room.alloc is empty. */
-struct segment_room {
-    struct block_room room;
-    uint8_t bytes[BLOCK_BYTES_MAX];
-};
-
-/* Looks for n ids, found[i] whether there is a record of id[i]; code[i][c] is
- * its number in column c then. Ids of one block that stand side by side cost
- * one read. 0, or errors as above and ERR_NO_MEMORY: found says nothing then.
- */
-int segment_get(const struct segment *segment, struct segment_room *room,
-    const uint64_t *id, size_t n, uint64_t (*code)[SCHEMA_COLUMNS_MAX],
-    bool *found);
-
 /* For modules that read segments: tells that block `block` is not what was
  * written. Returns err. */
 int segment__tell_block(
@@ -114,7 +94,8 @@ int segment__tell_block(
 int segment__read(
     const struct segment *segment, uint32_t block, uint32_t n, uint8_t *bytes);
 
-/* Checks the bytes of one block as segment_read_block does. */
+/* Checks the bytes of one block as segment_try_block does, and tells what is
+ * wrong. */
 int segment__open_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out);
 

@@ -249,13 +249,6 @@ segment_write_add(
     return 0;
 }
 
-uint64_t
-segment_write_bytes(const struct segment_writer *writer)
-{
-    return segment_block_at(writer->n_written + writer->n_waiting) +
-        writer->index_len + SEGMENT_SUM_BYTES;
-}
-
 /* Index and head, behind and in front of the blocks, and the sync. An errno
  * value. */
 static int

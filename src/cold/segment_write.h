@@ -36,10 +36,6 @@ int segment_write_begin(const struct segment_write_config *config,
 int segment_write_add(
     struct segment_writer *writer, uint64_t id, const uint64_t *code);
 
-/* Bytes of the file so far, those of the last blocks not included: for callers
- * that begin a new file when one is large. */
-uint64_t segment_write_bytes(const struct segment_writer *writer);
-
 /* Writes the rest, at least one record, makes the file and its name durable,
  * and frees the writer; *out is the head. On an error, as above, there is no
  * file of that name or, if the disk refuses that too, a whole one that a new

@@ -360,17 +360,6 @@ find(const struct line_copy *copy, const struct line_form *form,
     return -1;
 }
 
-int
-line_find(const struct line_copy *copy, const struct line_form *form,
-    uint64_t remainder, bool is_far)
-{
-    unsigned at;
-    uint32_t match = match_tags(copy, (uint16_t)remainder, is_far);
-    return match == 0 ? -1
-                      : find(copy, form, load_shapes(copy, line_count(copy)),
-                            match, remainder >> LINE_TAG_BITS, &at);
-}
-
 /* Reads the codes of a record of that shape whose payload begins at bit at. */
 static inline void
 get_codes(const struct line_copy *copy, const struct line_form *form,

@@ -92,13 +92,8 @@ line_far(const struct line_copy *copy)
     return (unsigned)(copy->word[7] >> (LINE_COUNTS_SHIFT + 5)) & 7;
 }
 
-static inline bool
-line_mask_has(const struct line_copy *copy, unsigned bit)
-{
-    return (copy->word[0] >> bit & 1) != 0;
-}
-
-/* The same of a line in its table; a guess where somebody may write it. */
+/* True where a bit of the overflow mask is set; a guess where somebody may
+ * write the line. */
 static inline bool
 line_may_lack(const struct line *line, unsigned bit)
 {
@@ -121,12 +116,8 @@ unsigned line_used_bits(
 bool line_has_room(const struct line_copy *copy, const struct line_form *form,
     unsigned shape, bool is_far);
 
-/* The index (0..n-1) of the record, or -1. remainder is below
- * 2^(16 + extra_bits). */
-int line_find(const struct line_copy *copy, const struct line_form *form,
-    uint64_t remainder, bool is_far);
-
-/* The same, and all of the record into *out where there is one. */
+/* The index (0..n-1) of the record, which is in *out then, or -1. remainder is
+ * below 2^(16 + extra_bits). */
 int line_fetch(const struct line_copy *copy, const struct line_form *form,
     uint64_t remainder, bool is_far, struct line_record *out);
 

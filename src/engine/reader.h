@@ -19,13 +19,14 @@ enum reader_isa {
         READER_ISA_COUNT
 };
 
-/* True where this build and this machine have it. */
+/* True where this build and this machine have it: for tests and benchmarks,
+ * which go through all of them. */
 bool reader_has(enum reader_isa isa);
 
 /* What READER_BEST stands for here. */
 enum reader_isa reader_best(void);
 
-/* "portable", "sse2" ...; static storage. */
+/* "portable", "sse2" ..., for benchmarks; static storage. */
 const char *reader_name(enum reader_isa isa);
 
 #endif

@@ -85,12 +85,6 @@ items_class_of(const struct items *items, size_t key_len, size_t value_len)
     return items__classes_of(&items->classes, key_len, value_len);
 }
 
-size_t
-items_class_bytes(size_t key_len, size_t value_len)
-{
-    return items__classes_bytes(key_len, value_len);
-}
-
 void
 items_verify(struct items *items)
 {

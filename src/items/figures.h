@@ -93,9 +93,8 @@ void items_classes(struct items *items, struct items_class out[ITEMS_CLASSES]);
 /* Takes all sums back to 0. */
 void items_stats_reset(struct items *items);
 
-/* The class of an item, and its bytes as memcached would count them. */
+/* The class of an item. */
 unsigned items_class_of(
     const struct items *items, size_t key_len, size_t value_len);
-size_t items_class_bytes(size_t key_len, size_t value_len);
 
 #endif

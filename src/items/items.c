@@ -81,27 +81,6 @@ items_unpin(struct items *items, const struct item *item)
     items__pool_release(&items->pool, (struct entry *)(void *)start);
 }
 
-int
-items_touch(struct items *items, const char *key, size_t key_len,
-    uint64_t expiry_s, uint64_t now_s)
-{
-    struct items_key k = items__core_begin(items, key, key_len, now_s);
-    struct stripe *stripe = items__core_stripe(items, &k);
-    struct entry *entry;
-
-    items__stripe_lock(stripe);
-    entry = items__core_find(items, stripe, &k, now_s);
-    if (entry != NULL) {
-        ITEMS__COUNT(
-            stripe, items__stripe_class(stripe, entry), touch_hits, 1);
-        items__core_expire(items, entry, expiry_s);
-        entry->marks |= ITEMS__FETCHED;
-        items__core_use(entry, now_s);
-    }
-    items__stripe_unlock(stripe);
-    return entry == NULL ? ERR_NOT_FOUND : 0;
-}
-
 bool
 items_has(struct items *items, const char *key, size_t key_len, uint64_t now_s)
 {

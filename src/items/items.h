@@ -170,10 +170,6 @@ int items_arith(struct items *items, const struct items_arith *arith,
 int items_delete(struct items *items, const char *key, size_t key_len,
     const struct items_terms *terms, uint64_t now_s);
 
-/* 0 or ERR_NOT_FOUND. */
-int items_touch(struct items *items, const char *key, size_t key_len,
-    uint64_t expiry_s, uint64_t now_s);
-
 /* True while a live item has this key; no use for eviction. */
 bool items_has(
     struct items *items, const char *key, size_t key_len, uint64_t now_s);

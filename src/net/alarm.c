@@ -52,12 +52,6 @@ alarm_set(struct alarm *alarm, uint64_t in_ms)
 }
 
 void
-alarm_stop(struct alarm *alarm)
-{
-    uv_timer_stop(&alarm->timer);
-}
-
-void
 alarm_close(struct alarm *alarm)
 {
     uv_close((uv_handle_t *)&alarm->timer, NULL);

@@ -38,9 +38,6 @@ alarm_is_set(const struct alarm *alarm)
     return uv_is_active((const uv_handle_t *)&alarm->timer) != 0;
 }
 
-/* It is not set any more. */
-void alarm_stop(struct alarm *alarm);
-
 /* Gives it back. */
 void alarm_close(struct alarm *alarm);
 

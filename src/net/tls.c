@@ -21,12 +21,6 @@
 /* Names the server to clients that resume a session; any constant does. */
 static const unsigned char session_context[] = "tallyd";
 
-bool
-tls_is_built(void)
-{
-    return true;
-}
-
 const char *
 tls__error(void)
 {

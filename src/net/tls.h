@@ -48,9 +48,6 @@ struct tls_config {
 
 struct tls;
 
-/* False in a build without TLS. */
-bool tls_is_built(void);
-
 /* Reads the files that config names; it is copied, its texts stay the
  * caller's and must outlive *out. 0, ERR_BAD_OPTION where something is wrong
  * with them, or ERR_NO_MEMORY; *why says what, in one line. */

@@ -5,12 +5,6 @@
 #include "base/assert.h"
 #include "base/err.h"
 
-bool
-tls_is_built(void)
-{
-    return false;
-}
-
 int
 tls_create(const struct tls_config *config, struct tls **out, struct buf *why)
 {

@@ -12,12 +12,6 @@ static const char *const names[METRIC_COUNT] = {
 #undef X
 };
 
-static const char *const texts[METRIC_COUNT] = {
-#define X(name, text) text,
-    METRIC_GENERAL(X) METRIC_COUNTERS(X)
-#undef X
-};
-
 void
 metric_sum(const struct metric_set *set, uint64_t *sum)
 {
@@ -32,11 +26,4 @@ metric_name(enum metric metric)
 {
     ASSERT((unsigned)metric < METRIC_COUNT);
     return names[metric];
-}
-
-const char *
-metric_text(enum metric metric)
-{
-    ASSERT((unsigned)metric < METRIC_COUNT);
-    return texts[metric];
 }

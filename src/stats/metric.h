@@ -98,8 +98,7 @@ metric_add(struct metric_set *set, enum metric metric, uint64_t n)
 /* Adds every cell of set to sum[METRIC_COUNT]. Any thread. */
 void metric_sum(const struct metric_set *set, uint64_t *sum);
 
-/* The name and the description of a metric. Static storage. */
+/* Static storage. */
 const char *metric_name(enum metric metric);
-const char *metric_text(enum metric metric);
 
 #endif

@@ -260,24 +260,6 @@ images_drop(struct images *images, uint8_t counter, uint16_t shard,
     return 0;
 }
 
-void
-images_drop_counter(struct images *images, uint8_t counter)
-{
-    size_t low = list_place(images, list_key(counter, 0));
-    size_t high = list_place(images, list_key(counter, UINT16_MAX) + 1);
-
-    for (size_t i = low; i < high; i++) {
-        ASSERT(images->list[i].counter == counter);
-        images->n -= images->list[i].n;
-        list_fini(images, &images->list[i]);
-    }
-    if (high > low) {
-        memmove(&images->list[low], &images->list[high],
-            (images->n_lists - high) * sizeof *images->list);
-        images->n_lists -= high - low;
-    }
-}
-
 const struct images_entry *
 images_find(
     const struct images *images, uint8_t counter, uint16_t shard, uint64_t row)

@@ -49,9 +49,6 @@ int images_add(struct images *images, const struct images_entry *entry);
 int images_drop(struct images *images, uint8_t counter, uint16_t shard,
     uint64_t first_row, uint64_t last_row);
 
-/* Forgets all of a counter. */
-void images_drop_counter(struct images *images, uint8_t counter);
-
 /* The live entry that has this row, or NULL; valid until the next change. */
 const struct images_entry *images_find(const struct images *images,
     uint8_t counter, uint16_t shard, uint64_t row);

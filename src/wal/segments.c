@@ -111,21 +111,6 @@ segments_add(struct segments *segments, const struct manifest_segment *segment)
     return 0;
 }
 
-int
-segments_copy(const struct segments *from, struct segments *out)
-{
-    *out = (struct segments){.alloc = from->alloc, .shards = from->shards};
-    for (size_t i = 0; i < from->n; i++) {
-        int err = segments_add(out, &from->segment[i]);
-
-        if (err != 0) {
-            segments_fini(out);
-            return err;
-        }
-    }
-    return 0;
-}
-
 void
 segments_drop(struct segments *segments,
     bool (*is_gone_fn)(

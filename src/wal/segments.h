@@ -46,10 +46,6 @@ bool segments_is_right(
 int segments_add(
     struct segments *segments, const struct manifest_segment *segment);
 
-/* A copy, the caller's; what was in *out is not looked at. 0 or ERR_NO_MEMORY
- * (*out is empty). */
-int segments_copy(const struct segments *from, struct segments *out);
-
 /* Takes those out of which is_gone_fn says so. */
 void segments_drop(struct segments *segments,
     bool (*is_gone_fn)(

@@ -13,6 +13,7 @@
 #include "bench/sheet.h"
 #include "cold/block_build.h"
 #include "cold/segment_scan.h"
+#include "lib/segment_get.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -15,6 +15,7 @@
 #include "base/checksum.h"
 #include "base/err.h"
 #include "cold/segment_scan.h"
+#include "lib/segment_get.h"
 #include "lib/still_disk.h"
 
 #include <stdbool.h>

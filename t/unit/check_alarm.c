@@ -60,11 +60,6 @@ START_TEST(test_system)
     uv_run(&world.loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(world.n_due, AGAIN + 1);
 
-    alarm_set(&world.alarm, 1);
-    alarm_stop(&world.alarm);
-    ck_assert(!alarm_is_set(&world.alarm));
-    uv_run(&world.loop, UV_RUN_DEFAULT);
-    ck_assert_uint_eq(world.n_due, AGAIN + 1);
     end(&world);
 }
 END_TEST

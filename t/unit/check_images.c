@@ -201,11 +201,6 @@ step(struct model *model)
     unsigned s = (unsigned)random_below(&model->random, SHARDS);
     uint64_t what = random_below(&model->random, 100);
     struct images_entry entry = entry_of(model->n_blocks + 1, c, s);
-    if (what == 0) {
-        images_drop_counter(&model->images, counters[c]);
-        memset(model->block[c], 0, sizeof model->block[c]);
-        return;
-    }
     bool is_drop = what < 25;
     choose_rows(model, &entry);
     change_swept(model, &entry, is_drop);

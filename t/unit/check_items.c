@@ -253,9 +253,9 @@ START_TEST(test_delete_and_touch)
     struct items *items = make(ROOMY);
 
     ck_assert_int_eq(items_delete(items, "a", 1, NULL, NOW), ERR_NOT_FOUND);
-    ck_assert_int_eq(items_touch(items, "a", 1, 0, NOW), ERR_NOT_FOUND);
+    ck_assert_int_eq(touch(items, "a", 0, NOW), ERR_NOT_FOUND);
     ck_assert_int_eq(put(items, ITEMS_SET, "a", "x"), 0);
-    ck_assert_int_eq(items_touch(items, "a", 1, NOW + 3, NOW), 0);
+    ck_assert_int_eq(touch(items, "a", NOW + 3, NOW), 0);
     ck_assert(has(items, "a", NOW + 2));
     ck_assert_int_eq(items_delete(items, "a", 1, NULL, NOW), 0);
     ck_assert_int_eq(items_delete(items, "a", 1, NULL, NOW), ERR_NOT_FOUND);

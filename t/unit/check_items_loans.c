@@ -137,7 +137,7 @@ do_change(struct items *items, enum change change)
         items_flush(items, 0, NOW);
         break;
     case EXPIRE:
-        ck_assert_int_eq(items_touch(items, "key0", 4, NOW + 1, NOW), 0);
+        ck_assert_int_eq(touch(items, "key0", NOW + 1, NOW), 0);
         ck_assert(!has(items, "key0", NOW + 1));
         break;
     case EVICT:

@@ -239,7 +239,7 @@ START_TEST(test_tend)
     ck_assert_uint_eq(stats.crawler_reclaimed, MANY / 3);
     ck_assert_uint_eq(stats.crawler_items_checked, MANY);
     ck_assert(!items_tend(items, NOW + 11, 100));
-    items_touch(items, "k1", 2, NOW + 20, NOW + 11);
+    (void)touch(items, "k1", NOW + 20, NOW + 11);
     items_flush(items, 0, NOW + 12);
     (void)tend_all(items, NOW + 12, 1000);
     ck_assert_uint_eq(stats_of(items).curr_items, 0);
@@ -373,7 +373,7 @@ START_TEST(test_classes)
     ck_assert_uint_eq(classes[0].chunk_bytes, 0);
     ck_assert_uint_eq(classes[small].number, 2);
     ck_assert_uint_eq(classes[small].mem_requested,
-        items_class_bytes(2, 10) + items_class_bytes(2, 1));
+        items__classes_bytes(2, 10) + items__classes_bytes(2, 1));
     ck_assert_uint_eq(classes[small].cmd_set, 3);
     ck_assert_uint_eq(classes[small].get_hits, 1);
     ck_assert_uint_eq(classes[small].incr_hits, 1);

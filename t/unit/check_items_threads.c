@@ -102,7 +102,7 @@ do_anything(struct worker *worker)
     } else if (kind == 6) {
         (void)items_delete(worker->items, key, strlen(key), NULL, NOW);
     } else if (kind == 7) {
-        (void)items_touch(worker->items, key, strlen(key), NOW + 1, NOW);
+        (void)touch(worker->items, key, NOW + 1, NOW);
     } else {
         read_whole(worker, key);
     }

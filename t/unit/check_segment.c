@@ -295,12 +295,10 @@ START_TEST(test_what_is_left_over_goes)
 
     head.number++;
     ck_assert_int_eq(segment_write_begin(&rig->write, &head, &writer), 0);
-    uint64_t empty = segment_write_bytes(writer);
     for (size_t i = 0; i < records->n; i++) {
         ck_assert_int_eq(
             segment_write_add(writer, records->id[i], records->code[i]), 0);
     }
-    ck_assert_uint_ge(segment_write_bytes(writer), empty + BLOCK_BYTES_MAX);
     ck_assert(is_there(head.number, true) && !is_there(head.number, false));
     segment_write_abort(&writer);
     ck_assert_ptr_null(writer);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "cold/segment_write.h"
 #include "engine/engine_copy.h"
+#include "lib/segment_get.h"
 #include "schema/restore.h"
 #include "unit/edit_help.h"
 

@@ -4,6 +4,7 @@
 
 /* What the tests of items/ share. Texts are terminated by a NUL here. */
 
+#include "base/err.h"
 #include "items/items.h"
 #include "unit/check_help.h"
 
@@ -73,6 +74,20 @@ put_until(struct items *items, enum items_op op, const char *key,
 
     store.expiry_s = expiry_s;
     return items_store(items, &store, NOW, NULL);
+}
+
+/* As the command touch: 0 or ERR_NOT_FOUND. */
+static inline int
+touch(struct items *items, const char *key, uint64_t expiry_s, uint64_t now_s)
+{
+    const struct item *item =
+        items_get(items, key, strlen(key), now_s, true, expiry_s);
+
+    if (item == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    items_unpin(items, item);
+    return 0;
 }
 
 static inline const struct item *

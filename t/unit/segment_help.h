@@ -9,6 +9,7 @@
 #include "cold/segment_scan.h"
 #include "cold/segment_write.h"
 #include "lib/id_family.h"
+#include "lib/segment_get.h"
 #include "unit/block_help.h"
 
 enum { SEGMENT_EPOCH = 77, SEGMENT_NUMBER = 5, SEGMENT_RECORDS_MAX = 20000 };
