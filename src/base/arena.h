@@ -49,6 +49,7 @@ void arena_give(struct arena *arena, void *piece, unsigned class_);
  * there is one. */
 void arena_trim(struct arena *arena);
 
+/* For tests, which look whether memory is given back. */
 struct arena_sum arena_sum(struct arena *arena);
 
 /* Asserts the invariants; for tests. */

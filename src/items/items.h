@@ -142,19 +142,17 @@ void items_unpin(struct items *items, const struct item *item);
 void items_look(struct items *items, const char *key, size_t key_len,
     const struct items_terms *terms, uint64_t now_s, struct items_found *out);
 
-/* 0 and *cas_out (may be NULL), or ERR_NOT_STORED (add, replace, append,
- * prepend; also when what is joined gets too large), ERR_NOT_FOUND or
- * ERR_EXISTS (cas), ERR_TOO_LARGE, ERR_NO_MEMORY.
- * A SET that fails with one of the last two removes the old value: a stale
- * one must not be read on. */
-int items_store(struct items *items, const struct items_store *store,
-    uint64_t now_s, uint64_t *cas_out);
-
-/* The same, telling more of what is stored then; else *out is all zero. */
+/* Of what is stored; all zero where nothing is. */
 struct items_stored {
     uint64_t cas;
     size_t value_len; /* of the whole value: append and prepend add to it */
 };
+
+/* 0 and *out, or ERR_NOT_STORED (add, replace, append, prepend; also when what
+ * is joined gets too large), ERR_NOT_FOUND or ERR_EXISTS (cas), ERR_TOO_LARGE,
+ * ERR_NO_MEMORY.
+ * A SET that fails with one of the last two removes the old value: a stale
+ * one must not be read on. */
 int items_store_tell(struct items *items, const struct items_store *store,
     uint64_t now_s, struct items_stored *out);
 

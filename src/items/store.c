@@ -265,16 +265,3 @@ items_store_tell(struct items *items, const struct items_store *store,
     }
     return err;
 }
-
-int
-items_store(struct items *items, const struct items_store *store,
-    uint64_t now_s, uint64_t *cas_out)
-{
-    struct items_stored stored;
-    int err = items_store_tell(items, store, now_s, &stored);
-
-    if (err == 0 && cas_out != NULL) {
-        *cas_out = stored.cas;
-    }
-    return err;
-}

@@ -22,7 +22,7 @@ put_filled(struct items *items, const char *key, size_t len, int fill)
     memset(value, fill, len);
     store.value = value;
     store.value_len = len;
-    err = items_store(items, &store, NOW, NULL);
+    err = store_item(items, &store, NOW, NULL);
     free(value);
     return err;
 }
@@ -48,7 +48,7 @@ START_TEST(test_set_and_get)
 
     ck_assert_ptr_null(pin_at(items, "a", NOW));
     store.flags = 4;
-    ck_assert_int_eq(items_store(items, &store, NOW, &cas), 0);
+    ck_assert_int_eq(store_item(items, &store, NOW, &cas), 0);
     item = pin_at(items, "a", NOW);
     ck_assert_ptr_nonnull(item);
     ck_assert_uint_eq(item->flags, 4);
@@ -74,7 +74,7 @@ START_TEST(test_any_bytes_in_keys)
     other[sizeof other - 1] = ' ';
     store.key = key;
     store.key_len = sizeof key;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), 0);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), 0);
     ck_assert(items_has(items, key, sizeof key, NOW));
     ck_assert(!items_has(items, key, sizeof key - 1, NOW));
     ck_assert(!items_has(items, other, sizeof other, NOW));
@@ -106,7 +106,7 @@ START_TEST(test_append_and_prepend)
     ck_assert_int_eq(put(items, ITEMS_PREPEND, "a", "x"), ERR_NOT_STORED);
     store.flags = 9;
     store.expiry_s = NOW + 5;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), 0);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), 0);
     ck_assert_int_eq(put(items, ITEMS_APPEND, "a", "dle"), 0);
     ck_assert_int_eq(put(items, ITEMS_PREPEND, "a", "the "), 0);
     ck_assert_int_eq(put(items, ITEMS_APPEND, "a", ""), 0);
@@ -127,15 +127,15 @@ START_TEST(test_cas)
     uint64_t cas;
 
     store.cas = 1;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), ERR_NOT_FOUND);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), ERR_NOT_FOUND);
     ck_assert_int_eq(put(items, ITEMS_SET, "a", "old"), 0);
     store.cas = cas_of(items, "a") + 1;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), ERR_EXISTS);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), ERR_EXISTS);
     expect_item(items, "a", "old");
     store.cas = cas_of(items, "a");
-    ck_assert_int_eq(items_store(items, &store, NOW, &cas), 0);
+    ck_assert_int_eq(store_item(items, &store, NOW, &cas), 0);
     ck_assert_uint_gt(cas, store.cas);
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), ERR_EXISTS);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), ERR_EXISTS);
     expect_item(items, "a", "new");
     finish(&items);
 }
@@ -166,9 +166,9 @@ START_TEST(test_too_large_add_keeps_the_old_value)
 
     ck_assert_int_eq(put(items, ITEMS_SET, "a", "old"), 0);
     store.value_len = SIZE_MAX;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), ERR_TOO_LARGE);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), ERR_TOO_LARGE);
     store.op = ITEMS_APPEND;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), ERR_TOO_LARGE);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), ERR_TOO_LARGE);
     expect_item(items, "a", "old");
     finish(&items);
 }
@@ -235,7 +235,7 @@ START_TEST(test_arith_keeps_flags_and_expiry)
     ck_assert_int_eq(add_number(items, "n", 1, &number), ERR_NOT_FOUND);
     store.flags = 2;
     store.expiry_s = NOW + 1;
-    ck_assert_int_eq(items_store(items, &store, NOW, NULL), 0);
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), 0);
     for (uint64_t n = 10; n < 13; n++) {
         ck_assert_int_eq(add_number(items, "n", 1, &number), 0);
         ck_assert_uint_eq(number, n);

@@ -34,7 +34,7 @@ put_version(struct items *items, unsigned key, unsigned version, size_t len)
     }
     store.value = value;
     store.value_len = len;
-    err = items_store(items, &store, NOW, NULL);
+    err = store_item(items, &store, NOW, NULL);
     free(value);
     return err;
 }
@@ -90,7 +90,7 @@ flood(struct items *items, const char *name, size_t len, uint64_t bytes)
         store.key_len = strlen(key);
         store.value = filler;
         store.value_len = len;
-        ck_assert_int_eq(items_store(items, &store, NOW, NULL), 0);
+        ck_assert_int_eq(store_item(items, &store, NOW, NULL), 0);
     }
 }
 
@@ -384,7 +384,7 @@ run_thread(void *context)
             store.key_len = strlen(name);
             store.value = value;
             store.value_len = len;
-            (void)items_store(items, &store, NOW, NULL);
+            (void)store_item(items, &store, NOW, NULL);
             free(value);
         }
     }

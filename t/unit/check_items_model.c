@@ -196,7 +196,7 @@ step_store(struct model *m, unsigned i)
     store.cas = known->cas + random_below(&m->random, 2);
     err = model_store(known, &store);
     m->n_done[err]++;
-    ASSERT(items_store(m->items, &store, m->now_s, &cas) == err);
+    ASSERT(store_item(m->items, &store, m->now_s, &cas) == err);
     if (err == 0) {
         ASSERT(cas > m->last_cas);
         known->cas = m->last_cas = cas;

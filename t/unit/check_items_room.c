@@ -22,7 +22,7 @@ put_len(struct items *items, const char *key, size_t len, uint64_t expiry_s,
     store.value = filler;
     store.value_len = len;
     store.expiry_s = expiry_s;
-    return items_store(items, &store, now_s, NULL);
+    return store_item(items, &store, now_s, NULL);
 }
 
 static void

@@ -24,7 +24,7 @@ put_with(struct items *items, enum items_op op, const char *key,
     struct items_store store = store_of(op, key, value);
 
     store.terms = terms;
-    return items_store(items, &store, NOW, NULL);
+    return store_item(items, &store, NOW, NULL);
 }
 
 static const struct items_terms nothing;
@@ -161,7 +161,7 @@ START_TEST(test_empty)
 
     store.flags = 5;
     store.expiry_s = NOW + 9;
-    ck_assert_int_eq(items_store(items, &store, NOW, &cas), 0);
+    ck_assert_int_eq(store_item(items, &store, NOW, &cas), 0);
     ck_assert_int_eq(
         delete_with(items, "a",
             (struct items_terms){
@@ -456,7 +456,7 @@ step_store(struct model *m, const char *key, struct known *known)
     store.terms = some_terms(m, known);
     store.cas = store.terms.cas;
     err = store_answer(&store, known, &late);
-    ASSERT(items_store(m->items, &store, NOW, &cas) == err);
+    ASSERT(store_item(m->items, &store, NOW, &cas) == err);
     if (err == 0) {
         model_store(known, &store, late);
         ASSERT(known->cas == 0 || cas == known->cas);

@@ -86,7 +86,7 @@ store_whole(struct worker *worker, const char *key, enum items_op op)
     store.value_len = CHUNK * random_below(&worker->random, CHUNKS_MAX);
     memset(value, (int)('a' + random_below(&worker->random, 26)),
         store.value_len);
-    (void)items_store(worker->items, &store, NOW, NULL);
+    (void)store_item(worker->items, &store, NOW, NULL);
 }
 
 static void
@@ -185,7 +185,7 @@ room_body(void *arg)
         store.value_len = random_below(&worker->random, 4) == 0
             ? random_below(&worker->random, LARGE_VALUE)
             : random_below(&worker->random, 300);
-        err = items_store(worker->items, &store, NOW, NULL);
+        err = store_item(worker->items, &store, NOW, NULL);
         ASSERT(err == 0);
         item = pin_at(worker->items, key, NOW);
         if (item != NULL) {
@@ -254,7 +254,7 @@ heir_body(void *arg)
         if (item != NULL) {
             store.cas = item->cas;
             items_unpin(worker->items, item);
-            (void)items_store(worker->items, &store, NOW, NULL);
+            (void)store_item(worker->items, &store, NOW, NULL);
         }
         (void)add_number(worker->items, "k", 1, &number);
         (void)put(worker->items, ITEMS_REPLACE, "k", "1");
@@ -303,7 +303,7 @@ START_TEST(test_flush_beside_changes)
     start(&worker[1], items, 1, &n_running, append_body);
     /* an heir with its own birth is met in some 1000 */
     for (uint64_t i = 0; i < room_steps(); i++) {
-        int err = items_store(items, &store, NOW, NULL);
+        int err = store_item(items, &store, NOW, NULL);
 
         ASSERT(err == 0);
         ASSERT(has(items, "k", NOW));

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "lib/fault_alloc.h"
+#include "lib/store_item.h"
 #include "unit/store_help.h"
 
 #include <pthread.h>
@@ -257,7 +258,7 @@ START_TEST(test_item_of_that_name)
     begin(&rig, &pending, "add counter w");
     wait_for_publication(&rig, old);
     uint64_t now_s = clock_monotonic_s();
-    ck_assert_int_eq(items_store(rig.store.items, &item, now_s, NULL), 0);
+    ck_assert_int_eq(store_item(rig.store.items, &item, now_s, NULL), 0);
     reader_end(&rig.store, &reader);
     ck_assert_int_eq(end(&pending), 0);
     ck_assert(!items_has(rig.store.items, "w", 1, now_s));

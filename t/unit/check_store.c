@@ -5,6 +5,7 @@
 #include "store/store.h"
 
 #include "lib/fault_alloc.h"
+#include "lib/store_item.h"
 #include "store/store_life.h"
 #include "unit/abort_help.h"
 #include "unit/store_help.h"
@@ -373,14 +374,14 @@ START_TEST(test_name_is_item)
         .value = "x",
         .value_len = 1};
     uint64_t now_s = 1;
-    ck_assert_int_eq(items_store(store->items, &item, now_s, NULL), 0);
+    ck_assert_int_eq(store_item(store->items, &item, now_s, NULL), 0);
     ck_assert_int_eq(edit(store, weibo[0]), ERR_NAME_IS_ITEM);
     ck_assert_int_eq(edit(store, weibo[0]), ERR_NAME_IS_ITEM);
     ck_assert_int_eq(edit(store, "add counter other"), 0);
     /* columns are no keys by themselves */
     item.key = "a";
     item.key_len = 1;
-    ck_assert_int_eq(items_store(store->items, &item, now_s, NULL), 0);
+    ck_assert_int_eq(store_item(store->items, &item, now_s, NULL), 0);
     ck_assert_int_eq(edit(store, "add column other id primarykey"), 0);
     ck_assert_int_eq(edit(store, "add column other a"), 0);
     ck_assert_int_eq(items_delete(store->items, "weibo", 5, NULL, now_s), 0);

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "items/items.h"
+#include "lib/store_item.h"
 #include "unit/check_help.h"
 
 #include <check.h>
@@ -63,7 +64,7 @@ put(struct items *items, enum items_op op, const char *key, const char *value)
 {
     struct items_store store = store_of(op, key, value);
 
-    return items_store(items, &store, NOW, NULL);
+    return store_item(items, &store, NOW, NULL);
 }
 
 static inline int
@@ -73,7 +74,7 @@ put_until(struct items *items, enum items_op op, const char *key,
     struct items_store store = store_of(op, key, value);
 
     store.expiry_s = expiry_s;
-    return items_store(items, &store, NOW, NULL);
+    return store_item(items, &store, NOW, NULL);
 }
 
 /* As the command touch: 0 or ERR_NOT_FOUND. */
