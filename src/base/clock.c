@@ -63,7 +63,7 @@ clock_unix_us(void)
 }
 
 int64_t
-clock_unix_ms(void)
+clock__unix_ms(void)
 {
     return clock_unix_us() / US_PER_MS;
 }

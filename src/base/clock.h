@@ -21,7 +21,7 @@ int64_t clock_unix_s(void);
 
 /* The same in microseconds and milliseconds. */
 int64_t clock_unix_us(void);
-int64_t clock_unix_ms(void);
+int64_t clock__unix_ms(void);
 
 /* A clock that can be stopped and moved, for tests of what expires: memcached's
  * debugtime. All zero: the system's. Written and read by any thread. */

@@ -350,7 +350,7 @@ static int
 real_ring(struct disk *disk, unsigned n_reads, struct disk_ring **out)
 {
     (void)disk;
-    return disk_ring_open(n_reads, out);
+    return disk_ring__open(n_reads, out);
 }
 
 static const char *

@@ -122,7 +122,7 @@ destroy(struct disk_ring **ring)
 }
 
 int
-disk_ring_open(unsigned n_reads, struct disk_ring **out)
+disk_ring__open(unsigned n_reads, struct disk_ring **out)
 {
     static const struct disk_ring_calls calls = {submit, reap, destroy};
     struct kernel_ring *kernel = malloc(sizeof *kernel);
@@ -157,7 +157,7 @@ disk_ring_open(unsigned n_reads, struct disk_ring **out)
 #else
 
 int
-disk_ring_open(unsigned n_reads, struct disk_ring **out)
+disk_ring__open(unsigned n_reads, struct disk_ring **out)
 {
     ASSERT(n_reads >= 1 && n_reads <= DISK_RING_READS_MAX);
     (void)out;

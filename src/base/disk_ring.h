@@ -74,6 +74,6 @@ enum { DISK_RING_READS_MAX = 1024 };
 /* The kernel's: an io_uring for up to n_reads (1..DISK_RING_READS_MAX) under
  * way, of the calling thread. 0, or an errno value: ENOSYS where the kernel has
  * none or tallyd was built without, EPERM where it is forbidden, ENOMEM. */
-int disk_ring_open(unsigned n_reads, struct disk_ring **out);
+int disk_ring__open(unsigned n_reads, struct disk_ring **out);
 
 #endif

@@ -217,8 +217,8 @@ tell_dropped(struct logger *logger, int fd)
         "%u lines before this one were dropped: nobody read them, or the log "
         "file could not be written",
         n);
-    size_t more = log_format(
-        line + 1, clock_unix_ms(), LOG_WARNING, text, (size_t)len, 0);
+    size_t more = log__format(
+        line + 1, clock__unix_ms(), LOG_WARNING, text, (size_t)len, 0);
     if (!put_line(logger, fd, line, 1 + more)) {
         return false;
     }
@@ -256,7 +256,7 @@ write_line(struct logger *logger, enum log_level level, const char *text,
 {
     char line[1 + LOG_LINE_BYTES] = {'\n'};
     size_t n =
-        log_format(line + 1, clock_unix_ms(), level, text, len, suppressed);
+        log__format(line + 1, clock__unix_ms(), level, text, len, suppressed);
     if (logger->never_waits) {
         put_now(logger, output_of(logger), line, 1 + n);
     } else {

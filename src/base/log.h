@@ -103,7 +103,7 @@ bool log_wait_is_over(struct log_wait *wait, uint64_t now_ms);
 /* A line: what is written of text[0..len) at unix_ms (milliseconds since
  * 1970). No byte of it but the last is below a space or above '~'. Returns its
  * length, LOG_LINE_BYTES at most. */
-size_t log_format(char out[LOG_LINE_BYTES], int64_t unix_ms,
+size_t log__format(char out[LOG_LINE_BYTES], int64_t unix_ms,
     enum log_level level, const char *text, size_t len, unsigned suppressed);
 
 #endif

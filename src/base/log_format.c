@@ -46,7 +46,7 @@ put_byte(char *out, unsigned char c)
 }
 
 size_t
-log_format(char out[LOG_LINE_BYTES], int64_t unix_ms, enum log_level level,
+log__format(char out[LOG_LINE_BYTES], int64_t unix_ms, enum log_level level,
     const char *text, size_t len, unsigned suppressed)
 {
     char when[TIME_BYTES] = "";

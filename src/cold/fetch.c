@@ -69,7 +69,7 @@ tell(struct fetch *fetch, const struct segment *segment,
             untold);
     }
     if (is_due) {
-        segment_tell(segment, fault);
+        segment__tell(segment, fault);
     }
 }
 
@@ -479,7 +479,7 @@ read_block(struct fetch__reader *reader, const struct fetch_lookup *lookup,
     struct segment_fault fault;
     uint64_t begun_ns = clock_monotonic_ns();
 
-    came->err = segment_try_block(lookup->segment, lookup->key.block,
+    came->err = segment__try_block(lookup->segment, lookup->key.block,
         reader->bytes, &came->block, &fault);
     came->us = (clock_monotonic_ns() - begun_ns) / FETCH__NS_PER_US;
     came->is_read = true;

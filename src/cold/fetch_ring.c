@@ -135,7 +135,7 @@ fetch__ring_add(struct fetch_ring *ring, struct fetch_lookup *lookup)
     ring->n_under_way++;
     ASSERT(slot->lookup == NULL && lookup->magic == FETCH_LOOKUP_MAGIC);
     slot->lookup = lookup;
-    segment_block_read(lookup->segment, lookup->key.block,
+    segment__block_read(lookup->segment, lookup->key.block,
         ring->bytes[slot - ring->slot], &slot->read);
     *ring->end = &slot->read;
     ring->end = &slot->read.next;
@@ -205,11 +205,11 @@ take(struct fetch_ring *ring, struct slot *slot, uint64_t now_ns)
     struct fetch_lookup *lookup = slot->lookup;
     struct fetch__came came = {.is_read = true,
         .by_ring = true,
-        .is_direct = segment_is_direct(lookup->segment)};
+        .is_direct = segment__is_direct(lookup->segment)};
     struct segment_fault fault;
 
     came.us = (now_ns - slot->begun_ns) / FETCH__NS_PER_US;
-    came.err = segment_check_block(lookup->segment, lookup->key.block,
+    came.err = segment__check_block(lookup->segment, lookup->key.block,
         slot->read.bytes, &came.block, &fault);
     fetch__take(&ring->hand, lookup, &came, &fault);
     fetch__answer(&ring->hand, lookup, &came);

@@ -3,7 +3,7 @@
  *
  *   segment_open: head -> length of the file -> index
  *   segment_find: the index -> a block's number, and so its place
- *   segment_try_block: one read -> checksum, first id, columns
+ *   segment__try_block: one read -> checksum, first id, columns
  *
  * In memory are the head and the first id of each block, eight bytes each:
  * some 0.005 bytes a record. A lookup is a binary search in these and one read
@@ -286,7 +286,7 @@ segment_close(struct segment **segment)
 }
 
 bool
-segment_is_direct(const struct segment *segment)
+segment__is_direct(const struct segment *segment)
 {
     return segment->direct_fd >= 0;
 }
@@ -350,7 +350,7 @@ segment__read(
 
 /* The fault's place is the block. */
 int
-segment_check_block(const struct segment *segment, uint32_t block,
+segment__check_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out, struct segment_fault *fault)
 {
     const struct segment_head *head = &segment->head;
@@ -376,16 +376,16 @@ segment__open_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out)
 {
     struct segment_fault fault;
-    int err = segment_check_block(segment, block, bytes, out, &fault);
+    int err = segment__check_block(segment, block, bytes, out, &fault);
 
     if (err != 0) {
-        segment_tell(segment, &fault);
+        segment__tell(segment, &fault);
     }
     return err;
 }
 
 int
-segment_try_block(const struct segment *segment, uint32_t block,
+segment__try_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out, struct segment_fault *fault)
 {
     int err;
@@ -395,11 +395,11 @@ segment_try_block(const struct segment *segment, uint32_t block,
     err = try_read(&segment->config, segment->fd, segment_block_at(block),
         bytes, BLOCK_BYTES_MAX, fault);
     return err != 0 ? err
-                    : segment_check_block(segment, block, bytes, out, fault);
+                    : segment__check_block(segment, block, bytes, out, fault);
 }
 
 void
-segment_block_read(const struct segment *segment, uint32_t block,
+segment__block_read(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct disk_read *read)
 {
     ASSERT(segment->magic == SEGMENT_MAGIC);
@@ -412,7 +412,7 @@ segment_block_read(const struct segment *segment, uint32_t block,
 }
 
 void
-segment_tell(const struct segment *segment, const struct segment_fault *fault)
+segment__tell(const struct segment *segment, const struct segment_fault *fault)
 {
     ASSERT(segment->magic == SEGMENT_MAGIC);
     (void)tell(&segment->config, segment->head.number, fault->at, 0,

@@ -34,8 +34,8 @@ int segment_open(const struct segment_config *config, uint64_t epoch,
 /* Frees it; NULL in it is fine. No thread may be in a call, or in a scan. */
 void segment_close(struct segment **segment);
 
-/* True where segment_block_read goes past the page cache. */
-bool segment_is_direct(const struct segment *segment);
+/* True where segment__block_read goes past the page cache. */
+bool segment__is_direct(const struct segment *segment);
 
 /* What is in it. Valid until it is closed. */
 const struct segment_head *segment_head(const struct segment *segment);
@@ -66,22 +66,22 @@ struct segment_fault {
 /* Reads and checks block number `block`, which is where *out points into:
  * bytes has BLOCK_BYTES_MAX, the caller's. 0, ERR_CORRUPT, ERR_NEWER_FORMAT,
  * ERR_DISK: tells nobody, what there is to say is in *fault then. */
-int segment_try_block(const struct segment *segment, uint32_t block,
+int segment__try_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
 /* For who has the block read by a ring: the read of it, into bytes as above
  * and, where it goes past the page cache, aligned to DISK_DIRECT_BYTES, which
  * the caller keeps until it has come. */
-void segment_block_read(const struct segment *segment, uint32_t block,
+void segment__block_read(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct disk_read *read);
 
 /* Checks what has come: all of the block in bytes, where *out points into. As
- * segment_try_block otherwise, but for ERR_DISK. */
-int segment_check_block(const struct segment *segment, uint32_t block,
+ * segment__try_block otherwise, but for ERR_DISK. */
+int segment__check_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
 /* Has the logger say it, with the name of the file. */
-void segment_tell(
+void segment__tell(
     const struct segment *segment, const struct segment_fault *fault);
 
 /* For modules that read segments: tells that block `block` is not what was
@@ -94,7 +94,7 @@ int segment__tell_block(
 int segment__read(
     const struct segment *segment, uint32_t block, uint32_t n, uint8_t *bytes);
 
-/* Checks the bytes of one block as segment_try_block does, and tells what is
+/* Checks the bytes of one block as segment__try_block does, and tells what is
  * wrong. */
 int segment__open_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out);

@@ -95,7 +95,7 @@ segment_file_bytes(const struct segment_head *head)
 }
 
 bool
-segment_head_is_sound(const struct segment_head *head)
+segment_head__is_sound(const struct segment_head *head)
 {
     if (head->epoch == 0 || head->counter_serial == 0 ||
         head->n_columns == 0 || head->n_columns > SCHEMA_COLUMNS_MAX) {
@@ -161,9 +161,9 @@ put_fields(const struct segment_head *head, uint8_t *out)
 }
 
 void
-segment_head_put(const struct segment_head *head, uint8_t *out)
+segment_head__put(const struct segment_head *head, uint8_t *out)
 {
-    ASSERT(segment_head_is_sound(head) && is_complete(head));
+    ASSERT(segment_head__is_sound(head) && is_complete(head));
     put_fields(head, out);
     bytes_put_u64(out + SUM_AT,
         checksum64(
@@ -221,7 +221,7 @@ segment_head_get(const uint8_t *in, uint64_t epoch, uint64_t number,
                 .default_value = bytes_get_u64(column + 8)};
     }
     if (out->epoch != epoch || out->number != number ||
-        !segment_head_is_sound(out) || !is_complete(out)) {
+        !segment_head__is_sound(out) || !is_complete(out)) {
         return ERR_CORRUPT;
     }
     put_fields(out, again);
@@ -229,14 +229,14 @@ segment_head_get(const uint8_t *in, uint64_t epoch, uint64_t number,
 }
 
 size_t
-segment_index_put(uint8_t *out, uint64_t before, uint64_t id)
+segment__index_put(uint8_t *out, uint64_t before, uint64_t id)
 {
     ASSERT(id > before);
     return bytes_put_varint(out, id - before - 1);
 }
 
 void
-segment_index_end(const struct segment_head *head, uint8_t *index, size_t len)
+segment__index_end(const struct segment_head *head, uint8_t *index, size_t len)
 {
     ASSERT(head->index_bytes == len + SEGMENT_SUM_BYTES);
     ASSERT(len >= head->n_blocks - 1); /* a byte each, at least */

@@ -53,10 +53,10 @@ uint64_t segment_block_at(uint32_t block);
 uint64_t segment_file_bytes(const struct segment_head *head);
 
 /* True where a head may have these epoch, number, counter and columns. */
-bool segment_head_is_sound(const struct segment_head *head);
+bool segment_head__is_sound(const struct segment_head *head);
 
 /* Writes the head, which is sound and complete, to out (SEGMENT_HEAD_BYTES). */
-void segment_head_put(const struct segment_head *head, uint8_t *out);
+void segment_head__put(const struct segment_head *head, uint8_t *out);
 
 /* Checks and reads one (SEGMENT_HEAD_BYTES) of that epoch and number. 0,
  * ERR_CORRUPT, ERR_NEWER_FORMAT. */
@@ -70,10 +70,10 @@ bool segment_head_is_foreign(
 /* Writes what the index has of a block that begins with id, above the one
  * before that begins with `before` (room for BYTES_VARINT_MAX); how many bytes.
  * The first block has nothing there: its id is in the head. */
-size_t segment_index_put(uint8_t *out, uint64_t before, uint64_t id);
+size_t segment__index_put(uint8_t *out, uint64_t before, uint64_t id);
 
 /* Writes the checksum behind the len bytes of all blocks. */
-void segment_index_end(
+void segment__index_end(
     const struct segment_head *head, uint8_t *index, size_t len);
 
 /* Checks the index of a sound head (head->index_bytes) and writes the first id

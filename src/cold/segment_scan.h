@@ -26,7 +26,7 @@ int segment_scan_create(const struct segment *segment, uint32_t block,
 void segment_scan_destroy(struct segment_scan **scan);
 
 /* The records of the next block, which stay until the next call. What is given
- * out ascends over all calls. Errors as of segment_try_block, and
+ * out ascends over all calls. Errors as of segment__try_block, and
  * ERR_NO_MEMORY; ERR_CORRUPT also where blocks, index and head do not agree.
  * The scan is at its end then. */
 int segment_scan_next(struct segment_scan *scan, struct segment_records *out);

@@ -112,7 +112,7 @@ segment_write_begin(const struct segment_write_config *config,
         alloc_zeroed(config->alloc, sizeof *writer);
     int err;
 
-    ASSERT(segment_head_is_sound(head));
+    ASSERT(segment_head__is_sound(head));
     *out = NULL;
     if (writer == NULL) {
         return ERR_NO_MEMORY;
@@ -189,7 +189,7 @@ take_block(struct segment_writer *writer, uint64_t id)
 {
     ASSERT(id >= writer->head.first_id && id <= writer->head.last_id);
     if (writer->n_written + writer->n_waiting > 0) {
-        writer->index_len += segment_index_put(
+        writer->index_len += segment__index_put(
             writer->index + writer->index_len, writer->before_id, id);
         ASSERT(writer->index_len + SEGMENT_SUM_BYTES <= writer->index_room);
     } else {
@@ -263,9 +263,9 @@ seal(struct segment_writer *writer)
     ASSERT(writer->n_cut == head->records);
     head->n_blocks = writer->n_written;
     head->index_bytes = (uint32_t)(writer->index_len + SEGMENT_SUM_BYTES);
-    segment_index_end(head, writer->index, writer->index_len);
+    segment__index_end(head, writer->index, writer->index_len);
     ASSERT(writer->before_id <= head->last_id);
-    segment_head_put(head, bytes);
+    segment_head__put(head, bytes);
     error = disk->calls->write(disk, writer->fd, writer->index,
         head->index_bytes, segment_block_at(head->n_blocks));
     if (error == 0) {

@@ -285,7 +285,7 @@ take_segments(struct pass *pass, struct manifest *next)
     mutex_assert_held(&durable->edit_lock);
     next->segments = (struct segments){.shards = next->shards};
     int err = durable->covers == NULL
-        ? 0 /* there are none: see recover_segments */
+        ? 0 /* there are none: see recover__segments */
         : durable->covers->list_fn(durable->covers, &next->segments);
     for (size_t i = 0; i < next->segments.n; i++) {
         struct manifest_segment *segment = &next->segments.segment[i];
@@ -337,7 +337,7 @@ put_manifest(struct pass *pass, const struct manifest *next)
     const struct disk_file *file = &pass->durable->manifest_file;
     int error;
     mutex_assert_held(&pass->durable->manifest_lock);
-    int err = durable_put_manifest(pass->durable, next, &error);
+    int err = durable__put_manifest(pass->durable, next, &error);
     if (err != 0) {
         pass->owner->is_in_doubt = true;
         if (error != 0) {
@@ -347,7 +347,7 @@ put_manifest(struct pass *pass, const struct manifest *next)
     }
     pass->owner->is_in_doubt = false;
     pass->durable->is_history_named = true;
-    (void)durable_copy_manifest(pass->durable, next);
+    (void)durable__copy_manifest(pass->durable, next);
     durable_count(&pass->durable->stats.manifests, 1);
     durable_count(&pass->durable->stats.manifest_bytes, file->bytes);
     durable_note(&pass->durable->stats.live_images, next->images.n);
@@ -393,7 +393,7 @@ take_producers(struct pass *pass, struct manifest *next)
 {
     struct durable *durable = pass->durable;
     int err =
-        producers_list(durable->producers, durable->engine, &next->producers);
+        producers__list(durable->producers, durable->engine, &next->producers);
     uint64_t last = wal_last(durable->wal);
     pass->seq = pass->seq < last ? last : pass->seq;
     return err;

@@ -199,7 +199,7 @@ is_sound_segment(
 {
     struct durable *durable = look->owner->durable;
     int err =
-        recover_check_segment(&durable->manifest, durable->disk, own->number);
+        recover__check_segment(&durable->manifest, durable->disk, own->number);
     if (err == 0 || err == ERR_CORRUPT || err == ERR_NEWER_FORMAT) {
         own->is = *is;
         own->is_unsound = err != 0;

@@ -35,7 +35,7 @@ checkpoint__look_at_owner(struct checkpointer *owner)
     uint64_t now_ns = checkpointer_now_ns(owner);
     struct durable *durable = owner->durable;
     ASSERT(owner->magic == CHECKPOINTER_MAGIC);
-    enum durable_manifest found = durable_look_at_manifest(durable);
+    enum durable_manifest found = durable__look_at_manifest(durable);
     bool is_foreign = found == MANIFEST_FOREIGN;
     owner->owner_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (is_foreign) {

@@ -112,14 +112,14 @@ renew_ballast(struct checkpointer *it)
     if (it->wants_ballast &&
         (durable->is_refusing || now_ns >= it->ballast_ns)) {
         it->wants_ballast =
-            durable_keep_ballast(durable, durable->is_refusing) != 0;
+            durable__keep_ballast(durable, durable->is_refusing) != 0;
         it->ballast_ns = now_ns + RETRY_MS * NS_PER_MS;
         if (!it->wants_ballast) {
-            durable_name_log(durable);
+            durable__name_log(durable);
         }
     }
     if (durable->is_refusing && !it->wants_ballast) {
-        durable_refuse(durable, false);
+        durable__refuse(durable, false);
         log_line(durable->config.logger, LOG_WARNING,
             "there is room on the disk again: changes of counters are taken");
     }
@@ -132,9 +132,9 @@ static int
 make_one_in_ballast(struct checkpointer *it)
 {
     ASSERT(!it->is_foreign);
-    durable_refuse(it->durable, true);
+    durable__refuse(it->durable, true);
     it->wants_ballast = true;
-    if (durable_drop_ballast(it->durable)) {
+    if (durable__drop_ballast(it->durable)) {
         await_log(it);
     }
     int err = checkpoint__run(it);

@@ -56,7 +56,7 @@ void data_dir_unmake(struct data_dir *dir, const char *path);
 
 /* True for the name of a file or directory that is made only where there has
  * been a manifest: where that is missing now, it is lost. */
-bool data_dir_is_remains(const char *name);
+bool data_dir__is_remains(const char *name);
 
 /* Opens a directory to look at it, without writing to it or making anything:
  * a server cannot take it meanwhile, others may look as well. Without a lock

@@ -249,7 +249,7 @@ is_one_of(const char *name, const char *const *names, size_t n)
 }
 
 bool
-data_dir_is_remains(const char *name)
+data_dir__is_remains(const char *name)
 {
     static const char *const remains[] = {
         DURABLE_BALLAST, MANIFEST_COPY, MANIFEST_COPY ".new"};
@@ -273,7 +273,7 @@ note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
         contents->has_manifest = true;
         return;
     }
-    bool is_remains = data_dir_is_remains(name);
+    bool is_remains = data_dir__is_remains(name);
     bool is_ours =
         is_remains || is_one_of(name, ours, sizeof ours / sizeof ours[0]);
     contents->has_remains |= is_remains;

@@ -146,7 +146,7 @@ durable_log_dropped(
 }
 
 uint64_t
-durable_log_producer(
+durable__log_producer(
     struct durable *durable, uint32_t serial, const struct producer_name *name)
 {
     uint8_t entry[ENTRY_PRODUCER_BYTES_MAX];
@@ -155,7 +155,7 @@ durable_log_producer(
 }
 
 uint64_t
-durable_log_producer_dropped(struct durable *durable, uint32_t serial)
+durable__log_producer_dropped(struct durable *durable, uint32_t serial)
 {
     uint8_t entry[ENTRY_PRODUCER_DROPPED_BYTES_MAX];
     size_t len = entry_put_producer_dropped(entry, serial);
@@ -166,7 +166,7 @@ static void
 note_remains(void *context, const char *name)
 {
     bool *any = context;
-    *any |= data_dir_is_remains(name);
+    *any |= data_dir__is_remains(name);
 }
 
 /* Every number reads as its default from here on: to be seen where a disk is
@@ -219,7 +219,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
     manifest->shards = shards;
     manifest->log_number = 1;
     manifest->next_file = 1; /* there is no log yet */
-    err = durable_put_manifest(durable, manifest, &error);
+    err = durable__put_manifest(durable, manifest, &error);
     if (err != 0) {
         log_line(durable->config.logger, LOG_ERROR, "cannot write %s: %s",
             MANIFEST_NAME,
@@ -227,7 +227,7 @@ begin_directory(struct durable *durable, unsigned shards, uint64_t seed)
         return err;
     }
     durable->is_history_named = true;
-    durable->is_copied = durable_copy_manifest(durable, manifest) == 0;
+    durable->is_copied = durable__copy_manifest(durable, manifest) == 0;
     say_new(&durable->config);
     return 0;
 }
@@ -367,7 +367,7 @@ fill_ballast(struct disk *disk, int fd, uint64_t had, bool takes_part)
 }
 
 int
-durable_keep_ballast(struct durable *durable, bool takes_part)
+durable__keep_ballast(struct durable *durable, bool takes_part)
 {
     struct disk *disk = durable->disk;
     uint64_t had = 0, has = 0;
@@ -389,14 +389,14 @@ durable_keep_ballast(struct durable *durable, bool takes_part)
 }
 
 bool
-durable_drop_ballast(struct durable *durable)
+durable__drop_ballast(struct durable *durable)
 {
     struct disk *disk = durable->disk;
     return disk->calls->unlink(disk, DURABLE_BALLAST) == 0;
 }
 
 void
-durable_refuse(struct durable *durable, bool is_refusing)
+durable__refuse(struct durable *durable, bool is_refusing)
 {
     if (is_refusing && !durable->is_refusing) {
         log_line(durable->config.logger, LOG_ERROR,
@@ -461,7 +461,7 @@ prepare_log(void *context)
     }
     mutex_lock(&durable->manifest_lock);
     if (error == 0) {
-        error = durable_name_history(durable);
+        error = durable__name_history(durable);
     }
     if (error == 0) {
         (void)durable->disk->calls->list(
@@ -478,14 +478,14 @@ name_log(struct durable *durable)
     struct manifest *manifest = &durable->manifest;
     if (manifest_names_log(manifest)) {
         if (!durable->is_copied) {
-            (void)durable_copy_manifest(durable, manifest);
+            (void)durable__copy_manifest(durable, manifest);
         }
         return;
     }
     uint64_t next_file = manifest->next_file;
     manifest->next_file = MANIFEST_NEXT_FILE_MIN;
     int error;
-    int err = durable_put_manifest(durable, manifest, &error);
+    int err = durable__put_manifest(durable, manifest, &error);
     if (err != 0) { /* tried again at the next start */
         manifest->next_file = next_file;
         log_line(durable->config.logger, LOG_WARNING,
@@ -495,11 +495,11 @@ name_log(struct durable *durable)
             error != 0 ? disk_say(durable->disk, error) : err_file_text(err));
         return;
     }
-    (void)durable_copy_manifest(durable, manifest);
+    (void)durable__copy_manifest(durable, manifest);
 }
 
 void
-durable_name_log(struct durable *durable)
+durable__name_log(struct durable *durable)
 {
     if (wal_write_fault(durable->wal) != 0) {
         return;
@@ -517,7 +517,7 @@ is_full(struct durable *durable)
 {
     int fault = wal_write_fault(durable->wal);
     return fault == ERR_DISK_FULL ||
-        (fault == 0 && durable_keep_ballast(durable, true) != 0);
+        (fault == 0 && durable__keep_ballast(durable, true) != 0);
 }
 
 static int
@@ -549,7 +549,7 @@ open_log(struct durable *durable, const struct replay_end *end)
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
     if (err == 0) {
-        err = recover_check_seq(manifest, wal.start.next_seq, config->logger);
+        err = recover__check_seq(manifest, wal.start.next_seq, config->logger);
     }
     if (err != 0) {
         return err;
@@ -559,7 +559,7 @@ open_log(struct durable *durable, const struct replay_end *end)
     err = histories_add(
         &manifest->histories, wal.start.next_number, durable->history);
     if (err == 0) {
-        err = durable_check_owner(durable);
+        err = durable__check_owner(durable);
     }
     if (err == 0) {
         err = durable_carry_over(durable);
@@ -574,10 +574,10 @@ open_log(struct durable *durable, const struct replay_end *end)
     err = wal_open(&wal, &durable->wal);
     if (err == 0) {
         ASSERT(wal_last(durable->wal) + 1 == wal.start.next_seq);
-        durable_name_log(durable);
+        durable__name_log(durable);
     }
     if (err == 0 && is_full(durable)) {
-        durable_refuse(durable, true); /* a checkpoint comes first */
+        durable__refuse(durable, true); /* a checkpoint comes first */
     }
     return err;
 }
@@ -595,17 +595,18 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     engine_begin_loading(engine);
     int err = define_all(engine, *schema, false);
     if (err == 0) {
-        err = producers_load(durable->producers, &durable->manifest.producers);
+        err =
+            producers__load(durable->producers, &durable->manifest.producers);
     }
     if (err == 0) {
-        err = recover_segments(durable);
+        err = recover__segments(durable);
     }
     if (err == 0) {
-        err = recover_images(durable, *schema);
+        err = recover__images(durable, *schema);
     }
     uint64_t loaded_ns = clock_monotonic_ns();
     if (err == 0) {
-        err = recover_log(durable, schema, &end);
+        err = recover__log(durable, schema, &end);
     }
     durable_note(&durable->stats.replay_ms,
         (clock_monotonic_ns() - loaded_ns) / NS_PER_MS);
@@ -640,7 +641,7 @@ durable_cancel(struct durable *durable)
 }
 
 bool
-durable_is_cancelled(struct durable *durable)
+durable__is_cancelled(struct durable *durable)
 {
     /* relaxed: see durable_cancel */
     return atomic_load_explicit(&durable->is_cancelled, memory_order_relaxed);

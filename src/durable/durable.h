@@ -86,7 +86,7 @@ struct durable {
     bool names_orphans;   /* the loader's: the manifest on disk names more
                                * images than this one */
     bool is_copied;       /* the loader's: so is the copy of it */
-    bool is_refusing;     /* see durable_refuse; likewise */
+    bool is_refusing;     /* see durable__refuse; likewise */
     struct durable_covers *covers; /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
@@ -116,12 +116,12 @@ int durable_load(struct durable *durable, struct engine *engine,
 
 /* Has durable_load give up soon. Any thread. */
 void durable_cancel(struct durable *durable);
-bool durable_is_cancelled(struct durable *durable);
+bool durable__is_cancelled(struct durable *durable);
 
 /* Has the manifest say that there is a log, if it does not and there is: its
  * first file is missed then. A failure is only told. The thread that has the
  * manifest. */
-void durable_name_log(struct durable *durable);
+void durable__name_log(struct durable *durable);
 
 /* A number for a segment file, which no file of the directory had before. Who
  * asks for one publishes it, or removes its file, before the next is asked for;
@@ -142,13 +142,13 @@ enum { DURABLE_BALLAST_BYTES = 1 << 20 };
  * where there is no room for the whole, and takes_part, as much as there is.
  * 0: nothing is missing, or this file system cannot do it; ERR_DISK_FULL. The
  * thread that has the manifest, like the next two. */
-int durable_keep_ballast(struct durable *durable, bool takes_part);
+int durable__keep_ballast(struct durable *durable, bool takes_part);
 /* False where there is none. */
-bool durable_drop_ballast(struct durable *durable);
+bool durable__drop_ballast(struct durable *durable);
 
 /* Refuses changes with ERR_DISK_FULL though the log may be written, or takes
  * them again (wal_refuse.h). */
-void durable_refuse(struct durable *durable, bool is_refusing);
+void durable__refuse(struct durable *durable, bool is_refusing);
 
 /* Calls stat_fn for each line of `stats wal` but the state; of the log only
  * where it is open. */
@@ -168,9 +168,9 @@ uint64_t durable_log_dropped(
 
 /* Logs a producer, or that it is gone, and returns its batch. The caller has
  * the lock of the producers. */
-uint64_t durable_log_producer(struct durable *durable, uint32_t serial,
+uint64_t durable__log_producer(struct durable *durable, uint32_t serial,
     const struct producer_name *name);
-uint64_t durable_log_producer_dropped(
+uint64_t durable__log_producer_dropped(
     struct durable *durable, uint32_t serial);
 
 #endif

@@ -63,10 +63,10 @@ durable_end_names(struct durable *durable)
 static int
 renew_manifest(struct durable *durable)
 {
-    int error = durable_name_history(durable);
+    int error = durable__name_history(durable);
     if (error != 0 && disk_err(error) == ERR_DISK_FULL &&
-        durable_drop_ballast(durable)) {
-        error = durable_name_history(durable);
+        durable__drop_ballast(durable)) {
+        error = durable__name_history(durable);
     }
     return error;
 }

@@ -71,7 +71,7 @@ judge(struct durable *durable, bool is_known, enum durable_manifest *found)
 }
 
 enum durable_manifest
-durable_look_at_manifest(struct durable *durable)
+durable__look_at_manifest(struct durable *durable)
 {
     struct disk_file is;
     mutex_lock(&durable->owner_lock);
@@ -99,7 +99,7 @@ durable_look_at_manifest(struct durable *durable)
 int
 durable_may_write(struct durable *durable)
 {
-    return durable_look_at_manifest(durable) == MANIFEST_FOREIGN
+    return durable__look_at_manifest(durable) == MANIFEST_FOREIGN
         ? ERR_DIR_TAKEN
         : 0;
 }
@@ -115,7 +115,7 @@ as_own(const struct durable *durable, const struct manifest *manifest)
 }
 
 int
-durable_put_manifest(
+durable__put_manifest(
     struct durable *durable, const struct manifest *manifest, int *error)
 {
     struct disk_file file = {0};
@@ -139,7 +139,8 @@ durable_put_manifest(
 }
 
 int
-durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
+durable__copy_manifest(
+    struct durable *durable, const struct manifest *manifest)
 {
     struct manifest own = as_own(durable, manifest);
     int err = manifest_write_copy(durable->disk, &own);
@@ -152,13 +153,13 @@ durable_copy_manifest(struct durable *durable, const struct manifest *manifest)
 }
 
 int
-durable_name_history(struct durable *durable)
+durable__name_history(struct durable *durable)
 {
     int error;
     if (durable->is_history_named) {
         return 0;
     }
-    int err = durable_put_manifest(durable, &durable->manifest, &error);
+    int err = durable__put_manifest(durable, &durable->manifest, &error);
     if (err != 0 && !durable->is_unnamed_told) {
         durable->is_unnamed_told = true;
         log_line(durable->config.logger, LOG_ERROR, "cannot replace %s: %s",
@@ -171,12 +172,12 @@ durable_name_history(struct durable *durable)
     ASSERT(durable->writes > durable->read_writes);
     durable->is_history_named = true;
     durable->is_copied =
-        durable_copy_manifest(durable, &durable->manifest) == 0;
+        durable__copy_manifest(durable, &durable->manifest) == 0;
     return 0;
 }
 
 int
-durable_check_owner(struct durable *durable)
+durable__check_owner(struct durable *durable)
 {
     int err = durable_may_write(durable);
     if (err != 0) {

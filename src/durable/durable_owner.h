@@ -16,7 +16,7 @@ enum durable_manifest {
 
 /* Which it is now. A look at the disk; the bytes are read where it is not the
  * file that it was. Any thread. */
-enum durable_manifest durable_look_at_manifest(struct durable *durable);
+enum durable_manifest durable__look_at_manifest(struct durable *durable);
 
 /* Whether files may be made and removed here: 0 or ERR_DIR_TAKEN. As above. */
 int durable_may_write(struct durable *durable);
@@ -24,22 +24,22 @@ int durable_may_write(struct durable *durable);
 /* Replaces the manifest by this one, as this server's. Errors and *error as of
  * manifest_write, or ERR_DIR_TAKEN and DISK_TAKEN. The loader, or under
  * manifest_lock. */
-int durable_put_manifest(
+int durable__put_manifest(
     struct durable *durable, const struct manifest *manifest, int *error);
 
 /* Has the copy of the manifest follow it. A failure is only told: 0 or why. As
  * above. */
-int durable_copy_manifest(
+int durable__copy_manifest(
     struct durable *durable, const struct manifest *manifest);
 
 /* Has the manifest on disk name the history of this process before there is a
  * log file of it: log files that it does not name are not read, and another
  * server sees that the directory is not its own. 0 or what the disk says; told
  * once. Under manifest_lock, or the loader. */
-int durable_name_history(struct durable *durable);
+int durable__name_history(struct durable *durable);
 
 /* Whether the directory is still as it was read. 0 or ERR_DIR_TAKEN (the logger
  * has been told). The loader's. */
-int durable_check_owner(struct durable *durable);
+int durable__check_owner(struct durable *durable);
 
 #endif

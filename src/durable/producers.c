@@ -266,7 +266,7 @@ make(struct producers *producers, const char *text, size_t len,
     }
     take_slot(producers, slot, producers->last_serial + 1, &name);
     if (producers->durable != NULL) {
-        (void)durable_log_producer(
+        (void)durable__log_producer(
             producers->durable, slot->serial, &slot->name);
     }
     *out = slot;
@@ -344,8 +344,8 @@ producers_drop(struct producers *producers, struct engine *engine,
     if (slot != NULL) {
         struct tombstone tombstone = {slot, ++producers->last_serial};
         if (producers->durable != NULL) {
-            *seq =
-                durable_log_producer_dropped(producers->durable, slot->serial);
+            *seq = durable__log_producer_dropped(
+                producers->durable, slot->serial);
         }
         for (unsigned shard = 0; shard < producers->n_shards; shard++) {
             engine_hold(engine, shard, bury, &tombstone);
@@ -472,7 +472,7 @@ copy_all(struct producers *producers, struct engine *engine,
 }
 
 int
-producers_list(struct producers *producers, struct engine *engine,
+producers__list(struct producers *producers, struct engine *engine,
     struct producers_list *out)
 {
     struct place *place;
@@ -603,7 +603,7 @@ load_one(struct producers *producers, uint32_t serial,
 }
 
 int
-producers_load(struct producers *producers, const struct producers_list *list)
+producers__load(struct producers *producers, const struct producers_list *list)
 {
     int err = 0;
     mutex_lock(&producers->lock);
@@ -649,7 +649,7 @@ drop_oldest(struct producers *producers)
 }
 
 int
-producers_replay_made(struct producers *producers, uint32_t serial,
+producers__replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name)
 {
     int err = 0;
@@ -681,7 +681,7 @@ note_serial(struct producers *producers, uint32_t serial)
 }
 
 void
-producers_replay_dropped(struct producers *producers, uint32_t serial)
+producers__replay_dropped(struct producers *producers, uint32_t serial)
 {
     mutex_lock(&producers->lock);
     note_serial(producers, serial);
@@ -693,7 +693,7 @@ producers_replay_dropped(struct producers *producers, uint32_t serial)
 }
 
 int
-producers_replay_number(struct producers *producers, uint32_t serial,
+producers__replay_number(struct producers *producers, uint32_t serial,
     uint16_t shard, uint64_t number)
 {
     struct producers_slot *slot = find_serial(producers, serial);

@@ -76,7 +76,7 @@ int producers_drop(struct producers *producers, struct engine *engine,
  * shard by shard, each at a moment of its own. What is in it has been told to
  * the log when this returns. 0 or ERR_NO_MEMORY; *out is the caller's in any
  * case. Any thread, without a shard's lock. */
-int producers_list(struct producers *producers, struct engine *engine,
+int producers__list(struct producers *producers, struct engine *engine,
     struct producers_list *out);
 
 /* Calls stat_fn for each line of `stats producers`, of the first
@@ -90,22 +90,22 @@ void producers_each_stat(struct producers *producers, struct engine *engine,
  * be read behind a list that has part of it already. */
 
 /* Takes what a manifest has. 0 or ERR_NO_MEMORY. */
-int producers_load(
+int producers__load(
     struct producers *producers, const struct producers_list *list);
 
 /* What the log says of producers: 0 or ERR_NO_MEMORY. One that is made under a
  * name in use puts an end to the older one: a salvaged log need not have that
  * it was dropped. For the same reason there may be one above PRODUCERS_MAX: the
  * oldest one goes then, and that is told. */
-int producers_replay_made(struct producers *producers, uint32_t serial,
+int producers__replay_made(struct producers *producers, uint32_t serial,
     const struct producer_name *name);
-void producers_replay_dropped(struct producers *producers, uint32_t serial);
+void producers__replay_dropped(struct producers *producers, uint32_t serial);
 
 /* A number that was seen; of a producer that is gone, or was never described,
  * it is passed over, but its serial is nobody else's either. Several threads
  * may call this for different shards. 0, or ERR_CORRUPT where there is no such
  * shard. */
-int producers_replay_number(struct producers *producers, uint32_t serial,
+int producers__replay_number(struct producers *producers, uint32_t serial,
     uint16_t shard, uint64_t number);
 
 #endif

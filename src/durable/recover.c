@@ -512,7 +512,7 @@ take_entry(struct image_work *work, struct recover_reader *reader,
     struct image image;
     const struct schema_counter *counter =
         schema_counter_at(work->schema, entry->counter);
-    int err = durable_is_cancelled(work->durable)
+    int err = durable__is_cancelled(work->durable)
         ? ERR_CLOSED
         : recover_read(reader, entry, &image);
     if (err != 0) {
@@ -592,7 +592,7 @@ drop_orphan(void *context, const struct images_entry *entry)
 }
 
 int
-recover_images(struct durable *durable, const struct schema *schema)
+recover__images(struct durable *durable, const struct schema *schema)
 {
     struct images *images = &durable->manifest.images;
     struct images orphans = {0};

@@ -85,17 +85,17 @@ int recover_each_segment(const struct recover_segments *recover);
 /* Reads all of the segment file of that number, and compares it to what the
  * manifest says; tells nobody. 0, or an error of segment_open or segment_check;
  * ERR_NOT_FOUND: the manifest does not name it. */
-int recover_check_segment(
+int recover__check_segment(
     const struct manifest *manifest, struct disk *disk, uint64_t number);
 
 /* Hands all segments to durable->covers, and takes from the map of images what
  * is theirs. Segments of no counter stay in the manifest, unopened: their files
  * are named by the one on the disk. */
-int recover_segments(struct durable *durable);
+int recover__segments(struct durable *durable);
 
 /* Loads all live images; those that are of no counter any more leave the
  * manifest's map. */
-int recover_images(struct durable *durable, const struct schema *schema);
+int recover__images(struct durable *durable, const struct schema *schema);
 
 /* Says that the manifest cannot be read; error as of manifest_read. */
 void recover_tell_manifest(struct logger *logger, int err, int error);
@@ -111,7 +111,7 @@ int recover_check_end(const struct manifest *manifest,
 
 /* ERR_CORRUPT, and told, where the manifest has what is of a later batch than
  * the log goes on with: what is logged then would be taken for older. */
-int recover_check_seq(
+int recover__check_seq(
     const struct manifest *manifest, uint64_t next_seq, struct logger *logger);
 
 /* Appends what a start will do about a torn end (torn_bytes not 0), without a
@@ -124,7 +124,7 @@ int recover_check_shard(const struct manifest *manifest,
     const struct entry *entry, uint64_t seq, struct logger *logger);
 
 /* Replays the log behind the images; *schema grows with it. */
-int recover_log(
+int recover__log(
     struct durable *durable, struct schema **schema, struct replay_end *end);
 
 #endif

@@ -187,9 +187,10 @@ apply_common(struct ring *ring, const struct entry *entry, uint64_t seq)
     struct producers *producers = ring->durable->producers;
     switch (entry->kind) {
     case ENTRY_PRODUCER:
-        return producers_replay_made(producers, entry->producer, &entry->name);
+        return producers__replay_made(
+            producers, entry->producer, &entry->name);
     case ENTRY_PRODUCER_DROPPED:
-        producers_replay_dropped(producers, entry->producer);
+        producers__replay_dropped(producers, entry->producer);
         return 0;
     default:
         return seq > ring->durable->manifest.schema_seq
@@ -223,7 +224,7 @@ take_number(struct replayer *it, const struct entry *entry, uint64_t seq)
         int err = recover_check_shard(
             &durable->manifest, entry, seq, durable->config.logger);
         if (err == 0) {
-            err = producers_replay_number(durable->producers, entry->producer,
+            err = producers__replay_number(durable->producers, entry->producer,
                 entry->shard, entry->number);
         }
         it->err = it->err == 0 ? err : it->err;
@@ -348,7 +349,7 @@ take_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         if (err != 0) {
             return err;
         }
-        if (durable_is_cancelled(ring->durable)) {
+        if (durable__is_cancelled(ring->durable)) {
             return ERR_CLOSED;
         }
         block = &ring->block[ring->n_filled % BLOCKS];
@@ -503,7 +504,7 @@ newest_of(const struct manifest *manifest)
 }
 
 int
-recover_check_seq(
+recover__check_seq(
     const struct manifest *manifest, uint64_t next_seq, struct logger *logger)
 {
     uint64_t newest = newest_of(manifest);
@@ -532,7 +533,7 @@ recover_say_torn(const struct replay_end *end, struct buf *out)
 }
 
 int
-recover_log(
+recover__log(
     struct durable *durable, struct schema **schema, struct replay_end *end)
 {
     struct ring *ring = calloc(1, sizeof *ring);

@@ -119,7 +119,7 @@ recover_each_segment(const struct recover_segments *recover)
 }
 
 int
-recover_check_segment(
+recover__check_segment(
     const struct manifest *manifest, struct disk *disk, uint64_t number)
 {
     const struct segments *segments = &manifest->segments;
@@ -158,7 +158,7 @@ take_file(void *context, struct segment *segment,
     for (size_t i = 1; i < n; i++) {
         ASSERT(part[i - 1]->last_id < part[i]->first_id);
     }
-    if (durable_is_cancelled(durable)) {
+    if (durable__is_cancelled(durable)) {
         segment_close(&segment);
         return ERR_CLOSED;
     }
@@ -186,7 +186,7 @@ note_number(void *context, const char *name)
 }
 
 int
-recover_segments(struct durable *durable)
+recover__segments(struct durable *durable)
 {
     struct manifest *manifest = &durable->manifest;
     const struct recover_segments recover = {.manifest = manifest,

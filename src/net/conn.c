@@ -86,7 +86,7 @@ unlink_conn(struct conn *conn)
         conn->next->prev = conn->prev;
     }
     atomic_fetch_sub(&worker->config.gauge->current, 1);
-    worker_conn_gone(worker);
+    worker__conn_gone(worker);
 }
 
 static void
@@ -108,14 +108,14 @@ conn_close(struct conn *conn)
     }
     if (!conn->is_closing) {
         session_unwatch(&conn->session);
-        worker_unwatch(conn->worker, conn);
+        worker__unwatch(conn->worker, conn);
         conn__tell_watchers(conn, WATCH_CONN_CLOSE);
         conn->is_closing = true;
         session_give_up(&conn->session);
-        conn_list_remove(&conn->worker->conn_list, &conn->entry);
+        conn_list__remove(&conn->worker->conn_list, &conn->entry);
         conn__tls_cancel(conn);
         conn__drop_lent(conn);
-        worker_unready(conn->worker, conn);
+        worker__unready(conn->worker, conn);
         conn_room_close(&conn->worker->room, conn);
         gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
@@ -126,7 +126,7 @@ static void
 become_ready(struct conn *conn)
 {
     if (!conn->is_closing) {
-        worker_ready(conn->worker, conn);
+        worker__ready(conn->worker, conn);
     }
 }
 
@@ -212,7 +212,7 @@ conn__stop_reading(struct conn *conn)
 void
 conn__has_written(struct conn *conn, int status)
 {
-    worker_enter(conn->worker);
+    worker__enter(conn->worker);
     conn->active_ms = conn__now_ms(conn->worker);
     conn__note_progress(conn);
     if (status < 0 || conn->is_closing) {
@@ -486,7 +486,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
         conn->stranger_ms = conn__now_ms(worker); /* it logs in anew */
     }
     if (conn->session.watcher != NULL) {
-        worker_watches(worker, conn);
+        worker__watches(worker, conn);
     }
     bool has_begun = budget < worker->config.requests_per_turn ||
         (was_skipping && !session_is_skipping(&conn->session));
@@ -566,7 +566,7 @@ conn__take(struct conn *conn, bool shared, size_t len)
 static inline bool
 has_read(struct conn *conn, ssize_t n_read)
 {
-    worker_enter(conn->worker);
+    worker__enter(conn->worker);
     if (n_read == UV_ENOBUFS && conn->place.wanted != 0) {
         set_reading(conn, false);
         conn_room_wait(&conn->worker->room, conn);
@@ -666,8 +666,8 @@ on_wake(struct session *session)
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
     struct worker *worker = conn->worker;
-    if (!worker_wakes(worker, conn)) {
-        worker_mail_woken(worker, conn);
+    if (!worker__wakes(worker, conn)) {
+        worker__mail_woken(worker, conn);
     }
 }
 
@@ -677,7 +677,7 @@ on_lines(struct session *session)
 {
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
-    worker_mail_lines(conn->worker);
+    worker__mail_lines(conn->worker);
 }
 
 static int
@@ -730,7 +730,8 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     }
     worker->conns = conn;
     conn->entry.is_tls = conn__is_tls(conn);
-    conn_list_add(&worker->conn_list, &conn->entry, fd, conn__loop_ns(worker));
+    conn_list__add(
+        &worker->conn_list, &conn->entry, fd, conn__loop_ns(worker));
     if (open_handle(conn, fd, mail->is_unix) != 0) {
         conn_close(conn);
         close(fd); /* libuv has not taken it */

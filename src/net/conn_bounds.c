@@ -194,7 +194,7 @@ on_linger_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *bytes)
 {
     struct conn *conn = stream->data;
     (void)bytes;
-    worker_enter(conn->worker);
+    worker__enter(conn->worker);
     if (n_read < 0) {
         conn_close(conn);
     }

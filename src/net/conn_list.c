@@ -35,21 +35,21 @@ conn_state_name(enum conn_state state)
 }
 
 void
-conn_list_init(struct conn_list *list)
+conn_list__init(struct conn_list *list)
 {
     list->first = NULL;
     mutex_init(&list->lock);
 }
 
 void
-conn_list_fini(struct conn_list *list)
+conn_list__fini(struct conn_list *list)
 {
     ASSERT(list->first == NULL);
     mutex_fini(&list->lock);
 }
 
 void
-conn_list_add(
+conn_list__add(
     struct conn_list *list, struct conn_entry *entry, int fd, uint64_t now_ns)
 {
     entry->fd = fd;
@@ -68,7 +68,7 @@ conn_list_add(
 }
 
 void
-conn_list_remove(struct conn_list *list, struct conn_entry *entry)
+conn_list__remove(struct conn_list *list, struct conn_entry *entry)
 {
     mutex_lock(&list->lock);
     if (entry->prev != NULL) {

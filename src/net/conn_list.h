@@ -58,14 +58,14 @@ struct conn_shown {
     char listen_addr[CONN_ADDR_BYTES]; /* where it has connected to */
 };
 
-void conn_list_init(struct conn_list *list);
-void conn_list_fini(struct conn_list *list); /* nothing is listed any more */
+void conn_list__init(struct conn_list *list);
+void conn_list__fini(struct conn_list *list); /* nothing is listed any more */
 
 /* Puts entry, whose socket is fd and whose is_tls is set, on the list; takes it
  * off, before the socket is closed. The thread that owns the entry. */
-void conn_list_add(
+void conn_list__add(
     struct conn_list *list, struct conn_entry *entry, int fd, uint64_t now_ns);
-void conn_list_remove(struct conn_list *list, struct conn_entry *entry);
+void conn_list__remove(struct conn_list *list, struct conn_entry *entry);
 
 /* Calls each_fn for each connection, with the list locked: whoever opens or
  * closes one waits meanwhile. Some microseconds each. Any thread. */

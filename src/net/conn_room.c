@@ -174,7 +174,7 @@ release(struct conn_room *room, size_t bytes)
         } else if (atomic_load(&rooms->wanted[i]) != 0) {
             mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
             if (rooms->worker[i] != NULL) {
-                worker_mail_room(rooms->worker[i]);
+                worker__mail_room(rooms->worker[i]);
             }
             mutex_unlock(&rooms->lock);
         }
@@ -345,7 +345,7 @@ go_on_waiting(struct conn_room *room)
             return;
         }
         remove_waiting(room, conn);
-        worker_ready(conn->worker, conn); /* a turn, and it reads again */
+        worker__ready(conn->worker, conn); /* a turn, and it reads again */
     }
 }
 
@@ -413,7 +413,7 @@ tell_largest(const struct conn_room *room)
     }
     mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
     if (rooms->worker[largest] != NULL) {
-        worker_mail_room(rooms->worker[largest]);
+        worker__mail_room(rooms->worker[largest]);
     }
     mutex_unlock(&rooms->lock);
     return true;

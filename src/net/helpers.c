@@ -85,7 +85,7 @@ run(void *arg)
         if (!atomic_load_explicit(&chore->is_unwanted, memory_order_relaxed)) {
             chore->do_fn(chore);
         }
-        worker_chore_done(chore->worker, chore);
+        worker__chore_done(chore->worker, chore);
     }
     return NULL;
 }

@@ -347,7 +347,7 @@ hand_out(struct listener *listener, int fd, const struct listening *from,
     }
     unsigned n = listener->next_worker;
     listener->next_worker = (n + 1) % listener->config.n_workers;
-    if (!worker_add_fd(listener->config.workers[n], fd, from->is_unix,
+    if (!worker__add_fd(listener->config.workers[n], fd, from->is_unix,
             from->binding, from->tls_use, peer)) {
         atomic_fetch_sub(&listener->config.gauge->current, 1);
         turn_away(fd, from->tls_use == TLS_USE_NONE ? no_memory : "");

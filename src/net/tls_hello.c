@@ -8,7 +8,7 @@
 enum { RECORD_HANDSHAKE = 22, MESSAGE_CLIENT_HELLO = 1, MESSAGE_HEAD = 4 };
 
 bool
-tls_may_be_hello(const char *head, size_t len)
+tls__may_be_hello(const char *head, size_t len)
 {
     const unsigned char *byte = (const unsigned char *)head;
     if ((len > 0 && byte[0] != RECORD_HANDSHAKE) ||

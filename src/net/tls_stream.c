@@ -125,7 +125,7 @@ set_verify(SSL *ssl, enum tls_use use)
 }
 
 int
-tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
+tls_stream__open(struct tls *tls, enum tls_use use, struct tls_stream **out)
 {
     struct tls_stream *stream = calloc(1, sizeof *stream);
     *out = NULL;
@@ -156,7 +156,7 @@ tls_stream_open(struct tls *tls, enum tls_use use, struct tls_stream **out)
 }
 
 void
-tls_stream_close(struct tls_stream **stream)
+tls_stream__close(struct tls_stream **stream)
 {
     if (*stream == NULL) {
         return;
@@ -167,7 +167,7 @@ tls_stream_close(struct tls_stream **stream)
 }
 
 void
-tls_stream_put(struct tls_stream *stream, const char *bytes, size_t len)
+tls_stream__put(struct tls_stream *stream, const char *bytes, size_t len)
 {
     ASSERT(stream->in_len == 0);
     stream->in = bytes;
@@ -198,7 +198,7 @@ step_of(struct tls_stream *stream, int result)
 }
 
 enum tls_step
-tls_stream_shake(struct tls_stream *stream, struct buf *out)
+tls_stream__shake(struct tls_stream *stream, struct buf *out)
 {
     if (stream->why != NULL) {
         return TLS_STEP_FAILED;
@@ -227,7 +227,7 @@ bears(struct tls_stream *stream, size_t len)
 }
 
 enum tls_step
-tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
+tls_stream__read(struct tls_stream *stream, char *plain, size_t size,
     size_t *len, struct buf *out)
 {
     *len = 0;
@@ -252,7 +252,7 @@ tls_stream_read(struct tls_stream *stream, char *plain, size_t size,
 }
 
 bool
-tls_stream_write(
+tls_stream__write(
     struct tls_stream *stream, const char *plain, size_t len, struct buf *out)
 {
     size_t written = 0;
@@ -271,7 +271,7 @@ tls_stream_write(
 }
 
 void
-tls_stream_shut(struct tls_stream *stream, struct buf *out)
+tls_stream__shut(struct tls_stream *stream, struct buf *out)
 {
     if (stream->why != NULL || stream->has_shut ||
         !SSL_is_init_finished(stream->ssl)) {
@@ -285,13 +285,13 @@ tls_stream_shut(struct tls_stream *stream, struct buf *out)
 }
 
 unsigned
-tls_stream_new_sessions(const struct tls_stream *stream)
+tls_stream__new_sessions(const struct tls_stream *stream)
 {
     return stream->new_sessions;
 }
 
 const char *
-tls_stream_why(const struct tls_stream *stream)
+tls_stream__why(const struct tls_stream *stream)
 {
     return stream->why == NULL ? "it has not failed" : stream->why;
 }

@@ -13,7 +13,7 @@
  * Grace periods: the worker is an online reader of the store's qsbr while it
  * runs callbacks. libuv runs I/O callbacks inside its poll, after having
  * slept there, so the worker goes offline in uv_prepare, just before the poll,
- * and every callback comes back online through worker_enter. No callback keeps
+ * and every callback comes back online through worker__enter. No callback keeps
  * a pointer that it got from the store's schema for the next one.
  *
  * Ready connections (a turn's budget used up, or room for replies again) are
@@ -42,7 +42,7 @@
 #include <unistd.h>
 
 void
-worker_enter(struct worker *worker)
+worker__enter(struct worker *worker)
 {
     qsbr_online(worker->config.store->qsbr, &worker->reader);
 }
@@ -51,12 +51,12 @@ static void
 on_idle(uv_idle_t *idle)
 {
     struct worker *worker = idle->data;
-    worker_enter(worker);
+    worker__enter(worker);
     /* those that become ready meanwhile are for the next iteration */
     unsigned n = worker->n_ready;
     for (; n > 0 && worker->first_ready != NULL; n--) {
         struct conn *conn = worker->first_ready;
-        worker_unready(worker, conn);
+        worker__unready(worker, conn);
         conn_continue(conn);
     }
     if (worker->n_ready == 0) {
@@ -79,7 +79,7 @@ on_prepare(uv_prepare_t *prepare)
 }
 
 void
-worker_ready(struct worker *worker, struct conn *conn)
+worker__ready(struct worker *worker, struct conn *conn)
 {
     if (conn->is_ready) {
         return;
@@ -96,7 +96,7 @@ worker_ready(struct worker *worker, struct conn *conn)
 }
 
 void
-worker_unready(struct worker *worker, struct conn *conn)
+worker__unready(struct worker *worker, struct conn *conn)
 {
     struct conn **link = &worker->first_ready;
     struct conn *before = NULL;
@@ -120,7 +120,7 @@ on_sweep(struct alarm *sweep)
 {
     struct worker *worker =
         (struct worker *)((char *)sweep - offsetof(struct worker, sweep));
-    worker_enter(worker);
+    worker__enter(worker);
     alarm_set(sweep, WORKER_SWEEP_MS);
     conn_room_trim(&worker->room);
     uint64_t now_ms = alarm_now_ms(&worker->sweep);
@@ -159,7 +159,7 @@ close_handles(struct worker *worker)
 }
 
 void
-worker_conn_gone(struct worker *worker)
+worker__conn_gone(struct worker *worker)
 {
     if (worker->stopping && worker->conns == NULL) {
         close_handles(worker);
@@ -237,12 +237,12 @@ static void
 wake_watchers(struct worker *worker)
 {
     for (unsigned i = 0; i < worker->n_watching; i++) {
-        worker_ready(worker, worker->watching[i]);
+        worker__ready(worker, worker->watching[i]);
     }
 }
 
 void
-worker_watches(struct worker *worker, struct conn *conn)
+worker__watches(struct worker *worker, struct conn *conn)
 {
     for (unsigned i = 0; i < worker->n_watching; i++) {
         if (worker->watching[i] == conn) {
@@ -254,7 +254,7 @@ worker_watches(struct worker *worker, struct conn *conn)
 }
 
 void
-worker_unwatch(struct worker *worker, struct conn *conn)
+worker__unwatch(struct worker *worker, struct conn *conn)
 {
     for (unsigned i = 0; i < worker->n_watching; i++) {
         if (worker->watching[i] == conn) {
@@ -293,7 +293,7 @@ on_mail(struct bell *bell)
 {
     struct worker *worker =
         (struct worker *)((char *)bell - offsetof(struct worker, bell));
-    worker_enter(worker);
+    worker__enter(worker);
     mutex_lock(&worker->lock);
     struct mail_fd *fds = worker->new_fds;
     struct conn *woken = worker->woken;
@@ -342,7 +342,7 @@ begin_mail(struct worker *worker)
 }
 
 void
-worker_chore_done(struct worker *worker, struct chore *chore)
+worker__chore_done(struct worker *worker, struct chore *chore)
 {
     begin_mail(worker);
     chore->next = worker->chores_done;
@@ -351,7 +351,7 @@ worker_chore_done(struct worker *worker, struct chore *chore)
 }
 
 void
-worker_mail_woken(struct worker *worker, struct conn *conn)
+worker__mail_woken(struct worker *worker, struct conn *conn)
 {
     begin_mail(worker);
     conn->next_woken = worker->woken;
@@ -360,7 +360,7 @@ worker_mail_woken(struct worker *worker, struct conn *conn)
 }
 
 void
-worker_mail_lines(struct worker *worker)
+worker__mail_lines(struct worker *worker)
 {
     begin_mail(worker);
     worker->has_lines = true;
@@ -368,7 +368,7 @@ worker_mail_lines(struct worker *worker)
 }
 
 void
-worker_mail_room(struct worker *worker)
+worker__mail_room(struct worker *worker)
 {
     begin_mail(worker);
     worker->is_largest = true;
@@ -379,7 +379,7 @@ static void
 on_ring(uv_poll_t *poll, int status, int events)
 {
     struct worker *worker = poll->data;
-    worker_enter(worker);
+    worker__enter(worker);
     (void)status; /* of a poll that fails: there is nothing to be reaped */
     (void)events;
     worker->is_reaping = true;
@@ -408,7 +408,7 @@ open_ring(struct worker *worker)
 }
 
 bool
-worker_wakes(struct worker *worker, struct conn *conn)
+worker__wakes(struct worker *worker, struct conn *conn)
 {
     if (!pthread_equal(worker->self, pthread_self()) || !worker->is_reaping) {
         return false;
@@ -490,7 +490,7 @@ free_worker(struct worker *worker)
     bell_fini(&worker->bell);
     uv_loop_close(&worker->loop);
     mutex_fini(&worker->lock);
-    conn_list_fini(&worker->conn_list);
+    conn_list__fini(&worker->conn_list);
     executor_fini(&worker->executor);
     buf_fini(&worker->out);
     buf_fini(&worker->sealed);
@@ -520,7 +520,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         return err;
     }
     mutex_init(&worker->lock);
-    conn_list_init(&worker->conn_list);
+    conn_list__init(&worker->conn_list);
     executor_init(&worker->executor, config->store, &worker->metrics,
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;
@@ -548,7 +548,7 @@ worker_start(const struct worker_config *config, struct worker **out)
 }
 
 bool
-worker_add_fd(struct worker *worker, int fd, bool is_unix,
+worker__add_fd(struct worker *worker, int fd, bool is_unix,
     enum session_binding binding, enum tls_use tls_use,
     const struct watch_peer *peer)
 {

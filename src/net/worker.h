@@ -148,7 +148,7 @@ int worker_start(const struct worker_config *config, struct worker **out);
  * what it speaks; SESSION_AUTO leaves that to the worker's config. tls_use is
  * TLS_USE_NONE where the worker has no TLS. peer: for who watches; NULL:
  * unknown. Any thread. False (the caller keeps fd) when memory is out. */
-bool worker_add_fd(struct worker *worker, int fd, bool is_unix,
+bool worker__add_fd(struct worker *worker, int fd, bool is_unix,
     enum session_binding binding, enum tls_use tls_use,
     const struct watch_peer *peer);
 
@@ -167,33 +167,33 @@ void worker_look_at_users(struct worker *worker);
 void worker_destroy(struct worker **worker);
 
 /* For conn.c: every callback of the loop begins with this (see worker.c). */
-void worker_enter(struct worker *worker);
+void worker__enter(struct worker *worker);
 
 /* For conn.c: puts a connection on the list of those to be continued without
  * an event, or takes it off; twice is as good as once. */
-void worker_ready(struct worker *worker, struct conn *conn);
-void worker_unready(struct worker *worker, struct conn *conn);
+void worker__ready(struct worker *worker, struct conn *conn);
+void worker__unready(struct worker *worker, struct conn *conn);
 
 /* The connection is a watcher's: it is made ready when there are lines, until
- * worker_unwatch, which does nothing for others. The worker's thread. */
-void worker_watches(struct worker *worker, struct conn *conn);
-void worker_unwatch(struct worker *worker, struct conn *conn);
+ * worker__unwatch, which does nothing for others. The worker's thread. */
+void worker__watches(struct worker *worker, struct conn *conn);
+void worker__unwatch(struct worker *worker, struct conn *conn);
 
 /* For conn.c: the store has answered. True where that is the worker's own
  * doing, which calls conn_woken soon; else it is for the mailbox. Any thread.
  */
-bool worker_wakes(struct worker *worker, struct conn *conn);
+bool worker__wakes(struct worker *worker, struct conn *conn);
 
 /* Gives back what a helper has done, or left out: done_fn is called on the
  * worker's thread. Any thread. */
-void worker_chore_done(struct worker *worker, struct chore *chore);
+void worker__chore_done(struct worker *worker, struct chore *chore);
 
 /* The session is on its way to conn_woken; a watcher has lines. Any thread. */
-void worker_mail_woken(struct worker *worker, struct conn *conn);
-void worker_mail_lines(struct worker *worker);
-void worker_mail_room(struct worker *worker); /* see conn_room.c */
+void worker__mail_woken(struct worker *worker, struct conn *conn);
+void worker__mail_lines(struct worker *worker);
+void worker__mail_room(struct worker *worker); /* see conn_room.c */
 
 /* For conn.c: the connection has left the list of connections. */
-void worker_conn_gone(struct worker *worker);
+void worker__conn_gone(struct worker *worker);
 
 #endif

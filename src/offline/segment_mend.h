@@ -32,7 +32,7 @@ struct segment_mend_config {
     uint64_t epoch, number;
     struct flip_budget *budget; /* NULL: bits are not turned back */
     /* Which columns the file has, and whose it is, where its own head cannot be
-     * read: a sound one (segment_head_is_sound), or of 0 columns where nobody
+     * read: a sound one (segment_head__is_sound), or of 0 columns where nobody
      * knows; then a file without a head is lost. */
     const struct segment_head *guess;
     void (*piece_fn)(void *context, const struct segment_mend_piece *piece);

@@ -14,9 +14,9 @@ answer__refuse(
     if (answer->err == ERR_NO_MEMORY && request_is_storage(echo->op)) {
         reply_line(out, "SERVER_ERROR out of memory storing object");
     } else if (answer->detail != NULL) {
-        reply_error_about(out, answer->err, answer->detail);
+        reply__error_about(out, answer->err, answer->detail);
     } else {
-        reply_error(out, answer->err);
+        reply__error(out, answer->err);
     }
 }
 
@@ -49,7 +49,7 @@ put_text(const struct echo *echo, const char *bytes,
         reply_line(out, "OK");
         return;
     case ANSWER_NUMBER:
-        reply_number(out, answer->number);
+        reply__number(out, answer->number);
         return;
     case ANSWER_VALUE:
         reply_value(out, bytes + echo->key.at, echo->key.len, answer->flags,

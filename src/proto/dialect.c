@@ -311,7 +311,7 @@ are_numbers(struct words words, unsigned n_min)
 }
 
 bool
-dialect_parse_unknown(
+dialect__parse_unknown(
     struct span command, struct words words, struct request *out)
 {
     enum {

@@ -20,7 +20,7 @@ bool dialect_parse(struct span command, struct words words,
 /* Looks whether a set, add or replace is about a counter that the schema does
  * not have (words as above): whoever typed it would wait for an answer, behind
  * which a data block is awaited. If so, fills *out and returns true. */
-bool dialect_parse_unknown(
+bool dialect__parse_unknown(
     struct span command, struct words words, struct request *out);
 
 /* Makes the edit that a SCHEMA_EDIT request asks for; bytes[0] is its first

@@ -65,7 +65,7 @@ cut(const char *text, size_t len, uint64_t *id, const char **name,
 }
 
 void
-key_parse(
+key__parse(
     const struct schema *schema, const char *text, size_t len, struct key *out)
 {
     const char *name;

@@ -21,7 +21,7 @@ struct key {
 };
 
 /* Tells what text[0..len) names under this schema; *out points into it. */
-void key_parse(const struct schema *schema, const char *text, size_t len,
+void key__parse(const struct schema *schema, const char *text, size_t len,
     struct key *out);
 
 /* Looks whether a key that is an item's looks as if a cell had been meant:

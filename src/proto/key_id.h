@@ -11,7 +11,7 @@
 
 /* The id that a key begins with, without a step a digit. Pure; any thread. */
 
-enum { KEY_ID_DIGITS = 19 /* ids of more are read by key_parse */ };
+enum { KEY_ID_DIGITS = 19 /* ids of more are read by key__parse */ };
 
 enum { KEY_ID__HALVES = 2 * CHUNK_BYTES }; /* digits read at once */
 

@@ -67,7 +67,7 @@ key_names_parse(
     struct key_names *names, const char *text, size_t len, struct key *out)
 {
     ASSERT(names->schema != NULL);
-    key_parse(names->schema, text, len, out);
+    key__parse(names->schema, text, len, out);
     if (out->kind == KEY_ITEM) {
         return;
     }

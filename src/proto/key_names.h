@@ -42,7 +42,7 @@ key_names_use(struct key_names *names, const struct schema *schema)
     }
 }
 
-/* The same as key_parse, and keeps the name. The schema is that of
+/* The same as key__parse, and keeps the name. The schema is that of
  * key_names_use. */
 void key_names_parse(
     struct key_names *names, const char *text, size_t len, struct key *out);
@@ -106,8 +106,8 @@ key_names__take(const struct key_names *names, uint64_t word_0,
 }
 
 /* The bytes at text up to a space or a control character, if they are a key of
- * the form `ID.NAME` with a name that is kept: how many, and *out, as key_parse
- * has it. Else 0. KEY_NAMES__NEAR bytes may be looked at. */
+ * the form `ID.NAME` with a name that is kept: how many, and *out, as
+ * key__parse has it. Else 0. KEY_NAMES__NEAR bytes may be looked at. */
 static inline uint32_t
 key_names_word(
     const struct key_names *names, const char *text, struct key *out)
@@ -176,7 +176,7 @@ uint32_t key_names__read_near(const struct key_names *names, const char *text,
     const char *end, struct key *out);
 
 /* Reads the key at text, which goes up to a space or to end, if it has the
- * form `ID.NAME` and a name that is kept: its length, and *out, as key_parse
+ * form `ID.NAME` and a name that is kept: its length, and *out, as key__parse
  * has it. 0 where it may be anything else. No byte is looked at that is not
  * before readable, which is not before end. */
 static inline uint32_t

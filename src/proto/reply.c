@@ -61,21 +61,21 @@ add_error(struct buf *out, int err)
 }
 
 void
-reply_error(struct buf *out, int err)
+reply__error(struct buf *out, int err)
 {
     add_error(out, err);
     reply_line(out, "");
 }
 
 void
-reply_error_about(struct buf *out, int err, const char *detail)
+reply__error_about(struct buf *out, int err, const char *detail)
 {
     add_error(out, err);
     buf_addf(out, " (%s)\r\n", detail);
 }
 
 void
-reply_number(struct buf *out, uint64_t number)
+reply__number(struct buf *out, uint64_t number)
 {
     char text[NUM_U64_DIGITS_MAX + 2];
     size_t n = num_format_u64(number, text);

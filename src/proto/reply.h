@@ -15,16 +15,16 @@ void reply_line(struct buf *out, const char *line);
 
 /* "CLIENT_ERROR <text of err>\r\n", or SERVER_ERROR where the fault is on our
  * side: memory, the disk, loading, a stop. */
-void reply_error(struct buf *out, int err);
+void reply__error(struct buf *out, int err);
 
 /* The same with "(<detail>)" behind the text. */
-void reply_error_about(struct buf *out, int err, const char *detail);
+void reply__error_about(struct buf *out, int err, const char *detail);
 
-/* True where reply_error says SERVER_ERROR. */
+/* True where reply__error says SERVER_ERROR. */
 bool reply_is_server_error(int err);
 
 /* "number\r\n" */
-void reply_number(struct buf *out, uint64_t number);
+void reply__number(struct buf *out, uint64_t number);
 
 /* "VALUE <key> <flags> <len>[ <cas>]\r\n<value>\r\n"; cas NULL: none. */
 void reply_value(struct buf *out, const char *key, size_t key_len,

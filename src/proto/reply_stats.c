@@ -70,7 +70,7 @@ reply_stats_error(struct reply_stats *stats, int err)
     if (is_binary(stats)) {
         answer__binary_stats_none(stats->echo, stats->out);
     } else {
-        reply_error(stats->out, err);
+        reply__error(stats->out, err);
     }
 }
 

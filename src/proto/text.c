@@ -46,7 +46,7 @@ is_of_unknown(struct line *line)
     request_clear(&found);
     found.len = line->out->len;
     if (!words_next(&all, &word) ||
-        !dialect_parse_unknown(word, all, &found)) {
+        !dialect__parse_unknown(word, all, &found)) {
         return false;
     }
     *line->out = found;

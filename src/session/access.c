@@ -165,7 +165,7 @@ access_is_void(const struct session *session)
 }
 
 void
-access_note_refusal(struct session *session)
+access__note_refusal(struct session *session)
 {
     if (session->refusals < ACCESS_REFUSALS_MAX) {
         session->refusals++;
@@ -176,7 +176,7 @@ access_note_refusal(struct session *session)
 }
 
 void
-access_gate_closed(struct session *session, const char *bytes)
+access__gate_closed(struct session *session, const char *bytes)
 {
     struct request *request = &session->request;
     bool is_nobody = session->rank == ACCESS_NOBODY;
@@ -192,7 +192,7 @@ access_gate_closed(struct session *session, const char *bytes)
     request->err = is_nobody ? ERR_UNKNOWN_USER : ERR_MAY_ONLY_READ;
     request->error = is_nobody ? UNKNOWN_USER_LINE : MAY_ONLY_READ_LINE;
     if (is_nobody) {
-        access_note_refusal(session);
+        access__note_refusal(session);
         request->closes = request->closes || is_binary;
     }
 }

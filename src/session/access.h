@@ -89,7 +89,7 @@ struct session;
 /* The gate: lets the session's request, just parsed, pass as it is, or makes
  * it one that is answered with why not, and where it must, then closes. The
  * session's thread. */
-void access_gate_closed(struct session *session, const char *bytes);
+void access__gate_closed(struct session *session, const char *bytes);
 
 /* True where the session's client would not be let in any more as what it is.
  * The session's thread. */
@@ -97,6 +97,6 @@ bool access_is_void(const struct session *session);
 
 /* Counts one refusal before the login; the last one that is let pass closes
  * the connection. */
-void access_note_refusal(struct session *session);
+void access__note_refusal(struct session *session);
 
 #endif

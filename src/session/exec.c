@@ -276,7 +276,7 @@ check_item(struct session *session, struct schema_word key)
         : err;
 }
 
-/* key_parse for the request's key. end: see exec_turn. */
+/* key__parse for the request's key. end: see exec_turn. */
 static void
 parse_key(struct session *session, struct schema_word text, const char *end,
     struct key *out)

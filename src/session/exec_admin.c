@@ -254,7 +254,7 @@ begin_watch(struct session *session, const struct text_admin *command,
     } else if (command->error != NULL) {
         line = command->error;
     } else {
-        session->watcher = watch_add(
+        session->watcher = watch__add(
             executor->watch->hub, kinds, on_lines, session, &is_full);
         if (is_full) {
             line = "WATCHER_TOO_MANY log watcher limit reached";

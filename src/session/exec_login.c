@@ -35,7 +35,7 @@ static enum exec_step
 no_sasl(struct session *session, struct buf *out)
 {
     if (session_is_stranger(session)) {
-        access_note_refusal(session);
+        access__note_refusal(session);
     }
     return refuse(session, ERR_UNKNOWN_COMMAND, out);
 }
@@ -43,7 +43,7 @@ no_sasl(struct session *session, struct buf *out)
 static enum exec_step
 fail(struct session *session, struct buf *out)
 {
-    access_note_refusal(session);
+    access__note_refusal(session);
     exec__count(session, METRIC_auth_cmds, 1);
     exec__count(session, METRIC_auth_errors, 1);
     return refuse(session, ERR_BAD_LOGIN, out);
@@ -139,7 +139,7 @@ login_binary(struct session *session, const char *bytes, struct buf *out)
     }
     if (!is_step && request->err == 0 && request->value.len == 0) {
         session->login_has_begun = true;
-        access_note_refusal(session); /* or it could begin for ever */
+        access__note_refusal(session); /* or it could begin for ever */
         answer_binary_login(&echo, NULL, out);
         return EXEC_DONE;
     }
@@ -164,7 +164,7 @@ exec__login(struct session *session, const char *bytes, struct buf *out)
     }
     ASSERT(access != NULL);
     if (request->error != NULL) { /* as in memcached, no login that counts */
-        access_note_refusal(session);
+        access__note_refusal(session);
         reply_line(out, request->error);
         return EXEC_DONE;
     }

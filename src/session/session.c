@@ -69,7 +69,7 @@ void
 session_unwatch(struct session *session)
 {
     if (session->watcher != NULL) {
-        watch_remove(session->executor->watch->hub, &session->watcher);
+        watch__remove(session->executor->watch->hub, &session->watcher);
     }
 }
 
@@ -79,8 +79,8 @@ run_watcher(struct session *session, size_t len, size_t mark, struct buf *out,
     size_t *consumed)
 {
     *consumed = len;
-    bool has_more =
-        watch_take(session->executor->watch->hub, session->watcher, mark, out);
+    bool has_more = watch__take(
+        session->executor->watch->hub, session->watcher, mark, out);
     return session->is_ending ? SESSION_CLOSE
         : has_more            ? SESSION_FULL
                               : SESSION_READY;
@@ -210,7 +210,7 @@ begin(struct session *session, const char *bytes, size_t len,
         session->request.closes = true;
     }
     if (session->rank != ACCESS_WRITER) {
-        access_gate_closed(session, bytes);
+        access__gate_closed(session, bytes);
         return exec_begin(session, bytes, turn);
     }
     enum exec_step step = exec_begin(session, bytes, turn);

@@ -116,7 +116,7 @@ struct session {
                     * one of IPv6; 0: none, as of a Unix socket */
     bool has_quit; /* as the client wished */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
-    void (*lines_fn)(struct session *session); /* there are; see watch_add */
+    void (*lines_fn)(struct session *session); /* there are; see watch__add */
     enum session_binding binding; /* SESSION_AUTO before the first byte */
 };
 

@@ -264,7 +264,7 @@ set_wanted(struct watch_hub *hub)
 }
 
 struct watcher *
-watch_add(struct watch_hub *hub, unsigned kinds,
+watch__add(struct watch_hub *hub, unsigned kinds,
     void (*notify_fn)(void *context), void *context, bool *is_full)
 {
     struct watcher *watcher = malloc(sizeof *watcher);
@@ -305,7 +305,7 @@ watch_add(struct watch_hub *hub, unsigned kinds,
 }
 
 void
-watch_remove(struct watch_hub *hub, struct watcher **watcher)
+watch__remove(struct watch_hub *hub, struct watcher **watcher)
 {
     if (*watcher == NULL) {
         return;
@@ -324,7 +324,7 @@ watch_remove(struct watch_hub *hub, struct watcher **watcher)
 }
 
 bool
-watch_take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
+watch__take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
     struct buf *out)
 {
     size_t room = out->len < mark ? mark - out->len : 0;

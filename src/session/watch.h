@@ -131,14 +131,14 @@ void watch_tell(
 /* A new watcher of these kinds. notify_fn is called, on the hub's thread and
  * under its lock, when it has lines and had none; it must not block or call the
  * hub. NULL: there are WATCH_MAX (*is_full), or no memory. */
-struct watcher *watch_add(struct watch_hub *hub, unsigned kinds,
+struct watcher *watch__add(struct watch_hub *hub, unsigned kinds,
     void (*notify_fn)(void *context), void *context, bool *is_full);
 
 /* Frees it; notify_fn is not called any more. NULL in it is fine. */
-void watch_remove(struct watch_hub *hub, struct watcher **watcher);
+void watch__remove(struct watch_hub *hub, struct watcher **watcher);
 
 /* Moves lines to out until that has mark bytes; true where some are left. */
-bool watch_take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
+bool watch__take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
     struct buf *out);
 
 void watch_stats(struct watch_hub *hub, struct watch_stats *stats);

@@ -60,12 +60,12 @@ enum store_answer cold_change(struct cold *cold, struct store_change *change);
 
 /* Before the sealer has looked for the first time: makes_room, and who finds no
  * room waits for it. Any thread. */
-void cold_begin(struct cold *cold, bool makes_room);
+void cold__begin(struct cold *cold, bool makes_room);
 
 /* There may be room: makes the changes again that wait for it, those that have
  * waited longest first; what is refused again waits on, in its place.
  * makes_room: and there may be more later. The sealer's thread. */
-void cold_retry(struct cold *cold, bool makes_room);
+void cold__retry(struct cold *cold, bool makes_room);
 
 /* Answers the changes that have waited for room for a second, however long the
  * sealer takes for what it is at. To be called every so often; any thread. */

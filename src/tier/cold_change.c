@@ -13,7 +13,7 @@
  * A fetch ends on a thread of the pool, or on the worker whose ring was reading
  * the block already. A thread of the pool may use the engine (one change at a
  * time), but is not a reader: it takes what it needs of the maps by
- * covers_hold.
+ * covers__hold.
  *
  * A change that finds the hot memory full waits for the sealer, which makes
  * room and has it made again; WAIT_NS at most, while something can be sealed.
@@ -87,7 +87,7 @@ want(struct cold_change *it, const struct change *change)
     }
     engine_look(it->cold->engine, &key, 1, &value, &state, &found);
     if (!found.is_here && found.version != 0) {
-        file = covers_hold(
+        file = covers__hold(
             &it->cold->covers, change->counter, change->id, found.version);
     }
     if (file != NULL) { /* else it is here, or the engine will say more */
@@ -283,7 +283,7 @@ on_change_fetched(struct fetch_call *fetch)
 }
 
 void
-cold_begin(struct cold *cold, bool makes_room)
+cold__begin(struct cold *cold, bool makes_room)
 {
     ASSERT(cold->magic == COLD_MAGIC);
     mutex_lock(&cold->lock);
@@ -292,7 +292,7 @@ cold_begin(struct cold *cold, bool makes_room)
 }
 
 void
-cold_retry(struct cold *cold, bool makes_room)
+cold__retry(struct cold *cold, bool makes_room)
 {
     struct cold_changes still = {NULL, NULL};
     ASSERT(cold->magic == COLD_MAGIC);

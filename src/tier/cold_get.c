@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads cold records.
  *
- *   engine_look ---> covers_hold ---> fetch ---> cells filled, call answered
+ *   engine_look ---> covers__hold ---> fetch ---> cells filled, call answered
  *
  * A read asks the engine first. A cell that is at its default there, of an id
  * that is covered, may be cold. Then the engine says under the shard's lock
@@ -57,7 +57,7 @@ next_part(const struct cold *cold, const struct store_get *get, uint32_t at,
         part->n++;
     }
     return may_be_cold &&
-        covers_has(&cold->covers, get->key[part->first].counter,
+        covers__has(&cold->covers, get->key[part->first].counter,
             get->key[part->first].id);
 }
 
@@ -76,7 +76,7 @@ look(struct cold *cold, struct store_get *get, const struct part *part)
             return NULL;
         }
         file =
-            covers_hold(&cold->covers, key->counter, key->id, found.version);
+            covers__hold(&cold->covers, key->counter, key->id, found.version);
     } while (file == NULL); /* another version by now */
     return file;
 }

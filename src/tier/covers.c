@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The maps of what is covered.
  *
- *   covers_begin: old map + new entries -> next map, verified
- *   covers_publish: shard by shard, next map for old map
- *   covers_end: readers awaited, old map freed
+ *   covers__begin: old map + new entries -> next map, verified
+ *   covers__publish: shard by shard, next map for old map
+ *   covers__end: readers awaited, old map freed
  *
  * All shards of a counter have the same map, but during an exchange: then some
  * have the next one. A map is freed when the last shard has left it and every
@@ -11,14 +11,14 @@
  * lookup holds it.
  *
  * Of a map must hold: entries are whole rows, ascend, and do not overlap; the
- * file of each is open and of that counter. covers_begin asserts that of every
+ * file of each is open and of that counter. covers__begin asserts that of every
  * map that it makes, covers_verify of all that there are: at the end of loading
  * and before a manifest is made of them.
  *
  * What can go wrong: a lookup takes a file from a map while that is exchanged.
- * So covers_hold looks under a lock of its own, which covers_publish takes too;
- * it is a leaf, taken under a shard's lock. The same for covers_list: another
- * thread than the one that seals may drop the counter at that moment. */
+ * So covers__hold looks under a lock of its own, which covers__publish takes
+ * too; it is a leaf, taken under a shard's lock. The same for covers_list:
+ * another thread than the one that seals may drop it at that moment. */
 #include "tier/covers.h"
 
 #include "base/assert.h"
@@ -125,7 +125,7 @@ any_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
 }
 
 void
-covers_init(struct covers *covers, struct engine *engine, unsigned n_shards,
+covers__init(struct covers *covers, struct engine *engine, unsigned n_shards,
     struct qsbr *qsbr, struct fetch *fetch)
 {
     *covers =
@@ -187,7 +187,7 @@ covers_verify(const struct covers *covers)
 }
 
 void
-covers_end_loading(struct covers *covers)
+covers__end_loading(struct covers *covers)
 {
     covers_verify(covers);
     /* relaxed: no change is under way; who begins one later has been told by
@@ -196,7 +196,8 @@ covers_end_loading(struct covers *covers)
 }
 
 struct covers_file *
-covers_file_create(struct segment *segment, uint64_t *seq, struct fetch *fetch)
+covers__file_create(
+    struct segment *segment, uint64_t *seq, struct fetch *fetch)
 {
     struct covers_file *file = calloc(1, sizeof *file);
     if (file != NULL) {
@@ -211,7 +212,7 @@ covers_file_create(struct segment *segment, uint64_t *seq, struct fetch *fetch)
 }
 
 void
-covers_file_disown(struct covers_file *file)
+covers__file_disown(struct covers_file *file)
 {
     ASSERT(file->magic == COVERS_FILE_MAGIC);
     /* relaxed: the caller has the only one */
@@ -259,7 +260,7 @@ covers_map_destroy(struct covers_map *map)
 }
 
 void
-covers_fini(struct covers *covers)
+covers__fini(struct covers *covers)
 {
     ASSERT(covers->magic == COVERS_MAGIC);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
@@ -274,7 +275,7 @@ covers_fini(struct covers *covers)
 }
 
 bool
-covers_has(const struct covers *covers, unsigned slot, uint64_t id)
+covers__has(const struct covers *covers, unsigned slot, uint64_t id)
 {
     unsigned shard;
     uint64_t row;
@@ -283,7 +284,7 @@ covers_has(const struct covers *covers, unsigned slot, uint64_t id)
 }
 
 struct covers_file *
-covers_hold(
+covers__hold(
     struct covers *covers, unsigned slot, uint64_t id, uint64_t version)
 {
     struct covers_file *file = NULL;
@@ -347,7 +348,7 @@ covers_list(struct covers *covers, unsigned slot, uint64_t first_id,
 }
 
 bool
-covers_map_is_same(const struct covers_map *a, const struct covers_map *b)
+covers__map_is_same(const struct covers_map *a, const struct covers_map *b)
 {
     size_t n = a == NULL ? 0 : a->n;
     bool is_same = n == (b == NULL ? 0 : b->n);
@@ -378,7 +379,7 @@ need_counter(struct covers *covers, unsigned slot)
 }
 
 int
-covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
+covers__begin(struct covers *covers, unsigned slot, uint64_t first_id,
     uint64_t last_id, const struct covers_entry *entry, size_t n,
     struct covers_change *change)
 {
@@ -415,7 +416,7 @@ covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
 }
 
 void
-covers_publish(struct covers_change *change, unsigned shard)
+covers__publish(struct covers_change *change, unsigned shard)
 {
     struct covers *covers = change->covers;
     /* relaxed: only this thread stores it */
@@ -436,7 +437,7 @@ covers_publish(struct covers_change *change, unsigned shard)
 }
 
 void
-covers_end(struct covers_change *change)
+covers__end(struct covers_change *change)
 {
     if (change->old != NULL) {
         for (unsigned i = 0; i < change->covers->n_shards; i++) {
@@ -449,16 +450,16 @@ covers_end(struct covers_change *change)
 }
 
 void
-covers_publish_all(struct covers_change *change)
+covers__publish_all(struct covers_change *change)
 {
     for (unsigned shard = 0; shard < change->covers->n_shards; shard++) {
-        covers_publish(change, shard);
+        covers__publish(change, shard);
     }
-    covers_end(change);
+    covers__end(change);
 }
 
 const struct covers_map *
-covers_settled(const struct covers *covers, unsigned slot)
+covers__settled(const struct covers *covers, unsigned slot)
 {
     assert_may_exchange(covers);
     return map_of(covers, slot, 0);
@@ -471,14 +472,14 @@ covers_clear(struct covers *covers, unsigned slot)
     struct covers_change change = {
         covers, slot, map_of(covers, slot, 0), NULL};
     if (change.old != NULL) {
-        covers_publish_all(&change);
+        covers__publish_all(&change);
     }
 }
 
 /* Of a block that is cut all counts to the later part, so that the parts of a
  * file have its records together. */
 uint64_t
-covers_entry_records(const struct covers_entry *entry)
+covers__entry_records(const struct covers_entry *entry)
 {
     const struct segment *segment = entry->file->segment;
     const struct segment_head *head = segment_head(segment);
@@ -500,7 +501,7 @@ add_entry(struct covers_sum *sum, const struct covers_map *map, size_t i)
     const struct segment *segment = map->entry[i].file->segment;
     const struct segment_head *head = segment_head(segment);
     sum->entries++;
-    sum->records += covers_entry_records(&map->entry[i]);
+    sum->records += covers__entry_records(&map->entry[i]);
     for (size_t j = 0; j < i; j++) {
         if (map->entry[j].file == map->entry[i].file) {
             return;
@@ -527,7 +528,7 @@ add_counter(struct covers *covers, unsigned slot, struct covers_sum *sum)
 }
 
 void
-covers_sum(struct covers *covers, struct covers_sum *sum)
+covers__sum(struct covers *covers, struct covers_sum *sum)
 {
     ASSERT(covers->magic == COVERS_MAGIC);
     *sum = (struct covers_sum){0};

@@ -63,7 +63,7 @@ struct covers {
     unsigned n_shards;
     _Atomic bool any;     /* some counter has a map, or had one */
     _Atomic bool loading; /* what is not in the engine counts as default */
-    struct mutex lock;    /* exchanges, against covers_hold */
+    struct mutex lock;    /* exchanges, against covers__hold */
     _Atomic(struct covers_counter *) counter[SCHEMA_COUNTERS_MAX];
 };
 
@@ -76,14 +76,14 @@ struct covers_change {
 
 /* Nothing is covered. n_shards: of the engine. It is loading. engine, qsbr and
  * fetch (NULL: none) must outlive it. */
-void covers_init(struct covers *covers, struct engine *engine,
+void covers__init(struct covers *covers, struct engine *engine,
     unsigned n_shards, struct qsbr *qsbr, struct fetch *fetch);
 
 /* What the durable asks; valid as long as covers is. */
-struct durable_covers *covers_as_durable(struct covers *covers);
+struct durable_covers *covers__as_durable(struct covers *covers);
 
 /* No reader may be left. */
-void covers_fini(struct covers *covers);
+void covers__fini(struct covers *covers);
 
 /* Asserts what must hold of all maps: whole rows, by id, of which no two
  * overlap; each of an open file of that counter; the same in all shards. Takes
@@ -92,14 +92,14 @@ void covers_verify(const struct covers *covers);
 
 /* From now on what is not in the engine is looked for in segments, and whoever
  * exchanges holds edit_lock. No change may be under way. */
-void covers_end_loading(struct covers *covers);
+void covers__end_loading(struct covers *covers);
 
 /* Takes an open segment and seq (from the heap), with one reference, the
  * caller's. NULL: no memory, and both stay the caller's. */
-struct covers_file *covers_file_create(
+struct covers_file *covers__file_create(
     struct segment *segment, uint64_t *seq, struct fetch *fetch);
 /* The segment is the caller's again. */
-void covers_file_disown(struct covers_file *file);
+void covers__file_disown(struct covers_file *file);
 void covers_file_release(struct covers_file *file);
 
 /* False: no id of any counter is covered. */
@@ -112,11 +112,11 @@ covers_any(const struct covers *covers)
 }
 
 /* True where an id may be covered in its shard. For an online reader. */
-bool covers_has(const struct covers *covers, unsigned slot, uint64_t id);
+bool covers__has(const struct covers *covers, unsigned slot, uint64_t id);
 
 /* The file that covers an id, if it has that version; a reference, the
  * caller's. NULL: something else covers it by now, or nothing. Any thread. */
-struct covers_file *covers_hold(
+struct covers_file *covers__hold(
     struct covers *covers, unsigned slot, uint64_t id, uint64_t version);
 
 /* What covers ids first..last of a counter now, in order, with references that
@@ -128,30 +128,30 @@ void covers_map_destroy(struct covers_map *map);
 
 /* True where both have the same ids of the same files; NULL is an empty one.
  */
-bool covers_map_is_same(
+bool covers__map_is_same(
     const struct covers_map *a, const struct covers_map *b);
 
 /* Begins an exchange: the n entries (files are referenced anew) take the place
  * of whatever covers ids first..last, all whole rows. 0 or ERR_NO_MEMORY. */
-int covers_begin(struct covers *covers, unsigned slot, uint64_t first_id,
+int covers__begin(struct covers *covers, unsigned slot, uint64_t first_id,
     uint64_t last_id, const struct covers_entry *entry, size_t n,
     struct covers_change *change);
 
 /* Exchanges the map of a shard, under its lock. */
-void covers_publish(struct covers_change *change, unsigned shard);
+void covers__publish(struct covers_change *change, unsigned shard);
 
 /* Frees the old map, which all shards have left. Waits for readers; the calling
  * thread is not an online one. */
-void covers_end(struct covers_change *change);
+void covers__end(struct covers_change *change);
 
 /* Both at once, for rows of which the engine has nothing that goes: exchanges
  * the map of all shards, without their locks, and frees the old one. No change
- * of that counter may be under way. Waits for readers, as covers_end. */
-void covers_publish_all(struct covers_change *change);
+ * of that counter may be under way. Waits for readers, as covers__end. */
+void covers__publish_all(struct covers_change *change);
 
 /* The map of a counter, the same in all shards, or NULL; for as long as
  * edit_lock is held. */
-const struct covers_map *covers_settled(
+const struct covers_map *covers__settled(
     const struct covers *covers, unsigned slot);
 
 /* What all maps hold; a file that is in several entries counts once, and whole,
@@ -161,12 +161,12 @@ struct covers_sum {
     uint64_t bytes;  /* of the files */
     uint64_t memory; /* of their indexes, and of the maps */
 };
-void covers_sum(struct covers *covers, struct covers_sum *sum);
+void covers__sum(struct covers *covers, struct covers_sum *sum);
 
 /* Records of its file that an entry covers, those that the engine has too
  * included. Where it covers a part of the file, some of a block may be missing,
  * or too many. */
-uint64_t covers_entry_records(const struct covers_entry *entry);
+uint64_t covers__entry_records(const struct covers_entry *entry);
 
 /* Nothing of a counter is covered any more. The counter is gone from the
  * engine. Holds edit_lock. Waits for readers. */

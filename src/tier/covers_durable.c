@@ -28,12 +28,12 @@ take_part(struct covers *covers, struct covers_file *file,
 {
     const struct covers_entry entry = {part->first_id, part->last_id, file};
     struct covers_change change;
-    int err = covers_begin(covers, part->counter, part->first_id,
+    int err = covers__begin(covers, part->counter, part->first_id,
         part->last_id, &entry, 1, &change);
     if (err == 0) {
-        covers_publish_all(&change);
+        covers__publish_all(&change);
         engine_add_covered(
-            covers->engine, part->counter, covers_entry_records(&entry));
+            covers->engine, part->counter, covers__entry_records(&entry));
     }
     return err;
 }
@@ -51,7 +51,8 @@ take(struct durable_covers *seam, struct segment *segment,
         return ERR_NO_MEMORY;
     }
     memcpy(seq, part[0]->seq, bytes);
-    struct covers_file *file = covers_file_create(segment, seq, covers->fetch);
+    struct covers_file *file =
+        covers__file_create(segment, seq, covers->fetch);
     if (file == NULL) {
         free(seq);
         return ERR_NO_MEMORY;
@@ -60,7 +61,7 @@ take(struct durable_covers *seam, struct segment *segment,
         err = take_part(covers, file, part[i]);
     }
     if (err != 0) { /* the segment stays the caller's */
-        covers_file_disown(file);
+        covers__file_disown(file);
     }
     covers_file_release(file);
     return err;
@@ -100,13 +101,13 @@ list(struct durable_covers *seam, struct segments *out)
     int err = 0;
     covers_verify(covers);
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
-        err = add_map(covers_settled(covers, slot), slot, out);
+        err = add_map(covers__settled(covers, slot), slot, out);
     }
     return err;
 }
 
 struct durable_covers *
-covers_as_durable(struct covers *covers)
+covers__as_durable(struct covers *covers)
 {
     covers->durable = (struct durable_covers){
         .take_fn = take, .drop_fn = drop, .list_fn = list};

@@ -221,7 +221,7 @@ publish_shard(void *context)
 {
     struct reheat *it = context;
     ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_FULL);
-    covers_publish(&it->exchange, it->shard);
+    covers__publish(&it->exchange, it->shard);
 }
 
 static int
@@ -235,12 +235,12 @@ publish(struct reheat *it)
     if (err != 0) {
         return err;
     }
-    bool is_same = covers_map_is_same(it->list, now);
+    bool is_same = covers__map_is_same(it->list, now);
     covers_map_destroy(now);
     if (!is_same) {
         return ERR_GONE;
     }
-    err = covers_begin(seal->covers, range->slot, range->first_id,
+    err = covers__begin(seal->covers, range->slot, range->first_id,
         range->last_id, NULL, 0, &it->exchange);
     if (err != 0) {
         return err;
@@ -263,7 +263,7 @@ reheat_end(struct reheat **out)
     int err = publish(it);
     mutex_unlock(&seal->durable->edit_lock);
     if (err == 0) {
-        covers_end(&it->exchange);
+        covers__end(&it->exchange);
         durable_count(&seal->stats.reheats, 1);
     }
     reheat_abort(out);

@@ -6,8 +6,8 @@
  *    +--- failure --+-----------------+-----------------+
  *
  * The segment has all that the engine and the older segments had of the range,
- * each record once (seal_merge_check). Its sequence numbers are not below those
- * that the seal was begun with, nor below those of the segments that it
+ * each record once (seal_merge__check). Its sequence numbers are not below
+ * those that the seal was begun with, nor below those of the segments that it
  * replaces (check_seq).
  *
  * Until it is published nothing has changed for anybody: the engine has the
@@ -211,7 +211,7 @@ seal_step(struct seal_work *work, uint64_t n, bool *is_end)
         int err = seal_merge_next(&work->merge, &id, code, is_end);
         err = note_unreadable(work, err);
         if (err == 0 && *is_end) {
-            seal_merge_check(&work->merge, work->range.n_rows);
+            seal_merge__check(&work->merge, work->range.n_rows);
             move(work, SEAL_MERGED);
         }
         if (err != 0 || *is_end) {
@@ -245,7 +245,7 @@ open_file(struct seal_work *work)
     if (err != 0) {
         return err;
     }
-    work->file = covers_file_create(segment, work->seq, work->seal->fetch);
+    work->file = covers__file_create(segment, work->seq, work->seal->fetch);
     if (work->file == NULL) {
         segment_close(&segment);
         return ERR_NO_MEMORY;
@@ -315,7 +315,7 @@ publish_shard(void *context)
     if (work->file != NULL) {
         work->file->seq[work->shard] = seq;
     }
-    covers_publish(&work->change, work->shard);
+    covers__publish(&work->change, work->shard);
 }
 
 /* Publishes one shard. Where the ones before have left much to readers, waits
@@ -345,7 +345,7 @@ check_list(const struct seal_work *work)
                                   range->first_id, range->last_id, &now)
                             : 0;
     if (err == 0 && work->is_slow) {
-        err = covers_map_is_same(work->list, now) ? 0 : ERR_GONE;
+        err = covers__map_is_same(work->list, now) ? 0 : ERR_GONE;
         covers_map_destroy(now);
     }
     return err;
@@ -361,7 +361,7 @@ publish(struct seal_work *work)
     ASSERT((work->file == NULL) == (work->merge.n_out == 0));
     int err = has_changed(work) ? ERR_GONE : check_list(work);
     if (err == 0) {
-        err = covers_begin(seal->covers, range->slot, range->first_id,
+        err = covers__begin(seal->covers, range->slot, range->first_id,
             range->last_id, &entry, work->file != NULL, &work->change);
     }
     if (err != 0) {
@@ -493,7 +493,7 @@ seal_end(struct seal_work **out)
         fail(out, err);
         return err;
     }
-    covers_end(&work->change);
+    covers__end(&work->change);
     durable_count(&seal->stats.seals, 1);
     durable_count(&seal->stats.seal_records, work->head.records);
     durable_count(&seal->stats.seal_hot_records, work->merge.n_hot);

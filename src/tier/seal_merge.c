@@ -314,7 +314,7 @@ seal_merge_next(struct seal_merge *merge, uint64_t *id,
 }
 
 void
-seal_merge_check(const struct seal_merge *merge, uint64_t n_rows)
+seal_merge__check(const struct seal_merge *merge, uint64_t n_rows)
 {
     ASSERT(merge->n_live == 0 && merge->scan == NULL);
     ASSERT(merge->list == NULL || merge->at_entry == merge->list->n);

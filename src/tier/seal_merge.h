@@ -42,7 +42,7 @@ struct seal_merge {
     uint8_t from[SCHEMA_COLUMNS_MAX]; /* by the head's columns: which one of
                                        * that segment; or n_columns of it */
     size_t at_record;
-    /* What has come so far: see seal_merge_check. */
+    /* What has come so far: see seal_merge__check. */
     uint64_t n_hot;    /* records that came from the engine */
     uint64_t n_out;    /* all that were given out */
     uint64_t n_cold;   /* read from segments, of their entries' ids */
@@ -56,7 +56,7 @@ void seal_merge_fini(struct seal_merge *merge);
 
 /* At its end: asserts that what was given out is all that the engine has and
  * all that segments have, but what is hidden and what is empty. */
-void seal_merge_check(const struct seal_merge *merge, uint64_t n_rows);
+void seal_merge__check(const struct seal_merge *merge, uint64_t n_rows);
 
 /* The next record; *is_end where there is none. Those with no number in any
  * column of head are left out. 0, or an error of segment_scan_next. */

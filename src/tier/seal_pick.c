@@ -19,7 +19,7 @@
  * cold=oldest new ids go to the newest range of a counter: it is no choice, and
  * where it scores best its older half is taken.
  *
- * In haste (seal_pick_soon) neither age nor fairness counts, only what a range
+ * In haste (seal_pick__soon) neither age nor fairness counts, only what a range
  * frees for what it writes. In random order all ranges fill alike, and each
  * must be merged with what is on the disk: the lowest that is fair writes nine
  * records for one that leaves memory, the densest two or three. A part of that
@@ -56,7 +56,7 @@ enum {
 #define SOON_MARGIN 1.25
 
 uint64_t
-seal_pick_chunk(const struct seal *seal, unsigned n_columns)
+seal_pick__chunk(const struct seal *seal, unsigned n_columns)
 {
     /* a copy has their rows, and a code a column */
     uint64_t n = seal->copy_bytes / (8 * (UINT64_C(1) + n_columns));
@@ -148,7 +148,7 @@ seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     out->range.first_id = first_id_of(seal, row);
     while (engine_extent(seal->engine, slot, lead, row, &extent)) {
         uint64_t n = (extent.n_records + 1) * seal->n_shards;
-        uint64_t chunk = seal_pick_chunk(seal, extent.n_columns);
+        uint64_t chunk = seal_pick__chunk(seal, extent.n_columns);
         if (extent.first_row < row) { /* the rest of one that was cut */
             n = count_part(seal, slot, lead, row, extent.last_row) +
                 seal->n_shards;
@@ -554,7 +554,7 @@ pick_any(const struct seal *seal, const struct seal_aside *aside,
 }
 
 bool
-seal_pick_best(
+seal_pick__best(
     struct seal *seal, const struct seal_aside *aside, struct seal_range *out)
 {
     struct policy policy[SCHEMA_COUNTERS_MAX];
@@ -721,7 +721,7 @@ part_max(const struct seal *seal)
     if (seal->chunk != 0) {
         return seal->chunk;
     }
-    covers_sum(seal->covers, &sum);
+    covers__sum(seal->covers, &sum);
     uint64_t most = sum.records / SOON_FILES;
     return most < SOON_MAX ? SOON_MAX : most;
 }
@@ -751,12 +751,12 @@ open_rest(
 }
 
 bool
-seal_pick_soon(struct seal *seal, const struct seal_aside *aside,
+seal_pick__soon(struct seal *seal, const struct seal_aside *aside,
     struct seal_rest *rest, struct seal_range *out)
 {
     return take_part(seal, rest, false, out) ||
         (open_rest(seal, aside, rest) && take_part(seal, rest, true, out)) ||
-        seal_pick_best(seal, aside, out);
+        seal_pick__best(seal, aside, out);
 }
 
 /* The first range of a counter that is due, of ids below `limit`. */
@@ -787,7 +787,7 @@ pick_below(const struct seal *seal, const struct seal_aside *aside,
 }
 
 bool
-seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
+seal_pick__due(const struct seal *seal, const struct seal_aside *aside,
     struct seal_range *out)
 {
     struct policy policy[SCHEMA_COUNTERS_MAX];
@@ -804,7 +804,7 @@ seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
 }
 
 void
-seal_pick_states(const struct seal *seal, struct seal_states *states)
+seal_pick__states(const struct seal *seal, struct seal_states *states)
 {
     *states = (struct seal_states){0};
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {

@@ -9,7 +9,7 @@
 
 /* Records that are copied for one range of a counter with so many columns, at
  * most, about. Any thread. */
-uint64_t seal_pick_chunk(const struct seal *seal, unsigned n_columns);
+uint64_t seal_pick__chunk(const struct seal *seal, unsigned n_columns);
 
 /* The next range of a counter from id `from` on that has hot records, of so
  * many that a seal can hold them; false where there is none. n_cold and heat
@@ -22,11 +22,11 @@ bool seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
  * for sure, if no other thread removes that. With cold=oldest the newest range
  * of a counter only where others would free less for what they write. Takes
  * edit_lock. The thread that seals. */
-bool seal_pick_best(
+bool seal_pick__best(
     struct seal *seal, const struct seal_aside *aside, struct seal_range *out);
 
-/* What is left of the range that seal_pick_soon takes in parts; all 0: nothing.
- * The thread that seals. */
+/* What is left of the range that seal_pick__soon takes in parts; all 0:
+ * nothing. The thread that seals. */
 struct seal_rest {
     bool is_open;
     unsigned slot;
@@ -42,14 +42,14 @@ struct seal_rest {
  * about as much; then the best range is looked for again. Of those that free
  * alike the lowest goes first, but one that is written much, and the newest one
  * of cold=oldest, last. False, its record, lock and thread as above. */
-bool seal_pick_soon(struct seal *seal, const struct seal_aside *aside,
+bool seal_pick__soon(struct seal *seal, const struct seal_aside *aside,
     struct seal_rest *rest, struct seal_range *out);
 
 /* A range that is due by its counter's cold_after=: of ids that are more than
  * that below the largest one, with 32,768 hot records (half of seal->chunk
  * where that is set), not written much at present, and not set aside. False
  * where there is none. Locks and thread as above. */
-bool seal_pick_due(const struct seal *seal, const struct seal_aside *aside,
+bool seal_pick__due(const struct seal *seal, const struct seal_aside *aside,
     struct seal_range *out);
 
 /* Candidates by state, of all counters. */
@@ -66,6 +66,6 @@ struct seal_states {
 };
 
 /* Counts them now; some hundred nanoseconds a table. Any thread. */
-void seal_pick_states(const struct seal *seal, struct seal_states *states);
+void seal_pick__states(const struct seal *seal, struct seal_states *states);
 
 #endif

@@ -129,7 +129,7 @@ after_range(struct sealer *sealer, const struct seal_range *range)
     ASSERT(range->unreadable == 0);
     tidier_note(&sealer->tidier, range);
     checkpointer_want_segments(sealer->checkpointer, NULL);
-    cold_retry(sealer->cold, true);
+    cold__retry(sealer->cold, true);
 }
 
 /* A range has been sealed, or not. One that lies over a segment which cannot be
@@ -180,8 +180,8 @@ take_turn(void *context)
     struct seal *seal = &sealer->seal;
     ASSERT(sealer->magic == SEALER_MAGIC && !it->is_found);
     it->is_found = it->is_hasty
-        ? seal_pick_soon(seal, &sealer->aside, &sealer->rest, &it->range)
-        : seal_pick_best(seal, &sealer->aside, &it->range);
+        ? seal_pick__soon(seal, &sealer->aside, &sealer->rest, &it->range)
+        : seal_pick__best(seal, &sealer->aside, &it->range);
     if (it->is_found) {
         ASSERT(it->range.first_id <= it->range.last_id);
         it->err = seal_run(seal, &it->range);
@@ -258,7 +258,7 @@ seal_due(struct sealer *sealer)
     if (!is_free(sealer) || now_ns < sealer->due_ns) {
         return;
     }
-    if (!seal_pick_due(&sealer->seal, &sealer->aside, &range)) {
+    if (!seal_pick__due(&sealer->seal, &sealer->aside, &range)) {
         sealer->due_ns = now_ns + DUE_MS * NS_PER_MS;
         return;
     }
@@ -410,14 +410,14 @@ run(void *arg)
             do_call(sealer, call);
         }
         bool makes_room = make_room(sealer);
-        cold_retry(sealer->cold, makes_room);
+        cold__retry(sealer->cold, makes_room);
         seal_due(sealer);
         if (makes_room && !is_stopping(sealer)) {
             tidier_turn(&sealer->tidier, used_bytes(sealer));
         }
     }
     tidier_stop(&sealer->tidier);
-    cold_retry(sealer->cold, false);
+    cold__retry(sealer->cold, false);
     for (struct store_seal *call; (call = wait_for_work(sealer)) != NULL;) {
         call->err = ERR_CLOSED;
         call->call.done_fn(&call->call);
@@ -438,7 +438,7 @@ sealer_start(struct sealer *sealer)
     mutex_init(&sealer->lock);
     clock_cond_init(&sealer->changed);
     sealer->magic = SEALER_MAGIC; /* before its thread */
-    cold_begin(sealer->cold, !sealer->is_told);
+    cold__begin(sealer->cold, !sealer->is_told);
     int err = errand_start(&sealer->hasty);
     if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
         errand_stop(&sealer->hasty);

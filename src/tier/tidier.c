@@ -244,7 +244,7 @@ room_of(const struct tidier *tidier, unsigned n_columns, uint64_t used_bytes)
     uint64_t may_use = tidier->hot_bytes / 100 * HEAT_BEGIN;
     uint64_t free_bytes = used_bytes < may_use ? may_use - used_bytes : 0;
     return (struct seal_tidy_room){
-        .copy_records = seal_pick_chunk(tidier->seal, n_columns),
+        .copy_records = seal_pick__chunk(tidier->seal, n_columns),
         .heat_records = free_bytes / (HOT_BYTES + 8 * n_columns)};
 }
 

@@ -33,9 +33,9 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     tier->cold.magic = COLD_MAGIC;
     tier->cold.engine = engine;
     tier->cold.clock = config->clock;
-    covers_init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
+    covers__init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
     tier->cold.covers.edit_lock = &durable->edit_lock;
-    durable->covers = covers_as_durable(&tier->cold.covers);
+    durable->covers = covers__as_durable(&tier->cold.covers);
     engine_set_cover(engine, &tier->cold.covers.cover);
     mutex_init(&tier->cold.lock);
     tier->sealer = (struct sealer){.cold = &tier->cold,
@@ -77,7 +77,7 @@ tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
     struct checkpointer *checkpointer)
 {
     ASSERT(!tier->has_sealer && tier->durable->wal != NULL);
-    covers_end_loading(&tier->cold.covers);
+    covers__end_loading(&tier->cold.covers);
     tell_excess(tier);
     tier->sealer.seal.schema = schema;
     tier->sealer.checkpointer = checkpointer;
@@ -103,7 +103,7 @@ tier_fini(struct tier *tier)
     ASSERT(tier->cold.magic == COLD_MAGIC);
     ASSERT(tier->cold.waiting.first == NULL); /* all are answered */
     tier->durable->covers = NULL;
-    covers_fini(&tier->cold.covers);
+    covers__fini(&tier->cold.covers);
     mutex_fini(&tier->cold.lock);
     tier->cold.magic = 0;
     fetch_stop(&tier->cold.fetch);
@@ -138,7 +138,7 @@ static void
 put_segments(struct tier *tier, const struct lines *lines)
 {
     struct covers_sum sum;
-    covers_sum(&tier->cold.covers, &sum);
+    covers__sum(&tier->cold.covers, &sum);
     put(lines, "segments", sum.files);
     put(lines, "ranges", sum.entries);
     put(lines, "blocks", sum.blocks);
@@ -156,7 +156,7 @@ put_states(struct tier *tier, const struct lines *lines)
 {
     struct seal_states states;
     enum tidier_state state = tidier_state(&tier->sealer.tidier);
-    seal_pick_states(&tier->sealer.seal, &states);
+    seal_pick__states(&tier->sealer.seal, &states);
 #define X(name, text) put(lines, #name, states.name);
     SEAL_STATES(X)
 #undef X

@@ -53,7 +53,7 @@ skip_same(const uint8_t **a, const uint8_t **b)
 }
 
 bool
-entry_replace(uint8_t *to, const uint8_t *from)
+entry__replace(uint8_t *to, const uint8_t *from)
 {
     unsigned n = *to >> KIND_BITS;
     const uint8_t *old = skip_number(to + 1);

@@ -114,7 +114,7 @@ entry_put_cell(uint8_t *out, uint64_t id, uint32_t serial, uint64_t value,
 /* Puts the values of entry from, of cells, in the place of those of entry to,
  * of the same record, where both have the same columns in the same order and
  * their values are as long in all. False: it has changed nothing. */
-bool entry_replace(uint8_t *to, const uint8_t *from);
+bool entry__replace(uint8_t *to, const uint8_t *from);
 
 /* As entry_put_columns, for a counter (made, or a column added or dropped),
  * with the last serial that the schema has given out. */

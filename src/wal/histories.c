@@ -26,7 +26,7 @@ histories_draw(uint64_t *history)
 }
 
 void
-histories_fini(struct histories *histories)
+histories__fini(struct histories *histories)
 {
     free(histories->entry);
     *histories = (struct histories){0};
@@ -120,7 +120,7 @@ histories_copy(const struct histories *from, struct histories *out)
             histories_add(out, from->entry[i].from, from->entry[i].history);
 
         if (err != 0) {
-            histories_fini(out);
+            histories__fini(out);
             return err;
         }
     }
@@ -128,7 +128,7 @@ histories_copy(const struct histories *from, struct histories *out)
 }
 
 void
-histories_set_fini(struct histories_set *set)
+histories__set_fini(struct histories_set *set)
 {
     free(set->history);
     *set = (struct histories_set){0};
@@ -153,7 +153,7 @@ set_place(const struct histories_set *set, uint64_t history)
 }
 
 void
-histories_set_add(struct histories_set *set, uint64_t history)
+histories__set_add(struct histories_set *set, uint64_t history)
 {
     size_t place;
 
@@ -184,7 +184,7 @@ histories_set_add(struct histories_set *set, uint64_t history)
 }
 
 uint64_t
-histories_set_place(const struct histories_set *set, uint64_t history)
+histories__set_place(const struct histories_set *set, uint64_t history)
 {
     size_t place = history == 0 ? 0 : set_place(set, history);
 
@@ -193,7 +193,7 @@ histories_set_place(const struct histories_set *set, uint64_t history)
 }
 
 bool
-histories_set_get(
+histories__set_get(
     const struct histories_set *set, uint64_t place, uint64_t *history)
 {
     if (place > set->n) {

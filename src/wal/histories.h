@@ -36,7 +36,7 @@ struct histories {
     size_t n, capacity;
 };
 
-void histories_fini(struct histories *histories);
+void histories__fini(struct histories *histories);
 
 /* Log files from that number (>= 1) on are of that history (not 0); what was
  * said of them does not hold any more. 0 or ERR_NO_MEMORY (nothing has
@@ -71,17 +71,17 @@ struct histories_set {
     bool is_short; /* of memory: some are missing */
 };
 
-void histories_set_fini(struct histories_set *set);
+void histories__set_fini(struct histories_set *set);
 
 /* Adds one; 0, and what is in it, is passed over. */
-void histories_set_add(struct histories_set *set, uint64_t history);
+void histories__set_add(struct histories_set *set, uint64_t history);
 
 /* Its place, from 1 on; 0 for 0. It is in the set. */
-uint64_t histories_set_place(
+uint64_t histories__set_place(
     const struct histories_set *set, uint64_t history);
 
 /* False where there is no such place. */
-bool histories_set_get(
+bool histories__set_get(
     const struct histories_set *set, uint64_t place, uint64_t *history);
 
 #endif

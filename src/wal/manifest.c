@@ -59,8 +59,8 @@ manifest_fini(struct manifest *manifest)
     free(manifest->counter);
     images_fini(&manifest->images);
     segments_fini(&manifest->segments);
-    producers_list_fini(&manifest->producers);
-    histories_fini(&manifest->histories);
+    producers__list_fini(&manifest->producers);
+    histories__fini(&manifest->histories);
     *manifest = (struct manifest){
         .images = manifest->images, .segments = manifest->segments};
 }
@@ -143,7 +143,7 @@ read_named(
         read_file(disk, name, &bytes, &len, error == NULL ? &ignored : error);
 
     if (err == 0) {
-        err = manifest_decode(bytes, len, out);
+        err = manifest__decode(bytes, len, out);
     }
     free(bytes);
     return err;
@@ -194,7 +194,7 @@ manifest_mend(struct disk *disk, struct flip_budget *budget,
             .context = &mend};
 
         err = len > ENVELOPE_CHECKSUM_BYTES && flip_find(&flip, budget, &found)
-            ? manifest_decode(bytes, len, out)
+            ? manifest__decode(bytes, len, out)
             : ERR_CORRUPT;
     }
     free(bytes);
@@ -257,7 +257,7 @@ manifest_write(struct disk *disk, const struct manifest *manifest,
     struct disk_file *file, int *error)
 {
     struct buf out = {0};
-    int err = manifest_encode(manifest, &out);
+    int err = manifest__encode(manifest, &out);
     int ignored;
 
     error = error == NULL ? &ignored : error;
@@ -293,7 +293,7 @@ int
 manifest_write_copy(struct disk *disk, const struct manifest *manifest)
 {
     struct buf out = {0};
-    int err = manifest_encode(manifest, &out);
+    int err = manifest__encode(manifest, &out);
 
     if (err == 0 && !copy_has(disk, &out)) {
         err = err_of(replace(disk, MANIFEST_COPY, COPY_NEW, &out, NULL));

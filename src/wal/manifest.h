@@ -121,7 +121,7 @@ uint64_t manifest_segment_epoch(
 /* Its bytes, for tests and fuzzing: encode appends to out (0 or ERR_NO_MEMORY),
  * decode is as manifest_read. */
 struct buf;
-int manifest_encode(const struct manifest *manifest, struct buf *out);
-int manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out);
+int manifest__encode(const struct manifest *manifest, struct buf *out);
+int manifest__decode(const uint8_t *bytes, size_t len, struct manifest *out);
 
 #endif

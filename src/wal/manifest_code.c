@@ -181,7 +181,7 @@ put_image(void *context, const struct images_entry *entry)
     len += bytes_put_varint(out + len, entry->n);
     if (writer->set != NULL) {
         len += bytes_put_varint(
-            out + len, histories_set_place(writer->set, entry->history));
+            out + len, histories__set_place(writer->set, entry->history));
     }
     ASSERT(len <= ENTRY_BYTES_MAX);
     writer->out->len += len;
@@ -242,7 +242,7 @@ put_counters(const struct manifest *manifest, struct buf *out)
 static void
 note_history(void *context, const struct images_entry *entry)
 {
-    histories_set_add(context, entry->history);
+    histories__set_add(context, entry->history);
 }
 
 /* All that a manifest names. */
@@ -250,11 +250,11 @@ static void
 gather(const struct manifest *manifest, struct histories_set *set)
 {
     for (size_t i = 0; i < manifest->histories.n; i++) {
-        histories_set_add(set, manifest->histories.entry[i].history);
+        histories__set_add(set, manifest->histories.entry[i].history);
     }
     images_each(&manifest->images, note_history, set);
     for (size_t i = 0; i < manifest->segments.n; i++) {
-        histories_set_add(set, manifest->segments.segment[i].history);
+        histories__set_add(set, manifest->segments.segment[i].history);
     }
 }
 
@@ -285,7 +285,7 @@ put_histories(const struct histories *histories,
         }
         len = bytes_put_varint(at, entry->from - before - 1);
         len += bytes_put_varint(
-            at + len, histories_set_place(set, entry->history));
+            at + len, histories__set_place(set, entry->history));
         out->len += len;
         before = entry->from;
     }
@@ -321,7 +321,7 @@ encode(const struct manifest *manifest, const struct histories_set *set,
     put_counters(manifest, out);
     images_each(&manifest->images, put_image, &writer);
     segments_code_put(&manifest->segments, named, out);
-    producers_list_put(&manifest->producers, out);
+    producers__list_put(&manifest->producers, out);
     (void)buf_reserve(out, CHECKSUM_BYTES);
     if (out->failed) {
         out->len = start;
@@ -336,14 +336,14 @@ encode(const struct manifest *manifest, const struct histories_set *set,
 }
 
 int
-manifest_encode(const struct manifest *manifest, struct buf *out)
+manifest__encode(const struct manifest *manifest, struct buf *out)
 {
     struct histories_set set = {0};
     int err;
 
     gather(manifest, &set);
     err = set.is_short ? ERR_NO_MEMORY : encode(manifest, &set, out);
-    histories_set_fini(&set);
+    histories__set_fini(&set);
     return err;
 }
 
@@ -473,7 +473,7 @@ get_image(const uint8_t **in, const uint8_t *end,
         !get_below(in, end, UINT32_MAX, &len) ||
         !get_below(in, end, UINT32_MAX, &n) ||
         (set != NULL && !bytes_get_varint(in, end, &place)) ||
-        (set != NULL && !histories_set_get(set, place, &entry->history))) {
+        (set != NULL && !histories__set_get(set, place, &entry->history))) {
         return false;
     }
     entry->len = (uint32_t)len;
@@ -567,7 +567,7 @@ get_set(const uint8_t **in, const uint8_t *end, uint32_t n,
         if (history <= before) {
             return ERR_CORRUPT;
         }
-        histories_set_add(set, history);
+        histories__set_add(set, history);
         before = history;
     }
     return set->is_short ? ERR_NO_MEMORY : 0;
@@ -586,7 +586,7 @@ get_logs(const uint8_t **in, const uint8_t *end, uint32_t n,
         if (!bytes_get_varint(in, end, &distance) ||
             distance >= UINT64_MAX - from ||
             !bytes_get_varint(in, end, &place) ||
-            !histories_set_get(set, place, &history) || history == 0) {
+            !histories__set_get(set, place, &history) || history == 0) {
             return ERR_CORRUPT;
         }
         from += distance + 1;
@@ -621,7 +621,7 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
         err = segments_code_get(in, end, &segments, &out->segments);
     }
     if (err == 0) {
-        err = producers_list_get(
+        err = producers__list_get(
             in, end, n->producers, out->shards, &out->producers);
     }
     return err;
@@ -647,7 +647,7 @@ slots_agree(const struct manifest *manifest)
 }
 
 int
-manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
+manifest__decode(const uint8_t *bytes, size_t len, struct manifest *out)
 {
     const uint8_t *at = bytes + HEAD_BYTES;
     const uint8_t *end;
@@ -667,7 +667,7 @@ manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
     } else {
         err = get_all(&at, end, version, &n, &set, out);
     }
-    histories_set_fini(&set);
+    histories__set_fini(&set);
     if (err == 0 && (at != end || !slots_agree(out))) {
         err = ERR_CORRUPT;
     }

@@ -25,7 +25,7 @@ enum {
 };
 
 void
-note_put(
+note__put(
     const struct frame_file *next, uint64_t epoch, uint8_t out[NOTE_BYTES])
 {
     struct frame_file head = {.epoch = epoch, .number = next->number - 1};
@@ -79,7 +79,7 @@ note_is_damaged(const struct frame_file *next, uint64_t epoch,
         next->first_seq == UINT64_MAX) {
         return false; /* no server wrote that header, and so no note */
     }
-    note_put(next, epoch, note);
+    note__put(next, epoch, note);
     if (is_beginning(note, in)) {
         return false;
     }

@@ -16,7 +16,7 @@ enum { NOTE_BYTES = FRAME_BATCH_BYTES + ENTRY_MARK_BYTES };
 
 /* next: the successor's header, before_end not 0; epoch: that of the file where
  * the note is. */
-void note_put(
+void note__put(
     const struct frame_file *next, uint64_t epoch, uint8_t out[NOTE_BYTES]);
 
 /* next, epoch: as above. True where the bytes at next->before_end were a note

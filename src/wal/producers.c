@@ -31,7 +31,7 @@ enum {
 _Static_assert(SEEN_WORDS == 16, "a bit each in two bytes");
 
 void
-producers_list_fini(struct producers_list *list)
+producers__list_fini(struct producers_list *list)
 {
     free(list->one);
     free(list->window);
@@ -137,7 +137,7 @@ assert_names(const struct producers_list *list)
 }
 
 void
-producers_list_put(const struct producers_list *list, struct buf *out)
+producers__list_put(const struct producers_list *list, struct buf *out)
 {
     uint32_t w = 0;
 
@@ -287,7 +287,7 @@ get_one(const uint8_t **in, const uint8_t *end, struct producers_list *out)
 }
 
 int
-producers_list_get(const uint8_t **in, const uint8_t *end, uint32_t n,
+producers__list_get(const uint8_t **in, const uint8_t *end, uint32_t n,
     uint32_t shards, struct producers_list *out)
 {
     int err = 0;

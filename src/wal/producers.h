@@ -37,17 +37,17 @@ struct producers_list {
 };
 
 /* Frees what it owns and makes it empty. */
-void producers_list_fini(struct producers_list *list);
+void producers__list_fini(struct producers_list *list);
 
-/* Appends them; out->failed where memory is out. What producers_list_get would
+/* Appends them; out->failed where memory is out. What producers__list_get would
  * refuse is asserted. */
-void producers_list_put(const struct producers_list *list, struct buf *out);
+void producers__list_put(const struct producers_list *list, struct buf *out);
 
 /* Reads n producers at *in, which end before end, and moves *in behind them;
  * out is empty but for last_serial. 0, ERR_CORRUPT, ERR_NO_MEMORY; *out may
  * have some of them then, and is the caller's. No number is believed beyond the
  * bytes that are there. */
-int producers_list_get(const uint8_t **in, const uint8_t *end, uint32_t n,
+int producers__list_get(const uint8_t **in, const uint8_t *end, uint32_t n,
     uint32_t shards, struct producers_list *out);
 
 #endif

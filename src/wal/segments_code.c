@@ -85,7 +85,7 @@ segments_code_put(const struct segments *segments,
         len = put_fixed(at, &it, &before);
         if (set != NULL) {
             len += bytes_put_varint(
-                at + len, histories_set_place(set, segment->history));
+                at + len, histories__set_place(set, segment->history));
         }
         for (uint32_t s = 0; s < segments->shards; s++) {
             len += bytes_put_varint(
@@ -176,7 +176,7 @@ get_history(const uint8_t **in, const uint8_t *end,
     *history = 0;
     return set == NULL ||
         (bytes_get_varint(in, end, &place) &&
-            histories_set_get(set, place, history));
+            histories__set_get(set, place, history));
 }
 
 /* Reads one behind another into *seq, which is room for the shards. */

@@ -270,7 +270,7 @@ wal__file_note_next(
     if (fd < 0 && disk->calls->open(disk, name, DISK_WRITE, &fd) != 0) {
         return;
     }
-    note_put(next, epoch, bytes);
+    note__put(next, epoch, bytes);
     (void)disk->calls->write(disk, fd, bytes, sizeof bytes, next->before_end);
     if (fd != old->fd) {
         disk->calls->close(disk, fd);

@@ -214,7 +214,7 @@ wal__stream_append_noted(struct wal_stream *stream, const void *entries,
     if (n == 1) {
         const struct wal_latest *latest = latest_of(stream, row);
         if (latest->id == row->id && latest->era == stream->era &&
-            entry_replace(stream->tail->bytes + latest->at, entries)) {
+            entry__replace(stream->tail->bytes + latest->at, entries)) {
             stream->n_replaced++;
             return;
         }

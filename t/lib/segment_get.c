@@ -9,10 +9,10 @@ segment_read_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out)
 {
     struct segment_fault fault;
-    int err = segment_try_block(segment, block, bytes, out, &fault);
+    int err = segment__try_block(segment, block, bytes, out, &fault);
 
     if (err != 0) {
-        segment_tell(segment, &fault);
+        segment__tell(segment, &fault);
     }
     return err;
 }

@@ -13,7 +13,7 @@
  * server's (cold/fetch.h) are compared with. */
 
 /* Reads and checks block number `block`, which is where *out points into:
- * bytes has BLOCK_BYTES_MAX, the caller's. Errors as of segment_try_block, and
+ * bytes has BLOCK_BYTES_MAX, the caller's. Errors as of segment__try_block, and
  * the logger has said what was wrong. */
 int segment_read_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out);

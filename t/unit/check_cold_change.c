@@ -70,7 +70,7 @@ begin_with(struct world *world, unsigned *n_asked, struct engine *engine)
     engine_set_cover(world->cold.engine, &world->cover);
     ck_assert_int_eq(engine_define(world->cold.engine, &world->def), 0);
     mutex_init(&world->cold.lock);
-    cold_begin(&world->cold, true);
+    cold__begin(&world->cold, true);
 }
 
 static void
@@ -129,7 +129,7 @@ START_TEST(test_order)
     ck_assert_int_eq(
         ask(&world, &call, change, COUNT_OF(change)), STORE_LATER);
     world.n_covered = 1;
-    cold_retry(&world.cold, true);
+    cold__retry(&world.cold, true);
     ck_assert_uint_gt(n_asked, 1);
     ck_assert_uint_eq(world.n_answers, 1);
     for (unsigned i = 0; i < COUNT_OF(change); i++) {
@@ -200,7 +200,7 @@ START_TEST(test_wait_together)
         }
         ck_assert_int_eq(
             ask(&world, &call, change, COUNT_OF(change)), STORE_LATER);
-        cold_retry(&world.cold, true);
+        cold__retry(&world.cold, true);
         ck_assert_uint_eq(world.n_answers, 0);
         ck_assert_int_eq(change[0].err, ERR_NOT_FOUND);
         ck_assert_int_eq(change[1].err, ERR_HOT_FULL);
@@ -208,7 +208,7 @@ START_TEST(test_wait_together)
         ck_assert_int_eq(change[3].err, ERR_HOT_FULL);
         ck_assert_int_eq(change[4].err, ERR_HOT_FULL);
         clear(&world);
-        cold_retry(&world.cold, true);
+        cold__retry(&world.cold, true);
         ck_assert_uint_eq(world.n_answers, 1);
         ck_assert_int_eq(change[1].err, 0);
         ck_assert_uint_eq(change[1].value[0], 1);
@@ -274,7 +274,7 @@ START_TEST(test_first_come)
     for (unsigned i = 0; i < WAITERS; i++) {
         come(i, OTHER);
     }
-    cold_retry(&world.cold, true);
+    cold__retry(&world.cold, true);
     for (unsigned i = 0; i < WAITERS; i++) {
         ck_assert_uint_eq(queue.waiter[i].number, i + 1);
     }
@@ -294,12 +294,12 @@ START_TEST(test_refused_again)
     come(0, id);
     come(1, OTHER);
     world.asked_fn = last_one_comes;
-    cold_retry(&world.cold, true);
+    cold__retry(&world.cold, true);
     ck_assert_uint_eq(queue.waiter[0].number, 0);
     ck_assert_uint_eq(queue.waiter[1].number, 1);
     ck_assert_uint_eq(queue.waiter[2].number, 0);
     clear(&world);
-    cold_retry(&world.cold, true);
+    cold__retry(&world.cold, true);
     ck_assert_uint_eq(queue.waiter[0].number, 2);
     ck_assert_uint_eq(queue.waiter[2].number, 3);
     expect_value(world.cold.engine, &world.def, 0, OTHER, 4);
@@ -314,7 +314,7 @@ START_TEST(test_no_room)
     struct store_change call;
     unsigned n_asked;
     begin(&world, &n_asked);
-    cold_begin(&world.cold, false);
+    cold__begin(&world.cold, false);
     struct change change = refused(&world, CHANGE_SET, ID, 1);
     ck_assert_int_eq(ask(&world, &call, &change, 1), STORE_DONE);
     ck_assert_int_eq(change.err, ERR_HOT_FULL);
@@ -355,7 +355,7 @@ START_TEST(test_time_is_over)
     gardener_stop(&gardener);
     ck_assert_int_eq(sem_destroy(&come), 0);
     ck_assert_int_eq(change.err, ERR_HOT_FULL);
-    cold_retry(&world.cold, true);
+    cold__retry(&world.cold, true);
     expect_value(world.cold.engine, &world.def, 0, ID, 0);
     end(&world);
 }

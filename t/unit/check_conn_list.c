@@ -76,8 +76,8 @@ show_pair(int family, const char *start)
     if (client < 0) {
         return; /* this machine has not got the family */
     }
-    conn_list_init(&list);
-    conn_list_add(&list, &entry, accepted, 77);
+    conn_list__init(&list);
+    conn_list__add(&list, &entry, accepted, 77);
     struct found found = look(&list);
     ck_assert_uint_eq(found.n, 1);
     ck_assert_int_eq(found.last.fd, accepted);
@@ -87,9 +87,9 @@ show_pair(int family, const char *start)
     ck_assert_str_eq(found.last.listen_addr, text);
     conn_list_own_addr(client, text);
     ck_assert_str_eq(found.last.addr, text);
-    conn_list_remove(&list, &entry);
+    conn_list__remove(&list, &entry);
     ck_assert_uint_eq(look(&list).n, 0);
-    conn_list_fini(&list);
+    conn_list__fini(&list);
     close(client);
     close(accepted);
     close(listening);
@@ -109,16 +109,16 @@ START_TEST(test_unix)
     int pair[2];
     ck_assert_int_eq(
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    conn_list_init(&list);
+    conn_list__init(&list);
     for (int i = 0; i < 3; i++) {
-        conn_list_add(&list, &entry[i], pair[0], 0);
+        conn_list__add(&list, &entry[i], pair[0], 0);
     }
     ck_assert_uint_eq(look(&list).n, 3);
     ck_assert_int_eq((int)look(&list).last.state, (int)CONN_STATE_READ);
     ck_assert_str_eq(look(&list).last.addr, "unix:");
-    conn_list_remove(&list, &entry[1]); /* the middle, then the ends */
+    conn_list__remove(&list, &entry[1]); /* the middle, then the ends */
     ck_assert_uint_eq(look(&list).n, 2);
-    conn_list_remove(&list, &entry[2]);
+    conn_list__remove(&list, &entry[2]);
     conn_entry_note(&entry[0], CONN_STATE_NREAD);
     conn_entry_note_command(&entry[0], 5);
     ck_assert_uint_eq(look(&list).n, 1);
@@ -127,8 +127,8 @@ START_TEST(test_unix)
     close(pair[1]);
     close(pair[0]); /* a test only: listed sockets are open */
     ck_assert_str_eq(look(&list).last.addr, "unknown");
-    conn_list_remove(&list, &entry[0]);
-    conn_list_fini(&list);
+    conn_list__remove(&list, &entry[0]);
+    conn_list__fini(&list);
 }
 END_TEST
 
@@ -148,10 +148,10 @@ come_and_go(void *arg)
         int pair[2];
         ck_assert_int_eq(
             socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-        conn_list_add(&crowd->list, &entry, pair[0], 1);
+        conn_list__add(&crowd->list, &entry, pair[0], 1);
         conn_entry_note(&entry, CONN_STATE_PARSE_CMD);
         conn_entry_note_command(&entry, 2);
-        conn_list_remove(&crowd->list, &entry);
+        conn_list__remove(&crowd->list, &entry);
         close(pair[0]);
         close(pair[1]);
     }
@@ -171,7 +171,7 @@ START_TEST(test_threads)
 {
     static struct crowd crowd;
     pthread_t thread[THREADS];
-    conn_list_init(&crowd.list);
+    conn_list__init(&crowd.list);
     for (int i = 0; i < THREADS; i++) {
         ck_assert_int_eq(
             pthread_create(&thread[i], NULL, come_and_go, &crowd), 0);
@@ -183,7 +183,7 @@ START_TEST(test_threads)
     for (int i = 0; i < THREADS; i++) {
         ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
     }
-    conn_list_fini(&crowd.list);
+    conn_list__fini(&crowd.list);
 }
 END_TEST
 

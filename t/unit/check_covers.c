@@ -29,14 +29,14 @@ begin(struct world *world, uint64_t first_id, uint64_t seed)
 {
     *world = (struct world){.first_id = first_id, .random = seed};
     ground_init(SHARDS, seed, &world->qsbr, &world->engine, &world->fake);
-    covers_init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
-    covers_end_loading(&world->covers);
+    covers__init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
+    covers__end_loading(&world->covers);
 }
 
 static void
 end(struct world *world)
 {
-    covers_fini(&world->covers);
+    covers__fini(&world->covers);
     ground_fini(&world->qsbr, &world->engine, &world->fake);
 }
 
@@ -52,7 +52,7 @@ make_file(struct world *world, size_t n)
     make_records(&records, ID_SEQUENTIAL, LOOK_WIDE, n, 1);
     ck_assert_int_eq(write_records(&write, number, &records, &head), 0);
     struct covers_file *file =
-        covers_file_create(open_segment(world->fake, number), seq, NULL);
+        covers__file_create(open_segment(world->fake, number), seq, NULL);
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(file->number, number);
     return file;
@@ -78,13 +78,13 @@ check_shard(struct world *world, unsigned shard)
         if (shard_of(world, id, &row) != shard) {
             continue;
         }
-        struct covers_file *file = covers_hold(covers, SLOT, id, want);
-        same = same && covers_has(covers, SLOT, id) == (want != 0) &&
+        struct covers_file *file = covers__hold(covers, SLOT, id, want);
+        same = same && covers__has(covers, SLOT, id) == (want != 0) &&
             covers->cover.version_fn(&covers->cover, SLOT, shard, row) ==
                 want &&
             (file != NULL) == (want != 0) &&
-            covers_hold(covers, SLOT, id, want + 1) == NULL &&
-            !covers_has(covers, SLOT + 1, id);
+            covers__hold(covers, SLOT, id, want + 1) == NULL &&
+            !covers__has(covers, SLOT + 1, id);
         if (file != NULL) {
             same = same && file->number == want;
             covers_file_release(file);
@@ -151,7 +151,7 @@ check_sum(struct world *world)
         files += number != 0 && !seen[number];
         seen[number] = true;
     }
-    covers_sum(&world->covers, &sum);
+    covers__sum(&world->covers, &sum);
     ck_assert_uint_eq(sum.files, files);
     ck_assert_uint_eq(sum.blocks, files);
     ck_assert_uint_le(sum.records, files); /* test_parts */
@@ -167,18 +167,18 @@ exchange(struct world *world, uint64_t first, uint64_t last, bool any)
     struct covers_entry entry = {
         world->first_id + first, world->first_id + last, NULL};
     entry.file = any ? make_file(world, 1) : NULL;
-    ck_assert_int_eq(covers_begin(covers, SLOT, entry.first_id, entry.last_id,
+    ck_assert_int_eq(covers__begin(covers, SLOT, entry.first_id, entry.last_id,
                          &entry, any, &change),
         0);
     for (unsigned shard = 0; shard < SHARDS; shard++) {
         check_shard(world, shard); /* as before */
-        covers_publish(&change, shard);
+        covers__publish(&change, shard);
         for (uint64_t i = first; i <= last; i++) {
             world->of[shard][i] = any ? entry.file->number : 0;
         }
         check_shard(world, shard);
     }
-    covers_end(&change);
+    covers__end(&change);
     covers_verify(covers);
     if (any) {
         covers_file_release(entry.file);
@@ -211,7 +211,7 @@ exchange_often(uint64_t first_id)
     covers_clear(&world.covers, SLOT);
     memset(world.of, 0, sizeof world.of);
     check_list(&world, 0, IDS - 1);
-    ck_assert_ptr_null(covers_settled(&world.covers, SLOT));
+    ck_assert_ptr_null(covers__settled(&world.covers, SLOT));
     end(&world);
 }
 
@@ -248,10 +248,10 @@ START_TEST(test_hold)
     struct world world;
     begin(&world, 0, 1);
     exchange(&world, 0, IDS - 1, true);
-    struct covers_file *file = covers_hold(&world.covers, SLOT, 9, 1);
+    struct covers_file *file = covers__hold(&world.covers, SLOT, 9, 1);
     ck_assert_ptr_nonnull(file);
     exchange(&world, 0, IDS - 1, true);
-    ck_assert_ptr_null(covers_hold(&world.covers, SLOT, 9, 1));
+    ck_assert_ptr_null(covers__hold(&world.covers, SLOT, 9, 1));
     covers_clear(&world.covers, SLOT);
     ck_assert_uint_eq(segment_head(file->segment)->number, 1);
     covers_file_release(file);
@@ -345,7 +345,7 @@ break_and_verify(void *context)
     const struct trial *trial = context;
     struct covers *covers = &trial->world->covers;
     struct covers_map *map =
-        (struct covers_map *)(uintptr_t)covers_settled(covers, SLOT);
+        (struct covers_map *)(uintptr_t)covers__settled(covers, SLOT);
     struct covers_entry *entry = map->entry, first = entry[0];
     switch (trial->breakage) {
     case CUT_ROW:
@@ -422,7 +422,7 @@ START_TEST(test_edit_lock)
     /* relaxed: one thread */
     atomic_store_explicit(&world.covers.loading, true, memory_order_relaxed);
     covers_verify(&world.covers);
-    covers_end_loading(&world.covers);
+    covers__end_loading(&world.covers);
     end(&world);
     mutex_fini(&lock);
 }
@@ -434,9 +434,9 @@ end_too_soon(void *context)
 {
     struct world *world = context;
     struct covers_change change;
-    (void)covers_begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
-    covers_publish(&change, 0);
-    covers_end(&change);
+    (void)covers__begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
+    covers__publish(&change, 0);
+    covers__end(&change);
 }
 
 static void
@@ -444,9 +444,9 @@ publish_twice(void *context)
 {
     struct world *world = context;
     struct covers_change change;
-    (void)covers_begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
-    covers_publish(&change, 0);
-    covers_publish(&change, 0);
+    (void)covers__begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
+    covers__publish(&change, 0);
+    covers__publish(&change, 0);
 }
 
 static void
@@ -454,7 +454,7 @@ begin_with_part_of_row(void *context)
 {
     struct world *world = context;
     struct covers_change change;
-    (void)covers_begin(&world->covers, SLOT, 0, 6, NULL, 0, &change);
+    (void)covers__begin(&world->covers, SLOT, 0, 6, NULL, 0, &change);
 }
 
 START_TEST(test_misuse)
@@ -480,11 +480,11 @@ START_TEST(test_parts)
     uint64_t sum = 0, block = head->records / head->n_blocks + 1;
     struct covers_entry entry = {0, UINT64_MAX, file};
     ck_assert_uint_gt(head->n_blocks, 4 * PARTS);
-    ck_assert_uint_eq(covers_entry_records(&entry), RECORDS_N);
+    ck_assert_uint_eq(covers__entry_records(&entry), RECORDS_N);
     for (unsigned i = 0; i < PARTS; i++) {
         entry.last_id =
             i + 1 < PARTS ? head->first_id + (i + 1) * step : UINT64_MAX;
-        uint64_t n = covers_entry_records(&entry);
+        uint64_t n = covers__entry_records(&entry);
         ck_assert_uint_lt(n, RECORDS_N / PARTS + 2 * block);
         ck_assert_uint_gt(n + 2 * block, RECORDS_N / PARTS);
         sum += n;
@@ -493,7 +493,7 @@ START_TEST(test_parts)
     ck_assert_uint_le(sum, RECORDS_N);
     ck_assert_uint_gt(sum + PARTS, RECORDS_N);
     entry = (struct covers_entry){head->last_id + 1, UINT64_MAX, file};
-    ck_assert_uint_eq(covers_entry_records(&entry), 0);
+    ck_assert_uint_eq(covers__entry_records(&entry), 0);
     covers_file_release(file);
     end(&world);
 }

@@ -269,10 +269,10 @@ START_TEST(test_remains)
     static const char *const others[] = {".", "..", "lock", MANIFEST_NAME,
         MANIFEST_NAME ".new", "lost+found", "log-", "report", "", "ballast2"};
     for (size_t i = 0; i < sizeof remains / sizeof remains[0]; i++) {
-        ck_assert_msg(data_dir_is_remains(remains[i]), "%s", remains[i]);
+        ck_assert_msg(data_dir__is_remains(remains[i]), "%s", remains[i]);
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        ck_assert_msg(!data_dir_is_remains(others[i]), "%s", others[i]);
+        ck_assert_msg(!data_dir__is_remains(others[i]), "%s", others[i]);
     }
 }
 END_TEST

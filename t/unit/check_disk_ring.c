@@ -40,7 +40,7 @@ setup_ring(void)
 {
     char path[] = "/tmp/check_disk_ring.XXXXXX";
     uint8_t block[BYTES];
-    int error = disk_ring_open(READS, &ring);
+    int error = disk_ring__open(READS, &ring);
 
     if (error != 0) {
         printf("no io_uring: %s\n", strerror(error));

@@ -169,7 +169,7 @@ START_TEST(test_replace)
         size_t len = log_make_cells(to, &old, &before);
         size_t new_len = log_make_cells(from, &new, &before);
         memcpy(is, to, sizeof to);
-        bool is_replaced = entry_replace(to, from);
+        bool is_replaced = entry__replace(to, from);
         ck_assert_int_eq(is_replaced, is_same && len == new_len);
         ck_assert_mem_eq(to + len, is + len, sizeof to - len);
         ck_assert(is_replaced || memcmp(to, is, len) == 0);

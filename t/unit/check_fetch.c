@@ -515,7 +515,7 @@ check_no_block(void *context)
     struct segment_fault fault;
     uint8_t bytes[BLOCK_BYTES_MAX] = {0};
 
-    (void)segment_check_block(
+    (void)segment__check_block(
         segment, segment_head(segment)->n_blocks, bytes, &block, &fault);
 }
 

@@ -253,7 +253,7 @@ START_TEST(test_reads_past_the_page_cache)
         fake_disk_fail(rig->fake, 1 << FAKE_OPEN, 2, EINVAL, false);
     }
     open_direct();
-    ck_assert(segment_is_direct(rig->segment) == has_any);
+    ck_assert(segment__is_direct(rig->segment) == has_any);
     begin(rig->ask, 0, BLOCKS);
     finish(rig->ask);
     (void)ask_check(rig->ask, &rig->records, 0);
@@ -279,7 +279,7 @@ check_scarce(const struct segment_config *config)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &less), 0);
     ck_assert_int_eq(
         segment_open(config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment), 0);
-    ck_assert(!segment_is_direct(segment));
+    ck_assert(!segment__is_direct(segment));
     segment_close(&segment);
     ck_assert_int_eq(dup(STDIN_FILENO), next); /* nothing is left open */
     close(next);
@@ -309,13 +309,13 @@ START_TEST(test_a_direct_read)
         write_records(&write, SEGMENT_NUMBER, &rig->records, &rig->head), 0);
     ck_assert_int_eq(
         segment_open(&config, SEGMENT_EPOCH, SEGMENT_NUMBER, &segment), 0);
-    segment_block_read(segment, 3, bytes, &read);
+    segment__block_read(segment, 3, bytes, &read);
     ck_assert(((fcntl(read.fd, F_GETFL) & O_DIRECT) != 0) ==
-        segment_is_direct(segment));
+        segment__is_direct(segment));
     ck_assert_int_eq(
         pread(read.fd, read.bytes, read.len, (off_t)read.at), BLOCK_BYTES_MAX);
     ck_assert_int_eq(
-        segment_check_block(segment, 3, bytes, &block, &fault), 0);
+        segment__check_block(segment, 3, bytes, &block, &fault), 0);
     segment_close(&segment);
     check_scarce(&config);
     segment_name(name, SEGMENT_NUMBER, false);

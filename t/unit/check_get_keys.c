@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* session/exec_get_keys, exec_get_say: keys of a get that are taken for what
- * they are likely to be are what key_parse says, however many digits ids have,
+ * they are likely to be are what key__parse says, however many digits ids have,
  * what bytes are among them, and where the request is cut. The store here
  * answers with the id and the column that it is asked for, so replies tell
  * both. */
@@ -64,7 +64,7 @@ add_reply(const struct schema *schema, const char *word, size_t len,
     uint64_t cas = 0;
     uint32_t flags = 0;
     struct key key;
-    key_parse(schema, word, len, &key);
+    key__parse(schema, word, len, &key);
     if (key.kind == KEY_ITEM || state_of(key.id) == CELL_GONE ||
         (key.target.counter->absent_is_miss &&
             state_of(key.id) == CELL_DEFAULT)) {

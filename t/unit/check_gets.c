@@ -368,7 +368,7 @@ START_TEST(test_unreadable)
     dialog_close(&dialog);
     dialog_open(&dialog, &blind.store, SMALL_STORE_ITEM_BYTES);
     struct buf text = {0};
-    reply_error(&text, ERR_COLD_READ);
+    reply__error(&text, ERR_COLD_READ);
     int len = (int)text.len;
     snprintf(expected, sizeof expected,
         "VALUE 1.cntcm 0 1\r\n0\r\nEND\r\n"

@@ -72,7 +72,7 @@ START_TEST(test_cells)
         size_t len = strlen(cells[i].text);
         char *text = copy_of(cells[i].text, len);
         struct key key;
-        key_parse(schema, text, len, &key);
+        key__parse(schema, text, len, &key);
         expect_cell(&key, &cells[i]);
         ck_assert(key_parse_dialect(weibo, text, len, &key));
         expect_cell(&key, &cells[i]);
@@ -91,7 +91,7 @@ START_TEST(test_near_misses)
         size_t len = strlen(near_misses[i]);
         char *text = copy_of(near_misses[i], len);
         struct key key;
-        key_parse(schema, text, len, &key);
+        key__parse(schema, text, len, &key);
         ck_assert_msg(key.kind == KEY_ITEM, "'%s'", near_misses[i]);
         ck_assert_msg(!key_parse_dialect(weibo, text, len, &key), "'%s'",
             near_misses[i]);
@@ -109,7 +109,7 @@ START_TEST(test_prefixes)
     for (size_t len = 0; len < sizeof whole - 1; len++) {
         char *text = copy_of(whole, len);
         struct key key;
-        key_parse(schema, text, len, &key);
+        key__parse(schema, text, len, &key);
         ck_assert_int_eq(key.kind, KEY_ITEM);
         free(text);
     }
@@ -133,7 +133,7 @@ START_TEST(test_bare_ids)
         ck_assert(!key_parse_dialect(weibo, bad[i], strlen(bad[i]), &key));
     }
     /* a bare id is nothing to memcached's commands */
-    key_parse(schema, "1234", 4, &key);
+    key__parse(schema, "1234", 4, &key);
     ck_assert_int_eq(key.kind, KEY_ITEM);
     schema_destroy(&schema);
 }
@@ -216,19 +216,19 @@ START_TEST(test_follows_the_schema)
 {
     struct schema *schema = weibo_schema();
     struct key key;
-    key_parse(schema, "1.bare", 6, &key);
+    key__parse(schema, "1.bare", 6, &key);
     ck_assert_int_eq(key.kind, KEY_RECORD);
     ck_assert_uint_eq(key.target.counter->n_columns, 0);
-    key_parse(schema, "1.late", 6, &key);
+    key__parse(schema, "1.late", 6, &key);
     ck_assert_int_eq(key.kind, KEY_ITEM);
     edit_schema(&schema, "add column weibo like_num suffix=late");
-    key_parse(schema, "1.late", 6, &key);
+    key__parse(schema, "1.late", 6, &key);
     ck_assert_int_eq(key.kind, KEY_CELL);
     edit_schema(&schema, "drop column weibo like_num like_num");
-    key_parse(schema, "1.late", 6, &key);
+    key__parse(schema, "1.late", 6, &key);
     ck_assert_int_eq(key.kind, KEY_ITEM);
     /* the key column is no value */
-    key_parse(schema, "1.weibo_id", 10, &key);
+    key__parse(schema, "1.weibo_id", 10, &key);
     ck_assert_int_eq(key.kind, KEY_ITEM);
     schema_destroy(&schema);
 }

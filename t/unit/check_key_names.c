@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proto/key_names: what is read in one pass is what key_parse says, whatever
+/* proto/key_names: what is read in one pass is what key__parse says, whatever
  * stands behind the key and wherever the readable bytes end. */
 #include "proto/key_names.h"
 
@@ -49,7 +49,7 @@ expect_same(const struct key_names *names, const char *text, size_t len,
     memcpy(line + len, behind, n_behind);
     const char *end =
         n_behind > 0 && behind[0] == ' ' ? line + len + n_behind : line + len;
-    key_parse(names->schema, line, len, &slow);
+    key__parse(names->schema, line, len, &slow);
     uint32_t n =
         key_names_read(names, line, end, line + len + n_behind, &fast);
     ck_assert_msg(n == 0 || n == len, "%u of '%.*s'", n, (int)len, text);

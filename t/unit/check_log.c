@@ -105,7 +105,7 @@ static const char *
 format(int64_t unix_ms, const char *message, size_t len, unsigned suppressed)
 {
     static char line[LOG_LINE_BYTES + 1];
-    size_t n = log_format(line, unix_ms, LOG_INFO, message, len, suppressed);
+    size_t n = log__format(line, unix_ms, LOG_INFO, message, len, suppressed);
     ck_assert_uint_le(n, LOG_LINE_BYTES);
     line[n] = '\0';
     ck_assert_uint_eq(strlen(line), n);

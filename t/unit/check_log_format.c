@@ -317,5 +317,5 @@ main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--make") == 0) {
         return make_files(argv[2]);
     }
-    return run_tests("log_format", tests, COUNT_OF(tests));
+    return run_tests("log__format", tests, COUNT_OF(tests));
 }

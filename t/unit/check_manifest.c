@@ -352,7 +352,7 @@ START_TEST(test_an_empty_one_comes_back)
     struct manifest manifest = {.epoch = 1, .shards = 4096};
     struct manifest got;
     struct buf buf = {0};
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
     ck_assert_uint_eq(buf.len, HEAD_BYTES + SUM_BYTES);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
     check_same(&got, &manifest);
@@ -401,7 +401,7 @@ START_TEST(test_a_right_checksum_does_not_make_the_head_sound)
     manifest.epoch = 5;
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
         buf_clear(&buf);
-        ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+        ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
         bytes_put_u32((uint8_t *)buf.data + lies[i].at, lies[i].value);
         seal(&buf);
         int err = decode(buf.data, buf.len, &got);

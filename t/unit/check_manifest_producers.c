@@ -163,7 +163,7 @@ START_TEST(test_changed_bytes)
             n_refused += err != 0;
             if (err == 0) {
                 buf_clear(&again);
-                ck_assert_int_eq(manifest_encode(&got, &again), 0);
+                ck_assert_int_eq(manifest__encode(&got, &again), 0);
                 ck_assert_uint_eq(again.len, buf.len);
                 ck_assert_mem_eq(again.data, buf.data, buf.len);
                 manifest_fini(&got);

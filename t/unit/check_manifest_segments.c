@@ -163,7 +163,7 @@ START_TEST(test_random_ones_come_back)
                 .seq = seq};
             ck_assert_int_eq(segments_add(&manifest.segments, &segment), 0);
         }
-        ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+        ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
         ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
         check_same(&got.segments, &manifest.segments);
         manifest_fini(&got);
@@ -181,13 +181,13 @@ START_TEST(test_version_1_until_there_is_one)
     struct manifest manifest = {.epoch = 1, .shards = 16}, got;
     struct buf buf = {0};
     manifest.segments.shards = 16;
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
     ck_assert_uint_eq(version_of(&buf), 1);
     ck_assert_uint_eq(buf.len, HEAD_BYTES + SUM_BYTES);
     buf_clear(&buf);
     manifest.last_segment = 3;
     ck_assert(manifest_names_log(&manifest));
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
     ck_assert_uint_eq(version_of(&buf), 2);
     ck_assert_uint_eq(buf.len, HEAD_BYTES + MORE_BYTES + SUM_BYTES);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
@@ -353,11 +353,11 @@ START_TEST(test_a_segment_in_another_slot)
     struct buf buf = {0};
     manifest_some(&manifest);
     manifest.counter[0].slot = 4;
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
     manifest.counter[0].serial = 6; /* those of 5 are of nobody then */
     buf_clear(&buf);
-    ck_assert_int_eq(manifest_encode(&manifest, &buf), 0);
+    ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
     ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
     manifest_fini(&got);
     manifest_fini(&manifest);

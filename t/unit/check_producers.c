@@ -346,14 +346,14 @@ replay(struct producers *producers, const struct entry *entry, size_t n)
         int err = 0;
         switch (entry[i].kind) {
         case ENTRY_PRODUCER:
-            err = producers_replay_made(
+            err = producers__replay_made(
                 producers, entry[i].producer, &entry[i].name);
             break;
         case ENTRY_PRODUCER_DROPPED:
-            producers_replay_dropped(producers, entry[i].producer);
+            producers__replay_dropped(producers, entry[i].producer);
             break;
         default:
-            err = producers_replay_number(
+            err = producers__replay_number(
                 producers, entry[i].producer, entry[i].shard, entry[i].number);
         }
         ck_assert_int_eq(err, 0);
@@ -392,11 +392,11 @@ list_all(struct engine *engine, struct producers *producers, struct buf *out)
 {
     struct producers_list list = {0};
     buf_clear(out);
-    ck_assert_int_eq(producers_list(producers, engine, &list), 0);
+    ck_assert_int_eq(producers__list(producers, engine, &list), 0);
     list.last_serial = 0x7fffffff; /* it may be some less after a replay */
-    producers_list_put(&list, out);
+    producers__list_put(&list, out);
     ck_assert_uint_eq(producers->n, list.n);
-    producers_list_fini(&list);
+    producers__list_fini(&list);
 }
 
 /* Whatever part of the log a list has, the whole log behind it makes of it what
@@ -424,13 +424,13 @@ START_TEST(test_list_and_log)
             ck_assert_int_eq(
                 producers_init(&again, REPLAY_SHARDS, 2, NULL), 0);
             replay(&part, entry, n);
-            ck_assert_int_eq(producers_list(&part, engine, &list), 0);
-            ck_assert_int_eq(producers_load(&again, &list), 0);
+            ck_assert_int_eq(producers__list(&part, engine, &list), 0);
+            ck_assert_int_eq(producers__load(&again, &list), 0);
             replay(&again, entry, ENTRIES);
             list_all(engine, &again, &got);
             ck_assert_uint_eq(got.len, wanted.len);
             ck_assert_mem_eq(got.data, wanted.data, wanted.len);
-            producers_list_fini(&list);
+            producers__list_fini(&list);
             producers_fini(&part);
             producers_fini(&again);
         }
@@ -459,7 +459,7 @@ START_TEST(test_too_many_in_log)
     for (uint32_t i = 1; i <= PRODUCERS_MAX + 1; i++) {
         int len = snprintf(text, sizeof text, "p%u", (unsigned)i);
         ck_assert(producer_name_set(&name, text, (size_t)len));
-        ck_assert_int_eq(producers_replay_made(&producers, i, &name), 0);
+        ck_assert_int_eq(producers__replay_made(&producers, i, &name), 0);
     }
     ck_assert_uint_eq(producers.n, PRODUCERS_MAX);
     struct store_producer found;

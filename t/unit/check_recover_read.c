@@ -205,19 +205,19 @@ START_TEST(test_above_the_log)
         .last_id = UINT64_MAX,
         .records = 1,
         .seq = of_shard};
-    ck_assert_int_eq(recover_check_seq(&manifest, 1, &logger), 0);
+    ck_assert_int_eq(recover__check_seq(&manifest, 1, &logger), 0);
     manifest.schema_seq = 10;
-    ck_assert_int_eq(recover_check_seq(&manifest, 11, &logger), 0);
-    ck_assert_int_eq(recover_check_seq(&manifest, 10, &logger), ERR_CORRUPT);
+    ck_assert_int_eq(recover__check_seq(&manifest, 11, &logger), 0);
+    ck_assert_int_eq(recover__check_seq(&manifest, 10, &logger), ERR_CORRUPT);
     ck_assert_int_eq(images_add(&manifest.images, &image), 0);
-    ck_assert_int_eq(recover_check_seq(&manifest, 21, &logger), 0);
-    ck_assert_int_eq(recover_check_seq(&manifest, 20, &logger), ERR_CORRUPT);
+    ck_assert_int_eq(recover__check_seq(&manifest, 21, &logger), 0);
+    ck_assert_int_eq(recover__check_seq(&manifest, 20, &logger), ERR_CORRUPT);
     ck_assert_int_eq(segments_add(&manifest.segments, &segment), 0);
-    ck_assert_int_eq(recover_check_seq(&manifest, 31, &logger), 0);
-    ck_assert_int_eq(recover_check_seq(&manifest, 30, &logger), ERR_CORRUPT);
+    ck_assert_int_eq(recover__check_seq(&manifest, 31, &logger), 0);
+    ck_assert_int_eq(recover__check_seq(&manifest, 30, &logger), ERR_CORRUPT);
     manifest.checkpoint_seq = 40;
-    ck_assert_int_eq(recover_check_seq(&manifest, 41, &logger), 0);
-    ck_assert_int_eq(recover_check_seq(&manifest, 40, &logger), ERR_CORRUPT);
+    ck_assert_int_eq(recover__check_seq(&manifest, 41, &logger), 0);
+    ck_assert_int_eq(recover__check_seq(&manifest, 40, &logger), ERR_CORRUPT);
     manifest_fini(&manifest);
 }
 END_TEST

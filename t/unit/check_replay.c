@@ -402,13 +402,13 @@ START_TEST(test_note_of_a_history)
     ck_assert_int_eq(histories_add(&chain.histories, FIRST, 33), 0);
     ck_assert_int_eq(histories_add(&chain.histories, FIRST + 1, 44), 0);
     ck_assert_int_eq(run(&chain, NULL, &end), 0);
-    note_put(&chain.log[1].file, 33,
+    note__put(&chain.log[1].file, 33,
         (uint8_t *)log->bytes.data + chain.log[1].file.before_end);
     ck_assert_int_eq(run(&chain, NULL, &end), 0);
     /* alone it says that others are missing */
     chain.still.file[1].name = chain.still.file[2].name = NULL;
     ck_assert_int_eq(run(&chain, NULL, &end), ERR_CORRUPT);
-    note_put(&chain.log[1].file, 44,
+    note__put(&chain.log[1].file, 44,
         (uint8_t *)log->bytes.data + chain.log[1].file.before_end);
     ck_assert_int_eq(run(&chain, NULL, &end), 0);
     free_chain(&chain);

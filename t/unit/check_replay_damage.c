@@ -97,7 +97,7 @@ START_TEST(test_flip_note)
             uint64_t at = next->before_end;
             uint8_t note[NOTE_BYTES];
 
-            note_put(next, next->epoch, note);
+            note__put(next, next->epoch, note);
             memcpy(chain.log[file].bytes.data + at, note, NOTE_BYTES);
             ck_assert_int_eq(run(&chain, NULL, &end), 0);
             ck_assert_uint_eq(chain.n_seen, chain.n_expected);
@@ -133,7 +133,7 @@ START_TEST(test_torn_note)
         size_t n = at > 1536 - NOTE_BYTES ? 1536 - at : NOTE_BYTES;
 
         next.before_end = at;
-        note_put(&next, next.epoch, note);
+        note__put(&next, next.epoch, note);
         ck_assert(!note_is_damaged(&next, next.epoch, note));
         for (unsigned what = 0; what < 2; what++) {
             ck_assert(!note_is_damaged(&next, next.epoch, before));
@@ -168,7 +168,7 @@ START_TEST(test_void_for_note)
         uint8_t bytes[NOTE_BYTES];
         uint64_t payload;
 
-        note_put(&next, next.epoch, bytes);
+        note__put(&next, next.epoch, bytes);
         memcpy(&payload, bytes + FRAME_BATCH_BYTES, sizeof payload);
         payload ^= UINT64_C(1) << random_below(&state, 64) |
             UINT64_C(1) << random_below(&state, 64);

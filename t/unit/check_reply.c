@@ -32,8 +32,8 @@ START_TEST(test_lines)
     struct buf out = {0};
     reply_line(&out, "STORED");
     reply_line(&out, "");
-    reply_number(&out, 0);
-    reply_number(&out, UINT64_MAX);
+    reply__number(&out, 0);
+    reply__number(&out, UINT64_MAX);
     expect(&out, "STORED\r\n\r\n0\r\n18446744073709551615\r\n");
 }
 END_TEST
@@ -41,25 +41,25 @@ END_TEST
 START_TEST(test_errors)
 {
     struct buf out = {0};
-    reply_error(&out, ERR_OVER_MAX);
+    reply__error(&out, ERR_OVER_MAX);
     expect(&out, "CLIENT_ERROR value is above the column's max\r\n");
-    reply_error(&out, ERR_NO_MEMORY);
+    reply__error(&out, ERR_NO_MEMORY);
     expect(&out, "SERVER_ERROR out of memory\r\n");
-    reply_error(&out, ERR_HOT_FULL);
+    reply__error(&out, ERR_HOT_FULL);
     expect(&out,
         "SERVER_ERROR the memory for counters is full, see --hot-memory\r\n");
-    reply_error(&out, ERR_JUMP);
+    reply__error(&out, ERR_JUMP);
     expect(&out,
         "CLIENT_ERROR the id is too far beyond the largest one, "
         "see maxjump\r\n");
-    reply_error(&out, ERR_TOO_LARGE);
+    reply__error(&out, ERR_TOO_LARGE);
     expect(&out, "SERVER_ERROR object too large for cache\r\n");
-    reply_error(&out, ERR_BAD_FORMAT);
+    reply__error(&out, ERR_BAD_FORMAT);
     expect(&out, "CLIENT_ERROR bad command line format\r\n");
-    reply_error(&out, ERR_NOT_NUMERIC);
+    reply__error(&out, ERR_NOT_NUMERIC);
     expect(&out,
         "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
-    reply_error(&out, ERR_BAD_DELTA);
+    reply__error(&out, ERR_BAD_DELTA);
     expect(&out, "CLIENT_ERROR invalid numeric delta argument\r\n");
 }
 END_TEST
@@ -79,7 +79,7 @@ START_TEST(test_all_errors)
             err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
             err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
             err == ERR_MANY_DUMPS;
-        reply_error(&out, err);
+        reply__error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);
         ck_assert_uint_gt(out.len, 15);
         ck_assert_mem_eq(

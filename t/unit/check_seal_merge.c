@@ -115,7 +115,7 @@ make_file(struct world *world, uint64_t number, uint64_t one_in)
             segment_write_add(writer, world->first_id + i, code), 0);
     }
     ck_assert_int_eq(segment_write_end(&writer, &head), 0);
-    return covers_file_create(open_segment(world->fake, number), NULL, NULL);
+    return covers__file_create(open_segment(world->fake, number), NULL, NULL);
 }
 
 static void
@@ -204,7 +204,7 @@ expect_all(struct world *world)
     ck_assert_int_eq(seal_merge_next(&merge, &id, code, &is_end), 0);
     ck_assert(is_end);
     ck_assert_uint_eq(merge.n_hot, n_hot);
-    seal_merge_check(&merge, count_rows(world));
+    seal_merge__check(&merge, count_rows(world));
     seal_merge_fini(&merge);
 }
 
@@ -288,7 +288,7 @@ static void
 check_end(void *context)
 {
     const struct trial *trial = context;
-    seal_merge_check(&trial->merge, trial->n_rows);
+    seal_merge__check(&trial->merge, trial->n_rows);
 }
 
 /* One more or one less of each number, and an end that is none. */

@@ -15,7 +15,7 @@ static int
 pick(struct world *world)
 {
     struct seal_range out;
-    if (!seal_pick_best(&world->seal, &world->aside, &out)) {
+    if (!seal_pick__best(&world->seal, &world->aside, &out)) {
         return -1;
     }
     ck_assert_uint_eq(out.first_id % SHARDS, 0);
@@ -98,14 +98,14 @@ START_TEST(test_newest)
     struct seal_range out;
     begin(&world, "");
     add(&world, 0, 0, CHUNK - 100, 1);
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, 0);
     ck_assert_uint_gt(out.last_id, CHUNK / 4);
     ck_assert_uint_lt(out.last_id, CHUNK / 4 * 3);
     add(&world, 0, CHUNK - 100, 3 * CHUNK, 1);
     const struct seal_range first = {.slot = 0, .last_id = CHUNK - 1};
     ck_assert(seal_aside_add(&world.aside, &first));
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, CHUNK);
     end(&world);
 }
@@ -223,7 +223,7 @@ START_TEST(test_overlays)
     add(&world, 0, 0, end_id, 10); /* not worth it */
     add(&world, 0, end_id, 14 * CHUNK, 1);
     look(&world);
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, end_id);
     add(&world, 0, 2, end_id, 5); /* now it is */
     look(&world);
@@ -261,11 +261,11 @@ START_TEST(test_gaps)
     cover(&world, CHUNK, 2 * CHUNK);
     add(&world, 0, 0, 2 * CHUNK, 4);
     add(&world, 0, 2 * CHUNK, 6 * CHUNK, 1);
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, 0);
     ck_assert_uint_gt(out.last_id, CHUNK);
     add(&world, 0, 1, CHUNK, 2);
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, 0);
     ck_assert_uint_lt(out.last_id, CHUNK);
     end(&world);
@@ -278,7 +278,7 @@ static struct seal_states
 states(struct world *world)
 {
     struct seal_states states;
-    seal_pick_states(&world->seal, &states);
+    seal_pick__states(&world->seal, &states);
     return states;
 }
 
@@ -313,7 +313,7 @@ static struct seal_range
 due(struct world *world)
 {
     struct seal_range out = {0};
-    if (!seal_pick_due(&world->seal, &world->aside, &out)) {
+    if (!seal_pick__due(&world->seal, &world->aside, &out)) {
         return (struct seal_range){0};
     }
     ck_assert_uint_eq(out.slot, 0);
@@ -385,11 +385,11 @@ START_TEST(test_behind)
     begin(&world, "");
     cover_beyond(&world, 0, 0, CHUNK, UINT64_MAX);
     add(&world, 0, 2 * CHUNK, 5 * CHUNK, 1);
-    seal_pick_states(&world.seal, &states);
+    seal_pick__states(&world.seal, &states);
     ck_assert_uint_gt(states.ranges_hot, 1);
     ck_assert_uint_eq(states.ranges_overlaid, 0);
     add(&world, 0, 0, CHUNK, 100);
-    seal_pick_states(&world.seal, &states);
+    seal_pick__states(&world.seal, &states);
     ck_assert_uint_gt(states.ranges_overlaid, 0);
     end(&world);
 }
@@ -462,7 +462,7 @@ static struct seal_range
 soon(struct world *world, struct seal_rest *rest)
 {
     struct seal_range out;
-    ck_assert(seal_pick_soon(&world->seal, &world->aside, rest, &out));
+    ck_assert(seal_pick__soon(&world->seal, &world->aside, rest, &out));
     ck_assert_uint_eq(out.first_id % SHARDS, 0);
     ck_assert_uint_eq((out.last_id + 1) % SHARDS, 0);
     ck_assert_uint_le(out.first_id, out.last_id);
@@ -567,8 +567,8 @@ written_at_random(bool is_soon)
         struct seal_range it;
         add_at_random(&world, &random);
         ck_assert(is_soon
-                ? seal_pick_soon(&world.seal, &world.aside, &rest, &it)
-                : seal_pick_best(&world.seal, &world.aside, &it));
+                ? seal_pick__soon(&world.seal, &world.aside, &rest, &it)
+                : seal_pick__best(&world.seal, &world.aside, &it));
         n_written += it.last_id < RANDOM_IDS ? it.last_id - it.first_id + 1
                                              : RANDOM_IDS - it.first_id;
         uint64_t n = take_out(&world, &it);
@@ -648,9 +648,9 @@ START_TEST(test_soon_nothing)
     struct seal_rest rest = {0};
     struct seal_range it;
     begin(&world, "");
-    ck_assert(!seal_pick_soon(&world.seal, &world.aside, &rest, &it));
+    ck_assert(!seal_pick__soon(&world.seal, &world.aside, &rest, &it));
     add(&world, 0, 0, CHUNK, 1);
-    while (seal_pick_soon(&world.seal, &world.aside, &rest, &it)) {
+    while (seal_pick__soon(&world.seal, &world.aside, &rest, &it)) {
         ck_assert_uint_gt(take_out(&world, &it), 0);
     }
     ck_assert_uint_eq(n_hot_in(&world, 0, CHUNK), 0);
@@ -658,7 +658,7 @@ START_TEST(test_soon_nothing)
     rest.is_open = false;
     const struct seal_range all = {.slot = 0, .last_id = UINT64_MAX};
     ck_assert(seal_aside_add(&world.aside, &all));
-    ck_assert(!seal_pick_soon(&world.seal, &world.aside, &rest, &it));
+    ck_assert(!seal_pick__soon(&world.seal, &world.aside, &rest, &it));
     end(&world);
 }
 END_TEST

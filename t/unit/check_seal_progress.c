@@ -143,7 +143,7 @@ expect_progress(uint64_t seed)
     for (uint64_t i = random_below(&random, 12) + 1; i > 0; i--) {
         add_some(&world, &random);
     }
-    for (unsigned round = 0; seal_pick_best(&world.seal, &world.aside, &out);
+    for (unsigned round = 0; seal_pick__best(&world.seal, &world.aside, &out);
          round++) {
         ck_assert_uint_lt(round, ROUNDS_MAX);
         ck_assert(!is_aside(&world, &out));
@@ -160,7 +160,7 @@ expect_progress(uint64_t seed)
     world.aside.now_s +=
         SEAL_ASIDE_MOST_S; /* what is set aside has its turn */
     ck_assert_int_eq(
-        seal_pick_best(&world.seal, &world.aside, &out), n_aside > 0);
+        seal_pick__best(&world.seal, &world.aside, &out), n_aside > 0);
     end(&world);
 }
 
@@ -190,7 +190,7 @@ expect_upper_rows(uint64_t ids, uint64_t chunk)
     add_wide(&world, 0, ids, 1);
     cover_slot(&world, WIDE, 0, half);
     (void)take_out(&world, &lower, false);
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.slot, WIDE);
     if (chunk > n_left) {
         ck_assert_uint_eq(out.first_id, half);
@@ -234,10 +234,10 @@ START_TEST(test_not_in_sample)
                               ids / SHARDS - 1, UINT64_MAX / SHARDS),
             0);
     }
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.first_id, ids - SHARDS);
     ck_assert_uint_eq(take_out(&world, &out, false), SHARDS);
-    ck_assert(!seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(!seal_pick__best(&world.seal, &world.aside, &out));
     end(&world);
 }
 END_TEST
@@ -251,7 +251,7 @@ START_TEST(test_few_wide)
     add_wide_counter(&world);
     add(&world, 0, 0, SEAL_LEAST_RECORDS - 100, 1);
     add_wide(&world, 0, SEAL_LEAST_RECORDS - 100, 1);
-    ck_assert(seal_pick_best(&world.seal, &world.aside, &out));
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
     ck_assert_uint_eq(out.slot, WIDE);
     end(&world);
 }

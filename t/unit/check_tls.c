@@ -42,15 +42,15 @@ pair_init(struct pair *pair, struct tls *of, SSL_CTX *context)
 {
     *pair = (struct pair){.cut = SIZE_MAX, .piece = SIZE_MAX};
     tls_client_init(&pair->client, context);
-    ck_assert_int_eq(tls_stream_open(of, TLS_USE_DEFAULT, &pair->stream), 0);
+    ck_assert_int_eq(tls_stream__open(of, TLS_USE_DEFAULT, &pair->stream), 0);
 }
 
 static void
 pair_fini(struct pair *pair)
 {
     tls_client_fini(&pair->client);
-    tls_stream_close(&pair->stream);
-    tls_stream_close(&pair->stream); /* twice is fine */
+    tls_stream__close(&pair->stream);
+    tls_stream__close(&pair->stream); /* twice is fine */
     buf_fini(&pair->said);
     buf_fini(&pair->heard);
 }
@@ -62,7 +62,7 @@ read_plain(struct pair *pair)
         size_t n;
         char *room = buf_reserve(&pair->heard, 1000);
         pair->step =
-            tls_stream_read(pair->stream, room, 1000, &n, &pair->said);
+            tls_stream__read(pair->stream, room, 1000, &n, &pair->said);
         pair->heard.len += n;
     } while (pair->step == TLS_STEP_DONE);
 }
@@ -71,9 +71,9 @@ static void
 put(struct pair *pair, const char *bytes, size_t len)
 {
     char *copy = copy_of(bytes, len);
-    tls_stream_put(pair->stream, copy, len);
+    tls_stream__put(pair->stream, copy, len);
     if (!pair->is_up) {
-        pair->step = tls_stream_shake(pair->stream, &pair->said);
+        pair->step = tls_stream__shake(pair->stream, &pair->said);
         pair->is_up = pair->step == TLS_STEP_DONE;
     }
     if (pair->is_up) {
@@ -136,7 +136,7 @@ answer(struct pair *pair, const char *bytes, size_t len)
 {
     char *got = malloc(len);
     size_t at = 0;
-    ck_assert(tls_stream_write(pair->stream, bytes, len, &pair->said));
+    ck_assert(tls_stream__write(pair->stream, bytes, len, &pair->said));
     tls_client_hear(&pair->client, &pair->said);
     while (at < len) {
         size_t n;
@@ -350,8 +350,8 @@ START_TEST(test_forged)
         ck_assert_uint_eq(pair.heard.len, 0);
         if (at != 3 && at != 4) { /* its length: the rest is waited for */
             ck_assert_msg(pair.step == TLS_STEP_FAILED, "at %zu", at);
-            ck_assert_ptr_nonnull(tls_stream_why(pair.stream));
-            ck_assert(!tls_stream_write(pair.stream, "x", 1, &pair.said));
+            ck_assert_ptr_nonnull(tls_stream__why(pair.stream));
+            ck_assert(!tls_stream__write(pair.stream, "x", 1, &pair.said));
         }
         pair_fini(&pair);
     }
@@ -366,7 +366,7 @@ START_TEST(test_ends)
     struct pair pair;
     char byte;
     pair_init(&pair, tls, context);
-    tls_stream_shut(pair.stream, &pair.said); /* too early: nothing is said */
+    tls_stream__shut(pair.stream, &pair.said); /* too early: nothing is said */
     ck_assert_uint_eq(pair.said.len, 0);
     ck_assert(shake(&pair));
     converse(&pair);
@@ -374,12 +374,12 @@ START_TEST(test_ends)
     carry(&pair);
     ck_assert_int_eq(pair.step, TLS_STEP_ENDED);
     answer(&pair, "END\r\n", 5); /* half closed */
-    tls_stream_shut(pair.stream, &pair.said);
+    tls_stream__shut(pair.stream, &pair.said);
     size_t len = pair.said.len;
     ck_assert_uint_gt(len, 0);
-    tls_stream_shut(pair.stream, &pair.said);
+    tls_stream__shut(pair.stream, &pair.said);
     ck_assert_uint_eq(pair.said.len, len); /* once */
-    ck_assert(!tls_stream_write(pair.stream, "x", 1, &pair.said));
+    ck_assert(!tls_stream__write(pair.stream, "x", 1, &pair.said));
     tls_client_hear(&pair.client, &pair.said);
     int result = SSL_read(pair.client.ssl, &byte, 1);
     ck_assert_int_eq(
@@ -409,8 +409,8 @@ gets_in(struct tls *of, enum tls_use use, enum cert cert, int version)
             1);
     }
     pair_init(&pair, of, context);
-    tls_stream_close(&pair.stream);
-    ck_assert_int_eq(tls_stream_open(of, use, &pair.stream), 0);
+    tls_stream__close(&pair.stream);
+    ck_assert_int_eq(tls_stream__open(of, use, &pair.stream), 0);
     bool is_in = shake(&pair);
     if (is_in) {
         converse(&pair);
@@ -570,14 +570,14 @@ START_TEST(test_session_cache)
         ck_assert(shake(&pair));
         ck_assert_int_eq(SSL_session_reused(pair.client.ssl), i);
         ck_assert_uint_eq(
-            tls_stream_new_sessions(pair.stream), (unsigned)(1 - i));
+            tls_stream__new_sessions(pair.stream), (unsigned)(1 - i));
         converse(&pair);
         SSL_SESSION_free(session);
         session = SSL_get1_session(pair.client.ssl);
         /* the session of a connection that broke is not resumed */
         SSL_shutdown(pair.client.ssl);
         carry(&pair);
-        tls_stream_shut(pair.stream, &pair.said);
+        tls_stream__shut(pair.stream, &pair.said);
         pair_fini(&pair);
     }
     SSL_SESSION_free(session);
@@ -606,16 +606,16 @@ START_TEST(test_hello)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         ck_assert_int_eq(
-            tls_may_be_hello(rows[i].head, TLS_HELLO_HEAD), rows[i].is_hello);
+            tls__may_be_hello(rows[i].head, TLS_HELLO_HEAD), rows[i].is_hello);
     }
     /* as far as it has come */
     for (size_t n = 0; n < TLS_HELLO_HEAD; n++) {
-        ck_assert(tls_may_be_hello(rows[0].head, n));
+        ck_assert(tls__may_be_hello(rows[0].head, n));
     }
-    ck_assert(!tls_may_be_hello("mn\r\n", 4));
-    ck_assert(!tls_may_be_hello("\n", 1));
-    ck_assert(!tls_may_be_hello("\x15\x03\x03\x00\x02\x02\x28", 7));
-    ck_assert(!tls_may_be_hello("\x16\x02", 2));
+    ck_assert(!tls__may_be_hello("mn\r\n", 4));
+    ck_assert(!tls__may_be_hello("\n", 1));
+    ck_assert(!tls__may_be_hello("\x15\x03\x03\x00\x02\x02\x28", 7));
+    ck_assert(!tls__may_be_hello("\x16\x02", 2));
 }
 END_TEST
 

@@ -40,7 +40,7 @@ add(unsigned kinds, sem_t *sem)
 {
     bool is_full;
     sem_init(sem, 0, 0);
-    struct watcher *watcher = watch_add(hub, kinds, notify, sem, &is_full);
+    struct watcher *watcher = watch__add(hub, kinds, notify, sem, &is_full);
     ck_assert(watcher != NULL && !is_full);
     return watcher;
 }
@@ -152,7 +152,7 @@ take_told(struct watcher *watcher, uint64_t *lines, uint64_t *skipped)
 {
     struct buf out = {0};
     bool was_skipped = false;
-    (void)watch_take(hub, watcher, 1 << 20, &out);
+    (void)watch__take(hub, watcher, 1 << 20, &out);
     buf_add(&out, "", 1);
     ck_assert(!out.failed);
     for (char *line = out.data; *line != '\0';) {
@@ -206,11 +206,11 @@ START_TEST(test_kinds)
     ck_assert_uint_eq(now.written, 3);
     ck_assert_uint_eq(now.sent, 3);
     ck_assert_uint_eq(now.watchers, 2);
-    watch_remove(hub, &two);
+    watch__remove(hub, &two);
     ck_assert_uint_eq(watch_wanted(hub), WATCH_FETCHERS);
-    watch_remove(hub, &one);
+    watch__remove(hub, &one);
     ck_assert_uint_eq(watch_wanted(hub), 0);
-    watch_remove(hub, &one);
+    watch__remove(hub, &one);
 }
 END_TEST
 
@@ -222,12 +222,13 @@ START_TEST(test_too_many)
     for (int i = 0; i < WATCH_MAX; i++) {
         watcher[i] = add(WATCH_FETCHERS, &sem);
     }
-    ck_assert_ptr_null(watch_add(hub, WATCH_FETCHERS, notify, &sem, &is_full));
+    ck_assert_ptr_null(
+        watch__add(hub, WATCH_FETCHERS, notify, &sem, &is_full));
     ck_assert(is_full);
-    watch_remove(hub, &watcher[7]);
+    watch__remove(hub, &watcher[7]);
     watcher[7] = add(WATCH_FETCHERS, &sem);
     for (int i = 0; i < WATCH_MAX; i++) {
-        watch_remove(hub, &watcher[i]);
+        watch__remove(hub, &watcher[i]);
     }
 }
 END_TEST
@@ -258,8 +259,8 @@ START_TEST(test_slow)
     tell(0, WATCH_ITEM_GET, key, sizeof key);
     ck_assert_uint_eq(take_lines(slow, 1), 0);
     ck_assert_uint_eq(stats().skipped, now.skipped);
-    watch_remove(hub, &slow);
-    watch_remove(hub, &fast);
+    watch__remove(hub, &slow);
+    watch__remove(hub, &fast);
 }
 END_TEST
 
@@ -298,9 +299,9 @@ START_TEST(test_half)
     tell(0, WATCH_ITEM_GET, key, sizeof key);
     ck_assert_uint_eq(take_lines(gets, 1), 0);
     ck_assert_uint_eq(take_lines(late, 1), 0);
-    watch_remove(hub, &gets);
-    watch_remove(hub, &sets);
-    watch_remove(hub, &late);
+    watch__remove(hub, &gets);
+    watch__remove(hub, &sets);
+    watch__remove(hub, &late);
 }
 END_TEST
 
@@ -318,7 +319,7 @@ START_TEST(test_pieces)
             int n = snprintf(key, sizeof key, "%06u", (unsigned)told++);
             tell(0, WATCH_ITEM_GET, key, (size_t)n);
         }
-        while (watch_take(hub, watcher, out.len + 7, &out)) {
+        while (watch__take(hub, watcher, out.len + 7, &out)) {
         }
         char *end;
         while ((end = memchr(out.data == NULL ? "" : out.data, '\n',
@@ -333,7 +334,7 @@ START_TEST(test_pieces)
     }
     ck_assert_uint_eq(stats().skipped + stats().dropped, 0);
     buf_fini(&out);
-    watch_remove(hub, &watcher);
+    watch__remove(hub, &watcher);
 }
 END_TEST
 
@@ -367,8 +368,8 @@ START_TEST(test_threads)
     while (atomic_load(&n_ended) < THREADS) {
         struct watcher *guest = add(WATCH_MUTATIONS, &other);
         buf_clear(&out);
-        (void)watch_take(hub, watcher, 1 << 16, &out);
-        watch_remove(hub, &guest);
+        (void)watch__take(hub, watcher, 1 << 16, &out);
+        watch__remove(hub, &guest);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(thread[i], NULL);
@@ -381,7 +382,7 @@ START_TEST(test_threads)
     ck_assert_uint_eq(now.written + now.dropped, THREADS * EVENTS);
     ck_assert_uint_eq(now.sent + now.skipped, now.written);
     ck_assert_uint_gt(now.sent, 0);
-    watch_remove(hub, &watcher);
+    watch__remove(hub, &watcher);
     buf_fini(&out);
 }
 END_TEST

@@ -172,7 +172,7 @@ START_TEST(test_tcp)
     int accepted = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
     ck_assert_int_ge(accepted, 0);
     atomic_fetch_add(&rig.gauge.current, 1);
-    ck_assert(worker_add_fd(
+    ck_assert(worker__add_fd(
         rig.worker[1], accepted, false, SESSION_AUTO, TLS_USE_NONE, NULL));
     talk(fd, "version\r\n", "VERSION test\r\n");
     close(listening);
@@ -575,7 +575,7 @@ connect_saying(struct rig *rig, const char *text, size_t len)
     ck_assert_int_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
     send_bytes(pair[0], text, len);
     atomic_fetch_add(&rig->gauge.current, 1);
-    ck_assert(worker_add_fd(
+    ck_assert(worker__add_fd(
         rig->worker[0], pair[1], true, SESSION_AUTO, TLS_USE_NONE, NULL));
     return pair[0];
 }

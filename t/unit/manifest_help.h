@@ -37,7 +37,7 @@ encode_some(void (*some_fn)(struct manifest *manifest),
 {
     *buf = (struct buf){0};
     some_fn(manifest);
-    ck_assert_int_eq(manifest_encode(manifest, buf), 0);
+    ck_assert_int_eq(manifest__encode(manifest, buf), 0);
 }
 
 static inline void
@@ -54,7 +54,7 @@ decode(const void *bytes, size_t len, struct manifest *out)
 {
     char *copy = copy_of(bytes, len);
     manifest_init(out);
-    int err = manifest_decode((uint8_t *)copy, len, out);
+    int err = manifest__decode((uint8_t *)copy, len, out);
     free(copy);
     if (err != 0) {
         ck_assert_ptr_null(out->counter);
@@ -84,7 +84,7 @@ decode_listed(const struct manifest *manifest, size_t n_at, uint64_t n,
 {
     static const char sum[SUM_BYTES];
     struct buf buf = {0};
-    ck_assert_int_eq(manifest_encode(manifest, &buf), 0);
+    ck_assert_int_eq(manifest__encode(manifest, &buf), 0);
     buf.len -= SUM_BYTES;
     buf_add(&buf, bytes, len);
     buf_add(&buf, sum, SUM_BYTES);
@@ -134,7 +134,7 @@ expect_want_of_memory_is_seen(void (*some_fn)(struct manifest *manifest),
     for (size_t n = 1;; n++) {
         size_t failures = fault.failures;
         fault.fail_from = fault.fail_to = fault.calls + n;
-        int err = manifest_decode((uint8_t *)buf.data, buf.len, &got);
+        int err = manifest__decode((uint8_t *)buf.data, buf.len, &got);
         if (fault.failures == failures) {
             ck_assert_int_eq(err, 0);
             ck_assert_uint_gt(n, n_min);

@@ -67,8 +67,8 @@ begin_with(struct world *world, const char *options, uint32_t table_records)
     qsbr_init(&world->qsbr);
     ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
     world->fake = fake_disk_create(1);
-    covers_init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
-    covers_end_loading(&world->covers);
+    covers__init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
+    covers__end_loading(&world->covers);
     mutex_init(&world->durable.edit_lock);
     world->seal = (struct seal){.durable = &world->durable,
         .covers = &world->covers,
@@ -96,7 +96,7 @@ static inline void
 end(struct world *world)
 {
     mutex_fini(&world->durable.edit_lock);
-    covers_fini(&world->covers);
+    covers__fini(&world->covers);
     engine_destroy(&world->engine);
     fake_disk_destroy(&world->fake);
     schema_destroy(&world->owned);
@@ -169,11 +169,11 @@ cover_beyond(struct world *world, unsigned slot, uint64_t first, uint64_t end,
     ck_assert_int_eq(segment_write_end(&writer, &head), 0);
     ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, 1, &segment), 0);
     struct covers_entry entry = {
-        first, last, covers_file_create(segment, NULL, NULL)};
+        first, last, covers__file_create(segment, NULL, NULL)};
     ck_assert_int_eq(
-        covers_begin(&world->covers, slot, first, last, &entry, 1, &change),
+        covers__begin(&world->covers, slot, first, last, &entry, 1, &change),
         0);
-    covers_publish_all(&change);
+    covers__publish_all(&change);
     covers_file_release(entry.file);
 }
 

@@ -118,7 +118,7 @@ connect_to(struct rig *rig, int worker)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     ck_assert_int_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
     atomic_fetch_add(&rig->gauge.current, 1);
-    ck_assert(worker_add_fd(
+    ck_assert(worker__add_fd(
         rig->worker[worker], pair[1], true, SESSION_AUTO, TLS_USE_NONE, NULL));
     return pair[0];
 }
