@@ -28,7 +28,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WATCHER_MAGIC = 0x48435457 };
+
 struct watcher {
+    uint32_t magic; /* WATCHER_MAGIC */
     unsigned kinds;
     uint64_t first_gid; /* what came before is not for it */
     uint64_t skipped;   /* lines that it has not been told of */
@@ -59,11 +62,11 @@ bytes_of(const struct watch_event *event)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* Where an event of that kind goes; NULL where it is dropped. Under the ring's
- * lock. */
+/* Where an event of that kind goes; NULL where it is dropped. */
 static struct watch_event *
 make_place(struct watch_ring *ring, unsigned kind, size_t bytes)
 {
+    mutex_assert_held(&ring->lock);
     struct watch_event *place = NULL;
     if (ring->fill == NULL) { /* nobody watches */
         ring->dropped++;
@@ -126,10 +129,10 @@ take_events(struct watch_ring *ring, size_t *len, bool *has_lost)
     return data;
 }
 
-/* Under hub->lock. */
 static bool
 make_rings(struct watch_hub *hub)
 {
+    mutex_assert_held(&hub->lock);
     for (unsigned i = 0; i < hub->n_rings; i++) {
         struct watch_ring *ring = &hub->ring[i];
         char *fill = malloc(WATCH_RING_BYTES);
@@ -190,11 +193,12 @@ put_skipped(struct watcher *watcher)
     }
 }
 
-/* Under hub->lock. */
 static void
 give_line(struct watch_hub *hub, struct watcher *watcher, const char *line,
     size_t len)
 {
+    mutex_assert_held(&hub->lock);
+    ASSERT(watcher->magic == WATCHER_MAGIC);
     bool was_empty = watcher->at == watcher->len;
     if (!make_room(watcher, len + WATCH_MORE_BYTES)) {
         watcher->skipped++;
@@ -204,6 +208,7 @@ give_line(struct watch_hub *hub, struct watcher *watcher, const char *line,
     put_skipped(watcher);
     memcpy(watcher->data + watcher->len, line, len);
     watcher->len += len;
+    ASSERT(watcher->len <= WATCH_BUFFER_BYTES);
     watcher->has_told = false;
     hub->sent++;
     if (was_empty) {
@@ -229,10 +234,11 @@ give_event(struct watch_hub *hub, const struct watch_event *event)
 }
 
 /* Tells the watchers of what a ring had no room for; who comes later is told
- * nothing of that. Under hub->lock. */
+ * nothing of that. */
 static void
 give_lost(struct watch_hub *hub, struct watch_ring *ring)
 {
+    mutex_assert_held(&hub->lock);
     uint64_t lost[TEXT_ADMIN_WATCHES];
     mutex_lock(&ring->lock);
     memcpy(lost, ring->lost, sizeof lost);
@@ -251,10 +257,11 @@ give_lost(struct watch_hub *hub, struct watch_ring *ring)
     }
 }
 
-/* Under hub->lock: what workers are asked for. */
+/* Says what workers are asked for. */
 static void
 set_wanted(struct watch_hub *hub)
 {
+    mutex_assert_held(&hub->lock);
     unsigned kinds = 0;
     for (unsigned i = 0; i < WATCH_MAX; i++) {
         kinds |= hub->watcher[i] == NULL ? 0 : hub->watcher[i]->kinds;
@@ -273,6 +280,7 @@ watch__add(struct watch_hub *hub, unsigned kinds,
     if (watcher == NULL) {
         return NULL;
     }
+    watcher->magic = WATCHER_MAGIC;
     watcher->kinds = kinds;
     watcher->skipped = 0;
     watcher->has_told = false;
@@ -310,15 +318,19 @@ watch__remove(struct watch_hub *hub, struct watcher **watcher)
     if (*watcher == NULL) {
         return;
     }
+    ASSERT((*watcher)->magic == WATCHER_MAGIC);
     mutex_lock(&hub->lock);
+    unsigned before = hub->n_watchers;
     for (unsigned i = 0; i < WATCH_MAX; i++) {
         if (hub->watcher[i] == *watcher) {
             hub->watcher[i] = NULL;
             hub->n_watchers--;
         }
     }
+    ASSERT(hub->n_watchers + 1 == before);
     set_wanted(hub);
     mutex_unlock(&hub->lock);
+    (*watcher)->magic = 0;
     free(*watcher);
     *watcher = NULL;
 }
@@ -328,7 +340,9 @@ watch__take(struct watch_hub *hub, struct watcher *watcher, size_t mark,
     struct buf *out)
 {
     size_t room = out->len < mark ? mark - out->len : 0;
+    ASSERT(watcher->magic == WATCHER_MAGIC);
     mutex_lock(&hub->lock);
+    ASSERT(watcher->at <= watcher->len);
     size_t left = watcher->len - watcher->at;
     size_t n = left < room ? left : room;
     buf_add(out, watcher->data + watcher->at, n);
@@ -368,6 +382,7 @@ empty_ring(struct watch_hub *hub, struct watch_ring *ring)
             (const struct watch_event *)(const void *)(data + at);
         give_event(hub, event);
         at += bytes_of(event);
+        ASSERT(at <= len); /* each event ends where the next one begins */
     }
     if (has_lost) {
         mutex_lock(&hub->lock);
