@@ -168,6 +168,7 @@ watch(struct gate *gate, uint64_t ms)
 static void
 link_held(struct gate *gate, struct held *held)
 {
+    held->magic = HELD_MAGIC;
     held->prev = NULL;
     held->next = gate->first;
     if (held->next != NULL) {
@@ -179,6 +180,8 @@ link_held(struct gate *gate, struct held *held)
 static void
 unlink_held(struct gate *gate, struct held *held)
 {
+    ASSERT(held->magic == HELD_MAGIC);
+    held->magic = 0;
     if (held->prev != NULL) {
         held->prev->next = held->next;
     } else {
@@ -335,6 +338,8 @@ compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
             .opaque = ack[i].opaque};
         struct answer answer = {.kind = ANSWER_REFUSED,
             .err = ack[i].kind == ACK_CHANGE ? err : err_of_read(err)};
+        /* they are in order, so each reply is said once */
+        ASSERT(ack[i].span.at >= at && ack[i].span.at <= replies->len);
         buf_add(out, replies->data + at, ack[i].span.at - at);
         if (is_silent(&ack[i])) {
             return err;
@@ -344,6 +349,7 @@ compose(struct gate *gate, const struct buf *replies, const struct buf *acks,
             return answer.err;
         }
         at = (size_t)ack[i].span.at + ack[i].span.len;
+        ASSERT(at <= replies->len);
     }
     if (at < replies->len) {
         buf_add(out, replies->data + at, replies->len - at);
@@ -423,11 +429,54 @@ look_at_all(struct gate *gate, uint64_t committed_seq, uint64_t late_ms)
 {
     struct held *next;
     for (struct held *held = gate->first; held != NULL; held = next) {
+        ASSERT(held->magic == HELD_MAGIC);
         next = held->next;
         while (held->n > 0 && may_leave(gate, held, committed_seq, late_ms)) {
             pass(gate, held);
         }
     }
+}
+
+static void
+verify_part(const struct held_part *part)
+{
+    const struct session_ack *ack = (const void *)part->acks.data;
+    size_t at = 0;
+    ASSERT(part->acks.len % sizeof *ack == 0);
+    for (size_t i = 0; i < part->acks.len / sizeof *ack; i++) {
+        ASSERT(ack[i].span.at >= at);
+        at = (size_t)ack[i].span.at + ack[i].span.len;
+        ASSERT(at <= part->out.len);
+    }
+}
+
+void
+held_verify(const struct held *held)
+{
+    uint64_t seq = 0;
+    ASSERT(held->n <= HELD_PARTS);
+    ASSERT(held->n == 0 || held->part != NULL);
+    ASSERT(held->magic == (held->n == 0 ? 0 : HELD_MAGIC));
+    for (unsigned i = 0; i < held->n; i++) {
+        ASSERT(held->part[i].seq > seq);
+        seq = held->part[i].seq;
+        verify_part(&held->part[i]);
+    }
+}
+
+unsigned
+gate_verify(const struct gate *gate)
+{
+    const struct held *before = NULL;
+    unsigned n = 0;
+    for (const struct held *held = gate->first; held != NULL;
+         held = held->next) {
+        ASSERT(held->magic == HELD_MAGIC && held->prev == before);
+        held_verify(held);
+        before = held;
+        n++;
+    }
+    return n;
 }
 
 /* Outside the poll: the worker may be offline. */

@@ -25,6 +25,8 @@ enum { HELD_PARTS = 3 };
  * that they acknowledge, and their bytes. The last turn may pass both. */
 enum { HELD_CHANGES_MAX = 2048, HELD_BYTES_MAX = 64 << 10 };
 
+enum { HELD_MAGIC = 0x444c4548 };
+
 /* Replies that wait for the same commit. */
 struct held_part {
     uint64_t seq;      /* to be committed */
@@ -35,6 +37,7 @@ struct held_part {
 
 /* What one connection has at the gate. All zero: nothing. */
 struct held {
+    uint32_t magic;           /* HELD_MAGIC while it is in gate->first */
     struct held *prev, *next; /* in gate->first */
     unsigned n;               /* parts; 0: nothing is held */
     int unsaid;               /* an err that ends the connection, see
@@ -100,6 +103,13 @@ bool gate_hold(struct gate *gate, struct held *held, struct buf *out,
  * said->failed: there is no memory for that either. */
 int gate_refuse(struct gate *gate, const struct buf *out,
     const struct session_acks *acks, struct buf *said);
+
+/* Asserts what must hold of it: parts in the order of their numbers, and in
+ * each what is acknowledged in the order of the replies. */
+void held_verify(const struct held *held);
+
+/* The same of all that the gate has: how many connections' that is. */
+unsigned gate_verify(const struct gate *gate);
 
 /* Forgets what is held, if anything, and gives its memory back. */
 void gate_drop(struct gate *gate, struct held *held);
