@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One connection: reading, turns, writing, deadlines.
+/* One connection: reads, runs turns, writes their replies.
  *
- * Reading: bytes arrive in the worker's one read buffer and are worked on
- * there. What is left of an unfinished request is kept in conn->in, and copied
- * back in front of the next read as long as it is small; a larger one (the
- * data block of a set) is read on into conn->in, which grows as bytes arrive
- * and never because a length was announced.
+ *   socket --> read buffer --> session_run --> gate --> socket
+ *                  |               ^                      |
+ *                  +-- conn->in ---+                conn->queue
  *
- * A turn runs the session on what is there, at most requests_per_turn
- * requests, and ends with one write of all its replies. What the socket does
- * not take at once is queued (conn_send.c). From CONN_WRITE_MARK queued bytes
- * on no request is begun and nothing is read; nor while a large value is being
- * sent from the memory of items.
+ * Reading. Bytes arrive in the worker's one read buffer, and the turn runs on
+ * them there. conn->in keeps what is left of an unfinished request. A small
+ * rest is copied back in front of the next read. A large one (the data block
+ * of a set) is read on into conn->in, which grows as bytes arrive and never
+ * because a length was announced.
+ *
+ * Turns. A turn runs the session on what is there, at most requests_per_turn
+ * requests, and ends with one write of all replies. The socket takes what it
+ * can; the rest is queued (conn_send.c). From CONN_WRITE_MARK queued bytes on
+ * no request is begun and nothing is read; nor while a large value is sent from
+ * the memory of items.
  *
  *   reading --> turn --> READY: read on
  *                        YIELD: worker's ready list --> turn
@@ -19,21 +23,22 @@
  *                        PARKED: store answers --> mailbox --> turn
  *                        CLOSE: queue drained --> closed
  *
- * Replies that acknowledge changes may have to wait at the worker's gate for
- * their commit (gate.h): then the turn ends only when they pass. Until then no
- * other turn is run, unless this one has ended because of its budget: those
- * that follow are held behind it, as many as the gate takes.
+ * Replies that acknowledge changes wait at the worker's gate for their commit
+ * (gate.h), and the turn ends when they pass. No other turn runs until then,
+ * unless this one has ended because of its budget: those that follow are held
+ * behind it, as many as the gate takes.
  *
- * While the store or the gate is waited for, reading goes on, so that nothing
- * has to be armed anew for a client that waits for its reply (two system calls
- * a request), but the first bytes that arrive are kept and end it.
+ * Reading goes on while the store or the gate is waited for: to stop it and to
+ * begin it again would be two system calls a request. The first bytes that
+ * arrive are kept, and stop it.
  *
- * Closing while parked: the socket goes at once, the memory when the store has
- * answered.
+ * The stage of a connection, from open to closed, is in conn_verify.c, with
+ * what must hold between two turns. Closed while it is parked, it gives up its
+ * socket at once, and its memory when the store has answered.
  *
- * Between the socket and all this there may be TLS (conn_tls.c): what is read
- * then comes to conn__take, and what is sent goes through conn__tls_seal to
- * conn__send; all that is queued is what the socket gets. */
+ * TLS lies between the socket and all this (conn_tls.c): what is read comes to
+ * conn__take, and what is sent goes through conn__tls_seal to conn__send. What
+ * is queued is what the socket gets. */
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
@@ -70,6 +75,7 @@ free_conn(struct conn *conn)
     conn_room_free(&conn->worker->room, &conn->place);
     buf_fini(&conn->queue);
     gate_drop(&conn->worker->gate, &conn->held);
+    conn->magic = 0;
     free(conn);
 }
 
@@ -85,7 +91,7 @@ unlink_conn(struct conn *conn)
     if (conn->next != NULL) {
         conn->next->prev = conn->prev;
     }
-    atomic_fetch_sub(&worker->config.gauge->current, 1);
+    conn_gauge_leave(worker->config.gauge);
     worker__conn_gone(worker);
 }
 
@@ -93,7 +99,8 @@ static void
 on_close(uv_handle_t *handle)
 {
     struct conn *conn = handle->data;
-    conn->is_closed = true;
+    ASSERT(conn->magic == CONN_MAGIC);
+    conn__move(conn, CONN_CLOSED);
     if (!conn->is_parked) {
         unlink_conn(conn);
         free_conn(conn);
@@ -106,11 +113,11 @@ conn_close(struct conn *conn)
     if (conn__is_tls(conn)) {
         conn__tls_end(conn); /* may fail to send, and be here again */
     }
-    if (!conn->is_closing) {
+    if (!conn_is_closing(conn)) {
         session_unwatch(&conn->session);
         worker__unwatch(conn->worker, conn);
         conn__tell_watchers(conn, WATCH_CONN_CLOSE);
-        conn->is_closing = true;
+        conn__move(conn, CONN_CLOSING);
         session_give_up(&conn->session);
         conn_list__remove(&conn->worker->conn_list, &conn->entry);
         conn__tls_cancel(conn);
@@ -125,7 +132,7 @@ conn_close(struct conn *conn)
 static void
 become_ready(struct conn *conn)
 {
-    if (!conn->is_closing) {
+    if (!conn_is_closing(conn)) {
         worker__ready(conn->worker, conn);
     }
 }
@@ -192,9 +199,10 @@ start_reading(struct conn *conn)
 static void
 set_reading(struct conn *conn, bool reading)
 {
-    if (reading == conn->is_reading || conn->is_closing) {
+    if (reading == conn->is_reading || conn_is_closing(conn)) {
         return;
     }
+    ASSERT(!reading || (conn->stage == CONN_OPEN && !conn->has_ended));
     conn->is_reading = reading;
     if (!reading) {
         uv_read_stop(&conn->uv.stream);
@@ -215,7 +223,7 @@ conn__has_written(struct conn *conn, int status)
     worker__enter(conn->worker);
     conn->active_ms = conn__now_ms(conn->worker);
     conn__note_progress(conn);
-    if (status < 0 || conn->is_closing) {
+    if (status < 0 || conn_is_closing(conn)) {
         conn_close(conn);
         return;
     }
@@ -283,7 +291,9 @@ note_blocked(struct conn *conn)
 static void
 finish(struct conn *conn)
 {
-    conn->is_finishing = true;
+    if (conn->stage == CONN_OPEN) {
+        conn__move(conn, CONN_FINISHING);
+    }
     set_reading(conn, false);
     if (conn__is_tls(conn) && conn->lent == NULL) {
         conn__tls_end(conn);
@@ -387,6 +397,7 @@ conn_pass(struct held *held, struct buf *out)
     struct conn *conn =
         (struct conn *)((char *)held - offsetof(struct conn, held));
     enum session_state state = conn->held_state;
+    ASSERT(conn->magic == CONN_MAGIC && conn->stage == CONN_OPEN);
     if (held->unsaid != 0) { /* while there is a connection to tell of */
         session_leave_unsaid(&conn->session, held->unsaid, true);
     }
@@ -420,7 +431,7 @@ static void
 show_state(struct conn *conn)
 {
     enum conn_state state = CONN_STATE_READ;
-    if (conn->is_finishing) {
+    if (conn->stage != CONN_OPEN) {
         state = CONN_STATE_CLOSING;
     } else if (conn->is_parked || conn__is_held(conn)) {
         state = CONN_STATE_IO_QUEUE;
@@ -498,7 +509,7 @@ turn(struct conn *conn, const char *bytes, size_t len)
     if (len >= CONN_READ_LEAST) {
         choose_read(conn, state, len);
     }
-    if (conn->is_closing || worker->out.failed ||
+    if (conn_is_closing(conn) || worker->out.failed ||
         (!conn__is_held(conn) && gate_is_open(&worker->gate, acks))) {
         send_replies(conn, &worker->out);
         after_turn(conn, state);
@@ -566,6 +577,7 @@ conn__take(struct conn *conn, bool shared, size_t len)
 static inline bool
 has_read(struct conn *conn, ssize_t n_read)
 {
+    ASSERT(conn->magic == CONN_MAGIC);
     worker__enter(conn->worker);
     if (n_read == UV_ENOBUFS && conn->place.wanted != 0) {
         set_reading(conn, false);
@@ -612,17 +624,19 @@ on_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *read_buf)
 void
 conn_continue(struct conn *conn)
 {
+    ASSERT(conn->magic == CONN_MAGIC);
     if (conn__is_held(conn) && !may_go_on(conn)) {
         conn->must_turn = true;
         return;
     }
-    if (conn->is_closing || conn->lent != NULL) {
+    if (conn_is_closing(conn) || conn->lent != NULL) {
         return;
     }
-    if (conn->lingers && !conn->session.is_ending) {
+    if (conn->stage == CONN_LINGERING &&
+        conn->session.stage != SESSION_ENDING) {
         return; /* until the client closes, or the sweep does */
     }
-    if (conn->is_finishing) {
+    if (conn->stage != CONN_OPEN) {
         finish(conn);
     } else if (!conn->is_parked) {
         turn_on_kept(conn);
@@ -632,21 +646,24 @@ conn_continue(struct conn *conn)
 bool
 conn__unpark(struct conn *conn)
 {
+    ASSERT(conn->magic == CONN_MAGIC && conn->is_parked);
     conn->is_parked = false;
     conn->active_ms = conn__now_ms(conn->worker);
-    if (conn->is_closed) {
+    if (conn->stage == CONN_CLOSED) {
         unlink_conn(conn);
         free_conn(conn);
         return false;
     }
-    return !conn->is_closing;
+    return !conn_is_closing(conn);
 }
 
 void
 conn_woken(struct conn *conn)
 {
+    ASSERT(conn->magic == CONN_MAGIC);
     session_wake(&conn->session);
-    if (conn__unpark(conn) && !conn__is_held(conn) && !conn->is_finishing) {
+    if (conn__unpark(conn) && !conn__is_held(conn) &&
+        conn->stage == CONN_OPEN) {
         turn_on_kept(conn);
     }
 }
@@ -666,6 +683,7 @@ on_wake(struct session *session)
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
     struct worker *worker = conn->worker;
+    ASSERT(conn->magic == CONN_MAGIC);
     if (!worker__wakes(worker, conn)) {
         worker__mail_woken(worker, conn);
     }
@@ -677,6 +695,7 @@ on_lines(struct session *session)
 {
     struct conn *conn =
         (struct conn *)((char *)session - offsetof(struct conn, session));
+    ASSERT(conn->magic == CONN_MAGIC);
     worker__mail_lines(conn->worker);
 }
 
@@ -706,6 +725,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
         conn__turn_away(worker, mail);
         return;
     }
+    conn->magic = CONN_MAGIC;
     conn->worker = worker;
     conn->stranger_ms = conn__now_ms(worker);
     conn->active_ms = conn->stranger_ms;

@@ -28,6 +28,17 @@ enum {
     CONN_IDLE_BYTES = 512       /* a larger empty buffer is given back */
 };
 
+enum { CONN_MAGIC = 0x4e4e4f43 };
+
+/* How far a connection is; conn_verify.c draws the steps. */
+enum conn_stage {
+    CONN_OPEN,      /* has its turns */
+    CONN_FINISHING, /* no turn any more: closes when its replies are sent */
+    CONN_LINGERING, /* they are, and the client knows: see conn__linger */
+    CONN_CLOSING,   /* uv_close has been called */
+    CONN_CLOSED     /* and is done; only the store or a helper still has it */
+};
+
 struct worker;
 struct mail_fd; /* net/worker.h */
 
@@ -41,6 +52,8 @@ struct sending {
 struct lent; /* net/conn_send.c */
 
 struct conn {
+    uint32_t magic;       /* CONN_MAGIC */
+    enum tls_use tls_use; /* read-only */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -52,11 +65,10 @@ struct conn {
     struct conn *next_ready;  /* in worker->first_ready */
     struct conn *next_woken;  /* in worker->woken, under worker->lock, or in
                                * worker->answered */
-    struct conn_entry entry;  /* in worker->conn_list, unless is_closing */
+    struct conn_entry entry;  /* in worker->conn_list, until it is closing */
     struct session session;
     struct watch_peer peer;  /* for who watches */
     const char *reason;      /* of its end, likewise; static storage */
-    enum tls_use tls_use;    /* read-only */
     struct tls_stream *tls;  /* NULL: plain, or nothing has come yet */
     struct tls_shake *shake; /* while there is a handshake to be done */
     struct buf in;           /* bytes of requests not yet done */
@@ -78,17 +90,22 @@ struct conn {
     size_t blocked_bytes;      /* queued then */
     unsigned read_bytes_max;   /* of the next read */
     bool is_reading;
-    bool awaits_loan;  /* its last turn has ended before a value that is to be
+    bool awaits_loan; /* its last turn has ended before a value that is to be
                         * lent, and that cannot be while anything is queued */
-    bool is_ready;     /* in the ready list */
-    bool is_parked;    /* the store will wake the session */
-    bool is_inside;    /* a request has begun whose bytes are not all there */
-    bool has_ended;    /* the client has sent its last byte */
-    bool is_finishing; /* close as soon as the queue is empty, */
-    bool lingers;      /* the end has been told, see conn__linger */
-    bool is_closing;   /* uv_close has been called */
-    bool is_closed;    /* and has finished; waits for the session only */
+    bool is_ready;    /* in the ready list */
+    bool is_parked;   /* the store will wake the session, or a helper has a
+                        * step of its handshake: neither ends with the stage */
+    bool is_inside;   /* a request has begun whose bytes are not all there */
+    bool has_ended;   /* the client has sent its last byte */
+    uint8_t stage;    /* enum conn_stage; conn__move sets it */
 };
+
+/* True from conn_close on. */
+static inline bool
+conn_is_closing(const struct conn *conn)
+{
+    return conn->stage >= CONN_CLOSING;
+}
 
 /* Takes over a connected socket. Where that fails the socket is closed. The
  * caller keeps *mail. */
@@ -113,5 +130,12 @@ void conn_close(struct conn *conn);
 
 /* Looks at its deadlines. */
 void conn_sweep(struct conn *conn, uint64_t now_ms);
+
+/* Asserts what must hold of a connection between two turns. */
+void conn_verify(const struct conn *conn);
+
+/* The same of all connections of a worker, and of the lists and sums that
+ * they are in: of its ready list, its gate and its room. */
+void conn_verify_all(const struct worker *worker);
 
 #endif

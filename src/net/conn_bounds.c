@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a connection may take and how much it may keep, and who is told when
- * it goes: the deadlines that its worker looks at once a second, what it has in
- * the room that all connections share (net/conn_room.h), the faults of its
- * client, and the events of those who watch. */
+/* The bounds of a connection: its deadlines, which the worker looks at once a
+ * second; its bytes in the room that all connections share (conn_room.h); the
+ * faults of its client; and the events that watchers are told of. */
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
@@ -18,10 +17,10 @@ enum { LINGER_MS = 2000 /* from the last reply on */ };
 static const char *
 reason_of(const struct conn *conn)
 {
-    return conn->reason != NULL   ? conn->reason
-        : conn->session.has_quit  ? "normal"
-        : conn->session.is_ending ? "shutdown"
-                                  : "error";
+    return conn->reason != NULL                 ? conn->reason
+        : conn->session.has_quit                ? "normal"
+        : conn->session.stage == SESSION_ENDING ? "shutdown"
+                                                : "error";
 }
 
 void
@@ -74,7 +73,7 @@ conn__note_room(struct conn *conn)
         replies += conn__lent_memory(conn);
     }
     if ((replies | conn->in.capacity | conn->place.bytes) < CONN_ROOM_COUNTS ||
-        conn->is_closing) {
+        conn_is_closing(conn)) {
         return;
     }
     if (replies > 0) {
@@ -122,7 +121,7 @@ conn__turn_away(struct worker *worker, const struct mail_fd *mail)
         (void)ignored;
     }
     close(mail->fd);
-    atomic_fetch_sub(&worker->config.gauge->current, 1);
+    conn_gauge_leave(worker->config.gauge);
 }
 
 enum session_state
@@ -148,7 +147,7 @@ conn__end_reading(struct conn *conn, ssize_t error)
 {
     struct buf said = {0};
     if (error != UV_ENOBUFS || !conn->in.failed || conn__is_tls(conn) ||
-        conn__is_held(conn) || conn->is_parked || conn->is_closing) {
+        conn__is_held(conn) || conn->is_parked || conn_is_closing(conn)) {
         conn_close(conn);
         return;
     }
@@ -194,6 +193,7 @@ on_linger_read(uv_stream_t *stream, ssize_t n_read, const uv_buf_t *bytes)
 {
     struct conn *conn = stream->data;
     (void)bytes;
+    ASSERT(conn->magic == CONN_MAGIC);
     worker__enter(conn->worker);
     if (n_read < 0) {
         conn_close(conn);
@@ -204,7 +204,7 @@ bool
 conn__linger(struct conn *conn)
 {
     uv_os_fd_t fd;
-    if (conn->is_closing || conn->has_ended || conn->lingers) {
+    if (conn->stage != CONN_FINISHING || conn->has_ended) {
         return false;
     }
     ASSERT(!conn->is_reading && conn__queued_bytes(conn) == 0);
@@ -212,7 +212,7 @@ conn__linger(struct conn *conn)
         uv_read_start(&conn->uv.stream, on_linger_room, on_linger_read) != 0) {
         return false;
     }
-    conn->lingers = true;
+    conn__move(conn, CONN_LINGERING);
     conn->active_ms = conn__now_ms(conn->worker);
     return true;
 }
@@ -232,19 +232,19 @@ static bool
 has_stopped(const struct conn *conn, uint64_t now_ms)
 {
     enum { STOPPED_MS = 2000 };
-    return conn->session.closes && conn->command_since_ms != 0 &&
-        now_ms - conn->active_ms >= STOPPED_MS;
+    return conn->session.stage == SESSION_LAST &&
+        conn->command_since_ms != 0 && now_ms - conn->active_ms >= STOPPED_MS;
 }
 
 void
 conn_sweep(struct conn *conn, uint64_t now_ms)
 {
     const struct worker_config *config = &conn->worker->config;
-    if (conn->is_closing ||
+    if (conn_is_closing(conn) ||
         (conn__is_tls(conn) && conn__tls_sweep(conn, now_ms))) {
         return;
     }
-    if (conn->lingers) {
+    if (conn->stage == CONN_LINGERING) {
         if (now_ms - conn->active_ms >= LINGER_MS) {
             conn_close(conn);
         }

@@ -71,6 +71,8 @@ void
 conn_list__remove(struct conn_list *list, struct conn_entry *entry)
 {
     mutex_lock(&list->lock);
+    ASSERT((entry->prev == NULL) == (list->first == entry));
+    ASSERT(entry->next == NULL || entry->next->prev == entry);
     if (entry->prev != NULL) {
         entry->prev->next = entry->next;
     } else {

@@ -65,6 +65,11 @@ bool conn__linger(struct conn *conn);
 /* Something has been written: goes on. */
 void conn__has_written(struct conn *conn, int status);
 
+/* conn_verify.c: */
+
+/* Goes to another stage, which has to be one that may follow. */
+void conn__move(struct conn *conn, enum conn_stage to);
+
 /* Of conn.c and the others: */
 
 #define CONN_NS_PER_MS UINT64_C(1000000)
@@ -184,6 +189,12 @@ struct buf *conn__tls_seal(struct conn *conn, const struct buf *plain);
 
 /* Tells the client that nothing more comes, once. */
 void conn__tls_end(struct conn *conn);
+
+/* Asserts that the worker's list of handshakes is whole. */
+void conn__tls_verify(const struct worker *worker);
+
+/* True while a helper has a step of its handshake. */
+bool conn__tls_is_away(const struct conn *conn);
 
 /* True where it had to be closed: its handshake is too slow. */
 bool conn__tls_sweep(struct conn *conn, uint64_t now_ms);

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that clients can make the server keep: they send much of a request
- * and not its end, or ask for much and do not read it. One connection has
- * bounds for that (conn.c); many of them together have them here.
+/* The memory that clients make the server keep: much of a request and not its
+ * end, or much that was asked for and is not read. One connection has bounds
+ * for that (conn.c); many of them together have them here.
  *
- * Each connection notes after each turn what it keeps. Before the worker
- * sleeps it looks whether that is too much, and closes connections until it is
- * not: always the one whose last progress (a request begun, or a write done)
- * is the longest ago. A client that does send and read makes progress all the
- * time, so it stays while hostile ones go; and those that are many make room
- * for each other only.
+ * Each connection notes after each turn what it keeps. Before it sleeps the
+ * worker closes connections until that is not too much: always the one whose
+ * last progress (a request begun, or a write done) is the longest ago. A client
+ * that sends and reads makes progress all the time, so it stays while hostile
+ * ones go. Those that are many make room for each other only.
  *
- * Of replies a worker has its share, and looks at its own connections, which
- * are a fair sample of all: they are handed out in turn. They are counted when
- * they are there.
+ * Replies are bounded by worker. Each has a share, and looks at its own
+ * connections, which are a fair sample of all: they are handed out in turn.
+ * Replies are counted when they are there.
  *
- * Of requests there is one sum of all workers, which is a bound of the process:
- * a buffer asks before it grows. Where that would be too much, the connection
- * stops reading and waits, and the worker that has most of them closes others:
- * whoever is refused tells that one. When these are freed, those that wait read
- * on, in their order. As long as there is much room, what a read in the
- * worker's own buffer leaves is not asked for: so much is set aside for each
- * worker. */
+ * Requests are bounded by process. A buffer asks before it grows. Where that
+ * would be too much, the connection stops reading and waits, and tells the
+ * worker that has most of them, which closes others. When these are freed,
+ * those that wait read on, in their order. While there is much room, nobody
+ * asks for what a read in the worker's own buffer leaves: so much is set aside
+ * for each worker.
+ *
+ * What must hold: the worker's bytes of each kind are the sum of its
+ * connections' places, and never less than any of them; a connection waits once
+ * (conn_room_verify). */
 #include "net/conn_room.h"
 
 #include "base/assert.h"
@@ -163,7 +165,8 @@ static void
 release(struct conn_room *room, size_t bytes)
 {
     struct conn_rooms *rooms = room->rooms;
-    atomic_fetch_sub(&rooms->kept, bytes);
+    size_t kept = atomic_fetch_sub(&rooms->kept, bytes);
+    ASSERT(bytes <= kept);
     if (atomic_load(&rooms->n_waiting) == 0) {
         return;
     }
@@ -266,6 +269,7 @@ conn_room_note(struct conn_room *room, struct conn_place *place,
     enum conn_room_kind kind, size_t bytes)
 {
     size_t before = room->used[CONN_ROOM_REQUESTS];
+    ASSERT(place->bytes <= room->used[place->kind]);
     room->used[place->kind] -= place->bytes;
     place->bytes = bytes < CONN_ROOM_COUNTS ? 0 : bytes;
     place->kind = (uint8_t)kind;
@@ -310,7 +314,8 @@ remove_waiting(struct conn_room *room, struct conn *conn)
         room->last_waiting = before;
     }
     conn->place.is_waiting = false;
-    atomic_fetch_sub(&room->rooms->n_waiting, 1);
+    unsigned n = atomic_fetch_sub(&room->rooms->n_waiting, 1);
+    ASSERT(n > 0);
     publish_wanted(room);
 }
 
@@ -355,6 +360,7 @@ conn_room_close(struct conn_room *room, struct conn *conn)
     struct conn_place *place = &conn->place;
     size_t before = room->used[CONN_ROOM_REQUESTS];
     remove_waiting(room, conn);
+    ASSERT(place->bytes <= room->used[place->kind]);
     room->used[place->kind] -= place->bytes;
     if (place->kind == CONN_ROOM_REQUESTS && room->rooms != NULL) {
         place->leaving = place->bytes;
@@ -380,7 +386,7 @@ most_stalled(struct worker *worker, enum conn_room_kind kind)
 {
     struct conn *found = NULL;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
-        if (conn->is_closing || conn->place.bytes == 0 ||
+        if (conn_is_closing(conn) || conn->place.bytes == 0 ||
             conn->place.kind != kind) {
             continue;
         }
@@ -434,6 +440,28 @@ clear_kind(struct worker *worker, enum conn_room_kind kind)
         metric_add(&worker->metrics, METRIC_memory_kicks, 1);
         conn_close(conn);
     }
+}
+
+void
+conn_room_verify(const struct worker *worker)
+{
+    const struct conn_room *room = &worker->room;
+    const struct conn *last = NULL;
+    size_t used[CONN_ROOM_KINDS] = {0};
+    for (const struct conn *conn = worker->conns; conn != NULL;
+         conn = conn->next) {
+        ASSERT(conn->place.kind < CONN_ROOM_KINDS);
+        used[conn->place.kind] += conn->place.bytes;
+    }
+    for (int kind = 0; kind < CONN_ROOM_KINDS; kind++) {
+        ASSERT(used[kind] == room->used[kind]);
+    }
+    for (const struct conn *conn = room->first_waiting; conn != NULL;
+         conn = conn->place.next_waiting) {
+        ASSERT(conn->place.is_waiting && !conn_is_closing(conn));
+        last = conn;
+    }
+    ASSERT(room->last_waiting == last);
 }
 
 void

@@ -143,4 +143,8 @@ void conn_room_trim(struct conn_room *room);
  * else is told. Not while the worker's connections are gone through. */
 void conn_room_clear(struct worker *worker);
 
+/* Asserts that the worker's bytes in use are those of its connections, and that
+ * the list of those that wait is whole. */
+void conn_room_verify(const struct worker *worker);
+
 #endif

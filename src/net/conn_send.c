@@ -45,6 +45,7 @@ static void
 on_write(uv_write_t *write, int status)
 {
     struct conn *conn = write->data;
+    ASSERT(conn->magic == CONN_MAGIC && conn->sending != NULL);
     end_sending(conn);
     conn__has_written(conn, status);
 }
@@ -171,6 +172,7 @@ static void
 on_lent(uv_write_t *write, int status)
 {
     struct conn *conn = write->data;
+    ASSERT(conn->magic == CONN_MAGIC && conn->lent != NULL);
     end_lent(conn);
     conn__has_written(conn, status);
 }
@@ -193,6 +195,7 @@ write_rest(struct conn *conn, const struct item *item, const uv_buf_t part[3],
     for (unsigned i = 0; i < 3; i++) {
         left[i] = behind(part[i].base, part[i].len, &sent);
     }
+    ASSERT(sent == 0); /* else some byte of a reply is sent twice, or never */
     if (!begin_lent(conn, item, left[0].base, left[0].len)) {
         return;
     }
@@ -298,6 +301,7 @@ send_around(struct conn *conn, const struct buf *out)
     struct loan *loan = &conn->worker->executor.loan;
     const struct item *item = loan->item;
     ASSERT(conn__queued_bytes(conn) == 0 && conn->lent == NULL);
+    ASSERT(!conn__is_held(conn)); /* nothing held may leave behind it */
     ASSERT(loan->at <= out->len);
     loan->item = NULL; /* it is the connection's */
     metric_add(&conn->worker->metrics, METRIC_bytes_written,
@@ -316,7 +320,7 @@ conn__send_out(struct conn *conn, struct buf *out)
         conn_close(conn); /* a reply is missing: never go on after it */
         return;
     }
-    if (out->len == 0 || conn->is_closing) {
+    if (out->len == 0 || conn_is_closing(conn)) {
         return;
     }
     if (conn->worker->executor.loan.item != NULL) {

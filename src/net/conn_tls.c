@@ -63,7 +63,7 @@ drop_shake(struct conn *conn)
 {
     struct worker *worker = conn->worker;
     struct tls_shake *shake = conn->shake;
-    ASSERT(!shake->is_away);
+    ASSERT(!shake->is_away && worker->n_shakes > 0);
     if (shake->prev != NULL) {
         shake->prev->next = shake->next;
     } else {
@@ -86,7 +86,7 @@ static void
 make_room(struct worker *worker)
 {
     struct tls_shake *shake = worker->first_shake;
-    while (shake != NULL && (shake->is_away || shake->conn->is_closing)) {
+    while (shake != NULL && (shake->is_away || conn_is_closing(shake->conn))) {
         shake = shake->next;
     }
     if (shake != NULL) {
@@ -159,7 +159,7 @@ send_sealed(struct conn *conn, struct buf *sealed)
 {
     if (sealed->failed) {
         conn_close(conn);
-    } else if (sealed->len > 0 && !conn->is_closing) {
+    } else if (sealed->len > 0 && !conn_is_closing(conn)) {
         conn__send(conn, sealed->data, sealed->len);
     }
 }
@@ -214,18 +214,18 @@ read_stream(struct conn *conn)
     bool has_said = sealed->len > 0;
     send_sealed(conn, sealed);
     if (step == TLS_STEP_FAILED) {
-        if (!conn->is_closing) {
+        if (!conn_is_closing(conn)) {
             give_up(conn, METRIC_ssl_proto_errors);
         }
         return;
     }
     bool has_come = (shared ? len : conn->in.len - conn->in_at) > before;
-    if (has_come && !conn->is_closing) {
+    if (has_come && !conn_is_closing(conn)) {
         conn__take(conn, shared, len);
-    } else if (!conn->is_closing && (!conn->is_reading || has_said)) {
+    } else if (!conn_is_closing(conn) && (!conn->is_reading || has_said)) {
         worker__ready(conn->worker, conn); /* reads on, unless it is full */
     }
-    if (step == TLS_STEP_ENDED && !conn->is_closing) {
+    if (step == TLS_STEP_ENDED && !conn_is_closing(conn)) {
         conn__ended(conn);
     }
 }
@@ -256,6 +256,7 @@ do_step(struct chore *chore)
 {
     struct tls_shake *shake = shake_of(chore);
     struct conn *conn = shake->conn;
+    ASSERT(shake->is_away && conn->magic == CONN_MAGIC);
     if (conn->tls == NULL &&
         tls_stream__open(
             conn->worker->config.tls, conn->tls_use, &conn->tls) != 0) {
@@ -271,12 +272,13 @@ on_step(struct chore *chore)
 {
     struct tls_shake *shake = shake_of(chore);
     struct conn *conn = shake->conn;
+    ASSERT(shake->is_away && conn->shake == shake);
     shake->is_away = false;
     if (!conn__unpark(conn)) { /* so it is where the step was left out */
         return;
     }
     send_sealed(conn, &shake->out);
-    if (conn->is_closing) {
+    if (conn_is_closing(conn)) {
         return;
     }
     buf_clear(&shake->out);
@@ -310,6 +312,7 @@ go_on(struct conn *conn)
             return;
         }
     }
+    ASSERT(!shake->is_away && !conn->is_parked);
     conn__stop_reading(conn);
     conn->is_parked = true;
     shake->is_away = true;
@@ -355,11 +358,32 @@ conn__tls_end(struct conn *conn)
 {
     struct buf *sealed = &conn->worker->sealed;
     /* tls is the step's thread's while there is a handshake */
-    if (conn->shake == NULL && conn->tls != NULL && !conn->is_closing) {
+    if (conn->shake == NULL && conn->tls != NULL && !conn_is_closing(conn)) {
         buf_clear(sealed);
         tls_stream__shut(conn->tls, sealed);
         send_sealed(conn, sealed);
     }
+}
+
+void
+conn__tls_verify(const struct worker *worker)
+{
+    const struct tls_shake *last = NULL;
+    unsigned n = 0;
+    for (const struct tls_shake *shake = worker->first_shake; shake != NULL;
+         shake = shake->next) {
+        ASSERT(shake->prev == last && shake->conn->shake == shake);
+        ASSERT(shake->conn->worker == worker);
+        last = shake;
+        n++;
+    }
+    ASSERT(n == worker->n_shakes && worker->last_shake == last);
+}
+
+bool
+conn__tls_is_away(const struct conn *conn)
+{
+    return conn->shake != NULL && conn->shake->is_away;
 }
 
 bool

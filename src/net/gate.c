@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The gate: replies leave when what they acknowledge is committed.
+/* The gate holds replies until what they acknowledge is committed.
+ *
+ *   turn --> part (replies, acks, seq) --> store_commit(largest seq)
+ *                    |                           |
+ *                    +-- late, or failed         +-- committed --> pass_fn
+ *                        --> ERR_UNSURE in each ack's place --> pass_fn
  *
  * A turn whose changes are not yet committed has its replies held, all of
  * them: a read behind a change in the same turn must not be seen before the
  * change is safe. A turn that ended because of -R may be followed by another
- * one meanwhile, and its replies are held behind the first, so that changes of
- * one connection pile up in a commit as those of many do; there are bounds for
- * that (HELD_CHANGES_MAX, HELD_BYTES_MAX), and the other connections have their
- * turns in between. Any other end of a turn lets the connection wait.
+ * one meanwhile, whose replies are held behind the first, so that changes of
+ * one connection pile up in a commit as those of many do. HELD_CHANGES_MAX and
+ * HELD_BYTES_MAX bound that, and the other connections have their turns in
+ * between. Any other end of a turn lets the connection wait.
  *
  * Replies that wait for the same batch of the log are one part. Parts leave in
  * their order, the front one as soon as its own batch is committed. What comes
  * when there are HELD_PARTS joins the last one and raises its number: it leaves
  * later than it could, and never too early.
  *
- * Before the loop sleeps the store is asked once to commit the largest number
- * of all turns held (group commit); where it has done so at once the replies
- * are sent at once. Else the store's listener signals the loop when an outcome
- * may have changed, and the gate looks at each part held.
+ * Before the loop sleeps the gate asks the store once to commit the largest
+ * number of all turns held (group commit). Where that is done at once the
+ * replies are sent at once. Else the store's listener signals the loop when an
+ * outcome may have changed, and the gate looks at each part held.
  *
  * A change whose commit failed is answered with ERR_UNSURE in place of its
  * acknowledgement: it has been made. The other replies of its turn are what
@@ -38,6 +43,9 @@
  * gate sets it before it asks for outcomes: an outcome that changes after the
  * question finds it set. Both are read-modify-writes, so one of them is seen
  * by the other: either the listener signals, or the gate sees what had moved.
+ *
+ * What must hold (gate_verify): seq rises from part to part, and in a part the
+ * acks rise with the replies.
  *
  * What can go wrong: memory for held replies. Then the changes are answered
  * with ERR_UNSURE at once, where nothing is held before them; else the

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Helpers: a queue, and threads that take from it.
+/* Helpers: a stack of chores that workers push, a queue, and threads that take
+ * from it.
  *
- * A worker must not wait for a helper, not even for a moment in which that one
- * holds a lock: it has a lower priority, and on a busy core such a moment lasts
- * until all others have had their turns. (So it is with libuv's pool, and with
- * a condition variable: who signals it waits for those that leave it, 14 ms
- * were seen.) So workers put chores on a stack by compare and swap and post a
- * semaphore, which never waits. The helpers turn that stack over behind their
- * queue, under a lock of their own.
+ *   helpers_give --> inbox (latest first) --> queue (first first) --> do_fn
+ *                                    worker__chore_done --> done_fn
  *
- * Each post follows its chore's push, and each helper that has passed the
- * semaphore takes one chore, so there is one for it; but for the posts of
- * helpers_stop, which come when there is nothing left. */
+ * A worker never waits for a helper, not even while that one holds a lock: a
+ * helper has a lower priority, and on a busy core it may hold the lock until
+ * all others have had their turns. (libuv's pool does so, and a condition
+ * variable: who signals it waits for those that leave it; 14 ms were seen.) So
+ * a worker pushes by compare and swap and posts a semaphore, which never waits.
+ * The helpers turn the stack over behind their queue, under a lock of their
+ * own.
+ *
+ * Each post follows its chore's push, and each helper that passes the semaphore
+ * takes one chore, so there is one for it. The posts of helpers_stop come when
+ * nothing is left. */
 #include "net/helpers.h"
 
 #include "base/assert.h"
@@ -40,6 +44,8 @@ struct helpers {
 static void
 empty_inbox(struct helpers *helpers)
 {
+    mutex_assert_held(&helpers->lock);
+    ASSERT(helpers->first == NULL);
     /* acquire: what is in the chores, by helpers_give's release */
     struct chore *latest =
         atomic_exchange_explicit(&helpers->inbox, NULL, memory_order_acquire);
@@ -68,6 +74,7 @@ take(struct helpers *helpers)
     }
     struct chore *chore = helpers->first;
     if (chore != NULL) {
+        ASSERT(chore->magic == CHORE_MAGIC);
         helpers->first = chore->next;
     }
     mutex_unlock(&helpers->lock);
@@ -118,6 +125,8 @@ helpers_start(struct helpers **out)
 void
 helpers_give(struct helpers *helpers, struct chore *chore)
 {
+    ASSERT(chore->magic == 0); /* it is given once */
+    chore->magic = CHORE_MAGIC;
     /* relaxed: the exchange below says whether it is still true */
     struct chore *latest =
         atomic_load_explicit(&helpers->inbox, memory_order_relaxed);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Threads of a lower priority that do for the workers what takes too long for
  * a loop. */
@@ -11,9 +12,12 @@
 struct helpers;
 struct worker; /* net/worker.h */
 
+enum { CHORE_MAGIC = 0x524f4843 };
+
 /* A piece of work: the giver's memory, the helpers' from helpers_give until
  * done_fn. */
 struct chore {
+    uint32_t magic; /* CHORE_MAGIC from helpers_give until done_fn */
     struct chore *next;
     struct worker *worker;                /* the giver */
     void (*do_fn)(struct chore *chore);   /* on a helper's thread */

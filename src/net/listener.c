@@ -349,7 +349,7 @@ hand_out(struct listener *listener, int fd, const struct listening *from,
     listener->next_worker = (n + 1) % listener->config.n_workers;
     if (!worker__add_fd(listener->config.workers[n], fd, from->is_unix,
             from->binding, from->tls_use, peer)) {
-        atomic_fetch_sub(&listener->config.gauge->current, 1);
+        conn_gauge_leave(listener->config.gauge);
         turn_away(fd, from->tls_use == TLS_USE_NONE ? no_memory : "");
     }
 }

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker's loop.
+/* The worker: one loop of libuv's, its connections, and a mailbox.
  *
- * Other threads reach a worker through its mailbox only: new sockets from the
- * listener, sessions that the store has answered, chores that helpers have
- * done, and the order to stop. Each is put there under the lock and announced
- * by the bell (bell.h), which is held from before: the worker may take what it
- * finds at another one's ringing, and end; it must not be gone while someone
- * still rings. The bell is rung without the lock: it wakes the worker, which
- * would wait for it. Of sockets WORKER_OPENS_MAX are taken up at a time, so
- * that those who are there have their turns in between.
+ *   poll:    sockets --> turns; bell --> mail; ring --> answers of cold reads
+ *   idle:    ready connections, one turn each
+ *   timers:  the sweep looks at deadlines, and verifies the connections
+ *   prepare: cold reads are begun, the gate commits, the room is cleared
  *
- * Grace periods: the worker is an online reader of the store's qsbr while it
- * runs callbacks. libuv runs I/O callbacks inside its poll, after having
- * slept there, so the worker goes offline in uv_prepare, just before the poll,
- * and every callback comes back online through worker__enter. No callback keeps
- * a pointer that it got from the store's schema for the next one.
+ * Mail. Other threads reach a worker through its mailbox only: new sockets from
+ * the listener, sessions that the store has answered, chores that helpers have
+ * done, and the order to stop. They put it there under the lock and ring the
+ * bell (bell.h), which they hold from before: the worker may take what it finds
+ * at another one's ringing, and end; it must not be gone while someone still
+ * rings. They ring without the lock: the bell wakes the worker, which would
+ * wait for it. The worker opens WORKER_OPENS_MAX sockets at a time, so that
+ * those who are there have their turns in between.
  *
- * Ready connections (a turn's budget used up, or room for replies again) are
- * continued from a uv_idle handle: while it is active the poll does not sleep,
- * and each connection gets one turn per iteration of the loop, after the
- * events of all others.
+ * Grace periods. The worker is an online reader of the store's qsbr while it
+ * runs callbacks. libuv runs I/O callbacks inside its poll, after it has slept
+ * there, so the worker goes offline in uv_prepare, just before the poll, and
+ * every callback comes back online through worker__enter. No callback keeps a
+ * pointer that it got from the store's schema for the next one.
  *
- * Replies that wait for a commit (gate.h) are committed and sent in uv_prepare:
- * once for all turns since the last poll. A connection that becomes ready there
- * starts the idle handle, so that the poll does not sleep.
+ * Ready connections (a turn's budget used up, or room for replies again) go on
+ * from a uv_idle handle. While it is active the poll does not sleep, and each
+ * connection gets one turn per iteration of the loop, after the events of all
+ * others.
  *
- * Reads of cold records that turns have asked for are begun in uv_prepare, too
- * (call/ring.h), some in each iteration; the idle handle runs while others are
- * left. What the ring answers goes on at once, without the mailbox. */
+ * uv_prepare commits the replies that wait at the gate (gate.h), once for all
+ * turns since the last poll, and sends them. A connection that becomes ready
+ * there starts the idle handle, so that the poll does not sleep. It also begins
+ * the reads of cold records that turns have asked for (call/ring.h), some in
+ * each iteration; the idle handle runs while others are left. What the ring
+ * answers goes on at once, without the mailbox. */
 #include "net/worker.h"
 
 #include "base/assert.h"
@@ -76,6 +80,9 @@ on_prepare(uv_prepare_t *prepare)
     if (worker->room.is_over || worker->room.must_clear) {
         conn_room_clear(worker);
     }
+    if (worker->config.verifies) {
+        conn_verify_all(worker);
+    }
 }
 
 void
@@ -103,6 +110,7 @@ worker__unready(struct worker *worker, struct conn *conn)
     if (!conn->is_ready) {
         return;
     }
+    ASSERT(worker->n_ready > 0);
     while (*link != conn) {
         before = *link;
         link = &before->next_ready;
@@ -121,6 +129,7 @@ on_sweep(struct alarm *sweep)
     struct worker *worker =
         (struct worker *)((char *)sweep - offsetof(struct worker, sweep));
     worker__enter(worker);
+    conn_verify_all(worker);
     alarm_set(sweep, WORKER_SWEEP_MS);
     conn_room_trim(&worker->room);
     uint64_t now_ms = alarm_now_ms(&worker->sweep);
@@ -215,7 +224,7 @@ open_fds(struct worker *worker)
         worker->opening = mail->next;
         if (worker->stopping) {
             close(mail->fd);
-            atomic_fetch_sub(&worker->config.gauge->current, 1);
+            conn_gauge_leave(worker->config.gauge);
         } else {
             conn_open(worker, mail);
         }
@@ -271,7 +280,7 @@ turn_out(struct worker *worker)
     struct conn *next;
     for (struct conn *conn = worker->conns; conn != NULL; conn = next) {
         next = conn->next;
-        if (!conn->is_closing && access_is_void(&conn->session)) {
+        if (!conn_is_closing(conn) && access_is_void(&conn->session)) {
             metric_add(&worker->metrics, METRIC_revoked_logins, 1);
             conn_close(conn);
         }
@@ -283,6 +292,8 @@ end_chores(struct chore *chore)
 {
     while (chore != NULL) {
         struct chore *next = chore->next;
+        ASSERT(chore->magic == CHORE_MAGIC);
+        chore->magic = 0;
         chore->done_fn(chore);
         chore = next;
     }
@@ -293,6 +304,7 @@ on_mail(struct bell *bell)
 {
     struct worker *worker =
         (struct worker *)((char *)bell - offsetof(struct worker, bell));
+    ASSERT(worker->magic == WORKER_MAGIC);
     worker__enter(worker);
     mutex_lock(&worker->lock);
     struct mail_fd *fds = worker->new_fds;
@@ -326,10 +338,11 @@ on_mail(struct bell *bell)
     }
 }
 
-/* What is left under the lock is announced: the bell is held. */
+/* What has been left is announced: the bell is held. Unlocks. */
 static void
 announce(struct worker *worker)
 {
+    mutex_assert_held(&worker->lock);
     mutex_unlock(&worker->lock);
     bell_ring(&worker->bell);
 }
@@ -337,6 +350,7 @@ announce(struct worker *worker)
 static void
 begin_mail(struct worker *worker)
 {
+    ASSERT(worker->magic == WORKER_MAGIC);
     bell_hold(&worker->bell);
     mutex_lock(&worker->lock);
 }
@@ -379,6 +393,7 @@ static void
 on_ring(uv_poll_t *poll, int status, int events)
 {
     struct worker *worker = poll->data;
+    ASSERT(worker->magic == WORKER_MAGIC);
     worker__enter(worker);
     (void)status; /* of a poll that fails: there is nothing to be reaped */
     (void)events;
@@ -495,6 +510,7 @@ free_worker(struct worker *worker)
     buf_fini(&worker->out);
     buf_fini(&worker->sealed);
     free(worker->cipher_buf);
+    worker->magic = 0;
     free(worker);
 }
 
@@ -506,7 +522,7 @@ worker_start(const struct worker_config *config, struct worker **out)
             (void **)&worker, _Alignof(struct worker), sizeof *worker) != 0) {
         return ERR_NO_MEMORY;
     }
-    *worker = (struct worker){.config = *config};
+    *worker = (struct worker){.magic = WORKER_MAGIC, .config = *config};
     worker->config.clock = clock_or_system(config->clock);
     if (config->tls != NULL) {
         worker->cipher_buf = malloc(WORKER_CIPHER_BYTES);

@@ -2,6 +2,7 @@
 #ifndef NET_WORKER_H
 #define NET_WORKER_H
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -37,6 +38,8 @@ enum {
     WORKER_FAULT_MS = 60000 /* how often a client's fault is logged at most */
 };
 
+enum { WORKER_MAGIC = 0x4b524f57 };
+
 /* Connections of all workers together. */
 struct conn_gauge {
     _Atomic unsigned current;
@@ -46,6 +49,14 @@ struct conn_gauge {
     _Atomic uint64_t pauses;   /* how often it did not */
     _Atomic uint64_t pause_us; /* and how long in all */
 };
+
+/* A connection is none any more. Any thread. */
+static inline void
+conn_gauge_leave(struct conn_gauge *gauge)
+{
+    unsigned before = atomic_fetch_sub(&gauge->current, 1);
+    ASSERT(before > 0); /* each has come once, and goes once */
+}
 
 struct worker_config {
     struct store *store;
@@ -73,6 +84,8 @@ struct worker_config {
                                   * with an error; at least 1 */
     uint64_t shake_timeout_ms;   /* for a TLS handshake; at least 1 */
     uint64_t stop_timeout_ms;    /* for replies on their way at a stop */
+    bool verifies; /* conn_verify_all before each poll, and not at the sweep
+                    * only: for tests */
 };
 
 struct conn; /* net/conn.h */
@@ -88,6 +101,7 @@ struct mail_fd {
 };
 
 struct worker {
+    uint32_t magic;              /* WORKER_MAGIC */
     struct worker_config config; /* read-only */
     struct metric_set metrics;   /* written by the worker's thread only */
     pthread_t thread;

@@ -26,6 +26,8 @@ static void
 on_answer(struct store_call *call)
 {
     struct job *job = call->owner;
+    ASSERT(job->magic == JOB_MAGIC);
+    ASSERT(job->session->magic == SESSION_MAGIC);
     job->session->wake_fn(job->session);
 }
 
@@ -51,6 +53,7 @@ exec__job(struct session *session, enum job_stage stage)
             return NULL;
         }
     }
+    job->magic = JOB_MAGIC;
     job->session = session;
     job->stage = stage;
     job->waits = false;
@@ -66,6 +69,7 @@ release_job(struct session *session)
     struct executor *executor = session->executor;
     struct job *job = session->job;
     ASSERT(!job->waits);
+    job->magic = 0; /* no call has it any more */
     if (job->stage == JOB_RECORDS) {
         store_end_dump(executor->store, &job->records.call);
     }

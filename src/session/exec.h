@@ -51,6 +51,8 @@ struct exec_turn {
     struct echo unanswered;
 };
 
+enum { JOB_MAGIC = 0x424f4a };
+
 /* What to do with a job when it is resumed. */
 enum job_stage {
     JOB_GET_JOIN,   /* gets are being gathered; never between turns */
@@ -72,9 +74,10 @@ enum job_stage {
 /* Requests under way, one or some gathered ones: everything they need that
  * must outlive a turn. Spans are counted from the first one's first byte. */
 struct job {
+    uint32_t magic; /* JOB_MAGIC while it is a session's */
+    enum job_stage stage;
     struct job *next; /* in the executor's list of free ones */
     struct session *session;
-    enum job_stage stage;
     bool waits;           /* the store has not answered yet */
     size_t request_bytes; /* of gathered requests; 0: the job's one request
                              * is the session's */
@@ -145,6 +148,13 @@ exec_is_gathering(const struct session *session)
     const struct job *job = session->job;
     return job != NULL &&
         (job->stage == JOB_GATHER || job->stage == JOB_GET_JOIN);
+}
+
+/* True while the store owes the session's job an answer. */
+static inline bool
+exec_is_waiting(const struct session *session)
+{
+    return session->job != NULL && session->job->waits;
 }
 
 /* Bytes of the requests gathered. */

@@ -235,6 +235,8 @@ static void
 on_lines(void *context)
 {
     struct session *session = context;
+    ASSERT(session->magic == SESSION_MAGIC);
+    mutex_assert_held(&session->executor->watch->hub->lock);
     session->lines_fn(session);
 }
 

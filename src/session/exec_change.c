@@ -322,9 +322,10 @@ say_plain(struct session *session, unsigned i, struct exec_turn *turn)
         }
     }
     out->len = (size_t)(at - out->data);
-    ASSERT(out->len <= UINT32_MAX);
+    ASSERT(out->len <= out->capacity && out->len <= UINT32_MAX);
     if (waits) {
         acks->len += (i - first) * sizeof *ack;
+        ASSERT(acks->len <= acks->capacity);
     }
     exec__count(session, METRIC_incr_hits, n_incr);
     exec__count(session, METRIC_cell_saturated, n_saturated);
@@ -368,6 +369,7 @@ exec__change_answer(struct session *session, struct exec_turn *turn)
             say_one(session, i, turn);
             next = session->unsaid != 0 ? job->store_change.n : i + 1;
         }
+        ASSERT(next > i && next <= job->store_change.n);
         i = next;
     }
     if (seq > turn->acks->seq) {

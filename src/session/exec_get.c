@@ -245,6 +245,7 @@ static bool
 ask_slice(struct session *session)
 {
     struct job *job = session->job;
+    ASSERT(job->get.n <= STORE_GET_MAX);
     job->stage = JOB_GET_FORMAT;
     if (session->executor->owns != NULL) {
         exec_get__look_for_others(session);

@@ -16,6 +16,7 @@ static struct slot *
 add_slot(struct job *job, size_t at, size_t len, const struct key *key,
     bool shows_cas)
 {
+    ASSERT(job->n_slots < EXEC_SLICE_KEYS_MAX);
     struct slot *slot = &job->slot[job->n_slots++];
     *slot = (struct slot){.at = (uint32_t)at,
         .first = (uint16_t)job->get.n,
@@ -35,6 +36,7 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         job->get.key[job->get.n++] = exec_get__cell(key->id, &key->target);
         return slot;
     }
+    ASSERT(job->get.n + counter->n_columns <= STORE_GET_MAX);
     slot->kind = SLOT_RECORD;
     slot->n_cells = counter->n_columns;
     for (unsigned i = 0; i < counter->n_columns; i++) {
@@ -62,6 +64,7 @@ static void
 end_words(struct job *job, unsigned first)
 {
     if (job->n_slots == first) { /* dropped since they were checked */
+        ASSERT(job->n_slots < EXEC_SLICE_KEYS_MAX);
         job->slot[job->n_slots++] = (struct slot){.kind = SLOT_NOTHING};
     }
     job->slot[job->n_slots - 1].is_last = true;

@@ -35,6 +35,8 @@ take_values(const struct job *job, const struct slot *slot, uint64_t *value,
     uint32_t serial[SCHEMA_COLUMNS_MAX];
     bool all_default = true;
     unsigned n = 0;
+    ASSERT(slot->n_cells <= SCHEMA_COLUMNS_MAX);
+    ASSERT((uint32_t)slot->first + slot->n_cells <= job->get.n);
     for (unsigned i = slot->first; i < slot->first + slot->n_cells; i++) {
         if (job->get.state[i] != CELL_GONE) {
             serial[n] = job->get.key[i].serial;
@@ -292,6 +294,7 @@ say_cells(struct session *session, struct exec_turn *turn)
         }
     }
     out->len += (size_t)(saying.at - start);
+    ASSERT(out->len <= out->capacity);
     job->formatted = (unsigned)(slot - job->slot);
     return saying.hits;
 }
@@ -347,6 +350,7 @@ say_plain(struct session *session, struct exec_turn *turn)
         }
     }
     out->len += (size_t)(at - start);
+    ASSERT(out->len <= out->capacity);
     job->formatted = i;
     return hits;
 }
@@ -470,6 +474,7 @@ exec_get__format(struct session *session, struct exec_turn *turn)
     if (n > 0 && job->slot[job->formatted - 1].kind == SLOT_NOTHING) {
         n--;
     }
+    ASSERT(hits <= n); /* a key has one answer */
     count_keys(session, n, hits);
     return job->formatted == job->n_slots;
 }

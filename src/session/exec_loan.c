@@ -53,6 +53,7 @@ exec__lend(struct session *session, const struct item *item)
 void
 exec__note_loan(struct session *session, const struct item *item, size_t at)
 {
+    ASSERT(session->executor->loan.item == NULL);
     session->executor->loan.item = item;
     session->executor->loan.at = at;
 }

@@ -14,6 +14,7 @@
 #include "session/exec_admin.h"
 #include "session/exec_seen.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "call/store_calls.h"
@@ -80,6 +81,8 @@ put_record(const struct store_dump *dump, uint32_t i,
     const struct line_names *names, struct buf *out)
 {
     const uint64_t *value = &dump->value[(size_t)i * dump->n_columns];
+    ASSERT(dump->first_id <= dump->id[i] && dump->id[i] <= dump->last_id);
+    ASSERT(i == 0 || dump->id[i - 1] < dump->id[i]); /* each is shown once */
     size_t len_max = LINE_EXTRA + names->counter_len +
         (1 + (size_t)dump->n_columns) * (NUM_U64_DIGITS_MAX + 1) +
         (names->column[0] == NULL ? 0 : NAMED_COLUMNS * (SCHEMA_NAME_MAX + 1));
@@ -101,6 +104,7 @@ put_record(const struct store_dump *dump, uint32_t i,
         at += num_format_u64(value[c], at);
     }
     at = put(at, "\r\n", 2);
+    ASSERT((size_t)(at - start) <= len_max);
     out->len += (size_t)(at - start);
 }
 
@@ -141,6 +145,7 @@ put_piece(struct session *session, struct exec_turn *turn)
         return true;
     }
     put_largest(session, turn->out);
+    ASSERT(job->records.at <= dump->n);
     for (; job->records.at < dump->n; job->records.at++) {
         if (turn->out->len >= turn->mark) {
             return false;

@@ -18,6 +18,7 @@
  * anyway; those that the store has refused tell what it has, and do. */
 #include "session/exec_seen.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "call/store_calls.h"
 #include "session/exec_get.h"
@@ -87,7 +88,7 @@ exec__note_seen(struct session *session, const struct echo *echo, bool is_part,
         return; /* what there is will be taken back */
     }
     if (part != NULL) {
-        ASSERT(end <= UINT32_MAX);
+        ASSERT(first <= end && end <= UINT32_MAX);
         part->span.len = (uint32_t)end - part->span.at;
         part->kind = (uint8_t)kind;
         return;
@@ -148,6 +149,7 @@ note_slots(
     for (unsigned i = first; i < job->formatted; i++) {
         has_cells = has_cells || job->slot[i].n_cells > 0;
     }
+    ASSERT(first < job->formatted && job->formatted <= job->n_slots);
     switch ((enum slot_kind)job->slot[first].kind) {
     case SLOT_SINGLE:
     case SLOT_META:

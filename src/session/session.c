@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of one conversation: skip what is to be skipped, parse, execute,
- * next. Changes that follow one another are gathered and executed together,
- * and so are gets (exec.c); their bytes are consumed when they are answered. A
+/* One conversation: skips, parses, executes, and so on.
+ *
+ *   bytes --> skip --> parse --> begin --> gather --> store --> replies
+ *                                  |                    |
+ *                                  +---- job, resumed --+
+ *
+ * Changes that follow one another are gathered and executed together, and so
+ * are gets (exec.c). The bytes of a request are consumed when it is answered. A
  * request that cannot be finished (parked, reply buffer full, budget used up)
- * keeps its bytes unconsumed and its job; the next call goes on with the job
- * before it looks at any further byte, so the order of one connection's
- * commands holds. */
+ * keeps its bytes and its job. The next call goes on with the job before it
+ * looks at any further byte, so one connection's commands keep their order.
+ *
+ *   OPEN ----> LAST ----> ENDING
+ *     |                     ^
+ *     +---------------------+
+ *
+ * LAST: a request closes the connection, or could not be told its error. The
+ * rest of the request is skipped first: a client that has sent all of it can
+ * read the reply. ENDING: the server stops. Neither begins a request; both
+ * answer those under way. Whether the client is a stranger, what is skipped and
+ * what the store owes are not part of that. */
 #include "session/session.h"
 
 #include "base/assert.h"
@@ -49,10 +63,33 @@ executor_fini(struct executor *executor)
 }
 
 void
+session__move(struct session *session, enum session_stage to)
+{
+    static const uint8_t next[] = {
+        [SESSION_OPEN] = 1 << SESSION_LAST | 1 << SESSION_ENDING,
+        [SESSION_LAST] = 1 << SESSION_ENDING,
+        [SESSION_ENDING] = 0,
+    };
+    ASSERT(session->stage <= SESSION_ENDING);
+    ASSERT((next[session->stage] >> to & 1) != 0);
+    session->stage = (uint8_t)to;
+}
+
+/* This request is the last one. */
+static void
+be_last(struct session *session)
+{
+    if (session->stage == SESSION_OPEN) {
+        session__move(session, SESSION_LAST);
+    }
+}
+
+void
 session_init(struct session *session, struct executor *executor,
     void (*wake_fn)(struct session *session))
 {
-    *session = (struct session){.executor = executor,
+    *session = (struct session){.magic = SESSION_MAGIC,
+        .executor = executor,
         .wake_fn = wake_fn,
         .rank = executor->access == NULL ? ACCESS_WRITER : ACCESS_NOBODY,
         .binding = executor->binding};
@@ -61,8 +98,10 @@ session_init(struct session *session, struct executor *executor,
 void
 session_fini(struct session *session)
 {
+    ASSERT(session->magic == SESSION_MAGIC);
     exec_abandon(session);
     session_unwatch(session);
+    session->magic = 0;
 }
 
 void
@@ -81,15 +120,22 @@ run_watcher(struct session *session, size_t len, size_t mark, struct buf *out,
     *consumed = len;
     bool has_more = watch__take(
         session->executor->watch->hub, session->watcher, mark, out);
-    return session->is_ending ? SESSION_CLOSE
-        : has_more            ? SESSION_FULL
-                              : SESSION_READY;
+    return session->stage == SESSION_ENDING ? SESSION_CLOSE
+        : has_more                          ? SESSION_FULL
+                                            : SESSION_READY;
 }
 
 void
 session_wake(struct session *session)
 {
+    ASSERT(session->magic == SESSION_MAGIC);
     exec_wake(session);
+}
+
+bool
+session_is_parked(const struct session *session)
+{
+    return exec_is_waiting(session);
 }
 
 size_t
@@ -113,7 +159,9 @@ session_waits_for_bytes(const struct session *session, size_t left)
 void
 session_end(struct session *session)
 {
-    session->is_ending = true;
+    if (session->stage != SESSION_ENDING) {
+        session__move(session, SESSION_ENDING);
+    }
 }
 
 bool
@@ -249,7 +297,9 @@ end_request(struct session *session, struct exec_turn *turn)
     turn->done += request->len;
     session->swallow_bytes = request->swallow_bytes;
     session->swallow_line = request->swallow_line;
-    session->closes = session->closes || request->closes;
+    if (request->closes) {
+        be_last(session);
+    }
 }
 
 static enum exec_step
@@ -268,9 +318,8 @@ static enum exec_step
 next(struct session *session, const char *bytes, size_t len,
     struct exec_turn *turn)
 {
-    if (session->is_ending ||
-        (session->closes && !session_is_skipping(session))) {
-        /* a client that has sent all of its request can read the reply */
+    if (session->stage != SESSION_OPEN &&
+        (session->stage == SESSION_ENDING || !session_is_skipping(session))) {
         return EXEC_CLOSE;
     }
     if (len == 0 || session->watcher != NULL) {
@@ -300,6 +349,7 @@ step_on(struct session *session, const char *bytes, size_t len,
         return resume(session, turn);
     }
     size_t ahead = exec_gathered_bytes(session);
+    ASSERT(ahead <= len);
     enum exec_step step = next(session, bytes + ahead, len - ahead, turn);
     return step != EXEC_GATHERED && exec_is_gathering(session)
         ? exec_flush(session, turn)
@@ -346,7 +396,7 @@ session_leave_unsaid(struct session *session, int err, bool was_made)
     }
     if (was_made || must_be_known(err)) {
         session->unsaid = err;
-        session->closes = true;
+        be_last(session);
     }
 }
 
@@ -363,6 +413,7 @@ session_say_no_memory(const char *bytes, size_t len, struct buf *out)
 {
     struct echo echo = {.proto = PROTO_TEXT};
     const uint8_t *header = (const uint8_t *)bytes;
+    ASSERT(len > 0);
     if (header[0] == BINARY_MAGIC_REQUEST) {
         echo.proto = PROTO_BINARY;
         bool is_whole = len >= BINARY_HEADER_BYTES;
@@ -382,6 +433,7 @@ end_without_memory(struct session *session, const struct exec_turn *turn)
 {
     struct buf *out = turn->out;
     size_t whole = turn->whole;
+    ASSERT(whole <= out->len && turn->whole_acks <= turn->acks->at.len);
     bool is_known = turn->is_known || !turn->is_batch ||
         session->request.proto != PROTO_BINARY;
     bool is_vague = turn->acks->at.len != turn->whole_acks || !is_known;
@@ -452,14 +504,16 @@ session_run(struct session *session, const char *bytes, size_t len,
         turn.base = bytes + at;
         turn.end = bytes + len;
         step = step_safely(session, bytes + at, len - at, &turn);
+        ASSERT(turn.done <= len - at);
         at += turn.done;
         turn.done = 0;
         if (step == EXEC_DONE && at == len && session->job == NULL &&
-            !session->is_ending && !session->closes) {
+            session->stage == SESSION_OPEN) {
             step = EXEC_MORE; /* as the next step would say */
         }
     }
     ASSERT(!exec_is_gathering(session));
+    ASSERT(step != EXEC_LATER || exec_is_waiting(session));
     ASSERT(executor->loan.item == NULL || executor->acks.seq == 0);
     if (executor->acks.at.failed) {
         out->failed = true;

@@ -88,7 +88,19 @@ void executor_watch(struct executor *executor, struct watch_ring *watch);
 /* Frees kept memory; no session may be parked. */
 void executor_fini(struct executor *executor);
 
+enum { SESSION_MAGIC = 0x53534553 };
+
+/* How far a session is; session.c draws the steps. */
+enum session_stage {
+    SESSION_OPEN,  /* begins requests */
+    SESSION_LAST,  /* begins no other: closes when what is left of the last one
+                    * has been skipped */
+    SESSION_ENDING /* begins no other: closes when that is answered */
+};
+
 struct session {
+    uint32_t magic;               /* SESSION_MAGIC */
+    enum session_binding binding; /* SESSION_AUTO before the first byte */
     struct executor *executor;
     /* Called once for every SESSION_PARKED, on any thread, when the answer is
      * there; it must make the session's own thread call session_wake. */
@@ -98,8 +110,7 @@ struct session {
     struct job *job;        /* NULL between requests */
     uint64_t swallow_bytes; /* still to be skipped */
     bool swallow_line;      /* skip up to and with the next newline */
-    bool is_ending;         /* begin no further request */
-    bool closes;            /* likewise; what is to be skipped may come */
+    uint8_t stage;          /* enum session_stage; session.c sets it */
     uint8_t rank;           /* enum access_rank: what the client is */
     uint8_t refusals;       /* since it was last known who it is */
     bool login_has_begun;   /* SASL: a step may follow */
@@ -117,7 +128,6 @@ struct session {
     bool has_quit; /* as the client wished */
     struct watcher *watcher; /* it takes no requests any more, but has lines */
     void (*lines_fn)(struct session *session); /* there are; see watch__add */
-    enum session_binding binding; /* SESSION_AUTO before the first byte */
 };
 
 enum session_state {
@@ -163,6 +173,12 @@ void session_wake(struct session *session);
 /* No request is begun any more: session_run finishes the one under way, if
  * any, and then says SESSION_CLOSE. */
 void session_end(struct session *session);
+
+/* True while the store owes the session an answer. */
+bool session_is_parked(const struct session *session);
+
+/* For session.c: goes to another stage, which has to be one that may follow. */
+void session__move(struct session *session, enum session_stage to);
 
 /* Bytes that the session has allocated. */
 size_t session_memory(const struct session *session);

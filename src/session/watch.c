@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From events to watchers.
+/* The watchers' hub: takes events from rings, makes lines, gives them to
+ * watchers.
  *
  *   worker --> ring (128 KiB) -\
  *   worker --> ring ------------> the hub's thread --> buffer (256 KiB) of each
  *   evictions -> ring ---------/                       watcher --> its session
  *
- * A ring is a buffer that is filled while the thread works on another one: both
- * are exchanged under the ring's lock. Where it is full, events are dropped:
- * whoever serves clients waits for nobody. One kind takes half of it at most,
- * so that a storm of gets leaves room for the connection that began it. What
- * was dropped is counted by kind, and the thread tells those who wanted it as
- * soon as it is there. Where a watcher's buffer is full, its lines are skipped,
- * and it is told of how many as soon as there is room: so one that does not
- * read costs nobody anything but that.
+ * A ring has two buffers: one is filled while the thread works on the other.
+ * Both change places under the ring's lock. A full ring drops events: whoever
+ * serves clients waits for nobody. One kind takes half of it at most, so that a
+ * storm of gets leaves room for the connection that began it. Drops are counted
+ * by kind, and the thread tells those who wanted them. A full buffer of a
+ * watcher skips lines, and the watcher is told how many when there is room: one
+ * that does not read costs nobody anything but that.
  *
- * The thread tells a watcher's worker under hub->lock, and a watcher goes under
- * it: so the worker is there. Memory of rings is taken when somebody first
- * watches, and stays. */
+ * hub->lock covers the watchers. The thread tells a watcher's worker under it,
+ * and a watcher goes under it, so the worker is there. The rings' memory is
+ * taken when somebody first watches, and stays. */
 #include "session/watch.h"
 
 #include "base/assert.h"
@@ -112,12 +112,26 @@ watch_tell(
     }
 }
 
+/* Asserts that each byte of a ring is of one kind, and that all fit. */
+static void
+verify_ring(const struct watch_ring *ring)
+{
+    size_t bytes = 0;
+    mutex_assert_held(&ring->lock);
+    for (unsigned i = 0; i < TEXT_ADMIN_WATCHES; i++) {
+        ASSERT(ring->kind_bytes[i] <= WATCH_KIND_BYTES);
+        bytes += ring->kind_bytes[i];
+    }
+    ASSERT(bytes == ring->len && bytes <= WATCH_RING_BYTES);
+}
+
 /* Takes what is in a ring: *len bytes, which stay until the next call.
  * *has_lost: others did not find room beside them. */
 static const char *
 take_events(struct watch_ring *ring, size_t *len, bool *has_lost)
 {
     mutex_lock(&ring->lock);
+    verify_ring(ring);
     char *data = ring->fill;
     *len = ring->len;
     *has_lost = ring->has_lost;

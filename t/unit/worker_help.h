@@ -66,7 +66,8 @@ rig_init(struct rig *rig)
         .login_timeout_ms = RIG_NEVER_MS,
         .commit_timeout_ms = RIG_NEVER_MS,
         .shake_timeout_ms = RIG_NEVER_MS,
-        .stop_timeout_ms = RIG_NEVER_MS};
+        .stop_timeout_ms = RIG_NEVER_MS,
+        .verifies = true};
     fake_clock_init(&rig->clock);
     fake_clock_stand(&rig->clock);
 }
