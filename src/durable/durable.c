@@ -332,7 +332,7 @@ durable_next_segment(struct durable *durable)
     uint64_t number = atomic_fetch_add_explicit(
                           &durable->last_segment, 1, memory_order_relaxed) +
         1;
-    ASSERT(number <= NAMES_NUMBER_MAX);
+    ASSERT(number != 0); /* a file there may say 2^62, not more */
     return number;
 }
 
@@ -542,15 +542,9 @@ open_log(struct durable *durable, const struct replay_end *end)
             .before_epoch = end->epoch,
             .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
-            /* Batches behind the end may have been given out (to whoever
-             * follows the log) and lost with a power cut, also where the last
-             * file is empty: their numbers are not used again. */
-            .next_seq = is_first ? 1 : end->next_seq + REPLAY_SEQ_GAP,
+            .next_seq = recover__next_seq(end),
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
-    if (err == 0) {
-        err = recover__check_seq(manifest, wal.start.next_seq, config->logger);
-    }
     if (err != 0) {
         return err;
     }

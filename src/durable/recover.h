@@ -105,7 +105,14 @@ void recover_tell_manifest(struct logger *logger, int err, int error);
 int recover_check_names(
     const struct manifest *manifest, const char *today, struct logger *logger);
 
-/* ERR_CORRUPT, and told, where there is no log although there must be one. */
+/* The number of the first batch that is logged behind that end. Batches behind
+ * it may have been given out (to whoever follows the log) and lost with a power
+ * cut, also where the last file is empty: their numbers are not used again.
+ * Pure. */
+uint64_t recover__next_seq(const struct replay_end *end);
+
+/* ERR_CORRUPT, and told, where there is no log although there must be one, or
+ * where recover__check_seq says so. */
 int recover_check_end(const struct manifest *manifest,
     const struct replay_end *end, struct logger *logger);
 

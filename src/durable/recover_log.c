@@ -476,22 +476,6 @@ recover_check_shard(const struct manifest *manifest, const struct entry *entry,
     return ERR_CORRUPT;
 }
 
-int
-recover_check_end(const struct manifest *manifest,
-    const struct replay_end *end, struct logger *logger)
-{
-    char name[NAMES_BYTES];
-    if (end->number != 0 || !manifest_names_log(manifest)) {
-        return 0;
-    }
-    names_make(name, NAMES_LOG, manifest->log_number);
-    log_line(logger, LOG_ERROR,
-        "%s is missing, with which %s says that the log begins; put it back, "
-        "or restore the data directory from a backup, or see --salvage",
-        name, MANIFEST_NAME);
-    return ERR_CORRUPT;
-}
-
 static uint64_t
 newest_of(const struct manifest *manifest)
 {
@@ -517,6 +501,28 @@ recover__check_seq(
         ": they are not of one directory; restore it from a backup, or "
         "see --salvage",
         MANIFEST_NAME, newest, next_seq);
+    return ERR_CORRUPT;
+}
+
+uint64_t
+recover__next_seq(const struct replay_end *end)
+{
+    return end->number == 0 ? 1 : end->next_seq + REPLAY_SEQ_GAP;
+}
+
+int
+recover_check_end(const struct manifest *manifest,
+    const struct replay_end *end, struct logger *logger)
+{
+    char name[NAMES_BYTES];
+    if (end->number != 0 || !manifest_names_log(manifest)) {
+        return recover__check_seq(manifest, recover__next_seq(end), logger);
+    }
+    names_make(name, NAMES_LOG, manifest->log_number);
+    log_line(logger, LOG_ERROR,
+        "%s is missing, with which %s says that the log begins; put it back, "
+        "or restore the data directory from a backup, or see --salvage",
+        name, MANIFEST_NAME);
     return ERR_CORRUPT;
 }
 

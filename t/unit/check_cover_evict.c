@@ -577,12 +577,59 @@ START_TEST(test_other_faults)
 }
 END_TEST
 
+/* An allocation that finds its engine packed when it returns, once, after n. */
+static struct {
+    struct engine *engine;
+    unsigned n;
+} packing;
+
+static void *
+pack_and_allocate(void *context, size_t bytes)
+{
+    if (packing.n > 0 && --packing.n == 0) {
+        (void)engine_tend(packing.engine, SWEEPS_MAX);
+    }
+    return fault_alloc__zeroed(context, bytes);
+}
+
+/* A table that stays as it is has tombstones that nothing covers any more, and
+ * is packed, which lets go of them, between the look at it and the eviction. */
+START_TEST(test_evict_packed_meanwhile)
+{
+    enum { FIRST = 1000, N = 500, BEFORE = 499, WIDE = 1 << 20 };
+    struct rig rig;
+    rig_init_tables(&rig, ROOMY_BYTES, true, WIDE);
+    for (uint64_t id = FIRST; id < FIRST + N; id++) {
+        set(&rig, id, 7);
+    }
+    cover(&rig, 0, 9999, VERSION);
+    for (uint64_t id = FIRST; id < FIRST + N; id += 2) {
+        ck_assert_int_eq(
+            change_id(rig.engine, &rig.def, CHANGE_DELETE, id, COLUMNS, 0), 0);
+    }
+    cover(&rig, 0, 0, 0);
+    (void)engine_tend(rig.engine, FIRST);
+    copy_range(&rig, 0, BEFORE);
+    rig.fault.alloc.zeroed_fn = pack_and_allocate;
+    packing.engine = rig.engine;
+    packing.n = 2; /* the table that was looked at is remembered */
+    ck_assert_int_eq(evict(&rig), 0);
+    ck_assert_uint_eq(packing.n, 0);
+    ck_assert_uint_eq(records(&rig), N / 2);
+    for (uint64_t id = FIRST + 1; id < FIRST + N; id += 2) {
+        expect_here(&rig, id, 7, 7, 7);
+    }
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_copy_range, test_evict,
         test_evict_late_tombstone, test_evict_untouched, test_evict_and_copies,
         test_evict_nothing, test_evict_columns, test_copy_range_columns,
-        test_evict_turns, test_full, test_evict_faults, test_other_faults};
+        test_evict_turns, test_full, test_evict_faults, test_other_faults,
+        test_evict_packed_meanwhile};
     return run_tests("cover_evict", tests, COUNT_OF(tests));
 }

@@ -353,6 +353,15 @@ START_TEST(test_files_that_go)
     ck_assert_uint_eq(cold_count_files(&rig), 3);
     /* their numbers are not used again */
     ck_assert_uint_eq(durable_next_segment(&rig.durable), last + 3);
+    ck_assert_int_eq(cold_close(&rig, false), 0);
+    /* nor is the largest that counts the last that there can be */
+    segment_name(name, NAMES_NUMBER_MAX, false);
+    ck_assert_int_eq(
+        rig.data.disk->calls->open(rig.data.disk, name, DISK_CREATE, &fd), 0);
+    rig.data.disk->calls->close(rig.data.disk, fd);
+    ck_assert_int_eq(cold_open(&rig), 0);
+    ck_assert_uint_eq(
+        durable_next_segment(&rig.durable), NAMES_NUMBER_MAX + 1);
     end(&rig);
 }
 END_TEST

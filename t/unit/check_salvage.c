@@ -17,6 +17,7 @@
 #include "offline/dump.h"
 #include "offline/salvage.h"
 #include "wal/names.h"
+#include "wal/replay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -806,6 +807,49 @@ START_TEST(test_older_copy)
 }
 END_TEST
 
+/* A manifest that is ahead of its log is refused, and a salvage lets the log go
+ * on behind it. */
+START_TEST(test_above_the_log)
+{
+    struct rig rig;
+    struct bench bench;
+    struct manifest manifest;
+    struct buf found = {0};
+    enum salvage_outcome outcome;
+    be_quiet();
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_CLUSTERS, 7);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_add_counter(&rig, 'a');
+    set_some(&rig, "ax", 0, FEW, UINT32_MAX);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    set_some(&rig, "ax", FEW, 2 * FEW, UINT32_MAX);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    bench_init(&bench, &rig);
+    struct disk *disk = rig.data.disk;
+    const struct salvage_config config = {
+        .disk = disk, .logger = &rig.logger, .free_bytes = UINT64_MAX};
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(disk, &manifest, NULL), 0);
+    manifest.schema_seq += 2 * REPLAY_SEQ_GAP;
+    ck_assert_int_eq(manifest_write(disk, &manifest, NULL, NULL), 0);
+    ck_assert_int_eq(manifest_write_copy(disk, &manifest), 0);
+    ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
+    ck_assert_int_eq(data_check_disk(disk, &rig.logger, &found), ERR_CORRUPT);
+    ck_assert_int_eq(salvage_run(&config, &bench.report, &outcome), 0);
+    ck_assert_int_ne(outcome, SALVAGE_SOUND);
+    ck_assert_int_eq(data_check_disk(disk, &rig.logger, &found), 0);
+    ck_assert_int_eq(read_state(disk, &rig.logger, bench.now), 0);
+    ck_assert_uint_eq(differ(bench.whole, bench.now, false), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    set_some(&rig, "ax", 0, FEW, UINT32_MAX);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    manifest_fini(&manifest);
+    buf_fini(&found);
+    bench_fini(&bench);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -820,5 +864,6 @@ main(void)
     tcase_add_test(tcase, test_no_manifest);
     tcase_add_loop_test(tcase, test_interrupted, 0, 2);
     tcase_add_test(tcase, test_older_copy);
+    tcase_add_test(tcase, test_above_the_log);
     return run_case("salvage", tcase);
 }

@@ -54,7 +54,8 @@ rig_define(struct rig *rig)
 }
 
 static inline void
-rig_init_of(struct rig *rig, uint64_t hot_bytes, bool is_counted)
+rig_init_tables(struct rig *rig, uint64_t hot_bytes, bool is_counted,
+    unsigned table_records)
 {
     memset(rig, 0, sizeof *rig);
     fault_alloc_init(&rig->fault);
@@ -62,7 +63,7 @@ rig_init_of(struct rig *rig, uint64_t hot_bytes, bool is_counted)
         .seed = 1,
         .hot_bytes = hot_bytes,
         .alloc = is_counted ? &rig->fault.alloc : NULL,
-        .table_records_max = TABLE_RECORDS};
+        .table_records_max = table_records};
     rig->engine = engine_of(&config);
     rig->rows.alloc = config.alloc;
     rig->cover = (struct engine_cover){version_of, is_any_covered};
@@ -73,6 +74,12 @@ rig_init_of(struct rig *rig, uint64_t hot_bytes, bool is_counted)
     engine_set_sink(rig->engine, &rig->journal.sink);
     engine_set_cover(rig->engine, &rig->cover);
     rig_define(rig);
+}
+
+static inline void
+rig_init_of(struct rig *rig, uint64_t hot_bytes, bool is_counted)
+{
+    rig_init_tables(rig, hot_bytes, is_counted, TABLE_RECORDS);
 }
 
 static inline void
