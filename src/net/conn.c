@@ -72,7 +72,6 @@ free_conn(struct conn *conn)
     session_fini(&conn->session);
     conn__tls_free(conn);
     buf_fini(&conn->in);
-    conn_room_free(&conn->worker->room, &conn->place);
     buf_fini(&conn->queue);
     gate_drop(&conn->worker->gate, &conn->held);
     conn->magic = 0;
@@ -123,7 +122,8 @@ conn_close(struct conn *conn)
         conn__tls_cancel(conn);
         conn__drop_lent(conn);
         worker__unready(conn->worker, conn);
-        conn_room_close(&conn->worker->room, conn);
+        conn_room_note(
+            &conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
         gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
     }
@@ -173,18 +173,14 @@ static void
 on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     struct conn *conn = handle->data;
-    bool is_narrow = conn_room_is_narrow(&conn->worker->room);
     (void)suggested;
-    if (!conn__may_read(conn, is_narrow, CONN_READ_LEAST, CONN_KEEP_BYTES)) {
-        *out = uv_buf_init(conn->worker->read_buf, 0); /* see has_read */
-        return;
-    }
+    conn__make_room(conn, CONN_KEEP_BYTES);
     *out = room_of(conn);
     if (session_is_stranger(&conn->session)) {
         out->len = conn__room_of_stranger(conn);
-    } else if (conn__is_shared(conn, out->base)) {
-        unsigned most = is_narrow ? CONN_READ_LEAST : conn->read_bytes_max;
-        out->len = out->len > most ? most : out->len;
+    } else if (conn__is_shared(conn, out->base) &&
+        out->len > conn->read_bytes_max) {
+        out->len = conn->read_bytes_max;
     }
 }
 
@@ -533,6 +529,7 @@ turn_on_kept(struct conn *conn)
 {
     size_t len = conn->in.len - conn->in_at;
     turn(conn, len == 0 ? "" : conn->in.data + conn->in_at, len);
+    conn__give_back(conn);
 }
 
 /* Keeps bytes that have arrived while replies are held or the store is waited
@@ -544,7 +541,9 @@ keep_unread(struct conn *conn, size_t len)
     set_reading(conn, false);
     if (len > 0 && !keep_rest(conn, conn->worker->read_buf, len, 0)) {
         conn_close(conn);
+        return;
     }
+    conn__note_room(conn); /* before another one reads */
 }
 
 void
@@ -579,16 +578,14 @@ has_read(struct conn *conn, ssize_t n_read)
 {
     ASSERT(conn->magic == CONN_MAGIC);
     worker__enter(conn->worker);
-    if (n_read == UV_ENOBUFS && conn->place.wanted != 0) {
-        set_reading(conn, false);
-        conn_room_wait(&conn->worker->room, conn);
-    } else if (n_read == UV_EOF) {
+    if (n_read == UV_EOF) {
         conn__ended(conn);
     } else if (n_read < 0) {
         conn__end_reading(conn, n_read);
+        conn__give_back(conn);
     }
     if (n_read <= 0) {
-        conn__note_room(conn); /* what it has taken for nothing */
+        conn__note_room(conn); /* its buffer may have grown for nothing */
         return false;
     }
     conn->active_ms = conn__now_ms(conn->worker);

@@ -72,7 +72,8 @@ conn__note_room(struct conn *conn)
     if (conn->lent != NULL) {
         replies += conn__lent_memory(conn);
     }
-    if ((replies | conn->in.capacity | conn->place.bytes) < CONN_ROOM_COUNTS ||
+    if (((replies | conn->in.capacity) < CONN_ROOM_COUNTS &&
+            conn->place.bytes == 0) ||
         conn_is_closing(conn)) {
         return;
     }
@@ -84,13 +85,17 @@ conn__note_room(struct conn *conn)
         replies + conn->in.capacity);
 }
 
-bool
-conn__take_room(struct conn *conn, size_t need)
+void
+conn__clear_room(struct conn *conn, size_t need)
 {
+    struct worker *worker = conn->worker;
     size_t has = conn->in.capacity;
     size_t then = need > has ? buf_capacity_for(has, need) : has;
-    return then == has ||
-        conn_room_take(&conn->worker->room, &conn->place, then - has);
+    size_t more =
+        conn->in.len - conn->in_at > CONN_KEEP_BYTES ? then - has : 0;
+    if (more > 0 || worker->room.is_over) {
+        conn_room_make(worker, conn, more);
+    }
 }
 
 void

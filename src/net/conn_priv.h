@@ -121,31 +121,39 @@ uint64_t conn__from(const struct watch_peer *peer);
 /* Notes what the connection keeps for its client. */
 void conn__note_room(struct conn *conn);
 
+/* Frees what a connection that is closing has of requests: libuv is through
+ * with it only at the end of its round. Not in its turn; what a parked one has
+ * is the store's until it is woken. */
+static inline void
+conn__give_back(struct conn *conn)
+{
+    if (conn_is_closing(conn) && !conn->is_parked) {
+        buf_fini(&conn->in);
+        conn->in_at = 0;
+    }
+}
+
 /* True where that may be worth a note: most keep nothing. */
 static inline bool
 conn__has_room(const struct conn *conn)
 {
     return conn->sending != NULL || conn->lent != NULL ||
-        (conn->queue.capacity | conn->in.capacity | conn->place.bytes) >=
-        CONN_ROOM_COUNTS;
+        conn->place.bytes != 0 ||
+        (conn->queue.capacity | conn->in.capacity) >= CONN_ROOM_COUNTS;
 }
 
-/* The same as conn__may_read where room has to be asked for. */
-bool conn__take_room(struct conn *conn, size_t need);
+/* The same as conn__make_room where something is to be done. */
+void conn__clear_room(struct conn *conn, size_t need);
 
-/* True where a read may follow: what it leaves has been asked for, or there is
- * much room. False: it is to wait (conn_room_wait). conn->in is made to hold
- * more_kept bytes beyond what it has where it is read into, and at most
- * more_shared where it is not. */
-static inline bool
-conn__may_read(
-    struct conn *conn, bool is_narrow, size_t more_shared, size_t more_kept)
+/* Before a read: makes room where the reads before have left too much, or where
+ * conn->in is read into, which is made to hold more bytes than it has. */
+static inline void
+conn__make_room(struct conn *conn, size_t more)
 {
     size_t kept = conn->in.len - conn->in_at;
-    if (kept > CONN_KEEP_BYTES) {
-        return conn__take_room(conn, kept + more_kept);
+    if (conn->worker->room.is_over || kept > CONN_KEEP_BYTES) {
+        conn__clear_room(conn, kept + more);
     }
-    return !is_narrow || conn__take_room(conn, kept + more_shared);
 }
 
 /* What a turn has to say cannot wait for its changes, for want of memory. */

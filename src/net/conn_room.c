@@ -13,20 +13,19 @@
  * connections, which are a fair sample of all: they are handed out in turn.
  * Replies are counted when they are there.
  *
- * Requests are bounded by process. A buffer asks before it grows. Where that
- * would be too much, the connection stops reading and waits, and tells the
- * worker that has most of them, which closes others. When these are freed,
- * those that wait read on, in their order. While there is much room, nobody
- * asks for what a read in the worker's own buffer leaves: so much is set aside
- * for each worker.
+ * Requests are bounded by process: one sum of all workers. Before a buffer
+ * grows, and before the next read where the last one has left too much, others
+ * are closed until there is room, and what they kept is given back at once; so
+ * no more comes on top than what one read of each worker leaves. A worker that
+ * has its part of all closes its own; one that has less tells the one that has
+ * most, and goes on meanwhile.
  *
  * What must hold: the worker's bytes of each kind are the sum of its
- * connections' places, and never less than any of them; a connection waits once
- * (conn_room_verify). */
+ * connections' places, and never less than any of them (conn_room_verify). */
 #include "net/conn_room.h"
 
 #include "base/assert.h"
-#include "net/conn.h"
+#include "net/conn_priv.h"
 #include "net/worker.h"
 
 #include <stdlib.h>
@@ -40,7 +39,6 @@ conn_rooms_init(struct conn_rooms *rooms, size_t max, uint64_t value_bytes_max)
     size_t values = (size_t)value_bytes_max * CONN_ROOM_VALUES_MIN;
     *rooms = (struct conn_rooms){.max = max < values ? values : max,
         .value_bytes_max = (size_t)value_bytes_max};
-    atomic_init(&rooms->narrow_from, rooms->max);
     mutex_init(&rooms->lock);
 }
 
@@ -68,9 +66,6 @@ conn_room_init(struct conn_room *room, struct conn_rooms *rooms,
         ASSERT(room->index < CONN_ROOMS_WORKERS_MAX);
         rooms->worker[room->index] = worker;
         atomic_store(&rooms->n, room->index + 1);
-        size_t aside = (size_t)CONN_ROOM_READ * (room->index + 1);
-        atomic_store(
-            &rooms->narrow_from, aside < rooms->max ? rooms->max - aside : 0);
         mutex_unlock(&rooms->lock);
     }
 }
@@ -80,7 +75,6 @@ conn_room_leave(struct conn_room *room)
 {
     if (room->rooms != NULL) {
         ASSERT(room->used[CONN_ROOM_REQUESTS] == 0);
-        ASSERT(room->first_waiting == NULL);
         mutex_lock(&room->rooms->lock);
         room->rooms->worker[room->index] = NULL;
         mutex_unlock(&room->rooms->lock);
@@ -98,28 +92,14 @@ sum_of(const struct conn_room *room, enum conn_room_kind kind)
         : atomic_load_explicit(&room->rooms->total, memory_order_relaxed);
 }
 
-/* The most that is waited for in one place. */
-static size_t
-most_wanted(struct conn_rooms *rooms)
-{
-    size_t most = 0;
-    unsigned n = atomic_load(&rooms->n_waiting) == 0 ? 0 : rooms->n;
-    for (unsigned i = 0; i < n; i++) {
-        size_t wanted = atomic_load(&rooms->wanted[i]);
-        most = wanted > most ? wanted : most;
-    }
-    return most;
-}
-
-/* True where there is too much of a kind, or too little room for who waits. */
+/* True where more bytes would be too much of a kind. */
 static bool
-is_over(const struct conn_room *room, enum conn_room_kind kind)
+is_over(const struct conn_room *room, enum conn_room_kind kind, size_t more)
 {
     if (kind == CONN_ROOM_REPLIES) {
         return room->used[kind] > room->replies_max;
     }
-    return room->rooms != NULL &&
-        sum_of(room, kind) + most_wanted(room->rooms) > room->rooms->max;
+    return room->rooms != NULL && sum_of(room, kind) + more > room->rooms->max;
 }
 
 static size_t
@@ -147,10 +127,12 @@ map_buffers(const struct conn_rooms *rooms, bool is_crowded)
 {
 #ifdef __GLIBC__
     enum { TRIM_LEAST = 128 << 10, MOST = 32 << 20 }; /* glibc's own */
+    enum { MAPPINGS_MAX = 16 << 10 }; /* a process may have some 65,000 */
     size_t least = 2 * rooms->value_bytes_max;
     least = least > MOST ? MOST : least < TRIM_LEAST ? TRIM_LEAST : least;
     (void)mallopt(
         M_MMAP_THRESHOLD, is_crowded ? CONN_ROOM_MAPPED : (int)least);
+    (void)mallopt(M_MMAP_MAX, MAPPINGS_MAX);
     (void)mallopt(M_TRIM_THRESHOLD, is_crowded ? TRIM_LEAST : 2 * (int)least);
 #else
     (void)rooms;
@@ -158,78 +140,44 @@ map_buffers(const struct conn_rooms *rooms, bool is_crowded)
 #endif
 }
 
-/* Bytes of requests have been freed: the workers whose connections wait look
- * at them again. Who begins to wait looks at kept once more afterwards (seq_cst
- * both), so that one of the two sees the other. */
 static void
-release(struct conn_room *room, size_t bytes)
+set_crowded(struct conn_rooms *rooms, bool is_crowded)
 {
-    struct conn_rooms *rooms = room->rooms;
-    size_t kept = atomic_fetch_sub(&rooms->kept, bytes);
-    ASSERT(bytes <= kept);
-    if (atomic_load(&rooms->n_waiting) == 0) {
-        return;
+    mutex_lock(&rooms->lock); /* the last one's word is the one that counts */
+    if (atomic_load(&rooms->is_crowded) != is_crowded) {
+        atomic_store(&rooms->is_crowded, is_crowded);
+        map_buffers(rooms, is_crowded);
     }
-    unsigned n = atomic_load(&rooms->n);
-    for (unsigned i = 0; i < n; i++) {
-        if (i == room->index) {
-            room->must_clear |= room->first_waiting != NULL;
-        } else if (atomic_load(&rooms->wanted[i]) != 0) {
-            mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
-            if (rooms->worker[i] != NULL) {
-                worker__mail_room(rooms->worker[i]);
-            }
-            mutex_unlock(&rooms->lock);
-        }
-    }
+    mutex_unlock(&rooms->lock);
 }
 
-/* One has grown to so many bytes, and all to kept. relaxed: hints. */
+/* One has grown to so many bytes, and all to total. relaxed: hints. */
 static void
-note_growth(struct conn_rooms *rooms, size_t bytes, size_t kept)
+note_growth(struct conn_rooms *rooms, size_t bytes, size_t total)
 {
-    if (kept > peak_of(rooms)) {
-        atomic_store_explicit(&rooms->peak, kept, memory_order_relaxed);
+    if (total > peak_of(rooms)) { /* two may be here */
+        atomic_store_explicit(&rooms->peak, total, memory_order_relaxed);
     }
-    if (bytes >= CONN_ROOM_MAPPED && kept > rooms->max / CONN_ROOM_CROWD &&
-        !atomic_load_explicit(&rooms->is_crowded, memory_order_relaxed) &&
-        !atomic_exchange(&rooms->is_crowded, true)) {
-        map_buffers(rooms, true);
+    if (bytes >= CONN_ROOM_MAPPED && total > rooms->max / CONN_ROOM_CROWD &&
+        !atomic_load_explicit(&rooms->is_crowded, memory_order_relaxed)) {
+        set_crowded(rooms, true);
     }
 }
 
 /* Tells the others how many bytes of requests there are, instead of before. */
 static void
-publish(struct conn_room *room, size_t before)
-{
-    size_t now = room->used[CONN_ROOM_REQUESTS];
-    atomic_store_explicit(
-        &room->rooms->used[room->index], now, memory_order_relaxed);
-    atomic_fetch_add_explicit(
-        &room->rooms->total, now - before, memory_order_relaxed);
-}
-
-bool
-conn_room_take(struct conn_room *room, struct conn_place *place, size_t bytes)
+publish(struct conn_room *room, const struct conn_place *place, size_t before)
 {
     struct conn_rooms *rooms = room->rooms;
-    place->wanted = 0;
-    if (rooms == NULL || place->kind != CONN_ROOM_REQUESTS) {
-        return true;
+    size_t now = room->used[CONN_ROOM_REQUESTS];
+    if (rooms != NULL && now != before) {
+        atomic_store_explicit(
+            &rooms->used[room->index], now, memory_order_relaxed);
+        size_t total = atomic_fetch_add_explicit(
+                           &rooms->total, now - before, memory_order_relaxed) +
+            now - before;
+        note_growth(rooms, place->bytes, total);
     }
-    size_t kept = atomic_fetch_add(&rooms->kept, bytes) + bytes;
-    if (kept > rooms->max) {
-        place->wanted = bytes;
-        release(room, bytes); /* another one may have seen it */
-        return false;
-    }
-    size_t before = room->used[CONN_ROOM_REQUESTS];
-    place->bytes += bytes;
-    note_growth(rooms, place->bytes, kept);
-    room->used[CONN_ROOM_REQUESTS] += bytes;
-    publish(room, before);
-    room->must_clear |= place->is_waiting; /* it need not any more */
-    return true;
 }
 
 void
@@ -243,25 +191,14 @@ conn_room_trim(struct conn_room *room)
         trim_heap();
     }
     size_t peak = peak_of(rooms);
-    size_t kept = atomic_load(&rooms->kept);
-    if (kept < rooms->max / (2 * CONN_ROOM_CROWD) &&
-        atomic_load(&rooms->is_crowded) &&
-        atomic_exchange(&rooms->is_crowded, false)) {
-        map_buffers(rooms, false);
+    size_t total = sum_of(room, CONN_ROOM_REQUESTS);
+    if (total < rooms->max / (2 * CONN_ROOM_CROWD) &&
+        atomic_load(&rooms->is_crowded)) {
+        set_crowded(rooms, false);
     }
     /* one worker's task, and the next time: then all of it has been freed */
-    room->must_trim = kept < peak / 2 && peak - kept >= CONN_ROOMS_TRIM &&
-        atomic_compare_exchange_strong(&rooms->peak, &peak, kept);
-}
-
-/* What follows from what there is now. */
-static void
-look(struct conn_room *room)
-{
-    room->is_over =
-        is_over(room, CONN_ROOM_REQUESTS) || is_over(room, CONN_ROOM_REPLIES);
-    room->is_tight =
-        room->used[CONN_ROOM_REPLIES] > room->replies_max / CONN_ROOM_TIGHT;
+    room->must_trim = total < peak / 2 && peak - total >= CONN_ROOMS_TRIM &&
+        atomic_compare_exchange_strong(&rooms->peak, &peak, total);
 }
 
 void
@@ -269,124 +206,26 @@ conn_room_note(struct conn_room *room, struct conn_place *place,
     enum conn_room_kind kind, size_t bytes)
 {
     size_t before = room->used[CONN_ROOM_REQUESTS];
-    ASSERT(place->bytes <= room->used[place->kind]);
+    ASSERT(room->used[place->kind] >= place->bytes);
     room->used[place->kind] -= place->bytes;
     place->bytes = bytes < CONN_ROOM_COUNTS ? 0 : bytes;
     place->kind = (uint8_t)kind;
     room->used[kind] += place->bytes;
-    size_t now = room->used[CONN_ROOM_REQUESTS];
-    if (room->rooms != NULL && now != before) {
-        publish(room, before);
-        if (now < before) {
-            release(room, before - now);
-        } else {
-            note_growth(room->rooms, place->bytes,
-                atomic_fetch_add(&room->rooms->kept, now - before) + now -
-                    before);
-        }
-    }
-    look(room);
+    publish(room, place, before);
+    room->is_over = is_over(room, CONN_ROOM_REQUESTS, 0) ||
+        is_over(room, CONN_ROOM_REPLIES, 0);
+    room->is_tight =
+        room->used[CONN_ROOM_REPLIES] > room->replies_max / CONN_ROOM_TIGHT;
 }
 
-/* Another one is the first that waits. */
-static void
-publish_wanted(struct conn_room *room)
-{
-    atomic_store(&room->rooms->wanted[room->index],
-        room->first_waiting == NULL ? 0 : room->first_waiting->place.wanted);
-}
-
-static void
-remove_waiting(struct conn_room *room, struct conn *conn)
-{
-    struct conn **link = &room->first_waiting;
-    struct conn *before = NULL;
-    if (!conn->place.is_waiting) {
-        return;
-    }
-    while (*link != conn) {
-        before = *link;
-        link = &before->place.next_waiting;
-    }
-    *link = conn->place.next_waiting;
-    conn->place.wanted = 0;
-    if (room->last_waiting == conn) {
-        room->last_waiting = before;
-    }
-    conn->place.is_waiting = false;
-    unsigned n = atomic_fetch_sub(&room->rooms->n_waiting, 1);
-    ASSERT(n > 0);
-    publish_wanted(room);
-}
-
-void
-conn_room_wait(struct conn_room *room, struct conn *conn)
-{
-    room->must_clear = true;
-    if (!conn->place.is_waiting) { /* else it has read on by itself */
-        conn->place.is_waiting = true;
-        conn->place.next_waiting = NULL;
-        if (room->first_waiting == NULL) {
-            room->first_waiting = conn;
-        } else {
-            room->last_waiting->place.next_waiting = conn;
-        }
-        room->last_waiting = conn;
-        atomic_fetch_add(&room->rooms->n_waiting, 1);
-    }
-    publish_wanted(room);
-}
-
-/* Those read on for which there is room, the first first. They ask again, and
- * may be refused again. */
-static void
-go_on_waiting(struct conn_room *room)
-{
-    size_t given = 0;
-    while (room->first_waiting != NULL) {
-        struct conn *conn = room->first_waiting;
-        given += conn->place.wanted;
-        if (atomic_load(&room->rooms->kept) + given > room->rooms->max) {
-            return;
-        }
-        remove_waiting(room, conn);
-        worker__ready(conn->worker, conn); /* a turn, and it reads again */
-    }
-}
-
-void
-conn_room_close(struct conn_room *room, struct conn *conn)
-{
-    struct conn_place *place = &conn->place;
-    size_t before = room->used[CONN_ROOM_REQUESTS];
-    remove_waiting(room, conn);
-    ASSERT(place->bytes <= room->used[place->kind]);
-    room->used[place->kind] -= place->bytes;
-    if (place->kind == CONN_ROOM_REQUESTS && room->rooms != NULL) {
-        place->leaving = place->bytes;
-        publish(room, before);
-    }
-    place->bytes = 0;
-    look(room);
-}
-
-void
-conn_room_free(struct conn_room *room, struct conn_place *place)
-{
-    ASSERT(place->bytes == 0 && !place->is_waiting);
-    if (place->leaving != 0) {
-        release(room, place->leaving);
-        place->leaving = 0;
-    }
-}
-
-/* The one to go; NULL where there is none of that kind. */
+/* The one to go, other than but; NULL where there is none of that kind. */
 static struct conn *
-most_stalled(struct worker *worker, enum conn_room_kind kind)
+most_stalled(
+    struct worker *worker, enum conn_room_kind kind, const struct conn *but)
 {
     struct conn *found = NULL;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
-        if (conn_is_closing(conn) || conn->place.bytes == 0 ||
+        if (conn == but || conn_is_closing(conn) || conn->place.bytes == 0 ||
             conn->place.kind != kind) {
             continue;
         }
@@ -398,7 +237,7 @@ most_stalled(struct worker *worker, enum conn_room_kind kind)
 }
 
 /* The worker that has most of all requests, and it is not that of room, is told
- * so. False: there is none. */
+ * so, once until it has looked. False: there is none. */
 static bool
 tell_largest(const struct conn_room *room)
 {
@@ -417,28 +256,49 @@ tell_largest(const struct conn_room *room)
     if (largest == room->index) {
         return false;
     }
-    mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
-    if (rooms->worker[largest] != NULL) {
-        worker__mail_room(rooms->worker[largest]);
+    if (!atomic_exchange(&rooms->is_told[largest], true)) {
+        mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
+        if (rooms->worker[largest] != NULL) {
+            worker__mail_room(rooms->worker[largest]);
+        }
+        mutex_unlock(&rooms->lock);
     }
-    mutex_unlock(&rooms->lock);
     return true;
 }
 
+/* True where the worker has its part of all requests, or would have with more
+ * bytes: then it closes its own, whoever has most. */
+static bool
+has_share(const struct conn_room *room, size_t more)
+{
+    return room->used[CONN_ROOM_REQUESTS] + more >
+        room->rooms->max / atomic_load(&room->rooms->n);
+}
+
+/* Closes it, and gives its request back at once: libuv closes later. */
 static void
-clear_kind(struct worker *worker, enum conn_room_kind kind)
+kick(struct conn *conn)
+{
+    metric_add(&conn->worker->metrics, METRIC_memory_kicks, 1);
+    conn_close(conn);
+    conn__give_back(conn);
+}
+
+static void
+clear_kind(struct worker *worker, enum conn_room_kind kind,
+    const struct conn *but, size_t more)
 {
     struct conn_room *room = &worker->room;
-    while (is_over(room, kind)) {
-        if (kind == CONN_ROOM_REQUESTS && tell_largest(room)) {
+    while (is_over(room, kind, more)) {
+        if (kind == CONN_ROOM_REQUESTS && !has_share(room, more) &&
+            tell_largest(room)) {
             return;
         }
-        struct conn *conn = most_stalled(worker, kind);
+        struct conn *conn = most_stalled(worker, kind, but);
         if (conn == NULL || conn->place.bytes == sum_of(room, kind)) {
             return;
         }
-        metric_add(&worker->metrics, METRIC_memory_kicks, 1);
-        conn_close(conn);
+        kick(conn);
     }
 }
 
@@ -446,7 +306,6 @@ void
 conn_room_verify(const struct worker *worker)
 {
     const struct conn_room *room = &worker->room;
-    const struct conn *last = NULL;
     size_t used[CONN_ROOM_KINDS] = {0};
     for (const struct conn *conn = worker->conns; conn != NULL;
          conn = conn->next) {
@@ -456,21 +315,16 @@ conn_room_verify(const struct worker *worker)
     for (int kind = 0; kind < CONN_ROOM_KINDS; kind++) {
         ASSERT(used[kind] == room->used[kind]);
     }
-    for (const struct conn *conn = room->first_waiting; conn != NULL;
-         conn = conn->place.next_waiting) {
-        ASSERT(conn->place.is_waiting && !conn_is_closing(conn));
-        last = conn;
-    }
-    ASSERT(room->last_waiting == last);
 }
 
 void
-conn_room_clear(struct worker *worker)
+conn_room_make(struct worker *worker, const struct conn *but, size_t more)
 {
-    worker->room.must_clear = false;
-    go_on_waiting(&worker->room);
-    for (int kind = 0; kind < CONN_ROOM_KINDS; kind++) {
-        clear_kind(worker, (enum conn_room_kind)kind);
+    struct conn_room *room = &worker->room;
+    if (room->rooms != NULL) {
+        atomic_store(&room->rooms->is_told[room->index], false);
     }
-    worker->room.is_over = false; /* even where one that is alone has it all */
+    clear_kind(worker, CONN_ROOM_REQUESTS, but, more);
+    clear_kind(worker, CONN_ROOM_REPLIES, but, 0);
+    room->is_over = false; /* even where one that is alone has it all */
 }

@@ -16,8 +16,6 @@
 
 enum {
     CONN_ROOM_COUNTS = 4 << 10, /* less of a connection is not counted */
-    CONN_ROOM_READ = 128 << 10, /* at most so much is left of a read that was
-                                 * not asked for, see conn_room_is_narrow */
     CONN_ROOM_CROWD = 8, /* from 1 / 8 of the limit of requests on a buffer
                           * gets a mapping of its own, */
     CONN_ROOM_MAPPED = 32 << 10, /* if it is so large */
@@ -35,27 +33,22 @@ enum {
 
 enum conn_room_kind { CONN_ROOM_REQUESTS, CONN_ROOM_REPLIES, CONN_ROOM_KINDS };
 
+struct conn;
 struct worker;
 
 /* The requests of all workers. */
 struct conn_rooms {
-    size_t max;                 /* bytes; read-only */
-    size_t value_bytes_max;     /* of one; read-only */
-    _Atomic size_t peak;        /* the most kept since the heap was trimmed */
-    _Atomic size_t kept;        /* bytes that there are, never above max but
-                                 * where replies were read and requests behind
-                                 * them are left */
-    _Atomic size_t total;       /* of these, of connections that stay: the sum
-                                 * of used */
-    _Atomic size_t narrow_from; /* see conn_room_is_narrow */
-    _Atomic unsigned n_waiting; /* connections */
-    _Atomic bool is_crowded;    /* see CONN_ROOM_CROWD */
-    _Atomic unsigned n;         /* workers that are or were */
-    struct mutex lock;          /* of worker */
+    size_t max;              /* bytes; read-only */
+    size_t value_bytes_max;  /* of one; read-only */
+    _Atomic size_t peak;     /* the highest total since the heap was trimmed */
+    _Atomic size_t total;    /* the sum of used */
+    _Atomic bool is_crowded; /* see CONN_ROOM_CROWD; changed under lock */
+    _Atomic unsigned n;      /* workers that are or were */
+    struct mutex lock;       /* of worker */
     struct worker *worker[CONN_ROOMS_WORKERS_MAX]; /* NULL: it has ended */
     _Atomic size_t used[CONN_ROOMS_WORKERS_MAX];
-    /* by the first of each that waits; 0: none does */
-    _Atomic size_t wanted[CONN_ROOMS_WORKERS_MAX];
+    _Atomic bool is_told[CONN_ROOMS_WORKERS_MAX]; /* to make room, and has not
+                                                   * looked yet */
 };
 
 /* Bytes for requests: max, or CONN_ROOM_VALUES_MIN of the largest values where
@@ -72,13 +65,7 @@ struct conn_room {
     unsigned index;           /* the worker's, in rooms */
     size_t used[CONN_ROOM_KINDS];
     size_t replies_max;
-    struct conn *first_waiting; /* for bytes of requests, in their order */
-    struct conn *last_waiting;
-    bool is_over; /* more is in use than there may be, of either kind, or is
-                      * waited for */
-    bool
-        must_clear; /* in any case: one has begun to wait, some has been freed,
-                      * or another worker has asked for it */
+    bool is_over;   /* more is in use than there may be, of either kind */
     bool is_tight;  /* so much is in use that new replies are to be few */
     bool must_trim; /* the heap, the next time */
 };
@@ -86,11 +73,7 @@ struct conn_room {
 /* What of it one connection has. All zero: nothing. */
 struct conn_place {
     size_t bytes;
-    size_t leaving; /* of requests, while it is closed and not freed */
-    size_t wanted;  /* what it was refused, until it asks again; else 0 */
-    struct conn *next_waiting;
-    uint8_t kind;    /* enum conn_room_kind */
-    bool is_waiting; /* in its worker's list */
+    uint8_t kind; /* enum conn_room_kind */
 };
 
 /* Makes an empty room: the share of one of n_workers (0: without limits), which
@@ -101,50 +84,25 @@ void conn_room_init(struct conn_room *room, struct conn_rooms *rooms,
 /* The worker takes no mail any more. Its connections have gone. */
 void conn_room_leave(struct conn_room *room);
 
-/* True while there is so much of requests that a read may not leave more before
- * it has asked for that: one read of each worker could pass the limit. */
-static inline bool
-conn_room_is_narrow(const struct conn_room *room)
-{
-    /* relaxed: a read that sees less leaves no more than is set aside */
-    return room->rooms != NULL &&
-        atomic_load_explicit(&room->rooms->kept, memory_order_relaxed) >
-        atomic_load_explicit(&room->rooms->narrow_from, memory_order_relaxed);
-}
-
-/* The connection at place is to have so many more bytes of a request: true, and
- * they are its own. False: there is no room now. conn_room_note says later what
- * it has come to. */
-bool conn_room_take(
-    struct conn_room *room, struct conn_place *place, size_t bytes);
-
-/* conn, which reads no more, was refused bytes: it reads on when there may be
- * room for them, for which others are closed. */
-void conn_room_wait(struct conn_room *room, struct conn *conn);
-
 /* The connection at place now has bytes of a kind. */
 void conn_room_note(struct conn_room *room, struct conn_place *place,
     enum conn_room_kind kind, size_t bytes);
-
-/* The connection is closed: others are not closed for its bytes. Then it is
- * freed, and its bytes are there for others. */
-void conn_room_close(struct conn_room *room, struct conn *conn);
-void conn_room_free(struct conn_room *room, struct conn_place *place);
 
 /* Where much less is kept for requests than was before, gives the memory back
  * to the system: the heap keeps it, in pieces. Takes up to 0.5 ms a MiB.
  * To be called from time to time. */
 void conn_room_trim(struct conn_room *room);
 
-/* Lets those read on that wait and for which there is room now, and closes
- * connections while more is in use, and waited for, than there may be: first
- * the one whose client has let it wait for the longest time. One that has all
- * there is may stay. Of requests only while no other worker has more, which
- * else is told. Not while the worker's connections are gone through. */
-void conn_room_clear(struct worker *worker);
+/* Closes connections, but not that one (NULL: any), while more is in use than
+ * there may be, or than lets it keep so many more bytes of a request: first the
+ * one whose client has let it wait for the longest time; what they kept is
+ * freed at once. One that has all there is may stay. Of requests a worker that
+ * has less than its part closes none while another one has more, which is told. Not while the worker's connections
+ * are gone through, and not in a turn of another one. */
+void conn_room_make(
+    struct worker *worker, const struct conn *but, size_t more);
 
-/* Asserts that the worker's bytes in use are those of its connections, and that
- * the list of those that wait is whole. */
+/* Asserts that the worker's bytes in use are those of its connections. */
 void conn_room_verify(const struct worker *worker);
 
 #endif

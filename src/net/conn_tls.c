@@ -138,12 +138,8 @@ conn__tls_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     enum { MORE = WORKER_CIPHER_BYTES + TLS_RECORD_MAX + CONN_KEEP_BYTES };
     struct conn *conn = handle->data;
-    bool is_narrow = conn_room_is_narrow(&conn->worker->room);
     (void)suggested;
-    if (conn->shake == NULL && !conn__may_read(conn, is_narrow, MORE, MORE)) {
-        *out = uv_buf_init(conn->worker->cipher_buf, 0);
-        return;
-    }
+    conn__make_room(conn, MORE);
     *out = uv_buf_init(conn->worker->cipher_buf,
         conn->read_bytes_max < WORKER_CIPHER_BYTES ? conn->read_bytes_max
                                                    : WORKER_CIPHER_BYTES);

@@ -54,7 +54,7 @@ verify_stage(const struct conn *conn)
     switch ((enum conn_stage)conn->stage) {
     case CONN_OPEN:
         ASSERT(conn->is_reading || conn->is_parked || conn__is_held(conn) ||
-            conn->place.is_waiting || is_under_way(conn));
+            is_under_way(conn));
         ASSERT(!conn->is_reading || !conn->has_ended);
         return;
     case CONN_FINISHING:
@@ -71,7 +71,7 @@ verify_stage(const struct conn *conn)
     case CONN_CLOSING:
         ASSERT(uv_is_closing(&conn->uv.handle));
         ASSERT(!conn->is_ready && !conn__is_held(conn));
-        ASSERT(conn->place.bytes == 0 && !conn->place.is_waiting);
+        ASSERT(conn->place.bytes == 0);
         return;
     }
     ASSERT(false);

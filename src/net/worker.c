@@ -77,8 +77,8 @@ on_prepare(uv_prepare_t *prepare)
         uv_idle_start(&worker->idle, on_idle); /* the poll must not sleep */
     }
     gate_commit(&worker->gate); /* may write to a disk */
-    if (worker->room.is_over || worker->room.must_clear) {
-        conn_room_clear(worker);
+    if (worker->room.is_over) {
+        conn_room_make(worker, NULL, 0);
     }
     if (worker->config.verifies) {
         conn_verify_all(worker);
@@ -313,7 +313,7 @@ on_mail(struct bell *bell)
     bool stop = worker->told_to_stop;
     bool has_lines = worker->has_lines;
     bool has_users = worker->has_users;
-    worker->room.must_clear |= worker->is_largest; /* see on_prepare */
+    worker->room.is_over |= worker->is_largest; /* see on_prepare */
     worker->is_largest = false;
     worker->has_lines = false;
     worker->has_users = false;

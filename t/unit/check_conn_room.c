@@ -3,8 +3,6 @@
  * make room for those whose clients do. */
 #include "net/conn_room.h"
 
-#include "net/conn.h"
-
 #include "unit/item_help.h"
 
 #include <poll.h>
@@ -32,7 +30,6 @@ fini_two(struct conn_room room[2])
         conn_room_leave(&room[i]);
     }
     ck_assert_uint_eq(atomic_load(&rooms.total), 0);
-    ck_assert_uint_eq(atomic_load(&rooms.kept), 0);
     conn_rooms_fini(&rooms);
 }
 
@@ -89,57 +86,6 @@ START_TEST(test_one_sum)
 }
 END_TEST
 
-/* Bytes are there for one only, whoever asks, until they are freed. */
-START_TEST(test_asked_for)
-{
-    struct conn_room room[2];
-    struct conn *conn = calloc(1, sizeof *conn);
-    struct conn_place b = {0};
-    ck_assert_ptr_nonnull(conn);
-    init_two(room);
-    ck_assert(conn_room_take(&room[0], &conn->place, 8 * MIB));
-    ck_assert(!conn_room_is_narrow(&room[0]));
-    ck_assert(conn_room_take(&room[1], &b, 4 * MIB));
-    ck_assert_uint_eq(b.bytes, 4 * MIB);
-    ck_assert(conn_room_is_narrow(&room[0]) && conn_room_is_narrow(&room[1]));
-    ck_assert(!conn_room_take(&room[1], &b, 1));
-    ck_assert_uint_eq(b.wanted, 1);
-    ck_assert_uint_eq(b.bytes, 4 * MIB);
-    conn_room_close(&room[0], conn);
-    ck_assert_uint_eq(atomic_load(&rooms.total), 4 * MIB);
-    ck_assert(!conn_room_take(&room[1], &b, 8 * MIB)); /* not freed yet */
-    conn_room_free(&room[0], &conn->place);
-    ck_assert(!conn_room_take(&room[1], &b, 8 * MIB + 1));
-    ck_assert(conn_room_take(&room[1], &b, 8 * MIB));
-    ck_assert_uint_eq(b.wanted, 0);
-    conn_room_note(&room[1], &b, CONN_ROOM_REQUESTS, 12 * MIB - 256 * KIB);
-    ck_assert(
-        !conn_room_is_narrow(&room[1])); /* a read of each is set aside */
-    conn_room_note(&room[1], &b, CONN_ROOM_REQUESTS, 12 * MIB - 255 * KIB);
-    ck_assert(conn_room_is_narrow(&room[1]));
-    ck_assert_uint_eq(atomic_load(&rooms.peak), 12 * MIB);
-    conn_room_note(&room[1], &b, CONN_ROOM_REQUESTS, 0);
-    free(conn);
-    fini_two(room);
-}
-END_TEST
-
-/* Replies have their own bounds: what asks behind them is not refused. */
-START_TEST(test_asked_for_behind_replies)
-{
-    struct conn_room room[2];
-    struct conn_place a = {0}, b = {0};
-    init_two(room);
-    ck_assert(conn_room_take(&room[0], &a, 12 * MIB));
-    conn_room_note(&room[1], &b, CONN_ROOM_REPLIES, MIB);
-    ck_assert(conn_room_take(&room[1], &b, MIB));
-    ck_assert_uint_eq(atomic_load(&rooms.kept), 12 * MIB);
-    conn_room_note(&room[1], &b, CONN_ROOM_REQUESTS, 0);
-    conn_room_note(&room[0], &a, CONN_ROOM_REQUESTS, 0);
-    fini_two(room);
-}
-END_TEST
-
 START_TEST(test_shares)
 {
     struct conn_room room;
@@ -174,9 +120,8 @@ static void
 expect_nothing_left(void)
 {
     ck_assert_uint_eq(atomic_load(&rooms.total), 0);
-    ck_assert_uint_eq(atomic_load(&rooms.kept), 0);
-    ck_assert_uint_eq(atomic_load(&rooms.n_waiting), 0);
-    ck_assert_uint_le(atomic_load(&rooms.peak), rooms.max);
+    /* a read of each of two workers may leave so much */
+    ck_assert_uint_le(atomic_load(&rooms.peak), rooms.max + 2 * 128 * KIB);
     conn_rooms_fini(&rooms);
 }
 
@@ -404,7 +349,7 @@ main(void)
 {
     const TTest *const tests[] = {test_account, test_shares, test_replies,
         test_loans, test_one_sum, test_other_worker, test_requests,
-        test_asked_for, test_asked_for_behind_replies,
+
         test_request_of_an_idle_one};
     return run_tests("conn_room", tests, COUNT_OF(tests));
 }

@@ -158,9 +158,7 @@ open_all(void)
     X(worker.n_shakes = 1)                                                    \
     X(worker.gate.first = NULL)                                               \
     X(worker.room.used[CONN_ROOM_REQUESTS]--)                                 \
-    X(worker.room.used[CONN_ROOM_REPLIES]++)                                  \
-    X(worker.room.first_waiting = &conns[READS])                              \
-    X(worker.room.last_waiting = &conns[READS])
+    X(worker.room.used[CONN_ROOM_REPLIES]++)
 
 static const char *const faults[] = {
 #define X(line) #line,
