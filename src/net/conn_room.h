@@ -97,8 +97,9 @@ void conn_room_trim(struct conn_room *room);
  * there may be, or than lets it keep so many more bytes of a request: first the
  * one whose client has let it wait for the longest time; what they kept is
  * freed at once. One that has all there is may stay. Of requests a worker that
- * has less than its part closes none while another one has more, which is told. Not while the worker's connections
- * are gone through, and not in a turn of another one. */
+ * has less than its part closes none while another one has more, which is told.
+ * Not while the worker's connections are gone through, and not in a turn of
+ * another one. */
 void conn_room_make(
     struct worker *worker, const struct conn *but, size_t more);
 
