@@ -244,7 +244,8 @@ try_any(struct line_copy *copy, struct model *model, const struct form *form,
         model_remove(model, index);
     } else {
         unsigned bit = (unsigned)random_below(state, LINE_MASK_BITS);
-        MUST((copy->word[0] >> bit & 1) == (model->mask >> bit & 1u));
+        unsigned mask = model->mask;
+        MUST((copy->word[0] >> bit & 1) == (mask >> bit & 1));
         line_mask_add(copy, bit);
         model->mask |= (uint16_t)(1u << bit);
     }
