@@ -77,7 +77,8 @@ life_of(struct real_store *real)
 {
     /* acquire: who sees that it does not load sees all that has been loaded,
      * and the checkpointer and the sealer */
-    return atomic_load_explicit(&real->life, memory_order_acquire);
+    return (enum store_life)atomic_load_explicit(
+        &real->life, memory_order_acquire);
 }
 
 static enum store_answer
