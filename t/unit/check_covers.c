@@ -4,8 +4,8 @@
 #include "tier/covers.h"
 
 #include "base/err.h"
-#include "unit/abort_help.h"
 #include "unit/covers_help.h"
+#include "unit/survives.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -395,7 +395,7 @@ START_TEST(test_verify)
     for (unsigned i = 0; i <= BREAKAGES; i++) {
         struct trial trial = {&world, (enum breakage)i};
         ck_assert_msg(
-            aborts(break_and_verify, &trial) == (i < BREAKAGES), "%u", i);
+            survives(break_and_verify, &trial) == (i >= BREAKAGES), "%u", i);
     }
     end(&world);
 }
@@ -415,9 +415,9 @@ START_TEST(test_edit_lock)
     begin_three(&world);
     mutex_init(&lock);
     world.covers.edit_lock = &lock;
-    ck_assert(aborts(exchange_once, &world));
+    ck_assert(!survives(exchange_once, &world));
     mutex_lock(&lock);
-    ck_assert(!aborts(exchange_once, &world));
+    ck_assert(survives(exchange_once, &world));
     mutex_unlock(&lock);
     /* relaxed: one thread */
     atomic_store_explicit(&world.covers.loading, true, memory_order_relaxed);
@@ -461,9 +461,9 @@ START_TEST(test_misuse)
 {
     struct world world;
     begin_three(&world);
-    ck_assert(aborts(end_too_soon, &world));
-    ck_assert(aborts(publish_twice, &world));
-    ck_assert(aborts(begin_with_part_of_row, &world));
+    ck_assert(!survives(end_too_soon, &world));
+    ck_assert(!survives(publish_twice, &world));
+    ck_assert(!survives(begin_with_part_of_row, &world));
     end(&world);
 }
 END_TEST

@@ -5,7 +5,7 @@
 #include "engine/plan.h"
 #include "engine/ranges.h"
 #include "engine/table_copy.h"
-#include "unit/abort_help.h"
+#include "unit/survives.h"
 #include "unit/table_help.h"
 
 #include <stdio.h>
@@ -153,8 +153,8 @@ START_TEST(test_sums)
     for (unsigned i = 0; i < WRONGS; i++) {
         struct broken broken = {&rig, (enum wrong)i};
         for (unsigned j = 0; j < sizeof look_fn / sizeof look_fn[0]; j++) {
-            ck_assert_msg(
-                aborts(look_fn[j], &broken) == (i != NOTHING), "%u, %u", i, j);
+            ck_assert_msg(survives(look_fn[j], &broken) == (i == NOTHING),
+                "%u, %u", i, j);
         }
     }
     rig_fini(&rig);
@@ -185,10 +185,10 @@ START_TEST(test_lines)
     struct rig rig;
     struct broken broken = {&rig, NOTHING};
     rig_init(&rig);
-    ck_assert(!aborts(read_lines, &broken));
+    ck_assert(survives(read_lines, &broken));
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         broken.wrong = wrong[i];
-        ck_assert_msg(aborts(read_lines, &broken), "%u", i);
+        ck_assert_msg(!survives(read_lines, &broken), "%u", i);
     }
     rig_fini(&rig);
 }
@@ -207,7 +207,7 @@ START_TEST(test_ranges)
 {
     struct rig rig;
     rig_init(&rig);
-    ck_assert(aborts(clear_with_one_more, &rig));
+    ck_assert(!survives(clear_with_one_more, &rig));
     rig_fini(&rig);
 }
 END_TEST
@@ -226,26 +226,26 @@ START_TEST(test_plan)
         .range = {{.base = 0x1000, .width = 4, .n = 9},
             {.base = 0x1010, .width = 4, .n = 1}}};
     struct plan plan = sound;
-    ck_assert(!aborts(verify_plan, &plan));
+    ck_assert(survives(verify_plan, &plan));
     plan.n = 0;
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
     plan.n = PLAN_MAX + 1;
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
     plan = sound;
     plan.range[1].base = 0x1000; /* over the first */
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
     plan = sound;
     plan.range[1].base = 0x1018; /* not aligned */
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
     plan = sound;
     plan.range[1].base = 0x2000; /* outside */
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
     plan = sound;
     plan.range[0].width = 13; /* wider than all */
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
     plan = sound;
     plan.range[1].n = 0;
-    ck_assert(aborts(verify_plan, &plan));
+    ck_assert(!survives(verify_plan, &plan));
 }
 END_TEST
 
@@ -308,9 +308,9 @@ START_TEST(test_lock)
     rig_init(&rig);
     rig.table.owner.lock = &rig.lock;
     for (unsigned i = 0; i < sizeof call_fn / sizeof call_fn[0]; i++) {
-        ck_assert_msg(aborts(call_fn[i], &rig), "%u", i);
+        ck_assert_msg(!survives(call_fn[i], &rig), "%u", i);
         lock_take(&rig.lock);
-        ck_assert_msg(!aborts(call_fn[i], &rig), "%u", i);
+        ck_assert_msg(survives(call_fn[i], &rig), "%u", i);
         lock_leave(&rig.lock);
     }
     rig.table.owner.lock = NULL;

@@ -3,8 +3,8 @@
  * locks, and the account of the pool. */
 #include "items/core.h"
 #include "items/pool_priv.h"
-#include "unit/abort_help.h"
 #include "unit/items_help.h"
+#include "unit/survives.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ START_TEST(test_states)
                 .magic = SEGMENT_MAGIC};
             bool is_legal = steps[from][to] != '-';
 
-            ck_assert_msg(aborts(go, &step) != is_legal, "%u to %u", from, to);
+            ck_assert_msg(
+                survives(go, &step) == is_legal, "%u to %u", from, to);
         }
     }
 }
@@ -54,7 +55,7 @@ START_TEST(test_magic)
 {
     struct step step = {.from = ITEMS__FREE, .to = ITEMS__OPEN};
 
-    ck_assert(aborts(go, &step));
+    ck_assert(!survives(go, &step));
 }
 END_TEST
 
@@ -146,7 +147,7 @@ START_TEST(test_verify)
     for (unsigned i = 0; i < WRONGS; i++) {
         broken.wrong = (enum wrong)i;
         ck_assert_msg(
-            aborts(verify_broken, &broken) == (i != NOTHING), "%u", i);
+            survives(verify_broken, &broken) == (i == NOTHING), "%u", i);
     }
     finish(&items);
 }
@@ -169,7 +170,7 @@ START_TEST(test_account)
     struct broken broken = {.items = items};
 
     fill(items, "key", 2000);
-    ck_assert(aborts(go_on_broken, &broken));
+    ck_assert(!survives(go_on_broken, &broken));
     finish(&items);
 }
 END_TEST
@@ -246,12 +247,12 @@ START_TEST(test_locks)
     struct broken broken = {.items = items, .stripe = &items->stripe[0]};
 
     fill(items, "key", 2000);
-    ck_assert(!aborts(unlink_with_lock, &broken));
-    ck_assert(aborts(unlink_without_lock, &broken));
-    ck_assert(aborts(resize_without_lock, &broken));
-    ck_assert(aborts(sink_without_lock, &broken));
-    ck_assert(aborts(sort_without_lock, &broken));
-    ck_assert(aborts(flush_without_lock, &broken));
+    ck_assert(survives(unlink_with_lock, &broken));
+    ck_assert(!survives(unlink_without_lock, &broken));
+    ck_assert(!survives(resize_without_lock, &broken));
+    ck_assert(!survives(sink_without_lock, &broken));
+    ck_assert(!survives(sort_without_lock, &broken));
+    ck_assert(!survives(flush_without_lock, &broken));
     finish(&items);
 }
 END_TEST

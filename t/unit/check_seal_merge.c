@@ -4,8 +4,8 @@
 #include "tier/seal_merge.h"
 
 #include "base/err.h"
-#include "unit/abort_help.h"
 #include "unit/covers_help.h"
+#include "unit/survives.h"
 
 #include <errno.h>
 
@@ -301,24 +301,24 @@ START_TEST(test_count)
     bool is_end = false;
     ck_assert_int_eq(seal_merge_init(&merge, SHARDS), 0);
     struct trial trial = {merge, n_rows};
-    ck_assert(aborts(check_end, &trial)); /* it has not begun */
+    ck_assert(!survives(check_end, &trial)); /* it has not begun */
     while (!is_end) {
         ck_assert_int_eq(seal_merge_next(&merge, &id, code, &is_end), 0);
     }
     ck_assert(merge.n_cold > 0 && merge.n_hidden > 0 && merge.n_empty > 0);
     trial.merge = merge;
-    ck_assert(!aborts(check_end, &trial));
+    ck_assert(survives(check_end, &trial));
     uint64_t *const number[] = {&trial.n_rows, &trial.merge.n_out,
         &trial.merge.n_cold, &trial.merge.n_hidden, &trial.merge.n_empty};
     for (size_t i = 0; i < COUNT_OF(number); i++) {
         *number[i] += 1;
-        ck_assert_msg(aborts(check_end, &trial), "%zu", i);
+        ck_assert_msg(!survives(check_end, &trial), "%zu", i);
         *number[i] -= 2;
-        ck_assert_msg(aborts(check_end, &trial), "%zu", i);
+        ck_assert_msg(!survives(check_end, &trial), "%zu", i);
         *number[i] += 1;
     }
     trial.merge.at_entry--;
-    ck_assert(aborts(check_end, &trial));
+    ck_assert(!survives(check_end, &trial));
     seal_merge_fini(&merge);
     end(&world);
 }
