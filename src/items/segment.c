@@ -20,6 +20,7 @@
 #include "items/pool.h"
 
 #include "base/assert.h"
+#include "base/steps.h"
 
 #include <stdatomic.h>
 
@@ -41,23 +42,23 @@ items__entry_bytes(size_t key_len, size_t room)
     return round_up(sizeof(struct entry) + key_len + room, ITEMS__UNIT);
 }
 
-/* bit s: a segment may go to state s. */
-static const uint8_t next_states[ITEMS__STATES] = {
-    [ITEMS__FREE] = 1 << ITEMS__OPEN,
-    [ITEMS__OPEN] = 1 << ITEMS__SEALED | 1 << ITEMS__SPARSE |
-        1 << ITEMS__LENT | 1 << ITEMS__FREE,
-    [ITEMS__SEALED] = 1 << ITEMS__SPARSE | 1 << ITEMS__LENT |
-        1 << ITEMS__TAKEN | 1 << ITEMS__FREE,
-    [ITEMS__SPARSE] = 1 << ITEMS__LENT | 1 << ITEMS__TAKEN | 1 << ITEMS__FREE,
-    [ITEMS__LENT] = 1 << ITEMS__SEALED | 1 << ITEMS__SPARSE,
-    [ITEMS__TAKEN] = 1 << ITEMS__SEALED | 1 << ITEMS__SPARSE |
-        1 << ITEMS__LENT | 1 << ITEMS__FREE};
+static const unsigned steps[ITEMS__STATES] = {
+    [ITEMS__FREE] = STEP_TO(ITEMS__OPEN),
+    [ITEMS__OPEN] = STEP_TO(ITEMS__SEALED) | STEP_TO(ITEMS__SPARSE) |
+        STEP_TO(ITEMS__LENT) | STEP_TO(ITEMS__FREE),
+    [ITEMS__SEALED] = STEP_TO(ITEMS__SPARSE) | STEP_TO(ITEMS__LENT) |
+        STEP_TO(ITEMS__TAKEN) | STEP_TO(ITEMS__FREE),
+    [ITEMS__SPARSE] =
+        STEP_TO(ITEMS__LENT) | STEP_TO(ITEMS__TAKEN) | STEP_TO(ITEMS__FREE),
+    [ITEMS__LENT] = STEP_TO(ITEMS__SEALED) | STEP_TO(ITEMS__SPARSE),
+    [ITEMS__TAKEN] = STEP_TO(ITEMS__SEALED) | STEP_TO(ITEMS__SPARSE) |
+        STEP_TO(ITEMS__LENT) | STEP_TO(ITEMS__FREE)};
 
 void
 items__segment_move(struct segment *segment, enum segment_state to)
 {
     ASSERT(segment->magic == SEGMENT_MAGIC);
-    ASSERT((next_states[segment->state] >> to & 1) != 0);
+    ASSERT_STEP(steps, segment->state, to);
     segment->state = to;
 }
 

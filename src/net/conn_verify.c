@@ -23,19 +23,19 @@
 #include "net/conn_priv.h"
 
 #include "base/assert.h"
+#include "base/steps.h"
 
 void
 conn__move(struct conn *conn, enum conn_stage to)
 {
-    static const uint8_t next[] = {
-        [CONN_OPEN] = 1 << CONN_FINISHING | 1 << CONN_CLOSING,
-        [CONN_FINISHING] = 1 << CONN_LINGERING | 1 << CONN_CLOSING,
-        [CONN_LINGERING] = 1 << CONN_CLOSING,
-        [CONN_CLOSING] = 1 << CONN_CLOSED,
+    static const unsigned steps[] = {
+        [CONN_OPEN] = STEP_TO(CONN_FINISHING) | STEP_TO(CONN_CLOSING),
+        [CONN_FINISHING] = STEP_TO(CONN_LINGERING) | STEP_TO(CONN_CLOSING),
+        [CONN_LINGERING] = STEP_TO(CONN_CLOSING),
+        [CONN_CLOSING] = STEP_TO(CONN_CLOSED),
         [CONN_CLOSED] = 0,
     };
-    ASSERT(conn->stage <= CONN_CLOSED);
-    ASSERT((next[conn->stage] >> to & 1) != 0);
+    ASSERT_STEP(steps, conn->stage, to);
     conn->stage = (uint8_t)to;
 }
 

@@ -25,6 +25,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/steps.h"
 #include "proto/answer.h"
 #include "proto/binary.h"
 #include "proto/reply.h"
@@ -65,13 +66,12 @@ executor_fini(struct executor *executor)
 void
 session__move(struct session *session, enum session_stage to)
 {
-    static const uint8_t next[] = {
-        [SESSION_OPEN] = 1 << SESSION_LAST | 1 << SESSION_ENDING,
-        [SESSION_LAST] = 1 << SESSION_ENDING,
+    static const unsigned steps[] = {
+        [SESSION_OPEN] = STEP_TO(SESSION_LAST) | STEP_TO(SESSION_ENDING),
+        [SESSION_LAST] = STEP_TO(SESSION_ENDING),
         [SESSION_ENDING] = 0,
     };
-    ASSERT(session->stage <= SESSION_ENDING);
-    ASSERT((next[session->stage] >> to & 1) != 0);
+    ASSERT_STEP(steps, session->stage, to);
     session->stage = (uint8_t)to;
 }
 

@@ -30,18 +30,18 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/steps.h"
 #include "tier/seal_pick.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BIT(state) (1U << (state))
-
-/* Which states may follow each. */
-static const unsigned next_states[] = {
-    [DUMP_WORK_NEW] = BIT(DUMP_WORK_BETWEEN),
-    [DUMP_WORK_BETWEEN] = BIT(DUMP_WORK_IN_RANGE) | BIT(DUMP_WORK_OVER),
-    [DUMP_WORK_IN_RANGE] = BIT(DUMP_WORK_BETWEEN) | BIT(DUMP_WORK_OVER),
+static const unsigned steps[] = {
+    [DUMP_WORK_NEW] = STEP_TO(DUMP_WORK_BETWEEN),
+    [DUMP_WORK_BETWEEN] =
+        STEP_TO(DUMP_WORK_IN_RANGE) | STEP_TO(DUMP_WORK_OVER),
+    [DUMP_WORK_IN_RANGE] =
+        STEP_TO(DUMP_WORK_BETWEEN) | STEP_TO(DUMP_WORK_OVER),
     [DUMP_WORK_OVER] = 0,
 };
 
@@ -49,8 +49,7 @@ void
 dump_work__move(struct dump_work *work, enum dump_work_state to)
 {
     ASSERT(work->magic == DUMP_WORK_MAGIC);
-    ASSERT(work->state <= DUMP_WORK_OVER);
-    ASSERT((next_states[work->state] & BIT(to)) != 0);
+    ASSERT_STEP(steps, work->state, to);
     work->state = to;
 }
 

@@ -2,7 +2,7 @@
 #ifndef STORE_STORE_LIFE_H
 #define STORE_STORE_LIFE_H
 
-#include "base/assert.h"
+#include "base/steps.h"
 
 #include <stdatomic.h>
 
@@ -25,15 +25,14 @@ enum store_life {
 static inline void
 store_life_move(_Atomic int *life, enum store_life to)
 {
-    static const unsigned next_lives[] = {
-        [STORE_LOADING] = 1U << STORE_OPEN | 1U << STORE_ENDING,
-        [STORE_OPEN] = 1U << STORE_ENDING,
+    static const unsigned steps[] = {
+        [STORE_LOADING] = STEP_TO(STORE_OPEN) | STEP_TO(STORE_ENDING),
+        [STORE_OPEN] = STEP_TO(STORE_ENDING),
         [STORE_ENDING] = 0,
     };
     /* relaxed: this thread has written it */
     int from = atomic_load_explicit(life, memory_order_relaxed);
-    ASSERT(from >= STORE_LOADING && from <= STORE_ENDING);
-    ASSERT((next_lives[from] >> to & 1U) != 0);
+    ASSERT_STEP(steps, from, to);
     /* seq_cst: see real_fault, and store_want_checkpoint */
     atomic_store_explicit(life, to, memory_order_seq_cst);
 }

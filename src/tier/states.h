@@ -2,9 +2,7 @@
 #ifndef TIER_STATES_H
 #define TIER_STATES_H
 
-#include "base/assert.h"
-
-#include <stdbool.h>
+#include "base/steps.h"
 
 /* The states of the cold tier's pieces of work, and which step may follow
  * which. A step that the table does not have aborts: it would publish a part of
@@ -38,49 +36,44 @@ enum tidier_state {
     TIDIER_STATES_N
 };
 
-#define STATE_BIT(state) (1U << (state))
-
-static const unsigned seal_next[SEAL_STATES_N] = {
-    [SEAL_HOT] = STATE_BIT(SEAL_HOT) | STATE_BIT(SEAL_COPIED),
-    [SEAL_COPIED] = STATE_BIT(SEAL_HOT) | STATE_BIT(SEAL_MERGED),
-    [SEAL_MERGED] = STATE_BIT(SEAL_HOT) | STATE_BIT(SEAL_WRITTEN),
-    [SEAL_WRITTEN] = STATE_BIT(SEAL_HOT) | STATE_BIT(SEAL_COLD),
+static const unsigned seal_steps[SEAL_STATES_N] = {
+    [SEAL_HOT] = STEP_TO(SEAL_HOT) | STEP_TO(SEAL_COPIED),
+    [SEAL_COPIED] = STEP_TO(SEAL_HOT) | STEP_TO(SEAL_MERGED),
+    [SEAL_MERGED] = STEP_TO(SEAL_HOT) | STEP_TO(SEAL_WRITTEN),
+    [SEAL_WRITTEN] = STEP_TO(SEAL_HOT) | STEP_TO(SEAL_COLD),
 };
 
-static const unsigned reheat_next[REHEAT_STATES_N] = {
-    [REHEAT_COLD] = STATE_BIT(REHEAT_FULL),
-    [REHEAT_FULL] = STATE_BIT(REHEAT_HOT),
+static const unsigned reheat_steps[REHEAT_STATES_N] = {
+    [REHEAT_COLD] = STEP_TO(REHEAT_FULL),
+    [REHEAT_FULL] = STEP_TO(REHEAT_HOT),
 };
 
-static const unsigned tidier_next[TIDIER_STATES_N] = {
-    [TIDIER_IDLE] = STATE_BIT(TIDIER_SEALING) | STATE_BIT(TIDIER_HEATING),
-    [TIDIER_SEALING] = STATE_BIT(TIDIER_IDLE) | STATE_BIT(TIDIER_SETTLING),
-    [TIDIER_HEATING] = STATE_BIT(TIDIER_IDLE) | STATE_BIT(TIDIER_SETTLING),
-    [TIDIER_SETTLING] = STATE_BIT(TIDIER_IDLE),
+static const unsigned tidier_steps[TIDIER_STATES_N] = {
+    [TIDIER_IDLE] = STEP_TO(TIDIER_SEALING) | STEP_TO(TIDIER_HEATING),
+    [TIDIER_SEALING] = STEP_TO(TIDIER_IDLE) | STEP_TO(TIDIER_SETTLING),
+    [TIDIER_HEATING] = STEP_TO(TIDIER_IDLE) | STEP_TO(TIDIER_SETTLING),
+    [TIDIER_SETTLING] = STEP_TO(TIDIER_IDLE),
 };
 
 /* Each returns the new state. */
 static inline enum seal_state
 seal__step(enum seal_state from, enum seal_state to)
 {
-    ASSERT(from < SEAL_STATES_N && to < SEAL_STATES_N);
-    ASSERT((seal_next[from] & STATE_BIT(to)) != 0);
+    ASSERT_STEP(seal_steps, from, to);
     return to;
 }
 
 static inline enum reheat_state
 reheat__step(enum reheat_state from, enum reheat_state to)
 {
-    ASSERT(from < REHEAT_STATES_N && to < REHEAT_STATES_N);
-    ASSERT((reheat_next[from] & STATE_BIT(to)) != 0);
+    ASSERT_STEP(reheat_steps, from, to);
     return to;
 }
 
 static inline enum tidier_state
 tidier__step(enum tidier_state from, enum tidier_state to)
 {
-    ASSERT(from < TIDIER_STATES_N && to < TIDIER_STATES_N);
-    ASSERT((tidier_next[from] & STATE_BIT(to)) != 0);
+    ASSERT_STEP(tidier_steps, from, to);
     return to;
 }
 

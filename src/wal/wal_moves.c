@@ -36,23 +36,21 @@
 #include "base/assert.h"
 
 static const unsigned state_steps[WAL_STATE_COUNT] = {
-    [WAL_STATE_NONE] = WAL__BIT(WAL_STATE_WELL) | WAL__BIT(WAL_STATE_REFUSED),
-    [WAL_STATE_WELL] = WAL__BIT(WAL_STATE_WELL) | WAL__BIT(WAL_STATE_FULL) |
-        WAL__BIT(WAL_STATE_NO_ROOM) | WAL__BIT(WAL_STATE_FAILED),
-    [WAL_STATE_FULL] = WAL__BIT(WAL_STATE_WELL) | WAL__BIT(WAL_STATE_NO_ROOM) |
-        WAL__BIT(WAL_STATE_FAILED),
-    [WAL_STATE_NO_ROOM] = WAL__BIT(WAL_STATE_FAILED),
-    [WAL_STATE_FAILED] =
-        WAL__BIT(WAL_STATE_WELL) | WAL__BIT(WAL_STATE_REFUSED),
+    [WAL_STATE_NONE] = STEP_TO(WAL_STATE_WELL) | STEP_TO(WAL_STATE_REFUSED),
+    [WAL_STATE_WELL] = STEP_TO(WAL_STATE_WELL) | STEP_TO(WAL_STATE_FULL) |
+        STEP_TO(WAL_STATE_NO_ROOM) | STEP_TO(WAL_STATE_FAILED),
+    [WAL_STATE_FULL] = STEP_TO(WAL_STATE_WELL) | STEP_TO(WAL_STATE_NO_ROOM) |
+        STEP_TO(WAL_STATE_FAILED),
+    [WAL_STATE_NO_ROOM] = STEP_TO(WAL_STATE_FAILED),
+    [WAL_STATE_FAILED] = STEP_TO(WAL_STATE_WELL) | STEP_TO(WAL_STATE_REFUSED),
     [WAL_STATE_REFUSED] =
-        WAL__BIT(WAL_STATE_WELL) | WAL__BIT(WAL_STATE_REFUSED)};
+        STEP_TO(WAL_STATE_WELL) | STEP_TO(WAL_STATE_REFUSED)};
 
 void
 wal__move(struct wal *wal, enum wal_state to)
 {
     lock_assert_held(&wal->lock);
-    ASSERT((unsigned)wal->state < WAL_STATE_COUNT);
-    ASSERT((state_steps[wal->state] & WAL__BIT(to)) != 0);
+    ASSERT_STEP(state_steps, wal->state, to);
     wal->state = to;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "base/mutex.h"
+#include "base/steps.h"
 #include "wal/frame.h"
 #include "wal/wal.h"
 #include "wal/wal_file.h"
@@ -188,20 +189,18 @@ bool wal__begin_file(
 
 /* ---- wal_moves.c: all with wal->lock held ---- */
 
-#define WAL__BIT(state) (1u << (state))
-
-static const uint8_t wal__turn_steps[WAL_TURN_COUNT] = {
-    [WAL_TURN_FREE] = WAL__BIT(WAL_TURN_TAKEN),
-    [WAL_TURN_TAKEN] = WAL__BIT(WAL_TURN_FREE) | WAL__BIT(WAL_TURN_AWAITED),
-    [WAL_TURN_AWAITED] = WAL__BIT(WAL_TURN_LEFT),
-    [WAL_TURN_LEFT] = WAL__BIT(WAL_TURN_TAKEN)};
+static const unsigned wal__turn_steps[WAL_TURN_COUNT] = {
+    [WAL_TURN_FREE] = STEP_TO(WAL_TURN_TAKEN),
+    [WAL_TURN_TAKEN] = STEP_TO(WAL_TURN_FREE) | STEP_TO(WAL_TURN_AWAITED),
+    [WAL_TURN_AWAITED] = STEP_TO(WAL_TURN_LEFT),
+    [WAL_TURN_LEFT] = STEP_TO(WAL_TURN_TAKEN)};
 
 /* Each asserts that the step is legal. */
 void wal__move(struct wal *wal, enum wal_state to);
 static inline void
 wal__move_turn(struct wal *wal, enum wal_turn to)
 {
-    ASSERT((wal__turn_steps[wal->turn] >> to & 1) != 0);
+    ASSERT_STEP(wal__turn_steps, wal->turn, to);
     wal->turn = to;
 }
 
