@@ -117,11 +117,12 @@ trim_heap(void)
 }
 
 /* Says how large a buffer is that gets a mapping of its own. Those that grow
- * in the heap leave holes in it, so that it comes to half as much again; a
- * mapping costs a large value three times the CPU time of the heap. So: only
- * while there are many, and else as glibc would have it when it has seen the
- * largest buffer freed. glibc, which moves this limit by itself at a free,
- * lets it be moved while others allocate. */
+ * in the heap leave holes in it, so that it comes to half as much again
+ * (hostile.test, with and without); a mapping costs a large value much of its
+ * CPU time, for pages that come and go. So: only while there are many, and else
+ * as glibc would have it when it has seen the largest buffer freed. glibc moves
+ * this limit by itself at a free, and lets it be moved while others allocate.
+ */
 static void
 map_buffers(const struct conn_rooms *rooms, bool is_crowded)
 {
