@@ -292,7 +292,6 @@ take_segments(struct pass *pass, struct manifest *next)
             segment->history = 0; /* older than histories */
         }
     }
-    segments_verify(&next->segments);
     uint64_t last = segments_last_file(&next->segments);
     if (last > next->last_segment) {
         next->last_segment = last;
