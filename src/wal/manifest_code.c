@@ -234,6 +234,7 @@ put_counters(const struct manifest *manifest, struct buf *out)
         if (at == NULL) {
             return;
         }
+        ASSERT(manifest->counter[i].serial > 0);
         ASSERT(manifest->counter[i].serial <= manifest->last_serial);
         out->len += schema_code_put((uint8_t *)at, &manifest->counter[i]);
     }
@@ -386,7 +387,10 @@ get_counters(const uint8_t **in, const uint8_t *end, struct manifest *out)
         return ERR_NO_MEMORY;
     }
     for (; out->n_counters < n; out->n_counters++) {
-        if (!schema_code_get(in, end, &out->counter[out->n_counters])) {
+        struct schema_counter *counter = &out->counter[out->n_counters];
+
+        if (!schema_code_get(in, end, counter) || counter->serial == 0 ||
+            counter->serial > out->last_serial) {
             return ERR_CORRUPT;
         }
     }

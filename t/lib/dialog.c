@@ -32,12 +32,11 @@ say_stats(struct admin *admin, const char *args, size_t len,
         }
         return true;
     }
-    char text[64];
-    size_t n = len > 0 ? len - 1 : 0; /* without the space before it */
-    ASSERT(n < sizeof text);
-    memcpy(text, args + (len > 0), n);
-    text[n] = '\0';
+    /* As long as a line may be, without the space before it. */
+    char *text = strndup(len > 0 ? args + 1 : "", len > 0 ? len - 1 : 0);
+    ASSERT(text != NULL);
     reply_stats_text(out, "args", text);
+    free(text);
     reply_stats_end(out);
     return false;
 }

@@ -392,6 +392,7 @@ START_TEST(test_a_right_checksum_does_not_make_the_head_sound)
         {"more shards than there can be", 12, 8192},
         {"fewer shards than images have", 12, 8}, {"no epoch", 24, 0},
         {"a checkpoint file that is still to come", 48, 8},
+        {"a last serial that counters are beyond", 64, 1},
         {"a counter less", 68, 1}, {"a counter more", 68, 3},
         {"257 counters", 68, 257}, {"an image less", 72, 5},
         {"an image more", 72, 7}, {"images without end", 76, UINT32_MAX}};
