@@ -205,7 +205,7 @@ put_line(struct logger *logger, int fd, const char *line, size_t len)
 
 /* Tells of lines that were dropped. False: it cannot be told yet. */
 static bool
-tell_dropped(struct logger *logger, int fd)
+write_dropped(struct logger *logger, int fd)
 {
     char text[LOG_KEPT_BYTES], line[1 + LOG_LINE_BYTES] = {'\n'};
     /* relaxed: a figure */
@@ -232,7 +232,7 @@ put_now(struct logger *logger, int fd, const char *line, size_t len)
 {
     bool is_done = false;
     if (take_output(logger)) {
-        is_done = tell_dropped(logger, fd) &&
+        is_done = write_dropped(logger, fd) &&
             (line == NULL || put_line(logger, fd, line, len));
         give_output_back(logger);
     }

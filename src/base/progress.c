@@ -32,7 +32,7 @@ progress_begin(struct progress *progress, struct logger *logger,
 }
 
 static void
-tell(struct progress *progress, uint64_t bytes, uint64_t now_ns)
+report(struct progress *progress, uint64_t bytes, uint64_t now_ns)
 {
     /* relaxed: a figure */
     uint64_t units =
@@ -73,7 +73,7 @@ progress_add(struct progress *progress, uint64_t bytes, uint64_t units)
     if (done > 0 && now_ns >= next &&
         atomic_compare_exchange_strong_explicit(&progress->next_ns, &next,
             then_ns, memory_order_relaxed, memory_order_relaxed)) {
-        tell(progress, done, now_ns);
+        report(progress, done, now_ns);
     }
 }
 

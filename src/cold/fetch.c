@@ -46,7 +46,7 @@ struct fetch__reader {
 /* Says what is wrong with a segment, but not too often: a disk that fails does
  * so often. */
 static void
-tell(struct fetch *fetch, const struct segment *segment,
+log_fault(struct fetch *fetch, const struct segment *segment,
     const struct segment_fault *fault)
 {
     uint64_t now = clock_now_ns(fetch->config.clock);
@@ -69,7 +69,7 @@ tell(struct fetch *fetch, const struct segment *segment,
             untold);
     }
     if (is_due) {
-        segment__tell(segment, fault);
+        segment__log_fault(segment, fault);
     }
 }
 
@@ -88,7 +88,7 @@ look(struct fetch *fetch, struct fetch_lookup *lookup, const struct warm *warm,
             .at = segment_block_at(lookup->key.block),
             .what = "the block is damaged"};
 
-        tell(fetch, lookup->segment, &fault);
+        log_fault(fetch, lookup->segment, &fault);
         fetch_count_fault(fetch, ERR_CORRUPT);
     }
 }
@@ -468,7 +468,7 @@ fetch__take(struct fetch__hand *hand, const struct fetch_lookup *lookup,
         fault = &damage;
     }
     if (came->err != 0) {
-        tell(hand->fetch, lookup->segment, fault);
+        log_fault(hand->fetch, lookup->segment, fault);
     }
 }
 

@@ -23,7 +23,7 @@ enum {
 struct fetch_config {
     unsigned threads;          /* 1..FETCH_THREADS_MAX */
     uint64_t cache_bytes;      /* see cache_create; 0: no cache */
-    struct logger *logger;     /* NULL: tells nobody of damage */
+    struct logger *logger;     /* NULL: logs nothing */
     const struct alloc *alloc; /* NULL: the heap */
     const struct clock *clock; /* of what is told; NULL: the system's */
 };

@@ -51,7 +51,7 @@ first_bytes(const struct segment *segment)
 
 /* Says of what is at offset `at` of the file; returns err. */
 static int
-tell(const struct segment_config *config, uint64_t number, uint64_t at,
+log_error(const struct segment_config *config, uint64_t number, uint64_t at,
     int err, const char *what)
 {
     if (config->logger != NULL) {
@@ -65,17 +65,17 @@ tell(const struct segment_config *config, uint64_t number, uint64_t at,
 }
 
 static int
-tell_disk(const struct segment_config *config, uint64_t number, uint64_t at,
-    int error)
+log_disk_error(const struct segment_config *config, uint64_t number,
+    uint64_t at, int error)
 {
-    return tell(config, number, at, disk_err(error), disk_text(error));
+    return log_error(config, number, at, disk_err(error), disk_text(error));
 }
 
 int
-segment__tell_block(
+segment__log_block(
     const struct segment *segment, uint32_t block, int err, const char *what)
 {
-    return tell(&segment->config, segment->head.number,
+    return log_error(&segment->config, segment->head.number,
         segment_block_at(block), err, what);
 }
 
@@ -114,8 +114,9 @@ read_at(const struct segment_config *config, int fd, uint64_t number,
     struct segment_fault fault;
     int err = try_read(config, fd, at, bytes, len, &fault);
 
-    return err == 0 ? 0
-                    : tell(config, number, fault.at, err, fault_text(&fault));
+    return err == 0
+        ? 0
+        : log_error(config, number, fault.at, err, fault_text(&fault));
 }
 
 /* Head and length of the file. */
@@ -133,10 +134,10 @@ read_head(struct segment *segment, uint64_t epoch, uint64_t number)
     }
     err = segment_head_get(bytes, epoch, number, &segment->head);
     if (err == ERR_NEWER_FORMAT) {
-        return tell(config, number, 0, err, err_file_text(err));
+        return log_error(config, number, 0, err, err_file_text(err));
     }
     if (err != 0) {
-        return tell(config, number, 0, err,
+        return log_error(config, number, 0, err,
             segment_head_is_foreign(bytes, epoch, number)
                 ? "the file is of another history, data directory or number: a "
                   "copy that went on for itself has written it, or this "
@@ -145,10 +146,10 @@ read_head(struct segment *segment, uint64_t epoch, uint64_t number)
     }
     error = config->disk->calls->size(config->disk, segment->fd, &len);
     if (error != 0) {
-        return tell_disk(config, number, 0, error);
+        return log_disk_error(config, number, 0, error);
     }
     if (len != segment_file_bytes(&segment->head)) {
-        return tell(config, number, len, ERR_CORRUPT,
+        return log_error(config, number, len, ERR_CORRUPT,
             "the file has not the length that its head says");
     }
     return 0;
@@ -170,7 +171,7 @@ read_index(struct segment *segment)
             config, segment->fd, head->number, at, bytes, head->index_bytes);
     }
     if (err == 0 && segment_index_get(head, bytes, segment->first) != 0) {
-        err = tell(
+        err = log_error(
             config, head->number, at, ERR_CORRUPT, "the index is damaged");
     }
     alloc_free(config->alloc, bytes, head->index_bytes);
@@ -193,7 +194,7 @@ open_file(struct segment *segment, uint64_t number)
         return 0;
     }
     segment->fd = -1;
-    return tell(&segment->config, number, 0,
+    return log_error(&segment->config, number, 0,
         error == ENOENT || error == DISK_NOT_REGULAR ? ERR_CORRUPT
                                                      : disk_err(error),
         disk_text(error));
@@ -379,7 +380,7 @@ segment__open_block(const struct segment *segment, uint32_t block,
     int err = segment__check_block(segment, block, bytes, out, &fault);
 
     if (err != 0) {
-        segment__tell(segment, &fault);
+        segment__log_fault(segment, &fault);
     }
     return err;
 }
@@ -412,9 +413,10 @@ segment__block_read(const struct segment *segment, uint32_t block,
 }
 
 void
-segment__tell(const struct segment *segment, const struct segment_fault *fault)
+segment__log_fault(
+    const struct segment *segment, const struct segment_fault *fault)
 {
     ASSERT(segment->magic == SEGMENT_MAGIC);
-    (void)tell(&segment->config, segment->head.number, fault->at, 0,
+    (void)log_error(&segment->config, segment->head.number, fault->at, 0,
         fault_text(fault));
 }

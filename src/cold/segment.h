@@ -16,7 +16,7 @@ struct segment_config {
     struct disk *disk;
     bool
         is_direct; /* rings read past the page cache, where that can be done */
-    struct logger *logger;     /* NULL: tells nobody */
+    struct logger *logger;     /* NULL: logs nothing */
     const struct alloc *alloc; /* NULL: the heap */
 };
 
@@ -65,7 +65,7 @@ struct segment_fault {
 
 /* Reads and checks block number `block`, which is where *out points into:
  * bytes has BLOCK_BYTES_MAX, the caller's. 0, ERR_CORRUPT, ERR_NEWER_FORMAT,
- * ERR_DISK: tells nobody, what there is to say is in *fault then. */
+ * ERR_DISK: logs nothing, what there is to say is in *fault then. */
 int segment__try_block(const struct segment *segment, uint32_t block,
     uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
@@ -81,12 +81,12 @@ int segment__check_block(const struct segment *segment, uint32_t block,
     const uint8_t *bytes, struct block *out, struct segment_fault *fault);
 
 /* Has the logger say it, with the name of the file. */
-void segment__tell(
+void segment__log_fault(
     const struct segment *segment, const struct segment_fault *fault);
 
-/* For modules that read segments: tells that block `block` is not what was
+/* For modules that read segments: logs that block `block` is not what was
  * written. Returns err. */
-int segment__tell_block(
+int segment__log_block(
     const struct segment *segment, uint32_t block, int err, const char *what);
 
 /* Reads n blocks from number `block` on as they are, all that the file has of

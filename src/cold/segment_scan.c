@@ -174,19 +174,19 @@ take_block(struct segment_scan *scan, uint32_t number, size_t *n)
     }
     err = block_decode(&block, &scan->room, scan->id, code);
     if (err == ERR_CORRUPT) {
-        return segment__tell_block(
+        return segment__log_block(
             scan->segment, number, err, "the block is damaged");
     }
     if (err != 0) {
         return err;
     }
     if (scan->is_check && !is_zero(bytes, block.len, BLOCK_BYTES_MAX)) {
-        return segment__tell_block(scan->segment, number, ERR_CORRUPT,
+        return segment__log_block(scan->segment, number, ERR_CORRUPT,
             "what is behind the block's end is not what was written");
     }
     scan->records += block.n;
     if (!belongs(scan, number, block.n)) {
-        return segment__tell_block(scan->segment, number, ERR_CORRUPT,
+        return segment__log_block(scan->segment, number, ERR_CORRUPT,
             "the records are not what head and index say");
     }
     *n = block.n;

@@ -44,7 +44,7 @@ enum { WRITE_BYTES = WRITE_BLOCKS * BLOCK_BYTES_MAX };
 
 /* Notes that a call failed; error is an errno value. */
 static int
-tell(struct segment_writer *writer, const char *what, int error)
+log_error(struct segment_writer *writer, const char *what, int error)
 {
     if (writer->config.logger != NULL) {
         char name[SEGMENT_NAME_BYTES];
@@ -81,7 +81,7 @@ make_file(struct segment_writer *writer)
     }
     if (error != 0) {
         writer->fd = -1;
-        return tell(writer, "make", error);
+        return log_error(writer, "make", error);
     }
     return 0;
 }
@@ -152,7 +152,7 @@ flush(struct segment_writer *writer)
     error = disk->calls->write(disk, writer->fd, writer->block, len,
         segment_block_at(writer->n_written));
     if (error != 0) {
-        return tell(writer, "write", error);
+        return log_error(writer, "write", error);
     }
     writer->n_written += writer->n_waiting;
     writer->n_waiting = 0;
@@ -310,9 +310,9 @@ segment_write_end(struct segment_writer **writer, struct segment_head *out)
     if (mine->err == 0 && flush(mine) == 0) {
         error = seal(mine);
         if (error != 0) {
-            (void)tell(mine, "write", error);
+            (void)log_error(mine, "write", error);
         } else if ((error = place(mine)) != 0) {
-            (void)tell(mine, "rename", error);
+            (void)log_error(mine, "rename", error);
         }
     }
     err = mine->err;

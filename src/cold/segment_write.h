@@ -13,7 +13,7 @@
 
 struct segment_write_config {
     struct disk *disk;
-    struct logger *logger;     /* NULL: tells nobody */
+    struct logger *logger;     /* NULL: logs nothing */
     const struct alloc *alloc; /* NULL: the heap */
     enum block_codec codec;    /* BLOCK_AUTO: the smallest for each block */
     int level;                 /* of zstd */

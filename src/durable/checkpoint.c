@@ -15,8 +15,8 @@
  * the step count as changed again, and the pass ends; files that a manifest
  * may name, though its writing failed, stay until a later one does not.
  *
- * Segments (durable_covers) enter the manifest with the next step, one that the
- * walk makes or one of its own (checkpointer_want_segments). What a segment
+ * Segments (durable_segments) enter the manifest with the next step, one that
+ * the walk makes or one of its own (checkpointer_want_segments). What a segment
  * covers has left the tables by then, so images must not lose it before the
  * manifest has the segment, nor keep it afterwards:
  *
@@ -144,7 +144,7 @@ begin_file(struct pass *pass)
     pass->file_bytes = 0;
     if (error != 0) {
         pass->file = 0;
-        return checkpoint__tell(pass, "make a checkpoint file", error);
+        return checkpoint__log_error(pass, "make a checkpoint file", error);
     }
     return 0;
 }
@@ -221,7 +221,7 @@ write_block(struct pass *pass)
         error = disk->calls->sync_names(disk);
     }
     if (error != 0) {
-        return checkpoint__tell(pass, "write a checkpoint file", error);
+        return checkpoint__log_error(pass, "write a checkpoint file", error);
     }
     place_ops(pass);
     pass->file_bytes += pass->block.len;
@@ -283,9 +283,9 @@ take_segments(struct pass *pass, struct manifest *next)
     struct durable *durable = pass->durable;
     mutex_assert_held(&durable->edit_lock);
     next->segments = (struct segments){.shards = next->shards};
-    int err = durable->covers == NULL
+    int err = durable->segment_map == NULL
         ? 0 /* there are none: see recover__segments */
-        : durable->covers->list_fn(durable->covers, &next->segments);
+        : durable->segment_map->list_fn(durable->segment_map, &next->segments);
     for (size_t i = 0; i < next->segments.n; i++) {
         struct manifest_segment *segment = &next->segments.segment[i];
         if (segment->history == next->epoch) {
@@ -339,7 +339,7 @@ put_manifest(struct pass *pass, const struct manifest *next)
     if (err != 0) {
         pass->owner->is_in_doubt = true;
         if (error != 0) {
-            (void)checkpoint__tell(pass, "replace " MANIFEST_NAME, error);
+            (void)checkpoint__log_error(pass, "replace " MANIFEST_NAME, error);
         }
         return err;
     }
@@ -714,7 +714,7 @@ do_pass(struct pass *pass, uint64_t began_ns)
         wal_verify(durable->wal);
         wal_forget(durable->wal, done.log_number);
         note_done(pass, began_ns);
-        checkpoint__tell_well(pass);
+        checkpoint__log_done(pass);
         pass->owner->wants_ballast = true;
     }
     return err;
@@ -728,7 +728,7 @@ fail(struct pass *pass, int err)
     buf_clear(&pass->block);
     if (err != ERR_CLOSED) {
         durable_count(&pass->durable->stats.checkpoint_failures, 1);
-        checkpoint__tell_failed(pass, err);
+        checkpoint__log_failed(pass, err);
     }
 }
 

@@ -44,7 +44,7 @@ struct checkpointer {
     struct probe probe;              /* likewise */
     uint64_t say_lost_ns; /* when that is said again; the thread's */
     bool is_asked;        /* somebody wants the pass under way; the thread's */
-    /* Failures, and how often they are said (checkpoint_say.c); the
+    /* Failures, and how often they are said (checkpoint_log.c); the
      * thread's. */
     uint64_t n_failed; /* passes since one came through */
     int said_err;      /* the last one that was said */
@@ -92,7 +92,7 @@ void checkpointer_want(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint);
 
 /* Asks for a manifest that names the segments that cover something now
- * (durable_covers): at once, or with the step of a pass that is under way.
+ * (durable_segments): at once, or with the step of a pass that is under way.
  * Where it cannot be written that is tried again; until then the manifest
  * before it, its images and the log have all that was taken out of the engine.
  * checkpoint as above, NULL: nobody waits; its err is 0, or ERR_CLOSED at a

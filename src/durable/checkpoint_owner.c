@@ -13,7 +13,7 @@ enum { LOOK_MS = 1000, SAY_AGAIN_S = 300 };
 #define NS_PER_MS UINT64_C(1000000)
 
 static void
-tell(struct checkpointer *owner, uint64_t now_ns)
+log_owner(struct checkpointer *owner, uint64_t now_ns)
 {
     struct logger *logger = owner->durable->config.logger;
     if (!owner->is_foreign || now_ns >= owner->say_foreign_ns) {
@@ -39,7 +39,7 @@ checkpoint__look_at_owner(struct checkpointer *owner)
     bool is_foreign = found == MANIFEST_FOREIGN;
     owner->owner_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (is_foreign) {
-        tell(owner, now_ns);
+        log_owner(owner, now_ns);
         wal_ask(durable->wal);
     } else if (owner->is_foreign) {
         log_line(durable->config.logger, LOG_WARNING,

@@ -87,20 +87,21 @@ int checkpoint__look_at_owner(struct checkpointer *owner);
 /* The same during a pass, once a second. */
 void checkpoint__look_at_owner_soon(struct checkpointer *owner);
 
-/* ---- checkpoint_say.c: what the operator and clients are told ---- */
+/* ---- checkpoint_log.c: what the operator and clients are told ---- */
 
 /* Whether a pass that begins now need not say why it fails, as others have
  * just said it. */
 bool checkpoint__is_quiet(const struct checkpointer *owner, uint64_t now_ns);
 
 /* What the disk refused; the ERR_ that this is. */
-int checkpoint__tell(const struct pass *pass, const char *what, int error);
+int checkpoint__log_error(
+    const struct pass *pass, const char *what, int error);
 
 /* The pass has failed. */
-void checkpoint__tell_failed(const struct pass *pass, int err);
+void checkpoint__log_failed(const struct pass *pass, int err);
 
 /* The pass has come through. */
-void checkpoint__tell_well(const struct pass *pass);
+void checkpoint__log_done(const struct pass *pass);
 
 /* What is answered to those who asked for a pass that ended with err. */
 int checkpoint__reply(const struct checkpointer *owner, int err);

@@ -59,7 +59,7 @@ is_done_already(struct checkpointer *it)
 
 /* The pass that came through has made up for all that was missing. */
 static void
-tell_found(struct checkpointer *it)
+log_found(struct checkpointer *it)
 {
     if (it->n_missing > 0) {
         log_line(it->durable->config.logger, LOG_WARNING,
@@ -159,7 +159,7 @@ make_one(struct checkpointer *it)
         err = make_one_in_ballast(it);
     }
     if (err == 0) {
-        tell_found(it);
+        log_found(it);
     }
     return err;
 }

@@ -257,7 +257,7 @@ open_manifest(struct durable *durable, unsigned shards, uint64_t seed)
         return begin_directory(durable, shards, seed);
     }
     if (err != 0) {
-        recover_tell_manifest(durable->config.logger, err, error);
+        recover_log_manifest_error(durable->config.logger, err, error);
         return err;
     }
     durable->is_old = durable->manifest.writes == 0;

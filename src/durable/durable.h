@@ -28,17 +28,18 @@ struct producers;     /* durable/producers.h */
 struct producer_name; /* base/producer.h */
 
 /* Who knows which segments cover what; a seam that the store fills. */
-struct durable_covers {
+struct durable_segments {
     /* At the start, before anything is loaded: takes over an open segment,
      * unless it fails; n ranges of ids, those that it covers. Of those that the
      * engine does not have a record of, what it is told of while it loads is
      * whole. part stays only for the call. 0 or ERR_NO_MEMORY, ERR_CORRUPT (and
      * told). */
-    int (*take_fn)(struct durable_covers *covers, struct segment *segment,
-        const struct manifest_segment *const *part, size_t n);
+    int (*take_fn)(struct durable_segments *segment_map,
+        struct segment *segment, const struct manifest_segment *const *part,
+        size_t n);
     /* Later in the start: the counter in that slot is gone. No change is under
      * way. */
-    void (*drop_fn)(struct durable_covers *covers, unsigned slot);
+    void (*drop_fn)(struct durable_segments *segment_map, unsigned slot);
     /* Adds to *out, which is empty, what is covered now, for a manifest: as
      * history what a file has in the place of its epoch. Called
      * with edit_lock held, and whoever takes records out of the engine in
@@ -46,7 +47,7 @@ struct durable_covers {
      * here has the segment: see checkpoint.c. What was covered once may be
      * covered by nothing only if all its records are in the engine or the log
      * has been told that they are default. 0 or ERR_NO_MEMORY. */
-    int (*list_fn)(struct durable_covers *covers, struct segments *out);
+    int (*list_fn)(struct durable_segments *segment_map, struct segments *out);
 };
 
 enum { DURABLE_MAGIC = 0x0d04ab1e };
@@ -87,7 +88,8 @@ struct durable {
                                * images than this one */
     bool is_copied;       /* the loader's: so is the copy of it */
     bool is_refusing;     /* see durable__refuse; likewise */
-    struct durable_covers *covers; /* the store's; NULL: no segments. Set after
+    struct durable_segments
+        *segment_map;              /* the store's; NULL: no segments. Set after
                                     * durable_open, before durable_load */
     struct producers *producers;   /* the store's; set likewise */
     _Atomic uint64_t last_segment; /* the last number that was given out */
@@ -108,7 +110,7 @@ int durable_open(struct durable *durable, const struct data_config *config,
 int durable_schema(struct durable *durable, struct schema **schema);
 
 /* The engine knows no counter yet, and the cover that it asks, if there is one,
- * says ENGINE_COVER_LOADING of what durable_covers has been given. *schema
+ * says ENGINE_COVER_LOADING of what durable_segments has been given. *schema
  * becomes what it was at the end of the log; the engine knows its counters.
  * Blocks for as long as it takes. */
 int durable_load(struct durable *durable, struct engine *engine,

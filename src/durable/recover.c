@@ -81,7 +81,7 @@ recover_slot_of(const struct schema *schema, uint32_t serial)
 }
 
 static int
-tell_engine(struct engine *engine, const struct entry *entry, int dropped_slot)
+apply(struct engine *engine, const struct entry *entry, int dropped_slot)
 {
     if (engine == NULL) {
         return 0;
@@ -122,7 +122,7 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
         return err;
     }
     schema_destroy(&old);
-    return tell_engine(engine, entry, slot);
+    return apply(engine, entry, slot);
 }
 
 int
@@ -156,7 +156,7 @@ recover_manifest_schema(
 }
 
 void
-recover_tell_manifest(struct logger *logger, int err, int error)
+recover_log_manifest_error(struct logger *logger, int err, int error)
 {
     switch (err) {
     case ERR_CORRUPT:

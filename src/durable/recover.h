@@ -83,7 +83,7 @@ struct recover_segments {
 int recover_each_segment(const struct recover_segments *recover);
 
 /* Reads all of the segment file of that number, and compares it to what the
- * manifest says; tells nobody. 0, or an error of segment_open or segment_check;
+ * manifest says; logs nothing. 0, or an error of segment_open or segment_check;
  * ERR_NOT_FOUND: the manifest does not name it. */
 int recover__check_segment(
     const struct manifest *manifest, struct disk *disk, uint64_t number);
@@ -98,7 +98,7 @@ int recover__segments(struct durable *durable);
 int recover__images(struct durable *durable, const struct schema *schema);
 
 /* Says that the manifest cannot be read; error as of manifest_read. */
-void recover_tell_manifest(struct logger *logger, int err, int error);
+void recover_log_manifest_error(struct logger *logger, int err, int error);
 
 /* An older tallyd's manifest goes with names of its time only; today: of
  * struct names_old_found. 0, or ERR_CORRUPT, and told. */

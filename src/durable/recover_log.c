@@ -173,8 +173,8 @@ apply_schema(struct ring *ring, const struct entry *entry)
         ? recover_slot_of(ring->recover.schema, entry->counter_serial)
         : -1;
     int err = recover_schema_apply(&ring->recover, entry, durable->engine);
-    if (err == 0 && slot >= 0 && durable->covers != NULL) {
-        durable->covers->drop_fn(durable->covers, (unsigned)slot);
+    if (err == 0 && slot >= 0 && durable->segment_map != NULL) {
+        durable->segment_map->drop_fn(durable->segment_map, (unsigned)slot);
     }
     return err;
 }

@@ -151,7 +151,7 @@ take_file(void *context, struct segment *segment,
     const struct manifest_segment *const *part, size_t n)
 {
     struct durable *durable = context;
-    struct durable_covers *covers = durable->covers;
+    struct durable_segments *segment_map = durable->segment_map;
     const struct segment_head *head = segment_head(segment);
     uint64_t last = part[n - 1]->last_id;
     ASSERT(durable->magic == DURABLE_MAGIC && n > 0);
@@ -164,7 +164,7 @@ take_file(void *context, struct segment *segment,
     }
     engine_raise(durable->engine, head->counter,
         last < head->last_id ? last : head->last_id);
-    int err = covers->take_fn(covers, segment, part, n);
+    int err = segment_map->take_fn(segment_map, segment, part, n);
     if (err != 0) {
         segment_close(&segment);
     }
@@ -208,7 +208,7 @@ recover__segments(struct durable *durable)
     if (manifest->segments.n == 0) {
         return 0;
     }
-    if (durable->covers == NULL) {
+    if (durable->segment_map == NULL) {
         log_line(durable->config.logger, LOG_ERROR,
             "%s names segments, which this tallyd does not read",
             MANIFEST_NAME);

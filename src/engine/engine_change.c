@@ -35,9 +35,9 @@
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
 #include "engine/largest.h"
+#include "engine/redo.h"
 #include "engine/table_change.h"
 #include "engine/table_place.h"
-#include "engine/tale.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -252,17 +252,17 @@ store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
     return err;
 }
 
-/* Adds to a tale what the columns of a record have become that differ; all of
- * one that has come from elsewhere. */
+/* Adds to redo records what the columns of a record have become that differ;
+ * all of one that has come from elsewhere. */
 static void
-gather(struct tale *tale, const struct view *view, const struct change *change,
+gather(struct redo *redo, const struct view *view, const struct change *change,
     uint32_t columns, const uint64_t *before, const uint64_t *code,
     enum origin origin)
 {
     bool is_whole = is_to_be_here(origin) ||
         (origin == ORIGIN_BASE && !is_same(before, code));
     columns = is_whole ? view->columns : columns;
-    struct engine_write *write = &tale->write[tale->n];
+    struct engine_write *write = &redo->write[redo->n];
     unsigned n = 0;
     for (; columns != 0; columns &= columns - 1) {
         unsigned i = (unsigned)__builtin_ctz(columns);
@@ -280,7 +280,7 @@ gather(struct tale *tale, const struct view *view, const struct change *change,
         write->producer = 0;
         write->counter = change->counter;
         write->n = (uint8_t)n;
-        tale->n++;
+        redo->n++;
     }
 }
 
@@ -336,7 +336,7 @@ look_again(const struct engine *engine, const struct ranges *ranges,
 static inline __attribute__((always_inline)) bool
 count_record(struct engine *engine, struct change *change,
     struct change *first, struct pending *pending, uint64_t mask,
-    struct tale *tale)
+    struct redo *redo)
 {
     struct counter *counter = engine__counter(engine, first->counter);
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
@@ -375,8 +375,8 @@ count_record(struct engine *engine, struct change *change,
     if (!table_rewrite_cell(ranges->owner, table, pair, &cell, column, code)) {
         return false;
     }
-    if (tale != NULL && code != cell.code) {
-        tale_column(tale, first, column_decode(&view->column[column], code));
+    if (redo != NULL && code != cell.code) {
+        redo_column(redo, first, column_decode(&view->column[column], code));
     }
     return true;
 }
@@ -388,11 +388,11 @@ may_wait(const struct engine *engine, const struct change *change)
     return change->err == ERR_HOT_FULL && engine->cover != NULL;
 }
 
-/* Does the changes of one record, those of mask, in order. tale: NULL where
+/* Does the changes of one record, those of mask, in order. redo: NULL where
  * nobody is told. Under the shard's lock. */
 static void
 change_record(struct engine *engine, struct change *change,
-    const struct engine_row *at, uint64_t mask, struct tale *tale)
+    const struct engine_row *at, uint64_t mask, struct redo *redo)
 {
     struct change *first = &change[__builtin_ctzll(mask)];
     struct counter *counter = engine__counter(engine, first->counter);
@@ -425,15 +425,15 @@ change_record(struct engine *engine, struct change *change,
         err = store(counter, ranges, &look, columns, code, first->id, origin);
     }
     if (err == 0) {
-        if (tale != NULL) {
-            gather(tale, view, first, columns, look.spot.record.code, code,
+        if (redo != NULL) {
+            gather(redo, view, first, columns, look.spot.record.code, code,
                 origin);
         }
     } else if ((mask & (mask - 1)) == 0) {
         refuse(change, mask, err);
     } else {
         for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-            change_record(engine, change, at, rest & (0 - rest), tale);
+            change_record(engine, change, at, rest & (0 - rest), redo);
             if (may_wait(engine, &change[__builtin_ctzll(rest)])) {
                 refuse(change, rest, ERR_HOT_FULL);
                 break;
@@ -446,14 +446,14 @@ change_record(struct engine *engine, struct change *change,
  * that nothing added makes. */
 static void
 repeat(struct engine *engine, struct change *change,
-    const struct engine_row *at, struct tale *tale)
+    const struct engine_row *at, struct redo *redo)
 {
     struct change look = *change;
     look.op = CHANGE_INCR;
     look.absent = CHANGE_FROM_DEFAULT;
     look.compares = false;
     memset(look.operand, 0, sizeof look.operand);
-    change_record(engine, &look, at, 1, tale);
+    change_record(engine, &look, at, 1, redo);
     change->err = look.err;
     change->n_saturated = 0;
     change->is_repeat = look.err == 0;
@@ -464,7 +464,7 @@ repeat(struct engine *engine, struct change *change,
  * and the usual change does not come here. */
 static __attribute__((noinline)) void
 change_numbered(struct engine *engine, struct change *change,
-    const struct engine_row *at, struct tale *tale)
+    const struct engine_row *at, struct redo *redo)
 {
     struct engine_marks *marks = engine->marks;
     lock_assert_held(&engine->shard[at->shard].lock);
@@ -477,30 +477,30 @@ change_numbered(struct engine *engine, struct change *change,
         refuse(change, 1, ERR_PRODUCER_GONE);
         return;
     case ENGINE_MARK_SEEN:
-        repeat(engine, change, at, tale);
+        repeat(engine, change, at, redo);
         return;
     case ENGINE_MARK_NEW:
         break;
     }
-    unsigned n_before = tale == NULL ? 0 : tale->n;
-    change_record(engine, change, at, 1, tale);
+    unsigned n_before = redo == NULL ? 0 : redo->n;
+    change_record(engine, change, at, 1, redo);
     if (change->err != 0) {
         return;
     }
     marks->mark_fn(marks, at->shard, change);
-    if (tale != NULL) {
-        tale_number(tale, n_before, change, at);
+    if (redo != NULL) {
+        redo_number(redo, n_before, change, at);
     }
 }
 
 /* Tells the sink, if any of the changes, those of mask, was done. Under the
  * shard's lock. Returns the position, or the old one. */
 static uint64_t
-tell(const struct engine *engine, const struct change *change, uint64_t mask,
-    const struct tale *tale, uint64_t position)
+append_redo(const struct engine *engine, const struct change *change,
+    uint64_t mask, const struct redo *redo, uint64_t position)
 {
-    bool is_due = tale->n > 0 || any_done(change, mask);
-    return is_due ? engine->sink->write_fn(engine->sink, tale->write, tale->n)
+    bool is_due = redo->n > 0 || any_done(change, mask);
+    return is_due ? engine->sink->write_fn(engine->sink, redo->write, redo->n)
                   : position;
 }
 
@@ -508,12 +508,12 @@ tell(const struct engine *engine, const struct change *change, uint64_t mask,
  * one that is numbered comes alone. As change_record. */
 static inline __attribute__((always_inline)) void
 change_some(struct engine *engine, struct change *change, struct change *first,
-    struct pending *pending, uint64_t mask, struct tale *tale)
+    struct pending *pending, uint64_t mask, struct redo *redo)
 {
     if (first->producer != 0) {
-        change_numbered(engine, first, &pending->at, tale);
-    } else if (!count_record(engine, change, first, pending, mask, tale)) {
-        change_record(engine, change, &pending->at, mask, tale);
+        change_numbered(engine, first, &pending->at, redo);
+    } else if (!count_record(engine, change, first, pending, mask, redo)) {
+        change_record(engine, change, &pending->at, mask, redo);
     }
 }
 
@@ -612,8 +612,8 @@ static uint64_t
 change_shard(struct engine *engine, struct change *change, unsigned first,
     struct engine_batch *batch, uint64_t position)
 {
-    struct tale tale = {.write = batch->write};
-    struct tale *told = engine->sink == NULL ? NULL : &tale;
+    struct redo redo = {.write = batch->write};
+    struct redo *redo_or_none = engine->sink == NULL ? NULL : &redo;
     uint32_t number = batch->pending[first].at.shard;
     struct shard *shard = &engine->shard[number];
     uint64_t *todo = &batch->todo[number % SHARD_BUCKETS];
@@ -637,7 +637,8 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         if ((same & batch->numbered) != 0) { /* one by one, in their order */
             now = UINT64_C(1) << i;
         }
-        change_some(engine, change, &change[i], &batch->pending[i], now, told);
+        change_some(
+            engine, change, &change[i], &batch->pending[i], now, redo_or_none);
         if (now != same && may_wait(engine, &change[i])) {
             refuse(change, same, ERR_HOT_FULL);
             now = same;
@@ -645,7 +646,7 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         left &= ~now;
     }
     if (engine->sink != NULL) {
-        position = tell(engine, change, mask, &tale, position);
+        position = append_redo(engine, change, mask, &redo, position);
     }
     shard__unlock(shard);
     return position;
@@ -657,8 +658,8 @@ change_one(struct engine *engine, struct change *change)
     struct pending pending = {.at = engine__row(engine, change->id)};
     struct shard *shard = &engine->shard[pending.at.shard];
     struct engine_write write; /* filled in where there is a sink */
-    struct tale tale = {.write = &write};
-    struct tale *told = engine->sink == NULL ? NULL : &tale;
+    struct redo redo = {.write = &write};
+    struct redo *redo_or_none = engine->sink == NULL ? NULL : &redo;
     uint64_t position = 0;
     shard__lock(shard);
     if (engine__has_guard(engine) &&
@@ -666,9 +667,9 @@ change_one(struct engine *engine, struct change *change)
         shard__unlock(shard);
         return 0;
     }
-    change_some(engine, change, change, &pending, 1, told);
-    if (told != NULL) {
-        position = tell(engine, change, 1, told, 0);
+    change_some(engine, change, change, &pending, 1, redo_or_none);
+    if (redo_or_none != NULL) {
+        position = append_redo(engine, change, 1, redo_or_none, 0);
     }
     shard__unlock(shard);
     return position;

@@ -48,7 +48,7 @@ struct leaving {
 };
 
 /* Tells the sink of records, some at a time. */
-struct telling {
+struct redo_writer {
     struct engine *engine;
     const struct view *view;
     const struct engine_rows *copied;
@@ -58,7 +58,7 @@ struct telling {
 };
 
 static void
-tell(struct telling *it)
+append_batch(struct redo_writer *it)
 {
     if (it->n > 0) {
         (void)it->engine->sink->write_fn(it->engine->sink, it->write, it->n);
@@ -68,9 +68,9 @@ tell(struct telling *it)
 
 /* All of a record. */
 static void
-tell_record(void *context, uint64_t row, const uint64_t *code)
+append_record(void *context, uint64_t row, const uint64_t *code)
 {
-    struct telling *it = context;
+    struct redo_writer *it = context;
     struct engine_write *write = &it->write[it->n];
     ASSERT(it->n < ENGINE_WRITES_MAX);
     if (row < it->copied->first_row || row > it->copied->last_row) {
@@ -94,22 +94,22 @@ tell_record(void *context, uint64_t row, const uint64_t *code)
     write->counter = (uint8_t)it->slot;
     write->producer = 0;
     if (++it->n == ENGINE_WRITES_MAX) {
-        tell(it);
+        append_batch(it);
     }
 }
 
 static void
-tell_rest(struct telling *it, const struct ranges *ranges)
+append_rest(struct redo_writer *it, const struct ranges *ranges)
 {
     uint64_t from = it->copied->first_row;
     const struct table *table = ranges_from(ranges, from);
     while (table != NULL && table->base <= it->copied->last_row) {
         uint64_t last = table->base + table->mask;
-        table_each(ranges->owner, table, tell_record, it);
+        table_each(ranges->owner, table, append_record, it);
         table = last >= it->copied->last_row ? NULL
                                              : ranges_from(ranges, last + 1);
     }
-    tell(it);
+    append_batch(it);
 }
 
 /* The columns of a view, and what they mean for the copy. */
@@ -351,12 +351,12 @@ evict(struct leaving *it, unsigned slot, void (*publish_fn)(void *context),
     }
     int err = ranges_evict(ranges_of(it), &it->ranges, publish_fn, context);
     if (err == 0 && it->engine->sink != NULL) {
-        struct telling telling = {.engine = it->engine,
+        struct redo_writer redo_writer = {.engine = it->engine,
             .view = view,
             .copied = it->copied,
             .slot = slot,
             .shard = (unsigned)(it->shard - it->engine->shard)};
-        tell_rest(&telling, ranges_of(it));
+        append_rest(&redo_writer, ranges_of(it));
     }
     return err;
 }

@@ -153,8 +153,8 @@ struct items_stored {
  * ERR_NO_MEMORY.
  * A SET that fails with one of the last two removes the old value: a stale
  * one must not be read on. */
-int items_store_tell(struct items *items, const struct items_store *store,
-    uint64_t now_s, struct items_stored *out);
+int items_store_and_report(struct items *items,
+    const struct items_store *store, uint64_t now_s, struct items_stored *out);
 
 /* incr or decr: the value is read as memcached does (num_parse_lenient_u64),
  * incr wraps at 2^64, decr stops at 0, the result is not padded; flags and

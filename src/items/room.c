@@ -91,7 +91,7 @@ count_move(
 }
 
 static void
-tell(const struct cleaning *cleaning, const struct stripe *stripe,
+report(const struct cleaning *cleaning, const struct stripe *stripe,
     const struct entry *entry)
 {
     struct items_witness *witness = cleaning->items->witness;
@@ -128,7 +128,7 @@ evict(const struct cleaning *cleaning, struct stripe *stripe,
         cleaning->now_s > entry->used_s ? cleaning->now_s - entry->used_s : 0,
         memory_order_relaxed);
     if (cleaning->items->witness != NULL) {
-        tell(cleaning, stripe, entry);
+        report(cleaning, stripe, entry);
     }
     items__stripe_unlink(stripe, entry);
 }

@@ -241,7 +241,7 @@ step(struct op *op, struct stripe *stripe)
 }
 
 int
-items_store_tell(struct items *items, const struct items_store *store,
+items_store_and_report(struct items *items, const struct items_store *store,
     uint64_t now_s, struct items_stored *out)
 {
     struct op op =

@@ -115,7 +115,7 @@ conn_close(struct conn *conn)
     if (!conn_is_closing(conn)) {
         session_unwatch(&conn->session);
         worker__unwatch(conn->worker, conn);
-        conn__tell_watchers(conn, WATCH_CONN_CLOSE);
+        conn__notify_watchers(conn, WATCH_CONN_CLOSE);
         conn__move(conn, CONN_CLOSING);
         session_give_up(&conn->session);
         conn_list__remove(&conn->worker->conn_list, &conn->entry);
@@ -736,7 +736,7 @@ conn_open(struct worker *worker, const struct mail_fd *mail)
     conn->peer.is_unix = mail->is_unix;
     conn->session.peer = &conn->peer;
     conn->session.shown_pass = &conn->entry.pass;
-    conn__tell_watchers(conn, WATCH_CONN_NEW);
+    conn__notify_watchers(conn, WATCH_CONN_NEW);
     if (mail->binding != SESSION_AUTO) {
         conn->session.binding = mail->binding;
     }

@@ -24,13 +24,13 @@ reason_of(const struct conn *conn)
 }
 
 void
-conn__tell_watchers(const struct conn *conn, enum watch_event_type type)
+conn__notify_watchers(const struct conn *conn, enum watch_event_type type)
 {
     struct watch_ring *ring = conn->worker->config.watch;
     if (ring == NULL || (watch_wanted(ring->hub) & WATCH_CONNEVENTS) == 0) {
         return;
     }
-    watch_tell(ring,
+    watch_report(ring,
         &(struct watch_event){.type = (uint8_t)type,
             .fd = conn->session.fd,
             .peer = conn->peer,

@@ -113,7 +113,8 @@ conn__is_held(const struct conn *conn)
 /* conn_bounds.c: */
 
 /* Tells who watches that it comes or goes. */
-void conn__tell_watchers(const struct conn *conn, enum watch_event_type type);
+void conn__notify_watchers(
+    const struct conn *conn, enum watch_event_type type);
 
 /* A peer's address as session's `from` has it. Pure. */
 uint64_t conn__from(const struct watch_peer *peer);

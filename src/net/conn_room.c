@@ -240,7 +240,7 @@ most_stalled(
 /* The worker that has most of all requests, and it is not that of room, is told
  * so, once until it has looked. False: there is none. */
 static bool
-tell_largest(const struct conn_room *room)
+notify_largest(const struct conn_room *room)
 {
     struct conn_rooms *rooms = room->rooms;
     unsigned n = atomic_load(&rooms->n);
@@ -292,7 +292,7 @@ clear_kind(struct worker *worker, enum conn_room_kind kind,
     struct conn_room *room = &worker->room;
     while (is_over(room, kind, more)) {
         if (kind == CONN_ROOM_REQUESTS && !has_share(room, more) &&
-            tell_largest(room)) {
+            notify_largest(room)) {
             return;
         }
         struct conn *conn = most_stalled(worker, kind, but);

@@ -310,7 +310,7 @@ on_mail(struct bell *bell)
     struct mail_fd *fds = worker->new_fds;
     struct conn *woken = worker->woken;
     struct chore *chores = worker->chores_done;
-    bool stop = worker->told_to_stop;
+    bool stop = worker->must_stop;
     bool has_lines = worker->has_lines;
     bool has_users = worker->has_users;
     worker->room.is_over |= worker->is_largest; /* see on_prepare */
@@ -596,7 +596,7 @@ void
 worker_stop(struct worker *worker)
 {
     begin_mail(worker);
-    worker->told_to_stop = true;
+    worker->must_stop = true;
     announce(worker);
 }
 

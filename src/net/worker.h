@@ -114,7 +114,7 @@ struct worker {
     struct mail_fd *new_fds;
     struct conn *woken;
     struct chore *chores_done;
-    bool told_to_stop;
+    bool must_stop;
     bool has_lines;  /* some watcher has */
     bool has_users;  /* other ones than before, perhaps */
     bool is_largest; /* more is kept than may be, and here is most of it */

@@ -163,7 +163,7 @@ check_all(struct check *check, struct buf *out)
             "with --data, restore it from a backup, or see --salvage",
             MANIFEST_NAME);
     } else if (err != 0) {
-        recover_tell_manifest(check->logger, err, error);
+        recover_log_manifest_error(check->logger, err, error);
     }
     if (err == 0) {
         err = check_schema(check);

@@ -515,7 +515,7 @@ open_directory(struct dump *dump)
         err = manifest_read(dump->config->disk, &dump->manifest, &error);
     }
     if (err != 0 && schema != NULL) {
-        recover_tell_manifest(dump->config->logger, err, error);
+        recover_log_manifest_error(dump->config->logger, err, error);
     }
     if (err == 0) {
         err = recover_manifest_schema(&dump->manifest, &schema);

@@ -69,7 +69,7 @@ struct auth {
     struct mutex lock;
     pthread_cond_t wanted;
     struct auth_queue queue; /* these two under lock */
-    bool told_to_stop;
+    bool must_stop;
     pthread_t thread;
 };
 
@@ -164,7 +164,7 @@ check(struct access *access, struct access_login *login)
         return true;
     }
     mutex_lock(&auth->lock);
-    is_done = auth->told_to_stop;
+    is_done = auth->must_stop;
     if (!is_done) {
         auth_queue_add(&auth->queue, login);
         pthread_cond_signal(&auth->wanted);
@@ -265,7 +265,7 @@ static struct access_login *
 take_login(struct auth *auth)
 {
     mutex_lock(&auth->lock);
-    while (auth->queue.first == NULL && !auth->told_to_stop) {
+    while (auth->queue.first == NULL && !auth->must_stop) {
         mutex_wait(&auth->lock, &auth->wanted);
     }
     struct access_login *login = auth_queue_take(&auth->queue);
@@ -277,7 +277,7 @@ static bool
 is_stopping(struct auth *auth)
 {
     mutex_lock(&auth->lock);
-    bool stops = auth->told_to_stop;
+    bool stops = auth->must_stop;
     mutex_unlock(&auth->lock);
     return stops;
 }
@@ -443,8 +443,8 @@ void
 auth_stop(struct auth *auth)
 {
     mutex_lock(&auth->lock);
-    bool was_told = auth->told_to_stop;
-    auth->told_to_stop = true;
+    bool was_told = auth->must_stop;
+    auth->must_stop = true;
     pthread_cond_signal(&auth->wanted);
     mutex_unlock(&auth->lock);
     if (!was_told) {

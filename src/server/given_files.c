@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 static int
-read_schema(const struct options *options, const struct keeping *keeping,
-    struct buf *text, struct buf *why)
+read_schema(const struct options *options,
+    const struct data_option *data_option, struct buf *text, struct buf *why)
 {
     const char *path = options->schema.text;
     int err = path[0] == '\0' ? 0 : schema_file_read(path, text, why);
@@ -26,7 +26,7 @@ read_schema(const struct options *options, const struct keeping *keeping,
         return err;
     }
     return schema_file_check(
-        path, text, keeping_is_new(keeping, options), why);
+        path, text, data_option_is_new(data_option, options), why);
 }
 
 /* True of what is, or will be, in the data directory. */
@@ -74,10 +74,11 @@ check_as_user(const void *context, struct buf *why)
 }
 
 int
-given_files_read(const struct options *options, const struct keeping *keeping,
-    struct buf *schema_text, struct buf *why)
+given_files_read(const struct options *options,
+    const struct data_option *data_option, struct buf *schema_text,
+    struct buf *why)
 {
-    int err = read_schema(options, keeping, schema_text, why);
+    int err = read_schema(options, data_option, schema_text, why);
     return err != 0
         ? err
         : process_try_as(options->user.text, check_as_user, options, why);

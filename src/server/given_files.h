@@ -3,7 +3,7 @@
 #define SERVER_GIVEN_FILES_H
 
 #include "base/buf.h"
-#include "server/keeping.h"
+#include "server/data_option.h"
 #include "server/options.h"
 
 /* Reads the file of --schema into schema_text (appended; the caller's), and
@@ -13,6 +13,7 @@
  * with the rights that the process was started with, all else with those of the
  * server's user. 0 or an ERR_ with a line in *why. */
 int given_files_read(const struct options *options,
-    const struct keeping *keeping, struct buf *schema_text, struct buf *why);
+    const struct data_option *data_option, struct buf *schema_text,
+    struct buf *why);
 
 #endif

@@ -24,9 +24,9 @@
 #include "server/admin.h"
 #include "server/auth.h"
 #include "server/auth_hash.h"
-#include "server/doors.h"
+#include "server/data_option.h"
 #include "server/given_files.h"
-#include "server/keeping.h"
+#include "server/listeners.h"
 #include "server/logging.h"
 #include "server/offline.h"
 #include "server/options.h"
@@ -83,7 +83,7 @@ struct server {
     uv_timer_t log_timer;
     _Atomic int load_err;
     int err; /* why the main loop has ended; 0: it was told to */
-    struct keeping keeping;
+    struct data_option data_option;
     struct activation activation;
     struct listener listener;
     struct owning owning;
@@ -209,7 +209,8 @@ on_store_loaded(void *context, int err)
 static bool
 loads(const struct server *server)
 {
-    return server->keeping.is_wanted && !server->keeping.config.is_missing;
+    return server->data_option.is_wanted &&
+        !server->data_option.config.is_missing;
 }
 
 static int
@@ -223,11 +224,12 @@ create_store(struct server *server)
         .items = {.limit_bytes = options->memory_limit,
             .item_bytes_max = options->item_size_max,
             .keeps = options->keeps},
-        .data = server->keeping.is_wanted ? &server->keeping.config : NULL,
+        .data =
+            server->data_option.is_wanted ? &server->data_option.config : NULL,
         .clock = server->hooks->clock,
     };
-    server->keeping.config.loaded_fn = on_store_loaded;
-    server->keeping.config.context = server;
+    server->data_option.config.loaded_fn = on_store_loaded;
+    server->data_option.config.context = server;
     if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed ||
         getrandom(&config.items.seed, sizeof config.items.seed, 0) !=
             sizeof config.items.seed) {
@@ -353,7 +355,7 @@ prepare(struct server *server)
     unsigned long fds =
         (unsigned long)options->conn_limit + PROCESS_FDS_RESERVED;
     int err = process_refuse_root(options->user.text, why);
-    keeping_choose(&server->keeping, options);
+    data_option_choose(&server->data_option, options);
     process_narrow_umask();
     if (err == 0) {
         err = activation_take(&server->activation, why);
@@ -386,7 +388,7 @@ open_files(struct server *server)
 {
     struct options *options = &server->options;
     struct buf *why = &server->why;
-    struct doors doors = {.options = options,
+    struct listeners listeners = {.options = options,
         .activation = &server->activation,
         .listener = &server->listener,
         .logger = &server->logger,
@@ -394,19 +396,20 @@ open_files(struct server *server)
         .why = why};
     int err = secure_open(options, &server->logger, &server->tls, why);
     server->admin.tls = server->tls;
-    doors.has_tls = server->tls != NULL;
+    listeners.has_tls = server->tls != NULL;
     if (err == 0) {
-        err = doors_open(&doors);
+        err = listeners_open(&listeners);
     }
     if (err == 0) {
-        err = doors_write_ports(&doors);
+        err = listeners_write_ports(&listeners);
     }
     if (err == 0) {
         err = given_files_read(
-            options, &server->keeping, &server->schema_text, why);
+            options, &server->data_option, &server->schema_text, why);
     }
     if (err == 0) {
-        err = keeping_make(&server->keeping, options, &server->logger, why);
+        err = data_option_make(
+            &server->data_option, options, &server->logger, why);
     }
     if (err == 0) {
         err = process_drop_user(options->user.text, why);
@@ -433,7 +436,8 @@ open_files(struct server *server)
         server->admin.owner = owning_owner(&server->owning);
     }
     if (err == 0) {
-        err = keeping_take(&server->keeping, options, &server->logger, why);
+        err = data_option_take(
+            &server->data_option, options, &server->logger, why);
     }
     if (err == 0 && options->pidfile.text[0] != '\0') {
         err = process_write_pidfile(options->pidfile.text, why);
@@ -473,7 +477,7 @@ enter_sandbox(struct server *server)
 
 /* Lets clients in. */
 static int
-open_doors(struct server *server)
+open_listeners(struct server *server)
 {
     int err = start_workers(server);
     server->admin.n_workers = server->n_workers;
@@ -501,12 +505,12 @@ static int
 become_ready(struct server *server)
 {
     int err = 0;
-    if (!server->keeping.config.is_missing) { /* else it has no counters */
+    if (!server->data_option.config.is_missing) { /* else it has no counters */
         err = schema_file_load(server->real, server->options.schema.text,
             &server->schema_text, &server->why);
     }
     if (err == 0 && server->n_workers == 0) {
-        err = open_doors(server);
+        err = open_listeners(server);
     }
     if (err == 0) {
         store_begin(server->real);
@@ -602,14 +606,14 @@ start_threads(struct server *server)
     uv_timer_start(&server->still_loading, on_still_loading, LOADING_TELL_MS,
         LOADING_TELL_MS);
     return server->options.loading == OPTIONS_LOADING_ANSWER
-        ? open_doors(server)
+        ? open_listeners(server)
         : 0;
 }
 
 static int
 serve(struct server *server)
 {
-    if (!server->keeping.is_wanted) {
+    if (!server->data_option.is_wanted) {
         log_line(&server->logger, LOG_WARNING,
             "counters live in memory only: they are gone when the server "
             "stops");
@@ -695,7 +699,7 @@ run_offline(struct server *server)
     int err = options->salvage
         ? process_refuse_root(options->user.text, &server->why)
         : 0;
-    keeping_choose(&server->keeping, &server->options);
+    data_option_choose(&server->data_option, &server->options);
     if (err == 0) {
         err = process_drop_user(options->user.text, &server->why);
     }
@@ -708,7 +712,7 @@ run_offline(struct server *server)
     }
     return options->dump
         ? offline_dump(options, &server->logger, &server->why)
-        : keeping_check(options, &server->logger, &server->why);
+        : data_option_check(options, &server->logger, &server->why);
 }
 
 static int
@@ -741,7 +745,7 @@ run(struct server *server)
         err = enter_sandbox(server);
     }
     if (err != 0) {
-        keeping_undo(&server->keeping, &server->options);
+        data_option_undo(&server->data_option, &server->options);
     } else {
         err = start_threads(server);
     }

@@ -208,8 +208,8 @@ store(struct session *session, const char *bytes, struct buf *out)
     store.cas = store.terms.cas;
     struct answer answer = {.kind = ANSWER_STORED, .flags = request->flags};
     struct items_stored stored;
-    int err =
-        items_store_tell(items_of(session), &store, moment.now_s, &stored);
+    int err = items_store_and_report(
+        items_of(session), &store, moment.now_s, &stored);
     answer.cas = stored.cas;
     answer.value_len = stored.value_len;
     session->executor->item_value_len = stored.value_len;

@@ -28,7 +28,7 @@ static void
 tell(struct session *session, const struct watch_event *event, const char *key)
 {
     if ((session->executor->watched & watch__kind(event)) != 0) {
-        watch_tell(session->executor->watch, event, key);
+        watch_report(session->executor->watch, event, key);
     }
 }
 

@@ -85,7 +85,7 @@ make_place(struct watch_ring *ring, unsigned kind, size_t bytes)
 }
 
 void
-watch_tell(
+watch_report(
     struct watch_ring *ring, const struct watch_event *event, const char *key)
 {
     size_t bytes = bytes_of(event);
@@ -425,7 +425,7 @@ on_evicted(struct items_witness *witness, const struct items_evicted *item)
     if ((watch_wanted(hub) & WATCH_EVICTIONS) == 0) {
         return;
     }
-    watch_tell(&hub->ring[hub->n_rings - 1],
+    watch_report(&hub->ring[hub->n_rings - 1],
         &(struct watch_event){.type = WATCH_EVICTION,
             .class_ = (uint8_t)item->class_,
             .key_len = (uint8_t)item->key_len,

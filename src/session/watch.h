@@ -125,7 +125,7 @@ watch_wanted(const struct watch_hub *hub)
 
 /* Puts an event into a ring, or counts it as dropped. Takes the ring's lock for
  * a copy of some hundred bytes. Any thread. */
-void watch_tell(
+void watch_report(
     struct watch_ring *ring, const struct watch_event *event, const char *key);
 
 /* A new watcher of these kinds. notify_fn is called, on the hub's thread and

@@ -97,7 +97,7 @@ static void
 end_range(struct dump_work *work)
 {
     seal_merge_fini(&work->merge);
-    covers_map_destroy(work->list);
+    segment_map_list_destroy(work->list);
     work->list = NULL;
 }
 
@@ -188,12 +188,12 @@ end_of_row(const struct dump_source *source, uint64_t id)
  * there; UINT64_MAX where there is none. */
 static uint64_t
 cold_end(const struct dump_source *source, const struct dump_work *work,
-    const struct covers_map *list)
+    const struct segment_map_list *list)
 {
     if (list == NULL || list->n == 0) {
         return UINT64_MAX;
     }
-    const struct covers_entry *entry = &list->entry[0];
+    const struct segment_map_entry *entry = &list->entry[0];
     const struct segment *segment = entry->file->segment;
     ASSERT(entry->first_id <= entry->last_id);
     ASSERT(entry->last_id >= work->from_id); /* the list is clipped */
@@ -219,18 +219,18 @@ choose_range(const struct dump_source *source, struct dump_work *work)
         .n_shards = source->n_shards,
         .chunk = range_records(source, work)};
     struct seal_candidate hot;
-    struct covers_map *list = NULL;
+    struct segment_map_list *list = NULL;
     bool has_hot = seal_pick_next(&pick, work->slot, work->from_id, &hot);
-    int err = source->covers == NULL
+    int err = source->segment_map == NULL
         ? 0
-        : covers_list(
-              source->covers, work->slot, work->from_id, work->last_id, &list);
+        : segment_map_list(source->segment_map, work->slot, work->from_id,
+              work->last_id, &list);
     if (err != 0) {
         return err;
     }
     bool has_cold = list != NULL && list->n > 0;
     uint64_t end = cold_end(source, work, list);
-    covers_map_destroy(list);
+    segment_map_list_destroy(list);
     if (has_hot && hot.range.last_id < end) {
         end = hot.range.last_id;
     }
@@ -275,8 +275,8 @@ take_range(const struct dump_source *source, struct dump_work *work)
     if (err != 0 || is_over(work)) {
         return err;
     }
-    if (source->covers != NULL) {
-        err = covers_list(source->covers, work->slot, work->from_id,
+    if (source->segment_map != NULL) {
+        err = segment_map_list(source->segment_map, work->slot, work->from_id,
             work->range_last_id, &work->list);
     }
     if (err == 0) {
@@ -339,16 +339,16 @@ begin_range(const struct dump_source *source, struct dump_work *work)
 
 /* The list without what comes up to that id. */
 static void
-cut_list(struct covers_map *list, uint64_t last_id)
+cut_list(struct segment_map_list *list, uint64_t last_id)
 {
     uint64_t before = 0;
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
-        struct covers_entry entry = list->entry[i];
+        struct segment_map_entry entry = list->entry[i];
         ASSERT(i == 0 || entry.first_id > before);
         before = entry.last_id;
         if (entry.last_id <= last_id) {
-            covers_file_release(entry.file);
+            segment_map_file_release(entry.file);
         } else {
             if (entry.first_id <= last_id) {
                 entry.first_id = last_id + 1;
@@ -373,7 +373,8 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
     }
     if (is_told) {
         ASSERT(merge->at_entry < work->list->n);
-        const struct covers_entry *entry = &work->list->entry[merge->at_entry];
+        const struct segment_map_entry *entry =
+            &work->list->entry[merge->at_entry];
         const struct segment *segment = entry->file->segment;
         const struct segment_head *head = segment_head(segment);
         uint32_t block = segment_scan_failed(merge->scan);

@@ -3,8 +3,8 @@
 #define STORE_DUMP_WORK_H
 
 #include "durable/durable.h"
-#include "tier/covers.h"
 #include "tier/seal_merge.h"
+#include "tier/segment_map.h"
 
 /* A dump that a client asks a running server for reads the records of a
  * counter, range by range, while others change them. Part of the store; nobody
@@ -24,8 +24,8 @@ struct dump_source {
     struct qsbr *qsbr;
     _Atomic(const struct schema *) *schema; /* the published one */
     unsigned n_shards;
-    struct durable *durable;    /* NULL: counters live in memory only */
-    struct covers *covers;      /* NULL: there is no cold tier */
+    struct durable *durable;         /* NULL: counters live in memory only */
+    struct segment_map *segment_map; /* NULL: there is no cold tier */
     uint64_t range_records;     /* 0, or instead of DUMP_RANGE_BYTES, and */
     uint32_t range_blocks;      /* 0, or of DUMP_RANGE_BLOCKS: for tests */
     const struct alloc *alloc;  /* of what is copied; NULL: the heap */
@@ -54,9 +54,9 @@ struct dump_work {
     uint64_t range_last_id;
     bool has_largest; /* whoever shows the records has been told */
     uint64_t largest_id;
-    struct segment_head head; /* the counter's columns, in its order */
-    struct engine_rows *rows; /* owned; n_shards */
-    struct covers_map *list;  /* owned */
+    struct segment_head head;      /* the counter's columns, in its order */
+    struct engine_rows *rows;      /* owned; n_shards */
+    struct segment_map_list *list; /* owned */
     struct seal_merge merge;
     /* A piece, out: */
     uint32_t n;

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "schema/restore.h"
-#include "tier/covers.h"
+#include "tier/segment_map.h"
 
 #include <stdlib.h>
 
@@ -130,8 +130,8 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
         (void)engine_define(keeper->engine, counter_of(next, edit));
     } else {
         engine_undefine(keeper->engine, slot);
-        if (keeper->covers != NULL) {
-            covers_clear(keeper->covers, slot);
+        if (keeper->segment_map != NULL) {
+            segment_map_clear(keeper->segment_map, slot);
         }
     }
     /* the slot may be used again by the next edit: nobody may still read

@@ -18,11 +18,11 @@ enum { KEEPER_MAGIC = 0x6b656570 };
 struct keeper {
     uint32_t magic; /* KEEPER_MAGIC, while it runs */
     struct store *store;
-    struct engine *engine;       /* the store's */
-    struct producers *producers; /* likewise */
-    struct durable *durable;     /* the store's; NULL: nothing is logged */
-    struct covers *covers;       /* the store's; NULL: no cold tier */
-    bool is_missing;             /* no counter may be added: see data_config */
+    struct engine *engine;           /* the store's */
+    struct producers *producers;     /* likewise */
+    struct durable *durable;         /* the store's; NULL: nothing is logged */
+    struct segment_map *segment_map; /* the store's; NULL: no cold tier */
+    bool is_missing; /* no counter may be added: see data_config */
     pthread_t thread;
     struct mutex lock;      /* the fields below */
     pthread_cond_t changed; /* the queue, or stopping */

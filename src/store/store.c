@@ -524,7 +524,7 @@ start_dumper(struct real_store *real, const struct store_config *config,
         .schema = &real->schema,
         .n_shards = shards,
         .durable = real->keeper.durable,
-        .covers = real->keeper.covers,
+        .segment_map = real->keeper.segment_map,
         .range_records = config->dump_range_records,
         .range_blocks = config->dump_range_blocks,
         .alloc = config->dump_alloc};
@@ -538,7 +538,7 @@ start_keeper(struct real_store *real, const struct store_config *config)
         .engine = real->engine,
         .producers = &real->producers,
         .durable = real->is_durable ? &real->durable : NULL,
-        .covers = real->has_tier ? &real->tier.cold.covers : NULL,
+        .segment_map = real->has_tier ? &real->tier.cold.segment_map : NULL,
         .is_missing = config->data != NULL && config->data->is_missing};
     return keeper_start(&real->keeper);
 }

@@ -8,7 +8,7 @@
 #include "call/call.h"
 #include "call/ring.h"
 #include "cold/fetch.h"
-#include "tier/covers.h"
+#include "tier/segment_map.h"
 
 struct cold_change;
 
@@ -24,7 +24,7 @@ struct cold_changes {
  * else calls it. All members outlive the calls under way. */
 struct cold {
     uint32_t magic; /* COLD_MAGIC */
-    struct covers covers;
+    struct segment_map segment_map;
     struct engine *engine;
     struct fetch *fetch;
     const struct clock *clock;   /* of the waits for room */

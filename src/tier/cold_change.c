@@ -13,7 +13,7 @@
  * A fetch ends on a thread of the pool, or on the worker whose ring was reading
  * the block already. A thread of the pool may use the engine (one change at a
  * time), but is not a reader: it takes what it needs of the maps by
- * covers__hold.
+ * segment_map__hold.
  *
  * A change that finds the hot memory full waits for the sealer, which makes
  * room and has it made again; WAIT_NS at most, while something can be sealed.
@@ -45,7 +45,7 @@ struct cold_change {
     uint32_t n;               /* records under way */
     uint32_t n_max;
     struct engine_base *base;
-    struct covers_file **file; /* references */
+    struct segment_map_file **file; /* references */
     struct fetch_lookup *lookup;
 };
 
@@ -79,7 +79,7 @@ want(struct cold_change *it, const struct change *change)
     const struct cell_key key = {
         change->id, change->serial[0], change->counter, change->column[0]};
     struct engine_found found;
-    struct covers_file *file = NULL;
+    struct segment_map_file *file = NULL;
     uint64_t value;
     uint8_t state;
     if (number_of(it, change) < it->n) {
@@ -87,8 +87,8 @@ want(struct cold_change *it, const struct change *change)
     }
     engine_look(it->cold->engine, &key, 1, &value, &state, &found);
     if (!found.is_here && found.version != 0) {
-        file = covers__hold(
-            &it->cold->covers, change->counter, change->id, found.version);
+        file = segment_map__hold(&it->cold->segment_map, change->counter,
+            change->id, found.version);
     }
     if (file != NULL) { /* else it is here, or the engine will say more */
         uint32_t k = it->n++;
@@ -171,7 +171,7 @@ again(struct cold_change *it, int err)
         all->seq = seq > all->seq ? seq : all->seq;
     }
     for (uint32_t k = 0; k < it->n; k++) {
-        covers_file_release(it->file[k]);
+        segment_map_file_release(it->file[k]);
     }
 }
 
@@ -344,8 +344,8 @@ static struct cold_change *
 make_change(struct cold *cold, struct store_change *change)
 {
     uint32_t n = change->n;
-    size_t each = sizeof(struct engine_base) + sizeof(struct covers_file *) +
-        sizeof(struct fetch_lookup);
+    size_t each = sizeof(struct engine_base) +
+        sizeof(struct segment_map_file *) + sizeof(struct fetch_lookup);
     struct cold_change *it = malloc(sizeof *it + n * each);
     if (it != NULL) {
         *it = (struct cold_change){.magic = CHANGE_MAGIC,
@@ -355,7 +355,7 @@ make_change(struct cold *cold, struct store_change *change)
             .n_max = n};
         it->lookup = (struct fetch_lookup *)(it + 1);
         it->base = (struct engine_base *)(it->lookup + n);
-        it->file = (struct covers_file **)(it->base + n);
+        it->file = (struct segment_map_file **)(it->base + n);
     }
     return it;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads cold records.
  *
- *   engine_look ---> covers__hold ---> fetch ---> cells filled, call answered
+ *   engine_look ---> segment_map__hold ---> fetch ---> cells filled, call
+ * answered
  *
  * A read asks the engine first. A cell that is at its default there, of an id
  * that is covered, may be cold. Then the engine says under the shard's lock
@@ -31,9 +32,9 @@ struct cold_get {
     uint32_t magic;          /* GET_MAGIC */
     struct store_get *get;
     uint32_t n;
-    struct part *part;           /* n */
-    struct covers_file **file;   /* n; references */
-    struct fetch_lookup *lookup; /* n */
+    struct part *part;              /* n */
+    struct segment_map_file **file; /* n; references */
+    struct fetch_lookup *lookup;    /* n */
 };
 
 static bool
@@ -57,26 +58,26 @@ next_part(const struct cold *cold, const struct store_get *get, uint32_t at,
         part->n++;
     }
     return may_be_cold &&
-        covers__has(&cold->covers, get->key[part->first].counter,
+        segment_map__has(&cold->segment_map, get->key[part->first].counter,
             get->key[part->first].id);
 }
 
 /* Reads a record's cells anew; the file that has them, a reference, or NULL
  * where that is all. */
-static struct covers_file *
+static struct segment_map_file *
 look(struct cold *cold, struct store_get *get, const struct part *part)
 {
     const struct cell_key *key = &get->key[part->first];
     struct engine_found found;
-    struct covers_file *file = NULL;
+    struct segment_map_file *file = NULL;
     do {
         engine_look(cold->engine, key, part->n, &get->value[part->first],
             &get->state[part->first], &found);
         if (found.is_here || found.version == 0) {
             return NULL;
         }
-        file =
-            covers__hold(&cold->covers, key->counter, key->id, found.version);
+        file = segment_map__hold(
+            &cold->segment_map, key->counter, key->id, found.version);
     } while (file == NULL); /* another version by now */
     return file;
 }
@@ -141,7 +142,7 @@ fill(struct cold_get *it)
         } else if (it->lookup[k].found) {
             fill_part(it->get, &it->part[k], &it->lookup[k]);
         }
-        covers_file_release(it->file[k]);
+        segment_map_file_release(it->file[k]);
     }
     it->magic = 0;
     free(it);
@@ -161,13 +162,13 @@ on_fetched(struct fetch_call *fetch)
 static struct cold_get *
 make_get(struct store_get *get, uint32_t n)
 {
-    size_t each = sizeof(struct part) + sizeof(struct covers_file *) +
+    size_t each = sizeof(struct part) + sizeof(struct segment_map_file *) +
         sizeof(struct fetch_lookup);
     struct cold_get *it = malloc(sizeof *it + n * each);
     if (it != NULL) {
         *it = (struct cold_get){.magic = GET_MAGIC, .get = get};
         it->lookup = (struct fetch_lookup *)(it + 1);
-        it->file = (struct covers_file **)(it->lookup + n);
+        it->file = (struct segment_map_file **)(it->lookup + n);
         it->part = (struct part *)(it->file + n);
     }
     return it;
@@ -192,7 +193,7 @@ columns_of(const struct store_get *get, const struct part *part,
 
 static void
 add_lookup(struct cold_get *it, const struct part *part,
-    struct covers_file *file, unsigned columns)
+    struct segment_map_file *file, unsigned columns)
 {
     uint32_t k = it->n++;
     struct fetch_lookup *lookup = &it->lookup[k];
@@ -209,25 +210,25 @@ cold_get(struct cold *cold, struct store_get *get)
 {
     struct cold_get *it = NULL;
     struct part part;
-    if (!covers_any(&cold->covers)) {
+    if (!segment_map_any(&cold->segment_map)) {
         return STORE_DONE;
     }
     for (uint32_t at = 0; at < get->n; at += part.n) {
-        struct covers_file *file =
+        struct segment_map_file *file =
             next_part(cold, get, at, &part) ? look(cold, get, &part) : NULL;
         if (file == NULL) {
             continue;
         }
         unsigned columns = columns_of(get, &part, segment_head(file->segment));
         if (columns == 0) {
-            covers_file_release(file);
+            segment_map_file_release(file);
             continue;
         }
         if (it == NULL) {
             it = make_get(get, get->n - at);
         }
         if (it == NULL) {
-            covers_file_release(file);
+            segment_map_file_release(file);
             give_up(get, &part);
         } else {
             add_lookup(it, &part, file, columns);

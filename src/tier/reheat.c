@@ -39,27 +39,27 @@ struct reheat {
     enum reheat_state state;
     struct seal *seal;
     struct seal_range range;
-    struct covers_map *list; /* owned; the one entry */
+    struct segment_map_list *list; /* owned; the one entry */
     struct segment_scan *scan;
     struct segment_records records; /* of scan */
     size_t at;                      /* the next of them */
     struct change change;           /* that changes nothing */
     struct engine_base base;
-    struct covers_change exchange;
+    struct segment_map_change exchange;
     unsigned shard; /* that is being published */
 };
 
 static int
-take_list(
-    struct seal *seal, const struct seal_range *range, struct covers_map **out)
+take_list(struct seal *seal, const struct seal_range *range,
+    struct segment_map_list **out)
 {
-    int err = covers_list(
-        seal->covers, range->slot, range->first_id, range->last_id, out);
+    int err = segment_map_list(
+        seal->segment_map, range->slot, range->first_id, range->last_id, out);
     if (err == 0 &&
         (*out == NULL || (*out)->n != 1 ||
             (*out)->entry[0].first_id != range->first_id ||
             (*out)->entry[0].last_id != range->last_id)) {
-        covers_map_destroy(*out);
+        segment_map_list_destroy(*out);
         *out = NULL;
         err = ERR_GONE;
     }
@@ -151,7 +151,7 @@ reheat_abort(struct reheat **out)
         ASSERT(it->magic == REHEAT_MAGIC);
         it->magic = 0;
         segment_scan_destroy(&it->scan);
-        covers_map_destroy(it->list);
+        segment_map_list_destroy(it->list);
         free(it);
     }
 }
@@ -221,7 +221,7 @@ publish_shard(void *context)
 {
     struct reheat *it = context;
     ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_FULL);
-    covers__publish(&it->exchange, it->shard);
+    segment_map__publish(&it->exchange, it->shard);
 }
 
 static int
@@ -229,18 +229,18 @@ publish(struct reheat *it)
 {
     struct seal *seal = it->seal;
     const struct seal_range *range = &it->range;
-    struct covers_map *now;
+    struct segment_map_list *now;
     mutex_assert_held(&seal->durable->edit_lock);
     int err = take_list(seal, range, &now);
     if (err != 0) {
         return err;
     }
-    bool is_same = covers__map_is_same(it->list, now);
-    covers_map_destroy(now);
+    bool is_same = segment_map__map_is_same(it->list, now);
+    segment_map_list_destroy(now);
     if (!is_same) {
         return ERR_GONE;
     }
-    err = covers__begin(seal->covers, range->slot, range->first_id,
+    err = segment_map__begin(seal->segment_map, range->slot, range->first_id,
         range->last_id, NULL, 0, &it->exchange);
     if (err != 0) {
         return err;
@@ -258,12 +258,12 @@ reheat_end(struct reheat **out)
     struct reheat *it = *out;
     struct seal *seal = it->seal;
     ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_FULL);
-    qsbr_wait(seal->covers->qsbr);
+    qsbr_wait(seal->segment_map->qsbr);
     mutex_lock(&seal->durable->edit_lock);
     int err = publish(it);
     mutex_unlock(&seal->durable->edit_lock);
     if (err == 0) {
-        covers__end(&it->exchange);
+        segment_map__end(&it->exchange);
         durable_count(&seal->stats.reheats, 1);
     }
     reheat_abort(out);

@@ -49,12 +49,12 @@ struct seal_work {
     struct seal_range range;
     bool is_slow; /* others are sealed before it ends */
     struct segment_head head;
-    struct engine_rows *rows; /* owned; a shard each */
-    struct covers_map *list;  /* owned; what covers the range now */
+    struct engine_rows *rows;      /* owned; a shard each */
+    struct segment_map_list *list; /* owned; what covers the range now */
     struct seal_merge merge;
     struct segment_writer *writer; /* owned; NULL: no record so far */
-    struct covers_file *file;      /* owned reference; NULL: nothing is left */
-    struct covers_change change;
+    struct segment_map_file *file; /* owned reference; NULL: nothing is left */
+    struct segment_map_change change;
     uint64_t *seq;  /* owned until the file has it */
     unsigned shard; /* that is being published */
 };
@@ -158,7 +158,7 @@ copy_rows(struct seal_work *work)
             return ERR_CLOSED;
         }
     }
-    return covers_list(seal->covers, range->slot, range->first_id,
+    return segment_map_list(seal->segment_map, range->slot, range->first_id,
         range->last_id, &work->list);
 }
 
@@ -168,7 +168,7 @@ static int
 note_unreadable(struct seal_work *work, int err)
 {
     const struct seal_merge *merge = &work->merge;
-    const struct covers_map *list = merge->list;
+    const struct segment_map_list *list = merge->list;
     if (err == 0 || err == ERR_NO_MEMORY) {
         return err;
     }
@@ -245,7 +245,8 @@ open_file(struct seal_work *work)
     if (err != 0) {
         return err;
     }
-    work->file = covers__file_create(segment, work->seq, work->seal->fetch);
+    work->file =
+        segment_map__file_create(segment, work->seq, work->seal->fetch);
     if (work->file == NULL) {
         segment_close(&segment);
         return ERR_NO_MEMORY;
@@ -294,10 +295,10 @@ end_file(struct seal_work *work)
 static void
 check_seq(const struct seal_work *work, uint64_t seq)
 {
-    const struct covers_map *list = work->list;
+    const struct segment_map_list *list = work->list;
     ASSERT(seq >= work->head.seq);
     for (size_t i = 0; list != NULL && i < list->n; i++) {
-        const struct covers_file *file = list->entry[i].file;
+        const struct segment_map_file *file = list->entry[i].file;
         ASSERT(segment_head(file->segment)->epoch != work->seal->epoch ||
             file->seq[work->shard] <= seq);
     }
@@ -315,7 +316,7 @@ publish_shard(void *context)
     if (work->file != NULL) {
         work->file->seq[work->shard] = seq;
     }
-    covers__publish(&work->change, work->shard);
+    segment_map__publish(&work->change, work->shard);
 }
 
 /* Publishes one shard. Where the ones before have left much to readers, waits
@@ -340,13 +341,14 @@ static int
 check_list(const struct seal_work *work)
 {
     const struct seal_range *range = &work->range;
-    struct covers_map *now;
-    int err = work->is_slow ? covers_list(work->seal->covers, range->slot,
-                                  range->first_id, range->last_id, &now)
-                            : 0;
+    struct segment_map_list *now;
+    int err = work->is_slow
+        ? segment_map_list(work->seal->segment_map, range->slot,
+              range->first_id, range->last_id, &now)
+        : 0;
     if (err == 0 && work->is_slow) {
-        err = covers__map_is_same(work->list, now) ? 0 : ERR_GONE;
-        covers_map_destroy(now);
+        err = segment_map__map_is_same(work->list, now) ? 0 : ERR_GONE;
+        segment_map_list_destroy(now);
     }
     return err;
 }
@@ -356,13 +358,15 @@ publish(struct seal_work *work)
 {
     struct seal *seal = work->seal;
     const struct seal_range *range = &work->range;
-    struct covers_entry entry = {range->first_id, range->last_id, work->file};
+    struct segment_map_entry entry = {
+        range->first_id, range->last_id, work->file};
     mutex_assert_held(&seal->durable->edit_lock);
     ASSERT((work->file == NULL) == (work->merge.n_out == 0));
     int err = has_changed(work) ? ERR_GONE : check_list(work);
     if (err == 0) {
-        err = covers__begin(seal->covers, range->slot, range->first_id,
-            range->last_id, &entry, work->file != NULL, &work->change);
+        err =
+            segment_map__begin(seal->segment_map, range->slot, range->first_id,
+                range->last_id, &entry, work->file != NULL, &work->change);
     }
     if (err != 0) {
         return err;
@@ -398,9 +402,9 @@ destroy(struct seal_work **out)
     }
     free(work->rows);
     free(work->seq);
-    covers_map_destroy(work->list);
+    segment_map_list_destroy(work->list);
     if (work->file != NULL) {
-        covers_file_release(work->file);
+        segment_map_file_release(work->file);
     }
     work->magic = 0;
     free(work);
@@ -493,7 +497,7 @@ seal_end(struct seal_work **out)
         fail(out, err);
         return err;
     }
-    covers__end(&work->change);
+    segment_map__end(&work->change);
     durable_count(&seal->stats.seals, 1);
     durable_count(&seal->stats.seal_records, work->head.records);
     durable_count(&seal->stats.seal_hot_records, work->merge.n_hot);

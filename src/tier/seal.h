@@ -4,7 +4,7 @@
 
 #include "cold/fetch.h"
 #include "durable/durable.h"
-#include "tier/covers.h"
+#include "tier/segment_map.h"
 
 /* Ranges of ids from the engine to a segment. Part of the store; nobody else
  * calls it. */
@@ -35,7 +35,7 @@ struct seal_stats {
 
 struct seal {
     struct durable *durable;
-    struct covers *covers;
+    struct segment_map *segment_map;
     struct engine *engine;
     _Atomic(const struct schema *) *schema; /* the store's */
     unsigned n_shards;
@@ -51,7 +51,7 @@ struct seal {
     struct seal_stats stats;
 };
 
-/* A range of ids: whole rows, see covers_entry. */
+/* A range of ids: whole rows, see segment_map_entry. */
 struct seal_range {
     unsigned slot; /* of the counter */
     uint64_t first_id, last_id;

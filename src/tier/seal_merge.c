@@ -152,9 +152,10 @@ find_columns(struct seal_merge *merge, const struct segment_head *from)
 static int
 open_entry(struct seal_merge *merge)
 {
-    const struct covers_entry *entry = &merge->list->entry[merge->at_entry];
+    const struct segment_map_entry *entry =
+        &merge->list->entry[merge->at_entry];
     const struct segment *segment = entry->file->segment;
-    ASSERT(entry->file->magic == COVERS_FILE_MAGIC);
+    ASSERT(entry->file->magic == SEGMENT_MAP_FILE_MAGIC);
     ASSERT(merge->at_entry == 0 || entry[-1].last_id < entry->first_id);
     merge->records.n = 0;
     merge->at_record = 0;
@@ -184,7 +185,7 @@ static bool
 has_cold(struct seal_merge *merge, int *err)
 {
     while (merge->list != NULL && merge->at_entry < merge->list->n) {
-        const struct covers_entry *entry =
+        const struct segment_map_entry *entry =
             &merge->list->entry[merge->at_entry];
         if (merge->scan == NULL && (*err = open_entry(merge)) != 0) {
             return false;

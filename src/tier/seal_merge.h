@@ -5,7 +5,7 @@
 #include "cold/segment_scan.h"
 #include "cold/segment_write.h"
 #include "engine/engine_copy.h"
-#include "tier/covers.h"
+#include "tier/segment_map.h"
 
 /* The records of a range in order of their ids, those that the engine has in
  * front of those that segments have. Part of the store; nobody else calls it.
@@ -28,9 +28,9 @@ struct seal_merge_node {
 };
 
 struct seal_merge {
-    struct engine *engine;           /* not owned, like rows and list */
-    const struct engine_rows *rows;  /* n_shards */
-    const struct covers_map *list;   /* NULL: no segments */
+    struct engine *engine;               /* not owned, like rows and list */
+    const struct engine_rows *rows;      /* n_shards */
+    const struct segment_map_list *list; /* NULL: no segments */
     const struct segment_head *head; /* its columns are those of the codes */
     bool is_narrow;                  /* segments are read block by block */
     struct seal_merge_shard *live;   /* owned; of n_live shards */

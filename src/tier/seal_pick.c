@@ -209,15 +209,15 @@ blocks_below(const struct segment *segment, uint64_t id)
 static uint64_t
 count_cold(const struct seal *seal, const struct seal_range *range)
 {
-    struct covers_map *list;
+    struct segment_map_list *list;
     double n = 0;
-    if (covers_list(seal->covers, range->slot, range->first_id, range->last_id,
-            &list) != 0 ||
+    if (segment_map_list(seal->segment_map, range->slot, range->first_id,
+            range->last_id, &list) != 0 ||
         list == NULL) {
         return 0;
     }
     for (size_t i = 0; i < list->n; i++) {
-        const struct covers_entry *entry = &list->entry[i];
+        const struct segment_map_entry *entry = &list->entry[i];
         const struct segment *segment = entry->file->segment;
         const struct segment_head *head = segment_head(segment);
         double end = entry->last_id >= head->last_id
@@ -227,7 +227,7 @@ count_cold(const struct seal *seal, const struct seal_range *range)
         ASSERT(begin <= end && end <= head->n_blocks);
         n += (end - begin) * (double)head->records / (double)head->n_blocks;
     }
-    covers_map_destroy(list);
+    segment_map_list_destroy(list);
     return (uint64_t)n;
 }
 
@@ -320,11 +320,11 @@ measure(const struct seal *seal, struct seal_candidate *it)
 static void
 trim(const struct seal *seal, struct seal_candidate *it)
 {
-    struct covers_map *list;
+    struct segment_map_list *list;
     uint64_t end = it->range.last_id;
     size_t i = 0;
-    if (covers_list(seal->covers, it->range.slot, it->range.first_id, end,
-            &list) != 0 ||
+    if (segment_map_list(seal->segment_map, it->range.slot, it->range.first_id,
+            end, &list) != 0 ||
         list == NULL) {
         return;
     }
@@ -355,7 +355,7 @@ trim(const struct seal *seal, struct seal_candidate *it)
     ASSERT(
         it->range.first_id <= it->range.last_id && it->range.last_id <= end);
     it->is_last = it->is_last && it->range.last_id == end;
-    covers_map_destroy(list);
+    segment_map_list_destroy(list);
 }
 
 /* What a look at all counters has found. */
@@ -499,18 +499,18 @@ first_hot(
 static bool
 narrow(const struct seal *seal, struct seal_range *range)
 {
-    struct covers_map *list;
+    struct segment_map_list *list;
     uint64_t id;
     if (!first_hot(seal, range, &id)) {
         return false;
     }
-    if (covers_list(seal->covers, range->slot, range->first_id, range->last_id,
-            &list) == 0 &&
+    if (segment_map_list(seal->segment_map, range->slot, range->first_id,
+            range->last_id, &list) == 0 &&
         list != NULL) {
         for (size_t i = 0; i < list->n && list->entry[i].last_id < id; i++) {
             range->first_id = list->entry[i].last_id + 1;
         }
-        covers_map_destroy(list);
+        segment_map_list_destroy(list);
     }
     ASSERT(range->first_id <= id && id <= range->last_id);
     return true;
@@ -717,11 +717,11 @@ look_for_dense(const struct seal *seal, const struct seal_aside *aside,
 static uint64_t
 part_max(const struct seal *seal)
 {
-    struct covers_sum sum;
+    struct segment_map_sum sum;
     if (seal->chunk != 0) {
         return seal->chunk;
     }
-    covers__sum(seal->covers, &sum);
+    segment_map__sum(seal->segment_map, &sum);
     uint64_t most = sum.records / SOON_FILES;
     return most < SOON_MAX ? SOON_MAX : most;
 }

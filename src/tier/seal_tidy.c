@@ -164,7 +164,7 @@ seal_tidy_choose(const struct seal_tidy_bounds *bounds,
 
 /* Blocks of the file that have ids of an entry. */
 static uint64_t
-count_blocks(const struct covers_entry *entry)
+count_blocks(const struct segment_map_entry *entry)
 {
     const struct segment *segment = entry->file->segment;
     const struct segment_head *head = segment_head(segment);
@@ -183,7 +183,7 @@ count_blocks(const struct covers_entry *entry)
 }
 
 static struct seal_tidy_range
-range_of(const struct covers_entry *entry)
+range_of(const struct segment_map_entry *entry)
 {
     const struct segment_head *head = segment_head(entry->file->segment);
     uint64_t blocks = count_blocks(entry);
@@ -332,12 +332,12 @@ int
 seal_tidy_list(const struct seal *seal, unsigned slot,
     struct seal_tidy_range **out, size_t *n)
 {
-    struct covers_map *map;
+    struct segment_map_list *map;
     *out = NULL;
     *n = 0;
-    int err = covers_list(seal->covers, slot, 0, UINT64_MAX, &map);
+    int err = segment_map_list(seal->segment_map, slot, 0, UINT64_MAX, &map);
     if (err != 0 || map == NULL || map->n == 0) {
-        covers_map_destroy(map);
+        segment_map_list_destroy(map);
         return err;
     }
     struct seal_tidy_range *range = malloc(map->n * sizeof *range);
@@ -353,7 +353,7 @@ seal_tidy_list(const struct seal *seal, unsigned slot,
     } else {
         free(range);
     }
-    covers_map_destroy(map);
+    segment_map_list_destroy(map);
     return err;
 }
 

@@ -234,7 +234,7 @@ make_room(struct sealer *sealer)
         }
         begin_turn(sealer, &turn);
         if (turn.is_hasty || is_above(sealer, URGENT)) {
-            errand_do(&sealer->hasty, take_turn, &turn);
+            delegate_do(&sealer->hasty, take_turn, &turn);
         } else {
             take_turn(&turn);
         }
@@ -439,9 +439,9 @@ sealer_start(struct sealer *sealer)
     clock_cond_init(&sealer->changed);
     sealer->magic = SEALER_MAGIC; /* before its thread */
     cold__begin(sealer->cold, !sealer->is_told);
-    int err = errand_start(&sealer->hasty);
+    int err = delegate_start(&sealer->hasty);
     if (err == 0 && pthread_create(&sealer->thread, NULL, run, sealer) != 0) {
-        errand_stop(&sealer->hasty);
+        delegate_stop(&sealer->hasty);
         err = ERR_NO_THREAD;
     }
     if (err != 0) {
@@ -464,7 +464,7 @@ sealer_stop(struct sealer *sealer)
     mutex_unlock(&sealer->lock);
     if (!was_stopping) {
         pthread_join(sealer->thread, NULL);
-        errand_stop(&sealer->hasty);
+        delegate_stop(&sealer->hasty);
         ASSERT(sealer->tidier.work == NULL && sealer->tidier.reheat == NULL);
     }
 }

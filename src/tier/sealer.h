@@ -2,7 +2,7 @@
 #ifndef TIER_SEALER_H
 #define TIER_SEALER_H
 
-#include "base/errand.h"
+#include "base/delegate.h"
 #include "base/mutex.h"
 #include "call/call_queue.h"
 #include "durable/checkpoint.h"
@@ -29,7 +29,7 @@ struct sealer {
     struct seal_aside aside;           /* the thread's */
     struct seal_rest rest;             /* in haste; the thread's */
     uint64_t haste_ns;                 /* its end; the thread's */
-    struct errand hasty;               /* seals then; the thread's */
+    struct delegate hasty;             /* seals then; the thread's */
     uint64_t due_ns; /* the next look at what is due; the thread's */
     const struct seal_tidy_bounds *tidy; /* NULL: the usual */
     struct tidier tidier;                /* the thread's */

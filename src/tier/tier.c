@@ -25,7 +25,7 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
         .logger = config->logger,
         .clock = config->clock};
     *tier = (struct tier){.durable = durable};
-    ASSERT(durable->covers == NULL); /* the durable has one cold tier */
+    ASSERT(durable->segment_map == NULL); /* the durable has one cold tier */
     int err = fetch_start(&fetch, &tier->cold.fetch);
     if (err != 0) {
         return err;
@@ -33,17 +33,18 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     tier->cold.magic = COLD_MAGIC;
     tier->cold.engine = engine;
     tier->cold.clock = config->clock;
-    covers__init(&tier->cold.covers, engine, n_shards, qsbr, tier->cold.fetch);
-    tier->cold.covers.edit_lock = &durable->edit_lock;
-    durable->covers = covers__as_durable(&tier->cold.covers);
-    engine_set_cover(engine, &tier->cold.covers.cover);
+    segment_map__init(
+        &tier->cold.segment_map, engine, n_shards, qsbr, tier->cold.fetch);
+    tier->cold.segment_map.edit_lock = &durable->edit_lock;
+    durable->segment_map = segment_map__as_durable(&tier->cold.segment_map);
+    engine_set_cover(engine, &tier->cold.segment_map.cover);
     mutex_init(&tier->cold.lock);
     tier->sealer = (struct sealer){.cold = &tier->cold,
         .hot_bytes = hot_bytes,
         .is_told = config->seals_when_told,
         .tidy = config->tidy,
         .seal = {.durable = durable,
-            .covers = &tier->cold.covers,
+            .segment_map = &tier->cold.segment_map,
             .engine = engine,
             .n_shards = n_shards,
             .epoch = durable->history,
@@ -77,7 +78,7 @@ tier_begin(struct tier *tier, _Atomic(const struct schema *) *schema,
     struct checkpointer *checkpointer)
 {
     ASSERT(!tier->has_sealer && tier->durable->wal != NULL);
-    covers__end_loading(&tier->cold.covers);
+    segment_map__end_loading(&tier->cold.segment_map);
     tell_excess(tier);
     tier->sealer.seal.schema = schema;
     tier->sealer.checkpointer = checkpointer;
@@ -102,8 +103,8 @@ tier_fini(struct tier *tier)
     }
     ASSERT(tier->cold.magic == COLD_MAGIC);
     ASSERT(tier->cold.waiting.first == NULL); /* all are answered */
-    tier->durable->covers = NULL;
-    covers__fini(&tier->cold.covers);
+    tier->durable->segment_map = NULL;
+    segment_map__fini(&tier->cold.segment_map);
     mutex_fini(&tier->cold.lock);
     tier->cold.magic = 0;
     fetch_stop(&tier->cold.fetch);
@@ -137,8 +138,8 @@ put_ratio(const struct lines *lines, const char *name, uint64_t above,
 static void
 put_segments(struct tier *tier, const struct lines *lines)
 {
-    struct covers_sum sum;
-    covers__sum(&tier->cold.covers, &sum);
+    struct segment_map_sum sum;
+    segment_map__sum(&tier->cold.segment_map, &sum);
     put(lines, "segments", sum.files);
     put(lines, "ranges", sum.entries);
     put(lines, "blocks", sum.blocks);

@@ -74,7 +74,7 @@ struct run {
 };
 
 /* A line for the operator about a file. */
-static void __attribute__((format(printf, 4, 5))) tell(struct run *run,
+static void __attribute__((format(printf, 4, 5))) report(struct run *run,
     enum log_level level, uint64_t number, const char *format, ...)
 {
     char name[NAMES_BYTES], text[TEXT_BYTES];
@@ -93,7 +93,7 @@ static void __attribute__((format(printf, 4, 5))) tell(struct run *run,
 static int
 damaged(struct run *run, uint64_t number, uint64_t at, const char *what)
 {
-    tell(run, LOG_ERROR, number,
+    report(run, LOG_ERROR, number,
         "is damaged at offset %" PRIu64
         ": %s; restore the data directory from a copy, or see --salvage",
         at, what);
@@ -104,14 +104,14 @@ damaged(struct run *run, uint64_t number, uint64_t at, const char *what)
 static int
 is_foreign(struct run *run, uint64_t number)
 {
-    tell(run, LOG_ERROR, number, "%s", HISTORIES_FOREIGN);
+    report(run, LOG_ERROR, number, "%s", HISTORIES_FOREIGN);
     return ERR_CORRUPT;
 }
 
 static int
 cut_off(struct run *run, uint64_t number, const struct link *link)
 {
-    tell(run, LOG_ERROR, number,
+    report(run, LOG_ERROR, number,
         "is cut off at offset %" PRIu64 ": it was made with %" PRIu64
         " bytes; restore the data directory from a copy, or see --salvage",
         link->size, link->file.bytes);
@@ -125,7 +125,7 @@ file_missing(struct run *run, uint64_t number)
     char other[NAMES_BYTES];
 
     names_make(other, NAMES_LOG, run->last);
-    tell(run, LOG_ERROR, number, "is missing, and %s is there; %s", other,
+    report(run, LOG_ERROR, number, "is missing, and %s is there; %s", other,
         number < run->last
             ? PUT_OVER
             : "restore the data directory from a copy, or see --salvage");
@@ -139,7 +139,7 @@ ends_early(struct run *run, uint64_t number, uint64_t at)
     char next[NAMES_BYTES];
 
     names_make(next, NAMES_LOG, number + 1);
-    tell(run, LOG_ERROR, number,
+    report(run, LOG_ERROR, number,
         "ends at offset %" PRIu64 ", and %s, which is there, is newer; %s", at,
         next, PUT_OVER);
     return ERR_CORRUPT;
@@ -148,7 +148,7 @@ ends_early(struct run *run, uint64_t number, uint64_t at)
 static int
 not_regular(struct run *run, uint64_t number)
 {
-    tell(run, LOG_ERROR, number, "cannot be read: %s",
+    report(run, LOG_ERROR, number, "cannot be read: %s",
         disk_text(DISK_NOT_REGULAR));
     return ERR_CORRUPT;
 }
@@ -156,7 +156,7 @@ not_regular(struct run *run, uint64_t number)
 static int
 read_failed(struct run *run, uint64_t number, int error)
 {
-    tell(run, LOG_ERROR, number,
+    report(run, LOG_ERROR, number,
         "cannot be read: %s; see to the disk and start again",
         disk_text(error));
     return ERR_DISK;
@@ -194,7 +194,7 @@ check_header(struct run *run, uint64_t number, const uint8_t *head, size_t n,
     enum frame_fault fault = frame_file_get(head, n, &link->file);
 
     if (fault == FRAME_NEWER) {
-        tell(run, LOG_ERROR, number,
+        report(run, LOG_ERROR, number,
             "was written by a newer tallyd; start that one");
         return ERR_NEWER_FORMAT;
     }
@@ -324,7 +324,7 @@ survey(struct run *run)
 
 /* Tells where reading is, whenever the disk has been read. */
 static void
-tell_progress(struct run *run)
+report_progress(struct run *run)
 {
     const struct replay *replay = run->replay;
 
@@ -411,7 +411,7 @@ give_batches(
         run->end.next_seq++;
         run->end.batches++;
         window_skip(window, FRAME_BATCH_BYTES + batch.payload_bytes);
-        tell_progress(run);
+        report_progress(run);
         if (batch.seq == replay->last_seq) {
             end_here(run, link);
             return 0;
@@ -640,7 +640,7 @@ find_end(struct run *run, const struct link *link)
         err = search_tail(run, link);
     }
     if (err == 0 && run->end.torn_bytes > 0) {
-        tell(run, LOG_WARNING, link->file.number,
+        report(run, LOG_WARNING, link->file.number,
             "ends at offset %" PRIu64 ": the %" PRIu64
             " bytes behind were not all on the disk when tallyd stopped, and"
             " are left out, %" PRIu64 " sound batches among them",

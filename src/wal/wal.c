@@ -206,7 +206,7 @@ wal_refuse(struct wal *wal, int err)
 {
     /* relaxed: as above */
     atomic_store_explicit(&wal->refused, err, memory_order_relaxed);
-    wal__tell(wal);
+    wal__notify(wal);
 }
 
 /* What note_append does where something is due. */
@@ -376,7 +376,7 @@ wal_commit(struct wal *wal, uint64_t seq)
     enum wal_outcome found = outcome(wal, seq);
     wal__unlock(wal);
     if (is_news) {
-        wal__tell(wal);
+        wal__notify(wal);
     }
     return found;
 }

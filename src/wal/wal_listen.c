@@ -31,7 +31,7 @@ wal_unlisten(struct wal *wal, struct wal_listener *listener)
 }
 
 void
-wal__tell(struct wal *wal)
+wal__notify(struct wal *wal)
 {
     mutex_lock(&wal->listen_lock);
     for (struct wal_listener *listener = wal->listeners; listener != NULL;

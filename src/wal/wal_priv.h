@@ -173,7 +173,7 @@ bool wal__is_held(const struct wal *wal, uint64_t now_ns);
 bool wal__publish(struct wal *wal, uint64_t now_ns);
 /* Publishes and tells; lets go of the lock for that. */
 void wal__settle(struct wal *wal);
-void wal__tell(struct wal *wal); /* without the lock */
+void wal__notify(struct wal *wal); /* without the lock */
 /* Writes all that is appended, from now_ns on; the time when it is done. Who
  * calls has the turn; lets go of the lock. */
 uint64_t wal__write(struct wal *wal, uint64_t now_ns);

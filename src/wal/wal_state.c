@@ -149,7 +149,7 @@ wal__settle(struct wal *wal)
     lock_assert_held(&wal->lock);
     if (wal__publish(wal, 0)) {
         wal__unlock(wal);
-        wal__tell(wal);
+        wal__notify(wal);
         wal__lock(wal);
     }
 }

@@ -483,7 +483,7 @@ take_over(struct wal *wal)
         wal__say_failed(wal, &first, fault);
     }
     if (was_refused == is_done) {
-        wal__tell(wal); /* what has failed, or has not */
+        wal__notify(wal); /* what has failed, or has not */
     }
     wal__lock(wal);
 }

@@ -104,7 +104,7 @@ outcomes_unlisten(struct outcomes *outcomes, struct store_listener *listener)
 }
 
 void
-outcomes_tell(struct outcomes *outcomes)
+outcomes_note(struct outcomes *outcomes)
 {
     mutex_lock(&outcomes->listeners_lock);
     for (struct store_listener *listener = outcomes->listeners;
@@ -159,7 +159,7 @@ outcomes_commit(struct outcomes *outcomes, uint64_t seq, int fault)
     }
     outcomes->fault = fault;
     mutex_unlock(&outcomes->lock);
-    outcomes_tell(outcomes);
+    outcomes_note(outcomes);
 }
 
 void
@@ -169,5 +169,5 @@ outcomes_fail(struct outcomes *outcomes, uint64_t seq, int fault)
     outcomes->failed = seq;
     outcomes->fault = fault;
     mutex_unlock(&outcomes->lock);
-    outcomes_tell(outcomes);
+    outcomes_note(outcomes);
 }

@@ -57,6 +57,6 @@ void outcomes_commit(struct outcomes *outcomes, uint64_t seq, int fault);
 void outcomes_fail(struct outcomes *outcomes, uint64_t seq, int fault);
 
 /* Tells the listeners. */
-void outcomes_tell(struct outcomes *outcomes);
+void outcomes_note(struct outcomes *outcomes);
 
 #endif

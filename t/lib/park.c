@@ -279,7 +279,7 @@ on_moved(struct store_listener *listener)
 {
     struct park *park =
         (struct park *)((char *)listener - offsetof(struct park, listener));
-    outcomes_tell(&park->outcomes);
+    outcomes_note(&park->outcomes);
 }
 
 /* The log's thread: what was asked for is committed late, or fails. */

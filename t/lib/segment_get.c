@@ -12,7 +12,7 @@ segment_read_block(const struct segment *segment, uint32_t block,
     int err = segment__try_block(segment, block, bytes, out, &fault);
 
     if (err != 0) {
-        segment__tell(segment, &fault);
+        segment__log_fault(segment, &fault);
     }
     return err;
 }
@@ -42,7 +42,7 @@ segment_get(const struct segment *segment, struct segment_room *room,
         there = number;
         err = block_find(&block, &room->room, id[i], code[i], &found[i]);
         if (err == ERR_CORRUPT) {
-            return segment__tell_block(
+            return segment__log_block(
                 segment, number, err, "the block is damaged");
         }
         if (err != 0) {

@@ -254,10 +254,10 @@ seal_step(struct world *world)
         0);
 }
 
-/* Where the tale of a row begins: the first entry of the journal that counts;
- * *base is what was there before. */
+/* Where the redo records of a row begin: the first entry of the journal that
+ * counts; *base is what was there before. */
 static size_t
-tale_of(struct world *world, uint64_t id, struct engine_base *base)
+redo_of(struct world *world, uint64_t id, struct engine_base *base)
 {
     unsigned shard;
     uint64_t row;
@@ -273,10 +273,10 @@ tale_of(struct world *world, uint64_t id, struct engine_base *base)
     return world->published[shard * CELLS + cell];
 }
 
-/* The record of an id out of segment and tale: the first entry makes it whole,
- * from nothing. */
+/* The record of an id out of segment and redo records: the first entry makes it
+ * whole, from nothing. */
 static void
-check_tale(struct world *world, const struct engine_write *const *write,
+check_redo(struct world *world, const struct engine_write *const *write,
     size_t n, uint64_t id, const struct engine_base *base)
 {
     const struct schema_counter *def = &world->model.def;
@@ -304,7 +304,7 @@ check_tale(struct world *world, const struct engine_write *const *write,
 }
 
 static void
-check_tales(struct world *world)
+check_redos(struct world *world)
 {
     const struct engine_write **write =
         calloc(world->journal.n + 1, sizeof(*write));
@@ -322,7 +322,7 @@ check_tales(struct world *world)
     for (size_t at = 0; at < IDS; at++) {
         struct engine_base base;
         uint64_t id = world->model.id[at];
-        size_t from = tale_of(world, id, &base);
+        size_t from = redo_of(world, id, &base);
         size_t n = 0;
         for (size_t i = last[at]; i > from; i = next[i]) {
             n++;
@@ -331,7 +331,7 @@ check_tales(struct world *world)
         for (size_t i = last[at]; i > from; i = next[i]) {
             write[--k] = &world->journal.entry[i - 1].write;
         }
-        check_tale(world, write, n, id, &base);
+        check_redo(world, write, n, id, &base);
     }
     free(write);
     free(next);
@@ -371,7 +371,7 @@ replay(struct world *world, struct engine *to)
         struct engine_base base;
         struct change change = {
             .id = write->id, .op = CHANGE_SET, .counter = SLOT};
-        if (i < tale_of(world, write->id, &base)) {
+        if (i < redo_of(world, write->id, &base)) {
             continue;
         }
         for (unsigned c = 0; c < write->n; c++) {
@@ -425,7 +425,7 @@ static void
 check_all(struct world *world)
 {
     check_engine(world, world->engine);
-    check_tales(world);
+    check_redos(world);
     check_recovery(world, true);
     check_recovery(world, false);
 }

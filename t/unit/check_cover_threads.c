@@ -45,7 +45,7 @@ struct stage {
     /* who looks without a lock: what covers a cell; 0: nothing */
     _Atomic uint64_t version[SHARDS * CELLS];
     /* the sealer's: what is being sealed, and where in the journal a cell's
-     * tale begins */
+     * redo records begin */
     unsigned shard, cell;
     size_t published[SHARDS * CELLS];
 };
@@ -294,7 +294,7 @@ wanted(const struct writer *writer, size_t at)
 
 /* What was told of an id since its cell was covered makes it whole. */
 static void
-check_tale(struct stage *stage, size_t at, bool is_here, const uint64_t *value)
+check_redo(struct stage *stage, size_t at, bool is_here, const uint64_t *value)
 {
     unsigned shard;
     uint64_t row;
@@ -332,7 +332,7 @@ check_end(struct stage *stage, const struct writer *writer)
                 (unsigned long long)want);
         }
         n_here += is_here;
-        check_tale(stage, i, is_here, value);
+        check_redo(stage, i, is_here, value);
     }
     CHECK(sum_of(stage->crowd.engine, SLOT).records == n_here);
 }

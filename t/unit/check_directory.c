@@ -43,7 +43,7 @@ last_of(uint64_t base, unsigned width)
 }
 
 static bool
-covers(const struct table *table, uint64_t row)
+segment_map(const struct table *table, uint64_t row)
 {
     return row >= table->base && row <= last_of(table->base, table->width);
 }
@@ -108,10 +108,10 @@ try_row(const struct directory *directory, const struct set *set, uint64_t row)
     }
     ck_assert_int_eq(directory_before(directory, row), before);
     const struct table *found = directory_find(directory, row);
-    if (before >= 0 && covers(&set->table[before], row)) {
+    if (before >= 0 && segment_map(&set->table[before], row)) {
         ck_assert_ptr_eq(found, set->entry[before].table);
     } else if (found != NULL) {
-        ck_assert(!covers(found, row));
+        ck_assert(!segment_map(found, row));
     }
 }
 
@@ -349,7 +349,7 @@ read_rows(void *arg)
             : entry->base + random_below(&r, last - entry->base + 1);
         const struct table *table = directory_find(exchange->directory, row);
         /* plain reads: a race where find does not acquire */
-        bool good = table != NULL && covers(table, row) &&
+        bool good = table != NULL && segment_map(table, row) &&
             (row != entry->base || table->number >= seen[i]);
         wrong += !good;
         if (good && row == entry->base) {

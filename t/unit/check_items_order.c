@@ -115,11 +115,11 @@ START_TEST(test_stored_length)
     struct items_stored stored;
 
     ck_assert_int_eq(
-        items_store_tell(items, &store, NOW, &stored), ERR_NOT_STORED);
+        items_store_and_report(items, &store, NOW, &stored), ERR_NOT_STORED);
     ck_assert_uint_eq(stored.cas, 0);
     ck_assert_uint_eq(stored.value_len, 0);
     put(items, ITEMS_SET, "a", "xyz");
-    ck_assert_int_eq(items_store_tell(items, &store, NOW, &stored), 0);
+    ck_assert_int_eq(items_store_and_report(items, &store, NOW, &stored), 0);
     ck_assert_uint_ne(stored.cas, 0);
     ck_assert_uint_eq(stored.value_len, 5);
     expect_item(items, "a", "xyzcd");

@@ -499,7 +499,7 @@ START_TEST(test_dropped_counter)
         uint64_t seq = durable_log_dropped(&rig.durable, serial, last_serial);
         atomic_store(&rig.schema, next);
         engine_undefine(rig.engine, 0);
-        rig.covers.drop_fn(&rig.covers, 0);
+        rig.segment_map.drop_fn(&rig.segment_map, 0);
         mutex_unlock(&rig.durable.edit_lock);
         schema_destroy((struct schema **)&old);
         ck_assert_int_eq(wal_sync_up_to(rig.durable.wal, seq), 0);

@@ -4,7 +4,7 @@
 #include "tier/seal_merge.h"
 
 #include "base/err.h"
-#include "unit/covers_help.h"
+#include "unit/segment_map_help.h"
 #include "unit/survives.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ struct world {
     struct engine_rows rows[SHARDS];
     uint64_t row[SHARDS][IDS];
     uint64_t code[SHARDS][3][IDS];
-    struct covers_map *list;
+    struct segment_map_list *list;
 };
 
 static uint64_t
@@ -87,7 +87,7 @@ make_rows(struct world *world, uint64_t one_in)
 }
 
 /* A segment with records of all ids; which of them count says the list. */
-static struct covers_file *
+static struct segment_map_file *
 make_file(struct world *world, uint64_t number, uint64_t one_in)
 {
     const struct segment_write_config config = write_to(world->fake);
@@ -115,7 +115,8 @@ make_file(struct world *world, uint64_t number, uint64_t one_in)
             segment_write_add(writer, world->first_id + i, code), 0);
     }
     ck_assert_int_eq(segment_write_end(&writer, &head), 0);
-    return covers__file_create(open_segment(world->fake, number), NULL, NULL);
+    return segment_map__file_create(
+        open_segment(world->fake, number), NULL, NULL);
 }
 
 static void
@@ -125,10 +126,10 @@ begin(struct world *world, uint64_t first_id, uint64_t seed)
     ground_init(SHARDS, seed, &world->qsbr, &world->engine, &world->fake);
     make_rows(world, 1 + seed % 7);
     world->list =
-        calloc(1, sizeof *world->list + 2 * sizeof(struct covers_entry));
+        calloc(1, sizeof *world->list + 2 * sizeof(struct segment_map_entry));
     ck_assert_ptr_nonnull(world->list);
     for (uint64_t k = 0; k < 2; k++) {
-        struct covers_entry *entry = &world->list->entry[k];
+        struct segment_map_entry *entry = &world->list->entry[k];
         entry->first_id = first_id + k * (IDS / 2);
         entry->last_id = entry->first_id + IDS / 2 - 1;
         entry->file = make_file(world, 1 + k, 1 + seed % 5);
@@ -139,7 +140,7 @@ begin(struct world *world, uint64_t first_id, uint64_t seed)
 static void
 end(struct world *world)
 {
-    covers_map_destroy(world->list);
+    segment_map_list_destroy(world->list);
     ground_fini(&world->qsbr, &world->engine, &world->fake);
 }
 
@@ -216,7 +217,7 @@ START_TEST(test_merge)
         struct world world;
         begin(&world, places[seed % COUNT_OF(places)], seed);
         expect_all(&world);
-        covers_map_destroy(world.list);
+        segment_map_list_destroy(world.list);
         world.list = NULL;
         expect_all(&world);
         end(&world);
@@ -240,7 +241,7 @@ START_TEST(test_no_rows)
     }
     expect_all(&world);
     world.list->n = 2;
-    covers_map_destroy(world.list);
+    segment_map_list_destroy(world.list);
     world.list = NULL;
     expect_all(&world);
     end(&world);

@@ -5,7 +5,7 @@
  * than are known to be set aside. After a start with too much in memory changes
  * wait for the first round. Time stands still, but for what the test lets
  * pass; so the sealer does a round when it is called, and else none. */
-#include "base/errand.h"
+#include "base/delegate.h"
 #include "cold/segment_head.h"
 #include "lib/fake_clock.h"
 #include "tier/seal_aside.h"
@@ -32,18 +32,18 @@ static struct fake_clock clock_of_test; /* stands */
 
 static _Atomic unsigned n_errands;
 
-void __real_errand_do(
-    struct errand *errand, void (*do_fn)(void *context), void *context);
-void __wrap_errand_do(
-    struct errand *errand, void (*do_fn)(void *context), void *context);
+void __real_delegate_do(
+    struct delegate *delegate, void (*do_fn)(void *context), void *context);
+void __wrap_delegate_do(
+    struct delegate *delegate, void (*do_fn)(void *context), void *context);
 
 void
-__wrap_errand_do(
-    struct errand *errand, void (*do_fn)(void *context), void *context)
+__wrap_delegate_do(
+    struct delegate *delegate, void (*do_fn)(void *context), void *context)
 {
     /* relaxed: a number by itself */
     atomic_fetch_add_explicit(&n_errands, 1, memory_order_relaxed);
-    __real_errand_do(errand, do_fn, context);
+    __real_delegate_do(delegate, do_fn, context);
 }
 
 /* ---- records ---- */
@@ -165,7 +165,7 @@ wait_round(struct rig *rig)
 /* What a round did. */
 struct round {
     uint64_t seals, pressed;
-    unsigned errands;
+    unsigned delegates;
 };
 
 static struct round
@@ -174,7 +174,7 @@ count(struct rig *rig)
     /* relaxed: a number by itself */
     return (struct round){.seals = rig_cold_stat(rig, "seals"),
         .pressed = rig_cold_stat(rig, "seals_pressed"),
-        .errands = atomic_load_explicit(&n_errands, memory_order_relaxed)};
+        .delegates = atomic_load_explicit(&n_errands, memory_order_relaxed)};
 }
 
 /* Memory grows to so much while the sealer stands still, which a write that
@@ -199,7 +199,7 @@ do_round(struct rig *rig, uint64_t *end, unsigned percent)
     struct round after = count(rig);
     return (struct round){.seals = after.seals - before.seals,
         .pressed = after.pressed - before.pressed,
-        .errands = after.errands - before.errands};
+        .delegates = after.delegates - before.delegates};
 }
 
 START_TEST(test_haste)
@@ -211,30 +211,30 @@ START_TEST(test_haste)
     struct round round = do_round(&rig, &end, 83);
     ck_assert_uint_gt(round.seals, 0);
     ck_assert_uint_eq(round.pressed, 0);
-    ck_assert_uint_eq(round.errands, 0);
+    ck_assert_uint_eq(round.delegates, 0);
 
     /* above 85 % the other thread, as long as it is so */
     round = do_round(&rig, &end, 88);
     ck_assert_uint_eq(round.pressed, 0);
-    ck_assert_uint_gt(round.errands, 0);
-    ck_assert_uint_lt(round.errands, round.seals);
+    ck_assert_uint_gt(round.delegates, 0);
+    ck_assert_uint_lt(round.delegates, round.seals);
 
     /* above 90 % what frees most, to the end of the round, and in the next */
     round = do_round(&rig, &end, 92);
     ck_assert_uint_gt(round.seals, 0);
     ck_assert_uint_eq(round.pressed, round.seals);
-    ck_assert_uint_eq(round.errands, round.seals);
+    ck_assert_uint_eq(round.delegates, round.seals);
     round = do_round(&rig, &end, 83);
     ck_assert_uint_gt(round.seals, 0);
     ck_assert_uint_eq(round.pressed, round.seals);
-    ck_assert_uint_eq(round.errands, round.seals);
+    ck_assert_uint_eq(round.delegates, round.seals);
 
     /* until it has been less for 30 s */
     fake_clock_pass(&clock_of_test, CALM_MS);
     round = do_round(&rig, &end, 83);
     ck_assert_uint_gt(round.seals, 0);
     ck_assert_uint_eq(round.pressed, 0);
-    ck_assert_uint_eq(round.errands, 0);
+    ck_assert_uint_eq(round.delegates, 0);
 
     expect_all(&rig, end);
     finish(&rig);

@@ -99,20 +99,20 @@ START_TEST(test_covers)
     unsigned covered = 0;
     for (int round = 0; round < 20000; round++) {
         unsigned a[SHAPES_COLUMNS_MAX], b[SHAPES_COLUMNS_MAX];
-        bool covers = true;
+        bool segment_map = true;
         for (unsigned i = 0; i < SHAPES_COLUMNS_MAX; i++) {
             b[i] = (unsigned)random_below(&state, 65);
             a[i] = (unsigned)random_below(&state, 65 - b[i]) + b[i];
             if (random_below(&state, 40) == 0) {
                 a[i] = (unsigned)random_below(&state, 65);
             }
-            covers = covers && a[i] >= b[i];
+            segment_map = segment_map && a[i] >= b[i];
         }
         struct shapes_need width = need_from(a), need = need_from(b);
-        if (shapes_covers(&width, &need) != covers) {
+        if (shapes_covers(&width, &need) != segment_map) {
             ck_abort_msg("round %d", round);
         }
-        covered += covers;
+        covered += segment_map;
     }
     ck_assert_uint_gt(covered, 5000);
     ck_assert_uint_lt(covered, 19000);

@@ -48,7 +48,7 @@ add(unsigned kinds, sem_t *sem)
 static void
 tell(unsigned ring, enum watch_event_type type, const char *key, size_t len)
 {
-    watch_tell(&hub->ring[ring],
+    watch_report(&hub->ring[ring],
         &(struct watch_event){.type = (uint8_t)type,
             .key_len = (uint8_t)len,
             .status = "found",

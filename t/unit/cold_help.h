@@ -32,7 +32,7 @@ struct cold_file {
 };
 
 struct cold_rig {
-    struct durable_covers covers; /* first: the seam */
+    struct durable_segments segment_map; /* first: the seam */
     struct engine_cover cover;
     struct fake_disk *fake;
     struct logger logger;

@@ -77,10 +77,10 @@ add_file(struct cold_rig *rig, uint64_t number, struct segment *segment)
 }
 
 static int
-take_file(struct durable_covers *covers, struct segment *segment,
+take_file(struct durable_segments *segment_map, struct segment *segment,
     const struct manifest_segment *const *part, size_t n)
 {
-    struct cold_rig *rig = (struct cold_rig *)covers;
+    struct cold_rig *rig = (struct cold_rig *)segment_map;
     struct cold_file *file = add_file(rig, part[0]->number, segment);
     memcpy(file->seq, part[0]->seq, sizeof file->seq);
     for (size_t i = 0; i < n; i++) {
@@ -101,9 +101,9 @@ take_file(struct durable_covers *covers, struct segment *segment,
 }
 
 static void
-drop_counter(struct durable_covers *covers, unsigned slot)
+drop_counter(struct durable_segments *segment_map, unsigned slot)
 {
-    struct cold_rig *rig = (struct cold_rig *)covers;
+    struct cold_rig *rig = (struct cold_rig *)segment_map;
     ck_assert_uint_eq(slot, SLOT);
     memset(rig->map, 0, sizeof rig->map);
     memset(rig->settled, 0, sizeof rig->settled);
@@ -111,9 +111,9 @@ drop_counter(struct durable_covers *covers, unsigned slot)
 
 /* Each block by itself: some are parts of one file. */
 static int
-list_files(struct durable_covers *covers, struct segments *out)
+list_files(struct durable_segments *segment_map, struct segments *out)
 {
-    struct cold_rig *rig = (struct cold_rig *)covers;
+    struct cold_rig *rig = (struct cold_rig *)segment_map;
     int err = 0;
     for (unsigned i = COLD_BLOCKS; i-- > 0 && err == 0;) {
         struct cold_file *file = rig->settled[i];
@@ -137,7 +137,7 @@ list_files(struct durable_covers *covers, struct segments *out)
 void
 cold_init(struct cold_rig *rig, uint64_t seed)
 {
-    *rig = (struct cold_rig){.covers = {.take_fn = take_file,
+    *rig = (struct cold_rig){.segment_map = {.take_fn = take_file,
                                  .drop_fn = drop_counter,
                                  .list_fn = list_files},
         .cover = {.version_fn = version_of, .any_fn = any_of},
@@ -235,7 +235,7 @@ load(struct cold_rig *rig, unsigned shards, uint64_t seed)
     ck_assert_int_eq(
         producers_init(&rig->producers, shards, 1, &rig->durable), 0);
     rig->durable.producers = &rig->producers;
-    rig->durable.covers = &rig->covers;
+    rig->durable.segment_map = &rig->segment_map;
     engine_set_cover(rig->engine, &rig->cover);
     rig->loading = schema_create();
     int err = durable_schema(&rig->durable, &rig->loading);

@@ -28,7 +28,7 @@ struct world {
     struct qsbr qsbr;
     struct engine *engine;
     struct fake_disk *fake;
-    struct covers covers;
+    struct segment_map segment_map;
     struct durable durable; /* of which only the lock is used */
     struct schema *owned;
     _Atomic(const struct schema *) schema;
@@ -67,11 +67,12 @@ begin_with(struct world *world, const char *options, uint32_t table_records)
     qsbr_init(&world->qsbr);
     ck_assert_int_eq(engine_create(&engine, &world->engine), 0);
     world->fake = fake_disk_create(1);
-    covers__init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
-    covers__end_loading(&world->covers);
+    segment_map__init(
+        &world->segment_map, world->engine, SHARDS, &world->qsbr, NULL);
+    segment_map__end_loading(&world->segment_map);
     mutex_init(&world->durable.edit_lock);
     world->seal = (struct seal){.durable = &world->durable,
-        .covers = &world->covers,
+        .segment_map = &world->segment_map,
         .engine = world->engine,
         .schema = &world->schema,
         .n_shards = SHARDS,
@@ -96,7 +97,7 @@ static inline void
 end(struct world *world)
 {
     mutex_fini(&world->durable.edit_lock);
-    covers__fini(&world->covers);
+    segment_map__fini(&world->segment_map);
     engine_destroy(&world->engine);
     fake_disk_destroy(&world->fake);
     schema_destroy(&world->owned);
@@ -160,7 +161,7 @@ cover_beyond(struct world *world, unsigned slot, uint64_t first, uint64_t end,
     struct segment_writer *writer;
     struct segment *segment;
     head.counter = (uint8_t)slot;
-    struct covers_change change;
+    struct segment_map_change change;
     ck_assert_int_eq(segment_write_begin(&write, &head, &writer), 0);
     for (uint64_t id = first; id < end; id++) {
         ck_assert_int_eq(
@@ -168,13 +169,13 @@ cover_beyond(struct world *world, unsigned slot, uint64_t first, uint64_t end,
     }
     ck_assert_int_eq(segment_write_end(&writer, &head), 0);
     ck_assert_int_eq(segment_open(&read, SEGMENT_EPOCH, 1, &segment), 0);
-    struct covers_entry entry = {
-        first, last, covers__file_create(segment, NULL, NULL)};
-    ck_assert_int_eq(
-        covers__begin(&world->covers, slot, first, last, &entry, 1, &change),
+    struct segment_map_entry entry = {
+        first, last, segment_map__file_create(segment, NULL, NULL)};
+    ck_assert_int_eq(segment_map__begin(&world->segment_map, slot, first, last,
+                         &entry, 1, &change),
         0);
-    covers__publish_all(&change);
-    covers_file_release(entry.file);
+    segment_map__publish_all(&change);
+    segment_map_file_release(entry.file);
 }
 
 /* The same with the last of them. */

@@ -11,7 +11,7 @@
  * one cannot do with the priority that it has. A thread may lower its own
  * without being allowed anything, but not raise it again. Part of the store;
  * nobody else calls it. */
-struct errand {
+struct delegate {
     pthread_t thread;
     struct mutex lock;            /* all below */
     pthread_cond_t changed;       /* any of it */
@@ -22,14 +22,14 @@ struct errand {
 
 /* Starts the thread, with the priority of who calls this and short turns
  * (base/give_way.h). 0 or ERR_NO_THREAD. */
-int errand_start(struct errand *errand);
+int delegate_start(struct delegate *delegate);
 
 /* Has the thread call do_fn(context), and returns when that has returned. One
- * thread at a time, not the errand's. */
-void errand_do(
-    struct errand *errand, void (*do_fn)(void *context), void *context);
+ * thread at a time, not the delegate's. */
+void delegate_do(
+    struct delegate *delegate, void (*do_fn)(void *context), void *context);
 
-/* Ends the thread and frees what it has. No errand_do is under way. */
-void errand_stop(struct errand *errand);
+/* Ends the thread and frees what it has. No delegate_do is under way. */
+void delegate_stop(struct delegate *delegate);
 
 #endif

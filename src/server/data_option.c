@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chooses, makes and locks the data directory, fills in its options, and runs
- * --check. Where the start fails, keeping_undo unmakes a directory that this
- * start has made, unless another server has it. */
-#include "server/keeping.h"
+ * --check. Where the start fails, data_option_undo unmakes a directory that
+ * this start has made, unless another server has it. */
+#include "server/data_option.h"
 
 #include "base/err.h"
 #include "offline/data_check.h"
@@ -25,15 +25,15 @@ _Static_assert((int)WAL_SYNC_NONE == OPTIONS_SYNC_NONE &&
     "the words of --sync are in this order");
 
 void
-keeping_choose(struct keeping *keeping, struct options *options)
+data_option_choose(struct data_option *data_option, struct options *options)
 {
     const char *given = getenv("STATE_DIRECTORY");
     char *text = options->data.text;
-    *keeping = (struct keeping){.dir_fd = -1,
+    *data_option = (struct data_option){.dir_fd = -1,
         .is_default = text[0] == '\0',
         .is_wanted = strcmp(text, "none") != 0,
         .config.dir = {.dir_fd = -1, .lock_fd = -1}};
-    if (!keeping->is_default) {
+    if (!data_option->is_default) {
         return;
     }
     /* systemd separates several with colons; the first one is ours */
@@ -50,14 +50,15 @@ keeping_choose(struct keeping *keeping, struct options *options)
  * One that is there and cannot be used is another matter: it has numbers that
  * would seem to be gone. */
 static void
-go_without(struct keeping *keeping, struct logger *logger, struct buf *why)
+go_without(
+    struct data_option *data_option, struct logger *logger, struct buf *why)
 {
     log_line(logger, LOG_WARNING,
         "%.*s; the server starts as a cache without counters: give a "
         "directory with --data, or --data=none to keep counters in memory",
         (int)why->len, why->len == 0 ? "" : why->data);
     buf_clear(why);
-    keeping->config.is_missing = true;
+    data_option->config.is_missing = true;
 }
 
 static struct data_dir_terms
@@ -70,25 +71,26 @@ terms_of(const struct options *options)
 }
 
 bool
-keeping_is_new(const struct keeping *keeping, const struct options *options)
+data_option_is_new(
+    const struct data_option *data_option, const struct options *options)
 {
     struct stat stat;
-    return keeping->is_wanted && lstat(options->data.text, &stat) != 0 &&
+    return data_option->is_wanted && lstat(options->data.text, &stat) != 0 &&
         errno == ENOENT;
 }
 
 int
-keeping_make(struct keeping *keeping, const struct options *options,
-    struct logger *logger, struct buf *why)
+data_option_make(struct data_option *data_option,
+    const struct options *options, struct logger *logger, struct buf *why)
 {
-    if (!keeping->is_wanted) {
+    if (!data_option->is_wanted) {
         return 0;
     }
     const struct data_dir_terms terms = terms_of(options);
-    int err = data_dir_make(
-        options->data.text, &terms, &keeping->dir_fd, &keeping->is_made, why);
-    if (err == ERR_NO_DATA_DIR && keeping->is_default) {
-        go_without(keeping, logger, why);
+    int err = data_dir_make(options->data.text, &terms, &data_option->dir_fd,
+        &data_option->is_made, why);
+    if (err == ERR_NO_DATA_DIR && data_option->is_default) {
+        go_without(data_option, logger, why);
         err = 0;
     }
     return err;
@@ -102,21 +104,21 @@ threads_to_load(void)
 }
 
 int
-keeping_take(struct keeping *keeping, const struct options *options,
-    struct logger *logger, struct buf *why)
+data_option_take(struct data_option *data_option,
+    const struct options *options, struct logger *logger, struct buf *why)
 {
-    struct data_config *config = &keeping->config;
-    int fd = keeping->dir_fd;
-    if (!keeping->is_wanted || config->is_missing) {
+    struct data_config *config = &data_option->config;
+    int fd = data_option->dir_fd;
+    if (!data_option->is_wanted || config->is_missing) {
         return 0;
     }
-    keeping->dir_fd = -1;
+    data_option->dir_fd = -1;
     struct data_dir_terms terms = terms_of(options);
     terms.log_fd = log_descriptor(logger);
     int err = data_dir_lock(fd, options->data.text, &terms, &config->dir, why);
     if (err != 0) {
         /* whoever has the lock has the directory, though this one made it */
-        keeping->is_made &= err != ERR_DIR_IN_USE;
+        data_option->is_made &= err != ERR_DIR_IN_USE;
         return err;
     }
     if (!disk_syncs_names(config->dir.dir_fd)) {
@@ -145,23 +147,24 @@ keeping_take(struct keeping *keeping, const struct options *options,
 }
 
 void
-keeping_undo(struct keeping *keeping, const struct options *options)
+data_option_undo(
+    struct data_option *data_option, const struct options *options)
 {
-    int fd = keeping->dir_fd;
+    int fd = data_option->dir_fd;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        keeping->is_made = false; /* somebody else has it meanwhile */
+        data_option->is_made = false; /* somebody else has it meanwhile */
     }
-    if (keeping->is_made) {
-        data_dir_unmake(&keeping->config.dir, options->data.text);
+    if (data_option->is_made) {
+        data_dir_unmake(&data_option->config.dir, options->data.text);
     }
     if (fd >= 0) {
         close(fd);
-        keeping->dir_fd = -1;
+        data_option->dir_fd = -1;
     }
 }
 
 int
-keeping_check(
+data_option_check(
     const struct options *options, struct logger *logger, struct buf *why)
 {
     const char *path = options->data.text;

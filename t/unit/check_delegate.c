@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base/errand: another thread does it, with the priority that its maker had
+/* base/delegate: another thread does it, with the priority that its maker had
  * when it was started. */
-#include "base/errand.h"
+#include "base/delegate.h"
 
 #include "base/give_way.h"
 #include "unit/check_help.h"
@@ -35,29 +35,29 @@ look(void *context)
 
 START_TEST(test_errand)
 {
-    struct errand errand;
+    struct delegate delegate;
     struct seen seen = {0};
     int before = nice_now();
-    ck_assert_int_eq(errand_start(&errand), 0);
+    ck_assert_int_eq(delegate_start(&delegate), 0);
     give_way_begin(before + LOWER);
     ck_assert(
         before == NICE_MOST ? nice_now() == before : nice_now() > before);
     for (unsigned i = 0; i < ERRANDS; i++) {
-        errand_do(&errand, look, &seen);
+        delegate_do(&delegate, look, &seen);
         ck_assert_uint_eq(seen.n, i + 1);
         ck_assert_int_ne(seen.thread, syscall(SYS_gettid));
         ck_assert_int_eq(seen.nice, before);
     }
-    errand_stop(&errand);
+    delegate_stop(&delegate);
 }
 END_TEST
 
 /* It ends where nothing was ever to be done. */
 START_TEST(test_idle)
 {
-    struct errand errand;
-    ck_assert_int_eq(errand_start(&errand), 0);
-    errand_stop(&errand);
+    struct delegate delegate;
+    ck_assert_int_eq(delegate_start(&delegate), 0);
+    delegate_stop(&delegate);
 }
 END_TEST
 
@@ -65,5 +65,5 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_errand, test_idle};
-    return run_tests("errand", tests, COUNT_OF(tests));
+    return run_tests("delegate", tests, COUNT_OF(tests));
 }

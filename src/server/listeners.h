@@ -12,7 +12,7 @@
 
 /* The sockets that clients come through: those that were handed over, the Unix
  * socket, and the addresses of -l. The main thread, before the workers run. */
-struct doors {
+struct listeners {
     const struct options *options;
     const struct activation *activation;
     struct listener *listener;
@@ -23,10 +23,10 @@ struct doors {
 };
 
 /* Opens all of them. 0, or an ERR_; what has been opened is the listener's. */
-int doors_open(const struct doors *doors);
+int listeners_open(const struct listeners *listeners);
 
 /* Writes *ports to the file of $MEMCACHED_PORT_FILENAME, if there is one: all,
  * or not at all. 0 or ERR_SYSTEM. */
-int doors_write_ports(const struct doors *doors);
+int listeners_write_ports(const struct listeners *listeners);
 
 #endif

@@ -6,44 +6,45 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable.h"
-#include "tier/covers.h"
+#include "tier/segment_map.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct covers *
-covers_of(struct durable_covers *seam)
+static struct segment_map *
+segment_map_of(struct durable_segments *seam)
 {
-    struct covers *covers =
-        (struct covers *)((char *)seam - offsetof(struct covers, durable));
-    ASSERT(covers->magic == COVERS_MAGIC);
-    return covers;
+    struct segment_map *segment_map = (struct segment_map *)((char *)seam -
+        offsetof(struct segment_map, durable));
+    ASSERT(segment_map->magic == SEGMENT_MAP_MAGIC);
+    return segment_map;
 }
 
 /* One range of a file, in all shards. */
 static int
-take_part(struct covers *covers, struct covers_file *file,
+take_part(struct segment_map *segment_map, struct segment_map_file *file,
     const struct manifest_segment *part)
 {
-    const struct covers_entry entry = {part->first_id, part->last_id, file};
-    struct covers_change change;
-    int err = covers__begin(covers, part->counter, part->first_id,
+    const struct segment_map_entry entry = {
+        part->first_id, part->last_id, file};
+    struct segment_map_change change;
+    int err = segment_map__begin(segment_map, part->counter, part->first_id,
         part->last_id, &entry, 1, &change);
     if (err == 0) {
-        covers__publish_all(&change);
-        engine_add_covered(
-            covers->engine, part->counter, covers__entry_records(&entry));
+        segment_map__publish_all(&change);
+        engine_add_covered(segment_map->engine, part->counter,
+            segment_map__entry_records(&entry));
     }
     return err;
 }
 
 static int
-take(struct durable_covers *seam, struct segment *segment,
+take(struct durable_segments *seam, struct segment *segment,
     const struct manifest_segment *const *part, size_t n)
 {
-    struct covers *covers = covers_of(seam);
-    size_t bytes = covers->n_shards * sizeof(uint64_t);
+    struct segment_map *segment_map = segment_map_of(seam);
+    size_t bytes = segment_map->n_shards * sizeof(uint64_t);
     uint64_t *seq = malloc(bytes);
     int err = 0;
     ASSERT(n > 0 && part[0]->number == segment_head(segment)->number);
@@ -51,34 +52,35 @@ take(struct durable_covers *seam, struct segment *segment,
         return ERR_NO_MEMORY;
     }
     memcpy(seq, part[0]->seq, bytes);
-    struct covers_file *file =
-        covers__file_create(segment, seq, covers->fetch);
+    struct segment_map_file *file =
+        segment_map__file_create(segment, seq, segment_map->fetch);
     if (file == NULL) {
         free(seq);
         return ERR_NO_MEMORY;
     }
     for (size_t i = 0; err == 0 && i < n; i++) {
-        err = take_part(covers, file, part[i]);
+        err = take_part(segment_map, file, part[i]);
     }
     if (err != 0) { /* the segment stays the caller's */
-        covers__file_disown(file);
+        segment_map__file_disown(file);
     }
-    covers_file_release(file);
+    segment_map_file_release(file);
     return err;
 }
 
 static void
-drop(struct durable_covers *seam, unsigned slot)
+drop(struct durable_segments *seam, unsigned slot)
 {
-    covers_clear(covers_of(seam), slot);
+    segment_map_clear(segment_map_of(seam), slot);
 }
 
 static int
-add_map(const struct covers_map *map, unsigned slot, struct segments *out)
+add_map(
+    const struct segment_map_list *map, unsigned slot, struct segments *out)
 {
     int err = 0;
     for (size_t i = 0; map != NULL && err == 0 && i < map->n; i++) {
-        const struct covers_entry *entry = &map->entry[i];
+        const struct segment_map_entry *entry = &map->entry[i];
         const struct segment_head *head = segment_head(entry->file->segment);
         ASSERT(entry->file->seq != NULL && head->records > 0);
         const struct manifest_segment segment = {.number = head->number,
@@ -95,21 +97,21 @@ add_map(const struct covers_map *map, unsigned slot, struct segments *out)
 }
 
 static int
-list(struct durable_covers *seam, struct segments *out)
+list(struct durable_segments *seam, struct segments *out)
 {
-    struct covers *covers = covers_of(seam);
+    struct segment_map *segment_map = segment_map_of(seam);
     int err = 0;
-    covers_verify(covers);
+    segment_map_verify(segment_map);
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
-        err = add_map(covers__settled(covers, slot), slot, out);
+        err = add_map(segment_map__settled(segment_map, slot), slot, out);
     }
     return err;
 }
 
-struct durable_covers *
-covers__as_durable(struct covers *covers)
+struct durable_segments *
+segment_map__as_durable(struct segment_map *segment_map)
 {
-    covers->durable = (struct durable_covers){
+    segment_map->durable = (struct durable_segments){
         .take_fn = take, .drop_fn = drop, .list_fn = list};
-    return &covers->durable;
+    return &segment_map->durable;
 }

@@ -5,16 +5,16 @@
 #include "engine/engine_priv.h"
 
 /* What the sink is going to get of the changes of a shard. Under its lock. */
-struct tale {
+struct redo {
     struct engine_write *write; /* room for one a change */
     unsigned n;
 };
 
-/* Adds to a tale what a column has become. */
+/* Adds to redo records what a column has become. */
 static inline void
-tale_column(struct tale *tale, const struct change *change, uint64_t value)
+redo_column(struct redo *redo, const struct change *change, uint64_t value)
 {
-    struct engine_write *write = &tale->write[tale->n++];
+    struct engine_write *write = &redo->write[redo->n++];
     write->id = change->id;
     write->counter = change->counter;
     write->n = 1;
@@ -23,18 +23,18 @@ tale_column(struct tale *tale, const struct change *change, uint64_t value)
     write->value[0] = value;
 }
 
-/* Adds to a tale that a numbered change was done: to what it changed, which is
- * the last write, unless there are only n_before. */
+/* Adds to redo records that a numbered change was done: to what it changed,
+ * which is the last write, unless there are only n_before. */
 static inline void
-tale_number(struct tale *tale, unsigned n_before, const struct change *change,
+redo_number(struct redo *redo, unsigned n_before, const struct change *change,
     const struct engine_row *at)
 {
-    struct engine_write *write = &tale->write[n_before];
-    if (tale->n == n_before) {
+    struct engine_write *write = &redo->write[n_before];
+    if (redo->n == n_before) {
         write->id = change->id;
         write->counter = change->counter;
         write->n = 0;
-        tale->n++;
+        redo->n++;
     }
     write->producer = change->producer;
     write->shard = (uint16_t)at->shard;

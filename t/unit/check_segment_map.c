@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The maps of what is covered, beside an array that says of each id which file
  * covers it. */
-#include "tier/covers.h"
+#include "tier/segment_map.h"
 
 #include "base/err.h"
-#include "unit/covers_help.h"
+#include "unit/segment_map_help.h"
 #include "unit/survives.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ struct world {
     struct qsbr qsbr;
     struct engine *engine;
     struct fake_disk *fake;
-    struct covers covers;
+    struct segment_map segment_map;
     uint64_t n_files;
     uint64_t first_id;        /* of the ids of the array */
     uint64_t of[SHARDS][IDS]; /* the number of the file; 0: none */
@@ -29,19 +29,20 @@ begin(struct world *world, uint64_t first_id, uint64_t seed)
 {
     *world = (struct world){.first_id = first_id, .random = seed};
     ground_init(SHARDS, seed, &world->qsbr, &world->engine, &world->fake);
-    covers__init(&world->covers, world->engine, SHARDS, &world->qsbr, NULL);
-    covers__end_loading(&world->covers);
+    segment_map__init(
+        &world->segment_map, world->engine, SHARDS, &world->qsbr, NULL);
+    segment_map__end_loading(&world->segment_map);
 }
 
 static void
 end(struct world *world)
 {
-    covers__fini(&world->covers);
+    segment_map__fini(&world->segment_map);
     ground_fini(&world->qsbr, &world->engine, &world->fake);
 }
 
 /* A file with n records; the caller's reference. */
-static struct covers_file *
+static struct segment_map_file *
 make_file(struct world *world, size_t n)
 {
     static struct records records;
@@ -51,8 +52,8 @@ make_file(struct world *world, size_t n)
     uint64_t number = ++world->n_files;
     make_records(&records, ID_SEQUENTIAL, LOOK_WIDE, n, 1);
     ck_assert_int_eq(write_records(&write, number, &records, &head), 0);
-    struct covers_file *file =
-        covers__file_create(open_segment(world->fake, number), seq, NULL);
+    struct segment_map_file *file =
+        segment_map__file_create(open_segment(world->fake, number), seq, NULL);
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(file->number, number);
     return file;
@@ -70,7 +71,7 @@ shard_of(struct world *world, uint64_t id, uint64_t *row)
 static void
 check_shard(struct world *world, unsigned shard)
 {
-    struct covers *covers = &world->covers;
+    struct segment_map *segment_map = &world->segment_map;
     bool same = true;
     uint64_t row;
     for (uint64_t i = 0; i < IDS; i++) {
@@ -78,16 +79,18 @@ check_shard(struct world *world, unsigned shard)
         if (shard_of(world, id, &row) != shard) {
             continue;
         }
-        struct covers_file *file = covers__hold(covers, SLOT, id, want);
-        same = same && covers__has(covers, SLOT, id) == (want != 0) &&
-            covers->cover.version_fn(&covers->cover, SLOT, shard, row) ==
-                want &&
+        struct segment_map_file *file =
+            segment_map__hold(segment_map, SLOT, id, want);
+        same = same &&
+            segment_map__has(segment_map, SLOT, id) == (want != 0) &&
+            segment_map->cover.version_fn(
+                &segment_map->cover, SLOT, shard, row) == want &&
             (file != NULL) == (want != 0) &&
-            covers__hold(covers, SLOT, id, want + 1) == NULL &&
-            !covers__has(covers, SLOT + 1, id);
+            segment_map__hold(segment_map, SLOT, id, want + 1) == NULL &&
+            !segment_map__has(segment_map, SLOT + 1, id);
         if (file != NULL) {
             same = same && file->number == want;
-            covers_file_release(file);
+            segment_map_file_release(file);
         }
     }
     ck_assert(same);
@@ -97,7 +100,7 @@ check_shard(struct world *world, unsigned shard)
 static void
 check_any(struct world *world, unsigned shard)
 {
-    struct covers *covers = &world->covers;
+    struct segment_map *segment_map = &world->segment_map;
     uint64_t n_rows = IDS / SHARDS, first_row = world->first_id / SHARDS;
     uint64_t first = random_below(&world->random, n_rows);
     uint64_t last = first + random_below(&world->random, n_rows - first);
@@ -105,8 +108,8 @@ check_any(struct world *world, unsigned shard)
     for (uint64_t i = first * SHARDS; i < (last + 1) * SHARDS; i++) {
         any = any || world->of[shard][i] != 0;
     }
-    ck_assert_int_eq(covers->cover.any_fn(&covers->cover, SLOT, shard,
-                         first_row + first, first_row + last),
+    ck_assert_int_eq(segment_map->cover.any_fn(&segment_map->cover, SLOT,
+                         shard, first_row + first, first_row + last),
         any);
 }
 
@@ -114,14 +117,15 @@ check_any(struct world *world, unsigned shard)
 static void
 check_list(struct world *world, uint64_t first, uint64_t last)
 {
-    struct covers_map *list;
+    struct segment_map_list *list;
     uint64_t at = first;
     bool same = true;
-    ck_assert_int_eq(covers_list(&world->covers, SLOT, world->first_id + first,
-                         world->first_id + last, &list),
+    ck_assert_int_eq(
+        segment_map_list(&world->segment_map, SLOT, world->first_id + first,
+            world->first_id + last, &list),
         0);
     for (size_t k = 0; list != NULL && k < list->n; k++) {
-        const struct covers_entry *entry = &list->entry[k];
+        const struct segment_map_entry *entry = &list->entry[k];
         for (; world->first_id + at < entry->first_id; at++) {
             same = same && world->of[0][at] == 0;
         }
@@ -135,14 +139,14 @@ check_list(struct world *world, uint64_t first, uint64_t last)
         same = same && world->of[0][at] == 0;
     }
     ck_assert(same);
-    covers_map_destroy(list);
+    segment_map_list_destroy(list);
 }
 
 /* Files and entries that there are. */
 static void
 check_sum(struct world *world)
 {
-    struct covers_sum sum;
+    struct segment_map_sum sum;
     static bool seen[STEPS + 1];
     uint64_t files = 0;
     memset(seen, 0, sizeof seen);
@@ -151,7 +155,7 @@ check_sum(struct world *world)
         files += number != 0 && !seen[number];
         seen[number] = true;
     }
-    covers__sum(&world->covers, &sum);
+    segment_map__sum(&world->segment_map, &sum);
     ck_assert_uint_eq(sum.files, files);
     ck_assert_uint_eq(sum.blocks, files);
     ck_assert_uint_le(sum.records, files); /* test_parts */
@@ -162,26 +166,26 @@ check_sum(struct world *world)
 static void
 exchange(struct world *world, uint64_t first, uint64_t last, bool any)
 {
-    struct covers *covers = &world->covers;
-    struct covers_change change;
-    struct covers_entry entry = {
+    struct segment_map *segment_map = &world->segment_map;
+    struct segment_map_change change;
+    struct segment_map_entry entry = {
         world->first_id + first, world->first_id + last, NULL};
     entry.file = any ? make_file(world, 1) : NULL;
-    ck_assert_int_eq(covers__begin(covers, SLOT, entry.first_id, entry.last_id,
-                         &entry, any, &change),
+    ck_assert_int_eq(segment_map__begin(segment_map, SLOT, entry.first_id,
+                         entry.last_id, &entry, any, &change),
         0);
     for (unsigned shard = 0; shard < SHARDS; shard++) {
         check_shard(world, shard); /* as before */
-        covers__publish(&change, shard);
+        segment_map__publish(&change, shard);
         for (uint64_t i = first; i <= last; i++) {
             world->of[shard][i] = any ? entry.file->number : 0;
         }
         check_shard(world, shard);
     }
-    covers__end(&change);
-    covers_verify(covers);
+    segment_map__end(&change);
+    segment_map_verify(segment_map);
     if (any) {
-        covers_file_release(entry.file);
+        segment_map_file_release(entry.file);
     }
 }
 
@@ -191,7 +195,7 @@ exchange_often(uint64_t first_id)
 {
     struct world world;
     begin(&world, first_id, first_id + 1);
-    ck_assert(!covers_any(&world.covers));
+    ck_assert(!segment_map_any(&world.segment_map));
     for (unsigned step = 0; step < STEPS; step++) {
         uint64_t rows = IDS / SHARDS;
         uint64_t first = random_below(&world.random, rows);
@@ -206,12 +210,12 @@ exchange_often(uint64_t first_id)
         check_list(&world, first * SHARDS, last * SHARDS + SHARDS - 1);
         check_sum(&world);
     }
-    ck_assert(covers_any(&world.covers));
+    ck_assert(segment_map_any(&world.segment_map));
     exchange(&world, 0, IDS - 1, true);
-    covers_clear(&world.covers, SLOT);
+    segment_map_clear(&world.segment_map, SLOT);
     memset(world.of, 0, sizeof world.of);
     check_list(&world, 0, IDS - 1);
-    ck_assert_ptr_null(covers__settled(&world.covers, SLOT));
+    ck_assert_ptr_null(segment_map__settled(&world.segment_map, SLOT));
     end(&world);
 }
 
@@ -231,8 +235,9 @@ START_TEST(test_loading)
     begin(&world, 0, 1);
     exchange(&world, 0, 7, true);
     /* relaxed: one thread */
-    atomic_store_explicit(&world.covers.loading, true, memory_order_relaxed);
-    const struct engine_cover *cover = &world.covers.cover;
+    atomic_store_explicit(
+        &world.segment_map.loading, true, memory_order_relaxed);
+    const struct engine_cover *cover = &world.segment_map.cover;
     for (uint64_t id = 0; id < 16; id++) {
         unsigned shard = shard_of(&world, id, &row);
         ck_assert_uint_eq(cover->version_fn(cover, SLOT, shard, row),
@@ -248,13 +253,14 @@ START_TEST(test_hold)
     struct world world;
     begin(&world, 0, 1);
     exchange(&world, 0, IDS - 1, true);
-    struct covers_file *file = covers__hold(&world.covers, SLOT, 9, 1);
+    struct segment_map_file *file =
+        segment_map__hold(&world.segment_map, SLOT, 9, 1);
     ck_assert_ptr_nonnull(file);
     exchange(&world, 0, IDS - 1, true);
-    ck_assert_ptr_null(covers__hold(&world.covers, SLOT, 9, 1));
-    covers_clear(&world.covers, SLOT);
+    ck_assert_ptr_null(segment_map__hold(&world.segment_map, SLOT, 9, 1));
+    segment_map_clear(&world.segment_map, SLOT);
     ck_assert_uint_eq(segment_head(file->segment)->number, 1);
-    covers_file_release(file);
+    segment_map_file_release(file);
     end(&world);
 }
 END_TEST
@@ -266,8 +272,9 @@ list_often(void *arg)
 {
     struct world *world = arg;
     while (!atomic_load(&world->ended)) {
-        struct covers_map *list;
-        if (covers_list(&world->covers, SLOT, 0, UINT64_MAX, &list) != 0) {
+        struct segment_map_list *list;
+        if (segment_map_list(
+                &world->segment_map, SLOT, 0, UINT64_MAX, &list) != 0) {
             ck_abort_msg("no list");
         }
         for (size_t k = 0; list != NULL && k < list->n; k++) {
@@ -275,7 +282,7 @@ list_often(void *arg)
                 ck_abort_msg("no number");
             }
         }
-        covers_map_destroy(list);
+        segment_map_list_destroy(list);
     }
     return NULL;
 }
@@ -288,7 +295,7 @@ START_TEST(test_list_and_clear)
     ck_assert_int_eq(pthread_create(&thread, NULL, list_often, &world), 0);
     for (unsigned i = 0; i < 200; i++) {
         exchange(&world, 0, IDS - 1, true);
-        covers_clear(&world.covers, SLOT);
+        segment_map_clear(&world.segment_map, SLOT);
         memset(world.of, 0, sizeof world.of);
     }
     atomic_store(&world.ended, true);
@@ -320,17 +327,18 @@ enum breakage {
     NOT_HELD,
     OTHER_SHARD,
     NOBODY_KNOWS,
-    COVERS_GONE,
+    SEGMENT_MAP_GONE,
     BREAKAGES
 };
 
 /* Puts the map of that counter, of all shards, into another place. */
 static void
-move_maps(struct covers *covers, unsigned to)
+move_maps(struct segment_map *segment_map, unsigned to)
 {
     /* relaxed, both times: one thread */
-    atomic_store_explicit(&covers->counter[to],
-        atomic_load_explicit(&covers->counter[SLOT], memory_order_relaxed),
+    atomic_store_explicit(&segment_map->counter[to],
+        atomic_load_explicit(
+            &segment_map->counter[SLOT], memory_order_relaxed),
         memory_order_relaxed);
 }
 
@@ -343,16 +351,17 @@ static void
 break_and_verify(void *context)
 {
     const struct trial *trial = context;
-    struct covers *covers = &trial->world->covers;
-    struct covers_map *map =
-        (struct covers_map *)(uintptr_t)covers__settled(covers, SLOT);
-    struct covers_entry *entry = map->entry, first = entry[0];
+    struct segment_map *segment_map = &trial->world->segment_map;
+    struct segment_map_list *map =
+        (struct segment_map_list *)(uintptr_t)segment_map__settled(
+            segment_map, SLOT);
+    struct segment_map_entry *entry = map->entry, first = entry[0];
     switch (trial->breakage) {
     case CUT_ROW:
         entry[2].last_id = 22;
         break;
     case TURNED_ROUND:
-        entry[2] = (struct covers_entry){20, 15, entry[2].file};
+        entry[2] = (struct segment_map_entry){20, 15, entry[2].file};
         break;
     case OVERLAPPING:
         entry[0].last_id = 11;
@@ -365,7 +374,7 @@ break_and_verify(void *context)
         entry[1].file->number++;
         break;
     case OTHER_COUNTER:
-        move_maps(covers, SLOT + 1);
+        move_maps(segment_map, SLOT + 1);
         break;
     case FILE_GONE:
         entry[1].file->magic = 0;
@@ -374,18 +383,18 @@ break_and_verify(void *context)
         atomic_store(&entry[1].file->n_refs, 0);
         break;
     case OTHER_SHARD:
-        atomic_store(&atomic_load(&covers->counter[SLOT])->map[2], NULL);
+        atomic_store(&atomic_load(&segment_map->counter[SLOT])->map[2], NULL);
         break;
     case NOBODY_KNOWS:
-        atomic_store(&covers->any, false);
+        atomic_store(&segment_map->any, false);
         break;
-    case COVERS_GONE:
-        covers->magic = 0;
+    case SEGMENT_MAP_GONE:
+        segment_map->magic = 0;
         break;
     case BREAKAGES: /* nothing is broken */
         break;
     }
-    covers_verify(covers);
+    segment_map_verify(segment_map);
 }
 
 START_TEST(test_verify)
@@ -414,15 +423,16 @@ START_TEST(test_edit_lock)
     struct world world;
     begin_three(&world);
     mutex_init(&lock);
-    world.covers.edit_lock = &lock;
+    world.segment_map.edit_lock = &lock;
     ck_assert(!survives(exchange_once, &world));
     mutex_lock(&lock);
     ck_assert(survives(exchange_once, &world));
     mutex_unlock(&lock);
     /* relaxed: one thread */
-    atomic_store_explicit(&world.covers.loading, true, memory_order_relaxed);
-    covers_verify(&world.covers);
-    covers__end_loading(&world.covers);
+    atomic_store_explicit(
+        &world.segment_map.loading, true, memory_order_relaxed);
+    segment_map_verify(&world.segment_map);
+    segment_map__end_loading(&world.segment_map);
     end(&world);
     mutex_fini(&lock);
 }
@@ -433,28 +443,31 @@ static void
 end_too_soon(void *context)
 {
     struct world *world = context;
-    struct covers_change change;
-    (void)covers__begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
-    covers__publish(&change, 0);
-    covers__end(&change);
+    struct segment_map_change change;
+    (void)segment_map__begin(
+        &world->segment_map, SLOT, 0, 7, NULL, 0, &change);
+    segment_map__publish(&change, 0);
+    segment_map__end(&change);
 }
 
 static void
 publish_twice(void *context)
 {
     struct world *world = context;
-    struct covers_change change;
-    (void)covers__begin(&world->covers, SLOT, 0, 7, NULL, 0, &change);
-    covers__publish(&change, 0);
-    covers__publish(&change, 0);
+    struct segment_map_change change;
+    (void)segment_map__begin(
+        &world->segment_map, SLOT, 0, 7, NULL, 0, &change);
+    segment_map__publish(&change, 0);
+    segment_map__publish(&change, 0);
 }
 
 static void
 begin_with_part_of_row(void *context)
 {
     struct world *world = context;
-    struct covers_change change;
-    (void)covers__begin(&world->covers, SLOT, 0, 6, NULL, 0, &change);
+    struct segment_map_change change;
+    (void)segment_map__begin(
+        &world->segment_map, SLOT, 0, 6, NULL, 0, &change);
 }
 
 START_TEST(test_misuse)
@@ -474,17 +487,17 @@ START_TEST(test_parts)
     enum { PARTS = 8, RECORDS_N = SEGMENT_RECORDS_MAX };
     struct world world;
     begin(&world, 0, 7);
-    struct covers_file *file = make_file(&world, RECORDS_N);
+    struct segment_map_file *file = make_file(&world, RECORDS_N);
     const struct segment_head *head = segment_head(file->segment);
     uint64_t step = (head->last_id - head->first_id) / PARTS;
     uint64_t sum = 0, block = head->records / head->n_blocks + 1;
-    struct covers_entry entry = {0, UINT64_MAX, file};
+    struct segment_map_entry entry = {0, UINT64_MAX, file};
     ck_assert_uint_gt(head->n_blocks, 4 * PARTS);
-    ck_assert_uint_eq(covers__entry_records(&entry), RECORDS_N);
+    ck_assert_uint_eq(segment_map__entry_records(&entry), RECORDS_N);
     for (unsigned i = 0; i < PARTS; i++) {
         entry.last_id =
             i + 1 < PARTS ? head->first_id + (i + 1) * step : UINT64_MAX;
-        uint64_t n = covers__entry_records(&entry);
+        uint64_t n = segment_map__entry_records(&entry);
         ck_assert_uint_lt(n, RECORDS_N / PARTS + 2 * block);
         ck_assert_uint_gt(n + 2 * block, RECORDS_N / PARTS);
         sum += n;
@@ -492,9 +505,9 @@ START_TEST(test_parts)
     }
     ck_assert_uint_le(sum, RECORDS_N);
     ck_assert_uint_gt(sum + PARTS, RECORDS_N);
-    entry = (struct covers_entry){head->last_id + 1, UINT64_MAX, file};
-    ck_assert_uint_eq(covers__entry_records(&entry), 0);
-    covers_file_release(file);
+    entry = (struct segment_map_entry){head->last_id + 1, UINT64_MAX, file};
+    ck_assert_uint_eq(segment_map__entry_records(&entry), 0);
+    segment_map_file_release(file);
     end(&world);
 }
 END_TEST

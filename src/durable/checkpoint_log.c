@@ -28,7 +28,7 @@ checkpoint__is_quiet(const struct checkpointer *owner, uint64_t now_ns)
 }
 
 int
-checkpoint__tell(const struct pass *pass, const char *what, int error)
+checkpoint__log_error(const struct pass *pass, const char *what, int error)
 {
     if (!pass->is_quiet) {
         log_line(pass->durable->config.logger, LOG_ERROR,
@@ -39,7 +39,7 @@ checkpoint__tell(const struct pass *pass, const char *what, int error)
 }
 
 void
-checkpoint__tell_failed(const struct pass *pass, int err)
+checkpoint__log_failed(const struct pass *pass, int err)
 {
     struct checkpointer *owner = pass->owner;
     bool is_news = !pass->is_quiet || err != owner->said_err;
@@ -64,7 +64,7 @@ checkpoint__tell_failed(const struct pass *pass, int err)
 }
 
 void
-checkpoint__tell_well(const struct pass *pass)
+checkpoint__log_done(const struct pass *pass)
 {
     struct checkpointer *owner = pass->owner;
     if (owner->n_failed > 0) {
