@@ -78,7 +78,7 @@ key__parse(
         !schema_find(schema, name, name_len, &out->target)) {
         return;
     }
-    out->kind = out->target.column == NULL ? KEY_RECORD : KEY_CELL;
+    out->kind = key_kind_of(&out->target);
 }
 
 int
@@ -109,7 +109,7 @@ key_parse_dialect(const struct schema_counter *counter, const char *text,
     if (!cut(text, len, &out->id, &name, &name_len)) {
         return false;
     }
-    out->target = (struct schema_target){counter, NULL};
+    out->target = (struct schema_target){.counter = counter};
     out->kind = KEY_RECORD;
     if (name_len == 0 ||
         (name_len == counter->name.len &&

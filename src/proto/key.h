@@ -10,15 +10,41 @@
 
 /* Which keys name counter cells: `ID.NAME`, `{ID}.NAME` and `ID|#|.NAME`,
  * with ID a canonical decimal number up to 2^64-1 and NAME a suffix, a value
- * column or a counter. Every other key is an item's. */
+ * column, what a mark leaves unread, or a counter. Every other key is an
+ * item's. */
 
-enum key_kind { KEY_ITEM, KEY_CELL, KEY_RECORD };
+enum key_kind {
+    KEY_ITEM,
+    KEY_CELL,   /* a number */
+    KEY_RECORD, /* all columns of an id */
+    KEY_MARK,   /* how far an id has read; a number that changes otherwise */
+    KEY_UNREAD, /* what is behind a mark; target.column is the mark */
+    KEY_LIST    /* what an id follows */
+};
 
 struct key {
     enum key_kind kind;
-    uint64_t id;                 /* KEY_CELL, KEY_RECORD */
+    uint64_t id;                 /* of all but KEY_ITEM */
     struct schema_target target; /* likewise; column NULL for KEY_RECORD */
 };
+
+/* What a key is whose name stands for target. */
+static inline enum key_kind
+key_kind_of(const struct schema_target *target)
+{
+    if (target->column == NULL) {
+        return KEY_RECORD;
+    }
+    switch (target->column->kind) {
+    case SCHEMA_NUMBER:
+        break;
+    case SCHEMA_MARK:
+        return target->is_unread ? KEY_UNREAD : KEY_MARK;
+    case SCHEMA_FOLLOWS:
+        return KEY_LIST;
+    }
+    return KEY_CELL;
+}
 
 /* Tells what text[0..len) names under this schema; *out points into it. */
 void key__parse(const struct schema *schema, const char *text, size_t len,

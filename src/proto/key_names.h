@@ -101,7 +101,7 @@ key_names__take(const struct key_names *names, uint64_t word_0,
         return false;
     }
     out->target = *target;
-    out->kind = target->column == NULL ? KEY_RECORD : KEY_CELL;
+    out->kind = key_kind_of(target);
     return true;
 }
 

@@ -178,7 +178,42 @@ schema_find(const struct schema *schema, const char *name, size_t len,
     out->column = entry->kind == SCHEMA_COUNTER_NAME
         ? NULL
         : &counter->column[entry->column];
+    out->is_unread = false;
     return true;
+}
+
+static bool
+find_serial(const struct schema_counter *counter, uint32_t serial,
+    struct schema_target *out)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == serial) {
+            *out = (struct schema_target){counter, &counter->column[i], false};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+schema_source(const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_column *column,
+    struct schema_target *out)
+{
+    const struct schema_source *source = &column->source;
+
+    if (source->serial == 0) {
+        return false;
+    }
+    if (column->kind == SCHEMA_MARK && !source->is_fixed) {
+        return find_serial(counter, source->serial, out);
+    }
+    for (uint32_t i = 0; i < schema->n_places; i++) {
+        if (find_serial(&schema->counter[i], source->serial, out)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const struct schema_column *

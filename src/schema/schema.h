@@ -23,6 +23,22 @@ struct schema_name {
     char text[SCHEMA_NAME_MAX + 1]; /* also terminated by a NUL */
 };
 
+/* What a column is; doc/protocol.md. A number, a mark and a list's place are
+ * stored alike: as a number of the record. */
+enum schema_kind {
+    SCHEMA_NUMBER,
+    SCHEMA_MARK,   /* how far its id has read a source */
+    SCHEMA_FOLLOWS /* no number is stored: its lists are items */
+};
+
+/* The column that another one marks, counts or follows. */
+struct schema_source {
+    uint32_t serial; /* of the column; 0: there is none */
+    bool is_fixed;   /* it is of the id `id`, whichever counter has it; else of
+                      * the same counter and id */
+    uint64_t id;     /* is_fixed; else 0 */
+};
+
 /* One value column. */
 struct schema_column {
     struct schema_name name;
@@ -33,6 +49,15 @@ struct schema_column {
     uint8_t max_bits;          /* 1..64: values are below 2^max_bits */
     uint32_t flags;            /* returned with every value */
     uint64_t default_value;
+    enum schema_kind kind;
+    struct schema_source source; /* of a mark; what a list follows, which is
+                                  * of whichever counter, and not fixed */
+    struct schema_name unread;   /* of a mark: the name of what is behind it;
+                                  * else len 0 */
+    bool unmarked_is_none; /* of a mark: without one, nothing is unread; else
+                            * all is */
+    uint64_t forget;       /* of a mark: one more than so far below its source
+                            * counts as none; 0: none does */
 };
 
 /* One counter: a 64-bit key and its value columns in column order. */
@@ -63,6 +88,7 @@ struct alloc;  /* base/alloc.h */
 struct schema_target {
     const struct schema_counter *counter;
     const struct schema_column *column; /* NULL: the whole record */
+    bool is_unread; /* of a mark: not the mark, what is behind it */
 };
 
 /* The largest value of a column: 2^max_bits - 1. */
@@ -100,14 +126,21 @@ const struct schema_counter *schema_counter_at(
  * first; reserved words are not looked at. */
 bool schema_is_name(const char *text, size_t len);
 
-/* What stands after the dot: a suffix, a value column's name or a counter's
- * name. False where there is no such name. */
+/* What stands after the dot: a suffix, a value column's name, the name of what
+ * a mark leaves unread, or a counter's name. False where there is no such
+ * name. */
 bool schema_find(const struct schema *schema, const char *name, size_t len,
     struct schema_target *out);
 
 /* A column of this counter by name or suffix, or NULL. */
 const struct schema_column *schema_counter_column(
     const struct schema_counter *counter, const char *name, size_t len);
+
+/* The column that a mark of counter, or a list, is about: false where there is
+ * none any more, which a schema never lets happen to one that it has. */
+bool schema_source(const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_column *column,
+    struct schema_target *out);
 
 enum schema_edit_op {
     SCHEMA_ADD_COUNTER,

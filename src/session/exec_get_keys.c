@@ -40,7 +40,8 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
     slot->kind = SLOT_RECORD;
     slot->n_cells = counter->n_columns;
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        const struct schema_target target = {counter, &counter->column[i]};
+        const struct schema_target target = {
+            counter, &counter->column[i], false};
         job->get.key[job->get.n++] = exec_get__cell(key->id, &target);
     }
     return slot;
