@@ -33,8 +33,11 @@ say_stats(struct admin *admin, const char *args, size_t len,
         return true;
     }
     /* As long as a line may be, without the space before it. */
-    char *text = strndup(len > 0 ? args + 1 : "", len > 0 ? len - 1 : 0);
+    size_t n = len > 0 ? len - 1 : 0;
+    char *text = malloc(n + 1);
     ASSERT(text != NULL);
+    memcpy(text, args + (len > 0), n);
+    text[n] = '\0';
     reply_stats_text(out, "args", text);
     free(text);
     reply_stats_end(out);
