@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+_Static_assert(_Alignof(uint16_t) == 2, "a thread's number is odd");
+
 /* A lock for what is held for some hundred instructions and taken for every
  * change: one atomic read-modify-write to take and none to leave, where
  * struct mutex has one each and two calls. All zero: free. Nothing is to be
@@ -23,14 +25,14 @@ struct lock {
     _Atomic uint32_t n_waiting; /* who sleep, or are about to */
 };
 
-/* The number of this thread, not 0: from the address of a variable of its own.
- * Threads whose variables are a multiple of 4 GiB apart have the same one: then
+/* The number of this thread, not 0: the address of the second byte of a variable
+ * of its own, which is odd. Threads whose variables are a multiple of 4 GiB apart have the same one: then
  * a check that a lock is held may miss an error. There is none that it is not,
  * which would be wrong then. */
 static inline uint32_t
 lock__self(void)
 {
-    return (uint32_t)(uintptr_t)&mutex__self | 1;
+    return (uint32_t)(uintptr_t)((const char *)&mutex__self + 1);
 }
 
 /* True where this thread has it. */

@@ -2,4 +2,4 @@
 /* A mutex that knows which thread has it: the address that stands for one. */
 #include "base/mutex.h"
 
-_Thread_local const char mutex__self;
+_Thread_local const uint16_t mutex__self;

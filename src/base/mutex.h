@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 /* A mutex that knows which thread has it, in every build: a function that is
@@ -26,7 +27,11 @@ struct mutex {
         .mutex = PTHREAD_MUTEX_INITIALIZER                                    \
     }
 
-extern _Thread_local const char mutex__self;
+/* Two bytes at an even address; see lock__self. All that includes this is linked
+ * into programs, never a shared library: so its address is one addition to the
+ * thread's. */
+extern _Thread_local const uint16_t mutex__self
+    __attribute__((tls_model("local-exec")));
 
 /* Before any thread uses it. Cannot fail: the attributes are the default. */
 static inline void

@@ -181,21 +181,26 @@ take_added(struct fetch_ring *ring)
     return first;
 }
 
-bool
-fetch_ring_submit(struct fetch_ring *ring)
+/* What has been added goes to the disk, as far as it takes it. */
+static __attribute__((noinline)) bool
+submit_added(struct fetch_ring *ring)
 {
     struct disk_read *read, *next;
 
     ASSERT(ring->magic == RING_MAGIC);
-    if (ring->added == NULL) {
-        return false;
-    }
     read = disk_ring_submit(ring->disk, take_added(ring));
     for (; read != NULL; read = next) {
         next = read->next;
         hand_on(ring, slot_of(ring, read));
     }
     return ring->added != NULL;
+}
+
+bool
+fetch_ring_submit(struct fetch_ring *ring)
+{
+    /* nothing, mostly: asked in each turn of a worker's loop */
+    return ring->added != NULL && submit_added(ring);
 }
 
 /* A read has come whole. */

@@ -318,7 +318,6 @@ look_again(const struct engine *engine, const struct ranges *ranges,
     const struct directory *directory =
         atomic_load_explicit(&ranges->directory, memory_order_relaxed);
     uint64_t row = pending->at.row;
-    table_owner_assert_held(ranges->owner);
     struct table *table =
         directory == NULL ? NULL : directory_find(directory, row);
     pending->table = NULL;

@@ -46,19 +46,6 @@ min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t
-wal__file_offset(const struct wal_file *file, const struct wal_mark *mark)
-{
-    ASSERT(mark->stream >= file->start);
-    return FRAME_FILE_BYTES + mark->stream - file->start;
-}
-
-uint64_t
-wal__file_limit(const struct wal_file *file)
-{
-    return file->head.bytes - NOTE_BYTES;
-}
-
 /* Room is allocated up to there: usually no more is needed. */
 static uint64_t
 room_max(const struct wal *wal, const struct wal_file *file)

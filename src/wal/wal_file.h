@@ -2,7 +2,9 @@
 #ifndef WAL_WAL_FILE_H
 #define WAL_WAL_FILE_H
 
+#include "base/assert.h"
 #include "wal/frame.h"
+#include "wal/note.h"
 #include "wal/wal.h"
 #include "wal/wal_stream.h"
 
@@ -34,10 +36,20 @@ struct wal_written {
 };
 
 /* Where in the file mark is. */
-uint64_t wal__file_offset(
-    const struct wal_file *file, const struct wal_mark *mark);
+static inline uint64_t
+wal__file_offset(const struct wal_file *file, const struct wal_mark *mark)
+{
+    ASSERT(mark->stream >= file->start);
+    return FRAME_FILE_BYTES + mark->stream - file->start;
+}
+
 /* Batches end there at the latest. */
-uint64_t wal__file_limit(const struct wal_file *file);
+static inline uint64_t
+wal__file_limit(const struct wal_file *file)
+{
+    return file->head.bytes - NOTE_BYTES;
+}
+
 /* Whether room is to be allocated in a file that is written up to end. */
 bool wal__file_lacks_room(
     const struct wal *wal, const struct wal_file *file, uint64_t end);
