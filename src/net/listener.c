@@ -5,7 +5,16 @@
  * waits to be accepted. So it is when the process is out of file descriptors:
  * one is kept to tell who comes. Where clients wait, or not even that works,
  * accepting pauses and is tried again every LISTENER_PAUSE_MS, since the
- * waiting connection would wake the poll for ever. */
+ * waiting connection would wake the poll for ever.
+ *
+ *   NEW --> ACCEPTS --------> PAUSED      no room, or no descriptor
+ *              ^ ^  room       |   ^
+ *              | +-------------+   | still none
+ *              |               v   |
+ *              +------------- TRIES       the alarm; a client, or nobody
+ *
+ * From each of them to STOPPED. A pause that is said and counted lasts until
+ * ACCEPTS, however often it was tried meanwhile. */
 #include "net/listener.h"
 
 #include "base/assert.h"
@@ -32,10 +41,24 @@ static const char no_memory[] = "SERVER_ERROR out of memory\r\n";
 
 static void on_pause_end(struct alarm *pause);
 
+static void
+move(struct listener *listener, enum listener_state to)
+{
+    listener->state = listener__step(listener->state, to);
+}
+
+static bool
+is_waiting(const struct listener *listener)
+{
+    return listener->state == LISTENER_PAUSED ||
+        listener->state == LISTENER_TRIES;
+}
+
 void
 listener_init(struct listener *listener, const struct listener_config *config)
 {
-    *listener = (struct listener){.config = *config, .spare_fd = -1};
+    *listener = (struct listener){
+        .magic = LISTENER_MAGIC, .config = *config, .spare_fd = -1};
     alarm_init(&listener->pause, config->loop, clock_or_system(config->clock),
         on_pause_end);
 }
@@ -408,14 +431,15 @@ static void
 pause_accepting(struct listener *listener, bool is_at_limit)
 {
     struct conn_gauge *gauge = listener->config.gauge;
+    bool goes_on = is_waiting(listener);
+    move(listener, LISTENER_PAUSED);
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         uv_poll_stop(&listener->socket[i].poll);
     }
     alarm_set(&listener->pause, LISTENER_PAUSE_MS);
-    if (listener->is_paused) {
+    if (goes_on) {
         return;
     }
-    listener->is_paused = true;
     listener->paused_at_us = uv_hrtime() / NS_PER_US;
     atomic_store(&gauge->is_accepting, false);
     atomic_fetch_add(&gauge->pauses, 1);
@@ -432,8 +456,8 @@ end_pause(struct listener *listener)
 {
     struct conn_gauge *gauge = listener->config.gauge;
     uint64_t now_us = uv_hrtime() / NS_PER_US;
-    if (listener->is_paused) {
-        listener->is_paused = false;
+    if (is_waiting(listener)) {
+        move(listener, LISTENER_ACCEPTS);
         atomic_fetch_add(&gauge->pause_us, now_us - listener->paused_at_us);
         atomic_store(&gauge->is_accepting, true);
     }
@@ -504,6 +528,7 @@ on_connection(uv_poll_t *poll, int status, int events)
     struct listening *listening = poll->data;
     (void)status;
     (void)events;
+    ASSERT(listening->listener->magic == LISTENER_MAGIC);
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         if (!accept_one(listening->listener, listening)) {
             return;
@@ -516,12 +541,15 @@ on_pause_end(struct alarm *pause)
 {
     struct listener *listener =
         (struct listener *)((char *)pause - offsetof(struct listener, pause));
+    ASSERT(listener->magic == LISTENER_MAGIC);
     if (listener->config.waits && is_full(listener)) {
         alarm_set(pause, LISTENER_PAUSE_MS);
         return;
     }
     if (listener->config.waits) {
         end_pause(listener); /* there is room, whether or not someone waits */
+    } else {
+        move(listener, LISTENER_TRIES);
     }
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         uv_poll_start(&listener->socket[i].poll, UV_READABLE, on_connection);
@@ -548,6 +576,7 @@ listener_start(struct listener *listener)
         }
     }
     keep_spare(listener);
+    move(listener, LISTENER_ACCEPTS);
     atomic_store(&listener->config.gauge->is_accepting, true);
     return 0;
 }
@@ -555,6 +584,9 @@ listener_start(struct listener *listener)
 void
 listener_stop(struct listener *listener)
 {
+    ASSERT(listener->magic == LISTENER_MAGIC);
+    move(listener, LISTENER_STOPPED);
+    listener->magic = 0;
     for (unsigned i = 0; i < listener->n_sockets; i++) {
         struct listening *listening = &listener->socket[i];
         if (listening->is_polling) {

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "net/alarm.h"
+#include "net/listener_state.h"
 #include "net/worker.h"
 
 #include <stdbool.h>
@@ -14,7 +15,11 @@
 /* Listening sockets, and the handing out of what they accept. Runs on the main
  * thread's loop. */
 
-enum { LISTENER_SOCKETS_MAX = 64, LISTENER_PAUSE_MS = 10 };
+enum {
+    LISTENER_SOCKETS_MAX = 64,
+    LISTENER_PAUSE_MS = 10,
+    LISTENER_MAGIC = 0x6c697374
+};
 
 struct listener;
 
@@ -43,6 +48,8 @@ struct listener_config {
 };
 
 struct listener {
+    uint32_t magic; /* LISTENER_MAGIC, until it is stopped */
+    enum listener_state state;
     struct listener_config config;
     unsigned n_sockets;
     unsigned next_worker;
@@ -50,8 +57,7 @@ struct listener {
                             * more; -1: there is none */
     bool is_short;         /* that has been said */
     struct alarm pause;    /* nothing can be accepted: tries again after it */
-    bool is_paused;        /* until something could be */
-    uint64_t paused_at_us; /* of uv_hrtime */
+    uint64_t paused_at_us; /* of uv_hrtime; since when it does not accept */
     struct listening socket[LISTENER_SOCKETS_MAX];
     char unix_path[108];
 };

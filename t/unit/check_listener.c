@@ -5,6 +5,7 @@
 #include "net/listener.h"
 
 #include "base/err.h"
+#include "unit/survives.h"
 #include "unit/worker_help.h"
 
 #include <netinet/in.h>
@@ -667,6 +668,65 @@ START_TEST(test_loopback_only)
 }
 END_TEST
 
+/* Its states: each step that listener.c does not draw aborts. */
+
+struct step {
+    unsigned from, to;
+};
+
+static void
+take_step(void *context)
+{
+    const struct step *step = context;
+    (void)listener__step(
+        (enum listener_state)step->from, (enum listener_state)step->to);
+}
+
+START_TEST(test_steps)
+{
+    enum { N = LISTENER_STATES_N + 1 /* and one that is none */ };
+    static const bool may[N][N] = {
+        [LISTENER_NEW] = {[LISTENER_ACCEPTS] = true,
+            [LISTENER_STOPPED] = true},
+        [LISTENER_ACCEPTS] = {[LISTENER_PAUSED] = true,
+            [LISTENER_STOPPED] = true},
+        [LISTENER_PAUSED] = {[LISTENER_TRIES] = true,
+            [LISTENER_ACCEPTS] = true,
+            [LISTENER_STOPPED] = true},
+        [LISTENER_TRIES] = {[LISTENER_PAUSED] = true,
+            [LISTENER_ACCEPTS] = true,
+            [LISTENER_STOPPED] = true},
+    };
+    struct step step;
+    for (step.from = 0; step.from < N; step.from++) {
+        for (step.to = 0; step.to < N; step.to++) {
+            ck_assert_msg(
+                survives(take_step, &step) == may[step.from][step.to],
+                "from %u to %u", step.from, step.to);
+        }
+    }
+}
+END_TEST
+
+static void
+start_again(void *context)
+{
+    (void)listener_start(context);
+}
+
+/* What is stopped neither starts nor stops again. */
+START_TEST(test_stopped)
+{
+    struct bench bench;
+    bench_init(&bench, 10);
+    struct listener other;
+    listener_init(&other, &bench.listener.config);
+    listener_stop(&other);
+    ck_assert(!survives(start_again, &other));
+    bench_fini(&bench);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -675,6 +735,6 @@ main(void)
         test_too_many_addresses, test_unix_mask, test_unix_stale,
         test_unix_live, test_unix_full_backlog, test_unix_other_files,
         test_unix_bad_paths, test_out_of_fds, test_last_fd, test_last_fd_waits,
-        test_never_started, test_loopback_only};
+        test_never_started, test_loopback_only, test_steps, test_stopped};
     return run_tests("listener", tests, COUNT_OF(tests));
 }
