@@ -16,7 +16,14 @@
  * If an add lacks memory, the engine may keep columns under a serial that was
  * never published; nothing can have been written there, and the next
  * definition of that counter replaces it. A drop that lacks memory leaves
- * numbers behind that nobody can name any more, until a later definition. */
+ * numbers behind that nobody can name any more, until a later definition.
+ *
+ * Its life, which whoever makes the store changes, under the lock:
+ *
+ *   IDLE --keeper_start--> RUNS --keeper_stop--> ENDS
+ *    ^                                            |  the queue is done, and the
+ *    +--------------------------------------------+  thread has ended
+ */
 #include "store/keeper.h"
 
 #include "base/assert.h"
@@ -26,6 +33,12 @@
 #include "tier/segment_map.h"
 
 #include <stdlib.h>
+
+static void
+move(struct keeper *keeper, enum keeper_life to)
+{
+    keeper->life = keeper__step(keeper->life, to);
+}
 
 static const struct schema *
 current(struct keeper *keeper)
@@ -209,7 +222,7 @@ static struct store_edit *
 take(struct keeper *keeper)
 {
     mutex_lock(&keeper->lock);
-    while (keeper->queue.first == NULL && !keeper->stopping) {
+    while (keeper->queue.first == NULL && keeper->life != KEEPER_ENDS) {
         mutex_wait(&keeper->lock, &keeper->changed);
     }
     struct store_call *call = call_queue_take(&keeper->queue);
@@ -233,9 +246,9 @@ run(void *arg)
 int
 keeper_start(struct keeper *keeper)
 {
+    ASSERT(keeper->life == KEEPER_IDLE);
     keeper->magic = KEEPER_MAGIC;
     keeper->queue = (struct call_queue){0};
-    keeper->stopping = false;
     mutex_init(&keeper->lock);
     pthread_cond_init(&keeper->changed, NULL);
     if (pthread_create(&keeper->thread, NULL, run, keeper) != 0) {
@@ -244,6 +257,9 @@ keeper_start(struct keeper *keeper)
         keeper->magic = 0;
         return ERR_NO_THREAD;
     }
+    mutex_lock(&keeper->lock);
+    move(keeper, KEEPER_RUNS);
+    mutex_unlock(&keeper->lock);
     return 0;
 }
 
@@ -252,12 +268,12 @@ keeper_stop(struct keeper *keeper)
 {
     ASSERT(keeper->magic == KEEPER_MAGIC);
     mutex_lock(&keeper->lock);
-    ASSERT(!keeper->stopping);
-    keeper->stopping = true;
+    move(keeper, KEEPER_ENDS);
     pthread_cond_signal(&keeper->changed);
     mutex_unlock(&keeper->lock);
     pthread_join(keeper->thread, NULL);
     ASSERT(keeper->queue.first == NULL);
+    move(keeper, KEEPER_IDLE);
     keeper->magic = 0;
     pthread_cond_destroy(&keeper->changed);
     mutex_fini(&keeper->lock);
@@ -269,7 +285,7 @@ keeper_add(struct keeper *keeper, struct store_edit *edit)
     ASSERT(keeper->magic == KEEPER_MAGIC);
     ASSERT(edit->call.done_fn != NULL);
     mutex_lock(&keeper->lock);
-    ASSERT(!keeper->stopping);
+    ASSERT(keeper->life == KEEPER_RUNS);
     call_queue_add(&keeper->queue, &edit->call);
     pthread_cond_signal(&keeper->changed);
     mutex_unlock(&keeper->lock);

@@ -7,6 +7,7 @@
 #include "lib/fault_alloc.h"
 #include "lib/store_item.h"
 #include "unit/store_help.h"
+#include "unit/survives.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -440,11 +441,78 @@ START_TEST(test_stop)
 }
 END_TEST
 
+struct step {
+    unsigned from, to;
+};
+
+static void
+take_step(void *context)
+{
+    const struct step *step = context;
+    (void)keeper__step(
+        (enum keeper_life)step->from, (enum keeper_life)step->to);
+}
+
+/* Its life: each step that keeper.c does not draw aborts. */
+START_TEST(test_life)
+{
+    enum { N = KEEPER_LIVES_N + 1 /* and one that is none */ };
+    static const bool may[N][N] = {
+        [KEEPER_IDLE] = {[KEEPER_RUNS] = true},
+        [KEEPER_RUNS] = {[KEEPER_ENDS] = true},
+        [KEEPER_ENDS] = {[KEEPER_IDLE] = true},
+    };
+    struct step step;
+    for (step.from = 0; step.from < N; step.from++) {
+        for (step.to = 0; step.to < N; step.to++) {
+            ck_assert_msg(
+                survives(take_step, &step) == may[step.from][step.to],
+                "from %u to %u", step.from, step.to);
+        }
+    }
+}
+END_TEST
+
+static void
+start_again(void *context)
+{
+    (void)keeper_start(context);
+}
+
+static void
+stop_again(void *context)
+{
+    keeper_stop(context);
+}
+
+static void
+add_late(void *context)
+{
+    struct rig *rig = context;
+    struct pending pending;
+    rig->keeper.life = KEEPER_ENDS;
+    begin(rig, &pending, "add counter w");
+}
+
+/* One that runs is not started, one that does not run is not stopped, and no
+ * edit is taken any more at its end. */
+START_TEST(test_misused)
+{
+    struct rig rig;
+    rig_init(&rig);
+    ck_assert(!survives(start_again, &rig.keeper));
+    ck_assert(!survives(add_late, &rig));
+    rig_fini(&rig);
+    ck_assert_uint_eq(rig.keeper.life, KEEPER_IDLE);
+    ck_assert(!survives(stop_again, &rig.keeper));
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
         test_add_out_of_memory, test_another_after_failed_add,
-        test_drop_out_of_memory, test_drop_counter_out_of_memory, test_stop};
+        test_drop_out_of_memory, test_drop_counter_out_of_memory, test_stop, test_life, test_misused};
     return run_tests("keeper", tests, COUNT_OF(tests));
 }
