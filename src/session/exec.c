@@ -8,7 +8,22 @@
  * Changes of cells and records share a job: as long as one follows the other
  * they are gathered, and exec_flush gives them to the store in one call. So do
  * gets. Every other request, and every refusal, settles what has been gathered
- * before it answers, so replies and effects keep the order of the requests. */
+ * before it answers, so replies and effects keep the order of the requests.
+ *
+ * The stages of a job that gathers; every other job has one, in which it begins
+ * and ends:
+ *
+ *   changes:  GATHER --flush--> CHANGE
+ *   gets:     GET_JOIN --flush--> GET_CHECK    where keys are still unchecked
+ *                 |                 |    |
+ *                 |    all checked  |    v  no slice yet
+ *                 |                 |  GET_GATHER <------+
+ *                 v                 v    |               |  more keys
+ *               GET_ASK <----------------+               |
+ *                 +---- asked ----> GET_FORMAT ----------+
+ *
+ * A job ends in CHANGE or GET_FORMAT, or in GET_CHECK where a key is
+ * refused. */
 #include "session/exec_admin.h"
 
 #include "base/assert.h"

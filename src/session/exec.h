@@ -53,7 +53,7 @@ struct exec_turn {
 
 enum { JOB_MAGIC = 0x424f4a };
 
-/* What to do with a job when it is resumed. */
+/* What to do with a job when it is resumed; exec.c draws the steps. */
 enum job_stage {
     JOB_GET_JOIN,   /* gets are being gathered; never between turns */
     JOB_GET_CHECK,  /* look whether all keys are well formed */

@@ -398,7 +398,7 @@ enum exec_step
 exec__change_flush(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    job->stage = JOB_CHANGE;
+    exec__job_move(job, JOB_GATHER, JOB_CHANGE);
     job->store_change.change = job->change;
     job->store_change.seq = 0;
     if (turn->fault != 0) {

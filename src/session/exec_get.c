@@ -140,7 +140,8 @@ exec_get__is_checked(const struct job *job)
 static void
 end_check(struct job *job)
 {
-    job->stage = job->n_slots > 0 ? JOB_GET_ASK : JOB_GET_GATHER;
+    exec__job_move(job, JOB_GET_CHECK,
+        job->n_slots > 0 ? JOB_GET_ASK : JOB_GET_GATHER);
 }
 
 /* The same as check_keys where only a length can be wrong, of one key behind
@@ -246,7 +247,7 @@ ask_slice(struct session *session)
 {
     struct job *job = session->job;
     ASSERT(job->get.n <= STORE_GET_MAX);
-    job->stage = JOB_GET_FORMAT;
+    exec__job_move(job, JOB_GET_ASK, JOB_GET_FORMAT);
     if (session->executor->owns != NULL) {
         exec_get__look_for_others(session);
     }
@@ -271,7 +272,7 @@ next_slice(struct session *session, struct exec_turn *turn)
     struct span bad;
     int err = exec_get__gather(session, turn->base, turn->end, &bad);
     ASSERT(err == 0); /* checked */
-    session->job->stage = JOB_GET_ASK;
+    exec__job_move(session->job, JOB_GET_GATHER, JOB_GET_ASK);
 }
 
 /* Ends the turn for this request, or takes one from the turn's budget. */
@@ -324,7 +325,7 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         if (job->words.len == 0) {
             return end(session, turn);
         }
-        job->stage = JOB_GET_GATHER;
+        exec__job_move(job, JOB_GET_FORMAT, JOB_GET_GATHER);
         if (exec__has_lent(session)) {
             return EXEC_FULL;
         }
@@ -344,9 +345,10 @@ enum exec_step
 exec__get_flush(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    job->stage = JOB_GET_ASK;
     if (job->unchecked.len > 0 || job->n_slots == 0) {
-        job->stage = JOB_GET_CHECK;
+        exec__job_move(job, JOB_GET_JOIN, JOB_GET_CHECK);
+    } else {
+        exec__job_move(job, JOB_GET_JOIN, JOB_GET_ASK);
     }
     return exec__get_resume(session, turn);
 }

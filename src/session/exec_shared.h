@@ -2,6 +2,7 @@
 #ifndef SESSION_EXEC_SHARED_H
 #define SESSION_EXEC_SHARED_H
 
+#include "base/steps.h"
 #include "session/exec.h"
 
 /* What the exec*.c files share: the session's thread. */
@@ -9,6 +10,26 @@
 /* Makes a job for the session, of no gathered requests yet, or returns NULL
  * when memory is out. */
 struct job *exec__job(struct session *session, enum job_stage stage);
+
+static const unsigned exec__job_steps[] = {
+    [JOB_GET_JOIN] = STEP_TO(JOB_GET_CHECK) | STEP_TO(JOB_GET_ASK),
+    [JOB_GET_CHECK] = STEP_TO(JOB_GET_GATHER) | STEP_TO(JOB_GET_ASK),
+    [JOB_GET_GATHER] = STEP_TO(JOB_GET_ASK),
+    [JOB_GET_ASK] = STEP_TO(JOB_GET_FORMAT),
+    [JOB_GET_FORMAT] = STEP_TO(JOB_GET_GATHER),
+    [JOB_GATHER] = STEP_TO(JOB_CHANGE),
+    [JOB_LOGIN] = 0, /* the last one, and so all others */
+};
+
+/* Goes from a stage, in which the job is, to another one, which may follow.
+ * Where both are constants the table is asked by the compiler. */
+static inline void
+exec__job_move(struct job *job, enum job_stage from, enum job_stage to)
+{
+    ASSERT(job->stage == from);
+    ASSERT_STEP(exec__job_steps, from, to);
+    job->stage = to;
+}
 
 /* The session's request is answered: gives the job back, if there is one. */
 enum exec_step exec__done(struct session *session);
