@@ -68,9 +68,10 @@ enum {
     LOG_FLUSH_MS = 1000
 };
 
-enum { SERVER_SIGNALS = 5 };
+enum { SERVER_SIGNALS = 5, SERVER_MAGIC = 0x73727672 };
 
 struct server {
+    uint32_t magic; /* SERVER_MAGIC */
     struct options options;
     const struct server_hooks *hooks; /* all NULL: none */
     struct logger logger;
@@ -167,6 +168,7 @@ on_signal(uv_signal_t *signal, int number)
 {
     struct server *server = signal->data;
     enum signal_deed deed = deed_of(number);
+    ASSERT(server->magic == SERVER_MAGIC);
     switch (deed) {
     case CHECKPOINT_AND_STOP:
         if (server->real != NULL) {
@@ -202,6 +204,7 @@ static void
 on_store_loaded(void *context, int err)
 {
     struct server *server = context;
+    ASSERT(server->magic == SERVER_MAGIC);
     atomic_store(&server->load_err, err);
     uv_async_send(&server->loaded);
 }
@@ -527,6 +530,7 @@ static void
 on_loaded(uv_async_t *async)
 {
     struct server *server = async->data;
+    ASSERT(server->magic == SERVER_MAGIC);
     int err = atomic_load(&server->load_err);
     uv_timer_stop(&server->still_loading);
     if (err != 0) {
@@ -546,6 +550,7 @@ static void
 on_log_timer(uv_timer_t *timer)
 {
     struct server *server = timer->data;
+    ASSERT(server->magic == SERVER_MAGIC);
     log_flush(&server->logger, false);
 }
 
@@ -765,6 +770,7 @@ free_server(struct server *server)
     buf_fini(&server->schema_text);
     buf_fini(&server->ports);
     buf_fini(&server->why);
+    server->magic = 0;
     free(server);
 }
 
@@ -779,6 +785,7 @@ server_run(int argc, char **argv, const struct server_hooks *hooks)
     if (server == NULL) {
         return status;
     }
+    server->magic = SERVER_MAGIC;
     server->hooks = hooks != NULL ? hooks : &none;
     server->ready_fd = -1;
     enum options_result result =
