@@ -3,7 +3,7 @@
  * aborts, and so does a look at a connection, a room, a gate or a list of the
  * worker that is not as it must be. */
 #include "net/conn_priv.h"
-#include "unit/survives.h"
+#include "unit/breakages.h"
 
 enum { STAGES = CONN_CLOSED + 2 /* and one that is none */ };
 
@@ -160,24 +160,14 @@ open_all(void)
     X(worker.room.used[CONN_ROOM_REQUESTS]--)                                 \
     X(worker.room.used[CONN_ROOM_REPLIES]++)
 
-static const char *const faults[] = {
-#define X(line) #line,
-    FAULTS(X)
-#undef X
-};
+static const char *const faults[] = {FAULTS(BREAKAGE_TEXT)};
 
 static void
 look_at_fault(void *context)
 {
-    unsigned fault = *(unsigned *)context;
-    unsigned i = 0;
-#define X(line)                                                               \
-    if (fault == i++) {                                                       \
-        line;                                                                 \
-    }
-    FAULTS(X)
-#undef X
-    conn_verify_all(&worker);
+    struct breakage *breakage = context;
+    FAULTS(BREAKAGE_DO)
+    conn_verify_all(breakage->of);
 }
 
 START_TEST(test_faults)
@@ -185,11 +175,7 @@ START_TEST(test_faults)
     open_all();
     conn_verify(&conns[READS]);
     conn_verify_all(&worker);
-    unsigned i = 0;
-    for (; i < COUNT_OF(faults); i++) {
-        ck_assert_msg(!survives(look_at_fault, &i), "%s", faults[i]);
-    }
-    ck_assert(survives(look_at_fault, &i));
+    expect_noticed(look_at_fault, &worker, faults, COUNT_OF(faults));
 }
 END_TEST
 

@@ -513,6 +513,7 @@ main(void)
 {
     const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
         test_add_out_of_memory, test_another_after_failed_add,
-        test_drop_out_of_memory, test_drop_counter_out_of_memory, test_stop, test_life, test_misused};
+        test_drop_out_of_memory, test_drop_counter_out_of_memory, test_stop,
+        test_life, test_misused};
     return run_tests("keeper", tests, COUNT_OF(tests));
 }

@@ -686,10 +686,10 @@ START_TEST(test_steps)
 {
     enum { N = LISTENER_STATES_N + 1 /* and one that is none */ };
     static const bool may[N][N] = {
-        [LISTENER_NEW] = {[LISTENER_ACCEPTS] = true,
-            [LISTENER_STOPPED] = true},
-        [LISTENER_ACCEPTS] = {[LISTENER_PAUSED] = true,
-            [LISTENER_STOPPED] = true},
+        [LISTENER_NEW] =
+            {[LISTENER_ACCEPTS] = true, [LISTENER_STOPPED] = true},
+        [LISTENER_ACCEPTS] =
+            {[LISTENER_PAUSED] = true, [LISTENER_STOPPED] = true},
         [LISTENER_PAUSED] = {[LISTENER_TRIES] = true,
             [LISTENER_ACCEPTS] = true,
             [LISTENER_STOPPED] = true},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wal/manifest_verify: a manifest that may be written passes, and whatever is
  * wrong in one is found. */
+#include "unit/breakages.h"
 #include "unit/manifest_help.h"
-#include "unit/survives.h"
 #include "wal/image.h"
 
 enum { SHARDS = 4, LAST_SEQ = 1000 };
@@ -80,62 +80,53 @@ image_of(struct manifest *manifest)
         &manifest->images, 3, 1, 1000);
 }
 
-/* For a manifest that is wrong already. */
 static void
-break_nothing(void *context)
+look(void *context)
 {
     manifest_verify(context, LAST_SEQ);
 }
 
 #define BREAKAGES(X)                                                          \
-    X(epoch, it->epoch = 0)                                                   \
-    X(log_number, it->log_number = 0)                                         \
-    X(shards, it->shards = 3)                                                 \
-    X(no_shards, it->shards = 0)                                              \
-    X(schema_seq, it->schema_seq = LAST_SEQ + 1)                              \
-    X(checkpoint_seq, it->checkpoint_seq = LAST_SEQ + 1)                      \
-    X(last_serial, it->last_serial = 69)                                      \
-    X(serial, it->counter[1].serial = 0)                                      \
-    X(slot, it->counter[1].slot = 3)                                          \
-    X(last_segment, it->last_segment = 39)                                    \
-    X(segment_shards, it->segments.shards = 2)                                \
-    X(segment_seq, it->segments.segment[1].seq[2] = LAST_SEQ + 1)             \
-    X(segment_ids, it->segments.segment[0].last_id = 8003)                    \
-    X(segment_none, it->segments.segment[0].records = 0)                      \
-    X(image_seq, add_image(it, 5000, 5999, LAST_SEQ + 1))                     \
-    X(image_covered, add_image(it, 400, 499, 699))                            \
-    X(image_partly, add_image(it, 2500, 3500, 699))                           \
-    X(image_file, it->next_file = 8)                                          \
-    X(image_len, image_of(it)->len = 0)                                       \
-    X(image_n, image_of(it)->n = IMAGE_RECORDS_MAX + 1)                       \
-    X(image_count, it->images.n++)                                            \
-    X(image_shard, it->shards = it->segments.shards = 1)                      \
-    X(producer, it->producers.last_serial = 5)                                \
-    X(producers, it->producers.one[1].serial = 4)                             \
-    X(window, it->producers.window[1].producer = 2)                           \
-    X(window_shard, it->producers.window[1].shard = SHARDS)                   \
-    X(windows, it->producers.window[1].producer = 0)                          \
-    X(history, it->histories.entry[0].history = 0)                            \
-    X(histories, it->histories.entry[0].from = 12)
+    X(it->epoch = 0)                                                          \
+    X(it->log_number = 0)                                                     \
+    X(it->shards = 3)                                                         \
+    X(it->shards = 0)                                                         \
+    X(it->schema_seq = LAST_SEQ + 1)                                          \
+    X(it->checkpoint_seq = LAST_SEQ + 1)                                      \
+    X(it->last_serial = 69)                                                   \
+    X(it->counter[1].serial = 0)                                              \
+    X(it->counter[1].slot = 3)                                                \
+    X(it->last_segment = 39)                                                  \
+    X(it->segments.shards = 2)                                                \
+    X(it->segments.segment[1].seq[2] = LAST_SEQ + 1)                          \
+    X(it->segments.segment[0].last_id = 8003)                                 \
+    X(it->segments.segment[0].records = 0)                                    \
+    X(add_image(it, 5000, 5999, LAST_SEQ + 1))                                \
+    X(add_image(it, 400, 499, 699))                                           \
+    X(add_image(it, 2500, 3500, 699))                                         \
+    X(it->next_file = 8)                                                      \
+    X(image_of(it)->len = 0)                                                  \
+    X(image_of(it)->n = IMAGE_RECORDS_MAX + 1)                                \
+    X(it->images.n++)                                                         \
+    X(it->shards = it->segments.shards = 1)                                   \
+    X(it->producers.last_serial = 5)                                          \
+    X(it->producers.one[1].serial = 4)                                        \
+    X(it->producers.window[1].producer = 2)                                   \
+    X(it->producers.window[1].shard = SHARDS)                                 \
+    X(it->producers.window[1].producer = 0)                                   \
+    X(it->histories.entry[0].history = 0)                                     \
+    X(it->histories.entry[0].from = 12)
 
-#define X(name, what)                                                         \
-    static void break_##name(void *context)                                   \
-    {                                                                         \
-        struct manifest *it = context;                                        \
-        what;                                                                 \
-        manifest_verify(it, LAST_SEQ);                                        \
-    }
-BREAKAGES(X)
-#undef X
+static const char *const lines[] = {BREAKAGES(BREAKAGE_TEXT)};
 
-static const struct breakage {
-    const char *name;
-    void (*break_fn)(void *context);
-} breakages[] = {
-#define X(name, what) {#name, break_##name},
-    BREAKAGES(X)
-#undef X
-};
+static void
+break_and_verify(void *context)
+{
+    struct breakage *breakage = context;
+    struct manifest *it = breakage->of;
+    BREAKAGES(BREAKAGE_DO)
+    manifest_verify(it, LAST_SEQ);
+}
 
 START_TEST(test_whole)
 {
@@ -153,10 +144,7 @@ START_TEST(test_breakages)
 {
     struct manifest manifest;
     make_whole(&manifest);
-    for (size_t i = 0; i < COUNT_OF(breakages); i++) {
-        ck_assert_msg(!survives(breakages[i].break_fn, &manifest),
-            "%s is not noticed", breakages[i].name);
-    }
+    expect_noticed(break_and_verify, &manifest, lines, COUNT_OF(lines));
     manifest_fini(&manifest);
 }
 END_TEST
@@ -168,7 +156,7 @@ START_TEST(test_cut)
     size_t n_cut;
     make_whole(&manifest);
     add_image(&manifest, 900, 2500, 600);
-    ck_assert(!survives(break_nothing, &manifest));
+    ck_assert(!survives(look, &manifest));
     ck_assert_int_eq(manifest_cut_images(&manifest, &n_cut), 0);
     ck_assert_uint_eq(n_cut, 1);
     manifest_verify(&manifest, LAST_SEQ);
