@@ -25,10 +25,10 @@ struct lock {
     _Atomic uint32_t n_waiting; /* who sleep, or are about to */
 };
 
-/* The number of this thread, not 0: the address of the second byte of a variable
- * of its own, which is odd. Threads whose variables are a multiple of 4 GiB apart have the same one: then
- * a check that a lock is held may miss an error. There is none that it is not,
- * which would be wrong then. */
+/* The number of this thread, not 0: the address of the second byte of a
+ * variable of its own, which is odd. Threads whose variables are a multiple of
+ * 4 GiB apart have the same one: then a check that a lock is held may miss an
+ * error. There is none that it is not, which would be wrong then. */
 static inline uint32_t
 lock__self(void)
 {

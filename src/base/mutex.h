@@ -27,9 +27,9 @@ struct mutex {
         .mutex = PTHREAD_MUTEX_INITIALIZER                                    \
     }
 
-/* Two bytes at an even address; see lock__self. All that includes this is linked
- * into programs, never a shared library: so its address is one addition to the
- * thread's. */
+/* Two bytes at an even address; see lock__self. All that includes this is
+ * linked into programs, never a shared library: so its address is one addition
+ * to the thread's. */
 extern _Thread_local const uint16_t mutex__self
     __attribute__((tls_model("local-exec")));
 

@@ -140,8 +140,8 @@ exec_get__is_checked(const struct job *job)
 static void
 end_check(struct job *job)
 {
-    exec__job_move(job, JOB_GET_CHECK,
-        job->n_slots > 0 ? JOB_GET_ASK : JOB_GET_GATHER);
+    exec__job_move(
+        job, JOB_GET_CHECK, job->n_slots > 0 ? JOB_GET_ASK : JOB_GET_GATHER);
 }
 
 /* The same as check_keys where only a length can be wrong, of one key behind
