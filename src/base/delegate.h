@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_ERRAND_H
-#define BASE_ERRAND_H
+#ifndef BASE_DELEGATE_H
+#define BASE_DELEGATE_H
 
 #include "base/mutex.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_TALE_H
-#define ENGINE_TALE_H
+#ifndef ENGINE_REDO_H
+#define ENGINE_REDO_H
 
 #include "engine/engine_priv.h"
 

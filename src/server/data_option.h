@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SERVER_KEEPING_H
-#define SERVER_KEEPING_H
+#ifndef SERVER_DATA_OPTION_H
+#define SERVER_DATA_OPTION_H
 
 #include "base/buf.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SERVER_DOORS_H
-#define SERVER_DOORS_H
+#ifndef SERVER_LISTENERS_H
+#define SERVER_LISTENERS_H
 
 #include "base/buf.h"
 #include "base/log.h"

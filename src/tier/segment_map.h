@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TIER_COVERS_H
-#define TIER_COVERS_H
+#ifndef TIER_SEGMENT_MAP_H
+#define TIER_SEGMENT_MAP_H
 
 #include "base/mutex.h"
 #include "base/qsbr.h"
