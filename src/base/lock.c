@@ -113,6 +113,7 @@ void
 lock_cond_wait(struct lock_cond *cond, struct lock *lock,
     const struct clock *clock, uint64_t until_ns)
 {
+    lock_assert_held(lock);
     uint64_t wake_ns =
         until_ns == LOCK_NEVER ? 0 : clock->calls->wake(clock, until_ns);
     /* relaxed: changed under the lock only */
@@ -129,8 +130,9 @@ lock_cond_wait(struct lock_cond *cond, struct lock *lock,
 }
 
 void
-lock_cond_call(struct lock_cond *cond)
+lock_cond_call(struct lock_cond *cond, const struct lock *lock)
 {
+    lock_assert_held(lock);
     if (cond->n_waiting == 0) {
         return;
     }

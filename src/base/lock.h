@@ -77,8 +77,7 @@ lock_leave(struct lock *lock)
     }
 }
 
-/* A condition of what a lock guards. All zero: nobody waits. All of it with the
- * lock held. */
+/* A condition of what a lock guards. All zero: nobody waits. */
 struct lock_cond {
     _Atomic uint32_t n_calls;
     uint32_t n_waiting;
@@ -92,7 +91,8 @@ struct lock_cond {
 void lock_cond_wait(struct lock_cond *cond, struct lock *lock,
     const struct clock *clock, uint64_t until_ns);
 
-/* Wakes all who wait. */
-void lock_cond_call(struct lock_cond *cond);
+/* Wakes all who wait with that lock, which this thread has: a call without it
+ * might come between a waiter's look and its sleep. */
+void lock_cond_call(struct lock_cond *cond, const struct lock *lock);
 
 #endif

@@ -403,17 +403,19 @@ take_places(struct producers *producers, struct place **place, uint32_t *n,
 
 struct copying {
     struct producers *producers;
+    const struct engine *engine;
     const struct place *place;
     uint32_t n;
     struct producers_window *window; /* n, filled from the first on */
     uint32_t n_windows;
 };
 
-/* Under the shard's lock, so no longer than it takes to copy them. */
+/* Takes no longer than it takes to copy them: changes of the shard wait. */
 static void
 copy_shard(void *context, unsigned shard)
 {
     struct copying *copying = context;
+    engine_assert_held(copying->engine, shard);
     copying->n_windows = 0;
     for (uint32_t i = 0; i < copying->n; i++) {
         const struct place *place = &copying->place[i];
@@ -476,7 +478,7 @@ producers__list(struct producers *producers, struct engine *engine,
     struct producers_list *out)
 {
     struct place *place;
-    struct copying copying = {.producers = producers};
+    struct copying copying = {.producers = producers, .engine = engine};
     int err = take_places(producers, &place, &copying.n, &out->last_serial);
     if (err != 0 || copying.n == 0) {
         return err;

@@ -120,9 +120,7 @@ measure_stash(
 {
     struct misfits misfits = {measure, source, stride, 0};
     if (source->n_stash[TABLE_MISFIT] > 0) {
-        /* relaxed: stored under the caller's lock */
-        stash_each(atomic_load_explicit(&source->stash, memory_order_relaxed),
-            measure_misfit, &misfits);
+        stash_each(table_stash(source), measure_misfit, &misfits);
     }
     return misfits.at + source->n_stash[TABLE_NARROW];
 }
@@ -348,10 +346,7 @@ measure_let_in(struct measure *measure)
             source->set != *measure->build->set) {
             struct misfits misfits = {
                 measure, source, stride_of(source, measure->n_wanted), 0};
-            /* relaxed: stored under the caller's lock */
-            stash_each(
-                atomic_load_explicit(&source->stash, memory_order_relaxed),
-                let_in, &misfits);
+            stash_each(table_stash(source), let_in, &misfits);
         }
     }
 }
@@ -619,9 +614,7 @@ fill_late(struct filling *filling)
             table_each_line(
                 filling->build->owner, source, 1, put_again, filling);
         }
-        /* relaxed: stored under the caller's lock */
-        const struct stash *stash =
-            atomic_load_explicit(&source->stash, memory_order_relaxed);
+        const struct stash *stash = table_stash(source);
         struct stashed stashed = {filling, source->base};
         if (stash != NULL) {
             stash_each(stash, put_stashed, &stashed);

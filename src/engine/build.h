@@ -5,7 +5,7 @@
 #include "engine/carry.h"
 
 /* Makes a table out of the records of others, or of arrays. The sources stay
- * as they are. Under the shard's lock. */
+ * as they are. */
 
 enum { BUILD_SOURCES_MAX = 2 };
 

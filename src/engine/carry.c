@@ -287,6 +287,7 @@ void
 carry_begin(
     struct carry *carry, const struct table_owner *owner, struct table *table)
 {
+    table_owner_assert_held(owner);
     memset(carry, 0, sizeof *carry);
     carry->owner = owner;
     carry->table = table;
@@ -371,6 +372,7 @@ carry_in(struct carry *carry, const struct carry_rows *rows,
     uint64_t code[SHAPES_COLUMNS_MAX] = {0};
     uint32_t columns = 0;
     struct carried carried;
+    table_owner_assert_held(carry->owner);
     for (unsigned c = 0; c < rows->n_columns; c++) {
         columns |= 1U << rows->column[c];
     }
@@ -470,9 +472,7 @@ walk_stash(const struct table *table,
     void *context)
 {
     struct stashed stashed = {table, place_fn, context};
-    /* relaxed: stored under the caller's lock */
-    const struct stash *stash =
-        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    const struct stash *stash = table_stash(table);
     if (stash != NULL) {
         stash_each(stash, place_in_stash, &stashed);
     }

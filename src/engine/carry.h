@@ -6,8 +6,8 @@
 #include "engine/table.h"
 
 /* Records out of the lines of one table into the first lines of another that is
- * being built, as far as there is room: as bits, not one by one. Under the
- * shard's lock; nobody else sees the new table. */
+ * being built, which nobody else sees, as far as there is room: as bits, not
+ * one by one. */
 
 /* Records that are in no table. */
 struct carry_rows {

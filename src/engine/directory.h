@@ -11,7 +11,9 @@
 /* The directory of one counter in one shard: which table has a row number. A
  * tree of arrays in one block, whose steps follow the density of the tables,
  * so that a stray table far away costs one step and the rest stays flat.
- * Immutable but for its leaves, which may be exchanged. */
+ * Immutable but for its leaves, which may be exchanged. Whoever makes one,
+ * exchanges a leaf or goes through the entries holds the shard's lock: ranges*.c,
+ * which assert so. directory_find is for readers, too. */
 
 struct table; /* directory.c knows of a table only what entries say */
 
@@ -39,7 +41,7 @@ struct directory {
     struct pool_garbage garbage;   /* first: for pool_retire */
     size_t bytes;                  /* of the whole block */
     size_t n;                      /* entries */
-    struct directory_entry *entry; /* in the block; under the shard's lock */
+    struct directory_entry *entry; /* in the block */
 };
 
 /* A directory of n (>= 0) entries in ascending order that do not overlap. 0,
@@ -81,24 +83,24 @@ directory_find(const struct directory *directory, uint64_t row)
     return (struct table *)slot;
 }
 
-/* Puts another table with the same range in the place of entry i. Under the
- * shard's lock; release. A reader may get either until it returns. */
+/* Puts another table with the same range in the place of entry i; release. A
+ * reader may get either until it returns. */
 void directory_replace(
     struct directory *directory, size_t i, struct table *table);
 
-/* The entries, ascending. Under the shard's lock. */
+/* The entries, ascending. */
 size_t directory_count(const struct directory *directory);
 const struct directory_entry *directory_entries(
     const struct directory *directory);
 
 /* The index of the first entry whose base is above row, minus one: the entry
- * at or before row; -1 where all lie above. Under the shard's lock. */
+ * at or before row; -1 where all lie above. */
 ptrdiff_t directory_before(const struct directory *directory, uint64_t row);
 
 /* Of the block; 0 for NULL. */
 size_t directory_bytes(const struct directory *directory);
 
-/* Asserts the invariants; for tests. Under the shard's lock. */
+/* Asserts the invariants; for tests. */
 void directory_verify(const struct directory *directory);
 
 #endif

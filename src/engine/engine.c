@@ -97,6 +97,13 @@ err_after_engine:
 }
 
 void
+engine_assert_held(const struct engine *engine, unsigned shard)
+{
+    ASSERT(shard < engine->n_shards);
+    lock_assert_held(&engine->shard[shard].lock);
+}
+
+void
 engine_destroy(struct engine **engine)
 {
     struct engine *it = *engine;

@@ -67,6 +67,10 @@ struct engine_sink {
         struct engine_sink *sink, const struct engine_write *write, size_t n);
 };
 
+/* Asserts that this thread has the lock of a shard: for what the engine calls
+ * under it. */
+void engine_assert_held(const struct engine *engine, unsigned shard);
+
 /* *out is the caller's. 0 or ERR_NO_MEMORY. */
 int engine_create(const struct engine_config *config, struct engine **out);
 

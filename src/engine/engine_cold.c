@@ -61,7 +61,7 @@ engine_add_covered(struct engine *engine, unsigned slot, uint64_t n_records)
     }
 }
 
-/* One cell, under the lock. view: NULL where there is no counter. */
+/* One cell. view: of nothing where there is no counter. */
 static void
 answer(const struct view *view, const struct cell_key *key,
     const uint64_t *code, uint64_t *value, uint8_t *state)

@@ -11,11 +11,8 @@ enum { SAMPLE_LINES = 128 };
 static uint64_t
 bytes_of(const struct table *table)
 {
-    /* relaxed: stored under the shard's lock, which is held */
-    const struct stash *stash =
-        atomic_load_explicit(&table->stash, memory_order_relaxed);
     return table_line_bytes(table) + table_other_bytes(table) +
-        stash_bytes(stash);
+        stash_bytes(table_stash(table));
 }
 
 bool

@@ -2,6 +2,7 @@
 /* Walks over all tables, one after the other: background work, figures and
  * checks. It holds a shard's lock for one table's work at most. */
 #include "engine/engine_priv.h"
+#include "engine/ranges_priv.h"
 
 enum {
     TEND_TABLES = 64,  /* looked at under one hold of the lock */
@@ -51,9 +52,7 @@ static const struct directory_entry *
 entry_at(const struct ranges *ranges, size_t i)
 {
     table_owner_assert_held(ranges->owner);
-    /* relaxed: stored under the caller's lock */
-    const struct directory *directory =
-        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    const struct directory *directory = ranges__directory(ranges);
     if (directory == NULL || i >= directory_count(directory)) {
         return NULL;
     }
@@ -72,9 +71,7 @@ static void
 add_table(
     struct engine_sum *sum, const struct pool *pool, const struct table *table)
 {
-    /* relaxed: stored under the caller's lock */
-    const struct stash *stash =
-        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    const struct stash *stash = table_stash(table);
     sum->tables++;
     sum->records += table->n_records;
     sum->lines += table->n_lines;
@@ -111,9 +108,8 @@ static void
 add_ends(
     struct engine *engine, const struct ranges *ranges, struct engine_sum *sum)
 {
-    /* relaxed: stored under the caller's lock */
-    const struct directory *directory =
-        atomic_load_explicit(&ranges->directory, memory_order_relaxed);
+    table_owner_assert_held(ranges->owner);
+    const struct directory *directory = ranges__directory(ranges);
     sum->other_bytes += directory == NULL
         ? 0
         : pool_block_bytes(&engine->pool, directory_bytes(directory));

@@ -101,7 +101,7 @@ static int
 stash_store(struct table_owner *owner, struct table *table, uint64_t key,
     const uint64_t *code, enum pool_purpose purpose)
 {
-    struct stash *old = table__stash(table);
+    struct stash *old = table_stash(table);
     struct stash *made;
     int err;
     if (old != NULL) {
@@ -140,7 +140,7 @@ stash_forget(struct table_owner *owner, struct table *table, uint64_t key)
 {
     table__begin(owner, TABLE__STRIPE_STASH);
     ENGINE_HOOK("stash remove");
-    ASSERT(stash_remove(table__stash(table), key));
+    ASSERT(stash_remove(table_stash(table), key));
     table__end(owner, TABLE__STRIPE_STASH);
 }
 
@@ -382,8 +382,8 @@ table_each_stashed(const struct table *table,
     void *context)
 {
     struct each each = {table, record_fn, context};
-    if (table__stash(table) != NULL) {
-        stash_each(table__stash(table), each_in_stash, &each);
+    if (table_stash(table) != NULL) {
+        stash_each(table_stash(table), each_in_stash, &each);
     }
 }
 
@@ -458,7 +458,7 @@ clear_stash(struct table_owner *owner, struct table *table, uint32_t columns,
     struct table_spot spot;
     do {
         clearing.n = 0;
-        stash_each(table__stash(table), collect_key, &clearing);
+        stash_each(table_stash(table), collect_key, &clearing);
         for (unsigned i = 0; i < clearing.n; i++) {
             table_find(owner, table, table->base + clearing.key[i], &spot);
             int err = clear_record(owner, table, &spot, columns, cover);
@@ -491,7 +491,7 @@ table_clear(struct table_owner *owner, struct table *table, uint32_t columns,
             }
         }
     }
-    return table__stash(table) == NULL
+    return table_stash(table) == NULL
         ? 0
         : clear_stash(owner, table, columns, cover);
 }

@@ -128,6 +128,14 @@ _Static_assert(offsetof(struct table, base) % LINE_BYTES == 0 &&
             offsetof(struct table, base) + LINE_BYTES,
     "a table comes from the arena: one cache line for a look, then pieces");
 
+static inline struct stash *
+table_stash(const struct table *table)
+{
+    /* relaxed: for who holds the lock, under which it is stored, or whose copy
+     * the table is */
+    return atomic_load_explicit(&table->stash, memory_order_relaxed);
+}
+
 /* Where a row may lie. */
 struct table_place {
     uint32_t line_1, line_2;

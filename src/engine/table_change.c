@@ -55,7 +55,7 @@ seek(const struct table_owner *owner, const struct table *table, uint64_t row,
     if (seek_lines(table, columns, spot, &is_elsewhere)) {
         return;
     }
-    const struct stash *stash = table__stash(table);
+    const struct stash *stash = table_stash(table);
     memset(&spot->record, 0, sizeof spot->record);
     spot->where = is_elsewhere && stash != NULL &&
             stash_find(stash, row & table->mask, spot->record.code)
@@ -82,7 +82,7 @@ bool
 table__seek_stash(const struct table *table, uint64_t row, unsigned column,
     struct table_cell *cell)
 {
-    const struct stash *stash = table__stash(table);
+    const struct stash *stash = table_stash(table);
     if (stash == NULL ||
         !stash_seek(stash, row & table->mask, column, &cell->stashed)) {
         return false;
@@ -218,7 +218,7 @@ rewrite_stashed(struct table_owner *owner, struct table *table,
     }
     table__begin(owner, TABLE__STRIPE_STASH);
     ENGINE_HOOK("stash put");
-    stash_flip(table__stash(table), stashed, code);
+    stash_flip(table_stash(table), stashed, code);
     table__end(owner, TABLE__STRIPE_STASH);
     return true;
 }

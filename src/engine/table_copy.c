@@ -39,20 +39,13 @@ round_up(size_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static const struct stash *
-stash_of(const struct table *table)
-{
-    /* relaxed: stored under the caller's lock, or a copy's own */
-    return atomic_load_explicit(&table->stash, memory_order_relaxed);
-}
-
 static struct layout
 lay_out(const struct table *table)
 {
     struct layout layout;
     layout.shapes = round_up(table_other_bytes(table));
     layout.stash = layout.shapes + round_up(sizeof(struct shapes));
-    layout.lines = layout.stash + round_up(stash_bytes(stash_of(table)));
+    layout.lines = layout.stash + round_up(stash_bytes(table_stash(table)));
     layout.places = layout.lines + table_line_bytes(table);
     layout.end = layout.places +
         2 * (size_t)table->n_records * sizeof(struct carry_place);
@@ -76,7 +69,7 @@ const struct table *
 table_copy(const struct table *table, void *block)
 {
     struct layout layout = lay_out(table);
-    const struct stash *stash = stash_of(table);
+    const struct stash *stash = table_stash(table);
     uintptr_t at = (uintptr_t)block + ALIGN - 1;
     char *base = (char *)(at - at % ALIGN);
     struct table *copy = (struct table *)base;
@@ -182,8 +175,8 @@ read_place(const struct reading *reading, const struct carry_place *place,
     uint64_t any = 0;
     if (place->shape == SHAPES_N) {
         uint64_t code[SHAPES_COLUMNS_MAX];
-        ASSERT(stash_find(
-            stash_of(reading->copy), place->row & reading->copy->mask, code));
+        ASSERT(stash_find(table_stash(reading->copy),
+            place->row & reading->copy->mask, code));
         for (unsigned c = 0; c < reading->n_columns; c++) {
             out[c][i] = code[reading->column[c]];
             any |= out[c][i];

@@ -204,9 +204,7 @@ table_retire(struct pool *pool, struct table *table)
     if (table == NULL) {
         return;
     }
-    /* relaxed: stored under the caller's lock */
-    stash_retire(
-        pool, atomic_load_explicit(&table->stash, memory_order_relaxed));
+    stash_retire(pool, table_stash(table));
     shapes_set_drop(pool, table->set);
     pool_retire(pool, &table->garbage,
         table_line_bytes(table) + head_bytes(table->n_pieces), free_garbage);
@@ -264,9 +262,7 @@ verify_record(void *context, uint64_t row, const uint64_t *code)
 void
 table_verify_sums(const struct table *table)
 {
-    /* relaxed: stored under the caller's lock, or a copy's own */
-    const struct stash *stash =
-        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    const struct stash *stash = table_stash(table);
     uint32_t n_stashed = table_n_stashed(table);
     ASSERT(n_stashed == stash_count(stash));
     ASSERT(n_stashed <= table->n_records);
@@ -293,9 +289,7 @@ table_verify(const struct table_owner *owner, const struct table *table)
         used_bits += line_used_bits(&copy, &table->form);
         n_lines += line_count(&copy);
     }
-    /* relaxed: stored under the caller's lock */
-    const struct stash *stash =
-        atomic_load_explicit(&table->stash, memory_order_relaxed);
+    const struct stash *stash = table_stash(table);
     if (stash != NULL) {
         stash_verify(stash);
     }

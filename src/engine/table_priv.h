@@ -54,13 +54,6 @@ table__store_line(const struct table_owner *owner, struct table *table,
     table__end(owner, line % TABLE_STRIPES);
 }
 
-static inline struct stash *
-table__stash(const struct table *table)
-{
-    /* relaxed: stored under the caller's lock */
-    return atomic_load_explicit(&table->stash, memory_order_relaxed);
-}
-
 /* Its records are not those any more that were copied, or looked at, last. The
  * line of the marks is written only where one says otherwise: one test for all
  * of them. */

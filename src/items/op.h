@@ -47,8 +47,8 @@ void items__op_fill(struct op *op, const char *value, size_t value_len,
 void items__op_add(struct op *op, const char *value, size_t value_len);
 
 /* Links the draft, filled, in place of old (NULL: nothing is there; its birth
- * is then ITEMS__BORN). cas 0: the next one. op->done is the new entry then.
- * Under the stripe's lock, as the step is. */
+ * is then ITEMS__BORN). cas 0: the next one. op->done is the new entry
+ * then. */
 void items__op_publish(struct op *op, struct stripe *stripe, struct entry *old,
     enum items_birth birth, uint64_t cas);
 

@@ -215,12 +215,13 @@ reheat_step(struct reheat *it, uint64_t n, bool *is_end)
     return err;
 }
 
-/* Under the lock of the shard; the engine's callback. */
+/* The engine's callback. */
 static void
 publish_shard(void *context)
 {
     struct reheat *it = context;
     ASSERT(it->magic == REHEAT_MAGIC && it->state == REHEAT_FULL);
+    engine_assert_held(it->seal->engine, it->shard);
     segment_map__publish(&it->exchange, it->shard);
 }
 

@@ -304,13 +304,13 @@ check_seq(const struct seal_work *work, uint64_t seq)
     }
 }
 
-/* Under the lock of the shard; the engine's callback. */
+/* The engine's callback. */
 static void
 publish_shard(void *context)
 {
     struct seal_work *work = context;
     ASSERT(work->magic == WORK_MAGIC && work->state == SEAL_WRITTEN);
-    ASSERT(work->shard < work->seal->n_shards);
+    engine_assert_held(work->seal->engine, work->shard);
     uint64_t seq = wal_cut(work->seal->durable->wal);
     check_seq(work, seq);
     if (work->file != NULL) {

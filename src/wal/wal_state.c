@@ -15,7 +15,7 @@ wal__wake(struct wal *wal)
 {
     if (wal->sleep_ns != 0) {
         wal->sleep_ns = 0;
-        lock_cond_call(&wal->wake);
+        lock_cond_call(&wal->wake, &wal->lock);
     }
 }
 
@@ -224,7 +224,7 @@ wal__set_synced(struct wal *wal, const struct wal_mark *mark)
     }
     wal__stream_drop(stream, &wal->synced);
     wal__show_fault(wal);
-    lock_cond_call(&wal->moved);
+    lock_cond_call(&wal->moved, &wal->lock);
 }
 
 void
@@ -246,7 +246,7 @@ wal__give_turn(struct wal *wal)
 {
     if (wal->turn == WAL_TURN_AWAITED) {
         wal__move_turn(wal, WAL_TURN_LEFT);
-        lock_cond_call(&wal->left);
+        lock_cond_call(&wal->left, &wal->lock);
     } else {
         wal__move_turn(wal, WAL_TURN_FREE);
     }

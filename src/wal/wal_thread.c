@@ -309,7 +309,7 @@ stay(struct wal *wal, const struct wal_failure *failure)
             "%s of %s failed: %s; the log goes on in the file before",
             failure->what, name, disk_say(wal->config.disk, failure->err));
     }
-    lock_cond_call(&wal->moved);
+    lock_cond_call(&wal->moved, &wal->lock);
 }
 
 /* Says in the file that all before was synced, which else only the next batch
@@ -368,7 +368,7 @@ do_look(struct wal *wal)
     wal->is_look_wanted = false;
     look_at_end(wal);
     wal__give_turn(wal);
-    lock_cond_call(&wal->moved);
+    lock_cond_call(&wal->moved, &wal->lock);
 }
 
 static void
@@ -473,7 +473,7 @@ take_over(struct wal *wal)
         wal->disk_fault = disk_err(failure.err);
         wal->retry_ns = wal__now_ns(wal) + wal->config.retry_ms * NS_PER_MS;
         wal__show_fault(wal);
-        lock_cond_call(&wal->moved);
+        lock_cond_call(&wal->moved, &wal->lock);
     }
     int fault = wal->disk_fault;
     wal__unlock(wal);

@@ -2,6 +2,8 @@
 /* engine/: what is asserted: the sums of a table, when it is handed over and
  * when it is read out; a plan; the lock of the shard. */
 #include "engine/carry.h"
+#include "engine/engine.h"
+#include "engine/marks.h"
 #include "engine/plan.h"
 #include "engine/ranges.h"
 #include "engine/table_copy.h"
@@ -318,10 +320,49 @@ START_TEST(test_lock)
 }
 END_TEST
 
+/* The lock of a shard, for what the engine calls under it. */
+struct shard_of {
+    struct engine *engine;
+    unsigned shard;
+};
+
+static void
+look_at_lock(void *context)
+{
+    const struct shard_of *it = context;
+    engine_assert_held(it->engine, it->shard);
+}
+
+static void
+look_inside(void *context, unsigned shard)
+{
+    struct shard_of *it = context;
+    ck_assert_uint_eq(shard, 1);
+    for (it->shard = 0; it->shard < 3; it->shard++) { /* the last is none */
+        ck_assert(survives(look_at_lock, it) == (it->shard == 1));
+    }
+}
+
+START_TEST(test_shard_lock)
+{
+    struct qsbr qsbr;
+    struct shard_of it;
+    struct engine_config config = {
+        .shards = 2, .seed = 7, .hot_bytes = 16 << 20, .qsbr = &qsbr};
+    qsbr_init(&qsbr);
+    ck_assert_int_eq(engine_create(&config, &it.engine), 0);
+    it.shard = 1;
+    ck_assert(!survives(look_at_lock, &it));
+    engine_hold(it.engine, 1, look_inside, &it);
+    engine_destroy(&it.engine);
+    qsbr_fini(&qsbr);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_sums, test_lines, test_ranges, test_plan, test_lock};
+    const TTest *const tests[] = {test_sums, test_lines, test_ranges,
+        test_plan, test_lock, test_shard_lock};
     return run_tests("engine_asserts", tests, COUNT_OF(tests));
 }

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/sanitizer.h"
-#include "unit/check_help.h"
+#include "unit/survives.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -143,7 +143,7 @@ take_turns(void *arg)
         }
         stage->turn = (stage->turn + 1) % THREADS;
         stage->n++;
-        lock_cond_call(&stage->cond);
+        lock_cond_call(&stage->cond, &stage->lock);
     }
     lock_leave(&stage->lock);
     return NULL;
@@ -171,7 +171,7 @@ START_TEST(test_time)
     }
     lock_cond_wait(
         &stage.cond, &stage.lock, &clock_system, until_ns); /* it is past */
-    lock_cond_call(&stage.cond);                            /* nobody waits */
+    lock_cond_call(&stage.cond, &stage.lock);               /* nobody waits */
     ck_assert_uint_eq(atomic_load(&stage.cond.n_calls), 0);
     lock_leave(&stage.lock);
 }
@@ -203,7 +203,7 @@ START_TEST(test_call)
         n_waiting = stage.cond.n_waiting;
         stage.is_over = n_waiting == THREADS;
         if (stage.is_over) {
-            lock_cond_call(&stage.cond);
+            lock_cond_call(&stage.cond, &stage.lock);
         }
         lock_leave(&stage.lock);
         sched_yield();
@@ -239,10 +239,37 @@ START_TEST(test_owner)
 }
 END_TEST
 
+static void
+call_without(void *context)
+{
+    struct stage *stage = context;
+    lock_cond_call(&stage->cond, &stage->lock);
+}
+
+static void
+wait_without(void *context)
+{
+    struct stage *stage = context;
+    lock_cond_wait(&stage->cond, &stage->lock, &clock_system, 0);
+}
+
+/* Who waits or calls has the lock. */
+START_TEST(test_cond_without_lock)
+{
+    struct stage stage = {0};
+    ck_assert(!survives(call_without, &stage));
+    ck_assert(!survives(wait_without, &stage));
+    lock_take(&stage.lock);
+    ck_assert(survives(call_without, &stage));
+    ck_assert(survives(wait_without, &stage));
+    lock_leave(&stage.lock);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_count, test_holder_sleeps, test_turns,
-        test_time, test_call, test_owner};
+        test_time, test_call, test_owner, test_cond_without_lock};
     return run_tests("lock", tests, COUNT_OF(tests));
 }
