@@ -108,8 +108,9 @@ void clock_sleep_until(const struct clock *clock, uint64_t until_ns);
 /* A condition for clock_cond_wait. Ended by pthread_cond_destroy. */
 void clock_cond_init(pthread_cond_t *cond);
 
-/* Waits until somebody signals or the clock says until_ns; the lock is let go
- * of meanwhile. False where it is so late. May also return true without either. */
+/* Waits until somebody signals or the clock says until_ns; the lock, which this
+ * thread has, is let go of meanwhile. False where it is so late. May also
+ * return true without either. */
 bool clock_cond_wait(const struct clock *clock, pthread_cond_t *cond,
     struct mutex *lock, uint64_t until_ns);
 

@@ -12,8 +12,8 @@
  * tree of arrays in one block, whose steps follow the density of the tables,
  * so that a stray table far away costs one step and the rest stays flat.
  * Immutable but for its leaves, which may be exchanged. Whoever makes one,
- * exchanges a leaf or goes through the entries holds the shard's lock: ranges*.c,
- * which assert so. directory_find is for readers, too. */
+ * exchanges a leaf or goes through the entries holds the shard's lock:
+ * ranges*.c, which assert so. directory_find is for readers, too. */
 
 struct table; /* directory.c knows of a table only what entries say */
 
