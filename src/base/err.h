@@ -40,6 +40,21 @@
     X(BAD_DEFAULT, "default must be an integer within max")                   \
     X(BAD_FLAGS, "flags must be 0 to 4294967295")                             \
     X(BAD_OPTION, "unknown, repeated or malformed option")                    \
+    X(BAD_SOURCE,                                                             \
+        "a source is a column of this counter, or ID.COLUMN, and exists")     \
+    X(SOURCE_KIND,                                                            \
+        "a mark or a list is about a number, not about a mark or a list")     \
+    X(MARK_NEEDS, "a mark needs unread=, and forget= needs unmarked=none")    \
+    X(MARK_WIDTH,                                                             \
+        "a mark has the max and hint of its source, and no default")          \
+    X(NOT_A_MARK,                                                             \
+        "unread=, unmarked= and forget= are for a mark: give marks=")         \
+    X(LIST_OPTIONS, "a list takes suffix= and flags= only")                   \
+    X(NO_FOLLOWED, "there is no such column to follow")                       \
+    X(FOLLOW_COLD, "follow a counter with cold=never")                        \
+    X(IN_USE, "a column marks, counts or follows this one, drop that first")  \
+    X(COLD_AFTER, "a counter with cold=never takes no cold_after=")           \
+    X(NEVER_COLD, "the counter has cold=never: its records stay in memory")   \
     X(TOO_MANY_COUNTERS, "256 counters is the limit")                         \
     X(TOO_MANY_COLUMNS, "16 value columns a counter is the limit")            \
     X(BAD_FORMAT, "bad command line format")                                  \

@@ -110,6 +110,10 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
               recover->schema, &entry->counter, entry->last_serial, &next)
         : schema_restore_drop(recover->schema, entry->counter_serial,
               entry->last_serial, &next);
+    if (err == 0 && schema_check(next) != 0) {
+        schema_destroy(&next);
+        err = ERR_CORRUPT;
+    }
     if (err != 0) {
         return err;
     }
@@ -152,7 +156,7 @@ recover_manifest_schema(
         schema_destroy(schema);
         *schema = next;
     }
-    return err;
+    return err != 0 ? err : schema_check(*schema);
 }
 
 void

@@ -85,11 +85,14 @@ wants(const struct dump *dump, enum dump_part part)
 
 /* ---- the schema ---- */
 
+/* counter: NULL stands for all. */
 static void
-add_counter(struct dump *dump, const struct schema_counter *counter)
+add_schema(struct dump *dump, const struct schema_counter *counter)
 {
+    const struct schema *schema = dump->recover.schema;
     struct buf lines = {0};
-    if (schema_print(counter, &lines) != 0) {
+    if ((counter == NULL ? schema_print_all(schema, &lines)
+                         : schema_print(schema, counter, &lines)) != 0) {
         dump->err = ERR_NO_MEMORY;
     }
     for (size_t at = 0; dump->err == 0 && at < lines.len;) {
@@ -100,18 +103,6 @@ add_counter(struct dump *dump, const struct schema_counter *counter)
         at += n + 2;
     }
     buf_fini(&lines);
-}
-
-static void
-add_schema(struct dump *dump)
-{
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        const struct schema_counter *counter =
-            schema_counter_at(dump->recover.schema, slot);
-        if (counter != NULL) {
-            add_counter(dump, counter);
-        }
-    }
 }
 
 static bool
@@ -159,7 +150,7 @@ add_edit(struct dump *dump, const struct entry *entry)
             end_line(dump);
         }
     }
-    add_counter(dump, &entry->counter);
+    add_schema(dump, &entry->counter);
     return 0;
 }
 
@@ -585,7 +576,7 @@ add_all(struct dump *dump)
     end_line(dump);
     if (dump->config->part != DUMP_SCHEMA &&
         dump->config->part != DUMP_PRODUCERS) {
-        add_schema(dump);
+        add_schema(dump, NULL);
     }
     if (wants(dump, DUMP_PRODUCERS)) {
         add_producers(dump);
@@ -598,7 +589,7 @@ add_all(struct dump *dump)
         add_log(dump);
     }
     if (dump->config->part == DUMP_SCHEMA) {
-        add_schema(dump); /* as it is at the end of the log */
+        add_schema(dump, NULL); /* as it is at the end of the log */
     }
     buf_addf(&dump->text,
         "end records %" PRIu64 " changes %" PRIu64 " damaged %" PRIu64,

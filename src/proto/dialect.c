@@ -23,7 +23,7 @@
 #include <string.h>
 
 /* More words than any edit has. */
-enum { EDIT_WORDS_MAX = 12 };
+enum { EDIT_WORDS_MAX = 16 };
 
 /* The commands on a counter's name, and what each becomes. */
 #define COUNTER_COMMANDS(X)                                                   \
@@ -43,10 +43,13 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
 
 #define HELP_LINES(X)                                                         \
     X("add counter NAME [absent=miss] [overflow=error] [exptime=ignore] "     \
-      "[maxjump=N] [cold=quietest] [cold_after=N] [largest=N]")               \
+      "[maxjump=N] [cold=quietest|never] [cold_after=N] [largest=N]")         \
     X("add column COUNTER NAME primarykey")                                   \
     X("add column COUNTER NAME [hint=BITS] [max=BITS] [default=N] "           \
       "[suffix=NAME] [flags=N]")                                              \
+    X("add column COUNTER NAME marks=COLUMN|ID.COLUMN unread=NAME "           \
+      "[unmarked=none [forget=N]] [suffix=NAME] [flags=N]")                   \
+    X("add column COUNTER NAME follows=COLUMN [suffix=NAME] [flags=N]")       \
     X("drop column COUNTER NAME NAME   (the name twice, to confirm)")         \
     X("drop counter NAME NAME")                                               \
     X("show counters")                                                        \

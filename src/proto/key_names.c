@@ -39,6 +39,7 @@ key_names__begin(struct key_names *names, const struct schema *schema)
         for (unsigned i = 0; i < counter->n_columns; i++) {
             note_end(names, &counter->column[i].name);
             note_end(names, &counter->column[i].suffix);
+            note_end(names, &counter->column[i].unread);
         }
     }
 }

@@ -3,9 +3,12 @@
  *
  *   add counter NAME [absent=default|miss] [overflow=saturate|error]
  *                    [exptime=refuse|ignore] [maxjump=N]
- *                    [cold=oldest|quietest] [cold_after=N] [largest=N]
+ *                    [cold=oldest|quietest|never] [cold_after=N] [largest=N]
  *   add column COUNTER NAME [hint=N] [max=N] [default=N] [suffix=S]
  *                    [flags=N] [primarykey]
+ *   add column COUNTER NAME marks=COLUMN|ID.COLUMN unread=U
+ *                    [unmarked=all|none] [forget=N] [suffix=S] [flags=N]
+ *   add column COUNTER NAME follows=COLUMN [suffix=S] [flags=N]
  *   drop column COUNTER NAME NAME
  *   drop counter NAME NAME
  *
@@ -119,14 +122,16 @@ cut_option(const struct schema_word *word, struct schema_word *name,
     return true;
 }
 
-/* One option of "add counter"; given notes each by its number. */
+/* One option of "add counter"; given notes each by its number, one with two
+ * fields by both of theirs. */
 static int
 parse_counter_option(
     const struct schema_word *word, struct schema_edit *out, unsigned *given)
 {
     struct schema_counter *counter = &out->counter;
     struct schema_word name, value;
-    unsigned bit = 1;
+    unsigned bit = 1, found = 0;
+    bool is_value = false;
 
     if (!cut_option(word, &name, &value)) {
         return ERR_BAD_OPTION;
@@ -134,16 +139,19 @@ parse_counter_option(
 #define X(field, option, no, yes)                                             \
     if (word_is(&name, option)) {                                             \
         counter->field = word_is(&value, yes);                                \
-        if ((*given & bit) != 0 ||                                            \
-            (!counter->field && !word_is(&value, no))) {                      \
-            return ERR_BAD_OPTION;                                            \
-        }                                                                     \
-        *given |= bit;                                                        \
-        return 0;                                                             \
+        is_value = is_value || counter->field || word_is(&value, no);         \
+        found |= bit;                                                         \
     }                                                                         \
     bit <<= 1;
     SCHEMA_COUNTER_OPTIONS(X)
 #undef X
+    if (found != 0) {
+        if (!is_value || (*given & found) != 0) {
+            return ERR_BAD_OPTION;
+        }
+        *given |= found;
+        return 0;
+    }
 #define X(field, option)                                                      \
     if (word_is(&name, option)) {                                             \
         if ((*given & bit) != 0 ||                                            \
@@ -177,6 +185,10 @@ parse_add_counter(
     err = parse_new_name(&word[0], &out->counter.name);
     for (size_t i = 1; i < n_words && err == 0; i++) {
         err = parse_counter_option(&word[i], out, &given);
+    }
+    if (err == 0 && out->counter.cold_is_never &&
+        out->counter.cold_after != 0) {
+        err = ERR_COLD_AFTER;
     }
     return err;
 }
@@ -259,31 +271,136 @@ parse_suffix(const struct options *options, struct schema_column *column)
     return err;
 }
 
+/* What columns of all kinds may have. */
+static int
+parse_suffix_and_flags(
+    const struct options *options, struct schema_column *column)
+{
+    uint64_t flags = 0;
+    int err = parse_suffix(options, column);
+
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_flags, 0, UINT32_MAX,
+            ERR_BAD_FLAGS, &flags);
+    }
+    column->flags = (uint32_t)flags;
+    return err;
+}
+
+/* True where an option is given that only a mark has. */
+static bool
+has_mark_option(const struct options *options)
+{
+    return options->given[SCHEMA_OPTION_unread] ||
+        options->given[SCHEMA_OPTION_unmarked] ||
+        options->given[SCHEMA_OPTION_forget];
+}
+
+/* True where an option is given that only a number has. */
+static bool
+has_number_option(const struct options *options)
+{
+    return options->given[SCHEMA_OPTION_hint] ||
+        options->given[SCHEMA_OPTION_max] ||
+        options->given[SCHEMA_OPTION_default];
+}
+
 static int
 parse_values(const struct options *options, struct schema_column *column)
 {
-    uint64_t flags;
-    int err = parse_widths(options, column);
+    int err;
 
-    if (err != 0) {
-        return err;
+    if (has_mark_option(options)) {
+        return ERR_NOT_A_MARK;
     }
-    err = parse_number(options, SCHEMA_OPTION_default, 0,
-        schema_column_max(column), ERR_BAD_DEFAULT, &column->default_value);
-    if (err != 0) {
-        return err;
+    err = parse_widths(options, column);
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_default, 0,
+            schema_column_max(column), ERR_BAD_DEFAULT,
+            &column->default_value);
     }
-    err = parse_suffix(options, column);
-    if (err != 0) {
-        return err;
+    return err != 0 ? err : parse_suffix_and_flags(options, column);
+}
+
+/* COLUMN or ID.COLUMN */
+static int
+parse_source(const struct schema_word *word, struct schema_edit *out)
+{
+    struct schema_source *source = &out->column.source;
+    struct schema_word column = *word;
+    const char *dot = memchr(word->text, '.', word->len);
+
+    if (dot != NULL) {
+        size_t len = (size_t)(dot - word->text);
+
+        if (!num_parse_id(word->text, len, &source->id)) {
+            return ERR_BAD_SOURCE;
+        }
+        source->is_fixed = true;
+        column = (struct schema_word){dot + 1, word->len - len - 1};
     }
-    err = parse_number(
-        options, SCHEMA_OPTION_flags, 0, UINT32_MAX, ERR_BAD_FLAGS, &flags);
-    if (err != 0) {
-        return err;
+    return parse_reference(&column, &out->source) == 0 ? 0 : ERR_BAD_SOURCE;
+}
+
+/* unmarked= and forget= */
+static int
+parse_unmarked(const struct options *options, struct schema_column *column)
+{
+    const struct schema_word *value = &options->value[SCHEMA_OPTION_unmarked];
+
+    if (options->given[SCHEMA_OPTION_unmarked]) {
+        column->unmarked_is_none = word_is(value, SCHEMA_UNMARKED_NONE);
+        if (!column->unmarked_is_none &&
+            !word_is(value, SCHEMA_UNMARKED_ALL)) {
+            return ERR_BAD_OPTION;
+        }
     }
-    column->flags = (uint32_t)flags;
-    return 0;
+    if (options->given[SCHEMA_OPTION_forget] && !column->unmarked_is_none) {
+        return ERR_MARK_NEEDS;
+    }
+    return parse_number(options, SCHEMA_OPTION_forget, 0, UINT64_MAX,
+        ERR_BAD_OPTION, &column->forget);
+}
+
+static int
+parse_mark(const struct options *options, struct schema_edit *out)
+{
+    struct schema_column *column = &out->column;
+    int err;
+
+    column->kind = SCHEMA_MARK;
+    if (has_number_option(options)) {
+        return ERR_MARK_WIDTH;
+    }
+    if (!options->given[SCHEMA_OPTION_unread]) {
+        return ERR_MARK_NEEDS;
+    }
+    err = parse_unmarked(options, column);
+    if (err == 0) {
+        err = parse_source(&options->value[SCHEMA_OPTION_marks], out);
+    }
+    if (err == 0) {
+        err = parse_new_name(
+            &options->value[SCHEMA_OPTION_unread], &column->unread);
+    }
+    return err != 0 ? err : parse_suffix_and_flags(options, column);
+}
+
+static int
+parse_list(const struct options *options, struct schema_edit *out)
+{
+    const struct schema_word *followed =
+        &options->value[SCHEMA_OPTION_follows];
+
+    out->column.kind = SCHEMA_FOLLOWS;
+    if (has_number_option(options) || has_mark_option(options) ||
+        options->given[SCHEMA_OPTION_marks]) {
+        return ERR_LIST_OPTIONS;
+    }
+    if (parse_reference(followed, &out->source) != 0) {
+        return ERR_NO_FOLLOWED;
+    }
+    return parse_suffix_and_flags(options, &out->column);
 }
 
 /* A key is a whole 64-bit id: only its hint is free, and 64 by default. */
@@ -302,7 +419,9 @@ parse_key(const struct options *options, struct schema_column *column)
         return err;
     }
     if (max != SCHEMA_BITS_MAX || options->given[SCHEMA_OPTION_suffix] ||
-        options->given[SCHEMA_OPTION_flags]) {
+        options->given[SCHEMA_OPTION_flags] || has_mark_option(options) ||
+        options->given[SCHEMA_OPTION_marks] ||
+        options->given[SCHEMA_OPTION_follows]) {
         return ERR_KEY_WIDTH;
     }
     err = parse_number(options, SCHEMA_OPTION_hint, SCHEMA_BITS_MAX,
@@ -336,8 +455,15 @@ parse_add_column(
         return err;
     }
     out->is_key = options.given[SCHEMA_OPTION_primarykey];
-    return out->is_key ? parse_key(&options, &out->column)
-                       : parse_values(&options, &out->column);
+    if (out->is_key) {
+        return parse_key(&options, &out->column);
+    }
+    if (options.given[SCHEMA_OPTION_follows]) {
+        return parse_list(&options, out);
+    }
+    return options.given[SCHEMA_OPTION_marks]
+        ? parse_mark(&options, out)
+        : parse_values(&options, &out->column);
 }
 
 /* NAME NAME */

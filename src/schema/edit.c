@@ -19,7 +19,10 @@
 _Static_assert(SCHEMA_COUNTERS_MAX - 1 <= UINT8_MAX, "a slot is a byte");
 _Static_assert(SCHEMA_COLUMNS_MAX <= 32, "slots in use are a 32-bit mask");
 
-enum { NAMES_OF_EDIT_MAX = 2 /* what one adds: a name and a suffix */ };
+enum {
+    LIST_HINT_BITS = 0, /* of the place that a list has in its record */
+    LIST_MAX_BITS = 1
+};
 
 static const struct schema_counter *
 counter_of(const struct schema *schema, const struct schema_edit *edit)
@@ -56,6 +59,77 @@ column_named(
     return column;
 }
 
+/* What a mark or a list is to be about. */
+static int
+find_source(const struct schema *schema, const struct schema_counter *counter,
+    const struct schema_edit *edit, struct schema_target *out)
+{
+    const struct schema_name *name = &edit->source;
+    bool follows = edit->column.kind == SCHEMA_FOLLOWS;
+
+    *out = (struct schema_target){.counter = counter};
+    if (follows || edit->column.source.is_fixed) {
+        if (!schema_find(schema, name->text, name->len, out) ||
+            out->is_unread) {
+            out->column = NULL;
+        }
+    } else {
+        out->column = schema_counter_column(counter, name->text, name->len);
+    }
+    if (out->column == NULL) {
+        return follows ? ERR_NO_FOLLOWED : ERR_BAD_SOURCE;
+    }
+    if (out->column->kind != SCHEMA_NUMBER) {
+        return ERR_SOURCE_KIND;
+    }
+    return follows && !out->counter->cold_is_never ? ERR_FOLLOW_COLD : 0;
+}
+
+/* The column that an edit would add to counter, without slot and serial. */
+static int
+resolve(const struct schema *schema, const struct schema_counter *counter,
+    const struct schema_edit *edit, struct schema_column *out)
+{
+    struct schema_target source;
+    int err;
+
+    *out = edit->column;
+    if (out->kind == SCHEMA_NUMBER) {
+        return 0;
+    }
+    err = find_source(schema, counter, edit, &source);
+    if (err != 0) {
+        return err;
+    }
+    out->source.serial = source.column->serial;
+    out->hint_bits = out->kind == SCHEMA_FOLLOWS ? LIST_HINT_BITS
+                                                 : source.column->hint_bits;
+    out->max_bits =
+        out->kind == SCHEMA_FOLLOWS ? LIST_MAX_BITS : source.column->max_bits;
+    return 0;
+}
+
+/* True where a mark or a list, of any counter but except, is about a column of
+ * that serial. */
+static bool
+is_source(const struct schema *schema, uint32_t serial,
+    const struct schema_counter *except)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+
+        if (counter == NULL || counter == except) {
+            continue;
+        }
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            if (counter->column[i].source.serial == serial) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static int
 check_add_counter(const struct schema *old, const struct schema_edit *edit)
 {
@@ -68,11 +142,31 @@ check_add_counter(const struct schema *old, const struct schema_edit *edit)
     return serials_are_out(old) ? ERR_TOO_MANY_COLUMNS : 0;
 }
 
+/* True where a column's name or suffix, or what is unread by it, cannot be
+ * given. */
+static bool
+a_name_is_taken(const struct schema *old, const struct schema_counter *counter,
+    const struct schema_column *column)
+{
+    const struct schema_name *const name[] = {
+        &column->name, &column->suffix, &column->unread};
+
+    for (unsigned i = 0; i < SCHEMA_COLUMN_NAMES; i++) {
+        if (is_taken(old, name[i]) ||
+            schema__names_equal(name[i], &counter->key_name)) {
+            return true;
+        }
+    }
+    return column->unread.len > 0 &&
+        (schema__names_equal(&column->unread, &column->name) ||
+            schema__names_equal(&column->unread, &column->suffix));
+}
+
 static int
 check_add_column(const struct schema *old, const struct schema_edit *edit)
 {
     const struct schema_counter *counter = counter_of(old, edit);
-    const struct schema_column *column = &edit->column;
+    struct schema_column column;
 
     if (counter == NULL) {
         return ERR_NO_COUNTER;
@@ -83,21 +177,20 @@ check_add_column(const struct schema *old, const struct schema_edit *edit)
     if (counter->key_name.len == 0) {
         return ERR_NO_KEY;
     }
-    if (is_taken(old, &column->name) || is_taken(old, &column->suffix) ||
-        schema__names_equal(&column->name, &counter->key_name) ||
-        schema__names_equal(&column->suffix, &counter->key_name)) {
+    if (a_name_is_taken(old, counter, &edit->column)) {
         return ERR_NAME_TAKEN;
     }
     if (counter->n_columns == SCHEMA_COLUMNS_MAX || serials_are_out(old)) {
         return ERR_TOO_MANY_COLUMNS;
     }
-    return 0;
+    return resolve(old, counter, edit, &column);
 }
 
 static int
 check_drop_column(const struct schema *old, const struct schema_edit *edit)
 {
     const struct schema_counter *counter = counter_of(old, edit);
+    const struct schema_column *column;
 
     if (counter == NULL) {
         return ERR_NO_COUNTER;
@@ -105,8 +198,28 @@ check_drop_column(const struct schema *old, const struct schema_edit *edit)
     if (schema__names_equal(&edit->column.name, &counter->key_name)) {
         return ERR_DROP_KEY;
     }
-    return column_named(counter, &edit->column.name) == NULL ? ERR_NO_COLUMN
-                                                             : 0;
+    column = column_named(counter, &edit->column.name);
+    if (column == NULL) {
+        return ERR_NO_COLUMN;
+    }
+    return is_source(old, column->serial, NULL) ? ERR_IN_USE : 0;
+}
+
+/* Those of its columns that are about each other go together. */
+static int
+check_drop_counter(const struct schema *old, const struct schema_edit *edit)
+{
+    const struct schema_counter *counter = counter_of(old, edit);
+
+    if (counter == NULL) {
+        return ERR_NO_COUNTER;
+    }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (is_source(old, counter->column[i].serial, counter)) {
+            return ERR_IN_USE;
+        }
+    }
+    return 0;
 }
 
 static int
@@ -123,7 +236,7 @@ check(const struct schema *old, const struct schema_edit *edit)
         break;
     }
     ASSERT(edit->op == SCHEMA_DROP_COUNTER);
-    return counter_of(old, edit) == NULL ? ERR_NO_COUNTER : 0;
+    return check_drop_counter(old, edit);
 }
 
 static void
@@ -157,26 +270,29 @@ lowest_free_slot(const struct schema_counter *counter)
     return (unsigned)__builtin_ctz(~used);
 }
 
+/* old: where the names of the edit are looked up. */
 static void
-add_column(struct schema *schema, struct schema_counter *counter,
-    const struct schema_edit *edit)
+add_column(const struct schema *old, struct schema *schema,
+    struct schema_counter *counter, const struct schema_edit *edit)
 {
-    struct schema_column *column;
+    struct schema_column *column = &counter->column[counter->n_columns];
+    int err;
 
     if (edit->is_key) {
         counter->key_name = edit->column.name;
         counter->key_hint_bits = edit->column.hint_bits;
         return;
     }
-    ASSERT(edit->column.max_bits >= 1 &&
-        edit->column.max_bits <= SCHEMA_BITS_MAX);
-    ASSERT(edit->column.hint_bits <= edit->column.max_bits);
-    ASSERT(edit->column.default_value <= schema_column_max(&edit->column));
-    column = &counter->column[counter->n_columns];
-    *column = edit->column;
+    ASSERT(counter->n_columns < SCHEMA_COLUMNS_MAX);
+    err = resolve(old, counter, edit, column);
+    ASSERT(err == 0); /* as it was checked */
+    ASSERT(column->max_bits >= 1 && column->max_bits <= SCHEMA_BITS_MAX);
+    ASSERT(column->hint_bits <= column->max_bits);
+    ASSERT(column->default_value <= schema_column_max(column));
     column->slot = (uint8_t)lowest_free_slot(counter);
     ASSERT(column->slot < SCHEMA_COLUMNS_MAX);
     column->serial = ++schema->last_serial;
+    ASSERT(column->source.serial < column->serial);
     counter->n_columns++;
 }
 
@@ -204,7 +320,7 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     if (err != 0) {
         return err;
     }
-    schema = schema__copy(old, NAMES_OF_EDIT_MAX);
+    schema = schema__copy(old, SCHEMA_COLUMN_NAMES);
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }
@@ -213,7 +329,7 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     } else {
         slot = counter_of(old, edit)->slot;
         if (edit->op == SCHEMA_ADD_COLUMN) {
-            add_column(schema, schema__at(schema, slot), edit);
+            add_column(old, schema, schema__at(schema, slot), edit);
         } else if (edit->op == SCHEMA_DROP_COLUMN) {
             drop_column(schema__at(schema, slot), edit);
         } else {
@@ -241,16 +357,30 @@ is_same_counter(
 }
 
 static bool
-is_same_column(
-    const struct schema_counter *counter, const struct schema_column *want)
+is_same_source(const struct schema_source *a, const struct schema_source *b)
 {
-    const struct schema_column *column = column_named(counter, &want->name);
+    return a->serial == b->serial && a->is_fixed == b->is_fixed &&
+        a->id == b->id;
+}
 
-    return column != NULL &&
-        schema__names_equal(&column->suffix, &want->suffix) &&
-        column->hint_bits == want->hint_bits &&
-        column->max_bits == want->max_bits && column->flags == want->flags &&
-        column->default_value == want->default_value;
+static bool
+is_same_column(const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_edit *edit)
+{
+    const struct schema_column *column =
+        column_named(counter, &edit->column.name);
+    struct schema_column want;
+
+    return column != NULL && resolve(schema, counter, edit, &want) == 0 &&
+        schema__names_equal(&column->suffix, &want.suffix) &&
+        column->hint_bits == want.hint_bits &&
+        column->max_bits == want.max_bits && column->flags == want.flags &&
+        column->default_value == want.default_value &&
+        column->kind == want.kind &&
+        is_same_source(&column->source, &want.source) &&
+        schema__names_equal(&column->unread, &want.unread) &&
+        column->unmarked_is_none == want.unmarked_is_none &&
+        column->forget == want.forget;
 }
 
 bool
@@ -271,5 +401,5 @@ schema_has_same(const struct schema *schema, const struct schema_edit *edit)
         return schema__names_equal(&counter->key_name, &edit->column.name) &&
             counter->key_hint_bits == edit->column.hint_bits;
     }
-    return is_same_column(counter, &edit->column);
+    return is_same_column(schema, counter, edit);
 }

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the schema language that define.c reads, with words from the tables
- * that it uses (schema_priv.h). */
+ * that it uses (schema_priv.h).
+ *
+ * All counters together (schema_print_all): a mark or a list needs the column
+ * that it is about to be there, and the columns of a counter keep their order.
+ * So the counters are gone through again and again, each as far as it can be
+ * made by now. A column has a higher serial than what it is about and than
+ * those before it in its counter: so the lowest that is left can always be
+ * made, and there is an end, though two counters are about each other. */
 #include "schema/print.h"
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "schema/schema_priv.h"
 
@@ -28,30 +36,81 @@ add_number(struct buf *out, enum schema__option option, uint64_t value)
 }
 
 static void
+add_text(struct buf *out, enum schema__option option, const char *text)
+{
+    add_option(out, option);
+    buf_add_text(out, text);
+}
+
+static void
 add_column(struct buf *out, const struct schema_counter *counter,
-    const struct schema_name *name, unsigned hint_bits, unsigned max_bits,
-    uint64_t default_value)
+    const struct schema_name *name)
 {
     buf_add_text(out, "add column");
     add_word(out, counter->name.text);
     add_word(out, name->text);
+}
+
+static void
+add_widths(struct buf *out, unsigned hint_bits, unsigned max_bits,
+    uint64_t default_value)
+{
     add_number(out, SCHEMA_OPTION_hint, hint_bits);
     add_number(out, SCHEMA_OPTION_max, max_bits);
     add_number(out, SCHEMA_OPTION_default, default_value);
 }
 
-static void
-add_value_column(struct buf *out, const struct schema_counter *counter,
+/* The name of what a mark or a list is about. */
+static const char *
+source_name(const struct schema *schema, const struct schema_counter *counter,
     const struct schema_column *column)
 {
-    add_column(out, counter, &column->name, column->hint_bits,
-        column->max_bits, column->default_value);
+    struct schema_target source;
+    bool is_there = schema_source(schema, counter, column, &source);
+
+    ASSERT(is_there);
+    return source.column->name.text;
+}
+
+static void
+add_mark(
+    struct buf *out, const struct schema_column *column, const char *source)
+{
+    add_option(out, SCHEMA_OPTION_marks);
+    if (column->source.is_fixed) {
+        buf_add_u64(out, column->source.id);
+        buf_add_text(out, ".");
+    }
+    buf_add_text(out, source);
+    add_text(out, SCHEMA_OPTION_unread, column->unread.text);
+    if (column->unmarked_is_none) {
+        add_text(out, SCHEMA_OPTION_unmarked, SCHEMA_UNMARKED_NONE);
+    }
+    if (column->forget != 0) {
+        add_number(out, SCHEMA_OPTION_forget, column->forget);
+    }
+}
+
+static void
+add_value_column(struct buf *out, const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_column *column)
+{
+    add_column(out, counter, &column->name);
+    if (column->kind == SCHEMA_NUMBER) {
+        add_widths(
+            out, column->hint_bits, column->max_bits, column->default_value);
+    }
     if (column->suffix.len > 0) {
-        add_option(out, SCHEMA_OPTION_suffix);
-        buf_add_text(out, column->suffix.text);
+        add_text(out, SCHEMA_OPTION_suffix, column->suffix.text);
     }
     if (column->flags != 0) {
         add_number(out, SCHEMA_OPTION_flags, column->flags);
+    }
+    if (column->kind == SCHEMA_MARK) {
+        add_mark(out, column, source_name(schema, counter, column));
+    } else if (column->kind == SCHEMA_FOLLOWS) {
+        add_text(
+            out, SCHEMA_OPTION_follows, source_name(schema, counter, column));
     }
     buf_add_text(out, "\r\n");
 }
@@ -88,19 +147,91 @@ schema_print_largest(
     return out->failed ? ERR_NO_MEMORY : 0;
 }
 
-int
-schema_print(const struct schema_counter *counter, struct buf *out)
+/* All before the columns. */
+static void
+add_head(const struct schema_counter *counter, struct buf *out)
 {
     add_counter(counter, out);
     buf_add_text(out, "\r\n");
     if (counter->key_name.len > 0) {
-        add_column(out, counter, &counter->key_name, counter->key_hint_bits,
-            SCHEMA_BITS_MAX, 0);
+        add_column(out, counter, &counter->key_name);
+        add_widths(out, counter->key_hint_bits, SCHEMA_BITS_MAX, 0);
         add_word(out, schema__option_word(SCHEMA_OPTION_primarykey));
         buf_add_text(out, "\r\n");
     }
+}
+
+int
+schema_print(const struct schema *schema, const struct schema_counter *counter,
+    struct buf *out)
+{
+    add_head(counter, out);
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        add_value_column(out, counter, &counter->column[i]);
+        add_value_column(out, schema, counter, &counter->column[i]);
+    }
+    return out->failed ? ERR_NO_MEMORY : 0;
+}
+
+/* How many columns of each counter are printed, by slot. */
+struct printed {
+    uint8_t n_columns[SCHEMA_COUNTERS_MAX];
+    bool has_head[SCHEMA_COUNTERS_MAX];
+};
+
+/* True where column can be made after what is printed. */
+static bool
+can_be_made(const struct schema *schema, const struct printed *printed,
+    const struct schema_counter *counter, const struct schema_column *column)
+{
+    struct schema_target source;
+    const struct schema_counter *other;
+
+    if (column->kind == SCHEMA_NUMBER ||
+        !schema_source(schema, counter, column, &source)) {
+        return true;
+    }
+    other = source.counter;
+    return source.column - other->column < printed->n_columns[other->slot];
+}
+
+/* Prints of counter what can be made by now; returns whether all is. */
+static bool
+print_some(const struct schema *schema, const struct schema_counter *counter,
+    struct printed *printed, struct buf *out)
+{
+    uint8_t *n = &printed->n_columns[counter->slot];
+
+    if (!printed->has_head[counter->slot]) {
+        printed->has_head[counter->slot] = true;
+        add_head(counter, out);
+    }
+    while (*n < counter->n_columns &&
+        can_be_made(schema, printed, counter, &counter->column[*n])) {
+        add_value_column(out, schema, counter, &counter->column[*n]);
+        ++*n;
+    }
+    return *n == counter->n_columns;
+}
+
+int
+schema_print_all(const struct schema *schema, struct buf *out)
+{
+    struct printed printed = {{0}, {0}};
+    bool is_whole = false;
+
+    /* a turn prints a column at least */
+    for (unsigned turn = 0; !is_whole; turn++) {
+        ASSERT(turn <= SCHEMA_COUNTERS_MAX * SCHEMA_COLUMNS_MAX);
+        is_whole = true;
+        for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+            const struct schema_counter *counter =
+                schema_counter_at(schema, slot);
+
+            if (counter != NULL &&
+                !print_some(schema, counter, &printed, out)) {
+                is_whole = false;
+            }
+        }
     }
     return out->failed ? ERR_NO_MEMORY : 0;
 }

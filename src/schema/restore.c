@@ -9,7 +9,9 @@
  * A counter is sound in itself (counter_is_sound), and agrees with all others
  * (agrees): their names are one namespace, their serials one sequence. The
  * name of a primary key is in no namespace but that of its own columns, as in
- * edit.c.
+ * edit.c. What a mark or a list is about may be of a counter that is not there
+ * yet: so that is checked of the whole (schema_check). It is older than they
+ * are, and has a lower serial: nothing is about itself in a ring.
  *
  * What can go wrong: a counter that does not fit (ERR_CORRUPT), memory. */
 #include "schema/restore.h"
@@ -17,8 +19,6 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "schema/schema_priv.h"
-
-enum { NAMES_OF_COUNTER_MAX = 1 + 2 * SCHEMA_COLUMNS_MAX };
 
 static bool
 name_is_sound(const struct schema_name *name)
@@ -45,10 +45,80 @@ column_is_sound(const struct schema_column *column, uint32_t last_serial)
         column->default_value <= schema_column_max(column);
 }
 
+/* What holds of a mark as it stands. */
+static bool
+mark_is_sound(const struct schema_column *column)
+{
+    return name_is_sound(&column->unread) && column->default_value == 0 &&
+        (column->source.is_fixed || column->source.id == 0) &&
+        (column->forget == 0 || column->unmarked_is_none);
+}
+
+/* The same of what is no mark. */
+static bool
+has_no_mark(const struct schema_column *column)
+{
+    return column->unread.len == 0 && !column->unmarked_is_none &&
+        column->forget == 0 && !column->source.is_fixed &&
+        column->source.id == 0;
+}
+
+static bool
+kind_is_sound(const struct schema_column *column)
+{
+    const struct schema_source *source = &column->source;
+
+    switch (column->kind) {
+    case SCHEMA_NUMBER:
+        return has_no_mark(column) && source->serial == 0;
+    case SCHEMA_MARK:
+        return mark_is_sound(column) && source->serial > 0 &&
+            source->serial < column->serial;
+    case SCHEMA_FOLLOWS:
+        return has_no_mark(column) && source->serial > 0 &&
+            source->serial < column->serial && column->hint_bits == 0 &&
+            column->max_bits == 1 && column->default_value == 0;
+    }
+    return false;
+}
+
+/* True where a column of target can be what column is about. */
+static bool
+suits(const struct schema_column *column, const struct schema_target *target)
+{
+    if (target->column->kind != SCHEMA_NUMBER) {
+        return false;
+    }
+    return column->kind == SCHEMA_FOLLOWS
+        ? target->counter->cold_is_never
+        : column->max_bits == target->column->max_bits &&
+            column->hint_bits == target->column->hint_bits;
+}
+
+int
+schema_check(const struct schema *schema)
+{
+    for (uint32_t i = 0; i < schema->n_places; i++) {
+        const struct schema_counter *counter = &schema->counter[i];
+
+        for (unsigned k = 0; k < counter->n_columns; k++) {
+            const struct schema_column *column = &counter->column[k];
+            struct schema_target source;
+
+            if (column->kind != SCHEMA_NUMBER &&
+                (!schema_source(schema, counter, column, &source) ||
+                    !suits(column, &source))) {
+                return ERR_CORRUPT;
+            }
+        }
+    }
+    return 0;
+}
+
 /* All names after the dot that a counter has; returns how many. */
 static unsigned
 names_of(const struct schema_counter *counter,
-    const struct schema_name *name[NAMES_OF_COUNTER_MAX])
+    const struct schema_name *name[SCHEMA_COUNTER_NAMES])
 {
     unsigned n = 0;
 
@@ -58,6 +128,9 @@ names_of(const struct schema_counter *counter,
         if (counter->column[i].suffix.len > 0) {
             name[n++] = &counter->column[i].suffix;
         }
+        if (counter->column[i].unread.len > 0) {
+            name[n++] = &counter->column[i].unread;
+        }
     }
     return n;
 }
@@ -66,7 +139,7 @@ names_of(const struct schema_counter *counter,
 static bool
 names_differ(const struct schema_counter *counter)
 {
-    const struct schema_name *name[NAMES_OF_COUNTER_MAX];
+    const struct schema_name *name[SCHEMA_COUNTER_NAMES];
     unsigned n = names_of(counter, name);
 
     for (unsigned i = 1; i < n; i++) {
@@ -112,11 +185,14 @@ counter_is_sound(const struct schema_counter *counter, uint32_t last_serial)
         counter->serial == 0 || counter->serial > last_serial ||
         counter->n_columns > SCHEMA_COLUMNS_MAX ||
         counter->key_hint_bits > SCHEMA_BITS_MAX ||
-        (counter->n_columns > 0 && counter->key_name.len == 0)) {
+        (counter->n_columns > 0 && counter->key_name.len == 0) ||
+        (counter->cold_is_never &&
+            (counter->cold_is_quietest || counter->cold_after != 0))) {
         return false;
     }
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (!column_is_sound(&counter->column[i], last_serial)) {
+        if (!column_is_sound(&counter->column[i], last_serial) ||
+            !kind_is_sound(&counter->column[i])) {
             return false;
         }
     }
@@ -151,7 +227,7 @@ serials_agree(
 static bool
 agrees(const struct schema *old, const struct schema_counter *counter)
 {
-    const struct schema_name *name[NAMES_OF_COUNTER_MAX];
+    const struct schema_name *name[SCHEMA_COUNTER_NAMES];
     unsigned n = names_of(counter, name);
     struct schema_target target;
 
@@ -202,7 +278,7 @@ schema_restore(const struct schema *old, const struct schema_counter *counter,
         !agrees(old, counter)) {
         return ERR_CORRUPT;
     }
-    schema = schema__copy(old, NAMES_OF_COUNTER_MAX);
+    schema = schema__copy(old, SCHEMA_COUNTER_NAMES);
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }

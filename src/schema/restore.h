@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 /* A schema as it was, from what was stored of it: counters as they were, with
- * their slots and serial numbers, one after the other. */
+ * their slots and serial numbers, one after the other. A mark or a list may be
+ * restored before what it is about, and that may go before it: schema_check
+ * tells whether all is there in the end. */
 
 /* The last serial number given out, to what lives or not. */
 uint32_t schema_last_serial(const struct schema *schema);
@@ -27,6 +29,11 @@ int schema_restore(const struct schema *old,
  * ERR_CORRUPT where there is none or last_serial is below it. */
 int schema_restore_drop(const struct schema *old, uint32_t counter_serial,
     uint32_t last_serial, struct schema **out);
+
+/* 0, or ERR_CORRUPT where a mark or a list is about a column that there is not,
+ * or that it cannot be about: then schema is no one that edits have made, and
+ * only fit to be destroyed. */
+int schema_check(const struct schema *schema);
 
 /* The same counters, of a time when last_serial had been given out. 0 or
  * ERR_NO_MEMORY. */

@@ -14,7 +14,6 @@ enum {
     SCHEMA_COUNTERS_MAX = 256,
     SCHEMA_COLUMNS_MAX = 16, /* value columns of one counter */
     SCHEMA_NAME_MAX = 32,
-    SCHEMA_EDIT_NAMES_MAX = 2,
     SCHEMA_BITS_MAX = 64
 };
 
@@ -24,10 +23,13 @@ struct schema_name {
 };
 
 /* What a column is; doc/protocol.md. A number, a mark and a list's place are
- * stored alike: as a number of the record. */
+ * stored alike: as a number of the record. That of a list takes a slot as the
+ * others do, but with hint_bits 0, max_bits 1 and default 0: it is 0 for every
+ * id, takes no memory, and is never changed. */
 enum schema_kind {
     SCHEMA_NUMBER,
-    SCHEMA_MARK,   /* how far its id has read a source */
+    SCHEMA_MARK,   /* how far its id has read a source, whose max_bits and
+                    * hint_bits it has; its default is 0 */
     SCHEMA_FOLLOWS /* no number is stored: its lists are items */
 };
 
@@ -73,6 +75,8 @@ struct schema_counter {
     bool exptime_is_ignored; /* exptime=ignore */
     bool cold_is_quietest;   /* cold=quietest: what is written least goes to
                               * the cold tier first; else the lowest ids */
+    bool cold_is_never;      /* cold=never: none of it goes there; not with
+                              * cold_is_quietest or cold_after */
     uint64_t max_jump;       /* maxjump: how far a new id may be above the
                               * largest one; 0: as far as it likes */
     uint64_t cold_after;     /* cold_after=: ids more than so far below the
@@ -157,7 +161,11 @@ struct schema_edit {
     uint64_t largest;              /* an id that counts as if it had had a
                                     * record; not kept in the schema */
     struct schema_counter counter; /* ADD_COUNTER: options; all: the name */
-    struct schema_column column;   /* ADD_COLUMN, DROP_COLUMN */
+    struct schema_column column;   /* ADD_COLUMN, DROP_COLUMN; of a mark or a
+                                    * list without what comes of its source:
+                                    * serial and widths */
+    struct schema_name source;     /* ADD_COLUMN: the name or suffix of what a
+                                    * mark or a list is about; else len 0 */
 };
 
 struct schema_word {
@@ -169,14 +177,18 @@ struct schema_word {
  * or "drop counter" (doc/protocol.md). Checks grammar, ranges and the
  * confirmation; the state is checked by schema_apply. 0 or ERR_BAD_NAME,
  * ERR_RESERVED_NAME, ERR_BAD_OPTION, ERR_BAD_MAX, ERR_BAD_HINT,
- * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NOT_CONFIRMED. */
+ * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NOT_CONFIRMED,
+ * ERR_COLD_AFTER; of marks and lists ERR_BAD_SOURCE, ERR_MARK_NEEDS,
+ * ERR_MARK_WIDTH, ERR_NOT_A_MARK, ERR_LIST_OPTIONS, ERR_NO_FOLLOWED. */
 int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
     size_t n_words, struct schema_edit *out);
 
 /* Applies edit to old: *out is a new schema (the caller's), old is untouched.
  * 0 or ERR_NO_MEMORY, ERR_NAME_TAKEN, ERR_NO_COUNTER, ERR_NO_COLUMN,
  * ERR_NO_KEY, ERR_TWO_KEYS, ERR_DROP_KEY, ERR_TOO_MANY_COUNTERS,
- * ERR_TOO_MANY_COLUMNS. */
+ * ERR_TOO_MANY_COLUMNS; of a mark or a list ERR_BAD_SOURCE, ERR_NO_FOLLOWED,
+ * ERR_SOURCE_KIND, ERR_FOLLOW_COLD; ERR_IN_USE where a mark or a list is about
+ * what would be dropped, unless it would be dropped in the same edit. */
 int schema_apply(const struct schema *old, const struct schema_edit *edit,
     struct schema **out);
 

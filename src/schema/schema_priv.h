@@ -12,14 +12,15 @@
 
 /* What the files of this layer share. */
 
-/* The options of "add counter" that are one of two words: field of struct
+/* The options of "add counter" that are one of a few words: field of struct
  * schema_counter, word, its value for false (the default), its value for
- * true. */
+ * true. One with three values has two fields, of which one at most is true. */
 #define SCHEMA_COUNTER_OPTIONS(X)                                             \
     X(absent_is_miss, "absent", "default", "miss")                            \
     X(overflow_is_error, "overflow", "saturate", "error")                     \
     X(exptime_is_ignored, "exptime", "refuse", "ignore")                      \
-    X(cold_is_quietest, "cold", "oldest", "quietest")
+    X(cold_is_quietest, "cold", "oldest", "quietest")                         \
+    X(cold_is_never, "cold", "oldest", "never")
 
 /* Those that are a 64-bit number, 0 by default: field, word. */
 #define SCHEMA_COUNTER_NUMBERS(X)                                             \
@@ -37,6 +38,11 @@
     X(default)                                                                \
     X(suffix)                                                                 \
     X(flags)                                                                  \
+    X(marks)                                                                  \
+    X(unread)                                                                 \
+    X(unmarked)                                                               \
+    X(forget)                                                                 \
+    X(follows)                                                                \
     X(primarykey)
 
 enum schema__option {
@@ -49,15 +55,22 @@ enum schema__option {
 enum {
     SCHEMA_DEFAULT_MAX_BITS = 32,
     SCHEMA_DEFAULT_HINT_BITS = 16, /* or max, where that is less */
-    /* both names of every column, and the counter's own */
-    SCHEMA_NAMES_MAX = SCHEMA_COUNTERS_MAX * (2 * SCHEMA_COLUMNS_MAX + 1)
+    SCHEMA_COLUMN_NAMES = 3,       /* its name, its suffix, what is unread */
+    /* those of every column, and its own */
+    SCHEMA_COUNTER_NAMES = SCHEMA_COLUMN_NAMES * SCHEMA_COLUMNS_MAX + 1,
+    SCHEMA_NAMES_MAX = SCHEMA_COUNTERS_MAX * SCHEMA_COUNTER_NAMES
 };
+
+/* The values of unmarked=. */
+#define SCHEMA_UNMARKED_NONE "none"
+#define SCHEMA_UNMARKED_ALL "all"
 
 enum schema__kind {
     SCHEMA_NOTHING, /* an empty place of the index */
     SCHEMA_COUNTER_NAME,
     SCHEMA_COLUMN_NAME,
-    SCHEMA_COLUMN_SUFFIX
+    SCHEMA_COLUMN_SUFFIX,
+    SCHEMA_COLUMN_UNREAD
 };
 
 /* One place of the index over all names. */

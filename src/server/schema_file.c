@@ -53,8 +53,9 @@ edit_and_wait(struct store *store, struct store_edit *edit)
 /* Appends the line, without its end, by which something of the counter was
  * made: a column or the primary key, or, with NULL, itself. */
 static void
-print_line_of(const struct schema_counter *counter,
-    const struct schema_name *column, struct buf *out)
+print_line_of(const struct schema *schema,
+    const struct schema_counter *counter, const struct schema_name *column,
+    struct buf *out)
 {
     struct buf lines = {0}, start = {0};
     buf_add_text(&lines, "\n");
@@ -62,7 +63,8 @@ print_line_of(const struct schema_counter *counter,
         column != NULL ? "\nadd column %s %s " : "\nadd counter %s%s",
         counter->name.text, column != NULL ? column->text : "");
     const char *found = NULL;
-    if (schema_print(counter, &lines) == 0 && !start.failed && !lines.failed) {
+    if (schema_print(schema, counter, &lines) == 0 && !start.failed &&
+        !lines.failed) {
         found = memmem(lines.data, lines.len, start.data, start.len);
     }
     if (found != NULL) {
@@ -81,23 +83,22 @@ print_existing(const struct schema *schema, const struct schema_edit *edit,
     int err, struct buf *out)
 {
     const struct schema_name *name = &edit->counter.name;
-    const struct schema_name *suffix = &edit->column.suffix;
     const struct schema_counter *counter =
         schema_counter(schema, name->text, name->len);
     struct schema_target target;
     if (counter != NULL && err == ERR_TWO_KEYS) {
-        print_line_of(counter, &counter->key_name, out);
+        print_line_of(schema, counter, &counter->key_name, out);
     } else if (counter != NULL && edit->op == SCHEMA_ADD_COUNTER) {
-        print_line_of(counter, NULL, out);
+        print_line_of(schema, counter, NULL, out);
     } else if (counter != NULL) {
-        print_line_of(counter, &edit->column.name, out);
+        print_line_of(schema, counter, &edit->column.name, out);
     }
-    if (out->len == 0) {
-        const struct schema_name *taken = suffix->len > 0 ? suffix
-            : edit->op == SCHEMA_ADD_COUNTER              ? name
-                                                          : &edit->column.name;
-        if (schema_find(schema, taken->text, taken->len, &target)) {
-            print_line_of(target.counter,
+    const struct schema_name *const names[] = {&edit->column.suffix,
+        edit->op == SCHEMA_ADD_COUNTER ? name : &edit->column.name,
+        &edit->column.unread};
+    for (size_t i = 0; i < 3 && out->len == 0; i++) {
+        if (schema_find(schema, names[i]->text, names[i]->len, &target)) {
+            print_line_of(schema, target.counter,
                 target.column == NULL ? NULL : &target.column->name, out);
         }
     }

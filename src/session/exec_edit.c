@@ -216,7 +216,7 @@ exec__show_counter(struct session *session, const char *bytes, struct buf *out)
     if (counter == NULL) {
         return exec__refuse(session, ERR_NO_COUNTER, out);
     }
-    schema_print(counter, out);
+    schema_print(exec__schema(session), counter, out);
     reply_line(out, "END");
     return EXEC_DONE;
 }

@@ -110,13 +110,8 @@ apply_lines(struct schema **schema, const char *text, size_t len)
 static void
 print_all(const struct schema *schema, struct buf *out)
 {
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        const struct schema_counter *counter = schema_counter_at(schema, slot);
-        if (counter != NULL) {
-            int err = schema_print(counter, out);
-            ASSERT(err == 0);
-        }
-    }
+    int err = schema_print_all(schema, out);
+    ASSERT(err == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

@@ -212,8 +212,8 @@ check_printed(const struct schema *schema, const char *name)
     ck_assert_ptr_nonnull(counter);
     ck_assert(decode(bytes, schema_code_put(bytes, counter), &got));
     assert_same(counter, &got);
-    ck_assert_int_eq(schema_print(counter, &before), 0);
-    ck_assert_int_eq(schema_print(&got, &after), 0);
+    ck_assert_int_eq(schema_print(schema, counter, &before), 0);
+    ck_assert_int_eq(schema_print(schema, &got, &after), 0);
     ck_assert_uint_eq(before.len, after.len);
     ck_assert_mem_eq(before.data, after.data, before.len);
     buf_fini(&before);

@@ -26,20 +26,28 @@ edit_op(const char *line, const char **rest)
     ck_abort_msg("not an edit: %s", line);
 }
 
-static inline struct schema_edit
-edit_of(const char *line)
+/* The words of rest; returns how many. */
+static inline size_t
+edit_words(const char *rest, struct schema_word word[EDIT_WORDS])
 {
-    const char *rest;
-    struct schema_word word[EDIT_WORDS];
-    struct schema_edit edit;
     size_t n = 0;
-    enum schema_edit_op op = edit_op(line, &rest);
     while (*rest != '\0') {
         size_t len = strcspn(rest, " ");
         ck_assert_uint_lt(n, EDIT_WORDS);
         word[n++] = (struct schema_word){rest, len};
         rest += len + strspn(rest + len, " ");
     }
+    return n;
+}
+
+static inline struct schema_edit
+edit_of(const char *line)
+{
+    const char *rest;
+    struct schema_word word[EDIT_WORDS];
+    struct schema_edit edit;
+    enum schema_edit_op op = edit_op(line, &rest);
+    size_t n = edit_words(rest, word);
     ck_assert_int_eq(schema_edit_parse(op, word, n, &edit), 0);
     return edit;
 }
