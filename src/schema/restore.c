@@ -63,8 +63,8 @@ has_no_mark(const struct schema_column *column)
         column->source.id == 0;
 }
 
-static bool
-kind_is_sound(const struct schema_column *column)
+bool
+schema_kind_is_sound(const struct schema_column *column)
 {
     const struct schema_source *source = &column->source;
 
@@ -192,7 +192,7 @@ counter_is_sound(const struct schema_counter *counter, uint32_t last_serial)
     }
     for (unsigned i = 0; i < counter->n_columns; i++) {
         if (!column_is_sound(&counter->column[i], last_serial) ||
-            !kind_is_sound(&counter->column[i])) {
+            !schema_kind_is_sound(&counter->column[i])) {
             return false;
         }
     }

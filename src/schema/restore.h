@@ -30,6 +30,10 @@ int schema_restore(const struct schema *old,
 int schema_restore_drop(const struct schema *old, uint32_t counter_serial,
     uint32_t last_serial, struct schema **out);
 
+/* True where what a column has beside its widths is of its kind, as far as it
+ * alone can tell. */
+bool schema_kind_is_sound(const struct schema_column *column);
+
 /* 0, or ERR_CORRUPT where a mark or a list is about a column that there is not,
  * or that it cannot be about: then schema is no one that edits have made, and
  * only fit to be destroyed. */

@@ -5,7 +5,8 @@
  *        0    8 "TALLYMAN"
  *        8    4 version: 1, or 2 where there has been a segment, or 3 where
  *               there has been a producer, or 4 where histories are named, or
- *               5, where log and checkpoint files have names with suffixes
+ *               5, where log and checkpoint files have names with suffixes, or
+ *               6, where there is a mark, a list or a counter with cold=never
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -24,7 +25,7 @@
  *               producer, and 4, the number of producers
  *      120      from version 4 on: 4 bytes, the number of histories, and 4, the
  *               number of entries about log files
- *      128      version 5: 8 bytes, how many manifests have been written
+ *      128      from version 5 on: 8 bytes, how many manifests have been written
  *               from version 4 on the histories, and the entries about log
  *               files
  *               the counters (wal/schema_code.h), the images, the segments
@@ -58,11 +59,12 @@ enum {
     VERSION_PRODUCERS = 3,
     VERSION_HISTORIES = 4,
     VERSION_NAMES = 5,
+    VERSION_KINDS = 6, /* it has the head of version 5 */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
     HEAD_HISTORIES_BYTES = 8, /* of version 4 and above, behind those */
-    HEAD_WRITES_BYTES = 8,    /* of version 5, behind those */
+    HEAD_WRITES_BYTES = 8,    /* of version 5 and above, behind those */
     HISTORY_BYTES = 8,
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
@@ -85,11 +87,23 @@ static const struct envelope envelope_of[] = {
     [VERSION_PRODUCERS] = {8, MAGIC, VERSION_PRODUCERS},
     [VERSION_HISTORIES] = {8, MAGIC, VERSION_HISTORIES},
     [VERSION_NAMES] = {8, MAGIC, VERSION_NAMES},
+    [VERSION_KINDS] = {8, MAGIC, VERSION_KINDS},
 };
 
-/* n_histories: those that are named. */
+static bool
+has_kinds(const struct manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        if (schema_code_has_kinds(&manifest->counter[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* That whose head has room. n_histories: those that are named. */
 static unsigned
-version_of(const struct manifest *manifest, size_t n_histories)
+head_version_of(const struct manifest *manifest, size_t n_histories)
 {
     return manifest->writes > 0               ? VERSION_NAMES
         : n_histories > 0                     ? VERSION_HISTORIES
@@ -296,7 +310,8 @@ static int
 encode(const struct manifest *manifest, const struct histories_set *set,
     struct buf *out)
 {
-    unsigned version = version_of(manifest, set->n);
+    unsigned version = has_kinds(manifest) ? VERSION_KINDS
+                                           : head_version_of(manifest, set->n);
     const struct histories_set *named =
         version >= VERSION_HISTORIES ? set : NULL;
     struct image_writer writer = {
@@ -309,6 +324,7 @@ encode(const struct manifest *manifest, const struct histories_set *set,
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
     histories_verify(&manifest->histories);
     ASSERT(manifest->writes == 0 || manifest_writer(manifest) != 0);
+    ASSERT(version != VERSION_KINDS || manifest->writes > 0);
     ASSERT(segments_last_file(&manifest->segments) <= manifest->last_segment);
     ASSERT(manifest->segments.n == 0 ||
         manifest->segments.shards == manifest->shards);
@@ -509,7 +525,8 @@ struct counts {
 };
 
 /* What the heads of versions from 2 on have more. A version is the lowest that
- * has room: one that is not needed is damage. */
+ * has room: one that is not needed is damage. Whether version 6 is needed, the
+ * counters say (get_all). */
 static bool
 get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
     struct manifest *out, struct counts *n)
@@ -536,7 +553,8 @@ get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
         out->writes = bytes_get_u64(*in);
         *in += HEAD_WRITES_BYTES;
     }
-    return version_of(out, n->histories) == version &&
+    return head_version_of(out, n->histories) ==
+        (version == VERSION_KINDS ? VERSION_NAMES : version) &&
         (version < VERSION_NAMES || n->logs > 0);
 }
 
@@ -546,7 +564,7 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
 {
     int err = ERR_NEWER_FORMAT;
 
-    for (unsigned v = VERSION; v <= VERSION_NAMES && err == ERR_NEWER_FORMAT;
+    for (unsigned v = VERSION; v <= VERSION_KINDS && err == ERR_NEWER_FORMAT;
          v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;
@@ -617,6 +635,9 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
     }
     if (err == 0) {
         err = get_counters(in, end, out);
+    }
+    if (err == 0 && has_kinds(out) != (version == VERSION_KINDS)) {
+        err = ERR_CORRUPT;
     }
     if (err == 0) {
         err = get_images(in, end, n->images, named, out);

@@ -4,7 +4,8 @@
  *   varint: how many numbers follow; the numbers of the counter, a varint each
  *   name; name of the primary key
  *   varint: columns; varint: numbers of each of them
- *   then for each column: name; suffix; its numbers, a varint each
+ *   then for each column: name; suffix; its numbers, a varint each; of a mark
+ *   the name of what is unread
  *
  * where a name is a byte with its length and so many characters.
  *
@@ -12,7 +13,9 @@
  * end, whose 0 means what was before there was the option. Who finds fewer
  * numbers than it knows takes 0 for the rest; who finds more takes them only
  * if they are 0. Numbers never change their place. What came later is written
- * only where it is not 0: then the bytes are those of before.
+ * only where it is not 0: then the bytes are those of before. All columns of a
+ * counter have as many numbers: who does not know of marks and lists stumbles
+ * over the number of their kind, before the name that a mark has more.
  *
  * Invariant: what is decoded could have been made by schema_apply, as far as
  * one counter can tell: the schema asserts that on what it is given. So
@@ -21,6 +24,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "schema/restore.h"
 
 #include <string.h>
 
@@ -29,7 +33,15 @@ enum option_bits {
     OVERFLOW_IS_ERROR = 2,
     EXPTIME_IS_IGNORED = 4,
     COLD_IS_QUIETEST = 8,
-    OPTION_BITS = 16 - 1
+    COLD_IS_NEVER = 16,
+    OPTION_BITS = 32 - 1
+};
+
+/* Of a mark. */
+enum mark_bits {
+    SOURCE_IS_FIXED = 1,
+    UNMARKED_IS_NONE = 2,
+    MARK_BITS = 4 - 1
 };
 
 /* The numbers of a counter, in their order: name, largest. */
@@ -48,7 +60,12 @@ enum option_bits {
     X(HINT_BITS, SCHEMA_BITS_MAX)                                             \
     X(MAX_BITS, SCHEMA_BITS_MAX)                                              \
     X(FLAGS, UINT32_MAX)                                                      \
-    X(DEFAULT, UINT64_MAX)
+    X(DEFAULT, UINT64_MAX)                                                    \
+    X(KIND, SCHEMA_FOLLOWS)                                                   \
+    X(SOURCE, UINT32_MAX)                                                     \
+    X(MARK, MARK_BITS)                                                        \
+    X(SOURCE_ID, UINT64_MAX)                                                  \
+    X(FORGET, UINT64_MAX)
 
 enum counter_number {
 #define X(name, max) COUNTER_##name,
@@ -72,11 +89,12 @@ static const uint64_t column_max[] = {COLUMN_NUMBERS(X)};
 enum {
     NUMBERS_MAX = 64, /* more is no version of this */
     COUNTER_NUMBERS_FIRST = COUNTER_MAX_JUMP + 1, /* always there */
+    COLUMN_NUMBERS_FIRST = COLUMN_DEFAULT + 1,    /* likewise */
     NAME_BYTES_MAX = 1 + SCHEMA_NAME_MAX,
     COUNTER_BYTES_MAX =
         1 + COUNTER_NUMBERS_COUNT * BYTES_VARINT_MAX + 2 * NAME_BYTES_MAX + 2,
     COLUMN_BYTES_MAX =
-        2 * NAME_BYTES_MAX + COLUMN_NUMBERS_COUNT * BYTES_VARINT_MAX
+        3 * NAME_BYTES_MAX + COLUMN_NUMBERS_COUNT * BYTES_VARINT_MAX
 };
 
 _Static_assert(COUNTER_BYTES_MAX + SCHEMA_COLUMNS_MAX * COLUMN_BYTES_MAX <=
@@ -105,22 +123,60 @@ put_numbers(
     return len;
 }
 
-static size_t
-put_column(uint8_t *out, const struct schema_column *column)
+struct column_numbers {
+    uint64_t at[COLUMN_NUMBERS_COUNT];
+};
+
+static struct column_numbers
+numbers_of(const struct schema_column *column)
 {
-    const uint64_t number[COLUMN_NUMBERS_COUNT] = {
+    const struct schema_source *source = &column->source;
+
+    return (struct column_numbers){{
         [COLUMN_SERIAL] = column->serial,
         [COLUMN_SLOT] = column->slot,
         [COLUMN_HINT_BITS] = column->hint_bits,
         [COLUMN_MAX_BITS] = column->max_bits,
         [COLUMN_FLAGS] = column->flags,
         [COLUMN_DEFAULT] = column->default_value,
-    };
+        [COLUMN_KIND] = (uint64_t)column->kind,
+        [COLUMN_SOURCE] = source->serial,
+        [COLUMN_MARK] = (source->is_fixed ? SOURCE_IS_FIXED : 0) |
+            (column->unmarked_is_none ? UNMARKED_IS_NONE : 0),
+        [COLUMN_SOURCE_ID] = source->id,
+        [COLUMN_FORGET] = column->forget,
+    }};
+}
+
+/* How many of a column's numbers are written of each. */
+static size_t
+count_numbers(const struct schema_counter *counter)
+{
+    size_t n = COLUMN_NUMBERS_FIRST;
+
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        struct column_numbers number = numbers_of(&counter->column[i]);
+
+        for (size_t k = n; k < COLUMN_NUMBERS_COUNT; k++) {
+            n = number.at[k] != 0 ? k + 1 : n;
+        }
+    }
+    return n;
+}
+
+static size_t
+put_column(uint8_t *out, const struct schema_column *column, size_t n_numbers)
+{
+    struct column_numbers number = numbers_of(column);
     size_t len = put_name(out, &column->name);
 
     len += put_name(out + len, &column->suffix);
-    return len +
-        put_numbers(out + len, number, column_max, COLUMN_NUMBERS_COUNT);
+    len += put_numbers(out + len, number.at, column_max, n_numbers);
+    ASSERT((column->kind == SCHEMA_MARK) == (column->unread.len > 0));
+    if (column->kind == SCHEMA_MARK) {
+        len += put_name(out + len, &column->unread);
+    }
+    return len;
 }
 
 size_t
@@ -133,7 +189,8 @@ schema_code_put(uint8_t *out, const struct schema_counter *counter)
         [COUNTER_OPTIONS] = (counter->absent_is_miss ? ABSENT_IS_MISS : 0) |
             (counter->overflow_is_error ? OVERFLOW_IS_ERROR : 0) |
             (counter->exptime_is_ignored ? EXPTIME_IS_IGNORED : 0) |
-            (counter->cold_is_quietest ? COLD_IS_QUIETEST : 0),
+            (counter->cold_is_quietest ? COLD_IS_QUIETEST : 0) |
+            (counter->cold_is_never ? COLD_IS_NEVER : 0),
         [COUNTER_MAX_JUMP] = counter->max_jump,
         [COUNTER_COLD_AFTER] = counter->cold_after,
     };
@@ -148,9 +205,10 @@ schema_code_put(uint8_t *out, const struct schema_counter *counter)
     len += put_name(out + len, &counter->name);
     len += put_name(out + len, &counter->key_name);
     len += bytes_put_varint(out + len, counter->n_columns);
-    len += bytes_put_varint(out + len, COLUMN_NUMBERS_COUNT);
+    n = count_numbers(counter);
+    len += bytes_put_varint(out + len, n);
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        len += put_column(out + len, &counter->column[i]);
+        len += put_column(out + len, &counter->column[i], n);
     }
     ASSERT(len <= SCHEMA_CODE_BYTES_MAX);
     return len;
@@ -230,9 +288,19 @@ get_column(const uint8_t **in, const uint8_t *end, uint64_t n_numbers,
     out->max_bits = (uint8_t)number[COLUMN_MAX_BITS];
     out->flags = (uint32_t)number[COLUMN_FLAGS];
     out->default_value = number[COLUMN_DEFAULT];
+    out->kind = (enum schema_kind)number[COLUMN_KIND];
+    out->source.serial = (uint32_t)number[COLUMN_SOURCE];
+    out->source.is_fixed = (number[COLUMN_MARK] & SOURCE_IS_FIXED) != 0;
+    out->source.id = number[COLUMN_SOURCE_ID];
+    out->unmarked_is_none = (number[COLUMN_MARK] & UNMARKED_IS_NONE) != 0;
+    out->forget = number[COLUMN_FORGET];
+    if (out->kind == SCHEMA_MARK && !get_name(in, end, &out->unread)) {
+        return false;
+    }
     return out->name.len > 0 && out->serial > 0 && out->max_bits > 0 &&
         out->hint_bits <= out->max_bits &&
-        out->default_value <= schema_column_max(out);
+        out->default_value <= schema_column_max(out) &&
+        schema_kind_is_sound(out);
 }
 
 /* Two names that are both given and the same. */
@@ -244,18 +312,19 @@ clash(const struct schema_name *a, const struct schema_name *b)
 }
 
 static bool
-columns_clash(const struct schema_column *a, const struct schema_column *b)
-{
-    return a->slot == b->slot || a->serial == b->serial ||
-        clash(&a->name, &b->name) || clash(&a->name, &b->suffix) ||
-        clash(&a->suffix, &b->name) || clash(&a->suffix, &b->suffix);
-}
-
-static bool
 name_clashes(
     const struct schema_name *name, const struct schema_column *column)
 {
-    return clash(name, &column->name) || clash(name, &column->suffix);
+    return clash(name, &column->name) || clash(name, &column->suffix) ||
+        clash(name, &column->unread);
+}
+
+static bool
+columns_clash(const struct schema_column *a, const struct schema_column *b)
+{
+    return a->slot == b->slot || a->serial == b->serial ||
+        name_clashes(&a->name, b) || name_clashes(&a->suffix, b) ||
+        name_clashes(&a->unread, b);
 }
 
 /* True where the columns can live together in one counter. */
@@ -266,6 +335,8 @@ counter_agrees(const struct schema_counter *counter)
         const struct schema_column *column = &counter->column[i];
 
         if (clash(&column->name, &column->suffix) ||
+            clash(&column->unread, &column->name) ||
+            clash(&column->unread, &column->suffix) ||
             name_clashes(&counter->name, column) ||
             name_clashes(&counter->key_name, column)) {
             return false;
@@ -299,9 +370,23 @@ get_head(const uint8_t **in, const uint8_t *end, struct schema_counter *out)
     out->exptime_is_ignored =
         (number[COUNTER_OPTIONS] & EXPTIME_IS_IGNORED) != 0;
     out->cold_is_quietest = (number[COUNTER_OPTIONS] & COLD_IS_QUIETEST) != 0;
+    out->cold_is_never = (number[COUNTER_OPTIONS] & COLD_IS_NEVER) != 0;
     out->max_jump = number[COUNTER_MAX_JUMP];
     out->cold_after = number[COUNTER_COLD_AFTER];
-    return out->name.len > 0 && out->serial > 0;
+    return out->name.len > 0 && out->serial > 0 &&
+        !(out->cold_is_never &&
+            (out->cold_is_quietest || out->cold_after != 0));
+}
+
+bool
+schema_code_has_kinds(const struct schema_counter *counter)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind != SCHEMA_NUMBER) {
+            return true;
+        }
+    }
+    return counter->cold_is_never;
 }
 
 bool

@@ -16,6 +16,10 @@ enum { SCHEMA_CODE_BYTES_MAX = 4096 };
 /* Returns the length. out: room for SCHEMA_CODE_BYTES_MAX. */
 size_t schema_code_put(uint8_t *out, const struct schema_counter *counter);
 
+/* True where the bytes have what tallyd did not know before there were marks,
+ * lists and cold=never: a program of then takes them for no counter. */
+bool schema_code_has_kinds(const struct schema_counter *counter);
+
 /* Reads one at *in and moves *in behind it; places of column that are not in
  * use become zero. False, with *in untouched, where bytes do not make one: cut
  * off, a number out of its range, a name that is none or stands twice, an

@@ -35,6 +35,8 @@ restore_all(const struct manifest *manifest)
             schema = next;
         }
     }
+    int err = schema_check(schema);
+    ASSERT(err == 0 || err == ERR_CORRUPT);
     schema_destroy(&schema);
 }
 
@@ -83,7 +85,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     ASSERT(copy != NULL);
     memcpy(copy, bytes, len);
     memcpy(copy, "TALLYMAN", 8);
-    bytes_put_u32(copy + 8, bytes[8] == 2 ? 2 : 1); /* with segments, or not */
+    /* with segments, or with kinds of columns, or neither */
+    bytes_put_u32(copy + 8, bytes[8] == 2 || bytes[8] == 6 ? bytes[8] : 1);
     bytes_put_u64(copy + 16, len + SUM_BYTES);
     bytes_put_u64(copy + len, checksum64(copy, len, 0));
     read_manifest(copy, len + SUM_BYTES);

@@ -66,6 +66,29 @@ random_name(uint64_t *state)
     return name;
 }
 
+/* Makes a number a mark or a list. */
+static void
+random_kind(uint64_t *state, struct schema_column *column)
+{
+    column->default_value = 0;
+    column->source.serial =
+        1 + (uint32_t)random_below(state, column->serial - 1);
+    if (random_below(state, 2) == 0) {
+        column->kind = SCHEMA_FOLLOWS;
+        column->hint_bits = 0;
+        column->max_bits = 1;
+        return;
+    }
+    column->kind = SCHEMA_MARK;
+    column->unread = random_name(state);
+    column->source.is_fixed = random_below(state, 2) != 0;
+    column->source.id =
+        column->source.is_fixed ? random_below(state, UINT64_MAX) : 0;
+    column->unmarked_is_none = random_below(state, 2) != 0;
+    column->forget =
+        column->unmarked_is_none ? random_below(state, UINT64_MAX) : 0;
+}
+
 static void
 random_column(uint64_t *state, struct schema_column *column, unsigned i)
 {
@@ -80,6 +103,9 @@ random_column(uint64_t *state, struct schema_column *column, unsigned i)
     column->flags = (uint32_t)random_below(state, UINT64_C(1) << 32);
     column->default_value =
         random_below(state, UINT64_MAX) & schema_column_max(column);
+    if (random_below(state, 4) == 0) {
+        random_kind(state, column);
+    }
 }
 
 static struct schema_counter
@@ -100,6 +126,11 @@ random_counter(uint64_t *state)
         .cold_after = random_below(state, UINT64_MAX),
     };
 
+    if (random_below(state, 4) == 0) {
+        counter.cold_is_never = true;
+        counter.cold_is_quietest = false;
+        counter.cold_after = 0;
+    }
     for (unsigned i = 0; i < counter.n_columns; i++) {
         random_column(state, &counter.column[i], i);
     }
@@ -125,6 +156,13 @@ assert_same_column(
     ck_assert_uint_eq(a->max_bits, b->max_bits);
     ck_assert_uint_eq(a->flags, b->flags);
     ck_assert_uint_eq(a->default_value, b->default_value);
+    ck_assert_int_eq(a->kind, b->kind);
+    ck_assert_uint_eq(a->source.serial, b->source.serial);
+    ck_assert_int_eq(a->source.is_fixed, b->source.is_fixed);
+    ck_assert_uint_eq(a->source.id, b->source.id);
+    assert_same_name(&a->unread, &b->unread);
+    ck_assert_int_eq(a->unmarked_is_none, b->unmarked_is_none);
+    ck_assert_uint_eq(a->forget, b->forget);
 }
 
 static void
@@ -182,12 +220,13 @@ END_TEST
 static void
 add(struct schema **schema, enum schema_edit_op op, const char *line)
 {
-    struct schema_word word[8];
+    struct schema_word word[10];
     struct schema_edit edit;
     struct schema *next;
     size_t n = 0;
 
     while (*line != '\0') {
+        ck_assert_uint_lt(n, COUNT_OF(word));
         size_t len = strcspn(line, " ");
 
         word[n++] = (struct schema_word){line, len};
@@ -241,6 +280,14 @@ START_TEST(test_every_option)
     add(&schema, SCHEMA_ADD_COLUMN,
         "c0 a hint=9 max=21 default=77 suffix=sa flags=4294967295");
     add(&schema, SCHEMA_ADD_COLUMN, "c0 b");
+    add(&schema, SCHEMA_ADD_COLUMN, "c0 c marks=a unread=uc flags=7");
+    add(&schema, SCHEMA_ADD_COLUMN,
+        "c0 d marks=18446744073709551615.b unread=ud unmarked=none "
+        "forget=12345678901 suffix=sd");
+    add(&schema, SCHEMA_ADD_COUNTER, "followed cold=never");
+    add(&schema, SCHEMA_ADD_COLUMN, "followed fk primarykey");
+    add(&schema, SCHEMA_ADD_COLUMN, "followed posts");
+    add(&schema, SCHEMA_ADD_COLUMN, "c0 e follows=posts suffix=se flags=1");
     for (int i = 0; i < n; i++) {
         (void)snprintf(line, sizeof line, "c%d", i);
         check_printed(schema, line);
@@ -285,6 +332,23 @@ START_TEST(test_largest)
     ck_assert_uint_eq(len, 1522); /* as doc/format-log.md says */
     ck_assert(decode(bytes, len, &got));
     assert_same(&counter, &got);
+
+    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
+        struct schema_column *column = &counter.column[i];
+
+        (void)snprintf(text, sizeof text, "u%031u", i);
+        column->unread = name_of(text);
+        column->kind = SCHEMA_MARK;
+        column->default_value = 0;
+        column->source = (struct schema_source){
+            UINT32_MAX - SCHEMA_COLUMNS_MAX - 1, true, UINT64_MAX};
+        column->unmarked_is_none = true;
+        column->forget = UINT64_MAX;
+    }
+    len = schema_code_put(bytes, &counter);
+    ck_assert_uint_eq(len, 2338); /* likewise */
+    ck_assert(decode(bytes, len, &got));
+    assert_same(&counter, &got);
 }
 END_TEST
 
@@ -300,7 +364,33 @@ START_TEST(test_cut)
 }
 END_TEST
 
-/* Whatever is taken could have been put: it is the same bytes again. */
+/* Whatever is taken of changed bytes could have been put: put and read again
+ * it is the same, and where it is as long, the same bytes. */
+static void
+expect_what_is_taken_could_be_put(const struct schema_counter *counter)
+{
+    struct schema_counter got, got_again;
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX], again[SCHEMA_CODE_BYTES_MAX];
+    size_t len = schema_code_put(bytes, counter);
+
+    for (size_t at = 0; at < len; at++) {
+        uint8_t was = bytes[at];
+
+        for (unsigned byte = 0; byte < 256; byte++) {
+            bytes[at] = (uint8_t)byte;
+            if (decode(bytes, len, &got)) {
+                size_t n = schema_code_put(again, &got);
+
+                ck_assert(decode(again, n, &got_again));
+                assert_same(&got, &got_again);
+                ck_assert_uint_le(n, len);
+                ck_assert(n < len || memcmp(again, bytes, n) == 0);
+            }
+        }
+        bytes[at] = was;
+    }
+}
+
 START_TEST(test_changed)
 {
     struct schema_counter counter = small_counter(), got;
@@ -362,6 +452,102 @@ END_TEST
 
 #define CODE(text) text, sizeof text - 1
 
+/* The small counter, its second column a mark of the first one. */
+static struct schema_counter
+marked_counter(void)
+{
+    struct schema_counter counter = small_counter();
+    struct schema_column *mark = &counter.column[1];
+
+    mark->serial = 9;
+    mark->kind = SCHEMA_MARK;
+    mark->default_value = 0;
+    mark->source.serial = 7;
+    mark->unread = name_of("un");
+    return counter;
+}
+
+START_TEST(test_refused_kinds)
+{
+#define REFUSED_KIND(statement)                                               \
+    REFUSED(c = marked_counter(); ck_assert(schema_code_has_kinds(&c));       \
+            statement)
+    REFUSED_KIND(c.column[1].unread = name_of("9un"));
+    REFUSED_KIND(c.column[1].unread = name_of("post"));
+    REFUSED_KIND(c.column[1].unread = name_of("id"));
+    REFUSED_KIND(c.column[1].unread = name_of("likes"));
+    REFUSED_KIND(c.column[1].unread = name_of("l"));
+    REFUSED_KIND(c.column[1].unread = name_of("views"));
+    REFUSED_KIND(c.column[1].suffix = c.column[1].unread);
+    REFUSED_KIND(c.column[0].suffix = c.column[1].unread);
+    REFUSED_KIND(c.column[0].name = c.column[1].unread);
+    REFUSED_KIND(c.column[1].default_value = 1);
+    REFUSED_KIND(c.column[1].source.serial = 0);
+    REFUSED_KIND(c.column[1].source.serial = 9);
+    REFUSED_KIND(c.column[1].source.id = 1);
+    REFUSED_KIND(c.column[1].forget = 1);
+    REFUSED_KIND(c.column[0].source.serial = 2);
+    REFUSED_KIND(c.column[0].forget = 1);
+    REFUSED_KIND(c.column[0].unmarked_is_none = true);
+    REFUSED_KIND(c.column[0].kind = SCHEMA_FOLLOWS); /* its widths */
+    REFUSED(c.cold_is_never = c.cold_is_quietest = true);
+    REFUSED(c.cold_is_never = true; c.cold_after = 1);
+#undef REFUSED_KIND
+}
+END_TEST
+
+START_TEST(test_changed_kinds)
+{
+    struct schema_counter counter = marked_counter();
+
+    expect_what_is_taken_could_be_put(&counter);
+    counter.cold_is_never = true;
+    counter.column[1].source.is_fixed = true;
+    counter.column[1].source.id = 300;
+    counter.column[1].unmarked_is_none = true;
+    counter.column[1].forget = 301;
+    expect_what_is_taken_could_be_put(&counter);
+    counter.column[0].kind = SCHEMA_FOLLOWS;
+    counter.column[0].source.serial = 2;
+    counter.column[0].default_value = 0;
+    counter.column[0].hint_bits = 0;
+    counter.column[0].max_bits = 1;
+    expect_what_is_taken_could_be_put(&counter);
+}
+END_TEST
+
+/* A counter without the new kinds has the bytes of before; one with them has
+ * six numbers a column only where all columns are numbers. */
+START_TEST(test_only_kinds_take_more)
+{
+    static const char number[] = "\5\1\0\0\0\0\1c\1k\1\6\1a\0\2\0\0\1\0\0";
+    static const char list[] = "\5\3\0\0\0\0\1c\1k\1\x8\1a\0\4\0\0\1\0\0\2\2";
+    static const char mark[] = "\5\1\0\0\x10\0\1c\1k\2\x8"
+                               "\1a\0\2\0\0\1\0\0\0\0"
+                               "\1b\0\3\1\0\1\0\0\1\2\1u";
+    static const struct {
+        const char *bytes;
+        size_t len;
+        bool has_kinds;
+    } code[] = {{CODE(number), false}, {CODE(list), true}, {CODE(mark), true}};
+    struct schema_counter got;
+    uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
+
+    for (size_t i = 0; i < COUNT_OF(code); i++) {
+        ck_assert_msg(
+            decode((const uint8_t *)code[i].bytes, code[i].len, &got),
+            "code %zu", i);
+        ck_assert_int_eq(schema_code_has_kinds(&got), code[i].has_kinds);
+        ck_assert_uint_eq(schema_code_put(bytes, &got), code[i].len);
+        ck_assert_mem_eq(bytes, code[i].bytes, code[i].len);
+    }
+    got.n_columns = 1;
+    ck_assert(schema_code_has_kinds(&got)); /* it is never cold */
+    got.cold_is_never = false;
+    ck_assert(!schema_code_has_kinds(&got));
+}
+END_TEST
+
 /* Where the numbers of a counter without names and columns begin and end is
  * known: so is what a version with one more, or one less, writes. */
 START_TEST(test_other_versions)
@@ -377,7 +563,8 @@ START_TEST(test_other_versions)
         {CODE("\7\1\0\0\0\0\0\1\1c\0\0\6"), false},
         {CODE("\4\1\0\0\0\1c\0\0\6"), true},
         {CODE("\0\1c\0\0\6"), false}, /* no serial */
-        {CODE("\1\1\1c\0\0\6"), true}, {CODE("\x41\1\1c\0\0\6"), false},
+        {CODE("\1\1\1c\0\0\6"), true},
+        {CODE("\x41\1\1c\0\0\6"), false},
         {CODE("\5\1\0\0\0\0\1c\1k\1\6\1a\0\2\0\0\1\0\0"), true},
         {CODE("\5\1\0\0\0\0\1c\1k\1\7\1a\0\2\0\0\1\0\0\0"), true},
         {CODE("\5\1\0\0\0\0\1c\1k\1\7\1a\0\2\0\0\1\0\0\1"), false},
@@ -385,7 +572,12 @@ START_TEST(test_other_versions)
         {CODE("\5\1\0\0\0\0\1c\1k\1\3\1a\0\2\0\0"), false}, /* no max */
         {CODE("\5\1\0\0\0\0\1c\1k\1\x41\1a\0\2\0\0\1\0\0"), false},
         {CODE("\6\1\0\0\x0f\0\0\1c\0\0\6"), true},
-        {CODE("\6\1\0\0\x10\0\0\1c\0\0\6"), false}, /* unknown option */
+        {CODE("\6\1\0\0\x10\0\0\1c\0\0\6"), true},
+        {CODE("\6\1\0\0\x20\0\0\1c\0\0\6"), false}, /* unknown option */
+        {CODE("\5\1\0\0\0\0\1c\1k\1\xb\1a\0\2\0\0\1\0\0\0\0\0\0\0"), true},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\xc\1a\0\2\0\0\1\0\0\0\0\0\0\0\0"), true},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\xc\1a\0\2\0\0\1\0\0\0\0\0\0\0\1"), false},
+        {CODE("\5\1\0\0\0\0\1c\1k\1\x8\1a\0\2\0\0\1\0\0\3\1"), false},
     };
     struct schema_counter got;
 
@@ -434,7 +626,8 @@ main(void)
 {
     const TTest *const tests[] = {test_round_trip, test_every_option,
         test_largest, test_cut, test_changed, test_refused,
-        test_other_versions, test_cold_options};
+        test_other_versions, test_cold_options, test_refused_kinds,
+        test_changed_kinds, test_only_kinds_take_more};
 
     return run_tests("schema_code", tests, COUNT_OF(tests));
 }

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Marks, lists and counters with cold=never in the manifest: it has version 6
+ * where there is one of them, and nowhere else; what is written is read back,
+ * and damage is seen. */
+#include "wal/manifest.h"
+
+#include "schema/restore.h"
+#include "unit/manifest_help.h"
+
+#include <stdlib.h>
+
+enum { USER, AUTHOR, N_COUNTERS };
+
+static const struct schema_counter user = {.name = {4, "user"},
+    .key_name = {3, "uid"},
+    .serial = 1,
+    .slot = 0,
+    .n_columns = 4,
+    .key_hint_bits = 64,
+    .column = {{.name = {6, "at_num"},
+                   .suffix = {2, "at"},
+                   .serial = 2,
+                   .slot = 0,
+                   .hint_bits = 9,
+                   .max_bits = 48},
+        {.name = {7, "at_seen"},
+            .suffix = {6, "atseen"},
+            .serial = 3,
+            .slot = 1,
+            .hint_bits = 9,
+            .max_bits = 48,
+            .flags = 5,
+            .kind = SCHEMA_MARK,
+            .source = {.serial = 2},
+            .unread = {4, "unat"}},
+        {.name = {8, "dot_seen"},
+            .serial = 6,
+            .slot = 2,
+            .hint_bits = 16,
+            .max_bits = 32,
+            .kind = SCHEMA_MARK,
+            .source = {.serial = 5, .is_fixed = true, .id = 1ull << 63},
+            .unread = {5, "undot"},
+            .unmarked_is_none = true,
+            .forget = 2592000},
+        {.name = {4, "feed"},
+            .serial = 7,
+            .slot = 3,
+            .max_bits = 1,
+            .kind = SCHEMA_FOLLOWS,
+            .source = {.serial = 5}}}};
+
+static const struct schema_counter author = {.name = {6, "author"},
+    .key_name = {3, "aid"},
+    .serial = 4,
+    .slot = 1,
+    .n_columns = 1,
+    .key_hint_bits = 64,
+    .cold_is_never = true,
+    .column = {{.name = {5, "posts"},
+        .serial = 5,
+        .slot = 0,
+        .hint_bits = 16,
+        .max_bits = 32}}};
+
+static void
+make(struct manifest *manifest, bool has_user, bool has_author)
+{
+    make_bare(manifest, 2);
+    ck_assert_int_eq(histories_add(&manifest->histories, 12, 77), 0);
+    manifest->writes = 9;
+    manifest->last_serial = 7;
+    manifest->counter = calloc(N_COUNTERS, sizeof *manifest->counter);
+    ck_assert_ptr_nonnull(manifest->counter);
+    if (has_user) {
+        manifest->counter[manifest->n_counters++] = user;
+    }
+    if (has_author) {
+        manifest->counter[manifest->n_counters++] = author;
+    }
+}
+
+/* What is in t/data/manifest-v6. */
+static void
+manifest_kinds(struct manifest *manifest)
+{
+    make(manifest, true, true);
+}
+
+static void
+manifest_user(struct manifest *manifest)
+{
+    make(manifest, true, false);
+}
+
+static void
+manifest_author(struct manifest *manifest)
+{
+    make(manifest, false, true);
+}
+
+/* The same counters with what there was before: numbers. */
+static void
+manifest_numbers(struct manifest *manifest)
+{
+    make(manifest, true, true);
+    manifest->counter[AUTHOR].cold_is_never = false;
+    for (unsigned i = 1; i < user.n_columns; i++) {
+        struct schema_column *column = &manifest->counter[USER].column[i];
+        column->kind = SCHEMA_NUMBER;
+        column->source = (struct schema_source){0};
+        column->unread = (struct schema_name){0};
+        column->unmarked_is_none = false;
+        column->forget = 0;
+    }
+}
+
+static void
+check_same(const struct manifest *a, const struct manifest *b)
+{
+    ck_assert_uint_eq(a->writes, b->writes);
+    ck_assert_uint_eq(a->n_counters, b->n_counters);
+    ck_assert_mem_eq(
+        a->counter, b->counter, a->n_counters * sizeof *a->counter);
+}
+
+static void
+expect_version(
+    void (*some_fn)(struct manifest *manifest), unsigned expected_version)
+{
+    struct manifest manifest, got;
+    struct buf buf;
+    encode_some(some_fn, &manifest, &buf);
+    ck_assert_uint_eq(
+        bytes_get_u32((uint8_t *)buf.data + 8), expected_version);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), 0);
+    check_same(&got, &manifest);
+    manifest_fini(&got);
+    /* the other one of these versions is not that which it needs */
+    bytes_put_u32((uint8_t *)buf.data + 8, 11 - expected_version);
+    seal(&buf);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
+    forget(&manifest, &buf);
+}
+
+START_TEST(test_version_6_only_where_it_is_needed)
+{
+    expect_version(manifest_kinds, 6);
+    expect_version(manifest_user, 6);
+    expect_version(manifest_author, 6);
+    expect_version(manifest_numbers, 5);
+}
+END_TEST
+
+START_TEST(test_damage)
+{
+    expect_damage_is_seen(manifest_kinds);
+}
+END_TEST
+
+/* It has the head of version 5, where some manifest has been written. */
+START_TEST(test_the_head_is_that_of_version_5)
+{
+    enum { WRITES_AT = HEAD_BYTES + 32 };
+    struct manifest manifest, got;
+    struct buf buf;
+    encode_some(manifest_kinds, &manifest, &buf);
+    ck_assert_uint_eq(bytes_get_u64((uint8_t *)buf.data + WRITES_AT), 9);
+    bytes_put_u64((uint8_t *)buf.data + WRITES_AT, 0);
+    seal(&buf);
+    ck_assert_int_eq(decode(buf.data, buf.len, &got), ERR_CORRUPT);
+    forget(&manifest, &buf);
+}
+END_TEST
+
+/* Version 6 as it was first written. */
+START_TEST(test_golden)
+{
+    expect_golden(DATA_DIR "/manifest-v6", manifest_kinds, check_same);
+}
+END_TEST
+
+/* The first counter is about the second one. */
+START_TEST(test_the_counters_make_a_schema)
+{
+    struct manifest manifest;
+    struct schema *schema = schema_create();
+    manifest_kinds(&manifest);
+    for (unsigned i = USER; i <= AUTHOR; i++) {
+        struct schema *next;
+        ck_assert_int_eq(
+            schema_restore(schema, &manifest.counter[i], 7, &next), 0);
+        ck_assert_int_eq(schema_check(next), i == USER ? ERR_CORRUPT : 0);
+        schema_destroy(&schema);
+        schema = next;
+    }
+    schema_destroy(&schema);
+    manifest_fini(&manifest);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *test[] = {test_version_6_only_where_it_is_needed, test_damage,
+        test_the_head_is_that_of_version_5, test_golden,
+        test_the_counters_make_a_schema};
+    return run_tests("manifest_kinds", test, COUNT_OF(test));
+}
