@@ -178,6 +178,9 @@ exec__seal_begin(struct session *session, const char *bytes, struct buf *out)
     if (counter == NULL) {
         return exec__refuse(session, ERR_NO_COUNTER, out);
     }
+    if (counter->cold_is_never) {
+        return exec__refuse(session, ERR_NEVER_COLD, out);
+    }
     struct job *job = exec__job(session, JOB_SEAL);
     if (job == NULL) {
         return exec__refuse(session, ERR_NO_MEMORY, out);

@@ -74,7 +74,8 @@ is_stopping(const struct seal *seal)
 }
 
 /* What a file's head says of the counter as it is now, its columns by slot;
- * false where there is none. */
+ * false where there is none. One with cold=never, whose records may be in no
+ * file, has come to the slot since somebody chose it. */
 static bool
 describe(const struct seal_work *work, struct segment_head *head)
 {
@@ -84,7 +85,7 @@ describe(const struct seal_work *work, struct segment_head *head)
         atomic_load_explicit(work->seal->schema, memory_order_relaxed),
         work->range.slot);
     *head = (struct segment_head){.epoch = work->seal->epoch};
-    if (counter == NULL) {
+    if (counter == NULL || counter->cold_is_never) {
         return false;
     }
     head->counter = (uint8_t)work->range.slot;

@@ -259,6 +259,7 @@ next_free(const struct seal *seal, const struct seal_aside *aside,
 
 /* What a counter's options say. */
 struct policy {
+    bool is_there; /* else, and with cold=never, nothing of it is picked */
     bool is_quietest;
     uint64_t cold_after;
 };
@@ -273,7 +274,8 @@ take_policies(const struct seal *seal, struct policy *policy)
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
         policy[slot] = (struct policy){0};
-        if (counter != NULL) {
+        if (counter != NULL && !counter->cold_is_never) {
+            policy[slot].is_there = true;
             policy[slot].is_quietest = counter->cold_is_quietest;
             policy[slot].cold_after = counter->cold_after;
         }
@@ -534,12 +536,13 @@ halve(const struct seal *seal, struct seal_range *range, uint64_t n_hot)
 /* The first range with a hot record, whatever it costs. */
 static bool
 pick_any(const struct seal *seal, const struct seal_aside *aside,
-    struct seal_range *out)
+    const struct policy *policy, struct seal_range *out)
 {
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         struct seal_candidate it;
         uint64_t from = 0;
-        while (next_free(seal, aside, slot, from, &it)) {
+        while (
+            policy[slot].is_there && next_free(seal, aside, slot, from, &it)) {
             *out = it.range;
             if (narrow(seal, out)) {
                 return true;
@@ -561,7 +564,9 @@ seal_pick__best(
     struct found found = {0};
     take_policies(seal, policy);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        look_at(seal, aside, slot, policy[slot].is_quietest, &found);
+        if (policy[slot].is_there) {
+            look_at(seal, aside, slot, policy[slot].is_quietest, &found);
+        }
     }
     if (found.has_choice) {
         *out = found.choice.range;
@@ -578,7 +583,7 @@ seal_pick__best(
             return true;
         }
     }
-    return pick_any(seal, aside, out);
+    return pick_any(seal, aside, policy, out);
 }
 
 /* ---- in haste ---- */
@@ -735,7 +740,10 @@ open_rest(
     struct found found = {0};
     take_policies(seal, policy);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        look_for_dense(seal, aside, slot, policy[slot].is_quietest, &found);
+        if (policy[slot].is_there) {
+            look_for_dense(
+                seal, aside, slot, policy[slot].is_quietest, &found);
+        }
     }
     struct seal_range *range = &found.dense.range;
     if (found.score == 0 || !narrow(seal, range)) {

@@ -18,7 +18,8 @@ bool seal_pick_next(const struct seal *seal, unsigned slot, uint64_t from,
     struct seal_candidate *out);
 
 /* The best range of all counters to make room, as their cold= says; false where
- * nothing is in memory, but in ranges that are set aside. It has a hot record
+ * nothing is in memory, but in ranges that are set aside and of counters with
+ * cold=never. It has a hot record
  * for sure, if no other thread removes that. With cold=oldest the newest range
  * of a counter only where others would free less for what they write. Takes
  * edit_lock. The thread that seals. */

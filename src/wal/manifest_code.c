@@ -652,7 +652,7 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
     return err;
 }
 
-/* Segments of a counter are in its slot. */
+/* Segments of a counter are in its slot, and one with cold=never has none. */
 static bool
 slots_agree(const struct manifest *manifest)
 {
@@ -663,7 +663,7 @@ slots_agree(const struct manifest *manifest)
             segments_of(&manifest->segments, counter->serial, &n);
 
         for (; n > 0; n--, segment++) {
-            if (segment->counter != counter->slot) {
+            if (segment->counter != counter->slot || counter->cold_is_never) {
                 return false;
             }
         }

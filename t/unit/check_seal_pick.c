@@ -410,6 +410,28 @@ START_TEST(test_due_overlays)
 }
 END_TEST
 
+/* ---- cold=never ---- */
+
+/* Nothing of such a counter is picked, whatever the need. */
+START_TEST(test_never)
+{
+    struct world world;
+    struct seal_rest rest = {0};
+    struct seal_range out;
+    begin(&world, "cold=never");
+    add(&world, 0, 0, IDS, 1);
+    ck_assert_int_eq(pick(&world), -1);
+    ck_assert(!seal_pick__soon(&world.seal, &world.aside, &rest, &out));
+    ck_assert(!seal_pick__due(&world.seal, &world.aside, &out));
+    add(&world, 1, 0, CHUNK, 40);
+    ck_assert(seal_pick__best(&world.seal, &world.aside, &out));
+    ck_assert_uint_eq(out.slot, 1);
+    ck_assert(seal_pick__soon(&world.seal, &world.aside, &rest, &out));
+    ck_assert_uint_eq(out.slot, 1);
+    end(&world);
+}
+END_TEST
+
 /* ---- in haste ---- */
 
 static void
@@ -669,8 +691,9 @@ main(void)
     const TTest *const tests[] = {test_oldest, test_heavy, test_one_id,
         test_newest, test_candidates, test_quietest, test_unknown,
         test_counters, test_overlays, test_dense, test_gaps, test_states,
-        test_due, test_due_border, test_due_later, test_due_overlays,
-        test_behind, test_soon, test_soon_front, test_soon_at_random,
-        test_soon_alike, test_soon_aside, test_soon_nothing};
+        test_never, test_due, test_due_border, test_due_later,
+        test_due_overlays, test_behind, test_soon, test_soon_front,
+        test_soon_at_random, test_soon_alike, test_soon_aside,
+        test_soon_nothing};
     return run_tests("seal_pick", tests, COUNT_OF(tests));
 }
