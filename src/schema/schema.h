@@ -23,13 +23,12 @@ struct schema_name {
 };
 
 /* What a column is; doc/protocol.md. A number, a mark and a list's place are
- * stored alike: as a number of the record. That of a list takes a slot as the
- * others do, but with hint_bits 0, max_bits 1 and default 0: it is 0 for every
- * id, takes no memory, and is never changed. */
+ * stored alike: as a number of the record. A list takes a slot as the others
+ * do, with hint_bits 0, max_bits 1 and default 0: it is always 0. */
 enum schema_kind {
     SCHEMA_NUMBER,
-    SCHEMA_MARK,   /* how far its id has read a source, whose max_bits and
-                    * hint_bits it has; its default is 0 */
+    SCHEMA_MARK,   /* how far its id has read a source, whose widths it has;
+                    * its default is 0 */
     SCHEMA_FOLLOWS /* no number is stored: its lists are items */
 };
 

@@ -25,7 +25,7 @@
  *               producer, and 4, the number of producers
  *      120      from version 4 on: 4 bytes, the number of histories, and 4, the
  *               number of entries about log files
- *      128      from version 5 on: 8 bytes, how many manifests have been written
+ *      128      from version 5 on: 8 bytes, how many manifests were written
  *               from version 4 on the histories, and the entries about log
  *               files
  *               the counters (wal/schema_code.h), the images, the segments

@@ -77,6 +77,9 @@ static const struct {
     {"add counter a\r\nadd column a i primarykey\nadd column a x max=65",
         ERR_BAD_MAX, "f:3: "},
     {"add counter a b c d e f g h i j k l m n o", ERR_BAD_OPTION, "f:1: "},
+    {"add counter a\nadd column a i primarykey\nadd column a x\n"
+     "add column a m marks=x\n",
+        ERR_MARK_NEEDS, "f:4: "},
 };
 
 START_TEST(test_wrong)
@@ -122,6 +125,38 @@ START_TEST(test_look)
             look("add counter a\nadd counter a\n", is_new == 1, &why), 0);
     }
     ck_assert_uint_eq(why.len, 0);
+    buf_fini(&why);
+}
+END_TEST
+
+/* What is about a column stands behind it, and is the same again. */
+START_TEST(test_kinds)
+{
+    static const char lines[] =
+        "add counter a cold=never\nadd column a ai primarykey\n"
+        "add column a x\nadd counter b\nadd column b bi primarykey\n"
+        "add column b m marks=1.x unread=um unmarked=none forget=9\n"
+        "add column b f follows=x suffix=sf\n";
+    struct store *store = make_store();
+    struct buf why = {0};
+    for (int times = 0; times < 2; times++) {
+        ck_assert_int_eq(look(lines, times == 0, &why), 0);
+        ck_assert_int_eq(load(store, lines, &why), 0);
+        ck_assert_uint_eq(why.len, 0);
+    }
+    /* what has a name already is named by its whole line */
+    ck_assert_int_eq(load(store, "add column b n marks=1.x unread=um", &why),
+        ERR_NAME_TAKEN);
+    buf_add(&why, "", 1);
+    ck_assert_ptr_nonnull(strstr(why.data,
+        "\"add column b m marks=1.x unread=um unmarked=none forget=9\""));
+    buf_clear(&why);
+    ck_assert_int_eq(
+        load(store, "add column b f follows=x", &why), ERR_NAME_TAKEN);
+    buf_add(&why, "", 1);
+    ck_assert_ptr_nonnull(
+        strstr(why.data, "\"add column b f suffix=sf follows=x\""));
+    store_destroy(&store);
     buf_fini(&why);
 }
 END_TEST
@@ -181,6 +216,7 @@ main(void)
         tcase, test_wrong, 0, (int)(sizeof wrong / sizeof *wrong));
     tcase_add_loop_test(
         tcase, test_look, 0, (int)(sizeof wrong / sizeof *wrong));
+    tcase_add_test(tcase, test_kinds);
     tcase_add_test(tcase, test_differs);
     tcase_add_test(tcase, test_read);
     suite_add_tcase(suite, tcase);

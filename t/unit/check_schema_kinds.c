@@ -1,92 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Marks and lists in the schema: each refusal by its error, what is found under
  * which name, what cannot be dropped, what is the same, lines that load again
- * in every order of counters, and counters with cold=never. */
+ * in every order of counters, and counters with cold=never. How they are
+ * restored: check_restore_kinds.c. */
 #include "schema/schema.h"
 
-#include "base/err.h"
 #include "lib/fault_alloc.h"
 #include "schema/print.h"
 #include "schema/restore.h"
-#include "unit/edit_help.h"
+#include "unit/kinds_help.h"
 
 #include <stdio.h>
-
-static int
-try(struct schema **schema, const char *line)
-{
-    struct schema_edit edit = edit_of(line);
-    struct schema *next = NULL;
-    int err = schema_apply(*schema, &edit, &next);
-    if (err == 0) {
-        schema_destroy(schema);
-        *schema = next;
-    } else {
-        ck_assert_ptr_null(next);
-    }
-    return err;
-}
-
-static void
-apply(struct schema **schema, const char *line)
-{
-    int err = try(schema, line);
-    ck_assert_msg(err == 0, "%s: %s", line, err_text(err));
-}
-
-/* board with a dot, author whose posts are followed, user with numbers. */
-static struct schema *
-some_schema(void)
-{
-    static const char *const lines[] = {"add counter board", /* 1 */
-        "add column board bid primarykey",
-        "add column board dot hint=7 max=40 default=3 suffix=d",       /* 2 */
-        "add counter author cold=never",                               /* 3 */
-        "add column author aid primarykey", "add column author posts", /* 4 */
-        "add counter user",                                            /* 5 */
-        "add column user uid primarykey",
-        "add column user at_num hint=9 max=48 suffix=at" /* 6 */};
-    struct schema *schema = schema_create();
-    for (size_t i = 0; i < COUNT_OF(lines); i++) {
-        apply(&schema, lines[i]);
-    }
-    return schema;
-}
-
-#define SEEN                                                                  \
-    "add column user at_seen suffix=atseen flags=5 marks=at_num unread=unat"
-#define DOT                                                                   \
-    "add column user dot_seen marks=1.dot unread=undot unmarked=none "        \
-    "forget=2592000"
-#define FEED "add column user feed suffix=f flags=6 follows=posts"
-
-static struct schema *
-full_schema(void)
-{
-    struct schema *schema = some_schema();
-    apply(&schema, SEEN); /* 7 */
-    apply(&schema, DOT);  /* 8 */
-    apply(&schema, FEED); /* 9 */
-    return schema;
-}
-
-static struct schema_target
-found(const struct schema *schema, const char *name)
-{
-    struct schema_target target;
-    ck_assert_msg(
-        schema_find(schema, name, strlen(name), &target), "%s", name);
-    return target;
-}
-
-static const struct schema_counter *
-counter_of(const struct schema *schema, const char *name)
-{
-    const struct schema_counter *counter =
-        schema_counter(schema, name, strlen(name));
-    ck_assert_ptr_nonnull(counter);
-    return counter;
-}
 
 /* ---- what words make ---- */
 
@@ -100,93 +24,92 @@ parse(const char *line)
     return schema_edit_parse(op, word, edit_words(rest, word), &edit);
 }
 
+static const struct {
+    int err;
+    const char *line;
+} parsed[] = {
+    {0, "add column u m marks=n unread=un"},
+    {0, "add column u m unread=un suffix=s flags=1 marks=n unmarked=all"},
+    {0, "add column u m marks=0.n unread=un unmarked=none forget=0"},
+    {0,
+        "add column u m marks=18446744073709551615.n unread=un "
+        "forget=18446744073709551615 unmarked=none"},
+    {0, "add column u m follows=n flags=1 suffix=s"},
+    {ERR_BAD_SOURCE, "add column u m marks= unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=. unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=1. unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=.n unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=1 unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=01.n unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=-1.n unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=18446744073709551616.n unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=1.n.n unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=u.n unread=un"},
+    {ERR_BAD_SOURCE, "add column u m marks=n*n unread=un"},
+    {ERR_MARK_NEEDS, "add column u m marks=n"},
+    {ERR_MARK_NEEDS, "add column u m marks=n unread=un forget=1"},
+    {ERR_MARK_NEEDS, "add column u m marks=n unread=un forget=0"},
+    {ERR_MARK_NEEDS, "add column u m marks=n unread=un forget=1 unmarked=all"},
+    {ERR_MARK_WIDTH, "add column u m marks=n unread=un max=32"},
+    {ERR_MARK_WIDTH, "add column u m marks=n unread=un hint=16"},
+    {ERR_MARK_WIDTH, "add column u m marks=n unread=un default=0"},
+    {ERR_NOT_A_MARK, "add column u m unread=un"},
+    {ERR_NOT_A_MARK, "add column u m unmarked=none max=3"},
+    {ERR_NOT_A_MARK, "add column u m forget=7"},
+    {ERR_BAD_NAME, "add column u m marks=n unread="},
+    {ERR_BAD_NAME, "add column u m marks=n unread=1.n"},
+    {ERR_RESERVED_NAME, "add column u m marks=n unread=counter"},
+    {ERR_BAD_OPTION, "add column u m marks=n unread=un unread=un"},
+    {ERR_BAD_OPTION, "add column u m marks=n marks=n unread=un"},
+    {ERR_BAD_OPTION, "add column u m marks unread=un"},
+    {ERR_BAD_OPTION, "add column u m marks=n unread"},
+    {ERR_BAD_OPTION, "add column u m marks=n unread=un unmarked=some"},
+    {ERR_BAD_OPTION, "add column u m marks=n unread=un unmarked="},
+    {ERR_BAD_OPTION,
+        "add column u m marks=n unread=un unmarked=none forget=-1"},
+    {ERR_BAD_OPTION,
+        "add column u m marks=n unread=un unmarked=none "
+        "forget=18446744073709551616"},
+    {ERR_BAD_FLAGS, "add column u m marks=n unread=un flags=x"},
+    {ERR_BAD_NAME, "add column u m marks=n unread=un suffix=7"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n max=1"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n hint=0"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n default=0"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n unread=un"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n unmarked=none"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n forget=1"},
+    {ERR_LIST_OPTIONS, "add column u m follows=n marks=n unread=un"},
+    {ERR_NO_FOLLOWED, "add column u m follows="},
+    {ERR_NO_FOLLOWED, "add column u m follows=1.n"},
+    {ERR_BAD_OPTION, "add column u m follows"},
+    {ERR_BAD_FLAGS, "add column u m follows=n flags=4294967296"},
+    {ERR_RESERVED_NAME, "add column u m follows=n suffix=columns"},
+    {ERR_KEY_WIDTH, "add column u k primarykey marks=n"},
+    {ERR_KEY_WIDTH, "add column u k primarykey unread=un"},
+    {ERR_KEY_WIDTH, "add column u k primarykey unmarked=none"},
+    {ERR_KEY_WIDTH, "add column u k primarykey forget=1"},
+    {ERR_KEY_WIDTH, "add column u k primarykey follows=n"},
+    /* words that are not known yet */
+    {ERR_BAD_OPTION, "add column u m members=exact"},
+    {ERR_BAD_OPTION, "add column u m member=40"},
+    {ERR_BAD_OPTION, "add column u m counts=n"},
+    {ERR_BAD_OPTION, "add column u k primarykey=text"},
+    {0, "add counter u cold=never"},
+    {0, "add counter u cold=never cold_after=0 maxjump=7"},
+    {ERR_COLD_AFTER, "add counter u cold=never cold_after=1"},
+    {ERR_COLD_AFTER, "add counter u cold_after=1 cold=never"},
+    {ERR_BAD_OPTION, "add counter u cold=never cold=never"},
+    {ERR_BAD_OPTION, "add counter u cold=never cold=oldest"},
+    {ERR_BAD_OPTION, "add counter u cold=quietest cold=never"},
+    {ERR_BAD_OPTION, "add counter u cold=Never"},
+};
+
 START_TEST(test_what_words_are_refused)
 {
-    static const struct {
-        int err;
-        const char *line;
-    } cases[] = {
-        {0, "add column u m marks=n unread=un"},
-        {0, "add column u m unread=un suffix=s flags=1 marks=n unmarked=all"},
-        {0, "add column u m marks=0.n unread=un unmarked=none forget=0"},
-        {0,
-            "add column u m marks=18446744073709551615.n unread=un "
-            "forget=18446744073709551615 unmarked=none"},
-        {0, "add column u m follows=n flags=1 suffix=s"},
-        {ERR_BAD_SOURCE, "add column u m marks= unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=. unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=1. unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=.n unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=1 unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=01.n unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=-1.n unread=un"},
-        {ERR_BAD_SOURCE,
-            "add column u m marks=18446744073709551616.n unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=1.n.n unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=u.n unread=un"},
-        {ERR_BAD_SOURCE, "add column u m marks=n*n unread=un"},
-        {ERR_MARK_NEEDS, "add column u m marks=n"},
-        {ERR_MARK_NEEDS, "add column u m marks=n unread=un forget=1"},
-        {ERR_MARK_NEEDS, "add column u m marks=n unread=un forget=0"},
-        {ERR_MARK_NEEDS,
-            "add column u m marks=n unread=un forget=1 unmarked=all"},
-        {ERR_MARK_WIDTH, "add column u m marks=n unread=un max=32"},
-        {ERR_MARK_WIDTH, "add column u m marks=n unread=un hint=16"},
-        {ERR_MARK_WIDTH, "add column u m marks=n unread=un default=0"},
-        {ERR_NOT_A_MARK, "add column u m unread=un"},
-        {ERR_NOT_A_MARK, "add column u m unmarked=none max=3"},
-        {ERR_NOT_A_MARK, "add column u m forget=7"},
-        {ERR_BAD_NAME, "add column u m marks=n unread="},
-        {ERR_BAD_NAME, "add column u m marks=n unread=1.n"},
-        {ERR_RESERVED_NAME, "add column u m marks=n unread=counter"},
-        {ERR_BAD_OPTION, "add column u m marks=n unread=un unread=un"},
-        {ERR_BAD_OPTION, "add column u m marks=n marks=n unread=un"},
-        {ERR_BAD_OPTION, "add column u m marks unread=un"},
-        {ERR_BAD_OPTION, "add column u m marks=n unread"},
-        {ERR_BAD_OPTION, "add column u m marks=n unread=un unmarked=some"},
-        {ERR_BAD_OPTION, "add column u m marks=n unread=un unmarked="},
-        {ERR_BAD_OPTION,
-            "add column u m marks=n unread=un unmarked=none forget=-1"},
-        {ERR_BAD_OPTION,
-            "add column u m marks=n unread=un unmarked=none "
-            "forget=18446744073709551616"},
-        {ERR_BAD_FLAGS, "add column u m marks=n unread=un flags=x"},
-        {ERR_BAD_NAME, "add column u m marks=n unread=un suffix=7"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n max=1"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n hint=0"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n default=0"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n unread=un"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n unmarked=none"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n forget=1"},
-        {ERR_LIST_OPTIONS, "add column u m follows=n marks=n unread=un"},
-        {ERR_NO_FOLLOWED, "add column u m follows="},
-        {ERR_NO_FOLLOWED, "add column u m follows=1.n"},
-        {ERR_BAD_OPTION, "add column u m follows"},
-        {ERR_BAD_FLAGS, "add column u m follows=n flags=4294967296"},
-        {ERR_RESERVED_NAME, "add column u m follows=n suffix=columns"},
-        {ERR_KEY_WIDTH, "add column u k primarykey marks=n"},
-        {ERR_KEY_WIDTH, "add column u k primarykey unread=un"},
-        {ERR_KEY_WIDTH, "add column u k primarykey unmarked=none"},
-        {ERR_KEY_WIDTH, "add column u k primarykey forget=1"},
-        {ERR_KEY_WIDTH, "add column u k primarykey follows=n"},
-        /* words that are not known yet */
-        {ERR_BAD_OPTION, "add column u m members=exact"},
-        {ERR_BAD_OPTION, "add column u m member=40"},
-        {ERR_BAD_OPTION, "add column u m counts=n"},
-        {ERR_BAD_OPTION, "add column u k primarykey=text"},
-        {0, "add counter u cold=never"},
-        {0, "add counter u cold=never cold_after=0 maxjump=7"},
-        {ERR_COLD_AFTER, "add counter u cold=never cold_after=1"},
-        {ERR_COLD_AFTER, "add counter u cold_after=1 cold=never"},
-        {ERR_BAD_OPTION, "add counter u cold=never cold=never"},
-        {ERR_BAD_OPTION, "add counter u cold=never cold=oldest"},
-        {ERR_BAD_OPTION, "add counter u cold=quietest cold=never"},
-        {ERR_BAD_OPTION, "add counter u cold=Never"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        int err = parse(cases[i].line);
-        ck_assert_msg(err == cases[i].err, "%s: \"%s\" instead of \"%s\"",
-            cases[i].line, err_text(err), err_text(cases[i].err));
+    for (size_t i = 0; i < COUNT_OF(parsed); i++) {
+        int err = parse(parsed[i].line);
+        ck_assert_msg(err == parsed[i].err, "%s: \"%s\" instead of \"%s\"",
+            parsed[i].line, err_text(err), err_text(parsed[i].err));
     }
 }
 END_TEST
@@ -556,273 +479,6 @@ START_TEST(test_print_all_without_memory)
 }
 END_TEST
 
-/* ---- as it was ---- */
-
-static int
-restore(struct schema **schema, const struct schema_counter *counter)
-{
-    struct schema *next = NULL;
-    int err = schema_restore(*schema, counter, 20, &next);
-    if (err == 0) {
-        schema_destroy(schema);
-        *schema = next;
-    }
-    return err;
-}
-
-/* In any order of counters; it is whole only with the last one. */
-START_TEST(test_it_is_restored)
-{
-    struct schema *old = full_schema();
-    for (unsigned first = 0; first < 3; first++) {
-        for (unsigned step = 1; step < 3; step++) {
-            struct schema *made = schema_create();
-            bool has_user = false;
-            for (unsigned i = 0; i < 3; i++) {
-                unsigned slot = (first + i * step) % 3;
-                has_user = has_user || slot == 2;
-                ck_assert_int_eq(
-                    restore(&made, schema_counter_at(old, slot)), 0);
-                ck_assert_int_eq(
-                    schema_check(made), has_user && i < 2 ? ERR_CORRUPT : 0);
-            }
-            for (unsigned slot = 0; slot < 3; slot++) {
-                ck_assert_mem_eq(schema_counter_at(old, slot),
-                    schema_counter_at(made, slot),
-                    sizeof(struct schema_counter));
-            }
-            ck_assert(found(made, "unat").is_unread);
-            schema_destroy(&made);
-        }
-    }
-    schema_destroy(&old);
-}
-END_TEST
-
-/* What has no source any more is found. */
-START_TEST(test_a_source_that_goes_is_missed)
-{
-    struct schema *schema = full_schema();
-    struct schema *next;
-    ck_assert_int_eq(schema_restore_drop(schema, 1, 20, &next), 0);
-    ck_assert_int_eq(schema_check(next), ERR_CORRUPT);
-    schema_destroy(&next);
-    ck_assert_int_eq(schema_restore_drop(schema, 3, 20, &next), 0);
-    ck_assert_int_eq(schema_check(next), ERR_CORRUPT);
-    schema_destroy(&next);
-    ck_assert_int_eq(schema_restore_drop(schema, 5, 20, &next), 0);
-    ck_assert_int_eq(schema_check(next), 0);
-    schema_destroy(&next);
-    schema_destroy(&schema);
-}
-END_TEST
-
-enum { SEEN_AT = 1, DOT_AT, FEED_AT }; /* columns of user */
-
-/* What no number has. */
-static bool
-spoil_number(struct schema_counter *user, unsigned how)
-{
-    struct schema_column *number = &user->column[0];
-    switch (how) {
-    case 0:
-        number->unread = (struct schema_name){3, "una"};
-        return true;
-    case 1:
-        number->unmarked_is_none = true;
-        return true;
-    case 2:
-        number->forget = 1;
-        return true;
-    case 3:
-        number->source.serial = 2;
-        return true;
-    case 4:
-        number->source.is_fixed = true;
-        return true;
-    case 5:
-        number->source.id = 1;
-        return true;
-    case 6:
-        user->cold_is_never = user->cold_is_quietest = true;
-        return true;
-    case 7:
-        user->cold_is_never = true;
-        user->cold_after = 1;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* What no mark has. */
-static bool
-spoil_mark(struct schema_counter *user, unsigned how)
-{
-    struct schema_column *seen = &user->column[SEEN_AT];
-    struct schema_column *dot = &user->column[DOT_AT];
-    switch (how) {
-    case 0:
-        seen->unread = (struct schema_name){0};
-        return true;
-    case 1:
-        seen->unread.text[1] = '-';
-        return true;
-    case 2:
-        seen->unread = seen->suffix;
-        return true;
-    case 3:
-        seen->unread = user->key_name;
-        return true;
-    case 4:
-        seen->unread = dot->name;
-        return true;
-    case 5:
-        seen->unread = dot->unread;
-        return true;
-    case 6:
-        seen->unread = (struct schema_name){3, "dot"};
-        return true;
-    case 7:
-        seen->default_value = 1;
-        return true;
-    case 8:
-        seen->source.id = 1;
-        return true;
-    case 9:
-        seen->source.serial = 0;
-        return true;
-    case 10:
-        seen->source.serial = seen->serial;
-        return true;
-    case 11:
-        seen->source.serial = dot->serial;
-        return true;
-    case 12:
-        dot->unmarked_is_none = false;
-        return true;
-    case 13:
-        seen->kind = (enum schema_kind)3;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* What no list has. */
-static bool
-spoil_list(struct schema_counter *user, unsigned how)
-{
-    struct schema_column *feed = &user->column[FEED_AT];
-    switch (how) {
-    case 0:
-        feed->max_bits = 2;
-        return true;
-    case 1:
-        feed->hint_bits = 1;
-        return true;
-    case 2:
-        feed->default_value = 1;
-        return true;
-    case 3:
-        feed->unread = (struct schema_name){3, "una"};
-        return true;
-    case 4:
-        feed->source.is_fixed = true;
-        return true;
-    case 5:
-        feed->source.serial = 0;
-        return true;
-    case 6:
-        feed->source.serial = feed->serial;
-        return true;
-    case 7:
-        feed->forget = 1;
-        return true;
-    case 8:
-        feed->unmarked_is_none = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* What only the schema as a whole shows. */
-static bool
-spoil_source(struct schema_counter *user, unsigned how)
-{
-    struct schema_column *seen = &user->column[SEEN_AT];
-    struct schema_column *dot = &user->column[DOT_AT];
-    struct schema_column *feed = &user->column[FEED_AT];
-    switch (how) {
-    case 0:
-        seen->max_bits = 47;
-        return true;
-    case 1:
-        seen->hint_bits = 8;
-        return true;
-    case 2:
-        seen->source.serial = 5; /* a counter */
-        return true;
-    case 3:
-        seen->source.serial = 2; /* another one's */
-        return true;
-    case 4:
-        dot->source.serial = 7; /* a mark */
-        return true;
-    case 5:
-        dot->source.serial = 1;
-        return true;
-    case 6:
-        dot->max_bits = 41;
-        return true;
-    case 7:
-        feed->source.serial = 6; /* it may get cold */
-        return true;
-    case 8:
-        feed->source.serial = 7;
-        return true;
-    case 9:
-        feed->source.serial = 3;
-        return true;
-    default:
-        return false;
-    }
-}
-
-typedef bool spoil_fn(struct schema_counter *user, unsigned how);
-
-/* Each way in which fn spoils a counter is found: by itself, or only with all
- * others. */
-static void
-check_spoilt(spoil_fn *fn, bool is_alone, unsigned n_ways)
-{
-    struct schema *schema = full_schema();
-    struct schema_counter user = *counter_of(schema, "user");
-    unsigned how;
-    for (how = 0; fn(&user, how); how++) {
-        struct schema *next = NULL;
-        int err = schema_restore(schema, &user, 20, &next);
-        ck_assert_msg(err == (is_alone ? ERR_CORRUPT : 0), "way %u", how);
-        if (!is_alone) {
-            ck_assert_msg(schema_check(next) == ERR_CORRUPT, "way %u", how);
-        }
-        schema_destroy(&next);
-        user = *counter_of(schema, "user");
-    }
-    ck_assert_uint_eq(how, n_ways);
-    schema_destroy(&schema);
-}
-
-START_TEST(test_what_no_edit_makes_is_refused)
-{
-    check_spoilt(spoil_number, true, 8);
-    check_spoilt(spoil_mark, true, 14);
-    check_spoilt(spoil_list, true, 9);
-    check_spoilt(spoil_source, false, 10);
-}
-END_TEST
-
 START_TEST(test_memory_that_is_out)
 {
     struct fault_alloc fault;
@@ -851,8 +507,6 @@ main(void)
         test_16_columns_are_the_limit_for_marks_too, test_what_is_the_same,
         test_print, test_print_all_by_slot_where_that_loads,
         test_print_all_where_two_are_about_each_other,
-        test_print_all_without_memory, test_it_is_restored,
-        test_a_source_that_goes_is_missed, test_what_no_edit_makes_is_refused,
-        test_memory_that_is_out};
+        test_print_all_without_memory, test_memory_that_is_out};
     return run_tests("schema_kinds", test, COUNT_OF(test));
 }

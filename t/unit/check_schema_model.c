@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "schema/print.h"
+#include "schema/restore.h"
 #include "unit/check_help.h"
 
 #include <stdio.h>
@@ -16,21 +17,23 @@
 enum {
     NOTHING = -1,
     CHECKED_ROUNDS = 32, /* everything is compared so often */
-    LINE_MAX = 160,
+    LINE_MAX = 240,
     WORDS_MAX = 12,
     KEPT = 8 /* old versions */
 };
 
 struct model_column {
-    int name, suffix; /* numbers of names; NOTHING */
+    int name, suffix, unread; /* numbers of names; NOTHING */
     unsigned slot, hint, max;
-    uint32_t serial, flags;
-    uint64_t default_value;
+    uint32_t serial, flags, source; /* source: a serial, 0: none */
+    uint64_t default_value, id, forget;
+    enum schema_kind kind;
+    bool is_fixed, none;
 };
 
 struct model_counter {
     bool used;
-    bool miss, error, ignore, quietest;
+    bool miss, error, ignore, quietest, never;
     uint64_t max_jump, cold_after;
     int name, key, n_columns;
     uint32_t serial;
@@ -50,13 +53,14 @@ struct mixture {
     int rounds;
 };
 
-/* The fourth meets the limit of 16 columns, the last that of 256 counters. */
+/* The fourth meets the limit of 16 columns, the last that of 256 counters; in
+ * the fourth and the fifth marks and lists are refused for all there is. */
 static const struct mixture mixtures[] = {
     {8, 8, 1000},
     {20, 5, 1000},
     {60, 60, 1000},
-    {80, 2, 2000},
-    {200, 6, 2000},
+    {80, 2, 4000},
+    {200, 6, 4000},
     {1200, 1200, 2000},
 };
 
@@ -104,9 +108,10 @@ model_find(struct model *model, int name)
 
 /* What a name stands for; *column is NOTHING for a counter's own name. */
 static struct model_counter *
-model_lookup(struct model *model, int name, int *column)
+model_lookup(struct model *model, int name, int *column, bool *is_unread)
 {
     *column = NOTHING;
+    *is_unread = false;
     for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
         struct model_counter *counter = &model->counter[i];
 
@@ -117,8 +122,9 @@ model_lookup(struct model *model, int name, int *column)
             return counter;
         }
         for (int j = 0; j < counter->n_columns; j++) {
+            *is_unread = counter->column[j].unread == name;
             if (counter->column[j].name == name ||
-                counter->column[j].suffix == name) {
+                counter->column[j].suffix == name || *is_unread) {
                 *column = j;
                 return counter;
             }
@@ -131,8 +137,62 @@ static bool
 model_taken(struct model *model, int name)
 {
     int column;
+    bool is_unread;
 
-    return name != NOTHING && model_lookup(model, name, &column) != NULL;
+    return name != NOTHING &&
+        model_lookup(model, name, &column, &is_unread) != NULL;
+}
+
+/* What a mark or a list is to be about: serial, widths. */
+static int
+model_source(struct model *model, struct model_counter *counter, int name,
+    struct model_column *want)
+{
+    bool follows = want->kind == SCHEMA_FOLLOWS, is_unread = false;
+    int column = 0;
+
+    if (follows || want->is_fixed) {
+        counter = model_lookup(model, name, &column, &is_unread);
+    } else {
+        while (column < counter->n_columns &&
+            counter->column[column].name != name &&
+            counter->column[column].suffix != name) {
+            column++;
+        }
+        column = column == counter->n_columns ? NOTHING : column;
+    }
+    if (counter == NULL || column == NOTHING || is_unread) {
+        return follows ? ERR_NO_FOLLOWED : ERR_BAD_SOURCE;
+    }
+    if (counter->column[column].kind != SCHEMA_NUMBER) {
+        return ERR_SOURCE_KIND;
+    }
+    if (follows && !counter->never) {
+        return ERR_FOLLOW_COLD;
+    }
+    want->source = counter->column[column].serial;
+    want->max = follows ? 1 : counter->column[column].max;
+    want->hint = follows ? 0 : counter->column[column].hint;
+    return 0;
+}
+
+/* True where a column of another counter than except is about it. */
+static bool
+model_is_source(const struct model *model, uint32_t serial,
+    const struct model_counter *except)
+{
+    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
+        const struct model_counter *counter = &model->counter[i];
+
+        for (int j = 0;
+             counter->used && counter != except && j < counter->n_columns;
+             j++) {
+            if (counter->column[j].source == serial) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static int
@@ -180,11 +240,13 @@ slot_is_used(const struct model_counter *counter, unsigned slot)
     return false;
 }
 
+/* source: the name of what a mark or a list is about. */
 static int
-model_add_column(
-    struct model *model, int counter_name, struct model_column want)
+model_add_column(struct model *model, int counter_name,
+    struct model_column want, int source)
 {
     struct model_counter *counter = model_find(model, counter_name);
+    int err;
 
     if (counter == NULL) {
         return ERR_NO_COUNTER;
@@ -196,8 +258,19 @@ model_add_column(
         want.name == counter->key || want.suffix == counter->key) {
         return ERR_NAME_TAKEN;
     }
+    if (want.unread != NOTHING &&
+        (model_taken(model, want.unread) || want.unread == counter->key ||
+            want.unread == want.name || want.unread == want.suffix)) {
+        return ERR_NAME_TAKEN;
+    }
     if (counter->n_columns == SCHEMA_COLUMNS_MAX) {
         return ERR_TOO_MANY_COLUMNS;
+    }
+    if (want.kind != SCHEMA_NUMBER) {
+        err = model_source(model, counter, source, &want);
+        if (err != 0) {
+            return err;
+        }
     }
     while (slot_is_used(counter, want.slot)) {
         want.slot++;
@@ -225,6 +298,9 @@ model_drop_column(struct model *model, int counter_name, int name)
     if (place == counter->n_columns) {
         return ERR_NO_COLUMN;
     }
+    if (model_is_source(model, counter->column[place].serial, NULL)) {
+        return ERR_IN_USE;
+    }
     counter->n_columns--;
     for (; place < counter->n_columns; place++) {
         counter->column[place] = counter->column[place + 1];
@@ -239,6 +315,11 @@ model_drop_counter(struct model *model, int name)
 
     if (counter == NULL) {
         return ERR_NO_COUNTER;
+    }
+    for (int i = 0; i < counter->n_columns; i++) {
+        if (model_is_source(model, counter->column[i].serial, counter)) {
+            return ERR_IN_USE;
+        }
     }
     counter->used = false;
     return 0;
@@ -292,12 +373,19 @@ edit_add_counter(struct run *run, char *line)
         .name = draw_counter(run),
         .key = NOTHING};
 
+    if (draw(run, 3) == 0) {
+        want.never = true;
+        want.quietest = false;
+        want.cold_after = 0;
+    }
     snprintf(line, LINE_MAX,
         "n%d absent=%s exptime=%s cold=%s maxjump=%llu cold_after=%llu "
         "overflow=%s",
         want.name, want.miss ? "miss" : "default",
         want.ignore ? "ignore" : "refuse",
-        want.quietest ? "quietest" : "oldest",
+        want.never          ? "never"
+            : want.quietest ? "quietest"
+                            : "oldest",
         (unsigned long long)want.max_jump, (unsigned long long)want.cold_after,
         want.error ? "error" : "saturate");
     return model_add_counter(&run->model, &want);
@@ -312,12 +400,71 @@ edit_add_key(struct run *run, char *line)
     return model_add_key(&run->model, counter, name);
 }
 
+/* The name of any column of that counter, mostly, or of another one; or any
+ * name. */
+static int
+draw_source(struct run *run, int counter_name, bool of_any)
+{
+    struct model_counter *counter = of_any
+        ? &run->model.counter[draw(run, SCHEMA_COUNTERS_MAX)]
+        : model_find(&run->model, counter_name);
+
+    for (int tries = 0; of_any && !counter->used && tries < 99; tries++) {
+        counter = &run->model.counter[draw(run, SCHEMA_COUNTERS_MAX)];
+    }
+    if (counter == NULL || !counter->used || counter->n_columns == 0 ||
+        draw(run, 8) == 0) {
+        return draw_name(run);
+    }
+    return counter->column[draw(run, (unsigned)counter->n_columns)].name;
+}
+
+/* A mark or a list. */
+static int
+edit_add_kind(struct run *run, char *line)
+{
+    int counter = draw_counter(run), source;
+    struct model_column want = {.name = draw_name(run),
+        .suffix = NOTHING,
+        .unread = NOTHING,
+        .kind = draw(run, 3) == 0 ? SCHEMA_FOLLOWS : SCHEMA_MARK,
+        .flags = draw(run, 2)};
+    bool is_list = want.kind == SCHEMA_FOLLOWS;
+    int len = snprintf(
+        line, LINE_MAX, "n%d n%d flags=%u ", counter, want.name, want.flags);
+    size_t left = (size_t)(LINE_MAX - len);
+
+    want.is_fixed = !is_list && draw(run, 2);
+    source = draw_source(run, counter, is_list || want.is_fixed);
+    if (is_list) {
+        snprintf(line + len, left, "follows=n%d", source);
+    } else {
+        char id[24] = "";
+
+        want.unread = draw_name(run);
+        want.none = draw(run, 2);
+        want.forget = want.none && draw(run, 2) ? run->random : 0;
+        want.id = want.is_fixed ? run->random : 0;
+        if (want.is_fixed) {
+            snprintf(id, sizeof id, "%llu.", (unsigned long long)want.id);
+        }
+        len += snprintf(line + len, left, "marks=%sn%d unread=n%d unmarked=%s",
+            id, source, want.unread, want.none ? "none" : "all");
+        if (want.forget != 0) {
+            snprintf(line + len, (size_t)(LINE_MAX - len), " forget=%llu",
+                (unsigned long long)want.forget);
+        }
+    }
+    return model_add_column(&run->model, counter, want, source);
+}
+
 static int
 edit_add_column(struct run *run, char *line)
 {
     int counter = draw_counter(run);
     struct model_column want = {.name = draw_name(run),
-        .suffix = draw(run, 2) ? draw_name(run) : NOTHING};
+        .suffix = draw(run, 2) ? draw_name(run) : NOTHING,
+        .unread = NOTHING};
     int len;
 
     want.max = 1 + draw(run, 64);
@@ -335,7 +482,7 @@ edit_add_column(struct run *run, char *line)
     if (want.suffix == want.name) {
         want.suffix = NOTHING;
     }
-    return model_add_column(&run->model, counter, want);
+    return model_add_column(&run->model, counter, want, NOTHING);
 }
 
 static int
@@ -370,8 +517,10 @@ edit_both(struct run *run, struct schema **old)
         expected = edit_add_counter(run, line);
     } else if (dice < 45) {
         expected = edit_add_key(run, line);
-    } else if (dice < 90) {
+    } else if (dice < 70) {
         expected = edit_add_column(run, line);
+    } else if (dice < 90) {
+        expected = edit_add_kind(run, line);
     } else if (dice < 99) {
         op = SCHEMA_DROP_COLUMN;
         expected = edit_drop_column(run, line);
@@ -408,6 +557,7 @@ check_counter(
     ck_assert_int_eq(counter->overflow_is_error, model->error);
     ck_assert_int_eq(counter->exptime_is_ignored, model->ignore);
     ck_assert_int_eq(counter->cold_is_quietest, model->quietest);
+    ck_assert_int_eq(counter->cold_is_never, model->never);
     ck_assert_uint_eq(counter->max_jump, model->max_jump);
     ck_assert_uint_eq(counter->cold_after, model->cold_after);
     ck_assert_uint_eq(counter->serial, model->serial);
@@ -424,6 +574,13 @@ check_counter(
         ck_assert_uint_eq(column->max_bits, want->max);
         ck_assert_uint_eq(column->flags, want->flags);
         ck_assert_uint_eq(column->default_value, want->default_value);
+        ck_assert_int_eq(column->kind, want->kind);
+        check_name(&column->unread, want->unread);
+        ck_assert_uint_eq(column->source.serial, want->source);
+        ck_assert_int_eq(column->source.is_fixed, want->is_fixed);
+        ck_assert_uint_eq(column->source.id, want->id);
+        ck_assert_int_eq(column->unmarked_is_none, want->none);
+        ck_assert_uint_eq(column->forget, want->forget);
     }
 }
 
@@ -431,8 +588,9 @@ static void
 check_lookup(struct run *run, int name)
 {
     int column;
+    bool is_unread;
     const struct model_counter *want =
-        model_lookup(&run->model, name, &column);
+        model_lookup(&run->model, name, &column, &is_unread);
     struct schema_target target;
     char text[16];
     size_t len = (size_t)snprintf(text, sizeof text, "n%d", name);
@@ -452,14 +610,16 @@ check_lookup(struct run *run, int name)
         ck_assert_ptr_eq(target.counter, counter);
     } else {
         ck_assert_ptr_eq(target.column, &target.counter->column[column]);
-        ck_assert_ptr_eq(
-            schema_counter_column(target.counter, text, len), target.column);
+        ck_assert_int_eq(target.is_unread, is_unread);
+        ck_assert_ptr_eq(schema_counter_column(target.counter, text, len),
+            is_unread ? NULL : target.column);
     }
 }
 
 static void
 check_all(struct run *run)
 {
+    ck_assert_int_eq(schema_check(run->schema), 0);
     for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
         const struct schema_counter *counter =
             schema_counter_at(run->schema, i);
@@ -511,15 +671,14 @@ check_and_drop_kept(struct run *run, unsigned at)
 
 /* Applies every printed line to an empty schema and prints that. */
 static void
-check_round_trip(
-    const struct schema *schema, const struct schema_counter *counter)
+check_round_trip(const struct schema *schema)
 {
     struct schema *copy = schema_create();
     struct buf text = {0}, again = {0};
     char line[LINE_MAX];
     size_t at = 0, len;
 
-    ck_assert_int_eq(schema_print(schema, counter, &text), 0);
+    ck_assert_int_eq(schema_print_all(schema, &text), 0);
     while (at < text.len) {
         const char *start = text.data + at;
         const char *end = memchr(start, '\r', text.len - at);
@@ -538,8 +697,7 @@ check_round_trip(
             0);
         at += len + 2;
     }
-    ck_assert_int_eq(
-        schema_print(copy, schema_counter_at(copy, 0), &again), 0);
+    ck_assert_int_eq(schema_print_all(copy, &again), 0);
     ck_assert_uint_eq(again.len, text.len);
     ck_assert_mem_eq(again.data, text.data, text.len);
     buf_fini(&text);
@@ -571,11 +729,7 @@ run_edits(struct run *run)
         buf_fini(&run->kept_dump[at]);
     }
     check_all(run);
-    for (at = 0; at < SCHEMA_COUNTERS_MAX; at++) {
-        if (schema_counter_at(run->schema, at) != NULL) {
-            check_round_trip(run->schema, schema_counter_at(run->schema, at));
-        }
-    }
+    check_round_trip(run->schema);
     schema_destroy(&run->schema);
 }
 
@@ -589,6 +743,13 @@ START_TEST(test_random_edits)
     run_edits(&run);
     ck_assert_int_gt(run.answers[0], 0);
     ck_assert_int_gt(run.answers[ERR_NAME_TAKEN], 0);
+    if (run.mixture.n_names == 80 || run.mixture.n_names == 200) {
+        ck_assert_int_gt(run.answers[ERR_BAD_SOURCE], 0);
+        ck_assert_int_gt(run.answers[ERR_SOURCE_KIND], 0);
+        ck_assert_int_gt(run.answers[ERR_NO_FOLLOWED], 0);
+        ck_assert_int_gt(run.answers[ERR_FOLLOW_COLD], 0);
+        ck_assert_int_gt(run.answers[ERR_IN_USE], 0);
+    }
     if (run.mixture.n_counter_names == 2) {
         ck_assert_int_gt(run.answers[ERR_TOO_MANY_COLUMNS], 0);
     }
