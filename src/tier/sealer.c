@@ -271,9 +271,10 @@ seal_due(struct sealer *sealer)
     }
 }
 
-/* True where the counter that a call names is still there. */
-static bool
-has_counter(struct sealer *sealer, const struct store_seal *call)
+/* Whether the counter that a call names may be sealed: 0, or ERR_GONE, or
+ * ERR_NEVER_COLD. */
+static int
+look_at_counter(struct sealer *sealer, const struct store_seal *call)
 {
     struct durable *durable = sealer->seal.durable;
     mutex_lock(&durable->edit_lock);
@@ -281,9 +282,11 @@ has_counter(struct sealer *sealer, const struct store_seal *call)
     const struct schema_counter *counter = schema_counter_at(
         atomic_load_explicit(sealer->seal.schema, memory_order_relaxed),
         call->slot);
-    bool has = counter != NULL && counter->serial == call->serial;
+    int err = counter == NULL || counter->serial != call->serial ? ERR_GONE
+        : counter->cold_is_never ? ERR_NEVER_COLD
+                                 : 0;
     mutex_unlock(&durable->edit_lock);
-    return has;
+    return err;
 }
 
 /* A range stays hot, since what covers part of it cannot be read. */
@@ -306,8 +309,9 @@ seal_all(struct sealer *sealer, struct store_seal *call)
     int err = 0;
     for (unsigned tries = 0; err == 0 && !is_stopping(sealer) &&
          seal_pick_next(&sealer->seal, call->slot, from, &it);) {
-        if (!has_counter(sealer, call)) {
-            return ERR_GONE;
+        err = look_at_counter(sealer, call);
+        if (err != 0) {
+            return err;
         }
         err = seal_run(&sealer->seal, &it.range);
         if (err == ERR_GONE && tries++ < TRIES) {

@@ -224,10 +224,30 @@ START_TEST(test_schema)
 }
 END_TEST
 
+/* With cold=never nothing is sealed, whoever asks for it. */
+START_TEST(test_never)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 1);
+    rig.seals = true;
+    rig.data.seal_records = CHUNK;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add counter a cold=never"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column a aid primarykey"), 0);
+    ck_assert_int_eq(rig_edit(&rig, "add column a ax max=64"), 0);
+    (void)rig_set_all(&rig, 'a', 5);
+    ck_assert_int_eq(rig_seal_all(&rig), ERR_NEVER_COLD);
+    ck_assert_uint_eq(rig_n_hot(&rig), RIG_IDS);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seals"), 0);
+    ck_assert_uint_eq(rig_cold_stat(&rig, "seal_failures"), 0);
+    rig_end(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_crash, test_stop, test_damage,
-        test_no_read, test_no_write, test_schema};
+        test_no_read, test_no_write, test_schema, test_never};
     return run_tests("seal call", tests, COUNT_OF(tests));
 }
