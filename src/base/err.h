@@ -68,6 +68,7 @@
     X(NO_APPEND, "a counter takes no append or prepend")                      \
     X(OWN_CAS, "the cas unique of a counter follows its value")               \
     X(NOT_STALE, "a counter cannot be stale")                                 \
+    X(UNREAD, "what is unread is counted, set its mark")                      \
     X(RECORD_OP, "a whole record takes get, set, add, cas and delete only")   \
     X(BAD_ID, "an id is a decimal number below 2^64, no leading zeros")       \
     X(VALUE_COUNT, "this is a counter: send its id and one value a column")   \

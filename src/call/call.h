@@ -25,17 +25,24 @@ struct store_call {
                               * see call/ring.h */
 };
 
-enum { STORE_GET_MAX = 256 /* cells in one call */ };
+enum {
+    STORE_GET_MAX = 256,     /* cells in one call ... */
+    STORE_SOURCES_MAX = 128, /* and others that are read before them */
+    STORE_KEYS_MAX = STORE_GET_MAX + STORE_SOURCES_MAX
+};
 
 /* Reads cells. Columns of one record that stand side by side are read at one
- * moment. The calling thread is an online reader of store->qsbr. */
+ * moment. Sources are cells too, at STORE_GET_MAX and behind: each is read
+ * before the first of the n, so that what these have is as new or newer. The
+ * calling thread is an online reader of store->qsbr. */
 struct store_get {
     struct store_call call;
-    uint32_t n; /* 0..STORE_GET_MAX */
-    struct cell_key key[STORE_GET_MAX];
+    uint32_t n;         /* 0..STORE_GET_MAX */
+    uint32_t n_sources; /* 0..STORE_SOURCES_MAX */
+    struct cell_key key[STORE_KEYS_MAX];
     /* out: */
-    uint64_t value[STORE_GET_MAX];
-    uint8_t state[STORE_GET_MAX]; /* enum cell_state */
+    uint64_t value[STORE_KEYS_MAX];
+    uint8_t state[STORE_KEYS_MAX]; /* enum cell_state */
 };
 
 /* Does changes, in order; each answers for itself in change[i].err. The

@@ -37,7 +37,17 @@ enum change_op {
     CHANGE_CAS,     /* as SET, only while record_cas of these columns is cas */
     CHANGE_INCR,    /* plus operand, saturating at the column's max */
     CHANGE_DECR,    /* minus operand, stopping at 0 */
-    CHANGE_DELETE   /* back to the default */
+    CHANGE_DELETE,  /* back to the default */
+    /* Of a mark, one column: see change_mark.c. The first seven are what those
+     * above are of a number, in their order. */
+    CHANGE_MARK_SET, /* to the operand, but never back nor past the source */
+    CHANGE_MARK_ADD,
+    CHANGE_MARK_REPLACE,
+    CHANGE_MARK_CAS,
+    CHANGE_MARK_INCR, /* plus operand, not past the source */
+    CHANGE_MARK_DECR,
+    CHANGE_MARK_DELETE, /* no mark */
+    CHANGE_READ_ALL     /* nothing is unread; cas is of what is */
 };
 
 /* What INCR and DECR of one column do where it is at its default. Only under
@@ -47,6 +57,26 @@ enum change_absent {
     CHANGE_FROM_DEFAULT, /* count from the default */
     CHANGE_TO_INITIAL, /* the value becomes initial, and nothing is counted */
     CHANGE_NOT_ABSENT  /* ERR_NOT_FOUND */
+};
+
+/* Where the change of a mark finds its source. */
+enum change_source_from {
+    SOURCE_HERE,      /* a column of the same record, as it is at the change */
+    SOURCE_GIVEN,     /* it is value: read before, and may be older */
+    SOURCE_GONE,      /* it has been dropped: ERR_GONE */
+    SOURCE_UNREADABLE /* it is on the disk, which does not give it out:
+                       * ERR_COLD_READ */
+};
+
+/* What the change of a mark is judged by. */
+struct change_source {
+    enum change_source_from from;
+    uint32_t serial; /* SOURCE_HERE: of the column in that slot */
+    uint8_t column;
+    bool unmarked_is_none; /* without a mark nothing is unread, else all */
+    uint64_t value;        /* SOURCE_GIVEN; not above the mark's max */
+    uint64_t forget; /* a mark so far below the source, and one more, counts as
+                      * none; 0: none does */
 };
 
 /* One change of one record, all or nothing. The caller owns it; only the
@@ -72,6 +102,7 @@ struct change {
     uint8_t column[SCHEMA_COLUMNS_MAX];   /* slots */
     uint32_t serial[SCHEMA_COLUMNS_MAX];  /* of those columns */
     uint64_t operand[SCHEMA_COLUMNS_MAX]; /* value or delta */
+    struct change_source source;          /* of a mark */
     const struct engine_base *base;       /* the record where the engine has
                                            * none; NULL: unknown */
     /* out: */
@@ -80,12 +111,13 @@ struct change {
      * absent=miss), ERR_OVER_MAX (set ...), ERR_OVERFLOW (incr under
      * overflow=error), ERR_GONE, ERR_JUMP (the id is beyond maxjump),
      * ERR_HOT_FULL, ERR_NO_MEMORY, ERR_COLD (the record is not here and what
-     * covers it was not brought: see engine_change), ERR_OLD_TX (its number is
-     * below the window), ERR_PRODUCER_GONE; nothing has changed unless it is
-     * 0 */
+     * covers it was not brought: see engine_change), ERR_COLD_READ (source),
+     * ERR_OLD_TX (its number is below the window), ERR_PRODUCER_GONE; nothing
+     * has changed unless it is 0 */
     int err;
     uint8_t n_saturated; /* columns that incr stopped at their max */
     bool is_repeat;      /* of a numbered change: done before, not now */
+    bool is_moved;       /* of a mark, where err is 0: it is another one now */
     uint64_t value[SCHEMA_COLUMNS_MAX]; /* the values now; valid if err is 0 */
 };
 
@@ -95,6 +127,32 @@ change_is_of_record(const struct change *change)
 {
     return (change->op == CHANGE_ADD || change->op == CHANGE_REPLACE) &&
         change->of_record;
+}
+
+/* True for the change of a mark. */
+static inline bool
+change_is_of_mark(const struct change *change)
+{
+    return change->op > CHANGE_DELETE;
+}
+
+/* How far an id has read, where `mark` is stored; 0: not at all, or it is
+ * forgotten. */
+static inline uint64_t
+mark_position(uint64_t mark, uint64_t source, uint64_t forget)
+{
+    bool is_forgotten = forget != 0 && source > mark && source - mark > forget;
+    return is_forgotten ? 0 : mark;
+}
+
+/* What is behind a position. */
+static inline uint64_t
+mark_unread(uint64_t position, uint64_t source, bool unmarked_is_none)
+{
+    if (source <= position || (position == 0 && unmarked_is_none)) {
+        return 0;
+    }
+    return source - position;
 }
 
 /* The cas unique of a value: value + 1, except that 2^64-1 gives 2^64-1 too

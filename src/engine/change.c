@@ -181,6 +181,7 @@ work_out(const struct view *view, struct change *change, int n_set)
     case CHANGE_ADD:
     case CHANGE_REPLACE:
     case CHANGE_CAS:
+    default: /* a mark's do not come here */
         break;
     }
     return assign(change, n_set);
@@ -191,6 +192,10 @@ change_apply(const struct view *view, struct change *change, uint64_t *code)
 {
     ASSERT(change->absent == CHANGE_FROM_DEFAULT || change->n_columns == 1);
     change->n_saturated = 0;
+    if (change_is_of_mark(change)) {
+        change__mark(view, change, code);
+        return;
+    }
     int n_set = read_record(view, change, code);
     if (n_set >= 0 && change_is_of_record(change)) {
         n_set = count_set(view, code);

@@ -137,6 +137,9 @@ columns_of(const struct view *view, const struct change *change, uint64_t mask)
         for (unsigned i = 0; i < it->n_columns; i++) {
             columns |= 1U << it->column[i] % SCHEMA_COLUMNS_MAX;
         }
+        if (change_is_of_mark(it) && it->source.from == SOURCE_HERE) {
+            columns |= 1U << it->source.column % SCHEMA_COLUMNS_MAX;
+        }
     }
     return columns;
 }
@@ -448,7 +451,7 @@ repeat(struct engine *engine, struct change *change,
     const struct engine_row *at, struct redo *redo)
 {
     struct change look = *change;
-    look.op = CHANGE_INCR;
+    look.op = change_is_of_mark(change) ? CHANGE_MARK_INCR : CHANGE_INCR;
     look.absent = CHANGE_FROM_DEFAULT;
     look.compares = false;
     memset(look.operand, 0, sizeof look.operand);
@@ -456,6 +459,7 @@ repeat(struct engine *engine, struct change *change,
     change->err = look.err;
     change->n_saturated = 0;
     change->is_repeat = look.err == 0;
+    change->is_moved = false;
     memcpy(change->value, look.value, sizeof change->value);
 }
 

@@ -170,4 +170,8 @@ shard__unlock(struct shard *shard)
 void change_apply(
     const struct view *view, struct change *change, uint64_t *code);
 
+/* The same for the change of a mark. */
+void change__mark(
+    const struct view *view, struct change *change, uint64_t *code);
+
 #endif

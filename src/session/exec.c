@@ -584,6 +584,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
     case JOB_GET_JOIN:
     case JOB_GATHER:
         break; /* not reached: ASSERT above */
+    case JOB_SOURCES:
+        return exec__sources_answer(session, turn);
     case JOB_CHANGE:
         return exec__change_answer(session, turn);
     case JOB_EDIT:

@@ -61,6 +61,7 @@ enum job_stage {
     JOB_GET_ASK,    /* ask the store for the slice */
     JOB_GET_FORMAT, /* answer the slice */
     JOB_GATHER,     /* changes are being gathered; never between turns */
+    JOB_SOURCES,    /* make the changes: their sources have been read */
     JOB_CHANGE,     /* answer the changes */
     JOB_EDIT,       /* answer a schema edit */
     JOB_CHECKPOINT, /* answer a checkpoint */
@@ -98,6 +99,8 @@ struct job {
             struct slot slot[EXEC_SLICE_KEYS_MAX];
             struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE and
                                                       * behind */
+            unsigned n_marks; /* to be worked out when get is answered */
+            struct slot_mark mark[EXEC_SLICE_KEYS_MAX];
             struct store_get get;
         };
         struct { /* changes, store_change.n of them: */
@@ -107,6 +110,9 @@ struct job {
                              * is answered, see proto/plain.h: no echo */
             struct echo echo[EXEC_BATCH_MAX];
             struct change change[EXEC_BATCH_MAX];
+            uint64_t marks; /* bit i: change i needs what is read of ... */
+            uint8_t source[EXEC_BATCH_MAX]; /* ... this key of sources */
+            struct store_get sources;       /* asked for before the changes */
         };
         struct {                   /* a dump of items: */
             uint64_t cursor;       /* of items_each */

@@ -8,6 +8,9 @@
  * is found before the change is gathered. The schema may become another one
  * between that and the store's call: serials make it safe.
  *
+ * The change of a mark may need a source that is another record's: those of all
+ * that is gathered are read first (exec_mark.c).
+ *
  * What is gathered goes to the store in one call, so that the engine can fetch
  * the lines of all before it needs the first. A change that the store answers
  * with a position (seq) is noted as an acknowledgement that waits for it. */
@@ -17,10 +20,15 @@
 #include "call/store_calls.h"
 #include "proto/reply.h"
 #include "proto/reply_plain.h"
+#include "session/exec_mark.h"
 #include "session/exec_seen.h"
 #include "session/exec_watch.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert(CHANGE_MARK_DELETE - CHANGE_MARK_SET == CHANGE_DELETE,
+    "a mark has what a number has, in the same order");
 
 enum {
     NUMBER_LINE_MAX = NUM_U64_DIGITS_MAX + 2 /* of one column */
@@ -52,6 +60,14 @@ op_of(enum request_op op)
     }
 }
 
+/* What an op of a number is of a mark. */
+static enum change_op
+mark_op_of(enum change_op op)
+{
+    ASSERT(op <= CHANGE_DELETE);
+    return (enum change_op)(CHANGE_MARK_SET + op - CHANGE_SET);
+}
+
 static void
 add_column(struct change *change, const struct schema_column *column)
 {
@@ -72,7 +88,7 @@ add_columns(struct change *change, const struct key *key)
     change->compares = false;
     change->base = NULL; /* the store finds it where it is needed */
     change->producer = 0;
-    if (key->kind == KEY_CELL) {
+    if (key->kind != KEY_RECORD) {
         add_column(change, key->target.column);
         return 0;
     }
@@ -159,6 +175,15 @@ take_named(const struct schema_counter *counter, struct words words,
     return 0;
 }
 
+/* Such a change was done. */
+static void
+count_mark(struct session *session, const struct change *change)
+{
+    bool sets = change->op <= CHANGE_MARK_CAS;
+    exec__count(session, METRIC_marks_moved, change->is_moved);
+    exec__count(session, METRIC_marks_behind, sets && !change->is_moved);
+}
+
 static void
 count_change(struct session *session, const struct change *change)
 {
@@ -171,24 +196,32 @@ count_change(struct session *session, const struct change *change)
         }
     }
     switch (change->op) {
+    case CHANGE_MARK_INCR:
     case CHANGE_INCR:
         exec__count(session, METRIC_incr_hits, found);
         exec__count(
             session, METRIC_cell_saturated, found ? change->n_saturated : 0);
         break;
+    case CHANGE_MARK_DECR:
     case CHANGE_DECR:
         exec__count(session, METRIC_decr_hits, found);
         break;
+    case CHANGE_MARK_DELETE:
+    case CHANGE_READ_ALL:
     case CHANGE_DELETE:
         exec__count(
             session, found ? METRIC_delete_hits : METRIC_delete_misses, 1);
         break;
+    case CHANGE_MARK_CAS:
     case CHANGE_CAS:
         exec__count(session, METRIC_cas_hits, found);
         exec__count(session, METRIC_cas_badval, change->err == ERR_EXISTS);
         exec__count(session, METRIC_cas_misses, change->err == ERR_NOT_FOUND);
         exec__count(session, METRIC_cmd_set, 1);
         break;
+    case CHANGE_MARK_SET:
+    case CHANGE_MARK_ADD:
+    case CHANGE_MARK_REPLACE:
     case CHANGE_SET:
     case CHANGE_ADD:
     case CHANGE_REPLACE:
@@ -196,12 +229,23 @@ count_change(struct session *session, const struct change *change)
         break;
     }
     exec__count(session, METRIC_cell_changes, found);
+    if (found && change_is_of_mark(change)) {
+        count_mark(session, change);
+    }
 }
 
 static inline bool
 counts(const struct change *change)
 {
-    return change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+    return change->op == CHANGE_INCR || change->op == CHANGE_DECR ||
+        change->op == CHANGE_MARK_INCR || change->op == CHANGE_MARK_DECR;
+}
+
+static inline bool
+deletes(const struct change *change)
+{
+    return change->op == CHANGE_DELETE || change->op == CHANGE_MARK_DELETE ||
+        change->op == CHANGE_READ_ALL;
 }
 
 /* The numbers that a change has come to: of a record several. */
@@ -221,6 +265,15 @@ say_numbers(const struct change *change, struct buf *out)
     out->len += (size_t)(at - start);
 }
 
+/* The cas unique of what a change has come to. */
+static uint64_t
+unique_of(const struct change *change)
+{
+    return change->op == CHANGE_READ_ALL
+        ? cell_cas(0) /* so many are unread */
+        : record_cas(change->serial, change->value, change->n_columns);
+}
+
 /* The answer to a change that was done. */
 static void
 say_done(const struct change *change, const struct echo *echo,
@@ -229,14 +282,13 @@ say_done(const struct change *change, const struct echo *echo,
     bool is_number = counts(change);
     struct answer answer = {.kind = ANSWER_STORED,
         .number = change->value[0],
-        .cas = echo->proto == PROTO_TEXT
-            ? 0 /* which does not tell it */
-            : record_cas(change->serial, change->value, change->n_columns),
+        .cas = echo->proto == PROTO_TEXT ? 0 /* which does not tell it */
+                                         : unique_of(change),
         .ttl_s = ANSWER_NEVER,
         .old_ttl_s = ANSWER_NEVER};
     if (is_number) {
         answer.kind = ANSWER_NUMBER;
-    } else if (change->op == CHANGE_DELETE) {
+    } else if (deletes(change)) {
         answer.kind = ANSWER_DELETED;
     } else {
         answer.value_len = echo->value_len;
@@ -394,8 +446,9 @@ ask(struct job *job)
     return store_change(job->session->executor->store, &job->store_change);
 }
 
-enum exec_step
-exec__change_flush(struct session *session, struct exec_turn *turn)
+/* Makes the changes gathered, and answers them. */
+static enum exec_step
+make_changes(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
     exec__job_move(job, JOB_GATHER, JOB_CHANGE);
@@ -412,6 +465,32 @@ exec__change_flush(struct session *session, struct exec_turn *turn)
     return exec__change_answer(session, turn);
 }
 
+static enum store_answer
+ask_sources(struct job *job)
+{
+    return store_get(job->session->executor->store, &job->sources);
+}
+
+enum exec_step
+exec__change_flush(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    if (__builtin_expect(job->sources.n > 0, 0) && turn->fault == 0) {
+        job->stage = JOB_SOURCES;
+        return exec__waits(job, &job->sources.call, ask_sources)
+            ? EXEC_LATER
+            : exec__sources_answer(session, turn);
+    }
+    return make_changes(session, turn);
+}
+
+enum exec_step
+exec__sources_answer(struct session *session, struct exec_turn *turn)
+{
+    exec_mark__give_sources(session->job);
+    return make_changes(session, turn);
+}
+
 /* The session's job to gather in, with room for one more; NULL when memory is
  * out. */
 static struct job *
@@ -425,6 +504,9 @@ gather(struct session *session)
         }
         job->store_change.n = 0;
         job->plain = 0;
+        job->marks = 0;
+        job->sources.n = 0;
+        job->sources.n_sources = 0;
         job->reply_bytes_max = 0;
     }
     ASSERT(job->stage == JOB_GATHER && job->store_change.n < EXEC_BATCH_MAX);
@@ -592,8 +674,18 @@ exec__change_begin(struct session *session, const char *bytes,
     const struct key *key, struct exec_turn *turn)
 {
     const struct request *request = &session->request;
+    bool is_mark = key->kind == KEY_MARK || key->kind == KEY_UNREAD;
+    if (key->kind == KEY_UNREAD && request->op != REQUEST_DELETE) {
+        return take(session, ERR_UNREAD, turn);
+    }
     if (request->op == REQUEST_TOO_LARGE) {
         return take(session, ERR_BAD_VALUE, turn);
+    }
+    if (is_mark && exec_mark__must_settle(session, key)) {
+        enum exec_step step = exec__settle_all(session, turn);
+        if (step != EXEC_DONE) {
+            return step;
+        }
     }
     struct job *job = gather(session);
     if (job == NULL) {
@@ -602,6 +694,11 @@ exec__change_begin(struct session *session, const char *bytes,
     struct change *change = &job->change[job->store_change.n];
     change->op = op_of(request->op);
     int err = add_columns(change, key);
+    if (is_mark) {
+        change->op =
+            key->kind == KEY_UNREAD ? CHANGE_READ_ALL : mark_op_of(change->op);
+        exec_mark__take_source(session, key);
+    }
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }

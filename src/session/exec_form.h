@@ -16,6 +16,7 @@
 enum slot_kind {
     SLOT_ITEM,
     SLOT_CELL,
+    SLOT_MARK,   /* a cell that was worked out of two: see struct slot_mark */
     SLOT_RECORD, /* answered as numbers separated by spaces */
     SLOT_SINGLE, /* a cell or record whose answer is one struct answer */
     SLOT_META,   /* a cell likewise, of a plain mg (proto/plain.h) ... */
@@ -38,6 +39,17 @@ struct slot {
     bool absent_is_miss;
     bool shows_cas; /* of SLOT_SINGLE and behind it is always asked for */
     bool is_last;   /* of its request */
+};
+
+/* What a key of a mark's asks for, where that needs its source too: made of two
+ * cells when both are there, in the place of the mark. */
+struct slot_mark {
+    uint16_t cell;   /* the mark, in get.key; the slot's first */
+    uint16_t source; /* the source there: the next one, of the same record, or
+                      * one of the sources */
+    bool is_unread;  /* what is behind the mark is asked for, not its place */
+    bool unmarked_is_none;
+    uint64_t forget; /* see struct schema_column */
 };
 
 /* The two halves of a slot as numbers, so that they are written, and compared,

@@ -261,7 +261,9 @@ empty_slice(struct job *job)
     job->n_slots = 0;
     job->formatted = 0;
     job->key_bytes = 0;
+    job->n_marks = 0;
     job->get.n = 0;
+    job->get.n_sources = 0;
 }
 
 /* Takes the next slice of a request that is alone. */
@@ -315,6 +317,9 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         }
         if (job->stage == JOB_GET_ASK && ask_slice(session)) {
             return EXEC_LATER;
+        }
+        if (__builtin_expect(job->n_marks > 0, 0)) {
+            exec_get__work_out_marks(session);
         }
         bool is_done = session->executor->watched == 0
             ? exec_get__format(session, turn)
@@ -393,6 +398,9 @@ take_back(struct job *job, unsigned n_slots, uint32_t n_cells)
 {
     job->n_slots = n_slots;
     job->get.n = n_cells;
+    while (job->n_marks > 0 && job->mark[job->n_marks - 1].cell >= n_cells) {
+        job->n_marks--;
+    }
 }
 
 /* The request may be one among others: gathers its keys. */

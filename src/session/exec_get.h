@@ -24,6 +24,13 @@ int exec_get__gather(struct session *session, const char *base,
  * record: it is answered as a struct answer. */
 void exec_get__add_single(struct session *session, const struct key *key);
 
+/* Gives the slot, whose key is a mark's or names what is unread, its cells; and
+ * has what it needs of its source read (exec_mark.c). */
+void exec_get__add_mark(
+    struct job *job, struct slot *slot, const struct key *key);
+/* Works out the job's marks; the store has answered. */
+void exec_get__work_out_marks(struct session *session);
+
 /* The place in a batch of a cell. */
 static inline struct cell_key
 exec_get__cell(uint64_t id, const struct schema_target *target)

@@ -36,6 +36,10 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         job->get.key[job->get.n++] = exec_get__cell(key->id, &key->target);
         return slot;
     }
+    if (key->kind == KEY_MARK || key->kind == KEY_UNREAD) {
+        exec_get__add_mark(job, slot, key);
+        return slot;
+    }
     ASSERT(job->get.n + counter->n_columns <= STORE_GET_MAX);
     slot->kind = SLOT_RECORD;
     slot->n_cells = counter->n_columns;
@@ -92,14 +96,14 @@ skip_spaces(struct reading *reading)
 }
 
 /* What cells of a name become; a longer one than fits into a chunk with the dot
- * before it is not foreseen. */
+ * before it is not foreseen, nor is what is no number. */
 static void
 make_form(
     uint64_t word, const struct schema_target *target, struct exec_form *form)
 {
     unsigned len = chunk_count_printed(word);
     *form = (struct exec_form){.mask = 0, .word = 1, .next = form};
-    if (len == 0 || len == CHUNK_BYTES || target->column == NULL) {
+    if (len == 0 || len == CHUNK_BYTES || key_kind_of(target) != KEY_CELL) {
         return;
     }
     const struct slot slot = {.flags = target->column->flags,

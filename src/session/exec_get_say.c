@@ -243,13 +243,14 @@ end_of_run(const struct slot *slot, const struct slot *end,
     return end;
 }
 
-/* Answers a cell: false where it is none, or cannot be read. */
+/* Answers a cell: false where it is none, or cannot be read. kind: SLOT_CELL
+ * or SLOT_MARK. */
 static inline bool
 say_cell(const struct store_get *get, const struct slot *slot,
-    struct saying *saying)
+    enum slot_kind kind, struct saying *saying)
 {
     uint8_t state = get->state[slot->first];
-    if (slot->kind != SLOT_CELL || state == CELL_UNREADABLE) {
+    if (slot->kind != kind || state == CELL_UNREADABLE) {
         return false;
     }
     if (is_found(slot, state)) {
@@ -265,11 +266,11 @@ say_cell(const struct store_get *get, const struct slot *slot,
     return true;
 }
 
-/* Answers cells from the next slot on, up to a slot that is something else, to
- * a request with a cell that cannot be read, or to mark bytes; how many keys
- * were found. */
-static __attribute__((noinline)) unsigned
-say_cells(struct session *session, struct exec_turn *turn)
+/* Answers cells of one kind (see say_cell) from the next slot on, up to a slot
+ * that is something else, to a request with a cell that cannot be read, or to
+ * mark bytes; how many keys were found. */
+static inline __attribute__((always_inline)) unsigned
+say_kind(struct session *session, struct exec_turn *turn, enum slot_kind kind)
 {
     struct job *job = session->job;
     struct buf *out = turn->out;
@@ -285,11 +286,11 @@ say_cells(struct session *session, struct exec_turn *turn)
         .base = turn->base,
         .readable = turn->end};
     for (; slot != end && saying.at < saying.full; slot++) {
-        if (end - slot > 1 && is_plain(slot)) {
+        if (kind == SLOT_CELL && end - slot > 1 && is_plain(slot)) {
             const struct slot *run_end = end_of_run(slot, end, &saying);
             slot = say_run(&job->get, slot, run_end, &saying);
         }
-        if (slot == end || !say_cell(&job->get, slot, &saying)) {
+        if (slot == end || !say_cell(&job->get, slot, kind, &saying)) {
             break;
         }
     }
@@ -297,6 +298,19 @@ say_cells(struct session *session, struct exec_turn *turn)
     ASSERT(out->len <= out->capacity);
     job->formatted = (unsigned)(slot - job->slot);
     return saying.hits;
+}
+
+static __attribute__((noinline)) unsigned
+say_cells(struct session *session, struct exec_turn *turn)
+{
+    return say_kind(session, turn, SLOT_CELL);
+}
+
+/* The same for what was worked out. */
+static __attribute__((noinline)) unsigned
+say_marks(struct session *session, struct exec_turn *turn)
+{
+    return say_kind(session, turn, SLOT_MARK);
 }
 
 static inline bool
@@ -375,6 +389,7 @@ say_slot(struct session *session, struct exec_turn *turn)
         }
         break;
     case SLOT_CELL: /* of those that say_cells leaves */
+    case SLOT_MARK:
     case SLOT_RECORD:
         is_hit = say_record(session, turn->base, slot, out);
         break;
@@ -452,6 +467,9 @@ exec_get__format(struct session *session, struct exec_turn *turn)
         switch (job->slot[before].kind) {
         case SLOT_CELL:
             hits += say_cells(session, turn);
+            break;
+        case SLOT_MARK:
+            hits += say_marks(session, turn);
             break;
         case SLOT_META:
         case SLOT_PACKET:

@@ -42,15 +42,23 @@ miss_of(const struct change *change)
     switch (change->op) {
     case CHANGE_INCR:
     case CHANGE_DECR:
+    case CHANGE_MARK_INCR:
+    case CHANGE_MARK_DECR:
         return change->absent == CHANGE_TO_INITIAL ? ERR_NOT_OWNED
                                                    : ERR_NOT_FOUND;
     case CHANGE_DELETE:
     case CHANGE_CAS:
+    case CHANGE_MARK_DELETE:
+    case CHANGE_MARK_CAS:
+    case CHANGE_READ_ALL:
         return ERR_NOT_FOUND;
     case CHANGE_REPLACE:
+    case CHANGE_MARK_REPLACE:
         return ERR_NOT_STORED;
     case CHANGE_SET:
     case CHANGE_ADD:
+    case CHANGE_MARK_SET:
+    case CHANGE_MARK_ADD:
         break;
     }
     return ERR_NOT_OWNED;

@@ -54,7 +54,12 @@ seen_by_slice(struct session *session)
         return 0;
     }
     if (job->formatted == 0) {
-        job->seen = store_seen(executor->store, job->get.key, job->get.n);
+        struct store_get *get = &job->get;
+        job->seen = store_seen(executor->store, get->key, get->n);
+        if (get->n_sources > 0) { /* what is seen last covers the rest */
+            job->seen = store_seen(
+                executor->store, &get->key[STORE_GET_MAX], get->n_sources);
+        }
     } else if (store_outcome(executor->store, job->seen) == STORE_COMMITTED) {
         job->seen = 0;
     }

@@ -95,6 +95,9 @@ enum exec_step exec__counter_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__change_answer(
     struct session *session, struct exec_turn *turn);
+/* The sources of the changes gathered have been read: goes on with these. */
+enum exec_step exec__sources_answer(
+    struct session *session, struct exec_turn *turn);
 /* exec_must_flush and exec_flush for the changes gathered; EXEC_DONE or
  * EXEC_LATER. */
 bool exec__change_is_full(

@@ -6,8 +6,8 @@
  *
  * Of a cell or record, class 0: a get is an item_get, with the length of what
  * was answered as its size; a change an item_store, whose cmd may be incr or
- * decr as well, or a deleted. The key of a change is ID.SUFFIX or ID.COUNTER,
- * in whichever way it was named. */
+ * decr as well, or a deleted; to mark all as read is a set of the mark. The
+ * key of a change is ID.SUFFIX or ID.COUNTER, in whichever way it was named. */
 #include "session/exec_watch.h"
 
 #include "base/err.h"
@@ -258,14 +258,19 @@ change_name(enum change_op op)
 {
     switch (op) {
     case CHANGE_ADD:
+    case CHANGE_MARK_ADD:
         return "add";
     case CHANGE_REPLACE:
+    case CHANGE_MARK_REPLACE:
         return "replace";
     case CHANGE_CAS:
+    case CHANGE_MARK_CAS:
         return "cas";
     case CHANGE_INCR:
+    case CHANGE_MARK_INCR:
         return "incr";
     case CHANGE_DECR:
+    case CHANGE_MARK_DECR:
         return "decr";
     default:
         return "set";
@@ -307,7 +312,8 @@ exec__watch_change(struct session *session, const struct change *change)
     char key[WATCH_LINE_BYTES];
     size_t size = 0;
     size_t key_len = key_of(session, change, key);
-    bool deletes = change->op == CHANGE_DELETE;
+    bool deletes =
+        change->op == CHANGE_DELETE || change->op == CHANGE_MARK_DELETE;
     if (key_len == 0 || (deletes && change->err != 0)) {
         return;
     }

@@ -45,6 +45,9 @@
     X(cell_saturated, "increments stopped at a column's max")                 \
     X(cell_numbered, "of the changes done, those that a producer numbered")   \
     X(cell_repeats, "of these, repeats: done before, and only answered")      \
+    X(unread_reads, "numbers of what is unread that were read")               \
+    X(marks_moved, "changes that moved a mark")                               \
+    X(marks_behind, "sets that moved none: it was there, or further")         \
     X(not_owned,                                                              \
         "requests refused, or keys answered as misses: of another server's "  \
         "ids (--owns)")                                                       \

@@ -81,11 +81,29 @@ life_of(struct real_store *real)
         &real->life, memory_order_acquire);
 }
 
+/* A get with sources: they are looked for in all places before the cells. */
+static __attribute__((noinline)) enum store_answer
+get_behind_sources(struct real_store *real, struct store_get *get)
+{
+    enum { AT = STORE_GET_MAX };
+    ASSERT(get->n_sources <= STORE_SOURCES_MAX);
+    if (real->has_tier) {
+        return cold_get_sources(&real->tier.cold, get);
+    }
+    engine_get(real->engine, &get->key[AT], get->n_sources, &get->value[AT],
+        &get->state[AT]);
+    engine_get(real->engine, get->key, get->n, get->value, get->state);
+    return STORE_DONE;
+}
+
 static enum store_answer
 real_get(struct store *store, struct store_get *get)
 {
     ASSERT(get->n <= STORE_GET_MAX);
     struct real_store *real = real_of(store);
+    if (__builtin_expect(get->n_sources != 0, 0)) {
+        return get_behind_sources(real, get);
+    }
     engine_get(real->engine, get->key, get->n, get->value, get->state);
     return real->has_tier ? cold_get(&real->tier.cold, get) : STORE_DONE;
 }

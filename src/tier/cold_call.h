@@ -53,6 +53,11 @@ cold_ring_fetch(const struct store_ring *ring)
  * STORE_DONE, or STORE_LATER as in call.h. An online reader. */
 enum store_answer cold_get(struct cold *cold, struct store_get *get);
 
+/* The same for a get with sources, which the engine has not answered: where a
+ * source is in a segment, its version is held before the cells are looked
+ * for. */
+enum store_answer cold_get_sources(struct cold *cold, struct store_get *get);
+
 /* The engine has answered the changes; does those that need a cold record
  * (ERR_COLD), and has those that need room wait for it (ERR_HOT_FULL) up to a
  * second. STORE_DONE, or STORE_LATER as in call.h. */

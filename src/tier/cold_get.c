@@ -10,6 +10,9 @@
  * is held, and the record is fetched from it. A segment never changes, so what
  * is found there was the record's value at the moment of that look.
  *
+ * Sources go the whole way to their versions before the first cell is looked
+ * for; then all are fetched together.
+ *
  * A fetch ends on a thread of the pool, which is not a reader, or on that of a
  * ring: what it needs is held since before. */
 #include "tier/cold_call.h"
@@ -43,16 +46,15 @@ is_same_record(const struct cell_key *a, const struct cell_key *b)
     return a->id == b->id && a->counter == b->counter;
 }
 
-/* The keys from number `at` on that are of one record; true where some of its
- * cells may be in a segment. */
+/* The keys from number `at` on, before `end`, that are of one record; true
+ * where some of its cells may be in a segment. */
 static bool
 next_part(const struct cold *cold, const struct store_get *get, uint32_t at,
-    struct part *part)
+    uint32_t end, struct part *part)
 {
     bool may_be_cold = false;
     *part = (struct part){at, 0};
-    for (;
-         at < get->n && is_same_record(&get->key[part->first], &get->key[at]);
+    for (; at < end && is_same_record(&get->key[part->first], &get->key[at]);
          at++) {
         may_be_cold = may_be_cold || get->state[at] == CELL_DEFAULT;
         part->n++;
@@ -104,11 +106,20 @@ fill_cell(struct store_get *get, uint32_t i, const struct segment_head *head,
     }
 }
 
+/* Keys that the get has: cells or sources. */
+static bool
+is_of(const struct store_get *get, const struct part *part)
+{
+    uint32_t n =
+        part->first < STORE_GET_MAX ? get->n : STORE_GET_MAX + get->n_sources;
+    return part->n > 0 && part->first + part->n <= n;
+}
+
 /* The cells of a part cannot be read. */
 static void
 give_up(struct store_get *get, const struct part *part)
 {
-    ASSERT(part->n > 0 && part->first + part->n <= get->n);
+    ASSERT(is_of(get, part));
     for (uint32_t i = part->first; i < part->first + part->n; i++) {
         if (get->state[i] != CELL_GONE) {
             get->state[i] = CELL_UNREADABLE;
@@ -122,7 +133,7 @@ fill_part(struct store_get *get, const struct part *part,
     const struct fetch_lookup *lookup)
 {
     const struct segment_head *head = segment_head(lookup->segment);
-    ASSERT(part->n > 0 && part->first + part->n <= get->n);
+    ASSERT(is_of(get, part));
     ASSERT(lookup->id == get->key[part->first].id &&
         head->counter == get->key[part->first].counter);
     for (uint32_t i = part->first; i < part->first + part->n; i++) {
@@ -197,7 +208,8 @@ add_lookup(struct cold_get *it, const struct part *part,
 {
     uint32_t k = it->n++;
     struct fetch_lookup *lookup = &it->lookup[k];
-    ASSERT(k < it->get->n); /* each part has a key or more */
+    /* each part has a key or more */
+    ASSERT(k < it->get->n + it->get->n_sources);
     it->part[k] = *part;
     it->file[k] = file;
     lookup->segment = file->segment;
@@ -205,17 +217,17 @@ add_lookup(struct cold_get *it, const struct part *part,
     lookup->columns = columns;
 }
 
-enum store_answer
-cold_get(struct cold *cold, struct store_get *get)
+/* Adds to *it, which is made where it is NULL, what of the keys first..end - 1
+ * is to be fetched; room for all that may come. */
+static void
+gather(struct cold *cold, struct store_get *get, uint32_t first, uint32_t end,
+    struct cold_get **it)
 {
-    struct cold_get *it = NULL;
     struct part part;
-    if (!segment_map_any(&cold->segment_map)) {
-        return STORE_DONE;
-    }
-    for (uint32_t at = 0; at < get->n; at += part.n) {
-        struct segment_map_file *file =
-            next_part(cold, get, at, &part) ? look(cold, get, &part) : NULL;
+    for (uint32_t at = first; at < end; at += part.n) {
+        struct segment_map_file *file = next_part(cold, get, at, end, &part)
+            ? look(cold, get, &part)
+            : NULL;
         if (file == NULL) {
             continue;
         }
@@ -224,16 +236,23 @@ cold_get(struct cold *cold, struct store_get *get)
             segment_map_file_release(file);
             continue;
         }
-        if (it == NULL) {
-            it = make_get(get, get->n - at);
+        if (*it == NULL) {
+            *it = make_get(get,
+                at < STORE_GET_MAX ? get->n - at : get->n_sources + get->n);
         }
-        if (it == NULL) {
+        if (*it == NULL) {
             segment_map_file_release(file);
             give_up(get, &part);
         } else {
-            add_lookup(it, &part, file, columns);
+            add_lookup(*it, &part, file, columns);
         }
     }
+}
+
+/* Fetches what was gathered; it may be NULL. */
+static enum store_answer
+fetch(struct cold *cold, struct store_get *get, struct cold_get *it)
+{
     if (it == NULL) {
         return STORE_DONE;
     }
@@ -246,4 +265,32 @@ cold_get(struct cold *cold, struct store_get *get)
     }
     fill(it);
     return STORE_DONE;
+}
+
+enum store_answer
+cold_get(struct cold *cold, struct store_get *get)
+{
+    struct cold_get *it = NULL;
+    if (!segment_map_any(&cold->segment_map)) {
+        return STORE_DONE;
+    }
+    gather(cold, get, 0, get->n, &it);
+    return fetch(cold, get, it);
+}
+
+enum store_answer
+cold_get_sources(struct cold *cold, struct store_get *get)
+{
+    enum { AT = STORE_GET_MAX };
+    struct cold_get *it = NULL;
+    engine_get(cold->engine, &get->key[AT], get->n_sources, &get->value[AT],
+        &get->state[AT]);
+    if (segment_map_any(&cold->segment_map)) {
+        gather(cold, get, AT, AT + get->n_sources, &it);
+    }
+    engine_get(cold->engine, get->key, get->n, get->value, get->state);
+    if (segment_map_any(&cold->segment_map)) {
+        gather(cold, get, 0, get->n, &it);
+    }
+    return fetch(cold, get, it);
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SESSION_EXEC_MARK_H
+#define SESSION_EXEC_MARK_H
+
+#include "session/exec_shared.h"
+
+/* Changes of marks and their sources; what gets have of them is in exec_get.h.
+ * key is a mark's, or names what is unread. The session's thread. */
+
+/* True where a change gathered is of the record that key's source is in, and
+ * that is to be read beforehand: then what is gathered is to be done first. */
+bool exec_mark__must_settle(struct session *session, const struct key *key);
+
+/* Says in the job's next change where it finds its source, and has that read
+ * beforehand if it is another record's. */
+void exec_mark__take_source(struct session *session, const struct key *key);
+
+/* Gives the changes gathered what job->sources, which is answered, has for
+ * them. */
+void exec_mark__give_sources(struct job *job);
+
+#endif
