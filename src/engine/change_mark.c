@@ -181,7 +181,7 @@ change__mark(const struct view *view, struct change *change, uint64_t *code)
         return;
     }
     ASSERT(to <= column->max);
-    change->value[0] = to;
+    change->value[0] = mark_position(to, mark.source, source->forget);
     if (to != mark.position) {
         code[slot] = column_encode(column, to);
         change->is_moved = true;

@@ -64,7 +64,8 @@ play_steps(struct rig *rig, const struct change *form, const struct step *step,
         expect_value(rig->engine, &rig->def, MARK, 1, step[i].after);
         ck_assert_uint_eq(change.n_saturated, 0);
         if (change.err == 0) {
-            ck_assert_uint_eq(change.value[0], step[i].after);
+            ck_assert_uint_eq(change.value[0],
+                mark_position(step[i].after, 40, form->source.forget));
             ck_assert_int_eq(change.is_moved, step[i].after != before);
         }
         before = step[i].after;
@@ -500,7 +501,9 @@ judge(struct world *world, const struct change *change)
     int err = model_change(world, i, change);
     CHECK(change->err == err);
     CHECK(err != 0 || change->is_moved == world->is_moved);
-    CHECK(err != 0 || !change->is_moved || change->value[0] == world->mark[i]);
+    CHECK(err != 0 || !change->is_moved ||
+        change->value[0] ==
+            mark_position(world->mark[i], world->at[i], world->forget));
 }
 
 static void
