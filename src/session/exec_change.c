@@ -175,11 +175,14 @@ take_named(const struct schema_counter *counter, struct words words,
     return 0;
 }
 
-/* Such a change was done. */
-static void
+/* What only the change of a mark counts. */
+static __attribute__((noinline)) void
 count_mark(struct session *session, const struct change *change)
 {
     bool sets = change->op <= CHANGE_MARK_CAS;
+    if (change->err != 0) {
+        return;
+    }
     exec__count(session, METRIC_marks_moved, change->is_moved);
     exec__count(session, METRIC_marks_behind, sets && !change->is_moved);
 }
@@ -197,22 +200,30 @@ count_change(struct session *session, const struct change *change)
     }
     switch (change->op) {
     case CHANGE_MARK_INCR:
+        count_mark(session, change);
+        /* fall through */
     case CHANGE_INCR:
         exec__count(session, METRIC_incr_hits, found);
         exec__count(
             session, METRIC_cell_saturated, found ? change->n_saturated : 0);
         break;
     case CHANGE_MARK_DECR:
+        count_mark(session, change);
+        /* fall through */
     case CHANGE_DECR:
         exec__count(session, METRIC_decr_hits, found);
         break;
     case CHANGE_MARK_DELETE:
     case CHANGE_READ_ALL:
+        count_mark(session, change);
+        /* fall through */
     case CHANGE_DELETE:
         exec__count(
             session, found ? METRIC_delete_hits : METRIC_delete_misses, 1);
         break;
     case CHANGE_MARK_CAS:
+        count_mark(session, change);
+        /* fall through */
     case CHANGE_CAS:
         exec__count(session, METRIC_cas_hits, found);
         exec__count(session, METRIC_cas_badval, change->err == ERR_EXISTS);
@@ -222,6 +233,8 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_MARK_SET:
     case CHANGE_MARK_ADD:
     case CHANGE_MARK_REPLACE:
+        count_mark(session, change);
+        /* fall through */
     case CHANGE_SET:
     case CHANGE_ADD:
     case CHANGE_REPLACE:
@@ -229,23 +242,13 @@ count_change(struct session *session, const struct change *change)
         break;
     }
     exec__count(session, METRIC_cell_changes, found);
-    if (found && change_is_of_mark(change)) {
-        count_mark(session, change);
-    }
 }
 
+/* Of a number; a mark's are answered by say_done, as all others. */
 static inline bool
 counts(const struct change *change)
 {
-    return change->op == CHANGE_INCR || change->op == CHANGE_DECR ||
-        change->op == CHANGE_MARK_INCR || change->op == CHANGE_MARK_DECR;
-}
-
-static inline bool
-deletes(const struct change *change)
-{
-    return change->op == CHANGE_DELETE || change->op == CHANGE_MARK_DELETE ||
-        change->op == CHANGE_READ_ALL;
+    return change->op == CHANGE_INCR || change->op == CHANGE_DECR;
 }
 
 /* The numbers that a change has come to: of a record several. */
@@ -279,18 +282,30 @@ static void
 say_done(const struct change *change, const struct echo *echo,
     const char *bytes, struct buf *out)
 {
-    bool is_number = counts(change);
-    struct answer answer = {.kind = ANSWER_STORED,
+    static const enum answer_kind kinds[] = {
+        [CHANGE_SET] = ANSWER_STORED,
+        [CHANGE_ADD] = ANSWER_STORED,
+        [CHANGE_REPLACE] = ANSWER_STORED,
+        [CHANGE_CAS] = ANSWER_STORED,
+        [CHANGE_INCR] = ANSWER_NUMBER,
+        [CHANGE_DECR] = ANSWER_NUMBER,
+        [CHANGE_DELETE] = ANSWER_DELETED,
+        [CHANGE_MARK_SET] = ANSWER_STORED,
+        [CHANGE_MARK_ADD] = ANSWER_STORED,
+        [CHANGE_MARK_REPLACE] = ANSWER_STORED,
+        [CHANGE_MARK_CAS] = ANSWER_STORED,
+        [CHANGE_MARK_INCR] = ANSWER_NUMBER,
+        [CHANGE_MARK_DECR] = ANSWER_NUMBER,
+        [CHANGE_MARK_DELETE] = ANSWER_DELETED,
+        [CHANGE_READ_ALL] = ANSWER_DELETED,
+    };
+    struct answer answer = {.kind = kinds[change->op],
         .number = change->value[0],
         .cas = echo->proto == PROTO_TEXT ? 0 /* which does not tell it */
                                          : unique_of(change),
         .ttl_s = ANSWER_NEVER,
         .old_ttl_s = ANSWER_NEVER};
-    if (is_number) {
-        answer.kind = ANSWER_NUMBER;
-    } else if (deletes(change)) {
-        answer.kind = ANSWER_DELETED;
-    } else {
+    if (answer.kind == ANSWER_STORED) {
         answer.value_len = echo->value_len;
     }
     answer_put(echo, bytes, &answer, out);
@@ -447,7 +462,7 @@ ask(struct job *job)
 }
 
 /* Makes the changes gathered, and answers them. */
-static enum exec_step
+static inline __attribute__((always_inline)) enum exec_step
 make_changes(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
@@ -592,7 +607,7 @@ expires(const struct request *request, const struct key *key)
 
 /* What else is asked of the cell or record. Stale values there are none: a set
  * with an older cas is refused as any other. */
-static int
+static inline __attribute__((always_inline)) int
 take_terms(const struct request *request, const struct key *key,
     struct change *change)
 {
@@ -616,7 +631,7 @@ take_terms(const struct request *request, const struct key *key,
 }
 
 /* The value that a storage command brings. */
-static int
+static inline __attribute__((always_inline)) int
 take_stored(const struct request *request, const char *bytes,
     const struct key *key, struct change *change)
 {
@@ -632,7 +647,7 @@ take_stored(const struct request *request, const char *bytes,
 
 /* What memcached's request asks of the cell or record: fills the change's
  * operands. */
-static int
+static inline __attribute__((always_inline)) int
 take_operands(const struct request *request, const char *bytes,
     const struct key *key, struct change *change)
 {
@@ -669,19 +684,17 @@ take_operands(const struct request *request, const char *bytes,
                                    : err;
 }
 
-enum exec_step
-exec__change_begin(struct session *session, const char *bytes,
-    const struct key *key, struct exec_turn *turn)
+/* The same as exec__change_begin for a mark, or for what is unread. */
+static __attribute__((noinline)) enum exec_step
+begin_mark(struct session *session, const char *bytes, const struct key *key,
+    struct exec_turn *turn)
 {
     const struct request *request = &session->request;
-    bool is_mark = key->kind == KEY_MARK || key->kind == KEY_UNREAD;
-    if (key->kind == KEY_UNREAD && request->op != REQUEST_DELETE) {
+    bool is_unread = key->kind == KEY_UNREAD;
+    if (is_unread && request->op != REQUEST_DELETE) {
         return take(session, ERR_UNREAD, turn);
     }
-    if (request->op == REQUEST_TOO_LARGE) {
-        return take(session, ERR_BAD_VALUE, turn);
-    }
-    if (is_mark && exec_mark__must_settle(session, key)) {
+    if (exec_mark__must_settle(session, key)) {
         enum exec_step step = exec__settle_all(session, turn);
         if (step != EXEC_DONE) {
             return step;
@@ -692,13 +705,33 @@ exec__change_begin(struct session *session, const char *bytes,
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     struct change *change = &job->change[job->store_change.n];
+    change->op = is_unread ? CHANGE_READ_ALL : mark_op_of(op_of(request->op));
+    int err = add_columns(change, key);
+    exec_mark__take_source(session, key);
+    if (err == 0) {
+        err = take_operands(request, bytes, key, change);
+    }
+    return finish(session, bytes, err, turn);
+}
+
+enum exec_step
+exec__change_begin(struct session *session, const char *bytes,
+    const struct key *key, struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    if (request->op == REQUEST_TOO_LARGE) {
+        return take(session, ERR_BAD_VALUE, turn);
+    }
+    if (key->kind == KEY_MARK || key->kind == KEY_UNREAD) {
+        return begin_mark(session, bytes, key, turn);
+    }
+    struct job *job = gather(session);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    struct change *change = &job->change[job->store_change.n];
     change->op = op_of(request->op);
     int err = add_columns(change, key);
-    if (is_mark) {
-        change->op =
-            key->kind == KEY_UNREAD ? CHANGE_READ_ALL : mark_op_of(change->op);
-        exec_mark__take_source(session, key);
-    }
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
