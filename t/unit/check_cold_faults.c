@@ -21,26 +21,40 @@ struct world {
 
 /* ---- what clients do ---- */
 
+/* What was found at a place of get, where the cell of id i was asked for. */
+static void
+judge(struct world *world, const struct store_get *get, size_t at, size_t i)
+{
+    uint64_t value = world->value[i];
+    if (get->state[at] == CELL_UNREADABLE) {
+        EXPECT(world->may_fail, "a cell cannot be read");
+        world->n_unreadable++;
+        return;
+    }
+    EXPECT(get->value[at] == value &&
+            get->state[at] == (value == 0 ? CELL_DEFAULT : CELL_SET),
+        "cell %zu, at %zu, reads as %lu, is %lu", i, at,
+        (unsigned long)get->value[at], (unsigned long)value);
+}
+
+/* Every third one as a source, too. */
 static void
 read_all(struct world *world)
 {
-    struct store_get get = {.n = IDS};
+    struct store_get get = {.n = IDS, .n_sources = IDS / 3};
     for (size_t i = 0; i < IDS; i++) {
         get.key[i] = world->key;
         get.key[i].id = world->rig.history.id[i];
     }
+    for (size_t k = 0; k < get.n_sources; k++) {
+        get.key[STORE_GET_MAX + k] = get.key[3 * k];
+    }
     rig_get(&world->rig, &get);
     for (size_t i = 0; i < IDS; i++) {
-        if (get.state[i] == CELL_UNREADABLE) {
-            EXPECT(world->may_fail, "a cell cannot be read");
-            world->n_unreadable++;
-            continue;
-        }
-        EXPECT(get.value[i] == world->value[i] &&
-                get.state[i] ==
-                    (world->value[i] == 0 ? CELL_DEFAULT : CELL_SET),
-            "cell %zu reads as %lu, is %lu", i, (unsigned long)get.value[i],
-            (unsigned long)world->value[i]);
+        judge(world, &get, i, i);
+    }
+    for (size_t k = 0; k < get.n_sources; k++) {
+        judge(world, &get, STORE_GET_MAX + k, 3 * k);
     }
 }
 
@@ -242,7 +256,7 @@ START_TEST(test_nothing_reads)
     world.may_fail = true;
     fake_disk_fail(world.rig.fake, 1 << FAKE_READ, 1, EIO, true);
     read_all(&world);
-    ck_assert_uint_eq(world.n_unreadable, IDS);
+    ck_assert_uint_eq(world.n_unreadable, IDS + IDS / 3);
     change_some(&world, 0, 1, CHANGE_INCR, 1);
     ck_assert_uint_eq(world.n_refused, IDS);
     change_some(&world, 0, 1, CHANGE_DELETE, 0);

@@ -102,7 +102,8 @@ count(void *arg)
 
 /* ---- others ---- */
 
-/* All lanes of an id, and one cell of a record that nobody changes. */
+/* All lanes of an id, and one cell of a record that nobody changes; before
+ * these, as sources, the same cells in another order. */
 static void
 read_one(struct world *world, size_t i)
 {
@@ -115,6 +116,10 @@ read_one(struct world *world, size_t i)
     }
     get.key[WRITERS] = world->lane[0].key;
     get.key[WRITERS].id = id_of(i) + 1;
+    get.n_sources = get.n;
+    for (unsigned k = 0; k < get.n; k++) {
+        get.key[STORE_GET_MAX + k] = get.key[WRITERS - k];
+    }
     rig_get(&world->rig, &get);
     for (unsigned k = 0; k < WRITERS; k++) {
         uint64_t most = atomic_load(&world->lane[k].asked[i]);
@@ -124,6 +129,11 @@ read_one(struct world *world, size_t i)
             "id %zu, lane %u: read %lu, not in %lu..%lu", i, k,
             (unsigned long)get.value[k], (unsigned long)least[k],
             (unsigned long)most);
+        uint64_t source = get.value[STORE_GET_MAX + WRITERS - k];
+        EXPECT(source >= least[k] && source <= get.value[k],
+            "id %zu, lane %u: read %lu as a source, not in %lu..%lu", i, k,
+            (unsigned long)source, (unsigned long)least[k],
+            (unsigned long)get.value[k]);
     }
     EXPECT(get.state[WRITERS] == CELL_SET && get.value[WRITERS] == 7,
         "a record that is always there was read as %lu",

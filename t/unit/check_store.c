@@ -183,7 +183,7 @@ START_TEST(test_changes_in_order)
 END_TEST
 
 /* Columns of one record that stand side by side are read at one moment, among
- * whatever else the batch has. */
+ * whatever else the batch has, and what is a source before all of them. */
 struct pair {
     struct store *store;
     struct cell_key a, b;
@@ -225,6 +225,10 @@ START_TEST(test_records_are_whole)
         get.key[get.n++] = pair.a;
         get.key[get.n++] = pair.b;
     }
+    for (; get.n_sources < OTHERS; get.n_sources++) {
+        get.key[STORE_GET_MAX + get.n_sources] =
+            get.n_sources % 2 == 0 ? pair.a : pair.b;
+    }
     struct cell_key a = pair.a;
     ck_assert_int_eq(change_cell(store, &a, CHANGE_SET, 7), 0);
     ck_assert_int_eq(pthread_create(&writer, NULL, write_pairs, &pair), 0);
@@ -234,6 +238,10 @@ START_TEST(test_records_are_whole)
         ck_assert_int_eq(store_get(store, &get), STORE_DONE);
         for (uint32_t i = 1; i < get.n; i += 3) {
             ck_assert_uint_eq(get.value[i], get.value[i + 1]);
+        }
+        for (uint32_t i = 0; i < get.n_sources; i++) {
+            ck_assert_int_le(get.state[STORE_GET_MAX + i], CELL_SET);
+            ck_assert_uint_le(get.value[STORE_GET_MAX + i], get.value[1]);
         }
     }
     reader_end(store, &reader);
