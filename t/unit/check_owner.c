@@ -267,11 +267,52 @@ START_TEST(test_counts)
 }
 END_TEST
 
+static const struct exchange marks[] = {
+    {"add column weibo seen marks=comment_num unread=unseen", "STORED\r\n"},
+    {"add column weibo far marks=1.repost_num unread=unfar", "STORED\r\n"},
+    {"set weibo 1 cntcm=5 cntrn=7", "STORED\r\n"},
+    {"get 1.unseen 1.unfar 3.unfar",
+        "VALUE 1.unseen 0 1\r\n5\r\nVALUE 1.unfar 0 1\r\n7\r\n"
+        "VALUE 3.unfar 0 1\r\n7\r\nEND\r\n"},
+    {"set 3.far 0 0 1\r\n4\r\nset 2.seen 0 0 1\r\n4", "STORED\r\n" NO},
+};
+
+static const struct exchange refused_marks[] = {
+    {"get 1.unseen\r\nget 2.unfar 1.unfar\r\nmg 2.unseen v\r\nmg 1.unfar v",
+        "VALUE 1.unseen 0 1\r\n5\r\nEND\r\n" NO NO "VA 1\r\n7\r\n"},
+    {"delete 2.unfar", NO},
+    {"incr 2.far 1", NO},
+    {"ms 2.seen 1\r\n5", NO},
+};
+
+static const struct exchange missed_marks[] = {
+    {"get 2.unfar 1.unfar 2.seen\r\nmg 2.unseen v",
+        "VALUE 1.unfar 0 1\r\n7\r\nEND\r\nEN\r\n"},
+    {"delete 2.unfar", "NOT_FOUND\r\n"},
+    {"delete 2.far", "NOT_FOUND\r\n"},
+    {"incr 2.far 1", "NOT_FOUND\r\n"},
+    {"cas 2.far 0 0 1 1\r\n5", "NOT_FOUND\r\n"},
+    {"replace 2.far 0 0 1\r\n5", "NOT_STORED\r\n"},
+    {"add 2.far 0 0 1\r\n5", NO},
+};
+
+START_TEST(test_marks)
+{
+    struct rig rig;
+    open_rig(&rig, NULL);
+    PLAY(&rig.dialog, marks);
+    PLAY(&rig.dialog, refused_marks);
+    rig.owner.misses = true;
+    PLAY(&rig.dialog, missed_marks);
+    close_rig(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {
-        test_every_cut, test_small_turns, test_change, test_many, test_counts};
+    const TTest *const tests[] = {test_every_cut, test_small_turns,
+        test_change, test_many, test_counts, test_marks};
     if (log_open(&quiet, "/dev/null") != 0) {
         return 1;
     }
