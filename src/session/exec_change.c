@@ -490,7 +490,8 @@ enum exec_step
 exec__change_flush(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    if (__builtin_expect(job->sources.n > 0, 0) && turn->fault == 0) {
+    if (__builtin_expect(job->sources.n > 0, 0) && turn->fault == 0 &&
+        job->store_change.n > 0) { /* not for one that was refused */
         job->stage = JOB_SOURCES;
         return exec__waits(job, &job->sources.call, ask_sources)
             ? EXEC_LATER

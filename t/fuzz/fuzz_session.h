@@ -44,8 +44,14 @@ counters_world(void)
         "cold=quietest cold_after=9\r\n"
         "add column opt opt_id primarykey\r\n"
         "add column opt a max=64\r\n"
-        "add counter bare\r\n",
+        "add counter bare\r\n"
+        "add counter user\r\n"
+        "add column user uid primarykey\r\n"
+        "add column user at\r\n"
+        "add column user seen marks=at unread=new flags=2\r\n"
+        "add column user as marks=1.a unread=an unmarked=none forget=9\r\n",
         "get weibo 0 1 2 1234\r\nget 1.opt 1.a 1234.a a b c\r\n"
+        "get user 0 1 7\r\nget 7.new 7.an 1.new 1.as\r\n"
         "show counters\r\n",
         NULL, NULL};
     return &world;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* session/exec_mark: when sources are read, what is so when they change
- * meanwhile or are gone, and gets of many keys. What commands on marks answer is
- * in t/proto/marks.seq. */
+ * meanwhile or are gone, and gets of many keys. What commands on marks answer
+ * is in t/proto/marks.seq. */
 #include "session/exec.h"
 #include "unit/held_help.h"
 
@@ -12,6 +12,9 @@
 #define UNREADABLE                                                            \
     "SERVER_ERROR a counter cannot be read from the disk, see the server's "  \
     "log\r\n"
+
+#define MORE_WORDS                                                            \
+    "CLIENT_ERROR unknown words: a counter takes tx=PRODUCER:NUMBER there\r\n"
 
 static const struct exchange marks[] = {
     {"add counter board", "STORED\r\n"},
@@ -65,6 +68,10 @@ START_TEST(test_calls)
          "incr 7.dotseen 99\r\ndelete 8.undot noreply\r\n"
          "incr 8.dotseen 0\r\n",
             3, "42\r\nSTORED\r\n60\r\n60\r\n"},
+        {"set 7.dotseen 0 0 2 noreplay\r\n11\r\n", 0, MORE_WORDS},
+        {SET("7.dotseen", "99") "set 7.dotseen 0 0 2 no\r\n11\r\n"
+                                "incr 8.dotseen 1 no\r\n",
+            2, "STORED\r\n" MORE_WORDS MORE_WORDS},
         {"quit\r\n", 0, ""},
     };
     struct held_dialog held;
