@@ -14,6 +14,7 @@
  * and ends:
  *
  *   changes:  GATHER --flush--> CHANGE
+ *               +--> SOURCES -----^            where marks need them
  *   gets:     GET_JOIN --flush--> GET_CHECK    where keys are still unchecked
  *                 |                 |    |
  *                 |    all checked  |    v  no slice yet

@@ -461,12 +461,13 @@ ask(struct job *job)
     return store_change(job->session->executor->store, &job->store_change);
 }
 
-/* Makes the changes gathered, and answers them. */
+/* Makes the changes gathered, and answers them. from: the job's stage. */
 static inline __attribute__((always_inline)) enum exec_step
-make_changes(struct session *session, struct exec_turn *turn)
+make_changes(
+    struct session *session, enum job_stage from, struct exec_turn *turn)
 {
     struct job *job = session->job;
-    exec__job_move(job, JOB_GATHER, JOB_CHANGE);
+    exec__job_move(job, from, JOB_CHANGE);
     job->store_change.change = job->change;
     job->store_change.seq = 0;
     if (turn->fault != 0) {
@@ -492,19 +493,19 @@ exec__change_flush(struct session *session, struct exec_turn *turn)
     struct job *job = session->job;
     if (__builtin_expect(job->sources.n > 0, 0) && turn->fault == 0 &&
         job->store_change.n > 0) { /* not for one that was refused */
-        job->stage = JOB_SOURCES;
+        exec__job_move(job, JOB_GATHER, JOB_SOURCES);
         return exec__waits(job, &job->sources.call, ask_sources)
             ? EXEC_LATER
             : exec__sources_answer(session, turn);
     }
-    return make_changes(session, turn);
+    return make_changes(session, JOB_GATHER, turn);
 }
 
 enum exec_step
 exec__sources_answer(struct session *session, struct exec_turn *turn)
 {
     exec_mark__give_sources(session->job);
-    return make_changes(session, turn);
+    return make_changes(session, JOB_SOURCES, turn);
 }
 
 /* The session's job to gather in, with room for one more; NULL when memory is

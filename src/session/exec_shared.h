@@ -17,7 +17,8 @@ static const unsigned exec__job_steps[] = {
     [JOB_GET_GATHER] = STEP_TO(JOB_GET_ASK),
     [JOB_GET_ASK] = STEP_TO(JOB_GET_FORMAT),
     [JOB_GET_FORMAT] = STEP_TO(JOB_GET_GATHER),
-    [JOB_GATHER] = STEP_TO(JOB_CHANGE),
+    [JOB_GATHER] = STEP_TO(JOB_SOURCES) | STEP_TO(JOB_CHANGE),
+    [JOB_SOURCES] = STEP_TO(JOB_CHANGE),
     [JOB_LOGIN] = 0, /* the last one, and so all others */
 };
 
