@@ -60,6 +60,11 @@ struct items_terms {
                           * before the touch */
     bool inspects;        /* get: as peeks, and wins nothing either */
     bool yields;          /* get: wins nothing, as all but memcached's mg */
+    bool is_hidden;       /* store, get, delete: the key is not a client's but
+                           * the server's own. One with the same bytes that is
+                           * a client's is another one; items_each and the
+                           * witness do not tell of it */
+    bool keeps_expiry;    /* store: the expiry of what is there stays */
     uint32_t empty_flags; /* empties: the flags that take their place */
     uint64_t cas;
     uint64_t new_cas; /* of what is changed or made; 0: the next one */
@@ -79,7 +84,8 @@ struct items_store {
     uint64_t cas;      /* ITEMS_CAS: the expected one */
     /* compares (of a set, replace, append or prepend; the first two are then
      * as ITEMS_CAS), outdates (of these and ITEMS_CAS), vivifies (append,
-     * prepend: a miss stores the value, until vivify_expiry_s), new_cas */
+     * prepend: a miss stores the value, until vivify_expiry_s), new_cas,
+     * is_hidden, keeps_expiry */
     struct items_terms terms;
 };
 

@@ -29,12 +29,15 @@ struct op
 items__op_of(struct items *items, const char *key, size_t key_len,
     const struct items_terms *terms, uint64_t now_s)
 {
-    return (struct op){
+    struct op op = {
         .items = items,
         .key = items__core_begin(items, key, key_len, now_s),
         .now_s = now_s,
         .terms = terms == NULL ? &no_terms : terms,
     };
+
+    op.key.is_hidden = op.terms->is_hidden;
+    return op;
 }
 
 size_t
@@ -77,6 +80,7 @@ make_draft(struct op *op)
         .class_ = items__classes_of(
             &op->items->classes, op->key.len, op->room_wanted),
         .now_s = op->now_s,
+        .is_hidden = op->key.is_hidden,
         .queue = ITEMS__FRESH};
     struct items_effort effort = {.n_gentle = GENTLE_LEAST +
             (unsigned)(GENTLE_TIMES * op->room_wanted / pool->segment_bytes)};

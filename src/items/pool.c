@@ -52,9 +52,8 @@ enum {
     FRESH_PERCENT = 50       /* of the sealed bytes: with more, these go */
 };
 
-static_assert(
-    (SEGMENT_MOST + PAGE_BYTES) / ITEMS__UNIT < (1 << ITEMS__BACK_BITS),
-    "an entry knows its way back");
+static_assert(SEGMENT_MOST / ITEMS__UNIT <= 1 << ITEMS__BACK_BITS,
+    "an entry knows its way back: a larger segment has one, at its head");
 
 static size_t
 round_up(size_t bytes, size_t step)
@@ -428,9 +427,11 @@ put_entry(struct segment *segment, size_t bytes, const struct items_take *take)
 
     ASSERT(segment->state == ITEMS__OPEN);
     ASSERT(bytes <= segment->size - segment->used);
+    ASSERT(segment->used < SEGMENT_MOST);
     memset(entry, 0, sizeof *entry);
     entry->back =
         (segment->used / ITEMS__UNIT) & ((1U << ITEMS__BACK_BITS) - 1);
+    entry->is_hidden = take->is_hidden;
     entry->stripe = take->stripe & 63U;
     entry->key_len = (uint8_t)take->key_len;
     entry->room = (uint32_t)(bytes - sizeof *entry - take->key_len);

@@ -25,7 +25,7 @@ enum items_mark {
 
 enum {
     ITEMS__HEAT_MAX = 3,
-    ITEMS__BACK_BITS = 18, /* of entry.back */
+    ITEMS__BACK_BITS = 17, /* of entry.back */
     ITEMS__UNIT = 8        /* entries are aligned to it */
 };
 
@@ -42,6 +42,7 @@ struct entry {
     /* written by the pool, under its lock, never after: */
     uint32_t room;                    /* bytes for the value */
     unsigned back : ITEMS__BACK_BITS; /* units back to its segment */
+    unsigned is_hidden : 1;           /* its key is no client's */
     unsigned stripe : 6;
     unsigned key_len : 8;
     /* the table's reference (or the maker's) and one a pin; grows only under
@@ -129,6 +130,7 @@ struct items_take {
     unsigned stripe;
     unsigned class_;
     uint64_t now_s;
+    bool is_hidden;
     enum items_queue queue;
     bool moves; /* the entry takes the place of one in a segment that is being
                  * cleaned: it may use the reserve */

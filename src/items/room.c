@@ -52,10 +52,13 @@ move(const struct cleaning *cleaning, struct stripe *stripe,
         .stripe = stripe->number,
         .class_ = items__stripe_class(stripe, entry),
         .now_s = cleaning->now_s,
+        .is_hidden = entry->is_hidden,
         .queue = spared ? ITEMS__KEPT : cleaning->segment->queue,
         .moves = true};
     struct entry *copy = items__pool_take(&cleaning->items->pool, &take);
-    struct items_key key = {.text = entry->bytes, .len = entry->key_len};
+    struct items_key key = {.text = entry->bytes,
+        .len = entry->key_len,
+        .is_hidden = entry->is_hidden};
 
     ASSERT(len <= entry->room && entry->heat >= spared);
     if (copy == NULL) {
@@ -127,7 +130,7 @@ evict(const struct cleaning *cleaning, struct stripe *stripe,
     atomic_store_explicit(&cleaning->items->evicted_time_s[class_],
         cleaning->now_s > entry->used_s ? cleaning->now_s - entry->used_s : 0,
         memory_order_relaxed);
-    if (cleaning->items->witness != NULL) {
+    if (cleaning->items->witness != NULL && !entry->is_hidden) {
         report(cleaning, stripe, entry);
     }
     items__stripe_unlink(stripe, entry);

@@ -125,7 +125,8 @@ fits_over(struct entry *old, size_t value_len)
 }
 
 static void
-write_over(struct op *op, struct stripe *stripe, struct entry *old, bool owes)
+write_over(struct op *op, struct stripe *stripe, struct entry *old, bool owes,
+    uint64_t expiry_s)
 {
     const struct items_store *store = op->ask;
     uint64_t cas = store->terms.new_cas;
@@ -136,7 +137,7 @@ write_over(struct op *op, struct stripe *stripe, struct entry *old, bool owes)
     }
     old->item.flags = store->flags;
     old->item.cas = cas == 0 ? items__core_next_cas(op->items) : cas;
-    items__core_expire(op->items, old, store->expiry_s);
+    items__core_expire(op->items, old, expiry_s);
     if (!owes) {
         old->born = items__core_birth(op->items);
     }
@@ -165,8 +166,11 @@ put(struct op *op, struct stripe *stripe, struct entry *old, bool owes)
     uint64_t expiry_s =
         joins(store->op) ? store->terms.vivify_expiry_s : store->expiry_s;
 
+    if (store->terms.keeps_expiry && old != NULL) {
+        expiry_s = old->expiry_s;
+    }
     if (fits_over(old, store->value_len)) {
-        write_over(op, stripe, old, owes);
+        write_over(op, stripe, old, owes, expiry_s);
         return 0;
     }
     if (!items__op_has_room(op, store->value_len)) {
@@ -261,7 +265,9 @@ items_store_and_report(struct items *items, const struct items_store *store,
     }
     if ((err == ERR_TOO_LARGE || err == ERR_NO_MEMORY) &&
         store->op == ITEMS_SET) {
-        (void)items_delete(items, store->key, store->key_len, NULL, now_s);
+        const struct items_terms terms = {.is_hidden = store->terms.is_hidden};
+
+        (void)items_delete(items, store->key, store->key_len, &terms, now_s);
     }
     return err;
 }

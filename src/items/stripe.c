@@ -139,6 +139,7 @@ verify_entry(struct stripe *stripe, struct entry *entry)
     struct items_key key = {
         .text = entry->bytes,
         .len = entry->key_len,
+        .is_hidden = entry->is_hidden,
         .hash = items__hash(entry->bytes, entry->key_len, stripe->table.seed),
     };
 

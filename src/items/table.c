@@ -82,7 +82,8 @@ items__table_find(struct table *table, const struct items_key *key)
 
     while (at != NULL &&
         (at->key_len != key->len ||
-            memcmp(at->bytes, key->text, key->len) != 0)) {
+            memcmp(at->bytes, key->text, key->len) != 0 ||
+            at->is_hidden != key->is_hidden)) {
         at = at->next;
     }
     return at;

@@ -12,7 +12,8 @@ enum { ITEMS__CHUNK = 128 /* buckets that are allocated together */ };
 struct items_key {
     const char *text;
     size_t len;
-    uint64_t hash; /* high bits: the stripe; low ones: the bucket */
+    bool is_hidden; /* items_terms.is_hidden */
+    uint64_t hash;  /* high bits: the stripe; low ones: the bucket */
 };
 
 struct table {

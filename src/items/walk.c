@@ -87,7 +87,8 @@ show(void *context, struct stripe *stripe, struct entry *entry)
         .class_ = items__stripe_class(stripe, entry),
         .bytes = items__classes_bytes(entry->key_len, entry->item.value_len)};
 
-    if (!items__core_reclaim(showing->items, stripe, entry, showing->now_s)) {
+    if (!items__core_reclaim(showing->items, stripe, entry, showing->now_s) &&
+        !entry->is_hidden) {
         showing->fn(showing->context, &seen);
     }
 }

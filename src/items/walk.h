@@ -25,11 +25,11 @@ struct items_seen {
 
 typedef void items_each_fn(void *context, const struct items_seen *seen);
 
-/* Shows live items: calls fn for those of some buckets, about n_max items and
- * as many buckets, with a stripe's lock held, so fn must be quick and must not
- * call the cache. cursor is 0 at first, then what came back; 0 comes back at
- * the end. An item that lives throughout is shown at least once; one that
- * changes, or while the cache grows, perhaps twice. */
+/* Shows live items with keys of clients: calls fn for those of some buckets,
+ * about n_max items and as many buckets, with a stripe's lock held, so fn must
+ * be quick and must not call the cache. cursor is 0 at first, then what came
+ * back; 0 comes back at the end. An item that lives throughout is shown at
+ * least once; one that changes, or while the cache grows, perhaps twice. */
 uint64_t items_each(struct items *items, uint64_t cursor, unsigned n_max,
     uint64_t now_s, items_each_fn *fn, void *context);
 

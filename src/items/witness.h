@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A witness hears of items that are given up for room. */
+/* A witness hears of items with keys of clients that are given up for
+ * room. */
 
 struct items; /* items/items.h */
 

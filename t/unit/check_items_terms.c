@@ -29,6 +29,70 @@ put_with(struct items *items, enum items_op op, const char *key,
 
 static const struct items_terms nothing;
 
+static const char too_large[2 << 20];
+
+static void
+count_item(void *context, const struct items_seen *seen)
+{
+    unsigned *n = context;
+
+    ck_assert_mem_eq(seen->item->value, "client", seen->item->value_len);
+    ++*n;
+}
+
+/* One key twice: a client's, and the server's own of the same bytes. */
+START_TEST(test_hidden)
+{
+    const struct items_terms hidden = {.is_hidden = true};
+    struct items_terms keeps = {.is_hidden = true, .keeps_expiry = true};
+    struct items *items = make(ROOMY);
+    struct items_found found;
+    struct items_store store;
+    unsigned n = 0;
+
+    ck_assert_int_eq(put(items, ITEMS_SET, "a", "client"), 0);
+    ck_assert_ptr_null(look(items, "a", hidden).item);
+    ck_assert_int_eq(
+        put_with(items, ITEMS_REPLACE, "a", "own", hidden), ERR_NOT_STORED);
+    ck_assert_int_eq(put_with(items, ITEMS_ADD, "a", "own", hidden), 0);
+    ck_assert_int_eq(put_with(items, ITEMS_SET, "a", "longer", hidden), 0);
+    expect_item(items, "a", "client");
+    found = look(items, "a", hidden);
+    ck_assert_mem_eq(found.item->value, "longer", found.item->value_len);
+    ck_assert_uint_eq(
+        items_each(items, 0, UINT32_MAX, NOW, count_item, &n), 0);
+    ck_assert_uint_eq(n, 1);
+    items_verify(items);
+    /* the expiry that is there stays, whatever is said */
+    store = store_of(ITEMS_SET, "a", "with a time of its own");
+    store.terms = hidden;
+    store.expiry_s = NOW + 30;
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        keeps.compares = true;
+        keeps.cas = look(items, "a", hidden).item->cas;
+        ck_assert_int_eq(put_with(items, ITEMS_SET, "a",
+                             i == 0 ? "with a time of his own" : "x", keeps),
+            0);
+        ck_assert_uint_eq(look(items, "a", hidden).expiry_s, NOW + 30);
+    }
+    /* what is too large takes the old one of its own kind with it */
+    ck_assert_int_eq(delete_with(items, "a", hidden), 0);
+    ck_assert_int_eq(delete_with(items, "a", hidden), ERR_NOT_FOUND);
+    expect_item(items, "a", "client");
+    ck_assert_int_eq(put_with(items, ITEMS_SET, "a", "own", hidden), 0);
+    store = store_of(ITEMS_SET, "a", "");
+    store.terms = hidden;
+    store.value = too_large;
+    store.value_len = sizeof too_large;
+    ck_assert_int_eq(store_item(items, &store, NOW, NULL), ERR_TOO_LARGE);
+    ck_assert_ptr_null(look(items, "a", hidden).item);
+    expect_item(items, "a", "client");
+    items_verify(items);
+    items_destroy(&items);
+}
+END_TEST
+
 START_TEST(test_stale)
 {
     struct items *items = make(ROOMY);
@@ -613,6 +677,7 @@ suite(void)
     TCase *rules = tcase_create("rules");
     TCase *model = tcase_create("model");
 
+    tcase_add_test(rules, test_hidden);
     tcase_add_test(rules, test_stale);
     tcase_add_test(rules, test_stale_while_pinned);
     tcase_add_test(rules, test_recache);
