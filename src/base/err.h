@@ -70,6 +70,11 @@
     X(NOT_STALE, "a counter cannot be stale")                                 \
     X(UNREAD, "what is unread is counted, set its mark")                      \
     X(RECORD_OP, "a whole record takes get, set, add, cas and delete only")   \
+    X(BAD_LIST, "a list is 1 to 16384 ids separated by spaces")               \
+    X(NO_LIST, "there is no list to mark")                                    \
+    X(LIST_OP, "a list takes get, set, add, replace, cas, delete and touch")  \
+    X(LIST_TX, "nothing of a list is kept, so no change of it is numbered")   \
+    X(LIST_BUSY, "too many change this list at once, try again")              \
     X(BAD_ID, "an id is a decimal number below 2^64, no leading zeros")       \
     X(VALUE_COUNT, "this is a counter: send its id and one value a column")   \
     X(NOT_NAMED, "give one number a column, or COLUMN=NUMBER throughout")     \

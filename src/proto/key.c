@@ -64,6 +64,28 @@ cut(const char *text, size_t len, uint64_t *id, const char **name,
     return true;
 }
 
+/* What a name stands for, with a member behind it where it is a list's. */
+static bool
+find(
+    const struct schema *schema, const char *name, size_t len, struct key *out)
+{
+    const char *colon;
+
+    out->has_member = false;
+    if (schema_find(schema, name, len, &out->target)) {
+        return true;
+    }
+    colon = memchr(name, ':', len);
+    if (colon == NULL) {
+        return false;
+    }
+    size_t name_len = (size_t)(colon - name);
+    out->has_member = true;
+    return schema_find(schema, name, name_len, &out->target) &&
+        key_kind_of(&out->target) == KEY_LIST &&
+        num_parse_id(colon + 1, len - name_len - 1, &out->member);
+}
+
 void
 key__parse(
     const struct schema *schema, const char *text, size_t len, struct key *out)
@@ -75,7 +97,7 @@ key__parse(
         return;
     }
     if (!cut(text, len, &out->id, &name, &name_len) || name_len == 0 ||
-        !schema_find(schema, name, name_len, &out->target)) {
+        !find(schema, name, name_len, out)) {
         return;
     }
     out->kind = key_kind_of(&out->target);
@@ -85,7 +107,7 @@ int
 key_near(const struct schema *schema, const char *text, size_t len)
 {
     const char *dot = memrchr(text, '.', len);
-    struct schema_target target;
+    struct key key;
     uint64_t id;
     size_t at;
     if (dot == NULL || schema_is_empty(schema)) {
@@ -95,9 +117,8 @@ key_near(const struct schema *schema, const char *text, size_t len)
         return ERR_NEAR_NAME;
     }
     dot++;
-    return schema_find(schema, dot, (size_t)(text + len - dot), &target)
-        ? ERR_NEAR_ID
-        : 0;
+    return find(schema, dot, (size_t)(text + len - dot), &key) ? ERR_NEAR_ID
+                                                               : 0;
 }
 
 bool
@@ -117,8 +138,15 @@ key_parse_dialect(const struct schema_counter *counter, const char *text,
         return true;
     }
     out->kind = KEY_CELL;
+    out->has_member = false;
     out->target.column = schema_counter_column(counter, name, name_len);
-    return out->target.column != NULL;
+    if (out->target.column == NULL) {
+        return false;
+    }
+    if (out->target.column->kind == SCHEMA_FOLLOWS) {
+        out->kind = KEY_LIST;
+    }
+    return true;
 }
 
 int

@@ -10,8 +10,8 @@
 
 /* Which keys name counter cells: `ID.NAME`, `{ID}.NAME` and `ID|#|.NAME`,
  * with ID a canonical decimal number up to 2^64-1 and NAME a suffix, a value
- * column, what a mark leaves unread, or a counter. Every other key is an
- * item's. */
+ * column, what a mark leaves unread, or a counter; and of a list also
+ * `ID.NAME:MEMBER`, with MEMBER such a number. Every other key is an item's. */
 
 enum key_kind {
     KEY_ITEM,
@@ -26,6 +26,8 @@ struct key {
     enum key_kind kind;
     uint64_t id;                 /* of all but KEY_ITEM */
     struct schema_target target; /* likewise; column NULL for KEY_RECORD */
+    bool has_member;             /* KEY_LIST: it is about one ... */
+    uint64_t member;             /* ... of those that id follows */
 };
 
 /* What a key is whose name stands for target. */
@@ -53,8 +55,8 @@ void key__parse(const struct schema *schema, const char *text, size_t len,
 /* Looks whether a key that is an item's looks as if a cell had been meant:
  * ERR_NEAR_NAME where it begins with an id and a dot, in any of the three
  * forms, so that what follows is no name of this schema; ERR_NEAR_ID where it
- * ends in a dot and a name, so that what is before is no id; else 0. Without a
- * counter no key looks so. */
+ * ends in a dot and a name (of a list perhaps with a member behind it), so that
+ * what is before is no id; else 0. Without a counter no key looks so. */
 int key_near(const struct schema *schema, const char *text, size_t len);
 
 /* A word of the dialect on one counter: `ID` (the record) or `ID.NAME` with a

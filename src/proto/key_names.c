@@ -24,6 +24,17 @@ note_end(struct key_names *names, const struct schema_name *name)
     }
 }
 
+/* Behind the name of a list a member may stand, which ends in a digit. */
+static void
+note_member_end(struct key_names *names)
+{
+    static const struct schema_name digit = {.len = 1, .text = "0"};
+    struct schema_name name = digit;
+    for (; name.text[0] <= '9'; name.text[0]++) {
+        note_end(names, &name);
+    }
+}
+
 void
 key_names__begin(struct key_names *names, const struct schema *schema)
 {
@@ -40,6 +51,9 @@ key_names__begin(struct key_names *names, const struct schema *schema)
             note_end(names, &counter->column[i].name);
             note_end(names, &counter->column[i].suffix);
             note_end(names, &counter->column[i].unread);
+            if (counter->column[i].kind == SCHEMA_FOLLOWS) {
+                note_member_end(names);
+            }
         }
     }
 }
@@ -69,8 +83,8 @@ key_names_parse(
 {
     ASSERT(names->schema != NULL);
     key__parse(names->schema, text, len, out);
-    if (out->kind == KEY_ITEM) {
-        return;
+    if (out->kind == KEY_ITEM || out->kind == KEY_LIST) {
+        return; /* a list is long to read, whatever its key takes */
     }
     const char *dot = memchr(text, '.', len); /* the only one: see key.c */
     ASSERT(dot != NULL);

@@ -123,12 +123,15 @@ exec_give_up(struct session *session)
 void
 exec_abandon(struct session *session)
 {
+    exec_list__drop(session);
     exec__done(session);
 }
 
 void
 exec_free_jobs(struct executor *executor)
 {
+    free(executor->list_work);
+    executor->list_work = NULL;
     while (executor->free_jobs != NULL) {
         struct job *job = executor->free_jobs;
         executor->free_jobs = job->next;
@@ -354,7 +357,9 @@ begin_on_key(
     parse_key(session, text, turn->end, &key);
     if (key.kind != KEY_ITEM && op != REQUEST_TOUCH && op != REQUEST_LOOK &&
         op != REQUEST_INSPECT) {
-        return exec__change_begin(session, bytes, &key, turn);
+        return key.kind == KEY_LIST
+            ? exec_list__begin(session, bytes, &key, turn)
+            : exec__change_begin(session, bytes, &key, turn);
     }
     return key.kind != KEY_ITEM ? exec__look_begin(session, &key, turn)
                                 : begin_on_item(session, bytes, text, turn);
@@ -601,6 +606,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec__stats_resume(session, turn);
     case JOB_LOGIN:
         return exec__login_answer(session, turn->out);
+    case JOB_LIST:
+        return exec_list__resume(session, turn->base, turn);
     case JOB_RECORDS:
         return exec__records_resume(session, turn);
     }

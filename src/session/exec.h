@@ -7,6 +7,7 @@
 #include "proto/answer.h"
 #include "proto/key.h"
 #include "proto/words.h"
+#include "session/exec_list.h"
 #include "session/session.h"
 
 #include <stdbool.h>
@@ -68,6 +69,7 @@ enum job_stage {
     JOB_SEAL,       /* answer a seal */
     JOB_DUMP,       /* show more items */
     JOB_STATS,      /* show more figures */
+    JOB_LIST,       /* change a list */
     JOB_RECORDS,    /* show more records of a counter */
     JOB_LOGIN       /* answer a login */
 };
@@ -102,6 +104,11 @@ struct job {
             unsigned n_marks; /* to be worked out when get is answered */
             struct slot_mark mark[EXEC_SLICE_KEYS_MAX];
             struct store_get get;
+            unsigned n_lists;    /* to be worked out when get is answered */
+            unsigned lists_read; /* that are */
+            uint32_t list_ids;   /* of these, since the budget was charged */
+            struct list_read list[EXEC_SLICE_KEYS_MAX];
+            struct list_reading reading; /* the next one, begun or not */
         };
         struct { /* changes, store_change.n of them: */
             struct store_change store_change;
@@ -124,6 +131,7 @@ struct job {
             struct store_dump call;
             uint32_t at; /* of its n records, already shown */
         } records;
+        struct list_change change_of_list;
         struct store_edit edit;
         struct store_checkpoint checkpoint;
         struct store_seal seal;

@@ -640,7 +640,8 @@ take_stored(const struct request *request, const char *bytes,
     struct span value = request->value;
     change->of_record = key->kind == KEY_RECORD;
     if (key->kind == KEY_RECORD) {
-        return take_numbers(change, words_of(bytes, value), ERR_BAD_VALUE);
+        int err = take_numbers(change, words_of(bytes, value), ERR_BAD_VALUE);
+        return err != 0 ? err : exec_list__check(key->target.counter, change);
     }
     return num_parse_u64(bytes + value.at, value.len, &change->operand[0])
         ? 0
@@ -782,8 +783,16 @@ parse_dialect(struct session *session, const char *bytes,
         return key_dialect_fault(bytes + word.at, word.len);
     }
     change->op = op_of(session->request.op);
+    if (key.kind == KEY_LIST) {
+        return ERR_LIST_OP;
+    }
     int err = add_columns(change, &key);
-    return err != 0 ? err : take_dialect_operands(words, &key, change);
+    if (err == 0) {
+        err = take_dialect_operands(words, &key, change);
+    }
+    return err == 0 && key.kind == KEY_RECORD && change->op != CHANGE_DELETE
+        ? exec_list__check(counter, change)
+        : err;
 }
 
 /* True for a line that memcached might take for a set of an item. */

@@ -50,11 +50,12 @@ check_dialect_key(const struct schema_counter *counter, const char *text,
 }
 
 /* A cell never expires: an exptime is refused unless the counter says to
- * ignore it. */
+ * ignore it. A list does. */
 static int
 check_exptime(const struct key *key)
 {
-    return key->kind == KEY_ITEM || key->target.counter->exptime_is_ignored
+    return key->kind == KEY_ITEM || key->kind == KEY_LIST ||
+            key->target.counter->exptime_is_ignored
         ? 0
         : ERR_EXPTIME;
 }
@@ -264,6 +265,8 @@ empty_slice(struct job *job)
     job->n_marks = 0;
     job->get.n = 0;
     job->get.n_sources = 0;
+    job->n_lists = 0;
+    job->lists_read = 0;
 }
 
 /* Takes the next slice of a request that is alone. */
@@ -320,6 +323,12 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         }
         if (__builtin_expect(job->n_marks > 0, 0)) {
             exec_get__work_out_marks(session);
+        }
+        if (job->lists_read < job->n_lists) {
+            enum exec_step step = exec_list__read(session, turn);
+            if (step != EXEC_DONE) {
+                return step;
+            }
         }
         bool is_done = session->executor->watched == 0
             ? exec_get__format(session, turn)

@@ -29,6 +29,10 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
     }
     const struct schema_counter *counter = key->target.counter;
     slot->absent_is_miss = counter->absent_is_miss;
+    if (key->kind == KEY_LIST) {
+        exec_list__add(job, slot, key);
+        return slot;
+    }
     if (key->kind == KEY_CELL) {
         slot->kind = SLOT_CELL;
         slot->n_cells = 1;

@@ -76,6 +76,9 @@ say_single(struct session *session, const char *base, const struct slot *slot,
         .ttl_s = ANSWER_NEVER,
         .old_ttl_s = ANSWER_NEVER,
         .was_fetched = true};
+    if (job->n_lists > 0) {
+        answer.ttl_s = answer.old_ttl_s = exec_list__ttl_s(job, slot);
+    }
     if (n == 0) {
         answer.kind = ANSWER_MISS;
     } else if (echo->op == REQUEST_TOUCH) {

@@ -106,6 +106,31 @@ bool exec__change_is_full(
 enum exec_step exec__change_flush(
     struct session *session, struct exec_turn *turn);
 
+/* Works out what the lists among the keys gathered have, when the rest has been
+ * read: EXEC_DONE, EXEC_LATER, EXEC_YIELD. */
+enum exec_step exec_list__read(
+    struct session *session, struct exec_turn *turn);
+
+/* Goes on with a list that exec_list__open has found: likewise. ask is the one
+ * that asks the store for reading->get. into: NULL, or where its ids go, with
+ * what they are at now. Done: *err is 0, or as of exec_list__is_read. */
+enum exec_step exec_list__sum(struct session *session, struct exec_turn *turn,
+    const struct list_ref *ref, struct list_reading *reading,
+    enum store_answer (*ask)(struct job *job), struct coded_room *into,
+    int *err);
+
+/* A command with one key, a list's, that is no retrieval: begins it, and goes
+ * on; bytes[0] is the request's first one. */
+enum exec_step exec_list__begin(struct session *session, const char *bytes,
+    const struct key *key, struct exec_turn *turn);
+enum exec_step exec_list__resume(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+
+/* 0, or ERR_LIST_OP where a change of a record, or of columns that are named,
+ * gives a list's place another number than 0. */
+int exec_list__check(
+    const struct schema_counter *counter, const struct change *change);
+
 /* All commands on items but retrieval. */
 enum exec_step exec__item(
     struct session *session, const char *bytes, struct buf *out);

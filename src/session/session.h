@@ -31,6 +31,7 @@
  * no packet ends it at once; one of an unknown opcode is only refused. */
 enum { SESSION_ERRORS_MAX = 128 };
 
+struct list_work;  /* session/exec_list.h */
 struct job;        /* session/exec.h: a request under way, or some changes */
 struct watch_ring; /* session/watch.h, like the next */
 struct watcher;
@@ -68,7 +69,9 @@ struct executor {
     struct exec_forms forms;  /* what these become */
     uint64_t unsaid_s;        /* no line about a refusal before, see below */
     char key[TEXT_KEY_MAX];   /* the request's, where it came encoded */
-    struct job *free_jobs;    /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
+    struct list_work *list_work; /* kept for reuse; NULL: it is in use, or
+                                  * there was none yet */
+    struct job *free_jobs; /* kept for reuse: EXECUTOR_JOBS_KEPT at most */
     unsigned n_free_jobs;
     unsigned n_long; /* replies under way that come in pieces: dumps of items,
                       * stats tables */

@@ -48,6 +48,10 @@
     X(unread_reads, "numbers of what is unread that were read")               \
     X(marks_moved, "changes that moved a mark")                               \
     X(marks_behind, "sets that moved none: it was there, or further")         \
+    X(follow_sets, "lists stored, marked or changed, see follows=")           \
+    X(follow_reads, "lists read, or one id of them")                          \
+    X(follow_ids, "ids whose columns were read for that")                     \
+    X(follow_misses, "reads that found no list")                              \
     X(not_owned,                                                              \
         "requests refused, or keys answered as misses: of another server's "  \
         "ids (--owns)")                                                       \

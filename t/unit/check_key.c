@@ -212,6 +212,69 @@ START_TEST(test_near)
 }
 END_TEST
 
+static const struct look_of_list {
+    const char *text;
+    bool is_list, has_member;
+    uint64_t id, member;
+    int near; /* of what is an item's */
+} list_looks[] = {
+    {"77.feed", true, false, 77, 0, 0},
+    {"{77}.feed", true, false, 77, 0, 0},
+    {"77|#|.feed", true, false, 77, 0, 0},
+    {"77.feed:15", true, true, 77, 15, 0},
+    {"{77}.feed:0", true, true, 77, 0, 0},
+    {"77|#|.feed:" MAX_ID, true, true, 77, UINT64_MAX, 0},
+    {"0.followed:7", true, true, 0, 7, 0},
+    {"77.feed:", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.feed:015", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.feed:15 ", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.feed:1:5", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.feed:18446744073709551616", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.feed:-1", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.cntcm:15", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77.weibo:15", false, false, 0, 0, ERR_NEAR_NAME},
+    {"77:15.feed", false, false, 0, 0, ERR_NEAR_ID},
+    {"a.feed:15", false, false, 0, 0, ERR_NEAR_ID},
+    {"a.cntcm:15", false, false, 0, 0, 0},
+    {"a:15", false, false, 0, 0, 0},
+};
+
+/* Keys of lists, and of one id of them; before and after others were read. */
+START_TEST(test_lists)
+{
+    struct schema *schema = weibo_schema();
+    struct key_names names = {0};
+    edit_schema(&schema, "add counter author cold=never");
+    edit_schema(&schema, "add column author aid primarykey");
+    edit_schema(&schema, "add column author posts");
+    edit_schema(
+        &schema, "add column weibo followed follows=posts suffix=feed");
+    key_names_use(&names, schema);
+    for (size_t i = 0; i < 2 * COUNT_OF(list_looks); i++) {
+        const struct look_of_list *look = &list_looks[i / 2];
+        size_t len = strlen(look->text);
+        char *text = copy_of(look->text, len);
+        struct key key;
+        key_names_parse(&names, text, len, &key);
+        ck_assert_msg((key.kind == KEY_LIST) == look->is_list, "%s", text);
+        if (look->is_list) {
+            ck_assert_uint_eq(key.id, look->id);
+            ck_assert_int_eq(key.has_member, look->has_member);
+            ck_assert(!look->has_member || key.member == look->member);
+            ck_assert_str_eq(key.target.column->name.text, "followed");
+            ck_assert(!key_names_is_kept(&names, text, len, text + len, &key));
+        } else {
+            ck_assert_int_eq(key.kind, KEY_ITEM);
+            ck_assert_int_eq(key_near(schema, text, len), look->near);
+            ck_assert(
+                look->near == 0 || key_names_may_be_near(&names, text, len));
+        }
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
 START_TEST(test_follows_the_schema)
 {
     struct schema *schema = weibo_schema();
@@ -238,6 +301,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_cells, test_near_misses, test_prefixes,
-        test_bare_ids, test_near, test_follows_the_schema};
+        test_bare_ids, test_near, test_lists, test_follows_the_schema};
     return run_tests("key", tests, COUNT_OF(tests));
 }
