@@ -185,6 +185,10 @@ exec_list__sum(struct session *session, struct exec_turn *turn,
                 break;
             }
             take(reading, into);
+            if (session->executor->rules.holds_reads != 0) {
+                /* told by now is all that was seen: exec_seen.c asks later */
+                (void)store_seen(session->executor->store, get->key, get->n);
+            }
             get->n = 0;
             if (reading->n_ids % LIST_TURN_IDS == 0 &&
                 reading->n_ids < reading->list.n) {

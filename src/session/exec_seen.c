@@ -55,9 +55,8 @@ seen_by_slice(struct session *session)
     }
     if (job->formatted == 0) {
         struct store_get *get = &job->get;
-        uint32_t n = job->n_lists > 0 ? 0 : get->n; /* 0: of anything */
-        job->seen = store_seen(executor->store, get->key, n);
-        if (n > 0 && get->n_sources > 0) { /* what is seen last counts */
+        job->seen = store_seen(executor->store, get->key, get->n);
+        if (get->n_sources > 0) { /* what is seen last covers the rest */
             job->seen = store_seen(
                 executor->store, &get->key[STORE_GET_MAX], get->n_sources);
         }
