@@ -16,7 +16,9 @@
 
 /* What a mark is moved by. */
 struct mark {
-    uint64_t position; /* how far it is; 0: there is none */
+    uint64_t stored;
+    uint64_t
+        position; /* how far it is; 0: there is none, or it is forgotten */
     uint64_t source;
 };
 
@@ -140,7 +142,7 @@ move(const struct view *view, const struct change *change,
         return count(view, change, mark, to);
     case CHANGE_MARK_DELETE:
         *to = 0;
-        return is_marked ? 0 : ERR_NOT_FOUND;
+        return mark->stored != 0 ? 0 : ERR_NOT_FOUND;
     case CHANGE_READ_ALL:
         *to = raise(mark, mark->source);
         return unread(change, mark) != 0 ? 0 : ERR_NOT_FOUND;
@@ -174,15 +176,20 @@ change__mark(const struct view *view, struct change *change, uint64_t *code)
         return;
     }
     ASSERT(mark.source <= column->max);
-    mark.position = mark_position(
-        column_decode(column, code[slot]), mark.source, source->forget);
+    mark.stored = column_decode(column, code[slot]);
+    mark.position = mark_position(mark.stored, mark.source, source->forget);
     change->err = move(view, change, &mark, &to);
     if (change->err != 0) {
         return;
     }
     ASSERT(to <= column->max);
     change->value[0] = mark_position(to, mark.source, source->forget);
-    if (to != mark.position) {
+    if (mark.position == 0 && to < mark.stored &&
+        change->op != CHANGE_MARK_DELETE) {
+        to =
+            mark.stored; /* forgotten: it may count again, and goes not back */
+    }
+    if (to != mark.stored) {
         code[slot] = column_encode(column, to);
         change->is_moved = true;
     }

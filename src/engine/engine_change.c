@@ -451,7 +451,14 @@ repeat(struct engine *engine, struct change *change,
     const struct engine_row *at, struct redo *redo)
 {
     struct change look = *change;
-    look.op = change_is_of_mark(change) ? CHANGE_MARK_INCR : CHANGE_INCR;
+    look.op = CHANGE_INCR;
+    if (change_is_of_mark(change)) {
+        look.op = CHANGE_MARK_INCR;
+        if (look.source.from != SOURCE_HERE &&
+            look.source.from != SOURCE_GIVEN) { /* it was done all the same */
+            look.source = (struct change_source){.from = SOURCE_GIVEN};
+        }
+    }
     look.absent = CHANGE_FROM_DEFAULT;
     look.compares = false;
     memset(look.operand, 0, sizeof look.operand);

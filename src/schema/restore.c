@@ -105,6 +105,9 @@ schema_check(const struct schema *schema)
             const struct schema_column *column = &counter->column[k];
             struct schema_target source;
 
+            if (k > 0 && column[-1].serial >= column->serial) {
+                return ERR_CORRUPT; /* they are printed in their order */
+            }
             if (column->kind != SCHEMA_NUMBER &&
                 (!schema_source(schema, counter, column, &source) ||
                     !suits(column, &source))) {

@@ -504,7 +504,12 @@ exec__change_flush(struct session *session, struct exec_turn *turn)
 enum exec_step
 exec__sources_answer(struct session *session, struct exec_turn *turn)
 {
-    exec_mark__give_sources(session->job);
+    struct job *job = session->job;
+    /* What was read of the sources is in the log before what is made of it: a
+     * crash may take back a mark, and never its source alone. */
+    (void)store_seen(
+        session->executor->store, job->sources.key, job->sources.n);
+    exec_mark__give_sources(job);
     return make_changes(session, JOB_SOURCES, turn);
 }
 
@@ -696,6 +701,9 @@ begin_mark(struct session *session, const char *bytes, const struct key *key,
     bool is_unread = key->kind == KEY_UNREAD;
     if (is_unread && request->op != REQUEST_DELETE) {
         return take(session, ERR_UNREAD, turn);
+    }
+    if (exec_mark__is_elsewhere(session, key)) {
+        return take(session, ERR_NOT_OWNED, turn);
     }
     if (exec_mark__must_settle(session, key)) {
         enum exec_step step = exec__settle_all(session, turn);

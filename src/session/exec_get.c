@@ -410,6 +410,10 @@ take_back(struct job *job, unsigned n_slots, uint32_t n_cells)
     while (job->n_marks > 0 && job->mark[job->n_marks - 1].cell >= n_cells) {
         job->n_marks--;
     }
+    while (job->n_lists > 0 && job->list[job->n_lists - 1].cell >= n_cells) {
+        job->n_lists--;
+    }
+    ASSERT(job->lists_read == 0);
 }
 
 /* The request may be one among others: gathers its keys. */

@@ -192,10 +192,10 @@ exec_list__sum(struct session *session, struct exec_turn *turn,
             get->n = 0;
             if (reading->n_ids % LIST_TURN_IDS == 0 &&
                 reading->n_ids < reading->list.n) {
-                if (*turn->budget == 0) {
+                if (*turn->budget == 0 && into == NULL) {
                     return EXEC_YIELD;
                 }
-                (*turn->budget)--;
+                *turn->budget -= *turn->budget > 0;
             }
         }
         *err = 0;

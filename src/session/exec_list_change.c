@@ -248,10 +248,7 @@ read_ids(struct session *session, struct exec_turn *turn, int *err)
             change->n_read += get->n;
             get->n = 0;
             if (change->n_read % LIST_TURN_IDS == 0) {
-                if (*turn->budget == 0) {
-                    return EXEC_YIELD;
-                }
-                (*turn->budget)--;
+                *turn->budget -= *turn->budget > 0;
             }
         }
         unsigned n = room->n - change->n_read;
@@ -551,6 +548,10 @@ check(const struct session *session, const struct key *key)
     default:
         return ERR_LIST_OP;
     }
+    if (session->executor->rules.no_items &&
+        request->op != REQUEST_DELETE) { /* a list is one */
+        return ERR_NO_ITEMS;
+    }
     if (request->has_tx || request->tx.at != 0) {
         return ERR_LIST_TX;
     }
@@ -637,6 +638,9 @@ exec_list__begin(struct session *session, const char *bytes,
     exec__count(
         session, METRIC_cmd_set, request_is_storage(session->request.op));
     err = owner_fault(session, key->id);
+    if (err == 0 && key->has_member) {
+        err = owner_fault(session, key->member);
+    }
     if (err == 0) {
         err = fill(session, bytes, key);
     }

@@ -69,6 +69,11 @@ exec_get__add_mark(struct job *job, struct slot *slot, const struct key *key)
         get->key[cell].serial = 0; /* and so is the mark */
         return;
     }
+    if (exec_mark__is_elsewhere(job->session, key)) {
+        exec__note_other(job->session, id);
+        get->key[cell].serial = 0; /* a miss: a number would be wrong */
+        return;
+    }
     struct slot_mark *it = &job->mark[job->n_marks++];
     *it = (struct slot_mark){.cell = cell,
         .source = (uint16_t)get->n,
@@ -117,6 +122,14 @@ exec_get__work_out_marks(struct session *session)
     }
     exec__count(session, METRIC_unread_reads, n_unread);
     job->n_marks = 0; /* once only, however many turns the answer takes */
+}
+
+bool
+exec_mark__is_elsewhere(const struct session *session, const struct key *key)
+{
+    const struct schema_source *source = &key->target.column->source;
+    return source->is_fixed && session->executor->owns != NULL &&
+        exec__is_other(session, source->id);
 }
 
 /* ---- changes ---- */

@@ -7,6 +7,11 @@
 /* Changes of marks and their sources; what gets have of them is in exec_get.h.
  * key is a mark's, or names what is unread. The session's thread. */
 
+/* True where --owns is given, and the mark's source is another server's: what
+ * is unread is not known here. */
+bool exec_mark__is_elsewhere(
+    const struct session *session, const struct key *key);
+
 /* True where a change gathered is of the record that key's source is in, and
  * that is to be read beforehand: then what is gathered is to be done first. */
 bool exec_mark__must_settle(struct session *session, const struct key *key);

@@ -149,17 +149,20 @@ START_TEST(test_forget)
         {CHANGE_MARK_INCR, 0, 0, 29}, /* nothing is moved */
         {CHANGE_MARK_DECR, 1, 0, 29},
         {CHANGE_MARK_SET, 0, 0, 29},
-        {CHANGE_MARK_DELETE, 0, ERR_NOT_FOUND, 29},
         {CHANGE_MARK_REPLACE, 35, ERR_NOT_STORED, 29},
         {CHANGE_MARK_CAS, CAS(30, 35), ERR_EXISTS, 29},
         {CHANGE_READ_ALL, 0, ERR_NOT_FOUND, 29},
+        {CHANGE_MARK_SET, 7, 0, 29}, /* late: it goes not back */
+        {CHANGE_MARK_INCR, 7, 0, 29},
+        {CHANGE_MARK_DELETE, 0, 0, 0}, /* and comes not back */
+        {CHANGE_MARK_DELETE, 0, ERR_NOT_FOUND, 0},
         {CHANGE_MARK_INCR, 32, 0, 32},
         {CHANGE_MARK_ADD, 35, ERR_NOT_STORED, 32},
         {CHANGE_READ_ALL, 0, 0, 40},
         {CHANGE_MARK_DECR, 10, 0, 30}, /* still one */
         {CHANGE_MARK_INCR, 1, 0, 31},
         {CHANGE_MARK_DECR, 2, 0, 29},
-        {CHANGE_MARK_ADD, 20, 0, 20}, /* and that is forgotten at once */
+        {CHANGE_MARK_ADD, 20, 0, 29}, /* forgotten, and further than that */
         {CHANGE_MARK_CAS, CAS(1, 38), 0, 38},
     };
     struct rig rig;
@@ -441,7 +444,7 @@ model_change(struct world *world, size_t i, const struct change *change)
         to = n > position ? 0 : position - n;
         break;
     case CHANGE_MARK_DELETE:
-        if (position == 0) {
+        if (old == 0) {
             return ERR_NOT_FOUND;
         }
         to = 0;
@@ -455,8 +458,11 @@ model_change(struct world *world, size_t i, const struct change *change)
     default:
         break;
     }
-    world->is_moved = to != position;
-    world->mark[i] = world->is_moved ? to : old;
+    if (is_old && change->op != CHANGE_MARK_DELETE && to < old) {
+        to = old; /* it may count again */
+    }
+    world->is_moved = to != old;
+    world->mark[i] = to;
     return 0;
 }
 
