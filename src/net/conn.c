@@ -72,6 +72,7 @@ free_conn(struct conn *conn)
     session_fini(&conn->session);
     conn__tls_free(conn);
     buf_fini(&conn->in);
+    conn_room_note(&conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
     buf_fini(&conn->queue);
     gate_drop(&conn->worker->gate, &conn->held);
     conn->magic = 0;
@@ -122,8 +123,9 @@ conn_close(struct conn *conn)
         conn__tls_cancel(conn);
         conn__drop_lent(conn);
         worker__unready(conn->worker, conn);
-        conn_room_note(
-            &conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
+        /* requests only when they are freed, for they have a strict bound */
+        conn_room_note(&conn->worker->room, &conn->place, CONN_ROOM_REQUESTS,
+            conn->place.kind == CONN_ROOM_REQUESTS ? conn->place.bytes : 0);
         gate_drop(&conn->worker->gate, &conn->held);
         uv_close(&conn->uv.handle, on_close);
     }
@@ -174,7 +176,10 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     struct conn *conn = handle->data;
     (void)suggested;
-    conn__make_room(conn, CONN_KEEP_BYTES);
+    if (!conn__make_room(conn, CONN_KEEP_BYTES)) {
+        *out = uv_buf_init(NULL, 0);
+        return;
+    }
     *out = room_of(conn);
     if (session_is_stranger(&conn->session)) {
         out->len = conn__room_of_stranger(conn);

@@ -85,7 +85,7 @@ conn__note_room(struct conn *conn)
         replies + conn->in.capacity);
 }
 
-void
+bool
 conn__clear_room(struct conn *conn, size_t need)
 {
     struct worker *worker = conn->worker;
@@ -93,9 +93,8 @@ conn__clear_room(struct conn *conn, size_t need)
     size_t then = need > has ? buf_capacity_for(has, need) : has;
     size_t more =
         conn->in.len - conn->in_at > CONN_KEEP_BYTES ? then - has : 0;
-    if (more > 0 || worker->room.is_over) {
+    return (more == 0 && !worker->room.is_over) ||
         conn_room_make(worker, conn, more);
-    }
 }
 
 void

@@ -122,15 +122,17 @@ uint64_t conn__from(const struct watch_peer *peer);
 /* Notes what the connection keeps for its client. */
 void conn__note_room(struct conn *conn);
 
-/* Frees what a connection that is closing has of requests: libuv is through
- * with it only at the end of its round. Not in its turn; what a parked one has
- * is the store's until it is woken. */
+/* Frees what a connection that is closing has of requests, which others may
+ * have from then on: libuv is through with it only at the end of its round. Not
+ * in its turn; what a parked one has is the store's until it is woken. */
 static inline void
 conn__give_back(struct conn *conn)
 {
     if (conn_is_closing(conn) && !conn->is_parked) {
         buf_fini(&conn->in);
         conn->in_at = 0;
+        conn_room_note(
+            &conn->worker->room, &conn->place, CONN_ROOM_REQUESTS, 0);
     }
 }
 
@@ -144,17 +146,20 @@ conn__has_room(const struct conn *conn)
 }
 
 /* The same as conn__make_room where something is to be done. */
-void conn__clear_room(struct conn *conn, size_t need);
+bool conn__clear_room(struct conn *conn, size_t need);
 
 /* Before a read: makes room where the reads before have left too much, or where
- * conn->in is read into, which is made to hold more bytes than it has. */
-static inline void
+ * conn->in is read into, which is made to hold more bytes than it has. False:
+ * there is none, and nothing may be read; a read that fails for want of a
+ * buffer closes the connection. */
+static inline bool
 conn__make_room(struct conn *conn, size_t more)
 {
     size_t kept = conn->in.len - conn->in_at;
     if (conn->worker->room.is_over || kept > CONN_KEEP_BYTES) {
-        conn__clear_room(conn, kept + more);
+        return conn__clear_room(conn, kept + more);
     }
+    return true;
 }
 
 /* What a turn has to say cannot wait for its changes, for want of memory. */

@@ -13,31 +13,59 @@
  * connections, which are a fair sample of all: they are handed out in turn.
  * Replies are counted when they are there.
  *
- * Requests are bounded by process: one sum of all workers. Before a buffer
- * grows, and before the next read where the last one has left too much, others
- * are closed until there is room, and what they kept is given back at once; so
- * no more comes on top than what one read of each worker leaves. A worker that
- * has its part of all closes its own; one that has less tells the one that has
- * most, and goes on meanwhile.
+ * Requests are bounded by process. Half of the bytes are parts of the workers'
+ * own, one each; the others are one pool, of which a worker takes what it needs
+ * beyond its part, and gives it back. It does so before a buffer grows; where
+ * the pool has too little, others of the worker's are closed until there is
+ * room, and what they kept is freed before it is given back. Where there are
+ * no others, the one that grows is closed itself. That cannot be while what it
+ * keeps is within the part, and one of the largest values always is. So no
+ * worker waits for another one, or makes its clients go.
+ *
+ *   max:  | own of 0 | own of 1 | ... | pool: taken by 1, taken by 0, free |
+ *
+ * What one read leaves is kept before there is room for it, and what a client
+ * has left behind replies is counted here when it has read these; then others
+ * are closed before the next read, or sleep. So no more comes on top than what
+ * one read of each worker leaves (128 KiB), and what was there before.
  *
  * What must hold: the worker's bytes of each kind are the sum of its
- * connections' places, and never less than any of them (conn_room_verify). */
+ * connections' places, and never less than any of them; it has taken of the
+ * pool what its requests are more than its part (where it has less, is_over is
+ * set); all workers have taken no more than there is (conn_room_verify). */
 #include "net/conn_room.h"
 
 #include "base/assert.h"
 #include "net/conn_priv.h"
 #include "net/worker.h"
+#include "proto/text.h"
 
 #include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
-void
-conn_rooms_init(struct conn_rooms *rooms, size_t max, uint64_t value_bytes_max)
+/* Bytes that the buffer of a request with the largest value may have. */
+static size_t
+buffer_max(uint64_t value_bytes_max)
 {
-    size_t values = (size_t)value_bytes_max * CONN_ROOM_VALUES_MIN;
-    *rooms = (struct conn_rooms){.max = max < values ? values : max,
+    size_t bytes = buf_capacity_for(
+        0, (size_t)value_bytes_max + TEXT_LINE_MAX + WORKER_READ_BYTES);
+    ASSERT(bytes > value_bytes_max);
+    return bytes;
+}
+
+void
+conn_rooms_init(struct conn_rooms *rooms, size_t max, uint64_t value_bytes_max,
+    unsigned n_workers)
+{
+    size_t least = buffer_max(value_bytes_max);
+    size_t own = max / 2 / n_workers;
+    own = own < least ? least : own;
+    max = max < own * n_workers ? own * n_workers : max;
+    *rooms = (struct conn_rooms){.max = max,
+        .own = own,
+        .pool = max - own * n_workers,
         .value_bytes_max = (size_t)value_bytes_max};
     mutex_init(&rooms->lock);
 }
@@ -46,13 +74,15 @@ void
 conn_rooms_fini(struct conn_rooms *rooms)
 {
     if (rooms->max != 0) {
+        ASSERT(atomic_load(&rooms->total) == 0);
+        ASSERT(atomic_load(&rooms->taken) == 0);
         mutex_fini(&rooms->lock);
     }
 }
 
 void
 conn_room_init(struct conn_room *room, struct conn_rooms *rooms,
-    struct worker *worker, unsigned n_workers, uint64_t value_bytes_max)
+    unsigned n_workers, uint64_t value_bytes_max)
 {
     size_t share =
         n_workers == 0 ? SIZE_MAX : CONN_ROOM_REPLIES_MAX / n_workers;
@@ -60,46 +90,56 @@ conn_room_init(struct conn_room *room, struct conn_rooms *rooms,
     share = share < CONN_ROOM_SHARE_MIN ? CONN_ROOM_SHARE_MIN : share;
     *room = (struct conn_room){
         .rooms = rooms, .replies_max = share < values ? values : share};
-    if (rooms != NULL) {
-        mutex_lock(&rooms->lock);
-        room->index = atomic_load(&rooms->n);
-        ASSERT(room->index < CONN_ROOMS_WORKERS_MAX);
-        rooms->worker[room->index] = worker;
-        atomic_store(&rooms->n, room->index + 1);
-        mutex_unlock(&rooms->lock);
-    }
 }
 
-void
-conn_room_leave(struct conn_room *room)
-{
-    if (room->rooms != NULL) {
-        ASSERT(room->used[CONN_ROOM_REQUESTS] == 0);
-        mutex_lock(&room->rooms->lock);
-        room->rooms->worker[room->index] = NULL;
-        mutex_unlock(&room->rooms->lock);
-    }
-}
-
-/* Bytes of a kind that are looked at together. relaxed, like the other orders
- * here: the numbers say nothing of other data, and what comes late is seen by
- * the next look. */
+/* How many bytes of requests the worker needs of the pool. */
 static size_t
-sum_of(const struct conn_room *room, enum conn_room_kind kind)
+excess_of(const struct conn_room *room, size_t more)
 {
-    return kind == CONN_ROOM_REPLIES
-        ? room->used[kind]
-        : atomic_load_explicit(&room->rooms->total, memory_order_relaxed);
+    size_t bytes = room->used[CONN_ROOM_REQUESTS] + more;
+    return bytes > room->rooms->own ? bytes - room->rooms->own : 0;
 }
 
-/* True where more bytes would be too much of a kind. */
+/* Has the worker take of the pool, or give back, so that it may keep more bytes
+ * of requests than it does. False where it can not: nothing changes. */
 static bool
-is_over(const struct conn_room *room, enum conn_room_kind kind, size_t more)
+take(struct conn_room *room, size_t more)
 {
-    if (kind == CONN_ROOM_REPLIES) {
-        return room->used[kind] > room->replies_max;
+    struct conn_rooms *rooms = room->rooms;
+    size_t need = rooms == NULL ? 0 : excess_of(room, more);
+    if (need > room->taken) {
+        size_t step = need - room->taken;
+        size_t taken = atomic_load_explicit(
+            &rooms->taken, memory_order_relaxed); /* a guess */
+        do {
+            ASSERT(taken <= rooms->pool);
+            if (step > rooms->pool - taken) {
+                return false;
+            }
+            /* acquire: who gave it back has left the total before */
+        } while (!atomic_compare_exchange_weak_explicit(&rooms->taken, &taken,
+            taken + step, memory_order_acquire, memory_order_relaxed));
+    } else if (need < room->taken) {
+        size_t before = atomic_fetch_sub_explicit(
+            &rooms->taken, room->taken - need, memory_order_release);
+        ASSERT(before >= room->taken && before <= rooms->pool);
     }
-    return room->rooms != NULL && sum_of(room, kind) + more > room->rooms->max;
+    room->taken = need;
+    return true;
+}
+
+static bool
+has_many_replies(const struct conn_room *room)
+{
+    return room->used[CONN_ROOM_REPLIES] > room->replies_max;
+}
+
+/* relaxed, here and for the peak: the numbers say nothing of other data, and
+ * what comes late is seen by the next look. */
+static size_t
+total_of(const struct conn_rooms *rooms)
+{
+    return atomic_load_explicit(&rooms->total, memory_order_relaxed);
 }
 
 static size_t
@@ -165,15 +205,13 @@ note_growth(struct conn_rooms *rooms, size_t bytes, size_t total)
     }
 }
 
-/* Tells the others how many bytes of requests there are, instead of before. */
+/* Adds to the total how many bytes of requests there are, instead of before. */
 static void
 publish(struct conn_room *room, const struct conn_place *place, size_t before)
 {
     struct conn_rooms *rooms = room->rooms;
     size_t now = room->used[CONN_ROOM_REQUESTS];
     if (rooms != NULL && now != before) {
-        atomic_store_explicit(
-            &rooms->used[room->index], now, memory_order_relaxed);
         size_t total = atomic_fetch_add_explicit(
                            &rooms->total, now - before, memory_order_relaxed) +
             now - before;
@@ -192,7 +230,7 @@ conn_room_trim(struct conn_room *room)
         trim_heap();
     }
     size_t peak = peak_of(rooms);
-    size_t total = sum_of(room, CONN_ROOM_REQUESTS);
+    size_t total = total_of(rooms);
     if (total < rooms->max / (2 * CONN_ROOM_CROWD) &&
         atomic_load(&rooms->is_crowded)) {
         set_crowded(rooms, false);
@@ -213,22 +251,26 @@ conn_room_note(struct conn_room *room, struct conn_place *place,
     place->kind = (uint8_t)kind;
     room->used[kind] += place->bytes;
     publish(room, place, before);
-    room->is_over = is_over(room, CONN_ROOM_REQUESTS, 0) ||
-        is_over(room, CONN_ROOM_REPLIES, 0);
+    room->is_over = !take(room, 0) || has_many_replies(room);
     room->is_tight =
         room->used[CONN_ROOM_REPLIES] > room->replies_max / CONN_ROOM_TIGHT;
 }
 
-/* The one to go, other than but; NULL where there is none of that kind. */
+/* The one to go, other than but; NULL where there is none of that kind. One
+ * whose request is with the store cannot give it back. */
 static struct conn *
 most_stalled(
     struct worker *worker, enum conn_room_kind kind, const struct conn *but)
 {
     struct conn *found = NULL;
     for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
-        if (conn == but || conn_is_closing(conn) || conn->place.bytes == 0 ||
-            conn->place.kind != kind) {
+        if (conn == but || conn->place.bytes == 0 ||
+            conn->place.kind != kind ||
+            (kind == CONN_ROOM_REQUESTS && conn->is_parked)) {
             continue;
+        }
+        if (conn_is_closing(conn)) {
+            return conn;
         }
         if (found == NULL || conn->progress < found->progress) {
             found = conn;
@@ -237,66 +279,39 @@ most_stalled(
     return found;
 }
 
-/* The worker that has most of all requests, and it is not that of room, is told
- * so, once until it has looked. False: there is none. */
-static bool
-notify_largest(const struct conn_room *room)
-{
-    struct conn_rooms *rooms = room->rooms;
-    unsigned n = atomic_load(&rooms->n);
-    unsigned largest = room->index;
-    size_t most = room->used[CONN_ROOM_REQUESTS];
-    for (unsigned i = 0; i < n; i++) {
-        size_t used =
-            atomic_load_explicit(&rooms->used[i], memory_order_relaxed);
-        if (used > most) {
-            most = used;
-            largest = i;
-        }
-    }
-    if (largest == room->index) {
-        return false;
-    }
-    if (!atomic_exchange(&rooms->is_told[largest], true)) {
-        mutex_lock(&rooms->lock); /* so that it does not end meanwhile */
-        if (rooms->worker[largest] != NULL) {
-            worker__mail_room(rooms->worker[largest]);
-        }
-        mutex_unlock(&rooms->lock);
-    }
-    return true;
-}
-
-/* True where the worker has its part of all requests, or would have with more
- * bytes: then it closes its own, whoever has most. */
-static bool
-has_share(const struct conn_room *room, size_t more)
-{
-    return room->used[CONN_ROOM_REQUESTS] + more >
-        room->rooms->max / atomic_load(&room->rooms->n);
-}
-
 /* Closes it, and gives its request back at once: libuv closes later. */
 static void
 kick(struct conn *conn)
 {
-    metric_add(&conn->worker->metrics, METRIC_memory_kicks, 1);
-    conn_close(conn);
+    if (!conn_is_closing(conn)) {
+        metric_add(&conn->worker->metrics, METRIC_memory_kicks, 1);
+        conn_close(conn);
+    }
     conn__give_back(conn);
 }
 
-static void
-clear_kind(struct worker *worker, enum conn_room_kind kind,
-    const struct conn *but, size_t more)
+static bool
+clear_requests(struct worker *worker, const struct conn *but, size_t more)
 {
-    struct conn_room *room = &worker->room;
-    while (is_over(room, kind, more)) {
-        if (kind == CONN_ROOM_REQUESTS && !has_share(room, more) &&
-            notify_largest(room)) {
-            return;
+    while (!take(&worker->room, more)) {
+        struct conn *conn = most_stalled(worker, CONN_ROOM_REQUESTS, but);
+        if (conn == NULL) {
+            return false;
         }
-        struct conn *conn = most_stalled(worker, kind, but);
-        if (conn == NULL || conn->place.bytes == sum_of(room, kind)) {
+        kick(conn);
+    }
+    return true;
+}
+
+/* One that has all there is may stay. */
+static void
+clear_replies(struct worker *worker, const struct conn *but)
+{
+    const struct conn_room *room = &worker->room;
+    while (has_many_replies(room)) {
+        struct conn *conn = most_stalled(worker, CONN_ROOM_REPLIES, but);
+        if (conn == NULL ||
+            conn->place.bytes == room->used[CONN_ROOM_REPLIES]) {
             return;
         }
         kick(conn);
@@ -316,16 +331,23 @@ conn_room_verify(const struct worker *worker)
     for (int kind = 0; kind < CONN_ROOM_KINDS; kind++) {
         ASSERT(used[kind] == room->used[kind]);
     }
+    if (room->rooms != NULL) {
+        size_t excess = excess_of(room, 0);
+        size_t taken = atomic_load(&room->rooms->taken);
+        ASSERT(
+            room->taken == excess || (room->taken < excess && room->is_over));
+        ASSERT(room->taken <= taken && taken <= room->rooms->pool);
+    }
 }
 
-void
+bool
 conn_room_make(struct worker *worker, const struct conn *but, size_t more)
 {
-    struct conn_room *room = &worker->room;
-    if (room->rooms != NULL) {
-        atomic_store(&room->rooms->is_told[room->index], false);
+    bool has_room = clear_requests(worker, but, more);
+    clear_replies(worker, but);
+    if (!has_room && but != NULL) {
+        metric_add(&worker->metrics, METRIC_memory_kicks, 1);
     }
-    clear_kind(worker, CONN_ROOM_REQUESTS, but, more);
-    clear_kind(worker, CONN_ROOM_REPLIES, but, 0);
-    room->is_over = false; /* even where one that is alone has it all */
+    worker->room.is_over = !has_room;
+    return has_room;
 }

@@ -139,7 +139,12 @@ conn__tls_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     enum { MORE = WORKER_CIPHER_BYTES + TLS_RECORD_MAX + CONN_KEEP_BYTES };
     struct conn *conn = handle->data;
     (void)suggested;
-    conn__make_room(conn, MORE);
+    static_assert((int)MORE <= (int)WORKER_READ_BYTES,
+        "no more than conn_room.c has a buffer grow beyond a request");
+    if (!conn__make_room(conn, MORE)) {
+        *out = uv_buf_init(NULL, 0);
+        return;
+    }
     *out = uv_buf_init(conn->worker->cipher_buf,
         conn->read_bytes_max < WORKER_CIPHER_BYTES ? conn->read_bytes_max
                                                    : WORKER_CIPHER_BYTES);
@@ -218,8 +223,11 @@ read_stream(struct conn *conn)
     bool has_come = (shared ? len : conn->in.len - conn->in_at) > before;
     if (has_come && !conn_is_closing(conn)) {
         conn__take(conn, shared, len);
-    } else if (!conn_is_closing(conn) && (!conn->is_reading || has_said)) {
-        worker__ready(conn->worker, conn); /* reads on, unless it is full */
+    } else if (!conn_is_closing(conn)) {
+        conn__note_room(conn); /* its buffer may have grown for nothing */
+        if (!conn->is_reading || has_said) {
+            worker__ready(conn->worker, conn); /* reads on, if not full */
+        }
     }
     if (step == TLS_STEP_ENDED && !conn_is_closing(conn)) {
         conn__ended(conn);

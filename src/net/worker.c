@@ -78,7 +78,7 @@ on_prepare(uv_prepare_t *prepare)
     }
     gate_commit(&worker->gate); /* may write to a disk */
     if (worker->room.is_over) {
-        conn_room_make(worker, NULL, 0);
+        (void)conn_room_make(worker, NULL, 0); /* none: it looks again */
     }
     if (worker->config.verifies) {
         conn_verify_all(worker);
@@ -156,8 +156,7 @@ on_poll_closed(uv_handle_t *handle)
 static void
 close_handles(struct worker *worker)
 {
-    conn_room_leave(&worker->room); /* first, like the next: they ring */
-    gate_fini(&worker->gate);
+    gate_fini(&worker->gate); /* first: it rings */
     bell_close(&worker->bell);
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
@@ -313,8 +312,6 @@ on_mail(struct bell *bell)
     bool stop = worker->must_stop;
     bool has_lines = worker->has_lines;
     bool has_users = worker->has_users;
-    worker->room.is_over |= worker->is_largest; /* see on_prepare */
-    worker->is_largest = false;
     worker->has_lines = false;
     worker->has_users = false;
     worker->new_fds = NULL;
@@ -378,14 +375,6 @@ worker__mail_lines(struct worker *worker)
 {
     begin_mail(worker);
     worker->has_lines = true;
-    announce(worker);
-}
-
-void
-worker__mail_room(struct worker *worker)
-{
-    begin_mail(worker);
-    worker->is_largest = true;
     announce(worker);
 }
 
@@ -541,7 +530,7 @@ worker_start(const struct worker_config *config, struct worker **out)
         config->admin, config->value_bytes_max);
     worker->executor.binding = config->binding;
     worker->executor.rules = config->rules;
-    conn_room_init(&worker->room, config->rooms, worker, config->n_workers,
+    conn_room_init(&worker->room, config->rooms, config->n_workers,
         config->value_bytes_max);
     worker->executor.access = config->access;
     worker->executor.owner = config->owner;

@@ -115,9 +115,8 @@ struct worker {
     struct conn *woken;
     struct chore *chores_done;
     bool must_stop;
-    bool has_lines;  /* some watcher has */
-    bool has_users;  /* other ones than before, perhaps */
-    bool is_largest; /* more is kept than may be, and here is most of it */
+    bool has_lines; /* some watcher has */
+    bool has_users; /* other ones than before, perhaps */
     struct bell bell;
 
     /* the worker's thread only */
@@ -205,7 +204,6 @@ void worker__chore_done(struct worker *worker, struct chore *chore);
 /* The session is on its way to conn_woken; a watcher has lines. Any thread. */
 void worker__mail_woken(struct worker *worker, struct conn *conn);
 void worker__mail_lines(struct worker *worker);
-void worker__mail_room(struct worker *worker); /* see conn_room.c */
 
 /* For conn.c: the connection has left the list of connections. */
 void worker__conn_gone(struct worker *worker);

@@ -61,7 +61,8 @@
         "half of the machine's memory, or of the cgroup's limit")             \
     X(request_memory, 0, "request-memory", "SIZE", BYTES, 1 << 20,            \
         INT64_C(1) << 46, "256m", "request_memory",                           \
-        "memory for unfinished requests; clients that stall make room")       \
+        "memory for unfinished requests; clients that stall make room. At "   \
+        "least the buffer of one value of -I for each thread (2 MB with 1m)") \
     X(max_producers, 0, "max-producers", "NUM", NUMBER, 1, 16384, "1024",     \
         "max_producers",                                                      \
         "producers that number their changes; each takes 144 bytes a shard "  \

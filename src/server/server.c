@@ -62,7 +62,7 @@ _Static_assert((int)OPTIONS_SECCOMP_ON == (int)SANDBOX_ON &&
     "the words of --seccomp are in this order");
 
 enum {
-    WORKERS_MAX = CONN_ROOMS_WORKERS_MAX,
+    WORKERS_MAX = 256, /* of -t */
     MS_PER_S = 1000,
     LOADING_TELL_MS = 1000, /* between words to the service manager */
     LOG_FLUSH_MS = 1000
@@ -298,8 +298,9 @@ start_workers(struct server *server)
         .shake_timeout_ms = WORKER_SHAKE_MS,
         .stop_timeout_ms = WORKER_STOP_MS,
     };
-    conn_rooms_init(
-        &server->rooms, options->request_memory, options->item_size_max);
+    ASSERT(options->threads <= WORKERS_MAX);
+    conn_rooms_init(&server->rooms, options->request_memory,
+        options->item_size_max, (unsigned)options->threads);
     int err = watch_start(&server->watch, (unsigned)options->threads);
     server->has_watch = err == 0;
     items_set_witness(server->store->items, &server->watch.witness);

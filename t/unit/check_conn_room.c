@@ -7,19 +7,21 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <string.h>
 
 enum { MANY_WORKERS = 1000, MIB = 1 << 20, KIB = 1 << 10 };
 
 static struct conn_rooms rooms; /* of the test at hand */
 
-/* The rooms of two workers of many, which may keep 12 MiB of requests. */
+/* The rooms of two workers of many, which may keep 12 MiB of requests: 3 each,
+ * and a pool of 6. */
 static void
 init_two(struct conn_room room[2])
 {
-    conn_rooms_init(&rooms, CONN_ROOM_SHARE_MIN, MIB);
+    conn_rooms_init(&rooms, CONN_ROOM_SHARE_MIN, MIB, 2);
     for (int i = 0; i < 2; i++) {
-        conn_room_init(&room[i], &rooms, NULL, MANY_WORKERS, 1);
+        conn_room_init(&room[i], &rooms, MANY_WORKERS, 1);
     }
 }
 
@@ -27,7 +29,7 @@ static void
 fini_two(struct conn_room room[2])
 {
     for (int i = 0; i < 2; i++) {
-        conn_room_leave(&room[i]);
+        ck_assert_uint_eq(room[i].taken, 0);
     }
     ck_assert_uint_eq(atomic_load(&rooms.total), 0);
     conn_rooms_fini(&rooms);
@@ -55,7 +57,7 @@ START_TEST(test_account)
     conn_room_note(room, &b, CONN_ROOM_REPLIES, 11 * MIB + 1);
     ck_assert(room->is_over);
     conn_room_note(room, &b, CONN_ROOM_REQUESTS, 0);
-    conn_room_note(room, &a, CONN_ROOM_REQUESTS, CONN_ROOM_SHARE_MIN + 1);
+    conn_room_note(room, &a, CONN_ROOM_REQUESTS, 9 * MIB + 1);
     ck_assert(room->is_over && !room->is_tight);
     conn_room_note(room, &a, CONN_ROOM_REQUESTS, 0);
     ck_assert(!room->is_over && !room->is_tight);
@@ -63,20 +65,25 @@ START_TEST(test_account)
 }
 END_TEST
 
-/* Requests of all workers are one sum; replies are not. */
-START_TEST(test_one_sum)
+/* A worker has its part of the requests, and the pool is for whoever is the
+ * first; replies are not counted there. */
+START_TEST(test_pool)
 {
     struct conn_room room[2];
     struct conn_place a = {0}, b = {0};
     init_two(room);
     conn_room_note(&room[0], &a, CONN_ROOM_REQUESTS, 8 * MIB);
     ck_assert(!room[0].is_over);
+    ck_assert_uint_eq(room[0].taken, 5 * MIB);
     conn_room_note(&room[1], &b, CONN_ROOM_REQUESTS, 4 * MIB);
     ck_assert(!room[1].is_over);
+    ck_assert_uint_eq(atomic_load(&rooms.taken), 6 * MIB);
     conn_room_note(&room[1], &b, CONN_ROOM_REQUESTS, 4 * MIB + 1);
     ck_assert(room[1].is_over);
+    ck_assert_uint_eq(room[1].taken, MIB);
     conn_room_note(&room[1], &b, CONN_ROOM_REPLIES, 12 * MIB);
     ck_assert(!room[1].is_over);
+    ck_assert_uint_eq(atomic_load(&rooms.taken), 5 * MIB);
     ck_assert_uint_eq(atomic_load(&rooms.total), 8 * MIB);
     conn_room_note(&room[0], &a, CONN_ROOM_REPLIES, 12 * MIB);
     ck_assert(!room[0].is_over);
@@ -86,21 +93,32 @@ START_TEST(test_one_sum)
 }
 END_TEST
 
+static void
+expect_rooms(size_t max, size_t value_bytes_max, unsigned n_workers,
+    size_t whole, size_t own)
+{
+    conn_rooms_init(&rooms, max, value_bytes_max, n_workers);
+    ck_assert_uint_eq(rooms.max, whole);
+    ck_assert_uint_eq(rooms.own, own);
+    ck_assert_uint_eq(rooms.pool, whole - n_workers * own);
+    conn_rooms_fini(&rooms);
+}
+
 START_TEST(test_shares)
 {
     struct conn_room room;
-    conn_room_init(&room, NULL, NULL, 4, MIB);
+    conn_room_init(&room, NULL, 4, MIB);
     ck_assert_uint_eq(room.replies_max, 12 * MIB);
-    conn_room_init(&room, NULL, NULL, 4, 100 * MIB); /* for the largest */
+    conn_room_init(&room, NULL, 4, 100 * MIB); /* for the largest */
     ck_assert_uint_eq(room.replies_max, 400 * MIB);
-    conn_room_init(&room, NULL, NULL, 0, MIB);
+    conn_room_init(&room, NULL, 0, MIB);
     ck_assert_uint_eq(room.replies_max, SIZE_MAX);
-    conn_rooms_init(&rooms, 256 * MIB, MIB);
-    ck_assert_uint_eq(rooms.max, 256 * MIB);
-    conn_rooms_fini(&rooms);
-    conn_rooms_init(&rooms, 256 * MIB, 100 * MIB);
-    ck_assert_uint_eq(rooms.max, 400 * MIB);
-    conn_rooms_fini(&rooms);
+    expect_rooms(256 * MIB, MIB, 4, 256 * MIB, 32 * MIB);
+    expect_rooms(256 * MIB, MIB, 1, 256 * MIB, 128 * MIB);
+    /* a value of each worker: its buffer is a power of two */
+    expect_rooms(12 * MIB, MIB, 4, 12 * MIB, 2 * MIB);
+    expect_rooms(MIB, MIB, 4, 8 * MIB, 2 * MIB);
+    expect_rooms(256 * MIB, 100 * MIB, 4, 512 * MIB, 128 * MIB);
 }
 END_TEST
 
@@ -108,7 +126,7 @@ static void
 start_small(struct rig *rig)
 {
     rig_init(rig);
-    conn_rooms_init(&rooms, CONN_ROOM_SHARE_MIN, MIB);
+    conn_rooms_init(&rooms, CONN_ROOM_SHARE_MIN, MIB, RIG_WORKERS);
     rig->config.rooms = &rooms;
     rig->config.n_workers = MANY_WORKERS;
     rig->config.value_bytes_max = MIB;
@@ -119,9 +137,14 @@ start_small(struct rig *rig)
 static void
 expect_nothing_left(void)
 {
-    ck_assert_uint_eq(atomic_load(&rooms.total), 0);
+    size_t total = atomic_load(&rooms.total);
+    size_t taken = atomic_load(&rooms.taken);
+    size_t peak = atomic_load(&rooms.peak);
+    ck_assert_msg(total == 0, "%zu bytes of requests are left", total);
+    ck_assert_msg(taken == 0, "%zu bytes of the pool are left", taken);
     /* a read of each of two workers may leave so much */
-    ck_assert_uint_le(atomic_load(&rooms.peak), rooms.max + 2 * 128 * KIB);
+    ck_assert_msg(peak <= rooms.max + RIG_WORKERS * 128 * KIB,
+        "the most there was: %zu bytes, of %zu", peak, rooms.max);
     conn_rooms_fini(&rooms);
 }
 
@@ -303,43 +326,83 @@ START_TEST(test_request_of_an_idle_one)
 }
 END_TEST
 
-/* The worker that has most makes room for another one's clients. */
+/* What a worker's thread is held up with. */
+struct hold {
+    struct chore chore;
+    sem_t is_held, may_go_on;
+};
+
+static void
+wait_for(sem_t *sem)
+{
+    while (sem_wait(sem) != 0) { /* a signal */
+    }
+}
+
+static void
+stay(struct chore *chore)
+{
+    struct hold *hold = (struct hold *)chore; /* its first member */
+    sem_post(&hold->is_held);
+    wait_for(&hold->may_go_on);
+}
+
+/* Returns when the thread does nothing else any more. */
+static void
+hold_up(struct hold *hold, struct worker *worker)
+{
+    hold->chore = (struct chore){.magic = CHORE_MAGIC, .done_fn = stay};
+    ck_assert_int_eq(sem_init(&hold->is_held, 0, 0), 0);
+    ck_assert_int_eq(sem_init(&hold->may_go_on, 0, 0), 0);
+    worker__chore_done(worker, &hold->chore);
+    wait_for(&hold->is_held);
+}
+
+/* A worker whose clients hold the whole pool, and which does nothing more,
+ * leaves another one its part: clients there are served, nobody is closed for
+ * them, and all together keep no more than they may. */
 START_TEST(test_other_worker)
 {
-    enum { CROWD = 11, OTHERS = 3 };
+    enum { CROWD = 11, FIT = 9, OTHERS = 3 };
+    static const char line[] = "set a 0 0 1000000\r\n";
     struct rig rig;
-    struct pollfd polls[CROWD];
+    struct hold hold;
+    int fd[CROWD];
     int other[OTHERS];
     char *most = make_most();
     start_small(&rig);
-    for (int i = 0; i < CROWD; i++) {
-        polls[i].fd = connect_to(&rig, 0);
-        polls[i].events = POLLRDHUP;
-        say(polls[i].fd, "set a 0 0 1000000\r\n");
-        say(polls[i].fd, most);
-        while (atomic_load(&rooms.total) < (size_t)(i + 1) * MIB) {
+    for (uint64_t i = 0; i < CROWD; i++) {
+        fd[i] = connect_to(&rig, 0);
+        say(fd[i], line);
+        say(fd[i], most);
+        while (metric_of(rig.worker[0], METRIC_bytes_read) <
+            (i + 1) * (sizeof line - 1 + MOST)) {
             sched_yield();
         }
     }
+    hold_up(&hold, rig.worker[0]);
+    ck_assert_uint_ge(atomic_load(&rooms.total), (size_t)FIT * MIB);
     for (int i = 0; i < OTHERS; i++) {
         other[i] = connect_to(&rig, 1);
         say(other[i], "set b 0 0 900000\r\n");
         say(other[i], most);
     }
-    ck_assert_int_ge(count_closed(polls, CROWD), 1);
-    ck_assert(polls[0].revents != 0); /* the oldest */
     for (int i = 0; i < OTHERS; i++) {
         say(other[i], "\r\n");
         expect(other[i], "STORED\r\n");
         close(other[i]);
     }
-    ck_assert_uint_ge(metric_of(rig.worker[0], METRIC_memory_kicks), 1);
-    ck_assert_uint_eq(metric_of(rig.worker[1], METRIC_memory_kicks), 0);
+    sem_post(&hold.may_go_on);
     for (int i = 0; i < CROWD; i++) {
-        close(polls[i].fd);
+        close(fd[i]);
     }
-    free(most);
+    ck_assert_uint_eq(
+        metric_of(rig.worker[0], METRIC_memory_kicks), CROWD - FIT);
+    ck_assert_uint_eq(metric_of(rig.worker[1], METRIC_memory_kicks), 0);
     stop_all(&rig);
+    sem_destroy(&hold.is_held);
+    sem_destroy(&hold.may_go_on);
+    free(most);
     expect_nothing_left();
 }
 END_TEST
@@ -348,8 +411,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_account, test_shares, test_replies,
-        test_loans, test_one_sum, test_other_worker, test_requests,
-
+        test_loans, test_pool, test_other_worker, test_requests,
         test_request_of_an_idle_one};
     return run_tests("conn_room", tests, COUNT_OF(tests));
 }

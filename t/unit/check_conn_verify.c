@@ -101,6 +101,8 @@ open_all(void)
         .capacity = 2 * CONN_ROOM_COUNTS};
     conns[READS].place.bytes = 2 * CONN_ROOM_COUNTS;
     worker.room.used[CONN_ROOM_REQUESTS] = 2 * CONN_ROOM_COUNTS;
+    rooms.own = rooms.pool = worker.room.taken = CONN_ROOM_COUNTS;
+    atomic_store(&rooms.taken, CONN_ROOM_COUNTS);
     conns[IS_READY].is_ready = true;
     worker.first_ready = worker.last_ready = &conns[IS_READY];
     worker.n_ready = 1;
@@ -158,7 +160,12 @@ open_all(void)
     X(worker.n_shakes = 1)                                                    \
     X(worker.gate.first = NULL)                                               \
     X(worker.room.used[CONN_ROOM_REQUESTS]--)                                 \
-    X(worker.room.used[CONN_ROOM_REPLIES]++)
+    X(worker.room.used[CONN_ROOM_REPLIES]++)                                  \
+    X(worker.room.taken--)                                                    \
+    X(rooms.own++)                                                            \
+    X(rooms.pool--)                                                           \
+    X(atomic_fetch_add(&rooms.taken, 1))                                      \
+    X(atomic_fetch_sub(&rooms.taken, 1))
 
 static const char *const faults[] = {FAULTS(BREAKAGE_TEXT)};
 
