@@ -392,13 +392,21 @@ START_TEST(test_other_worker)
         expect(other[i], "STORED\r\n");
         close(other[i]);
     }
+    /* a line of keys that is larger than the part has no room */
+    struct pollfd alone = {.fd = connect_to(&rig, 1), .events = POLLRDHUP};
+    say(alone.fd, "get ");
+    for (int i = 0; i < OTHERS; i++) {
+        (void)send(alone.fd, most, MOST, MSG_NOSIGNAL);
+    }
+    ck_assert_int_eq(count_closed(&alone, 1), 1);
+    close(alone.fd);
     sem_post(&hold.may_go_on);
     for (int i = 0; i < CROWD; i++) {
         close(fd[i]);
     }
     ck_assert_uint_eq(
         metric_of(rig.worker[0], METRIC_memory_kicks), CROWD - FIT);
-    ck_assert_uint_eq(metric_of(rig.worker[1], METRIC_memory_kicks), 0);
+    ck_assert_uint_eq(metric_of(rig.worker[1], METRIC_memory_kicks), 1);
     stop_all(&rig);
     sem_destroy(&hold.is_held);
     sem_destroy(&hold.may_go_on);
