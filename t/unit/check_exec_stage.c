@@ -28,7 +28,8 @@ START_TEST(test_steps)
         [JOB_GET_GATHER] = {[JOB_GET_ASK] = true},
         [JOB_GET_ASK] = {[JOB_GET_FORMAT] = true},
         [JOB_GET_FORMAT] = {[JOB_GET_GATHER] = true},
-        [JOB_GATHER] = {[JOB_CHANGE] = true},
+        [JOB_GATHER] = {[JOB_SOURCES] = true, [JOB_CHANGE] = true},
+        [JOB_SOURCES] = {[JOB_CHANGE] = true},
     };
     for (unsigned from = 0; from < STAGES; from++) {
         for (unsigned to = 0; to < STAGES; to++) {
