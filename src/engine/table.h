@@ -77,6 +77,8 @@ enum table_kind { /* why a record is in the stash */
     TABLE_KINDS
 };
 
+enum { TABLE_MAGIC = 0x7ab1 };
+
 struct table {
     struct pool_garbage garbage;
     /* under the lock: */
@@ -108,6 +110,7 @@ struct table {
     struct shapes_set *set; /* a reference; form.shapes is in it */
     uint32_t n_pieces;
     uint8_t last_class; /* of the last piece; the others are full */
+    uint16_t magic;     /* TABLE_MAGIC, until it is freed */
     /* what a look needs (table_prefetch); constant but for the stash: */
     uint64_t base;                 /* of the rows base + 0..mask */
     _Atomic(struct stash *) stash; /* owned, NULL while empty; seldom stored,

@@ -107,6 +107,8 @@ piece_class(const struct table *table, uint32_t i)
 static void
 free_now(struct pool *pool, struct table *table)
 {
+    ASSERT(table->magic == TABLE_MAGIC);
+    table->magic = 0;
     for (uint32_t i = 0; i < table->n_pieces; i++) {
         if (table->piece[i] != NULL) {
             pool_give_piece(pool, table->piece[i], piece_class(table, i));
@@ -153,6 +155,7 @@ table_create(struct pool *pool, uint64_t base, unsigned width,
         return err;
     }
     struct table *table = block;
+    table->magic = TABLE_MAGIC;
     table->base = base;
     table->mask = perm_mask(width);
     table->width = (uint8_t)width;
@@ -204,6 +207,7 @@ table_retire(struct pool *pool, struct table *table)
     if (table == NULL) {
         return;
     }
+    ASSERT(table->magic == TABLE_MAGIC);
     stash_retire(pool, table_stash(table));
     shapes_set_drop(pool, table->set);
     pool_retire(pool, &table->garbage,
@@ -264,6 +268,7 @@ table_verify_sums(const struct table *table)
 {
     const struct stash *stash = table_stash(table);
     uint32_t n_stashed = table_n_stashed(table);
+    ASSERT(table->magic == TABLE_MAGIC);
     ASSERT(n_stashed == stash_count(stash));
     ASSERT(n_stashed <= table->n_records);
     uint64_t n_in_lines = table->n_records - n_stashed;

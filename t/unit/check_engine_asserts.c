@@ -79,6 +79,7 @@ enum wrong {
     EMPTY,
     BITS_FEW,
     BITS_MANY,
+    MAGIC,
     WRONGS
 };
 
@@ -112,6 +113,9 @@ break_table(const struct broken *broken)
         break;
     case BITS_MANY:
         table->used_bits = (uint64_t)table->n_lines * 512;
+        break;
+    case MAGIC:
+        table->magic = 0;
         break;
     case NOTHING:
     case WRONGS:
