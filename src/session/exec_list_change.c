@@ -230,7 +230,9 @@ ask_to_read(struct job *job)
         job->session->executor->store, &job->change_of_list.reading.get);
 }
 
-/* What the ids of a new list are at: EXEC_DONE, EXEC_LATER, EXEC_YIELD. */
+/* What the ids of a new list are at: EXEC_DONE or EXEC_LATER. A change is made
+ * in one turn, however long, for it holds much memory: the budget is charged,
+ * and the turn may end behind it. */
 static enum exec_step
 read_ids(struct session *session, struct exec_turn *turn, int *err)
 {
