@@ -177,7 +177,7 @@ is_own_log(struct look *look, uint64_t number, const struct disk_file *is)
         return is_own_old_log(look, number, is);
     }
     if (number > place->number || place->is.inode == 0) {
-        return true; /* begun since; or being given up */
+        return true; /* begun since; or not known */
     }
     bool is_own = is_same_file(&place->is, is) && is->bytes >= place->bytes &&
         !wal_is_broken(look->owner->durable->disk, number, is->bytes) &&
@@ -419,7 +419,10 @@ look_at_files(struct look *look)
 {
     struct disk *disk = look->owner->durable->disk;
     wal_place(look->owner->durable->wal, &look->place);
-    look->is_unknown = disk->calls->list(disk, note_name, look) != 0;
+    /* a file that is being given up says nothing: it may be the one that was
+     * found missing */
+    look->is_unknown = look->place.is_given_up ||
+        disk->calls->list(disk, note_name, look) != 0;
     for (int kind = 0; kind < OWN_KINDS && !look->is_unknown; kind++) {
         look_at_kind(look, (enum own_kind)kind);
     }

@@ -21,7 +21,8 @@ wal_place(struct wal *wal, struct wal_place *out)
             wal->file.fd < 0 ? 0 : wal__file_offset(&wal->file, &wal->synced),
         .is_calm = !wal__is_taken(wal)};
     memcpy(out->made, wal->made, sizeof out->made);
-    if (wal->file.fd < 0 || wal__is_failing(wal)) {
+    out->is_given_up = wal__is_failing(wal);
+    if (wal->file.fd < 0) {
         out->is.inode = 0;
     }
     wal__unlock(wal);

@@ -18,8 +18,9 @@ struct wal_made {
 /* Where the log is. */
 struct wal_place {
     uint64_t number; /* of the file under way; all before it are complete */
-    struct disk_file is; /* when it was made; inode 0: not known, or the file
-                          * is being given up */
+    struct disk_file is; /* when it was made; inode 0: not known */
+    bool is_given_up;    /* it is not written to any more, and the next one is
+                          * not there yet */
     uint64_t bytes;      /* as long as it was made, and is at least */
     uint64_t end;        /* what is before it was synced and stays as it is */
     bool is_calm;        /* files before it are not written to any more */

@@ -7,6 +7,7 @@
 
 #include "lib/fault_alloc.h"
 #include "unit/wal_rig.h"
+#include "wal/wal_place.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -169,6 +170,7 @@ fail_for_a_while(
     enum wal_sync mode, unsigned mask, unsigned n, int err, int fault)
 {
     struct rig rig;
+    struct wal_place place;
     struct known *known = known_create();
     rig_init(&rig, mode, n);
     ck_assert_int_eq(rig_open(&rig), 0);
@@ -176,6 +178,8 @@ fail_for_a_while(
     work(&rig, known);
     if (known->failed > 0) {
         ck_assert_int_eq(wal_fault(rig.wal), fault);
+        wal_place(rig.wal, &place);
+        ck_assert(place.is_given_up);
         uint64_t last = wal_last(rig.wal), number, seq;
         if (known->n_acked < rig.n) {
             ck_assert_int_eq(wal_commit(rig.wal, last), WAL_FAILED);
@@ -195,6 +199,8 @@ fail_for_a_while(
         ck_assert_int_eq(rig_commit(&rig, last), WAL_COMMITTED);
     }
     wait_well(&rig);
+    wal_place(rig.wal, &place);
+    ck_assert(!place.is_given_up && place.is.inode != 0);
     known->failed = 0;
     work(&rig, known);
     ck_assert_uint_eq(known->failed, 0);
