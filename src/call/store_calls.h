@@ -69,6 +69,9 @@ struct store_calls {
      * a dump; 0: nothing. Answers at once; may wait for a shard's lock. */
     uint64_t (*seen)(
         struct store *store, const struct cell_key *key, uint32_t n);
+    /* See engine_pair. */
+    uint64_t (*pair)(struct store *store, uint64_t id, uint64_t number,
+        unsigned bits, uint64_t member);
     /* 0, or why counters cannot be changed now, or not even read
      * (ERR_LOADING). */
     int (*fault)(struct store *store);
@@ -128,6 +131,13 @@ store_schema(const struct store *store)
      * who is seen offline by qsbr_wait will not load the old pointer later.
      * On x86 it is a plain load. */
     return atomic_load_explicit(store->schema, memory_order_seq_cst);
+}
+
+static inline uint64_t
+store_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
+    uint64_t member)
+{
+    return store->calls->pair(store, id, number, bits, member);
 }
 
 static inline struct store_sum

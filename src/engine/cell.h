@@ -47,7 +47,16 @@ enum change_op {
     CHANGE_MARK_INCR, /* plus operand, not past the source */
     CHANGE_MARK_DECR,
     CHANGE_MARK_DELETE, /* no mark */
-    CHANGE_READ_ALL     /* nothing is unread; cas is of what is */
+    CHANGE_READ_ALL,    /* nothing is unread; cas is of what is */
+    /* Of a member, see struct change_member: what the first seven are of a
+     * number, in their order. */
+    CHANGE_MEMBER_SET,
+    CHANGE_MEMBER_ADD,
+    CHANGE_MEMBER_REPLACE,
+    CHANGE_MEMBER_CAS,
+    CHANGE_MEMBER_INCR,
+    CHANGE_MEMBER_DECR,
+    CHANGE_MEMBER_DELETE
 };
 
 /* What INCR and DECR of one column do where it is at its default. Only under
@@ -79,6 +88,23 @@ struct change_source {
                       * none; 0: none does */
 };
 
+/* Which member a change is of. The change names the record that has members,
+ * and of it one column, that of the members (SCHEMA_MEMBERS); operand, value,
+ * cas, initial and absent are those of the member's value, which is at its
+ * default 0 where it is no member. One that becomes a member, or ceases to be
+ * one, is counted in the same change. */
+struct change_member {
+    uint8_t counter;       /* slot of the counter of pairs */
+    uint8_t bits;          /* member < 2^bits */
+    uint8_t counts_column; /* slot of the column that counts them */
+    bool counts;           /* there is one */
+    int8_t step; /* out, where err is 0: 1 it has become a member, -1 it has
+                  * ceased to be one, 0 neither */
+    uint32_t serial;        /* of the one column of pairs, in slot 0 */
+    uint32_t counts_serial; /* of the column that counts them */
+    uint64_t member;
+};
+
 /* One change of one record, all or nothing. The caller owns it; only the
  * first n_columns entries of each array are used.
  *
@@ -102,8 +128,11 @@ struct change {
     uint8_t column[SCHEMA_COLUMNS_MAX];   /* slots */
     uint32_t serial[SCHEMA_COLUMNS_MAX];  /* of those columns */
     uint64_t operand[SCHEMA_COLUMNS_MAX]; /* value or delta */
-    struct change_source source;          /* of a mark */
-    const struct engine_base *base;       /* the record where the engine has
+    union {
+        struct change_source source; /* of a mark */
+        struct change_member member; /* of a member */
+    };
+    const struct engine_base *base; /* the record where the engine has
                                            * none; NULL: unknown */
     /* out: */
     /* err: 0, ERR_NOT_STORED (add, replace), ERR_EXISTS (cas), ERR_NOT_FOUND
@@ -133,7 +162,14 @@ change_is_of_record(const struct change *change)
 static inline bool
 change_is_of_mark(const struct change *change)
 {
-    return change->op > CHANGE_DELETE;
+    return change->op > CHANGE_DELETE && change->op <= CHANGE_READ_ALL;
+}
+
+/* True for the change of a member. */
+static inline bool
+change_is_of_member(const struct change *change)
+{
+    return change->op > CHANGE_READ_ALL;
 }
 
 /* How far an id has read, where `mark` is stored; 0: not at all, or it is

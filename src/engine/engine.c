@@ -185,6 +185,17 @@ engine_id(const struct engine *engine, unsigned shard, uint64_t row)
 }
 
 uint64_t
+engine_pair(const struct engine *engine, uint64_t id, uint64_t number,
+    unsigned bits, uint64_t member)
+{
+    ASSERT(bits < 64 && member >> bits == 0);
+    uint64_t row = number << bits | member;
+    ASSERT(row >> bits == number &&
+        row << engine->shard_bits >> engine->shard_bits == row);
+    return engine__id(engine, engine__row(engine, id).shard, row);
+}
+
+uint64_t
 engine_hot_bytes(struct engine *engine, uint64_t *garbage_bytes)
 {
     *garbage_bytes = pool_garbage_bytes(&engine->pool);

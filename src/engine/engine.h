@@ -122,6 +122,13 @@ uint64_t engine_change(struct engine *engine, struct change *change, size_t n);
  * where nothing changes, it is not made. Of the changes of one id among 64 all
  * are refused so, or none (but where memory is short). */
 
+/* Where a member of the record `id` is stored: the id of its pair, in the
+ * counter of pairs and in the shard of id. number is what the column of members
+ * of id holds; of 0, which no record has, the pair is none's. member < 2^bits.
+ * Pure. */
+uint64_t engine_pair(const struct engine *engine, uint64_t id, uint64_t number,
+    unsigned bits, uint64_t member);
+
 /* From now on the sink is told of all changes; NULL: nobody is. No other call
  * may be under way. */
 void engine_set_sink(struct engine *engine, struct engine_sink *sink);

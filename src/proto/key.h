@@ -19,15 +19,17 @@ enum key_kind {
     KEY_RECORD, /* all columns of an id */
     KEY_MARK,   /* how far an id has read; a number that changes otherwise */
     KEY_UNREAD, /* what is behind a mark; target.column is the mark */
-    KEY_LIST    /* what an id follows */
+    KEY_LIST,   /* what an id follows */
+    KEY_MEMBER  /* the value of one member of an id; or, without has_member,
+                 * all of them, which can only be deleted */
 };
 
 struct key {
     enum key_kind kind;
     uint64_t id;                 /* of all but KEY_ITEM */
     struct schema_target target; /* likewise; column NULL for KEY_RECORD */
-    bool has_member;             /* KEY_LIST: it is about one ... */
-    uint64_t member;             /* ... of those that id follows */
+    bool has_member; /* KEY_LIST, KEY_MEMBER: it is about one ... */
+    uint64_t member; /* ... of those that id follows, or of its members */
 };
 
 /* What a key is whose name stands for target. */
@@ -44,6 +46,8 @@ key_kind_of(const struct schema_target *target)
         return target->is_unread ? KEY_UNREAD : KEY_MARK;
     case SCHEMA_FOLLOWS:
         return KEY_LIST;
+    case SCHEMA_MEMBERS:
+        return KEY_MEMBER;
     }
     return KEY_CELL;
 }

@@ -78,6 +78,8 @@ schema_kind_is_sound(const struct schema_column *column)
         return has_no_mark(column) && source->serial > 0 &&
             source->serial < column->serial && column->hint_bits == 0 &&
             column->max_bits == 1 && column->default_value == 0;
+    case SCHEMA_MEMBERS:
+        break;
     }
     return false;
 }

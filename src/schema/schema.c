@@ -199,6 +199,18 @@ find_serial(const struct schema_counter *counter, uint32_t serial,
 }
 
 bool
+schema_is_counted(
+    const struct schema_counter *counter, const struct schema_column *column)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].counts == column->serial) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
 schema_source(const struct schema *schema,
     const struct schema_counter *counter, const struct schema_column *column,
     struct schema_target *out)

@@ -27,9 +27,12 @@ struct schema_name {
  * do, with hint_bits 0, max_bits 1 and default 0: it is always 0. */
 enum schema_kind {
     SCHEMA_NUMBER,
-    SCHEMA_MARK,   /* how far its id has read a source, whose widths it has;
+    SCHEMA_MARK,    /* how far its id has read a source, whose widths it has;
                     * its default is 0 */
-    SCHEMA_FOLLOWS /* no number is stored: its lists are items */
+    SCHEMA_FOLLOWS, /* no number is stored: its lists are items */
+    SCHEMA_MEMBERS  /* the number under which the members of its id are stored,
+                     * as records of a counter of pairs; 0: it has none. It is
+                     * not shown, and has no place in whole records */
 };
 
 /* The column that another one marks, counts or follows. */
@@ -59,6 +62,12 @@ struct schema_column {
                             * all is */
     uint64_t forget;       /* of a mark: one more than so far below its source
                             * counts as none; 0: none does */
+    /* of members; else 0: */
+    uint32_t counts;     /* serial of the number of the same counter that says
+                          * how many there are; 0: none does */
+    uint8_t member_bits; /* 16..48: members are below 2^member_bits */
+    uint8_t value_bits;  /* 1..8: a member's value is below 2^value_bits */
+    uint8_t pairs;       /* slot of the counter of their pairs */
 };
 
 /* One counter: a 64-bit key and its value columns in column order. */
@@ -76,6 +85,12 @@ struct schema_counter {
                               * the cold tier first; else the lowest ids */
     bool cold_is_never;      /* cold=never: none of it goes there; not with
                               * cold_is_quietest or cold_after */
+    uint32_t members_of;     /* of a counter of pairs: the serial of the column
+                              * of members; else 0. It comes and goes with that
+                              * column and is not shown: its name is # and that
+                              * serial, its own serial that + 1, that of its one
+                              * column that + 2, and key_name and names of the
+                              * column are empty */
     uint64_t max_jump;       /* maxjump: how far a new id may be above the
                               * largest one; 0: as far as it likes */
     uint64_t cold_after;     /* cold_after=: ids more than so far below the
@@ -144,6 +159,17 @@ const struct schema_column *schema_counter_column(
 bool schema_source(const struct schema *schema,
     const struct schema_counter *counter, const struct schema_column *column,
     struct schema_target *out);
+
+/* The counter of pairs of a column of members. */
+static inline const struct schema_counter *
+schema_pairs(const struct schema *schema, const struct schema_column *column)
+{
+    return schema_counter_at(schema, column->pairs);
+}
+
+/* True where a column of members counts in that column of counter. */
+bool schema_is_counted(
+    const struct schema_counter *counter, const struct schema_column *column);
 
 enum schema_edit_op {
     SCHEMA_ADD_COUNTER,

@@ -202,6 +202,7 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_MARK_INCR:
         count_mark(session, change);
         /* fall through */
+    case CHANGE_MEMBER_INCR:
     case CHANGE_INCR:
         exec__count(session, METRIC_incr_hits, found);
         exec__count(
@@ -210,6 +211,7 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_MARK_DECR:
         count_mark(session, change);
         /* fall through */
+    case CHANGE_MEMBER_DECR:
     case CHANGE_DECR:
         exec__count(session, METRIC_decr_hits, found);
         break;
@@ -217,6 +219,7 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_READ_ALL:
         count_mark(session, change);
         /* fall through */
+    case CHANGE_MEMBER_DELETE:
     case CHANGE_DELETE:
         exec__count(
             session, found ? METRIC_delete_hits : METRIC_delete_misses, 1);
@@ -224,6 +227,7 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_MARK_CAS:
         count_mark(session, change);
         /* fall through */
+    case CHANGE_MEMBER_CAS:
     case CHANGE_CAS:
         exec__count(session, METRIC_cas_hits, found);
         exec__count(session, METRIC_cas_badval, change->err == ERR_EXISTS);
@@ -235,6 +239,9 @@ count_change(struct session *session, const struct change *change)
     case CHANGE_MARK_REPLACE:
         count_mark(session, change);
         /* fall through */
+    case CHANGE_MEMBER_SET:
+    case CHANGE_MEMBER_ADD:
+    case CHANGE_MEMBER_REPLACE:
     case CHANGE_SET:
     case CHANGE_ADD:
     case CHANGE_REPLACE:
@@ -298,6 +305,13 @@ say_done(const struct change *change, const struct echo *echo,
         [CHANGE_MARK_DECR] = ANSWER_NUMBER,
         [CHANGE_MARK_DELETE] = ANSWER_DELETED,
         [CHANGE_READ_ALL] = ANSWER_DELETED,
+        [CHANGE_MEMBER_SET] = ANSWER_STORED,
+        [CHANGE_MEMBER_ADD] = ANSWER_STORED,
+        [CHANGE_MEMBER_REPLACE] = ANSWER_STORED,
+        [CHANGE_MEMBER_CAS] = ANSWER_STORED,
+        [CHANGE_MEMBER_INCR] = ANSWER_NUMBER,
+        [CHANGE_MEMBER_DECR] = ANSWER_NUMBER,
+        [CHANGE_MEMBER_DELETE] = ANSWER_DELETED,
     };
     struct answer answer = {.kind = kinds[change->op],
         .number = change->value[0],

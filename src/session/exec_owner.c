@@ -44,6 +44,8 @@ miss_of(const struct change *change)
     case CHANGE_DECR:
     case CHANGE_MARK_INCR:
     case CHANGE_MARK_DECR:
+    case CHANGE_MEMBER_INCR:
+    case CHANGE_MEMBER_DECR:
         return change->absent == CHANGE_TO_INITIAL ? ERR_NOT_OWNED
                                                    : ERR_NOT_FOUND;
     case CHANGE_DELETE:
@@ -51,14 +53,19 @@ miss_of(const struct change *change)
     case CHANGE_MARK_DELETE:
     case CHANGE_MARK_CAS:
     case CHANGE_READ_ALL:
+    case CHANGE_MEMBER_DELETE:
+    case CHANGE_MEMBER_CAS:
         return ERR_NOT_FOUND;
     case CHANGE_REPLACE:
     case CHANGE_MARK_REPLACE:
+    case CHANGE_MEMBER_REPLACE:
         return ERR_NOT_STORED;
     case CHANGE_SET:
     case CHANGE_ADD:
     case CHANGE_MARK_SET:
     case CHANGE_MARK_ADD:
+    case CHANGE_MEMBER_SET:
+    case CHANGE_MEMBER_ADD:
         break;
     }
     return ERR_NOT_OWNED;

@@ -134,6 +134,13 @@ real_fault(struct store *store)
                                           : wal_fault(real->durable.wal);
 }
 
+static uint64_t
+real_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
+    uint64_t member)
+{
+    return engine_pair(real_of(store)->engine, id, number, bits, member);
+}
+
 static int
 real_producer(struct store *store, const char *name, size_t len,
     struct store_producer *out)
@@ -360,6 +367,7 @@ static const struct store_calls real_calls = {
     .outcome = real_outcome,
     .seen = real_seen,
     .fault = real_fault,
+    .pair = real_pair,
     .listen = real_listen,
     .unlisten = real_unlisten,
     .checkpoint = real_checkpoint,

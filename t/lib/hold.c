@@ -139,6 +139,13 @@ hold_seen(struct store *store, const struct cell_key *key, uint32_t n)
     return outcomes_open(&hold_of(store)->outcomes);
 }
 
+static uint64_t
+hold_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
+    uint64_t member)
+{
+    return store_pair(hold_of(store)->inner, id, number, bits, member);
+}
+
 static int
 hold_fault(struct store *store)
 {
@@ -196,6 +203,7 @@ static const struct store_calls hold_calls = {
     .outcome = hold_outcome,
     .seen = hold_seen,
     .fault = hold_fault,
+    .pair = hold_pair,
     .listen = hold_listen,
     .unlisten = hold_unlisten,
     .sum = hold_sum,

@@ -255,6 +255,13 @@ park_seen(struct store *store, const struct cell_key *key, uint32_t n)
     return inner > outer ? inner : outer;
 }
 
+static uint64_t
+park_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
+    uint64_t member)
+{
+    return store_pair(((struct park *)store)->inner, id, number, bits, member);
+}
+
 static int
 park_fault(struct store *store)
 {
@@ -360,6 +367,7 @@ static const struct store_calls park_calls = {
     .outcome = park_outcome,
     .seen = park_seen,
     .fault = park_fault,
+    .pair = park_pair,
     .listen = park_listen,
     .unlisten = park_unlisten,
     .sum = park_sum,
