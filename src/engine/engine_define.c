@@ -89,6 +89,11 @@ read_columns(const struct schema_counter *from, struct view *view)
             .serial = it->serial,
         };
         view->columns |= 1U << it->slot;
+        if (it->kind == SCHEMA_MEMBERS) {
+            ASSERT(it->pairs != from->slot && it->default_value == 0);
+            view->members |= 1U << it->slot;
+            view->pairs[it->slot] = it->pairs;
+        }
     }
 }
 
@@ -203,9 +208,11 @@ vacate(struct engine *engine, struct counter *counter, uint32_t columns)
         struct view *without = block;
         *without = *old;
         without->columns &= ~columns;
+        without->members &= ~columns;
         for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
             if ((columns >> i & 1) != 0) {
                 without->column[i] = (struct column){0};
+                without->pairs[i] = 0;
             }
         }
         publish(engine, counter, without);
@@ -239,6 +246,7 @@ drop_in_place(struct engine *engine, struct counter *counter,
     }
     forget(view, dropped);
     view->columns &= ~dropped;
+    view->members &= ~dropped;
     if (clear(engine, counter, dropped) == 0) {
         set_columns(engine, counter, view->columns);
     }

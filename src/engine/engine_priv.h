@@ -24,7 +24,10 @@ struct view {
     uint32_t columns; /* slots in use */
     bool absent_is_miss;
     bool overflow_is_error;
-    uint64_t max_jump; /* 0: none */
+    uint64_t max_jump;                 /* 0: none */
+    uint32_t members;                  /* of columns: those of members */
+    uint8_t pairs[SCHEMA_COLUMNS_MAX]; /* of those: the slot of the counter of
+                                        * their pairs; else 0 */
     struct column column[SCHEMA_COLUMNS_MAX];
 };
 
