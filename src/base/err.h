@@ -43,7 +43,8 @@
     X(BAD_SOURCE,                                                             \
         "a source is a column of this counter, or ID.COLUMN, and exists")     \
     X(SOURCE_KIND,                                                            \
-        "a mark or a list is about a number, not about a mark or a list")     \
+        "a mark or a list is about a number, not about a mark, a list or "    \
+        "members")                                                            \
     X(MARK_NEEDS, "a mark needs unread=, and forget= needs unmarked=none")    \
     X(MARK_WIDTH,                                                             \
         "a mark has the max and hint of its source, and no default")          \
@@ -52,6 +53,16 @@
     X(LIST_OPTIONS, "a list takes suffix= and flags= only")                   \
     X(NO_FOLLOWED, "there is no such column to follow")                       \
     X(FOLLOW_COLD, "follow a counter with cold=never")                        \
+    X(MEMBERS_COLD, "exact members need a counter with cold=never")           \
+    X(MEMBERS_ABOUT, "members=about is not there yet, see members=exact")     \
+    X(MEMBERS_OPTIONS,                                                        \
+        "members take max=, member=, counts=, suffix= and flags= only")       \
+    X(MEMBERS_MAX, "max of members must be 1 to 8")                           \
+    X(MEMBERS_BITS, "member must be 16 to 48")                                \
+    X(NOT_MEMBERS, "member= and counts= are for members: give members=exact") \
+    X(BAD_COUNTS,                                                             \
+        "counts= names a number of this counter with default 0, in which no " \
+        "other members count")                                                \
     X(IN_USE, "a column marks, counts or follows this one, drop that first")  \
     X(COLD_AFTER, "a counter with cold=never takes no cold_after=")           \
     X(NEVER_COLD, "the counter has cold=never: its records stay in memory")   \

@@ -300,7 +300,8 @@ take_segments(struct pass *pass, struct manifest *next)
 }
 
 /* The counters as they are now, and up to which batch: one that is closed, so
- * that no later edit comes under its number; and the segments. */
+ * that no later edit comes under its number; and the segments. Counters of
+ * pairs are made of their columns again. */
 static int
 take_schema(struct pass *pass, struct manifest *next)
 {
@@ -321,7 +322,7 @@ take_schema(struct pass *pass, struct manifest *next)
     next->last_serial = schema_last_serial(schema);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
-        if (counter != NULL) {
+        if (counter != NULL && counter->members_of == 0) {
             next->counter[next->n_counters++] = *counter;
         }
     }

@@ -80,11 +80,38 @@ recover_slot_of(const struct schema *schema, uint32_t serial)
     return -1;
 }
 
+/* What an entry has made of the counters of pairs. */
+struct pairs_edit {
+    uint8_t gone[SCHEMA_COLUMNS_MAX], made[SCHEMA_COLUMNS_MAX]; /* slots */
+    unsigned n_gone, n_made;
+};
+
 static int
-apply(struct engine *engine, const struct entry *entry, int dropped_slot)
+apply_pairs(struct engine *engine, const struct schema *schema,
+    const struct pairs_edit *pairs)
+{
+    int err = 0;
+    for (unsigned i = 0; i < pairs->n_gone; i++) {
+        engine_undefine(engine, pairs->gone[i]);
+    }
+    for (unsigned i = 0; err == 0 && i < pairs->n_made; i++) {
+        err = engine_define(engine, schema_counter_at(schema, pairs->made[i]));
+    }
+    return err;
+}
+
+/* The engine does as the schema, which the entry has made. */
+static int
+apply(struct engine *engine, const struct schema *schema,
+    const struct entry *entry, int dropped_slot,
+    const struct pairs_edit *pairs)
 {
     if (engine == NULL) {
         return 0;
+    }
+    int err = apply_pairs(engine, schema, pairs);
+    if (err != 0) {
+        return err;
     }
     if (entry->kind == ENTRY_COUNTER) {
         struct schema_counter counter = entry->counter;
@@ -118,6 +145,9 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
         return err;
     }
     struct schema *old = recover->schema;
+    struct pairs_edit pairs;
+    pairs.n_gone = schema_pairs_beside(old, next, pairs.gone);
+    pairs.n_made = schema_pairs_beside(next, old, pairs.made);
     recover->schema = next;
     err = map_places(recover);
     if (err != 0) { /* others still look at the old places */
@@ -126,7 +156,7 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
         return err;
     }
     schema_destroy(&old);
-    return apply(engine, entry, slot);
+    return apply(engine, next, entry, slot, &pairs);
 }
 
 int

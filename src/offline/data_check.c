@@ -186,7 +186,9 @@ check_all(struct check *check, struct buf *out)
     }
     unsigned n_counters = 0;
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        n_counters += schema_counter_at(check->recover.schema, slot) != NULL;
+        const struct schema_counter *counter =
+            schema_counter_at(check->recover.schema, slot);
+        n_counters += counter != NULL && counter->members_of == 0;
     }
     buf_addf(out, "counters %u\n", n_counters);
     buf_addf(out, "producers %" PRIu32 "\n", check->manifest.producers.n);

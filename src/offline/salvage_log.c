@@ -209,7 +209,21 @@ names_meet(const struct schema_counter *a, const struct schema_counter *b)
         memcmp(a->name.text, b->name.text, a->name.len) == 0;
 }
 
-/* Puts an end to whoever has the place of a counter that does not fit. */
+/* True where a counter in that slot, or its name, is in the way of another. */
+static bool
+is_in_the_way(const struct schema_counter *other, unsigned slot,
+    const struct schema_counter *counter)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_MEMBERS &&
+            counter->column[i].pairs == slot) {
+            return true;
+        }
+    }
+    return slot == counter->slot || names_meet(other, counter);
+}
+
+/* Puts an end to whoever has a place of a counter that does not fit. */
 static int
 make_place(struct work *work, const struct entry *entry, struct buf *out)
 {
@@ -219,9 +233,11 @@ make_place(struct work *work, const struct entry *entry, struct buf *out)
             schema_counter_at(work->recover.schema, slot);
         struct entry gone = {
             .kind = ENTRY_DROPPED, .last_serial = entry->last_serial};
-        if (other == NULL || other->serial == entry->counter.serial ||
-            (slot != entry->counter.slot &&
-                !names_meet(other, &entry->counter))) {
+        if (other == NULL || !is_in_the_way(other, slot, &entry->counter)) {
+            continue;
+        }
+        other = schema_owner(work->recover.schema, other);
+        if (other->serial == entry->counter.serial) {
             continue;
         }
         gone.counter_serial = other->serial;

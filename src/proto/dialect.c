@@ -50,6 +50,8 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("add column COUNTER NAME marks=COLUMN|ID.COLUMN unread=NAME "           \
       "[unmarked=none [forget=N]] [suffix=NAME] [flags=N]")                   \
     X("add column COUNTER NAME follows=COLUMN [suffix=NAME] [flags=N]")       \
+    X("add column COUNTER NAME members=exact [max=BITS] [member=BITS] "       \
+      "[counts=COLUMN] [suffix=NAME] [flags=N]")                              \
     X("drop column COUNTER NAME NAME   (the name twice, to confirm)")         \
     X("drop counter NAME NAME")                                               \
     X("show counters")                                                        \

@@ -43,8 +43,8 @@ key_names__begin(struct key_names *names, const struct schema *schema)
         .n_changes = names->n_changes + 1};
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
-        if (counter == NULL) {
-            continue;
+        if (counter == NULL || counter->members_of != 0) {
+            continue; /* none, or one that no key reaches */
         }
         note_end(names, &counter->name);
         for (unsigned i = 0; i < counter->n_columns; i++) {

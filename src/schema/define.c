@@ -305,6 +305,14 @@ has_number_option(const struct options *options)
         options->given[SCHEMA_OPTION_default];
 }
 
+/* True where an option is given that only members have. */
+static bool
+has_members_option(const struct options *options)
+{
+    return options->given[SCHEMA_OPTION_member] ||
+        options->given[SCHEMA_OPTION_counts];
+}
+
 static int
 parse_values(const struct options *options, struct schema_column *column)
 {
@@ -312,6 +320,9 @@ parse_values(const struct options *options, struct schema_column *column)
 
     if (has_mark_option(options)) {
         return ERR_NOT_A_MARK;
+    }
+    if (has_members_option(options)) {
+        return ERR_NOT_MEMBERS;
     }
     err = parse_widths(options, column);
     if (err == 0) {
@@ -372,6 +383,9 @@ parse_mark(const struct options *options, struct schema_edit *out)
     if (has_number_option(options)) {
         return ERR_MARK_WIDTH;
     }
+    if (has_members_option(options)) {
+        return ERR_NOT_MEMBERS;
+    }
     if (!options->given[SCHEMA_OPTION_unread]) {
         return ERR_MARK_NEEDS;
     }
@@ -394,13 +408,69 @@ parse_list(const struct options *options, struct schema_edit *out)
 
     out->column.kind = SCHEMA_FOLLOWS;
     if (has_number_option(options) || has_mark_option(options) ||
-        options->given[SCHEMA_OPTION_marks]) {
+        has_members_option(options) || options->given[SCHEMA_OPTION_marks]) {
         return ERR_LIST_OPTIONS;
     }
     if (parse_reference(followed, &out->source) != 0) {
         return ERR_NO_FOLLOWED;
     }
     return parse_suffix_and_flags(options, &out->column);
+}
+
+/* The number under which members are stored is above them in the ids of their
+ * pairs: it has the bits that they leave. */
+static int
+parse_members_widths(
+    const struct options *options, struct schema_column *column)
+{
+    uint64_t max, member;
+    int err = parse_number(options, SCHEMA_OPTION_max, SCHEMA_MEMBERS_MAX_BITS,
+        SCHEMA_VALUE_BITS_MAX, ERR_MEMBERS_MAX, &max);
+
+    if (err == 0 && max == 0) {
+        err = ERR_MEMBERS_MAX;
+    }
+    if (err == 0) {
+        err = parse_number(options, SCHEMA_OPTION_member,
+            SCHEMA_MEMBERS_MEMBER_BITS, SCHEMA_MEMBER_BITS_MAX,
+            ERR_MEMBERS_BITS, &member);
+    }
+    if (err == 0 && member < SCHEMA_MEMBER_BITS_MIN) {
+        err = ERR_MEMBERS_BITS;
+    }
+    if (err != 0) {
+        return err;
+    }
+    column->value_bits = (uint8_t)max;
+    column->member_bits = (uint8_t)member;
+    column->max_bits = (uint8_t)(SCHEMA_BITS_MAX - member);
+    column->hint_bits = SCHEMA_MEMBERS_HINT_BITS;
+    return 0;
+}
+
+static int
+parse_members(const struct options *options, struct schema_edit *out)
+{
+    const struct schema_word *members = &options->value[SCHEMA_OPTION_members];
+    int err;
+
+    out->column.kind = SCHEMA_MEMBERS;
+    if (!word_is(members, SCHEMA_MEMBERS_EXACT)) {
+        return ERR_BAD_OPTION;
+    }
+    if (options->given[SCHEMA_OPTION_hint] ||
+        options->given[SCHEMA_OPTION_default] || has_mark_option(options) ||
+        options->given[SCHEMA_OPTION_marks] ||
+        options->given[SCHEMA_OPTION_follows]) {
+        return ERR_MEMBERS_OPTIONS;
+    }
+    err = parse_members_widths(options, &out->column);
+    if (err == 0 && options->given[SCHEMA_OPTION_counts] &&
+        parse_reference(&options->value[SCHEMA_OPTION_counts], &out->source) !=
+            0) {
+        err = ERR_BAD_COUNTS;
+    }
+    return err != 0 ? err : parse_suffix_and_flags(options, &out->column);
 }
 
 /* A key is a whole 64-bit id: only its hint is free, and 64 by default. */
@@ -420,8 +490,9 @@ parse_key(const struct options *options, struct schema_column *column)
     }
     if (max != SCHEMA_BITS_MAX || options->given[SCHEMA_OPTION_suffix] ||
         options->given[SCHEMA_OPTION_flags] || has_mark_option(options) ||
-        options->given[SCHEMA_OPTION_marks] ||
-        options->given[SCHEMA_OPTION_follows]) {
+        has_members_option(options) || options->given[SCHEMA_OPTION_marks] ||
+        options->given[SCHEMA_OPTION_follows] ||
+        options->given[SCHEMA_OPTION_members]) {
         return ERR_KEY_WIDTH;
     }
     err = parse_number(options, SCHEMA_OPTION_hint, SCHEMA_BITS_MAX,
@@ -432,6 +503,19 @@ parse_key(const struct options *options, struct schema_column *column)
     column->max_bits = SCHEMA_BITS_MAX;
     column->hint_bits = (uint8_t)hint;
     return 0;
+}
+
+/* True where a line is of a kind of members that is not there yet: what other
+ * options it has, nobody knows. */
+static bool
+is_of_about(const struct schema_word *word, size_t n_words)
+{
+    for (size_t i = 0; i < n_words; i++) {
+        if (word_is(&word[i], "members=" SCHEMA_MEMBERS_ABOUT)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int
@@ -448,6 +532,9 @@ parse_add_column(
     if (err == 0) {
         err = parse_new_name(&word[1], &out->column.name);
     }
+    if (err == 0 && is_of_about(word + 2, n_words - 2)) {
+        err = ERR_MEMBERS_ABOUT;
+    }
     for (size_t i = 2; i < n_words && err == 0; i++) {
         err = collect_option(&word[i], &options);
     }
@@ -457,6 +544,9 @@ parse_add_column(
     out->is_key = options.given[SCHEMA_OPTION_primarykey];
     if (out->is_key) {
         return parse_key(&options, &out->column);
+    }
+    if (options.given[SCHEMA_OPTION_members]) {
+        return parse_members(&options, out);
     }
     if (options.given[SCHEMA_OPTION_follows]) {
         return parse_list(&options, out);

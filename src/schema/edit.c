@@ -6,6 +6,9 @@
  * most; only then is the copy made, changed and indexed, so an edit that is
  * refused costs nothing, and the only thing that fails late is memory.
  *
+ * A column of members has its counter of pairs with it: that is made and taken
+ * away in the same edit (pairs.c).
+ *
  * Counters and columns take the lowest free slot, since slots name places in
  * the engine's tables, and a serial number from one sequence that only grows.
  * A slot is used again, a serial never: that is what keeps the numbers of a
@@ -39,10 +42,13 @@ is_taken(const struct schema *schema, const struct schema_name *name)
     return schema_find(schema, name->text, name->len, &target);
 }
 
+/* True where there are not as many left as kind takes. */
 static bool
-serials_are_out(const struct schema *schema)
+serials_are_out(const struct schema *schema, enum schema_kind kind)
 {
-    return schema->last_serial >= UINT32_MAX - 1;
+    uint32_t more = kind == SCHEMA_MEMBERS ? SCHEMA_PAIRS_SERIALS : 0;
+
+    return schema->last_serial >= UINT32_MAX - 1 - more;
 }
 
 /* Columns are dropped by name; a suffix is only a way to ask. */
@@ -85,7 +91,31 @@ find_source(const struct schema *schema, const struct schema_counter *counter,
     return follows && !out->counter->cold_is_never ? ERR_FOLLOW_COLD : 0;
 }
 
-/* The column that an edit would add to counter, without slot and serial. */
+/* The number that members are to count in, if there is to be one. */
+static int
+resolve_members(const struct schema_counter *counter,
+    const struct schema_edit *edit, struct schema_column *out)
+{
+    const struct schema_name *name = &edit->source;
+    const struct schema_column *counted;
+
+    if (!counter->cold_is_never) {
+        return ERR_MEMBERS_COLD;
+    }
+    if (name->len == 0) {
+        return 0;
+    }
+    counted = schema_counter_column(counter, name->text, name->len);
+    if (counted == NULL || counted->kind != SCHEMA_NUMBER ||
+        counted->default_value != 0) {
+        return ERR_BAD_COUNTS;
+    }
+    out->counts = counted->serial;
+    return 0;
+}
+
+/* The column that an edit would add to counter, without slot, serial and the
+ * slot of its pairs. */
 static int
 resolve(const struct schema *schema, const struct schema_counter *counter,
     const struct schema_edit *edit, struct schema_column *out)
@@ -96,6 +126,9 @@ resolve(const struct schema *schema, const struct schema_counter *counter,
     *out = edit->column;
     if (out->kind == SCHEMA_NUMBER) {
         return 0;
+    }
+    if (out->kind == SCHEMA_MEMBERS) {
+        return resolve_members(counter, edit, out);
     }
     err = find_source(schema, counter, edit, &source);
     if (err != 0) {
@@ -139,7 +172,7 @@ check_add_counter(const struct schema *old, const struct schema_edit *edit)
     if (old->n_counters == SCHEMA_COUNTERS_MAX) {
         return ERR_TOO_MANY_COUNTERS;
     }
-    return serials_are_out(old) ? ERR_TOO_MANY_COLUMNS : 0;
+    return serials_are_out(old, SCHEMA_NUMBER) ? ERR_TOO_MANY_COLUMNS : 0;
 }
 
 /* True where a column's name or suffix, or what is unread by it, cannot be
@@ -162,11 +195,25 @@ a_name_is_taken(const struct schema *old, const struct schema_counter *counter,
             schema__names_equal(&column->unread, &column->suffix));
 }
 
+/* What only a new column of members has to fit. */
+static int
+check_members(const struct schema *old, const struct schema_counter *counter,
+    uint32_t counts)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counts != 0 && counter->column[i].counts == counts) {
+            return ERR_BAD_COUNTS;
+        }
+    }
+    return old->n_counters == SCHEMA_COUNTERS_MAX ? ERR_TOO_MANY_COUNTERS : 0;
+}
+
 static int
 check_add_column(const struct schema *old, const struct schema_edit *edit)
 {
     const struct schema_counter *counter = counter_of(old, edit);
     struct schema_column column;
+    int err;
 
     if (counter == NULL) {
         return ERR_NO_COUNTER;
@@ -180,10 +227,15 @@ check_add_column(const struct schema *old, const struct schema_edit *edit)
     if (a_name_is_taken(old, counter, &edit->column)) {
         return ERR_NAME_TAKEN;
     }
-    if (counter->n_columns == SCHEMA_COLUMNS_MAX || serials_are_out(old)) {
+    if (counter->n_columns == SCHEMA_COLUMNS_MAX ||
+        serials_are_out(old, edit->column.kind)) {
         return ERR_TOO_MANY_COLUMNS;
     }
-    return resolve(old, counter, edit, &column);
+    err = resolve(old, counter, edit, &column);
+    if (err == 0 && column.kind == SCHEMA_MEMBERS) {
+        err = check_members(old, counter, column.counts);
+    }
+    return err;
 }
 
 static int
@@ -202,7 +254,10 @@ check_drop_column(const struct schema *old, const struct schema_edit *edit)
     if (column == NULL) {
         return ERR_NO_COLUMN;
     }
-    return is_source(old, column->serial, NULL) ? ERR_IN_USE : 0;
+    return is_source(old, column->serial, NULL) ||
+            schema_is_counted(counter, column)
+        ? ERR_IN_USE
+        : 0;
 }
 
 /* Those of its columns that are about each other go together. */
@@ -242,20 +297,14 @@ check(const struct schema *old, const struct schema_edit *edit)
 static void
 add_counter(struct schema *schema, const struct schema_edit *edit)
 {
-    struct schema_counter *counter;
-    unsigned slot = 0;
+    struct schema_counter *counter =
+        schema__add(schema, schema__free_slot(schema));
 
-    while (schema->place[slot] != 0) {
-        slot++;
-        ASSERT(slot < SCHEMA_COUNTERS_MAX);
-    }
-    counter = schema__add(schema, slot);
     counter->name = edit->counter.name;
 #define X(field, ...) counter->field = edit->counter.field;
     SCHEMA_COUNTER_OPTIONS(X)
     SCHEMA_COUNTER_NUMBERS(X)
 #undef X
-    counter->slot = (uint8_t)slot;
     counter->serial = ++schema->last_serial;
 }
 
@@ -293,16 +342,26 @@ add_column(const struct schema *old, struct schema *schema,
     ASSERT(column->slot < SCHEMA_COLUMNS_MAX);
     column->serial = ++schema->last_serial;
     ASSERT(column->source.serial < column->serial);
+    ASSERT(column->counts < column->serial);
     counter->n_columns++;
+    if (column->kind == SCHEMA_MEMBERS) {
+        column->pairs = (uint8_t)schema__free_slot(schema);
+        schema->last_serial += SCHEMA_PAIRS_SERIALS;
+        schema__pairs_add(schema, counter, column);
+    }
 }
 
 static void
-drop_column(struct schema_counter *counter, const struct schema_edit *edit)
+drop_column(struct schema *schema, struct schema_counter *counter,
+    const struct schema_edit *edit)
 {
     unsigned place = (unsigned)(column_named(counter, &edit->column.name) -
         counter->column);
     unsigned last = counter->n_columns - 1u;
 
+    if (counter->column[place].kind == SCHEMA_MEMBERS) {
+        schema__remove(schema, counter->column[place].pairs);
+    }
     memmove(&counter->column[place], &counter->column[place + 1],
         (last - place) * sizeof counter->column[0]);
     counter->column[last] = (struct schema_column){0};
@@ -320,7 +379,7 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
     if (err != 0) {
         return err;
     }
-    schema = schema__copy(old, SCHEMA_COLUMN_NAMES);
+    schema = schema__copy(old, SCHEMA_COLUMN_NAMES, 1);
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }
@@ -331,8 +390,9 @@ schema_apply(const struct schema *old, const struct schema_edit *edit,
         if (edit->op == SCHEMA_ADD_COLUMN) {
             add_column(old, schema, schema__at(schema, slot), edit);
         } else if (edit->op == SCHEMA_DROP_COLUMN) {
-            drop_column(schema__at(schema, slot), edit);
+            drop_column(schema, schema__at(schema, slot), edit);
         } else {
+            schema__pairs_remove(schema, counter_of(old, edit));
             schema__remove(schema, slot);
         }
     }
@@ -380,7 +440,9 @@ is_same_column(const struct schema *schema,
         is_same_source(&column->source, &want.source) &&
         schema__names_equal(&column->unread, &want.unread) &&
         column->unmarked_is_none == want.unmarked_is_none &&
-        column->forget == want.forget;
+        column->forget == want.forget && column->counts == want.counts &&
+        column->member_bits == want.member_bits &&
+        column->value_bits == want.value_bits;
 }
 
 bool

@@ -7,7 +7,8 @@
  * So the counters are gone through again and again, each as far as it can be
  * made by now. A column has a higher serial than what it is about and than
  * those before it in its counter: so the lowest that is left can always be
- * made, and there is an end, though two counters are about each other. */
+ * made, and there is an end, though two counters are about each other. Counters
+ * of pairs are made with their columns. */
 #include "schema/print.h"
 
 #include "base/assert.h"
@@ -60,6 +61,20 @@ add_widths(struct buf *out, unsigned hint_bits, unsigned max_bits,
     add_number(out, SCHEMA_OPTION_default, default_value);
 }
 
+static void
+add_members(struct buf *out, const struct schema_counter *counter,
+    const struct schema_column *column)
+{
+    add_text(out, SCHEMA_OPTION_members, SCHEMA_MEMBERS_EXACT);
+    add_number(out, SCHEMA_OPTION_max, column->value_bits);
+    add_number(out, SCHEMA_OPTION_member, column->member_bits);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == column->counts) {
+            add_text(out, SCHEMA_OPTION_counts, counter->column[i].name.text);
+        }
+    }
+}
+
 /* The name of what a mark or a list is about. */
 static const char *
 source_name(const struct schema *schema, const struct schema_counter *counter,
@@ -99,6 +114,8 @@ add_value_column(struct buf *out, const struct schema *schema,
     if (column->kind == SCHEMA_NUMBER) {
         add_widths(
             out, column->hint_bits, column->max_bits, column->default_value);
+    } else if (column->kind == SCHEMA_MEMBERS) {
+        add_members(out, counter, column);
     }
     if (column->suffix.len > 0) {
         add_text(out, SCHEMA_OPTION_suffix, column->suffix.text);
@@ -186,9 +203,9 @@ can_be_made(const struct schema *schema, const struct printed *printed,
     struct schema_target source;
     const struct schema_counter *other;
 
-    if (column->kind == SCHEMA_NUMBER ||
-        !schema_source(schema, counter, column, &source)) {
-        return true;
+    if (!schema_source(schema, counter, column, &source)) {
+        return true; /* it is about none, or of members, which count in one
+                      * before it */
     }
     other = source.counter;
     return source.column - other->column < printed->n_columns[other->slot];
@@ -227,7 +244,7 @@ schema_print_all(const struct schema *schema, struct buf *out)
             const struct schema_counter *counter =
                 schema_counter_at(schema, slot);
 
-            if (counter != NULL &&
+            if (counter != NULL && counter->members_of == 0 &&
                 !print_some(schema, counter, &printed, out)) {
                 is_whole = false;
             }

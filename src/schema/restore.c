@@ -7,7 +7,9 @@
  * there, all is checked on the old version before the copy is made.
  *
  * A counter is sound in itself (counter_is_sound), and agrees with all others
- * (agrees): their names are one namespace, their serials one sequence. The
+ * (agrees): their names are one namespace, their serials one sequence, and each
+ * has a slot of its own. Of a counter of pairs slot and serials are said by its
+ * column of members, and are looked at there. The
  * name of a primary key is in no namespace but that of its own columns, as in
  * edit.c. What a mark or a list is about may be of a counter that is not there
  * yet: so that is checked of the whole (schema_check). It is older than they
@@ -63,6 +65,27 @@ has_no_mark(const struct schema_column *column)
         column->source.id == 0;
 }
 
+/* The same of what has no members. */
+static bool
+has_no_members(const struct schema_column *column)
+{
+    return column->counts == 0 && column->member_bits == 0 &&
+        column->value_bits == 0 && column->pairs == 0;
+}
+
+static bool
+members_fit(const struct schema_column *column)
+{
+    return has_no_mark(column) && column->source.serial == 0 &&
+        column->member_bits >= SCHEMA_MEMBER_BITS_MIN &&
+        column->member_bits <= SCHEMA_MEMBER_BITS_MAX &&
+        column->max_bits == SCHEMA_BITS_MAX - column->member_bits &&
+        column->hint_bits == SCHEMA_MEMBERS_HINT_BITS &&
+        column->default_value == 0 && column->value_bits >= 1 &&
+        column->value_bits <= SCHEMA_VALUE_BITS_MAX &&
+        column->counts < column->serial;
+}
+
 bool
 schema_kind_is_sound(const struct schema_column *column)
 {
@@ -70,25 +93,69 @@ schema_kind_is_sound(const struct schema_column *column)
 
     switch (column->kind) {
     case SCHEMA_NUMBER:
-        return has_no_mark(column) && source->serial == 0;
+        return has_no_mark(column) && has_no_members(column) &&
+            source->serial == 0;
     case SCHEMA_MARK:
-        return mark_is_sound(column) && source->serial > 0 &&
-            source->serial < column->serial;
+        return mark_is_sound(column) && has_no_members(column) &&
+            source->serial > 0 && source->serial < column->serial;
     case SCHEMA_FOLLOWS:
-        return has_no_mark(column) && source->serial > 0 &&
-            source->serial < column->serial && column->hint_bits == 0 &&
-            column->max_bits == 1 && column->default_value == 0;
+        return has_no_mark(column) && has_no_members(column) &&
+            source->serial > 0 && source->serial < column->serial &&
+            column->hint_bits == 0 && column->max_bits == 1 &&
+            column->default_value == 0;
     case SCHEMA_MEMBERS:
-        break;
+        return members_fit(column);
     }
     return false;
+}
+
+/* True where counter has a number of that serial that members can count in. */
+static bool
+can_count(const struct schema_counter *counter, uint32_t serial)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+
+        if (column->serial == serial) {
+            return column->kind == SCHEMA_NUMBER && column->default_value == 0;
+        }
+    }
+    return false;
+}
+
+bool
+schema_members_are_sound(const struct schema_counter *counter)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+
+        if (column->kind != SCHEMA_MEMBERS) {
+            continue;
+        }
+        if (!counter->cold_is_never || column->pairs == counter->slot ||
+            (column->counts != 0 && !can_count(counter, column->counts))) {
+            return false;
+        }
+        for (unsigned k = 0; k < i; k++) {
+            const struct schema_column *other = &counter->column[k];
+
+            if (other->kind == SCHEMA_MEMBERS &&
+                (other->pairs == column->pairs ||
+                    (column->counts != 0 &&
+                        other->counts == column->counts))) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 /* True where a column of target can be what column is about. */
 static bool
 suits(const struct schema_column *column, const struct schema_target *target)
 {
-    if (target->column->kind != SCHEMA_NUMBER) {
+    if (target->column->kind != SCHEMA_NUMBER ||
+        target->counter->members_of != 0) {
         return false;
     }
     return column->kind == SCHEMA_FOLLOWS
@@ -110,7 +177,8 @@ schema_check(const struct schema *schema)
             if (k > 0 && column[-1].serial >= column->serial) {
                 return ERR_CORRUPT; /* they are printed in their order */
             }
-            if (column->kind != SCHEMA_NUMBER &&
+            if ((column->kind == SCHEMA_MARK ||
+                    column->kind == SCHEMA_FOLLOWS) &&
                 (!schema_source(schema, counter, column, &source) ||
                     !suits(column, &source))) {
                 return ERR_CORRUPT;
@@ -160,6 +228,21 @@ names_differ(const struct schema_counter *counter)
     return true;
 }
 
+/* The last serial that a column has: behind its own are those of its counter
+ * of pairs, where it is one of members. */
+static uint64_t
+last_serial_of(const struct schema_column *column)
+{
+    return (uint64_t)column->serial +
+        (column->kind == SCHEMA_MEMBERS ? SCHEMA_PAIRS_SERIALS : 0);
+}
+
+static bool
+serials_meet(const struct schema_column *a, const struct schema_column *b)
+{
+    return a->serial <= last_serial_of(b) && b->serial <= last_serial_of(a);
+}
+
 /* True where slots and serials of its columns differ, and its own serial. */
 static bool
 places_differ(const struct schema_counter *counter)
@@ -167,15 +250,17 @@ places_differ(const struct schema_counter *counter)
     uint32_t slots = 0;
 
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        uint32_t slot = UINT32_C(1) << counter->column[i].slot;
-        uint32_t serial = counter->column[i].serial;
+        const struct schema_column *column = &counter->column[i];
+        uint32_t slot = UINT32_C(1) << column->slot;
 
-        if ((slots & slot) != 0 || serial == counter->serial) {
+        if ((slots & slot) != 0 ||
+            (counter->serial >= column->serial &&
+                counter->serial <= last_serial_of(column))) {
             return false;
         }
         slots |= slot;
         for (unsigned k = 0; k < i; k++) {
-            if (serial == counter->column[k].serial) {
+            if (serials_meet(column, &counter->column[k])) {
                 return false;
             }
         }
@@ -196,24 +281,31 @@ counter_is_sound(const struct schema_counter *counter, uint32_t last_serial)
         return false;
     }
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (!column_is_sound(&counter->column[i], last_serial) ||
-            !schema_kind_is_sound(&counter->column[i])) {
+        const struct schema_column *column = &counter->column[i];
+
+        if (!column_is_sound(column, last_serial) ||
+            !schema_kind_is_sound(column) ||
+            (column->kind == SCHEMA_MEMBERS &&
+                last_serial - column->serial < SCHEMA_PAIRS_SERIALS)) {
             return false;
         }
     }
-    return names_differ(counter) && places_differ(counter);
+    return counter->members_of == 0 && names_differ(counter) &&
+        places_differ(counter) && schema_members_are_sound(counter);
 }
 
-/* True where counter, or a column of it, has that serial. */
+/* True where counter, or a column of it, has one of those serials. */
 static bool
-has_serial(const struct schema_counter *counter, uint32_t serial)
+has_serials(
+    const struct schema_counter *counter, uint64_t first, uint64_t last)
 {
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].serial == serial) {
+        if (counter->column[i].serial <= last &&
+            last_serial_of(&counter->column[i]) >= first) {
             return true;
         }
     }
-    return counter->serial == serial;
+    return counter->serial >= first && counter->serial <= last;
 }
 
 static bool
@@ -221,11 +313,40 @@ serials_agree(
     const struct schema_counter *counter, const struct schema_counter *other)
 {
     for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (has_serial(other, counter->column[i].serial)) {
+        if (has_serials(other, counter->column[i].serial,
+                last_serial_of(&counter->column[i]))) {
             return false;
         }
     }
-    return !has_serial(other, counter->serial);
+    return !has_serials(other, counter->serial, counter->serial);
+}
+
+/* True where a slot of old has no counter, or that counter, or one of pairs of
+ * that counter. */
+static bool
+slot_is_free(const struct schema *old, const struct schema_counter *counter,
+    unsigned slot)
+{
+    const struct schema_counter *there = schema_counter_at(old, slot);
+
+    return there == NULL ||
+        schema_owner(old, there)->serial == counter->serial;
+}
+
+static bool
+slots_agree(const struct schema *old, const struct schema_counter *counter)
+{
+    const struct schema_counter *there = schema_counter_at(old, counter->slot);
+
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+
+        if (column->kind == SCHEMA_MEMBERS &&
+            !slot_is_free(old, counter, column->pairs)) {
+            return false;
+        }
+    }
+    return there == NULL || there->serial == counter->serial;
 }
 
 /* True where counter can live with all others of old. */
@@ -245,7 +366,7 @@ agrees(const struct schema *old, const struct schema_counter *counter)
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *other = schema_counter_at(old, slot);
 
-        if (other != NULL && slot != counter->slot &&
+        if (other != NULL && slot != counter->slot && other->members_of == 0 &&
             !serials_agree(counter, other)) {
             return false;
         }
@@ -269,32 +390,43 @@ schema_last_serial(const struct schema *schema)
     return schema->last_serial;
 }
 
-int
-schema_restore(const struct schema *old, const struct schema_counter *counter,
-    uint32_t last_serial, struct schema **out)
+/* Puts counter into a copy of a schema where all agrees with it. */
+static void
+put(struct schema *schema, const struct schema_counter *counter)
 {
-    const struct schema_counter *there;
-    struct schema *schema;
-    struct schema_counter *place;
+    struct schema_counter *place = schema__at(schema, counter->slot);
 
-    there = schema_counter_at(old, counter->slot);
-    if (!counter_is_sound(counter, last_serial) ||
-        (there != NULL && there->serial != counter->serial) ||
-        !agrees(old, counter)) {
-        return ERR_CORRUPT;
-    }
-    schema = schema__copy(old, SCHEMA_COUNTER_NAMES);
-    if (schema == NULL) {
-        return ERR_NO_MEMORY;
-    }
-    place = schema__at(schema, counter->slot);
     if (place == NULL) {
         place = schema__add(schema, counter->slot);
+    } else {
+        schema__pairs_remove(schema, place);
     }
     *place = *counter;
     for (unsigned i = counter->n_columns; i < SCHEMA_COLUMNS_MAX; i++) {
         place->column[i] = (struct schema_column){0};
     }
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_MEMBERS) {
+            schema__pairs_add(schema, place, &place->column[i]);
+        }
+    }
+}
+
+int
+schema_restore(const struct schema *old, const struct schema_counter *counter,
+    uint32_t last_serial, struct schema **out)
+{
+    struct schema *schema;
+
+    if (!counter_is_sound(counter, last_serial) ||
+        !slots_agree(old, counter) || !agrees(old, counter)) {
+        return ERR_CORRUPT;
+    }
+    schema = schema__copy(old, SCHEMA_COUNTER_NAMES, 1 + SCHEMA_COLUMNS_MAX);
+    if (schema == NULL) {
+        return ERR_NO_MEMORY;
+    }
+    put(schema, counter);
     note_edit(schema, last_serial);
     *out = schema;
     return 0;
@@ -312,13 +444,15 @@ schema_restore_drop(const struct schema *old, uint32_t counter_serial,
             schema_counter_at(old, slot)->serial != counter_serial)) {
         slot++;
     }
-    if (slot == SCHEMA_COUNTERS_MAX || last_serial < counter_serial) {
+    if (slot == SCHEMA_COUNTERS_MAX || last_serial < counter_serial ||
+        schema_counter_at(old, slot)->members_of != 0) {
         return ERR_CORRUPT;
     }
-    schema = schema__copy(old, 0);
+    schema = schema__copy(old, 0, 0);
     if (schema == NULL) {
         return ERR_NO_MEMORY;
     }
+    schema__pairs_remove(schema, schema_counter_at(old, slot));
     schema__remove(schema, slot);
     note_edit(schema, last_serial);
     *out = schema;
@@ -329,7 +463,7 @@ int
 schema_restore_serial(
     const struct schema *old, uint32_t last_serial, struct schema **out)
 {
-    struct schema *schema = schema__copy(old, 0);
+    struct schema *schema = schema__copy(old, 0, 0);
 
     if (schema == NULL) {
         return ERR_NO_MEMORY;

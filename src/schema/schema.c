@@ -10,7 +10,7 @@
  *
  * Invariants: a place of counter is in use exactly where its name has a
  * length, and then place says so at its own slot; every name is in the index
- * once; the index is at most half full, so that a probe ends, mostly at the
+ * once, but for those of counters of pairs, which nobody may name; the index is at most half full, so that a probe ends, mostly at the
  * first place. The index is filled when the schema is made and never changes.
  *
  * Names come from operators, so the hash needs no secret: a client that asks
@@ -250,10 +250,11 @@ schema_counter_column(
 }
 
 struct schema *
-schema__copy(const struct schema *old, uint32_t more_names)
+schema__copy(
+    const struct schema *old, uint32_t more_names, uint32_t more_counters)
 {
-    struct schema *copy =
-        make(old->alloc, old->n_names + more_names, old->n_counters + 1);
+    struct schema *copy = make(old->alloc, old->n_names + more_names,
+        old->n_counters + more_counters);
     unsigned n = 0;
 
     if (copy == NULL) {
@@ -276,11 +277,28 @@ schema__copy(const struct schema *old, uint32_t more_names)
 struct schema_counter *
 schema__add(struct schema *schema, unsigned slot)
 {
+    uint32_t place = 0;
+
     ASSERT(slot < SCHEMA_COUNTERS_MAX && schema->place[slot] == 0);
-    ASSERT(schema->n_places > 0 &&
-        schema->counter[schema->n_places - 1].name.len == 0);
-    schema->place[slot] = (uint16_t)schema->n_places;
-    return schema__at(schema, slot);
+    while (place < schema->n_places && schema->counter[place].name.len > 0) {
+        place++;
+    }
+    ASSERT(place < schema->n_places);
+    schema->place[slot] = (uint16_t)(place + 1);
+    schema->counter[place].slot = (uint8_t)slot;
+    return &schema->counter[place];
+}
+
+unsigned
+schema__free_slot(const struct schema *schema)
+{
+    unsigned slot = 0;
+
+    while (schema->place[slot] != 0) {
+        slot++;
+        ASSERT(slot < SCHEMA_COUNTERS_MAX);
+    }
+    return slot;
 }
 
 void
@@ -315,6 +333,9 @@ index_counter(struct schema *schema, unsigned slot)
 
     ASSERT(counter->slot == slot);
     ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
+    if (counter->members_of != 0) {
+        return; /* it is not to be found by name */
+    }
     index_add(schema, entry);
     for (unsigned i = 0; i < counter->n_columns; i++) {
         entry.column = (uint8_t)i;

@@ -14,7 +14,11 @@ enum {
     SCHEMA_COUNTERS_MAX = 256,
     SCHEMA_COLUMNS_MAX = 16, /* value columns of one counter */
     SCHEMA_NAME_MAX = 32,
-    SCHEMA_BITS_MAX = 64
+    SCHEMA_BITS_MAX = 64,
+    SCHEMA_MEMBER_BITS_MIN = 16, /* of a column of members */
+    SCHEMA_MEMBER_BITS_MAX = 48,
+    SCHEMA_VALUE_BITS_MAX = 8,
+    SCHEMA_MEMBERS_HINT_BITS = 16 /* of the numbers that it is of */
 };
 
 struct schema_name {
@@ -136,7 +140,7 @@ uint64_t schema_version(const struct schema *schema);
 const struct schema_counter *schema_counter(
     const struct schema *schema, const char *name, size_t len);
 
-/* The counter in a slot (0..255), or NULL. */
+/* The counter in a slot (0..255), or NULL; counters of pairs are there too. */
 const struct schema_counter *schema_counter_at(
     const struct schema *schema, unsigned slot);
 
@@ -167,6 +171,17 @@ schema_pairs(const struct schema *schema, const struct schema_column *column)
     return schema_counter_at(schema, column->pairs);
 }
 
+/* counter itself, or, of a counter of pairs, that whose column of members has
+ * them. */
+const struct schema_counter *schema_owner(
+    const struct schema *schema, const struct schema_counter *counter);
+
+/* The slots of the counters of pairs that schema has and other has not, as
+ * their serials tell, ascending; returns how many. For two schemas of which
+ * one counter differs. */
+unsigned schema_pairs_beside(const struct schema *schema,
+    const struct schema *other, uint8_t slot[SCHEMA_COLUMNS_MAX]);
+
 /* True where a column of members counts in that column of counter. */
 bool schema_is_counted(
     const struct schema_counter *counter, const struct schema_column *column);
@@ -188,9 +203,11 @@ struct schema_edit {
     struct schema_counter counter; /* ADD_COUNTER: options; all: the name */
     struct schema_column column;   /* ADD_COLUMN, DROP_COLUMN; of a mark or a
                                     * list without what comes of its source:
-                                    * serial and widths */
+                                    * serial and widths; of members without
+                                    * counts and pairs */
     struct schema_name source;     /* ADD_COLUMN: the name or suffix of what a
-                                    * mark or a list is about; else len 0 */
+                                    * mark or a list is about, or of the number
+                                    * that members count in; else len 0 */
 };
 
 struct schema_word {
@@ -204,7 +221,9 @@ struct schema_word {
  * ERR_RESERVED_NAME, ERR_BAD_OPTION, ERR_BAD_MAX, ERR_BAD_HINT,
  * ERR_BAD_DEFAULT, ERR_BAD_FLAGS, ERR_KEY_WIDTH, ERR_NOT_CONFIRMED,
  * ERR_COLD_AFTER; of marks and lists ERR_BAD_SOURCE, ERR_MARK_NEEDS,
- * ERR_MARK_WIDTH, ERR_NOT_A_MARK, ERR_LIST_OPTIONS, ERR_NO_FOLLOWED. */
+ * ERR_MARK_WIDTH, ERR_NOT_A_MARK, ERR_LIST_OPTIONS, ERR_NO_FOLLOWED; of
+ * members ERR_MEMBERS_ABOUT, ERR_MEMBERS_OPTIONS, ERR_MEMBERS_MAX,
+ * ERR_MEMBERS_BITS, ERR_NOT_MEMBERS, ERR_BAD_COUNTS. */
 int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
     size_t n_words, struct schema_edit *out);
 
@@ -212,8 +231,10 @@ int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
  * 0 or ERR_NO_MEMORY, ERR_NAME_TAKEN, ERR_NO_COUNTER, ERR_NO_COLUMN,
  * ERR_NO_KEY, ERR_TWO_KEYS, ERR_DROP_KEY, ERR_TOO_MANY_COUNTERS,
  * ERR_TOO_MANY_COLUMNS; of a mark or a list ERR_BAD_SOURCE, ERR_NO_FOLLOWED,
- * ERR_SOURCE_KIND, ERR_FOLLOW_COLD; ERR_IN_USE where a mark or a list is about
- * what would be dropped, unless it would be dropped in the same edit. */
+ * ERR_SOURCE_KIND, ERR_FOLLOW_COLD; of members ERR_MEMBERS_COLD, ERR_BAD_COUNTS,
+ * ERR_TOO_MANY_COUNTERS where none is left for their pairs; ERR_IN_USE where a
+ * mark or a list is about what would be dropped, or members count in it, unless
+ * these would be dropped in the same edit. */
 int schema_apply(const struct schema *old, const struct schema_edit *edit,
     struct schema **out);
 

@@ -33,9 +33,12 @@
 /* The options of "add column", in the order in which they are written; all
  * but the last take a value. */
 #define SCHEMA_COLUMN_OPTIONS(X)                                              \
+    X(members)                                                                \
     X(hint)                                                                   \
     X(max)                                                                    \
     X(default)                                                                \
+    X(member)                                                                 \
+    X(counts)                                                                 \
     X(suffix)                                                                 \
     X(flags)                                                                  \
     X(marks)                                                                  \
@@ -55,7 +58,11 @@ enum schema__option {
 enum {
     SCHEMA_DEFAULT_MAX_BITS = 32,
     SCHEMA_DEFAULT_HINT_BITS = 16, /* or max, where that is less */
-    SCHEMA_COLUMN_NAMES = 3,       /* its name, its suffix, what is unread */
+    SCHEMA_MEMBERS_MAX_BITS = 1,   /* of a member's value */
+    SCHEMA_MEMBERS_MEMBER_BITS = 33,
+    SCHEMA_COLUMN_NAMES = 3,  /* its name, its suffix, what is unread */
+    SCHEMA_PAIRS_SERIALS = 2, /* of a counter of pairs: those behind that of
+                               * its column of members */
     /* those of every column, and its own */
     SCHEMA_COUNTER_NAMES = SCHEMA_COLUMN_NAMES * SCHEMA_COLUMNS_MAX + 1,
     SCHEMA_NAMES_MAX = SCHEMA_COUNTERS_MAX * SCHEMA_COUNTER_NAMES
@@ -64,6 +71,10 @@ enum {
 /* The values of unmarked=. */
 #define SCHEMA_UNMARKED_NONE "none"
 #define SCHEMA_UNMARKED_ALL "all"
+
+/* The values of members=; about is not there yet. */
+#define SCHEMA_MEMBERS_EXACT "exact"
+#define SCHEMA_MEMBERS_ABOUT "about"
 
 enum schema__kind {
     SCHEMA_NOTHING, /* an empty place of the index */
@@ -90,7 +101,7 @@ struct schema {
     uint32_t n_counters;
     uint32_t n_names;
     uint32_t index_mask; /* places of the index - 1 */
-    uint32_t n_places;   /* of counter; as many as are in use, or one more */
+    uint32_t n_places;   /* of counter; as many as are in use, or more */
     struct schema__entry *index;
     uint16_t place[SCHEMA_COUNTERS_MAX]; /* by slot: 1 + its place in counter;
                                           * 0: there is none */
@@ -119,16 +130,32 @@ schema__names_equal(const struct schema_name *a, const struct schema_name *b)
 }
 
 /* A copy of old with room for more_names more in its index, which is empty,
- * and for one counter more; NULL when memory is out. The caller changes
+ * and for so many counters more; NULL when memory is out. The caller changes
  * counters in place, then calls schema__index. */
-struct schema *schema__copy(const struct schema *old, uint32_t more_names);
+struct schema *schema__copy(
+    const struct schema *old, uint32_t more_names, uint32_t more_counters);
 
-/* The room of a copy for one counter more, all zero, for a slot that has
- * none. */
+/* The room of a copy for one counter more, all zero but for its slot, which
+ * has had none. The caller names it before it adds another one. */
 struct schema_counter *schema__add(struct schema *schema, unsigned slot);
 
 /* Empties a slot of a copy that has a counter. */
 void schema__remove(struct schema *schema, unsigned slot);
+
+/* The lowest slot without a counter; there is one. */
+unsigned schema__free_slot(const struct schema *schema);
+
+/* ---- pairs.c ---- */
+
+/* Makes the counter of pairs of a column of members of counter, in the slot
+ * that the column says and that is free. counter: of schema, a copy. */
+void schema__pairs_add(struct schema *schema,
+    const struct schema_counter *counter, const struct schema_column *column);
+
+/* Takes the counters of pairs of all columns of counter out of a copy of the
+ * schema that counter is of. */
+void schema__pairs_remove(
+    struct schema *schema, const struct schema_counter *counter);
 
 /* Fills the empty index and counts counters and names. */
 void schema__index(struct schema *schema);

@@ -65,7 +65,7 @@ admin__counters(struct server_admin *admin, struct reply_stats *out)
     admin__sum(admin, sum);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
-        if (counter != NULL) {
+        if (counter != NULL && counter->members_of == 0) {
             put_counter(admin, counter, out);
         }
     }
@@ -139,7 +139,7 @@ next_counter(const struct schema *schema, struct admin_reply *reply)
     for (; reply->slot < SCHEMA_COUNTERS_MAX; reply->slot++) {
         const struct schema_counter *counter =
             schema_counter_at(schema, reply->slot);
-        if (counter != NULL &&
+        if (counter != NULL && counter->members_of == 0 &&
             (reply->only == 0 || reply->only == counter->serial)) {
             return counter;
         }

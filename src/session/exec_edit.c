@@ -200,7 +200,7 @@ exec__show_counters(struct session *session, struct buf *out)
     struct store *store = session->executor->store;
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
-        if (counter != NULL) {
+        if (counter != NULL && counter->members_of == 0) {
             buf_addf(out, "COUNTER %s columns=%u records=%llu\r\n",
                 counter->name.text, counter->n_columns,
                 (unsigned long long)store_sum(store, slot).records);

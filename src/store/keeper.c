@@ -5,7 +5,8 @@
  * them is published, so that no request can name what the engine does not
  * know. Dropping: the new schema is published first; after a grace period no
  * request can resolve the old name any more, and the engine forgets the
- * numbers. Keys that were resolved earlier and are still parked carry a serial
+ * numbers. The counter of pairs of a column of members comes before the counter
+ * that has the column, and goes after it. Keys that were resolved earlier and are still parked carry a serial
  * that the engine no longer knows, and are answered as gone.
  *
  * With a data directory every edit is in the log before the schema that has
@@ -105,13 +106,41 @@ take_largest(struct keeper *keeper, const struct schema *next,
     }
 }
 
+static void
+undefine_all(struct keeper *keeper, const uint8_t *slot, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        engine_undefine(keeper->engine, slot[i]);
+    }
+}
+
+/* The engine learns what the edit has added in next, with the counter of pairs
+ * that may have come with it: all of it, or nothing. */
+static int
+define(struct keeper *keeper, const struct schema *next,
+    const struct schema_edit *edit)
+{
+    uint8_t pairs[SCHEMA_COLUMNS_MAX];
+    unsigned n = schema_pairs_beside(next, current(keeper), pairs);
+    int err = 0;
+    for (unsigned i = 0; err == 0 && i < n; i++) {
+        err = engine_define(keeper->engine, schema_counter_at(next, pairs[i]));
+    }
+    if (err == 0) {
+        err = engine_define(keeper->engine, counter_of(next, edit));
+    }
+    if (err != 0) {
+        undefine_all(keeper, pairs, n);
+    }
+    return err;
+}
+
 static int
 do_add(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
 {
-    int err = keeper->is_missing
-        ? ERR_NO_DATA_DIR
-        : engine_define(keeper->engine, counter_of(next, edit));
+    int err =
+        keeper->is_missing ? ERR_NO_DATA_DIR : define(keeper, next, edit);
     if (err != 0) {
         schema_destroy(&next);
         return err;
@@ -136,6 +165,8 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
     const struct schema_counter *old = counter_of(current(keeper), edit);
     ASSERT(old != NULL); /* schema_apply has found it */
     unsigned slot = old->slot;
+    uint8_t pairs[SCHEMA_COLUMNS_MAX];
+    unsigned n_pairs = schema_pairs_beside(current(keeper), next, pairs);
     *seq = log_edit(keeper, next, edit, old->serial);
     publish(keeper, next);
     if (edit->op == SCHEMA_DROP_COLUMN) {
@@ -147,7 +178,8 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
             segment_map_clear(keeper->segment_map, slot);
         }
     }
-    /* the slot may be used again by the next edit: nobody may still read
+    undefine_all(keeper, pairs, n_pairs);
+    /* a slot may be used again by the next edit: nobody may still read
      * under the old columns then */
     qsbr_wait(keeper->store->qsbr);
     return 0;

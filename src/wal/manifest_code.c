@@ -6,7 +6,8 @@
  *        8    4 version: 1, or 2 where there has been a segment, or 3 where
  *               there has been a producer, or 4 where histories are named, or
  *               5, where log and checkpoint files have names with suffixes, or
- *               6, where there is a mark, a list or a counter with cold=never
+ *               6, where there is a mark, a list, a column of members or a
+ *               counter with cold=never
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch

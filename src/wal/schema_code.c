@@ -15,7 +15,8 @@
  * if they are 0. Numbers never change their place. What came later is written
  * only where it is not 0: then the bytes are those of before. All columns of a
  * counter have as many numbers: who does not know of marks and lists stumbles
- * over the number of their kind, before the name that a mark has more.
+ * over the number of their kind, before the name that a mark has more. A
+ * counter of pairs has no bytes: it is made of its column of members again.
  *
  * Invariant: what is decoded could have been made by schema_apply, as far as
  * one counter can tell: the schema asserts that on what it is given. So
@@ -61,11 +62,15 @@ enum mark_bits {
     X(MAX_BITS, SCHEMA_BITS_MAX)                                              \
     X(FLAGS, UINT32_MAX)                                                      \
     X(DEFAULT, UINT64_MAX)                                                    \
-    X(KIND, SCHEMA_FOLLOWS)                                                   \
+    X(KIND, SCHEMA_MEMBERS)                                                   \
     X(SOURCE, UINT32_MAX)                                                     \
     X(MARK, MARK_BITS)                                                        \
     X(SOURCE_ID, UINT64_MAX)                                                  \
-    X(FORGET, UINT64_MAX)
+    X(FORGET, UINT64_MAX)                                                     \
+    X(COUNTS, UINT32_MAX)                                                     \
+    X(MEMBER_BITS, SCHEMA_MEMBER_BITS_MAX)                                    \
+    X(VALUE_BITS, SCHEMA_VALUE_BITS_MAX)                                      \
+    X(PAIRS, SCHEMA_COUNTERS_MAX - 1)
 
 enum counter_number {
 #define X(name, max) COUNTER_##name,
@@ -145,6 +150,10 @@ numbers_of(const struct schema_column *column)
             (column->unmarked_is_none ? UNMARKED_IS_NONE : 0),
         [COLUMN_SOURCE_ID] = source->id,
         [COLUMN_FORGET] = column->forget,
+        [COLUMN_COUNTS] = column->counts,
+        [COLUMN_MEMBER_BITS] = column->member_bits,
+        [COLUMN_VALUE_BITS] = column->value_bits,
+        [COLUMN_PAIRS] = column->pairs,
     }};
 }
 
@@ -200,6 +209,7 @@ schema_code_put(uint8_t *out, const struct schema_counter *counter)
     }
     size_t len = bytes_put_varint(out, n);
 
+    ASSERT(counter->members_of == 0); /* its column says all of it */
     ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
     len += put_numbers(out + len, number, counter_max, n);
     len += put_name(out + len, &counter->name);
@@ -294,6 +304,10 @@ get_column(const uint8_t **in, const uint8_t *end, uint64_t n_numbers,
     out->source.id = number[COLUMN_SOURCE_ID];
     out->unmarked_is_none = (number[COLUMN_MARK] & UNMARKED_IS_NONE) != 0;
     out->forget = number[COLUMN_FORGET];
+    out->counts = (uint32_t)number[COLUMN_COUNTS];
+    out->member_bits = (uint8_t)number[COLUMN_MEMBER_BITS];
+    out->value_bits = (uint8_t)number[COLUMN_VALUE_BITS];
+    out->pairs = (uint8_t)number[COLUMN_PAIRS];
     if (out->kind == SCHEMA_MARK && !get_name(in, end, &out->unread)) {
         return false;
     }
@@ -347,7 +361,8 @@ counter_agrees(const struct schema_counter *counter)
             }
         }
     }
-    return counter->n_columns == 0 || counter->key_name.len > 0;
+    return (counter->n_columns == 0 || counter->key_name.len > 0) &&
+        schema_members_are_sound(counter);
 }
 
 /* All before the columns. */

@@ -11,7 +11,7 @@
 /* A counter with its columns, serials and slots as bytes, in the log and in
  * the manifest (doc/format-log.md). Pure; any thread. */
 
-enum { SCHEMA_CODE_BYTES_MAX = 4096 };
+enum { SCHEMA_CODE_BYTES_MAX = 4608 };
 
 /* Returns the length. out: room for SCHEMA_CODE_BYTES_MAX. */
 size_t schema_code_put(uint8_t *out, const struct schema_counter *counter);
