@@ -162,7 +162,10 @@ has_all_columns(
         const struct schema_counter *one = &manifest->counter[i];
         n += one->serial > counter->serial;
         for (unsigned k = 0; k < one->n_columns; k++) {
-            n += one->column[k].serial > counter->serial;
+            /* with those of its counter of pairs */
+            n += one->column[k].serial <= counter->serial ? 0
+                : one->column[k].kind == SCHEMA_MEMBERS   ? 3
+                                                          : 1;
         }
     }
     return n == manifest->last_serial - counter->serial;

@@ -8,9 +8,9 @@
 
 /* A schema as it was, from what was stored of it: counters as they were, with
  * their slots and serial numbers, one after the other. Of counters of pairs
- * nothing is stored: each comes and goes with its column of members. A mark or a list may be
- * restored before what it is about, and that may go before it: schema_check
- * tells whether all is there in the end. */
+ * nothing is stored: each comes and goes with its column of members. A mark or
+ * a list may be restored before what it is about, and that may go before it:
+ * schema_check tells whether all is there in the end. */
 
 /* The last serial number given out, to what lives or not. */
 uint32_t schema_last_serial(const struct schema *schema);

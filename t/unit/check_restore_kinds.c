@@ -98,6 +98,15 @@ spoil_number(struct schema_counter *user, unsigned how)
         user->cold_is_never = true;
         user->cold_after = 1;
         return true;
+    case 8:
+        number->counts = 2;
+        return true;
+    case 9:
+        number->pairs = 9;
+        return true;
+    case 10:
+        user->members_of = 3;
+        return true;
     default:
         return false;
     }
@@ -150,7 +159,19 @@ spoil_mark(struct schema_counter *user, unsigned how)
         dot->unmarked_is_none = false;
         return true;
     case 13:
-        seen->kind = (enum schema_kind)3;
+        seen->kind = (enum schema_kind)4;
+        return true;
+    case 14:
+        seen->counts = 6;
+        return true;
+    case 15:
+        seen->member_bits = 33;
+        return true;
+    case 16:
+        seen->value_bits = 1;
+        return true;
+    case 17:
+        seen->pairs = 9;
         return true;
     default:
         return false;
@@ -189,6 +210,9 @@ spoil_list(struct schema_counter *user, unsigned how)
         return true;
     case 8:
         feed->unmarked_is_none = true;
+        return true;
+    case 9:
+        feed->value_bits = 1;
         return true;
     default:
         return false;
@@ -264,10 +288,239 @@ check_spoilt(spoil_fn *fn, bool is_alone, unsigned n_ways)
 
 START_TEST(test_what_no_edit_makes_is_refused)
 {
-    check_spoilt(spoil_number, true, 8);
-    check_spoilt(spoil_mark, true, 14);
-    check_spoilt(spoil_list, true, 9);
+    check_spoilt(spoil_number, true, 11);
+    check_spoilt(spoil_mark, true, 18);
+    check_spoilt(spoil_list, true, 10);
     check_spoilt(spoil_source, false, 10);
+}
+END_TEST
+
+/* ---- members ---- */
+
+enum { SCORE_AT = 1, LIKED_AT, SHARED_AT }; /* columns of weibo */
+
+/* weibo, whose members are in slots 1 and 3, and other in 2. */
+static struct schema *
+members_schema(void)
+{
+    static const char *const lines[] = {
+        "add counter weibo cold=never absent=miss",                  /* 1 */
+        "add column weibo wid primarykey", "add column weibo likes", /* 2 */
+        "add column weibo score default=7",                          /* 3 */
+        "add column weibo liked members=exact counts=likes",     /* 4, 5, 6 */
+        "add counter other", "add column other oid primarykey",  /* 7 */
+        "add column weibo shared members=exact max=8 member=48", /* 8, 9, 10 */
+        "add column other n hint=8 max=8"};                      /* 11 */
+    struct schema *schema = schema_create();
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        apply(&schema, lines[i]);
+    }
+    return schema;
+}
+
+static void
+expect_equal(const struct schema *a, const struct schema *b)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *one = schema_counter_at(a, slot);
+        const struct schema_counter *two = schema_counter_at(b, slot);
+        ck_assert_int_eq(one == NULL, two == NULL);
+        if (one != NULL) {
+            ck_assert_mem_eq(one, two, sizeof *one);
+        }
+    }
+}
+
+/* The counters of pairs come of themselves: in what is made anew, and where a
+ * counter is replaced. */
+START_TEST(test_members_are_restored)
+{
+    struct schema *old = members_schema();
+    for (unsigned turn = 0; turn < 2; turn++) {
+        struct schema *made = schema_create();
+        ck_assert_int_eq(
+            restore(&made, counter_of(old, turn == 0 ? "weibo" : "other")), 0);
+        ck_assert_int_eq(
+            restore(&made, counter_of(old, turn == 0 ? "other" : "weibo")), 0);
+        ck_assert_int_eq(schema_check(made), 0);
+        expect_equal(made, old);
+        ck_assert_int_eq(restore(&made, counter_of(old, "weibo")), 0);
+        expect_equal(made, old);
+        /* they are not stored, so they are not restored or dropped */
+        struct schema *next = NULL;
+        ck_assert_int_eq(
+            restore(&made, schema_counter_at(old, 1)), ERR_CORRUPT);
+        ck_assert_int_eq(schema_restore_drop(made, 5, 20, &next), ERR_CORRUPT);
+        ck_assert_int_eq(schema_restore_drop(made, 1, 20, &next), 0);
+        for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+            ck_assert_int_eq(schema_counter_at(next, slot) != NULL, slot == 2);
+        }
+        schema_destroy(&next);
+        schema_destroy(&made);
+    }
+    schema_destroy(&old);
+}
+END_TEST
+
+/* A column that is gone from its counter takes its pairs along. */
+START_TEST(test_a_column_of_members_goes)
+{
+    struct schema *schema = members_schema();
+    struct schema_counter weibo = *counter_of(schema, "weibo");
+    weibo.column[LIKED_AT] = weibo.column[SHARED_AT];
+    weibo.n_columns = 3;
+    ck_assert_int_eq(restore(&schema, &weibo), 0);
+    ck_assert_int_eq(schema_check(schema), 0);
+    ck_assert_ptr_null(schema_counter_at(schema, 1));
+    ck_assert_uint_eq(schema_counter_at(schema, 3)->members_of, 8);
+    /* and two may change places */
+    struct schema *other = members_schema();
+    weibo = *counter_of(other, "weibo");
+    weibo.column[LIKED_AT].pairs = 3;
+    weibo.column[SHARED_AT].pairs = 1;
+    ck_assert_int_eq(restore(&other, &weibo), 0);
+    ck_assert_uint_eq(schema_counter_at(other, 3)->members_of, 4);
+    ck_assert_uint_eq(schema_counter_at(other, 1)->members_of, 8);
+    schema_destroy(&other);
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* What no column of members has, or no counter that has one. */
+static bool
+spoil_members(struct schema_counter *weibo, unsigned how)
+{
+    struct schema_column *liked = &weibo->column[LIKED_AT];
+    struct schema_column *shared = &weibo->column[SHARED_AT];
+    switch (how) {
+    case 0:
+        liked->max_bits = 32;
+        return true;
+    case 1:
+        liked->hint_bits = 15;
+        return true;
+    case 2:
+        liked->default_value = 1;
+        return true;
+    case 3:
+        liked->member_bits = 15;
+        liked->max_bits = 49;
+        return true;
+    case 4:
+        liked->member_bits = 49;
+        liked->max_bits = 15;
+        liked->hint_bits = 15;
+        return true;
+    case 5:
+        liked->value_bits = 0;
+        return true;
+    case 6:
+        liked->value_bits = 9;
+        return true;
+    case 7:
+        liked->counts = 3; /* its default is 7 */
+        return true;
+    case 8:
+        liked->counts = 1;
+        return true;
+    case 9:
+        liked->counts = 4;
+        return true;
+    case 10:
+        liked->counts = 11; /* another counter's */
+        return true;
+    case 11:
+        shared->counts = 2; /* liked counts there */
+        return true;
+    case 12:
+        shared->counts = 4; /* no number */
+        return true;
+    case 13:
+        liked->pairs = 0; /* weibo's own */
+        return true;
+    case 14:
+        liked->pairs = 2; /* of other */
+        return true;
+    case 15:
+        liked->pairs = 3; /* of shared */
+        return true;
+    case 16:
+        weibo->cold_is_never = false;
+        return true;
+    case 17:
+        liked->unread = (struct schema_name){3, "una"};
+        return true;
+    case 18:
+        liked->source.serial = 2;
+        return true;
+    case 19:
+        liked->serial = 7; /* those of its pairs are others' */
+        return true;
+    case 20:
+        shared->serial = 5;
+        return true;
+    case 21:
+        shared->serial = 6;
+        return true;
+    case 22:
+        shared->serial = 19; /* the last is 20 */
+        return true;
+    case 23:
+        shared->serial = UINT32_MAX;
+        return true;
+    case 24:
+        weibo->serial = 6;
+        return true;
+    case 25:
+        weibo->column[SCORE_AT].serial = 9;
+        return true;
+    default:
+        return false;
+    }
+}
+
+START_TEST(test_what_no_edit_makes_of_members)
+{
+    struct schema *schema = members_schema();
+    struct schema_counter weibo = *counter_of(schema, "weibo");
+    unsigned how;
+    for (how = 0; spoil_members(&weibo, how); how++) {
+        struct schema *next = NULL;
+        int err = schema_restore(schema, &weibo, 20, &next);
+        ck_assert_msg(err == ERR_CORRUPT, "way %u", how);
+        weibo = *counter_of(schema, "weibo");
+    }
+    ck_assert_uint_eq(how, 26);
+    schema_destroy(&schema);
+}
+END_TEST
+
+/* Others keep away from the slots and the serials of pairs, and nothing is
+ * about them. */
+START_TEST(test_others_keep_away_from_pairs)
+{
+    struct schema *schema = members_schema();
+    struct schema_counter other = *counter_of(schema, "other");
+    for (unsigned serial = 5; serial <= 6; serial++) {
+        other.column[0].serial = serial;
+        ck_assert_int_eq(restore(&schema, &other), ERR_CORRUPT);
+    }
+    other = *counter_of(schema, "other");
+    other.serial = 12;
+    other.column[0].serial = 13;
+    other.name.text[0] = 'O';
+    other.column[0].name.text[0] = 'N';
+    other.slot = 3;
+    ck_assert_int_eq(restore(&schema, &other), ERR_CORRUPT);
+    other.slot = 4;
+    ck_assert_int_eq(restore(&schema, &other), 0);
+    other.column[0].kind = SCHEMA_MARK;
+    other.column[0].unread = (struct schema_name){3, "una"};
+    other.column[0].source =
+        (struct schema_source){.serial = 10, .is_fixed = true, .id = 1};
+    ck_assert_int_eq(restore(&schema, &other), 0);
+    ck_assert_int_eq(schema_check(schema), ERR_CORRUPT);
+    schema_destroy(&schema);
 }
 END_TEST
 
@@ -275,6 +528,8 @@ int
 main(void)
 {
     const TTest *test[] = {test_it_is_restored,
-        test_a_source_that_goes_is_missed, test_what_no_edit_makes_is_refused};
+        test_a_source_that_goes_is_missed, test_what_no_edit_makes_is_refused,
+        test_members_are_restored, test_a_column_of_members_goes,
+        test_what_no_edit_makes_of_members, test_others_keep_away_from_pairs};
     return run_tests("restore_kinds", test, COUNT_OF(test));
 }
