@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "lib/fault_alloc.h"
 #include "lib/store_item.h"
+#include "schema/restore.h"
 #include "unit/store_help.h"
 #include "unit/survives.h"
 
@@ -425,6 +426,146 @@ START_TEST(test_drop_counter_out_of_memory)
 }
 END_TEST
 
+/* ---- columns of members ---- */
+
+static void
+declare_members(struct rig *rig)
+{
+    ck_assert_int_eq(edit_now(rig, "add counter w cold=never"), 0);
+    ck_assert_int_eq(edit_now(rig, "add column w id primarykey"), 0);
+    ck_assert_int_eq(edit_now(rig, "add column w n"), 0);
+    change_all(rig, find(rig, "n"), CHANGE_SET, 7, 0);
+}
+
+#define ADD_MEMBERS "add column w m members=exact counts=n max=3"
+
+/* The one column of the pairs of a column of members. */
+static struct cell_key
+pairs_of(struct rig *rig, const char *name)
+{
+    const struct schema *schema = atomic_load(&rig->schema);
+    struct schema_target target;
+    ck_assert(schema_find(schema, name, strlen(name), &target));
+    const struct schema_counter *pairs = schema_pairs(schema, target.column);
+    ck_assert_ptr_nonnull(pairs);
+    return (struct cell_key){
+        .serial = pairs->column[0].serial, .counter = pairs->slot};
+}
+
+static uint64_t
+records_in(struct rig *rig, unsigned slot)
+{
+    struct engine_sum sum = {0};
+    engine_sum(rig->engine, slot, -1, &sum);
+    return sum.records;
+}
+
+/* The engine has the counter of pairs where the schema has the column. */
+static void
+expect_members(struct rig *rig)
+{
+    struct cell_key pairs = pairs_of(rig, "m");
+    expect_now(rig, find(rig, "m"), CELL_DEFAULT, 0);
+    expect_now(rig, pairs, CELL_DEFAULT, 0);
+    change_all(rig, pairs, CHANGE_SET, 7, 0);
+    change_all(rig, pairs, CHANGE_SET, 8, ERR_OVER_MAX);
+    expect_now(rig, pairs, CELL_SET, 7);
+    expect_now(rig, find(rig, "n"), CELL_SET, 7);
+}
+
+/* Their pairs go with them, with all records, and another one in that slot
+ * begins without any. */
+START_TEST(test_members_come_and_go)
+{
+    static const char *const drops[] = {
+        "drop column w m m", "drop counter w w"};
+    for (size_t i = 0; i < COUNT_OF(drops); i++) {
+        struct rig rig;
+        rig_init(&rig);
+        declare_members(&rig);
+        ck_assert_int_eq(edit_now(&rig, ADD_MEMBERS), 0);
+        ck_assert_int_eq(edit_now(&rig, ADD_MEMBERS), 0); /* the same */
+        expect_members(&rig);
+        struct cell_key pairs = pairs_of(&rig, "m");
+        ck_assert_uint_eq(pairs.counter, 1);
+        ck_assert_uint_eq(records_in(&rig, 1), IDS);
+        ck_assert_int_eq(edit_now(&rig, drops[i]), 0);
+        change_all(&rig, pairs, CHANGE_SET, 1, ERR_GONE);
+        expect_now(&rig, pairs, CELL_GONE, 0);
+        ck_assert_uint_eq(records_in(&rig, 1), 0);
+        if (i == 0) {
+            expect_now(&rig, find(&rig, "n"), CELL_SET, 7);
+        } else {
+            declare_members(&rig);
+        }
+        ck_assert_int_eq(edit_now(&rig, ADD_MEMBERS), 0);
+        expect_members(&rig);
+        ck_assert_uint_eq(pairs_of(&rig, "m").counter, 1);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
+/* Fails the n-th allocation of an edit that adds members. */
+static bool
+fail_in_members(size_t n)
+{
+    struct rig rig;
+    rig_init(&rig);
+    declare_members(&rig);
+    const struct schema *old = atomic_load(&rig.schema);
+    /* as schema_apply is going to give them out */
+    struct cell_key pairs = {
+        .serial = schema_last_serial(old) + 3, .counter = 1};
+    arm(&rig, n, n);
+    int err = edit_now(&rig, ADD_MEMBERS);
+    disarm(&rig);
+    bool has_failed = rig.fault.failures > 0;
+    ck_assert(err == 0 || (has_failed && err == ERR_NO_MEMORY));
+    ck_assert_int_eq(err != 0, atomic_load(&rig.schema) == old);
+    if (err != 0) {
+        change_all(&rig, pairs, CHANGE_SET, 1, ERR_GONE);
+        expect_now(&rig, pairs, CELL_GONE, 0);
+        ck_assert_int_eq(edit_now(&rig, ADD_MEMBERS), 0);
+    }
+    ck_assert_uint_eq(pairs_of(&rig, "m").serial, pairs.serial);
+    expect_members(&rig);
+    rig_fini(&rig);
+    return has_failed;
+}
+
+START_TEST(test_members_out_of_memory)
+{
+    size_t n = 1;
+    while (fail_in_members(n)) {
+        n++;
+    }
+    /* a schema, a counter of pairs with its view, a view */
+    ck_assert_uint_gt(n, 4);
+}
+END_TEST
+
+/* A drop is one without memory, too. */
+START_TEST(test_drop_members_out_of_memory)
+{
+    struct rig rig;
+    rig_init(&rig);
+    declare_members(&rig);
+    ck_assert_int_eq(edit_now(&rig, ADD_MEMBERS), 0);
+    expect_members(&rig);
+    struct cell_key pairs = pairs_of(&rig, "m");
+    struct cell_key numbers = find(&rig, "m");
+    arm(&rig, 2, SIZE_MAX / 2);
+    ck_assert_int_eq(edit_now(&rig, "drop column w m m"), 0);
+    disarm(&rig);
+    expect_now(&rig, numbers, CELL_GONE, 0);
+    expect_now(&rig, pairs, CELL_GONE, 0);
+    ck_assert_uint_eq(records_in(&rig, pairs.counter), 0);
+    expect_now(&rig, find(&rig, "n"), CELL_SET, 7);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* Stopping does what is queued first. */
 START_TEST(test_stop)
 {
@@ -513,7 +654,8 @@ main(void)
 {
     const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
         test_add_out_of_memory, test_another_after_failed_add,
-        test_drop_out_of_memory, test_drop_counter_out_of_memory, test_stop,
-        test_life, test_misused};
+        test_drop_out_of_memory, test_drop_counter_out_of_memory,
+        test_members_come_and_go, test_members_out_of_memory,
+        test_drop_members_out_of_memory, test_stop, test_life, test_misused};
     return run_tests("keeper", tests, COUNT_OF(tests));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks, lists and counters with cold=never in the manifest: it has version 6
- * where there is one of them, and nowhere else; what is written is read back,
+/* Marks, lists, members and counters with cold=never in the manifest: it has
+ * version 6 where there is one of them, and nowhere else; what is written is read back,
  * and damage is seen. */
 #include "wal/manifest.h"
 
@@ -54,14 +54,26 @@ static const struct schema_counter author = {.name = {6, "author"},
     .key_name = {3, "aid"},
     .serial = 4,
     .slot = 1,
-    .n_columns = 1,
+    .n_columns = 2,
     .key_hint_bits = 64,
     .cold_is_never = true,
     .column = {{.name = {5, "posts"},
-        .serial = 5,
-        .slot = 0,
-        .hint_bits = 16,
-        .max_bits = 32}}};
+                   .serial = 5,
+                   .slot = 0,
+                   .hint_bits = 16,
+                   .max_bits = 32},
+        {.name = {8, "admirers"},
+            .suffix = {3, "adm"},
+            .serial = 8,
+            .slot = 1,
+            .hint_bits = 16,
+            .max_bits = 24,
+            .flags = 7,
+            .kind = SCHEMA_MEMBERS,
+            .counts = 5,
+            .member_bits = 40,
+            .value_bits = 2,
+            .pairs = 3}}};
 
 static void
 make(struct manifest *manifest, bool has_user, bool has_author)
@@ -69,7 +81,7 @@ make(struct manifest *manifest, bool has_user, bool has_author)
     make_bare(manifest, 2);
     ck_assert_int_eq(histories_add(&manifest->histories, 12, 77), 0);
     manifest->writes = 9;
-    manifest->last_serial = 7;
+    manifest->last_serial = 10;
     manifest->counter = calloc(N_COUNTERS, sizeof *manifest->counter);
     ck_assert_ptr_nonnull(manifest->counter);
     if (has_user) {
@@ -105,6 +117,11 @@ manifest_numbers(struct manifest *manifest)
 {
     make(manifest, true, true);
     manifest->counter[AUTHOR].cold_is_never = false;
+    manifest->counter[AUTHOR].column[1].kind = SCHEMA_NUMBER;
+    manifest->counter[AUTHOR].column[1].counts = 0;
+    manifest->counter[AUTHOR].column[1].member_bits = 0;
+    manifest->counter[AUTHOR].column[1].value_bits = 0;
+    manifest->counter[AUTHOR].column[1].pairs = 0;
     for (unsigned i = 1; i < user.n_columns; i++) {
         struct schema_column *column = &manifest->counter[USER].column[i];
         column->kind = SCHEMA_NUMBER;
@@ -189,11 +206,12 @@ START_TEST(test_the_counters_make_a_schema)
     for (unsigned i = USER; i <= AUTHOR; i++) {
         struct schema *next;
         ck_assert_int_eq(
-            schema_restore(schema, &manifest.counter[i], 7, &next), 0);
+            schema_restore(schema, &manifest.counter[i], 10, &next), 0);
         ck_assert_int_eq(schema_check(next), i == USER ? ERR_CORRUPT : 0);
         schema_destroy(&schema);
         schema = next;
     }
+    ck_assert_uint_eq(schema_counter_at(schema, 3)->members_of, 8);
     schema_destroy(&schema);
     manifest_fini(&manifest);
 }

@@ -108,6 +108,31 @@ random_column(uint64_t *state, struct schema_column *column, unsigned i)
     }
 }
 
+/* Makes its last column one of members, which may count in the one before,
+ * though columns never come in such an order of their serials. */
+static void
+random_members(uint64_t *state, struct schema_counter *counter)
+{
+    unsigned last = counter->n_columns - 1u;
+    struct schema_column *members = &counter->column[last];
+
+    if (counter->n_columns == 0 || members->kind != SCHEMA_NUMBER) {
+        return;
+    }
+    members->kind = SCHEMA_MEMBERS;
+    members->member_bits = (uint8_t)(16 + random_below(state, 33));
+    members->value_bits = (uint8_t)(1 + random_below(state, 8));
+    members->max_bits = (uint8_t)(64 - members->member_bits);
+    members->hint_bits = 16;
+    members->default_value = 0;
+    members->pairs = (uint8_t)(counter->slot + 1 + random_below(state, 255));
+    if (last > 0 && members[-1].kind == SCHEMA_NUMBER) {
+        members[-1].default_value = 0;
+        members[-1].serial = members->serial - 1;
+        members->counts = members[-1].serial;
+    }
+}
+
 static struct schema_counter
 random_counter(uint64_t *state)
 {
@@ -133,6 +158,9 @@ random_counter(uint64_t *state)
     }
     for (unsigned i = 0; i < counter.n_columns; i++) {
         random_column(state, &counter.column[i], i);
+    }
+    if (counter.cold_is_never) {
+        random_members(state, &counter);
     }
     return counter;
 }
@@ -163,6 +191,10 @@ assert_same_column(
     assert_same_name(&a->unread, &b->unread);
     ck_assert_int_eq(a->unmarked_is_none, b->unmarked_is_none);
     ck_assert_uint_eq(a->forget, b->forget);
+    ck_assert_uint_eq(a->counts, b->counts);
+    ck_assert_uint_eq(a->member_bits, b->member_bits);
+    ck_assert_uint_eq(a->value_bits, b->value_bits);
+    ck_assert_uint_eq(a->pairs, b->pairs);
 }
 
 static void
@@ -349,6 +381,27 @@ START_TEST(test_largest)
     ck_assert_uint_eq(len, 2338); /* likewise */
     ck_assert(decode(bytes, len, &got));
     assert_same(&counter, &got);
+
+    /* each column has more numbers for one of members */
+    struct schema_column *members = &counter.column[0];
+    *members = (struct schema_column){.name = members->name,
+        .suffix = members->suffix,
+        .serial = members->serial,
+        .slot = members->slot,
+        .hint_bits = 16,
+        .max_bits = 48,
+        .flags = UINT32_MAX,
+        .kind = SCHEMA_MEMBERS,
+        .member_bits = 16,
+        .value_bits = 8,
+        .pairs = SCHEMA_COUNTERS_MAX - 2};
+    counter.cold_is_quietest = false;
+    counter.cold_is_never = true;
+    counter.cold_after = 0;
+    len = schema_code_put(bytes, &counter);
+    ck_assert_uint_eq(len, 2338); /* likewise */
+    ck_assert(decode(bytes, len, &got));
+    assert_same(&counter, &got);
 }
 END_TEST
 
@@ -496,6 +549,54 @@ START_TEST(test_refused_kinds)
 }
 END_TEST
 
+/* The small counter, its second column one of members that counts in the
+ * first one. */
+static struct schema_counter
+members_counter(void)
+{
+    struct schema_counter counter = small_counter();
+    struct schema_column *members = &counter.column[1];
+
+    counter.cold_is_quietest = false;
+    counter.cold_is_never = true;
+    counter.cold_after = 0;
+    counter.column[0].default_value = 0;
+    members->serial = 9;
+    members->kind = SCHEMA_MEMBERS;
+    members->default_value = 0;
+    members->member_bits = 33;
+    members->value_bits = 1;
+    members->max_bits = 31;
+    members->hint_bits = 16;
+    members->counts = 7;
+    members->pairs = (uint8_t)(counter.slot + 1);
+    return counter;
+}
+
+START_TEST(test_refused_members)
+{
+#define REFUSED_MEMBERS(statement)                                            \
+    REFUSED(c = members_counter(); ck_assert(schema_code_has_kinds(&c));      \
+            statement)
+    REFUSED_MEMBERS(c.column[1].max_bits = 32);
+    REFUSED_MEMBERS(c.column[1].hint_bits = 15);
+    REFUSED_MEMBERS(c.column[1].default_value = 1);
+    REFUSED_MEMBERS(c.column[1].value_bits = 0);
+    REFUSED_MEMBERS(c.column[1].member_bits = 15; c.column[1].max_bits = 49);
+    REFUSED_MEMBERS(c.column[1].counts = 8);
+    REFUSED_MEMBERS(c.column[1].counts = 9);
+    REFUSED_MEMBERS(c.column[0].default_value = 1);
+    REFUSED_MEMBERS(c.column[0].pairs = 1);
+    REFUSED_MEMBERS(c.column[0].counts = 2);
+    REFUSED_MEMBERS(c.column[0].member_bits = 33);
+    REFUSED_MEMBERS(c.column[0].value_bits = 1);
+    REFUSED_MEMBERS(c.column[1].pairs = c.slot);
+    REFUSED_MEMBERS(c.column[1].source.serial = 7);
+    REFUSED_MEMBERS(c.cold_is_never = false);
+#undef REFUSED_MEMBERS
+}
+END_TEST
+
 START_TEST(test_changed_kinds)
 {
     struct schema_counter counter = marked_counter();
@@ -513,6 +614,8 @@ START_TEST(test_changed_kinds)
     counter.column[0].hint_bits = 0;
     counter.column[0].max_bits = 1;
     expect_what_is_taken_could_be_put(&counter);
+    counter = members_counter();
+    expect_what_is_taken_could_be_put(&counter);
 }
 END_TEST
 
@@ -525,11 +628,16 @@ START_TEST(test_only_kinds_take_more)
     static const char mark[] = "\5\1\0\0\x10\0\1c\1k\2\x8"
                                "\1a\0\2\0\0\1\0\0\0\0"
                                "\1b\0\3\1\0\1\0\0\1\2\1u";
+    static const char members[] = "\5\1\0\0\x10\0\1c\1k\2\xf"
+                                  "\1a\0\2\0\0\1\0\0\0\0\0\0\0\0\0\0\0"
+                                  "\1b\0\3\1\x10\x1f\0\0\3\0\0\0\0"
+                                  "\2\x21\1\4";
     static const struct {
         const char *bytes;
         size_t len;
         bool has_kinds;
-    } code[] = {{CODE(number), false}, {CODE(list), true}, {CODE(mark), true}};
+    } code[] = {{CODE(number), false}, {CODE(list), true},
+        {CODE(members), true}, {CODE(mark), true}};
     struct schema_counter got;
     uint8_t bytes[SCHEMA_CODE_BYTES_MAX];
 
@@ -627,7 +735,7 @@ main(void)
     const TTest *const tests[] = {test_round_trip, test_every_option,
         test_largest, test_cut, test_changed, test_refused,
         test_other_versions, test_cold_options, test_refused_kinds,
-        test_changed_kinds, test_only_kinds_take_more};
+        test_refused_members, test_changed_kinds, test_only_kinds_take_more};
 
     return run_tests("schema_code", tests, COUNT_OF(tests));
 }
