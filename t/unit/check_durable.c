@@ -376,11 +376,106 @@ START_TEST(test_many_starts)
 }
 END_TEST
 
+/* ---- counters of pairs ---- */
+
+enum { PAIRS = 60 };
+
+static struct cell_key
+pairs_of(struct rig *rig, const char *name)
+{
+    const struct schema *schema = quiet_schema(rig->store);
+    struct schema_target target;
+    ck_assert(schema_find(schema, name, strlen(name), &target));
+    const struct schema_counter *pairs = schema_pairs(schema, target.column);
+    ck_assert_ptr_nonnull(pairs);
+    ck_assert_uint_eq(pairs->members_of, target.column->serial);
+    return (struct cell_key){
+        .serial = pairs->column[0].serial, .counter = pairs->slot};
+}
+
+static void
+set_pairs(struct rig *rig, struct cell_key key, uint64_t from, uint64_t to)
+{
+    for (key.id = from; key.id < to; key.id++) {
+        ck_assert_int_eq(change_cell(rig->store, &key, CHANGE_SET, 1), 0);
+    }
+}
+
+static void
+expect_pairs(struct rig *rig, struct cell_key key, enum cell_state state,
+    uint64_t value)
+{
+    for (key.id = 0; key.id < PAIRS; key.id++) {
+        expect_cell(rig->store, &key, state, value);
+    }
+}
+
+static void
+start_again(struct rig *rig, bool is_crash)
+{
+    if (is_crash) {
+        rig_crash(rig, true, 1);
+    } else {
+        ck_assert_int_eq(rig_close(rig), 0);
+        ck_assert_int_eq(rig_open(rig), 0);
+    }
+}
+
+/* What a restart finds of a counter of pairs, of which nothing is stored but
+ * its records: they come back with the column of members, and never without
+ * it, whichever of log and images have what. */
+START_TEST(test_members)
+{
+    static const char *const lines[] = {"add counter w cold=never",
+        "add column w id primarykey", "add column w n",
+        "add column w m members=exact counts=n"};
+    for (unsigned i = 0; i < 16; i++) {
+        struct rig rig;
+        rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, i + 1);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        for (size_t k = 0; k < COUNT_OF(lines); k++) {
+            ck_assert_int_eq(rig_edit(&rig, lines[k]), 0);
+        }
+        struct cell_key pairs = pairs_of(&rig, "m");
+        set_pairs(&rig, pairs, 0, 2 * PAIRS / 3);
+        if ((i & 1) != 0) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        set_pairs(&rig, pairs, PAIRS / 3, PAIRS);
+        /* an edit is durable with all before it */
+        ck_assert_int_eq(rig_edit(&rig, "add counter last"), 0);
+        start_again(&rig, (i & 2) != 0);
+        ck_assert_uint_eq(pairs_of(&rig, "m").serial, pairs.serial);
+        ck_assert_uint_eq(pairs_of(&rig, "m").counter, pairs.counter);
+        expect_pairs(&rig, pairs, CELL_SET, 1);
+        ck_assert_int_eq(rig_edit(&rig, "drop column w m m"), 0);
+        if ((i & 4) != 0) {
+            ck_assert_int_eq(rig_checkpoint(&rig), 0);
+        }
+        if ((i & 8) != 0) {
+            start_again(&rig, (i & 2) != 0);
+        }
+        ck_assert_int_eq(
+            rig_edit(&rig, "add column w again members=exact"), 0);
+        struct cell_key again = pairs_of(&rig, "again");
+        ck_assert_uint_eq(again.counter, pairs.counter);
+        for (unsigned turn = 0; turn < 2; turn++) {
+            expect_pairs(&rig, pairs, CELL_GONE, 0);
+            expect_pairs(&rig, again, CELL_DEFAULT, 0);
+            start_again(&rig, (i & 2) != 0);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_restarts, test_wide, test_replay_counts,
         test_maxjump, test_emptied, test_dropped, test_memory_full,
-        test_memory_sealed, test_interval_goes_on, test_many_starts};
+        test_memory_sealed, test_interval_goes_on, test_many_starts,
+        test_members};
     return run_tests("durable", tests, COUNT_OF(tests));
 }
