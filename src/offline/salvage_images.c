@@ -80,6 +80,36 @@ is_right(void *context)
     return err != ERR_CORRUPT;
 }
 
+/* The column whose pairs are in a slot; NULL: there is none. */
+static const struct schema_column *
+members_in(const struct schema_counter *counter, unsigned slot)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        if (column->kind == SCHEMA_MEMBERS && column->pairs == slot) {
+            return column;
+        }
+    }
+    return NULL;
+}
+
+/* Says that an image of members is lost, whose ids are not those of the records
+ * that they belong to. */
+static void
+say_members_lost(struct salvage *salvage, const struct images_entry *entry,
+    const struct schema_counter *counter, const struct schema_column *column)
+{
+    char name[NAMES_BYTES];
+    names_make(name, NAMES_CHECKPOINT, entry->file);
+    salvage__say(salvage,
+        "%s, offset %" PRIu64 ": an image is lost: up to %" PRIu32
+        " members, column %s of %s, shard %u; what the log has of them later "
+        "is not",
+        name, entry->offset, entry->n, column->name.text, counter->name.text,
+        entry->shard);
+    salvage->is_lossy = true;
+}
+
 static void
 say_lost(struct salvage *salvage, const struct images_entry *entry)
 {
@@ -89,6 +119,11 @@ say_lost(struct salvage *salvage, const struct images_entry *entry)
     for (uint32_t i = 0; i < salvage->manifest.n_counters; i++) {
         const struct schema_counter *one = &salvage->manifest.counter[i];
         counter = one->slot == entry->counter ? one->name.text : counter;
+        const struct schema_column *members = members_in(one, entry->counter);
+        if (members != NULL) {
+            say_members_lost(salvage, entry, one, members);
+            return;
+        }
     }
     names_make(name, NAMES_CHECKPOINT, entry->file);
     salvage__say(salvage,

@@ -10,8 +10,9 @@
  *
  * Invariants: a place of counter is in use exactly where its name has a
  * length, and then place says so at its own slot; every name is in the index
- * once, but for those of counters of pairs, which nobody may name; the index is at most half full, so that a probe ends, mostly at the
- * first place. The index is filled when the schema is made and never changes.
+ * once, but for those of counters of pairs, which nobody may name; the index
+ * is at most half full, so that a probe ends, mostly at the first place. The
+ * index is filled when the schema is made and never changes.
  *
  * Names come from operators, so the hash needs no secret: a client that asks
  * for names of its own choice finds clusters no longer than they already are.

@@ -6,8 +6,9 @@
  * know. Dropping: the new schema is published first; after a grace period no
  * request can resolve the old name any more, and the engine forgets the
  * numbers. The counter of pairs of a column of members comes before the counter
- * that has the column, and goes after it. Keys that were resolved earlier and are still parked carry a serial
- * that the engine no longer knows, and are answered as gone.
+ * that has the column, and goes after it. Keys that were resolved earlier and
+ * are still parked carry a serial that the engine no longer knows, and are
+ * answered as gone.
  *
  * With a data directory every edit is in the log before the schema that has
  * it is published, so before any change that rests on it, and is synced before

@@ -294,7 +294,12 @@ begin(struct rig *rig, struct spared_disk *disk)
     (void)rig_work(rig, 40);
     (void)rig_set_all(rig, 'a', 5);
     (void)rig_set_all(rig, 'b', 6);
+    ck_assert_int_eq(rig_edit(rig, "add counter m cold=never"), 0);
+    ck_assert_int_eq(rig_edit(rig, "add column m mk primarykey"), 0);
+    ck_assert_int_eq(rig_edit(rig, "add column m mx members=exact"), 0);
     ck_assert_int_eq(rig_checkpoint(rig), 0);
+    ck_assert_int_eq(rig_edit(rig, "add column m my members=exact"), 0);
+    ck_assert_int_eq(rig_edit(rig, "drop column m mx mx"), 0);
     ck_assert_int_eq(rig_edit(rig, "drop counter b b"), 0);
     (void)rig_set_all(rig, 'a', UINT64_C(1) << 40);
     ck_assert_int_eq(rig_edit(rig, "add column a ay max=64 default=3"), 0);

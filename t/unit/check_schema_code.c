@@ -328,6 +328,27 @@ START_TEST(test_every_option)
 }
 END_TEST
 
+/* Makes the first column one of members. */
+static void
+make_members(struct schema_counter *counter)
+{
+    struct schema_column *members = &counter->column[0];
+    *members = (struct schema_column){.name = members->name,
+        .suffix = members->suffix,
+        .serial = members->serial,
+        .slot = members->slot,
+        .hint_bits = 16,
+        .max_bits = 48,
+        .flags = UINT32_MAX,
+        .kind = SCHEMA_MEMBERS,
+        .member_bits = 16,
+        .value_bits = 8,
+        .pairs = SCHEMA_COUNTERS_MAX - 2};
+    counter->cold_is_quietest = false;
+    counter->cold_is_never = true;
+    counter->cold_after = 0;
+}
+
 /* The largest there is. */
 START_TEST(test_largest)
 {
@@ -383,21 +404,7 @@ START_TEST(test_largest)
     assert_same(&counter, &got);
 
     /* each column has more numbers for one of members */
-    struct schema_column *members = &counter.column[0];
-    *members = (struct schema_column){.name = members->name,
-        .suffix = members->suffix,
-        .serial = members->serial,
-        .slot = members->slot,
-        .hint_bits = 16,
-        .max_bits = 48,
-        .flags = UINT32_MAX,
-        .kind = SCHEMA_MEMBERS,
-        .member_bits = 16,
-        .value_bits = 8,
-        .pairs = SCHEMA_COUNTERS_MAX - 2};
-    counter.cold_is_quietest = false;
-    counter.cold_is_never = true;
-    counter.cold_after = 0;
+    make_members(&counter);
     len = schema_code_put(bytes, &counter);
     ck_assert_uint_eq(len, 2338); /* likewise */
     ck_assert(decode(bytes, len, &got));
