@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Marks, lists, members and counters with cold=never in the manifest: it has
- * version 6 where there is one of them, and nowhere else; what is written is read back,
- * and damage is seen. */
+ * version 6 where there is one of them, and nowhere else; what is written is
+ * read back, and damage is seen. */
 #include "wal/manifest.h"
 
 #include "schema/restore.h"
