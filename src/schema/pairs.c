@@ -74,18 +74,21 @@ has_members(const struct schema_counter *counter, uint32_t serial)
 const struct schema_counter *
 schema_owner(const struct schema *schema, const struct schema_counter *counter)
 {
+    const struct schema_counter *owner = NULL;
+
     if (counter->members_of == 0) {
         return counter;
     }
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        const struct schema_counter *owner = schema_counter_at(schema, slot);
+    for (unsigned slot = 0; owner == NULL && slot < SCHEMA_COUNTERS_MAX;
+         slot++) {
+        const struct schema_counter *one = schema_counter_at(schema, slot);
 
-        if (owner != NULL && has_members(owner, counter->members_of)) {
-            return owner;
+        if (one != NULL && has_members(one, counter->members_of)) {
+            owner = one;
         }
     }
-    ASSERT(!"a counter of pairs has its column");
-    return NULL;
+    ASSERT(owner != NULL);
+    return owner;
 }
 
 unsigned

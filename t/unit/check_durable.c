@@ -455,6 +455,7 @@ START_TEST(test_members)
         if ((i & 8) != 0) {
             start_again(&rig, (i & 2) != 0);
         }
+        ck_assert_uint_eq(store_sum(rig.store, pairs.counter).records, 0);
         ck_assert_int_eq(
             rig_edit(&rig, "add column w again members=exact"), 0);
         struct cell_key again = pairs_of(&rig, "again");

@@ -199,7 +199,7 @@ START_TEST(test_what_edits_are_refused)
     };
     struct schema *schema = members_schema();
     apply(&schema, "add counter bare cold=never");
-    apply(&schema, "add column weibo seen marks=cntan unread=unseen");
+    apply(&schema, "add column weibo seen marks=score unread=unseen");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         uint64_t version = schema_version(schema);
         int err = try(&schema, cases[i].line);
