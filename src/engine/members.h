@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_MEMBERS_H
+#define ENGINE_MEMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exact members of records (SCHEMA_MEMBERS). A record that has some has a
+ * number, which no other record of its shard has or will have; they are the
+ * records of another counter, that of the pairs, in the rows number <<
+ * member_bits and on of the same shard. engine_pair says where one is, struct
+ * change_member changes one. */
+
+struct engine;
+
+/* The members of the record `id` that are >= from: writes the first n (> 0) of
+ * them, ascending, to member[], and what they have, never 0, to value[];
+ * returns how many there are, fewer than n where there are no more. pairs is
+ * the slot of the counter of pairs; number and bits as engine_pair has them,
+ * and number 0 has none. Looks through whole tables, one under each hold of
+ * the shard's lock (some 0.3 ms at most): what changes meanwhile may be in it
+ * or not. Any thread, online or not. */
+size_t engine_members(struct engine *engine, unsigned pairs, uint64_t id,
+    uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
+    uint64_t *value);
+
+/* Background work, and a part of engine_tend: a record that was deleted, or
+ * whose members were, has left pairs that nobody reaches any more. Takes out
+ * some 64 of them; the sink is told. True where there may be more. One thread
+ * at a time, that of engine_tend. */
+bool engine_take_out(struct engine *engine);
+
+/* Figures of that since the start. */
+struct engine_given_up {
+    uint64_t waiting; /* records whose members are still to be taken out */
+    uint64_t lost;    /* those that could not be noted, for memory was short:
+                       * their pairs stay */
+    uint64_t pairs;   /* taken out */
+};
+
+/* Any thread. */
+void engine_given_up(struct engine *engine, struct engine_given_up *out);
+
+#endif
