@@ -31,6 +31,7 @@
  * the lock the record is looked for again, but not its table and its lines:
  * those hold unless stripes.n_exchanges says that a table of the shard was
  * exchanged meanwhile. */
+#include "engine/change_store.h"
 #include "engine/count.h"
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
@@ -106,16 +107,6 @@ passes_guard(
     return true;
 }
 
-static bool
-is_same(const uint64_t *a, const uint64_t *b)
-{
-    uint64_t any = 0;
-    for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
-        any |= a[i] ^ b[i];
-    }
-    return any == 0;
-}
-
 /* Does changes, those of mask, on code, which is what the record will be. */
 static void
 apply(const struct view *view, struct change *change, uint64_t mask,
@@ -145,15 +136,6 @@ columns_of(const struct view *view, const struct change *change, uint64_t mask)
 }
 
 static void
-copy_columns(uint64_t *to, const uint64_t *from, uint32_t columns)
-{
-    for (; columns != 0; columns &= columns - 1) {
-        unsigned column = (unsigned)__builtin_ctz(columns);
-        to[column] = from[column];
-    }
-}
-
-static void
 refuse(struct change *change, uint64_t mask, int err)
 {
     for (; mask != 0; mask &= mask - 1) {
@@ -171,18 +153,9 @@ complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
     uint64_t whole[SCHEMA_COLUMNS_MAX];
     table_fill(look->table, &look->spot);
     memcpy(whole, look->spot.record.code, sizeof whole);
-    copy_columns(whole, code, columns);
+    codes_copy(whole, code, columns);
     memcpy(code, whole, sizeof whole);
 }
-
-/* Where what is changed came from. */
-enum origin {
-    ORIGIN_HERE,    /* the engine; or there was nothing */
-    ORIGIN_BASE,    /* the segment, as a change brought it */
-    ORIGIN_STAY,    /* the same, and it is to be here afterwards */
-    ORIGIN_LOADING, /* it counts as default, and is to be here afterwards */
-    ORIGIN_UNKNOWN  /* the segment, and no change brought it */
-};
 
 /* The codes of a base, by slot. */
 static void
@@ -202,10 +175,9 @@ take_base(
     }
 }
 
-/* The record of a row that is not here, for changes, those of mask. */
-static __attribute__((noinline)) enum origin
-find_absent(const struct ranges *ranges, const struct view *view, uint64_t row,
-    const struct change *change, uint64_t mask, uint64_t *code)
+enum origin
+change__find_absent(const struct ranges *ranges, const struct view *view,
+    uint64_t row, const struct change *change, uint64_t mask, uint64_t *code)
 {
     table_owner_assert_held(ranges->owner);
     uint64_t version = cover_version(&ranges->cover, row);
@@ -225,20 +197,14 @@ find_absent(const struct ranges *ranges, const struct view *view, uint64_t row,
     return ORIGIN_UNKNOWN;
 }
 
-static bool
-is_to_be_here(enum origin origin)
-{
-    return origin == ORIGIN_LOADING || origin == ORIGIN_STAY;
-}
-
-/* Stores what a look found and changes have changed in some columns; 0, or why
- * not. The usual change does not come here. */
-static __attribute__((noinline)) int
-store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
-    uint32_t columns, uint64_t *code, uint64_t id, enum origin origin)
+int
+change__store(struct counter *counter, struct ranges *ranges,
+    struct ranges_look *look, uint32_t columns, uint64_t *code, uint64_t id,
+    enum origin origin)
 {
     complete(look, columns, code);
-    if (!is_to_be_here(origin) && is_same(code, look->spot.record.code)) {
+    if (!origin_is_to_stay(origin) &&
+        codes_are_same(code, look->spot.record.code)) {
         return 0;
     }
     bool is_new = look->spot.where == TABLE_NOWHERE;
@@ -253,38 +219,6 @@ store(struct counter *counter, struct ranges *ranges, struct ranges_look *look,
         counter__raise(counter, id);
     }
     return err;
-}
-
-/* Adds to redo records what the columns of a record have become that differ;
- * all of one that has come from elsewhere. */
-static void
-gather(struct redo *redo, const struct view *view, const struct change *change,
-    uint32_t columns, const uint64_t *before, const uint64_t *code,
-    enum origin origin)
-{
-    bool is_whole = is_to_be_here(origin) ||
-        (origin == ORIGIN_BASE && !is_same(before, code));
-    columns = is_whole ? view->columns : columns;
-    struct engine_write *write = &redo->write[redo->n];
-    unsigned n = 0;
-    for (; columns != 0; columns &= columns - 1) {
-        unsigned i = (unsigned)__builtin_ctz(columns);
-        /* relaxed: 0 where it is being dropped, and then it does not matter */
-        uint32_t serial = atomic_load_explicit(
-            &view->column[i].serial, memory_order_relaxed);
-        if ((before[i] != code[i] || is_whole) && serial != 0) {
-            write->serial[n] = serial;
-            write->value[n] = column_decode(&view->column[i], code[i]);
-            n++;
-        }
-    }
-    if (n > 0) {
-        write->id = change->id;
-        write->producer = 0;
-        write->counter = change->counter;
-        write->n = (uint8_t)n;
-        redo->n++;
-    }
 }
 
 /* True where any of the changes, those of mask, was done. */
@@ -410,26 +344,27 @@ change_record(struct engine *engine, struct change *change,
     enum origin origin = ORIGIN_HERE;
     ranges_seek(ranges, at->row, columns, &look);
     if (look.spot.where == TABLE_NOWHERE && ranges->cover.cover != NULL) {
-        origin = find_absent(
+        origin = change__find_absent(
             ranges, view, at->row, change, mask, look.spot.record.code);
         if (origin == ORIGIN_UNKNOWN) {
             refuse(change, mask, ERR_COLD);
             return;
         }
     }
-    copy_columns(code, look.spot.record.code, columns);
+    codes_copy(code, look.spot.record.code, columns);
     apply(view, change, mask, code);
-    if (is_to_be_here(origin) && !any_done(change, mask)) {
+    if (origin_is_to_stay(origin) && !any_done(change, mask)) {
         return;
     }
     int err = 0;
     if (!table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
-        err = store(counter, ranges, &look, columns, code, first->id, origin);
+        err = change__store(
+            counter, ranges, &look, columns, code, first->id, origin);
     }
     if (err == 0) {
         if (redo != NULL) {
-            gather(redo, view, first, columns, look.spot.record.code, code,
-                origin);
+            redo_record(redo, view, first, columns, look.spot.record.code,
+                code, origin);
         }
     } else if ((mask & (mask - 1)) == 0) {
         refuse(change, mask, err);

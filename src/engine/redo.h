@@ -2,7 +2,7 @@
 #ifndef ENGINE_REDO_H
 #define ENGINE_REDO_H
 
-#include "engine/engine_priv.h"
+#include "engine/change_store.h"
 
 /* What the sink is going to get of the changes of a shard. Under its lock. */
 struct redo {
@@ -21,6 +21,38 @@ redo_column(struct redo *redo, const struct change *change, uint64_t value)
     write->producer = 0;
     write->serial[0] = change->serial[0];
     write->value[0] = value;
+}
+
+/* Adds to redo records what the columns of a record have become that differ;
+ * all of one that has come from elsewhere. */
+static inline void
+redo_record(struct redo *redo, const struct view *view,
+    const struct change *change, uint32_t columns, const uint64_t *before,
+    const uint64_t *code, enum origin origin)
+{
+    bool is_whole = origin_is_to_stay(origin) ||
+        (origin == ORIGIN_BASE && !codes_are_same(before, code));
+    columns = is_whole ? view->columns : columns;
+    struct engine_write *write = &redo->write[redo->n];
+    unsigned n = 0;
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned i = (unsigned)__builtin_ctz(columns);
+        /* relaxed: 0 where it is being dropped, and then it does not matter */
+        uint32_t serial = atomic_load_explicit(
+            &view->column[i].serial, memory_order_relaxed);
+        if ((before[i] != code[i] || is_whole) && serial != 0) {
+            write->serial[n] = serial;
+            write->value[n] = column_decode(&view->column[i], code[i]);
+            n++;
+        }
+    }
+    if (n > 0) {
+        write->id = change->id;
+        write->producer = 0;
+        write->counter = change->counter;
+        write->n = (uint8_t)n;
+        redo->n++;
+    }
 }
 
 /* Adds to redo records that a numbered change was done: to what it changed,
