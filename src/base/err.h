@@ -63,6 +63,7 @@
     X(BAD_COUNTS,                                                             \
         "counts= names a number of this counter with default 0, in which no " \
         "other members count")                                                \
+    X(MANY_MEMBERS, "too many ids have members, see member=")                 \
     X(IN_USE, "a column marks, counts or follows this one, drop that first")  \
     X(COLD_AFTER, "a counter with cold=never takes no cold_after=")           \
     X(NEVER_COLD, "the counter has cold=never: its records stay in memory")   \

@@ -181,7 +181,7 @@ work_out(const struct view *view, struct change *change, int n_set)
     case CHANGE_ADD:
     case CHANGE_REPLACE:
     case CHANGE_CAS:
-    default: /* a mark's do not come here */
+    default: /* neither a mark's nor a member's come here */
         break;
     }
     return assign(change, n_set);
@@ -192,7 +192,7 @@ change_apply(const struct view *view, struct change *change, uint64_t *code)
 {
     ASSERT(change->absent == CHANGE_FROM_DEFAULT || change->n_columns == 1);
     change->n_saturated = 0;
-    if (change_is_of_mark(change)) {
+    if (change->op > CHANGE_DELETE) { /* a member's do not come here */
         change__mark(view, change, code);
         return;
     }

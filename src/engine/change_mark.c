@@ -164,6 +164,7 @@ change__mark(const struct view *view, struct change *change, uint64_t *code)
     unsigned slot = change->column[0];
     struct mark mark;
     uint64_t to;
+    ASSERT(change_is_of_mark(change));
     ASSERT(change->n_columns == 1 && slot < SCHEMA_COLUMNS_MAX);
     const struct column *column = &view->column[slot];
     change->is_moved = false;

@@ -10,6 +10,7 @@
  * takes every lock once before it relies on nobody using the old one. */
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
+#include "engine/members_priv.h"
 #include "engine/reader_priv.h"
 
 #include "base/assert.h"
@@ -86,6 +87,7 @@ engine_create(const struct engine_config *config, struct engine **out)
     if (err != 0) {
         goto err_after_pool;
     }
+    mutex_init(&engine->members.lock);
     *out = engine;
     return 0;
 
@@ -117,6 +119,7 @@ engine_destroy(struct engine **engine)
             pool_give_block(&it->pool, counter, counter__bytes(it));
         }
     }
+    members__fini(it);
     pool_fini(&it->pool);
     alloc_free(it->alloc, it->shard_block, shards_bytes(it->n_shards));
     alloc_free(it->alloc, it, sizeof *it);

@@ -18,12 +18,17 @@
  * A numbered change is made alone, and only if its number has no mark yet
  * (marks.h). The sink gets the mark together with the change.
  *
+ * The change of a member is made alone, too (member.c), for it is one of
+ * several records: those of a member that comes with others of its record are
+ * all made one by one. It may tell the sink of three, so where room gets short
+ * the sink is told before or after it, and once more at the end.
+ *
  * A record that is not here, in a row that is covered (cover.h), comes with the
  * change, or counts as default while a log is replayed. It is stored whole
  * then, and the sink gets all of it.
  *
- * The sink gets what records have become, once for each shard, before the lock
- * is left.
+ * The sink gets what records have become, once for each shard but for that,
+ * before the lock is left.
  *
  * Before the first lock, the batch is looked up as a read would be
  * (reader_body.h), to fetch memory: table heads, first lines, and second lines
@@ -36,6 +41,7 @@
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
 #include "engine/largest.h"
+#include "engine/members_priv.h"
 #include "engine/redo.h"
 #include "engine/table_change.h"
 #include "engine/table_place.h"
@@ -69,7 +75,10 @@ struct engine_batch {
 
 _Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
 _Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
-    "a change is at most one write");
+    "a change is at most one write, but that of a member");
+
+/* A flag beside columns: one of the changes is of a member. */
+#define COLUMNS_APART (UINT32_C(1) << SCHEMA_COLUMNS_MAX)
 
 /* Judges a change by its counter's maxjump: false where it would make a record
  * too far beyond the largest id, and then it is refused. One that would make a
@@ -93,7 +102,11 @@ passes_guard(
             ENGINE_MARK_NEW) {
         return true; /* it makes nothing */
     }
-    change_apply(view, change, code);
+    if (change_is_of_member(change)) {
+        member__apply_new(engine, change, code);
+    } else {
+        change_apply(view, change, code);
+    }
     if (change->err != 0 || table_is_nothing(code)) {
         return true;
     }
@@ -117,7 +130,19 @@ apply(const struct view *view, struct change *change, uint64_t mask,
     }
 }
 
-/* The slots that changes name or look at, those of mask. */
+/* What the change of a mark or a member adds to columns_of. */
+static uint32_t
+columns_beside(const struct change *change)
+{
+    if (change_is_of_member(change)) {
+        return COLUMNS_APART;
+    }
+    return change->source.from == SOURCE_HERE
+        ? 1U << change->source.column % SCHEMA_COLUMNS_MAX
+        : 0;
+}
+
+/* The slots that changes name or look at, those of mask, and COLUMNS_APART. */
 static uint32_t
 columns_of(const struct view *view, const struct change *change, uint64_t mask)
 {
@@ -128,8 +153,8 @@ columns_of(const struct view *view, const struct change *change, uint64_t mask)
         for (unsigned i = 0; i < it->n_columns; i++) {
             columns |= 1U << it->column[i] % SCHEMA_COLUMNS_MAX;
         }
-        if (change_is_of_mark(it) && it->source.from == SOURCE_HERE) {
-            columns |= 1U << it->source.column % SCHEMA_COLUMNS_MAX;
+        if (it->op > CHANGE_DELETE) {
+            columns |= columns_beside(it);
         }
     }
     return columns;
@@ -324,6 +349,61 @@ may_wait(const struct engine *engine, const struct change *change)
     return change->err == ERR_HOT_FULL && engine->cover != NULL;
 }
 
+/* Before the change of a member: the sink is told what there is if that leaves
+ * no room for it. */
+static void
+make_room(const struct engine *engine, struct redo *redo)
+{
+    if (redo != NULL && redo->n + MEMBER_WRITES_MAX > ENGINE_WRITES_MAX) {
+        (void)engine->sink->write_fn(engine->sink, redo->write, redo->n);
+        redo->n = 0;
+    }
+}
+
+/* And after it: all that are to come of this shard find room for one write
+ * each. */
+static void
+keep_room(const struct engine *engine, struct redo *redo)
+{
+    if (redo == NULL) {
+        return;
+    }
+    redo->todo &= redo->todo - 1; /* one less, whichever it was */
+    ASSERT(redo->n <= ENGINE_WRITES_MAX);
+    if (redo->n + (unsigned)__builtin_popcountll(redo->todo) >
+        ENGINE_WRITES_MAX) {
+        (void)engine->sink->write_fn(engine->sink, redo->write, redo->n);
+        redo->n = 0;
+    }
+}
+
+static void change_record(struct engine *engine, struct change *change,
+    const struct engine_row *at, uint64_t mask, struct redo *redo);
+
+/* Does the changes of one record, those of mask, one by one: some are of
+ * members. As change_record. */
+static __attribute__((noinline)) void
+change_apart(struct engine *engine, struct change *change,
+    const struct engine_row *at, uint64_t mask, struct redo *redo)
+{
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        struct change *it = &change[__builtin_ctzll(rest)];
+        if (change_is_of_member(it)) {
+            make_room(engine, redo);
+            member__change(engine, it, at, redo);
+            if (it->producer == 0) { /* else change_numbered has more to add */
+                keep_room(engine, redo);
+            }
+        } else {
+            change_record(engine, change, at, rest & (0 - rest), redo);
+        }
+        if (it->err == ERR_COLD || may_wait(engine, it)) {
+            refuse(change, rest, it->err);
+            break;
+        }
+    }
+}
+
 /* Does the changes of one record, those of mask, in order. redo: NULL where
  * nobody is told. Under the shard's lock. */
 static void
@@ -342,6 +422,10 @@ change_record(struct engine *engine, struct change *change,
     struct ranges *ranges = &counter->ranges[at->shard];
     uint32_t columns = columns_of(view, change, mask);
     enum origin origin = ORIGIN_HERE;
+    if ((columns & COLUMNS_APART) != 0) {
+        change_apart(engine, change, at, mask, redo);
+        return;
+    }
     ranges_seek(ranges, at->row, columns, &look);
     if (look.spot.where == TABLE_NOWHERE && ranges->cover.cover != NULL) {
         origin = change__find_absent(
@@ -360,6 +444,10 @@ change_record(struct engine *engine, struct change *change,
     if (!table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
         err = change__store(
             counter, ranges, &look, columns, code, first->id, origin);
+        if (err == 0 && (view->members & columns) != 0) {
+            members__note(
+                engine, view, first, at, look.spot.record.code, code);
+        }
     }
     if (err == 0) {
         if (redo != NULL) {
@@ -387,7 +475,10 @@ repeat(struct engine *engine, struct change *change,
 {
     struct change look = *change;
     look.op = CHANGE_INCR;
-    if (change_is_of_mark(change)) {
+    if (change_is_of_member(change)) {
+        look.op = CHANGE_MEMBER_INCR;
+        change->member.step = 0;
+    } else if (change_is_of_mark(change)) {
         look.op = CHANGE_MARK_INCR;
         if (look.source.from != SOURCE_HERE &&
             look.source.from != SOURCE_GIVEN) { /* it was done all the same */
@@ -427,6 +518,9 @@ change_numbered(struct engine *engine, struct change *change,
     case ENGINE_MARK_NEW:
         break;
     }
+    if (change_is_of_member(change)) {
+        make_room(engine, redo); /* so n_before holds */
+    }
     unsigned n_before = redo == NULL ? 0 : redo->n;
     change_record(engine, change, at, 1, redo);
     if (change->err != 0) {
@@ -435,6 +529,9 @@ change_numbered(struct engine *engine, struct change *change,
     marks->mark_fn(marks, at->shard, change);
     if (redo != NULL) {
         redo_number(redo, n_before, change, at);
+    }
+    if (change_is_of_member(change)) {
+        keep_room(engine, redo);
     }
 }
 
@@ -557,7 +654,7 @@ static uint64_t
 change_shard(struct engine *engine, struct change *change, unsigned first,
     struct engine_batch *batch, uint64_t position)
 {
-    struct redo redo = {.write = batch->write};
+    struct redo redo;
     struct redo *redo_or_none = engine->sink == NULL ? NULL : &redo;
     uint32_t number = batch->pending[first].at.shard;
     struct shard *shard = &engine->shard[number];
@@ -567,6 +664,7 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         mask = of_shard(batch, mask, number);
     }
     *todo &= ~mask;
+    redo = (struct redo){.write = batch->write, .todo = mask};
     shard__lock(shard);
     for (uint64_t left = mask; left != 0;) {
         unsigned i = (unsigned)__builtin_ctzll(left);
@@ -602,8 +700,8 @@ change_one(struct engine *engine, struct change *change)
 {
     struct pending pending = {.at = engine__row(engine, change->id)};
     struct shard *shard = &engine->shard[pending.at.shard];
-    struct engine_write write; /* filled in where there is a sink */
-    struct redo redo = {.write = &write};
+    struct engine_write write[MEMBER_WRITES_MAX]; /* where there is a sink */
+    struct redo redo = {.write = write, .todo = 1};
     struct redo *redo_or_none = engine->sink == NULL ? NULL : &redo;
     uint64_t position = 0;
     shard__lock(shard);

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/lock.h"
+#include "base/mutex.h"
 #include "engine/cover.h"
 #include "engine/marks.h"
 #include "engine/ranges.h"
@@ -50,6 +51,35 @@ struct shard {
     _Alignas(64) struct stripes stripes;
 };
 
+enum { MEMBERS_TAKE_MAX = 512 };
+
+/* A record whose members are to be taken out. */
+struct members_note {
+    uint64_t id, number;
+    uint32_t serial; /* of the one column of pairs */
+    uint32_t column_serial;
+    uint16_t shard;
+    uint8_t counter, column; /* slots: where the record's number was, */
+    uint8_t pairs;           /* and of the counter of pairs */
+    uint8_t bits;
+};
+
+struct members_notes; /* members.c */
+
+/* What is to be taken out (members.h). */
+struct members {
+    struct mutex lock;         /* of these: */
+    struct members_notes *top; /* owned; NULL: none */
+    uint64_t n_waiting, n_lost, n_pairs;
+    /* the tending thread's: */
+    bool has_now;
+    struct members_note now;
+    bool is_last;   /* nothing is to be looked at behind row[] */
+    uint64_t from;  /* the next row to look at */
+    unsigned n, at; /* of row[] */
+    uint64_t row[MEMBERS_TAKE_MAX];
+};
+
 struct engine {
     /* constant: */
     unsigned n_shards, shard_bits;
@@ -68,6 +98,7 @@ struct engine {
     _Atomic uint32_t n_guarded;       /* counters with a maxjump */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
+    struct members members;
 };
 
 /* The shard of an id, and the row in it: the id without its low bits, which

@@ -2,10 +2,13 @@
 /* Walks over all tables, one after the other: background work, figures and
  * checks. It holds a shard's lock for one table's work at most. */
 #include "engine/engine_priv.h"
+#include "engine/members.h"
+#include "engine/members_priv.h"
 #include "engine/ranges_priv.h"
 
 enum {
     TEND_TABLES = 64,  /* looked at under one hold of the lock */
+    TAKE_OUTS = 64,    /* pieces of members a round */
     SAMPLE_LINES = 64, /* of each table, for mask bits */
     WIDTH_LINES = 8    /* of each table, for widths */
 };
@@ -37,6 +40,9 @@ engine_tend(struct engine *engine, uint64_t now_ms)
 {
     bool any = false;
     pool_reclaim(&engine->pool);
+    for (int n = 0; n < TAKE_OUTS && engine_take_out(engine); n++) {
+        any = true;
+    }
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         struct counter *counter = engine__counter(engine, slot);
         for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
@@ -248,6 +254,7 @@ engine_verify(struct engine *engine)
         for (unsigned i = 0; counter != NULL && i < engine->n_shards; i++) {
             shard__lock(&engine->shard[i]);
             ranges_verify(&counter->ranges[i]);
+            members__verify(engine, slot, i);
             ASSERT(engine->cover != NULL ||
                 counter->ranges[i].n_live ==
                     (int64_t)counter->ranges[i].n_records);

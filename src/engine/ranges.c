@@ -781,4 +781,5 @@ ranges_clear(struct ranges *ranges)
     ranges->trained.n = 0;
     ranges->n_records = 0;
     ranges->n_live = 0;
+    ranges->next_number = 0;
 }

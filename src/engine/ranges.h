@@ -22,6 +22,9 @@ struct ranges {
     uint64_t n_records;                    /* in all tables */
     int64_t n_live; /* the engine's: records that hold something, those that
                      * a cover has included (engine_size); 0 by clear */
+    uint64_t next_number; /* the engine's, of a counter of pairs: what the next
+                           * record with members gets; 0: to be found out; so
+                           * by clear */
     uint64_t n_rebuilds, n_splits, n_merges, n_tightened;
 };
 

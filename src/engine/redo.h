@@ -6,8 +6,11 @@
 
 /* What the sink is going to get of the changes of a shard. Under its lock. */
 struct redo {
-    struct engine_write *write; /* room for one a change */
+    struct engine_write *write; /* room for one a change, and at the least
+                                 * MEMBER_WRITES_MAX (members_priv.h) */
     unsigned n;
+    uint64_t todo; /* a bit a change of the shard; those of members that have
+                    * been made take one out, other changes none */
 };
 
 /* Adds to redo records what a column has become. */
@@ -56,7 +59,7 @@ redo_record(struct redo *redo, const struct view *view,
 }
 
 /* Adds to redo records that a numbered change was done: to what it changed,
- * which is the last write, unless there are only n_before. */
+ * the write behind n_before others, unless there are only those. */
 static inline void
 redo_number(struct redo *redo, unsigned n_before, const struct change *change,
     const struct engine_row *at)

@@ -29,6 +29,7 @@ reply_is_server_error(int err)
     case ERR_HOT_FULL:
     case ERR_MANY_PRODUCERS:
     case ERR_MANY_DUMPS:
+    case ERR_MANY_MEMBERS:
     case ERR_LIST_BUSY:
     case ERR_TOO_LARGE:
     case ERR_CLOSED:

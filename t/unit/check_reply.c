@@ -78,7 +78,8 @@ START_TEST(test_all_errors)
             err == ERR_UNSURE_SLOW || err == ERR_UNCOMMITTED ||
             err == ERR_UNCOMMITTED_SLOW || err == ERR_LOG_FULL ||
             err == ERR_COLD_READ || err == ERR_MANY_PRODUCERS ||
-            err == ERR_MANY_DUMPS || err == ERR_LIST_BUSY;
+            err == ERR_MANY_DUMPS || err == ERR_LIST_BUSY ||
+            err == ERR_MANY_MEMBERS;
         reply__error(&out, err);
         ck_assert_int_eq(reply_is_server_error(err), ours);
         ck_assert_uint_gt(out.len, 15);

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Members beyond one change: those of a record in their order, and those that a
+ * record has left behind.
+ *
+ * A record that loses its number, because it is deleted or its members are, has
+ * no members from then on: nobody knows the number any more. Its pairs are
+ * taken out later, a piece at a time, by the thread that tends. What is to be
+ * taken out is noted in memory only. While a log is replayed, the same deletes
+ * note the same numbers; what was noted before that is lost with the process,
+ * and those pairs stay.
+ *
+ * A replay may also see a number go that comes back in the same batch. So a
+ * note counts only while its record does not have that number. */
+#include "engine/members.h"
+
+#include "base/assert.h"
+#include "engine/members_priv.h"
+#include "engine/ranges_priv.h"
+#include "engine/table_each.h"
+
+#include <string.h>
+
+enum {
+    NOTES = 100, /* a block */
+    TAKE_OUT = ENGINE_WRITES_MAX
+};
+
+/* Notes that wait, the newest on top. */
+struct members_notes {
+    struct members_notes *below;
+    unsigned n;
+    struct members_note note[NOTES];
+};
+
+/* Puts a note on top. */
+static void
+push(struct engine *engine, const struct members_note *note)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    struct members_notes *top = members->top;
+    if (top == NULL || top->n == NOTES) {
+        top = alloc_zeroed(engine->alloc, sizeof *top);
+        if (top != NULL) {
+            top->below = members->top;
+            members->top = top;
+        }
+    }
+    if (top != NULL) {
+        top->note[top->n++] = *note;
+        members->n_waiting++;
+    } else {
+        members->n_lost++;
+    }
+    mutex_unlock(&members->lock);
+}
+
+/* Takes the top one off; false where none waits. It counts as waiting until
+ * `leave`. */
+static bool
+pop(struct engine *engine, struct members_note *note)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    struct members_notes *top = members->top;
+    bool any = top != NULL;
+    if (any) {
+        ASSERT(top->n > 0 && top->n <= NOTES);
+        *note = top->note[--top->n];
+        if (top->n == 0) {
+            members->top = top->below;
+            alloc_free(engine->alloc, top, sizeof *top);
+        }
+    }
+    mutex_unlock(&members->lock);
+    return any;
+}
+
+/* So many pairs were taken out; with is_done the note is done with. */
+static void
+leave(struct engine *engine, unsigned n_pairs, bool is_done)
+{
+    struct members *members = &engine->members;
+    members->has_now = !is_done;
+    mutex_lock(&members->lock);
+    ASSERT(members->n_waiting > 0);
+    members->n_waiting -= is_done;
+    members->n_pairs += n_pairs;
+    mutex_unlock(&members->lock);
+}
+
+void
+members__fini(struct engine *engine)
+{
+    struct members_notes *top = engine->members.top;
+    while (top != NULL) {
+        struct members_notes *below = top->below;
+        alloc_free(engine->alloc, top, sizeof *top);
+        top = below;
+    }
+    engine->members.top = NULL;
+    mutex_fini(&engine->members.lock);
+}
+
+void
+engine_given_up(struct engine *engine, struct engine_given_up *out)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    *out = (struct engine_given_up){.waiting = members->n_waiting,
+        .lost = members->n_lost,
+        .pairs = members->n_pairs};
+    mutex_unlock(&members->lock);
+}
+
+/* 0 where it is being dropped. */
+static uint32_t
+serial_of(const struct view *view, unsigned slot)
+{
+    /* relaxed: a moment sooner or later makes no difference */
+    return view == NULL ? 0
+                        : atomic_load_explicit(&view->column[slot].serial,
+                              memory_order_relaxed);
+}
+
+static const struct view *
+view_of(const struct engine *engine, unsigned slot)
+{
+    const struct counter *counter = engine__counter(engine, slot);
+    return counter == NULL ? NULL : counter__view(counter);
+}
+
+void
+members__note(struct engine *engine, const struct view *view,
+    const struct change *change, const struct engine_row *at,
+    const uint64_t *before, const uint64_t *code)
+{
+    lock_assert_held(&engine->shard[at->shard].lock);
+    for (uint32_t left = view->members; left != 0; left &= left - 1) {
+        unsigned slot = (unsigned)__builtin_ctz(left);
+        uint32_t serial = serial_of(view_of(engine, view->pairs[slot]), 0);
+        if (before[slot] == 0 || code[slot] != 0 || serial == 0) {
+            continue;
+        }
+        const struct members_note note = {.id = change->id,
+            .number = before[slot],
+            .serial = serial,
+            .column_serial = serial_of(view, slot),
+            .shard = (uint16_t)at->shard,
+            .counter = change->counter,
+            .column = (uint8_t)slot,
+            .pairs = view->pairs[slot],
+            .bits = (uint8_t)members__bits(&view->column[slot])};
+        push(engine, &note);
+    }
+}
+
+struct largest {
+    uint64_t row;
+    bool any;
+};
+
+static void
+take_larger(void *context, uint64_t row, const uint64_t *code)
+{
+    struct largest *it = context;
+    if (code[0] != 0 && (!it->any || row > it->row)) {
+        it->row = row;
+        it->any = true;
+    }
+}
+
+bool
+members__largest(const struct ranges *ranges, uint64_t *row)
+{
+    const struct directory *directory = ranges__directory(ranges);
+    size_t i = directory == NULL ? 0 : directory_count(directory);
+    struct largest it = {.any = false};
+    table_owner_assert_held(ranges->owner);
+    while (i-- > 0 && !it.any) {
+        table_each(ranges->owner, directory_entries(directory)[i].table,
+            take_larger, &it);
+    }
+    *row = it.row;
+    return it.any;
+}
+
+/* The n smallest rows from first to last that hold something: a heap whose
+ * largest is on top, which is full where it has n_max. */
+struct smallest {
+    uint64_t first, last;
+    uint64_t *row, *value; /* value may be NULL */
+    size_t n, n_max;
+};
+
+static void
+swap(struct smallest *it, size_t a, size_t b)
+{
+    uint64_t row = it->row[a];
+    it->row[a] = it->row[b];
+    it->row[b] = row;
+    if (it->value != NULL) {
+        uint64_t value = it->value[a];
+        it->value[a] = it->value[b];
+        it->value[b] = value;
+    }
+}
+
+static void
+sift_down(struct smallest *it, size_t n)
+{
+    size_t at = 0;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child + 1 < n && it->row[child + 1] > it->row[child]) {
+            child++;
+        }
+        if (child >= n || it->row[child] <= it->row[at]) {
+            return;
+        }
+        swap(it, child, at);
+        at = child;
+    }
+}
+
+static void
+sift_up(struct smallest *it, size_t at)
+{
+    while (at > 0 && it->row[(at - 1) / 2] < it->row[at]) {
+        swap(it, at, (at - 1) / 2);
+        at = (at - 1) / 2;
+    }
+}
+
+static void
+put_at(struct smallest *it, size_t at, uint64_t row, uint64_t value)
+{
+    it->row[at] = row;
+    if (it->value != NULL) {
+        it->value[at] = value;
+    }
+}
+
+static void
+take_smaller(void *context, uint64_t row, const uint64_t *code)
+{
+    struct smallest *it = context;
+    if (code[0] == 0 || row < it->first || row > it->last) {
+        return;
+    }
+    if (it->n < it->n_max) {
+        put_at(it, it->n, row, code[0]);
+        sift_up(it, it->n++);
+    } else if (row < it->row[0]) {
+        put_at(it, 0, row, code[0]);
+        sift_down(it, it->n);
+    }
+}
+
+/* Ascending. */
+static void
+sort(struct smallest *it)
+{
+    for (size_t n = it->n; n > 1; n--) {
+        swap(it, 0, n - 1);
+        sift_down(it, n - 1);
+    }
+}
+
+/* The smallest rows of the next table that has some from *from on, ascending;
+ * and moves *from behind what has been looked at. False where none follows. */
+static bool
+look_on(const struct ranges *ranges, uint64_t *from, struct smallest *it)
+{
+    struct table *table = ranges_from(ranges, *from);
+    it->first = *from;
+    it->n = 0;
+    if (table == NULL || table->base > it->last) {
+        return false;
+    }
+    table_each(ranges->owner, table, take_smaller, it);
+    sort(it);
+    uint64_t end = table->base + table->mask;
+    if (it->n == it->n_max) {
+        end = it->row[it->n - 1];
+    }
+    *from = end + 1;
+    return end < it->last;
+}
+
+/* Of those of a number. */
+static uint64_t
+last_row(uint64_t number, unsigned bits)
+{
+    return number << bits | ((UINT64_C(1) << bits) - 1);
+}
+
+size_t
+engine_members(struct engine *engine, unsigned pairs, uint64_t id,
+    uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
+    uint64_t *value)
+{
+    struct counter *counter = engine__counter(engine, pairs);
+    unsigned shard = engine__row(engine, id).shard;
+    size_t n_found = 0;
+    ASSERT(pairs < SCHEMA_COUNTERS_MAX && n > 0 && bits < 64);
+    if (counter == NULL || number == 0 || from >> bits != 0) {
+        return 0;
+    }
+    uint64_t row = number << bits | from;
+    bool more = true;
+    while (more && n_found < n) {
+        struct smallest it = {.last = last_row(number, bits),
+            .row = member + n_found,
+            .value = value + n_found,
+            .n_max = n - n_found};
+        shard__lock(&engine->shard[shard]);
+        more = view_of(engine, pairs) != NULL &&
+            look_on(&counter->ranges[shard], &row, &it);
+        shard__unlock(&engine->shard[shard]);
+        n_found += it.n;
+    }
+    for (size_t i = 0; i < n_found; i++) {
+        ASSERT(member[i] >> bits == number);
+        member[i] -= number << bits;
+    }
+    return n_found;
+}
+
+/* True where the record of the note has the number, or the pairs are not those
+ * any more. */
+static bool
+is_void(const struct engine *engine, const struct members_note *note)
+{
+    struct counter *counter = engine__counter(engine, note->counter);
+    const struct view *view = view_of(engine, note->counter);
+    struct ranges_look look;
+    if (serial_of(view_of(engine, note->pairs), 0) != note->serial) {
+        return true;
+    }
+    if (serial_of(view, note->column) != note->column_serial) {
+        return false;
+    }
+    ranges_find(&counter->ranges[note->shard],
+        engine__row(engine, note->id).row, &look);
+    return look.spot.record.code[note->column] == note->number;
+}
+
+/* Takes out what is in the list of rows, as far as a call goes. */
+static void
+take_rows(struct engine *engine, struct redo *redo)
+{
+    struct members *members = &engine->members;
+    const struct members_note *now = &members->now;
+    struct counter *counter = engine__counter(engine, now->pairs);
+    struct ranges *ranges = &counter->ranges[now->shard];
+    lock_assert_held(&engine->shard[now->shard].lock);
+    while (members->at < members->n && redo->n < TAKE_OUT) {
+        uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
+        uint64_t row = members->row[members->at++];
+        uint64_t id = engine__id(engine, now->shard, row);
+        struct ranges_look look;
+        ranges_seek(ranges, row, 1, &look);
+        if (look.spot.record.code[0] == 0) {
+            continue;
+        }
+        int err =
+            change__store(counter, ranges, &look, 1, code, id, ORIGIN_HERE);
+        ASSERT(err == 0);
+        redo->write[redo->n++] = (struct engine_write){
+            .id = id, .counter = now->pairs, .n = 1, .serial = {now->serial}};
+    }
+}
+
+/* Begins with another note, if one waits. */
+static bool
+begin(struct engine *engine)
+{
+    struct members *members = &engine->members;
+    if (!pop(engine, &members->now)) {
+        return false;
+    }
+    members->has_now = true;
+    members->from = members->now.number << members->now.bits;
+    members->is_last = false;
+    members->n = members->at = 0;
+    return true;
+}
+
+/* The next rows to be taken out, where those before are. */
+static void
+find_rows(struct engine *engine)
+{
+    struct members *members = &engine->members;
+    const struct members_note *now = &members->now;
+    const struct counter *counter = engine__counter(engine, now->pairs);
+    struct smallest it = {.last = last_row(now->number, now->bits),
+        .row = members->row,
+        .n_max = MEMBERS_TAKE_MAX};
+    if (members->at == members->n && !members->is_last) {
+        members->is_last =
+            !look_on(&counter->ranges[now->shard], &members->from, &it);
+        members->n = (unsigned)it.n;
+        members->at = 0;
+    }
+}
+
+bool
+engine_take_out(struct engine *engine)
+{
+    struct engine_write write[TAKE_OUT];
+    struct redo redo = {.write = write};
+    struct members *members = &engine->members;
+    if (pool_is_loading(&engine->pool) || /* not all is known yet */
+        (!members->has_now && !begin(engine))) {
+        return false;
+    }
+    struct shard *shard = &engine->shard[members->now.shard];
+    shard__lock(shard);
+    bool is_done = is_void(engine, &members->now);
+    if (!is_done) {
+        find_rows(engine);
+        take_rows(engine, &redo);
+        is_done = members->is_last && members->at == members->n;
+    }
+    if (redo.n > 0 && engine->sink != NULL) {
+        (void)engine->sink->write_fn(engine->sink, write, redo.n);
+    }
+    shard__unlock(shard);
+    leave(engine, redo.n, is_done);
+    return true;
+}
+
+/* Numbers that have been given are below the largest one there is a pair of,
+ * which is no record's. */
+static void
+verify_column(const struct engine *engine, const struct view *view,
+    unsigned column, unsigned shard)
+{
+    const struct counter *pairs = engine__counter(engine, view->pairs[column]);
+    uint64_t row, top = 0;
+    if (pairs == NULL || counter__view(pairs) == NULL) {
+        return;
+    }
+    const struct ranges *ranges = &pairs->ranges[shard];
+    if (members__largest(ranges, &row)) {
+        top = row >> members__bits(&view->column[column]);
+    }
+    uint64_t next = ranges->next_number;
+    ASSERT(top % MEMBER_NUMBER_BLOCK == 0);
+    ASSERT(next == 0 || (next <= top + 1 && next + MEMBER_NUMBER_BLOCK > top));
+}
+
+void
+members__verify(struct engine *engine, unsigned slot, unsigned shard)
+{
+    const struct view *view = view_of(engine, slot);
+    lock_assert_held(&engine->shard[shard].lock);
+    for (uint32_t left = view == NULL ? 0 : view->members; left != 0;
+         left &= left - 1) {
+        verify_column(engine, view, (unsigned)__builtin_ctz(left), shard);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_MEMBERS_PRIV_H
+#define ENGINE_MEMBERS_PRIV_H
+
+#include "engine/members.h"
+#include "engine/redo.h"
+
+/* What the files of the engine need of members. Under the shard's lock unless
+ * said. */
+
+enum {
+    MEMBER_WRITES_MAX = 3,    /* records that the change of one becomes: the
+                               * record, the pair, a reservation */
+    MEMBER_NUMBER_BLOCK = 256 /* see member.c */
+};
+
+/* Does the change of a member; redo has room for MEMBER_WRITES_MAX more, or is
+ * NULL. As all changes, it is done whole or not at all. */
+void member__change(struct engine *engine, struct change *change,
+    const struct engine_row *at, struct redo *redo);
+
+/* What such a change makes of a record that there is not: err, and a code in
+ * code[] that is not 0 where it would make one. */
+void member__apply_new(
+    struct engine *engine, struct change *change, uint64_t *code);
+
+/* The largest row of ranges that holds something; false where there is none. */
+bool members__largest(const struct ranges *ranges, uint64_t *row);
+
+/* The bits of members, of a column of members. */
+static inline unsigned
+members__bits(const struct column *column)
+{
+    ASSERT(column->max != UINT64_MAX && column->max != 0);
+    return (unsigned)__builtin_clzll(column->max);
+}
+
+/* Notes the numbers that a record had and has no more. */
+void members__note(struct engine *engine, const struct view *view,
+    const struct change *change, const struct engine_row *at,
+    const uint64_t *before, const uint64_t *code);
+
+/* Frees the notes. No other call is under way; no lock. */
+void members__fini(struct engine *engine);
+
+/* Asserts what the numbers of a counter with members must be in a shard. */
+void members__verify(struct engine *engine, unsigned slot, unsigned shard);
+
+#endif
