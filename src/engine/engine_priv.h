@@ -5,9 +5,9 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/lock.h"
-#include "base/mutex.h"
 #include "engine/cover.h"
 #include "engine/marks.h"
+#include "engine/members_notes.h"
 #include "engine/ranges.h"
 
 /* What the engine is made of; for the files of this layer. */
@@ -49,35 +49,6 @@ struct shard {
     uint64_t n_copies; /* by engine_copy_range, ever */
     /* apart from the lock: all readers look at them */
     _Alignas(64) struct stripes stripes;
-};
-
-enum { MEMBERS_TAKE_MAX = 512 };
-
-/* A record whose members are to be taken out. */
-struct members_note {
-    uint64_t id, number;
-    uint32_t serial; /* of the one column of pairs */
-    uint32_t column_serial;
-    uint16_t shard;
-    uint8_t counter, column; /* slots: where the record's number was, */
-    uint8_t pairs;           /* and of the counter of pairs */
-    uint8_t bits;
-};
-
-struct members_notes; /* members.c */
-
-/* What is to be taken out (members.h). */
-struct members {
-    struct mutex lock;         /* of these: */
-    struct members_notes *top; /* owned; NULL: none */
-    uint64_t n_waiting, n_lost, n_pairs;
-    /* the tending thread's: */
-    bool has_now;
-    struct members_note now;
-    bool is_last;   /* nothing is to be looked at behind row[] */
-    uint64_t from;  /* the next row to look at */
-    unsigned n, at; /* of row[] */
-    uint64_t row[MEMBERS_TAKE_MAX];
 };
 
 struct engine {

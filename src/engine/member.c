@@ -319,7 +319,11 @@ store_new(struct job *job)
             return err;
         }
     }
-    err = put_pair(job, row, job->pair.code[PAIR_COLUMN]);
+    if (job->is_new_number) {
+        err = put_pair(job, row, job->pair.code[PAIR_COLUMN]);
+    } else { /* it has been looked at */
+        err = put(&job->pair, pair_id(job, row));
+    }
     if (err != 0) {
         goto err_after_reservation;
     }
@@ -359,7 +363,8 @@ store(struct job *job)
     }
     err = put_record(job);
     if (err == 0) {
-        (void)put_pair(job, pair_row(job), 0);
+        int gone = put(&job->pair, pair_id(job, pair_row(job)));
+        ASSERT(gone == 0); /* needs no memory */
     }
     return err;
 }
@@ -401,7 +406,7 @@ member__change(struct engine *engine, struct change *change,
 {
     const struct change_member *member = &change->member;
     unsigned bits = member->bits;
-    struct job job;
+    struct job job; /* filled in as it is looked at */
     job.engine = engine;
     job.change = change;
     job.shard = at->shard;

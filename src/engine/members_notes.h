@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_MEMBERS_NOTES_H
+#define ENGINE_MEMBERS_NOTES_H
+
+#include "base/mutex.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What an engine knows of members that are to be taken out (members.c). */
+
+enum { MEMBERS_TAKE_MAX = 512 };
+
+/* A record whose members are to be taken out. */
+struct members_note {
+    uint64_t id, number;
+    uint32_t serial; /* of the one column of pairs */
+    uint32_t column_serial;
+    uint16_t shard;
+    uint8_t counter, column; /* slots: where the record's number was, */
+    uint8_t pairs;           /* and of the counter of pairs */
+    uint8_t bits;
+};
+
+struct members_notes; /* members.c */
+
+/* What is to be taken out (members.h). */
+struct members {
+    struct mutex lock;         /* of these: */
+    struct members_notes *top; /* owned; NULL: none */
+    uint64_t n_waiting, n_lost, n_pairs;
+    /* the tending thread's: */
+    bool has_now;
+    struct members_note now;
+    bool is_last;   /* nothing is to be looked at behind row[] */
+    uint64_t from;  /* the next row to look at */
+    unsigned n, at; /* of row[] */
+    uint64_t row[MEMBERS_TAKE_MAX];
+};
+
+#endif
