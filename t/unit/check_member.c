@@ -2,6 +2,7 @@
 /* engine/member and engine/members: what the change of a member makes of its
  * pair, of the count and of the record's number, alone and in batches, and
  * after a restart; random changes beside a slow model. */
+#include "engine/cover.h"
 #include "engine/engine_priv.h"
 #include "engine/marks.h"
 #include "unit/member_help.h"
@@ -653,12 +654,63 @@ START_TEST(test_maxjump)
 }
 END_TEST
 
+/* A record that is elsewhere still: refused with all behind it, until it comes
+ * along. */
+enum { COVER_VERSION = 5 };
+
+static uint64_t
+version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t row)
+{
+    (void)cover, (void)shard, (void)row;
+    return slot == POSTS ? COVER_VERSION : 0;
+}
+
+static bool
+is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row)
+{
+    (void)cover, (void)shard, (void)first_row, (void)last_row;
+    return slot == POSTS;
+}
+
+START_TEST(test_cold)
+{
+    static const struct engine_cover cover = {version_of, is_any_covered};
+    struct engine_base base = {.version = COVER_VERSION,
+        .is_there = true,
+        .n_columns = 1,
+        .code = {40}};
+    struct rig rig;
+    struct change change[2];
+    rig_init(&rig, 1, 33, 1);
+    engine_set_cover(rig.engine, &cover);
+    base.serial[0] = rig.def.column[NUMBER].serial;
+    for (unsigned i = 0; i < 2; i++) {
+        change[i] = member_of(&rig, CHANGE_MEMBER_SET, 9, i, 1);
+    }
+    change[1].base = &base;
+    engine_change(rig.engine, change, 2);
+    ck_assert_int_eq(change[0].err, ERR_COLD);
+    ck_assert_int_eq(change[1].err, ERR_COLD);
+    ck_assert_uint_eq(rig.journal.n, 0);
+    change[0].base = &base;
+    engine_change(rig.engine, change, 2);
+    ck_assert_int_eq(change[0].err, 0);
+    ck_assert_int_eq(change[1].err, 0);
+    ck_assert_uint_eq(likes_of(&rig, 9), 2);
+    ck_assert_uint_eq(cell_of(&rig, &rig.def, NUMBER, 9), 40);
+    ck_assert_uint_eq(rig.journal.entry[1].write.n, COLUMNS); /* whole */
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_steps, test_rules, test_uncounted,
         test_numbers, test_batch, test_random_16, test_random_33,
         test_random_48, test_take_out, test_void_note, test_numbered,
-        test_maxjump};
+        test_maxjump, test_cold};
     return run_tests("member", tests, COUNT_OF(tests));
 }
