@@ -186,14 +186,25 @@ schema_find(const struct schema *schema, const char *name, size_t len,
     return true;
 }
 
-static bool
-find_serial(const struct schema_counter *counter, uint32_t serial,
+/* The same as schema_source where the column does not say where that is. */
+static __attribute__((noinline)) bool
+look_for_source(const struct schema *schema,
+    const struct schema_counter *beside, uint32_t serial,
     struct schema_target *out)
 {
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].serial == serial) {
-            *out = (struct schema_target){counter, &counter->column[i], false};
-            return true;
+    const struct schema_counter *counter = beside;
+    uint32_t n = beside != NULL ? 1 : schema->n_places;
+
+    for (uint32_t k = 0; k < n && serial != 0; k++) {
+        if (beside == NULL) {
+            counter = &schema->counter[k];
+        }
+        for (unsigned i = 0; i < counter->n_columns; i++) {
+            if (counter->column[i].serial == serial) {
+                *out = (struct schema_target){
+                    counter, &counter->column[i], false};
+                return true;
+            }
         }
     }
     return false;
@@ -217,19 +228,18 @@ schema_source(const struct schema *schema,
     struct schema_target *out)
 {
     const struct schema_source *source = &column->source;
+    bool is_beside = column->kind == SCHEMA_MARK && !source->is_fixed;
+    const struct schema_counter *of =
+        is_beside ? counter : schema_counter_at(schema, source->counter);
+    const struct schema_column *it =
+        of == NULL ? NULL : schema_source_in(of, source);
 
-    if (source->serial == 0) {
-        return false;
+    if (it == NULL) {
+        return look_for_source(
+            schema, is_beside ? counter : NULL, source->serial, out);
     }
-    if (column->kind == SCHEMA_MARK && !source->is_fixed) {
-        return find_serial(counter, source->serial, out);
-    }
-    for (uint32_t i = 0; i < schema->n_places; i++) {
-        if (find_serial(&schema->counter[i], source->serial, out)) {
-            return true;
-        }
-    }
-    return false;
+    *out = (struct schema_target){of, it, false};
+    return true;
 }
 
 const struct schema_column *
@@ -353,6 +363,25 @@ index_counter(struct schema *schema, unsigned slot)
     }
 }
 
+/* Notes where the sources of the counter's columns are. Mostly that is where
+ * they were before the edit. */
+static void
+note_sources(struct schema *schema, struct schema_counter *counter)
+{
+    struct schema_target target;
+
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        struct schema_column *column = &counter->column[i];
+
+        if (column->source.serial != 0 &&
+            schema_source(schema, counter, column, &target)) {
+            column->source.counter = target.counter->slot;
+            column->source.place =
+                (uint8_t)(target.column - target.counter->column);
+        }
+    }
+}
+
 void
 schema__index(struct schema *schema)
 {
@@ -360,6 +389,7 @@ schema__index(struct schema *schema)
     for (unsigned i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
         if (schema->place[i] != 0) {
             index_counter(schema, i);
+            note_sources(schema, schema__at(schema, i));
             schema->n_counters++;
         }
     }

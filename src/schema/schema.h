@@ -44,6 +44,9 @@ struct schema_source {
     uint32_t serial; /* of the column; 0: there is none */
     bool is_fixed;   /* it is of the id `id`, whichever counter has it; else of
                       * the same counter and id */
+    uint8_t counter; /* the slot of its counter, and ... */
+    uint8_t place;   /* ... its place in that one's column: where schema_source
+                      * looks first. Right in a schema, else unknown */
     uint64_t id;     /* is_fixed; else 0 */
 };
 
@@ -158,8 +161,20 @@ bool schema_find(const struct schema *schema, const char *name, size_t len,
 const struct schema_column *schema_counter_column(
     const struct schema_counter *counter, const char *name, size_t len);
 
+/* The source, if it is at its place in that counter, or NULL. */
+static inline const struct schema_column *
+schema_source_in(
+    const struct schema_counter *counter, const struct schema_source *source)
+{
+    return source->place < counter->n_columns &&
+            counter->column[source->place].serial == source->serial
+        ? &counter->column[source->place]
+        : NULL;
+}
+
 /* The column that a mark of counter, or a list, is about: false where there is
- * none any more, which a schema never lets happen to one that it has. */
+ * none any more, which a schema never lets happen to one that it has. What is
+ * of this schema is found at once. */
 bool schema_source(const struct schema *schema,
     const struct schema_counter *counter, const struct schema_column *column,
     struct schema_target *out);

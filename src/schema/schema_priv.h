@@ -157,7 +157,8 @@ void schema__pairs_add(struct schema *schema,
 void schema__pairs_remove(
     struct schema *schema, const struct schema_counter *counter);
 
-/* Fills the empty index and counts counters and names. */
+/* Fills the empty index, notes where the sources of columns are, and counts
+ * counters and names. */
 void schema__index(struct schema *schema);
 
 /* The word of an option. Static storage. */

@@ -394,7 +394,9 @@ START_TEST(test_largest)
         column->kind = SCHEMA_MARK;
         column->default_value = 0;
         column->source = (struct schema_source){
-            UINT32_MAX - SCHEMA_COLUMNS_MAX - 1, true, UINT64_MAX};
+            .serial = UINT32_MAX - SCHEMA_COLUMNS_MAX - 1,
+            .is_fixed = true,
+            .id = UINT64_MAX};
         column->unmarked_is_none = true;
         column->forget = UINT64_MAX;
     }

@@ -153,6 +153,46 @@ START_TEST(test_what_is_made)
 }
 END_TEST
 
+static void
+expect_source(
+    const struct schema *schema, const char *name, const char *wanted)
+{
+    struct schema_target source;
+    struct schema_target it = found(schema, name);
+    ck_assert(schema_source(schema, it.counter, it.column, &source));
+    ck_assert_ptr_eq(source.counter, found(schema, wanted).counter);
+    ck_assert_ptr_eq(source.column, found(schema, wanted).column);
+    /* and at once */
+    const struct schema_source *noted = &it.column->source;
+    ck_assert_uint_eq(noted->counter, source.counter->slot);
+    ck_assert_ptr_eq(schema_source_in(source.counter, noted), source.column);
+}
+
+/* Columns move up where one before them is dropped. */
+START_TEST(test_a_source_is_found_where_it_moves)
+{
+    static const char *const edits[] = {"add counter last",
+        "add column last lid primarykey", "add column last lx",
+        "add column last ly", "add counter own cold=never",
+        "add column own oid primarykey", "add column own ox",
+        "add column own oy", "add column own omark marks=oy unread=uno",
+        "add column own lmark marks=1.ly unread=unl",
+        "add column own list follows=oy", "drop column last lx lx",
+        "drop column own ox ox", "add column last lx", "add counter more",
+        "drop counter more more"};
+    struct schema *schema = schema_create();
+    for (size_t i = 0; i < COUNT_OF(edits); i++) {
+        apply(&schema, edits[i]);
+        if (i >= 10) {
+            expect_source(schema, "omark", "oy");
+            expect_source(schema, "lmark", "ly");
+            expect_source(schema, "list", "oy");
+        }
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
 START_TEST(test_what_is_unread_has_a_name)
 {
     struct schema *schema = full_schema();
@@ -499,8 +539,9 @@ int
 main(void)
 {
     const TTest *test[] = {test_what_words_are_refused, test_what_is_made,
-        test_what_is_unread_has_a_name, test_a_source_by_its_suffix,
-        test_what_edits_are_refused, test_what_is_about_others_goes_first,
+        test_a_source_is_found_where_it_moves, test_what_is_unread_has_a_name,
+        test_a_source_by_its_suffix, test_what_edits_are_refused,
+        test_what_is_about_others_goes_first,
         test_16_columns_are_the_limit_for_marks_too, test_what_is_the_same,
         test_print, test_print_all_by_slot_where_that_loads,
         test_print_all_where_two_are_about_each_other,
