@@ -34,8 +34,8 @@ enum {
     NUMBER_LINE_MAX = NUM_U64_DIGITS_MAX + 2 /* of one column */
 };
 
-static enum change_op
-op_of(enum request_op op)
+enum change_op
+exec__change_op(enum request_op op)
 {
     switch (op) {
     case REQUEST_ADD:
@@ -730,7 +730,8 @@ begin_mark(struct session *session, const char *bytes, const struct key *key,
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     struct change *change = &job->change[job->store_change.n];
-    change->op = is_unread ? CHANGE_READ_ALL : mark_op_of(op_of(request->op));
+    change->op =
+        is_unread ? CHANGE_READ_ALL : mark_op_of(exec__change_op(request->op));
     int err = add_columns(change, key);
     exec_mark__take_source(session, key);
     if (err == 0) {
@@ -755,7 +756,7 @@ exec__change_begin(struct session *session, const char *bytes,
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     struct change *change = &job->change[job->store_change.n];
-    change->op = op_of(request->op);
+    change->op = exec__change_op(request->op);
     int err = add_columns(change, key);
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
@@ -804,7 +805,7 @@ parse_dialect(struct session *session, const char *bytes,
     if (!key_parse_dialect(counter, bytes + word.at, word.len, &key)) {
         return key_dialect_fault(bytes + word.at, word.len);
     }
-    change->op = op_of(session->request.op);
+    change->op = exec__change_op(session->request.op);
     if (key.kind == KEY_LIST) {
         return ERR_LIST_OP;
     }

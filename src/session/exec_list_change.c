@@ -570,23 +570,16 @@ check(const struct session *session, const struct key *key)
 static int
 owner_fault(struct session *session, uint64_t id)
 {
-    const struct executor *executor = session->executor;
-    if (executor->owns == NULL || !exec__is_other(session, id)) {
+    if (session->executor->owns == NULL) {
         return 0;
     }
-    exec__note_other(session, id);
-    if (!executor->owner->misses) {
-        return ERR_NOT_OWNED;
+    const struct change change = {
+        .id = id, .op = exec__change_op(session->request.op)};
+    int err = exec__owner_fault(session, &change);
+    if (err != 0) {
+        exec__note_other(session, id);
     }
-    switch (session->request.op) {
-    case REQUEST_DELETE:
-    case REQUEST_CAS:
-        return ERR_NOT_FOUND;
-    case REQUEST_REPLACE:
-        return ERR_NOT_STORED;
-    default:
-        return ERR_NOT_OWNED;
-    }
+    return err;
 }
 
 /* Fills the change from the request: 0, or what is wrong with it. */

@@ -89,6 +89,9 @@ void exec__note_other(struct session *session, uint64_t id);
  * else ERR_NOT_OWNED, or the ERR_ of a miss. */
 int exec__owner_fault(struct session *session, const struct change *change);
 
+/* What a request changes, as a change of a number. */
+enum change_op exec__change_op(enum request_op op);
+
 /* All changes of cells and records. key is the request's, already parsed. */
 enum exec_step exec__change_begin(struct session *session, const char *bytes,
     const struct key *key, struct exec_turn *turn);
