@@ -280,17 +280,6 @@ next_slice(struct session *session, struct exec_turn *turn)
     exec__job_move(session->job, JOB_GET_GATHER, JOB_GET_ASK);
 }
 
-/* Ends the turn for this request, or takes one from the turn's budget. */
-static bool
-must_yield(struct exec_turn *turn)
-{
-    if (*turn->budget == 0) {
-        return true;
-    }
-    (*turn->budget)--;
-    return false;
-}
-
 /* All requests of the job are answered. */
 static enum exec_step
 end(struct session *session, struct exec_turn *turn)
@@ -310,7 +299,7 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
             turn->done += job->request_bytes;
             return refuse_key(session, err, turn->base, bad, turn->out);
         }
-        if (job->stage == JOB_GET_CHECK && must_yield(turn)) {
+        if (job->stage == JOB_GET_CHECK && !exec__charge(turn)) {
             return EXEC_YIELD;
         }
     }
@@ -343,7 +332,7 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         if (exec__has_lent(session)) {
             return EXEC_FULL;
         }
-        if (must_yield(turn)) {
+        if (!exec__charge(turn)) {
             return EXEC_YIELD;
         }
     }

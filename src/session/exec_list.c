@@ -191,11 +191,9 @@ exec_list__sum(struct session *session, struct exec_turn *turn,
             }
             get->n = 0;
             if (reading->n_ids % LIST_TURN_IDS == 0 &&
-                reading->n_ids < reading->list.n) {
-                if (*turn->budget == 0 && into == NULL) {
-                    return EXEC_YIELD;
-                }
-                *turn->budget -= *turn->budget > 0;
+                reading->n_ids < reading->list.n && !exec__charge(turn) &&
+                into == NULL) {
+                return EXEC_YIELD;
             }
         }
         *err = 0;
@@ -310,12 +308,12 @@ exec_list__read(struct session *session, struct exec_turn *turn)
             end(session, list, err);
             job->list_ids += job->reading.n_ids % LIST_TURN_IDS;
         }
-        if (job->list_ids >= LIST_TURN_IDS && *turn->budget > 0) {
+        if (job->list_ids >= LIST_TURN_IDS) {
+            if (!exec__charge(turn)) {
+                job->lists_read++;
+                return EXEC_YIELD;
+            }
             job->list_ids -= LIST_TURN_IDS;
-            (*turn->budget)--;
-        } else if (job->list_ids >= LIST_TURN_IDS) {
-            job->lists_read++;
-            return EXEC_YIELD;
         }
     }
     return EXEC_DONE;

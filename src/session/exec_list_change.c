@@ -250,7 +250,7 @@ read_ids(struct session *session, struct exec_turn *turn, int *err)
             change->n_read += get->n;
             get->n = 0;
             if (change->n_read % LIST_TURN_IDS == 0) {
-                *turn->budget -= *turn->budget > 0;
+                (void)exec__charge(turn);
             }
         }
         unsigned n = room->n - change->n_read;

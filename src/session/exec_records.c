@@ -203,10 +203,9 @@ exec__records_resume(struct session *session, struct exec_turn *turn)
         dump->err = 0;
         dump->n = 0;
         job->records.at = 0;
-        if (*turn->budget == 0) {
+        if (!exec__charge(turn)) {
             return EXEC_YIELD;
         }
-        (*turn->budget)--;
         if (exec__waits(job, &dump->call, ask)) {
             return EXEC_LATER;
         }

@@ -32,6 +32,18 @@ exec__job_move(struct job *job, enum job_stage from, enum job_stage to)
     job->stage = to;
 }
 
+/* Takes a request from the turn's budget: false where none is left, and the
+ * turn is to end if it can. */
+static inline bool
+exec__charge(struct exec_turn *turn)
+{
+    if (*turn->budget == 0) {
+        return false;
+    }
+    (*turn->budget)--;
+    return true;
+}
+
 /* The session's request is answered: gives the job back, if there is one. */
 enum exec_step exec__done(struct session *session);
 
