@@ -7,8 +7,8 @@
 #include "lib/fault_alloc.h"
 #include "lib/store_item.h"
 #include "schema/restore.h"
+#include "unit/steps_help.h"
 #include "unit/store_help.h"
-#include "unit/survives.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -582,16 +582,10 @@ START_TEST(test_stop)
 }
 END_TEST
 
-struct step {
-    unsigned from, to;
-};
-
 static void
-take_step(void *context)
+take_step(struct step it)
 {
-    const struct step *step = context;
-    (void)keeper__step(
-        (enum keeper_life)step->from, (enum keeper_life)step->to);
+    (void)keeper__step((enum keeper_life)it.from, (enum keeper_life)it.to);
 }
 
 /* Its life: each step that keeper.c does not draw aborts. */
@@ -603,14 +597,7 @@ START_TEST(test_life)
         [KEEPER_RUNS] = {[KEEPER_ENDS] = true},
         [KEEPER_ENDS] = {[KEEPER_IDLE] = true},
     };
-    struct step step;
-    for (step.from = 0; step.from < N; step.from++) {
-        for (step.to = 0; step.to < N; step.to++) {
-            ck_assert_msg(
-                survives(take_step, &step) == may[step.from][step.to],
-                "from %u to %u", step.from, step.to);
-        }
-    }
+    expect_steps(take_step, &may[0][0], N);
 }
 END_TEST
 

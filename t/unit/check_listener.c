@@ -5,7 +5,7 @@
 #include "net/listener.h"
 
 #include "base/err.h"
-#include "unit/survives.h"
+#include "unit/steps_help.h"
 #include "unit/worker_help.h"
 
 #include <netinet/in.h>
@@ -670,16 +670,11 @@ END_TEST
 
 /* Its states: each step that listener.c does not draw aborts. */
 
-struct step {
-    unsigned from, to;
-};
-
 static void
-take_step(void *context)
+take_step(struct step it)
 {
-    const struct step *step = context;
     (void)listener__step(
-        (enum listener_state)step->from, (enum listener_state)step->to);
+        (enum listener_state)it.from, (enum listener_state)it.to);
 }
 
 START_TEST(test_steps)
@@ -697,14 +692,7 @@ START_TEST(test_steps)
             [LISTENER_ACCEPTS] = true,
             [LISTENER_STOPPED] = true},
     };
-    struct step step;
-    for (step.from = 0; step.from < N; step.from++) {
-        for (step.to = 0; step.to < N; step.to++) {
-            ck_assert_msg(
-                survives(take_step, &step) == may[step.from][step.to],
-                "from %u to %u", step.from, step.to);
-        }
-    }
+    expect_steps(take_step, &may[0][0], N);
 }
 END_TEST
 

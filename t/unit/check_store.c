@@ -7,8 +7,8 @@
 #include "lib/fault_alloc.h"
 #include "lib/store_item.h"
 #include "store/store_life.h"
+#include "unit/steps_help.h"
 #include "unit/store_help.h"
-#include "unit/survives.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -616,33 +616,23 @@ START_TEST(test_widths)
 }
 END_TEST
 
-struct step {
-    int from, to;
-};
-
 static void
-take_step(void *context)
+take_step(struct step it)
 {
-    const struct step *step = context;
-    _Atomic int life = step->from;
-    store_life_move(&life, (enum store_life)step->to);
+    _Atomic int life = (int)it.from;
+    store_life_move(&life, (enum store_life)it.to);
 }
 
 /* Of each two states: whether the one may follow the other. */
 START_TEST(test_life)
 {
-    static const bool is_legal[][STORE_ENDING + 1] = {
+    enum { N = STORE_ENDING + 1 };
+    static const bool is_legal[N][N] = {
         [STORE_LOADING] = {[STORE_OPEN] = true, [STORE_ENDING] = true},
         [STORE_OPEN] = {[STORE_ENDING] = true},
         [STORE_ENDING] = {false},
     };
-    struct step step;
-    for (step.from = STORE_LOADING; step.from <= STORE_ENDING; step.from++) {
-        for (step.to = STORE_LOADING; step.to <= STORE_ENDING; step.to++) {
-            ck_assert_int_eq(
-                survives(take_step, &step), is_legal[step.from][step.to]);
-        }
-    }
+    expect_steps(take_step, &is_legal[0][0], N);
 }
 END_TEST
 
