@@ -14,15 +14,21 @@
 #include "session/exec_get.h"
 
 /* The source of the mark that key is about: false where it has been dropped. */
-static bool
+static inline bool
 find_source(struct session *session, const struct key *key,
     struct schema_target *source, uint64_t *id)
 {
     const struct schema_column *mark = key->target.column;
     ASSERT(mark->kind == SCHEMA_MARK);
-    *id = mark->source.is_fixed ? mark->source.id : key->id;
-    return schema_source(
-        exec__schema(session), key->target.counter, mark, source);
+    if (mark->source.is_fixed) {
+        *id = mark->source.id;
+        return schema_source(
+            exec__schema(session), key->target.counter, mark, source);
+    }
+    *id = key->id;
+    source->counter = key->target.counter; /* one of the schema: at once */
+    source->column = schema_source_in(source->counter, &mark->source);
+    return source->column != NULL;
 }
 
 static bool
