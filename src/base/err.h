@@ -81,6 +81,9 @@
     X(OWN_CAS, "the cas unique of a counter follows its value")               \
     X(NOT_STALE, "a counter cannot be stale")                                 \
     X(UNREAD, "what is unread is counted, set its mark")                      \
+    X(COUNTED, "that number counts members, change these")                    \
+    X(MEMBER, "the member is above what that column takes, see member=")      \
+    X(NO_MEMBER, "a member is named as ID.NAME:MEMBER")                       \
     X(RECORD_OP, "a whole record takes get, set, add, cas and delete only")   \
     X(BAD_LIST, "a list is 1 to 16384 ids separated by spaces")               \
     X(NO_LIST, "there is no list to mark")                                    \

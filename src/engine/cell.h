@@ -128,6 +128,9 @@ struct change {
     uint8_t column[SCHEMA_COLUMNS_MAX];   /* slots */
     uint32_t serial[SCHEMA_COLUMNS_MAX];  /* of those columns */
     uint64_t operand[SCHEMA_COLUMNS_MAX]; /* value or delta */
+    uint16_t kept; /* SET, ADD, REPLACE, CAS: bit i: columns i named stays as
+                    * it is, and its operand is 0; DELETE: it has no part in
+                    * what is compared; of others nothing */
     union {
         struct change_source source; /* of a mark */
         struct change_member member; /* of a member */

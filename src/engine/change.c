@@ -41,6 +41,22 @@ count_set(const struct view *view, const uint64_t *code)
     return n_set;
 }
 
+/* The cas unique of the columns that are not kept. */
+static uint64_t
+cas_of_some(const struct change *change)
+{
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+    unsigned n = 0;
+    for (unsigned i = 0; i < change->n_columns; i++) {
+        if ((change->kept >> i & 1) == 0) {
+            serial[n] = change->serial[i];
+            value[n++] = change->value[i];
+        }
+    }
+    return record_cas(serial, value, n);
+}
+
 /* Whether the columns have the values that the change is for. */
 static int
 compare(const struct view *view, const struct change *change, int n_set)
@@ -50,6 +66,9 @@ compare(const struct view *view, const struct change *change, int n_set)
     }
     uint64_t cas =
         record_cas(change->serial, change->value, change->n_columns);
+    if (change->op == CHANGE_DELETE && change->kept != 0) {
+        cas = cas_of_some(change);
+    }
     return cas == change->cas ? 0 : ERR_EXISTS;
 }
 
@@ -95,6 +114,17 @@ check_operands(const struct view *view, const struct change *change)
     return 0;
 }
 
+/* The same as assign where some columns are kept. */
+static __attribute__((noinline)) void
+assign_some(struct change *change)
+{
+    for (unsigned i = 0; i < change->n_columns; i++) {
+        if ((change->kept >> i & 1) == 0) {
+            change->value[i] = change->operand[i];
+        }
+    }
+}
+
 static int
 assign(struct change *change, int n_set)
 {
@@ -103,6 +133,10 @@ assign(struct change *change, int n_set)
     }
     if (change->op == CHANGE_REPLACE && n_set == 0) {
         return ERR_NOT_STORED;
+    }
+    if (__builtin_expect(change->kept != 0, 0)) {
+        assign_some(change);
+        return 0;
     }
     for (unsigned i = 0; i < change->n_columns; i++) {
         change->value[i] = change->operand[i];

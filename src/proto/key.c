@@ -64,7 +64,35 @@ cut(const char *text, size_t len, uint64_t *id, const char **name,
     return true;
 }
 
-/* What a name stands for, with a member behind it where it is a list's. */
+/* True for a decimal number that num_parse_id finds too large. */
+static bool
+is_beyond_all(const char *text, size_t len)
+{
+    if (len < NUM_U64_DIGITS_MAX || text[0] == '0') {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The member behind the name of a list, or of members: false where it is none.
+ * out->kind says what it is of. */
+static bool
+take_member(const char *text, size_t len, struct key *out)
+{
+    out->has_member = true;
+    if (num_parse_id(text, len, &out->member)) {
+        return true;
+    }
+    out->member = UINT64_MAX; /* which no column takes: it is refused */
+    return out->kind == KEY_MEMBER && is_beyond_all(text, len);
+}
+
+/* What a name stands for, with a member behind it where it has some. */
 static bool
 find(
     const struct schema *schema, const char *name, size_t len, struct key *out)
@@ -73,6 +101,7 @@ find(
 
     out->has_member = false;
     if (schema_find(schema, name, len, &out->target)) {
+        out->kind = key_kind_of(&out->target);
         return true;
     }
     colon = memchr(name, ':', len);
@@ -80,10 +109,12 @@ find(
         return false;
     }
     size_t name_len = (size_t)(colon - name);
-    out->has_member = true;
-    return schema_find(schema, name, name_len, &out->target) &&
-        key_kind_of(&out->target) == KEY_LIST &&
-        num_parse_id(colon + 1, len - name_len - 1, &out->member);
+    if (!schema_find(schema, name, name_len, &out->target)) {
+        return false;
+    }
+    out->kind = key_kind_of(&out->target);
+    return (out->kind == KEY_LIST || out->kind == KEY_MEMBER) &&
+        take_member(colon + 1, len - name_len - 1, out);
 }
 
 void
@@ -98,9 +129,21 @@ key__parse(
     }
     if (!cut(text, len, &out->id, &name, &name_len) || name_len == 0 ||
         !find(schema, name, name_len, out)) {
-        return;
+        out->kind = KEY_ITEM;
     }
-    out->kind = key_kind_of(&out->target);
+}
+
+int
+key_member_fault(const struct key *key)
+{
+    if (key->kind != KEY_MEMBER) {
+        return 0;
+    }
+    if (!key->has_member) {
+        return ERR_NO_MEMBER;
+    }
+    return key->member >> key->target.column->member_bits == 0 ? 0
+                                                               : ERR_MEMBER;
 }
 
 int
@@ -137,16 +180,20 @@ key_parse_dialect(const struct schema_counter *counter, const char *text,
             memcmp(name, counter->name.text, name_len) == 0)) {
         return true;
     }
-    out->kind = KEY_CELL;
     out->has_member = false;
-    out->target.column = schema_counter_column(counter, name, name_len);
+    const char *colon = memchr(name, ':', name_len);
+    size_t column_len = colon == NULL ? name_len : (size_t)(colon - name);
+    out->target.column = schema_counter_column(counter, name, column_len);
     if (out->target.column == NULL) {
         return false;
     }
-    if (out->target.column->kind == SCHEMA_FOLLOWS) {
-        out->kind = KEY_LIST;
+    out->kind = key_kind_of(&out->target);
+    if (out->kind == KEY_MARK) {
+        out->kind = KEY_CELL;
     }
-    return true;
+    return colon == NULL ||
+        ((out->kind == KEY_LIST || out->kind == KEY_MEMBER) &&
+            take_member(colon + 1, name_len - column_len - 1, out));
 }
 
 int

@@ -10,18 +10,20 @@
 
 /* Which keys name counter cells: `ID.NAME`, `{ID}.NAME` and `ID|#|.NAME`,
  * with ID a canonical decimal number up to 2^64-1 and NAME a suffix, a value
- * column, what a mark leaves unread, or a counter; and of a list also
- * `ID.NAME:MEMBER`, with MEMBER such a number. Every other key is an item's. */
+ * column, what a mark leaves unread, or a counter; and of a list or of members
+ * also `ID.NAME:MEMBER`, with MEMBER such a number. Every other key is an
+ * item's. */
 
 enum key_kind {
     KEY_ITEM,
-    KEY_CELL,   /* a number */
-    KEY_RECORD, /* all columns of an id */
-    KEY_MARK,   /* how far an id has read; a number that changes otherwise */
-    KEY_UNREAD, /* what is behind a mark; target.column is the mark */
-    KEY_LIST,   /* what an id follows */
-    KEY_MEMBER  /* the value of one member of an id; or, without has_member,
-                 * all of them, which can only be deleted */
+    KEY_CELL,    /* a number */
+    KEY_COUNTED, /* likewise; it counts members, and changes by these alone */
+    KEY_RECORD,  /* all columns of an id, but for those of members */
+    KEY_MARK,    /* how far an id has read; a number that changes otherwise */
+    KEY_UNREAD,  /* what is behind a mark; target.column is the mark */
+    KEY_LIST,    /* what an id follows */
+    KEY_MEMBER   /* the value of one member of an id; or, without has_member,
+                  * all of them, which can only be deleted */
 };
 
 struct key {
@@ -29,7 +31,8 @@ struct key {
     uint64_t id;                 /* of all but KEY_ITEM */
     struct schema_target target; /* likewise; column NULL for KEY_RECORD */
     bool has_member; /* KEY_LIST, KEY_MEMBER: it is about one ... */
-    uint64_t member; /* ... of those that id follows, or of its members */
+    uint64_t member; /* ... of those that id follows, or of its members, where
+                      * it may be above what the column takes */
 };
 
 /* What a key is whose name stands for target. */
@@ -49,8 +52,21 @@ key_kind_of(const struct schema_target *target)
     case SCHEMA_MEMBERS:
         return KEY_MEMBER;
     }
-    return KEY_CELL;
+    return schema_is_counted(target->counter, target->column) ? KEY_COUNTED
+                                                              : KEY_CELL;
 }
+
+/* True for a number that is read as it is stored. */
+static inline bool
+key_is_number(enum key_kind kind)
+{
+    return kind == KEY_CELL || kind == KEY_COUNTED;
+}
+
+/* What is wrong with a key of members that is to be read, or whose member is to
+ * be changed: ERR_NO_MEMBER, or ERR_MEMBER where the column takes no such one;
+ * else 0, and of every other key. */
+int key_member_fault(const struct key *key);
 
 /* Tells what text[0..len) names under this schema; *out points into it. */
 void key__parse(const struct schema *schema, const char *text, size_t len,
@@ -59,13 +75,13 @@ void key__parse(const struct schema *schema, const char *text, size_t len,
 /* Looks whether a key that is an item's looks as if a cell had been meant:
  * ERR_NEAR_NAME where it begins with an id and a dot, in any of the three
  * forms, so that what follows is no name of this schema; ERR_NEAR_ID where it
- * ends in a dot and a name (of a list perhaps with a member behind it), so that
- * what is before is no id; else 0. Without a counter no key looks so. */
+ * ends in a dot and a name (with a member behind it, where it has some), so
+ * that what is before is no id; else 0. Without a counter no key looks so. */
 int key_near(const struct schema *schema, const char *text, size_t len);
 
-/* A word of the dialect on one counter: `ID` (the record) or `ID.NAME` with a
- * column of that counter, also in the two proxy forms. False where it is
- * neither. */
+/* A word of the dialect on one counter: `ID` (the record), or `ID.NAME` with a
+ * column of that counter, perhaps with a member, also in the two proxy forms.
+ * False where it is neither. A mark is a cell here. */
 bool key_parse_dialect(const struct schema_counter *counter, const char *text,
     size_t len, struct key *out);
 

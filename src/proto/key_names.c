@@ -24,7 +24,7 @@ note_end(struct key_names *names, const struct schema_name *name)
     }
 }
 
-/* Behind the name of a list a member may stand, which ends in a digit. */
+/* Behind some names a member may stand, which ends in a digit. */
 static void
 note_member_end(struct key_names *names)
 {
@@ -51,16 +51,18 @@ key_names__begin(struct key_names *names, const struct schema *schema)
             note_end(names, &counter->column[i].name);
             note_end(names, &counter->column[i].suffix);
             note_end(names, &counter->column[i].unread);
-            if (counter->column[i].kind == SCHEMA_FOLLOWS) {
+            bool has_members = counter->column[i].kind == SCHEMA_MEMBERS;
+            if (has_members || counter->column[i].kind == SCHEMA_FOLLOWS) {
                 note_member_end(names);
             }
+            names->has_members = names->has_members || has_members;
         }
     }
 }
 
 static void
 keep(struct key_names *names, const char *name, size_t len,
-    const struct schema_target *target)
+    const struct key *key)
 {
     char text[2 * CHUNK_BYTES] = {0};
     memcpy(text, name, len);
@@ -73,7 +75,8 @@ keep(struct key_names *names, const char *name, size_t len,
     names->name[at ^ 1] = names->name[at];
     names->name[at].word[0] = word_0;
     names->name[at].word[1] = word_1;
-    names->name[at].target = *target;
+    names->name[at].target = key->target;
+    names->name[at].kind = key->kind;
     names->n_changes++;
 }
 
@@ -83,8 +86,9 @@ key_names_parse(
 {
     ASSERT(names->schema != NULL);
     key__parse(names->schema, text, len, out);
-    if (out->kind == KEY_ITEM || out->kind == KEY_LIST) {
-        return; /* a list is long to read, whatever its key takes */
+    if (out->kind == KEY_ITEM || out->kind == KEY_LIST ||
+        out->kind == KEY_MEMBER) {
+        return; /* the last two are long to read, whatever their keys take */
     }
     const char *dot = memchr(text, '.', len); /* the only one: see key.c */
     ASSERT(dot != NULL);
@@ -93,7 +97,7 @@ key_names_parse(
     }
     size_t name_len = len - (size_t)(dot - text) - 1;
     if (name_len <= KEY_NAMES_CHARS) {
-        keep(names, dot + 1, name_len, &out->target);
+        keep(names, dot + 1, name_len, out);
     }
 }
 

@@ -17,14 +17,18 @@ enum {
     KEY_NAMES_CHARS = 15 /* of the longest name that is kept */
 };
 
+struct key_name {
+    uint64_t word[2]; /* the name, and zeros; all 0: none */
+    struct schema_target target;
+    enum key_kind kind; /* of a key with that name; none with members */
+};
+
 struct key_names {
     const struct schema *schema; /* the one that all names are of */
     uint64_t version;            /* its version */
     uint64_t n_changes;          /* goes up when a name comes or goes */
-    struct {
-        uint64_t word[2]; /* the name, and zeros; all 0: none */
-        struct schema_target target;
-    } name[KEY_NAMES];
+    bool has_members;            /* some column of the schema is of members */
+    struct key_name name[KEY_NAMES];
     uint64_t ends[4]; /* bit b: some name of the schema ends in the byte b */
 };
 
@@ -70,8 +74,8 @@ key_names__place(uint64_t word_0, uint64_t word_1)
     return (unsigned)((word_0 ^ word_1 * odd) * odd >> (64 - KEY_NAMES_BITS));
 }
 
-/* What a name stands for that is kept; NULL where it is not. */
-static inline const struct schema_target *
+/* A name that is kept; NULL where it is not. */
+static inline const struct key_name *
 key_names__find(
     const struct key_names *names, uint64_t word_0, uint64_t word_1)
 {
@@ -84,7 +88,7 @@ key_names__find(
             return NULL;
         }
     }
-    return &names->name[at].target;
+    return &names->name[at];
 }
 
 enum { KEY_NAMES__NEAR = 48 /* bytes that key_names_read may look at */ };
@@ -95,13 +99,12 @@ static inline bool
 key_names__take(const struct key_names *names, uint64_t word_0,
     uint64_t word_1, struct key *out)
 {
-    const struct schema_target *target =
-        key_names__find(names, word_0, word_1);
-    if (target == NULL || word_0 == 0) {
+    const struct key_name *name = key_names__find(names, word_0, word_1);
+    if (name == NULL || word_0 == 0) {
         return false;
     }
-    out->target = *target;
-    out->kind = key_kind_of(target);
+    out->target = name->target;
+    out->kind = name->kind;
     return true;
 }
 

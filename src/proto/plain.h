@@ -23,7 +23,7 @@
 enum { PLAIN_BYTES = 128 /* of the longest request that is read so */ };
 
 struct plain {
-    struct key key;   /* KEY_CELL */
+    struct key key;   /* key_is_number */
     struct span at;   /* the key as sent */
     struct span meta; /* mg: the flags, if one of them is to be returned */
     uint64_t number;  /* incr, decr */
@@ -40,14 +40,17 @@ plain__is_end(const char *text)
     return text[0] == '\r' && text[1] == '\n';
 }
 
-/* The key at at: the place behind it, 0 where it is no known cell's. */
+/* The key at at: the place behind it, 0 where it is not known, or none of a
+ * kind from KEY_CELL to last. */
 static inline uint32_t
 plain__key(const struct key_names *names, const char *text, uint32_t at,
-    struct plain *out)
+    enum key_kind last, struct plain *out)
 {
+    _Static_assert(KEY_CELL == KEY_ITEM + 1 && KEY_COUNTED == KEY_CELL + 1,
+        "no item's is known, and these two are numbers");
     uint32_t len = key_names_word(names, text + at, &out->key);
     out->at = (struct span){at, len};
-    return len == 0 || out->key.kind != KEY_CELL ? 0 : at + len;
+    return len == 0 || out->key.kind > last ? 0 : at + len;
 }
 
 /* "incr KEY NUMBER" or "decr KEY NUMBER", of up to eight digits. */
@@ -59,7 +62,7 @@ plain_count(const struct key_names *names, const char *text, struct plain *out)
     if (memcmp(text, is_decr ? "decr " : "incr ", COMMAND_LEN) != 0) {
         return 0;
     }
-    uint32_t at = plain__key(names, text, COMMAND_LEN, out);
+    uint32_t at = plain__key(names, text, COMMAND_LEN, KEY_CELL, out);
     if (at == 0 || text[at++] != ' ') {
         return 0;
     }
@@ -81,7 +84,7 @@ plain_get(const struct key_names *names, const char *text, struct plain *out)
     if (memcmp(text, "get ", COMMAND_LEN) != 0) {
         return 0;
     }
-    uint32_t at = plain__key(names, text, COMMAND_LEN, out);
+    uint32_t at = plain__key(names, text, COMMAND_LEN, KEY_COUNTED, out);
     return at == 0 || !plain__is_end(text + at) ? 0 : at + 2;
 }
 
@@ -99,7 +102,7 @@ plain_meta(const struct key_names *names, const char *text, struct plain *out)
     if (memcmp(text, "mg ", COMMAND_LEN) != 0) {
         return 0;
     }
-    uint32_t at = plain__key(names, text, COMMAND_LEN, out);
+    uint32_t at = plain__key(names, text, COMMAND_LEN, KEY_COUNTED, out);
     if (at == 0) {
         return 0;
     }
@@ -129,7 +132,7 @@ plain_packet(
         bytes_get_be64(header + 16) != 0 || key_len > KEY_NAMES__NEAR ||
         !key_names_exact(
             names, text + BINARY_HEADER_BYTES, key_len, &out->key) ||
-        out->key.kind != KEY_CELL) {
+        out->key.kind > KEY_COUNTED) {
         return 0;
     }
     out->at = (struct span){BINARY_HEADER_BYTES, key_len};

@@ -21,7 +21,9 @@
  *                 |                 |  GET_GATHER <------+
  *                 v                 v    |               |  more keys
  *               GET_ASK <----------------+               |
- *                 +---- asked ----> GET_FORMAT ----------+
+ *                 |    +-- asked -> GET_FORMAT ----------+
+ *  numbers asked  v    |                 ^
+ *  of members   GET_PAIRS --- asked -----+
  *
  * A job ends in CHANGE or GET_FORMAT, or in GET_CHECK where a key is
  * refused. */
@@ -585,6 +587,7 @@ exec_resume(struct session *session, struct exec_turn *turn)
     case JOB_GET_CHECK:
     case JOB_GET_GATHER:
     case JOB_GET_ASK:
+    case JOB_GET_PAIRS:
     case JOB_GET_FORMAT:
         break;
     case JOB_GET_JOIN:

@@ -60,6 +60,7 @@ enum job_stage {
     JOB_GET_CHECK,  /* look whether all keys are well formed */
     JOB_GET_GATHER, /* take the next slice of keys */
     JOB_GET_ASK,    /* ask the store for the slice */
+    JOB_GET_PAIRS,  /* the same, and the numbers of its members are read */
     JOB_GET_FORMAT, /* answer the slice */
     JOB_GATHER,     /* changes are being gathered; never between turns */
     JOB_SOURCES,    /* make the changes: their sources have been read */
@@ -101,12 +102,21 @@ struct job {
             struct slot slot[EXEC_SLICE_KEYS_MAX];
             struct echo single[EXEC_SLICE_KEYS_MAX]; /* of SLOT_SINGLE and
                                                       * behind */
-            unsigned n_marks; /* to be worked out when get is answered */
+            union { /* of the slice, what is more than a look for cells */
+                struct {
+                    uint16_t n_marks;    /* to be worked out when get is
+                                          * answered ... */
+                    uint16_t n_members;  /* ... and before */
+                    uint16_t n_lists;    /* likewise when it is */
+                    uint16_t lists_read; /* that are */
+                };
+                uint64_t more; /* 0: nothing is */
+            };
             struct slot_mark mark[EXEC_SLICE_KEYS_MAX];
+            struct slot_member member[EXEC_SLICE_KEYS_MAX];
+            uint32_t n_cells; /* of get, while numbers of members are read */
             struct store_get get;
-            unsigned n_lists;    /* to be worked out when get is answered */
-            unsigned lists_read; /* that are */
-            uint32_t list_ids;   /* of these, since the budget was charged */
+            uint32_t list_ids; /* of these, since the budget was charged */
             struct list_read list[EXEC_SLICE_KEYS_MAX];
             struct list_reading reading; /* the next one, begun or not */
         };

@@ -9,30 +9,28 @@
  * between that and the store's call: serials make it safe.
  *
  * The change of a mark may need a source that is another record's: those of all
- * that is gathered are read first (exec_mark.c).
+ * that is gathered are read first (exec_mark.c). That of a member is a change
+ * of the record that has it (exec_member.c).
  *
  * What is gathered goes to the store in one call, so that the engine can fetch
  * the lines of all before it needs the first. A change that the store answers
- * with a position (seq) is noted as an acknowledgement that waits for it. */
+ * with a position (seq) is noted as an acknowledgement that waits for it
+ * (exec_change_say.c). */
+#include "session/exec_change.h"
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "call/store_calls.h"
 #include "proto/reply.h"
-#include "proto/reply_plain.h"
 #include "session/exec_mark.h"
-#include "session/exec_seen.h"
-#include "session/exec_watch.h"
+#include "session/exec_member.h"
 
 #include <assert.h>
 #include <string.h>
 
-static_assert(CHANGE_MARK_DELETE - CHANGE_MARK_SET == CHANGE_DELETE,
-    "a mark has what a number has, in the same order");
-
-enum {
-    NUMBER_LINE_MAX = NUM_U64_DIGITS_MAX + 2 /* of one column */
-};
+static_assert(CHANGE_MARK_DELETE - CHANGE_MARK_SET == CHANGE_DELETE &&
+        CHANGE_MEMBER_DELETE - CHANGE_MEMBER_SET == CHANGE_DELETE,
+    "a mark and a member have what a number has, in the same order");
 
 enum change_op
 exec__change_op(enum request_op op)
@@ -60,12 +58,12 @@ exec__change_op(enum request_op op)
     }
 }
 
-/* What an op of a number is of a mark. */
+/* What an op of a number is where those of another kind begin with first. */
 static enum change_op
-mark_op_of(enum change_op op)
+op_among(enum change_op op, enum change_op first)
 {
     ASSERT(op <= CHANGE_DELETE);
-    return (enum change_op)(CHANGE_MARK_SET + op - CHANGE_SET);
+    return (enum change_op)(first + op - CHANGE_SET);
 }
 
 static void
@@ -76,7 +74,33 @@ add_column(struct change *change, const struct schema_column *column)
     change->serial[i] = column->serial;
 }
 
-/* What key names, as columns of the change. */
+/* The columns of a whole record. Those of members have no value there, but go
+ * with it, behind the others. */
+static int
+add_record(struct change *change, const struct schema_counter *counter)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind != SCHEMA_MEMBERS) {
+            add_column(change, &counter->column[i]);
+        }
+    }
+    n = change->n_columns;
+    for (unsigned i = 0; change->op == CHANGE_DELETE && i < counter->n_columns;
+         i++) {
+        if (counter->column[i].kind == SCHEMA_MEMBERS) {
+            change->kept |= (uint16_t)(1U << change->n_columns);
+            add_column(change, &counter->column[i]);
+        }
+    }
+    if (n == 0) { /* nothing else, and nothing to compare */
+        change->kept = 0;
+    }
+    return change->n_columns == 0 ? ERR_NO_COLUMNS : 0;
+}
+
+/* What key names, as columns of the change, whose op is known where key is a
+ * record's. */
 static int
 add_columns(struct change *change, const struct key *key)
 {
@@ -88,14 +112,12 @@ add_columns(struct change *change, const struct key *key)
     change->compares = false;
     change->base = NULL; /* the store finds it where it is needed */
     change->producer = 0;
+    change->kept = 0;
     if (key->kind != KEY_RECORD) {
         add_column(change, key->target.column);
         return 0;
     }
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        add_column(change, &counter->column[i]);
-    }
-    return change->n_columns == 0 ? ERR_NO_COLUMNS : 0;
+    return add_record(change, counter);
 }
 
 /* Who numbers the change, and with what, where the request says so. */
@@ -162,6 +184,9 @@ take_named(const struct schema_counter *counter, struct words words,
         if (column == NULL) {
             return ERR_NO_COLUMN;
         }
+        if (column->kind == SCHEMA_MEMBERS) {
+            return ERR_NO_MEMBER;
+        }
         if ((seen >> column->slot & 1) != 0) {
             return ERR_COLUMN_TWICE;
         }
@@ -173,291 +198,6 @@ take_named(const struct schema_counter *counter, struct words words,
         add_column(change, column);
     }
     return 0;
-}
-
-/* What only the change of a mark counts. */
-static __attribute__((noinline)) void
-count_mark(struct session *session, const struct change *change)
-{
-    bool sets = change->op <= CHANGE_MARK_CAS;
-    if (change->err != 0) {
-        return;
-    }
-    exec__count(session, METRIC_marks_moved, change->is_moved);
-    exec__count(session, METRIC_marks_behind, sets && !change->is_moved);
-}
-
-static void
-count_change(struct session *session, const struct change *change)
-{
-    bool found = change->err == 0;
-    if (change->producer != 0 && found) {
-        exec__count(session, METRIC_cell_numbered, 1);
-        exec__count(session, METRIC_cell_repeats, change->is_repeat);
-        if (change->is_repeat) { /* was counted then */
-            return;
-        }
-    }
-    switch (change->op) {
-    case CHANGE_MARK_INCR:
-        count_mark(session, change);
-        /* fall through */
-    case CHANGE_MEMBER_INCR:
-    case CHANGE_INCR:
-        exec__count(session, METRIC_incr_hits, found);
-        exec__count(
-            session, METRIC_cell_saturated, found ? change->n_saturated : 0);
-        break;
-    case CHANGE_MARK_DECR:
-        count_mark(session, change);
-        /* fall through */
-    case CHANGE_MEMBER_DECR:
-    case CHANGE_DECR:
-        exec__count(session, METRIC_decr_hits, found);
-        break;
-    case CHANGE_MARK_DELETE:
-    case CHANGE_READ_ALL:
-        count_mark(session, change);
-        /* fall through */
-    case CHANGE_MEMBER_DELETE:
-    case CHANGE_DELETE:
-        exec__count(
-            session, found ? METRIC_delete_hits : METRIC_delete_misses, 1);
-        break;
-    case CHANGE_MARK_CAS:
-        count_mark(session, change);
-        /* fall through */
-    case CHANGE_MEMBER_CAS:
-    case CHANGE_CAS:
-        exec__count(session, METRIC_cas_hits, found);
-        exec__count(session, METRIC_cas_badval, change->err == ERR_EXISTS);
-        exec__count(session, METRIC_cas_misses, change->err == ERR_NOT_FOUND);
-        exec__count(session, METRIC_cmd_set, 1);
-        break;
-    case CHANGE_MARK_SET:
-    case CHANGE_MARK_ADD:
-    case CHANGE_MARK_REPLACE:
-        count_mark(session, change);
-        /* fall through */
-    case CHANGE_MEMBER_SET:
-    case CHANGE_MEMBER_ADD:
-    case CHANGE_MEMBER_REPLACE:
-    case CHANGE_SET:
-    case CHANGE_ADD:
-    case CHANGE_REPLACE:
-        exec__count(session, METRIC_cmd_set, 1);
-        break;
-    }
-    exec__count(session, METRIC_cell_changes, found);
-}
-
-/* Of a number; a mark's are answered by say_done, as all others. */
-static inline bool
-counts(const struct change *change)
-{
-    return change->op == CHANGE_INCR || change->op == CHANGE_DECR;
-}
-
-/* The numbers that a change has come to: of a record several. */
-static inline void
-say_numbers(const struct change *change, struct buf *out)
-{
-    unsigned n = change->n_columns;
-    char *start = exec__room(out, n * (NUM_U64_DIGITS_MAX + 1) + 2);
-    if (start == NULL) {
-        return;
-    }
-    char *at = start +
-        (n == 1 ? num_format_u64(change->value[0], start)
-                : reply_join_u64(change->value, n, start));
-    *at++ = '\r';
-    *at++ = '\n';
-    out->len += (size_t)(at - start);
-}
-
-/* The cas unique of what a change has come to. */
-static uint64_t
-unique_of(const struct change *change)
-{
-    return change->op == CHANGE_READ_ALL
-        ? cell_cas(0) /* so many are unread */
-        : record_cas(change->serial, change->value, change->n_columns);
-}
-
-/* The answer to a change that was done. */
-static void
-say_done(const struct change *change, const struct echo *echo,
-    const char *bytes, struct buf *out)
-{
-    static const enum answer_kind kinds[] = {
-        [CHANGE_SET] = ANSWER_STORED,
-        [CHANGE_ADD] = ANSWER_STORED,
-        [CHANGE_REPLACE] = ANSWER_STORED,
-        [CHANGE_CAS] = ANSWER_STORED,
-        [CHANGE_INCR] = ANSWER_NUMBER,
-        [CHANGE_DECR] = ANSWER_NUMBER,
-        [CHANGE_DELETE] = ANSWER_DELETED,
-        [CHANGE_MARK_SET] = ANSWER_STORED,
-        [CHANGE_MARK_ADD] = ANSWER_STORED,
-        [CHANGE_MARK_REPLACE] = ANSWER_STORED,
-        [CHANGE_MARK_CAS] = ANSWER_STORED,
-        [CHANGE_MARK_INCR] = ANSWER_NUMBER,
-        [CHANGE_MARK_DECR] = ANSWER_NUMBER,
-        [CHANGE_MARK_DELETE] = ANSWER_DELETED,
-        [CHANGE_READ_ALL] = ANSWER_DELETED,
-        [CHANGE_MEMBER_SET] = ANSWER_STORED,
-        [CHANGE_MEMBER_ADD] = ANSWER_STORED,
-        [CHANGE_MEMBER_REPLACE] = ANSWER_STORED,
-        [CHANGE_MEMBER_CAS] = ANSWER_STORED,
-        [CHANGE_MEMBER_INCR] = ANSWER_NUMBER,
-        [CHANGE_MEMBER_DECR] = ANSWER_NUMBER,
-        [CHANGE_MEMBER_DELETE] = ANSWER_DELETED,
-    };
-    struct answer answer = {.kind = kinds[change->op],
-        .number = change->value[0],
-        .cas = echo->proto == PROTO_TEXT ? 0 /* which does not tell it */
-                                         : unique_of(change),
-        .ttl_s = ANSWER_NEVER,
-        .old_ttl_s = ANSWER_NEVER};
-    if (answer.kind == ANSWER_STORED) {
-        answer.value_len = echo->value_len;
-    }
-    answer_put(echo, bytes, &answer, out);
-}
-
-/* bytes: what echo's spans are counted from. */
-static inline void
-say_change(struct session *session, const struct change *change,
-    const struct echo *echo, const char *bytes, struct buf *out)
-{
-    enum answer_kind kind = ANSWER_NOT_STORED;
-    if (change->err == 0 && echo->proto == PROTO_TEXT && counts(change)) {
-        if (!echo->noreply) { /* what most replies are */
-            say_numbers(change, out);
-        }
-        return;
-    }
-    switch (change->err) {
-    case 0:
-        say_done(change, echo, bytes, out);
-        return;
-    case ERR_NOT_STORED:
-        break;
-    case ERR_EXISTS:
-        kind = ANSWER_EXISTS;
-        break;
-    case ERR_NOT_FOUND:
-        kind = ANSWER_NOT_FOUND;
-        break;
-    default:
-        exec__say_refusal(session, change->err, echo, out);
-        return;
-    }
-    answer_put(echo, bytes, &(struct answer){.kind = kind}, out);
-}
-
-/* Writes a number as a line to `to`, which has room for NUMBER_LINE_MAX: the
- * end of it. */
-static inline char *
-put_line(uint64_t number, char *to)
-{
-    char *end = reply_put_number(to, number);
-    memcpy(end, "\r\n", 2);
-    return end + 2;
-}
-
-/* What is said back of a plain increment: nothing. */
-static const struct echo plain_echo = {
-    .op = REQUEST_INCR, .proto = PROTO_TEXT};
-
-/* Answers changes from change i on, as long as they are plain and done: the
- * number of the first that is not. */
-static unsigned
-say_plain(struct session *session, unsigned i, struct exec_turn *turn)
-{
-    const struct job *job = session->job;
-    struct buf *out = turn->out;
-    unsigned n = job->store_change.n;
-    unsigned n_incr = 0;
-    unsigned n_saturated = 0;
-    unsigned first = i;
-    bool waits = job->store_change.seq != 0;
-    struct buf *acks = &turn->acks->at;
-    char *at = buf_reserve(out, (n - i) * NUMBER_LINE_MAX);
-    struct session_ack *ack =
-        waits ? (void *)buf_reserve(acks, (n - i) * sizeof *ack) : NULL;
-    if (at == NULL || (waits && ack == NULL)) {
-        return i;
-    }
-    for (; i < n && (job->plain >> i & 1) != 0 && job->change[i].err == 0;
-         i++) {
-        const struct change *change = &job->change[i];
-        size_t begin = (size_t)(at - out->data);
-        bool is_incr = change->op == CHANGE_INCR;
-        at = put_line(change->value[0], at);
-        n_incr += is_incr;
-        n_saturated += is_incr ? change->n_saturated : 0;
-        if (waits) {
-            *ack++ = exec__ack(
-                &plain_echo, ACK_CHANGE, begin, (size_t)(at - out->data));
-        }
-    }
-    out->len = (size_t)(at - out->data);
-    ASSERT(out->len <= out->capacity && out->len <= UINT32_MAX);
-    if (waits) {
-        acks->len += (i - first) * sizeof *ack;
-        ASSERT(acks->len <= acks->capacity);
-    }
-    exec__count(session, METRIC_incr_hits, n_incr);
-    exec__count(session, METRIC_cell_saturated, n_saturated);
-    exec__count(session, METRIC_decr_hits, i - first - n_incr);
-    exec__count(session, METRIC_cell_changes, i - first);
-    return i;
-}
-
-/* Answers change i. */
-static inline void
-say_one(struct session *session, unsigned i, struct exec_turn *turn)
-{
-    const struct job *job = session->job;
-    const struct change *change = &job->change[i];
-    const struct echo *echo =
-        (job->plain >> i & 1) != 0 ? &plain_echo : &job->echo[i];
-    size_t len = turn->out->len;
-    count_change(session, change);
-    say_change(session, change, echo, turn->base, turn->out);
-    if (change->err != 0) {
-        exec__note_refusal(session, change->err, echo, len, turn);
-    } else if (job->store_change.seq != 0) {
-        exec__note_ack(turn->acks, echo, ACK_CHANGE, len, turn->out->len);
-    }
-}
-
-enum exec_step
-exec__change_answer(struct session *session, struct exec_turn *turn)
-{
-    const struct job *job = session->job;
-    uint64_t seq = job->store_change.seq;
-    if ((session->executor->watched & WATCH_ALL) != 0) {
-        for (unsigned i = 0; i < job->store_change.n; i++) {
-            exec__watch_change(session, &job->change[i]);
-        }
-    }
-    for (unsigned i = 0; i < job->store_change.n;) {
-        unsigned next =
-            (job->plain >> i & 1) != 0 ? say_plain(session, i, turn) : i;
-        if (next == i) {
-            say_one(session, i, turn);
-            next = session->unsaid != 0 ? job->store_change.n : i + 1;
-        }
-        ASSERT(next > i && next <= job->store_change.n);
-        i = next;
-    }
-    if (seq > turn->acks->seq) {
-        turn->acks->seq = seq;
-    }
-    turn->done += job->request_bytes;
-    return exec__done(session);
 }
 
 bool
@@ -568,8 +308,7 @@ turn_away(struct session *session, int err, struct exec_turn *turn)
     }
     change.err = err;
     change.producer = 0;
-    count_change(session, &change);
-    say_change(session, &change, &echo, bytes, turn->out);
+    exec_change__say_miss(session, &change, &echo, bytes, turn->out);
     return exec__done(session);
 }
 
@@ -659,8 +398,12 @@ take_stored(const struct request *request, const char *bytes,
     struct span value = request->value;
     change->of_record = key->kind == KEY_RECORD;
     if (key->kind == KEY_RECORD) {
+        const struct schema_counter *counter = key->target.counter;
         int err = take_numbers(change, words_of(bytes, value), ERR_BAD_VALUE);
-        return err != 0 ? err : exec_list__check(key->target.counter, change);
+        if (err == 0) {
+            err = exec_list__check(counter, change);
+        }
+        return err != 0 ? err : exec_member__check(counter, false, change);
     }
     return num_parse_u64(bytes + value.at, value.len, &change->operand[0])
         ? 0
@@ -707,7 +450,7 @@ take_operands(const struct request *request, const char *bytes,
 }
 
 /* The same as exec__change_begin for a mark, or for what is unread. */
-static __attribute__((noinline)) enum exec_step
+static enum exec_step
 begin_mark(struct session *session, const char *bytes, const struct key *key,
     struct exec_turn *turn)
 {
@@ -730,14 +473,61 @@ begin_mark(struct session *session, const char *bytes, const struct key *key,
         return exec__refuse(session, ERR_NO_MEMORY, turn->out);
     }
     struct change *change = &job->change[job->store_change.n];
-    change->op =
-        is_unread ? CHANGE_READ_ALL : mark_op_of(exec__change_op(request->op));
+    change->op = is_unread
+        ? CHANGE_READ_ALL
+        : op_among(exec__change_op(request->op), CHANGE_MARK_SET);
     int err = add_columns(change, key);
     exec_mark__take_source(session, key);
     if (err == 0) {
         err = take_operands(request, bytes, key, change);
     }
     return finish(session, bytes, err, turn);
+}
+
+/* The same for members. */
+static enum exec_step
+begin_member(struct session *session, const char *bytes, const struct key *key,
+    struct exec_turn *turn)
+{
+    const struct request *request = &session->request;
+    int err = exec_member__fault(
+        key, request->op == REQUEST_DELETE, request->terms.compares);
+    if (err != 0) {
+        return take(session, err, turn);
+    }
+    struct job *job = gather(session);
+    if (job == NULL) {
+        return exec__refuse(session, ERR_NO_MEMORY, turn->out);
+    }
+    struct change *change = &job->change[job->store_change.n];
+    change->op = exec__change_op(request->op);
+    if (key->has_member) {
+        change->op = op_among(change->op, CHANGE_MEMBER_SET);
+    }
+    err = add_columns(change, key);
+    if (err == 0) {
+        err = take_operands(request, bytes, key, change);
+    }
+    if (err == 0) {
+        exec_member__take(key, change);
+    }
+    return finish(session, bytes, err, turn);
+}
+
+/* The same as exec__change_begin for what is no cell or record. */
+static __attribute__((noinline)) enum exec_step
+begin_other(struct session *session, const char *bytes, const struct key *key,
+    struct exec_turn *turn)
+{
+    switch (key->kind) {
+    case KEY_COUNTED:
+        return take(session, ERR_COUNTED, turn);
+    case KEY_MEMBER:
+        return begin_member(session, bytes, key, turn);
+    default:
+        ASSERT(key->kind == KEY_MARK || key->kind == KEY_UNREAD);
+        return begin_mark(session, bytes, key, turn);
+    }
 }
 
 enum exec_step
@@ -748,8 +538,8 @@ exec__change_begin(struct session *session, const char *bytes,
     if (request->op == REQUEST_TOO_LARGE) {
         return take(session, ERR_BAD_VALUE, turn);
     }
-    if (key->kind == KEY_MARK || key->kind == KEY_UNREAD) {
-        return begin_mark(session, bytes, key, turn);
+    if (key->kind != KEY_CELL && key->kind != KEY_RECORD) {
+        return begin_other(session, bytes, key, turn);
     }
     struct job *job = gather(session);
     if (job == NULL) {
@@ -768,8 +558,8 @@ exec__change_begin(struct session *session, const char *bytes,
  * the columns that are named; for a cell one, which incr and decr may leave
  * out; none for delete. */
 static int
-take_dialect_operands(
-    struct words words, const struct key *key, struct change *change)
+take_dialect_operands(struct words words, const struct key *key,
+    bool *is_named, struct change *change)
 {
     struct span rest = words_rest(&words);
     bool counts = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
@@ -783,13 +573,30 @@ take_dialect_operands(
     change->of_record = key->kind == KEY_RECORD;
     if (key->kind == KEY_RECORD &&
         memchr(words.bytes + rest.at, '=', rest.len) != NULL) {
+        *is_named = true;
         return take_named(key->target.counter, words, bad_number, change);
     }
-    if (counts && key->kind == KEY_CELL && !any) {
+    if (counts && key->kind != KEY_RECORD && !any) {
         change->operand[0] = 1;
         return 0;
     }
     return take_numbers(change, words, bad_number);
+}
+
+/* What is wrong with a change of key, whatever its numbers. */
+static int
+check_dialect_key(const struct key *key, enum change_op op)
+{
+    switch (key->kind) {
+    case KEY_LIST:
+        return ERR_LIST_OP;
+    case KEY_COUNTED:
+        return ERR_COUNTED;
+    case KEY_MEMBER:
+        return exec_member__fault(key, op == CHANGE_DELETE, false);
+    default:
+        return 0;
+    }
 }
 
 static int
@@ -806,16 +613,25 @@ parse_dialect(struct session *session, const char *bytes,
         return key_dialect_fault(bytes + word.at, word.len);
     }
     change->op = exec__change_op(session->request.op);
-    if (key.kind == KEY_LIST) {
-        return ERR_LIST_OP;
-    }
-    int err = add_columns(change, &key);
+    int err = check_dialect_key(&key, change->op);
     if (err == 0) {
-        err = take_dialect_operands(words, &key, change);
+        err = add_columns(change, &key);
     }
-    return err == 0 && key.kind == KEY_RECORD && change->op != CHANGE_DELETE
-        ? exec_list__check(counter, change)
-        : err;
+    bool is_named = false;
+    if (err == 0) {
+        err = take_dialect_operands(words, &key, &is_named, change);
+    }
+    if (err == 0 && key.kind == KEY_RECORD && change->op != CHANGE_DELETE) {
+        err = exec_list__check(counter, change);
+        err = err != 0 ? err : exec_member__check(counter, is_named, change);
+    }
+    if (err == 0 && key.kind == KEY_MEMBER) {
+        if (key.has_member) {
+            change->op = op_among(change->op, CHANGE_MEMBER_SET);
+        }
+        exec_member__take(&key, change);
+    }
+    return err;
 }
 
 /* True for a line that memcached might take for a set of an item. */

@@ -52,6 +52,17 @@ struct slot_mark {
     uint64_t forget; /* see struct schema_column */
 };
 
+/* What the key of a member asks for: its cell is that of the number under which
+ * its id's members are stored, and becomes that of its own pair. */
+struct slot_member {
+    uint16_t cell;   /* in get.key; the slot's first */
+    uint8_t counter; /* slot of the counter of pairs */
+    uint8_t bits;
+    bool is_unreadable; /* the number could not be read */
+    uint32_t serial;    /* of the column of pairs */
+    uint64_t member;
+};
+
 /* The two halves of a slot as numbers, so that they are written, and compared,
  * at once. Places are added field by field. */
 static inline uint64_t

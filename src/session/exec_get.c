@@ -15,6 +15,7 @@
  * the reply buffer is full, the turn can end, so neither the reply buffer nor
  * the time of a turn grows with the number of keys. */
 #include "session/exec_get.h"
+#include "session/exec_member.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -46,7 +47,9 @@ check_dialect_key(const struct schema_counter *counter, const char *text,
     if (!key_parse_dialect(counter, text, len, key)) {
         return key_dialect_fault(text, len);
     }
-    return counter->n_columns == 0 ? ERR_NO_COLUMNS : 0;
+    return key->kind == KEY_RECORD && !exec_member__has_record(counter)
+        ? ERR_NO_COLUMNS
+        : key_member_fault(key);
 }
 
 /* A cell never expires: an exptime is refused unless the counter says to
@@ -87,12 +90,14 @@ refuses_others(const struct session *session)
     return executor->owns != NULL && !executor->owner->misses;
 }
 
-/* True where a key can be wrong in another way than by its length. */
+/* True where a key can be wrong in another way than by its length, under the
+ * schema of the executor's names. */
 static bool
 needs_look(const struct session *session)
 {
     return needs_check(&session->request) ||
-        session->executor->rules.no_near || refuses_others(session);
+        session->executor->rules.no_near || refuses_others(session) ||
+        session->executor->names.has_members;
 }
 
 static int
@@ -128,6 +133,9 @@ check_key(struct session *session, const struct schema_counter *counter,
         return exec__near(session, text, len);
     }
     err = needs_check(&session->request) ? check_exptime(&key) : 0;
+    if (err == 0) {
+        err = key_member_fault(&key);
+    }
     return err != 0 ? err : check_owner(session, &key);
 }
 
@@ -204,6 +212,7 @@ check_keys(
     const char *base = turn->base;
     struct job *job = session->job;
     bool asks_owner = refuses_others(session);
+    key_names_use(&session->executor->names, exec__schema(session));
     if (job->has_keys && !needs_look(session)) {
         return check_lengths(job, base);
     }
@@ -216,7 +225,6 @@ check_keys(
     if (job->op == REQUEST_COUNTER_GET && counter == NULL) {
         return ERR_GONE; /* dropped since the line was parsed */
     }
-    key_names_use(&session->executor->names, exec__schema(session));
     for (unsigned n = EXEC_CHECK_KEYS_MAX; n > 0; n--) {
         if (job->has_keys && !needs_check(&session->request) && !asks_owner) {
             n -= skip_cells(session, turn, &words, n - 1);
@@ -236,10 +244,24 @@ check_keys(
     return 0;
 }
 
-static enum store_answer
-ask(struct job *job)
+enum store_answer
+exec_get__ask(struct job *job)
 {
     return store_get(job->session->executor->store, &job->get);
+}
+
+/* The same as ask_slice where some keys are of members. */
+static __attribute__((noinline)) bool
+ask_members(struct session *session)
+{
+    struct job *job = session->job;
+    if (job->stage == JOB_GET_ASK) {
+        if (session->executor->owns != NULL) {
+            exec_get__look_for_others(session);
+        }
+        exec__count(session, METRIC_cell_gets, job->get.n);
+    }
+    return exec_get__ask_members(session);
 }
 
 /* Asks for the slice: true where the answer comes later. */
@@ -248,12 +270,31 @@ ask_slice(struct session *session)
 {
     struct job *job = session->job;
     ASSERT(job->get.n <= STORE_GET_MAX);
+    if (__builtin_expect(job->n_members > 0, 0)) {
+        return ask_members(session);
+    }
     exec__job_move(job, JOB_GET_ASK, JOB_GET_FORMAT);
     if (session->executor->owns != NULL) {
         exec_get__look_for_others(session);
     }
     exec__count(session, METRIC_cell_gets, job->get.n);
-    return job->get.n > 0 && exec__waits(job, &job->get.call, ask);
+    return job->get.n > 0 && exec__waits(job, &job->get.call, exec_get__ask);
+}
+
+/* The slice has been read: works out what is more than a cell. EXEC_DONE, or as
+ * exec_list__read. */
+static __attribute__((noinline)) enum exec_step
+work_out(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    if (job->n_marks > 0) {
+        exec_get__work_out_marks(session);
+    }
+    if (job->n_members > 0) {
+        exec_get__work_out_members(job);
+    }
+    return job->lists_read < job->n_lists ? exec_list__read(session, turn)
+                                          : EXEC_DONE;
 }
 
 static void
@@ -262,11 +303,9 @@ empty_slice(struct job *job)
     job->n_slots = 0;
     job->formatted = 0;
     job->key_bytes = 0;
-    job->n_marks = 0;
+    job->more = 0;
     job->get.n = 0;
     job->get.n_sources = 0;
-    job->n_lists = 0;
-    job->lists_read = 0;
 }
 
 /* Takes the next slice of a request that is alone. */
@@ -307,14 +346,11 @@ exec__get_resume(struct session *session, struct exec_turn *turn)
         if (job->stage == JOB_GET_GATHER) {
             next_slice(session, turn);
         }
-        if (job->stage == JOB_GET_ASK && ask_slice(session)) {
+        if (job->stage != JOB_GET_FORMAT && ask_slice(session)) {
             return EXEC_LATER;
         }
-        if (__builtin_expect(job->n_marks > 0, 0)) {
-            exec_get__work_out_marks(session);
-        }
-        if (job->lists_read < job->n_lists) {
-            enum exec_step step = exec_list__read(session, turn);
+        if (__builtin_expect(job->more != 0, 0)) {
+            enum exec_step step = work_out(session, turn);
             if (step != EXEC_DONE) {
                 return step;
             }
@@ -398,6 +434,10 @@ take_back(struct job *job, unsigned n_slots, uint32_t n_cells)
     job->get.n = n_cells;
     while (job->n_marks > 0 && job->mark[job->n_marks - 1].cell >= n_cells) {
         job->n_marks--;
+    }
+    while (job->n_members > 0 &&
+        job->member[job->n_members - 1].cell >= n_cells) {
+        job->n_members--;
     }
     while (job->n_lists > 0 && job->list[job->n_lists - 1].cell >= n_cells) {
         job->n_lists--;
@@ -496,6 +536,9 @@ exec__look_begin(
     bool touches = sets_exptime(request);
     bool is_alone = touches || request->op != REQUEST_LOOK;
     int err = touches && request->exptime != 0 ? check_exptime(key) : 0;
+    if (err == 0) {
+        err = key_member_fault(key);
+    }
     if (err != 0 || is_alone || !exec__is_getting(session)) {
         enum exec_step step = exec__settle_all(session, turn);
         if (step != EXEC_DONE) {

@@ -31,6 +31,19 @@ void exec_get__add_mark(
 /* Works out the job's marks; the store has answered. */
 void exec_get__work_out_marks(struct session *session);
 
+/* Gives the slot, whose key is of members, its cell; and has the number of its
+ * id read before (exec_member.c). */
+void exec_get__add_member(
+    struct job *job, struct slot *slot, const struct key *key);
+/* Asks for a slice with members, whose owners have been looked at: true where
+ * an answer comes later, and then this is to be called again unless the stage
+ * is JOB_GET_FORMAT. */
+bool exec_get__ask_members(struct session *session);
+/* Works out the job's members; the store has answered. */
+void exec_get__work_out_members(struct job *job);
+/* Asks for the cells of the job's batch. */
+enum store_answer exec_get__ask(struct job *job);
+
 /* The place in a batch of a cell. */
 static inline struct cell_key
 exec_get__cell(uint64_t id, const struct schema_target *target)

@@ -33,7 +33,7 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         exec_list__add(job, slot, key);
         return slot;
     }
-    if (key->kind == KEY_CELL) {
+    if (key_is_number(key->kind)) {
         slot->kind = SLOT_CELL;
         slot->n_cells = 1;
         slot->flags = key->target.column->flags;
@@ -44,13 +44,19 @@ add_slot(struct job *job, size_t at, size_t len, const struct key *key,
         exec_get__add_mark(job, slot, key);
         return slot;
     }
+    if (key->kind == KEY_MEMBER) {
+        exec_get__add_member(job, slot, key);
+        return slot;
+    }
     ASSERT(job->get.n + counter->n_columns <= STORE_GET_MAX);
     slot->kind = SLOT_RECORD;
-    slot->n_cells = counter->n_columns;
     for (unsigned i = 0; i < counter->n_columns; i++) {
         const struct schema_target target = {
             counter, &counter->column[i], false};
-        job->get.key[job->get.n++] = exec_get__cell(key->id, &target);
+        if (target.column->kind != SCHEMA_MEMBERS) {
+            job->get.key[job->get.n++] = exec_get__cell(key->id, &target);
+            slot->n_cells++;
+        }
     }
     return slot;
 }
@@ -102,12 +108,13 @@ skip_spaces(struct reading *reading)
 /* What cells of a name become; a longer one than fits into a chunk with the dot
  * before it is not foreseen, nor is what is no number. */
 static void
-make_form(
-    uint64_t word, const struct schema_target *target, struct exec_form *form)
+make_form(const struct key_name *name, struct exec_form *form)
 {
+    const struct schema_target *target = &name->target;
+    uint64_t word = name->word[0];
     unsigned len = chunk_count_printed(word);
     *form = (struct exec_form){.mask = 0, .word = 1, .next = form};
-    if (len == 0 || len == CHUNK_BYTES || key_kind_of(target) != KEY_CELL) {
+    if (len == 0 || len == CHUNK_BYTES || !key_is_number(name->kind)) {
         return;
     }
     const struct slot slot = {.flags = target->column->flags,
@@ -131,8 +138,7 @@ use_forms(struct exec_forms *forms, const struct key_names *names)
     forms->n_changes = names->n_changes;
     forms->next = &forms->form[0];
     for (unsigned i = 0; i < KEY_NAMES; i++) {
-        make_form(
-            names->name[i].word[0], &names->name[i].target, &forms->form[i]);
+        make_form(&names->name[i], &forms->form[i]);
     }
 }
 
@@ -393,8 +399,9 @@ take_any(struct session *session, struct reading *reading, const char *base,
         err = ERR_BAD_FORMAT;
     } else if (reading->names != NULL) {
         key_names_parse(reading->names, reading->at, len, &key);
-        if (key.kind == KEY_ITEM && !job->is_alone) { /* else it is checked */
-            err = exec__near(session, reading->at, len);
+        if (!job->is_alone) { /* else it is checked */
+            err = key.kind == KEY_ITEM ? exec__near(session, reading->at, len)
+                                       : key_member_fault(&key);
         }
     } else {
         is_known = reading->counter != NULL &&

@@ -6,8 +6,9 @@
  *
  * Of a cell or record, class 0: a get is an item_get, with the length of what
  * was answered as its size; a change an item_store, whose cmd may be incr or
- * decr as well, or a deleted; to mark all as read is a set of the mark. The
- * key of a change is ID.SUFFIX or ID.COUNTER, in whichever way it was named. */
+ * decr as well, or a deleted; to mark all as read is a set of the mark. The key
+ * of a change is ID.SUFFIX, ID.SUFFIX:MEMBER or ID.COUNTER, in whichever way it
+ * was named. */
 #include "session/exec_watch.h"
 
 #include "base/err.h"
@@ -259,25 +260,30 @@ change_name(enum change_op op)
     switch (op) {
     case CHANGE_ADD:
     case CHANGE_MARK_ADD:
+    case CHANGE_MEMBER_ADD:
         return "add";
     case CHANGE_REPLACE:
     case CHANGE_MARK_REPLACE:
+    case CHANGE_MEMBER_REPLACE:
         return "replace";
     case CHANGE_CAS:
     case CHANGE_MARK_CAS:
+    case CHANGE_MEMBER_CAS:
         return "cas";
     case CHANGE_INCR:
     case CHANGE_MARK_INCR:
+    case CHANGE_MEMBER_INCR:
         return "incr";
     case CHANGE_DECR:
     case CHANGE_MARK_DECR:
+    case CHANGE_MEMBER_DECR:
         return "decr";
     default:
         return "set";
     }
 }
 
-/* ID.SUFFIX, or ID.COUNTER; 0 where that has been dropped. */
+/* ID.SUFFIX, ID.SUFFIX:MEMBER or ID.COUNTER; 0 where that has been dropped. */
 static size_t
 key_of(struct session *session, const struct change *change,
     char key[WATCH_LINE_BYTES])
@@ -285,6 +291,8 @@ key_of(struct session *session, const struct change *change,
     const struct schema_counter *counter =
         schema_counter_at(exec__schema(session), change->counter);
     const struct schema_name *name = NULL;
+    bool is_of_members =
+        false; /* which may name the number that counts them */
     if (counter == NULL) {
         return 0;
     }
@@ -292,9 +300,10 @@ key_of(struct session *session, const struct change *change,
         const struct schema_column *column = &counter->column[i];
         if (column->serial == change->serial[0]) {
             name = column->suffix.len > 0 ? &column->suffix : &column->name;
+            is_of_members = column->kind == SCHEMA_MEMBERS;
         }
     }
-    if (change->n_columns > 1) {
+    if (change->n_columns > 1 && !is_of_members) {
         name = &counter->name;
     }
     if (name == NULL) {
@@ -303,7 +312,12 @@ key_of(struct session *session, const struct change *change,
     size_t n = num_format_u64(change->id, key);
     key[n++] = '.';
     memcpy(key + n, name->text, name->len);
-    return n + name->len;
+    n += name->len;
+    if (change_is_of_member(change)) {
+        key[n++] = ':';
+        n += num_format_u64(change->member.member, key + n);
+    }
+    return n;
 }
 
 void
@@ -312,8 +326,8 @@ exec__watch_change(struct session *session, const struct change *change)
     char key[WATCH_LINE_BYTES];
     size_t size = 0;
     size_t key_len = key_of(session, change, key);
-    bool deletes =
-        change->op == CHANGE_DELETE || change->op == CHANGE_MARK_DELETE;
+    bool deletes = change->op == CHANGE_DELETE ||
+        change->op == CHANGE_MARK_DELETE || change->op == CHANGE_MEMBER_DELETE;
     if (key_len == 0 || (deletes && change->err != 0)) {
         return;
     }

@@ -48,6 +48,9 @@
     X(unread_reads, "numbers of what is unread that were read")               \
     X(marks_moved, "changes that moved a mark")                               \
     X(marks_behind, "sets that moved none: it was there, or further")         \
+    X(member_adds, "changes that made a member, see members=")                \
+    X(member_repeats, "sets and adds of what was a member already")           \
+    X(member_removes, "changes after which one was a member no more")         \
     X(follow_sets, "lists stored, marked or changed, see follows=")           \
     X(follow_reads, "lists read, or one id of them")                          \
     X(follow_ids, "ids whose columns were read for that")                     \
