@@ -275,6 +275,134 @@ START_TEST(test_lists)
 }
 END_TEST
 
+static const struct look_of_member {
+    const char *text;
+    enum key_kind kind;
+    bool has_member;
+    uint64_t id, member;
+    int err; /* key_member_fault's, or of an item key_near's */
+} member_looks[] = {
+    {"77.liked", KEY_MEMBER, false, 77, 0, ERR_NO_MEMBER},
+    {"77.attitudes:5", KEY_MEMBER, true, 77, 5, 0},
+    {"77.liked:0", KEY_MEMBER, true, 77, 0, 0},
+    {"{77}.liked:65535", KEY_MEMBER, true, 77, 65535, 0},
+    {"77|#|.liked:65536", KEY_MEMBER, true, 77, 65536, ERR_MEMBER},
+    {MAX_ID ".liked:" MAX_ID, KEY_MEMBER, true, UINT64_MAX, UINT64_MAX,
+        ERR_MEMBER},
+    {"77.liked:18446744073709551616", KEY_MEMBER, true, 77, UINT64_MAX,
+        ERR_MEMBER},
+    {"77.liked:99999999999999999999999999", KEY_MEMBER, true, 77, UINT64_MAX,
+        ERR_MEMBER},
+    {"77.wide:281474976710655", KEY_MEMBER, true, 77, 281474976710655, 0},
+    {"77.wide:281474976710656", KEY_MEMBER, true, 77, 281474976710656,
+        ERR_MEMBER},
+    {"77.likes", KEY_COUNTED, false, 77, 0, 0},
+    {"{77}.likes", KEY_COUNTED, false, 77, 0, 0},
+    {"77.plain", KEY_CELL, false, 77, 0, 0},
+    {"77.post", KEY_RECORD, false, 77, 0, 0},
+    {"77.liked:", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.liked:05", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.liked:018446744073709551616", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.liked:1844674407370955161x6", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.liked:-1", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.liked:1:1", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.likes:1", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"77.post:1", KEY_ITEM, false, 0, 0, ERR_NEAR_NAME},
+    {"a.liked:5", KEY_ITEM, false, 0, 0, ERR_NEAR_ID},
+    {"a.liked", KEY_ITEM, false, 0, 0, ERR_NEAR_ID},
+    {"a.plain:5", KEY_ITEM, false, 0, 0, 0},
+};
+
+static struct schema *
+schema_with_members(void)
+{
+    struct schema *schema = weibo_schema();
+    edit_schema(&schema, "add counter post cold=never");
+    edit_schema(&schema, "add column post pid primarykey");
+    edit_schema(&schema, "add column post likes");
+    edit_schema(&schema, "add column post plain");
+    edit_schema(&schema,
+        "add column post attitudes members=exact member=16 "
+        "suffix=liked counts=likes");
+    edit_schema(&schema, "add column post wide members=exact member=48");
+    return schema;
+}
+
+/* Keys of members, of one of them, and of what counts them; before and after
+ * others were read. None of members is kept. */
+START_TEST(test_members)
+{
+    struct schema *schema = schema_with_members();
+    struct key_names names = {0};
+    key_names_use(&names, schema);
+    ck_assert(names.has_members);
+    for (size_t i = 0; i < 2 * COUNT_OF(member_looks); i++) {
+        const struct look_of_member *look = &member_looks[i / 2];
+        size_t len = strlen(look->text);
+        char *text = copy_of(look->text, len);
+        struct key key, kept;
+        key_names_parse(&names, text, len, &key);
+        ck_assert_msg(key.kind == look->kind, "%s", text);
+        if (look->kind == KEY_ITEM) {
+            ck_assert_int_eq(key_near(schema, text, len), look->err);
+            ck_assert(
+                look->err == 0 || key_names_may_be_near(&names, text, len));
+        } else {
+            ck_assert_uint_eq(key.id, look->id);
+            ck_assert_int_eq(key_member_fault(&key), look->err);
+        }
+        if (look->kind == KEY_MEMBER) {
+            ck_assert_int_eq(key.has_member, look->has_member);
+            ck_assert(!key.has_member || key.member == look->member);
+            ck_assert(
+                !key_names_is_kept(&names, text, len, text + len, &kept));
+        } else if (key_names_is_kept(&names, text, len, text + len, &kept)) {
+            ck_assert_int_eq(kept.kind, look->kind);
+        } else {
+            ck_assert(look->kind == KEY_ITEM || text[0] == '{');
+        }
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
+static const struct look_in_dialect {
+    const char *text;
+    enum key_kind kind; /* KEY_ITEM: it is refused */
+    uint64_t member;
+} dialect_looks[] = {
+    {"77", KEY_RECORD, 0}, {"77.post", KEY_RECORD, 0},
+    {"77.plain", KEY_CELL, 0}, {"77.likes", KEY_COUNTED, 0},
+    {"{77}.liked:5", KEY_MEMBER, 5},
+    {"77|#|.attitudes:65536", KEY_MEMBER, 65536},
+    {"77.liked:18446744073709551616", KEY_MEMBER, UINT64_MAX},
+    {"77.liked:05", KEY_ITEM, 0}, {"77.liked:", KEY_ITEM, 0},
+    {"77.plain:5", KEY_ITEM, 0}, {"77.post:5", KEY_ITEM, 0},
+    {"77:5", KEY_ITEM, 0}, {"77.cntcm", KEY_ITEM, 0}, /* of another counter */
+};
+
+START_TEST(test_members_in_dialect)
+{
+    struct schema *schema = schema_with_members();
+    const struct schema_counter *post = schema_counter(schema, "post", 4);
+    for (size_t i = 0; i < COUNT_OF(dialect_looks); i++) {
+        const struct look_in_dialect *look = &dialect_looks[i];
+        size_t len = strlen(look->text);
+        char *text = copy_of(look->text, len);
+        struct key key;
+        bool is_known = key_parse_dialect(post, text, len, &key);
+        ck_assert_msg(is_known == (look->kind != KEY_ITEM), "%s", text);
+        if (is_known) {
+            ck_assert_msg(key.kind == look->kind, "%s", text);
+            ck_assert(key.kind != KEY_MEMBER || key.member == look->member);
+        }
+        free(text);
+    }
+    schema_destroy(&schema);
+}
+END_TEST
+
 START_TEST(test_follows_the_schema)
 {
     struct schema *schema = weibo_schema();
@@ -301,6 +429,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_cells, test_near_misses, test_prefixes,
-        test_bare_ids, test_near, test_lists, test_follows_the_schema};
+        test_bare_ids, test_near, test_lists, test_members,
+        test_members_in_dialect, test_follows_the_schema};
     return run_tests("key", tests, COUNT_OF(tests));
 }
