@@ -49,9 +49,15 @@ counters_world(void)
         "add column user uid primarykey\r\n"
         "add column user at\r\n"
         "add column user seen marks=at unread=new flags=2\r\n"
-        "add column user as marks=1.a unread=an unmarked=none forget=9\r\n",
+        "add column user as marks=1.a unread=an unmarked=none forget=9\r\n"
+        "add counter post cold=never\r\n"
+        "add column post pid primarykey\r\n"
+        "add column post likes max=2\r\n"
+        "add column post liked members=exact counts=likes flags=3\r\n"
+        "add column post score members=exact max=8 member=16 suffix=sc\r\n",
         "get weibo 0 1 2 1234\r\nget 1.opt 1.a 1234.a a b c\r\n"
         "get user 0 1 7\r\nget 7.new 7.an 1.new 1.as\r\n"
+        "get post 0 1 1.liked:7\r\nget 1.likes 1.liked:7 1.liked:8 1.sc:5\r\n"
         "show counters\r\n",
         NULL, NULL};
     return &world;
