@@ -76,7 +76,7 @@ add_column(struct change *change, const struct schema_column *column)
 
 /* The columns of a whole record. Those of members have no value there, but go
  * with it, behind the others. */
-static int
+static __attribute__((noinline)) int
 add_record(struct change *change, const struct schema_counter *counter)
 {
     unsigned n = 0;
@@ -101,7 +101,7 @@ add_record(struct change *change, const struct schema_counter *counter)
 
 /* What key names, as columns of the change, whose op is known where key is a
  * record's. */
-static int
+static inline __attribute__((always_inline)) int
 add_columns(struct change *change, const struct key *key)
 {
     const struct schema_counter *counter = key->target.counter;
@@ -339,7 +339,7 @@ take(struct session *session, int err, struct exec_turn *turn)
 
 /* The change that gather has made room for is filled, but for whose id it is
  * and who numbers it; or, with err, the request is wrong. */
-static inline enum exec_step
+static inline __attribute__((always_inline)) enum exec_step
 finish(struct session *session, const char *bytes, int err,
     struct exec_turn *turn)
 {
