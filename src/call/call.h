@@ -113,6 +113,14 @@ struct store_seal {
     char file[STORE_FILE_BYTES]; /* out */
 };
 
+/* What a line of a dump is about. */
+struct store_dump_member {
+    uint32_t serial; /* of the column of members; 0: of a record, not one of
+                      * its members */
+    uint8_t value;   /* the member's, not 0 */
+    uint64_t member;
+};
+
 /* Reads out the records of a counter, by id, a piece a call: again and again
  * until is_end, or an err that ends it. Then, or whenever the caller has enough
  * and no call is under way, store_end_dump. What a call answers stays until
@@ -130,11 +138,15 @@ struct store_dump {
                          * ERR_GONE, ERR_OTHER_COLUMNS, ERR_MANY_DUMPS,
                          * ERR_NO_MEMORY, ERR_CLOSED */
     bool is_end;        /* there are no more */
-    unsigned n_columns; /* values a record, in the counter's order */
+    unsigned n_columns; /* values a record, in the counter's order, without
+                         * columns of members */
     uint32_t column_serial[SCHEMA_COLUMNS_MAX]; /* of these */
     uint32_t n;
-    const uint64_t *id;    /* n, ascending over all calls */
-    const uint64_t *value; /* n times n_columns */
+    const uint64_t *id;    /* n, ascending over all calls; once each, but for
+                            * members: these come behind their record, which
+                            * may have none of its own, by column, ascending */
+    const uint64_t *value; /* n times n_columns; of a member nothing */
+    const struct store_dump_member *member; /* n; NULL: all are records */
     uint64_t bad_first, bad_last;
     bool has_largest;    /* what follows is new; the caller may clear it */
     uint64_t largest_id; /* of the counter: none of this piece is above it,

@@ -10,7 +10,10 @@
  * these first, has none refused.
  *
  * Two columns are shown by name: three numbers behind a counter's name are what
- * memcached's clients send before a value, and never store a record. */
+ * memcached's clients send before a value, and never store a record. What counts
+ * members is left out then, since it takes no value by name; in a line without
+ * names it has one, which is ignored when it is loaded. The members' lines are
+ * behind that of their record, and make the count. */
 #include "session/exec_admin.h"
 #include "session/exec_seen.h"
 
@@ -33,7 +36,10 @@ enum {
 struct line_names {
     const char *counter;
     size_t counter_len;
-    const struct schema_name *column[NAMED_COLUMNS]; /* NULL: not by name */
+    const struct schema_counter *schema;
+    /* with is_named: of these columns, NULL where one is left out */
+    const struct schema_name *column[NAMED_COLUMNS];
+    bool is_named;
 };
 
 static enum store_answer
@@ -49,30 +55,57 @@ put(char *at, const char *bytes, size_t len)
     return at + len;
 }
 
+static const struct schema_column *
+column_of(const struct schema_counter *counter, uint32_t serial)
+{
+    for (unsigned i = 0; counter != NULL && i < counter->n_columns; i++) {
+        if (counter->column[i].serial == serial) {
+            return &counter->column[i];
+        }
+    }
+    return NULL;
+}
+
 /* The names of the columns that were read, where they are to be shown. 0, or
  * ERR_OTHER_COLUMNS where one has been dropped since. */
 static int
-name_columns(struct session *session, const struct store_dump *dump,
-    struct line_names *out)
+name_columns(const struct store_dump *dump, struct line_names *out)
 {
-    const struct schema_counter *counter =
-        schema_counter_at(exec__schema(session), dump->slot);
-    out->column[0] = NULL;
-    if (dump->n_columns != NAMED_COLUMNS) {
-        return 0;
-    }
-    for (unsigned i = 0; i < NAMED_COLUMNS; i++) {
-        out->column[i] = NULL;
-        for (unsigned c = 0; counter != NULL && c < counter->n_columns; c++) {
-            if (counter->column[c].serial == dump->column_serial[i]) {
-                out->column[i] = &counter->column[c].name;
-            }
-        }
-        if (out->column[i] == NULL) {
+    out->is_named = dump->n_columns == NAMED_COLUMNS;
+    for (unsigned i = 0; out->is_named && i < NAMED_COLUMNS; i++) {
+        const struct schema_column *column =
+            column_of(out->schema, dump->column_serial[i]);
+        if (column == NULL) {
             return ERR_OTHER_COLUMNS;
         }
+        out->column[i] =
+            schema_is_counted(out->schema, column) ? NULL : &column->name;
     }
     return 0;
+}
+
+/* "set NAME ID", in room for len_max more; NULL: out has failed. */
+static char *
+begin_line(const struct line_names *names, uint64_t id, size_t len_max,
+    struct buf *out)
+{
+    char *at = buf_reserve(out,
+        LINE_EXTRA + names->counter_len + 1 + NUM_U64_DIGITS_MAX + len_max);
+    if (at != NULL) {
+        at = put(at, "set ", 4);
+        at = put(at, names->counter, names->counter_len);
+        *at++ = ' ';
+        at += num_format_u64(id, at);
+    }
+    return at;
+}
+
+static void
+end_line(char *at, struct buf *out)
+{
+    at = put(at, "\r\n", 2);
+    out->len = (size_t)(at - out->data);
+    ASSERT(out->len <= out->capacity);
 }
 
 /* set NAME ID VALUE ..., or set NAME ID COLUMN=VALUE ... */
@@ -81,31 +114,51 @@ put_record(const struct store_dump *dump, uint32_t i,
     const struct line_names *names, struct buf *out)
 {
     const uint64_t *value = &dump->value[(size_t)i * dump->n_columns];
-    ASSERT(dump->first_id <= dump->id[i] && dump->id[i] <= dump->last_id);
-    ASSERT(i == 0 || dump->id[i - 1] < dump->id[i]); /* each is shown once */
-    size_t len_max = LINE_EXTRA + names->counter_len +
-        (1 + (size_t)dump->n_columns) * (NUM_U64_DIGITS_MAX + 1) +
-        (names->column[0] == NULL ? 0 : NAMED_COLUMNS * (SCHEMA_NAME_MAX + 1));
-    char *start = buf_reserve(out, len_max);
-    if (start == NULL) {
-        return; /* out has failed */
-    }
-    char *at = put(start, "set ", 4);
-    at = put(at, names->counter, names->counter_len);
-    *at++ = ' ';
-    at += num_format_u64(dump->id[i], at);
-    for (unsigned c = 0; c < dump->n_columns; c++) {
+    size_t len_max = (size_t)dump->n_columns * (1 + NUM_U64_DIGITS_MAX) +
+        (names->is_named ? NAMED_COLUMNS * (SCHEMA_NAME_MAX + 1) : 0);
+    char *at = begin_line(names, dump->id[i], len_max, out);
+    for (unsigned c = 0; at != NULL && c < dump->n_columns; c++) {
+        if (names->is_named && names->column[c] == NULL) {
+            continue;
+        }
         *at++ = ' ';
-        if (names->column[0] != NULL) {
+        if (names->is_named) {
             const struct schema_name *name = names->column[c];
             at = put(at, name->text, name->len);
             *at++ = '=';
         }
         at += num_format_u64(value[c], at);
     }
-    at = put(at, "\r\n", 2);
-    ASSERT((size_t)(at - start) <= len_max);
-    out->len += (size_t)(at - start);
+    if (at != NULL) {
+        end_line(at, out);
+    }
+}
+
+/* set NAME ID.SUFFIX:MEMBER VALUE; false where its column has gone. */
+static bool
+put_member(const struct store_dump *dump, uint32_t i,
+    const struct line_names *names, struct buf *out)
+{
+    const struct store_dump_member *member = &dump->member[i];
+    const struct schema_column *column =
+        column_of(names->schema, member->serial);
+    if (column == NULL) {
+        return false;
+    }
+    const struct schema_name *name =
+        column->suffix.len > 0 ? &column->suffix : &column->name;
+    char *at = begin_line(names, dump->id[i],
+        SCHEMA_NAME_MAX + 3 + 2 * (size_t)NUM_U64_DIGITS_MAX, out);
+    if (at != NULL) {
+        *at++ = '.';
+        at = put(at, name->text, name->len);
+        *at++ = ':';
+        at += num_format_u64(member->member, at);
+        *at++ = ' ';
+        at += num_format_u64(member->value, at);
+        end_line(at, out);
+    }
+    return true;
 }
 
 /* True where the dump goes on behind that error. */
@@ -139,7 +192,8 @@ put_piece(struct session *session, struct exec_turn *turn)
     struct span name = session->request.key;
     struct line_names names = {
         .counter = turn->base + name.at, .counter_len = name.len};
-    int err = dump->n == 0 ? 0 : name_columns(session, dump, &names);
+    names.schema = schema_counter_at(exec__schema(session), dump->slot);
+    int err = dump->n == 0 ? 0 : name_columns(dump, &names);
     if (err != 0) {
         dump->err = err;
         return true;
@@ -150,7 +204,17 @@ put_piece(struct session *session, struct exec_turn *turn)
         if (turn->out->len >= turn->mark) {
             return false;
         }
-        put_record(dump, job->records.at, &names, turn->out);
+        uint32_t i = job->records.at;
+        bool is_member = dump->member != NULL && dump->member[i].serial != 0;
+        ASSERT(dump->first_id <= dump->id[i] && dump->id[i] <= dump->last_id);
+        ASSERT(i == 0 || dump->id[i - 1] < dump->id[i] ||
+            (is_member && dump->id[i - 1] == dump->id[i])); /* each once */
+        if (!is_member) {
+            put_record(dump, i, &names, turn->out);
+        } else if (!put_member(dump, i, &names, turn->out)) {
+            dump->err = ERR_OTHER_COLUMNS;
+            return true;
+        }
     }
     return true;
 }

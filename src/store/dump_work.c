@@ -24,6 +24,11 @@
  * records over it are not. A read takes many blocks, so the first failure only
  * has the same done again block by block.
  *
+ * Of a counter with members the records go into a batch first, some hundred;
+ * then their members are looked for (dump_members.h), and each record's line is
+ * followed by those of its members. A record that has nothing but members has
+ * no line: they make all of it.
+ *
  *   NEW --> BETWEEN <--> IN_RANGE        BETWEEN, IN_RANGE --> OVER */
 #include "store/dump_work.h"
 
@@ -114,6 +119,10 @@ dump_work_destroy(const struct dump_source *source, struct dump_work **work)
         engine_rows_fini(&it->rows[i]);
     }
     free(it->rows);
+    if (it->batch != NULL) {
+        dump_members_fini(&it->batch->members);
+        free(it->batch);
+    }
     it->magic = 0;
     free(it);
     *work = NULL;
@@ -121,19 +130,39 @@ dump_work_destroy(const struct dump_source *source, struct dump_work **work)
 
 /* ---- the range ---- */
 
+static void
+describe_column(const struct schema *schema,
+    const struct schema_counter *counter, unsigned i, enum dump_column *column,
+    struct dump_members *members)
+{
+    const struct schema_column *it = &counter->column[i];
+    column[i] = it->kind == SCHEMA_MEMBERS ? DUMP_COLUMN_MEMBERS
+        : schema_is_counted(counter, it)   ? DUMP_COLUMN_COUNTS
+                                           : DUMP_COLUMN_SHOWN;
+    if (it->kind == SCHEMA_MEMBERS) {
+        const struct schema_counter *pairs = schema_pairs(schema, it);
+        ASSERT(pairs != NULL && pairs->n_columns == 1);
+        members->column[members->n_columns++] = (struct dump_members_column){
+            it->serial, pairs->column[0].serial, pairs->slot, it->member_bits};
+    }
+}
+
 /* The counter's columns now, in its order; ERR_GONE where there is no such
  * counter. */
 static int
 describe(const struct dump_source *source, const struct dump_work *work,
-    struct segment_head *head)
+    struct segment_head *head, enum dump_column *kind,
+    struct dump_members *members)
 {
     int err = ERR_GONE;
+    members->n_columns = 0;
     *head = (struct segment_head){.counter_serial = work->serial};
     qsbr_online(source->qsbr, source->reader);
     /* seq_cst: as store_schema */
-    const struct schema_counter *counter = schema_counter_at(
-        atomic_load_explicit(source->schema, memory_order_seq_cst),
-        work->slot);
+    const struct schema *schema =
+        atomic_load_explicit(source->schema, memory_order_seq_cst);
+    const struct schema_counter *counter =
+        schema_counter_at(schema, work->slot);
     if (counter != NULL && counter->serial == work->serial) {
         ASSERT(counter->n_columns <= SCHEMA_COLUMNS_MAX);
         err = 0;
@@ -142,10 +171,47 @@ describe(const struct dump_source *source, const struct dump_work *work,
             const struct schema_column *column = &counter->column[i];
             head->column[i] = (struct segment_column){
                 column->serial, column->slot, column->default_value};
+            describe_column(schema, counter, i, kind, members);
         }
     }
     qsbr_offline(source->reader);
     return err;
+}
+
+/* Takes the columns as they are at the beginning. */
+static int
+take_columns(const struct dump_source *source, struct dump_work *work,
+    const struct segment_head *head, const enum dump_column *kind,
+    const struct dump_members *members)
+{
+    struct dump_batch *batch = NULL;
+    if (members->n_columns > 0) {
+        batch = calloc(1, sizeof *batch);
+        if (batch == NULL) {
+            return ERR_NO_MEMORY;
+        }
+        batch->members = *members;
+        batch->members.engine = source->engine;
+        batch->members.rows.alloc = source->alloc;
+        batch->members.found_max = source->members_found != 0
+            ? source->members_found
+            : (uint32_t)DUMP_MEMBERS_FOUND;
+        int err = dump_members_init(&batch->members);
+        if (err != 0) {
+            free(batch);
+            return err;
+        }
+    }
+    work->head = *head;
+    work->batch = batch;
+    for (unsigned i = 0; i < head->n_columns; i++) {
+        work->column[i] = kind[i];
+        if (kind[i] != DUMP_COLUMN_MEMBERS) {
+            work->shown[work->n_shown++] = head->column[i].serial;
+        }
+    }
+    dump_work__move(work, DUMP_WORK_BETWEEN);
+    return 0;
 }
 
 /* The columns are those of the beginning. */
@@ -153,10 +219,11 @@ static int
 check_columns(const struct dump_source *source, struct dump_work *work)
 {
     struct segment_head now;
-    int err = describe(source, work, &now);
+    enum dump_column kind[SCHEMA_COLUMNS_MAX];
+    struct dump_members members = {0};
+    int err = describe(source, work, &now, kind, &members);
     if (err == 0 && work->state == DUMP_WORK_NEW) {
-        work->head = now;
-        dump_work__move(work, DUMP_WORK_BETWEEN);
+        err = take_columns(source, work, &now, kind, &members);
     }
     bool is_same = err == 0 && now.n_columns == work->head.n_columns;
     for (unsigned i = 0; is_same && i < now.n_columns; i++) {
@@ -400,18 +467,59 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
     return again != 0 ? again : is_told ? err : 0;
 }
 
+static uint64_t
+value_of(const struct segment_column *column, uint64_t code)
+{
+    uint64_t usual = column->default_value;
+    return usual == 0 ? code : usual + bytes_unzigzag(code);
+}
+
+static void
+add_to_batch(struct dump_work *work, uint64_t id, const uint64_t *code)
+{
+    struct dump_batch *batch = work->batch;
+    unsigned n_numbers = 0, n_shown = 0;
+    uint32_t at = batch->n++;
+    ASSERT(at < DUMP_MEMBERS_RECORDS);
+    batch->id[at] = id;
+    batch->is_shown[at] = false;
+    for (unsigned i = 0; i < work->head.n_columns; i++) {
+        if (work->column[i] == DUMP_COLUMN_MEMBERS) {
+            batch->number[at * batch->members.n_columns + n_numbers++] =
+                code[i];
+            continue;
+        }
+        batch->value[at * work->n_shown + n_shown++] =
+            value_of(&work->head.column[i], code[i]);
+        batch->is_shown[at] = batch->is_shown[at] ||
+            (work->column[i] == DUMP_COLUMN_SHOWN && code[i] != 0);
+    }
+    ASSERT(n_numbers == batch->members.n_columns && n_shown == work->n_shown);
+}
+
 static void
 add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
 {
     const struct segment_head *head = &work->head;
-    ASSERT(work->n < DUMP_WORK_RECORDS);
     ASSERT(id >= work->from_id && id <= work->range_last_id); /* none twice */
+    if (work->batch != NULL) {
+        add_to_batch(work, id, code);
+        return;
+    }
+    ASSERT(work->n < DUMP_WORK_RECORDS && work->n_shown == head->n_columns);
     uint64_t *value = &work->value[(size_t)work->n * head->n_columns];
     for (unsigned i = 0; i < head->n_columns; i++) {
-        uint64_t usual = head->column[i].default_value;
-        value[i] = usual == 0 ? code[i] : usual + bytes_unzigzag(code[i]);
+        value[i] = value_of(&head->column[i], code[i]);
     }
     work->id[work->n++] = id;
+}
+
+/* Records that have come together. */
+static bool
+is_full(const struct dump_work *work)
+{
+    return work->batch == NULL ? work->n == DUMP_WORK_RECORDS
+                               : work->batch->n == DUMP_MEMBERS_RECORDS;
 }
 
 /* The range under way is done with. */
@@ -431,7 +539,7 @@ add_records(const struct dump_source *source, struct dump_work *work)
     uint64_t code[SCHEMA_COLUMNS_MAX];
     uint64_t id;
     bool is_end = false;
-    while (work->n < DUMP_WORK_RECORDS && !is_end) {
+    while (!is_full(work) && !is_end) {
         int err = seal_merge_next(&work->merge, &id, code, &is_end);
         if (err != 0) {
             err = pass_block(source, work, err);
@@ -453,6 +561,95 @@ add_records(const struct dump_source *source, struct dump_work *work)
     return 0;
 }
 
+/* ---- members ---- */
+
+/* The line of a batch's next record, where it has one. */
+static void
+put_record(struct dump_work *work)
+{
+    struct dump_batch *batch = work->batch;
+    uint32_t i = batch->next_record++;
+    size_t n = work->n_shown;
+    ASSERT(i < batch->n && work->n < DUMP_WORK_RECORDS);
+    if (batch->is_shown[i]) {
+        for (size_t c = 0; c < n; c++) {
+            work->value[work->n * n + c] = batch->value[i * n + c];
+        }
+        batch->one[work->n] = (struct store_dump_member){0};
+        work->id[work->n++] = batch->id[i];
+    }
+}
+
+static void
+put_member(struct dump_work *work, const struct dump_members_one *found)
+{
+    struct dump_batch *batch = work->batch;
+    ASSERT(work->n < DUMP_WORK_RECORDS && found->record < batch->next_record);
+    ASSERT(found->column < batch->members.n_columns && found->value != 0);
+    batch->one[work->n] =
+        (struct store_dump_member){batch->members.column[found->column].serial,
+            found->value, found->member};
+    work->id[work->n++] = batch->id[found->record];
+}
+
+/* Goes on with a batch, until the piece is full or the batch is out. */
+static int
+put_batch(const struct dump_source *source, struct dump_work *work)
+{
+    struct dump_batch *batch = work->batch;
+    struct dump_members *members = &batch->members;
+    while (work->n < DUMP_WORK_RECORDS && !dump_batch_is_out(batch)) {
+        const struct dump_members_one *found =
+            &members->found[batch->next_found];
+        bool has_found = batch->next_found < members->n_found;
+        if (has_found && found->record < batch->next_record) {
+            put_member(work, found);
+            batch->next_found++;
+        } else if (has_found || batch->next_record < members->at) {
+            put_record(work);
+        } else {
+            int err =
+                is_stopping(source) ? ERR_CLOSED : dump_members_next(members);
+            err = err == 0 ? check_columns(source, work) : err;
+            if (err != 0) {
+                return err;
+            }
+            batch->next_found = 0;
+        }
+    }
+    return 0;
+}
+
+/* Has a batch begin that has been filled. */
+static void
+begin_batch(struct dump_batch *batch)
+{
+    batch->next_record = 0;
+    batch->next_found = 0;
+    dump_members_begin(&batch->members, batch->n, batch->id, batch->number);
+}
+
+/* What there is to be done next of a piece. */
+static int
+go_on(const struct dump_source *source, struct dump_work *work)
+{
+    struct dump_batch *batch = work->batch;
+    if (!dump_batch_is_out(batch)) {
+        return put_batch(source, work);
+    }
+    if (work->state != DUMP_WORK_IN_RANGE) {
+        return begin_range(source, work);
+    }
+    if (batch != NULL) {
+        batch->n = 0;
+    }
+    int err = add_records(source, work);
+    if (batch != NULL) {
+        begin_batch(batch);
+    }
+    return err;
+}
+
 int
 dump_work_next(const struct dump_source *source, struct dump_work *work)
 {
@@ -460,14 +657,9 @@ dump_work_next(const struct dump_source *source, struct dump_work *work)
     ASSERT(work->magic == DUMP_WORK_MAGIC);
     work->n = 0;
     work->bad_first = work->bad_last = 0;
-    while (err == 0 && work->n < DUMP_WORK_RECORDS && !is_over(work)) {
-        if (is_stopping(source)) {
-            err = ERR_CLOSED;
-        } else if (work->state == DUMP_WORK_IN_RANGE) {
-            err = add_records(source, work);
-        } else {
-            err = begin_range(source, work);
-        }
+    while (
+        err == 0 && work->n < DUMP_WORK_RECORDS && !dump_work_is_end(work)) {
+        err = is_stopping(source) ? ERR_CLOSED : go_on(source, work);
     }
     return err;
 }

@@ -2,7 +2,9 @@
 #ifndef STORE_DUMP_WORK_H
 #define STORE_DUMP_WORK_H
 
+#include "call/call.h"
 #include "durable/durable.h"
+#include "store/dump_members.h"
 #include "tier/seal_merge.h"
 #include "tier/segment_map.h"
 
@@ -28,6 +30,7 @@ struct dump_source {
     struct segment_map *segment_map; /* NULL: there is no cold tier */
     uint64_t range_records;     /* 0, or instead of DUMP_RANGE_BYTES, and */
     uint32_t range_blocks;      /* 0, or of DUMP_RANGE_BLOCKS: for tests */
+    uint32_t members_found;     /* 0, or of DUMP_MEMBERS_FOUND: for tests */
     const struct alloc *alloc;  /* of what is copied; NULL: the heap */
     _Atomic bool *is_stopping;  /* gives up soon where it is true */
     struct qsbr_reader *reader; /* the calling thread's, offline */
@@ -43,6 +46,28 @@ enum dump_work_state {
     DUMP_WORK_OVER      /* nothing is left to be looked at */
 };
 
+/* What a column of the head is to the lines of a dump. */
+enum dump_column {
+    DUMP_COLUMN_SHOWN,
+    DUMP_COLUMN_COUNTS, /* shown, but it is not what makes a line: it is the
+                         * number of members */
+    DUMP_COLUMN_MEMBERS /* not shown: the number of the record's members */
+};
+
+/* Of a counter with members: records whose lines, and those of their members,
+ * are still to come. */
+struct dump_batch {
+    uint32_t n;
+    uint32_t next_record; /* the first one whose line is still to come */
+    uint32_t next_found;  /* of the members that were found last */
+    struct dump_members members;
+    uint64_t id[DUMP_MEMBERS_RECORDS];
+    uint64_t value[DUMP_MEMBERS_RECORDS * SCHEMA_COLUMNS_MAX]; /* as shown */
+    uint64_t number[DUMP_MEMBERS_RECORDS * SCHEMA_COLUMNS_MAX];
+    bool is_shown[DUMP_MEMBERS_RECORDS]; /* it has a line of its own */
+    struct store_dump_member one[DUMP_WORK_RECORDS]; /* a piece, out */
+};
+
 /* Which part of a counter, how far it is, and what it has found. */
 struct dump_work {
     uint32_t magic; /* DUMP_WORK_MAGIC */
@@ -54,7 +79,11 @@ struct dump_work {
     uint64_t range_last_id;
     bool has_largest; /* whoever shows the records has been told */
     uint64_t largest_id;
-    struct segment_head head;      /* the counter's columns, in its order */
+    struct segment_head head; /* the counter's columns, in its order */
+    enum dump_column column[SCHEMA_COLUMNS_MAX]; /* of these */
+    unsigned n_shown;                            /* columns of a line */
+    uint32_t shown[SCHEMA_COLUMNS_MAX];          /* their serials */
+    struct dump_batch *batch;      /* owned; NULL: there are no members */
     struct engine_rows *rows;      /* owned; n_shards */
     struct segment_map_list *list; /* owned */
     struct seal_merge merge;
@@ -62,7 +91,8 @@ struct dump_work {
     uint32_t n;
     uint64_t bad_first, bad_last; /* see dump_work_next */
     uint64_t id[DUMP_WORK_RECORDS];
-    uint64_t value[DUMP_WORK_RECORDS * SCHEMA_COLUMNS_MAX]; /* a record's side
+    uint64_t value[DUMP_WORK_RECORDS * SCHEMA_COLUMNS_MAX]; /* a record's,
+                                                             * n_shown, side
                                                              * by side */
 };
 
@@ -72,9 +102,27 @@ struct dump_work *dump_work_create(const struct dump_source *source,
 void dump_work_destroy(
     const struct dump_source *source, struct dump_work **work);
 
-/* The next n records, with no record left out that has been there all the
- * time, and none twice; it is over, and n = 0: there are none. What a range has
- * in a table is of one moment. Waits for the disk and for edit_lock. 0; or
+/* True where a batch has nothing that is still to come. */
+static inline bool
+dump_batch_is_out(const struct dump_batch *batch)
+{
+    return batch == NULL ||
+        (batch->next_record == batch->n &&
+            batch->next_found == batch->members.n_found &&
+            dump_members_is_over(&batch->members));
+}
+
+/* True where nothing comes any more. */
+static inline bool
+dump_work_is_end(const struct dump_work *work)
+{
+    return work->state == DUMP_WORK_OVER && dump_batch_is_out(work->batch);
+}
+
+/* The next n records, or members behind their record (batch->one), with none
+ * left out that has been there all the time, and none twice; it is at its end,
+ * and n = 0: there are none. What a range has in a table is of one moment;
+ * members are read behind that. Waits for the disk and for edit_lock. 0; or
  * ERR_GONE (the counter has been dropped), ERR_OTHER_COLUMNS, ERR_NO_MEMORY,
  * ERR_CLOSED, and it has ended; or ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: the
  * segments' records of ids bad_first..bad_last cannot be read, n have come

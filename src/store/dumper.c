@@ -10,6 +10,8 @@
 #include "base/give_way.h"
 #include "engine/engine_extents.h"
 
+#include <string.h>
+
 enum { NICE = 10 };
 
 static bool
@@ -65,17 +67,16 @@ do_call(struct dumper *dumper, struct store_dump *call)
         call->err = dump_work_next(&dumper->source, work);
         ASSERT(call->slot == work->slot && call->serial == work->serial);
         call->n = work->n;
-        call->n_columns = work->head.n_columns;
-        for (unsigned i = 0; i < call->n_columns; i++) {
-            call->column_serial[i] = work->head.column[i].serial;
-        }
+        call->n_columns = work->n_shown;
+        memcpy(call->column_serial, work->shown, sizeof work->shown);
         call->id = work->id;
         call->value = work->value;
+        call->member = work->batch == NULL ? NULL : work->batch->one;
         call->bad_first = work->bad_first;
         call->bad_last = work->bad_last;
         call->has_largest = take_largest(dumper, work);
         call->largest_id = work->largest_id;
-        call->is_end = work->state == DUMP_WORK_OVER;
+        call->is_end = dump_work_is_end(work);
     }
     call->call.done_fn(&call->call);
 }
