@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef OFFLINE_MEMBERS_H
+#define OFFLINE_MEMBERS_H
+
+#include "durable/recover.h"
+#include "engine/engine.h"
+#include "offline/latest.h"
+
+/* Whose the members of a data directory are. The records say under which
+ * numbers their members are stored (schema.h, SCHEMA_MEMBERS); here each number
+ * has its record, as the directory leaves it: what an image, and the log behind
+ * it, said last. Memory is 16 bytes for each record with members, and half as
+ * much again while it is sorted; with counts, as much again for those, and 16
+ * bytes for each member of which the log has a change. One thread at a time. */
+
+struct members_column {
+    uint32_t serial, counts; /* of the column; of what counts, or 0 */
+    uint8_t bits;
+    struct latest number; /* by id */
+    struct latest count;  /* by id; with_counts only */
+    struct latest value;  /* by the pair's id; with_counts only: of the log */
+    struct latest owner;  /* made by members_sort: the id by the number and its
+                           * shard, see members_owner */
+    uint64_t *found;      /* owned; for the caller: one for each of owner */
+    uint64_t n_numbers;   /* of records that have one; more than owner.n where
+                           * two records have the same one */
+    uint64_t twice_id;    /* one of these two */
+};
+
+struct members {
+    const struct engine *engine;     /* where ids are; it may hold none */
+    const struct manifest *manifest; /* its images say what the log has done
+                                      * already */
+    bool with_counts;
+    struct members_column *column; /* owned; n */
+    size_t n;
+};
+
+void members_fini(struct members *members);
+
+/* True where a counter has a column of members. Pure. */
+bool members_has(const struct schema *schema);
+
+/* What an image says of numbers, and counts. counter: as the schema has it. 0
+ * or ERR_NO_MEMORY. */
+int members_take_image(struct members *members,
+    const struct schema_counter *counter, const struct images_entry *entry,
+    const struct image *image);
+
+/* What the log says in a batch, behind all images; recover: the schema as it is
+ * there. 0 or ERR_NO_MEMORY. */
+int members_take_cells(struct members *members,
+    const struct recover_schema *recover, const struct entry_cells *cells,
+    uint64_t seq);
+
+/* All has been taken: from now on owners are known. 0 or ERR_NO_MEMORY. */
+int members_sort(struct members *members);
+
+/* A column of members by its serial, or NULL: nothing was said of it. */
+struct members_column *members_find(
+    const struct members *members, uint32_t serial);
+
+/* One pair of a counter of pairs. */
+struct members_pair {
+    bool is_mark; /* no member: it reserves numbers */
+    bool is_ours; /* a record has that number */
+    uint64_t id;  /* of that record */
+    uint64_t member;
+    uint64_t *found; /* the caller's count of that record, or NULL */
+};
+
+/* What the record of a counter of pairs is. column: NULL where nothing is known
+ * of it. pair_id: of the pair. Pure but for what found leads to. */
+struct members_pair members_pair(const struct members *members,
+    const struct members_column *column, uint8_t bits, uint64_t pair_id);
+
+/* Reads all records' numbers of a directory: its images, and its log, past
+ * damage, which others tell. reader: of manifest's images. 0, ERR_NO_MEMORY,
+ * ERR_DISK, ERR_NEWER_FORMAT. */
+int members_read(
+    struct members *members, struct disk *disk, struct recover_reader *reader);
+
+#endif
