@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "durable/recover.h"
+#include "offline/members_check.h"
 #include "wal/names_old.h"
 
 #include <inttypes.h>
@@ -21,6 +22,9 @@ struct check {
     struct manifest manifest;
     struct recover_schema recover;
     struct recover_reader reader;
+    struct engine *engine;  /* knows where ids are; NULL: no counter has had
+                             * members */
+    struct members members; /* nothing is in it without the engine */
     uint64_t records, image_bytes;
     uint64_t segments, segment_blocks, segment_records, segment_bytes;
     uint64_t changes, edits, numbers;
@@ -37,6 +41,13 @@ check_image(void *context, const struct images_entry *entry)
     if (err != 0) {
         check->err = check->err == 0 ? err : check->err;
         return;
+    }
+    const struct schema_counter *counter =
+        schema_counter_at(check->recover.schema, entry->counter);
+    if (check->engine != NULL && counter != NULL &&
+        counter->serial == image.counter_serial) {
+        err = members_take_image(&check->members, counter, entry, &image);
+        check->err = check->err == 0 ? err : check->err;
     }
     check->image_bytes += entry->len;
     for (uint32_t i = 0; i < image.n; i++) {
@@ -65,6 +76,33 @@ check_segment(void *context, struct segment *segment,
     return err;
 }
 
+/* From the first column of members on, what is read is noted. */
+static int
+look_for_members(struct check *check)
+{
+    if (check->engine != NULL || !members_has(check->recover.schema)) {
+        return 0;
+    }
+    const struct engine_config config = {.shards = check->manifest.shards,
+        .seed = check->manifest.seed,
+        .hot_bytes = ENGINE_HOT_BYTES_MIN};
+    int err = engine_create(&config, &check->engine);
+    check->members = (struct members){.engine = check->engine,
+        .manifest = &check->manifest,
+        .with_counts = true};
+    return err;
+}
+
+/* What the log says of cells. */
+static int
+check_cells(struct check *check, const struct entry_cells *cells, uint64_t seq)
+{
+    check->changes += cells->serial[0] != ENTRY_MARK_SERIAL;
+    return check->engine == NULL
+        ? 0
+        : members_take_cells(&check->members, &check->recover, cells, seq);
+}
+
 static int
 check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
 {
@@ -80,7 +118,10 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
             return ERR_NEWER_FORMAT;
         }
         if (entry.kind == ENTRY_CELLS) {
-            check->changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
+            int err = check_cells(check, &entry.cells, seq);
+            if (err != 0) {
+                return err;
+            }
             continue;
         }
         if (entry.kind == ENTRY_NUMBER) {
@@ -105,6 +146,10 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
                 seq, err_text(err));
             return err;
         }
+        err = look_for_members(check);
+        if (err != 0) {
+            return err;
+        }
     }
     return 0;
 }
@@ -118,6 +163,9 @@ check_schema(struct check *check)
         : recover_manifest_schema(&check->manifest, &schema);
     if (err == 0) {
         err = recover_schema_init(&check->recover, &schema);
+    }
+    if (err == 0) {
+        err = look_for_members(check);
     }
     if (err != 0) {
         log_line(check->logger, LOG_ERROR, "%s: counters: %s", MANIFEST_NAME,
@@ -140,6 +188,48 @@ look_at_copy(const struct check *check)
             MANIFEST_COPY);
     }
     manifest_fini(&copy);
+}
+
+/* Members are compared where all else could be read. */
+static int
+check_members(struct check *check, struct buf *out)
+{
+    const struct members_check members = {.members = &check->members,
+        .schema = check->recover.schema,
+        .reader = &check->reader,
+        .logger = check->logger};
+    if (check->engine == NULL || check->err != 0) {
+        return 0;
+    }
+    int err = members_sort(&check->members);
+    return err == 0 ? members_check(&members, out, NULL, NULL) : err;
+}
+
+static void
+say_figures(const struct check *check, struct buf *out)
+{
+    const struct replay_end *end = &check->end;
+    unsigned n_counters = 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter =
+            schema_counter_at(check->recover.schema, slot);
+        n_counters += counter != NULL && counter->members_of == 0;
+    }
+    buf_addf(out, "counters %u\n", n_counters);
+    buf_addf(out, "producers %" PRIu32 "\n", check->manifest.producers.n);
+    buf_addf(out, "images %zu\n", check->manifest.images.n);
+    buf_addf(out, "image_records %" PRIu64 "\n", check->records);
+    buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
+    buf_addf(out, "segments %" PRIu64 "\n", check->segments);
+    buf_addf(out, "segment_blocks %" PRIu64 "\n", check->segment_blocks);
+    buf_addf(out, "segment_records %" PRIu64 "\n", check->segment_records);
+    buf_addf(out, "segment_bytes %" PRIu64 "\n", check->segment_bytes);
+    buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
+    buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
+    buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);
+    buf_addf(out, "log_numbers %" PRIu64 "\n", check->numbers);
+    buf_addf(out, "log_torn_bytes %" PRIu64 "\n", end->torn_bytes);
+    buf_addf(out, "log_left_out %" PRIu64 "\n", end->left_out);
 }
 
 static int
@@ -184,27 +274,10 @@ check_all(struct check *check, struct buf *out)
     if (err == 0) {
         err = recover_check_end(&check->manifest, end, check->logger);
     }
-    unsigned n_counters = 0;
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        const struct schema_counter *counter =
-            schema_counter_at(check->recover.schema, slot);
-        n_counters += counter != NULL && counter->members_of == 0;
+    say_figures(check, out);
+    if (err == 0) {
+        err = check_members(check, out);
     }
-    buf_addf(out, "counters %u\n", n_counters);
-    buf_addf(out, "producers %" PRIu32 "\n", check->manifest.producers.n);
-    buf_addf(out, "images %zu\n", check->manifest.images.n);
-    buf_addf(out, "image_records %" PRIu64 "\n", check->records);
-    buf_addf(out, "image_bytes %" PRIu64 "\n", check->image_bytes);
-    buf_addf(out, "segments %" PRIu64 "\n", check->segments);
-    buf_addf(out, "segment_blocks %" PRIu64 "\n", check->segment_blocks);
-    buf_addf(out, "segment_records %" PRIu64 "\n", check->segment_records);
-    buf_addf(out, "segment_bytes %" PRIu64 "\n", check->segment_bytes);
-    buf_addf(out, "log_batches %" PRIu64 "\n", end->batches);
-    buf_addf(out, "log_changes %" PRIu64 "\n", check->changes);
-    buf_addf(out, "log_edits %" PRIu64 "\n", check->edits);
-    buf_addf(out, "log_numbers %" PRIu64 "\n", check->numbers);
-    buf_addf(out, "log_torn_bytes %" PRIu64 "\n", end->torn_bytes);
-    buf_addf(out, "log_left_out %" PRIu64 "\n", end->left_out);
     return err != 0 ? err : check->err;
 }
 
@@ -241,6 +314,8 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
         .images = &check.manifest.images};
     int err = check_all(&check, out);
     say_result(out, err, &check.end);
+    members_fini(&check.members);
+    engine_destroy(&check.engine);
     recover_schema_fini(&check.recover);
     recover_reader_fini(&check.reader);
     manifest_fini(&check.manifest);

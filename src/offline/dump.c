@@ -4,6 +4,11 @@
  * Of a cell the last line that has it is right. What a running server dumps
  * for a client is store/dumper.c.
  *
+ * Members are shown under the id of their record, not that of their pair: so
+ * where there are any, all images and the log are read for the records' numbers
+ * first (offline/members.h). Pairs of numbers that no record has are counted,
+ * and left out.
+ *
  * It reads on behind damage (offline/segment_mend.h, offline/glean.h), and a
  * line says what cannot be read. It turns no bit back. */
 #include "offline/dump.h"
@@ -16,6 +21,7 @@
 #include "offline/dump_plan.h"
 #include "offline/dump_text.h"
 #include "offline/glean.h"
+#include "offline/members.h"
 #include "offline/segment_mend.h"
 #include "schema/print.h"
 #include "wal/frame.h"
@@ -35,11 +41,14 @@ struct dump {
     struct recover_schema recover; /* as the log has it so far */
     struct engine *engine;         /* knows where ids are, and holds none */
     struct recover_reader reader;
+    struct members members; /* whose they are; where has_read_members */
+    bool has_read_members;
     struct dump_plan plan;
     bool *is_read;   /* owned; of the segments' entries, where wanted */
     struct buf text; /* not written yet */
     uint64_t records, changes, damages;
-    int err; /* of what ends the dump */
+    uint64_t unreachable; /* members of numbers that no record has */
+    int err;              /* of what ends the dump */
 };
 
 static void
@@ -116,6 +125,21 @@ has_serial(const struct schema_counter *counter, uint32_t serial)
     return false;
 }
 
+/* Reads whose the members are, as soon as there is a column that may have
+ * some: the log may make the first one. */
+static int
+read_members(struct dump *dump)
+{
+    if (dump->has_read_members || !members_has(dump->recover.schema) ||
+        !(wants(dump, DUMP_RECORDS) || wants(dump, DUMP_LOG))) {
+        return 0;
+    }
+    dump->members.engine = dump->engine;
+    dump->members.manifest = &dump->manifest;
+    dump->has_read_members = true;
+    return members_read(&dump->members, dump->config->disk, &dump->reader);
+}
+
 /* An edit of the log: what has gone by it, then the counter as it is now. */
 static int
 add_edit(struct dump *dump, const struct entry *entry)
@@ -135,6 +159,7 @@ add_edit(struct dump *dump, const struct entry *entry)
         damaged(dump, "an edit that does not fit the schema");
         return 0;
     }
+    err = err == 0 ? read_members(dump) : err;
     if (err != 0 || !wants(dump, DUMP_LOG)) {
         return err;
     }
@@ -200,13 +225,76 @@ static void
 add_record(struct dump *dump, const struct schema_counter *counter,
     uint64_t id, const uint64_t *const *code, const int *at, size_t row)
 {
+    size_t start = dump->text.len;
+    bool has_any = false;
     buf_addf(&dump->text, "record %s %" PRIu64, counter->name.text, id);
     for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_MEMBERS) {
+            continue;
+        }
+        has_any = true;
         buf_addf(&dump->text, " %" PRIu64,
             value_of(&counter->column[i], at[i] < 0 ? 0 : code[at[i]][row]));
     }
+    if (!has_any && counter->n_columns > 0) { /* it has nothing but members */
+        dump->text.len = start;
+        return;
+    }
     end_line(dump);
     dump->records++;
+}
+
+/* The record of a counter of pairs. */
+static void
+add_pair(struct dump *dump, const char *word,
+    const struct schema_counter *pairs, uint64_t pair_id, uint64_t value)
+{
+    const struct schema *schema = dump->recover.schema;
+    const struct schema_counter *counter = schema_owner(schema, pairs);
+    const struct schema_column *column = members_column_of(schema, pairs);
+    struct members_pair pair = members_pair(&dump->members,
+        members_find(&dump->members, column->serial), column->member_bits,
+        pair_id);
+    ASSERT(dump->has_read_members);
+    if (pair.is_ours) {
+        dump_text_member(
+            word, counter, column, pair.id, pair.member, value, &dump->text);
+        end_line(dump);
+    } else if (!pair.is_mark) {
+        dump->unreachable++;
+    }
+}
+
+static void
+add_rows(struct dump *dump, const struct schema_counter *counter,
+    const struct images_entry *entry, const struct image *image)
+{
+    int at[SCHEMA_COLUMNS_MAX];
+    match(counter, image->serial, image->n_columns, at);
+    for (uint32_t i = 0; i < image->n; i++) {
+        if (image->row[i] < entry->first_row ||
+            image->row[i] > entry->last_row) {
+            continue;
+        }
+        uint64_t id = engine_id(dump->engine, entry->shard, image->row[i]);
+        if (counter->members_of == 0) {
+            add_record(dump, counter, id, image->code, at, i);
+        } else if (at[0] >= 0 && image->code[at[0]][i] != 0) {
+            add_pair(dump, "member", counter, id, image->code[at[0]][i]);
+        }
+    }
+}
+
+/* What the records of a counter are called. */
+static void
+add_name(struct dump *dump, const struct schema_counter *counter)
+{
+    const struct schema *schema = dump->recover.schema;
+    buf_add_text(&dump->text, schema_owner(schema, counter)->name.text);
+    if (counter->members_of != 0) {
+        buf_addf(
+            &dump->text, ".%s", members_column_of(schema, counter)->name.text);
+    }
 }
 
 static void
@@ -217,7 +305,6 @@ add_image(void *context, const struct images_entry *entry)
         schema_counter_at(dump->recover.schema, entry->counter);
     struct image image;
     char name[NAMES_BYTES];
-    int at[SCHEMA_COLUMNS_MAX];
     if (dump->err != 0) {
         return;
     }
@@ -240,21 +327,14 @@ add_image(void *context, const struct images_entry *entry)
         return; /* dropped since */
     }
     buf_addf(&dump->text,
-        "image %s offset %" PRIu64 " bytes %" PRIu32
-        " counter %s shard %u batch %" PRIu64 " records %" PRIu32,
-        name, entry->offset, entry->len, counter->name.text, entry->shard,
-        entry->seq, entry->n);
+        "image %s offset %" PRIu64 " bytes %" PRIu32 " counter ", name,
+        entry->offset, entry->len);
+    add_name(dump, counter);
+    buf_addf(&dump->text, " shard %u batch %" PRIu64 " records %" PRIu32,
+        entry->shard, entry->seq, entry->n);
     end_line(dump);
     ASSERT(image.n == entry->n && image.n_columns <= SCHEMA_COLUMNS_MAX);
-    match(counter, image.serial, image.n_columns, at);
-    for (uint32_t i = 0; i < image.n; i++) {
-        if (image.row[i] >= entry->first_row &&
-            image.row[i] <= entry->last_row) {
-            add_record(dump, counter,
-                engine_id(dump->engine, entry->shard, image.row[i]),
-                image.code, at, i);
-        }
-    }
+    add_rows(dump, counter, entry, &image);
 }
 
 static void
@@ -391,16 +471,32 @@ is_old(const struct dump *dump, const struct schema_counter *counter,
         (segment != NULL && segment->seq[shard] >= seq);
 }
 
+/* A cell of a record, where it has a place there: what counts members has
+ * none, since they make it. */
+static void
+add_cell(struct dump *dump, const struct schema_counter *counter,
+    uint32_t serial, uint64_t value)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        if (column->serial == serial && column->kind != SCHEMA_MEMBERS &&
+            !schema_is_counted(counter, column)) {
+            buf_addf(&dump->text, " %s=%" PRIu64, column->name.text, value);
+        }
+    }
+}
+
 static void
 add_cells(struct dump *dump, const struct entry_cells *cells, uint64_t seq)
 {
     const struct schema_counter *counter = NULL;
-    size_t start = dump->text.len;
+    size_t start = dump->text.len, head = start;
     if (cells->serial[0] == ENTRY_MARK_SERIAL) {
         buf_addf(&dump->text, "mark %" PRIu64, cells->value[0]);
         end_line(dump);
         return;
     }
+    dump->changes++;
     for (unsigned i = 0; i < cells->n; i++) {
         uint32_t serial = cells->serial[i];
         const struct recover_place *place = serial < dump->recover.n_places
@@ -409,22 +505,24 @@ add_cells(struct dump *dump, const struct entry_cells *cells, uint64_t seq)
         if (place == NULL || place->counter == NULL) {
             continue; /* dropped since */
         }
+        bool is_past = is_old(dump, place->counter, cells->id, seq);
+        if (place->counter->members_of != 0) {
+            add_pair(dump, is_past ? "old-member" : "member", place->counter,
+                cells->id, cells->value[i]);
+            return;
+        }
         if (counter == NULL) {
             counter = place->counter;
-            buf_addf(&dump->text, "%s %s %" PRIu64,
-                is_old(dump, counter, cells->id, seq) ? "old" : "cells",
+            buf_addf(&dump->text, "%s %s %" PRIu64, is_past ? "old" : "cells",
                 counter->name.text, cells->id);
+            head = dump->text.len;
         }
-        for (unsigned k = 0; k < counter->n_columns; k++) {
-            if (counter->column[k].serial == serial) {
-                buf_addf(&dump->text, " %s=%" PRIu64,
-                    counter->column[k].name.text, cells->value[i]);
-            }
-        }
+        add_cell(dump, counter, serial, cells->value[i]);
     }
-    dump->changes++;
-    if (dump->text.len > start) {
+    if (dump->text.len > head) {
         end_line(dump);
+    } else {
+        dump->text.len = start; /* nothing but what members make */
     }
 }
 
@@ -581,6 +679,7 @@ add_all(struct dump *dump)
     if (wants(dump, DUMP_PRODUCERS)) {
         add_producers(dump);
     }
+    dump->err = dump->err == 0 ? read_members(dump) : dump->err;
     if (wants(dump, DUMP_RECORDS)) {
         add_segments(dump);
         images_each(&manifest->images, add_image, dump);
@@ -590,6 +689,11 @@ add_all(struct dump *dump)
     }
     if (dump->config->part == DUMP_SCHEMA) {
         add_schema(dump, NULL); /* as it is at the end of the log */
+    }
+    if (dump->unreachable > 0) {
+        buf_addf(
+            &dump->text, "unreachable members %" PRIu64, dump->unreachable);
+        end_line(dump);
     }
     buf_addf(&dump->text,
         "end records %" PRIu64 " changes %" PRIu64 " damaged %" PRIu64,
@@ -622,6 +726,7 @@ dump_run(const struct dump_config *config)
     engine_destroy(&dump.engine);
     recover_reader_fini(&dump.reader);
     recover_schema_fini(&dump.recover);
+    members_fini(&dump.members);
     manifest_fini(&dump.manifest);
     buf_fini(&dump.text);
     dump_plan_fini(&dump.plan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes producers as text. A window becomes the ranges of the numbers that
+/* Writes producers and members as text. A window becomes the ranges of the numbers that
  * were seen, lowest first: mostly one, or a few where some came early. */
 #include "offline/dump_text.h"
 
@@ -43,6 +43,17 @@ dump_text_window(
             return;
         }
     }
+}
+
+void
+dump_text_member(const char *word, const struct schema_counter *counter,
+    const struct schema_column *column, uint64_t id, uint64_t member,
+    uint64_t value, struct buf *out)
+{
+    const struct schema_name *name =
+        column->suffix.len > 0 ? &column->suffix : &column->name;
+    buf_addf(out, "%s %s %" PRIu64 ".%s:%" PRIu64 " %" PRIu64, word,
+        counter->name.text, id, name->text, member, value);
 }
 
 bool

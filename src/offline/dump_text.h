@@ -6,8 +6,8 @@
 #include "wal/entry.h"
 #include "wal/producers.h"
 
-/* Lines of a dump that say who numbers its changes, and which numbers were
- * seen; doc/operations.md describes them. Part of the store; nobody else calls
+/* Lines of a dump that say who numbers its changes, which numbers were seen,
+ * and which members records have; doc/operations.md describes them. Part of the store; nobody else calls
  * it. Each appends one line without its newline; out->failed where memory is
  * out. Pure; any thread. */
 
@@ -18,6 +18,12 @@ void dump_text_producer(
 /* What one shard has seen of a producer: a few KB at most. */
 void dump_text_window(
     uint32_t serial, const struct producers_window *window, struct buf *out);
+
+/* A member of a counter's column and what it has become, by a word for the
+ * line. */
+void dump_text_member(const char *word, const struct schema_counter *counter,
+    const struct schema_column *column, uint64_t id, uint64_t member,
+    uint64_t value, struct buf *out);
 
 /* An entry of the log. False, and nothing, where it is none of a producer. */
 bool dump_text_entry(const struct entry *entry, struct buf *out);

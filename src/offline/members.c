@@ -166,33 +166,31 @@ take_cell(struct members *members, const struct schema_counter *counter,
     return err;
 }
 
-/* The owner of a counter of pairs. */
-static const struct schema_column *
-column_of_pairs(
+const struct schema_column *
+members_column_of(
     const struct schema *schema, const struct schema_counter *pairs)
 {
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
-        const struct schema_counter *counter = schema_counter_at(schema, slot);
-        for (unsigned i = 0; counter != NULL && i < counter->n_columns; i++) {
-            if (counter->column[i].serial == pairs->members_of) {
-                return &counter->column[i];
-            }
+    const struct schema_counter *counter = schema_owner(schema, pairs);
+    const struct schema_column *column = NULL;
+    ASSERT(pairs->members_of != 0);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == pairs->members_of) {
+            column = &counter->column[i];
         }
     }
-    return NULL;
+    ASSERT(column != NULL && column->kind == SCHEMA_MEMBERS);
+    return column;
 }
 
 static int
 take_pair(struct members *members, const struct recover_schema *recover,
     const struct schema_counter *pairs, const struct entry_cells *cells)
 {
-    const struct schema_column *it = column_of_pairs(recover->schema, pairs);
     struct members_column *column;
-    ASSERT(it != NULL);
     if (!members->with_counts) {
         return 0;
     }
-    column = know(members, it);
+    column = know(members, members_column_of(recover->schema, pairs));
     return column == NULL
         ? ERR_NO_MEMORY
         : latest_add(&column->value, cells->id, cells->value[0]);
@@ -266,6 +264,19 @@ members_sort(struct members *members)
         err = sort_column(members, &members->column[i]);
     }
     return err;
+}
+
+uint64_t
+members_id_of(const struct members *members,
+    const struct members_column *column, const struct latest_one *number)
+{
+    unsigned shard;
+    uint64_t row;
+    engine_row(members->engine, number->key, &shard, &row);
+    const struct latest_one *owner =
+        latest_find(&column->owner, owner_key(members, number->value, shard));
+    ASSERT(number->value == 0 || owner != NULL);
+    return owner == NULL ? number->key : owner->value;
 }
 
 struct members_pair

@@ -24,7 +24,6 @@ struct members_column {
     uint64_t *found;      /* owned; for the caller: one for each of owner */
     uint64_t n_numbers;   /* of records that have one; more than owner.n where
                            * two records have the same one */
-    uint64_t twice_id;    /* one of these two */
 };
 
 struct members {
@@ -40,6 +39,10 @@ void members_fini(struct members *members);
 
 /* True where a counter has a column of members. Pure. */
 bool members_has(const struct schema *schema);
+
+/* The column of members that has a counter of pairs. Pure. */
+const struct schema_column *members_column_of(
+    const struct schema *schema, const struct schema_counter *pairs);
 
 /* What an image says of numbers, and counts. counter: as the schema has it. 0
  * or ERR_NO_MEMORY. */
@@ -59,6 +62,11 @@ int members_sort(struct members *members);
 /* A column of members by its serial, or NULL: nothing was said of it. */
 struct members_column *members_find(
     const struct members *members, uint32_t serial);
+
+/* Who has the number of one of column->number, which is not 0: that record
+ * itself, or another one that says the same. */
+uint64_t members_id_of(const struct members *members,
+    const struct members_column *column, const struct latest_one *number);
 
 /* One pair of a counter of pairs. */
 struct members_pair {

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compares members with what their records say of them.
+ *
+ * Of each column of members: its pairs are those of the images, but for those
+ * that the log has changed since, and then those of the log. Each is counted at
+ * the record that has its number (members.h). Then the counts are compared. A
+ * pair whose number nobody has is no damage: a record gives up its members at
+ * once, and they are taken out one by one; a crash in between leaves some. */
+#include "offline/members_check.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { TOLD_MAX = 10 /* records of a column whose ids are logged */ };
+
+/* Of one column. */
+struct look {
+    const struct members_check *check;
+    const struct schema_counter *counter, *pairs;
+    const struct schema_column *column;
+    struct members_column *known; /* NULL: nobody has members there */
+    struct members_figures figures;
+    int (*miscount_fn)(
+        void *context, uint32_t serial, uint64_t id, uint64_t n_members);
+    void *context;
+    int err;
+};
+
+static void
+note_pair(struct look *look, uint64_t pair_id)
+{
+    struct members_pair pair = members_pair(
+        look->check->members, look->known, look->column->member_bits, pair_id);
+    if (pair.is_ours) {
+        look->figures.members++;
+        (*pair.found)++;
+    } else {
+        look->figures.unreachable += !pair.is_mark;
+    }
+}
+
+static void
+note_image(struct look *look, const struct images_entry *entry,
+    const struct image *image)
+{
+    const struct engine *engine = look->check->members->engine;
+    const struct members_column *known = look->known;
+    for (uint32_t i = 0; image->n_columns == 1 && i < image->n; i++) {
+        uint64_t id = engine_id(engine, entry->shard, image->row[i]);
+        if (image->code[0][i] != 0 && image->row[i] >= entry->first_row &&
+            image->row[i] <= entry->last_row &&
+            (known == NULL || latest_find(&known->value, id) == NULL)) {
+            note_pair(look, id);
+        }
+    }
+}
+
+static void
+read_image(void *context, const struct images_entry *entry)
+{
+    struct look *look = context;
+    struct image image;
+    if (look->err != 0 || entry->counter != look->pairs->slot) {
+        return;
+    }
+    look->err = recover_read(look->check->reader, entry, &image);
+    if (look->err == 0 && image.counter_serial == look->pairs->serial) {
+        note_image(look, entry, &image);
+    }
+}
+
+/* Says that two records have one number. */
+static void
+look_for_twice(struct look *look)
+{
+    const struct members *members = look->check->members;
+    const struct members_column *known = look->known;
+    if (known == NULL || known->n_numbers == known->owner.n) {
+        return;
+    }
+    for (size_t i = 0; i < known->number.n; i++) {
+        const struct latest_one *one = &known->number.one[i];
+        uint64_t id = members_id_of(members, known, one);
+        if (one->value == 0 || id == one->key) {
+            continue;
+        }
+        if (look->figures.twice++ < TOLD_MAX) {
+            log_line(look->check->logger, LOG_ERROR,
+                "%s %" PRIu64 " and %" PRIu64 ": both have the number %" PRIu64
+                " for their %s",
+                look->counter->name.text, one->key, id, one->value,
+                look->column->name.text);
+        }
+    }
+    ASSERT(look->figures.twice > 0);
+}
+
+static void
+compare(struct look *look, uint64_t id, uint64_t count, uint64_t n_members)
+{
+    if (count == n_members || look->err != 0) {
+        return;
+    }
+    if (look->figures.miscounted++ < TOLD_MAX) {
+        log_line(look->check->logger, LOG_ERROR,
+            "%s %" PRIu64 ": the count of its %s is %" PRIu64
+            ", and it has %" PRIu64,
+            look->counter->name.text, id, look->column->name.text, count,
+            n_members);
+    }
+    if (look->miscount_fn != NULL) {
+        look->err = look->miscount_fn(
+            look->context, look->column->counts, id, n_members);
+    }
+}
+
+static void
+compare_counts(struct look *look)
+{
+    const struct members_column *known = look->known;
+    if (known == NULL || look->column->counts == 0) {
+        return;
+    }
+    for (size_t i = 0; i < known->owner.n; i++) {
+        uint64_t id = known->owner.one[i].value;
+        const struct latest_one *count = latest_find(&known->count, id);
+        compare(look, id, count == NULL ? 0 : count->value, known->found[i]);
+    }
+    for (size_t i = 0; i < known->count.n; i++) {
+        const struct latest_one *one = &known->count.one[i];
+        const struct latest_one *number =
+            latest_find(&known->number, one->key);
+        if (number == NULL || number->value == 0) {
+            compare(look, one->key, one->value, 0);
+        }
+    }
+}
+
+/* What is above what was logged one by one. */
+static void
+say_rest(const struct look *look, uint64_t n, const char *what)
+{
+    if (n > TOLD_MAX) {
+        log_line(look->check->logger, LOG_ERROR,
+            "%s.%s: %" PRIu64 " records %s in all", look->counter->name.text,
+            look->column->name.text, n, what);
+    }
+}
+
+static void
+look_at(struct look *look)
+{
+    struct members_column *known = look->known;
+    if (known != NULL) {
+        memset(known->found, 0, (known->owner.n + 1) * sizeof *known->found);
+    }
+    images_each(&look->check->members->manifest->images, read_image, look);
+    for (size_t i = 0; known != NULL && i < known->value.n; i++) {
+        if (known->value.one[i].value != 0) {
+            note_pair(look, known->value.one[i].key);
+        }
+    }
+    if (look->err != 0) {
+        return;
+    }
+    look_for_twice(look);
+    compare_counts(look);
+    say_rest(look, look->figures.twice, "have the number of another one");
+    say_rest(look, look->figures.miscounted, "have a wrong count");
+    if (look->figures.unreachable > 0) {
+        log_line(look->check->logger, LOG_WARNING,
+            "%s.%s: %" PRIu64 " members that no record has any more: it was "
+            "deleted, or they were, shortly before a crash; they take room "
+            "only",
+            look->counter->name.text, look->column->name.text,
+            look->figures.unreachable);
+    }
+}
+
+int
+members_check(const struct members_check *check, struct buf *out,
+    int (*miscount_fn)(
+        void *context, uint32_t serial, uint64_t id, uint64_t n_members),
+    void *context)
+{
+    struct members_figures sum = {0};
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *pairs =
+            schema_counter_at(check->schema, slot);
+        if (pairs == NULL || pairs->members_of == 0) {
+            continue;
+        }
+        struct look look = {.check = check,
+            .counter = schema_owner(check->schema, pairs),
+            .pairs = pairs,
+            .column = members_column_of(check->schema, pairs),
+            .known = members_find(check->members, pairs->members_of),
+            .miscount_fn = miscount_fn,
+            .context = context};
+        look_at(&look);
+        if (look.err != 0) {
+            return look.err;
+        }
+        sum.members += look.figures.members;
+        sum.unreachable += look.figures.unreachable;
+        sum.twice += look.figures.twice;
+        sum.miscounted += look.figures.miscounted;
+    }
+    buf_addf(out, "members %" PRIu64 "\n", sum.members);
+    buf_addf(out, "members_unreachable %" PRIu64 "\n", sum.unreachable);
+    return sum.twice > 0 || sum.miscounted > 0 ? ERR_CORRUPT : 0;
+}
