@@ -553,6 +553,7 @@ start_dumper(struct real_store *real, const struct store_config *config,
         .segment_map = real->keeper.segment_map,
         .range_records = config->dump_range_records,
         .range_blocks = config->dump_range_blocks,
+        .members_found = config->dump_members_found,
         .alloc = config->dump_alloc};
     return dumper_start(&real->dumper);
 }

@@ -23,8 +23,9 @@ struct store_config {
     uint32_t producers_max;      /* 1..PRODUCERS_MAX; 0: the usual */
     uint32_t table_records_max;  /* this and alloc as in engine_config, */
     const struct alloc *alloc;   /* of the tables: 0, NULL but in tests */
-    uint64_t dump_range_records; /* as in dump_source, like the next two */
+    uint64_t dump_range_records; /* as in dump_source, like the next three */
     uint32_t dump_range_blocks;
+    uint32_t dump_members_found;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
     const struct clock *clock;      /* of waits; NULL: the system's */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/dump_members: all members of all records, behind each record's line, in
+ * pieces of any size; one record with more than a piece; columns that go
+ * meanwhile; memory that runs out. */
+#include "lib/fault_alloc.h"
+#include "store/dumper.h"
+#include "unit/members_help.h"
+
+enum {
+    IDS = 120,
+    MANY = 2000,      /* members of one record */
+    RANGE = 16,       /* records of a range, about */
+    LINES_MAX = 8192, /* of all */
+    SEED = 7
+};
+
+/* A line of a dump. */
+struct said {
+    uint64_t id, member, value; /* value: of a record, plain */
+    uint32_t serial;
+};
+
+struct lines {
+    size_t n;
+    struct said said[LINES_MAX];
+};
+
+static struct lines wanted, got;
+
+static void
+add(struct lines *lines, uint64_t id, uint32_t serial, uint64_t member,
+    uint64_t value)
+{
+    ck_assert_uint_lt(lines->n, LINES_MAX);
+    lines->said[lines->n++] = (struct said){id, member, value, serial};
+}
+
+static uint32_t
+serial_of(struct rig *rig, const char *name)
+{
+    struct schema_target target;
+    ck_assert(
+        schema_find(quiet_schema(rig->store), name, strlen(name), &target));
+    return target.column->serial;
+}
+
+/* Gives a record n members in a column, and says so. */
+static void
+give(struct rig *rig, uint64_t id, const char *name, uint64_t *last,
+    uint64_t step, unsigned n, uint64_t value)
+{
+    members_give(rig, id, name, last, id % step, step, n, value);
+    for (unsigned i = 0; i < n; i++) {
+        add(&wanted, id, serial_of(rig, name), id % step + i * step, value);
+    }
+}
+
+/* Records by ascending ids: with and without a line of their own, members in
+ * one column, in both, in none, and one with many. */
+static void
+fill(struct rig *rig)
+{
+    /* numbers are in another order than ids */
+    uint64_t liked = 0, seen = 1000;
+    uint64_t state = SEED, id = 3;
+    wanted.n = 0;
+    for (unsigned i = 0; i < IDS; i++) {
+        uint64_t plain = random_below(&state, 3);
+        unsigned n_liked =
+            i == IDS / 2 ? (unsigned)MANY : (unsigned)random_below(&state, 6);
+        unsigned n_seen = (unsigned)random_below(&state, 4);
+        id += 1 + random_below(&state, 50);
+        if (plain != 0) {
+            members_set_named(rig, id, "plain", plain);
+            add(&wanted, id, 0, 0, plain);
+        }
+        if (n_liked > 0) {
+            members_set_named(rig, id, "likes", n_liked);
+            give(rig, id, "liked", &liked, 3, n_liked, 1);
+        }
+        if (n_seen > 0) {
+            give(rig, id, "s", &seen, 5, n_seen, 200);
+        }
+    }
+}
+
+static void
+begin_dump(struct rig *rig, struct store_dump *dump, struct answer *answer)
+{
+    const struct schema_counter *counter =
+        schema_counter(quiet_schema(rig->store), "m", 1);
+    answer_init(answer);
+    *dump = (struct store_dump){.last_id = UINT64_MAX,
+        .slot = counter->slot,
+        .serial = counter->serial};
+    dump->call = call_of(answer);
+}
+
+/* The next piece into `got`; its err. */
+static int
+take_piece(struct rig *rig, struct store_dump *dump, struct answer *answer)
+{
+    ck_assert_int_eq(store_dump(rig->store, dump), STORE_LATER);
+    answer_wait(answer);
+    if (dump->err != 0) {
+        return dump->err;
+    }
+    ck_assert_uint_le(dump->n, DUMP_WORK_RECORDS);
+    ck_assert_uint_eq(dump->n_columns, 2);
+    for (uint32_t i = 0; i < dump->n; i++) {
+        const struct store_dump_member *member = &dump->member[i];
+        add(&got, dump->id[i], member->serial, member->member,
+            member->serial == 0 ? dump->value[2 * (size_t)i] : member->value);
+    }
+    return 0;
+}
+
+static int
+dump_all(struct rig *rig)
+{
+    struct store_dump dump;
+    struct answer answer;
+    int err = 0;
+    got.n = 0;
+    begin_dump(rig, &dump, &answer);
+    while (err == 0 && !dump.is_end) {
+        err = take_piece(rig, &dump, &answer);
+    }
+    store_end_dump(rig->store, &dump);
+    answer_fini(&answer);
+    return err;
+}
+
+static void
+expect_same(void)
+{
+    ck_assert_uint_eq(got.n, wanted.n);
+    for (size_t i = 0; i < got.n; i++) {
+        ck_assert_uint_eq(got.said[i].id, wanted.said[i].id);
+        ck_assert_uint_eq(got.said[i].serial, wanted.said[i].serial);
+        ck_assert_uint_eq(got.said[i].member, wanted.said[i].member);
+        ck_assert_uint_eq(got.said[i].value, wanted.said[i].value);
+    }
+}
+
+static void
+begin(struct rig *rig, uint32_t found)
+{
+    rig_init(rig, WAL_SYNC_NONE, ID_RANDOM, 3);
+    rig->config.data = NULL;
+    rig->config.dump_range_records = RANGE;
+    rig->config.dump_members_found = found;
+    ck_assert_int_eq(store_create(&rig->config, &rig->store), 0);
+    members_add_counter(rig);
+}
+
+static void
+finish(struct rig *rig)
+{
+    ck_assert_int_eq(store_destroy(&rig->store), 0);
+    rig_fini(rig);
+}
+
+static const uint32_t found_max[] = {1, 2, 7, 64, 1000, 0};
+
+START_TEST(test_all)
+{
+    struct rig rig;
+    begin(&rig, found_max[_i]);
+    ck_assert_int_eq(dump_all(&rig), 0);
+    ck_assert_uint_eq(got.n, 0);
+    fill(&rig);
+    ck_assert_int_eq(dump_all(&rig), 0);
+    expect_same();
+    finish(&rig);
+}
+END_TEST
+
+/* The same from a directory that was loaded. */
+START_TEST(test_loaded)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    rig.config.dump_range_records = RANGE;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    members_add_counter(&rig);
+    fill(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(dump_all(&rig), 0);
+    expect_same();
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* What is left of members that were given up is nobody's. */
+START_TEST(test_given_up)
+{
+    struct rig rig;
+    uint64_t last = 0;
+    begin(&rig, 0);
+    wanted.n = 0;
+    members_give(&rig, 5, "liked", &last, 0, 1, 10, 1);
+    give(&rig, 5, "liked", &last, 2, 3, 1);
+    ck_assert_int_eq(dump_all(&rig), 0);
+    expect_same();
+    finish(&rig);
+}
+END_TEST
+
+START_TEST(test_dropped)
+{
+    struct rig rig;
+    struct store_dump dump;
+    struct answer answer;
+    begin(&rig, 64);
+    fill(&rig);
+    got.n = 0;
+    begin_dump(&rig, &dump, &answer);
+    ck_assert_int_eq(take_piece(&rig, &dump, &answer), 0);
+    ck_assert_int_eq(edit(rig.store, "drop column m liked liked"), 0);
+    int err = 0;
+    while (err == 0) {
+        ck_assert(!dump.is_end);
+        err = take_piece(&rig, &dump, &answer);
+    }
+    ck_assert_int_eq(err, ERR_OTHER_COLUMNS);
+    for (size_t i = 0; i < got.n; i++) { /* and nothing else before that */
+        ck_assert_uint_eq(got.said[i].id, wanted.said[i].id);
+        ck_assert_uint_eq(got.said[i].member, wanted.said[i].member);
+    }
+    store_end_dump(rig.store, &dump);
+    answer_fini(&answer);
+    finish(&rig);
+}
+END_TEST
+
+START_TEST(test_memory_runs_out)
+{
+    struct fault_alloc fault;
+    struct rig rig;
+    uint64_t last = 0;
+    size_t n = 0;
+    int err;
+    fault_alloc_init(&fault);
+    rig_init(&rig, WAL_SYNC_NONE, ID_RANDOM, 3);
+    rig.config.data = NULL;
+    rig.config.dump_alloc = &fault.alloc;
+    ck_assert_int_eq(store_create(&rig.config, &rig.store), 0);
+    members_add_counter(&rig);
+    wanted.n = 0;
+    for (uint64_t id = 1; id < 9; id++) {
+        give(&rig, id, "liked", &last, 2, 3, 1);
+    }
+    do {
+        fault.calls = fault.failures = 0;
+        fault.fail_from = fault.fail_to = ++n;
+        err = dump_all(&rig);
+        ck_assert(err == (fault.failures > 0 ? ERR_NO_MEMORY : 0));
+    } while (err != 0);
+    ck_assert_uint_gt(n, 6);
+    expect_same();
+    finish(&rig);
+    ck_assert_uint_eq(fault.live_bytes, 0);
+}
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("dump_members");
+    tcase_add_loop_test(
+        tcase, test_all, 0, sizeof found_max / sizeof found_max[0]);
+    tcase_add_test(tcase, test_loaded);
+    tcase_add_test(tcase, test_given_up);
+    tcase_add_test(tcase, test_dropped);
+    tcase_add_test(tcase, test_memory_runs_out);
+    return run_case("dump_members", tcase);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UNIT_MEMBERS_HELP_H
+#define UNIT_MEMBERS_HELP_H
+
+/* Records with members as they lie in a store, put there cell by cell: also
+ * such as no change of a member would leave. */
+
+#include "unit/durable_help.h"
+
+enum { MEMBERS_BITS = 20, MEMBERS_MARK = 256 };
+
+/* Counter m: a number, a count, and two columns of members, of which the first
+ * is counted. */
+static inline void
+members_add_counter(struct rig *rig)
+{
+    static const char *const lines[] = {"add counter m cold=never",
+        "add column m mid primarykey", "add column m plain",
+        "add column m likes default=0",
+        "add column m liked members=exact counts=likes member=20",
+        "add column m seen members=exact max=8 member=20 suffix=s"};
+    edit_all(rig->store, lines, sizeof lines / sizeof lines[0]);
+}
+
+/* Sets one cell. */
+static inline void
+members_set(struct rig *rig, const struct cell_key *key, uint64_t value)
+{
+    struct change change = change_of(key, CHANGE_SET, value);
+    do_changes(rig->store, &change, 1);
+    ck_assert_int_eq(change.err, 0);
+}
+
+static inline void
+members_set_named(
+    struct rig *rig, uint64_t id, const char *name, uint64_t value)
+{
+    struct cell_key key = cell_of(quiet_schema(rig->store), id, name);
+    members_set(rig, &key, value);
+}
+
+/* The pair of a member. */
+static inline void
+members_put(struct rig *rig, uint64_t id, const char *name, uint64_t number,
+    uint64_t member, uint64_t value)
+{
+    const struct schema *schema = quiet_schema(rig->store);
+    struct schema_target target;
+    ck_assert(schema_find(schema, name, strlen(name), &target));
+    const struct schema_counter *pairs = schema_pairs(schema, target.column);
+    const struct cell_key key = {
+        .id = store_pair(rig->store, id, number, MEMBERS_BITS, member),
+        .serial = pairs->column[0].serial,
+        .counter = pairs->slot};
+    members_set(rig, &key, value);
+}
+
+/* The next number that a record may have; *last is the one before. */
+static inline uint64_t
+members_number(uint64_t *last)
+{
+    *last += (*last + 1) % MEMBERS_MARK == 0 ? 2 : 1;
+    return *last;
+}
+
+/* Gives a record its first members, first, first + step, ..., all of that
+ * value. What counts them is the caller's. */
+static inline void
+members_give(struct rig *rig, uint64_t id, const char *name, uint64_t *last,
+    uint64_t first, uint64_t step, unsigned n, uint64_t value)
+{
+    uint64_t number = members_number(last);
+    if (number % MEMBERS_MARK == 1) { /* the mark, where the engine has it */
+        members_put(rig, id, name, number + MEMBERS_MARK - 1, 0, 1);
+    }
+    members_set_named(rig, id, name, number);
+    for (unsigned i = 0; i < n; i++) {
+        members_put(rig, id, name, number, first + i * step, value);
+    }
+}
+
+#endif
