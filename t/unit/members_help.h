@@ -22,13 +22,21 @@ members_add_counter(struct rig *rig)
     edit_all(rig->store, lines, sizeof lines / sizeof lines[0]);
 }
 
+/* With what the last cell that was set is committed. */
+static uint64_t members_seq;
+
 /* Sets one cell. */
 static inline void
 members_set(struct rig *rig, const struct cell_key *key, uint64_t value)
 {
     struct change change = change_of(key, CHANGE_SET, value);
-    do_changes(rig->store, &change, 1);
+    struct qsbr_reader reader;
+    struct store_change call = {.n = 1, .change = &change};
+    reader_begin(rig->store, &reader);
+    ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
+    reader_end(rig->store, &reader);
     ck_assert_int_eq(change.err, 0);
+    members_seq = call.seq;
 }
 
 static inline void
