@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "durable/recover.h"
-#include "offline/members_check.h"
+#include "offline/member_check.h"
 #include "wal/names_old.h"
 
 #include <inttypes.h>
@@ -22,9 +22,9 @@ struct check {
     struct manifest manifest;
     struct recover_schema recover;
     struct recover_reader reader;
-    struct engine *engine;  /* knows where ids are; NULL: no counter has had
+    struct engine *engine;     /* knows where ids are; NULL: no counter has had
                              * members */
-    struct members members; /* nothing is in it without the engine */
+    struct member_ids members; /* nothing is in it without the engine */
     uint64_t records, image_bytes;
     uint64_t segments, segment_blocks, segment_records, segment_bytes;
     uint64_t changes, edits, numbers;
@@ -46,7 +46,7 @@ check_image(void *context, const struct images_entry *entry)
         schema_counter_at(check->recover.schema, entry->counter);
     if (check->engine != NULL && counter != NULL &&
         counter->serial == image.counter_serial) {
-        err = members_take_image(&check->members, counter, entry, &image);
+        err = member_ids_take_image(&check->members, counter, entry, &image);
         check->err = check->err == 0 ? err : check->err;
     }
     check->image_bytes += entry->len;
@@ -80,14 +80,14 @@ check_segment(void *context, struct segment *segment,
 static int
 look_for_members(struct check *check)
 {
-    if (check->engine != NULL || !members_has(check->recover.schema)) {
+    if (check->engine != NULL || !member_ids_has(check->recover.schema)) {
         return 0;
     }
     const struct engine_config config = {.shards = check->manifest.shards,
         .seed = check->manifest.seed,
         .hot_bytes = ENGINE_HOT_BYTES_MIN};
     int err = engine_create(&config, &check->engine);
-    check->members = (struct members){.engine = check->engine,
+    check->members = (struct member_ids){.engine = check->engine,
         .manifest = &check->manifest,
         .with_counts = true};
     return err;
@@ -100,7 +100,7 @@ check_cells(struct check *check, const struct entry_cells *cells, uint64_t seq)
     check->changes += cells->serial[0] != ENTRY_MARK_SERIAL;
     return check->engine == NULL
         ? 0
-        : members_take_cells(&check->members, &check->recover, cells, seq);
+        : member_ids_take_cells(&check->members, &check->recover, cells, seq);
 }
 
 static int
@@ -194,15 +194,15 @@ look_at_copy(const struct check *check)
 static int
 check_members(struct check *check, struct buf *out)
 {
-    const struct members_check members = {.members = &check->members,
+    const struct member_check members = {.members = &check->members,
         .schema = check->recover.schema,
         .reader = &check->reader,
         .logger = check->logger};
     if (check->engine == NULL || check->err != 0) {
         return 0;
     }
-    int err = members_sort(&check->members);
-    return err == 0 ? members_check(&members, out, NULL, NULL) : err;
+    int err = member_ids_sort(&check->members);
+    return err == 0 ? member_check(&members, out, NULL, NULL) : err;
 }
 
 static void
@@ -314,7 +314,7 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
         .images = &check.manifest.images};
     int err = check_all(&check, out);
     say_result(out, err, &check.end);
-    members_fini(&check.members);
+    member_ids_fini(&check.members);
     engine_destroy(&check.engine);
     recover_schema_fini(&check.recover);
     recover_reader_fini(&check.reader);

@@ -6,7 +6,7 @@
  *
  * Members are shown under the id of their record, not that of their pair: so
  * where there are any, all images and the log are read for the records' numbers
- * first (offline/members.h). Pairs of numbers that no record has are counted,
+ * first (offline/member_ids.h). Pairs of numbers that no record has are counted,
  * and left out.
  *
  * It reads on behind damage (offline/segment_mend.h, offline/glean.h), and a
@@ -21,7 +21,7 @@
 #include "offline/dump_plan.h"
 #include "offline/dump_text.h"
 #include "offline/glean.h"
-#include "offline/members.h"
+#include "offline/member_ids.h"
 #include "offline/segment_mend.h"
 #include "schema/print.h"
 #include "wal/frame.h"
@@ -41,7 +41,7 @@ struct dump {
     struct recover_schema recover; /* as the log has it so far */
     struct engine *engine;         /* knows where ids are, and holds none */
     struct recover_reader reader;
-    struct members members; /* whose they are; where has_read_members */
+    struct member_ids members; /* whose they are; where has_read_members */
     bool has_read_members;
     struct dump_plan plan;
     bool *is_read;   /* owned; of the segments' entries, where wanted */
@@ -130,14 +130,14 @@ has_serial(const struct schema_counter *counter, uint32_t serial)
 static int
 read_members(struct dump *dump)
 {
-    if (dump->has_read_members || !members_has(dump->recover.schema) ||
+    if (dump->has_read_members || !member_ids_has(dump->recover.schema) ||
         !(wants(dump, DUMP_RECORDS) || wants(dump, DUMP_LOG))) {
         return 0;
     }
     dump->members.engine = dump->engine;
     dump->members.manifest = &dump->manifest;
     dump->has_read_members = true;
-    return members_read(&dump->members, dump->config->disk, &dump->reader);
+    return member_ids_read(&dump->members, dump->config->disk, &dump->reader);
 }
 
 /* An edit of the log: what has gone by it, then the counter as it is now. */
@@ -251,9 +251,9 @@ add_pair(struct dump *dump, const char *word,
 {
     const struct schema *schema = dump->recover.schema;
     const struct schema_counter *counter = schema_owner(schema, pairs);
-    const struct schema_column *column = members_column_of(schema, pairs);
-    struct members_pair pair = members_pair(&dump->members,
-        members_find(&dump->members, column->serial), column->member_bits,
+    const struct schema_column *column = member_ids_column_of(schema, pairs);
+    struct member_ids_pair pair = member_ids_pair(&dump->members,
+        member_ids_find(&dump->members, column->serial), column->member_bits,
         pair_id);
     ASSERT(dump->has_read_members);
     if (pair.is_ours) {
@@ -292,8 +292,8 @@ add_name(struct dump *dump, const struct schema_counter *counter)
     const struct schema *schema = dump->recover.schema;
     buf_add_text(&dump->text, schema_owner(schema, counter)->name.text);
     if (counter->members_of != 0) {
-        buf_addf(
-            &dump->text, ".%s", members_column_of(schema, counter)->name.text);
+        buf_addf(&dump->text, ".%s",
+            member_ids_column_of(schema, counter)->name.text);
     }
 }
 
@@ -726,7 +726,7 @@ dump_run(const struct dump_config *config)
     engine_destroy(&dump.engine);
     recover_reader_fini(&dump.reader);
     recover_schema_fini(&dump.recover);
-    members_fini(&dump.members);
+    member_ids_fini(&dump.members);
     manifest_fini(&dump.manifest);
     buf_fini(&dump.text);
     dump_plan_fini(&dump.plan);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* offline/members and members_check: whose the members of a directory are, as
+/* offline/member_ids and member_check: whose the members of a directory are, as
  * --dump says it and --check compares it, of images and of the log; numbers
  * that two records have, counts that are wrong, pairs that nobody has; disks
  * that do not read. */
 #include "offline/data_check.h"
 #include "offline/dump.h"
-#include "offline/members_check.h"
+#include "offline/member_check.h"
 #include "unit/members_help.h"
 
 #include <errno.h>

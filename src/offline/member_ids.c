@@ -9,7 +9,7 @@
  *
  * The owner of a number is found by number << shard bits | shard, which is
  * below 2^64 as the ids of its pairs are. */
-#include "offline/members.h"
+#include "offline/member_ids.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -20,10 +20,10 @@
 enum { NUMBERS_OF_A_MARK = 256 }; /* multiples of it are no record's */
 
 void
-members_fini(struct members *members)
+member_ids_fini(struct member_ids *members)
 {
     for (size_t i = 0; i < members->n; i++) {
-        struct members_column *column = &members->column[i];
+        struct member_ids_column *column = &members->column[i];
         latest_fini(&column->number);
         latest_fini(&column->count);
         latest_fini(&column->value);
@@ -36,7 +36,7 @@ members_fini(struct members *members)
 }
 
 bool
-members_has(const struct schema *schema)
+member_ids_has(const struct schema *schema)
 {
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
@@ -47,8 +47,8 @@ members_has(const struct schema *schema)
     return false;
 }
 
-struct members_column *
-members_find(const struct members *members, uint32_t serial)
+struct member_ids_column *
+member_ids_find(const struct member_ids *members, uint32_t serial)
 {
     for (size_t i = 0; i < members->n; i++) {
         if (members->column[i].serial == serial) {
@@ -59,20 +59,20 @@ members_find(const struct members *members, uint32_t serial)
 }
 
 /* The same, which becomes known; NULL: no memory. */
-static struct members_column *
-know(struct members *members, const struct schema_column *column)
+static struct member_ids_column *
+know(struct member_ids *members, const struct schema_column *column)
 {
-    struct members_column *known = members_find(members, column->serial);
+    struct member_ids_column *known = member_ids_find(members, column->serial);
     ASSERT(column->kind == SCHEMA_MEMBERS);
     if (known == NULL) {
-        struct members_column *more =
+        struct member_ids_column *more =
             realloc(members->column, (members->n + 1) * sizeof *more);
         if (more == NULL) {
             return NULL;
         }
         members->column = more;
         known = &more[members->n++];
-        *known = (struct members_column){.serial = column->serial,
+        *known = (struct member_ids_column){.serial = column->serial,
             .counts = column->counts,
             .bits = column->member_bits};
     }
@@ -93,10 +93,10 @@ codes_of(const struct image *image, uint32_t serial)
 }
 
 static int
-take_image_column(struct members *members, const struct schema_column *it,
+take_image_column(struct member_ids *members, const struct schema_column *it,
     const struct images_entry *entry, const struct image *image)
 {
-    struct members_column *column = know(members, it);
+    struct member_ids_column *column = know(members, it);
     const uint64_t *number = codes_of(image, it->serial);
     const uint64_t *count =
         members->with_counts ? codes_of(image, it->counts) : NULL;
@@ -118,7 +118,7 @@ take_image_column(struct members *members, const struct schema_column *it,
 }
 
 int
-members_take_image(struct members *members,
+member_ids_take_image(struct member_ids *members,
     const struct schema_counter *counter, const struct images_entry *entry,
     const struct image *image)
 {
@@ -134,7 +134,7 @@ members_take_image(struct members *members,
 
 /* True where an image has that change already. */
 static bool
-is_old(const struct members *members, const struct schema_counter *counter,
+is_old(const struct member_ids *members, const struct schema_counter *counter,
     uint64_t id, uint64_t seq)
 {
     unsigned shard;
@@ -146,7 +146,7 @@ is_old(const struct members *members, const struct schema_counter *counter,
 }
 
 static int
-take_cell(struct members *members, const struct schema_counter *counter,
+take_cell(struct member_ids *members, const struct schema_counter *counter,
     uint64_t id, uint32_t serial, uint64_t value)
 {
     int err = 0;
@@ -157,7 +157,7 @@ take_cell(struct members *members, const struct schema_counter *counter,
         if (it->kind != SCHEMA_MEMBERS || (!is_number && !is_count)) {
             continue;
         }
-        struct members_column *column = know(members, it);
+        struct member_ids_column *column = know(members, it);
         err = column == NULL
             ? ERR_NO_MEMORY
             : latest_add(
@@ -167,7 +167,7 @@ take_cell(struct members *members, const struct schema_counter *counter,
 }
 
 const struct schema_column *
-members_column_of(
+member_ids_column_of(
     const struct schema *schema, const struct schema_counter *pairs)
 {
     const struct schema_counter *counter = schema_owner(schema, pairs);
@@ -183,21 +183,21 @@ members_column_of(
 }
 
 static int
-take_pair(struct members *members, const struct recover_schema *recover,
+take_pair(struct member_ids *members, const struct recover_schema *recover,
     const struct schema_counter *pairs, const struct entry_cells *cells)
 {
-    struct members_column *column;
+    struct member_ids_column *column;
     if (!members->with_counts) {
         return 0;
     }
-    column = know(members, members_column_of(recover->schema, pairs));
+    column = know(members, member_ids_column_of(recover->schema, pairs));
     return column == NULL
         ? ERR_NO_MEMORY
         : latest_add(&column->value, cells->id, cells->value[0]);
 }
 
 int
-members_take_cells(struct members *members,
+member_ids_take_cells(struct member_ids *members,
     const struct recover_schema *recover, const struct entry_cells *cells,
     uint64_t seq)
 {
@@ -220,19 +220,19 @@ members_take_cells(struct members *members,
 /* ---- owners ---- */
 
 static unsigned
-shard_bits(const struct members *members)
+shard_bits(const struct member_ids *members)
 {
     return (unsigned)__builtin_ctz(members->manifest->shards);
 }
 
 static uint64_t
-owner_key(const struct members *members, uint64_t number, unsigned shard)
+owner_key(const struct member_ids *members, uint64_t number, unsigned shard)
 {
     return number << shard_bits(members) | shard;
 }
 
 static int
-sort_column(const struct members *members, struct members_column *column)
+sort_column(const struct member_ids *members, struct member_ids_column *column)
 {
     int err = latest_sort(&column->number);
     err = err == 0 ? latest_sort(&column->count) : err;
@@ -257,7 +257,7 @@ sort_column(const struct members *members, struct members_column *column)
 }
 
 int
-members_sort(struct members *members)
+member_ids_sort(struct member_ids *members)
 {
     int err = 0;
     for (size_t i = 0; err == 0 && i < members->n; i++) {
@@ -267,8 +267,8 @@ members_sort(struct members *members)
 }
 
 uint64_t
-members_id_of(const struct members *members,
-    const struct members_column *column, const struct latest_one *number)
+member_ids_id_of(const struct member_ids *members,
+    const struct member_ids_column *column, const struct latest_one *number)
 {
     unsigned shard;
     uint64_t row;
@@ -279,11 +279,11 @@ members_id_of(const struct members *members,
     return owner == NULL ? number->key : owner->value;
 }
 
-struct members_pair
-members_pair(const struct members *members,
-    const struct members_column *column, uint8_t bits, uint64_t pair_id)
+struct member_ids_pair
+member_ids_pair(const struct member_ids *members,
+    const struct member_ids_column *column, uint8_t bits, uint64_t pair_id)
 {
-    struct members_pair pair = {0};
+    struct member_ids_pair pair = {0};
     unsigned shard;
     uint64_t row;
     engine_row(members->engine, pair_id, &shard, &row);
@@ -304,7 +304,7 @@ members_pair(const struct members *members,
 /* ---- a directory ---- */
 
 struct reading {
-    struct members *members;
+    struct member_ids *members;
     struct recover_reader *reader;
     struct recover_schema recover;
     int err;
@@ -326,7 +326,7 @@ read_image(void *context, const struct images_entry *entry)
     }
     int err = recover_read(it->reader, entry, &image);
     if (err == 0 && counter->serial == image.counter_serial) {
-        err = members_take_image(it->members, counter, entry, &image);
+        err = member_ids_take_image(it->members, counter, entry, &image);
     }
     it->err = err == ERR_CORRUPT ? 0 : err;
 }
@@ -344,7 +344,7 @@ read_batch(void *context, const struct glean_batch *batch)
             return ERR_NEWER_FORMAT;
         }
         if (entry.kind == ENTRY_CELLS) {
-            err = members_take_cells(
+            err = member_ids_take_cells(
                 it->members, &it->recover, &entry.cells, batch->seq);
         } else if ((entry.kind == ENTRY_COUNTER ||
                        entry.kind == ENTRY_DROPPED) &&
@@ -378,8 +378,8 @@ read_schema(struct reading *it)
 }
 
 int
-members_read(
-    struct members *members, struct disk *disk, struct recover_reader *reader)
+member_ids_read(struct member_ids *members, struct disk *disk,
+    struct recover_reader *reader)
 {
     const struct manifest *manifest = members->manifest;
     struct reading it = {.members = members, .reader = reader};
@@ -397,5 +397,5 @@ members_read(
     }
     int err = it.err == 0 ? glean_run(&glean, &error) : it.err;
     recover_schema_fini(&it.recover);
-    return err == 0 ? members_sort(members) : err;
+    return err == 0 ? member_ids_sort(members) : err;
 }

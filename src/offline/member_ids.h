@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFFLINE_MEMBERS_H
-#define OFFLINE_MEMBERS_H
+#ifndef OFFLINE_MEMBER_IDS_H
+#define OFFLINE_MEMBER_IDS_H
 
 #include "durable/recover.h"
 #include "engine/engine.h"
@@ -13,63 +13,64 @@
  * much again while it is sorted; with counts, as much again for those, and 16
  * bytes for each member of which the log has a change. One thread at a time. */
 
-struct members_column {
+struct member_ids_column {
     uint32_t serial, counts; /* of the column; of what counts, or 0 */
     uint8_t bits;
     struct latest number; /* by id */
     struct latest count;  /* by id; with_counts only */
     struct latest value;  /* by the pair's id; with_counts only: of the log */
-    struct latest owner;  /* made by members_sort: the id by the number and its
-                           * shard, see members_owner */
-    uint64_t *found;      /* owned; for the caller: one for each of owner */
-    uint64_t n_numbers;   /* of records that have one; more than owner.n where
+    struct latest
+        owner;       /* made by member_ids_sort: the id by the number and its
+                           * shard */
+    uint64_t *found; /* owned; for the caller: one for each of owner */
+    uint64_t n_numbers; /* of records that have one; more than owner.n where
                            * two records have the same one */
 };
 
-struct members {
+struct member_ids {
     const struct engine *engine;     /* where ids are; it may hold none */
     const struct manifest *manifest; /* its images say what the log has done
                                       * already */
     bool with_counts;
-    struct members_column *column; /* owned; n */
+    struct member_ids_column *column; /* owned; n */
     size_t n;
 };
 
-void members_fini(struct members *members);
+void member_ids_fini(struct member_ids *members);
 
 /* True where a counter has a column of members. Pure. */
-bool members_has(const struct schema *schema);
+bool member_ids_has(const struct schema *schema);
 
 /* The column of members that has a counter of pairs. Pure. */
-const struct schema_column *members_column_of(
+const struct schema_column *member_ids_column_of(
     const struct schema *schema, const struct schema_counter *pairs);
 
 /* What an image says of numbers, and counts. counter: as the schema has it. 0
  * or ERR_NO_MEMORY. */
-int members_take_image(struct members *members,
+int member_ids_take_image(struct member_ids *members,
     const struct schema_counter *counter, const struct images_entry *entry,
     const struct image *image);
 
 /* What the log says in a batch, behind all images; recover: the schema as it is
  * there. 0 or ERR_NO_MEMORY. */
-int members_take_cells(struct members *members,
+int member_ids_take_cells(struct member_ids *members,
     const struct recover_schema *recover, const struct entry_cells *cells,
     uint64_t seq);
 
 /* All has been taken: from now on owners are known. 0 or ERR_NO_MEMORY. */
-int members_sort(struct members *members);
+int member_ids_sort(struct member_ids *members);
 
 /* A column of members by its serial, or NULL: nothing was said of it. */
-struct members_column *members_find(
-    const struct members *members, uint32_t serial);
+struct member_ids_column *member_ids_find(
+    const struct member_ids *members, uint32_t serial);
 
 /* Who has the number of one of column->number, which is not 0: that record
  * itself, or another one that says the same. */
-uint64_t members_id_of(const struct members *members,
-    const struct members_column *column, const struct latest_one *number);
+uint64_t member_ids_id_of(const struct member_ids *members,
+    const struct member_ids_column *column, const struct latest_one *number);
 
 /* One pair of a counter of pairs. */
-struct members_pair {
+struct member_ids_pair {
     bool is_mark; /* no member: it reserves numbers */
     bool is_ours; /* a record has that number */
     uint64_t id;  /* of that record */
@@ -79,13 +80,13 @@ struct members_pair {
 
 /* What the record of a counter of pairs is. column: NULL where nothing is known
  * of it. pair_id: of the pair. Pure but for what found leads to. */
-struct members_pair members_pair(const struct members *members,
-    const struct members_column *column, uint8_t bits, uint64_t pair_id);
+struct member_ids_pair member_ids_pair(const struct member_ids *members,
+    const struct member_ids_column *column, uint8_t bits, uint64_t pair_id);
 
 /* Reads all records' numbers of a directory: its images, and its log, past
  * damage, which others tell. reader: of manifest's images. 0, ERR_NO_MEMORY,
  * ERR_DISK, ERR_NEWER_FORMAT. */
-int members_read(
-    struct members *members, struct disk *disk, struct recover_reader *reader);
+int member_ids_read(struct member_ids *members, struct disk *disk,
+    struct recover_reader *reader);
 
 #endif

@@ -3,10 +3,10 @@
  *
  * Of each column of members: its pairs are those of the images, but for those
  * that the log has changed since, and then those of the log. Each is counted at
- * the record that has its number (members.h). Then the counts are compared. A
+ * the record that has its number (member_ids.h). Then the counts are compared. A
  * pair whose number nobody has is no damage: a record gives up its members at
  * once, and they are taken out one by one; a crash in between leaves some. */
-#include "offline/members_check.h"
+#include "offline/member_check.h"
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -18,11 +18,11 @@ enum { TOLD_MAX = 10 /* records of a column whose ids are logged */ };
 
 /* Of one column. */
 struct look {
-    const struct members_check *check;
+    const struct member_check *check;
     const struct schema_counter *counter, *pairs;
     const struct schema_column *column;
-    struct members_column *known; /* NULL: nobody has members there */
-    struct members_figures figures;
+    struct member_ids_column *known; /* NULL: nobody has members there */
+    struct member_check_figures figures;
     int (*miscount_fn)(
         void *context, uint32_t serial, uint64_t id, uint64_t n_members);
     void *context;
@@ -32,7 +32,7 @@ struct look {
 static void
 note_pair(struct look *look, uint64_t pair_id)
 {
-    struct members_pair pair = members_pair(
+    struct member_ids_pair pair = member_ids_pair(
         look->check->members, look->known, look->column->member_bits, pair_id);
     if (pair.is_ours) {
         look->figures.members++;
@@ -47,7 +47,7 @@ note_image(struct look *look, const struct images_entry *entry,
     const struct image *image)
 {
     const struct engine *engine = look->check->members->engine;
-    const struct members_column *known = look->known;
+    const struct member_ids_column *known = look->known;
     for (uint32_t i = 0; image->n_columns == 1 && i < image->n; i++) {
         uint64_t id = engine_id(engine, entry->shard, image->row[i]);
         if (image->code[0][i] != 0 && image->row[i] >= entry->first_row &&
@@ -76,14 +76,14 @@ read_image(void *context, const struct images_entry *entry)
 static void
 look_for_twice(struct look *look)
 {
-    const struct members *members = look->check->members;
-    const struct members_column *known = look->known;
+    const struct member_ids *members = look->check->members;
+    const struct member_ids_column *known = look->known;
     if (known == NULL || known->n_numbers == known->owner.n) {
         return;
     }
     for (size_t i = 0; i < known->number.n; i++) {
         const struct latest_one *one = &known->number.one[i];
-        uint64_t id = members_id_of(members, known, one);
+        uint64_t id = member_ids_id_of(members, known, one);
         if (one->value == 0 || id == one->key) {
             continue;
         }
@@ -120,7 +120,7 @@ compare(struct look *look, uint64_t id, uint64_t count, uint64_t n_members)
 static void
 compare_counts(struct look *look)
 {
-    const struct members_column *known = look->known;
+    const struct member_ids_column *known = look->known;
     if (known == NULL || look->column->counts == 0) {
         return;
     }
@@ -153,7 +153,7 @@ say_rest(const struct look *look, uint64_t n, const char *what)
 static void
 look_at(struct look *look)
 {
-    struct members_column *known = look->known;
+    struct member_ids_column *known = look->known;
     if (known != NULL) {
         memset(known->found, 0, (known->owner.n + 1) * sizeof *known->found);
     }
@@ -181,12 +181,12 @@ look_at(struct look *look)
 }
 
 int
-members_check(const struct members_check *check, struct buf *out,
+member_check(const struct member_check *check, struct buf *out,
     int (*miscount_fn)(
         void *context, uint32_t serial, uint64_t id, uint64_t n_members),
     void *context)
 {
-    struct members_figures sum = {0};
+    struct member_check_figures sum = {0};
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *pairs =
             schema_counter_at(check->schema, slot);
@@ -196,8 +196,8 @@ members_check(const struct members_check *check, struct buf *out,
         struct look look = {.check = check,
             .counter = schema_owner(check->schema, pairs),
             .pairs = pairs,
-            .column = members_column_of(check->schema, pairs),
-            .known = members_find(check->members, pairs->members_of),
+            .column = member_ids_column_of(check->schema, pairs),
+            .known = member_ids_find(check->members, pairs->members_of),
             .miscount_fn = miscount_fn,
             .context = context};
         look_at(&look);

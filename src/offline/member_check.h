@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFFLINE_MEMBERS_CHECK_H
-#define OFFLINE_MEMBERS_CHECK_H
+#ifndef OFFLINE_MEMBER_CHECK_H
+#define OFFLINE_MEMBER_CHECK_H
 
 #include "base/buf.h"
-#include "offline/members.h"
+#include "offline/member_ids.h"
 
 /* The part of --check that is about members. */
 
-struct members_check {
-    const struct members *members; /* with_counts, sorted */
-    const struct schema *schema;   /* as it is at the end of the log */
-    struct recover_reader *reader; /* of the manifest's images */
+struct member_check {
+    const struct member_ids *members; /* with_counts, sorted */
+    const struct schema *schema;      /* as it is at the end of the log */
+    struct recover_reader *reader;    /* of the manifest's images */
     struct logger *logger;
 };
 
 /* What a check has found of a column. */
-struct members_figures {
+struct member_check_figures {
     uint64_t members;     /* of records */
     uint64_t unreachable; /* pairs of numbers that no record has */
     uint64_t twice;       /* records that have the number of another one */
@@ -28,7 +28,7 @@ struct members_figures {
  * NULL) is told each record whose count is another, and how many members it
  * has: 0, or an ERR_ that ends it. 0; ERR_CORRUPT: two records have one number,
  * or a count is wrong; or an error of recover_read. */
-int members_check(const struct members_check *check, struct buf *out,
+int member_check(const struct member_check *check, struct buf *out,
     int (*miscount_fn)(
         void *context, uint32_t serial, uint64_t id, uint64_t n_members),
     void *context);
