@@ -279,6 +279,19 @@ member_ids_id_of(const struct member_ids *members,
     return owner == NULL ? number->key : owner->value;
 }
 
+uint64_t
+member_ids_largest(const struct member_ids *members,
+    const struct member_ids_column *column, unsigned shard)
+{
+    uint64_t mask = members->manifest->shards - 1;
+    for (size_t i = column->owner.n; i-- > 0;) {
+        if ((column->owner.one[i].key & mask) == shard) {
+            return column->owner.one[i].key >> shard_bits(members);
+        }
+    }
+    return 0;
+}
+
 struct member_ids_pair
 member_ids_pair(const struct member_ids *members,
     const struct member_ids_column *column, uint8_t bits, uint64_t pair_id)

@@ -69,6 +69,10 @@ struct member_ids_column *member_ids_find(
 uint64_t member_ids_id_of(const struct member_ids *members,
     const struct member_ids_column *column, const struct latest_one *number);
 
+/* The largest number that a record of a shard has; 0: none has one. */
+uint64_t member_ids_largest(const struct member_ids *members,
+    const struct member_ids_column *column, unsigned shard);
+
 /* One pair of a counter of pairs. */
 struct member_ids_pair {
     bool is_mark; /* no member: it reserves numbers */

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "offline/glean.h"
 #include "offline/rewrite.h"
+#include "offline/salvage_members.h"
 #include "schema/restore.h"
 #include "wal/frame.h"
 
@@ -30,6 +31,7 @@ struct work {
     struct salvage *salvage;
     struct recover_schema recover;
     struct rewrite rewrite;
+    struct salvage_members members;
     uint32_t max_serial;
     uint64_t batches, changes, strange; /* changes of no column */
     uint64_t n_lost;                    /* batches */
@@ -188,7 +190,10 @@ salvage__look_at_log(struct salvage *salvage)
         if (err == 0) {
             salvage->end = end;
         }
-        if (salvage__is_damage(err)) {
+        /* counts of members that are lost with an image are mended there */
+        bool is_short =
+            salvage->n_images > 0 && member_ids_has(work.recover.schema);
+        if (salvage__is_damage(err) || (err == 0 && is_short)) {
             salvage->is_log_bad = true;
             err = salvage->disk->calls->list(
                       salvage->disk, count_log, salvage) == 0
@@ -278,7 +283,7 @@ take_edit(struct work *work, const struct entry *entry, const uint8_t *at,
 }
 
 static void
-take_cells(struct work *work, const struct entry_cells *cells)
+count_cells(struct work *work, const struct entry_cells *cells)
 {
     bool is_strange = true;
     if (cells->serial[0] == ENTRY_MARK_SERIAL) {
@@ -318,10 +323,27 @@ take_producer(struct work *work, const struct entry *entry)
         : 0;
 }
 
+/* Cells, whose bytes are at..end; is_first: of their batch. */
+static int
+take_cells(struct work *work, const struct glean_batch *batch,
+    const struct entry_cells *cells, const uint8_t *at, const uint8_t *end,
+    bool is_first, struct buf *out)
+{
+    bool is_put;
+    int err = salvage_members_take(&work->members, &work->recover, cells,
+        batch->seq, is_first, out, &is_put);
+    if (err == 0 && !is_put) {
+        buf_add(out, at, (size_t)(end - at));
+    }
+    count_cells(work, cells);
+    return err;
+}
+
 static int
 take_payload(
     struct work *work, const struct glean_batch *batch, struct buf *out)
 {
+    bool is_first = true;
     struct entry_reader reader = {
         .at = batch->payload, .end = batch->payload + batch->len};
     struct entry entry;
@@ -336,15 +358,16 @@ take_payload(
             err = take_edit(work, &entry, at, reader.at, out);
         } else if (is_unplaced(work, &entry)) {
             work->unplaced++;
+        } else if (entry.kind == ENTRY_CELLS) {
+            err = take_cells(
+                work, batch, &entry.cells, at, reader.at, is_first, out);
+            is_first = false;
         } else {
             err = take_producer(work, &entry);
             buf_add(out, at, (size_t)(reader.at - at));
         }
         if (err != 0) {
             return err;
-        }
-        if (entry.kind == ENTRY_CELLS) {
-            take_cells(work, &entry.cells);
         }
     }
     if (out->len > FRAME_PAYLOAD_MAX) { /* by the ends of counters */
@@ -461,7 +484,15 @@ salvage__mend_log(struct salvage *salvage)
         .number = salvage->last_log + 1,
         .file_bytes = FILE_BYTES};
     if (err == 0) {
+        err =
+            salvage_members_begin(&work.members, salvage, work.recover.schema);
+    }
+    if (err == 0) {
         err = glean_run(&glean, &salvage->error);
+    }
+    if (err == 0) {
+        err = salvage_members_end(&work.members, work.recover.schema,
+            &work.rewrite, max_seq(&salvage->manifest));
     }
     if (err == 0) {
         err = rewrite_end(&work.rewrite, max_seq(&salvage->manifest));
@@ -483,6 +514,7 @@ salvage__mend_log(struct salvage *salvage)
     } else if (work.rewrite.error != 0) {
         salvage->error = work.rewrite.error;
     }
+    salvage_members_fini(&work.members);
     recover_schema_fini(&work.recover);
     numbers_fini(&work.made);
     return err;
