@@ -72,6 +72,9 @@ struct store_calls {
     /* See engine_pair. */
     uint64_t (*pair)(struct store *store, uint64_t id, uint64_t number,
         unsigned bits, uint64_t member);
+    /* See engine_numbers. */
+    void (*numbers)(struct store *store, unsigned pairs, unsigned bits,
+        unsigned shard, struct engine_numbers *out);
     /* 0, or why counters cannot be changed now, or not even read
      * (ERR_LOADING). */
     int (*fault)(struct store *store);
@@ -138,6 +141,13 @@ store_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
     uint64_t member)
 {
     return store->calls->pair(store, id, number, bits, member);
+}
+
+static inline void
+store_numbers(struct store *store, unsigned pairs, unsigned bits,
+    unsigned shard, struct engine_numbers *out)
+{
+    store->calls->numbers(store, pairs, bits, shard, out);
 }
 
 static inline struct store_sum

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "engine/members_priv.h"
 #include "engine/ranges_priv.h"
+#include "engine/sum.h"
 #include "engine/table_each.h"
 
 #include <string.h>
@@ -183,6 +184,34 @@ members__largest(const struct ranges *ranges, uint64_t *row)
     }
     *row = it.row;
     return it.any;
+}
+
+void
+engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
+    unsigned shard, struct engine_numbers *out)
+{
+    struct counter *counter = engine__counter(engine, pairs);
+    struct engine_given_up given_up;
+    uint64_t row;
+    ASSERT(shard < engine->n_shards && bits < 64);
+    engine_given_up(engine, &given_up);
+    out->waiting = given_up.waiting;
+    out->lost = given_up.lost;
+    out->taken_out = given_up.pairs;
+    if (counter == NULL) {
+        return;
+    }
+    shard__lock(&engine->shard[shard]);
+    const struct ranges *ranges = &counter->ranges[shard];
+    if (counter__view(counter) != NULL && members__largest(ranges, &row)) {
+        uint64_t top = row >> bits;
+        uint64_t last = ranges->next_number == 0
+            ? top - top % MEMBER_NUMBER_BLOCK
+            : ranges->next_number - 1;
+        out->marks += top / MEMBER_NUMBER_BLOCK;
+        out->given += last - last / MEMBER_NUMBER_BLOCK;
+    }
+    shard__unlock(&engine->shard[shard]);
 }
 
 /* The n smallest rows from first to last that hold something: a heap whose

@@ -13,6 +13,7 @@
  * change_member changes one. */
 
 struct engine;
+struct engine_numbers;
 
 /* The members of the record `id` that are >= from: writes the first n (> 0) of
  * them, ascending, to member[], and what they have, never 0, to value[];
@@ -24,6 +25,12 @@ struct engine;
 size_t engine_members(struct engine *engine, unsigned pairs, uint64_t id,
     uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
     uint64_t *value);
+
+/* Adds figures of a counter of pairs in one shard to *out (engine/sum.h), and
+ * says what was given up; bits as engine_pair has them. Looks through one table
+ * or two, under the shard's lock (some 0.3 ms at most). Any thread. */
+void engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
+    unsigned shard, struct engine_numbers *out);
 
 /* Background work, and a part of engine_tend: a record that was deleted, or
  * whose members were, has left pairs that nobody reaches any more. Takes out

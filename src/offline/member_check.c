@@ -34,6 +34,9 @@ note_pair(struct look *look, uint64_t pair_id)
 {
     struct member_ids_pair pair = member_ids_pair(
         look->check->members, look->known, look->column->member_bits, pair_id);
+    if (look->known != NULL && !pair.is_mark) {
+        member_ids_raise(look->known, pair.shard, pair.number);
+    }
     if (pair.is_ours) {
         look->figures.members++;
         (*pair.found)++;

@@ -29,6 +29,7 @@ member_ids_fini(struct member_ids *members)
         latest_fini(&column->value);
         latest_fini(&column->owner);
         free(column->found);
+        free(column->largest);
     }
     free(members->column);
     members->column = NULL;
@@ -77,6 +78,12 @@ know(struct member_ids *members, const struct schema_column *column)
             .bits = column->member_bits};
     }
     return known;
+}
+
+int
+member_ids_know(struct member_ids *members, const struct schema_column *column)
+{
+    return know(members, column) == NULL ? ERR_NO_MEMORY : 0;
 }
 
 /* ---- what is said ---- */
@@ -231,10 +238,22 @@ owner_key(const struct member_ids *members, uint64_t number, unsigned shard)
     return number << shard_bits(members) | shard;
 }
 
+void
+member_ids_raise(
+    struct member_ids_column *column, unsigned shard, uint64_t number)
+{
+    if (number > column->largest[shard]) {
+        column->largest[shard] = number;
+    }
+}
+
 static int
 sort_column(const struct member_ids *members, struct member_ids_column *column)
 {
-    int err = latest_sort(&column->number);
+    column->largest =
+        calloc(members->manifest->shards, sizeof *column->largest);
+    int err =
+        column->largest == NULL ? ERR_NO_MEMORY : latest_sort(&column->number);
     err = err == 0 ? latest_sort(&column->count) : err;
     err = err == 0 ? latest_sort(&column->value) : err;
     for (size_t i = 0; err == 0 && i < column->number.n; i++) {
@@ -244,6 +263,7 @@ sort_column(const struct member_ids *members, struct member_ids_column *column)
         engine_row(members->engine, one->key, &shard, &row);
         if (one->value != 0) {
             column->n_numbers++;
+            member_ids_raise(column, shard, one->value);
             err = latest_add(&column->owner,
                 owner_key(members, one->value, shard), one->key);
         }
@@ -279,19 +299,6 @@ member_ids_id_of(const struct member_ids *members,
     return owner == NULL ? number->key : owner->value;
 }
 
-uint64_t
-member_ids_largest(const struct member_ids *members,
-    const struct member_ids_column *column, unsigned shard)
-{
-    uint64_t mask = members->manifest->shards - 1;
-    for (size_t i = column->owner.n; i-- > 0;) {
-        if ((column->owner.one[i].key & mask) == shard) {
-            return column->owner.one[i].key >> shard_bits(members);
-        }
-    }
-    return 0;
-}
-
 struct member_ids_pair
 member_ids_pair(const struct member_ids *members,
     const struct member_ids_column *column, uint8_t bits, uint64_t pair_id)
@@ -301,6 +308,8 @@ member_ids_pair(const struct member_ids *members,
     uint64_t row;
     engine_row(members->engine, pair_id, &shard, &row);
     uint64_t number = row >> bits;
+    pair.shard = shard;
+    pair.number = number;
     pair.member = row & ~(~UINT64_C(0) << bits);
     pair.is_mark = number % NUMBERS_OF_A_MARK == 0;
     const struct latest_one *owner = pair.is_mark || column == NULL

@@ -19,11 +19,12 @@ struct member_ids_column {
     struct latest number; /* by id */
     struct latest count;  /* by id; with_counts only */
     struct latest value;  /* by the pair's id; with_counts only: of the log */
-    struct latest
-        owner;       /* made by member_ids_sort: the id by the number and its
-                           * shard */
-    uint64_t *found; /* owned; for the caller: one for each of owner */
-    uint64_t n_numbers; /* of records that have one; more than owner.n where
+    /* made by member_ids_sort: */
+    struct latest owner; /* the id by the number and its shard */
+    uint64_t *found;     /* owned; for the caller: one for each of owner */
+    uint64_t *largest;   /* owned; by shard: the largest number of a record, or
+                          * of a pair that the caller has seen */
+    uint64_t n_numbers;  /* of records that have one; more than owner.n where
                            * two records have the same one */
 };
 
@@ -57,6 +58,11 @@ int member_ids_take_cells(struct member_ids *members,
     const struct recover_schema *recover, const struct entry_cells *cells,
     uint64_t seq);
 
+/* That column is known from now on, though nobody may have members there. 0 or
+ * ERR_NO_MEMORY. */
+int member_ids_know(
+    struct member_ids *members, const struct schema_column *column);
+
 /* All has been taken: from now on owners are known. 0 or ERR_NO_MEMORY. */
 int member_ids_sort(struct member_ids *members);
 
@@ -69,15 +75,17 @@ struct member_ids_column *member_ids_find(
 uint64_t member_ids_id_of(const struct member_ids *members,
     const struct member_ids_column *column, const struct latest_one *number);
 
-/* The largest number that a record of a shard has; 0: none has one. */
-uint64_t member_ids_largest(const struct member_ids *members,
-    const struct member_ids_column *column, unsigned shard);
+/* A pair of that number is there. */
+void member_ids_raise(
+    struct member_ids_column *column, unsigned shard, uint64_t number);
 
 /* One pair of a counter of pairs. */
 struct member_ids_pair {
     bool is_mark; /* no member: it reserves numbers */
     bool is_ours; /* a record has that number */
-    uint64_t id;  /* of that record */
+    unsigned shard;
+    uint64_t number;
+    uint64_t id; /* of that record */
     uint64_t member;
     uint64_t *found; /* the caller's count of that record, or NULL */
 };

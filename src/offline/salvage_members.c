@@ -4,8 +4,9 @@
  * the records that say another number.
  *
  * A number must not be given twice, and the engine goes on behind the largest
- * row of pairs, which may be among what is lost. So the mark of the largest
- * number that a record has is put back, in each shard.
+ * row of pairs, which may be among what is lost. So the mark above the
+ * largest number that is left, of a record or of a pair, is put back, in each
+ * shard.
  *
  * Where the manifest is made anew, ids have other shards, and a pair is found
  * by the shard of its record: no member can be found then. All that the log
@@ -187,7 +188,7 @@ mend_count(void *context, uint32_t serial, uint64_t id, uint64_t n_members)
     return put_cell(it, serial, id, n_members);
 }
 
-/* The mark above the largest number that a record of a shard has. */
+/* The mark above the largest number of a shard. */
 static int
 put_mark(struct salvage_members *it, const struct schema_column *column,
     uint32_t serial, unsigned shard, uint64_t number)
@@ -201,24 +202,43 @@ put_mark(struct salvage_members *it, const struct schema_column *column,
     return put_cell(it, serial, engine_id(it->engine, shard, row), 1);
 }
 
+/* Of all columns of members. */
 static int
-put_marks(struct salvage_members *it, const struct schema *schema)
+each_column(struct salvage_members *it, const struct schema *schema,
+    int (*column_fn)(struct salvage_members *it,
+        const struct schema_column *column,
+        const struct schema_counter *pairs))
 {
-    const uint32_t n_shards = it->salvage->manifest.shards;
     int err = 0;
-    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+    for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *pairs = schema_counter_at(schema, slot);
-        const struct member_ids_column *known =
-            pairs == NULL || pairs->members_of == 0
-            ? NULL
-            : member_ids_find(&it->ids, pairs->members_of);
-        for (uint32_t shard = 0; known != NULL && err == 0 && shard < n_shards;
-             shard++) {
-            uint64_t number = member_ids_largest(&it->ids, known, shard);
-            err = number == 0
-                ? 0
-                : put_mark(it, member_ids_column_of(schema, pairs),
-                      pairs->column[0].serial, shard, number);
+        if (pairs != NULL && pairs->members_of != 0) {
+            err = column_fn(it, member_ids_column_of(schema, pairs), pairs);
+        }
+    }
+    return err;
+}
+
+static int
+know(struct salvage_members *it, const struct schema_column *column,
+    const struct schema_counter *pairs)
+{
+    (void)pairs;
+    return member_ids_know(&it->ids, column);
+}
+
+static int
+put_marks(struct salvage_members *it, const struct schema_column *column,
+    const struct schema_counter *pairs)
+{
+    const struct member_ids_column *known =
+        member_ids_find(&it->ids, column->serial);
+    int err = 0;
+    for (unsigned shard = 0; err == 0 && shard < it->salvage->manifest.shards;
+         shard++) {
+        if (known->largest[shard] != 0) {
+            err = put_mark(it, column, pairs->column[0].serial, shard,
+                known->largest[shard]);
         }
     }
     return err;
@@ -259,11 +279,12 @@ salvage_members_end(struct salvage_members *it, const struct schema *schema,
     it->rewrite = rewrite;
     it->seq = max_seq + 1;
     if (member_ids_has(schema) && !it->salvage->is_made_anew) {
-        err = member_ids_sort(&it->ids);
+        err = each_column(it, schema, know);
+        err = err == 0 ? member_ids_sort(&it->ids) : err;
         err = err == 0 ? member_check(&check, &found, mend_count, it) : err;
         /* that is what is being mended */
         err = err == ERR_CORRUPT ? 0 : err;
-        err = err == 0 ? put_marks(it, schema) : err;
+        err = err == 0 ? each_column(it, schema, put_marks) : err;
         err = err == 0 ? end_batch(it) : err;
     }
     if (err == 0) {

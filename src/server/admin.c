@@ -73,6 +73,8 @@ own_stats(struct server_admin *admin, const char *args, struct span word,
 {
     if (span_is(args, word, "counters")) {
         admin__counters(admin, out);
+    } else if (span_is(args, word, "members")) {
+        return admin__members(admin, reply, out);
     } else if (span_is(args, word, "producers")) {
         store_producer_stats(admin->store, admin__put_stat, out);
         reply_stats_end(out);

@@ -27,6 +27,10 @@ void admin__cold(struct server_admin *admin, struct reply_stats *out);
 bool admin__tables(struct server_admin *admin, const char *name, size_t len,
     struct admin_reply *reply, struct reply_stats *out);
 
+/* Of all columns of members. */
+bool admin__members(struct server_admin *admin, struct admin_reply *reply,
+    struct reply_stats *out);
+
 /* words: what follows cachedump, and detail. */
 void admin__cachedump(struct server_admin *admin, const char *args,
     struct words words, struct reply_stats *out);

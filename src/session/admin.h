@@ -36,6 +36,7 @@ struct admin_reply {
     unsigned shard;          /* the next one, */
     size_t at;               /* and how far it is */
     struct engine_sum sum;
+    struct engine_numbers numbers;
     uint64_t width[SCHEMA_COLUMNS_MAX][ENGINE_WIDTHS];
 };
 

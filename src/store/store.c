@@ -14,6 +14,7 @@
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
 #include "durable/producers.h"
+#include "engine/members.h"
 #include "schema/restore.h"
 #include "store/dumper.h"
 #include "store/gardener.h"
@@ -139,6 +140,13 @@ real_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
     uint64_t member)
 {
     return engine_pair(real_of(store)->engine, id, number, bits, member);
+}
+
+static void
+real_numbers(struct store *store, unsigned pairs, unsigned bits,
+    unsigned shard, struct engine_numbers *out)
+{
+    engine_numbers(real_of(store)->engine, pairs, bits, shard, out);
 }
 
 static int
@@ -368,6 +376,7 @@ static const struct store_calls real_calls = {
     .seen = real_seen,
     .fault = real_fault,
     .pair = real_pair,
+    .numbers = real_numbers,
     .listen = real_listen,
     .unlisten = real_unlisten,
     .checkpoint = real_checkpoint,

@@ -146,6 +146,13 @@ hold_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
     return store_pair(hold_of(store)->inner, id, number, bits, member);
 }
 
+static void
+hold_numbers(struct store *store, unsigned pairs, unsigned bits,
+    unsigned shard, struct engine_numbers *out)
+{
+    store_numbers(hold_of(store)->inner, pairs, bits, shard, out);
+}
+
 static int
 hold_fault(struct store *store)
 {
@@ -204,6 +211,7 @@ static const struct store_calls hold_calls = {
     .seen = hold_seen,
     .fault = hold_fault,
     .pair = hold_pair,
+    .numbers = hold_numbers,
     .listen = hold_listen,
     .unlisten = hold_unlisten,
     .sum = hold_sum,

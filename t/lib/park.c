@@ -262,6 +262,13 @@ park_pair(struct store *store, uint64_t id, uint64_t number, unsigned bits,
     return store_pair(((struct park *)store)->inner, id, number, bits, member);
 }
 
+static void
+park_numbers(struct store *store, unsigned pairs, unsigned bits,
+    unsigned shard, struct engine_numbers *out)
+{
+    store_numbers(((struct park *)store)->inner, pairs, bits, shard, out);
+}
+
 static int
 park_fault(struct store *store)
 {
@@ -368,6 +375,7 @@ static const struct store_calls park_calls = {
     .seen = park_seen,
     .fault = park_fault,
     .pair = park_pair,
+    .numbers = park_numbers,
     .listen = park_listen,
     .unlisten = park_unlisten,
     .sum = park_sum,

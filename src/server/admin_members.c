@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers stats members: of each column of members, what its counter of pairs
+ * has. The numbers that were given are looked for shard by shard, some a
+ * piece. */
+#include "server/admin_priv.h"
+
+#include <stdio.h>
+
+enum {
+    NAME_BYTES = 96, /* "<counter>.<column>:<figure>" */
+    PIECE_SHARDS = 1 /* looked at; some 0.3 ms at most */
+};
+
+enum { MEMBERS_BEGIN, MEMBERS_ON };
+
+/* The first counter of pairs from reply->slot on; NULL: there is none. */
+static const struct schema_counter *
+next_pairs(const struct schema *schema, struct admin_reply *reply)
+{
+    for (; reply->slot < SCHEMA_COUNTERS_MAX; reply->slot++) {
+        const struct schema_counter *pairs =
+            schema_counter_at(schema, reply->slot);
+        if (pairs != NULL && pairs->members_of != 0) {
+            return pairs;
+        }
+    }
+    return NULL;
+}
+
+static const struct schema_column *
+column_of(const struct schema *schema, const struct schema_counter *pairs)
+{
+    const struct schema_counter *counter = schema_owner(schema, pairs);
+    unsigned i = 0;
+    while (i + 1 < counter->n_columns &&
+        counter->column[i].serial != pairs->members_of) {
+        i++;
+    }
+    ASSERT(counter->column[i].serial == pairs->members_of);
+    return &counter->column[i];
+}
+
+static void
+put_column(struct server_admin *admin, const struct schema *schema,
+    const struct schema_counter *pairs, const struct admin_reply *reply,
+    struct reply_stats *out)
+{
+    const char *counter = schema_owner(schema, pairs)->name.text;
+    const char *column = column_of(schema, pairs)->name.text;
+    struct store_sum sum = store_sum(admin->store, pairs->slot);
+    uint64_t marks = reply->numbers.marks;
+    uint64_t members = sum.records > marks ? sum.records - marks : 0;
+    char name[NAME_BYTES];
+    char value[32];
+    snprintf(name, sizeof name, "%s.%s:members", counter, column);
+    reply_stats_u64(out, name, members);
+    snprintf(name, sizeof name, "%s.%s:bytes", counter, column);
+    reply_stats_u64(out, name, sum.bytes);
+    snprintf(name, sizeof name, "%s.%s:bits_a_member", counter, column);
+    snprintf(value, sizeof value, "%.2f",
+        members == 0 ? 0.0 : 8.0 * (double)sum.bytes / (double)members);
+    reply_stats_text(out, name, value);
+    snprintf(name, sizeof name, "%s.%s:numbers", counter, column);
+    reply_stats_u64(out, name, reply->numbers.given);
+}
+
+/* Goes on with the shards of a column, and says its figures in the end. */
+static void
+go_on(struct server_admin *admin, const struct schema *schema,
+    const struct schema_counter *pairs, struct admin_reply *reply,
+    unsigned *n_left, struct reply_stats *out)
+{
+    unsigned bits = column_of(schema, pairs)->member_bits;
+    if (reply->serial != pairs->serial) {
+        reply->serial = pairs->serial;
+        reply->shard = 0;
+        reply->numbers.given = reply->numbers.marks = 0;
+    }
+    while (reply->shard < (unsigned)admin->options->shards) {
+        if (*n_left == 0) {
+            return;
+        }
+        (*n_left)--;
+        store_numbers(
+            admin->store, pairs->slot, bits, reply->shard++, &reply->numbers);
+    }
+    put_column(admin, schema, pairs, reply, out);
+    reply->slot++;
+    reply->serial = 0;
+}
+
+bool
+admin__members(struct server_admin *admin, struct admin_reply *reply,
+    struct reply_stats *out)
+{
+    const struct schema *schema = store_schema(admin->store);
+    unsigned n_left = PIECE_SHARDS;
+    if (reply->step == MEMBERS_BEGIN) {
+        reply->step = MEMBERS_ON;
+        reply->slot = 0;
+        reply->serial = 0;
+        reply->numbers = (struct engine_numbers){0};
+    }
+    while (n_left > 0) {
+        const struct schema_counter *pairs = next_pairs(schema, reply);
+        if (pairs == NULL) {
+            reply_stats_u64(out, "given_up_waiting", reply->numbers.waiting);
+            reply_stats_u64(out, "given_up_lost", reply->numbers.lost);
+            reply_stats_u64(out, "given_up_pairs", reply->numbers.taken_out);
+            reply_stats_end(out);
+            return false;
+        }
+        go_on(admin, schema, pairs, reply, &n_left, out);
+    }
+    return true;
+}
