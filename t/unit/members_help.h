@@ -87,4 +87,35 @@ members_give(struct rig *rig, uint64_t id, const char *name, uint64_t *last,
     }
 }
 
+/* The same as a change of the member, which makes the count. */
+static inline void
+members_change(struct rig *rig, uint64_t id, const char *name, uint64_t member,
+    uint64_t value)
+{
+    const struct schema *schema = quiet_schema(rig->store);
+    struct schema_target target, counts;
+    ck_assert(schema_find(schema, name, strlen(name), &target));
+    ck_assert(schema_find(schema, "likes", 5, &counts));
+    const struct schema_counter *pairs = schema_pairs(schema, target.column);
+    const struct cell_key key = {.id = id,
+        .serial = target.column->serial,
+        .counter = target.counter->slot,
+        .column = target.column->slot};
+    struct change change = change_of(&key, CHANGE_MEMBER_SET, value);
+    change.member = (struct change_member){.counter = pairs->slot,
+        .bits = target.column->member_bits,
+        .counts = target.column->counts != 0,
+        .counts_column = counts.column->slot,
+        .counts_serial = counts.column->serial,
+        .serial = pairs->column[0].serial,
+        .member = member};
+    struct qsbr_reader reader;
+    struct store_change call = {.n = 1, .change = &change};
+    reader_begin(rig->store, &reader);
+    ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
+    reader_end(rig->store, &reader);
+    ck_assert_int_eq(change.err, 0);
+    members_seq = call.seq;
+}
+
 #endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* offline/salvage_members: an image is lost, of records or of pairs, whichever:
+ * counts are those of the members that are left, and no number is given a
+ * second time; and a manifest that is lost with its copy. */
+#include "offline/data_check.h"
+#include "offline/salvage.h"
+#include "unit/files_help.h"
+#include "unit/members_help.h"
+
+enum {
+    IDS = 1300, /* numbers of more than one block in a shard */
+    MEMBERS = 3,
+    LOST_MIN = 4
+};
+
+static void
+fill(struct rig *rig)
+{
+    members_add_counter(rig);
+    for (uint64_t id = 1; id <= IDS; id++) {
+        for (uint64_t m = 0; m < 1 + id % MEMBERS; m++) {
+            members_change(rig, id, "liked", m, 1);
+        }
+    }
+    ck_assert_int_eq(rig_commit(rig, members_seq), STORE_COMMITTED);
+}
+
+/* What --check says of the disk. */
+static uint64_t
+expect_sound(struct rig *rig, const char *after)
+{
+    struct buf out = {0};
+    int err = data_check_disk(rig->data.disk, &rig->logger, &out);
+    buf_add(&out, "", 1);
+    ck_assert_msg(err == 0, "%s: %s", after, out.data);
+    const char *at = strstr(out.data, "\nmembers ");
+    ck_assert_ptr_nonnull(at);
+    uint64_t n = strtoull(at + sizeof "\nmembers " - 1, NULL, 10);
+    buf_fini(&out);
+    return n;
+}
+
+static enum salvage_outcome
+salvage(struct rig *rig)
+{
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    const struct salvage_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .free_bytes = UINT64_MAX,
+        .shards = rig->config.shards,
+        .seed = rig->config.seed + 1};
+    int err = salvage_run(&config, &report, &outcome);
+    buf_add(&report, "", 1);
+    ck_assert_msg(err == 0, "%s", report.data);
+    buf_fini(&report);
+    return outcome;
+}
+
+/* The rig has a disk with these files. */
+static void
+take_disk(struct rig *rig, const struct files *files)
+{
+    fake_disk_destroy(&rig->fake);
+    rig->fake = disk_of(files);
+    rig->data.disk = fake_disk_as_disk(rig->fake);
+}
+
+/* Records get their first members, and the directory is right behind it: each
+ * has those alone. */
+static void
+expect_goes_on(struct rig *rig, uint64_t n_before)
+{
+    ck_assert_int_eq(rig_open(rig), 0);
+    for (uint64_t id = IDS + 1; id <= 2 * IDS; id++) {
+        members_change(rig, id, "liked", 77, 1);
+    }
+    ck_assert_int_eq(rig_close(rig), 0);
+    ck_assert_uint_eq(expect_sound(rig, "more members"), n_before + IDS);
+}
+
+static bool
+is_checkpoint(const struct file *file)
+{
+    return strncmp(file->name, "checkpoint-", 11) == 0;
+}
+
+/* Bytes all over a file; again: as it was. */
+static void
+harm(struct file *file)
+{
+    for (uint64_t at = 40; at < file->len; at += 100) {
+        file->bytes[at] ^= 0x55;
+    }
+}
+
+START_TEST(test_images)
+{
+    struct rig rig;
+    struct files files;
+    unsigned n_lost = 0;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    rig.data.checkpoint_file_bytes = 4000;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fill(&rig);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    uint64_t n_all = expect_sound(&rig, "filled");
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        if (!is_checkpoint(&files.file[i])) {
+            continue;
+        }
+        harm(&files.file[i]);
+        take_disk(&rig, &files);
+        harm(&files.file[i]);
+        ck_assert_int_eq(salvage(&rig), SALVAGE_LOSSY);
+        uint64_t n = expect_sound(&rig, files.file[i].name);
+        n_lost += n < n_all;
+        expect_goes_on(&rig, n);
+    }
+    ck_assert_uint_ge(n_lost, LOST_MIN);
+    free_files(&files);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* The log has all, but ids have other shards: nobody has members, and what
+ * comes then is right. */
+START_TEST(test_manifest)
+{
+    struct rig rig;
+    struct files files;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fill(&rig);
+    fake_disk_die(rig.fake, 1); /* no checkpoint at the end */
+    (void)rig_close(&rig);
+    fake_disk_revive(rig.fake);
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        if (strncmp(files.file[i].name, "MANIFEST", 8) == 0) {
+            free(files.file[i].bytes);
+            files.file[i].bytes = NULL;
+        }
+    }
+    take_disk(&rig, &files);
+    ck_assert_int_eq(salvage(&rig), SALVAGE_LOSSY);
+    ck_assert_uint_eq(expect_sound(&rig, "without a manifest"), 0);
+    expect_goes_on(&rig, 0);
+    free_files(&files);
+    rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("salvage_members");
+    tcase_add_test(tcase, test_images);
+    tcase_add_test(tcase, test_manifest);
+    return run_case("salvage_members", tcase);
+}
