@@ -79,11 +79,14 @@ is_beyond_all(const char *text, size_t len)
     return true;
 }
 
-/* The member behind the name of a list, or of members: false where it is none.
- * out->kind says what it is of. */
+/* The member behind the name of a list, or of members: false where it is none,
+ * or out->kind says that it is of something else. */
 static bool
 take_member(const char *text, size_t len, struct key *out)
 {
+    if (out->kind != KEY_LIST && out->kind != KEY_MEMBER) {
+        return false;
+    }
     out->has_member = true;
     if (num_parse_id(text, len, &out->member)) {
         return true;
@@ -97,24 +100,15 @@ static bool
 find(
     const struct schema *schema, const char *name, size_t len, struct key *out)
 {
-    const char *colon;
+    const char *colon = memchr(name, ':', len); /* no name has one */
+    size_t name_len = colon == NULL ? len : (size_t)(colon - name);
 
     out->has_member = false;
-    if (schema_find(schema, name, len, &out->target)) {
-        out->kind = key_kind_of(&out->target);
-        return true;
-    }
-    colon = memchr(name, ':', len);
-    if (colon == NULL) {
-        return false;
-    }
-    size_t name_len = (size_t)(colon - name);
     if (!schema_find(schema, name, name_len, &out->target)) {
         return false;
     }
     out->kind = key_kind_of(&out->target);
-    return (out->kind == KEY_LIST || out->kind == KEY_MEMBER) &&
-        take_member(colon + 1, len - name_len - 1, out);
+    return colon == NULL || take_member(colon + 1, len - name_len - 1, out);
 }
 
 void
@@ -192,8 +186,7 @@ key_parse_dialect(const struct schema_counter *counter, const char *text,
         out->kind = KEY_CELL;
     }
     return colon == NULL ||
-        ((out->kind == KEY_LIST || out->kind == KEY_MEMBER) &&
-            take_member(colon + 1, name_len - column_len - 1, out));
+        take_member(colon + 1, name_len - column_len - 1, out);
 }
 
 int

@@ -12,6 +12,7 @@
 #define UNREADABLE                                                            \
     "SERVER_ERROR a counter cannot be read from the disk, see the server's "  \
     "log\r\n"
+#define COUNTED "CLIENT_ERROR that number counts members, change these\r\n"
 #define NAMELESS "CLIENT_ERROR a member is named as ID.NAME:MEMBER\r\n"
 
 static const struct exchange members[] = {
@@ -62,8 +63,7 @@ START_TEST(test_calls)
             "VALUE 1.liked:9 0 1\r\n1\r\nVALUE 1.likes 0 1\r\n2\r\n"
             "VALUE 2.likes 0 1\r\n0\r\nEND\r\n"},
         {"incr 1.likes 1\r\nset post 1 likes=1\r\nget 1.likes 1.liked\r\n", 0,
-            "CLIENT_ERROR that number counts members, change these\r\n"
-            "CLIENT_ERROR that number counts members, change these\r\n" NAMELESS},
+            COUNTED COUNTED NAMELESS},
         {"quit\r\n", 0, ""},
     };
     struct held_dialog held;
