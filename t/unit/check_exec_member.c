@@ -194,7 +194,7 @@ blind_get(struct store *store, struct store_get *get)
     for (uint32_t i = 0; i < STORE_KEYS_MAX; i++) {
         bool is_asked = i < STORE_GET_MAX ? i < get->n
                                           : i - STORE_GET_MAX < get->n_sources;
-        if (is_asked && get->key[i].id == 1) {
+        if (is_asked && get->key[i].id == 1 && get->key[i].serial != 0) {
             get->state[i] = CELL_UNREADABLE;
         }
     }
