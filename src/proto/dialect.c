@@ -64,6 +64,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("incr|decr COUNTER ID N ...   (one number a column)")                   \
     X("incr|decr COUNTER ID COLUMN=N ...   (others stay)")                    \
     X("delete COUNTER ID|ID.SUFFIX")                                          \
+    X("... COUNTER ID.SUFFIX:MEMBER ...   (in all of these: one member)")     \
     X("... tx=PRODUCER:NUMBER   (behind any of these five: done once)")       \
     X("drop producer NAME")                                                   \
     X("get ID.SUFFIX ...   and all other commands of memcached")              \

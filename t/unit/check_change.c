@@ -193,6 +193,42 @@ START_TEST(test_cas_of_record)
 }
 END_TEST
 
+static struct change
+keeping(struct change change, unsigned kept)
+{
+    change.kept = (uint16_t)kept;
+    return change;
+}
+
+/* A column that is kept is compared, and stays; of a delete it goes, and is not
+ * compared. */
+START_TEST(test_kept)
+{
+    enum { SMALL_ONE = 2, LARGE_ONE = 1 }; /* as both_if has them */
+    struct schema_counter def = two_columns();
+    struct engine *engine = make_engine(&def);
+    uint64_t none = unique_of(0, 100), some = unique_of(9, 7);
+    const struct line lines[] = {
+        {keeping(both_if(CHANGE_CAS, 0, 7, none), SMALL_ONE), 0, 0, 0, 7},
+        {one(CHANGE_SET, SMALL, 9), 0, 0, 9, 7},
+        {keeping(both_if(CHANGE_CAS, 0, 8, unique_of(0, 7)), SMALL_ONE),
+            ERR_EXISTS, 0, 9, 7},
+        {keeping(both_if(CHANGE_CAS, 5, 0, some), LARGE_ONE), 0, 0, 5, 7},
+        {keeping(both_if(CHANGE_CAS, 0, 8, unique_of(5, 7)), SMALL_ONE), 0, 0,
+            5, 8},
+        {keeping(both_if(CHANGE_ADD, 0, 3, unique_of(5, 8)), SMALL_ONE),
+            ERR_NOT_STORED, 0, 5, 8},
+        {keeping(both_if(CHANGE_INCR, 1, 1, unique_of(5, 8)), LARGE_ONE), 0, 0,
+            6, 9},
+        {keeping(both_if(CHANGE_DELETE, 0, 0, unique_of(6, 9)), LARGE_ONE),
+            ERR_EXISTS, 0, 6, 9},
+        {keeping(both_if(CHANGE_DELETE, 0, 0, 7), LARGE_ONE), 0, 0, 0, 100},
+    };
+    PLAY(engine, lines);
+    finish_engine(&engine);
+}
+END_TEST
+
 /* Whatever one bit of one value or serial is changed, or a column comes or
  * goes, the unique is another one. */
 START_TEST(test_record_unique)
@@ -231,6 +267,6 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_cas, test_compares, test_absent,
-        test_never_absent, test_cas_of_record, test_record_unique};
+        test_never_absent, test_cas_of_record, test_kept, test_record_unique};
     return run_tests("change", tests, COUNT_OF(tests));
 }
