@@ -6,8 +6,8 @@
  *
  * Members are shown under the id of their record, not that of their pair: so
  * where there are any, all images and the log are read for the records' numbers
- * first (offline/member_ids.h). Pairs of numbers that no record has are counted,
- * and left out.
+ * first (offline/member_ids.h). Pairs of numbers that no record has are
+ * counted, and left out.
  *
  * It reads on behind damage (offline/segment_mend.h, offline/glean.h), and a
  * line says what cannot be read. It turns no bit back. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes producers and members as text. A window becomes the ranges of the numbers that
- * were seen, lowest first: mostly one, or a few where some came early. */
+/* Writes producers and members as text. A window becomes the ranges of the
+ * numbers that were seen, lowest first: mostly one, or a few where some came
+ * early. */
 #include "offline/dump_text.h"
 
 #include <inttypes.h>

@@ -7,9 +7,9 @@
 #include "wal/producers.h"
 
 /* Lines of a dump that say who numbers its changes, which numbers were seen,
- * and which members records have; doc/operations.md describes them. Part of the store; nobody else calls
- * it. Each appends one line without its newline; out->failed where memory is
- * out. Pure; any thread. */
+ * and which members records have; doc/operations.md describes them. Part of the
+ * store; nobody else calls it. Each appends one line without its newline;
+ * out->failed where memory is out. Pure; any thread. */
 
 /* A producer of the manifest, or one that the log makes. */
 void dump_text_producer(

@@ -3,8 +3,8 @@
  *
  * Of each column of members: its pairs are those of the images, but for those
  * that the log has changed since, and then those of the log. Each is counted at
- * the record that has its number (member_ids.h). Then the counts are compared. A
- * pair whose number nobody has is no damage: a record gives up its members at
+ * the record that has its number (member_ids.h). Then the counts are compared.
+ * A pair whose number nobody has is no damage: a record gives up its members at
  * once, and they are taken out one by one; a crash in between leaves some. */
 #include "offline/member_check.h"
 

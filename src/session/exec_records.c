@@ -10,10 +10,10 @@
  * these first, has none refused.
  *
  * Two columns are shown by name: three numbers behind a counter's name are what
- * memcached's clients send before a value, and never store a record. What counts
- * members is left out then, since it takes no value by name; in a line without
- * names it has one, which is ignored when it is loaded. The members' lines are
- * behind that of their record, and make the count. */
+ * memcached's clients send before a value, and never store a record. What
+ * counts members is left out then, since it takes no value by name; in a line
+ * without names it has one, which is ignored when it is loaded. The members'
+ * lines are behind that of their record, and make the count. */
 #include "session/exec_admin.h"
 #include "session/exec_seen.h"
 

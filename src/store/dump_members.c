@@ -12,9 +12,9 @@
  *   tables                  [---]           [---][--]
  *
  * Records of which there are more members than there is room for are tried
- * again, half as many; one alone is gone through column by column, as far as
- * there is room, and then on from the next member. So memory is that of one
- * table and of found_max members, however many a record has.
+ * again, half as many; one alone is gone through column by column, some members
+ * at a time. So memory is that of one table and of found_max members, however
+ * many a record has.
  *
  * Numbers are of the moment when their record was copied. One that has been
  * given up since may have lost pairs already, and none that it had is another
@@ -28,8 +28,11 @@
 #include "base/err.h"
 #include "engine/cover.h"
 #include "engine/engine_extents.h"
+#include "engine/members.h"
 
 #include <stdlib.h>
+
+enum { SOME = 512 /* members of one record that are read together */ };
 
 int
 dump_members_init(struct dump_members *it)
@@ -271,32 +274,33 @@ find_many(struct dump_members *it, bool *is_full)
 }
 
 /* The next members of one record, of one column. */
-static int
+static void
 find_some(struct dump_members *it)
 {
-    bool is_full = false;
-    int err = 0;
-    if (list_wants(it, 1, it->from_column, it->from_column) == 1) {
-        const struct dump_members_want *want = &it->want[0];
-        err = look_in_shard(
-            it, want, 1, first_row(it, want) + it->from_member, &is_full);
+    uint64_t member[SOME], value[SOME];
+    const struct dump_members_column *column = &it->column[it->from_column];
+    size_t n_max = it->found_max < SOME ? it->found_max : (size_t)SOME;
+    size_t n = engine_members(it->engine, column->pairs, it->id[it->at],
+        it->number[(size_t)it->at * it->n_columns + it->from_column],
+        column->bits, it->from_member, n_max, member, value);
+    ASSERT(n <= n_max);
+    for (size_t i = 0; i < n; i++) {
+        ASSERT(value[i] != 0 && value[i] <= UINT8_MAX);
+        it->found[it->n_found++] = (struct dump_members_one){
+            (uint16_t)it->at, it->from_column, (uint8_t)value[i], member[i]};
     }
-    if (err != 0) {
-        return err;
+    if (n == n_max) { /* there may be more */
+        it->from_member = member[n - 1] + 1;
     }
-    if (is_full) { /* there is at least one behind the last */
-        ASSERT(it->n_found == it->found_max);
-        it->from_member = it->found[it->n_found - 1].member + 1;
-        return 0;
+    if (n < n_max || it->from_member >> column->bits != 0) {
+        it->from_member = 0;
+        it->from_column++;
     }
-    it->from_member = 0;
-    it->from_column++;
     if (it->from_column == it->n_columns) {
         it->from_column = 0;
         it->at++;
         it->width = 2;
     }
-    return 0;
 }
 
 int
@@ -313,7 +317,7 @@ dump_members_next(struct dump_members *it)
     }
     if (err == 0 && is_full) {
         it->n_found = 0;
-        err = find_some(it);
+        find_some(it);
     }
     return err;
 }
