@@ -266,6 +266,63 @@ START_TEST(test_memory_runs_out)
 }
 END_TEST
 
+enum { STAYING = 60, COMING = 60, EACH = 4, ROUNDS = 6 };
+
+struct beside {
+    struct rig *rig;
+    _Atomic bool is_over;
+};
+
+/* Members that come and go, of records whose others stay, and of records that
+ * come and go with them. */
+static void *
+change_all(void *context)
+{
+    struct beside *beside = context;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (uint64_t id = 1; id <= STAYING + COMING; id++) {
+            members_change(beside->rig, id, "liked", 1000, round % 2);
+        }
+        for (uint64_t id = STAYING + 1; id <= STAYING + COMING; id++) {
+            members_set_named(beside->rig, id, "plain", round % 2);
+        }
+    }
+    atomic_store(&beside->is_over, true);
+    return NULL;
+}
+
+/* Each that is there all the time is shown once, in order. */
+START_TEST(test_threads)
+{
+    struct rig rig;
+    pthread_t thread;
+    begin(&rig, _i == 0 ? 0 : 7);
+    for (uint64_t id = 1; id <= STAYING; id++) {
+        for (uint64_t member = 0; member < EACH; member++) {
+            members_change(&rig, id, "liked", member, 1);
+        }
+    }
+    struct beside beside = {.rig = &rig};
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_all, &beside), 0);
+    bool is_over;
+    do {
+        size_t n = 0;
+        is_over = atomic_load(&beside.is_over);
+        ck_assert_int_eq(dump_all(&rig), 0);
+        for (size_t i = 0; i < got.n; i++) {
+            const struct said *it = &got.said[i];
+            ck_assert(i == 0 || it[-1].id < it->id ||
+                (it->serial != 0 && it[-1].id == it->id &&
+                    (it[-1].serial == 0 || it[-1].member < it->member)));
+            n += it->serial != 0 && it->member < EACH;
+        }
+        ck_assert_uint_eq(n, STAYING * EACH);
+    } while (!is_over);
+    pthread_join(thread, NULL);
+    finish(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -276,5 +333,6 @@ main(void)
     tcase_add_test(tcase, test_given_up);
     tcase_add_test(tcase, test_dropped);
     tcase_add_test(tcase, test_memory_runs_out);
+    tcase_add_loop_test(tcase, test_threads, 0, 2);
     return run_case("dump_members", tcase);
 }
