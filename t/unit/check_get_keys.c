@@ -54,6 +54,14 @@ tell(struct store *store, struct store_get *get)
     return STORE_DONE;
 }
 
+/* This store is no real one, which would look behind it. */
+static int
+no_fault(struct store *store)
+{
+    (void)store;
+    return 0;
+}
+
 /* Adds the reply to a word as the slow way has it; false where it has none. */
 static void
 add_reply(const struct schema *schema, const char *word, size_t len,
@@ -198,6 +206,7 @@ begin(struct talk *talk)
     dialog_close(&talk->dialog);
     talk->calls = *talk->inner->calls;
     talk->calls.get = tell;
+    talk->calls.fault = no_fault;
     talk->telling.store = *talk->inner;
     talk->telling.store.calls = &talk->calls;
     dialog_open(&talk->dialog, &talk->telling.store, SMALL_STORE_ITEM_BYTES);
