@@ -126,7 +126,8 @@ has_serial(const struct schema_counter *counter, uint32_t serial)
 }
 
 /* Reads whose the members are, as soon as there is a column that may have
- * some: the log may make the first one. */
+ * some: the log may make the first one. It is no part of what is told of
+ * progress. */
 static int
 read_members(struct dump *dump)
 {

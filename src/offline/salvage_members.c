@@ -21,6 +21,7 @@
 #include "wal/replay.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     MARK_NUMBERS = 256,                 /* one mark for so many */
@@ -254,8 +255,12 @@ say(struct salvage_members *it, const struct buf *found)
             it->n_counts);
         salvage->is_lossy = true;
     }
-    if (found->len > 0) { /* "members N", "members_unreachable N" */
-        salvage__say(salvage, "%.*s", (int)(found->len - 1), found->data);
+    for (size_t at = 0; at < found->len;) { /* lines as of --check */
+        const char *line = found->data + at;
+        size_t n =
+            (size_t)((char *)memchr(line, '\n', found->len - at) - line);
+        salvage__say(salvage, "%.*s", (int)n, line);
+        at += n + 1;
     }
     if (it->n_left_out > 0) {
         salvage__say(salvage,

@@ -14,7 +14,7 @@
  * line's --dump is offline/dump.h. */
 
 enum {
-    DUMPER_WORKS_MAX = 4, /* at a time; each holds some 8 MB */
+    DUMPER_WORKS_MAX = 4, /* at a time; each holds some 8 MB, or 12 */
     DUMPER_MAGIC = 0x64756d72
 };
 
