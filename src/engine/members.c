@@ -186,6 +186,55 @@ members__largest(const struct ranges *ranges, uint64_t *row)
     return it.any;
 }
 
+struct values {
+    unsigned column;
+    bool any;
+};
+
+static void
+look_for_value(void *context, uint64_t row, const uint64_t *code)
+{
+    struct values *it = context;
+    (void)row;
+    it->any |= code[it->column] != 0;
+}
+
+/* In one shard, a table under each hold of its lock. */
+static bool
+shard_has_values(struct engine *engine, const struct counter *counter,
+    unsigned shard, unsigned column)
+{
+    struct values it = {.column = column};
+    uint64_t row = 0;
+    bool more = true;
+    while (more && !it.any) {
+        shard__lock(&engine->shard[shard]);
+        const struct ranges *ranges = &counter->ranges[shard];
+        const struct table *table = ranges_from(ranges, row);
+        more = table != NULL;
+        if (more) {
+            table_each(ranges->owner, table, look_for_value, &it);
+            row = table->base + table->mask + 1;
+            more = row != 0; /* it was not the last there can be */
+        }
+        shard__unlock(&engine->shard[shard]);
+    }
+    return it.any;
+}
+
+bool
+engine_has_values(struct engine *engine, unsigned slot, unsigned column)
+{
+    const struct counter *counter = engine__counter(engine, slot);
+    bool any = false;
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && column < SCHEMA_COLUMNS_MAX);
+    for (unsigned i = 0; counter != NULL && !any && i < engine->n_shards;
+         i++) {
+        any = shard_has_values(engine, counter, i, column);
+    }
+    return any;
+}
+
 void
 engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out)
@@ -435,7 +484,7 @@ find_rows(struct engine *engine)
 }
 
 bool
-engine_take_out(struct engine *engine)
+engine__take_out(struct engine *engine)
 {
     struct engine_write write[TAKE_OUT];
     struct redo redo = {.write = write};

@@ -32,11 +32,17 @@ size_t engine_members(struct engine *engine, unsigned pairs, uint64_t id,
 void engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out);
 
+/* True where the column in a slot of the counter in a slot has a value that is
+ * not its default, in a record that is here. Looks through all tables, each
+ * under a hold of its shard's lock; what is changed meanwhile may be missed.
+ * Who calls defines and undefines counters. */
+bool engine_has_values(struct engine *engine, unsigned slot, unsigned column);
+
 /* Background work, and a part of engine_tend: a record that was deleted, or
  * whose members were, has left pairs that nobody reaches any more. Takes out
  * some 64 of them; the sink is told. True where there may be more. One thread
  * at a time, that of engine_tend. */
-bool engine_take_out(struct engine *engine);
+bool engine__take_out(struct engine *engine);
 
 /* Figures of that since the start. */
 struct engine_given_up {

@@ -31,6 +31,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "engine/members.h"
 #include "schema/restore.h"
 #include "tier/segment_map.h"
 
@@ -136,12 +137,37 @@ define(struct keeper *keeper, const struct schema *next,
     return err;
 }
 
+/* A number that is to count members has counted nothing else so far: else it
+ * would never be right. */
+static int
+check_counts(struct keeper *keeper, const struct schema *next,
+    const struct schema_edit *edit)
+{
+    const struct schema_counter *counter = counter_of(next, edit);
+    if (edit->op != SCHEMA_ADD_COLUMN || edit->is_key) {
+        return 0;
+    }
+    ASSERT(counter->n_columns > 0);
+    uint32_t counts = counter->column[counter->n_columns - 1].counts;
+    for (unsigned i = 0; counts != 0 && i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        if (column->serial == counts &&
+            engine_has_values(keeper->engine, counter->slot, column->slot)) {
+            return ERR_COUNTS_VALUES;
+        }
+    }
+    return 0;
+}
+
 static int
 do_add(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
 {
-    int err =
-        keeper->is_missing ? ERR_NO_DATA_DIR : define(keeper, next, edit);
+    int err = keeper->is_missing ? ERR_NO_DATA_DIR
+                                 : check_counts(keeper, next, edit);
+    if (err == 0) {
+        err = define(keeper, next, edit);
+    }
     if (err != 0) {
         schema_destroy(&next);
         return err;

@@ -434,10 +434,11 @@ declare_members(struct rig *rig)
     ck_assert_int_eq(edit_now(rig, "add counter w cold=never"), 0);
     ck_assert_int_eq(edit_now(rig, "add column w id primarykey"), 0);
     ck_assert_int_eq(edit_now(rig, "add column w n"), 0);
+    ck_assert_int_eq(edit_now(rig, "add column w c"), 0);
     change_all(rig, find(rig, "n"), CHANGE_SET, 7, 0);
 }
 
-#define ADD_MEMBERS "add column w m members=exact counts=n max=3"
+#define ADD_MEMBERS "add column w m members=exact counts=c max=3"
 
 /* The one column of the pairs of a column of members. */
 static struct cell_key
@@ -503,6 +504,26 @@ START_TEST(test_members_come_and_go)
         ck_assert_uint_eq(pairs_of(&rig, "m").counter, 1);
         rig_fini(&rig);
     }
+}
+END_TEST
+
+/* A number that has values is no count of members, until they have gone. */
+START_TEST(test_members_not_counted_before)
+{
+    struct rig rig;
+    rig_init(&rig);
+    declare_members(&rig);
+    const struct schema *old = atomic_load(&rig.schema);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(
+            edit_now(&rig, "add column w m members=exact counts=n"),
+            ERR_COUNTS_VALUES);
+        ck_assert_ptr_eq(atomic_load(&rig.schema), old);
+    }
+    change_all(&rig, find(&rig, "n"), CHANGE_DELETE, 0, 0);
+    ck_assert_int_eq(
+        edit_now(&rig, "add column w m members=exact counts=n"), 0);
+    rig_fini(&rig);
 }
 END_TEST
 
@@ -642,7 +663,8 @@ main(void)
     const TTest *const tests[] = {test_add, test_drop, test_item_of_that_name,
         test_add_out_of_memory, test_another_after_failed_add,
         test_drop_out_of_memory, test_drop_counter_out_of_memory,
-        test_members_come_and_go, test_members_out_of_memory,
-        test_drop_members_out_of_memory, test_stop, test_life, test_misused};
+        test_members_not_counted_before, test_members_come_and_go,
+        test_members_out_of_memory, test_drop_members_out_of_memory, test_stop,
+        test_life, test_misused};
     return run_tests("keeper", tests, COUNT_OF(tests));
 }
