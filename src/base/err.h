@@ -59,6 +59,7 @@
         "members take max=, member=, counts=, suffix= and flags= only")       \
     X(MEMBERS_MAX, "max of members must be 1 to 8")                           \
     X(MEMBERS_BITS, "member must be 16 to 48")                                \
+    X(MEMBERS_WIDE, "member= is too large for so many shards")                \
     X(NOT_MEMBERS, "member= and counts= are for members: give members=exact") \
     X(BAD_COUNTS,                                                             \
         "counts= names a number of this counter with default 0, in which no " \

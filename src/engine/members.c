@@ -235,6 +235,14 @@ engine_has_values(struct engine *engine, unsigned slot, unsigned column)
     return any;
 }
 
+bool
+engine_has_numbers(const struct engine *engine, unsigned bits)
+{
+    ASSERT(bits < 64 - engine->shard_bits);
+    /* the first reservation fits */
+    return MEMBER_NUMBER_BLOCK >> (64 - engine->shard_bits - bits) == 0;
+}
+
 void
 engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out)

@@ -38,6 +38,10 @@ void engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
  * Who calls defines and undefines counters. */
 bool engine_has_values(struct engine *engine, unsigned slot, unsigned column);
 
+/* True where ids can be given numbers, with members below 2^bits: else so many
+ * shards leave no room for any. */
+bool engine_has_numbers(const struct engine *engine, unsigned bits);
+
 /* Background work, and a part of engine_tend: a record that was deleted, or
  * whose members were, has left pairs that nobody reaches any more. Takes out
  * some 64 of them; the sink is told. True where there may be more. One thread

@@ -137,10 +137,11 @@ define(struct keeper *keeper, const struct schema *next,
     return err;
 }
 
-/* A number that is to count members has counted nothing else so far: else it
- * would never be right. */
+/* Whether members can be had. A number that is to count them has counted
+ * nothing else so far: else it would never be right. And a shard has room for
+ * the numbers of some ids. */
 static int
-check_counts(struct keeper *keeper, const struct schema *next,
+check_members(struct keeper *keeper, const struct schema *next,
     const struct schema_edit *edit)
 {
     const struct schema_counter *counter = counter_of(next, edit);
@@ -148,7 +149,15 @@ check_counts(struct keeper *keeper, const struct schema *next,
         return 0;
     }
     ASSERT(counter->n_columns > 0);
-    uint32_t counts = counter->column[counter->n_columns - 1].counts;
+    const struct schema_column *added =
+        &counter->column[counter->n_columns - 1];
+    if (added->kind != SCHEMA_MEMBERS) {
+        return 0;
+    }
+    if (!engine_has_numbers(keeper->engine, added->member_bits)) {
+        return ERR_MEMBERS_WIDE;
+    }
+    uint32_t counts = added->counts;
     for (unsigned i = 0; counts != 0 && i < counter->n_columns; i++) {
         const struct schema_column *column = &counter->column[i];
         if (column->serial == counts &&
@@ -164,7 +173,7 @@ do_add(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
 {
     int err = keeper->is_missing ? ERR_NO_DATA_DIR
-                                 : check_counts(keeper, next, edit);
+                                 : check_members(keeper, next, edit);
     if (err == 0) {
         err = define(keeper, next, edit);
     }

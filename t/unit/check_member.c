@@ -163,6 +163,8 @@ START_TEST(test_numbers)
         struct rig rig;
         uint64_t n = 0, id = 0;
         rig_init(&rig, row[k].shards, row[k].bits, 1);
+        ck_assert_int_eq(
+            engine_has_numbers(rig.engine, row[k].bits), row[k].n > 0);
         for (; n <= row[k].n && n < 3000; id++) {
             unsigned shard;
             uint64_t at;
