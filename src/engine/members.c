@@ -19,6 +19,7 @@
 #include "engine/sum.h"
 #include "engine/table_each.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -38,13 +39,14 @@ static void
 push(struct engine *engine, const struct members_note *note)
 {
     struct members *members = &engine->members;
+    struct members_notes **stack = &members->top[note->shard % MEMBERS_STACKS];
     mutex_lock(&members->lock);
-    struct members_notes *top = members->top;
+    struct members_notes *top = *stack;
     if (top == NULL || top->n == NOTES) {
         top = alloc_zeroed(engine->alloc, sizeof *top);
         if (top != NULL) {
-            top->below = members->top;
-            members->top = top;
+            top->below = *stack;
+            *stack = top;
         }
     }
     if (top != NULL) {
@@ -56,36 +58,68 @@ push(struct engine *engine, const struct members_note *note)
     mutex_unlock(&members->lock);
 }
 
-/* Takes the top one off; false where none waits. It counts as waiting until
- * `leave`. */
+/* True where both can be done in one go. */
 static bool
-pop(struct engine *engine, struct members_note *note)
+is_alike(const struct members_note *a, const struct members_note *b)
+{
+    return a->shard == b->shard && a->pairs == b->pairs &&
+        a->serial == b->serial && a->bits == b->bits;
+}
+
+/* Takes the top ones off a stack, as long as they are alike: they count as
+ * waiting until `leave`. */
+static void
+pop(struct engine *engine, struct members_notes **stack)
 {
     struct members *members = &engine->members;
-    mutex_lock(&members->lock);
-    struct members_notes *top = members->top;
-    bool any = top != NULL;
-    if (any) {
+    mutex_assert_held(&members->lock);
+    while (*stack != NULL && members->n_now < MEMBERS_BATCH) {
+        struct members_notes *top = *stack;
         ASSERT(top->n > 0 && top->n <= NOTES);
-        *note = top->note[--top->n];
-        if (top->n == 0) {
-            members->top = top->below;
+        const struct members_note *note = &top->note[top->n - 1];
+        if (members->n_now > 0 && !is_alike(note, &members->now[0])) {
+            return;
+        }
+        members->now[members->n_now++] = *note;
+        if (--top->n == 0) {
+            *stack = top->below;
             alloc_free(engine->alloc, top, sizeof *top);
         }
     }
-    mutex_unlock(&members->lock);
-    return any;
 }
 
-/* So many pairs were taken out; with is_done the note is done with. */
-static void
-leave(struct engine *engine, unsigned n_pairs, bool is_done)
+static int
+compare_numbers(const void *a, const void *b)
+{
+    const struct members_note *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Takes notes from the next stack that has some; false where none waits. */
+static bool
+pop_next(struct engine *engine)
 {
     struct members *members = &engine->members;
-    members->has_now = !is_done;
+    ASSERT(members->n_now == 0);
     mutex_lock(&members->lock);
-    ASSERT(members->n_waiting > 0);
-    members->n_waiting -= is_done;
+    for (unsigned i = 0; i < MEMBERS_STACKS && members->n_now == 0; i++) {
+        members->stack = (members->stack + 1) % MEMBERS_STACKS;
+        pop(engine, &members->top[members->stack]);
+    }
+    mutex_unlock(&members->lock);
+    qsort(
+        members->now, members->n_now, sizeof members->now[0], compare_numbers);
+    return members->n_now > 0;
+}
+
+/* So many pairs were taken out, and so many notes are done with. */
+static void
+leave(struct engine *engine, unsigned n_pairs, unsigned n_notes)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    ASSERT(members->n_waiting >= n_notes);
+    members->n_waiting -= n_notes;
     members->n_pairs += n_pairs;
     mutex_unlock(&members->lock);
 }
@@ -93,13 +127,15 @@ leave(struct engine *engine, unsigned n_pairs, bool is_done)
 void
 members__fini(struct engine *engine)
 {
-    struct members_notes *top = engine->members.top;
-    while (top != NULL) {
-        struct members_notes *below = top->below;
-        alloc_free(engine->alloc, top, sizeof *top);
-        top = below;
+    for (unsigned i = 0; i < MEMBERS_STACKS; i++) {
+        struct members_notes *top = engine->members.top[i];
+        while (top != NULL) {
+            struct members_notes *below = top->below;
+            alloc_free(engine->alloc, top, sizeof *top);
+            top = below;
+        }
+        engine->members.top[i] = NULL;
     }
-    engine->members.top = NULL;
     mutex_fini(&engine->members.lock);
 }
 
@@ -274,6 +310,7 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
 /* The n smallest rows from first to last that hold something: a heap whose
  * largest is on top, which is full where it has n_max. */
 struct smallest {
+    const struct members *only; /* rows of its numbers; NULL: all */
     uint64_t first, last;
     uint64_t *row, *value; /* value may be NULL */
     size_t n, n_max;
@@ -327,11 +364,39 @@ put_at(struct smallest *it, size_t at, uint64_t row, uint64_t value)
     }
 }
 
+/* The first of the notes whose pairs are not all before the row; n_now where
+ * there is none. */
+static unsigned
+note_from(const struct members *members, uint64_t row)
+{
+    uint64_t number = row >> members->now[0].bits;
+    unsigned low = 0, high = members->n_now;
+    while (low < high) {
+        unsigned mid = (low + high) / 2;
+        if (members->now[mid].number < number) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+/* True where the row has a pair of one of the notes. */
+static bool
+has_number(const struct members *members, uint64_t row)
+{
+    unsigned at = note_from(members, row);
+    return at < members->n_now &&
+        members->now[at].number == row >> members->now[0].bits;
+}
+
 static void
 take_smaller(void *context, uint64_t row, const uint64_t *code)
 {
     struct smallest *it = context;
-    if (code[0] == 0 || row < it->first || row > it->last) {
+    if (code[0] == 0 || row < it->first || row > it->last ||
+        (it->only != NULL && !has_number(it->only, row))) {
         return;
     }
     if (it->n < it->n_max) {
@@ -437,7 +502,7 @@ static void
 take_rows(struct engine *engine, struct redo *redo)
 {
     struct members *members = &engine->members;
-    const struct members_note *now = &members->now;
+    const struct members_note *now = &members->now[0];
     struct counter *counter = engine__counter(engine, now->pairs);
     struct ranges *ranges = &counter->ranges[now->shard];
     lock_assert_held(&engine->shard[now->shard].lock);
@@ -458,52 +523,75 @@ take_rows(struct engine *engine, struct redo *redo)
     }
 }
 
-/* Begins with another note, if one waits. */
+/* Begins with other notes, if some wait: those that are void are done with. No
+ * record gets a number again, so what is not void stays so. */
 static bool
 begin(struct engine *engine)
 {
     struct members *members = &engine->members;
-    if (!pop(engine, &members->now)) {
+    unsigned n = 0;
+    if (!pop_next(engine)) {
         return false;
     }
-    members->has_now = true;
-    members->from = members->now.number << members->now.bits;
-    members->is_last = false;
+    struct shard *shard = &engine->shard[members->now[0].shard];
+    shard__lock(shard);
+    for (unsigned i = 0; i < members->n_now; i++) {
+        if (!is_void(engine, &members->now[i])) {
+            members->now[n++] = members->now[i];
+        }
+    }
+    shard__unlock(shard);
+    leave(engine, 0, members->n_now - n);
+    members->n_now = n;
+    members->from =
+        n == 0 ? 0 : members->now[0].number << members->now[0].bits;
+    members->is_last = n == 0;
     members->n = members->at = 0;
     return true;
 }
 
-/* The next rows to be taken out, where those before are. */
+/* The next rows to be taken out, where those before are: of one table. */
 static void
 find_rows(struct engine *engine)
 {
     struct members *members = &engine->members;
-    const struct members_note *now = &members->now;
-    const struct counter *counter = engine__counter(engine, now->pairs);
-    struct smallest it = {.last = last_row(now->number, now->bits),
+    const struct members_note *now = members->now;
+    const struct counter *counter = engine__counter(engine, now[0].pairs);
+    struct smallest it = {.only = members,
+        .last = last_row(now[members->n_now - 1].number, now[0].bits),
         .row = members->row,
         .n_max = MEMBERS_TAKE_MAX};
-    if (members->at == members->n && !members->is_last) {
-        members->is_last =
-            !look_on(&counter->ranges[now->shard], &members->from, &it);
-        members->n = (unsigned)it.n;
-        members->at = 0;
+    if (members->at < members->n || members->is_last) {
+        return;
+    }
+    members->is_last =
+        !look_on(&counter->ranges[now[0].shard], &members->from, &it);
+    members->n = (unsigned)it.n;
+    members->at = 0;
+    unsigned next = note_from(members, members->from);
+    if (!members->is_last && next < members->n_now &&
+        now[next].number << now[0].bits > members->from) {
+        members->from = now[next].number << now[0].bits;
     }
 }
 
 bool
-engine__take_out(struct engine *engine)
+engine_take_out(struct engine *engine)
 {
     struct engine_write write[TAKE_OUT];
     struct redo redo = {.write = write};
     struct members *members = &engine->members;
     if (pool_is_loading(&engine->pool) || /* not all is known yet */
-        (!members->has_now && !begin(engine))) {
+        (members->n_now == 0 && !begin(engine))) {
         return false;
     }
-    struct shard *shard = &engine->shard[members->now.shard];
+    if (members->n_now == 0) {
+        return true; /* they were void */
+    }
+    const struct members_note *now = &members->now[0];
+    struct shard *shard = &engine->shard[now->shard];
     shard__lock(shard);
-    bool is_done = is_void(engine, &members->now);
+    bool is_done = serial_of(view_of(engine, now->pairs), 0) != now->serial;
     if (!is_done) {
         find_rows(engine);
         take_rows(engine, &redo);
@@ -513,7 +601,8 @@ engine__take_out(struct engine *engine)
         (void)engine->sink->write_fn(engine->sink, write, redo.n);
     }
     shard__unlock(shard);
-    leave(engine, redo.n, is_done);
+    leave(engine, redo.n, is_done ? members->n_now : 0);
+    members->n_now = is_done ? 0 : members->n_now;
     return true;
 }
 

@@ -44,9 +44,9 @@ bool engine_has_numbers(const struct engine *engine, unsigned bits);
 
 /* Background work, and a part of engine_tend: a record that was deleted, or
  * whose members were, has left pairs that nobody reaches any more. Takes out
- * some 64 of them; the sink is told. True where there may be more. One thread
- * at a time, that of engine_tend. */
-bool engine__take_out(struct engine *engine);
+ * some 64 of them, of up to 128 records of a shard; the sink is told. True
+ * where there may be more. One thread at a time, that of engine_tend. */
+bool engine_take_out(struct engine *engine);
 
 /* Figures of that since the start. */
 struct engine_given_up {

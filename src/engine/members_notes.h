@@ -9,7 +9,11 @@
 
 /* What an engine knows of members that are to be taken out (members.c). */
 
-enum { MEMBERS_TAKE_MAX = 512 };
+enum {
+    MEMBERS_TAKE_MAX = 512,
+    MEMBERS_BATCH = 128, /* notes that are done together ... */
+    MEMBERS_STACKS = 64  /* ... of those whose shards are alike modulo this */
+};
 
 /* A record whose members are to be taken out. */
 struct members_note {
@@ -26,12 +30,13 @@ struct members_notes; /* members.c */
 
 /* What is to be taken out (members.h). */
 struct members {
-    struct mutex lock;         /* of these: */
-    struct members_notes *top; /* owned; NULL: none */
+    struct mutex lock;                         /* of these: */
+    struct members_notes *top[MEMBERS_STACKS]; /* owned; NULL: none */
     uint64_t n_waiting, n_lost, n_pairs;
     /* the tending thread's: */
-    bool has_now;
-    struct members_note now;
+    unsigned stack; /* the last one that notes were taken from */
+    unsigned n_now; /* notes of one shard and counter of pairs, by number */
+    struct members_note now[MEMBERS_BATCH];
     bool is_last;   /* nothing is to be looked at behind row[] */
     uint64_t from;  /* the next row to look at */
     unsigned n, at; /* of row[] */

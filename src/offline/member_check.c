@@ -176,8 +176,8 @@ look_at(struct look *look)
     if (look->figures.unreachable > 0) {
         log_line(look->check->logger, LOG_WARNING,
             "%s.%s: %" PRIu64 " members that no record has any more: it was "
-            "deleted, or they were, before the last stop, which left no time "
-            "to take them out; they take room only",
+            "deleted, or they were, shortly before a crash; they take room "
+            "only",
             look->counter->name.text, look->column->name.text,
             look->figures.unreachable);
     }

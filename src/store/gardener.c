@@ -7,10 +7,12 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "engine/members.h"
 
 enum {
     ROUND_MS = 50,
     TENDS_A_ROUND = 4,
+    LAST_MS = 5000,
     TENDED_MAX = 2000 /* items in one of them */
 };
 #define NS_PER_MS UINT64_C(1000000)
@@ -41,6 +43,17 @@ tend_items(struct items *items)
     }
 }
 
+/* A start does not know what was still to be taken out, so a stop waits a while
+ * for it. */
+static void
+take_out_rest(struct gardener *gardener)
+{
+    uint64_t end_ns = clock_monotonic_ns() + LAST_MS * NS_PER_MS;
+    while (
+        engine_take_out(gardener->engine) && clock_monotonic_ns() < end_ns) {
+    }
+}
+
 static void *
 run(void *arg)
 {
@@ -56,6 +69,7 @@ run(void *arg)
         (void)engine_tend(
             gardener->engine, clock_now_ns(gardener->clock) / NS_PER_MS);
     }
+    take_out_rest(gardener);
     return NULL;
 }
 

@@ -512,7 +512,7 @@ START_TEST(test_take_out)
     ck_assert_uint_ne(number_of(&rig, 4), number);
     ck_assert_uint_eq(likes_of(&rig, 4), 1);
     uint64_t calls = rig.journal.calls;
-    while (engine__take_out(rig.engine)) {
+    while (engine_take_out(rig.engine)) {
         ck_assert_uint_le(rig.journal.calls, ++calls);
     }
     engine_given_up(rig.engine, &given);
@@ -527,7 +527,7 @@ START_TEST(test_take_out)
     /* the record of 6 goes; its pairs do by themselves */
     change = change_of(&rig.def, CHANGE_DELETE, 6, COLUMNS, 0);
     engine_change(rig.engine, &change, 1);
-    ck_assert(engine__take_out(rig.engine));
+    ck_assert(engine_take_out(rig.engine));
     engine_given_up(rig.engine, &given);
     uint64_t n_before = given.pairs;
     ck_assert_uint_gt(n_before, MANY);
@@ -535,7 +535,7 @@ START_TEST(test_take_out)
     engine_undefine(rig.engine, PAIRS);
     rig.pairs.column[0].serial++;
     rig_define(&rig);
-    while (engine__take_out(rig.engine)) {
+    while (engine_take_out(rig.engine)) {
     }
     engine_given_up(rig.engine, &given);
     ck_assert_uint_eq(given.pairs, n_before);
@@ -558,8 +558,8 @@ START_TEST(test_void_note)
     }
     engine_given_up(rig.engine, &given);
     ck_assert_uint_eq(given.waiting, 1);
-    ck_assert(engine__take_out(rig.engine));
-    ck_assert(!engine__take_out(rig.engine));
+    ck_assert(engine_take_out(rig.engine));
+    ck_assert(!engine_take_out(rig.engine));
     ck_assert_uint_eq(value_of(&rig, 4, 7), 1);
     rig_fini(&rig);
 }

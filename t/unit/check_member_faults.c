@@ -74,7 +74,7 @@ sweep(size_t n, bool for_ever)
             take_image(&rig, &before);
         }
         if (i % 100 == 0) {
-            (void)engine__take_out(rig.engine);
+            (void)engine_take_out(rig.engine);
         }
     }
     bool has_failed = fault.failures > 0;
