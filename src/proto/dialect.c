@@ -71,7 +71,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("checkpoint   (answers OK when all changes so far are in one)")         \
     X("dump counter NAME [FIRST LAST]   (its records, as lines to type)")     \
     X("seal COUNTER all   (moves all records to the cold tier)")              \
-    X("stats [counters|producers|tables|wal|cold|settings|reset]")            \
+    X("stats [counters|members|producers|tables|wal|cold|settings|reset]")    \
     X("version, verbosity N, quit, help")
 
 static void

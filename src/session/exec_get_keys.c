@@ -419,12 +419,15 @@ take_any(struct session *session, struct reading *reading, const char *base,
     return 0;
 }
 
-/* What follows a mark, or what is unread, is likely to be another one: then
- * keys of cells are not looked for first. */
+/* What follows a mark, what is unread, or a member is likely to be another one:
+ * then keys of cells are not looked for first. */
 static inline bool
-is_behind_mark(const struct job *job)
+is_behind_other(const struct job *job)
 {
-    return job->n_slots > 0 && job->slot[job->n_slots - 1].kind == SLOT_MARK;
+    unsigned n = job->n_members;
+    return (job->n_slots > 0 &&
+               job->slot[job->n_slots - 1].kind == SLOT_MARK) ||
+        (n > 0 && job->member[n - 1].cell + 1U == job->get.n);
 }
 
 int
@@ -448,7 +451,7 @@ exec_get__gather(struct session *session, const char *base, const char *end,
     }
     for (;;) {
         skip_spaces(&reading);
-        if (is_at_id(&reading) && !is_behind_mark(job)) {
+        if (is_at_id(&reading) && !is_behind_other(job)) {
             use_forms(reading.forms, reading.names);
             take_cells(job, &reading, base);
         }
