@@ -276,7 +276,8 @@ engine_has_numbers(const struct engine *engine, unsigned bits)
 {
     ASSERT(bits < 64 - engine->shard_bits);
     /* the first reservation fits */
-    return MEMBER_NUMBER_BLOCK >> (64 - engine->shard_bits - bits) == 0;
+    return (uint64_t)MEMBER_NUMBER_BLOCK >> (64 - engine->shard_bits - bits) ==
+        0;
 }
 
 void

@@ -158,7 +158,7 @@ START_TEST(test_numbers)
         unsigned shards, bits;
         uint64_t n; /* records of a shard that get a number */
     } row[] = {{1, 33, 3000}, {1, 48, 3000}, {4096, 48, 0}, {256, 48, 0},
-        {128, 48, 255}, {16, 48, 15 * 255}};
+        {128, 48, 255}, {16, 48, 15 * 255}, {16, 28, 3000}, {16, 16, 3000}};
     for (size_t k = 0; k < COUNT_OF(row); k++) {
         struct rig rig;
         uint64_t n = 0, id = 0;
