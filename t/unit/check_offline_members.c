@@ -313,7 +313,8 @@ START_TEST(test_wrong)
     expect_wrong(_i, count_nothing, ERR_CORRUPT, damaged);
     expect_wrong(_i, lose_member, ERR_CORRUPT, damaged);
     expect_wrong(_i, share_number, ERR_CORRUPT, damaged);
-    expect_wrong(_i, give_up, 0, "all is well");
+    /* what is being taken out may be at the end of the log, torn */
+    expect_wrong(_i, give_up, 0, "\nmembers_unreachable ");
 }
 END_TEST
 
