@@ -114,17 +114,6 @@ add_schema(struct dump *dump, const struct schema_counter *counter)
     buf_fini(&lines);
 }
 
-static bool
-has_serial(const struct schema_counter *counter, uint32_t serial)
-{
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].serial == serial) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Reads whose the members are, as soon as there is a column that may have
  * some: the log may make the first one. It is no part of what is told of
  * progress. */
@@ -170,7 +159,7 @@ add_edit(struct dump *dump, const struct entry *entry)
         return 0;
     }
     for (unsigned i = 0; i < gone.n_columns; i++) {
-        if (!has_serial(&entry->counter, gone.column[i].serial)) {
+        if (schema_column_of(&entry->counter, gone.column[i].serial) == NULL) {
             buf_addf(&dump->text, "gone %s %s", gone.name.text,
                 gone.column[i].name.text);
             end_line(dump);
@@ -252,7 +241,7 @@ add_pair(struct dump *dump, const char *word,
 {
     const struct schema *schema = dump->recover.schema;
     const struct schema_counter *counter = schema_owner(schema, pairs);
-    const struct schema_column *column = member_ids_column_of(schema, pairs);
+    const struct schema_column *column = schema_members(schema, pairs);
     struct member_ids_pair pair = member_ids_pair(&dump->members,
         member_ids_find(&dump->members, column->serial), column->member_bits,
         pair_id);
@@ -293,8 +282,8 @@ add_name(struct dump *dump, const struct schema_counter *counter)
     const struct schema *schema = dump->recover.schema;
     buf_add_text(&dump->text, schema_owner(schema, counter)->name.text);
     if (counter->members_of != 0) {
-        buf_addf(&dump->text, ".%s",
-            member_ids_column_of(schema, counter)->name.text);
+        buf_addf(
+            &dump->text, ".%s", schema_members(schema, counter)->name.text);
     }
 }
 
@@ -478,12 +467,10 @@ static void
 add_cell(struct dump *dump, const struct schema_counter *counter,
     uint32_t serial, uint64_t value)
 {
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        const struct schema_column *column = &counter->column[i];
-        if (column->serial == serial && column->kind != SCHEMA_MEMBERS &&
-            !schema_is_counted(counter, column)) {
-            buf_addf(&dump->text, " %s=%" PRIu64, column->name.text, value);
-        }
+    const struct schema_column *column = schema_column_of(counter, serial);
+    if (column != NULL && column->kind != SCHEMA_MEMBERS &&
+        !schema_is_counted(counter, column)) {
+        buf_addf(&dump->text, " %s=%" PRIu64, column->name.text, value);
     }
 }
 

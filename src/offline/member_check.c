@@ -199,7 +199,7 @@ member_check(const struct member_check *check, struct buf *out,
         struct look look = {.check = check,
             .counter = schema_owner(check->schema, pairs),
             .pairs = pairs,
-            .column = member_ids_column_of(check->schema, pairs),
+            .column = schema_members(check->schema, pairs),
             .known = member_ids_find(check->members, pairs->members_of),
             .miscount_fn = miscount_fn,
             .context = context};

@@ -173,22 +173,6 @@ take_cell(struct member_ids *members, const struct schema_counter *counter,
     return err;
 }
 
-const struct schema_column *
-member_ids_column_of(
-    const struct schema *schema, const struct schema_counter *pairs)
-{
-    const struct schema_counter *counter = schema_owner(schema, pairs);
-    const struct schema_column *column = NULL;
-    ASSERT(pairs->members_of != 0);
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].serial == pairs->members_of) {
-            column = &counter->column[i];
-        }
-    }
-    ASSERT(column != NULL && column->kind == SCHEMA_MEMBERS);
-    return column;
-}
-
 static int
 take_pair(struct member_ids *members, const struct recover_schema *recover,
     const struct schema_counter *pairs, const struct entry_cells *cells)
@@ -197,7 +181,7 @@ take_pair(struct member_ids *members, const struct recover_schema *recover,
     if (!members->with_counts) {
         return 0;
     }
-    column = know(members, member_ids_column_of(recover->schema, pairs));
+    column = know(members, schema_members(recover->schema, pairs));
     return column == NULL
         ? ERR_NO_MEMORY
         : latest_add(&column->value, cells->id, cells->value[0]);

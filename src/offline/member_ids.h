@@ -42,10 +42,6 @@ void member_ids_fini(struct member_ids *members);
 /* True where a counter has a column of members. Pure. */
 bool member_ids_has(const struct schema *schema);
 
-/* The column of members that has a counter of pairs. Pure. */
-const struct schema_column *member_ids_column_of(
-    const struct schema *schema, const struct schema_counter *pairs);
-
 /* What an image says of numbers, and counts. counter: as the schema has it. 0
  * or ERR_NO_MEMORY. */
 int member_ids_take_image(struct member_ids *members,

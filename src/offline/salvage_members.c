@@ -100,14 +100,9 @@ is_void(const struct recover_schema *recover, uint32_t serial)
     if (counter == NULL || counter->members_of != 0) {
         return counter != NULL;
     }
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        const struct schema_column *column = &counter->column[i];
-        if (column->serial == serial) {
-            return column->kind == SCHEMA_MEMBERS ||
-                schema_is_counted(counter, column);
-        }
-    }
-    return false;
+    const struct schema_column *column = schema_column_of(counter, serial);
+    return column != NULL &&
+        (column->kind == SCHEMA_MEMBERS || schema_is_counted(counter, column));
 }
 
 /* What is left of cells, behind those written before in the same batch. */
@@ -214,7 +209,7 @@ each_column(struct salvage_members *it, const struct schema *schema,
     for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *pairs = schema_counter_at(schema, slot);
         if (pairs != NULL && pairs->members_of != 0) {
-            err = column_fn(it, member_ids_column_of(schema, pairs), pairs);
+            err = column_fn(it, schema_members(schema, pairs), pairs);
         }
     }
     return err;

@@ -13,10 +13,6 @@
 #include "base/num.h"
 #include "schema/schema_priv.h"
 
-enum { PAIRS_COUNTER_SERIAL = 1, PAIRS_COLUMN_SERIAL = 2 };
-
-_Static_assert((int)PAIRS_COLUMN_SERIAL == (int)SCHEMA_PAIRS_SERIALS,
-    "they are behind that of the column of members");
 _Static_assert(1 + NUM_U64_DIGITS_MAX <= SCHEMA_NAME_MAX, "the name fits");
 
 void
@@ -32,14 +28,14 @@ schema__pairs_add(struct schema *schema, const struct schema_counter *counter,
     pairs->name.len =
         (uint8_t)(1 + num_format_u64(column->serial, pairs->name.text + 1));
     pairs->name.text[pairs->name.len] = '\0';
-    pairs->serial = column->serial + PAIRS_COUNTER_SERIAL;
+    pairs->serial = column->serial + 1;
     pairs->members_of = column->serial;
     pairs->absent_is_miss = counter->absent_is_miss;
     pairs->overflow_is_error = counter->overflow_is_error;
     pairs->exptime_is_ignored = counter->exptime_is_ignored;
     pairs->cold_is_never = true;
     pairs->column[0] = (struct schema_column){
-        .serial = column->serial + PAIRS_COLUMN_SERIAL,
+        .serial = schema_pairs_serial(column),
         .hint_bits = column->value_bits,
         .max_bits = column->value_bits,
     };
@@ -60,17 +56,6 @@ schema__pairs_remove(
     }
 }
 
-static bool
-has_members(const struct schema_counter *counter, uint32_t serial)
-{
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].serial == serial) {
-            return true;
-        }
-    }
-    return false;
-}
-
 const struct schema_counter *
 schema_owner(const struct schema *schema, const struct schema_counter *counter)
 {
@@ -83,12 +68,23 @@ schema_owner(const struct schema *schema, const struct schema_counter *counter)
          slot++) {
         const struct schema_counter *one = schema_counter_at(schema, slot);
 
-        if (one != NULL && has_members(one, counter->members_of)) {
+        if (one != NULL &&
+            schema_column_of(one, counter->members_of) != NULL) {
             owner = one;
         }
     }
     ASSERT(owner != NULL);
     return owner;
+}
+
+const struct schema_column *
+schema_members(const struct schema *schema, const struct schema_counter *pairs)
+{
+    const struct schema_column *column =
+        schema_column_of(schema_owner(schema, pairs), pairs->members_of);
+
+    ASSERT(column != NULL && column->kind == SCHEMA_MEMBERS);
+    return column;
 }
 
 unsigned

@@ -65,13 +65,14 @@ static void
 add_members(struct buf *out, const struct schema_counter *counter,
     const struct schema_column *column)
 {
+    const struct schema_column *counts =
+        schema_column_of(counter, column->counts);
+
     add_text(out, SCHEMA_OPTION_members, SCHEMA_MEMBERS_EXACT);
     add_number(out, SCHEMA_OPTION_max, column->value_bits);
     add_number(out, SCHEMA_OPTION_member, column->member_bits);
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].serial == column->counts) {
-            add_text(out, SCHEMA_OPTION_counts, counter->column[i].name.text);
-        }
+    if (counts != NULL) {
+        add_text(out, SCHEMA_OPTION_counts, counts->name.text);
     }
 }
 

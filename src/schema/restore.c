@@ -113,14 +113,10 @@ schema_kind_is_sound(const struct schema_column *column)
 static bool
 can_count(const struct schema_counter *counter, uint32_t serial)
 {
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        const struct schema_column *column = &counter->column[i];
+    const struct schema_column *column = schema_column_of(counter, serial);
 
-        if (column->serial == serial) {
-            return column->kind == SCHEMA_NUMBER && column->default_value == 0;
-        }
-    }
-    return false;
+    return column != NULL && column->kind == SCHEMA_NUMBER &&
+        column->default_value == 0;
 }
 
 bool

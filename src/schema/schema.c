@@ -186,6 +186,17 @@ schema_find(const struct schema *schema, const char *name, size_t len,
     return true;
 }
 
+const struct schema_column *
+schema_column_of(const struct schema_counter *counter, uint32_t serial)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].serial == serial) {
+            return &counter->column[i];
+        }
+    }
+    return NULL;
+}
+
 /* The same as schema_source where the column does not say where that is. */
 static __attribute__((noinline)) bool
 look_for_source(const struct schema *schema,
@@ -199,12 +210,11 @@ look_for_source(const struct schema *schema,
         if (beside == NULL) {
             counter = &schema->counter[k];
         }
-        for (unsigned i = 0; i < counter->n_columns; i++) {
-            if (counter->column[i].serial == serial) {
-                *out = (struct schema_target){
-                    counter, &counter->column[i], false};
-                return true;
-            }
+        const struct schema_column *column = schema_column_of(counter, serial);
+
+        if (column != NULL) {
+            *out = (struct schema_target){counter, column, false};
+            return true;
         }
     }
     return false;

@@ -172,12 +172,26 @@ schema_source_in(
         : NULL;
 }
 
+/* The column of that serial, or NULL; no column has serial 0. */
+const struct schema_column *schema_column_of(
+    const struct schema_counter *counter, uint32_t serial);
+
 /* The column that a mark of counter, or a list, is about: false where there is
  * none any more, which a schema never lets happen to one that it has. What is
  * of this schema is found at once. */
 bool schema_source(const struct schema *schema,
     const struct schema_counter *counter, const struct schema_column *column,
     struct schema_target *out);
+
+/* A counter of pairs has so many serials, behind that of its column of members:
+ * its own, and that of its one column. */
+enum { SCHEMA_PAIRS_SERIALS = 2 };
+
+static inline uint32_t
+schema_pairs_serial(const struct schema_column *members)
+{
+    return members->serial + SCHEMA_PAIRS_SERIALS;
+}
 
 /* The counter of pairs of a column of members. */
 static inline const struct schema_counter *
@@ -190,6 +204,10 @@ schema_pairs(const struct schema *schema, const struct schema_column *column)
  * them. */
 const struct schema_counter *schema_owner(
     const struct schema *schema, const struct schema_counter *counter);
+
+/* The column of members whose pairs that counter of pairs has. */
+const struct schema_column *schema_members(
+    const struct schema *schema, const struct schema_counter *pairs);
 
 /* The slots of the counters of pairs that schema has and other has not, as
  * their serials tell, ascending; returns how many. For two schemas of which

@@ -60,9 +60,7 @@ enum {
     SCHEMA_DEFAULT_HINT_BITS = 16, /* or max, where that is less */
     SCHEMA_MEMBERS_MAX_BITS = 1,   /* of a member's value */
     SCHEMA_MEMBERS_MEMBER_BITS = 33,
-    SCHEMA_COLUMN_NAMES = 3,  /* its name, its suffix, what is unread */
-    SCHEMA_PAIRS_SERIALS = 2, /* of a counter of pairs: those behind that of
-                               * its column of members */
+    SCHEMA_COLUMN_NAMES = 3, /* its name, its suffix, what is unread */
     /* those of every column, and its own */
     SCHEMA_COUNTER_NAMES = SCHEMA_COLUMN_NAMES * SCHEMA_COLUMNS_MAX + 1,
     SCHEMA_NAMES_MAX = SCHEMA_COUNTERS_MAX * SCHEMA_COUNTER_NAMES

@@ -27,26 +27,13 @@ next_pairs(const struct schema *schema, struct admin_reply *reply)
     return NULL;
 }
 
-static const struct schema_column *
-column_of(const struct schema *schema, const struct schema_counter *pairs)
-{
-    const struct schema_counter *counter = schema_owner(schema, pairs);
-    unsigned i = 0;
-    while (i + 1 < counter->n_columns &&
-        counter->column[i].serial != pairs->members_of) {
-        i++;
-    }
-    ASSERT(counter->column[i].serial == pairs->members_of);
-    return &counter->column[i];
-}
-
 static void
 put_column(struct server_admin *admin, const struct schema *schema,
     const struct schema_counter *pairs, const struct admin_reply *reply,
     struct reply_stats *out)
 {
     const char *counter = schema_owner(schema, pairs)->name.text;
-    const char *column = column_of(schema, pairs)->name.text;
+    const char *column = schema_members(schema, pairs)->name.text;
     struct store_sum sum = store_sum(admin->store, pairs->slot);
     uint64_t marks = reply->numbers.marks;
     uint64_t members = sum.records > marks ? sum.records - marks : 0;
@@ -70,7 +57,7 @@ go_on(struct server_admin *admin, const struct schema *schema,
     const struct schema_counter *pairs, struct admin_reply *reply,
     unsigned *n_left, struct reply_stats *out)
 {
-    unsigned bits = column_of(schema, pairs)->member_bits;
+    unsigned bits = schema_members(schema, pairs)->member_bits;
     if (reply->serial != pairs->serial) {
         reply->serial = pairs->serial;
         reply->shard = 0;

@@ -23,14 +23,6 @@
 static_assert((int)EXEC_SLICE_KEYS_MAX <= (int)STORE_SOURCES_MAX,
     "each key of a slice has one source, or is of members, or neither");
 
-/* The serial of the one column of a counter of pairs (see members_of). */
-static uint32_t
-pairs_serial(const struct schema_column *members)
-{
-    ASSERT(members->kind == SCHEMA_MEMBERS);
-    return members->serial + 2;
-}
-
 void
 exec_get__add_member(struct job *job, struct slot *slot, const struct key *key)
 {
@@ -49,7 +41,7 @@ exec_get__add_member(struct job *job, struct slot *slot, const struct key *key)
     job->member[job->n_members++] = (struct slot_member){.cell = cell,
         .counter = column->pairs,
         .bits = column->member_bits,
-        .serial = pairs_serial(column),
+        .serial = schema_pairs_serial(column),
         .member = key->member};
 }
 
@@ -144,26 +136,12 @@ exec_member__fault(const struct key *key, bool deletes, bool compares)
     return key_member_fault(key);
 }
 
-/* The column that counts the members of that one; NULL: none does. */
-static const struct schema_column *
-find_counts(
-    const struct schema_counter *counter, const struct schema_column *members)
-{
-    for (unsigned i = 0; i < counter->n_columns; i++) {
-        if (members->counts != 0 &&
-            counter->column[i].serial == members->counts) {
-            return &counter->column[i];
-        }
-    }
-    return NULL;
-}
-
 void
 exec_member__take(const struct key *key, struct change *change)
 {
     const struct schema_column *members = key->target.column;
     const struct schema_column *counts =
-        find_counts(key->target.counter, members);
+        schema_column_of(key->target.counter, members->counts);
     ASSERT(change->n_columns == 1 && change->serial[0] == members->serial);
     if (!key->has_member) {
         ASSERT(change->op == CHANGE_DELETE && !change->compares);
@@ -178,7 +156,7 @@ exec_member__take(const struct key *key, struct change *change)
     change->member = (struct change_member){.counter = members->pairs,
         .bits = members->member_bits,
         .counts = counts != NULL,
-        .serial = pairs_serial(members),
+        .serial = schema_pairs_serial(members),
         .member = key->member};
     if (counts != NULL) {
         change->member.counts_column = counts->slot;

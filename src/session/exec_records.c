@@ -55,15 +55,12 @@ put(char *at, const char *bytes, size_t len)
     return at + len;
 }
 
+/* NULL where it, or its counter, has been dropped. */
 static const struct schema_column *
-column_of(const struct schema_counter *counter, uint32_t serial)
+column_of(const struct line_names *names, uint32_t serial)
 {
-    for (unsigned i = 0; counter != NULL && i < counter->n_columns; i++) {
-        if (counter->column[i].serial == serial) {
-            return &counter->column[i];
-        }
-    }
-    return NULL;
+    return names->schema == NULL ? NULL
+                                 : schema_column_of(names->schema, serial);
 }
 
 /* The names of the columns that were read, where they are to be shown. 0, or
@@ -74,7 +71,7 @@ name_columns(const struct store_dump *dump, struct line_names *out)
     out->is_named = dump->n_columns == NAMED_COLUMNS;
     for (unsigned i = 0; out->is_named && i < NAMED_COLUMNS; i++) {
         const struct schema_column *column =
-            column_of(out->schema, dump->column_serial[i]);
+            column_of(out, dump->column_serial[i]);
         if (column == NULL) {
             return ERR_OTHER_COLUMNS;
         }
@@ -140,8 +137,7 @@ put_member(const struct store_dump *dump, uint32_t i,
     const struct line_names *names, struct buf *out)
 {
     const struct store_dump_member *member = &dump->member[i];
-    const struct schema_column *column =
-        column_of(names->schema, member->serial);
+    const struct schema_column *column = column_of(names, member->serial);
     if (column == NULL) {
         return false;
     }

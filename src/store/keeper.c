@@ -157,15 +157,12 @@ check_members(struct keeper *keeper, const struct schema *next,
     if (!engine_has_numbers(keeper->engine, added->member_bits)) {
         return ERR_MEMBERS_WIDE;
     }
-    uint32_t counts = added->counts;
-    for (unsigned i = 0; counts != 0 && i < counter->n_columns; i++) {
-        const struct schema_column *column = &counter->column[i];
-        if (column->serial == counts &&
-            engine_has_values(keeper->engine, counter->slot, column->slot)) {
-            return ERR_COUNTS_VALUES;
-        }
-    }
-    return 0;
+    const struct schema_column *counts =
+        schema_column_of(counter, added->counts);
+    return counts != NULL &&
+            engine_has_values(keeper->engine, counter->slot, counts->slot)
+        ? ERR_COUNTS_VALUES
+        : 0;
 }
 
 static int
