@@ -81,32 +81,18 @@ START_TEST(test_calls)
 }
 END_TEST
 
-static void
-release(struct held_dialog *held)
-{
-    ck_assert_uint_eq(hold_release(held->hold), 1);
-    dialog_wait(&held->dialog);
-}
-
-static void
-add(struct held_dialog *held, const char *said)
-{
-    dialog_add(&held->dialog, said, strlen(said));
-    ck_assert_int_eq(dialog_step(&held->dialog), SESSION_PARKED);
-}
-
 /* The source goes up between its read and the change: the mark is no further
  * than what was read. */
 START_TEST(test_source_moves)
 {
     struct held_dialog held;
     open_marks(&held);
-    add(&held, SET("7.dotseen", "99"));
-    release(&held);
+    held_add(&held, SET("7.dotseen", "99"));
+    held_release(&held);
     exchange(&held.other, "incr 1.dot 10", "20\r\n");
     ck_assert_int_eq(dialog_step(&held.dialog), SESSION_PARKED);
     exchange(&held.other, "incr 1.dot 10", "30\r\n");
-    release(&held);
+    held_release(&held);
     ck_assert_uint_eq(step_through(&held), 0);
     expect_replies(&held.dialog, "set", "STORED\r\n");
     exchange(&held.other, "get 7.dotseen 7.undot",
@@ -131,22 +117,22 @@ START_TEST(test_dropped)
         SET("7.dotseen", "99") SET("7.atseen", "99") SET("7.lseen", "19");
     struct held_dialog held;
     open_marks(&held);
-    add(&held, gets);
+    held_add(&held, gets);
     PLAY(&held.other, drops);
-    release(&held);
+    held_release(&held);
     ck_assert_uint_eq(step_through(&held), 0);
     expect_replies(
         &held.dialog, gets, "VALUE 7.lseen 0 1\r\n0\r\nEND\r\nEN\r\n");
     close_held(&held);
     for (unsigned is_read = 0; is_read < 2; is_read++) {
         open_marks(&held);
-        add(&held, sets);
+        held_add(&held, sets);
         if (is_read) {
-            release(&held);
+            held_release(&held);
             ck_assert_int_eq(dialog_step(&held.dialog), SESSION_PARKED);
         }
         PLAY(&held.other, drops);
-        release(&held);
+        held_release(&held);
         ck_assert_uint_eq(step_through(&held), is_read ? 0 : 1);
         expect_replies(&held.dialog, sets, GONE GONE "STORED\r\n");
         exchange(

@@ -73,20 +73,6 @@ START_TEST(test_calls)
 }
 END_TEST
 
-static void
-release(struct held_dialog *held)
-{
-    ck_assert_uint_eq(hold_release(held->hold), 1);
-    dialog_wait(&held->dialog);
-}
-
-static void
-add(struct held_dialog *held, const char *said)
-{
-    dialog_add(&held->dialog, said, strlen(said));
-    ck_assert_int_eq(dialog_step(&held->dialog), SESSION_PARKED);
-}
-
 static const struct exchange drops[] = {
     {"drop column post liked liked", "DELETED\r\n"},
     {"drop column user seen seen", "DELETED\r\n"},
@@ -100,13 +86,13 @@ START_TEST(test_dropped)
     for (unsigned is_read = 0; is_read < 2; is_read++) {
         struct held_dialog held;
         open_members(&held);
-        add(&held, gets);
+        held_add(&held, gets);
         if (is_read) {
-            release(&held);
+            held_release(&held);
             ck_assert_int_eq(dialog_step(&held.dialog), SESSION_PARKED);
         }
         PLAY(&held.other, drops);
-        release(&held);
+        held_release(&held);
         ck_assert_uint_eq(step_through(&held), is_read ? 0 : 1);
         expect_replies(&held.dialog, gets,
             "VALUE 1.score:7 0 1\r\n9\r\nVALUE 1.likes 0 1\r\n1\r\nEND\r\n"
@@ -122,9 +108,9 @@ START_TEST(test_dropped_change)
     static const char sets[] = SET("1.liked:9", "1") "incr 1.score:7 1\r\n";
     struct held_dialog held;
     open_members(&held);
-    add(&held, sets);
+    held_add(&held, sets);
     PLAY(&held.other, drops);
-    release(&held);
+    held_release(&held);
     ck_assert_uint_eq(step_through(&held), 0);
     expect_replies(&held.dialog, sets, GONE "10\r\n");
     close_held(&held);
@@ -137,12 +123,12 @@ START_TEST(test_all_go)
     static const char gets[] = "get 1.liked:7 1.liked:8\r\n";
     struct held_dialog held;
     open_members(&held);
-    add(&held, gets);
-    release(&held);
+    held_add(&held, gets);
+    held_release(&held);
     ck_assert_int_eq(dialog_step(&held.dialog), SESSION_PARKED);
     exchange(&held.other, "delete 1.liked", "DELETED\r\n");
     exchange(&held.other, "incr 1.liked:8 1", "1\r\n");
-    release(&held);
+    held_release(&held);
     ck_assert_uint_eq(step_through(&held), 0);
     /* 7 was in when the number was read, and is not taken out yet */
     expect_replies(&held.dialog, gets,
@@ -170,11 +156,11 @@ START_TEST(test_wrong_by_then)
     buf_add_text(&wanted, "VALUE 1.score:7 0 1\r\n9\r\nEND\r\n");
     buf_add(&said, "", 1);
     buf_add(&wanted, "", 1);
-    add(&held, said.data);
+    held_add(&held, said.data);
     exchange(&held.other, "drop column post liked liked", "DELETED\r\n");
     exchange(&held.other, "add column post liked members=exact member=16",
         "STORED\r\n");
-    release(&held);
+    held_release(&held);
     ck_assert_uint_eq(step_through(&held), 2);
     expect_replies(&held.dialog, said.data, wanted.data);
     buf_fini(&said);

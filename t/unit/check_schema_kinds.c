@@ -14,20 +14,7 @@
 
 /* ---- what words make ---- */
 
-static int
-parse(const char *line)
-{
-    struct schema_edit edit;
-    const char *rest;
-    struct schema_word word[EDIT_WORDS];
-    enum schema_edit_op op = edit_op(line, &rest);
-    return schema_edit_parse(op, word, edit_words(rest, word), &edit);
-}
-
-static const struct {
-    int err;
-    const char *line;
-} parsed[] = {
+static const struct parsed parsed[] = {
     {0, "add column u m marks=n unread=un"},
     {0, "add column u m unread=un suffix=s flags=1 marks=n unmarked=all"},
     {0, "add column u m marks=0.n unread=un unmarked=none forget=0"},
@@ -103,11 +90,7 @@ static const struct {
 
 START_TEST(test_what_words_are_refused)
 {
-    for (size_t i = 0; i < COUNT_OF(parsed); i++) {
-        int err = parse(parsed[i].line);
-        ck_assert_msg(err == parsed[i].err, "%s: \"%s\" instead of \"%s\"",
-            parsed[i].line, err_text(err), err_text(parsed[i].err));
-    }
+    expect_parsed(parsed, COUNT_OF(parsed));
 }
 END_TEST
 

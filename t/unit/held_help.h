@@ -32,6 +32,22 @@ struct batching {
     const char *answer;
 };
 
+/* Lets the one call go that is held. */
+static inline void
+held_release(struct held_dialog *held)
+{
+    ck_assert_uint_eq(hold_release(held->hold), 1);
+    dialog_wait(&held->dialog);
+}
+
+/* Says it all, and waits for a call. */
+static inline void
+held_add(struct held_dialog *held, const char *said)
+{
+    dialog_add(&held->dialog, said, strlen(said));
+    ck_assert_int_eq(dialog_step(&held->dialog), SESSION_PARKED);
+}
+
 /* Steps until more bytes are wanted; returns how many calls were held. */
 static inline unsigned
 step_through(struct held_dialog *held)

@@ -30,6 +30,32 @@ apply(struct schema **schema, const char *line)
     ck_assert_msg(err == 0, "%s: %s", line, err_text(err));
 }
 
+/* A line, and what schema_edit_parse says to it. */
+struct parsed {
+    int err;
+    const char *line;
+};
+
+static inline int
+parse(const char *line)
+{
+    struct schema_edit edit;
+    const char *rest;
+    struct schema_word word[EDIT_WORDS];
+    enum schema_edit_op op = edit_op(line, &rest);
+    return schema_edit_parse(op, word, edit_words(rest, word), &edit);
+}
+
+static inline void
+expect_parsed(const struct parsed *parsed, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int err = parse(parsed[i].line);
+        ck_assert_msg(err == parsed[i].err, "%s: \"%s\" instead of \"%s\"",
+            parsed[i].line, err_text(err), err_text(parsed[i].err));
+    }
+}
+
 /* board with a dot, author whose posts are followed, user with numbers. */
 static inline struct schema *
 some_schema(void)
