@@ -53,7 +53,6 @@
     X(LIST_OPTIONS, "a list takes suffix= and flags= only")                   \
     X(NO_FOLLOWED, "there is no such column to follow")                       \
     X(FOLLOW_COLD, "follow a counter with cold=never")                        \
-    X(MEMBERS_COLD, "exact members need a counter with cold=never")           \
     X(MEMBERS_ABOUT, "members=about is not there yet, see members=exact")     \
     X(MEMBERS_OPTIONS,                                                        \
         "members take max=, member=, counts=, suffix= and flags= only")       \

@@ -99,9 +99,6 @@ resolve_members(const struct schema_counter *counter,
     const struct schema_name *name = &edit->source;
     const struct schema_column *counted;
 
-    if (!counter->cold_is_never) {
-        return ERR_MEMBERS_COLD;
-    }
     if (name->len == 0) {
         return 0;
     }

@@ -21,7 +21,7 @@ schema__pairs_add(struct schema *schema, const struct schema_counter *counter,
 {
     struct schema_counter *pairs = schema__add(schema, column->pairs);
 
-    ASSERT(column->kind == SCHEMA_MEMBERS && counter->cold_is_never);
+    ASSERT(column->kind == SCHEMA_MEMBERS);
     ASSERT(column->value_bits >= 1 &&
         column->value_bits <= SCHEMA_VALUE_BITS_MAX);
     pairs->name.text[0] = '#';
@@ -33,7 +33,9 @@ schema__pairs_add(struct schema *schema, const struct schema_counter *counter,
     pairs->absent_is_miss = counter->absent_is_miss;
     pairs->overflow_is_error = counter->overflow_is_error;
     pairs->exptime_is_ignored = counter->exptime_is_ignored;
-    pairs->cold_is_never = true;
+    pairs->cold_is_never = counter->cold_is_never;
+    pairs->cold_is_quietest = counter->cold_is_quietest;
+    /* cold_after is about the ids of records: pairs have others */
     pairs->column[0] = (struct schema_column){
         .serial = schema_pairs_serial(column),
         .hint_bits = column->value_bits,

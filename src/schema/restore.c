@@ -128,7 +128,7 @@ schema_members_are_sound(const struct schema_counter *counter)
         if (column->kind != SCHEMA_MEMBERS) {
             continue;
         }
-        if (!counter->cold_is_never || column->pairs == counter->slot ||
+        if (column->pairs == counter->slot ||
             (column->counts != 0 && !can_count(counter, column->counts))) {
             return false;
         }

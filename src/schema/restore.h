@@ -36,9 +36,9 @@ int schema_restore_drop(const struct schema *old, uint32_t counter_serial,
  * alone can tell. */
 bool schema_kind_is_sound(const struct schema_column *column);
 
-/* True where columns of members fit their counter: it has cold=never, each
- * counts in a number of it with default 0, no two in the same, and their pairs
- * have slots of their own. */
+/* True where columns of members fit their counter: each counts in a number of
+ * it with default 0, no two in the same, and their pairs have slots of their
+ * own. */
 bool schema_members_are_sound(const struct schema_counter *counter);
 
 /* 0, or ERR_CORRUPT where a mark or a list is about a column that there is not,

@@ -264,8 +264,8 @@ int schema_edit_parse(enum schema_edit_op op, const struct schema_word *word,
  * 0 or ERR_NO_MEMORY, ERR_NAME_TAKEN, ERR_NO_COUNTER, ERR_NO_COLUMN,
  * ERR_NO_KEY, ERR_TWO_KEYS, ERR_DROP_KEY, ERR_TOO_MANY_COUNTERS,
  * ERR_TOO_MANY_COLUMNS; of a mark or a list ERR_BAD_SOURCE, ERR_NO_FOLLOWED,
- * ERR_SOURCE_KIND, ERR_FOLLOW_COLD; of members ERR_MEMBERS_COLD,
- * ERR_BAD_COUNTS, ERR_TOO_MANY_COUNTERS where none is left for their pairs;
+ * ERR_SOURCE_KIND, ERR_FOLLOW_COLD; of members ERR_BAD_COUNTS,
+ * ERR_TOO_MANY_COUNTERS where none is left for their pairs;
  * ERR_IN_USE where a mark or a list is about what would be dropped, or members
  * count in it, unless these would be dropped in the same edit. */
 int schema_apply(const struct schema *old, const struct schema_edit *edit,

@@ -159,8 +159,7 @@ START_TEST(test_what_edits_are_refused)
         int err;
         const char *line;
     } cases[] = {
-        {ERR_MEMBERS_COLD, "add column user m members=exact"},
-        {ERR_MEMBERS_COLD, "add column user m members=exact counts=posts"},
+        {ERR_BAD_COUNTS, "add column user m members=exact counts=likes"},
         {ERR_NO_COUNTER, "add column nobody m members=exact"},
         {ERR_NO_KEY, "add column bare m members=exact"},
         {ERR_NAME_TAKEN, "add column weibo cntan members=exact"},
