@@ -64,6 +64,7 @@
         "counts= names a number of this counter with default 0, in which no " \
         "other members count")                                                \
     X(COUNTS_VALUES, "that number has values that are no counts of members")  \
+    X(COUNTS_COLD, "that number is in segments, which may have values of it") \
     X(MANY_MEMBERS, "too many ids have members, see member=")                 \
     X(IN_USE, "a column marks, counts or follows this one, drop that first")  \
     X(COLD_AFTER, "a counter with cold=never takes no cold_after=")           \

@@ -163,18 +163,32 @@ take_cells(struct replayer *it, const struct entry_cells *cells, uint64_t seq)
     }
 }
 
+/* The serial of the counter in a slot; 0: there is none. */
+static uint32_t
+serial_at(const struct ring *ring, unsigned slot)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(ring->recover.schema, slot);
+    return counter == NULL ? 0 : counter->serial;
+}
+
 /* The engine forgets a counter's records before its segments: what is left of
- * them would be looked for there. */
+ * them would be looked for there. A counter of pairs goes with its column. */
 static int
 apply_schema(struct ring *ring, const struct entry *entry)
 {
     struct durable *durable = ring->durable;
-    int slot = entry->kind == ENTRY_DROPPED
-        ? recover_slot_of(ring->recover.schema, entry->counter_serial)
-        : -1;
+    struct durable_segments *segment_map = durable->segment_map;
+    uint32_t serial[SCHEMA_COUNTERS_MAX];
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        serial[slot] = serial_at(ring, slot);
+    }
     int err = recover_schema_apply(&ring->recover, entry, durable->engine);
-    if (err == 0 && slot >= 0 && durable->segment_map != NULL) {
-        durable->segment_map->drop_fn(durable->segment_map, (unsigned)slot);
+    for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
+        if (serial[slot] != 0 && serial_at(ring, slot) != serial[slot] &&
+            segment_map != NULL) {
+            segment_map->drop_fn(segment_map, slot);
+        }
     }
     return err;
 }

@@ -33,18 +33,6 @@ by_number(const void *a, const void *b)
     return x->first_id < y->first_id ? -1 : x->first_id > y->first_id;
 }
 
-static bool
-has_counter(
-    const struct manifest *manifest, const struct manifest_segment *part)
-{
-    for (uint32_t i = 0; i < manifest->n_counters; i++) {
-        if (manifest->counter[i].serial == part->counter_serial) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What the manifest says of a file and what that says of itself. */
 static bool
 agree(const struct segment_head *head,
@@ -100,8 +88,9 @@ recover_each_segment(const struct recover_segments *recover)
     size_t n = 0, end;
     int err = part == NULL ? ERR_NO_MEMORY : 0;
     for (size_t i = 0; err == 0 && i < segments->n; i++) {
-        if (has_counter(recover->manifest, &segments->segment[i])) {
-            part[n++] = &segments->segment[i];
+        const struct manifest_segment *one = &segments->segment[i];
+        if (manifest_has_counter(recover->manifest, one->counter_serial)) {
+            part[n++] = one;
         }
     }
     if (n > 0) {

@@ -103,6 +103,8 @@ struct change_member {
     uint32_t serial;        /* of the one column of pairs, in slot 0 */
     uint32_t counts_serial; /* of the column that counts them */
     uint64_t member;
+    const struct engine_base *base; /* the pair where the engine has none, as
+                                     * change.base is the record */
 };
 
 /* One change of one record, all or nothing. The caller owns it; only the

@@ -46,6 +46,11 @@ enum origin change__find_absent(const struct ranges *ranges,
     const struct view *view, uint64_t row, const struct change *change,
     uint64_t mask, uint64_t *code);
 
+/* True where a base (NULL: none) is of that id and of the version that covers
+ * it; and then its codes, by slot. */
+bool change__take_base(const struct view *view, const struct engine_base *base,
+    uint64_t id, uint64_t version, uint64_t *code);
+
 /* Stores what a look (ranges_seek) found and changes have changed in some
  * columns; 0, or why not. *code is that of the whole record afterwards. */
 int change__store(struct counter *counter, struct ranges *ranges,

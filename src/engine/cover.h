@@ -17,10 +17,11 @@
  * replayed). */
 #define ENGINE_COVER_LOADING UINT64_MAX
 
-/* Who says what is covered; a seam. Both functions are called under the lock
+/* Who says what is covered; a seam. All functions are called under the lock
  * of that shard and by many threads, must not call the engine, and should take
- * nanoseconds. What they say of a shard's rows may change only in
- * engine_evict's publish_fn, or in a way that the caller answers for. */
+ * nanoseconds (column_fn: for each segment). What they say of a shard's rows may
+ * change only in engine_evict's publish_fn, or in a way that the caller answers
+ * for. */
 struct engine_cover {
     /* The version of what covers that row: 0 where nothing does. A version is
      * not used again for other contents of the row. Asked only where a record
@@ -31,15 +32,24 @@ struct engine_cover {
     /* True where any of the rows first_row..last_row is covered. */
     bool (*any_fn)(const struct engine_cover *cover, unsigned slot,
         unsigned shard, uint64_t first_row, uint64_t last_row);
+    /* No record of the shard that what covers it has, is in a row above *row;
+     * false where nothing covers any. Asked of counters of pairs only. */
+    bool (*last_row_fn)(const struct engine_cover *cover, unsigned slot,
+        unsigned shard, uint64_t *row);
+    /* True where what covers some row may have a value of the column with that
+     * serial. Asked by engine_is_covered only. */
+    bool (*column_fn)(const struct engine_cover *cover, unsigned slot,
+        unsigned shard, uint32_t serial);
 };
 
 /* A record as it is in the segment (struct change, which only reads it). */
 struct engine_base {
+    uint64_t id;      /* whose it is; another one's is ignored */
     uint64_t version; /* of the cover it was read under */
     bool is_there;    /* else all is default, and what follows is void */
     bool is_to_stay;  /* the record is to be in the engine afterwards, also
                        * where the change leaves it as it is; the sink is told
-                       * all of it */
+                       * all of it. Not for the change of a member */
     uint32_t n_columns;
     uint32_t serial[SCHEMA_COLUMNS_MAX]; /* those that the counter does not
                                           * have are left out */

@@ -39,4 +39,12 @@ cover_keeps_any(const struct cover_at *at, uint64_t first, uint64_t last)
             at->cover->any_fn(at->cover, at->slot, at->shard, first, last));
 }
 
+/* See engine_cover.last_row_fn; of a counter of pairs. */
+static inline bool
+cover_last_row(const struct cover_at *at, uint64_t *row)
+{
+    return at->cover != NULL &&
+        at->cover->last_row_fn(at->cover, at->slot, at->shard, row);
+}
+
 #endif

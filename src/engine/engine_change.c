@@ -182,11 +182,13 @@ complete(struct ranges_look *look, uint32_t columns, uint64_t *code)
     memcpy(code, whole, sizeof whole);
 }
 
-/* The codes of a base, by slot. */
-static void
-take_base(
-    const struct view *view, const struct engine_base *base, uint64_t *code)
+bool
+change__take_base(const struct view *view, const struct engine_base *base,
+    uint64_t id, uint64_t version, uint64_t *code)
 {
+    if (base == NULL || base->version != version || base->id != id) {
+        return false;
+    }
     ASSERT(!base->is_there || base->n_columns <= SCHEMA_COLUMNS_MAX);
     for (unsigned i = 0; base->is_there && i < base->n_columns; i++) {
         for (unsigned slot = 0; slot < SCHEMA_COLUMNS_MAX; slot++) {
@@ -198,6 +200,7 @@ take_base(
             }
         }
     }
+    return true;
 }
 
 enum origin
@@ -213,10 +216,9 @@ change__find_absent(const struct ranges *ranges, const struct view *view,
         return ORIGIN_LOADING;
     }
     for (; mask != 0; mask &= mask - 1) {
-        const struct engine_base *base = change[__builtin_ctzll(mask)].base;
-        if (base != NULL && base->version == version) {
-            take_base(view, base, code);
-            return base->is_to_stay ? ORIGIN_STAY : ORIGIN_BASE;
+        const struct change *it = &change[__builtin_ctzll(mask)];
+        if (change__take_base(view, it->base, it->id, version, code)) {
+            return it->base->is_to_stay ? ORIGIN_STAY : ORIGIN_BASE;
         }
     }
     return ORIGIN_UNKNOWN;

@@ -19,11 +19,18 @@
  *               reserved                reserved
  *
  * So all numbers that were ever given are below the number of the largest row,
- * even if all their pairs are gone, and the next one is that + 1.
+ * even if all their pairs are gone, and the next one is that + 1. The largest
+ * row may be covered (cover.h): what covers rows says how far its records reach
+ * in all shards, so numbers are passed over, and none is given twice.
+ *
+ * A record and its pair may each be here, or covered; of what is covered the
+ * change brings a base. Under a new number nothing was ever stored, whatever
+ * covers its rows, and the reserved rows are new then, too.
  *
  * What comes first is what can be taken back without memory: of a new member
  * the reservation and the pair, then the record; of one that goes the record,
- * then the pair. Readers do not see the two change at one moment. */
+ * then the pair. A pair that goes and came as a base is stored first, as it is.
+ * Readers do not see the two change at one moment. */
 #include "engine/members_priv.h"
 
 #include "base/assert.h"
@@ -98,6 +105,12 @@ pair_row(const struct job *job)
     return job->number << member->bits | member->member;
 }
 
+static uint64_t
+pair_id(const struct job *job, uint64_t row)
+{
+    return engine__id(job->engine, job->shard, row);
+}
+
 static void
 seek(struct part *part, uint64_t row)
 {
@@ -134,12 +147,37 @@ look_at_record(struct job *job, uint64_t row)
             return ERR_COLD;
         }
         /* a log that is replayed has no changes of members */
-        ASSERT(it->origin != ORIGIN_LOADING);
+        ASSERT(!origin_is_to_stay(it->origin));
         codes_copy(it->code, it->look.spot.record.code, it->columns);
     }
     job->number = it->code[change->column[0]];
     ASSERT(job->number >> job->row_bits == 0);
     ASSERT(job->number % MEMBER_NUMBER_BLOCK != 0 || job->number == 0);
+    return 0;
+}
+
+/* The pair, of a number that was given before. */
+static int
+look_at_pair(struct job *job)
+{
+    const struct engine_base *base = job->change->member.base;
+    struct part *it = &job->pair;
+    uint64_t row = pair_row(job), version = 0;
+    seek(it, row);
+    if (it->look.spot.where == TABLE_NOWHERE) {
+        version = cover_version(&it->ranges->cover, row);
+    }
+    if (version == 0) {
+        return 0;
+    }
+    ASSERT(version != ENGINE_COVER_LOADING);
+    if (!change__take_base(it->view, base, pair_id(job, row), version,
+            it->look.spot.record.code)) {
+        return ERR_COLD;
+    }
+    ASSERT(!base->is_to_stay);
+    it->origin = ORIGIN_BASE;
+    codes_copy(it->code, it->look.spot.record.code, it->columns);
     return 0;
 }
 
@@ -157,10 +195,7 @@ look_at_both(struct job *job, uint64_t row)
     }
     job->pair.columns = PAIR_COLUMNS;
     memset(job->pair.code, 0, sizeof job->pair.code);
-    if (job->number != 0) {
-        seek(&job->pair, pair_row(job));
-    }
-    return 0;
+    return job->number == 0 ? 0 : look_at_pair(job);
 }
 
 /* Does the change on the pair's codes, as on those of a number. */
@@ -219,11 +254,11 @@ count(struct job *job, int step)
 static uint64_t
 next_number(struct ranges *pairs, unsigned bits)
 {
-    uint64_t row;
     table_owner_assert_held(pairs->owner);
     if (pairs->next_number == 0) {
-        uint64_t top = members__largest(pairs, &row) ? row >> bits : 0;
-        /* it is a multiple already, unless something was lost */
+        uint64_t top = members__top(pairs, bits);
+        /* it is a multiple already, unless something was lost or what covers
+         * rows has more of another shard */
         top += MEMBER_NUMBER_BLOCK - 1;
         pairs->next_number = top - top % MEMBER_NUMBER_BLOCK + 1;
     }
@@ -282,23 +317,35 @@ put(struct part *part, uint64_t id)
         part->columns, part->code, id, part->origin);
 }
 
-static uint64_t
-pair_id(const struct job *job, uint64_t row)
-{
-    return engine__id(job->engine, job->shard, row);
-}
-
-/* Stores a pair in a row that has none, or takes it out; this needs no
- * memory. */
+/* Stores a pair in a row that has none, whatever covers it, or takes it out;
+ * this needs no memory. */
 static int
 put_pair(const struct job *job, uint64_t row, uint64_t code)
 {
     struct part part = job->pair;
     seek(&part, row);
+    ASSERT((part.code[PAIR_COLUMN] == 0) == (code != 0));
     part.code[PAIR_COLUMN] = code;
+    part.origin = ORIGIN_HERE;
     int err = put(&part, pair_id(job, row));
     ASSERT(err == 0 || code != 0);
     return err;
+}
+
+/* Sees to it that a pair which is to go is here: then it needs no memory to
+ * go. Where it came as a base, it is stored as that says, which changes nothing
+ * for anybody. */
+static int
+bring_pair(struct job *job)
+{
+    struct part part = job->pair;
+    if (part.look.spot.where != TABLE_NOWHERE) {
+        return 0;
+    }
+    ASSERT(part.origin == ORIGIN_BASE);
+    part.origin = ORIGIN_STAY; /* else it is left alone, being no other one */
+    codes_copy(part.code, part.look.spot.record.code, part.columns);
+    return put(&part, pair_id(job, pair_row(job)));
 }
 
 static int
@@ -359,12 +406,14 @@ store(struct job *job)
         return 0; /* it had no member, and has none */
     }
     if (step == 0) {
-        return put(&job->pair, pair_id(job, job->pair.look.spot.row));
+        return put(&job->pair, pair_id(job, pair_row(job)));
     }
-    err = put_record(job);
+    err = bring_pair(job);
     if (err == 0) {
-        int gone = put(&job->pair, pair_id(job, pair_row(job)));
-        ASSERT(gone == 0); /* needs no memory */
+        err = put_record(job);
+    }
+    if (err == 0) {
+        (void)put_pair(job, pair_row(job), 0);
     }
     return err;
 }

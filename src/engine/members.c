@@ -207,19 +207,28 @@ take_larger(void *context, uint64_t row, const uint64_t *code)
     }
 }
 
-bool
-members__largest(const struct ranges *ranges, uint64_t *row)
+/* The largest number that has a pair here; 0: none has. */
+static uint64_t
+largest_here(const struct ranges *pairs, unsigned bits)
 {
-    const struct directory *directory = ranges__directory(ranges);
+    const struct directory *directory = ranges__directory(pairs);
     size_t i = directory == NULL ? 0 : directory_count(directory);
     struct largest it = {.any = false};
-    table_owner_assert_held(ranges->owner);
+    table_owner_assert_held(pairs->owner);
     while (i-- > 0 && !it.any) {
-        table_each(ranges->owner, directory_entries(directory)[i].table,
+        table_each(pairs->owner, directory_entries(directory)[i].table,
             take_larger, &it);
     }
-    *row = it.row;
-    return it.any;
+    return it.any ? it.row >> bits : 0;
+}
+
+uint64_t
+members__top(const struct ranges *pairs, unsigned bits)
+{
+    uint64_t here = largest_here(pairs, bits), row = 0;
+    uint64_t covered =
+        cover_last_row(&pairs->cover, &row) ? row >> bits : 0;
+    return here > covered ? here : covered;
 }
 
 struct values {
@@ -272,6 +281,23 @@ engine_has_values(struct engine *engine, unsigned slot, unsigned column)
 }
 
 bool
+engine_is_covered(struct engine *engine, unsigned slot, unsigned column)
+{
+    const struct engine_cover *cover = engine->cover;
+    const struct view *view = view_of(engine, slot);
+    uint32_t serial = serial_of(view, column);
+    bool any = false;
+    ASSERT(slot < SCHEMA_COUNTERS_MAX && column < SCHEMA_COLUMNS_MAX);
+    for (unsigned i = 0;
+         cover != NULL && serial != 0 && !any && i < engine->n_shards; i++) {
+        shard__lock(&engine->shard[i]);
+        any = cover->column_fn(cover, slot, i, serial);
+        shard__unlock(&engine->shard[i]);
+    }
+    return any;
+}
+
+bool
 engine_has_numbers(const struct engine *engine, unsigned bits)
 {
     ASSERT(bits < 64 - engine->shard_bits);
@@ -286,7 +312,6 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
 {
     struct counter *counter = engine__counter(engine, pairs);
     struct engine_given_up given_up;
-    uint64_t row;
     ASSERT(shard < engine->n_shards && bits < 64);
     engine_given_up(engine, &given_up);
     out->waiting = given_up.waiting;
@@ -297,12 +322,14 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     }
     shard__lock(&engine->shard[shard]);
     const struct ranges *ranges = &counter->ranges[shard];
-    if (counter__view(counter) != NULL && members__largest(ranges, &row)) {
-        uint64_t top = row >> bits;
-        uint64_t last = ranges->next_number == 0
-            ? top - top % MEMBER_NUMBER_BLOCK
-            : ranges->next_number - 1;
-        out->marks += top / MEMBER_NUMBER_BLOCK;
+    if (counter__view(counter) != NULL) {
+        uint64_t last = ranges->next_number - 1;
+        if (ranges->next_number == 0) {
+            uint64_t top = members__top(ranges, bits);
+            last = top - top % MEMBER_NUMBER_BLOCK;
+        }
+        /* of the last block, too: it has been begun */
+        out->marks += (last + MEMBER_NUMBER_BLOCK - 1) / MEMBER_NUMBER_BLOCK;
         out->given += last - last / MEMBER_NUMBER_BLOCK;
     }
     shard__unlock(&engine->shard[shard]);
@@ -608,23 +635,28 @@ engine_take_out(struct engine *engine)
 }
 
 /* Numbers that have been given are below the largest one there is a pair of,
- * which is no record's. */
+ * which is no record's. Where rows can be covered, that pair may be elsewhere,
+ * and where numbers were passed over there may be none. */
 static void
 verify_column(const struct engine *engine, const struct view *view,
     unsigned column, unsigned shard)
 {
     const struct counter *pairs = engine__counter(engine, view->pairs[column]);
-    uint64_t row, top = 0;
     if (pairs == NULL || counter__view(pairs) == NULL) {
         return;
     }
     const struct ranges *ranges = &pairs->ranges[shard];
-    if (members__largest(ranges, &row)) {
-        top = row >> members__bits(&view->column[column]);
-    }
+    uint64_t top =
+        largest_here(ranges, members__bits(&view->column[column]));
     uint64_t next = ranges->next_number;
-    ASSERT(top % MEMBER_NUMBER_BLOCK == 0);
-    ASSERT(next == 0 || (next <= top + 1 && next + MEMBER_NUMBER_BLOCK > top));
+    uint64_t last = next + (MEMBER_NUMBER_BLOCK - 2);
+    last -= last % MEMBER_NUMBER_BLOCK; /* that is reserved, if any is */
+    ASSERT(next == 0 || top <= last);
+    ASSERT(next % MEMBER_NUMBER_BLOCK != 0 || next == 0);
+    if (engine->cover == NULL) {
+        ASSERT(top % MEMBER_NUMBER_BLOCK == 0);
+        ASSERT(next == 0 || top == last);
+    }
 }
 
 void

@@ -27,8 +27,10 @@ size_t engine_members(struct engine *engine, unsigned pairs, uint64_t id,
     uint64_t *value);
 
 /* Adds figures of a counter of pairs in one shard to *out (engine/sum.h), and
- * says what was given up; bits as engine_pair has them. Looks through one table
- * or two, under the shard's lock (some 0.3 ms at most). Any thread. */
+ * says what was given up; bits as engine_pair has them. Where pairs are covered
+ * since before a restart, the numbers may be those of the shard that has most.
+ * Looks through one table or two, under the shard's lock (some 0.3 ms at most).
+ * Any thread. */
 void engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out);
 
@@ -37,6 +39,11 @@ void engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
  * under a hold of its shard's lock; what is changed meanwhile may be missed.
  * Who calls defines and undefines counters. */
 bool engine_has_values(struct engine *engine, unsigned slot, unsigned column);
+
+/* True where something covers records of the counter (engine/cover.h) that may
+ * have values of that column which are not its default. As engine_has_values;
+ * what it covers changes under the same lock. */
+bool engine_is_covered(struct engine *engine, unsigned slot, unsigned column);
 
 /* True where ids can be given numbers, with members below 2^bits: else so many
  * shards leave no room for any. */

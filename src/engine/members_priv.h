@@ -24,8 +24,10 @@ void member__change(struct engine *engine, struct change *change,
 void member__apply_new(
     struct engine *engine, struct change *change, uint64_t *code);
 
-/* The largest row of ranges that holds something; false where there is none. */
-bool members__largest(const struct ranges *ranges, uint64_t *row);
+/* No number above it has a pair in these rows, be it here or in what covers
+ * them; 0: none has. It may be more: what covers them may say so for the sake
+ * of another shard. */
+uint64_t members__top(const struct ranges *pairs, unsigned bits);
 
 /* The bits of members, of a column of members. */
 static inline unsigned

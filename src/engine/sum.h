@@ -36,7 +36,8 @@ enum { ENGINE_WIDTHS = 65 };
 /* Of counters of pairs (engine_numbers). */
 struct engine_numbers {
     uint64_t given; /* numbers that no record gets any more */
-    uint64_t marks; /* records that are no members: they reserve numbers */
+    uint64_t marks; /* records that are no members: they reserve numbers; of
+                     * covered ones about so many, or fewer */
     /* of the whole engine, see struct engine_given_up: */
     uint64_t waiting, lost, taken_out;
 };

@@ -108,11 +108,22 @@ take_largest(struct keeper *keeper, const struct schema *next,
     }
 }
 
+/* The engine forgets the counter in a slot, and then nothing covers what it
+ * had. */
 static void
-undefine_all(struct keeper *keeper, const uint8_t *slot, unsigned n)
+forget(struct keeper *keeper, unsigned slot)
+{
+    engine_undefine(keeper->engine, slot);
+    if (keeper->segment_map != NULL) {
+        segment_map_clear(keeper->segment_map, slot);
+    }
+}
+
+static void
+forget_all(struct keeper *keeper, const uint8_t *slot, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        engine_undefine(keeper->engine, slot[i]);
+        forget(keeper, slot[i]);
     }
 }
 
@@ -132,14 +143,14 @@ define(struct keeper *keeper, const struct schema *next,
         err = engine_define(keeper->engine, counter_of(next, edit));
     }
     if (err != 0) {
-        undefine_all(keeper, pairs, n);
+        forget_all(keeper, pairs, n);
     }
     return err;
 }
 
 /* Whether members can be had. A number that is to count them has counted
- * nothing else so far: else it would never be right. And a shard has room for
- * the numbers of some ids. */
+ * nothing else so far: else it would never be right. What segments have of it
+ * is not read. And a shard has room for the numbers of some ids. */
 static int
 check_members(struct keeper *keeper, const struct schema *next,
     const struct schema_edit *edit)
@@ -159,9 +170,14 @@ check_members(struct keeper *keeper, const struct schema *next,
     }
     const struct schema_column *counts =
         schema_column_of(counter, added->counts);
-    return counts != NULL &&
-            engine_has_values(keeper->engine, counter->slot, counts->slot)
-        ? ERR_COUNTS_VALUES
+    if (counts == NULL) {
+        return 0;
+    }
+    if (engine_has_values(keeper->engine, counter->slot, counts->slot)) {
+        return ERR_COUNTS_VALUES;
+    }
+    return engine_is_covered(keeper->engine, counter->slot, counts->slot)
+        ? ERR_COUNTS_COLD
         : 0;
 }
 
@@ -206,12 +222,9 @@ do_drop(struct keeper *keeper, const struct schema_edit *edit,
         /* Out of memory here only means that the space comes back later. */
         (void)engine_define(keeper->engine, counter_of(next, edit));
     } else {
-        engine_undefine(keeper->engine, slot);
-        if (keeper->segment_map != NULL) {
-            segment_map_clear(keeper->segment_map, slot);
-        }
+        forget(keeper, slot);
     }
-    undefine_all(keeper, pairs, n_pairs);
+    forget_all(keeper, pairs, n_pairs);
     /* a slot may be used again by the next edit: nobody may still read
      * under the old columns then */
     qsbr_wait(keeper->store->qsbr);

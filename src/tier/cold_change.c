@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes changes of cold records, and keeps changes that wait for room.
  *
- *   engine: ERR_COLD ---> fetch the record ---> engine again, with it as base
+ *   engine: ERR_COLD ---> fetch the records ---> fetch the pairs ---+
+ *      ^                                                             |
+ *      +------------------- again, with them as bases <--------------+
  *   engine: ERR_HOT_FULL ---> wait for the sealer ---> engine again
  *
  * A change of a cold record is refused by the engine, which knows that it does
@@ -9,6 +11,11 @@
  * base. If another version covers the id by then, the engine refuses again, and
  * all begins anew; if somebody else has brought the record in meanwhile, the
  * engine ignores the base.
+ *
+ * The change of a member may want a pair, too (engine/member.c). Which one that
+ * is, is known when the record's number is: so a round has two stages. If the
+ * record has another number by the time the change is made again, the base is
+ * another pair's, which the engine ignores.
  *
  * A fetch ends on a thread of the pool, or on the worker whose ring was reading
  * the block already. A thread of the pool may use the engine (one change at a
@@ -35,15 +42,19 @@
 
 enum { CHANGE_MAGIC = 0x35c2e97b };
 
+enum { NO_PAIR = UINT32_MAX };
+
 struct cold_change {
     struct fetch_call fetch; /* first */
     uint32_t magic;          /* CHANGE_MAGIC */
+    bool is_at_pairs;        /* the round has come to them */
     struct cold *cold;
     struct store_change *change;
     struct cold_change *next; /* who waits for room behind it */
     uint64_t deadline_ns;     /* for room */
-    uint32_t n;               /* records under way */
+    uint32_t n;               /* records under way, pairs behind the others */
     uint32_t n_max;
+    uint32_t *pair; /* of each change, which of them is its pair, or NO_PAIR */
     struct engine_base *base;
     struct segment_map_file **file; /* references */
     struct fetch_lookup *lookup;
@@ -59,45 +70,104 @@ count(const struct store_change *change, int err)
     return n;
 }
 
-/* The number of the record of a change among those under way, or n. */
+/* The place of a record among those under way, or n. */
 static uint32_t
-number_of(const struct cold_change *it, const struct change *change)
+place_of(const struct cold_change *it, unsigned counter, uint64_t id)
 {
     uint32_t k = 0;
     while (k < it->n &&
-        (it->lookup[k].id != change->id ||
-            segment_head(it->lookup[k].segment)->counter != change->counter)) {
+        (it->lookup[k].id != id ||
+            segment_head(it->lookup[k].segment)->counter != counter)) {
         k++;
     }
     return k;
 }
 
-/* Makes a record one of those to be fetched, unless it is here by now. */
-static void
-want(struct cold_change *it, const struct change *change)
+/* Makes a record one of those to be fetched, unless it is here by now; its
+ * place among them, or n. */
+static uint32_t
+want(struct cold_change *it, const struct cell_key *key)
 {
-    const struct cell_key key = {
-        change->id, change->serial[0], change->counter, change->column[0]};
     struct engine_found found;
     struct segment_map_file *file = NULL;
     uint64_t value;
     uint8_t state;
-    if (number_of(it, change) < it->n) {
-        return;
+    uint32_t k = place_of(it, key->counter, key->id);
+    if (k < it->n) {
+        return k;
     }
-    engine_look(it->cold->engine, &key, 1, &value, &state, &found);
+    engine_look(it->cold->engine, key, 1, &value, &state, &found);
     if (!found.is_here && found.version != 0) {
-        file = segment_map__hold(&it->cold->segment_map, change->counter,
-            change->id, found.version);
+        file = segment_map__hold(&it->cold->segment_map, key->counter, key->id,
+            found.version);
     }
-    if (file != NULL) { /* else it is here, or the engine will say more */
-        uint32_t k = it->n++;
-        ASSERT(k < it->n_max);
-        ASSERT(segment_head(file->segment)->counter == change->counter);
-        it->file[k] = file;
-        it->lookup[k] = (struct fetch_lookup){.segment = file->segment,
-            .id = change->id,
-            .columns = BLOCK_COLUMNS_ALL};
+    if (file == NULL) { /* it is here, or the engine will say more */
+        return it->n;
+    }
+    ASSERT(k < it->n_max);
+    ASSERT(segment_head(file->segment)->counter == key->counter);
+    it->file[k] = file;
+    it->lookup[k] = (struct fetch_lookup){.segment = file->segment,
+        .id = key->id,
+        .columns = BLOCK_COLUMNS_ALL};
+    it->n++;
+    return k;
+}
+
+/* The cell that a change names first: of a member, the number of its record. */
+static struct cell_key
+first_cell(const struct change *change)
+{
+    return (struct cell_key){
+        change->id, change->serial[0], change->counter, change->column[0]};
+}
+
+/* What a record that has been fetched has in a column with default 0. */
+static uint64_t
+fetched(const struct fetch_lookup *lookup, uint32_t serial)
+{
+    const struct segment_head *head = segment_head(lookup->segment);
+    uint64_t value = 0;
+    for (unsigned c = 0; lookup->found && c < head->n_columns; c++) {
+        value = head->column[c].serial == serial ? lookup->code[c] : value;
+    }
+    return value;
+}
+
+/* The number of the record of a change, of a member; 0 where it has none, or
+ * where it is not known: then the engine will say more. */
+static uint64_t
+number_of(const struct cold_change *it, const struct change *change)
+{
+    const struct cell_key key = first_cell(change);
+    struct engine_found found;
+    uint64_t number;
+    uint8_t state;
+    engine_look(it->cold->engine, &key, 1, &number, &state, &found);
+    if (found.is_here) {
+        return number;
+    }
+    uint32_t k = place_of(it, change->counter, change->id);
+    bool is_known = k < it->n && it->lookup[k].err == 0 &&
+        it->file[k]->number == found.version;
+    return is_known ? fetched(&it->lookup[k], key.serial) : 0;
+}
+
+/* Makes the pair of a change one of those to be fetched, unless it is here, or
+ * there is none: under a number that is to be given nothing was ever stored. */
+static void
+want_pair(struct cold_change *it, uint32_t i)
+{
+    const struct change *change = &it->change->change[i];
+    const struct change_member *member = &change->member;
+    uint64_t number = number_of(it, change);
+    if (number != 0) {
+        const struct cell_key key = {
+            engine_pair(it->cold->engine, change->id, number, member->bits,
+                member->member),
+            member->serial, member->counter, 0};
+        uint32_t k = want(it, &key);
+        it->pair[i] = k < it->n ? k : NO_PAIR;
     }
 }
 
@@ -108,6 +178,7 @@ make_base(const struct fetch_lookup *lookup, struct engine_base *base)
     const struct segment_head *head = segment_head(lookup->segment);
     ASSERT(lookup->err != 0 || !lookup->found ||
         (lookup->id >= head->first_id && lookup->id <= head->last_id));
+    base->id = lookup->id;
     base->version = head->number;
     base->is_there = lookup->found;
     base->is_to_stay = false;
@@ -139,6 +210,43 @@ need_before(const struct store_change *all, uint32_t i)
     return 0;
 }
 
+/* Nothing is under way. */
+static void
+begin_round(struct cold_change *it)
+{
+    it->n = 0;
+    it->is_at_pairs = false;
+    for (uint32_t i = 0; i < it->change->n; i++) {
+        it->pair[i] = NO_PAIR;
+    }
+}
+
+/* Makes one change again, with what has been fetched. */
+static void
+make_again(struct cold_change *it, uint32_t i)
+{
+    struct store_change *all = it->change;
+    struct change *change = &all->change[i];
+    uint32_t k = place_of(it, change->counter, change->id);
+    uint32_t pair = it->pair[i];
+    ASSERT(pair == NO_PAIR || (pair < it->n && change_is_of_member(change)));
+    if ((k < it->n && it->lookup[k].err != 0) ||
+        (pair != NO_PAIR && it->lookup[pair].err != 0)) {
+        change->err = ERR_COLD_READ;
+        return;
+    }
+    change->base = k < it->n ? &it->base[k] : NULL;
+    if (pair != NO_PAIR) {
+        change->member.base = &it->base[pair];
+    }
+    uint64_t seq = engine_change(it->cold->engine, change, 1);
+    change->base = NULL;
+    if (pair != NO_PAIR) {
+        change->member.base = NULL;
+    }
+    all->seq = seq > all->seq ? seq : all->seq;
+}
+
 /* Makes the changes again that were refused with err, in their order, with what
  * has been fetched; those behind one that is refused are refused like it. */
 static void
@@ -158,17 +266,9 @@ again(struct cold_change *it, int err)
         int before = need_before(all, i);
         if (before != 0) {
             change->err = before;
-            continue;
+        } else {
+            make_again(it, i);
         }
-        uint32_t k = number_of(it, change);
-        if (k < it->n && it->lookup[k].err != 0) {
-            change->err = ERR_COLD_READ;
-            continue;
-        }
-        change->base = k < it->n ? &it->base[k] : NULL;
-        uint64_t seq = engine_change(it->cold->engine, change, 1);
-        change->base = NULL;
-        all->seq = seq > all->seq ? seq : all->seq;
     }
     for (uint32_t k = 0; k < it->n; k++) {
         segment_map_file_release(it->file[k]);
@@ -177,21 +277,54 @@ again(struct cold_change *it, int err)
 
 static void on_change_fetched(struct fetch_call *fetch);
 
+/* Asks for what a stage of the round wants; those before `from` are there. */
+static bool
+fetch_from(struct cold_change *it, uint32_t from)
+{
+    it->fetch = (struct fetch_call){.lookup = it->lookup + from,
+        .n = it->n - from,
+        .done_fn = on_change_fetched};
+    return it->n == from || fetch_begin(it->cold->fetch, &it->fetch);
+}
+
+/* The first stage; false where it has to be waited for. */
+static bool
+fetch_records(struct cold_change *it)
+{
+    begin_round(it);
+    for (uint32_t i = 0; i < it->change->n; i++) {
+        const struct change *change = &it->change->change[i];
+        if (change->err == ERR_COLD) {
+            const struct cell_key key = first_cell(change);
+            (void)want(it, &key);
+        }
+    }
+    return fetch_from(it, 0);
+}
+
+/* The second one. */
+static bool
+fetch_pairs(struct cold_change *it)
+{
+    uint32_t n_records = it->n;
+    ASSERT(it->magic == CHANGE_MAGIC && !it->is_at_pairs);
+    it->is_at_pairs = true;
+    for (uint32_t i = 0; i < it->change->n; i++) {
+        const struct change *change = &it->change->change[i];
+        if (change->err == ERR_COLD && change_is_of_member(change)) {
+            want_pair(it, i);
+        }
+    }
+    return fetch_from(it, n_records);
+}
+
 /* Goes on until all changes are answered, true; or until a fetch has to be
  * waited for. */
 static bool
 go_on(struct cold_change *it)
 {
     while (count(it->change, ERR_COLD) > 0) {
-        it->n = 0;
-        for (uint32_t i = 0; i < it->change->n; i++) {
-            if (it->change->change[i].err == ERR_COLD) {
-                want(it, &it->change->change[i]);
-            }
-        }
-        it->fetch = (struct fetch_call){
-            .lookup = it->lookup, .n = it->n, .done_fn = on_change_fetched};
-        if (it->n > 0 && !fetch_begin(it->cold->fetch, &it->fetch)) {
+        if (!fetch_records(it) || !fetch_pairs(it)) {
             return false;
         }
         again(it, ERR_COLD);
@@ -276,6 +409,9 @@ on_change_fetched(struct fetch_call *fetch)
 {
     struct cold_change *it = (struct cold_change *)fetch;
     ASSERT(it->magic == CHANGE_MAGIC && it->n > 0);
+    if (!it->is_at_pairs && !fetch_pairs(it)) {
+        return;
+    }
     again(it, ERR_COLD);
     if (!is_under_way(it)) {
         answer(it);
@@ -304,7 +440,7 @@ cold__retry(struct cold *cold, bool makes_room)
     for (; it != NULL; it = next) {
         ASSERT(it->magic == CHANGE_MAGIC && it->cold == cold);
         next = it->next;
-        it->n = 0;
+        begin_round(it);
         again(it, ERR_HOT_FULL);
         if (!go_on(it)) {
             continue; /* it comes back when it has been fetched */
@@ -343,10 +479,14 @@ cold_expire(struct cold *cold)
 static struct cold_change *
 make_change(struct cold *cold, struct store_change *change)
 {
-    uint32_t n = change->n;
+    uint32_t n = change->n; /* with pairs: */
+    for (uint32_t i = 0; i < change->n; i++) {
+        n += change_is_of_member(&change->change[i]);
+    }
     size_t each = sizeof(struct engine_base) +
         sizeof(struct segment_map_file *) + sizeof(struct fetch_lookup);
-    struct cold_change *it = malloc(sizeof *it + n * each);
+    struct cold_change *it =
+        malloc(sizeof *it + n * each + change->n * sizeof *it->pair);
     if (it != NULL) {
         *it = (struct cold_change){.magic = CHANGE_MAGIC,
             .cold = cold,
@@ -356,6 +496,8 @@ make_change(struct cold *cold, struct store_change *change)
         it->lookup = (struct fetch_lookup *)(it + 1);
         it->base = (struct engine_base *)(it->lookup + n);
         it->file = (struct segment_map_file **)(it->base + n);
+        it->pair = (uint32_t *)(it->file + n);
+        begin_round(it);
     }
     return it;
 }

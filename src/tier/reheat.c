@@ -180,7 +180,7 @@ static int
 bring(struct reheat *it)
 {
     ASSERT(it->at < it->records.n);
-    it->change.id = it->records.id[it->at];
+    it->change.id = it->base.id = it->records.id[it->at];
     for (unsigned c = 0; c < it->base.n_columns; c++) {
         it->base.code[c] = it->records.code[c][it->at];
     }

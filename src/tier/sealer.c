@@ -31,6 +31,7 @@
 #include "base/give_way.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -88,22 +89,34 @@ used_bytes(const struct sealer *sealer)
     return used > garbage ? used - garbage : 0;
 }
 
-/* The name of the counter in a slot; empty where there is none any more. */
-static struct schema_name
-name_of(struct sealer *sealer, unsigned slot)
+/* What the log says of a slot. */
+struct label {
+    char text[2 * SCHEMA_NAME_MAX + sizeof ".: members"];
+};
+
+/* The counter in a slot, of pairs the column that has them; empty where there
+ * is none any more. */
+static struct label
+label_of(struct sealer *sealer, unsigned slot)
 {
-    struct schema_name name = {0};
+    struct label label = {""};
     struct durable *durable = sealer->seal.durable;
     ASSERT(slot < SCHEMA_COUNTERS_MAX);
     mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
-    const struct schema_counter *counter = schema_counter_at(
-        atomic_load_explicit(sealer->seal.schema, memory_order_relaxed), slot);
-    if (counter != NULL) {
-        name = counter->name;
+    const struct schema *schema =
+        atomic_load_explicit(sealer->seal.schema, memory_order_relaxed);
+    const struct schema_counter *counter = schema_counter_at(schema, slot);
+    if (counter != NULL && counter->members_of != 0) {
+        (void)snprintf(label.text, sizeof label.text, "%s.%s: members",
+            schema_owner(schema, counter)->name.text,
+            schema_members(schema, counter)->name.text);
+    } else if (counter != NULL) {
+        (void)snprintf(
+            label.text, sizeof label.text, "%s, ids", counter->name.text);
     }
     mutex_unlock(&durable->edit_lock);
-    return name;
+    return label;
 }
 
 static void
@@ -111,12 +124,11 @@ set_aside(struct sealer *sealer, const struct seal_range *range, int err)
 {
     durable_count(&sealer->seal.stats.seal_asides, 1);
     if (seal_aside_add(&sealer->aside, range)) {
-        struct schema_name name = name_of(sealer, range->slot);
+        struct label label = label_of(sealer, range->slot);
         log_line(sealer->seal.durable->config.logger, LOG_WARNING,
-            "%.*s, ids %" PRIu64 " to %" PRIu64 ": %s; what is in memory of "
+            "%s %" PRIu64 " to %" PRIu64 ": %s; what is in memory of "
             "them cannot be moved to the cold tier now, other ranges are",
-            (int)name.len, name.text, range->first_id, range->last_id,
-            err_file_text(err));
+            label.text, range->first_id, range->last_id, err_file_text(err));
     }
 }
 
@@ -271,12 +283,14 @@ seal_due(struct sealer *sealer)
     }
 }
 
-/* Whether the counter that a call names may be sealed: 0, or ERR_GONE, or
- * ERR_NEVER_COLD. */
+/* The slots of the counter that a call names and of those of its pairs, *n <=
+ * SCHEMA_COLUMNS_MAX + 1; 0, or ERR_GONE, or ERR_NEVER_COLD. */
 static int
-look_at_counter(struct sealer *sealer, const struct store_seal *call)
+take_slots(struct sealer *sealer, const struct store_seal *call, uint8_t *slot,
+    unsigned *n)
 {
     struct durable *durable = sealer->seal.durable;
+    *n = 0;
     mutex_lock(&durable->edit_lock);
     /* relaxed: under edit_lock, like all who store it */
     const struct schema_counter *counter = schema_counter_at(
@@ -285,8 +299,29 @@ look_at_counter(struct sealer *sealer, const struct store_seal *call)
     int err = counter == NULL || counter->serial != call->serial ? ERR_GONE
         : counter->cold_is_never ? ERR_NEVER_COLD
                                  : 0;
+    slot[(*n)++] = (uint8_t)call->slot;
+    for (unsigned i = 0; err == 0 && i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_MEMBERS) {
+            slot[(*n)++] = counter->column[i].pairs;
+        }
+    }
     mutex_unlock(&durable->edit_lock);
     return err;
+}
+
+/* Whether the counter in a slot may be sealed for a call: as take_slots; a
+ * column of members may have gone with its pairs. */
+static int
+look_at_slot(
+    struct sealer *sealer, const struct store_seal *call, unsigned slot)
+{
+    uint8_t known[SCHEMA_COLUMNS_MAX + 1];
+    unsigned n, i = 0;
+    int err = take_slots(sealer, call, known, &n);
+    while (err == 0 && i < n && known[i] != slot) {
+        i++;
+    }
+    return err == 0 && i == n ? ERR_GONE : err;
 }
 
 /* A range stays hot, since what covers part of it cannot be read. */
@@ -299,17 +334,17 @@ note_left(struct store_seal *call, const struct seal_range *range)
     call->n_left++;
 }
 
-/* Ranges that cannot be sealed for want of what they have on the disk do not
- * keep the others from it. */
+/* What one slot has. Ranges that cannot be sealed for want of what they have on
+ * the disk do not keep the others from it. */
 static int
-seal_all(struct sealer *sealer, struct store_seal *call)
+seal_slot(struct sealer *sealer, struct store_seal *call, unsigned slot)
 {
     struct seal_candidate it;
     uint64_t from = 0;
     int err = 0;
     for (unsigned tries = 0; err == 0 && !is_stopping(sealer) &&
-         seal_pick_next(&sealer->seal, call->slot, from, &it);) {
-        err = look_at_counter(sealer, call);
+         seal_pick_next(&sealer->seal, slot, from, &it);) {
+        err = look_at_slot(sealer, call, slot);
         if (err != 0) {
             return err;
         }
@@ -332,6 +367,22 @@ seal_all(struct sealer *sealer, struct store_seal *call)
         from = it.range.last_id + 1;
     }
     return err == 0 && is_stopping(sealer) ? ERR_CLOSED : err;
+}
+
+/* The counter, and the pairs of its members. */
+static int
+seal_all(struct sealer *sealer, struct store_seal *call)
+{
+    uint8_t slot[SCHEMA_COLUMNS_MAX + 1];
+    unsigned n;
+    int err = take_slots(sealer, call, slot, &n);
+    for (unsigned i = 0; err == 0 && i < n; i++) {
+        err = seal_slot(sealer, call, slot[i]);
+        if (err == ERR_GONE && i > 0) { /* of a column that was dropped */
+            err = look_at_slot(sealer, call, slot[0]);
+        }
+    }
+    return err;
 }
 
 static void

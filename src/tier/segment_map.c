@@ -129,12 +129,61 @@ any_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
         engine_id(segment_map->engine, shard, last_row);
 }
 
+/* The largest row that a record of an entry's file may have; false where the
+ * entry has another part of the file. */
+static bool
+last_row_of_entry(const struct segment_map *segment_map,
+    const struct segment_map_entry *entry, uint64_t *row)
+{
+    const struct segment_head *head = segment_head(entry->file->segment);
+    uint64_t last_id =
+        entry->last_id < head->last_id ? entry->last_id : head->last_id;
+    *row = last_id / segment_map->n_shards;
+    return last_id >= entry->first_id;
+}
+
+static bool
+last_row_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t *row)
+{
+    const struct segment_map *segment_map = (const struct segment_map *)cover;
+    const struct segment_map_list *map = map_of(segment_map, slot, shard);
+    ASSERT(segment_map->magic == SEGMENT_MAP_MAGIC);
+    for (size_t i = map == NULL ? 0 : map->n; i-- > 0;) {
+        if (last_row_of_entry(segment_map, &map->entry[i], row)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+column_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint32_t serial)
+{
+    const struct segment_map *segment_map = (const struct segment_map *)cover;
+    const struct segment_map_list *map = map_of(segment_map, slot, shard);
+    bool any = false;
+    ASSERT(segment_map->magic == SEGMENT_MAP_MAGIC && serial != 0);
+    for (size_t i = 0; map != NULL && !any && i < map->n; i++) {
+        const struct segment_head *head =
+            segment_head(map->entry[i].file->segment);
+        for (unsigned c = 0; c < head->n_columns; c++) {
+            any = any || head->column[c].serial == serial;
+        }
+    }
+    return any;
+}
+
 void
 segment_map__init(struct segment_map *segment_map, struct engine *engine,
     unsigned n_shards, struct qsbr *qsbr, struct fetch *fetch)
 {
     *segment_map = (struct segment_map){
-        .cover = {.version_fn = version_of, .any_fn = any_of},
+        .cover = {.version_fn = version_of,
+            .any_fn = any_of,
+            .last_row_fn = last_row_of,
+            .column_fn = column_of},
         .magic = SEGMENT_MAP_MAGIC,
         .fetch = fetch,
         .engine = engine,

@@ -35,6 +35,48 @@ manifest_init(struct manifest *manifest)
     *manifest = (struct manifest){0};
 }
 
+bool
+manifest_next_counter(const struct manifest *manifest,
+    struct manifest_counters *at, struct manifest_counter *out)
+{
+    for (; at->counter < manifest->n_counters; at->counter++) {
+        const struct schema_counter *counter = &manifest->counter[at->counter];
+
+        *out = (struct manifest_counter){
+            counter->serial, counter->slot, counter->cold_is_never};
+        if (at->column++ == 0) {
+            return true;
+        }
+        for (; at->column <= counter->n_columns; at->column++) {
+            const struct schema_column *column =
+                &counter->column[at->column - 1];
+
+            if (column->kind == SCHEMA_MEMBERS) {
+                out->serial = column->serial + 1;
+                out->slot = column->pairs;
+                at->column++;
+                return true;
+            }
+        }
+        at->column = 0;
+    }
+    return false;
+}
+
+bool
+manifest_has_counter(const struct manifest *manifest, uint32_t serial)
+{
+    struct manifest_counters at = {0};
+    struct manifest_counter one;
+
+    while (manifest_next_counter(manifest, &at, &one)) {
+        if (one.serial == serial) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t
 manifest_writer(const struct manifest *manifest)
 {

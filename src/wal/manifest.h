@@ -63,6 +63,27 @@ void manifest_fini(struct manifest *manifest);
 /* The history of who wrote it; 0: not known. */
 uint64_t manifest_writer(const struct manifest *manifest);
 
+/* A counter whose records may be in files: one of the manifest's, or the counter
+ * of pairs that a column of members makes, of which nothing else is there. */
+struct manifest_counter {
+    uint32_t serial;
+    uint8_t slot;
+    bool cold_is_never;
+};
+
+/* Which one comes next; all zero: the first. */
+struct manifest_counters {
+    uint32_t counter;
+    unsigned column;
+};
+
+/* The next one; false where there is none. */
+bool manifest_next_counter(const struct manifest *manifest,
+    struct manifest_counters *at, struct manifest_counter *out);
+
+/* True where one of them has that serial. */
+bool manifest_has_counter(const struct manifest *manifest, uint32_t serial);
+
 /* Lets go of segments of counters that it does not have. */
 void manifest_drop_gone(struct manifest *manifest);
 

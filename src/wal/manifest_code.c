@@ -657,14 +657,16 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
 static bool
 slots_agree(const struct manifest *manifest)
 {
-    for (uint32_t i = 0; i < manifest->n_counters; i++) {
-        const struct schema_counter *counter = &manifest->counter[i];
+    struct manifest_counters at = {0};
+    struct manifest_counter one;
+
+    while (manifest_next_counter(manifest, &at, &one)) {
         size_t n;
         const struct manifest_segment *segment =
-            segments_of(&manifest->segments, counter->serial, &n);
+            segments_of(&manifest->segments, one.serial, &n);
 
         for (; n > 0; n--, segment++) {
-            if (segment->counter != counter->slot || counter->cold_is_never) {
+            if (segment->counter != one.slot || one.cold_is_never) {
                 return false;
             }
         }

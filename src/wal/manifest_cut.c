@@ -33,14 +33,7 @@ struct cuts {
 static bool
 is_gone(const void *context, const struct manifest_segment *segment)
 {
-    const struct manifest *manifest = context;
-
-    for (uint32_t i = 0; i < manifest->n_counters; i++) {
-        if (manifest->counter[i].serial == segment->counter_serial) {
-            return false;
-        }
-    }
-    return true;
+    return !manifest_has_counter(context, segment->counter_serial);
 }
 
 void
@@ -113,11 +106,12 @@ manifest_cut_images(struct manifest *manifest, size_t *n_cut)
         return 0;
     }
     ASSERT(manifest->segments.shards == manifest->shards);
-    for (uint32_t i = 0; i < manifest->n_counters; i++) {
-        const struct schema_counter *counter = &manifest->counter[i];
+    struct manifest_counters at = {0};
+    struct manifest_counter one;
 
-        cuts.slot[counter->slot].segment = segments_of(
-            &manifest->segments, counter->serial, &cuts.slot[counter->slot].n);
+    while (manifest_next_counter(manifest, &at, &one)) {
+        cuts.slot[one.slot].segment = segments_of(
+            &manifest->segments, one.serial, &cuts.slot[one.slot].n);
     }
     images_each(&manifest->images, note_cuts, &cuts);
     err = cuts.is_short ? ERR_NO_MEMORY : 0;

@@ -15,22 +15,23 @@ struct verify {
     const struct manifest *manifest;
     uint64_t last_seq;
     unsigned shard_bits;
-    const struct schema_counter *counter[SCHEMA_COUNTERS_MAX]; /* by slot */
+    uint32_t serial[SCHEMA_COUNTERS_MAX]; /* of the counter in a slot; 0: there
+                                           * is none */
 };
 
 /* Rows of a newer segment are not in the image any more. */
 static void
 verify_cut(const struct verify *verify, const struct images_entry *entry)
 {
-    const struct schema_counter *counter = verify->counter[entry->counter];
+    uint32_t serial = verify->serial[entry->counter];
     unsigned bits = verify->shard_bits;
     size_t n = 0;
 
-    if (counter == NULL || entry->first_row > UINT64_MAX >> bits) {
+    if (serial == 0 || entry->first_row > UINT64_MAX >> bits) {
         return;
     }
     const struct manifest_segment *segment =
-        segments_of(&verify->manifest->segments, counter->serial, &n);
+        segments_of(&verify->manifest->segments, serial, &n);
     for (size_t i = segments_place(segment, n, entry->first_row << bits);
          i < n && segment[i].first_id >> bits <= entry->last_row; i++) {
         ASSERT(segment[i].seq[entry->shard] <= entry->seq);
@@ -67,15 +68,15 @@ static void
 verify_counters(struct verify *verify)
 {
     const struct manifest *manifest = verify->manifest;
+    struct manifest_counters at = {0};
+    struct manifest_counter one;
 
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
-    for (uint32_t i = 0; i < manifest->n_counters; i++) {
-        const struct schema_counter *counter = &manifest->counter[i];
-
-        ASSERT(counter->serial > 0);
-        ASSERT(counter->serial <= manifest->last_serial);
-        ASSERT(verify->counter[counter->slot] == NULL);
-        verify->counter[counter->slot] = counter;
+    while (manifest_next_counter(manifest, &at, &one)) {
+        ASSERT(one.serial > 0);
+        ASSERT(one.serial <= manifest->last_serial);
+        ASSERT(verify->serial[one.slot] == 0);
+        verify->serial[one.slot] = one.serial;
     }
 }
 

@@ -96,7 +96,8 @@ fake_cover_init(struct fake_cover *fake, const struct engine *engine,
     unsigned slot, unsigned shards, unsigned cells, const uint64_t *id,
     size_t n)
 {
-    *fake = (struct fake_cover){.cover = {version_of, is_any_covered},
+    *fake = (struct fake_cover){
+        .cover = {.version_fn = version_of, .any_fn = is_any_covered},
         .slot = slot,
         .shards = shards,
         .cells = cells};

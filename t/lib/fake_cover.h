@@ -11,7 +11,7 @@
 
 struct fake_record {
     uint64_t row;
-    struct engine_base base; /* its version is void */
+    struct engine_base base; /* its id and version are void */
 };
 
 /* Immutable once it covers something. */
@@ -50,7 +50,8 @@ void fake_cover_clear(struct fake_cover *fake);
 unsigned fake_cover_cell(
     const struct fake_cover *fake, unsigned shard, uint64_t row);
 
-/* What the segment of that version has of a row. Any thread. */
+/* What the segment of that version has of a row; the id is the caller's to
+ * fill in. Any thread. */
 void fake_cover_base(struct fake_cover *fake, uint64_t version, uint64_t row,
     struct engine_base *base);
 

@@ -72,8 +72,10 @@ START_TEST(test_base)
     ck_assert_int_eq(change_with(&rig, CHANGE_REPLACE, 3, 1, 1, there), 0);
     expect_told_whole(&rig, 2, 3, 1, 20, 30);
     struct change cas = change_of(&rig.def, CHANGE_CAS, 4, 1, 2);
+    struct engine_base of_id = *there;
+    of_id.id = 4;
     cas.cas = 10;
-    cas.base = there;
+    cas.base = &of_id;
     engine_change(rig.engine, &cas, 1);
     ck_assert_int_eq(cas.err, ERR_EXISTS);
     cas.cas = 11;
@@ -87,7 +89,8 @@ START_TEST(test_base)
     expect_absent(&rig, 5, VERSION);
     /* saturates from there */
     struct change incr = change_of(&rig.def, CHANGE_INCR, 6, 1, 100);
-    incr.base = there;
+    of_id.id = 6;
+    incr.base = &of_id;
     engine_change(rig.engine, &incr, 1);
     ck_assert_uint_eq(incr.n_saturated, 1);
     ck_assert_uint_eq(incr.value[0], 15);
@@ -136,10 +139,17 @@ START_TEST(test_batch)
     ck_assert_int_eq(change[2].err, 0);
     ck_assert_int_eq(change[3].err, ERR_COLD);
     expect_absent(&rig, 1, VERSION);
-    /* the last one brings it for all */
+    /* that of another id is none */
     change[0].base = base_of(&rig, VERSION - 1, true);
     struct engine_base base = *base_of(&rig, VERSION, true);
+    base.id = 2;
     change[3].base = &base;
+    engine_change(rig.engine, change, 4);
+    ck_assert_int_eq(change[0].err, ERR_COLD);
+    ck_assert_int_eq(change[3].err, ERR_COLD);
+    expect_absent(&rig, 1, VERSION);
+    /* the last one brings it for all */
+    base.id = rig.base.id = 1;
     engine_change(rig.engine, change, 4);
     for (unsigned i = 0; i < COUNT_OF(change); i++) {
         ck_assert_int_eq(change[i].err, 0);

@@ -189,6 +189,7 @@ change_some(struct world *world)
             engine_row(world->engine, change[i].id, &shard, &row);
             fake_cover_base(
                 &world->fake, seen.found.version, row, &base[n_left]);
+            base[n_left].id = change[i].id;
             base[n_left].version -= is_stale;
             world->n_stale += is_stale;
             world->n_cold++;

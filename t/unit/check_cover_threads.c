@@ -103,6 +103,7 @@ bring(struct stage *stage, struct change *change, struct engine_base *base)
     ASSERT(found.version != 0);
     engine_row(stage->crowd.engine, change->id, &shard, &row);
     fake_cover_base(&stage->fake, found.version, row, base);
+    base->id = change->id;
     change->base = base;
     return true;
 }

@@ -116,7 +116,7 @@ begin(struct world *it, unsigned at)
     *it = (struct world){.joining = {.engine = small_engine(1, TABLE),
                              .def = plain_counter(0, 1),
                              .at = at},
-        .all = {.cover = {version_of, any_of}}};
+        .all = {.cover = {.version_fn = version_of, .any_fn = any_of}}};
     engine_set_cover(it->joining.engine, &it->all.cover);
     fill(it->joining.engine, &it->joining.def);
 }

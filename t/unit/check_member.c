@@ -678,8 +678,10 @@ is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
 
 START_TEST(test_cold)
 {
-    static const struct engine_cover cover = {version_of, is_any_covered};
-    struct engine_base base = {.version = COVER_VERSION,
+    static const struct engine_cover cover = {
+        .version_fn = version_of, .any_fn = is_any_covered};
+    struct engine_base base = {.id = 9,
+        .version = COVER_VERSION,
         .is_there = true,
         .n_columns = 1,
         .code = {40}};

@@ -301,7 +301,7 @@ read_cold(const struct cold_rig *rig, uint64_t id, struct engine_base *base)
     uint64_t row;
     engine_row(rig->engine, id, &shard, &row);
     const struct cold_file *file = file_at(rig, shard, row);
-    *base = (struct engine_base){0};
+    *base = (struct engine_base){.id = id};
     if (file == NULL) {
         return false;
     }

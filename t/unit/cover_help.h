@@ -66,7 +66,8 @@ rig_init_tables(struct rig *rig, uint64_t hot_bytes, bool is_counted,
         .table_records_max = table_records};
     rig->engine = engine_of(&config);
     rig->rows.alloc = config.alloc;
-    rig->cover = (struct engine_cover){version_of, is_any_covered};
+    rig->cover = (struct engine_cover){
+        .version_fn = version_of, .any_fn = is_any_covered};
     rig->next_version = VERSION + 1;
     rig->def = plain_counter(SLOT, COLUMNS);
     rig->def.column[2].default_value = 5;
@@ -117,13 +118,19 @@ base_of(struct rig *rig, uint64_t version, bool is_there)
     return &rig->base;
 }
 
-/* Does a change of the first n columns with a base; returns err. */
+/* Does a change of the first n columns with a base, which is made one of that
+ * id; NULL: none. Returns err. */
 static inline int
 change_with(struct rig *rig, enum change_op op, uint64_t id, unsigned n,
     uint64_t operand, const struct engine_base *base)
 {
     struct change change = change_of(&rig->def, op, id, n, operand);
-    change.base = base;
+    struct engine_base of_id;
+    if (base != NULL) {
+        of_id = *base;
+        of_id.id = id;
+        change.base = &of_id;
+    }
     engine_change(rig->engine, &change, 1);
     return change.err;
 }
