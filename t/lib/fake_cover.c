@@ -65,6 +65,45 @@ is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
     return false;
 }
 
+/* Exact: a real cold tier may say more. */
+static bool
+last_row_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t *row)
+{
+    const struct fake_cover *fake = (const struct fake_cover *)cover;
+    bool any = false;
+    for (unsigned i = 0; slot == fake->slot && i < fake->cells; i++) {
+        const struct fake_segment *segment = *cell_at(fake, shard, i);
+        for (size_t k = 0; segment != NULL && k < segment->n; k++) {
+            uint64_t at = segment->record[k].row;
+            if (at >= bound_at(fake, shard, i) &&
+                fake_cover_cell(fake, shard, at) == i) {
+                *row = any && *row > at ? *row : at;
+                any = true;
+            }
+        }
+    }
+    return any;
+}
+
+static bool
+column_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint32_t serial)
+{
+    const struct fake_cover *fake = (const struct fake_cover *)cover;
+    bool any = false;
+    for (unsigned i = 0; slot == fake->slot && i < fake->cells; i++) {
+        const struct fake_segment *segment = *cell_at(fake, shard, i);
+        for (size_t k = 0; segment != NULL && k < segment->n; k++) {
+            const struct engine_base *base = &segment->record[k].base;
+            for (unsigned c = 0; c < base->n_columns; c++) {
+                any = any || base->serial[c] == serial;
+            }
+        }
+    }
+    return any;
+}
+
 /* The bounds of one shard: of its rows, every so many-th, and one more. */
 static void
 cut(struct fake_cover *fake, const struct engine *engine, unsigned shard,
@@ -97,7 +136,10 @@ fake_cover_init(struct fake_cover *fake, const struct engine *engine,
     size_t n)
 {
     *fake = (struct fake_cover){
-        .cover = {.version_fn = version_of, .any_fn = is_any_covered},
+        .cover = {.version_fn = version_of,
+            .any_fn = is_any_covered,
+            .last_row_fn = last_row_of,
+            .column_fn = column_of},
         .slot = slot,
         .shards = shards,
         .cells = cells};

@@ -145,6 +145,23 @@ value_of(struct rig *rig, uint64_t id, uint64_t member)
     return cell_of(rig, &rig->pairs, 0, pair);
 }
 
+/* What a replay makes of what the sink was told; of no columns: nothing. */
+static inline struct change
+replayed(const struct rig *rig, const struct engine_write *write)
+{
+    bool is_pair = write->counter == PAIRS;
+    const struct schema_counter *def = is_pair ? &rig->pairs : &rig->def;
+    struct change change = change_of(def, CHANGE_SET, write->id, 1, 0);
+    change.n_columns = write->n;
+    for (unsigned k = 0; k < write->n; k++) {
+        change.serial[k] = write->serial[k];
+        change.column[k] = (uint8_t)(
+            is_pair ? 0 : write->serial[k] - rig->def.column[0].serial);
+        change.operand[k] = write->value[k];
+    }
+    return change;
+}
+
 /* A new engine that has what the sink was told, as after a restart. */
 static inline void
 rig_restart(struct rig *rig)
@@ -155,19 +172,8 @@ rig_restart(struct rig *rig)
     engine_set_sink(rig->engine, NULL);
     engine_begin_loading(rig->engine);
     for (size_t i = 0; i < old.n; i++) {
-        const struct engine_write *write = &old.entry[i].write;
-        const struct schema_counter *def =
-            write->counter == PAIRS ? &rig->pairs : &rig->def;
-        struct change change = change_of(def, CHANGE_SET, write->id, 1, 0);
-        change.n_columns = write->n;
-        for (unsigned k = 0; k < write->n; k++) {
-            change.serial[k] = write->serial[k];
-            change.column[k] = (uint8_t)(def == &rig->pairs
-                    ? 0
-                    : write->serial[k] - rig->def.column[0].serial);
-            change.operand[k] = write->value[k];
-        }
-        if (write->n > 0) {
+        struct change change = replayed(rig, &old.entry[i].write);
+        if (change.n_columns > 0) {
             engine_change(rig->engine, &change, 1);
             ck_assert_int_eq(change.err, 0);
         }
