@@ -483,6 +483,37 @@ START_TEST(test_seal_takes_pairs)
 }
 END_TEST
 
+/* Pairs of which most have changed are hot again, and then no segment says what
+ * their numbers are. */
+START_TEST(test_reheat)
+{
+    struct world *world = begin(2, &at_once);
+    struct rig *rig = &world->rig;
+    put_all(world);
+    seal_later(world);
+    ck_assert_int_eq(rig_seal_wait(rig), 0);
+    for (unsigned k = 0; k < IDS * MEMBERS; k++) {
+        put(world, k / MEMBERS, k % MEMBERS,
+            k % 2 == 0 ? 0 : 1 + (k + 1) % MOST);
+    }
+    ck_assert(rig_tidy_wait(rig));
+    ck_assert_uint_ge(rig_cold_stat(rig, "reheats"), 2);
+    ck_assert_uint_eq(rig_cold_stat(rig, "segments"), 0);
+    judge(world);
+    for (unsigned round = 0; round < 2; round++) {
+        restart(world, 1 + round);
+        judge(world);
+        struct change change = forget_change(world, round, true);
+        const struct step step = {.i = round};
+        do_now(world, &change, 1);
+        play(world, &change, &step);
+        put(world, round, 1, 2);
+        ck_assert_int_eq(rig_checkpoint(rig), 0);
+    }
+    end(world);
+}
+END_TEST
+
 /* A column that is dropped takes its segments along, at once and in a replay:
  * one of the same name has no members, and files go. */
 START_TEST(test_drop)
@@ -598,6 +629,7 @@ main(void)
     tcase_add_loop_test(tcase, test_stops, 0, WORLDS);
     tcase_add_loop_test(tcase, test_seal_takes_pairs, 0, 2);
     tcase_add_loop_test(tcase, test_drop, 0, 4);
+    tcase_add_test(tcase, test_reheat);
     tcase_add_test(tcase, test_order);
     tcase_add_test(tcase, test_no_read);
     return run_case("member store", tcase);
