@@ -19,7 +19,7 @@
 
 /* Who says what is covered; a seam. All functions are called under the lock
  * of that shard and by many threads, must not call the engine, and should take
- * nanoseconds (column_fn: for each segment). What they say of a shard's rows may
+ * nanoseconds (column_fn: a segment). What they say of a shard's rows may
  * change only in engine_evict's publish_fn, or in a way that the caller answers
  * for. */
 struct engine_cover {

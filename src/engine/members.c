@@ -226,8 +226,7 @@ uint64_t
 members__top(const struct ranges *pairs, unsigned bits)
 {
     uint64_t here = largest_here(pairs, bits), row = 0;
-    uint64_t covered =
-        cover_last_row(&pairs->cover, &row) ? row >> bits : 0;
+    uint64_t covered = cover_last_row(&pairs->cover, &row) ? row >> bits : 0;
     return here > covered ? here : covered;
 }
 
@@ -646,8 +645,7 @@ verify_column(const struct engine *engine, const struct view *view,
         return;
     }
     const struct ranges *ranges = &pairs->ranges[shard];
-    uint64_t top =
-        largest_here(ranges, members__bits(&view->column[column]));
+    uint64_t top = largest_here(ranges, members__bits(&view->column[column]));
     uint64_t next = ranges->next_number;
     uint64_t last = next + (MEMBER_NUMBER_BLOCK - 2);
     last -= last % MEMBER_NUMBER_BLOCK; /* that is reserved, if any is */

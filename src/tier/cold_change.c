@@ -98,8 +98,8 @@ want(struct cold_change *it, const struct cell_key *key)
     }
     engine_look(it->cold->engine, key, 1, &value, &state, &found);
     if (!found.is_here && found.version != 0) {
-        file = segment_map__hold(&it->cold->segment_map, key->counter, key->id,
-            found.version);
+        file = segment_map__hold(
+            &it->cold->segment_map, key->counter, key->id, found.version);
     }
     if (file == NULL) { /* it is here, or the engine will say more */
         return it->n;
@@ -107,9 +107,8 @@ want(struct cold_change *it, const struct cell_key *key)
     ASSERT(k < it->n_max);
     ASSERT(segment_head(file->segment)->counter == key->counter);
     it->file[k] = file;
-    it->lookup[k] = (struct fetch_lookup){.segment = file->segment,
-        .id = key->id,
-        .columns = BLOCK_COLUMNS_ALL};
+    it->lookup[k] = (struct fetch_lookup){
+        .segment = file->segment, .id = key->id, .columns = BLOCK_COLUMNS_ALL};
     it->n++;
     return k;
 }
@@ -162,9 +161,8 @@ want_pair(struct cold_change *it, uint32_t i)
     const struct change_member *member = &change->member;
     uint64_t number = number_of(it, change);
     if (number != 0) {
-        const struct cell_key key = {
-            engine_pair(it->cold->engine, change->id, number, member->bits,
-                member->member),
+        const struct cell_key key = {engine_pair(it->cold->engine, change->id,
+                                         number, member->bits, member->member),
             member->serial, member->counter, 0};
         uint32_t k = want(it, &key);
         it->pair[i] = k < it->n ? k : NO_PAIR;

@@ -179,11 +179,10 @@ void
 segment_map__init(struct segment_map *segment_map, struct engine *engine,
     unsigned n_shards, struct qsbr *qsbr, struct fetch *fetch)
 {
-    *segment_map = (struct segment_map){
-        .cover = {.version_fn = version_of,
-            .any_fn = any_of,
-            .last_row_fn = last_row_of,
-            .column_fn = column_of},
+    *segment_map = (struct segment_map){.cover = {.version_fn = version_of,
+                                            .any_fn = any_of,
+                                            .last_row_fn = last_row_of,
+                                            .column_fn = column_of},
         .magic = SEGMENT_MAP_MAGIC,
         .fetch = fetch,
         .engine = engine,

@@ -36,7 +36,7 @@ manifest_init(struct manifest *manifest)
 }
 
 bool
-manifest_next_counter(const struct manifest *manifest,
+manifest__next_counter(const struct manifest *manifest,
     struct manifest_counters *at, struct manifest_counter *out)
 {
     for (; at->counter < manifest->n_counters; at->counter++) {
@@ -52,7 +52,7 @@ manifest_next_counter(const struct manifest *manifest,
                 &counter->column[at->column - 1];
 
             if (column->kind == SCHEMA_MEMBERS) {
-                out->serial = column->serial + 1;
+                out->serial = column->serial + 1; /* see schema/pairs.c */
                 out->slot = column->pairs;
                 at->column++;
                 return true;
@@ -69,7 +69,7 @@ manifest_has_counter(const struct manifest *manifest, uint32_t serial)
     struct manifest_counters at = {0};
     struct manifest_counter one;
 
-    while (manifest_next_counter(manifest, &at, &one)) {
+    while (manifest__next_counter(manifest, &at, &one)) {
         if (one.serial == serial) {
             return true;
         }

@@ -63,8 +63,9 @@ void manifest_fini(struct manifest *manifest);
 /* The history of who wrote it; 0: not known. */
 uint64_t manifest_writer(const struct manifest *manifest);
 
-/* A counter whose records may be in files: one of the manifest's, or the counter
- * of pairs that a column of members makes, of which nothing else is there. */
+/* A counter whose records may be in files: one of the manifest's, or the
+ * counter of pairs that a column of members makes (schema/pairs.c), of which
+ * nothing else is there. */
 struct manifest_counter {
     uint32_t serial;
     uint8_t slot;
@@ -78,7 +79,7 @@ struct manifest_counters {
 };
 
 /* The next one; false where there is none. */
-bool manifest_next_counter(const struct manifest *manifest,
+bool manifest__next_counter(const struct manifest *manifest,
     struct manifest_counters *at, struct manifest_counter *out);
 
 /* True where one of them has that serial. */

@@ -660,7 +660,7 @@ slots_agree(const struct manifest *manifest)
     struct manifest_counters at = {0};
     struct manifest_counter one;
 
-    while (manifest_next_counter(manifest, &at, &one)) {
+    while (manifest__next_counter(manifest, &at, &one)) {
         size_t n;
         const struct manifest_segment *segment =
             segments_of(&manifest->segments, one.serial, &n);

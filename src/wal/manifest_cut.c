@@ -109,7 +109,7 @@ manifest_cut_images(struct manifest *manifest, size_t *n_cut)
     struct manifest_counters at = {0};
     struct manifest_counter one;
 
-    while (manifest_next_counter(manifest, &at, &one)) {
+    while (manifest__next_counter(manifest, &at, &one)) {
         cuts.slot[one.slot].segment = segments_of(
             &manifest->segments, one.serial, &cuts.slot[one.slot].n);
     }

@@ -72,7 +72,7 @@ verify_counters(struct verify *verify)
     struct manifest_counter one;
 
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
-    while (manifest_next_counter(manifest, &at, &one)) {
+    while (manifest__next_counter(manifest, &at, &one)) {
         ASSERT(one.serial > 0);
         ASSERT(one.serial <= manifest->last_serial);
         ASSERT(verify->serial[one.slot] == 0);

@@ -135,11 +135,10 @@ fake_cover_init(struct fake_cover *fake, const struct engine *engine,
     unsigned slot, unsigned shards, unsigned cells, const uint64_t *id,
     size_t n)
 {
-    *fake = (struct fake_cover){
-        .cover = {.version_fn = version_of,
-            .any_fn = is_any_covered,
-            .last_row_fn = last_row_of,
-            .column_fn = column_of},
+    *fake = (struct fake_cover){.cover = {.version_fn = version_of,
+                                    .any_fn = is_any_covered,
+                                    .last_row_fn = last_row_of,
+                                    .column_fn = column_of},
         .slot = slot,
         .shards = shards,
         .cells = cells};

@@ -259,8 +259,7 @@ START_TEST(test_given_up)
         ck_assert_uint_eq(given_up(&world), 1);
         ck_assert_uint_eq(cold_likes(&world, 5), 0);
         ck_assert_uint_eq(cold_value(&world, 5, 1), 0);
-        ck_assert_int_eq(
-            member_cold(&world, CHANGE_MEMBER_ADD, 5, 1, 1), 0);
+        ck_assert_int_eq(member_cold(&world, CHANGE_MEMBER_ADD, 5, 1, 1), 0);
         ck_assert_uint_eq(cold_number(&world, 5), 2);
         world_fini(&world);
     }
@@ -273,8 +272,8 @@ START_TEST(test_is_covered)
 {
     struct world world;
     world_init(&world, NULL);
-    ck_assert_int_eq(change_id(world.rig.engine, &world.rig.def, CHANGE_SET, 5,
-                         COLUMNS, 0),
+    ck_assert_int_eq(
+        change_id(world.rig.engine, &world.rig.def, CHANGE_SET, 5, COLUMNS, 0),
         0);
     ck_assert_int_eq(
         change_id(world.rig.engine, &world.rig.def, CHANGE_SET, 6, 1, 1), 0);
@@ -299,8 +298,7 @@ struct some_marks {
 };
 
 static enum engine_mark
-look(
-    struct engine_marks *marks, unsigned shard, const struct change *change)
+look(struct engine_marks *marks, unsigned shard, const struct change *change)
 {
     (void)shard, (void)change;
     return ((struct some_marks *)marks)->n_marked == 0 ? ENGINE_MARK_NEW
@@ -399,8 +397,8 @@ play_member(const struct change *change, uint8_t *value)
 }
 
 static struct change
-random_change(const struct world *world, uint64_t *random, unsigned i,
-    unsigned m)
+random_change(
+    const struct world *world, uint64_t *random, unsigned i, unsigned m)
 {
     static const enum change_op op[] = {CHANGE_MEMBER_SET, CHANGE_MEMBER_ADD,
         CHANGE_MEMBER_ADD, CHANGE_MEMBER_INCR, CHANGE_MEMBER_DECR,
@@ -413,14 +411,14 @@ random_change(const struct world *world, uint64_t *random, unsigned i,
     case 1:
         return change_of(&rig->def, CHANGE_DELETE, id_of(i), COLUMNS, 0);
     case 2:
-        change = change_of(&rig->def, CHANGE_SET, id_of(i), 1,
-            random_below(random, 9));
+        change = change_of(
+            &rig->def, CHANGE_SET, id_of(i), 1, random_below(random, 9));
         change.column[0] = rig->def.column[NUMBER].slot;
         change.serial[0] = rig->def.column[NUMBER].serial;
         return change;
     default:
-        return member_of(rig, op[random_below(random, COUNT_OF(op))],
-            id_of(i), MEMBER[m], random_below(random, MOST + 1));
+        return member_of(rig, op[random_below(random, COUNT_OF(op))], id_of(i),
+            MEMBER[m], random_below(random, MOST + 1));
     }
 }
 
@@ -453,8 +451,8 @@ judge(struct world *world, const struct model *model)
     for (unsigned i = 0; i < IDS; i++) {
         unsigned n = 0;
         for (unsigned m = 0; m < MEMBERS; m++) {
-            CHECK(cold_value(world, id_of(i), MEMBER[m]) ==
-                model->value[i][m]);
+            CHECK(
+                cold_value(world, id_of(i), MEMBER[m]) == model->value[i][m]);
             n += model->value[i][m] != 0;
         }
         CHECK(cold_likes(world, id_of(i)) == n);
@@ -511,8 +509,7 @@ END_TEST
 
 /* Its allocations do not count. */
 static void
-seal_with_memory(
-    struct world *world, struct fault_alloc *fault, unsigned part)
+seal_with_memory(struct world *world, struct fault_alloc *fault, unsigned part)
 {
     size_t from = fault->fail_from, to = fault->fail_to;
     size_t n_calls = fault->calls;

@@ -257,7 +257,8 @@ note_number(struct world *world, unsigned i)
 {
     uint64_t number = number_in(world, i);
     if (number != 0 && number != world->number[i]) {
-        uint64_t pair = store_pair(world->rig.store, id_of(i), number, BITS, 0);
+        uint64_t pair =
+            store_pair(world->rig.store, id_of(i), number, BITS, 0);
         bool *used = &world->used[pair % RIG_SHARDS][number];
         EXPECT(number < NUMBERS_MAX && number % 256 != 0 && !*used,
             "number %u is given twice", (unsigned)number);
@@ -285,8 +286,8 @@ do_now(struct world *world, struct change *change, uint32_t n)
     answer_fini(&answer);
     for (uint32_t k = 0; k < n; k++) {
         ck_assert_ptr_null(change[k].base);
-        ck_assert(!change_is_of_member(&change[k]) ||
-            change[k].member.base == NULL);
+        ck_assert(
+            !change_is_of_member(&change[k]) || change[k].member.base == NULL);
     }
     ck_assert_int_eq(rig_commit(&world->rig, call.seq), STORE_COMMITTED);
 }
@@ -435,8 +436,7 @@ END_TEST
 static void
 put(struct world *world, unsigned i, unsigned m, unsigned n)
 {
-    struct change change =
-        member_change(world, CHANGE_MEMBER_SET, i, m, n);
+    struct change change = member_change(world, CHANGE_MEMBER_SET, i, m, n);
     const struct step step = {.i = i, .m = m};
     do_now(world, &change, 1);
     play(world, &change, &step);
@@ -524,8 +524,8 @@ START_TEST(test_drop)
     seal_later(world);
     ck_assert_int_eq(rig_seal_wait(rig), 0);
     uint64_t n_before = rig_cold_stat(rig, "segments");
-    ck_assert_int_eq(edit(rig->store, _i < 2 ? "drop column p m m"
-                                             : "drop counter p p"),
+    ck_assert_int_eq(
+        edit(rig->store, _i < 2 ? "drop column p m m" : "drop counter p p"),
         0);
     ck_assert_uint_lt(rig_cold_stat(rig, "segments"), n_before);
     if (_i % 2 == 1) { /* the log has it, the manifest not yet */
@@ -566,7 +566,8 @@ START_TEST(test_order)
     seal_later(world);
     ck_assert_int_eq(rig_seal_wait(rig), 0);
     restart(world, 1); /* nothing is in the cache */
-    struct change change[] = {member_change(world, CHANGE_MEMBER_INCR, 5, 2, 1),
+    struct change change[] = {
+        member_change(world, CHANGE_MEMBER_INCR, 5, 2, 1),
         member_change(world, CHANGE_MEMBER_DELETE, 5, 2, 0),
         member_change(world, CHANGE_MEMBER_DELETE, 5, 2, 0),
         member_change(world, CHANGE_MEMBER_SET, 6, 2, 3),

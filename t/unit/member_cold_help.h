@@ -28,7 +28,7 @@ struct world {
     struct fake_cover fake[PARTS];
     size_t published[PARTS][WORLD_SHARDS * CELLS]; /* entries of the journal */
     unsigned part, shard, first, last; /* cells that are being sealed */
-    uint64_t n_cold; /* changes that wanted a base */
+    uint64_t n_cold;                   /* changes that wanted a base */
 };
 
 static inline struct fake_cover *
@@ -170,8 +170,8 @@ see(struct world *world, const struct schema_counter *def, unsigned i,
         return false;
     }
     engine_row(world->rig.engine, id, &shard, &row);
-    fake_cover_base(fake_of(&world->cover, def->slot), found.version, row,
-        base);
+    fake_cover_base(
+        fake_of(&world->cover, def->slot), found.version, row, base);
     base->id = id;
     *value = fake_cover_value(base, &def->column[i]);
     return true;
@@ -209,8 +209,7 @@ pair_of(struct world *world, uint64_t id, uint64_t member)
 static inline uint64_t
 cold_value(struct world *world, uint64_t id, uint64_t member)
 {
-    return cold_cell(
-        world, &world->rig.pairs, 0, pair_of(world, id, member));
+    return cold_cell(world, &world->rig.pairs, 0, pair_of(world, id, member));
 }
 
 /* Gives a change the bases of what it wants: of its record, and of its pair. */

@@ -155,8 +155,9 @@ replayed(const struct rig *rig, const struct engine_write *write)
     change.n_columns = write->n;
     for (unsigned k = 0; k < write->n; k++) {
         change.serial[k] = write->serial[k];
-        change.column[k] = (uint8_t)(
-            is_pair ? 0 : write->serial[k] - rig->def.column[0].serial);
+        change.column[k] =
+            (uint8_t)(is_pair ? 0
+                              : write->serial[k] - rig->def.column[0].serial);
         change.operand[k] = write->value[k];
     }
     return change;
