@@ -190,6 +190,91 @@ START_TEST(test_the_head_is_that_of_version_5)
 }
 END_TEST
 
+/* ---- segments of pairs ---- */
+
+enum { PAIRS_SERIAL = 9, PAIRS_SLOT = 3 }; /* of author's admirers */
+
+/* Counters that go cold, but for author where it is_never, and what one segment
+ * covers of that serial, in that slot. */
+static void
+make_covered(
+    struct manifest *manifest, uint32_t serial, unsigned slot, bool is_never)
+{
+    uint64_t seq[] = {50, 60};
+    const struct manifest_segment segment = {.number = 1,
+        .history = 77,
+        .counter_serial = serial,
+        .counter = (uint8_t)slot,
+        .first_id = 8,
+        .last_id = 15,
+        .records = 3,
+        .seq = seq};
+    make(manifest, false, true);
+    manifest->counter[0].cold_is_never = is_never;
+    manifest->last_segment = 1;
+    ck_assert_int_eq(segments_add(&manifest->segments, &segment), 0);
+}
+
+static int
+decode_covered(uint32_t serial, unsigned slot, bool is_never)
+{
+    struct manifest manifest, got;
+    struct buf buf = {0};
+    make_covered(&manifest, serial, slot, is_never);
+    ck_assert_int_eq(manifest__encode(&manifest, &buf), 0);
+    int err = decode(buf.data, buf.len, &got);
+    if (err == 0) {
+        ck_assert_uint_eq(got.segments.n, 1);
+        manifest_fini(&got);
+    }
+    forget(&manifest, &buf);
+    return err;
+}
+
+/* Their counter is found by its column, though it is not written. */
+START_TEST(test_segments_of_pairs)
+{
+    ck_assert_int_eq(decode_covered(PAIRS_SERIAL, PAIRS_SLOT, false), 0);
+    ck_assert_int_eq(
+        decode_covered(PAIRS_SERIAL, PAIRS_SLOT + 1, false), ERR_CORRUPT);
+    ck_assert_int_eq(
+        decode_covered(PAIRS_SERIAL, PAIRS_SLOT, true), ERR_CORRUPT);
+    /* of what has been dropped */
+    ck_assert_int_eq(decode_covered(PAIRS_SERIAL + 1, 0, true), 0);
+}
+END_TEST
+
+/* They take rows from images, and are let go of with the column. */
+START_TEST(test_pairs_that_go)
+{
+    struct manifest manifest;
+    size_t n_cut;
+    make_covered(&manifest, PAIRS_SERIAL, PAIRS_SLOT, false);
+    const struct images_entry image = {.counter = PAIRS_SLOT,
+        .shard = 1,
+        .last_row = 9,
+        .seq = 59,
+        .file = 2,
+        .len = 100,
+        .n = 7};
+    ck_assert_int_eq(images_add(&manifest.images, &image), 0);
+    ck_assert(manifest_has_counter(&manifest, 4));
+    ck_assert(manifest_has_counter(&manifest, PAIRS_SERIAL));
+    ck_assert(!manifest_has_counter(&manifest, PAIRS_SERIAL + 1));
+    manifest_drop_gone(&manifest);
+    ck_assert_uint_eq(manifest.segments.n, 1);
+    ck_assert_int_eq(manifest_cut_images(&manifest, &n_cut), 0);
+    ck_assert_uint_eq(n_cut, 1);
+    ck_assert_ptr_nonnull(images_find(&manifest.images, PAIRS_SLOT, 1, 3));
+    ck_assert_ptr_null(images_find(&manifest.images, PAIRS_SLOT, 1, 4));
+    manifest.counter[0].n_columns = 1;
+    ck_assert(!manifest_has_counter(&manifest, PAIRS_SERIAL));
+    manifest_drop_gone(&manifest);
+    ck_assert_uint_eq(manifest.segments.n, 0);
+    manifest_fini(&manifest);
+}
+END_TEST
+
 /* Version 6 as it was first written. */
 START_TEST(test_golden)
 {
@@ -222,6 +307,7 @@ main(void)
 {
     const TTest *test[] = {test_version_6_only_where_it_is_needed, test_damage,
         test_the_head_is_that_of_version_5, test_golden,
+        test_segments_of_pairs, test_pairs_that_go,
         test_the_counters_make_a_schema};
     return run_tests("manifest_kinds", test, COUNT_OF(test));
 }

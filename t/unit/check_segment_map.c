@@ -113,6 +113,33 @@ check_any(struct world *world, unsigned shard)
         any);
 }
 
+/* How far the records reach that the files have of what they cover: each of
+ * those is looked at. */
+static void
+check_last_row(struct world *world, unsigned shard)
+{
+    const struct engine_cover *cover = &world->segment_map.cover;
+    const struct segment_map_list *list =
+        segment_map__settled(&world->segment_map, SLOT);
+    uint64_t want = 0, row = 0;
+    bool any = false;
+    for (size_t k = 0; list != NULL && k < list->n; k++) {
+        const struct segment_map_entry *entry = &list->entry[k];
+        uint64_t last_id = segment_head(entry->file->segment)->last_id;
+        for (uint64_t i = 0; i < IDS; i++) {
+            uint64_t id = world->first_id + i;
+            if (id >= entry->first_id && id <= entry->last_id &&
+                id <= last_id) {
+                want = id / SHARDS;
+                any = true;
+            }
+        }
+    }
+    ck_assert_int_eq(cover->last_row_fn(cover, SLOT, shard, &row), any);
+    ck_assert(!any || row == want);
+    ck_assert(!cover->last_row_fn(cover, SLOT + 1, shard, &row));
+}
+
 /* What is listed of ids number first..last, of a map that all shards have. */
 static void
 check_list(struct world *world, uint64_t first, uint64_t last)
@@ -205,6 +232,7 @@ exchange_often(uint64_t first_id)
             random_below(&world.random, 4) > 0);
         for (unsigned shard = 0; shard < SHARDS; shard++) {
             check_any(&world, shard);
+            check_last_row(&world, shard);
         }
         check_list(&world, 0, IDS - 1);
         check_list(&world, first * SHARDS, last * SHARDS + SHARDS - 1);
@@ -243,6 +271,32 @@ START_TEST(test_loading)
         ck_assert_uint_eq(cover->version_fn(cover, SLOT, shard, row),
             id < 8 ? ENGINE_COVER_LOADING : 0);
     }
+    end(&world);
+}
+END_TEST
+
+/* Which columns the files in use have. */
+START_TEST(test_columns)
+{
+    struct world world;
+    begin(&world, 0, 1);
+    const struct engine_cover *cover = &world.segment_map.cover;
+    exchange(&world, 4, 7, true);
+    exchange(&world, 20, 23, true);
+    const struct segment_map_list *list =
+        segment_map__settled(&world.segment_map, SLOT);
+    const struct segment_head *head =
+        segment_head(list->entry[1].file->segment);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        for (unsigned c = 0; c < head->n_columns; c++) {
+            uint32_t serial = head->column[c].serial;
+            ck_assert(cover->column_fn(cover, SLOT, shard, serial));
+            ck_assert(!cover->column_fn(cover, SLOT + 1, shard, serial));
+        }
+        ck_assert(!cover->column_fn(cover, SLOT, shard, UINT32_MAX));
+    }
+    segment_map_clear(&world.segment_map, SLOT);
+    ck_assert(!cover->column_fn(cover, SLOT, 0, 1));
     end(&world);
 }
 END_TEST
@@ -515,8 +569,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_exchange, test_loading, test_hold,
-        test_list_and_clear, test_verify, test_edit_lock, test_misuse,
-        test_parts};
+    const TTest *const tests[] = {test_exchange, test_loading, test_columns,
+        test_hold, test_list_and_clear, test_verify, test_edit_lock,
+        test_misuse, test_parts};
     return run_tests("covers", tests, COUNT_OF(tests));
 }
