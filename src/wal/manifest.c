@@ -44,7 +44,8 @@ manifest__next_counter(const struct manifest *manifest,
 
         *out = (struct manifest_counter){
             counter->serial, counter->slot, counter->cold_is_never};
-        if (at->column++ == 0) {
+        if (at->column == 0) {
+            at->column++;
             return true;
         }
         for (; at->column <= counter->n_columns; at->column++) {

@@ -244,6 +244,30 @@ START_TEST(test_segments_of_pairs)
 }
 END_TEST
 
+/* Each column of members has one, wherever it stands. */
+START_TEST(test_counters_of_pairs)
+{
+    struct manifest manifest;
+    struct manifest_counters at = {0};
+    struct manifest_counter one;
+    make(&manifest, false, true);
+    manifest.counter[0].column[0] = manifest.counter[0].column[1];
+    manifest.counter[0].column[0].serial = 20;
+    manifest.counter[0].column[0].pairs = 200;
+    static const struct manifest_counter wanted[] = {
+        {4, 1, true}, {21, 200, true}, {PAIRS_SERIAL, PAIRS_SLOT, true}};
+    for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+        ck_assert(manifest__next_counter(&manifest, &at, &one));
+        ck_assert_uint_eq(one.serial, wanted[i].serial);
+        ck_assert_uint_eq(one.slot, wanted[i].slot);
+        ck_assert_int_eq(one.cold_is_never, wanted[i].cold_is_never);
+    }
+    ck_assert(!manifest__next_counter(&manifest, &at, &one));
+    ck_assert(!manifest__next_counter(&manifest, &at, &one));
+    manifest_fini(&manifest);
+}
+END_TEST
+
 /* They take rows from images, and are let go of with the column. */
 START_TEST(test_pairs_that_go)
 {
@@ -307,7 +331,7 @@ main(void)
 {
     const TTest *test[] = {test_version_6_only_where_it_is_needed, test_damage,
         test_the_head_is_that_of_version_5, test_golden,
-        test_segments_of_pairs, test_pairs_that_go,
+        test_segments_of_pairs, test_counters_of_pairs, test_pairs_that_go,
         test_the_counters_make_a_schema};
     return run_tests("manifest_kinds", test, COUNT_OF(test));
 }
