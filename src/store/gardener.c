@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend
- * and cold_expire. It is never an online reader, so it delays no grace period.
- */
+/* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend,
+ * forgetter_step and cold_expire. It is an online reader only while it looks at
+ * the schema for marks, so it delays no grace period. */
 #include "store/gardener.h"
 
 #include "base/assert.h"
@@ -66,28 +66,32 @@ run(void *arg)
         if (gardener->items != NULL) {
             tend_items(gardener->items);
         }
-        (void)engine_tend(
-            gardener->engine, clock_now_ns(gardener->clock) / NS_PER_MS);
+        uint64_t now_ms = clock_now_ns(gardener->clock) / NS_PER_MS;
+        (void)engine_tend(gardener->engine, now_ms);
+        (void)forgetter_step(&gardener->forgetter, now_ms);
     }
     take_out_rest(gardener);
     return NULL;
 }
 
 int
-gardener_start(struct gardener *gardener, struct engine *engine,
-    struct items *items, struct cold *cold, const struct clock *clock)
+gardener_start(struct gardener *gardener,
+    const struct forgetter_config *forgetter, struct items *items,
+    struct cold *cold, const struct clock *clock)
 {
-    ASSERT(engine != NULL && clock != NULL);
+    ASSERT(clock != NULL);
     *gardener = (struct gardener){.magic = GARDENER_MAGIC,
-        .engine = engine,
+        .engine = forgetter->engine,
         .items = items,
         .cold = cold,
         .clock = clock};
+    forgetter_init(&gardener->forgetter, forgetter);
     mutex_init(&gardener->lock);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {
         pthread_cond_destroy(&gardener->changed);
         mutex_fini(&gardener->lock);
+        forgetter_fini(&gardener->forgetter);
         gardener->magic = 0;
         return ERR_NO_THREAD;
     }
@@ -106,5 +110,6 @@ gardener_stop(struct gardener *gardener)
     pthread_join(gardener->thread, NULL);
     pthread_cond_destroy(&gardener->changed);
     mutex_fini(&gardener->lock);
+    forgetter_fini(&gardener->forgetter);
     gardener->magic = 0;
 }

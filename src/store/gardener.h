@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "engine/engine.h"
 #include "items/items.h"
+#include "store/forgetter.h"
 #include "tier/cold_call.h"
 
 #include <pthread.h>
@@ -13,8 +14,9 @@
 
 /* The gardener: one thread that packs tables which have stopped growing, joins
  * sparse ones and frees what readers have left, so that no worker's loop has
- * to (engine_tend); that gives up expired items (items_tend); and that ends
- * waits for room (cold_expire). */
+ * to (engine_tend); that gives up expired items (items_tend); that takes out
+ * forgotten marks (forgetter_step); and that ends waits for room
+ * (cold_expire). */
 enum { GARDENER_MAGIC = 0x67617264 };
 
 struct gardener {
@@ -23,15 +25,18 @@ struct gardener {
     struct items *items; /* NULL: there are none */
     struct cold *cold;   /* NULL: there is no cold tier */
     const struct clock *clock;
+    struct forgetter forgetter;
     pthread_t thread;
     struct mutex lock; /* stopping */
     pthread_cond_t changed;
     bool stopping;
 };
 
-/* items, cold: or NULL. All outlive it. 0 or ERR_NO_THREAD. */
-int gardener_start(struct gardener *gardener, struct engine *engine,
-    struct items *items, struct cold *cold, const struct clock *clock);
+/* items, cold: or NULL. The engine is what forgetter has. All outlive it. 0 or
+ * ERR_NO_THREAD. */
+int gardener_start(struct gardener *gardener,
+    const struct forgetter_config *forgetter, struct items *items,
+    struct cold *cold, const struct clock *clock);
 
 /* Returns when the thread has ended. */
 void gardener_stop(struct gardener *gardener);

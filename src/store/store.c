@@ -472,7 +472,12 @@ publish(struct real_store *real)
 static int
 start_gardener(struct real_store *real)
 {
-    int err = gardener_start(&real->gardener, real->engine, real->store.items,
+    const struct forgetter_config forgetter = {.engine = real->engine,
+        .qsbr = &real->qsbr,
+        .schema = &real->schema,
+        .wal = real->durable.wal, /* NULL without a directory */
+        .n_shards = real->store.shards};
+    int err = gardener_start(&real->gardener, &forgetter, real->store.items,
         real->has_tier ? &real->tier.cold : NULL, real->clock);
     real->has_gardener = err == 0;
     return err;

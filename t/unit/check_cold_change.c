@@ -343,9 +343,17 @@ START_TEST(test_time_is_over)
         .call = {.done_fn = post_answer, .owner = &come},
         .n = 1,
         .change = &change};
+    struct schema *schema = schema_create();
+    _Atomic(const struct schema *) published = schema;
+    struct qsbr qsbr;
+    struct forgetter_config forgetter = {.engine = world.cold.engine,
+        .qsbr = &qsbr,
+        .schema = &published,
+        .n_shards = 1};
+    qsbr_init(&qsbr);
     ck_assert_int_eq(sem_init(&come, 0, 0), 0);
-    ck_assert_int_eq(gardener_start(&gardener, world.cold.engine, NULL,
-                         &world.cold, world.cold.clock),
+    ck_assert_int_eq(gardener_start(&gardener, &forgetter, NULL, &world.cold,
+                         world.cold.clock),
         0);
     ck_assert_int_eq(cold_change(&world.cold, &call), STORE_LATER);
     while (sem_trywait(&come) != 0) {
@@ -353,6 +361,8 @@ START_TEST(test_time_is_over)
         sched_yield();
     }
     gardener_stop(&gardener);
+    qsbr_fini(&qsbr);
+    schema_destroy(&schema);
     ck_assert_int_eq(sem_destroy(&come), 0);
     ck_assert_int_eq(change.err, ERR_HOT_FULL);
     cold__retry(&world.cold, true);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/forgetter: which marks go and which stay, when passes begin, and what
+ * comes in between. */
+#include "store/forgetter.h"
+
+#include "engine/cover.h"
+#include "unit/engine_help.h"
+#include "unit/kinds_help.h"
+
+#include <pthread.h>
+
+enum {
+    SHARDS = 4,
+    TABLE_RECORDS = 64,
+    IDS = 2000, /* many tables */
+    FORGET = 100,
+    NOW = 5000,
+    MS = 7 /* at the first step */
+};
+
+struct rig {
+    struct engine_cover cover; /* first: the seam */
+    struct engine_sink sink;
+    _Atomic unsigned n_told;    /* records, to the sink */
+    _Atomic uint64_t told_mark; /* value of the last cell that it was told */
+    bool is_covered;            /* board's records: nothing of them is here */
+    struct qsbr qsbr;
+    struct engine *engine;
+    struct schema *own;
+    _Atomic(const struct schema *) schema;
+    struct forgetter forgetter;
+    unsigned board;
+};
+
+static struct rig rig;
+
+static uint64_t
+version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t row)
+{
+    (void)cover, (void)shard, (void)row;
+    return rig.is_covered && slot == rig.board ? 1 : 0;
+}
+
+static bool
+is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t first_row, uint64_t last_row)
+{
+    (void)first_row, (void)last_row;
+    return version_of(cover, slot, shard, 0) != 0;
+}
+
+static uint64_t
+note_write(
+    struct engine_sink *sink, const struct engine_write *write, size_t n)
+{
+    (void)sink;
+    rig.n_told += (unsigned)n;
+    if (n > 0) {
+        rig.told_mark = write[n - 1].value[write[n - 1].n - 1];
+    }
+    return 0;
+}
+
+static void
+rig_init(void)
+{
+    const struct engine_config config = {.shards = SHARDS,
+        .seed = 1,
+        .hot_bytes = ROOMY_BYTES,
+        .table_records_max = TABLE_RECORDS,
+        .qsbr = &rig.qsbr};
+    static const char *const lines[] = {"add counter board",
+        "add column board bid primarykey", "add column board dot max=40",
+        "add counter user", "add column user uid primarykey",
+        "add column user at default=5",
+        "add column user seen marks=at unread=unseen unmarked=none forget=100",
+        "add column user kept marks=at unread=unkept unmarked=none",
+        "add column user dotseen marks=1.dot unread=undot unmarked=none "
+        "forget=100"};
+    rig = (struct rig){
+        .cover = {.version_fn = version_of, .any_fn = is_any_covered},
+        .sink = {.write_fn = note_write},
+        .own = schema_create()};
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        apply(&rig.own, lines[i]);
+    }
+    atomic_init(&rig.schema, rig.own);
+    qsbr_init(&rig.qsbr);
+    rig.engine = engine_of(&config);
+    engine_set_cover(rig.engine, &rig.cover);
+    rig.board = counter_of(rig.own, "board")->slot;
+    ck_assert_int_eq(
+        engine_define(rig.engine, counter_of(rig.own, "board")), 0);
+    ck_assert_int_eq(
+        engine_define(rig.engine, counter_of(rig.own, "user")), 0);
+    engine_set_sink(rig.engine, &rig.sink);
+    forgetter_init(&rig.forgetter,
+        &(struct forgetter_config){.engine = rig.engine,
+            .qsbr = &rig.qsbr,
+            .schema = &rig.schema,
+            .n_shards = SHARDS});
+}
+
+static void
+rig_fini(void)
+{
+    forgetter_fini(&rig.forgetter);
+    finish_engine(&rig.engine);
+    schema_destroy(&rig.own);
+    qsbr_fini(&rig.qsbr);
+}
+
+static void
+set(uint64_t id, const char *name, uint64_t value)
+{
+    struct schema_target target = found(rig.own, name);
+    struct change change = {.id = id,
+        .op = CHANGE_SET,
+        .counter = target.counter->slot,
+        .n_columns = 1,
+        .column = {target.column->slot},
+        .serial = {target.column->serial},
+        .operand = {value}};
+    (void)engine_change(rig.engine, &change, 1);
+    ck_assert_int_eq(change.err, 0);
+}
+
+static uint64_t
+value_of(uint64_t id, const char *name)
+{
+    struct schema_target target = found(rig.own, name);
+    const struct cell_key key = {
+        id, target.column->serial, target.counter->slot, target.column->slot};
+    struct engine_found where;
+    uint64_t value;
+    uint8_t state;
+    engine_look(rig.engine, &key, 1, &value, &state, &where);
+    return value;
+}
+
+/* The steps of a whole pass. */
+static unsigned
+pass(uint64_t now_ms)
+{
+    unsigned n = 0;
+    while (forgetter_step(&rig.forgetter, now_ms)) {
+        n++;
+    }
+    return n;
+}
+
+/* Of each id a mark that is as far behind as the id says: 0..IDS. */
+static void
+fill(void)
+{
+    set(1, "dot", NOW);
+    for (uint64_t id = 0; id < IDS; id++) {
+        set(id, "at", NOW + id);
+        set(id, "seen", NOW);
+        set(id, "kept", NOW);
+        set(id, "dotseen", NOW - id);
+    }
+    rig.n_told = 0;
+}
+
+START_TEST(test_what_goes)
+{
+    enum { GONE = IDS - (FORGET + 1) };
+    rig_init();
+    fill();
+    ck_assert_uint_gt(pass(MS), IDS / TABLE_RECORDS);
+    for (uint64_t id = 0; id < IDS; id++) {
+        ck_assert_uint_eq(value_of(id, "seen"), id > FORGET ? 0 : NOW);
+        ck_assert_uint_eq(value_of(id, "dotseen"), id > FORGET ? 0 : NOW - id);
+        ck_assert_uint_eq(value_of(id, "kept"), NOW);
+        ck_assert_uint_eq(value_of(id, "at"), NOW + id);
+    }
+    ck_assert_uint_eq(rig.forgetter.n_forgotten, 2 * GONE);
+    ck_assert_uint_eq(rig.n_told, 2 * GONE);
+    ck_assert_uint_eq(rig.told_mark, 0);
+    ck_assert_uint_gt(pass(MS + FORGETTER_PAUSE_MS), 0);
+    ck_assert_uint_eq(rig.n_told, 2 * GONE);
+    rig_fini();
+}
+END_TEST
+
+/* Where the source has no value of its own its default is what counts. */
+START_TEST(test_defaults)
+{
+    rig_init();
+    set(1, "seen", 4);
+    set(2, "dotseen", 4);
+    ck_assert_uint_eq(pass(MS), 2);
+    ck_assert_uint_eq(rig.forgetter.n_forgotten, 0);
+    set(1, "dot", 4 + FORGET + 1);
+    set(1, "at", 4 + FORGET + 1);
+    ck_assert_uint_eq(pass(MS + FORGETTER_PAUSE_MS), 2);
+    ck_assert_uint_eq(rig.forgetter.n_forgotten, 2);
+    rig_fini();
+}
+END_TEST
+
+START_TEST(test_pauses)
+{
+    rig_init();
+    ck_assert_uint_eq(pass(MS), 0);
+    fill();
+    ck_assert_uint_eq(pass(MS + FORGETTER_PAUSE_MS - 1), 0);
+    ck_assert_uint_eq(rig.n_told, 0);
+    ck_assert_uint_gt(pass(MS + FORGETTER_PAUSE_MS), 0);
+    ck_assert_uint_gt(rig.n_told, 0);
+    rig_fini();
+}
+END_TEST
+
+/* The source of a fixed id is in a segment: what it is, is not known here. */
+START_TEST(test_source_that_is_cold)
+{
+    rig_init();
+    set(2, "dotseen", 1);
+    rig.is_covered = true;
+    ck_assert_uint_eq(pass(MS), 1);
+    ck_assert_uint_eq(value_of(2, "dotseen"), 1);
+    rig_fini();
+}
+END_TEST
+
+START_TEST(test_column_is_dropped)
+{
+    rig_init();
+    fill();
+    ck_assert(forgetter_step(&rig.forgetter, MS));
+    struct schema_counter user = *counter_of(rig.own, "user");
+    unsigned n = rig.n_told;
+    user.n_columns = 1; /* at alone */
+    ck_assert_int_eq(engine_define(rig.engine, &user), 0);
+    ck_assert_uint_gt(pass(MS), 0);
+    ck_assert_uint_eq(rig.n_told, n);
+    rig_fini();
+}
+END_TEST
+
+static void *
+move_marks(void *arg)
+{
+    (void)arg;
+    for (uint64_t id = 0; id < IDS; id++) {
+        set(id, "dotseen", NOW);
+    }
+    return NULL;
+}
+
+/* What somebody has set since it was copied stays. */
+START_TEST(test_marks_that_move)
+{
+    enum { ROUNDS = 20 };
+    rig_init();
+    set(1, "dot", NOW);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        pthread_t thread;
+        for (uint64_t id = 0; id < IDS; id++) {
+            set(id, "dotseen", 1);
+        }
+        ck_assert_int_eq(pthread_create(&thread, NULL, move_marks, NULL), 0);
+        (void)pass(MS + (uint64_t)round * FORGETTER_PAUSE_MS);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        for (uint64_t id = 0; id < IDS; id++) {
+            CHECK(value_of(id, "dotseen") == NOW);
+        }
+    }
+    rig_fini();
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_what_goes, test_defaults, test_pauses,
+        test_source_that_is_cold, test_column_is_dropped,
+        test_marks_that_move};
+    return run_tests("forgetter", tests, COUNT_OF(tests));
+}
