@@ -8,14 +8,15 @@
 #include "base/err.h"
 
 /* Reads the values of the columns named into change->value; returns how many
- * of them differ from their defaults, or -1 where one is no column any more. */
+ * of them differ from their defaults, or all bits of that inverted, so less
+ * than 0, where one is closed to the change or no column any more. */
 static int
 read_record(
     const struct view *view, struct change *change, const uint64_t *code)
 {
     int n_set = 0;
     unsigned seen = 0;
-    bool is_gone = false;
+    bool is_closed = false;
     ASSERT(change->n_columns >= 1 && change->n_columns <= SCHEMA_COLUMNS_MAX);
     for (unsigned i = 0; i < change->n_columns; i++) {
         unsigned slot = change->column[i];
@@ -23,11 +24,64 @@ read_record(
         const struct column *column = &view->column[slot];
         uint32_t serial = change->serial[i];
         seen |= 1U << slot;
-        is_gone |= serial == 0 || column->serial != serial;
+        is_closed |= serial == 0 || column->open_serial != serial;
         change->value[i] = column_decode(column, code[slot]);
         n_set += code[slot] != 0;
     }
-    return is_gone ? -1 : n_set;
+    return is_closed ? ~n_set : n_set;
+}
+
+/* True where the change names the column of members that this one counts. */
+static bool
+names_members(
+    const struct view *view, const struct change *change, unsigned counted)
+{
+    unsigned slot = view->counted_by[counted];
+    /* relaxed: 0 where it is being dropped, and then nothing is counted any
+     * more a moment sooner or later */
+    uint32_t serial =
+        atomic_load_explicit(&view->column[slot].serial, memory_order_relaxed);
+    for (unsigned i = 0; serial != 0 && i < change->n_columns; i++) {
+        if (change->column[i] == slot && change->serial[i] == serial) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is wrong with the change of column i, which is not open to it: nothing
+ * where it leaves a count of members as it is, or names the members too, and so
+ * knows of them. */
+static int
+check_one(const struct view *view, const struct change *change, unsigned i)
+{
+    unsigned slot = change->column[i];
+    /* relaxed: as above */
+    uint32_t serial =
+        atomic_load_explicit(&view->column[slot].serial, memory_order_relaxed);
+    if (serial == 0 || serial != change->serial[i]) {
+        return ERR_GONE;
+    }
+    bool adds = change->op == CHANGE_INCR || change->op == CHANGE_DECR;
+    bool stays = adds
+        ? change->operand[i] == 0 && change->absent == CHANGE_FROM_DEFAULT
+        : change->op != CHANGE_DELETE && (change->kept >> i & 1) != 0;
+    return stays || names_members(view, change, slot) ? 0 : ERR_COUNTED;
+}
+
+/* What is wrong with a change of columns some of which are closed or gone. */
+static __attribute__((noinline)) int
+check_closed(const struct view *view, const struct change *change)
+{
+    int err = 0;
+    for (unsigned i = 0; err == 0 && i < change->n_columns; i++) {
+        const struct column *column = &view->column[change->column[i]];
+        if (change->serial[i] == 0 ||
+            column->open_serial != change->serial[i]) {
+            err = check_one(view, change, i);
+        }
+    }
+    return err;
 }
 
 /* Columns of the record that differ from their defaults, named or not. */
@@ -231,10 +285,17 @@ change_apply(const struct view *view, struct change *change, uint64_t *code)
         return;
     }
     int n_set = read_record(view, change, code);
-    if (n_set >= 0 && change_is_of_record(change)) {
+    if (__builtin_expect(n_set < 0, 0)) {
+        change->err = check_closed(view, change);
+        if (change->err != 0) {
+            return;
+        }
+        n_set = ~n_set;
+    }
+    if (change_is_of_record(change)) {
         n_set = count_set(view, code);
     }
-    change->err = n_set < 0 ? ERR_GONE : work_out(view, change, n_set);
+    change->err = work_out(view, change, n_set);
     if (change->err != 0) {
         return;
     }

@@ -17,8 +17,9 @@ count_is_one(const struct change *change)
 }
 
 /* change_apply for such a change, where the column is not at its default or it
- * counts from there: *code is of its column. Under the lock. */
-static inline void
+ * counts from there: *code is of its column. False, and nothing done, where the
+ * column is closed to it or gone. Under the lock. */
+static inline bool
 count_one(const struct view *view, struct change *change, uint64_t *code)
 {
     const struct column *column = &view->column[change->column[0]];
@@ -27,11 +28,10 @@ count_one(const struct view *view, struct change *change, uint64_t *code)
     /* relaxed: 0 where it is being dropped, and then it is gone a moment
      * sooner or later */
     uint32_t serial =
-        atomic_load_explicit(&column->serial, memory_order_relaxed);
+        atomic_load_explicit(&column->open_serial, memory_order_relaxed);
     change->n_saturated = 0;
     if (serial == 0 || serial != change->serial[0]) {
-        change->err = ERR_GONE;
-        return;
+        return false;
     }
     if (change->op == CHANGE_DECR) {
         value = delta < value ? value - delta : 0;
@@ -39,7 +39,7 @@ count_one(const struct view *view, struct change *change, uint64_t *code)
         value += delta;
     } else if (view->overflow_is_error) {
         change->err = ERR_OVERFLOW;
-        return;
+        return true;
     } else {
         value = column->max;
         change->n_saturated = 1;
@@ -47,6 +47,7 @@ count_one(const struct view *view, struct change *change, uint64_t *code)
     change->err = 0;
     change->value[0] = value;
     *code = column_encode(column, value);
+    return true;
 }
 
 #endif

@@ -324,7 +324,9 @@ count_record(struct engine *engine, struct change *change,
         if (code == 0 && it->absent != CHANGE_FROM_DEFAULT) {
             return false;
         }
-        count_one(view, it, &code);
+        if (!count_one(view, it, &code)) {
+            return false;
+        }
         mask &= mask - 1;
         if (__builtin_expect(mask == 0, 1)) {
             break;

@@ -226,6 +226,7 @@ void
 engine_begin_loading(struct engine *engine)
 {
     set_loading(engine, true);
+    engine__open_counted(engine, true);
 }
 
 void
@@ -241,6 +242,7 @@ engine_end_loading(struct engine *engine)
         now_ms += PACK_ROUND_MS;
     }
     set_loading(engine, false);
+    engine__open_counted(engine, false);
 }
 
 void

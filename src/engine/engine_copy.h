@@ -64,7 +64,8 @@ void engine_mark(struct engine *engine, unsigned slot, unsigned shard,
  * or where somebody had taken it out already and that did not last. Garbage is
  * the caller's to bound (engine_drain now and then). While less than a quarter
  * of the budget is in use, tables that changes fill are made twice as large as
- * they need be. At the end tables are packed, if they take more than the
+ * they need be. Columns that count members take what has been acknowledged,
+ * too. At the end tables are packed, if they take more than the
  * budget; if they still do then, new records are refused until others have
  * gone. No other call may be under way at the end. */
 void engine_begin_loading(struct engine *engine);

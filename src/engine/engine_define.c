@@ -7,7 +7,12 @@
  * writes under the old view any more; only then are its numbers cleared.
  * Readers that still have the old view see that the column's serial is gone,
  * which goes before the numbers. If clearing lacks memory, the slot stays
- * dirty, and is cleared again before another column may use it. */
+ * dirty, and is cleared again before another column may use it.
+ *
+ * A column that counts members is closed to all other changes from the moment
+ * that the view is published that has the members: those too that were resolved
+ * before and come later. While an engine is loaded it is open, for what is
+ * loaded was allowed once. */
 #include "engine/engine_priv.h"
 
 #include "base/err.h"
@@ -32,6 +37,46 @@ dropped_columns(const struct view *old, const struct view *new)
     return dropped;
 }
 
+/* Has columns take changes that are not of members, or none. */
+static void
+set_open(struct view *view, uint32_t columns, bool is_open)
+{
+    for (uint32_t left = columns; left != 0; left &= left - 1) {
+        struct column *column = &view->column[__builtin_ctz(left)];
+        uint32_t serial =
+            atomic_load_explicit(&column->serial, memory_order_relaxed);
+        /* relaxed: where the view is in use a column is only opened, and who
+         * still reads 0 is refused, a moment too long */
+        atomic_store_explicit(
+            &column->open_serial, is_open ? serial : 0, memory_order_relaxed);
+    }
+}
+
+void
+engine__open_counted(struct engine *engine, bool is_open)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct counter *counter = engine__counter(engine, slot);
+        struct view *view = counter == NULL ? NULL : counter__view(counter);
+        if (view != NULL) {
+            set_open(view, view->counted, is_open);
+        }
+    }
+}
+
+/* Opens the columns that counted members which are gone from the view. */
+static void
+open_uncounted(struct view *view)
+{
+    for (uint32_t left = view->counted; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        if ((view->members >> view->counted_by[i] & 1) == 0) {
+            view->counted &= ~(1U << i);
+            set_open(view, 1U << i, true);
+        }
+    }
+}
+
 /* Takes the serials of columns out of a view that may be read. */
 static void
 forget(struct view *view, uint32_t columns)
@@ -40,8 +85,9 @@ forget(struct view *view, uint32_t columns)
         /* relaxed: who still reads it is as if it had come earlier; who sees
          * a number cleared has acquired what was stored after this, and sees
          * this too (answer_key) */
-        atomic_store_explicit(&view->column[__builtin_ctz(left)].serial, 0,
-            memory_order_relaxed);
+        struct column *column = &view->column[__builtin_ctz(left)];
+        atomic_store_explicit(&column->serial, 0, memory_order_relaxed);
+        atomic_store_explicit(&column->open_serial, 0, memory_order_relaxed);
     }
 }
 
@@ -87,12 +133,19 @@ read_columns(const struct schema_counter *from, struct view *view)
             .default_value = it->default_value,
             .max = schema_column_max(it),
             .serial = it->serial,
+            .open_serial = it->serial,
         };
         view->columns |= 1U << it->slot;
         if (it->kind == SCHEMA_MEMBERS) {
             ASSERT(it->pairs != from->slot && it->default_value == 0);
             view->members |= 1U << it->slot;
             view->pairs[it->slot] = it->pairs;
+        }
+        const struct schema_column *counts =
+            schema_column_of(from, it->counts);
+        if (counts != NULL) {
+            view->counted |= 1U << counts->slot;
+            view->counted_by[counts->slot] = it->slot;
         }
     }
 }
@@ -187,6 +240,7 @@ make_view(struct engine *engine, const struct schema_counter *from,
     if (err == 0) {
         *out = block;
         read_columns(from, *out);
+        set_open(*out, (*out)->counted, pool_is_loading(&engine->pool));
     }
     return err;
 }
@@ -209,6 +263,7 @@ vacate(struct engine *engine, struct counter *counter, uint32_t columns)
         *without = *old;
         without->columns &= ~columns;
         without->members &= ~columns;
+        without->counted &= ~columns;
         for (unsigned i = 0; i < SCHEMA_COLUMNS_MAX; i++) {
             if ((columns >> i & 1) != 0) {
                 without->column[i] = (struct column){0};
@@ -247,6 +302,8 @@ drop_in_place(struct engine *engine, struct counter *counter,
     forget(view, dropped);
     view->columns &= ~dropped;
     view->members &= ~dropped;
+    view->counted &= ~dropped;
+    open_uncounted(view);
     if (clear(engine, counter, dropped) == 0) {
         set_columns(engine, counter, view->columns);
     }

@@ -17,6 +17,9 @@ struct column {
     uint64_t default_value;
     uint64_t max;
     _Atomic uint32_t serial; /* 0: no column in this slot, or not any more */
+    /* what a change must name that is not of a member: the serial, or 0 where
+     * the column counts members (but see check_closed) */
+    _Atomic uint32_t open_serial;
 };
 
 /* What a counter's columns are now: immutable, published by one pointer. */
@@ -27,8 +30,11 @@ struct view {
     bool overflow_is_error;
     uint64_t max_jump;                 /* 0: none */
     uint32_t members;                  /* of columns: those of members */
+    uint32_t counted;                  /* of columns: those that count some */
     uint8_t pairs[SCHEMA_COLUMNS_MAX]; /* of those: the slot of the counter of
                                         * their pairs; else 0 */
+    uint8_t counted_by[SCHEMA_COLUMNS_MAX]; /* of those that count: the slot
+                                             * of the members; else 0 */
     struct column column[SCHEMA_COLUMNS_MAX];
 };
 
@@ -175,7 +181,11 @@ shard__unlock(struct shard *shard)
 void change_apply(
     const struct view *view, struct change *change, uint64_t *code);
 
-/* The same for the change of a mark. */
+/* Whether columns that count members take other changes, as they do while an
+ * engine is loaded. Nothing is under way. */
+void engine__open_counted(struct engine *engine, bool is_open);
+
+/* change_apply for the change of a mark. */
 void change__mark(
     const struct view *view, struct change *change, uint64_t *code);
 

@@ -10,6 +10,11 @@
  * are still parked carry a serial that the engine no longer knows, and are
  * answered as gone.
  *
+ * A number that is to count members must have no values. It is looked for some
+ * twice: before the engine learns of the members, so that a refusal disturbs
+ * nobody, and after it, when the engine refuses all changes of the number that
+ * are not of a member. What has come between the two has the edit taken back.
+ *
  * With a data directory every edit is in the log before the schema that has
  * it is published, so before any change that rests on it, and is synced before
  * it is answered, whatever the sync mode is. A change of a dropped column may
@@ -181,6 +186,20 @@ check_members(struct keeper *keeper, const struct schema *next,
         : 0;
 }
 
+/* The engine forgets what define has told it of an added column; this needs no
+ * memory. Nobody has been able to name it. */
+static void
+take_back(struct keeper *keeper, const struct schema *next,
+    const struct schema_edit *edit)
+{
+    uint8_t pairs[SCHEMA_COLUMNS_MAX];
+    unsigned n = schema_pairs_beside(next, current(keeper), pairs);
+    ASSERT(edit->op == SCHEMA_ADD_COLUMN);
+    int err = engine_define(keeper->engine, counter_of(current(keeper), edit));
+    ASSERT(err == 0); /* it has all these columns */
+    undefine_all(keeper, pairs, n);
+}
+
 static int
 do_add(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
@@ -189,6 +208,12 @@ do_add(struct keeper *keeper, const struct schema_edit *edit,
                                  : check_members(keeper, next, edit);
     if (err == 0) {
         err = define(keeper, next, edit);
+        if (err == 0) {
+            err = check_members(keeper, next, edit);
+            if (err != 0) {
+                take_back(keeper, next, edit);
+            }
+        }
     }
     if (err != 0) {
         schema_destroy(&next);

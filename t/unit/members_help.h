@@ -25,11 +25,30 @@ members_add_counter(struct rig *rig)
 /* With what the last cell that was set is committed. */
 static uint64_t members_seq;
 
+/* Where a change is of a number that counts members it names them, too, as
+ * they are: else it would be refused. */
+static inline void
+members_name(struct rig *rig, struct change *change)
+{
+    const struct schema_counter *counter =
+        schema_counter_at(quiet_schema(rig->store), change->counter);
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        if (column->counts == change->serial[0]) {
+            change->column[1] = column->slot;
+            change->serial[1] = column->serial;
+            change->kept = 1U << 1;
+            change->n_columns = 2;
+        }
+    }
+}
+
 /* Sets one cell. */
 static inline void
 members_set(struct rig *rig, const struct cell_key *key, uint64_t value)
 {
     struct change change = change_of(key, CHANGE_SET, value);
+    members_name(rig, &change);
     struct qsbr_reader reader;
     struct store_change call = {.n = 1, .change = &change};
     reader_begin(rig->store, &reader);
