@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* schema: random edits against a model that is a plain list searched from end
- * to end. After each edit the error, every attribute, slot, serial and the
- * order must be the model's; every possible name is looked up; what is printed
- * must make the same schema again; and old versions must not have changed. */
+ * to end (lib/schema_model.h). After each edit the error, every attribute,
+ * slot, serial and the order must be the model's; every possible name is looked
+ * up; what is printed must make the same schema again; and old versions must
+ * not have changed. */
 #include "schema/schema.h"
 
 #include "base/err.h"
+#include "lib/schema_model.h"
 #include "schema/print.h"
 #include "schema/restore.h"
 #include "unit/check_help.h"
@@ -15,34 +17,10 @@
 #include <string.h>
 
 enum {
-    NOTHING = -1,
     CHECKED_ROUNDS = 32, /* everything is compared so often */
     LINE_MAX = 240,
     WORDS_MAX = 12,
     KEPT = 8 /* old versions */
-};
-
-struct model_column {
-    int name, suffix, unread; /* numbers of names; NOTHING */
-    unsigned slot, hint, max;
-    uint32_t serial, flags, source; /* source: a serial, 0: none */
-    uint64_t default_value, id, forget;
-    enum schema_kind kind;
-    bool is_fixed, none;
-};
-
-struct model_counter {
-    bool used;
-    bool miss, error, ignore, quietest, never;
-    uint64_t max_jump, cold_after;
-    int name, key, n_columns;
-    uint32_t serial;
-    struct model_column column[SCHEMA_COLUMNS_MAX];
-};
-
-struct model {
-    uint32_t last_serial;
-    struct model_counter counter[SCHEMA_COUNTERS_MAX];
 };
 
 /* What names are drawn from: the fewer, the more often they collide, and the
@@ -54,7 +32,8 @@ struct mixture {
 };
 
 /* The fourth meets the limit of 16 columns, the last that of 256 counters; in
- * the fourth and the fifth marks and lists are refused for all there is. */
+ * the fourth and the fifth marks, lists and members are refused for all there
+ * is. */
 static const struct mixture mixtures[] = {
     {8, 8, 1000},
     {20, 5, 1000},
@@ -93,236 +72,6 @@ static int
 draw_counter(struct run *run)
 {
     return (int)draw(run, (unsigned)run->mixture.n_counter_names);
-}
-
-static struct model_counter *
-model_find(struct model *model, int name)
-{
-    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
-        if (model->counter[i].used && model->counter[i].name == name) {
-            return &model->counter[i];
-        }
-    }
-    return NULL;
-}
-
-/* What a name stands for; *column is NOTHING for a counter's own name. */
-static struct model_counter *
-model_lookup(struct model *model, int name, int *column, bool *is_unread)
-{
-    *column = NOTHING;
-    *is_unread = false;
-    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
-        struct model_counter *counter = &model->counter[i];
-
-        if (!counter->used) {
-            continue;
-        }
-        if (counter->name == name) {
-            return counter;
-        }
-        for (int j = 0; j < counter->n_columns; j++) {
-            *is_unread = counter->column[j].unread == name;
-            if (counter->column[j].name == name ||
-                counter->column[j].suffix == name || *is_unread) {
-                *column = j;
-                return counter;
-            }
-        }
-    }
-    return NULL;
-}
-
-static bool
-model_taken(struct model *model, int name)
-{
-    int column;
-    bool is_unread;
-
-    return name != NOTHING &&
-        model_lookup(model, name, &column, &is_unread) != NULL;
-}
-
-/* What a mark or a list is to be about: serial, widths. */
-static int
-model_source(struct model *model, struct model_counter *counter, int name,
-    struct model_column *want)
-{
-    bool follows = want->kind == SCHEMA_FOLLOWS, is_unread = false;
-    int column = 0;
-
-    if (follows || want->is_fixed) {
-        counter = model_lookup(model, name, &column, &is_unread);
-    } else {
-        while (column < counter->n_columns &&
-            counter->column[column].name != name &&
-            counter->column[column].suffix != name) {
-            column++;
-        }
-        column = column == counter->n_columns ? NOTHING : column;
-    }
-    if (counter == NULL || column == NOTHING || is_unread) {
-        return follows ? ERR_NO_FOLLOWED : ERR_BAD_SOURCE;
-    }
-    if (counter->column[column].kind != SCHEMA_NUMBER) {
-        return ERR_SOURCE_KIND;
-    }
-    if (follows && !counter->never) {
-        return ERR_FOLLOW_COLD;
-    }
-    want->source = counter->column[column].serial;
-    want->max = follows ? 1 : counter->column[column].max;
-    want->hint = follows ? 0 : counter->column[column].hint;
-    return 0;
-}
-
-/* True where a column of another counter than except is about it. */
-static bool
-model_is_source(const struct model *model, uint32_t serial,
-    const struct model_counter *except)
-{
-    for (int i = 0; i < SCHEMA_COUNTERS_MAX; i++) {
-        const struct model_counter *counter = &model->counter[i];
-
-        for (int j = 0;
-             counter->used && counter != except && j < counter->n_columns;
-             j++) {
-            if (counter->column[j].source == serial) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static int
-model_add_counter(struct model *model, const struct model_counter *want)
-{
-    int slot = 0;
-
-    if (model_taken(model, want->name)) {
-        return ERR_NAME_TAKEN;
-    }
-    while (slot < SCHEMA_COUNTERS_MAX && model->counter[slot].used) {
-        slot++;
-    }
-    if (slot == SCHEMA_COUNTERS_MAX) {
-        return ERR_TOO_MANY_COUNTERS;
-    }
-    model->counter[slot] = *want;
-    model->counter[slot].serial = ++model->last_serial;
-    return 0;
-}
-
-static int
-model_add_key(struct model *model, int counter_name, int name)
-{
-    struct model_counter *counter = model_find(model, counter_name);
-
-    if (counter == NULL) {
-        return ERR_NO_COUNTER;
-    }
-    if (counter->key != NOTHING) {
-        return ERR_TWO_KEYS;
-    }
-    counter->key = name;
-    return 0;
-}
-
-static bool
-slot_is_used(const struct model_counter *counter, unsigned slot)
-{
-    for (int i = 0; i < counter->n_columns; i++) {
-        if (counter->column[i].slot == slot) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* source: the name of what a mark or a list is about. */
-static int
-model_add_column(struct model *model, int counter_name,
-    struct model_column want, int source)
-{
-    struct model_counter *counter = model_find(model, counter_name);
-    int err;
-
-    if (counter == NULL) {
-        return ERR_NO_COUNTER;
-    }
-    if (counter->key == NOTHING) {
-        return ERR_NO_KEY;
-    }
-    if (model_taken(model, want.name) || model_taken(model, want.suffix) ||
-        want.name == counter->key || want.suffix == counter->key) {
-        return ERR_NAME_TAKEN;
-    }
-    if (want.unread != NOTHING &&
-        (model_taken(model, want.unread) || want.unread == counter->key ||
-            want.unread == want.name || want.unread == want.suffix)) {
-        return ERR_NAME_TAKEN;
-    }
-    if (counter->n_columns == SCHEMA_COLUMNS_MAX) {
-        return ERR_TOO_MANY_COLUMNS;
-    }
-    if (want.kind != SCHEMA_NUMBER) {
-        err = model_source(model, counter, source, &want);
-        if (err != 0) {
-            return err;
-        }
-    }
-    while (slot_is_used(counter, want.slot)) {
-        want.slot++;
-    }
-    want.serial = ++model->last_serial;
-    counter->column[counter->n_columns++] = want;
-    return 0;
-}
-
-static int
-model_drop_column(struct model *model, int counter_name, int name)
-{
-    struct model_counter *counter = model_find(model, counter_name);
-    int place = 0;
-
-    if (counter == NULL) {
-        return ERR_NO_COUNTER;
-    }
-    if (counter->key == name) {
-        return ERR_DROP_KEY;
-    }
-    while (place < counter->n_columns && counter->column[place].name != name) {
-        place++;
-    }
-    if (place == counter->n_columns) {
-        return ERR_NO_COLUMN;
-    }
-    if (model_is_source(model, counter->column[place].serial, NULL)) {
-        return ERR_IN_USE;
-    }
-    counter->n_columns--;
-    for (; place < counter->n_columns; place++) {
-        counter->column[place] = counter->column[place + 1];
-    }
-    return 0;
-}
-
-static int
-model_drop_counter(struct model *model, int name)
-{
-    struct model_counter *counter = model_find(model, name);
-
-    if (counter == NULL) {
-        return ERR_NO_COUNTER;
-    }
-    for (int i = 0; i < counter->n_columns; i++) {
-        if (model_is_source(model, counter->column[i].serial, counter)) {
-            return ERR_IN_USE;
-        }
-    }
-    counter->used = false;
-    return 0;
 }
 
 /* Cuts line into words, parses and applies; a version that has been replaced
@@ -412,8 +161,8 @@ draw_source(struct run *run, int counter_name, bool of_any)
     for (int tries = 0; of_any && !counter->used && tries < 99; tries++) {
         counter = &run->model.counter[draw(run, SCHEMA_COUNTERS_MAX)];
     }
-    if (counter == NULL || !counter->used || counter->n_columns == 0 ||
-        draw(run, 8) == 0) {
+    if (counter == NULL || !counter->used || counter->members_of != 0 ||
+        counter->n_columns == 0 || draw(run, 8) == 0) {
         return draw_name(run);
     }
     return counter->column[draw(run, (unsigned)counter->n_columns)].name;
@@ -458,6 +207,39 @@ edit_add_kind(struct run *run, char *line)
     return model_add_column(&run->model, counter, want, source);
 }
 
+/* Members; a number that is at hand counts them, or none. */
+static int
+edit_add_members(struct run *run, char *line)
+{
+    int counter = draw_counter(run);
+    int counts =
+        draw(run, 4) == 0 ? NOTHING : draw_source(run, counter, false);
+    struct model_column want = {.name = draw_name(run),
+        .suffix = draw(run, 2) ? draw_name(run) : NOTHING,
+        .unread = NOTHING,
+        .kind = SCHEMA_MEMBERS,
+        .flags = draw(run, 3),
+        .member_bits = 16 + draw(run, 33),
+        .value_bits = 1 + draw(run, 8)};
+    int len = snprintf(line, LINE_MAX,
+        "n%d n%d members=exact max=%u flags=%u member=%u", counter, want.name,
+        want.value_bits, want.flags, want.member_bits);
+
+    want.max = 64 - want.member_bits;
+    want.hint = SCHEMA_MEMBERS_HINT_BITS;
+    if (want.suffix != NOTHING) {
+        len += snprintf(
+            line + len, (size_t)(LINE_MAX - len), " suffix=n%d", want.suffix);
+    }
+    if (counts != NOTHING) {
+        snprintf(line + len, (size_t)(LINE_MAX - len), " counts=n%d", counts);
+    }
+    if (want.suffix == want.name) {
+        want.suffix = NOTHING;
+    }
+    return model_add_column(&run->model, counter, want, counts);
+}
+
 static int
 edit_add_column(struct run *run, char *line)
 {
@@ -470,7 +252,7 @@ edit_add_column(struct run *run, char *line)
     want.max = 1 + draw(run, 64);
     want.hint = draw(run, want.max + 1);
     want.flags = draw(run, 4);
-    want.default_value = run->random >> (64 - want.max);
+    want.default_value = draw(run, 2) ? 0 : run->random >> (64 - want.max);
     len = snprintf(line, LINE_MAX, "n%d n%d max=%u default=%llu hint=%u",
         counter, want.name, want.max, (unsigned long long)want.default_value,
         want.hint);
@@ -519,8 +301,10 @@ edit_both(struct run *run, struct schema **old)
         expected = edit_add_key(run, line);
     } else if (dice < 70) {
         expected = edit_add_column(run, line);
-    } else if (dice < 90) {
+    } else if (dice < 82) {
         expected = edit_add_kind(run, line);
+    } else if (dice < 90) {
+        expected = edit_add_members(run, line);
     } else if (dice < 99) {
         op = SCHEMA_DROP_COLUMN;
         expected = edit_drop_column(run, line);
@@ -551,7 +335,15 @@ static void
 check_counter(
     const struct schema_counter *counter, const struct model_counter *model)
 {
-    check_name(&counter->name, model->name);
+    char text[16];
+
+    if (model->members_of != 0) {
+        snprintf(text, sizeof text, "#%u", (unsigned)model->members_of);
+        ck_assert_str_eq(counter->name.text, text);
+    } else {
+        check_name(&counter->name, model->name);
+    }
+    ck_assert_uint_eq(counter->members_of, model->members_of);
     check_name(&counter->key_name, model->key);
     ck_assert_int_eq(counter->absent_is_miss, model->miss);
     ck_assert_int_eq(counter->overflow_is_error, model->error);
@@ -581,6 +373,10 @@ check_counter(
         ck_assert_uint_eq(column->source.id, want->id);
         ck_assert_int_eq(column->unmarked_is_none, want->none);
         ck_assert_uint_eq(column->forget, want->forget);
+        ck_assert_uint_eq(column->member_bits, want->member_bits);
+        ck_assert_uint_eq(column->value_bits, want->value_bits);
+        ck_assert_uint_eq(column->counts, want->counts);
+        ck_assert_uint_eq(column->pairs, want->pairs);
     }
 }
 
@@ -644,11 +440,13 @@ dump(const struct schema *schema, struct buf *out)
         const struct schema_counter *counter = schema_counter_at(schema, i);
 
         if (counter != NULL) {
-            ck_assert_int_eq(schema_print(schema, counter, out), 0);
+            if (counter->members_of == 0) { /* else there are no lines */
+                ck_assert_int_eq(schema_print(schema, counter, out), 0);
+            }
             buf_addf(out, "%u %u\r\n", counter->slot, counter->serial);
             for (unsigned j = 0; j < counter->n_columns; j++) {
-                buf_addf(out, "%u %u\r\n", counter->column[j].slot,
-                    counter->column[j].serial);
+                buf_addf(out, "%u %u %u\r\n", counter->column[j].slot,
+                    counter->column[j].serial, counter->column[j].pairs);
             }
         }
     }
@@ -748,6 +546,7 @@ START_TEST(test_random_edits)
         ck_assert_int_gt(run.answers[ERR_SOURCE_KIND], 0);
         ck_assert_int_gt(run.answers[ERR_NO_FOLLOWED], 0);
         ck_assert_int_gt(run.answers[ERR_FOLLOW_COLD], 0);
+        ck_assert_int_gt(run.answers[ERR_BAD_COUNTS], 0);
         ck_assert_int_gt(run.answers[ERR_IN_USE], 0);
     }
     if (run.mixture.n_counter_names == 2) {
