@@ -10,11 +10,13 @@ import sys
 
 import blocks
 import damage
+import devices
 import episodes
 import faults
 import history_batch
 import kill
 import late
+import likes
 import order
 import points
 import power
@@ -369,6 +371,32 @@ def run():
     if server.SANITIZER:
         tap.note("with %s: fewer" % server.SANITIZER)
     tap.run()
+
+
+def add_likes(count):
+    """count lives."""
+    tap.add("fifty connections that like and unlike the same %d pairs, kill "
+            "-9, retries, %d lives: a number is its members" % (
+                len(likes.POSTS) * len(likes.USERS), count),
+            run_likes, count)
+
+
+def run_likes(count):
+    note_seed()
+    tap.note("%d commands, %d members at the end" % likes.lives(
+        count, SEED, tell=tell))
+
+
+def add_devices(count):
+    """count rounds."""
+    tap.add("two devices, answers that are lost, commands that come twice and "
+            "late, %d rounds" % count, run_devices, count)
+
+
+def run_devices(count):
+    note_seed()
+    tap.note("%d events, %d answers lost, %d commands repeated" % (
+        devices.rounds(count, SEED, tell=tell)))
 
 
 def add_reads(count):
