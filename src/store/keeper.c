@@ -197,7 +197,7 @@ take_back(struct keeper *keeper, const struct schema *next,
     ASSERT(edit->op == SCHEMA_ADD_COLUMN);
     int err = engine_define(keeper->engine, counter_of(current(keeper), edit));
     ASSERT(err == 0); /* it has all these columns */
-    undefine_all(keeper, pairs, n);
+    forget_all(keeper, pairs, n);
 }
 
 static int
