@@ -14,7 +14,10 @@
 
 enum {
     SLOT = 3,
-    WIDE_SLOT, /* of records that fill memory */
+    WIDE_SLOT,  /* of records that fill memory */
+    LIKED_SLOT, /* of those that have members, and of their pairs */
+    PAIRS_SLOT,
+    MEMBER_BITS = 20,
     ID = 7,
     OTHER = 8,
     VERSION = 5,
@@ -27,7 +30,7 @@ struct world {
     unsigned n_covered;        /* so many times ID was covered, then not */
     struct cold cold;
     struct fake_clock clock; /* stands */
-    struct schema_counter def;
+    struct schema_counter def, liked, pairs;
     unsigned n_answers;
     void (*asked_fn)(void); /* when it is asked; NULL: nothing happens */
 };
@@ -38,7 +41,7 @@ version_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
     uint64_t row)
 {
     const struct world *world = (const struct world *)cover;
-    ck_assert((slot == SLOT || slot == WIDE_SLOT) && shard == 0);
+    ck_assert(slot >= SLOT && slot <= PAIRS_SLOT && shard == 0);
     if (world->asked_fn != NULL) {
         world->asked_fn();
     }
@@ -55,12 +58,38 @@ is_any_covered(const struct engine_cover *cover, unsigned slot, unsigned shard,
     return true;
 }
 
+static bool
+last_row_of(const struct engine_cover *cover, unsigned slot, unsigned shard,
+    uint64_t *row)
+{
+    (void)cover, (void)slot, (void)shard, (void)row;
+    return false;
+}
+
+/* Records with members, which are counted. */
+static void
+define_liked(struct world *world)
+{
+    world->liked = plain_counter(LIKED_SLOT, 2);
+    world->pairs = plain_counter(PAIRS_SLOT, 1);
+    struct schema_column *column = &world->liked.column[0];
+    column->kind = SCHEMA_MEMBERS;
+    column->max_bits = 64 - MEMBER_BITS;
+    column->member_bits = MEMBER_BITS;
+    column->counts = world->liked.column[1].serial;
+    column->pairs = PAIRS_SLOT;
+    world->pairs.members_of = column->serial;
+    ck_assert_int_eq(engine_define(world->cold.engine, &world->liked), 0);
+    ck_assert_int_eq(engine_define(world->cold.engine, &world->pairs), 0);
+}
+
 static void
 begin_with(struct world *world, unsigned *n_asked, struct engine *engine)
 {
     *n_asked = 0;
-    *world = (struct world){
-        .cover = {.version_fn = version_of, .any_fn = is_any_covered},
+    *world = (struct world){.cover = {.version_fn = version_of,
+                                .any_fn = is_any_covered,
+                                .last_row_fn = last_row_of},
         .n_asked = n_asked,
         .cold = {.magic = COLD_MAGIC, .engine = engine},
         .def = plain_counter(SLOT, 1)};
@@ -149,19 +178,24 @@ set(struct world *world, uint64_t id, uint64_t value)
         world->cold.engine, &world->def, CHANGE_SET, id, 1, value);
 }
 
-/* Begins with a budget that others have used up: the record of OTHER is there,
- * and there is no room for that of the id returned. */
-static uint64_t
-begin_full(struct world *world, unsigned *n_asked)
+static void
+begin_small(struct world *world, unsigned *n_asked)
 {
     const struct engine_config config = {.shards = 1,
         .seed = 1,
         .hot_bytes = ENGINE_HOT_BYTES_MIN,
         .table_records_max = 64};
+    begin_with(world, n_asked, engine_of(&config));
+}
+
+/* Uses the budget up; the record of OTHER is there, and there is no room for
+ * that of the id returned. */
+static uint64_t
+fill(struct world *world)
+{
     const struct schema_counter wide =
         plain_counter(WIDE_SLOT, SCHEMA_COLUMNS_MAX);
     uint64_t id = 0;
-    begin_with(world, n_asked, engine_of(&config));
     ck_assert_int_eq(engine_define(world->cold.engine, &wide), 0);
     while (change_id(world->cold.engine, &wide, CHANGE_SET, id,
                SCHEMA_COLUMNS_MAX, UINT64_MAX) == 0) {
@@ -170,6 +204,14 @@ begin_full(struct world *world, unsigned *n_asked)
     for (id = OTHER; set(world, id, UINT64_MAX) == 0; id++) {
     }
     ck_assert_uint_gt(id, OTHER);
+    return id;
+}
+
+static uint64_t
+begin_full(struct world *world, unsigned *n_asked)
+{
+    begin_small(world, n_asked);
+    uint64_t id = fill(world);
     ck_assert_int_eq(set(world, id, 1), ERR_HOT_FULL);
     return id;
 }
@@ -217,6 +259,73 @@ START_TEST(test_wait_together)
         expect_value(world.cold.engine, &world.def, 0, id, 0);
         end(&world);
     }
+}
+END_TEST
+
+static struct change
+refused_member(const struct world *world, uint64_t id, enum change_op op)
+{
+    struct change change = change_of(&world->liked, op, id, 1, 1);
+    change.member = (struct change_member){.counter = PAIRS_SLOT,
+        .bits = MEMBER_BITS,
+        .counts_column = world->liked.column[1].slot,
+        .counts = true,
+        .serial = world->pairs.column[0].serial,
+        .counts_serial = world->liked.column[1].serial,
+        .member = 5};
+    change.err = ERR_HOT_FULL;
+    return change;
+}
+
+/* The first id of which there is no room for a member. */
+static uint64_t
+first_refused(struct world *world)
+{
+    for (uint64_t id = 0;; id++) {
+        struct change change = refused_member(world, id, CHANGE_MEMBER_ADD);
+        engine_change(world->cold.engine, &change, 1);
+        if (change.err != 0) {
+            ck_assert_int_eq(change.err, ERR_HOT_FULL);
+            return id;
+        }
+    }
+}
+
+/* So it is with members: what finds no room for all that it needs has done
+ * nothing, and those behind it find what it has done. */
+START_TEST(test_members_wait)
+{
+    struct world world;
+    struct store_change call;
+    unsigned n_asked;
+    begin_small(&world, &n_asked);
+    define_liked(&world);
+    (void)fill(&world);
+    uint64_t id = first_refused(&world);
+    struct change change[] = {refused_member(&world, id, CHANGE_MEMBER_ADD),
+        refused_member(&world, id, CHANGE_MEMBER_ADD),
+        refused_member(&world, id, CHANGE_MEMBER_DELETE),
+        refused_member(&world, id, CHANGE_MEMBER_DELETE),
+        refused_member(&world, id, CHANGE_MEMBER_SET)};
+    ck_assert_int_eq(
+        ask(&world, &call, change, COUNT_OF(change)), STORE_LATER);
+    cold__retry(&world.cold, true);
+    ck_assert_uint_eq(world.n_answers, 0);
+    for (unsigned i = 0; i < COUNT_OF(change); i++) {
+        ck_assert_int_eq(change[i].err, ERR_HOT_FULL);
+    }
+    expect_value(world.cold.engine, &world.liked, 0, id, 0);
+    expect_value(world.cold.engine, &world.liked, 1, id, 0);
+    clear(&world);
+    cold__retry(&world.cold, true);
+    ck_assert_uint_eq(world.n_answers, 1);
+    ck_assert_int_eq(change[0].err, 0);
+    ck_assert_int_eq(change[1].err, ERR_NOT_STORED);
+    ck_assert_int_eq(change[2].err, 0);
+    ck_assert_int_eq(change[3].err, ERR_NOT_FOUND);
+    ck_assert_int_eq(change[4].err, 0);
+    expect_value(world.cold.engine, &world.liked, 1, id, 1);
+    end(&world);
 }
 END_TEST
 
@@ -375,6 +484,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_order, test_wait_together,
-        test_first_come, test_refused_again, test_no_room, test_time_is_over};
+        test_members_wait, test_first_come, test_refused_again, test_no_room,
+        test_time_is_over};
     return run_tests("cold change", tests, COUNT_OF(tests));
 }
