@@ -99,9 +99,9 @@ struct store_checkpoint {
 
 enum { STORE_FILE_BYTES = 40 /* of the name of a segment */ };
 
-/* Moves all records of a counter, and the pairs of its members, to the cold tier
- * that are there when the call comes; those that change meanwhile stay hot.
- * Answered when it is durable. */
+/* Moves all records of a counter, and the pairs of its members, to the cold
+ * tier that are there when the call comes; those that change meanwhile stay
+ * hot. Answered when it is durable. */
 struct store_seal {
     struct store_call call;
     unsigned slot;   /* of the counter */
