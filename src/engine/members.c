@@ -22,133 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NOTES = 100, /* a block */
-    TAKE_OUT = ENGINE_WRITES_MAX
-};
-
-/* Notes that wait, the newest on top. */
-struct members_notes {
-    struct members_notes *below;
-    unsigned n;
-    struct members_note note[NOTES];
-};
-
-/* Puts a note on top. */
-static void
-push(struct engine *engine, const struct members_note *note)
-{
-    struct members *members = &engine->members;
-    struct members_notes **stack = &members->top[note->shard % MEMBERS_STACKS];
-    mutex_lock(&members->lock);
-    struct members_notes *top = *stack;
-    if (top == NULL || top->n == NOTES) {
-        top = alloc_zeroed(engine->alloc, sizeof *top);
-        if (top != NULL) {
-            top->below = *stack;
-            *stack = top;
-        }
-    }
-    if (top != NULL) {
-        top->note[top->n++] = *note;
-        members->n_waiting++;
-    } else {
-        members->n_lost++;
-    }
-    mutex_unlock(&members->lock);
-}
-
-/* True where both can be done in one go. */
-static bool
-is_alike(const struct members_note *a, const struct members_note *b)
-{
-    return a->shard == b->shard && a->pairs == b->pairs &&
-        a->serial == b->serial && a->bits == b->bits;
-}
-
-/* Takes the top ones off a stack, as long as they are alike: they count as
- * waiting until `leave`. */
-static void
-pop(struct engine *engine, struct members_notes **stack)
-{
-    struct members *members = &engine->members;
-    mutex_assert_held(&members->lock);
-    while (*stack != NULL && members->n_now < MEMBERS_BATCH) {
-        struct members_notes *top = *stack;
-        ASSERT(top->n > 0 && top->n <= NOTES);
-        const struct members_note *note = &top->note[top->n - 1];
-        if (members->n_now > 0 && !is_alike(note, &members->now[0])) {
-            return;
-        }
-        members->now[members->n_now++] = *note;
-        if (--top->n == 0) {
-            *stack = top->below;
-            alloc_free(engine->alloc, top, sizeof *top);
-        }
-    }
-}
-
-static int
-compare_numbers(const void *a, const void *b)
-{
-    const struct members_note *x = a, *y = b;
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-/* Takes notes from the next stack that has some; false where none waits. */
-static bool
-pop_next(struct engine *engine)
-{
-    struct members *members = &engine->members;
-    ASSERT(members->n_now == 0);
-    mutex_lock(&members->lock);
-    for (unsigned i = 0; i < MEMBERS_STACKS && members->n_now == 0; i++) {
-        members->stack = (members->stack + 1) % MEMBERS_STACKS;
-        pop(engine, &members->top[members->stack]);
-    }
-    mutex_unlock(&members->lock);
-    qsort(
-        members->now, members->n_now, sizeof members->now[0], compare_numbers);
-    return members->n_now > 0;
-}
-
-/* So many pairs were taken out, and so many notes are done with. */
-static void
-leave(struct engine *engine, unsigned n_pairs, unsigned n_notes)
-{
-    struct members *members = &engine->members;
-    mutex_lock(&members->lock);
-    ASSERT(members->n_waiting >= n_notes);
-    members->n_waiting -= n_notes;
-    members->n_pairs += n_pairs;
-    mutex_unlock(&members->lock);
-}
-
-void
-members__fini(struct engine *engine)
-{
-    for (unsigned i = 0; i < MEMBERS_STACKS; i++) {
-        struct members_notes *top = engine->members.top[i];
-        while (top != NULL) {
-            struct members_notes *below = top->below;
-            alloc_free(engine->alloc, top, sizeof *top);
-            top = below;
-        }
-        engine->members.top[i] = NULL;
-    }
-    mutex_fini(&engine->members.lock);
-}
-
-void
-engine_given_up(struct engine *engine, struct engine_given_up *out)
-{
-    struct members *members = &engine->members;
-    mutex_lock(&members->lock);
-    *out = (struct engine_given_up){.waiting = members->n_waiting,
-        .lost = members->n_lost,
-        .pairs = members->n_pairs};
-    mutex_unlock(&members->lock);
-}
+enum { TAKE_OUT = ENGINE_WRITES_MAX };
 
 /* 0 where it is being dropped. */
 static uint32_t
@@ -187,8 +61,9 @@ members__note(struct engine *engine, const struct view *view,
             .counter = change->counter,
             .column = (uint8_t)slot,
             .pairs = view->pairs[slot],
-            .bits = (uint8_t)members__bits(&view->column[slot])};
-        push(engine, &note);
+            .bits = (uint8_t)members__bits(&view->column[slot]),
+            .is_replayed = pool_is_loading(&engine->pool)};
+        members__push(engine, &note);
     }
 }
 
@@ -315,6 +190,7 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     engine_given_up(engine, &given_up);
     out->waiting = given_up.waiting;
     out->lost = given_up.lost;
+    out->unread = given_up.unread;
     out->taken_out = given_up.pairs;
     if (counter == NULL) {
         return;
@@ -338,6 +214,7 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
  * largest is on top, which is full where it has n_max. */
 struct smallest {
     const struct members *only; /* rows of its numbers; NULL: all */
+    bool with_empty;            /* those that hold nothing, too */
     uint64_t first, last;
     uint64_t *row, *value; /* value may be NULL */
     size_t n, n_max;
@@ -422,8 +299,8 @@ static void
 take_smaller(void *context, uint64_t row, const uint64_t *code)
 {
     struct smallest *it = context;
-    if (code[0] == 0 || row < it->first || row > it->last ||
-        (it->only != NULL && !has_number(it->only, row))) {
+    if ((code[0] == 0 && !it->with_empty) || row < it->first ||
+        row > it->last || (it->only != NULL && !has_number(it->only, row))) {
         return;
     }
     if (it->n < it->n_max) {
@@ -473,9 +350,9 @@ last_row(uint64_t number, unsigned bits)
     return number << bits | ((UINT64_C(1) << bits) - 1);
 }
 
-size_t
-engine_members(struct engine *engine, unsigned pairs, uint64_t id,
-    uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
+static size_t
+list(struct engine *engine, unsigned pairs, uint64_t id, uint64_t number,
+    unsigned bits, uint64_t from, size_t n, bool with_empty, uint64_t *member,
     uint64_t *value)
 {
     struct counter *counter = engine__counter(engine, pairs);
@@ -488,7 +365,8 @@ engine_members(struct engine *engine, unsigned pairs, uint64_t id,
     uint64_t row = number << bits | from;
     bool more = true;
     while (more && n_found < n) {
-        struct smallest it = {.last = last_row(number, bits),
+        struct smallest it = {.with_empty = with_empty,
+            .last = last_row(number, bits),
             .row = member + n_found,
             .value = value + n_found,
             .n_max = n - n_found};
@@ -505,23 +383,58 @@ engine_members(struct engine *engine, unsigned pairs, uint64_t id,
     return n_found;
 }
 
-/* True where the record of the note has the number, or the pairs are not those
- * any more. */
-static bool
-is_void(const struct engine *engine, const struct members_note *note)
+size_t
+engine_members(struct engine *engine, unsigned pairs, uint64_t id,
+    uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
+    uint64_t *value)
+{
+    return list(
+        engine, pairs, id, number, bits, from, n, false, member, value);
+}
+
+size_t
+engine_members_here(struct engine *engine, unsigned pairs, uint64_t id,
+    uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
+    uint64_t *value)
+{
+    return list(engine, pairs, id, number, bits, from, n, true, member, value);
+}
+
+bool
+members__has_pairs(
+    const struct engine *engine, const struct members_note *note)
+{
+    return serial_of(view_of(engine, note->pairs), 0) == note->serial;
+}
+
+/* What the record of a note says of its number. */
+enum verdict {
+    VERDICT_GONE,   /* it does not have it */
+    VERDICT_VOID,   /* it has it, or the pairs are not those any more */
+    VERDICT_UNKNOWN /* it is not here, and may have got it back */
+};
+
+static enum verdict
+judge(const struct engine *engine, const struct members_note *note)
 {
     struct counter *counter = engine__counter(engine, note->counter);
     const struct view *view = view_of(engine, note->counter);
+    uint64_t row = engine__row(engine, note->id).row;
     struct ranges_look look;
-    if (serial_of(view_of(engine, note->pairs), 0) != note->serial) {
-        return true;
+    if (!members__has_pairs(engine, note)) {
+        return VERDICT_VOID;
     }
     if (serial_of(view, note->column) != note->column_serial) {
-        return false;
+        return VERDICT_GONE;
     }
-    ranges_find(&counter->ranges[note->shard],
-        engine__row(engine, note->id).row, &look);
-    return look.spot.record.code[note->column] == note->number;
+    const struct ranges *ranges = &counter->ranges[note->shard];
+    ranges_find(ranges, row, &look);
+    if (look.spot.where == TABLE_NOWHERE && note->is_replayed &&
+        cover_version(&ranges->cover, row) != 0) {
+        return VERDICT_UNKNOWN;
+    }
+    return look.spot.record.code[note->column] == note->number ? VERDICT_VOID
+                                                               : VERDICT_GONE;
 }
 
 /* Takes out what is in the list of rows, as far as a call goes. */
@@ -550,25 +463,30 @@ take_rows(struct engine *engine, struct redo *redo)
     }
 }
 
-/* Begins with other notes, if some wait: those that are void are done with. No
- * record gets a number again, so what is not void stays so. */
+/* Begins with other notes, if some wait: those that are void are done with, and
+ * of what nobody knows the pairs stay. No record gets a number again but in a
+ * replay, so what is gone stays so. */
 static bool
 begin(struct engine *engine)
 {
     struct members *members = &engine->members;
-    unsigned n = 0;
-    if (!pop_next(engine)) {
+    unsigned n_of[] = {0, 0, 0};
+    if (!members__pop(engine)) {
         return false;
     }
     struct shard *shard = &engine->shard[members->now[0].shard];
     shard__lock(shard);
     for (unsigned i = 0; i < members->n_now; i++) {
-        if (!is_void(engine, &members->now[i])) {
-            members->now[n++] = members->now[i];
+        enum verdict verdict = judge(engine, &members->now[i]);
+        if (verdict == VERDICT_GONE) {
+            members->now[n_of[VERDICT_GONE]] = members->now[i];
         }
+        n_of[verdict]++;
     }
     shard__unlock(shard);
-    leave(engine, 0, members->n_now - n);
+    members__leave(engine, 0, n_of[VERDICT_VOID]);
+    members__lose(engine, n_of[VERDICT_UNKNOWN]);
+    unsigned n = n_of[VERDICT_GONE];
     members->n_now = n;
     members->from =
         n == 0 ? 0 : members->now[0].number << members->now[0].bits;
@@ -602,6 +520,30 @@ find_rows(struct engine *engine)
     }
 }
 
+/* What is here of the notes has been taken out: those with covered rows go on;
+ * returns how many are done with. */
+static unsigned
+pass_on(struct engine *engine)
+{
+    struct members *members = &engine->members;
+    const struct counter *counter =
+        engine__counter(engine, members->now[0].pairs);
+    unsigned n_done = 0;
+    lock_assert_held(&engine->shard[members->now[0].shard].lock);
+    for (unsigned i = 0; i < members->n_now; i++) {
+        struct members_note *note = &members->now[i];
+        if (note->stage == MEMBERS_HERE &&
+            cover_keeps_any(&counter->ranges[note->shard].cover,
+                note->number << note->bits,
+                last_row(note->number, note->bits))) {
+            members__pass_on(engine, note);
+        } else {
+            n_done++;
+        }
+    }
+    return n_done;
+}
+
 bool
 engine_take_out(struct engine *engine)
 {
@@ -618,17 +560,19 @@ engine_take_out(struct engine *engine)
     const struct members_note *now = &members->now[0];
     struct shard *shard = &engine->shard[now->shard];
     shard__lock(shard);
-    bool is_done = serial_of(view_of(engine, now->pairs), 0) != now->serial;
+    bool is_done = !members__has_pairs(engine, now);
+    unsigned n_done = members->n_now;
     if (!is_done) {
         find_rows(engine);
         take_rows(engine, &redo);
         is_done = members->is_last && members->at == members->n;
+        n_done = is_done ? pass_on(engine) : 0;
     }
     if (redo.n > 0 && engine->sink != NULL) {
         (void)engine->sink->write_fn(engine->sink, write, redo.n);
     }
     shard__unlock(shard);
-    leave(engine, redo.n, is_done ? members->n_now : 0);
+    members__leave(engine, redo.n, n_done);
     members->n_now = is_done ? 0 : members->n_now;
     return true;
 }

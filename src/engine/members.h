@@ -49,17 +49,45 @@ bool engine_is_covered(struct engine *engine, unsigned slot, unsigned column);
  * shards leave no room for any. */
 bool engine_has_numbers(const struct engine *engine, unsigned bits);
 
+/* The same of what the engine has: where rows are covered also those that hold
+ * nothing, with 0 in value[]; what covers them counts for all others. */
+size_t engine_members_here(struct engine *engine, unsigned pairs, uint64_t id,
+    uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
+    uint64_t *value);
+
 /* Background work, and a part of engine_tend: a record that was deleted, or
  * whose members were, has left pairs that nobody reaches any more. Takes out
- * some 64 of them, of up to 128 records of a shard; the sink is told. True
- * where there may be more. One thread at a time, that of engine_tend. */
+ * some 64 of them, of up to 128 records of a shard; the sink is told. What it
+ * finds in no table may be in covered rows: see engine_left. True where there
+ * may be more. One thread at a time, that of engine_tend. */
 bool engine_take_out(struct engine *engine);
+
+/* A number whose pairs here have been taken out, and of whose rows some are
+ * covered. */
+struct engine_left {
+    uint64_t number;
+    uint32_t serial; /* of the one column of the pairs */
+    uint8_t pairs;   /* slot of their counter */
+    uint8_t bits;    /* as engine_pair has them */
+    uint16_t shard;
+};
+
+/* The one whose pairs are to be taken out of covered rows now, by whoever can
+ * read what covers them: the same until engine_left_done, or until its counter
+ * is gone. False where there is none. The thread of engine_take_out. */
+bool engine_left(struct engine *engine, struct engine_left *out);
+
+/* All that could be read of that one has been deleted, so many pairs; is_whole:
+ * there was nothing else. */
+void engine_left_done(struct engine *engine, uint64_t n_pairs, bool is_whole);
 
 /* Figures of that since the start. */
 struct engine_given_up {
     uint64_t waiting; /* records whose members are still to be taken out */
     uint64_t lost;    /* those that could not be noted, for memory was short:
                        * their pairs stay */
+    uint64_t unread;  /* of which some members could not be read
+                       * (engine_left_done), and stay */
     uint64_t pairs;   /* taken out */
 };
 

@@ -15,6 +15,13 @@ enum {
     MEMBERS_STACKS = 64  /* ... of those whose shards are alike modulo this */
 };
 
+/* What is done with a note next. */
+enum members_stage {
+    MEMBERS_HERE,    /* its pairs that are here are to be taken out, */
+    MEMBERS_COVERED, /* then those of covered rows, */
+    MEMBERS_AGAIN    /* and then those that have come from there meanwhile */
+};
+
 /* A record whose members are to be taken out. */
 struct members_note {
     uint64_t id, number;
@@ -24,15 +31,18 @@ struct members_note {
     uint8_t counter, column; /* slots: where the record's number was, */
     uint8_t pairs;           /* and of the counter of pairs */
     uint8_t bits;
+    uint8_t stage;    /* enum members_stage */
+    bool is_replayed; /* from a log: the number may have come back */
 };
 
-struct members_notes; /* members.c */
+struct members_notes; /* members_notes.c */
 
 /* What is to be taken out (members.h). */
 struct members {
     struct mutex lock;                         /* of these: */
     struct members_notes *top[MEMBERS_STACKS]; /* owned; NULL: none */
-    uint64_t n_waiting, n_lost, n_pairs;
+    struct members_notes *covered;             /* owned; likewise */
+    uint64_t n_waiting, n_lost, n_unread, n_pairs;
     /* the tending thread's: */
     unsigned stack; /* the last one that notes were taken from */
     unsigned n_now; /* notes of one shard and counter of pairs, by number */
@@ -41,6 +51,8 @@ struct members {
     uint64_t from;  /* the next row to look at */
     unsigned n, at; /* of row[] */
     uint64_t row[MEMBERS_TAKE_MAX];
+    bool has_left; /* one of covered rows is under way: */
+    struct members_note left;
 };
 
 #endif

@@ -42,6 +42,27 @@ void members__note(struct engine *engine, const struct view *view,
     const struct change *change, const struct engine_row *at,
     const uint64_t *before, const uint64_t *code);
 
+/* A note waits from now on, or is lost; its stage is MEMBERS_HERE. */
+void members__push(struct engine *engine, const struct members_note *note);
+
+/* The next notes, which are alike, into members.now, by number; they wait until
+ * members__leave, or are put aside by members__pass_on. False where there are
+ * none. The tending thread, without a lock, like the next one. */
+bool members__pop(struct engine *engine);
+
+/* So many pairs were taken out, and so many notes are done with. */
+void members__leave(struct engine *engine, uint64_t n_pairs, unsigned n_notes);
+
+/* So many notes are lost. */
+void members__lose(struct engine *engine, unsigned n_notes);
+
+/* A note goes to its next stage, and waits, or is lost. */
+void members__pass_on(struct engine *engine, struct members_note *note);
+
+/* True where the pairs of a note are those that there were. */
+bool members__has_pairs(
+    const struct engine *engine, const struct members_note *note);
+
 /* Frees the notes. No other call is under way; no lock. */
 void members__fini(struct engine *engine);
 

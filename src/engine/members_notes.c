@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers whose pairs are to be taken out, as they wait for it. Notes are on
+ * stacks, some for those of a few shards each, and one for those whose rows are
+ * covered:
+ *
+ *   members__push ---> HERE ---> what is here is taken out ---> done with
+ *                                      |                           ^
+ *                                      | covered rows              |
+ *                                      v                           |
+ *              COVERED: whoever has the segments ---> AGAIN: what has come
+ *              reads them and deletes what they have   from them meanwhile
+ *
+ * What can go wrong: memory. A note that has no room is lost, and counted; its
+ * pairs stay. */
+#include "engine/members_notes.h"
+
+#include "base/assert.h"
+#include "engine/engine_priv.h"
+#include "engine/members_priv.h"
+
+#include <stdlib.h>
+
+enum { NOTES = 100 /* a block */ };
+
+/* Notes that wait, the newest on top. */
+struct members_notes {
+    struct members_notes *below;
+    unsigned n;
+    struct members_note note[NOTES];
+};
+
+static struct members_notes **
+stack_of(struct members *members, const struct members_note *note)
+{
+    return note->stage == MEMBERS_COVERED
+        ? &members->covered
+        : &members->top[note->shard % MEMBERS_STACKS];
+}
+
+/* Puts a note on top; false: there is no memory. */
+static bool
+put(struct engine *engine, const struct members_note *note)
+{
+    struct members_notes **stack = stack_of(&engine->members, note);
+    struct members_notes *top = *stack;
+    mutex_assert_held(&engine->members.lock);
+    if (top == NULL || top->n == NOTES) {
+        top = alloc_zeroed(engine->alloc, sizeof *top);
+        if (top == NULL) {
+            return false;
+        }
+        top->below = *stack;
+        *stack = top;
+    }
+    top->note[top->n++] = *note;
+    return true;
+}
+
+/* The note on top of a stack that is not empty. */
+static const struct members_note *
+look(const struct members_notes *top)
+{
+    ASSERT(top->n > 0 && top->n <= NOTES);
+    return &top->note[top->n - 1];
+}
+
+/* Takes that one off. */
+static void
+drop(struct engine *engine, struct members_notes **stack)
+{
+    struct members_notes *top = *stack;
+    if (--top->n == 0) {
+        *stack = top->below;
+        alloc_free(engine->alloc, top, sizeof *top);
+    }
+}
+
+void
+members__push(struct engine *engine, const struct members_note *note)
+{
+    struct members *members = &engine->members;
+    ASSERT(note->stage == MEMBERS_HERE);
+    mutex_lock(&members->lock);
+    if (put(engine, note)) {
+        members->n_waiting++;
+    } else {
+        members->n_lost++;
+    }
+    mutex_unlock(&members->lock);
+}
+
+void
+members__pass_on(struct engine *engine, struct members_note *note)
+{
+    struct members *members = &engine->members;
+    ASSERT(note->stage != MEMBERS_AGAIN);
+    note->stage++;
+    mutex_lock(&members->lock);
+    bool is_put = put(engine, note);
+    mutex_unlock(&members->lock);
+    if (!is_put) {
+        members__lose(engine, 1);
+    }
+}
+
+/* True where both can be done in one go. */
+static bool
+is_alike(const struct members_note *a, const struct members_note *b)
+{
+    return a->shard == b->shard && a->pairs == b->pairs &&
+        a->serial == b->serial && a->bits == b->bits;
+}
+
+/* Takes the top ones off a stack, as long as they are alike. */
+static void
+pop(struct engine *engine, struct members_notes **stack)
+{
+    struct members *members = &engine->members;
+    mutex_assert_held(&members->lock);
+    while (*stack != NULL && members->n_now < MEMBERS_BATCH) {
+        const struct members_note *note = look(*stack);
+        if (members->n_now > 0 && !is_alike(note, &members->now[0])) {
+            return;
+        }
+        members->now[members->n_now++] = *note;
+        drop(engine, stack);
+    }
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+    const struct members_note *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+bool
+members__pop(struct engine *engine)
+{
+    struct members *members = &engine->members;
+    ASSERT(members->n_now == 0);
+    mutex_lock(&members->lock);
+    for (unsigned i = 0; i < MEMBERS_STACKS && members->n_now == 0; i++) {
+        members->stack = (members->stack + 1) % MEMBERS_STACKS;
+        pop(engine, &members->top[members->stack]);
+    }
+    mutex_unlock(&members->lock);
+    qsort(
+        members->now, members->n_now, sizeof members->now[0], compare_numbers);
+    return members->n_now > 0;
+}
+
+void
+members__leave(struct engine *engine, uint64_t n_pairs, unsigned n_notes)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    ASSERT(members->n_waiting >= n_notes);
+    members->n_waiting -= n_notes;
+    members->n_pairs += n_pairs;
+    mutex_unlock(&members->lock);
+}
+
+void
+members__lose(struct engine *engine, unsigned n_notes)
+{
+    members__leave(engine, 0, n_notes);
+    mutex_lock(&engine->members.lock);
+    engine->members.n_lost += n_notes;
+    mutex_unlock(&engine->members.lock);
+}
+
+/* ---- covered rows ---- */
+
+/* The next note of them; false where none waits. */
+static bool
+pop_covered(struct engine *engine)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    members->has_left = members->covered != NULL;
+    if (members->has_left) {
+        members->left = *look(members->covered);
+        drop(engine, &members->covered);
+    }
+    mutex_unlock(&members->lock);
+    return members->has_left;
+}
+
+bool
+engine_left(struct engine *engine, struct engine_left *out)
+{
+    struct members *members = &engine->members;
+    const struct members_note *left = &members->left;
+    while (members->has_left || pop_covered(engine)) {
+        ASSERT(left->stage == MEMBERS_COVERED);
+        if (members__has_pairs(engine, left)) {
+            *out = (struct engine_left){.number = left->number,
+                .serial = left->serial,
+                .pairs = left->pairs,
+                .shard = left->shard,
+                .bits = left->bits};
+            return true;
+        }
+        members->has_left = false;
+        members__leave(engine, 0, 1);
+    }
+    return false;
+}
+
+void
+engine_left_done(struct engine *engine, uint64_t n_pairs, bool is_whole)
+{
+    struct members *members = &engine->members;
+    ASSERT(members->has_left);
+    members->has_left = false;
+    mutex_lock(&members->lock);
+    members->n_pairs += n_pairs;
+    members->n_unread += !is_whole;
+    mutex_unlock(&members->lock);
+    members__pass_on(engine, &members->left);
+}
+
+/* ---- all ---- */
+
+static void
+free_stack(struct engine *engine, struct members_notes **stack)
+{
+    while (*stack != NULL) {
+        struct members_notes *below = (*stack)->below;
+        alloc_free(engine->alloc, *stack, sizeof **stack);
+        *stack = below;
+    }
+}
+
+void
+members__fini(struct engine *engine)
+{
+    struct members *members = &engine->members;
+    for (unsigned i = 0; i < MEMBERS_STACKS; i++) {
+        free_stack(engine, &members->top[i]);
+    }
+    free_stack(engine, &members->covered);
+    mutex_fini(&members->lock);
+}
+
+void
+engine_given_up(struct engine *engine, struct engine_given_up *out)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    *out = (struct engine_given_up){.waiting = members->n_waiting,
+        .lost = members->n_lost,
+        .unread = members->n_unread,
+        .pairs = members->n_pairs};
+    mutex_unlock(&members->lock);
+}
