@@ -21,7 +21,13 @@
  * record's: a number is never given twice.
  *
  * A multiple of 256 is no record's number: the one pair there reserves numbers
- * (engine.h). */
+ * (engine.h).
+ *
+ * Where there is a cold tier, what the engine has counts, tombstones too, and
+ * segments have the rest (dump_members_cold.c). A pair is sealed or made hot
+ * only under edit_lock, so that is held from the first table until the segments
+ * are listed. Where a block cannot be read, its record is found by trying fewer
+ * and fewer. */
 #include "store/dump_members.h"
 
 #include "base/assert.h"
@@ -29,8 +35,11 @@
 #include "engine/cover.h"
 #include "engine/engine_extents.h"
 #include "engine/members.h"
+#include "tier/cold_members.h"
+#include "tier/cold_pairs.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { SOME = 512 /* members of one record that are read together */ };
 
@@ -178,7 +187,9 @@ add_found(struct dump_members *it, const struct dump_members_want *want,
         if (w == n) {
             break;
         }
-        if (want[w].number != number || rows->code[0][i] == 0) {
+        bool is_wanted =
+            rows->code[0][i] != 0 || it->segment_map != NULL; /* it hides */
+        if (want[w].number != number || !is_wanted) {
             continue;
         }
         if (it->n_found == it->found_max) {
@@ -244,8 +255,8 @@ look_for(struct dump_members *it, uint32_t n_wants, bool *is_full)
 
 /* ---- in order ---- */
 
-static int
-by_record(const void *a, const void *b)
+int
+dump_members__by_record(const void *a, const void *b)
 {
     const struct dump_members_one *x = a, *y = b;
     if (x->record != y->record) {
@@ -257,15 +268,46 @@ by_record(const void *a, const void *b)
     return x->member < y->member ? -1 : x->member > y->member;
 }
 
+/* What is wanted, of the engine and of segments. */
+static int
+look_in_both(struct dump_members *it, uint32_t n_wants, bool *is_full)
+{
+    struct cold_pairs cold[SCHEMA_COLUMNS_MAX];
+    struct mutex *lock = it->segment_map->edit_lock;
+    memset(cold, 0, it->n_columns * sizeof cold[0]);
+    if (lock != NULL) {
+        mutex_lock(lock);
+    }
+    int err = look_for(it, n_wants, is_full);
+    if (err == 0 && !*is_full) {
+        err = dump_members__list_cold(it, n_wants, cold);
+    }
+    if (lock != NULL) {
+        mutex_unlock(lock);
+    }
+    if (err == 0 && !*is_full) {
+        err = dump_members__add_cold(it, n_wants, cold, is_full);
+    }
+    for (unsigned c = 0; c < it->n_columns; c++) {
+        cold_pairs_fini(&cold[c]);
+    }
+    *is_full =
+        *is_full || dump_members_is_of_disk(err); /* which record is it? */
+    return dump_members_is_of_disk(err) ? 0 : err;
+}
+
 /* All members of `width` records, or *is_full. */
 static int
 find_many(struct dump_members *it, bool *is_full)
 {
     uint32_t n = it->n - it->at < it->width ? it->n - it->at : it->width;
     uint32_t n_wants = list_wants(it, n, 0, it->n_columns - 1);
-    int err = look_for(it, n_wants, is_full);
+    int err = it->segment_map == NULL || n_wants == 0
+        ? look_for(it, n_wants, is_full)
+        : look_in_both(it, n_wants, is_full);
     if (err == 0 && !*is_full) {
-        qsort(it->found, it->n_found, sizeof it->found[0], by_record);
+        qsort(it->found, it->n_found, sizeof it->found[0],
+            dump_members__by_record);
         it->at += n;
         it->width =
             n < DUMP_MEMBERS_RECORDS / 2 ? 2 * n : DUMP_MEMBERS_RECORDS;
@@ -273,26 +315,54 @@ find_many(struct dump_members *it, bool *is_full)
     return err;
 }
 
+/* n_max members of one record, of one column; *next is as cold_members has it.
+ */
+static int
+read_some(struct dump_members *it, size_t n_max, uint64_t *member,
+    uint64_t *value, size_t *n, uint64_t *next)
+{
+    const struct dump_members_column *column = &it->column[it->from_column];
+    const struct cold_record record = {.id = it->id[it->at],
+        .number = it->number[(size_t)it->at * it->n_columns + it->from_column],
+        .pairs = column->pairs,
+        .bits = column->bits};
+    *n = 0;
+    *next = UINT64_C(1) << column->bits;
+    if (record.number == 0) {
+        return 0;
+    }
+    if (it->segment_map != NULL) {
+        return cold_members(it->segment_map, &record, it->from_member, n_max,
+            member, value, n, next);
+    }
+    *n = engine_members(it->engine, record.pairs, record.id, record.number,
+        record.bits, it->from_member, n_max, member, value);
+    *next = *n == n_max ? member[*n - 1] + 1 : *next;
+    return 0;
+}
+
 /* The next members of one record, of one column. */
-static void
+static int
 find_some(struct dump_members *it)
 {
     uint64_t member[SOME], value[SOME];
-    const struct dump_members_column *column = &it->column[it->from_column];
+    unsigned bits = it->column[it->from_column].bits;
     size_t n_max = it->found_max < SOME ? it->found_max : (size_t)SOME;
-    size_t n = engine_members(it->engine, column->pairs, it->id[it->at],
-        it->number[(size_t)it->at * it->n_columns + it->from_column],
-        column->bits, it->from_member, n_max, member, value);
-    ASSERT(n <= n_max);
+    size_t n;
+    uint64_t next;
+    int err = read_some(it, n_max, member, value, &n, &next);
+    if (err != 0 && !dump_members_is_of_disk(err)) {
+        return err;
+    }
+    ASSERT(n <= n_max && next > it->from_member);
     for (size_t i = 0; i < n; i++) {
         ASSERT(value[i] != 0 && value[i] <= UINT8_MAX);
         it->found[it->n_found++] = (struct dump_members_one){
             (uint16_t)it->at, it->from_column, (uint8_t)value[i], member[i]};
     }
-    if (n == n_max) { /* there may be more */
-        it->from_member = member[n - 1] + 1;
-    }
-    if (n < n_max || it->from_member >> column->bits != 0) {
+    it->bad_id = it->id[it->at];
+    it->from_member = next;
+    if (it->from_member >> bits != 0) {
         it->from_member = 0;
         it->from_column++;
     }
@@ -301,6 +371,7 @@ find_some(struct dump_members *it)
         it->at++;
         it->width = 2;
     }
+    return err;
 }
 
 int
@@ -317,7 +388,7 @@ dump_members_next(struct dump_members *it)
     }
     if (err == 0 && is_full) {
         it->n_found = 0;
-        find_some(it);
+        err = find_some(it);
     }
     return err;
 }

@@ -192,6 +192,7 @@ take_columns(const struct dump_source *source, struct dump_work *work,
         }
         batch->members = *members;
         batch->members.engine = source->engine;
+        batch->members.segment_map = source->segment_map;
         batch->members.rows.alloc = source->alloc;
         batch->members.found_max = source->members_found != 0
             ? source->members_found
@@ -610,11 +611,16 @@ put_batch(const struct dump_source *source, struct dump_work *work)
         } else {
             int err =
                 is_stopping(source) ? ERR_CLOSED : dump_members_next(members);
-            err = err == 0 ? check_columns(source, work) : err;
-            if (err != 0) {
-                return err;
+            bool goes_on = err == 0 || dump_members_is_of_disk(err);
+            int other = goes_on ? check_columns(source, work) : err;
+            if (other != 0) {
+                return other;
             }
             batch->next_found = 0;
+            if (err != 0) {
+                work->bad_first = work->bad_last = members->bad_id;
+                return err;
+            }
         }
     }
     return 0;

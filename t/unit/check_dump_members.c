@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store/dump_members: all members of all records, behind each record's line, in
  * pieces of any size; one record with more than a piece; columns that go
- * meanwhile; memory that runs out. */
+ * meanwhile; memory that runs out; and the same where they are in segments, or
+ * some of them, or cannot be read there. */
 #include "lib/fault_alloc.h"
 #include "store/dumper.h"
+#include "unit/files_help.h"
 #include "unit/members_help.h"
 
 enum {
@@ -84,6 +86,57 @@ fill(struct rig *rig)
     }
 }
 
+/* ---- records that are sealed ---- */
+
+static const char *
+name_of(struct rig *rig, uint32_t serial)
+{
+    return serial == serial_of(rig, "liked") ? "liked" : "s";
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+    const struct said *x = a, *y = b;
+    if (x->id != y->id) {
+        return x->id < y->id ? -1 : 1;
+    }
+    if (x->serial != y->serial) {
+        return x->serial < y->serial ? -1 : 1;
+    }
+    return (x->member > y->member) - (x->member < y->member);
+}
+
+/* What is behind a segment: members that go, that change, and that come, of
+ * records which have lost all, too. */
+static void
+change_some(struct rig *rig, unsigned round)
+{
+    struct lines old = wanted;
+    wanted.n = 0;
+    for (size_t i = 0; i < old.n; i++) {
+        struct said it = old.said[i];
+        const char *name = name_of(rig, it.serial);
+        uint64_t step = it.serial == serial_of(rig, "s") ? 5 : 3;
+        uint64_t number = it.serial == 0 ? 0 : members_get(rig, it.id, name);
+        if (it.serial != 0 && i % 5 == 0) {
+            members_put(rig, it.id, name, number, it.member, 0);
+            continue;
+        }
+        if (it.serial == serial_of(rig, "s") && i % 5 == 1) {
+            it.value = 7;
+            members_put(rig, it.id, name, number, it.member, it.value);
+        }
+        wanted.said[wanted.n++] = it;
+        if (it.serial != 0 && i % 7 == 0 && it.member % step == it.id % step) {
+            uint64_t member = it.member + 1 + round;
+            members_put(rig, it.id, name, number, member, 1);
+            add(&wanted, it.id, it.serial, member, 1);
+        }
+    }
+    qsort(wanted.said, wanted.n, sizeof wanted.said[0], by_place);
+}
+
 static void
 begin_dump(struct rig *rig, struct store_dump *dump, struct answer *answer)
 {
@@ -102,7 +155,7 @@ take_piece(struct rig *rig, struct store_dump *dump, struct answer *answer)
 {
     ck_assert_int_eq(store_dump(rig->store, dump), STORE_LATER);
     answer_wait(answer);
-    if (dump->err != 0) {
+    if (dump->err != 0 && dump->err != ERR_CORRUPT) {
         return dump->err;
     }
     ck_assert_uint_le(dump->n, DUMP_WORK_RECORDS);
@@ -112,7 +165,7 @@ take_piece(struct rig *rig, struct store_dump *dump, struct answer *answer)
         add(&got, dump->id[i], member->serial, member->member,
             member->serial == 0 ? dump->value[2 * (size_t)i] : member->value);
     }
-    return 0;
+    return dump->err;
 }
 
 static int
@@ -206,6 +259,148 @@ START_TEST(test_given_up)
     ck_assert_int_eq(dump_all(&rig), 0);
     expect_same();
     finish(&rig);
+}
+END_TEST
+
+static void
+begin_cold(struct rig *rig, uint32_t found)
+{
+    rig_init(rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    rig->config.dump_range_records = RANGE;
+    rig->config.dump_members_found = found;
+    ck_assert_int_eq(rig_open(rig), 0);
+    members_add_cold_counter(rig);
+}
+
+static void
+expect_dump(struct rig *rig)
+{
+    ck_assert_int_eq(dump_all(rig), 0);
+    expect_same();
+}
+
+/* All in segments; changes behind them; and sealed again, which merges both.
+ * The same after a start. */
+START_TEST(test_sealed)
+{
+    struct rig rig;
+    begin_cold(&rig, found_max[_i]);
+    fill(&rig);
+    for (unsigned round = 0; round < 2; round++) {
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+        ck_assert_uint_eq(rig_n_hot(&rig), 0);
+        expect_dump(&rig);
+        change_some(&rig, round);
+        expect_dump(&rig);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    expect_dump(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Of the counter alone, or of the pairs alone. */
+START_TEST(test_sealed_in_part)
+{
+    struct rig rig;
+    begin_cold(&rig, 64);
+    fill(&rig);
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter =
+            schema_counter_at(quiet_schema(rig.store), slot);
+        if (counter != NULL && (counter->members_of == 0) == (_i == 0)) {
+            ck_assert(rig_seal_later(&rig, slot));
+            ck_assert_int_eq(rig_seal_wait(&rig), 0);
+        }
+    }
+    expect_dump(&rig);
+    change_some(&rig, 0);
+    expect_dump(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* A dump goes on behind what cannot be read, and says of which ids that was:
+ * these are noted. */
+static size_t
+dump_past_damage(struct rig *rig, struct store_dump *bad, size_t n_max)
+{
+    struct store_dump dump;
+    struct answer answer;
+    size_t n_bad = 0;
+    got.n = 0;
+    begin_dump(rig, &dump, &answer);
+    while (!dump.is_end) {
+        int err = take_piece(rig, &dump, &answer);
+        ck_assert(err == 0 || err == ERR_CORRUPT);
+        if (err != 0) {
+            ck_assert_uint_lt(n_bad, n_max);
+            bad[n_bad++] = dump;
+            dump.err = 0;
+        }
+    }
+    store_end_dump(rig->store, &dump);
+    answer_fini(&answer);
+    return n_bad;
+}
+
+/* All that is shown is right, and what is missing is of those ids. */
+static void
+expect_all_but(const struct store_dump *bad, size_t n_bad)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < wanted.n; i++) {
+        const struct said *it = &wanted.said[i];
+        if (k < got.n && by_place(it, &got.said[k]) == 0) {
+            ck_assert_uint_eq(it->value, got.said[k].value);
+            k++;
+            continue;
+        }
+        bool is_bad = false;
+        for (size_t b = 0; b < n_bad && !is_bad; b++) {
+            is_bad = it->id >= bad[b].bad_first && it->id <= bad[b].bad_last;
+        }
+        ck_assert_msg(is_bad, "%d:%d", (int)it->id, (int)it->member);
+    }
+    ck_assert_uint_eq(k, got.n);
+}
+
+/* Each block of each segment in turn, with changes behind it: nothing is left
+ * out that nobody tells of. */
+START_TEST(test_sealed_damage)
+{
+    enum { BAD_MAX = 2 * IDS };
+    static struct store_dump bad[BAD_MAX];
+    struct rig rig;
+    struct files files;
+    size_t n_all = 0;
+    begin_cold(&rig, _i == 0 ? 0 : 64);
+    fill(&rig);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    change_some(&rig, 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        const struct file *file = &files.file[i];
+        for (uint64_t at = 4096 + 50;
+             strncmp(file->name, "segment", 7) == 0 && at < file->len - 4096;
+             at += 4096) {
+            fake_disk_flip(rig.fake, file->name, at, 4);
+            ck_assert_int_eq(rig_open(&rig), 0);
+            size_t n_bad = dump_past_damage(&rig, bad, BAD_MAX);
+            ck_assert_uint_gt(n_bad, 0);
+            expect_all_but(bad, n_bad);
+            n_all += n_bad;
+            ck_assert_int_eq(rig_close(&rig), 0);
+            fake_disk_flip(rig.fake, file->name, at, 4);
+        }
+    }
+    ck_assert_uint_gt(n_all, 3);
+    free_files(&files);
+    rig_fini(&rig);
 }
 END_TEST
 
@@ -331,6 +526,10 @@ main(void)
         tcase, test_all, 0, sizeof found_max / sizeof found_max[0]);
     tcase_add_test(tcase, test_loaded);
     tcase_add_test(tcase, test_given_up);
+    tcase_add_loop_test(
+        tcase, test_sealed, 0, sizeof found_max / sizeof found_max[0]);
+    tcase_add_loop_test(tcase, test_sealed_in_part, 0, 2);
+    tcase_add_loop_test(tcase, test_sealed_damage, 0, 2);
     tcase_add_test(tcase, test_dropped);
     tcase_add_test(tcase, test_memory_runs_out);
     tcase_add_loop_test(tcase, test_threads, 0, 2);

@@ -12,14 +12,26 @@ enum { MEMBERS_BITS = 20, MEMBERS_MARK = 256 };
 /* Counter m: a number, a count, and two columns of members, of which the first
  * is counted. */
 static inline void
-members_add_counter(struct rig *rig)
+members_add_counter_as(struct rig *rig, const char *counter)
 {
-    static const char *const lines[] = {"add counter m cold=never",
-        "add column m mid primarykey", "add column m plain",
-        "add column m likes default=0",
+    const char *const lines[] = {counter, "add column m mid primarykey",
+        "add column m plain", "add column m likes default=0",
         "add column m liked members=exact counts=likes member=20",
         "add column m seen members=exact max=8 member=20 suffix=s"};
     edit_all(rig->store, lines, sizeof lines / sizeof lines[0]);
+}
+
+static inline void
+members_add_counter(struct rig *rig)
+{
+    members_add_counter_as(rig, "add counter m cold=never");
+}
+
+/* The same, which may be sealed. */
+static inline void
+members_add_cold_counter(struct rig *rig)
+{
+    members_add_counter_as(rig, "add counter m");
 }
 
 /* With what the last cell that was set is committed. */
@@ -43,19 +55,33 @@ members_name(struct rig *rig, struct change *change)
     }
 }
 
+/* Makes a change and waits, for it may be of a cold record. */
+static inline void
+members_do(struct rig *rig, struct change *change)
+{
+    struct answer answer;
+    struct qsbr_reader reader;
+    struct store_change call = {.n = 1, .change = change};
+    answer_init(&answer);
+    call.call = call_of(&answer);
+    reader_begin(rig->store, &reader);
+    enum store_answer given = store_change(rig->store, &call);
+    reader_end(rig->store, &reader);
+    if (given == STORE_LATER) {
+        answer_wait(&answer);
+    }
+    answer_fini(&answer);
+    ck_assert_int_eq(change->err, 0);
+    members_seq = call.seq;
+}
+
 /* Sets one cell. */
 static inline void
 members_set(struct rig *rig, const struct cell_key *key, uint64_t value)
 {
     struct change change = change_of(key, CHANGE_SET, value);
     members_name(rig, &change);
-    struct qsbr_reader reader;
-    struct store_change call = {.n = 1, .change = &change};
-    reader_begin(rig->store, &reader);
-    ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
-    reader_end(rig->store, &reader);
-    ck_assert_int_eq(change.err, 0);
-    members_seq = call.seq;
+    members_do(rig, &change);
 }
 
 static inline void
@@ -64,6 +90,16 @@ members_set_named(
 {
     struct cell_key key = cell_of(quiet_schema(rig->store), id, name);
     members_set(rig, &key, value);
+}
+
+/* What a record has in a column; of members, its number. */
+static inline uint64_t
+members_get(struct rig *rig, uint64_t id, const char *name)
+{
+    struct cell_key key = cell_of(quiet_schema(rig->store), id, name);
+    uint64_t value;
+    (void)get_cell(rig->store, &key, &value);
+    return value;
 }
 
 /* The pair of a member. */
@@ -128,13 +164,7 @@ members_change(struct rig *rig, uint64_t id, const char *name, uint64_t member,
         .counts_serial = counts.column->serial,
         .serial = pairs->column[0].serial,
         .member = member};
-    struct qsbr_reader reader;
-    struct store_change call = {.n = 1, .change = &change};
-    reader_begin(rig->store, &reader);
-    ck_assert_int_eq(store_change(rig->store, &call), STORE_DONE);
-    reader_end(rig->store, &reader);
-    ck_assert_int_eq(change.err, 0);
-    members_seq = call.seq;
+    members_do(rig, &change);
 }
 
 #endif
