@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend,
- * forgetter_step and cold_expire. It is an online reader only while it looks at
- * the schema for marks, so it delays no grace period. */
+ * forgetter_step, cold_take_out and cold_expire. It is an online reader only
+ * while it looks at the schema for marks, so it delays no grace period. */
 #include "store/gardener.h"
 
 #include "base/assert.h"
@@ -12,6 +12,7 @@
 enum {
     ROUND_MS = 50,
     TENDS_A_ROUND = 4,
+    COLD_TAKES = 64, /* pieces of members in segments a round */
     LAST_MS = 5000,
     TENDED_MAX = 2000 /* items in one of them */
 };
@@ -43,14 +44,33 @@ tend_items(struct items *items)
     }
 }
 
+/* Members that are in segments: reads of the disk, some 30 us each where it has
+ * them in memory. */
+static void
+take_out_cold(struct cold *cold)
+{
+    for (unsigned i = 0; i < COLD_TAKES; i++) {
+        if (!cold_take_out(cold)) {
+            return;
+        }
+    }
+}
+
+/* True where something was taken out of what was still to be. */
+static bool
+take_out_more(struct gardener *gardener)
+{
+    return engine_take_out(gardener->engine) ||
+        (gardener->cold != NULL && cold_take_out(gardener->cold));
+}
+
 /* A start does not know what was still to be taken out, so a stop waits a while
  * for it. */
 static void
 take_out_rest(struct gardener *gardener)
 {
     uint64_t end_ns = clock_monotonic_ns() + LAST_MS * NS_PER_MS;
-    while (
-        engine_take_out(gardener->engine) && clock_monotonic_ns() < end_ns) {
+    while (take_out_more(gardener) && clock_monotonic_ns() < end_ns) {
     }
 }
 
@@ -69,6 +89,9 @@ run(void *arg)
         uint64_t now_ms = clock_now_ns(gardener->clock) / NS_PER_MS;
         (void)engine_tend(gardener->engine, now_ms);
         (void)forgetter_step(&gardener->forgetter, now_ms);
+        if (gardener->cold != NULL) {
+            take_out_cold(gardener->cold);
+        }
     }
     take_out_rest(gardener);
     return NULL;

@@ -8,6 +8,7 @@
 #include "call/call.h"
 #include "call/ring.h"
 #include "cold/fetch.h"
+#include "tier/cold_take_out.h"
 #include "tier/segment_map.h"
 
 struct cold_change;
@@ -31,6 +32,7 @@ struct cold {
     struct mutex lock;           /* all below */
     struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */
+    struct cold_taking taking;   /* the tending thread's */
 };
 
 /* What the store_ring of a call is: tier_open_ring makes no other. */
