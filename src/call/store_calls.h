@@ -26,9 +26,10 @@ struct store;
 
 /* What the store holds of one counter. */
 struct store_sum {
-    uint64_t records; /* one that has changed since it was sealed counts
+    uint64_t records;    /* one that has changed since it was sealed counts
                        * twice */
-    uint64_t bytes;   /* memory allocated for them */
+    uint64_t bytes;      /* memory allocated for them */
+    uint64_t cold_bytes; /* of files that have some of them */
 };
 
 struct store_calls {

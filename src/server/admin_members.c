@@ -43,9 +43,12 @@ put_column(struct server_admin *admin, const struct schema *schema,
     reply_stats_u64(out, name, members);
     snprintf(name, sizeof name, "%s.%s:bytes", counter, column);
     reply_stats_u64(out, name, sum.bytes);
+    snprintf(name, sizeof name, "%s.%s:cold_bytes", counter, column);
+    reply_stats_u64(out, name, sum.cold_bytes);
     snprintf(name, sizeof name, "%s.%s:bits_a_member", counter, column);
+    double bits = 8.0 * (double)(sum.bytes + sum.cold_bytes);
     snprintf(value, sizeof value, "%.2f",
-        members == 0 ? 0.0 : 8.0 * (double)sum.bytes / (double)members);
+        members == 0 ? 0.0 : bits / (double)members);
     reply_stats_text(out, name, value);
     snprintf(name, sizeof name, "%s.%s:numbers", counter, column);
     reply_stats_u64(out, name, reply->numbers.given);
@@ -93,6 +96,7 @@ admin__members(struct server_admin *admin, struct admin_reply *reply,
         if (pairs == NULL) {
             reply_stats_u64(out, "given_up_waiting", reply->numbers.waiting);
             reply_stats_u64(out, "given_up_lost", reply->numbers.lost);
+            reply_stats_u64(out, "given_up_unread", reply->numbers.unread);
             reply_stats_u64(out, "given_up_pairs", reply->numbers.taken_out);
             reply_stats_end(out);
             return false;

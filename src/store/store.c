@@ -177,6 +177,8 @@ real_sum(struct store *store, unsigned counter_slot)
     struct real_store *real = real_of(store);
     struct store_sum sum;
     engine_size(real->engine, counter_slot, &sum.records, &sum.bytes);
+    sum.cold_bytes =
+        real->has_tier ? tier_file_bytes(&real->tier, counter_slot) : 0;
     return sum;
 }
 

@@ -596,3 +596,13 @@ segment_map__sum(struct segment_map *segment_map, struct segment_map_sum *sum)
         add_counter(segment_map, slot, sum);
     }
 }
+
+void
+segment_map__sum_of(struct segment_map *segment_map, unsigned slot,
+    struct segment_map_sum *sum)
+{
+    ASSERT(segment_map->magic == SEGMENT_MAP_MAGIC);
+    ASSERT(slot < SCHEMA_COUNTERS_MAX);
+    *sum = (struct segment_map_sum){0};
+    add_counter(segment_map, slot, sum);
+}

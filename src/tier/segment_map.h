@@ -166,6 +166,10 @@ struct segment_map_sum {
 void segment_map__sum(
     struct segment_map *segment_map, struct segment_map_sum *sum);
 
+/* The same of the counter in a slot. */
+void segment_map__sum_of(struct segment_map *segment_map, unsigned slot,
+    struct segment_map_sum *sum);
+
 /* Records of its file that an entry covers, those that the engine has too
  * included. Where it covers a part of the file, some of a block may be missing,
  * or too many. */

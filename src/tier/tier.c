@@ -207,3 +207,13 @@ tier_each_stat(struct tier *tier,
 #undef X
     put_latencies(&fetch, &lines);
 }
+
+uint64_t
+tier_file_bytes(struct tier *tier, unsigned slot)
+{
+    struct segment_map_sum sum = {0};
+    if (slot < SCHEMA_COUNTERS_MAX) {
+        segment_map__sum_of(&tier->cold.segment_map, slot, &sum);
+    }
+    return sum.bytes;
+}

@@ -32,6 +32,10 @@ void tier_end(struct tier *tier);
 /* No call is under way, and the checkpointer has been stopped. */
 void tier_fini(struct tier *tier);
 
+/* Bytes of the segments that have records of the counter in a slot; 0 where
+ * there is none. Any thread. */
+uint64_t tier_file_bytes(struct tier *tier, unsigned slot);
+
 /* A ring of the calling thread's, as store_ring_open; where --cold-io wants one
  * and there is none, the logger is told. Any thread. */
 int tier_open_ring(struct tier *tier, struct store_ring **out);
