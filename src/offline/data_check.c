@@ -46,7 +46,8 @@ check_image(void *context, const struct images_entry *entry)
         schema_counter_at(check->recover.schema, entry->counter);
     if (check->engine != NULL && counter != NULL &&
         counter->serial == image.counter_serial) {
-        err = member_ids_take_image(&check->members, counter, entry, &image);
+        err = member_ids_take_image(
+            &check->members, check->recover.schema, counter, entry, &image);
         check->err = check->err == 0 ? err : check->err;
     }
     check->image_bytes += entry->len;
@@ -56,7 +57,7 @@ check_image(void *context, const struct images_entry *entry)
     }
 }
 
-/* Reads all of a segment. */
+/* Reads all of a segment, and where it is of records with members once more. */
 static int
 check_segment(void *context, struct segment *segment,
     const struct manifest_segment *const *part, size_t n)
@@ -71,6 +72,10 @@ check_segment(void *context, struct segment *segment,
         check->segment_blocks += head->n_blocks;
         check->segment_records += head->records;
         check->segment_bytes += segment_file_bytes(head);
+    }
+    if (err == 0 && check->engine != NULL) {
+        err = member_ids_take_segment(
+            &check->members, check->recover.schema, segment);
     }
     segment_close(&segment);
     return err;
@@ -197,11 +202,13 @@ check_members(struct check *check, struct buf *out)
     const struct member_check members = {.members = &check->members,
         .schema = check->recover.schema,
         .reader = &check->reader,
+        .disk = check->disk,
         .logger = check->logger};
     if (check->engine == NULL || check->err != 0) {
         return 0;
     }
-    int err = member_ids_sort(&check->members);
+    int err = member_ids_know(&check->members, check->recover.schema);
+    err = err == 0 ? member_ids_sort(&check->members) : err;
     return err == 0 ? member_check(&members, out, NULL, NULL) : err;
 }
 
@@ -264,9 +271,9 @@ check_all(struct check *check, struct buf *out)
     look_at_copy(check);
     check->err = recover_check_names(
         &check->manifest, check->names.today, check->logger);
-    images_each(&check->manifest.images, check_image, check);
-    err = recover_each_segment(&segments);
+    err = recover_each_segment(&segments); /* what images say is newer */
     check->err = check->err == 0 ? err : check->err;
+    images_each(&check->manifest.images, check_image, check);
     replay.epoch = check->manifest.epoch;
     replay.histories = &check->manifest.histories;
     replay.number = check->manifest.log_number;

@@ -5,9 +5,9 @@
  * for a client is store/dumper.c.
  *
  * Members are shown under the id of their record, not that of their pair: so
- * where there are any, all images and the log are read for the records' numbers
- * first (offline/member_ids.h). Pairs of numbers that no record has are
- * counted, and left out.
+ * where there are any, all of it is read for the records' numbers first
+ * (offline/member_ids.h). Pairs of numbers that no record has are counted, and
+ * left out.
  *
  * It reads on behind damage (offline/segment_mend.h, offline/glean.h), and a
  * line says what cannot be read. It turns no bit back. */
@@ -269,7 +269,9 @@ add_rows(struct dump *dump, const struct schema_counter *counter,
         uint64_t id = engine_id(dump->engine, entry->shard, image->row[i]);
         if (counter->members_of == 0) {
             add_record(dump, counter, id, image->code, at, i);
-        } else if (at[0] >= 0 && image->code[at[0]][i] != 0) {
+        } else if (at[0] >= 0 &&
+            (image->code[at[0]][i] != 0 ||
+                member_ids_is_covered(&dump->members, counter, id))) {
             add_pair(dump, "member", counter, id, image->code[at[0]][i]);
         }
     }
@@ -379,8 +381,14 @@ add_blocks(struct dump *dump, struct segment_mend *mend,
         n_read += dump->err == 0 ? some.n : 0;
         ASSERT(segment_mend_given(mend) == n_read);
         for (size_t i = 0; dump->err == 0 && i < some.n; i++) {
-            if (is_covered(dump, counter->serial, some.id[i], head->number)) {
+            if (!is_covered(dump, counter->serial, some.id[i], head->number)) {
+                continue;
+            }
+            if (counter->members_of == 0) {
                 add_record(dump, counter, some.id[i], some.code, at, i);
+            } else if (at[0] >= 0) {
+                add_pair(
+                    dump, "member", counter, some.id[i], some.code[at[0]][i]);
             }
         }
         dump_plan_reach(
@@ -405,8 +413,9 @@ add_segment(struct dump *dump, const struct manifest_segment *part)
     ASSERT(counter != NULL); /* is_read has found it */
     dump_plan_next(&dump->plan);
     segment_name(name, part->number, false);
-    buf_addf(&dump->text, "segment %s counter %s records %" PRIu64, name,
-        counter->name.text, part->records);
+    buf_addf(&dump->text, "segment %s counter ", name);
+    add_name(dump, counter);
+    buf_addf(&dump->text, " records %" PRIu64, part->records);
     end_line(dump);
     dump->err = segment_mend_open(&config, &mend);
     if (dump->err == 0 && mend != NULL) {

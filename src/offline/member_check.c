@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares members with what their records say of them.
  *
- * Of each column of members: its pairs are those of the images, but for those
- * that the log has changed since, and then those of the log. Each is counted at
- * the record that has its number (member_ids.h). Then the counts are compared.
- * A pair whose number nobody has is no damage: a record gives up its members at
- * once, and they are taken out one by one; a crash in between leaves some. */
+ * Of each column of members: its pairs are those of segments and images, but
+ * for those that have been changed since, and then these, as the log, or an
+ * image over a segment, has them. Each is counted at the record that has its
+ * number (member_ids.h). Then the counts are compared. A pair whose number
+ * nobody has is no damage: a record gives up its members at once, and they are
+ * taken out one by one; a crash in between leaves some. */
 #include "offline/member_check.h"
 
 #include "base/assert.h"
@@ -21,7 +22,7 @@ struct look {
     const struct member_check *check;
     const struct schema_counter *counter, *pairs;
     const struct schema_column *column;
-    struct member_ids_column *known; /* NULL: nobody has members there */
+    struct member_ids_column *known;
     struct member_check_figures figures;
     int (*miscount_fn)(
         void *context, uint32_t serial, uint64_t id, uint64_t n_members);
@@ -34,7 +35,7 @@ note_pair(struct look *look, uint64_t pair_id)
 {
     struct member_ids_pair pair = member_ids_pair(
         look->check->members, look->known, look->column->member_bits, pair_id);
-    if (look->known != NULL && !pair.is_mark) {
+    if (!pair.is_mark) {
         member_ids_raise(look->known, pair.shard, pair.number);
     }
     if (pair.is_ours) {
@@ -45,20 +46,70 @@ note_pair(struct look *look, uint64_t pair_id)
     }
 }
 
+/* True where something newer says what there is of a pair. */
+static bool
+is_changed(const struct look *look, uint64_t pair_id)
+{
+    return latest_find(&look->known->value, pair_id) != NULL;
+}
+
 static void
 note_image(struct look *look, const struct images_entry *entry,
     const struct image *image)
 {
     const struct engine *engine = look->check->members->engine;
-    const struct member_ids_column *known = look->known;
     for (uint32_t i = 0; image->n_columns == 1 && i < image->n; i++) {
         uint64_t id = engine_id(engine, entry->shard, image->row[i]);
         if (image->code[0][i] != 0 && image->row[i] >= entry->first_row &&
-            image->row[i] <= entry->last_row &&
-            (known == NULL || latest_find(&known->value, id) == NULL)) {
+            image->row[i] <= entry->last_row && !is_changed(look, id)) {
             note_pair(look, id);
         }
     }
+}
+
+/* A file of pairs. */
+static int
+note_segment(void *context, struct segment *segment,
+    const struct manifest_segment *const *part, size_t n)
+{
+    struct look *look = context;
+    const struct member_ids *members = look->check->members;
+    uint64_t number = segment_head(segment)->number;
+    struct segment_scan *scan = NULL;
+    struct segment_records some = {.n = 1};
+    (void)part;
+    (void)n;
+    int err = segment_scan_create(segment, 0, NULL, &scan);
+    while (err == 0 && some.n > 0) {
+        err = segment_scan_next(scan, &some);
+        for (size_t i = 0; err == 0 && i < some.n; i++) {
+            uint64_t id = some.id[i];
+            if (some.code[0][i] != 0 &&
+                member_ids_is_of_file(members, look->pairs, id, number) &&
+                !is_changed(look, id)) {
+                note_pair(look, id);
+            }
+        }
+    }
+    segment_scan_destroy(&scan);
+    segment_close(&segment);
+    return err;
+}
+
+static int
+read_segments(struct look *look)
+{
+    struct manifest of_pairs = *look->check->members->manifest;
+    const struct recover_segments segments = {.manifest = &of_pairs,
+        .disk = look->check->disk,
+        .logger = look->check->logger,
+        .file_fn = note_segment,
+        .context = look};
+    size_t n;
+    of_pairs.segments.segment = (struct manifest_segment *)segments_of(
+        &of_pairs.segments, look->pairs->serial, &n);
+    of_pairs.segments.n = n;
+    return n == 0 ? 0 : recover_each_segment(&segments);
 }
 
 static void
@@ -81,7 +132,7 @@ look_for_twice(struct look *look)
 {
     const struct member_ids *members = look->check->members;
     const struct member_ids_column *known = look->known;
-    if (known == NULL || known->n_numbers == known->owner.n) {
+    if (known->n_numbers == known->owner.n) {
         return;
     }
     for (size_t i = 0; i < known->number.n; i++) {
@@ -124,7 +175,7 @@ static void
 compare_counts(struct look *look)
 {
     const struct member_ids_column *known = look->known;
-    if (known == NULL || look->column->counts == 0) {
+    if (look->column->counts == 0) {
         return;
     }
     for (size_t i = 0; i < known->owner.n; i++) {
@@ -157,11 +208,10 @@ static void
 look_at(struct look *look)
 {
     struct member_ids_column *known = look->known;
-    if (known != NULL) {
-        memset(known->found, 0, (known->owner.n + 1) * sizeof *known->found);
-    }
+    memset(known->found, 0, (known->owner.n + 1) * sizeof *known->found);
+    look->err = read_segments(look);
     images_each(&look->check->members->manifest->images, read_image, look);
-    for (size_t i = 0; known != NULL && i < known->value.n; i++) {
+    for (size_t i = 0; i < known->value.n; i++) {
         if (known->value.one[i].value != 0) {
             note_pair(look, known->value.one[i].key);
         }
@@ -203,6 +253,7 @@ member_check(const struct member_check *check, struct buf *out,
             .known = member_ids_find(check->members, pairs->members_of),
             .miscount_fn = miscount_fn,
             .context = context};
+        ASSERT(look.known != NULL && look.known->found != NULL);
         look_at(&look);
         if (look.err != 0) {
             return look.err;

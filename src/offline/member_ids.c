@@ -2,10 +2,13 @@
 /* Whose members are whose.
  *
  * A number is given once, to one record of one shard. So it does not matter
- * where it is read, in an image or in the log, as long as it is the last that
- * is said of its record: that of an earlier one has been given up, and its
- * pairs are nobody's. What the log says of a record whose image is newer is
- * old.
+ * where it is read, in a segment, in an image or in the log, as long as it is
+ * the last that is said of its record: that of an earlier one has been given
+ * up, and its pairs are nobody's. What the log says of a record whose image is
+ * newer, or its segment, is old.
+ *
+ * Of a record that a segment covers an image or the log may say that there is
+ * none: so there zeroes are taken, too.
  *
  * The owner of a number is found by number << shard bits | shard, which is
  * below 2^64 as the ids of its pairs are. */
@@ -14,6 +17,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "offline/glean.h"
+#include "offline/segment_mend.h"
 
 #include <stdlib.h>
 
@@ -27,6 +31,8 @@ member_ids_fini(struct member_ids *members)
         latest_fini(&column->number);
         latest_fini(&column->count);
         latest_fini(&column->value);
+        latest_fini(&column->here);
+        latest_fini(&column->mend);
         latest_fini(&column->owner);
         free(column->found);
         free(column->largest);
@@ -81,9 +87,51 @@ know(struct member_ids *members, const struct schema_column *column)
 }
 
 int
-member_ids_know(struct member_ids *members, const struct schema_column *column)
+member_ids_know(struct member_ids *members, const struct schema *schema)
 {
-    return know(members, column) == NULL ? ERR_NO_MEMORY : 0;
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *pairs = schema_counter_at(schema, slot);
+        if (pairs != NULL && pairs->members_of != 0 &&
+            know(members, schema_members(schema, pairs)) == NULL) {
+            return ERR_NO_MEMORY;
+        }
+    }
+    return 0;
+}
+
+static bool
+has_members(const struct schema_counter *counter)
+{
+    for (unsigned i = 0; i < counter->n_columns; i++) {
+        if (counter->column[i].kind == SCHEMA_MEMBERS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct manifest_segment *
+segment_of(const struct member_ids *members,
+    const struct schema_counter *counter, uint64_t id)
+{
+    const struct segments *segments = &members->manifest->segments;
+    return segments->n == 0 ? NULL
+                            : segments_find(segments, counter->serial, id);
+}
+
+bool
+member_ids_is_covered(const struct member_ids *members,
+    const struct schema_counter *counter, uint64_t id)
+{
+    return segment_of(members, counter, id) != NULL;
+}
+
+bool
+member_ids_is_of_file(const struct member_ids *members,
+    const struct schema_counter *counter, uint64_t id, uint64_t number)
+{
+    const struct manifest_segment *segment = segment_of(members, counter, id);
+    return segment != NULL && segment->number == number;
 }
 
 /* ---- what is said ---- */
@@ -99,8 +147,88 @@ codes_of(const struct image *image, uint32_t serial)
     return NULL;
 }
 
+/* Those of a column, in a segment. */
 static int
-take_image_column(struct member_ids *members, const struct schema_column *it,
+take_records_column(struct member_ids *members,
+    const struct schema_counter *counter, const struct schema_column *it,
+    const struct segment_head *head, const struct segment_records *some)
+{
+    struct member_ids_column *column = know(members, it);
+    const uint64_t *number = NULL, *count = NULL;
+    int err = column == NULL ? ERR_NO_MEMORY : 0;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        if (head->column[c].serial == it->serial) {
+            number = some->code[c];
+        } else if (members->with_counts && it->counts != 0 &&
+            head->column[c].serial == it->counts) {
+            count = some->code[c];
+        }
+    }
+    for (size_t i = 0; err == 0 && i < some->n; i++) {
+        uint64_t id = some->id[i];
+        if (!member_ids_is_of_file(members, counter, id, head->number)) {
+            continue;
+        }
+        if (number != NULL && number[i] != 0) {
+            err = latest_add(&column->number, id, number[i]);
+        }
+        if (err == 0 && count != NULL && count[i] != 0) {
+            err = latest_add(&column->count, id, count[i]);
+        }
+    }
+    return err;
+}
+
+int
+member_ids_take_records(struct member_ids *members,
+    const struct schema_counter *counter, const struct segment_head *head,
+    const struct segment_records *some)
+{
+    int err = 0;
+    for (unsigned i = 0; err == 0 && i < counter->n_columns; i++) {
+        const struct schema_column *column = &counter->column[i];
+        if (column->kind == SCHEMA_MEMBERS) {
+            err = take_records_column(members, counter, column, head, some);
+        }
+    }
+    return err;
+}
+
+int
+member_ids_take_segment(struct member_ids *members,
+    const struct schema *schema, const struct segment *segment)
+{
+    const struct segment_head *head = segment_head(segment);
+    const struct schema_counter *counter =
+        schema_counter_at(schema, head->counter);
+    struct segment_scan *scan = NULL;
+    struct segment_records some = {.n = 1};
+    if (counter == NULL || counter->serial != head->counter_serial ||
+        !has_members(counter)) {
+        return 0;
+    }
+    int err = segment_scan_create(segment, 0, NULL, &scan);
+    while (err == 0 && some.n > 0) {
+        err = segment_scan_next(scan, &some);
+        if (err == 0) {
+            err = member_ids_take_records(members, counter, head, &some);
+        }
+    }
+    segment_scan_destroy(&scan);
+    return err;
+}
+
+/* Of a record over a segment: so what an image or the log says counts. */
+static int
+note_here(const struct member_ids *members, struct member_ids_column *column,
+    uint64_t id)
+{
+    return members->with_counts ? latest_add(&column->here, id, 1) : 0;
+}
+
+static int
+take_image_column(struct member_ids *members,
+    const struct schema_counter *counter, const struct schema_column *it,
     const struct images_entry *entry, const struct image *image)
 {
     struct member_ids_column *column = know(members, it);
@@ -114,47 +242,82 @@ take_image_column(struct member_ids *members, const struct schema_column *it,
             continue;
         }
         uint64_t id = engine_id(members->engine, entry->shard, image->row[i]);
-        if (number != NULL && number[i] != 0) { /* its default is 0 */
+        bool is_over = member_ids_is_covered(members, counter, id);
+        /* the default of both is 0 */
+        if (number != NULL && (number[i] != 0 || is_over)) {
             err = latest_add(&column->number, id, number[i]);
         }
-        if (err == 0 && count != NULL && count[i] != 0) {
+        if (err == 0 && count != NULL && (count[i] != 0 || is_over)) {
             err = latest_add(&column->count, id, count[i]);
+        }
+        if (err == 0 && is_over) {
+            err = note_here(members, column, id);
+        }
+    }
+    return err;
+}
+
+/* Pairs over a segment. */
+static int
+take_image_pairs(struct member_ids *members, const struct schema *schema,
+    const struct schema_counter *pairs, const struct images_entry *entry,
+    const struct image *image)
+{
+    struct member_ids_column *column =
+        know(members, schema_members(schema, pairs));
+    int err = column == NULL ? ERR_NO_MEMORY : 0;
+    for (uint32_t i = 0; image->n_columns == 1 && err == 0 && i < image->n;
+         i++) {
+        uint64_t id = engine_id(members->engine, entry->shard, image->row[i]);
+        if (image->row[i] >= entry->first_row &&
+            image->row[i] <= entry->last_row &&
+            member_ids_is_covered(members, pairs, id)) {
+            err = latest_add(&column->value, id, image->code[0][i]);
         }
     }
     return err;
 }
 
 int
-member_ids_take_image(struct member_ids *members,
+member_ids_take_image(struct member_ids *members, const struct schema *schema,
     const struct schema_counter *counter, const struct images_entry *entry,
     const struct image *image)
 {
     int err = 0;
+    if (counter->members_of != 0) {
+        return members->with_counts && members->manifest->segments.n > 0
+            ? take_image_pairs(members, schema, counter, entry, image)
+            : 0;
+    }
     for (unsigned i = 0; err == 0 && i < counter->n_columns; i++) {
         if (counter->column[i].kind == SCHEMA_MEMBERS) {
-            err =
-                take_image_column(members, &counter->column[i], entry, image);
+            err = take_image_column(
+                members, counter, &counter->column[i], entry, image);
         }
     }
     return err;
 }
 
-/* True where an image has that change already. */
+/* True where an image or a segment has that change already; *is_over: else a
+ * segment covers its record. */
 static bool
 is_old(const struct member_ids *members, const struct schema_counter *counter,
-    uint64_t id, uint64_t seq)
+    uint64_t id, uint64_t seq, bool *is_over)
 {
     unsigned shard;
     uint64_t row;
     engine_row(members->engine, id, &shard, &row);
     const struct images_entry *entry = images_find(
         &members->manifest->images, counter->slot, (uint16_t)shard, row);
-    return entry != NULL && entry->seq >= seq;
+    const struct manifest_segment *segment = segment_of(members, counter, id);
+    *is_over = segment != NULL;
+    return (entry != NULL && entry->seq >= seq) ||
+        (segment != NULL && segment->seq[shard] >= seq);
 }
 
 static int
 take_cell(struct member_ids *members, const struct schema_counter *counter,
-    uint64_t id, uint32_t serial, uint64_t value)
+    uint64_t id, uint32_t serial, uint64_t value, bool is_over)
 {
     int err = 0;
     for (unsigned i = 0; err == 0 && i < counter->n_columns; i++) {
@@ -169,6 +332,9 @@ take_cell(struct member_ids *members, const struct schema_counter *counter,
             ? ERR_NO_MEMORY
             : latest_add(
                   is_number ? &column->number : &column->count, id, value);
+        if (err == 0 && is_over) {
+            err = note_here(members, column, id);
+        }
     }
     return err;
 }
@@ -195,15 +361,17 @@ member_ids_take_cells(struct member_ids *members,
     int err = 0;
     for (unsigned i = 0; err == 0 && i < cells->n; i++) {
         uint32_t serial = cells->serial[i];
+        bool is_over;
         const struct schema_counter *counter =
             serial < recover->n_places ? recover->place[serial].counter : NULL;
         if (serial == ENTRY_MARK_SERIAL || counter == NULL ||
-            is_old(members, counter, cells->id, seq)) {
+            is_old(members, counter, cells->id, seq, &is_over)) {
             continue;
         }
         err = counter->members_of != 0
             ? take_pair(members, recover, counter, cells)
-            : take_cell(members, counter, cells->id, serial, cells->value[i]);
+            : take_cell(members, counter, cells->id, serial, cells->value[i],
+                  is_over);
     }
     return err;
 }
@@ -240,6 +408,7 @@ sort_column(const struct member_ids *members, struct member_ids_column *column)
         column->largest == NULL ? ERR_NO_MEMORY : latest_sort(&column->number);
     err = err == 0 ? latest_sort(&column->count) : err;
     err = err == 0 ? latest_sort(&column->value) : err;
+    err = err == 0 ? latest_sort(&column->here) : err;
     for (size_t i = 0; err == 0 && i < column->number.n; i++) {
         const struct latest_one *one = &column->number.one[i];
         unsigned shard;
@@ -323,18 +492,69 @@ read_image(void *context, const struct images_entry *entry)
     const struct schema_counter *counter =
         schema_counter_at(it->recover.schema, entry->counter);
     struct image image;
-    bool has_members = false;
-    for (unsigned i = 0; counter != NULL && i < counter->n_columns; i++) {
-        has_members = has_members || counter->column[i].kind == SCHEMA_MEMBERS;
-    }
-    if (it->err != 0 || !has_members) {
+    if (it->err != 0 || counter == NULL || !has_members(counter)) {
         return;
     }
     int err = recover_read(it->reader, entry, &image);
     if (err == 0 && counter->serial == image.counter_serial) {
-        err = member_ids_take_image(it->members, counter, entry, &image);
+        err = member_ids_take_image(
+            it->members, it->recover.schema, counter, entry, &image);
     }
     it->err = err == ERR_CORRUPT ? 0 : err;
+}
+
+static void
+pass_piece(void *context, const struct segment_mend_piece *piece)
+{
+    (void)context;
+    (void)piece;
+}
+
+/* All that can be read of a file. */
+static int
+read_file(struct reading *it, struct disk *disk,
+    const struct schema_counter *counter, const struct manifest_segment *part)
+{
+    static const struct segment_head nobody_knows;
+    const struct segment_mend_config config = {.disk = disk,
+        .epoch = manifest_segment_epoch(it->members->manifest, part),
+        .number = part->number,
+        .guess = &nobody_knows,
+        .piece_fn = pass_piece};
+    struct segment_mend *mend = NULL;
+    struct segment_records some = {.n = 1};
+    int err = segment_mend_open(&config, &mend);
+    while (err == 0 && mend != NULL && some.n > 0) {
+        err = segment_mend_next(mend, &some);
+        if (err == 0) {
+            err = member_ids_take_records(
+                it->members, counter, segment_mend_head(mend), &some);
+        }
+    }
+    segment_mend_close(&mend);
+    return err;
+}
+
+/* Of counters with members, each file once. */
+static int
+read_segments(struct reading *it, struct disk *disk)
+{
+    const struct segments *segments = &it->members->manifest->segments;
+    int err = 0;
+    for (size_t i = 0; err == 0 && i < segments->n; i++) {
+        const struct manifest_segment *part = &segments->segment[i];
+        const struct schema_counter *counter =
+            schema_counter_at(it->recover.schema, part->counter);
+        bool is_first = true;
+        for (size_t k = 0; k < i && is_first; k++) {
+            is_first = segments->segment[k].number != part->number;
+        }
+        if (is_first && counter != NULL &&
+            counter->serial == part->counter_serial && has_members(counter)) {
+            err = read_file(it, disk, counter, part);
+        }
+    }
+    return err;
 }
 
 static int
@@ -398,6 +618,9 @@ member_ids_read(struct member_ids *members, struct disk *disk,
         .context = &it};
     int error;
     it.err = read_schema(&it);
+    if (it.err == 0) {
+        it.err = read_segments(&it, disk);
+    }
     if (it.err == 0) {
         images_each(&manifest->images, read_image, &it);
     }

@@ -2,23 +2,30 @@
 #ifndef OFFLINE_MEMBER_IDS_H
 #define OFFLINE_MEMBER_IDS_H
 
+#include "cold/segment_scan.h"
 #include "durable/recover.h"
 #include "engine/engine.h"
 #include "offline/latest.h"
 
 /* Whose the members of a data directory are. The records say under which
  * numbers their members are stored (schema.h, SCHEMA_MEMBERS); here each number
- * has its record, as the directory leaves it: what an image, and the log behind
- * it, said last. Memory is 16 bytes for each record with members, and half as
- * much again while it is sorted; with counts, as much again for those, and 16
- * bytes for each member of which the log has a change. One thread at a time. */
+ * has its record, as the directory leaves it: what a segment, an image behind
+ * it, and the log behind that said last. They are to be taken in this order.
+ * Memory is 16 bytes for each record with members, and half as much again while
+ * it is sorted; with counts, as much again for those, and 16 bytes for each
+ * member of which the log has a change, or an image that is over a segment, and
+ * for each such record. One thread at a time. */
 
 struct member_ids_column {
     uint32_t serial, counts; /* of the column; of what counts, or 0 */
     uint8_t bits;
     struct latest number; /* by id */
     struct latest count;  /* by id; with_counts only */
-    struct latest value;  /* by the pair's id; with_counts only: of the log */
+    struct latest value; /* by the pair's id; with_counts only: of the log, and
+                           * of images over a segment */
+    struct latest here;  /* by id; with_counts only: 1 for what a segment does
+                           * not answer for, though it covers it */
+    struct latest mend;  /* by id, the caller's: counts to be made right */
     /* made by member_ids_sort: */
     struct latest owner; /* the id by the number and its shard */
     uint64_t *found;     /* owned; for the caller: one for each of owner */
@@ -30,8 +37,8 @@ struct member_ids_column {
 
 struct member_ids {
     const struct engine *engine;     /* where ids are; it may hold none */
-    const struct manifest *manifest; /* its images say what the log has done
-                                      * already */
+    const struct manifest *manifest; /* its images and segments say what the
+                                      * log has done already */
     bool with_counts;
     struct member_ids_column *column; /* owned; n */
     size_t n;
@@ -42,11 +49,30 @@ void member_ids_fini(struct member_ids *members);
 /* True where a counter has a column of members. Pure. */
 bool member_ids_has(const struct schema *schema);
 
+/* True where a segment covers that id of a counter. */
+bool member_ids_is_covered(const struct member_ids *members,
+    const struct schema_counter *counter, uint64_t id);
+
+/* True where that is the file. */
+bool member_ids_is_of_file(const struct member_ids *members,
+    const struct schema_counter *counter, uint64_t id, uint64_t number);
+
+/* What records of a segment with that head say of numbers, and counts. counter:
+ * as the schema has it. 0 or ERR_NO_MEMORY. */
+int member_ids_take_records(struct member_ids *members,
+    const struct schema_counter *counter, const struct segment_head *head,
+    const struct segment_records *some);
+
+/* The same of all of a segment, where it is of a counter with members. 0,
+ * ERR_NO_MEMORY, or an error of segment_scan_next. */
+int member_ids_take_segment(struct member_ids *members,
+    const struct schema *schema, const struct segment *segment);
+
 /* What an image says of numbers, and counts. counter: as the schema has it. 0
  * or ERR_NO_MEMORY. */
 int member_ids_take_image(struct member_ids *members,
-    const struct schema_counter *counter, const struct images_entry *entry,
-    const struct image *image);
+    const struct schema *schema, const struct schema_counter *counter,
+    const struct images_entry *entry, const struct image *image);
 
 /* What the log says in a batch, behind all images; recover: the schema as it is
  * there. 0 or ERR_NO_MEMORY. */
@@ -54,10 +80,9 @@ int member_ids_take_cells(struct member_ids *members,
     const struct recover_schema *recover, const struct entry_cells *cells,
     uint64_t seq);
 
-/* That column is known from now on, though nobody may have members there. 0 or
- * ERR_NO_MEMORY. */
-int member_ids_know(
-    struct member_ids *members, const struct schema_column *column);
+/* All columns of members are known from now on, though nobody may have some
+ * there. 0 or ERR_NO_MEMORY. */
+int member_ids_know(struct member_ids *members, const struct schema *schema);
 
 /* All has been taken: from now on owners are known. 0 or ERR_NO_MEMORY. */
 int member_ids_sort(struct member_ids *members);
@@ -91,9 +116,9 @@ struct member_ids_pair {
 struct member_ids_pair member_ids_pair(const struct member_ids *members,
     const struct member_ids_column *column, uint8_t bits, uint64_t pair_id);
 
-/* Reads all records' numbers of a directory: its images, and its log, past
- * damage, which others tell. reader: of manifest's images. 0, ERR_NO_MEMORY,
- * ERR_DISK, ERR_NEWER_FORMAT. */
+/* Reads all records' numbers of a directory: its segments, its images, and its
+ * log, past damage, which others tell. reader: of manifest's images. 0,
+ * ERR_NO_MEMORY, ERR_DISK, ERR_NEWER_FORMAT. */
 int member_ids_read(struct member_ids *members, struct disk *disk,
     struct recover_reader *reader);
 

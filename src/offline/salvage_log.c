@@ -190,9 +190,10 @@ salvage__look_at_log(struct salvage *salvage)
         if (err == 0) {
             salvage->end = end;
         }
-        /* members that are lost with images, or with the shards, are the log's
-         * to mend */
-        bool is_short = (salvage->n_images > 0 || salvage->is_made_anew) &&
+        /* members that are lost with images or segments, or with the shards,
+         * are the log's to mend */
+        bool is_short = (salvage->n_images > 0 || salvage->segment.n > 0 ||
+                            salvage->is_made_anew) &&
             member_ids_has(work.recover.schema);
         if (salvage__is_damage(err) || (err == 0 && is_short)) {
             salvage->is_log_bad = true;

@@ -3,6 +3,10 @@
  * counted anew: behind the batches of the new log come some with the counts of
  * the records that say another number.
  *
+ * The count of a record that is in a segment, and in nothing newer, cannot be
+ * told alone: who reads the log takes what it says of such a record for all of
+ * it. So these are looked for in the segments, and told whole.
+ *
  * A number must not be given twice, and the engine goes on behind the largest
  * row of pairs, which may be among what is lost. So the mark above the
  * largest number that is left, of a record or of a pair, is put back, in each
@@ -14,6 +18,7 @@
 #include "offline/salvage_members.h"
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/err.h"
 #include "offline/member_check.h"
 #include "wal/entry.h"
@@ -43,14 +48,49 @@ take_image(void *context, const struct images_entry *entry)
     const struct schema_counter *counter =
         schema_counter_at(taking->schema, entry->counter);
     struct image image;
-    if (taking->err != 0 || counter == NULL || counter->members_of != 0) {
+    if (taking->err != 0 || counter == NULL) {
         return;
     }
     taking->err = recover_read(&taking->it->reader, entry, &image);
     if (taking->err == 0 && counter->serial == image.counter_serial) {
-        taking->err =
-            member_ids_take_image(&taking->it->ids, counter, entry, &image);
+        taking->err = member_ids_take_image(
+            &taking->it->ids, taking->schema, counter, entry, &image);
     }
+}
+
+static int
+take_segment(void *context, struct segment *segment,
+    const struct manifest_segment *const *part, size_t n)
+{
+    struct taking *taking = context;
+    (void)part;
+    (void)n;
+    int err =
+        member_ids_take_segment(&taking->it->ids, taking->schema, segment);
+    segment_close(&segment);
+    return err;
+}
+
+/* Calls file_fn for the manifest's segments; serial: of one counter, or 0. */
+static int
+each_segment(struct salvage *salvage, uint32_t serial,
+    int (*file_fn)(void *context, struct segment *segment,
+        const struct manifest_segment *const *part, size_t n),
+    void *context)
+{
+    struct manifest some = salvage->manifest;
+    const struct recover_segments segments = {.manifest = &some,
+        .disk = salvage->disk,
+        .logger = salvage->logger,
+        .file_fn = file_fn,
+        .context = context};
+    if (serial != 0) {
+        size_t n;
+        some.segments.segment = (struct manifest_segment *)segments_of(
+            &salvage->manifest.segments, serial, &n);
+        some.segments.n = n;
+    }
+    return some.segments.n == 0 ? 0 : recover_each_segment(&segments);
 }
 
 int
@@ -73,6 +113,7 @@ salvage_members_begin(struct salvage_members *it, struct salvage *salvage,
     it->ids = (struct member_ids){
         .engine = it->engine, .manifest = manifest, .with_counts = true};
     if (member_ids_has(schema)) {
+        taking.err = each_segment(salvage, 0, take_segment, &taking);
         images_each(&manifest->images, take_image, &taking);
     }
     return taking.err;
@@ -176,12 +217,144 @@ put_cell(
     return it->bytes.len < PIECE_BYTES ? 0 : end_batch(it);
 }
 
+/* The counter that has that column. */
+static const struct schema_counter *
+counter_of(const struct schema *schema, uint32_t serial)
+{
+    for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
+        const struct schema_counter *counter = schema_counter_at(schema, slot);
+        if (counter != NULL && schema_column_of(counter, serial) != NULL) {
+            return counter;
+        }
+    }
+    return NULL;
+}
+
+/* The column that is counted by the one of that serial. */
+static struct member_ids_column *
+counted_by(struct salvage_members *it, uint32_t serial)
+{
+    size_t i = 0;
+    while (i < it->ids.n && it->ids.column[i].counts != serial) {
+        i++;
+    }
+    return i == it->ids.n ? NULL : &it->ids.column[i];
+}
+
 static int
 mend_count(void *context, uint32_t serial, uint64_t id, uint64_t n_members)
 {
     struct salvage_members *it = context;
+    struct member_ids_column *column = counted_by(it, serial);
+    const struct schema_counter *counter = counter_of(it->schema, serial);
+    ASSERT(column != NULL && counter != NULL);
     it->n_counts++;
-    return put_cell(it, serial, id, n_members);
+    return member_ids_is_covered(&it->ids, counter, id) &&
+            latest_find(&column->here, id) == NULL
+        ? latest_add(&column->mend, id, n_members)
+        : put_cell(it, serial, id, n_members);
+}
+
+/* ---- whole records ---- */
+
+/* Records of a segment, with counts that are to be others. */
+struct mending {
+    struct salvage_members *it;
+    const struct schema_counter *counter;
+};
+
+/* What a record has in a column of its segment; true where it is to be another
+ * than there. */
+static bool
+take_value(const struct mending *mending, const struct segment_column *column,
+    uint64_t id, uint64_t code, uint64_t *value)
+{
+    struct member_ids_column *known = counted_by(mending->it, column->serial);
+    const struct latest_one *count =
+        known == NULL ? NULL : latest_find(&known->mend, id);
+    *value = column->default_value == 0
+        ? code
+        : column->default_value + bytes_unzigzag(code);
+    if (count != NULL) {
+        *value = count->value;
+    }
+    return count != NULL;
+}
+
+/* Tells all of record i, where it is one of those. */
+static int
+mend_record(const struct mending *mending, const struct segment_head *head,
+    const struct segment_records *some, size_t i)
+{
+    uint8_t bytes[ENTRY_HEAD_BYTES_MAX +
+        SCHEMA_COLUMNS_MAX * ENTRY_CELL_BYTES_MAX];
+    uint32_t serial[SCHEMA_COLUMNS_MAX];
+    uint64_t value[SCHEMA_COLUMNS_MAX];
+    struct buf *out = &mending->it->bytes;
+    unsigned n = 0;
+    bool is_mended = false;
+    for (unsigned c = 0; c < head->n_columns; c++) {
+        const struct segment_column *column = &head->column[c];
+        if (schema_column_of(mending->counter, column->serial) != NULL) {
+            is_mended |= take_value(
+                mending, column, some->id[i], some->code[c][i], &value[n]);
+            serial[n++] = column->serial;
+        }
+    }
+    if (!is_mended) {
+        return 0;
+    }
+    buf_add(out, bytes,
+        entry_put_columns(bytes, some->id[i], n, serial, value, NULL));
+    return out->len < PIECE_BYTES ? 0 : end_batch(mending->it);
+}
+
+static int
+mend_segment(void *context, struct segment *segment,
+    const struct manifest_segment *const *part, size_t n)
+{
+    const struct mending *mending = context;
+    const struct segment_head *head = segment_head(segment);
+    struct segment_scan *scan = NULL;
+    struct segment_records some = {.n = 1};
+    (void)part;
+    (void)n;
+    int err = segment_scan_create(segment, 0, NULL, &scan);
+    while (err == 0 && some.n > 0) {
+        err = segment_scan_next(scan, &some);
+        for (size_t i = 0; err == 0 && i < some.n; i++) {
+            if (member_ids_is_of_file(&mending->it->ids, mending->counter,
+                    some.id[i], head->number)) {
+                err = mend_record(mending, head, &some, i);
+            }
+        }
+    }
+    segment_scan_destroy(&scan);
+    segment_close(&segment);
+    return err;
+}
+
+/* Of all counters. */
+static int
+mend_records(struct salvage_members *it)
+{
+    int err = 0;
+    bool any[SCHEMA_COUNTERS_MAX] = {false};
+    for (size_t i = 0; err == 0 && i < it->ids.n; i++) {
+        struct member_ids_column *column = &it->ids.column[i];
+        if (column->mend.n > 0) {
+            any[counter_of(it->schema, column->serial)->slot] = true;
+            err = latest_sort(&column->mend);
+        }
+    }
+    for (unsigned slot = 0; err == 0 && slot < SCHEMA_COUNTERS_MAX; slot++) {
+        struct mending mending = {it, schema_counter_at(it->schema, slot)};
+        if (any[slot]) {
+            err = each_segment(
+                it->salvage, mending.counter->serial, mend_segment, &mending);
+        }
+    }
+    return err;
 }
 
 /* The mark above the largest number of a shard. */
@@ -213,14 +386,6 @@ each_column(struct salvage_members *it, const struct schema *schema,
         }
     }
     return err;
-}
-
-static int
-know(struct salvage_members *it, const struct schema_column *column,
-    const struct schema_counter *pairs)
-{
-    (void)pairs;
-    return member_ids_know(&it->ids, column);
 }
 
 static int
@@ -273,17 +438,20 @@ salvage_members_end(struct salvage_members *it, const struct schema *schema,
     const struct member_check check = {.members = &it->ids,
         .schema = schema,
         .reader = &it->reader,
+        .disk = it->salvage->disk,
         .logger = it->salvage->logger};
     struct buf found = {0};
     int err = 0;
     it->rewrite = rewrite;
+    it->schema = schema;
     it->seq = max_seq + 1;
     if (member_ids_has(schema) && !it->salvage->is_made_anew) {
-        err = each_column(it, schema, know);
+        err = member_ids_know(&it->ids, schema);
         err = err == 0 ? member_ids_sort(&it->ids) : err;
         err = err == 0 ? member_check(&check, &found, mend_count, it) : err;
         /* that is what is being mended */
         err = err == ERR_CORRUPT ? 0 : err;
+        err = err == 0 ? mend_records(it) : err;
         err = err == 0 ? each_column(it, schema, put_marks) : err;
         err = err == 0 ? end_batch(it) : err;
     }

@@ -16,16 +16,17 @@ struct salvage_members {
     bool has_before; /* in this batch cells were put, those of ... */
     uint64_t before; /* ... this id last */
     struct rewrite *rewrite;
-    uint64_t seq;        /* of the first batch of its own, at least */
-    bool has_batch;      /* there is one */
-    struct buf bytes;    /* owned; of the next one */
-    uint64_t n_counts;   /* made right */
-    uint64_t n_left_out; /* changes */
+    uint64_t seq;                /* of the first batch of its own, at least */
+    bool has_batch;              /* there is one */
+    struct buf bytes;            /* owned; of the next one */
+    uint64_t n_counts;           /* made right */
+    const struct schema *schema; /* not owned; at the end of the log */
+    uint64_t n_left_out;         /* changes */
 };
 
-/* Begins with the images of the salvage's manifest, as it is mended; schema is
- * the manifest's. 0, ERR_NO_MEMORY, or an error of recover_read; in all cases
- * salvage_members_fini is to be called. */
+/* Begins with the segments and images of the salvage's manifest, as it is
+ * mended; schema is the manifest's. 0, ERR_NO_MEMORY, or an error of these
+ * reads; in all cases salvage_members_fini is to be called. */
 int salvage_members_begin(struct salvage_members *it, struct salvage *salvage,
     const struct schema *schema);
 void salvage_members_fini(struct salvage_members *it);
@@ -40,7 +41,8 @@ int salvage_members_take(struct salvage_members *it,
 
 /* All of the log has been taken, and added to rewrite: adds what makes counts
  * right, above max_seq, and says what has been done. schema: as it is at the
- * end. 0, ERR_NO_MEMORY, or an error of recover_read or rewrite_add. */
+ * end. 0, ERR_NO_MEMORY, or an error of recover_read, recover_each_segment or
+ * rewrite_add. */
 int salvage_members_end(struct salvage_members *it,
     const struct schema *schema, struct rewrite *rewrite, uint64_t max_seq);
 

@@ -203,6 +203,29 @@ guess_head(const struct schema_counter *counter, unsigned n,
     qsort(head->column, n, sizeof head->column[0], by_slot);
 }
 
+/* The same of the pairs that a column of members makes; false where there is no
+ * such column. */
+static bool
+guess_pairs(const struct manifest *manifest, uint32_t counter_serial,
+    struct segment_head *head)
+{
+    for (uint32_t i = 0; i < manifest->n_counters; i++) {
+        const struct schema_counter *counter = &manifest->counter[i];
+        for (unsigned k = 0; k < counter->n_columns; k++) {
+            const struct schema_column *column = &counter->column[k];
+            if (column->kind == SCHEMA_MEMBERS &&
+                column->serial + 1 == counter_serial) {
+                head->counter_serial = counter_serial;
+                head->counter = column->pairs;
+                head->n_columns = 1;
+                head->column[0].serial = schema_pairs_serial(column);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Opens the file with a head of its own, or with one that makes sense of its
  * blocks. */
 static int
@@ -220,16 +243,20 @@ open_mend(struct mend *mend, struct segment_mend **out)
         .guess = &guess,
         .piece_fn = say_piece,
         .context = mend};
-    unsigned n =
-        counter != NULL && has_all_columns(&salvage->manifest, counter)
-        ? counter->n_columns
-        : 0;
+    bool is_of_pairs = counter == NULL &&
+        guess_pairs(&salvage->manifest, mend->part->counter_serial, &guess);
     bool is_it = false;
+    unsigned n = is_of_pairs;
     int err = 0;
+    if (counter != NULL && has_all_columns(&salvage->manifest, counter)) {
+        n = counter->n_columns;
+    }
     mend->is_silent = true;
     for (; err == 0 && n > 0 && !is_it; n -= !is_it) {
         struct segment_records records;
-        guess_head(counter, n, &guess);
+        if (!is_of_pairs) {
+            guess_head(counter, n, &guess);
+        }
         err = segment_mend_open(&config, out);
         if (err == 0 && *out != NULL) {
             err = segment_mend_next(*out, &records);

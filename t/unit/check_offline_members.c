@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* offline/member_ids and member_check: whose the members of a directory are, as
- * --dump says it and --check compares it, of images and of the log; numbers
- * that two records have, counts that are wrong, pairs that nobody has; disks
- * that do not read. */
+ * --dump says it and --check compares it, of segments, of images and of the
+ * log; numbers that two records have, counts that are wrong, pairs that nobody
+ * has; disks that do not read, and segments that are not what was written. */
 #include "offline/data_check.h"
 #include "offline/dump.h"
 #include "offline/member_check.h"
+#include "unit/files_help.h"
 #include "unit/members_help.h"
 
 #include <errno.h>
@@ -160,9 +161,9 @@ count(struct rig *rig, uint64_t id)
 }
 
 /* Records with members, then changes of some of them; with a checkpoint behind
- * step checkpoint_at, and no other. */
+ * step checkpoint_at, and no other, and all sealed behind step seal_at. */
 static void
-fill(struct rig *rig, int checkpoint_at)
+fill(struct rig *rig, int checkpoint_at, int seal_at)
 {
     uint64_t last = 0;
     wanted.n = 0;
@@ -200,6 +201,9 @@ fill(struct rig *rig, int checkpoint_at)
             }
             count(rig, id);
         }
+        if (step == seal_at) {
+            ck_assert_int_eq(rig_seal_all(rig), 0);
+        }
         if (step == checkpoint_at) {
             ck_assert_int_eq(rig_checkpoint(rig), 0);
         }
@@ -207,12 +211,16 @@ fill(struct rig *rig, int checkpoint_at)
 }
 
 static void
-make(struct rig *rig, int checkpoint_at)
+make(struct rig *rig, int checkpoint_at, int seal_at)
 {
     rig_init(rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
     ck_assert_int_eq(rig_open(rig), 0);
-    members_add_counter(rig);
-    fill(rig, checkpoint_at);
+    if (seal_at < 0) {
+        members_add_counter(rig);
+    } else {
+        members_add_cold_counter(rig);
+    }
+    fill(rig, checkpoint_at, seal_at);
     kill_it(rig);
 }
 
@@ -226,14 +234,14 @@ n_wanted(void)
     return n;
 }
 
-/* All in the log; then more and more in images, and the rest of the log old or
- * behind them. */
+/* All in the log; then more and more in images, or in segments, and the rest of
+ * the log old or behind them; images over segments. */
 START_TEST(test_whole)
 {
     struct rig rig;
     struct buf text = {0};
     char line[LINE_MAX];
-    make(&rig, _i);
+    make(&rig, _i % (STEPS + 1) - 1, _i / (STEPS + 1) - 1);
     ck_assert_int_eq(dump(&rig, &text), 0);
     ck_assert_uint_gt(replay(text.data), 0);
     expect_same();
@@ -250,18 +258,45 @@ START_TEST(test_whole)
 }
 END_TEST
 
-/* A record is made wrong, in an image (_i is 1) or in the log. */
+/* Where a record is made wrong: */
+enum wrong {
+    WRONG_LOG,
+    WRONG_IMAGE,
+    WRONG_SEGMENT,
+    WRONG_LOG_OVER,   /* in the log, over a segment */
+    WRONG_IMAGE_OVER, /* likewise */
+    WRONGS
+};
+
+static bool
+is_over(int i)
+{
+    return i == WRONG_LOG_OVER || i == WRONG_IMAGE_OVER;
+}
+
+/* What was done in memory goes there. */
+static void
+settle(struct rig *rig, int i)
+{
+    if (i == WRONG_SEGMENT) {
+        ck_assert_int_eq(rig_seal_all(rig), 0);
+    } else if (i == WRONG_IMAGE || i == WRONG_IMAGE_OVER) {
+        ck_assert_int_eq(rig_checkpoint(rig), 0);
+    }
+    kill_it(rig);
+}
+
 static void
 expect_wrong(int i, void (*harm)(struct rig *rig), int err, const char *line)
 {
     struct rig rig;
-    make(&rig, STEPS - 1);
+    make(&rig, STEPS - 1,
+        is_over(i)               ? STEPS - 1
+            : i == WRONG_SEGMENT ? 0
+                                 : -1);
     ck_assert_int_eq(rig_open(&rig), 0);
     harm(&rig);
-    if (i == 1) {
-        ck_assert_int_eq(rig_checkpoint(&rig), 0);
-    }
-    kill_it(&rig);
+    settle(&rig, i);
     expect_check(&rig, err, line);
     rig_fini(&rig);
 }
@@ -318,6 +353,25 @@ START_TEST(test_wrong)
 }
 END_TEST
 
+/* A count, and nobody has members. */
+START_TEST(test_count_alone)
+{
+    struct rig rig;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    members_add_cold_counter(&rig);
+    members_set_named(&rig, 77, "plain", 1);
+    if (is_over(_i)) {
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    expect_check(&rig, 0, "\nmembers 0\n");
+    count_nothing(&rig);
+    settle(&rig, _i);
+    expect_check(&rig, ERR_CORRUPT, "\nmembers 0\n");
+    rig_fini(&rig);
+}
+END_TEST
+
 /* The marks and what was given up are no members. */
 START_TEST(test_unreachable)
 {
@@ -325,13 +379,13 @@ START_TEST(test_unreachable)
     uint64_t last = 0;
     rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
     ck_assert_int_eq(rig_open(&rig), 0);
-    members_add_counter(&rig);
+    members_add_cold_counter(&rig);
     members_give(&rig, 8, "s", &last, 0, 1, 5, 200);
-    members_give(&rig, 8, "s", &last, 0, 1, 3, 200);
-    if (_i == 1) {
-        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    if (is_over(_i)) {
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
     }
-    kill_it(&rig);
+    members_give(&rig, 8, "s", &last, 0, 1, 3, 200);
+    settle(&rig, _i);
     expect_check(&rig, 0, "\nmembers 3\nmembers_unreachable 5\n");
     rig_fini(&rig);
 }
@@ -343,7 +397,7 @@ START_TEST(test_disk_fails)
     struct rig rig;
     struct buf whole = {0}, now = {0};
     bool has_failed = true;
-    make(&rig, 1);
+    make(&rig, 2, _i == 0 ? -1 : 1);
     ck_assert_int_eq(dump(&rig, &whole), 0);
     for (unsigned n = 1; has_failed; n++) {
         fake_disk_fail(rig.fake, FAKE_ALL, n, EIO, false);
@@ -358,6 +412,43 @@ START_TEST(test_disk_fails)
     }
     buf_fini(&whole);
     buf_fini(&now);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* A segment of pairs, and nothing else of them: each bit of it. */
+START_TEST(test_every_flipped_bit_is_found)
+{
+    enum { RECORDS = 12 };
+    struct rig rig;
+    struct files files;
+    struct buf out = {0};
+    size_t n_files = 0;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    members_add_cold_counter(&rig);
+    for (uint64_t id = 1; id <= RECORDS; id++) {
+        members_change(&rig, id, "liked", 5 * id, 1);
+    }
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_check(&rig, 0, "\nmembers 12\n");
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        const struct file *file = &files.file[i];
+        bool is_segment = strncmp(file->name, "segment", 7) == 0;
+        n_files += is_segment;
+        for (uint64_t at = 0; is_segment && at < file->len; at++) {
+            uint8_t bit = (uint8_t)(1U << (at + (unsigned)_i) % 8);
+            fake_disk_flip(rig.fake, file->name, at, bit);
+            EXPECT(check(&rig, &out) == ERR_CORRUPT, "%s, offset %d, bit %d",
+                file->name, (int)at, bit);
+            fake_disk_flip(rig.fake, file->name, at, bit);
+        }
+    }
+    ck_assert_uint_eq(n_files, 2); /* of records, and of pairs */
+    buf_fini(&out);
+    free_files(&files);
     rig_fini(&rig);
 }
 END_TEST
@@ -394,9 +485,11 @@ main(void)
 {
     TCase *tcase = tcase_create("offline_members");
     tcase_add_test(tcase, test_latest);
-    tcase_add_loop_test(tcase, test_whole, -1, STEPS);
-    tcase_add_loop_test(tcase, test_wrong, 0, 2);
-    tcase_add_loop_test(tcase, test_unreachable, 0, 2);
-    tcase_add_test(tcase, test_disk_fails);
+    tcase_add_loop_test(tcase, test_whole, 0, (STEPS + 1) * (STEPS + 1));
+    tcase_add_loop_test(tcase, test_wrong, 0, WRONGS);
+    tcase_add_loop_test(tcase, test_count_alone, 0, WRONGS);
+    tcase_add_loop_test(tcase, test_unreachable, 0, WRONGS);
+    tcase_add_loop_test(tcase, test_disk_fails, 0, 2);
+    tcase_add_loop_test(tcase, test_every_flipped_bit_is_found, 0, 8);
     return run_case("offline_members", tcase);
 }

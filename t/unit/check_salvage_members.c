@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* offline/salvage_members: an image is lost, of records or of pairs, whichever:
- * counts are those of the members that are left, and no number is given a
- * second time; and a manifest that is lost with its copy. */
+/* offline/salvage_members: an image or a segment is lost, of records or of pairs,
+ * whichever, or a part of it: counts are those of the members that are left, no
+ * other number of their records is touched, and no number is given a second
+ * time; and a manifest that is lost with its copy. */
 #include "offline/data_check.h"
 #include "offline/salvage.h"
 #include "unit/files_help.h"
@@ -14,15 +15,21 @@ enum {
 };
 
 static void
-fill(struct rig *rig)
+fill_as(struct rig *rig)
 {
-    members_add_counter(rig);
     for (uint64_t id = 1; id <= IDS; id++) {
         for (uint64_t m = 0; m < 1 + id % MEMBERS; m++) {
             members_change(rig, id, "liked", m, 1);
         }
     }
     ck_assert_int_eq(rig_commit(rig, members_seq), STORE_COMMITTED);
+}
+
+static void
+fill(struct rig *rig)
+{
+    members_add_counter(rig);
+    fill_as(rig);
 }
 
 /* What --check says of the disk. */
@@ -125,6 +132,110 @@ START_TEST(test_images)
 }
 END_TEST
 
+static uint64_t
+plain_of(uint64_t id)
+{
+    return 1000 + id % 90;
+}
+
+/* Most in segments, and changes behind them in the log. */
+static void
+fill_cold(struct rig *rig)
+{
+    members_add_cold_counter(rig);
+    for (uint64_t id = 1; id <= IDS; id++) {
+        members_set_named(rig, id, "plain", plain_of(id));
+    }
+    fill_as(rig);
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+    for (uint64_t id = 1; id <= IDS; id += 7) {
+        members_change(rig, id, "liked", 0, id % 2);
+        members_change(rig, id, "liked", 50, 1);
+    }
+    ck_assert_int_eq(rig_commit(rig, members_seq), STORE_COMMITTED);
+}
+
+static bool
+is_segment(const struct file *file)
+{
+    return strncmp(file->name, "segment-", 8) == 0;
+}
+
+/* The first byte of the parts that are damaged one by one: the head, blocks. */
+enum { PART = 4096 };
+
+static void
+harm_part(struct file *file, uint64_t part)
+{
+    for (uint64_t at = part + 40; at < part + PART && at < file->len;
+         at += 100) {
+        file->bytes[at] ^= 0x55;
+    }
+}
+
+/* Each record that is there has its number, and how many there are. */
+static uint64_t
+expect_plain(struct rig *rig)
+{
+    uint64_t n = 0;
+    ck_assert_int_eq(rig_open(rig), 0);
+    for (uint64_t id = 1; id <= IDS; id++) {
+        uint64_t plain = members_get(rig, id, "plain");
+        ck_assert(plain == plain_of(id) || plain == 0);
+        n += plain != 0;
+    }
+    ck_assert_int_eq(rig_close(rig), 0);
+    return n;
+}
+
+/* One part of a segment; true where it was one of pairs. */
+static bool
+lose_part(struct rig *rig, struct files *files, size_t i, uint64_t part,
+    uint64_t n_all)
+{
+    struct file *file = &files->file[i];
+    harm_part(file, part);
+    take_disk(rig, files);
+    harm_part(file, part);
+    enum salvage_outcome outcome = salvage(rig);
+    uint64_t n = expect_sound(rig, file->name);
+    uint64_t n_records = expect_plain(rig);
+    ck_assert((outcome == SALVAGE_WHOLE) == (n == n_all && n_records == IDS));
+    ck_assert(outcome == SALVAGE_WHOLE || outcome == SALVAGE_LOSSY);
+    ck_assert(part > 0 || outcome == SALVAGE_WHOLE); /* the head is guessed */
+    expect_goes_on(rig, n);
+    return n_records == IDS && n < n_all;
+}
+
+/* With images over the segments (_i is 1), or with all changes in the log. */
+START_TEST(test_segments)
+{
+    struct rig rig;
+    struct files files;
+    unsigned n_of_pairs = 0;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fill_cold(&rig);
+    if (_i == 1) {
+        ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    }
+    ck_assert_int_eq(rig_close(&rig), 0);
+    uint64_t n_all = expect_sound(&rig, "filled");
+    ck_assert_uint_eq(expect_plain(&rig), IDS);
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        for (uint64_t part = 0;
+             is_segment(&files.file[i]) && part + PART < files.file[i].len;
+             part += PART) {
+            n_of_pairs += lose_part(&rig, &files, i, part, n_all);
+        }
+    }
+    ck_assert_uint_gt(n_of_pairs, 0);
+    free_files(&files);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* The log has all, but ids have other shards: nobody has members, and what
  * comes then is right. */
 START_TEST(test_manifest)
@@ -158,6 +269,7 @@ main(void)
 {
     TCase *tcase = tcase_create("salvage_members");
     tcase_add_test(tcase, test_images);
+    tcase_add_loop_test(tcase, test_segments, 0, 2);
     tcase_add_test(tcase, test_manifest);
     return run_case("salvage_members", tcase);
 }
