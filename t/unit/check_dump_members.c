@@ -404,6 +404,74 @@ START_TEST(test_sealed_damage)
 }
 END_TEST
 
+/* Numbers as the engine gives them, the same ones in each shard, to more records
+ * than are looked at together, in no order of their ids. */
+START_TEST(test_sealed_numbers)
+{
+    enum { RECORDS = 1400, STEP = 397 };
+    static const uint32_t found[] = {1, 64, 0};
+    struct rig rig;
+    begin_cold(&rig, found[_i]);
+    wanted.n = 0;
+    for (uint64_t i = 0; i < RECORDS; i++) {
+        uint64_t id = 1 + i * STEP % RECORDS;
+        for (uint64_t m = 0; m < 1 + id % 3; m++) {
+            members_change(&rig, id, "liked", m, 1);
+            add(&wanted, id, serial_of(&rig, "liked"), m, 1);
+        }
+    }
+    qsort(wanted.said, wanted.n, sizeof wanted.said[0], by_place);
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_uint_eq(rig_n_hot(&rig), 0);
+    expect_dump(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Many members of one record, in some blocks, of which one cannot be read: those
+ * before it are there, and those behind it. */
+START_TEST(test_sealed_block)
+{
+    enum { SCATTERED = 6000, BLOCKS_MIN = 3 };
+    static struct store_dump bad[SCATTERED];
+    struct rig rig;
+    struct files files;
+    uint64_t state = SEED, last = 0, member = 0;
+    unsigned n_blocks = 0;
+    begin_cold(&rig, _i == 0 ? 0 : 64);
+    wanted.n = 0;
+    give(&rig, 7, "liked", &last, 3, 1, 1);
+    for (size_t i = 0; i < SCATTERED; i++) {
+        member += 2 + random_below(&state, 300);
+        members_put(&rig, 7, "liked", last, member, 1);
+        add(&wanted, 7, serial_of(&rig, "liked"), member, 1);
+    }
+    ck_assert_int_eq(rig_seal_all(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        const struct file *file = &files.file[i];
+        for (uint64_t at = 4096 + 50; strncmp(file->name, "segment", 7) == 0 &&
+             file->len > 4096 * BLOCKS_MIN && at < file->len - 4096;
+             at += 4096, n_blocks++) {
+            fake_disk_flip(rig.fake, file->name, at, 4);
+            ck_assert_int_eq(rig_open(&rig), 0);
+            size_t n_bad = dump_past_damage(&rig, bad, SCATTERED);
+            ck_assert_uint_gt(n_bad, 0);
+            expect_all_but(bad, n_bad);
+            ck_assert_uint_gt(got.n, wanted.n / 3);
+            ck_assert_uint_lt(got.n, wanted.n);
+            ck_assert_int_eq(rig_close(&rig), 0);
+            fake_disk_flip(rig.fake, file->name, at, 4);
+        }
+    }
+    ck_assert_uint_ge(n_blocks, BLOCKS_MIN - 1);
+    free_files(&files);
+    rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(test_dropped)
 {
     struct rig rig;
@@ -530,6 +598,8 @@ main(void)
         tcase, test_sealed, 0, sizeof found_max / sizeof found_max[0]);
     tcase_add_loop_test(tcase, test_sealed_in_part, 0, 2);
     tcase_add_loop_test(tcase, test_sealed_damage, 0, 2);
+    tcase_add_loop_test(tcase, test_sealed_block, 0, 2);
+    tcase_add_loop_test(tcase, test_sealed_numbers, 0, 3);
     tcase_add_test(tcase, test_dropped);
     tcase_add_test(tcase, test_memory_runs_out);
     tcase_add_loop_test(tcase, test_threads, 0, 2);
