@@ -17,6 +17,7 @@
 #include "engine/engine_columns.h"
 #include "engine/engine_priv.h"
 #include "engine/largest.h"
+#include "engine/members_priv.h"
 #include "engine/table_copy.h"
 
 #include <string.h>
@@ -243,6 +244,7 @@ engine_end_loading(struct engine *engine)
     }
     set_loading(engine, false);
     engine__open_counted(engine, false);
+    members__find_begin(engine);
 }
 
 void

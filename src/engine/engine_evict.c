@@ -380,6 +380,7 @@ engine_evict(struct engine *engine, unsigned slot, unsigned shard,
     int err = it.counter == NULL ? 0 : get_ready(&it);
     if (err == 0) {
         shard__lock(it.shard);
+        it.shard->n_evictions++;
         if (it.counter == NULL) {
             publish_fn(context);
         } else {

@@ -52,7 +52,8 @@ struct counter {
 struct shard {
     _Alignas(64) struct lock lock;
     struct table_owner owner;
-    uint64_t n_copies; /* by engine_copy_range, ever */
+    uint64_t n_copies;    /* by engine_copy_range, ever */
+    uint64_t n_evictions; /* likewise, by engine_evict */
     /* apart from the lock: all readers look at them */
     _Alignas(64) struct stripes stripes;
 };

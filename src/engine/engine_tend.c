@@ -9,6 +9,7 @@
 enum {
     TEND_TABLES = 64,  /* looked at under one hold of the lock */
     TAKE_OUTS = 128,   /* pieces of members a round */
+    FIND_TABLES = 16,  /* looked through for others, a round */
     SAMPLE_LINES = 64, /* of each table, for mask bits */
     WIDTH_LINES = 8    /* of each table, for widths */
 };
@@ -41,6 +42,9 @@ engine_tend(struct engine *engine, uint64_t now_ms)
     bool any = false;
     pool_reclaim(&engine->pool);
     for (int n = 0; n < TAKE_OUTS && engine_take_out(engine); n++) {
+        any = true;
+    }
+    for (int n = 0; n < FIND_TABLES && members__find(engine); n++) {
         any = true;
     }
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {

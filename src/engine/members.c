@@ -7,7 +7,7 @@
  * taken out later, a piece at a time, by the thread that tends. What is to be
  * taken out is noted in memory only. While a log is replayed, the same deletes
  * note the same numbers; what was noted before that is lost with the process,
- * and those pairs stay.
+ * and is looked for behind a start (members_find.c).
  *
  * A replay may also see a number go that comes back in the same batch. So a
  * note counts only while its record does not have that number. */

@@ -58,8 +58,9 @@ size_t engine_members_here(struct engine *engine, unsigned pairs, uint64_t id,
 /* Background work, and a part of engine_tend: a record that was deleted, or
  * whose members were, has left pairs that nobody reaches any more. Takes out
  * some 64 of them, of up to 128 records of a shard; the sink is told. What it
- * finds in no table may be in covered rows: see engine_left. True where there
- * may be more. One thread at a time, that of engine_tend. */
+ * finds in no table may be in covered rows: see engine_left. (Behind a start
+ * engine_tend looks for such pairs that nobody has noted.) True where there may
+ * be more. One thread at a time, that of engine_tend. */
 bool engine_take_out(struct engine *engine);
 
 /* A number whose pairs here have been taken out, and of whose rows some are

@@ -241,6 +241,7 @@ members__fini(struct engine *engine)
         free_stack(engine, &members->top[i]);
     }
     free_stack(engine, &members->covered);
+    members__find_end(engine);
     mutex_fini(&members->lock);
 }
 

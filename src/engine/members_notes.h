@@ -37,6 +37,25 @@ struct members_note {
 
 struct members_notes; /* members_notes.c */
 
+/* What it does next: members_find.c draws it. */
+enum members_find_state {
+    MEMBERS_FIND_OVER,
+    MEMBERS_FIND_BEGIN,
+    MEMBERS_FIND_RECORDS,
+    MEMBERS_FIND_PAIRS
+};
+
+/* The search for what nobody has noted; the tending thread's. */
+struct members_find {
+    enum members_find_state state;
+    unsigned slot, column, shard; /* where it is */
+    uint32_t serial;              /* of the column */
+    uint64_t first, end;          /* of numbers: the window's; behind all */
+    uint64_t row;                 /* the next one to be looked at */
+    uint64_t n_evictions;         /* of the shard, at the beginning */
+    uint64_t *map;                /* owned; NULL: none yet */
+};
+
 /* What is to be taken out (members.h). */
 struct members {
     struct mutex lock;                         /* of these: */
@@ -51,6 +70,7 @@ struct members {
     uint64_t from;  /* the next row to look at */
     unsigned n, at; /* of row[] */
     uint64_t row[MEMBERS_TAKE_MAX];
+    struct members_find find;
     bool has_left; /* one of covered rows is under way: */
     struct members_note left;
 };

@@ -63,6 +63,14 @@ void members__pass_on(struct engine *engine, struct members_note *note);
 bool members__has_pairs(
     const struct engine *engine, const struct members_note *note);
 
+/* Behind a start: what nobody has noted is looked for from now on. */
+void members__find_begin(struct engine *engine);
+void members__find_end(struct engine *engine);
+
+/* Looks through one table for it, under the shard's lock (some 0.3 ms at most).
+ * True where it is not over. The tending thread, without a lock. */
+bool members__find(struct engine *engine);
+
 /* Frees the notes. No other call is under way; no lock. */
 void members__fini(struct engine *engine);
 
