@@ -181,6 +181,18 @@ engine_has_numbers(const struct engine *engine, unsigned bits)
 }
 
 void
+engine_given_up(struct engine *engine, struct engine_given_up *out)
+{
+    struct members *members = &engine->members;
+    mutex_lock(&members->lock);
+    *out = (struct engine_given_up){.waiting = members->n_waiting,
+        .lost = members->n_lost,
+        .unread = members->n_unread,
+        .pairs = members->n_pairs};
+    mutex_unlock(&members->lock);
+}
+
+void
 engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out)
 {

@@ -244,15 +244,3 @@ members__fini(struct engine *engine)
     members__find_end(engine);
     mutex_fini(&members->lock);
 }
-
-void
-engine_given_up(struct engine *engine, struct engine_given_up *out)
-{
-    struct members *members = &engine->members;
-    mutex_lock(&members->lock);
-    *out = (struct engine_given_up){.waiting = members->n_waiting,
-        .lost = members->n_lost,
-        .unread = members->n_unread,
-        .pairs = members->n_pairs};
-    mutex_unlock(&members->lock);
-}

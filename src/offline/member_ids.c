@@ -179,10 +179,10 @@ take_records_column(struct member_ids *members,
     return err;
 }
 
-int
-member_ids_take_records(struct member_ids *members,
-    const struct schema_counter *counter, const struct segment_head *head,
-    const struct segment_records *some)
+/* What records of a segment with that head say. */
+static int
+take_records(struct member_ids *members, const struct schema_counter *counter,
+    const struct segment_head *head, const struct segment_records *some)
 {
     int err = 0;
     for (unsigned i = 0; err == 0 && i < counter->n_columns; i++) {
@@ -211,7 +211,7 @@ member_ids_take_segment(struct member_ids *members,
     while (err == 0 && some.n > 0) {
         err = segment_scan_next(scan, &some);
         if (err == 0) {
-            err = member_ids_take_records(members, counter, head, &some);
+            err = take_records(members, counter, head, &some);
         }
     }
     segment_scan_destroy(&scan);
@@ -527,7 +527,7 @@ read_file(struct reading *it, struct disk *disk,
     while (err == 0 && mend != NULL && some.n > 0) {
         err = segment_mend_next(mend, &some);
         if (err == 0) {
-            err = member_ids_take_records(
+            err = take_records(
                 it->members, counter, segment_mend_head(mend), &some);
         }
     }

@@ -57,14 +57,8 @@ bool member_ids_is_covered(const struct member_ids *members,
 bool member_ids_is_of_file(const struct member_ids *members,
     const struct schema_counter *counter, uint64_t id, uint64_t number);
 
-/* What records of a segment with that head say of numbers, and counts. counter:
- * as the schema has it. 0 or ERR_NO_MEMORY. */
-int member_ids_take_records(struct member_ids *members,
-    const struct schema_counter *counter, const struct segment_head *head,
-    const struct segment_records *some);
-
-/* The same of all of a segment, where it is of a counter with members. 0,
- * ERR_NO_MEMORY, or an error of segment_scan_next. */
+/* What a segment says of numbers, and counts, where it is of a counter with
+ * members. 0, ERR_NO_MEMORY, or an error of segment_scan_next. */
 int member_ids_take_segment(struct member_ids *members,
     const struct schema *schema, const struct segment *segment);
 

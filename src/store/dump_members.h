@@ -8,7 +8,8 @@
 #include "tier/segment_map.h"
 
 /* The members of the records of a dump: read for some records at a time, from
- * the engine and from segments. Part of the store; nobody else calls it. One thread at a time. */
+ * the engine and from segments. Part of the store; nobody else calls it. One
+ * thread at a time. */
 
 enum {
     DUMP_MEMBERS_FOUND = 1 << 16, /* of one look, at most: 1 MB */
@@ -63,8 +64,8 @@ struct dump_members {
     uint64_t bad_id; /* of a record, after an error of the disk */
 };
 
-/* The caller fills engine, segment_map, found_max, n_columns and column, rows.alloc, and
- * nothing else. 0 or ERR_NO_MEMORY. */
+/* The caller fills engine, segment_map, found_max, n_columns and column,
+ * rows.alloc, and nothing else. 0 or ERR_NO_MEMORY. */
 int dump_members_init(struct dump_members *it);
 void dump_members_fini(struct dump_members *it);
 

@@ -404,8 +404,8 @@ START_TEST(test_sealed_damage)
 }
 END_TEST
 
-/* Numbers as the engine gives them, the same ones in each shard, to more records
- * than are looked at together, in no order of their ids. */
+/* Numbers as the engine gives them, the same ones in each shard, to more
+ * records than are looked at together, in no order of their ids. */
 START_TEST(test_sealed_numbers)
 {
     enum { RECORDS = 1400, STEP = 397 };
@@ -429,8 +429,8 @@ START_TEST(test_sealed_numbers)
 }
 END_TEST
 
-/* Many members of one record, in some blocks, of which one cannot be read: those
- * before it are there, and those behind it. */
+/* Many members of one record, in some blocks, of which one cannot be read:
+ * those before it are there, and those behind it. */
 START_TEST(test_sealed_block)
 {
     enum { SCATTERED = 6000, BLOCKS_MIN = 3 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine/members_find: behind a start the pairs of numbers that no record has go,
- * and no others, whatever comes and goes meanwhile. */
+/* engine/members_find: behind a start the pairs of numbers that no record has
+ * go, and no others, whatever comes and goes meanwhile. */
 #include "engine/cover.h"
 #include "unit/member_help.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* offline/salvage_members: an image or a segment is lost, of records or of pairs,
- * whichever, or a part of it: counts are those of the members that are left, no
- * other number of their records is touched, and no number is given a second
- * time; and a manifest that is lost with its copy. */
+/* offline/salvage_members: an image or a segment is lost, of records or of
+ * pairs, whichever, or a part of it: counts are those of the members that are
+ * left, no other number of their records is touched, and no number is given a
+ * second time; and a manifest that is lost with its copy. */
 #include "offline/data_check.h"
 #include "offline/salvage.h"
 #include "unit/files_help.h"
