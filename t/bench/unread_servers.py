@@ -146,6 +146,8 @@ class Tally:
         self.pid = self.running.process.pid
         self.n_liked = 0
         with self.running.connect() as connection:
+            self.running.wait(lambda: not connection.ask(
+                "incr loaded 1").startswith("SERVER_ERROR"), "loading")
             connection.tell(*schema)
         self.talk = Talk(("127.0.0.1", self.running.port))
 
