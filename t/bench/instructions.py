@@ -56,12 +56,18 @@ class Stream:
     ask: of one batch the bytes; answer(connection) reads its replies."""
 
     def __init__(self, name, n_batches, ask, answer, logs=False,
-                 committed=False):
+                 committed=False, members=False, before=None):
         self.name = name
         self.batches = [ask(i) for i in range(n_batches)]
         self.answer = answer
         self.logs = logs
         self.committed = committed  # --reads; nothing changes meanwhile
+        self.members = members  # of WALL, on a server of their own
+        self.before = before  # a Stream that makes each round find the same
+
+    def prepare(self, connection):
+        if self.before is not None:
+            self.before.run(connection)
 
     def run(self, *connections):
         """All batches, in turns on the connections."""
@@ -156,6 +162,32 @@ def swing(i):
     return "".join(form % n for n in some(IDS, i // 2, 16))
 
 
+def fan(post, k=0):
+    """One of its users: there are FANS of each post."""
+    return (post * 7919 + k * 2**20) % 2**29
+
+
+def of_members(form, k):
+    """One member each of 16 posts, which no other batch has."""
+    return lambda i: "".join(form % (n, fan(n, k)) for n in some(IDS, i, 16))
+
+
+def page_of_members(i):
+    """100 posts: half of the users like theirs."""
+    return "get %s\r\n" % " ".join(
+        "%d.liked:%d" % (n, fan(n, 1 + k % 2 * FANS))
+        for k, n in enumerate(some(IDS, i, 100)))
+
+
+WALL = (
+    "add counter wall cold=never",
+    "add column wall wall_id primarykey",
+    "add column wall likes suffix=cntli",
+    "add column wall liked members=exact max=1 counts=likes",
+)
+FANS = 20  # a post, of the 1,000
+ADD = "add %d.liked:%d 0 0 1\r\n1\r\n"
+REMOVE = "delete %d.liked:%d\r\n"
 INCR = "incr %d.cntan 1\r\n"
 MG = "mg %d.cntcm v\r\n"
 SET = "set %d.cntrn 0 0 3\r\n345\r\n"
@@ -191,20 +223,56 @@ def streams():
                **committed),
         Stream("--reads=committed, get of 100 keys", 20, get(100),
                values(1, 100), **committed),
+        *member_streams(),
     ]
 
 
-def fill(connection):
-    """1,000 posts with three numbers each. A set that was late is done, and
-    done again."""
-    for first in range(0, len(IDS), 100):
-        ids = IDS[first : first + 100]
+def member_streams():
+    """A member comes and goes, so that no round finds more than another."""
+    def changes(form, k, answers, name="", before=None):
+        def answer(connection):
+            for _ in range(16):
+                line = good_line(connection)
+                tap.check(line in answers, "%r instead of one of %s"
+                          % (line, answers))
+        return Stream(name, 60, of_members(form, k), answer, logs=True,
+                      members=True, before=before)
+    add, remove = (ADD, FANS), (REMOVE, FANS)
+    return [
+        Stream("get of 100 keys, members, half of them misses", 20,
+               page_of_members, values(1, 100), logs=True, members=True),
+        changes(ADD, 0, [b"NOT_STORED"],
+                "add of a member that is there, 16 pipelined, log on"),
+        changes(*add, [b"STORED"], "add of a member, 16 pipelined, log on",
+                changes(*remove, [b"DELETED", b"NOT_FOUND"])),
+        changes(*remove, [b"DELETED"],
+                "delete of a member, 16 pipelined, log on",
+                changes(*add, [b"STORED", b"NOT_STORED"])),
+    ]
+
+
+def fill_all(connection, commands):
+    """Done again where one was late, which is done."""
+    for first in range(0, len(commands), 100):
+        some_of = commands[first : first + 100]
         answers = [b"SERVER_ERROR"]
         while any(line.startswith(b"SERVER_ERROR") for line in answers):
-            connection.send("".join(
-                "set weibo %d 123 234 20000\r\n" % i for i in ids))
-            answers = [connection.line() for _ in ids]
-        tap.equal(answers, [b"STORED"] * len(ids))
+            connection.send("".join(some_of))
+            answers = [connection.line() for _ in some_of]
+        tap.equal(answers, [b"STORED"] * len(some_of))
+
+
+def fill(connection):
+    """1,000 posts with three numbers each."""
+    fill_all(connection, [
+        "set weibo %d 123 234 20000\r\n" % i for i in IDS])
+
+
+def fill_members(connection):
+    """1,000 posts with their fans."""
+    fill_all(connection, [
+        "set %d.liked:%d 0 0 1\r\n1\r\n" % (i, fan(i, k))
+        for k in range(FANS) for i in IDS])
 
 
 def need_known_build():
@@ -279,8 +347,10 @@ def count_one(stream, counted, mark):
     while len(counts) < ROUNDS:
         with counted.connect() as connection:
             try:
+                stream.prepare(connection)
                 stream.run(connection)
                 while len(counts) < ROUNDS:
+                    stream.prepare(connection)
                     disk.begin()
                     mark.cost()
                     stream.run(connection)
@@ -304,25 +374,28 @@ def counted_with(logs, threads, committed=False):
                              data="data" if logs else "none")
 
 
-def count_streams(wanted, logs, committed=False):
+def count_streams(wanted, logs, committed=False, members=False):
     """{name: Count} of the streams with or without a log, on one worker."""
+    of_server = (logs, committed, members)
     with counted_with(logs, 1, committed) as counted:
         mark = counted.mark()
         with counted.connect() as connection:
-            connection.tell(*server.WEIBO)
-            fill(connection)
-            Stream("", 1, get(100), values(1, 100)).run(connection)
+            connection.tell(*(WALL if members else server.WEIBO))
+            (fill_members if members else fill)(connection)
+            Stream("", 1, page_of_members if members else get(100),
+                   values(1, 100)).run(connection)
         need_avx2(mark.cost())
         return {stream.name: count_one(stream, counted, mark)
                 for stream in streams()
-                if (stream.logs, stream.committed) == (logs, committed)
-                and wanted in stream.name}
+                if (stream.logs, stream.committed, stream.members) ==
+                of_server and wanted in stream.name}
 
 
 def count_all(wanted=""):
     counts = count_streams(wanted, False)
     counts.update(count_streams(wanted, True))
     counts.update(count_streams(wanted, True, committed=True))
+    counts.update(count_streams(wanted, True, members=True))
     return {stream.name: counts[stream.name] for stream in streams()
             if stream.name in counts}
 
