@@ -23,7 +23,8 @@ enum {
     ROUNDS_QUICK = 3,
     DRAWS = 1 << 22,
     DRAWS_QUICK = 1 << 18,
-    SHARDS = 16
+    SHARDS = 16,
+    USER_BITS = 29
 };
 
 static const struct option options[] = {
@@ -34,6 +35,7 @@ static const struct option options[] = {
     {"shards", required_argument, NULL, 's'},
     {"isa", required_argument, NULL, 'i'},
     {"seed", required_argument, NULL, 'S'},
+    {"users", required_argument, NULL, 'u'},
     {"case", required_argument, NULL, 'c'},
     {"tsv", required_argument, NULL, 't'},
     {"json", required_argument, NULL, 'j'},
@@ -53,7 +55,8 @@ help(void)
 #undef X
     printf("  --records=N      records in every part [lookup and insert: "
            "80000000;\n"
-           "                   memory: 10000000; churn: 2000000]\n"
+           "                   memory and members: 10000000; churn: 2000000]"
+           "\n"
            "  --rounds=N       rounds of lookups [%d]\n"
            "  --draws=N        ids drawn before, asked in a ring [%d]\n"
            "  --shards=N       shards of the engine [%d]\n"
@@ -64,6 +67,7 @@ help(void)
     }
     printf("\n                   [the best that the machine has]\n"
            "  --seed=N         of posts, numbers and questions [1]\n"
+           "  --users=N        members: users are below 2^N [29]\n"
            "  --case=TEXT      memory: only cases whose name has TEXT in it\n"
            "  --tsv=FILE       memory: also real posts, lines of an id and "
            "three numbers\n"
@@ -137,6 +141,10 @@ take_option(struct lab *lab, int letter, const char **json)
     case 'S':
         lab->seed = number_within("seed", optarg, 0, UINT64_MAX);
         return true;
+    case 'u':
+        lab->user_bits = (unsigned)number_within(
+            "users", optarg, LAB_USER_BITS_MIN, LAB_USER_BITS_MAX);
+        return true;
     case 'c':
         lab->only = optarg;
         return true;
@@ -176,7 +184,7 @@ static void
 write_json(const struct lab *lab, FILE *out, const char *path)
 {
     const struct sheet *sheet[] = {
-        &lab->lookup, &lab->insert, &lab->memory, &lab->churn};
+        &lab->lookup, &lab->insert, &lab->memory, &lab->churn, &lab->members};
     fprintf(out, "{\"isa\": \"%s\", \"shards\": %u, \"rounds\": %u",
         reader_name(lab->isa == READER_BEST ? reader_best() : lab->isa),
         lab->shards, lab->rounds);
@@ -195,7 +203,8 @@ write_json(const struct lab *lab, FILE *out, const char *path)
 int
 main(int argc, char **argv)
 {
-    static struct lab lab = {.shards = SHARDS, .seed = 1};
+    static struct lab lab = {
+        .shards = SHARDS, .seed = 1, .user_bits = USER_BITS};
     const char *json = NULL;
     int letter;
     while ((letter = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -224,6 +233,9 @@ main(int argc, char **argv)
     }
     if (lab.is_wanted[LAB_CHURN]) {
         lab_churn(&lab);
+    }
+    if (lab.is_wanted[LAB_MEMBERS]) {
+        lab_members(&lab);
     }
     if (out != NULL) {
         write_json(&lab, out, json);

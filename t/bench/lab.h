@@ -16,7 +16,8 @@
     X(RIVALS, "rivals", "the same in the classic layout and in uthash")       \
     X(INSERT, "insert", "filling, growth included, in two orders")            \
     X(MEMORY, "memory", "bytes a record, distribution by distribution")       \
-    X(CHURN, "churn", "the table after records have come and gone")
+    X(CHURN, "churn", "the table after records have come and gone")           \
+    X(MEMBERS, "members", "members: adds, and pages of a hundred")
 
 enum lab_part {
 #define X(name, word, text) LAB_##name,
@@ -24,6 +25,8 @@ enum lab_part {
 #undef X
         LAB_PART_COUNT
 };
+
+enum { LAB_USER_BITS_MIN = 16, LAB_USER_BITS_MAX = 44 };
 
 struct lab {
     bool is_wanted[LAB_PART_COUNT];
@@ -34,9 +37,10 @@ struct lab {
     unsigned shards;
     enum reader_isa isa;
     uint64_t seed;
-    const char *only; /* text in the names of memory's cases, or NULL */
-    const char *tsv;  /* file of ids and numbers, or NULL */
-    struct sheet lookup, insert, memory, churn;
+    unsigned user_bits; /* of members: users are below 2^user_bits */
+    const char *only;   /* text in the names of memory's cases, or NULL */
+    const char *tsv;    /* file of ids and numbers, or NULL */
+    struct sheet lookup, insert, memory, churn, members;
 };
 
 /* How many records a part is to have; the numbers are its own choices. */
@@ -61,5 +65,6 @@ void lab_check(struct hot *hot, const struct posts *posts);
 void lab_speed(struct lab *lab); /* lookup, rivals, insert */
 void lab_memory(struct lab *lab);
 void lab_churn(struct lab *lab);
+void lab_members(struct lab *lab);
 
 #endif
