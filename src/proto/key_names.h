@@ -12,15 +12,16 @@
  * no names. */
 
 enum {
-    KEY_NAMES = 32,      /* names kept; a power of two */
-    KEY_NAMES_BITS = 5,  /* its logarithm */
-    KEY_NAMES_CHARS = 15 /* of the longest name that is kept */
+    KEY_NAMES = 32,        /* names kept; a power of two */
+    KEY_NAMES_BITS = 5,    /* its logarithm */
+    KEY_NAMES_MEMBERS = 4, /* kept apart: those that members stood behind */
+    KEY_NAMES_CHARS = 15   /* of the longest name that is kept */
 };
 
 struct key_name {
     uint64_t word[2]; /* the name, and zeros; all 0: none */
     struct schema_target target;
-    enum key_kind kind; /* of a key with that name; none with members */
+    enum key_kind kind; /* of a key with that name */
 };
 
 struct key_names {
@@ -28,7 +29,10 @@ struct key_names {
     uint64_t version;            /* its version */
     uint64_t n_changes;          /* goes up when a name comes or goes */
     bool has_members;            /* some column of the schema is of members */
-    struct key_name name[KEY_NAMES];
+    struct key_name name[KEY_NAMES]; /* of keys without a member */
+    struct key_name with_member[KEY_NAMES_MEMBERS];
+    unsigned n_with_member; /* ever kept; the next one takes the place of the
+                             * oldest */
     uint64_t ends[4]; /* bit b: some name of the schema ends in the byte b */
 };
 

@@ -139,6 +139,77 @@ START_TEST(test_any_bytes)
 END_TEST
 
 /* Another schema makes names forgotten. */
+static const char *const member_texts[] = {"1.liked:5",
+    "12345678.liked:123456789", "1234567890123456.seven77:536870911",
+    "9999999999999999999.wide:9999999999999999999", "77.fifteen15151515:8",
+    "77.sixteen161616161:8", "18446744073709551615.liked:18446744073709551615",
+    "1.liked:18446744073709551616", "1.liked:0", "0.liked:5", "01.liked:5",
+    "1.liked:05", "1.liked:", "1.liked", "1.liked:5:5", "1.likedx:5",
+    "1.like:5", "1.cntcm:5", "{1}.liked:5", "1|#|.liked:5", "1.liked: 5",
+    "1.feed:77", "1.:5", "1:5"};
+
+/* A text, and it cut, with one byte another one, and with one more behind: the
+ * same is read of each as by key__parse, also once its name is kept. */
+static unsigned
+expect_same_member(struct key_names *names, const char *text, size_t len)
+{
+    struct key slow, fast;
+    unsigned n_members = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        char *copy = copy_of(text, len);
+        slow = fast = (struct key){.kind = KEY_ITEM};
+        key__parse(names->schema, copy, len, &slow);
+        key_names_parse(names, copy, len, &fast);
+        ck_assert_msg(slow.kind == fast.kind, "'%.*s'", (int)len, text);
+        if (slow.kind == KEY_MEMBER || slow.kind == KEY_LIST) {
+            ck_assert_uint_eq(slow.id, fast.id);
+            ck_assert_ptr_eq(slow.target.counter, fast.target.counter);
+            ck_assert_ptr_eq(slow.target.column, fast.target.column);
+            ck_assert_int_eq(slow.has_member, fast.has_member);
+            ck_assert(!slow.has_member || slow.member == fast.member);
+            n_members++;
+        }
+        free(copy);
+    }
+    return n_members;
+}
+
+START_TEST(test_members)
+{
+    static const char bytes[] = "\0 .:05a\xff";
+    struct schema *schema = many_names();
+    struct key_names names = {0};
+    edit_schema(&schema, "add counter author cold=never");
+    edit_schema(&schema, "add column author aid primarykey");
+    edit_schema(&schema, "add column author posts");
+    edit_schema(&schema, "add column weibo m1 members=exact suffix=liked");
+    edit_schema(&schema, "add column weibo m2 members=exact suffix=wide");
+    edit_schema(&schema, "add column weibo feed follows=posts");
+    key_names_use(&names, schema);
+    unsigned n_members = 0;
+    for (size_t i = 0; i < COUNT_OF(member_texts); i++) {
+        char text[80] = {0};
+        size_t len = strlen(member_texts[i]);
+        memcpy(text, member_texts[i], len);
+        for (size_t at = 0; at <= len; at++) {
+            char was = text[at];
+            n_members += expect_same_member(&names, text, at);
+            for (size_t k = 0; k < sizeof bytes - 1; k++) {
+                text[at] = bytes[k];
+                n_members += expect_same_member(&names, text, len + 1);
+                n_members += expect_same_member(&names, text, len);
+            }
+            text[at] = was;
+        }
+    }
+    n_members += expect_same_member(&names, "1.liked:5", 9);
+    ck_assert_uint_eq(expect_same_member(&names, "1.liked\0:5", 10), 0);
+    ck_assert_uint_gt(n_members, 500);
+    ck_assert_uint_gt(names.n_with_member, 0);
+    schema_destroy(&schema);
+}
+END_TEST
+
 START_TEST(test_another_schema)
 {
     struct schema *schema = many_names();
@@ -233,6 +304,7 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_same_as_key_parse, test_any_bytes,
-        test_another_schema, test_many_names, test_chunks, test_few_digits};
+        test_members, test_another_schema, test_many_names, test_chunks,
+        test_few_digits};
     return run_tests("key_names", tests, COUNT_OF(tests));
 }
