@@ -32,7 +32,8 @@
  *
  * Before the first lock, the batch is looked up as a read would be
  * (reader_body.h), to fetch memory: table heads, first lines, and second lines
- * where a first line asks for them. So the caller is an online reader. Under
+ * where a first line asks for them. Of members the numbers are read, too, and
+ * the lines of their pairs asked for. So the caller is an online reader. Under
  * the lock the record is looked for again, but not its table and its lines:
  * those hold unless stripes.n_exchanges says that a table of the shard was
  * exchanged meanwhile. */
@@ -640,6 +641,48 @@ ask(const struct engine *engine, unsigned n, struct engine_batch *batch)
     }
 }
 
+/* The same for the pairs of n changes of members, and of whatever others are
+ * among them: the numbers of their records are read as by a get. Both lines of
+ * a pair: a new one mostly looks at both. */
+static __attribute__((noinline)) void
+ask_pairs(struct engine *engine, const struct change *change, unsigned n,
+    const struct engine_batch *batch)
+{
+    struct cell_key key[CHANGE_BATCH];
+    uint64_t number[CHANGE_BATCH], row[CHANGE_BATCH];
+    uint8_t state[CHANGE_BATCH];
+    const struct table *table[CHANGE_BATCH];
+    for (unsigned i = 0; i < n; i++) {
+        key[i] = (struct cell_key){.id = change[i].id,
+            .serial = change[i].serial[0],
+            .counter = change[i].counter,
+            .column = change[i].column[0]};
+    }
+    engine->get_fn(engine, key, n, number, state);
+    for (unsigned i = 0; i < n; i++) {
+        const struct change_member *member = &change[i].member;
+        bool has_pair =
+            change_is_of_member(&change[i]) && state[i] == CELL_SET;
+        const struct counter *pairs =
+            has_pair ? engine__counter(engine, member->counter) : NULL;
+        row[i] = has_pair ? number[i] << member->bits | member->member : 0;
+        table[i] = pairs == NULL
+            ? NULL
+            : counter__table(pairs, batch->pending[i].at.shard, row[i]);
+        if (table[i] != NULL) {
+            table_prefetch(table[i]);
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (table[i] != NULL && table_covers(table[i], row[i])) {
+            struct line_pair pair =
+                table_pair(table[i], &engine->perm, row[i]);
+            __builtin_prefetch(pair.line[0], 1);
+            __builtin_prefetch(pair.line[1], 1);
+        }
+    }
+}
+
 /* Those of mask that are of a shard. */
 static uint64_t
 of_shard(const struct engine_batch *batch, uint64_t mask, uint32_t number)
@@ -735,6 +778,9 @@ change_many(struct engine *engine, struct change *change, size_t n)
             guard(engine, change, now, &batch);
         }
         ask(engine, now, &batch);
+        if (change_is_of_member(change)) { /* then all are, mostly */
+            ask_pairs(engine, change, now, &batch);
+        }
         for (unsigned i = 0; i < now; i++) {
             uint32_t shard = batch.pending[i].at.shard;
             if ((batch.todo[shard % SHARD_BUCKETS] >> i & 1) != 0) {
