@@ -198,25 +198,23 @@ look_at_both(struct job *job, uint64_t row)
     return job->number == 0 ? 0 : look_at_pair(job);
 }
 
-/* Does the change on the pair's codes, as on those of a number. */
+/* Does the change on the pair's codes, as one of a number: which it is for so
+ * long. */
 static void
 apply(const struct view *pairs, struct change *change, uint64_t *code)
 {
-    struct change one = {.id = change->id,
-        .op = change->op - CHANGE_MEMBER_SET + CHANGE_SET,
-        .cas = change->cas,
-        .absent = change->absent,
-        .compares = change->compares,
-        .initial = change->initial,
-        .counter = change->member.counter,
-        .n_columns = 1,
-        .column = {PAIR_COLUMN},
-        .serial = {change->member.serial},
-        .operand = {change->operand[0]}};
-    change_apply(pairs, &one, code);
-    change->err = one.err;
-    change->n_saturated = one.n_saturated;
-    change->value[0] = one.value[0];
+    enum change_op op = change->op;
+    uint32_t serial = change->serial[0];
+    uint8_t column = change->column[0];
+    change->op = op - CHANGE_MEMBER_SET + CHANGE_SET;
+    ASSERT(change->n_columns == 1 && change->kept == 0);
+    ASSERT(!change_is_of_record(change));
+    change->serial[0] = change->member.serial;
+    change->column[0] = PAIR_COLUMN;
+    change_apply(pairs, change, code);
+    change->op = op;
+    change->serial[0] = serial;
+    change->column[0] = column;
 }
 
 void
