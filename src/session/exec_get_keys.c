@@ -371,6 +371,24 @@ is_at_id(const struct reading *reading)
         *reading->at >= '1' && *reading->at <= '9';
 }
 
+/* The last key was a member's. */
+static inline bool
+is_behind_member(const struct job *job)
+{
+    unsigned n = job->n_members;
+    return n > 0 && job->member[n - 1].cell + 1U == job->get.n;
+}
+
+/* What follows a mark, what is unread, or a member is likely to be another one:
+ * then keys of cells are not looked for first. */
+static inline bool
+is_behind_other(const struct job *job)
+{
+    return (job->n_slots > 0 &&
+               job->slot[job->n_slots - 1].kind == SLOT_MARK) ||
+        is_behind_member(job);
+}
+
 /* Reads the key at reading->at, whatever it is, and makes its slot; a word
  * that a dialect get does not have is skipped. 0 or an ERR_, see
  * exec_get__gather. */
@@ -380,7 +398,7 @@ take_any(struct session *session, struct reading *reading, const char *base,
 {
     struct job *job = session->job;
     struct key key;
-    uint32_t known = is_at_id(reading)
+    uint32_t known = is_at_id(reading) && !is_behind_member(job)
         ? key_names_read(reading->names, reading->at, reading->words_end,
               reading->end, &key)
         : 0;
@@ -417,17 +435,6 @@ take_any(struct session *session, struct reading *reading, const char *base,
     }
     reading->at += len;
     return 0;
-}
-
-/* What follows a mark, what is unread, or a member is likely to be another one:
- * then keys of cells are not looked for first. */
-static inline bool
-is_behind_other(const struct job *job)
-{
-    unsigned n = job->n_members;
-    return (job->n_slots > 0 &&
-               job->slot[job->n_slots - 1].kind == SLOT_MARK) ||
-        (n > 0 && job->member[n - 1].cell + 1U == job->get.n);
 }
 
 int
