@@ -43,8 +43,7 @@
     X(BAD_SOURCE,                                                             \
         "a source is a column of this counter, or ID.COLUMN, and exists")     \
     X(SOURCE_KIND,                                                            \
-        "a mark or a list is about a number, not about a mark, a list or "    \
-        "members")                                                            \
+        "a mark is about a number or members, a list about a number")         \
     X(MARK_NEEDS, "a mark needs unread=, and forget= needs unmarked=none")    \
     X(MARK_WIDTH,                                                             \
         "a mark has the max and hint of its source, and no default")          \

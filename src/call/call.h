@@ -4,6 +4,7 @@
 
 #include "base/producer.h"
 #include "engine/cell.h"
+#include "engine/sorted.h"
 #include "schema/schema.h"
 
 #include <stdbool.h>
@@ -43,6 +44,23 @@ struct store_get {
     /* out: */
     uint64_t value[STORE_KEYS_MAX];
     uint8_t state[STORE_KEYS_MAX]; /* enum cell_state */
+};
+
+/* The members of one record, as they are when the call comes or later. */
+struct store_members {
+    struct sorted_key key;
+    /* out: */
+    struct sorted_pin pin; /* the caller gives it back, store_unpin */
+    int err; /* 0; else pin has nothing: ERR_GONE, ERR_NO_MEMORY, ERR_CLOSED,
+              * ERR_COLD_READ, ... */
+};
+
+/* Pins the members of records. It is answered later where some have to be read
+ * first. The calling thread is an online reader of store->qsbr. */
+struct store_pin {
+    struct store_call call;
+    uint32_t n;
+    struct store_members *members; /* the caller's array of n */
 };
 
 /* Does changes, in order; each answers for itself in change[i].err. The

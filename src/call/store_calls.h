@@ -76,6 +76,10 @@ struct store_calls {
     /* See engine_numbers. */
     void (*numbers)(struct store *store, unsigned pairs, unsigned bits,
         unsigned shard, struct engine_numbers *out);
+    enum store_answer (*pin)(struct store *store, struct store_pin *pin);
+    void (*unpin)(struct store *store, struct sorted_pin *pin);
+    /* See engine_sorted_figures. */
+    void (*sorted_figures)(struct store *store, struct sorted_figures *out);
     /* 0, or why counters cannot be changed now, or not even read
      * (ERR_LOADING). */
     int (*fault)(struct store *store);
@@ -149,6 +153,25 @@ store_numbers(struct store *store, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out)
 {
     store->calls->numbers(store, pairs, bits, shard, out);
+}
+
+static inline enum store_answer
+store_pin(struct store *store, struct store_pin *pin)
+{
+    return store->calls->pin(store, pin);
+}
+
+/* Gives a pin back; one that has nothing is fine. Any thread. */
+static inline void
+store_unpin(struct store *store, struct sorted_pin *pin)
+{
+    store->calls->unpin(store, pin);
+}
+
+static inline void
+store_sorted_figures(struct store *store, struct sorted_figures *out)
+{
+    store->calls->sorted_figures(store, out);
 }
 
 static inline struct store_sum

@@ -83,7 +83,10 @@ struct change_source {
     uint32_t serial; /* SOURCE_HERE: of the column in that slot */
     uint8_t column;
     bool unmarked_is_none; /* without a mark nothing is unread, else all */
-    uint64_t value;        /* SOURCE_GIVEN; not above the mark's max */
+    bool of_members; /* SOURCE_GIVEN: value is the largest member. Of READ_ALL
+                      * with compares, operand[0] to operand[1] are the
+                      * positions that as much is behind as cas says */
+    uint64_t value;  /* SOURCE_GIVEN; not above the mark's max */
     uint64_t forget; /* a mark so far below the source, and one more, counts as
                       * none; 0: none does */
 };

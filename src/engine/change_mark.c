@@ -8,6 +8,8 @@
  *
  * The source is a column of the same record, which is read with the mark under
  * the lock, or a value that was read before: that can only hold the mark back.
+ * Of members it is the largest one; what is unread is how many are above the
+ * mark, which is not known here but for whether it is none.
  * Where a change moves nothing the record stays as it is. */
 #include "engine/engine_priv.h"
 
@@ -72,6 +74,13 @@ compare(const struct view *view, const struct change *change,
         change->op == CHANGE_READ_ALL ? unread(change, mark) : mark->position;
     if (view->absent_is_miss && value == 0) {
         return ERR_NOT_FOUND;
+    }
+    if (change->op == CHANGE_READ_ALL && change->source.of_members &&
+        value != 0) {
+        return mark->position >= change->operand[0] &&
+                mark->position <= change->operand[1]
+            ? 0
+            : ERR_EXISTS;
     }
     return cell_cas(value) == change->cas ? 0 : ERR_EXISTS;
 }

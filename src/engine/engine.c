@@ -87,10 +87,16 @@ engine_create(const struct engine_config *config, struct engine **out)
     if (err != 0) {
         goto err_after_pool;
     }
+    err = sorted__init(engine, config->hot_bytes);
+    if (err != 0) {
+        goto err_after_shards;
+    }
     mutex_init(&engine->members.lock);
     *out = engine;
     return 0;
 
+err_after_shards:
+    alloc_free(config->alloc, engine->shard_block, shards_bytes(n));
 err_after_pool:
     pool_fini(&engine->pool);
 err_after_engine:
@@ -120,6 +126,7 @@ engine_destroy(struct engine **engine)
         }
     }
     members__fini(it);
+    sorted__fini(it);
     pool_fini(&it->pool);
     alloc_free(it->alloc, it->shard_block, shards_bytes(it->n_shards));
     alloc_free(it->alloc, it, sizeof *it);

@@ -366,6 +366,7 @@ engine_undefine(struct engine *engine, unsigned slot)
         shard__lock(&engine->shard[i]);
         ranges_clear(&counter->ranges[i]);
         counter->ranges[i].columns = 0;
+        sorted__drop(engine, i, slot);
         shard__unlock(&engine->shard[i]);
     }
     counter->dirty = 0;

@@ -9,6 +9,7 @@
 #include "engine/marks.h"
 #include "engine/members_notes.h"
 #include "engine/ranges.h"
+#include "engine/sorted_priv.h"
 
 /* What the engine is made of; for the files of this layer. */
 
@@ -77,6 +78,7 @@ struct engine {
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
     struct members members;
+    struct sorted_state sorted;
 };
 
 /* The shard of an id, and the row in it: the id without its low bits, which

@@ -53,6 +53,7 @@ engine_tend(struct engine *engine, uint64_t now_ms)
             any |= tend_ranges(engine, i, &counter->ranges[i], now_ms);
         }
     }
+    sorted__tend(engine);
     pool_trim(&engine->pool);
     return any;
 }
@@ -259,6 +260,7 @@ engine_verify(struct engine *engine)
             shard__lock(&engine->shard[i]);
             ranges_verify(&counter->ranges[i]);
             members__verify(engine, slot, i);
+            sorted__verify(engine, i);
             ASSERT(engine->cover != NULL ||
                 counter->ranges[i].n_live ==
                     (int64_t)counter->ranges[i].n_records);

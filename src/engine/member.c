@@ -447,6 +447,22 @@ tell(struct job *job, uint64_t before, struct redo *redo)
     }
 }
 
+/* The array of the record's members, if there is one, has the change too. */
+static void
+follow(const struct job *job)
+{
+    const struct change_member *member = &job->change->member;
+    const struct sorted_key key = {.id = job->change->id,
+        .number = job->number,
+        .serial = member->serial,
+        .pairs = member->counter,
+        .bits = member->bits};
+    if (member->step != 0) {
+        sorted__change(
+            job->engine, job->shard, &key, member->member, member->step > 0);
+    }
+}
+
 void
 member__change(struct engine *engine, struct change *change,
     const struct engine_row *at, struct redo *redo)
@@ -472,6 +488,9 @@ member__change(struct engine *engine, struct change *change,
         change->err = work_out(&job);
         if (change->err == 0) {
             change->err = store(&job);
+        }
+        if (change->err == 0) {
+            follow(&job);
         }
         if (change->err == 0 && redo != NULL) {
             tell(&job, before, redo);

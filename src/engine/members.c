@@ -63,7 +63,13 @@ members__note(struct engine *engine, const struct view *view,
             .pairs = view->pairs[slot],
             .bits = (uint8_t)members__bits(&view->column[slot]),
             .is_replayed = pool_is_loading(&engine->pool)};
+        const struct sorted_key key = {.id = change->id,
+            .number = note.number,
+            .serial = serial,
+            .pairs = note.pairs,
+            .bits = note.bits};
         members__push(engine, &note);
+        sorted__forget(engine, at->shard, &key);
     }
 }
 

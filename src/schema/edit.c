@@ -85,7 +85,8 @@ find_source(const struct schema *schema, const struct schema_counter *counter,
     if (out->column == NULL) {
         return follows ? ERR_NO_FOLLOWED : ERR_BAD_SOURCE;
     }
-    if (out->column->kind != SCHEMA_NUMBER) {
+    if (out->column->kind != SCHEMA_NUMBER &&
+        (follows || out->column->kind != SCHEMA_MEMBERS)) {
         return ERR_SOURCE_KIND;
     }
     return follows && !out->counter->cold_is_never ? ERR_FOLLOW_COLD : 0;
@@ -132,10 +133,13 @@ resolve(const struct schema *schema, const struct schema_counter *counter,
         return err;
     }
     out->source.serial = source.column->serial;
-    out->hint_bits = out->kind == SCHEMA_FOLLOWS ? LIST_HINT_BITS
-                                                 : source.column->hint_bits;
-    out->max_bits =
-        out->kind == SCHEMA_FOLLOWS ? LIST_MAX_BITS : source.column->max_bits;
+    if (out->kind == SCHEMA_FOLLOWS) {
+        out->hint_bits = LIST_HINT_BITS;
+        out->max_bits = LIST_MAX_BITS;
+    } else {
+        out->hint_bits = schema__mark_hint_bits(source.column);
+        out->max_bits = schema__mark_max_bits(source.column);
+    }
     return 0;
 }
 

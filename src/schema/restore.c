@@ -150,14 +150,17 @@ schema_members_are_sound(const struct schema_counter *counter)
 static bool
 suits(const struct schema_column *column, const struct schema_target *target)
 {
-    if (target->column->kind != SCHEMA_NUMBER ||
-        target->counter->members_of != 0) {
+    enum schema_kind kind = target->column->kind;
+
+    if (target->counter->members_of != 0) {
         return false;
     }
-    return column->kind == SCHEMA_FOLLOWS
-        ? target->counter->cold_is_never
-        : column->max_bits == target->column->max_bits &&
-            column->hint_bits == target->column->hint_bits;
+    if (column->kind == SCHEMA_FOLLOWS) {
+        return kind == SCHEMA_NUMBER && target->counter->cold_is_never;
+    }
+    return (kind == SCHEMA_NUMBER || kind == SCHEMA_MEMBERS) &&
+        column->max_bits == schema__mark_max_bits(target->column) &&
+        column->hint_bits == schema__mark_hint_bits(target->column);
 }
 
 int

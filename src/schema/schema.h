@@ -31,8 +31,8 @@ struct schema_name {
  * do, with hint_bits 0, max_bits 1 and default 0: it is always 0. */
 enum schema_kind {
     SCHEMA_NUMBER,
-    SCHEMA_MARK,    /* how far its id has read a source, whose widths it has;
-                    * its default is 0 */
+    SCHEMA_MARK,    /* how far its id has read a source, a number or members,
+                    * whose widths it has; its default is 0 */
     SCHEMA_FOLLOWS, /* no number is stored: its lists are items */
     SCHEMA_MEMBERS  /* the number under which the members of its id are stored,
                      * as records of a counter of pairs; 0: it has none. It is

@@ -127,6 +127,22 @@ schema__names_equal(const struct schema_name *a, const struct schema_name *b)
     return schema__name_is(a, b->text, b->len);
 }
 
+/* The widths of a mark that is about that column: those of its numbers, or of
+ * its members. */
+static inline uint8_t
+schema__mark_max_bits(const struct schema_column *source)
+{
+    return source->kind == SCHEMA_MEMBERS ? source->member_bits
+                                          : source->max_bits;
+}
+
+static inline uint8_t
+schema__mark_hint_bits(const struct schema_column *source)
+{
+    return source->kind == SCHEMA_MEMBERS ? source->member_bits
+                                          : source->hint_bits;
+}
+
 /* A copy of old with room for more_names more in its index, which is empty,
  * and for so many counters more; NULL when memory is out. The caller changes
  * counters in place, then calls schema__index. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers stats members: of each column of members, what its counter of pairs
- * has. The numbers that were given are looked for shard by shard, some a
- * piece. */
+ * has, and then the arrays of members that marks are about. The numbers that
+ * were given are looked for shard by shard, some a piece. */
 #include "server/admin_priv.h"
 
 #include <stdio.h>
@@ -54,6 +54,24 @@ put_column(struct server_admin *admin, const struct schema *schema,
     reply_stats_u64(out, name, reply->numbers.given);
 }
 
+/* What is not of one column. */
+static void
+put_rest(struct server_admin *admin, const struct admin_reply *reply,
+    struct reply_stats *out)
+{
+    struct sorted_figures figures;
+    store_sorted_figures(admin->store, &figures);
+    reply_stats_u64(out, "given_up_waiting", reply->numbers.waiting);
+    reply_stats_u64(out, "given_up_lost", reply->numbers.lost);
+    reply_stats_u64(out, "given_up_unread", reply->numbers.unread);
+    reply_stats_u64(out, "given_up_pairs", reply->numbers.taken_out);
+    reply_stats_u64(out, "sorted_arrays", figures.arrays);
+    reply_stats_u64(out, "sorted_bytes", figures.bytes);
+    reply_stats_u64(out, "sorted_limit_bytes", figures.limit_bytes);
+    reply_stats_u64(out, "sorted_made", figures.made);
+    reply_stats_u64(out, "sorted_dropped", figures.dropped);
+}
+
 /* Goes on with the shards of a column, and says its figures in the end. */
 static void
 go_on(struct server_admin *admin, const struct schema *schema,
@@ -94,10 +112,7 @@ admin__members(struct server_admin *admin, struct admin_reply *reply,
     while (n_left > 0) {
         const struct schema_counter *pairs = next_pairs(schema, reply);
         if (pairs == NULL) {
-            reply_stats_u64(out, "given_up_waiting", reply->numbers.waiting);
-            reply_stats_u64(out, "given_up_lost", reply->numbers.lost);
-            reply_stats_u64(out, "given_up_unread", reply->numbers.unread);
-            reply_stats_u64(out, "given_up_pairs", reply->numbers.taken_out);
+            put_rest(admin, reply, out);
             reply_stats_end(out);
             return false;
         }

@@ -15,6 +15,7 @@
  *
  *   changes:  GATHER --flush--> CHANGE
  *               +--> SOURCES -----^            where marks need them
+ *                       +--> PINS -^           ... and they are members
  *   gets:     GET_JOIN --flush--> GET_CHECK    where keys are still unchecked
  *                 |                 |    |
  *                 |    all checked  |    v  no slice yet
@@ -24,10 +25,12 @@
  *                 |    +-- asked -> GET_FORMAT ----------+
  *  numbers asked  v    |                 ^
  *  of members   GET_PAIRS --- asked -----+
+ *                    +--> GET_PINS ------+     where marks are about members
  *
  * A job ends in CHANGE or GET_FORMAT, or in GET_CHECK where a key is
  * refused. */
 #include "session/exec_admin.h"
+#include "session/exec_mark.h"
 
 #include "base/assert.h"
 #include "base/base64.h"
@@ -75,6 +78,7 @@ exec__job(struct session *session, enum job_stage stage)
     job->session = session;
     job->stage = stage;
     job->waits = false;
+    job->has_pins = false;
     job->request_bytes = 0;
     session->job = job;
     executor->n_long += is_long(stage);
@@ -86,7 +90,7 @@ release_job(struct session *session)
 {
     struct executor *executor = session->executor;
     struct job *job = session->job;
-    ASSERT(!job->waits);
+    ASSERT(!job->waits && !job->has_pins);
     job->magic = 0; /* no call has it any more */
     if (job->stage == JOB_RECORDS) {
         store_end_dump(executor->store, &job->records.call);
@@ -126,6 +130,9 @@ void
 exec_abandon(struct session *session)
 {
     exec_list__drop(session);
+    if (session->job != NULL && session->job->has_pins) {
+        exec_mark__unpin(session->job);
+    }
     exec__done(session);
 }
 
@@ -588,12 +595,14 @@ exec_resume(struct session *session, struct exec_turn *turn)
     case JOB_GET_GATHER:
     case JOB_GET_ASK:
     case JOB_GET_PAIRS:
+    case JOB_GET_PINS:
     case JOB_GET_FORMAT:
         break;
     case JOB_GET_JOIN:
     case JOB_GATHER:
         break; /* not reached: ASSERT above */
     case JOB_SOURCES:
+    case JOB_PINS:
         return exec__sources_answer(session, turn);
     case JOB_CHANGE:
         return exec__change_answer(session, turn);

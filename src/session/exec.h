@@ -61,9 +61,11 @@ enum job_stage {
     JOB_GET_GATHER, /* take the next slice of keys */
     JOB_GET_ASK,    /* ask the store for the slice */
     JOB_GET_PAIRS,  /* the same, and the numbers of its members are read */
+    JOB_GET_PINS,   /* the same, and members that marks are about are pinned */
     JOB_GET_FORMAT, /* answer the slice */
     JOB_GATHER,     /* changes are being gathered; never between turns */
-    JOB_SOURCES,    /* make the changes: their sources have been read */
+    JOB_SOURCES,    /* make the changes: their sources have been read ... */
+    JOB_PINS,       /* ... and members that are sources are pinned */
     JOB_CHANGE,     /* answer the changes */
     JOB_EDIT,       /* answer a schema edit */
     JOB_CHECKPOINT, /* answer a checkpoint */
@@ -75,6 +77,17 @@ enum job_stage {
     JOB_LOGIN       /* answer a login */
 };
 
+/* Members that marks of a job are about. Their numbers are read first, as
+ * sources are. */
+struct job_pins {
+    uint32_t n;
+    uint16_t source[EXEC_SLICE_KEYS_MAX]; /* the number, among the keys of the
+                                           * get that has the sources */
+    uint8_t state[EXEC_SLICE_KEYS_MAX];   /* of the number, enum cell_state */
+    struct store_members members[EXEC_SLICE_KEYS_MAX];
+    struct store_pin call;
+};
+
 /* Requests under way, one or some gathered ones: everything they need that
  * must outlive a turn. Spans are counted from the first one's first byte. */
 struct job {
@@ -83,6 +96,7 @@ struct job {
     struct job *next; /* in the executor's list of free ones */
     struct session *session;
     bool waits;           /* the store has not answered yet */
+    bool has_pins;        /* some of pins.members are to be given back */
     size_t request_bytes; /* of gathered requests; 0: the job's one request
                              * is the session's */
     union {
@@ -128,8 +142,11 @@ struct job {
             struct echo echo[EXEC_BATCH_MAX];
             struct change change[EXEC_BATCH_MAX];
             uint64_t marks; /* bit i: change i needs what is read of ... */
-            uint8_t source[EXEC_BATCH_MAX]; /* ... this key of sources */
-            struct store_get sources;       /* asked for before the changes */
+            uint8_t source[EXEC_BATCH_MAX]; /* ... this key of sources, or ...
+                                             */
+            uint64_t of_members; /* ... bit i: of this one of pins; void while
+                                  * marks is 0 */
+            struct store_get sources; /* asked for before the changes */
         };
         struct {                   /* a dump of items: */
             uint64_t cursor;       /* of items_each */
@@ -147,6 +164,7 @@ struct job {
         struct store_seal seal;
         struct access_login login;
     };
+    struct job_pins pins; /* of gets and changes with marks; else void */
 };
 
 /* Begins the session's request, whose first byte is bytes[0]. What has been

@@ -255,10 +255,33 @@ exec__change_flush(struct session *session, struct exec_turn *turn)
     return make_changes(session, JOB_GATHER, turn);
 }
 
+/* The same as exec__sources_answer where some are members. */
+static enum exec_step
+answer_pins(struct session *session, struct exec_turn *turn)
+{
+    struct job *job = session->job;
+    if (job->stage == JOB_SOURCES) {
+        exec__job_move(job, JOB_SOURCES, JOB_PINS);
+        exec_mark__want_pins(job, &job->sources);
+        if (exec__waits(job, &job->pins.call.call, exec_mark__ask_pins)) {
+            return EXEC_LATER;
+        }
+    }
+    (void)store_seen(
+        session->executor->store, job->sources.key, job->sources.n);
+    exec_mark__give_sources(job);
+    exec_mark__unpin(job);
+    return make_changes(session, JOB_PINS, turn);
+}
+
 enum exec_step
 exec__sources_answer(struct session *session, struct exec_turn *turn)
 {
     struct job *job = session->job;
+    ASSERT(job->marks != 0);
+    if (job->of_members != 0) {
+        return answer_pins(session, turn);
+    }
     /* What was read of the sources is in the log before what is made of it: a
      * crash may take back a mark, and never its source alone. */
     (void)store_seen(

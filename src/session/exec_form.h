@@ -46,7 +46,9 @@ struct slot {
 struct slot_mark {
     uint16_t cell;   /* the mark, in get.key; the slot's first */
     uint16_t source; /* the source there: the next one, of the same record, or
-                      * one of the sources */
+                      * one of the sources; of_members: its place among the
+                      * job's pins */
+    bool of_members; /* the source is members */
     bool is_unread;  /* what is behind the mark is asked for, not its place */
     bool unmarked_is_none;
     uint64_t forget; /* see struct schema_column */

@@ -250,9 +250,9 @@ exec_get__ask(struct job *job)
     return store_get(job->session->executor->store, &job->get);
 }
 
-/* The same as ask_slice where some keys are of members. */
+/* The same as ask_slice where some keys are more than cells. */
 static __attribute__((noinline)) bool
-ask_members(struct session *session)
+ask_more(struct session *session)
 {
     struct job *job = session->job;
     if (job->stage == JOB_GET_ASK) {
@@ -261,7 +261,11 @@ ask_members(struct session *session)
         }
         exec__count(session, METRIC_cell_gets, job->get.n);
     }
-    return exec_get__ask_members(session);
+    if (job->n_members > 0 || exec_get__needs_pins(job)) {
+        return exec_get__ask_members(session);
+    }
+    exec__job_move(job, JOB_GET_ASK, JOB_GET_FORMAT);
+    return job->get.n > 0 && exec__waits(job, &job->get.call, exec_get__ask);
 }
 
 /* Asks for the slice: true where the answer comes later. */
@@ -270,8 +274,8 @@ ask_slice(struct session *session)
 {
     struct job *job = session->job;
     ASSERT(job->get.n <= STORE_GET_MAX);
-    if (__builtin_expect(job->n_members > 0, 0)) {
-        return ask_members(session);
+    if (__builtin_expect(job->more != 0, 0)) {
+        return ask_more(session);
     }
     exec__job_move(job, JOB_GET_ASK, JOB_GET_FORMAT);
     if (session->executor->owns != NULL) {

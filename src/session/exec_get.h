@@ -28,6 +28,12 @@ void exec_get__add_single(struct session *session, const struct key *key);
  * has what it needs of its source read (exec_mark.c). */
 void exec_get__add_mark(
     struct job *job, struct slot *slot, const struct key *key);
+/* True where the job's marks need members; they have pins then. */
+static inline bool
+exec_get__needs_pins(const struct job *job)
+{
+    return job->n_marks > 0 && job->pins.n > 0;
+}
 /* Works out the job's marks; the store has answered. */
 void exec_get__work_out_marks(struct session *session);
 
@@ -35,9 +41,9 @@ void exec_get__work_out_marks(struct session *session);
  * id read before (exec_member.c). */
 void exec_get__add_member(
     struct job *job, struct slot *slot, const struct key *key);
-/* Asks for a slice with members, whose owners have been looked at: true where
- * an answer comes later, and then this is to be called again unless the stage
- * is JOB_GET_FORMAT. */
+/* Asks for a slice with members, or with marks that need some, whose owners
+ * have been looked at: true where an answer comes later, and then this is to be
+ * called again unless the stage is JOB_GET_FORMAT. */
 bool exec_get__ask_members(struct session *session);
 /* Works out the job's members; the store has answered. */
 void exec_get__work_out_members(struct job *job);

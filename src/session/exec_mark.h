@@ -20,6 +20,14 @@ bool exec_mark__must_settle(struct session *session, const struct key *key);
  * beforehand if it is another record's. */
 void exec_mark__take_source(struct session *session, const struct key *key);
 
+/* The sources have been read, in that get: asks for the members that are
+ * sources to be pinned, by exec_mark__ask_pins. */
+void exec_mark__want_pins(struct job *job, const struct store_get *get);
+enum store_answer exec_mark__ask_pins(struct job *job);
+
+/* Gives back what the job has pinned. */
+void exec_mark__unpin(struct job *job);
+
 /* Gives the changes gathered what job->sources, which is answered, has for
  * them. */
 void exec_mark__give_sources(struct job *job);

@@ -10,6 +10,9 @@
  * was there when the number was, or one that is gone already. A number is never
  * another id's.
  *
+ * Marks that are about members (exec_mark.c) take part: their numbers are read
+ * with the others, and between the two calls the members are pinned.
+ *
  * A change is one of the record that has the members: the engine does the
  * rest, under one lock. */
 #include "session/exec_member.h"
@@ -17,6 +20,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "session/exec_get.h"
+#include "session/exec_mark.h"
 
 #include <assert.h>
 
@@ -84,6 +88,9 @@ want_pairs(struct job *job)
             .serial = it->serial,
             .counter = it->counter};
     }
+    if (exec_get__needs_pins(job) && get->n_sources == job->pins.n) {
+        get->n_sources = 0; /* all are numbers of members, and are known */
+    }
 }
 
 bool
@@ -98,8 +105,21 @@ exec_get__ask_members(struct session *session)
             return true;
         }
     }
-    exec__job_move(job, JOB_GET_PAIRS, JOB_GET_FORMAT);
+    if (job->stage == JOB_GET_PINS) {
+        exec__job_move(job, JOB_GET_PINS, JOB_GET_FORMAT);
+        return exec__waits(job, call, exec_get__ask);
+    }
     want_pairs(job);
+    if (exec_get__needs_pins(job)) {
+        exec__job_move(job, JOB_GET_PAIRS, JOB_GET_PINS);
+        exec_mark__want_pins(job, &job->get);
+        if (exec__waits(job, &job->pins.call.call, exec_mark__ask_pins)) {
+            return true;
+        }
+        exec__job_move(job, JOB_GET_PINS, JOB_GET_FORMAT);
+    } else {
+        exec__job_move(job, JOB_GET_PAIRS, JOB_GET_FORMAT);
+    }
     return exec__waits(job, call, exec_get__ask);
 }
 

@@ -16,10 +16,12 @@ static const unsigned exec__job_steps[] = {
     [JOB_GET_CHECK] = STEP_TO(JOB_GET_GATHER) | STEP_TO(JOB_GET_ASK),
     [JOB_GET_GATHER] = STEP_TO(JOB_GET_ASK),
     [JOB_GET_ASK] = STEP_TO(JOB_GET_PAIRS) | STEP_TO(JOB_GET_FORMAT),
-    [JOB_GET_PAIRS] = STEP_TO(JOB_GET_FORMAT),
+    [JOB_GET_PAIRS] = STEP_TO(JOB_GET_PINS) | STEP_TO(JOB_GET_FORMAT),
+    [JOB_GET_PINS] = STEP_TO(JOB_GET_FORMAT),
     [JOB_GET_FORMAT] = STEP_TO(JOB_GET_GATHER),
     [JOB_GATHER] = STEP_TO(JOB_SOURCES) | STEP_TO(JOB_CHANGE),
-    [JOB_SOURCES] = STEP_TO(JOB_CHANGE),
+    [JOB_SOURCES] = STEP_TO(JOB_PINS) | STEP_TO(JOB_CHANGE),
+    [JOB_PINS] = STEP_TO(JOB_CHANGE),
     [JOB_LOGIN] = 0, /* the last one, and so all others */
 };
 
@@ -112,7 +114,8 @@ enum exec_step exec__counter_begin(
     struct session *session, const char *bytes, struct exec_turn *turn);
 enum exec_step exec__change_answer(
     struct session *session, struct exec_turn *turn);
-/* The sources of the changes gathered have been read: goes on with these. */
+/* The sources of the changes gathered have been read, or pinned: goes on with
+ * these. */
 enum exec_step exec__sources_answer(
     struct session *session, struct exec_turn *turn);
 /* exec_must_flush and exec_flush for the changes gathered; EXEC_DONE or

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The store makes and ends all that is stored: engine, items, producers,
- * keeper, gardener and dumper; where there is a data directory, also the log,
- * the loader, the checkpointer and the cold tier. It answers from memory at
- * once and from the disk later (call/store_calls.h). Its life has three states
- * (store/store_life.h); the loader's thread ends the first, store_begin opens
- * it. */
+ * keeper, gardener, dumper and sorter; where there is a data directory, also
+ * the log, the loader, the checkpointer and the cold tier. It answers from
+ * memory at once and from the disk later (call/store_calls.h). Its life has
+ * three states (store/store_life.h); the loader's thread ends the first,
+ * store_begin opens it. */
 #include "store/store.h"
 
 #include "base/assert.h"
@@ -19,6 +19,7 @@
 #include "store/dumper.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
+#include "store/sorter.h"
 #include "store/store_life.h"
 #include "tier/tier.h"
 
@@ -38,6 +39,7 @@ struct real_store {
     struct producers producers;
     struct keeper keeper;
     struct dumper dumper;
+    struct sorter sorter;
     struct gardener gardener;
     bool has_gardener;
     const struct clock *clock;
@@ -147,6 +149,24 @@ real_numbers(struct store *store, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out)
 {
     engine_numbers(real_of(store)->engine, pairs, bits, shard, out);
+}
+
+static enum store_answer
+real_pin(struct store *store, struct store_pin *pin)
+{
+    return sorter_pin(&real_of(store)->sorter, pin);
+}
+
+static void
+real_unpin(struct store *store, struct sorted_pin *pin)
+{
+    engine_unpin(real_of(store)->engine, pin);
+}
+
+static void
+real_sorted_figures(struct store *store, struct sorted_figures *out)
+{
+    engine_sorted_figures(real_of(store)->engine, out);
 }
 
 static int
@@ -379,6 +399,9 @@ static const struct store_calls real_calls = {
     .fault = real_fault,
     .pair = real_pair,
     .numbers = real_numbers,
+    .pin = real_pin,
+    .unpin = real_unpin,
+    .sorted_figures = real_sorted_figures,
     .listen = real_listen,
     .unlisten = real_unlisten,
     .checkpoint = real_checkpoint,
@@ -556,9 +579,9 @@ start_loading(struct real_store *real)
         : ERR_NO_THREAD;
 }
 
-/* Behind the keeper, whose parts it reads. */
+/* Dumper and sorter; behind the keeper, whose parts they read. */
 static int
-start_dumper(struct real_store *real, const struct store_config *config,
+start_walkers(struct real_store *real, const struct store_config *config,
     unsigned shards)
 {
     real->dumper.source = (struct dump_source){.engine = real->engine,
@@ -571,7 +594,32 @@ start_dumper(struct real_store *real, const struct store_config *config,
         .range_blocks = config->dump_range_blocks,
         .members_found = config->dump_members_found,
         .alloc = config->dump_alloc};
-    return dumper_start(&real->dumper);
+    int err = dumper_start(&real->dumper);
+    if (err != 0) {
+        return err;
+    }
+    err = sorter_start(&real->sorter, real->engine);
+    if (err != 0) {
+        dumper_stop(&real->dumper);
+        dumper_fini(&real->dumper);
+    }
+    return err;
+}
+
+/* May be called again. */
+static void
+stop_walkers(struct real_store *real)
+{
+    dumper_stop(&real->dumper);
+    sorter_stop(&real->sorter);
+}
+
+static void
+fini_walkers(struct real_store *real)
+{
+    stop_walkers(real);
+    dumper_fini(&real->dumper);
+    sorter_fini(&real->sorter);
 }
 
 static int
@@ -646,20 +694,19 @@ store_create(const struct store_config *config, struct store **out)
     if (err != 0) {
         goto err_after_parts;
     }
-    err = start_dumper(real, config, shards);
+    err = start_walkers(real, config, shards);
     if (err != 0) {
         goto err_after_keeper;
     }
     err = start_loading(real);
     if (err != 0) {
-        goto err_after_dumper;
+        goto err_after_walkers;
     }
     *out = &real->store;
     return 0;
 
-err_after_dumper:
-    dumper_stop(&real->dumper);
-    dumper_fini(&real->dumper);
+err_after_walkers:
+    fini_walkers(real);
 err_after_keeper:
     keeper_stop(&real->keeper);
 err_after_parts:
@@ -713,7 +760,7 @@ void
 store_end_calls(struct store *store)
 {
     struct real_store *real = checked_real_of(store);
-    dumper_stop(&real->dumper);
+    stop_walkers(real);
     if (life_of(real) != STORE_OPEN) { /* what loads goes on refusing */
         return;
     }
@@ -746,8 +793,7 @@ store_destroy(struct store **store)
         gardener_stop(&real->gardener);
     }
     keeper_stop(&real->keeper);
-    dumper_stop(&real->dumper);
-    dumper_fini(&real->dumper);
+    fini_walkers(real);
     if (real->has_tier) {
         tier_end(&real->tier);
     }

@@ -153,6 +153,24 @@ hold_numbers(struct store *store, unsigned pairs, unsigned bits,
     store_numbers(hold_of(store)->inner, pairs, bits, shard, out);
 }
 
+static enum store_answer
+hold_pin(struct store *store, struct store_pin *pin)
+{
+    return store_pin(hold_of(store)->inner, pin);
+}
+
+static void
+hold_unpin(struct store *store, struct sorted_pin *pin)
+{
+    store_unpin(hold_of(store)->inner, pin);
+}
+
+static void
+hold_sorted_figures(struct store *store, struct sorted_figures *out)
+{
+    store_sorted_figures(hold_of(store)->inner, out);
+}
+
 static int
 hold_fault(struct store *store)
 {
@@ -212,6 +230,9 @@ static const struct store_calls hold_calls = {
     .fault = hold_fault,
     .pair = hold_pair,
     .numbers = hold_numbers,
+    .pin = hold_pin,
+    .unpin = hold_unpin,
+    .sorted_figures = hold_sorted_figures,
     .listen = hold_listen,
     .unlisten = hold_unlisten,
     .sum = hold_sum,

@@ -269,6 +269,24 @@ park_numbers(struct store *store, unsigned pairs, unsigned bits,
     store_numbers(((struct park *)store)->inner, pairs, bits, shard, out);
 }
 
+static enum store_answer
+park_pin(struct store *store, struct store_pin *pin)
+{
+    return store_pin(((struct park *)store)->inner, pin);
+}
+
+static void
+park_unpin(struct store *store, struct sorted_pin *pin)
+{
+    store_unpin(((struct park *)store)->inner, pin);
+}
+
+static void
+park_sorted_figures(struct store *store, struct sorted_figures *out)
+{
+    store_sorted_figures(((struct park *)store)->inner, out);
+}
+
 static int
 park_fault(struct store *store)
 {
@@ -376,6 +394,9 @@ static const struct store_calls park_calls = {
     .fault = park_fault,
     .pair = park_pair,
     .numbers = park_numbers,
+    .pin = park_pin,
+    .unpin = park_unpin,
+    .sorted_figures = park_sorted_figures,
     .listen = park_listen,
     .unlisten = park_unlisten,
     .sum = park_sum,

@@ -29,10 +29,12 @@ START_TEST(test_steps)
         [JOB_GET_CHECK] = {[JOB_GET_GATHER] = true, [JOB_GET_ASK] = true},
         [JOB_GET_GATHER] = {[JOB_GET_ASK] = true},
         [JOB_GET_ASK] = {[JOB_GET_PAIRS] = true, [JOB_GET_FORMAT] = true},
-        [JOB_GET_PAIRS] = {[JOB_GET_FORMAT] = true},
+        [JOB_GET_PAIRS] = {[JOB_GET_PINS] = true, [JOB_GET_FORMAT] = true},
+        [JOB_GET_PINS] = {[JOB_GET_FORMAT] = true},
         [JOB_GET_FORMAT] = {[JOB_GET_GATHER] = true},
         [JOB_GATHER] = {[JOB_SOURCES] = true, [JOB_CHANGE] = true},
-        [JOB_SOURCES] = {[JOB_CHANGE] = true},
+        [JOB_SOURCES] = {[JOB_PINS] = true, [JOB_CHANGE] = true},
+        [JOB_PINS] = {[JOB_CHANGE] = true},
     };
     expect_steps(take_step, &may[0][0], STAGES);
 }

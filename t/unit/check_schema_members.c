@@ -153,6 +153,53 @@ START_TEST(test_the_counter_of_pairs)
 }
 END_TEST
 
+/* A mark has the widths of what it is about: members, not their numbers. */
+START_TEST(test_marks_over_members)
+{
+    struct schema *schema = members_schema();
+    static const char *const lines[] = {
+        "add column weibo seen marks=liked unread=unl",
+        "add column user far marks=1.liked unread=unf unmarked=none forget=9"};
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        apply(&schema, lines[i]);
+        ck_assert_int_eq(schema_check(schema), 0);
+    }
+    const struct schema_column *liked = found(schema, "liked").column;
+    const char *const name[] = {"seen", "far"};
+    for (size_t i = 0; i < COUNT_OF(name); i++) {
+        const struct schema_column *mark = found(schema, name[i]).column;
+        ck_assert_int_eq(mark->kind, SCHEMA_MARK);
+        ck_assert_uint_eq(mark->source.serial, liked->serial);
+        ck_assert_uint_eq(mark->max_bits, liked->member_bits);
+        ck_assert_uint_eq(mark->hint_bits, liked->member_bits);
+        struct schema_counter owner = *found(schema, name[i]).counter;
+        struct schema *other = NULL;
+        unsigned at = owner.n_columns - 1U;
+        owner.column[at].max_bits = (uint8_t)(liked->member_bits + 1);
+        ck_assert_int_eq(schema_restore(schema, &owner, 40, &other), 0);
+        ck_assert_int_eq(schema_check(other), ERR_CORRUPT);
+        schema_destroy(&other);
+        owner.column[at].max_bits = liked->member_bits;
+        owner.column[at].hint_bits--;
+        ck_assert_int_eq(schema_restore(schema, &owner, 40, &other), 0);
+        ck_assert_int_eq(schema_check(other), ERR_CORRUPT);
+        schema_destroy(&other);
+        owner.column[at].hint_bits++;
+        ck_assert_int_eq(schema_restore(schema, &owner, 40, &other), 0);
+        ck_assert_int_eq(schema_check(other), 0);
+        schema_destroy(&other);
+    }
+    struct schema_edit drop = edit_of("drop column weibo liked liked");
+    struct schema *other = NULL;
+    ck_assert_int_eq(schema_apply(schema, &drop, &other), ERR_IN_USE);
+    drop = edit_of("drop counter weibo weibo");
+    ck_assert_int_eq(schema_apply(schema, &drop, &other), ERR_IN_USE);
+    apply(&schema, "drop column user far far");
+    apply(&schema, "drop counter weibo weibo"); /* with its own mark */
+    schema_destroy(&schema);
+}
+END_TEST
+
 START_TEST(test_what_edits_are_refused)
 {
     static const struct {
@@ -173,9 +220,8 @@ START_TEST(test_what_edits_are_refused)
         {ERR_BAD_COUNTS, "add column weibo m members=exact counts=liked"},
         {ERR_BAD_COUNTS, "add column weibo m members=exact counts=seen"},
         {ERR_BAD_COUNTS, "add column weibo m members=exact counts=cntan"},
-        {ERR_SOURCE_KIND, "add column weibo m marks=liked unread=un"},
-        {ERR_SOURCE_KIND, "add column user m marks=1.liked unread=un"},
         {ERR_SOURCE_KIND, "add column user m follows=liked"},
+        {ERR_BAD_SOURCE, "add column user m marks=liked unread=un"},
         {ERR_IN_USE, "drop column weibo attitude_num attitude_num"},
         {ERR_NAME_TAKEN, "add column weibo liked members=exact"},
     };
@@ -415,10 +461,10 @@ int
 main(void)
 {
     const TTest *test[] = {test_what_words_are_refused, test_what_is_made,
-        test_the_counter_of_pairs, test_what_edits_are_refused,
-        test_pairs_go_with_the_column, test_pairs_go_with_the_counter,
-        test_256_counters_are_the_limit, test_16_columns_are_the_limit,
-        test_serials_that_are_out, test_what_is_the_same, test_print,
-        test_memory_that_is_out};
+        test_the_counter_of_pairs, test_marks_over_members,
+        test_what_edits_are_refused, test_pairs_go_with_the_column,
+        test_pairs_go_with_the_counter, test_256_counters_are_the_limit,
+        test_16_columns_are_the_limit, test_serials_that_are_out,
+        test_what_is_the_same, test_print, test_memory_that_is_out};
     return run_tests("schema_members", test, COUNT_OF(test));
 }

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread makes all arrays of members, one after the other: each takes as
+ * long as a walk through the tables that have the members, and a worker does
+ * not wait for that. Where some call waits for the array that another one asks
+ * for, it is there when its turn comes. */
+#include "store/sorter.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "engine/members.h"
+
+#include <stddef.h>
+
+enum { WALK_MAX = 512 };
+
+/* Members that are in the engine. */
+static int
+next_members(const struct sorted_walk *walk, const struct sorted_key *key,
+    uint64_t from, size_t n, uint64_t *member, size_t *n_found)
+{
+    const struct sorter *sorter = (const struct sorter *)((const char *)walk -
+        offsetof(struct sorter, walk));
+    uint64_t value[WALK_MAX];
+    ASSERT(sorter->magic == SORTER_MAGIC && n <= WALK_MAX);
+    if (!engine_has_members(
+            sorter->engine, key->pairs, key->id, key->number, key->bits)) {
+        return ERR_COLD_READ;
+    }
+    *n_found = engine_members(sorter->engine, key->pairs, key->id, key->number,
+        key->bits, from, n, member, value);
+    return 0;
+}
+
+/* The next call; NULL at the end. */
+static struct store_pin *
+wait_for_call(struct sorter *sorter)
+{
+    mutex_lock(&sorter->lock);
+    while (sorter->queue.first == NULL && !sorter->is_stopping) {
+        mutex_wait(&sorter->lock, &sorter->changed);
+    }
+    /* call is the first member */
+    struct store_pin *pin =
+        (struct store_pin *)call_queue_take(&sorter->queue);
+    mutex_unlock(&sorter->lock);
+    return pin;
+}
+
+/* What the call still lacks. */
+static void
+make_rest(struct sorter *sorter, struct store_pin *pin)
+{
+    for (uint32_t i = 0; i < pin->n; i++) {
+        struct store_members *it = &pin->members[i];
+        if (it->err == ERR_NOT_FOUND) {
+            it->err = engine_make_sorted(
+                sorter->engine, &it->key, &sorter->walk, &it->pin);
+        }
+    }
+    pin->call.done_fn(&pin->call);
+}
+
+static void *
+run(void *arg)
+{
+    struct sorter *sorter = arg;
+    struct store_pin *pin;
+    ASSERT(sorter->magic == SORTER_MAGIC);
+    while ((pin = wait_for_call(sorter)) != NULL) {
+        make_rest(sorter, pin);
+    }
+    return NULL;
+}
+
+int
+sorter_start(struct sorter *sorter, struct engine *engine)
+{
+    *sorter = (struct sorter){.magic = SORTER_MAGIC,
+        .engine = engine,
+        .walk = {.next_fn = next_members}};
+    mutex_init(&sorter->lock);
+    pthread_cond_init(&sorter->changed, NULL);
+    if (pthread_create(&sorter->thread, NULL, run, sorter) != 0) {
+        sorter_fini(sorter);
+        return ERR_NO_THREAD;
+    }
+    return 0;
+}
+
+void
+sorter_stop(struct sorter *sorter)
+{
+    mutex_lock(&sorter->lock);
+    bool was_stopping = sorter->is_stopping;
+    sorter->is_stopping = true;
+    pthread_cond_signal(&sorter->changed);
+    mutex_unlock(&sorter->lock);
+    if (!was_stopping) {
+        pthread_join(sorter->thread, NULL);
+    }
+}
+
+void
+sorter_fini(struct sorter *sorter)
+{
+    ASSERT(sorter->magic == SORTER_MAGIC && sorter->queue.first == NULL);
+    sorter->magic = 0;
+    pthread_cond_destroy(&sorter->changed);
+    mutex_fini(&sorter->lock);
+}
+
+/* Those whose arrays are there: true where some are not, ERR_NOT_FOUND. */
+static bool
+pin_some(struct sorter *sorter, struct store_pin *pin)
+{
+    bool lacks_some = false;
+    for (uint32_t i = 0; i < pin->n; i++) {
+        struct store_members *it = &pin->members[i];
+        it->err =
+            engine_pin(sorter->engine, &it->key, &it->pin) ? 0 : ERR_NOT_FOUND;
+        lacks_some |= it->err != 0;
+    }
+    return lacks_some;
+}
+
+enum store_answer
+sorter_pin(struct sorter *sorter, struct store_pin *pin)
+{
+    ASSERT(sorter->magic == SORTER_MAGIC);
+    if (!pin_some(sorter, pin)) {
+        return STORE_DONE;
+    }
+    mutex_lock(&sorter->lock);
+    bool is_taken = !sorter->is_stopping;
+    if (is_taken) {
+        call_queue_add(&sorter->queue, &pin->call);
+        pthread_cond_signal(&sorter->changed);
+    }
+    mutex_unlock(&sorter->lock);
+    for (uint32_t i = 0; !is_taken && i < pin->n; i++) {
+        if (pin->members[i].err == ERR_NOT_FOUND) {
+            pin->members[i].err = ERR_CLOSED;
+        }
+    }
+    return is_taken ? STORE_LATER : STORE_DONE;
+}
