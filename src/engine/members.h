@@ -26,11 +26,6 @@ size_t engine_members(struct engine *engine, unsigned pairs, uint64_t id,
     uint64_t number, unsigned bits, uint64_t from, size_t n, uint64_t *member,
     uint64_t *value);
 
-/* True where all members of that record are in the engine: nothing covers their
- * rows. Takes the shard's lock. Any thread. */
-bool engine_has_members(struct engine *engine, unsigned pairs, uint64_t id,
-    uint64_t number, unsigned bits);
-
 /* Adds figures of a counter of pairs in one shard to *out (engine/sum.h), and
  * says what was given up; bits as engine_pair has them. Where pairs are covered
  * since before a restart, the numbers may be those of the shard that has most.

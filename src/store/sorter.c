@@ -8,27 +8,34 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "engine/members.h"
+#include "tier/cold_members.h"
 
 #include <stddef.h>
 
 enum { WALK_MAX = 512 };
 
-/* Members that are in the engine. */
+/* Those of the engine and of segments. */
 static int
 next_members(const struct sorted_walk *walk, const struct sorted_key *key,
     uint64_t from, size_t n, uint64_t *member, size_t *n_found)
 {
     const struct sorter *sorter = (const struct sorter *)((const char *)walk -
         offsetof(struct sorter, walk));
-    uint64_t value[WALK_MAX];
+    const struct cold_record record = {.id = key->id,
+        .number = key->number,
+        .pairs = key->pairs,
+        .bits = key->bits};
+    uint64_t value[WALK_MAX], next;
     ASSERT(sorter->magic == SORTER_MAGIC && n <= WALK_MAX);
-    if (!engine_has_members(
-            sorter->engine, key->pairs, key->id, key->number, key->bits)) {
-        return ERR_COLD_READ;
+    if (sorter->segment_map == NULL) {
+        *n_found = engine_members(sorter->engine, key->pairs, key->id,
+            key->number, key->bits, from, n, member, value);
+        return 0;
     }
-    *n_found = engine_members(sorter->engine, key->pairs, key->id, key->number,
-        key->bits, from, n, member, value);
-    return 0;
+    int err = cold_members(
+        sorter->segment_map, &record, from, n, member, value, n_found, &next);
+    ASSERT(err != 0 || *n_found == n || next >> key->bits != 0);
+    return err == 0 || err == ERR_NO_MEMORY ? err : ERR_COLD_READ;
 }
 
 /* The next call; NULL at the end. */
@@ -73,10 +80,12 @@ run(void *arg)
 }
 
 int
-sorter_start(struct sorter *sorter, struct engine *engine)
+sorter_start(struct sorter *sorter, struct engine *engine,
+    struct segment_map *segment_map)
 {
     *sorter = (struct sorter){.magic = SORTER_MAGIC,
         .engine = engine,
+        .segment_map = segment_map,
         .walk = {.next_fn = next_members}};
     mutex_init(&sorter->lock);
     pthread_cond_init(&sorter->changed, NULL);

@@ -15,10 +15,13 @@
 
 enum { SORTER_MAGIC = 0x736f7274 };
 
+struct segment_map; /* tier/segment_map.h */
+
 struct sorter {
     uint32_t magic; /* SORTER_MAGIC, while it runs */
     struct engine *engine;
-    struct sorted_walk walk; /* reads members; what it needs is engine */
+    struct segment_map *segment_map; /* NULL: all members are in the engine */
+    struct sorted_walk walk;         /* reads members; of these two */
     pthread_t thread;
     struct mutex lock;      /* what follows */
     pthread_cond_t changed; /* that */
@@ -26,8 +29,10 @@ struct sorter {
     bool is_stopping;
 };
 
-/* Starts the thread; the engine must outlive it. 0 or ERR_NO_THREAD. */
-int sorter_start(struct sorter *sorter, struct engine *engine);
+/* Starts the thread; engine and segment_map, which may be NULL, must outlive
+ * it. 0 or ERR_NO_THREAD. */
+int sorter_start(struct sorter *sorter, struct engine *engine,
+    struct segment_map *segment_map);
 
 /* Answers what has been asked for, and ends the thread. May be called again,
  * by the same thread. */

@@ -15,6 +15,7 @@ PAGE = 100  # keys
 DEPTH = 16
 FILL = 1000  # commands sent at once
 NOTICES, DOT = 1000, 1764086400
+MEMBER = 1764000000  # the first one: seconds
 
 
 def cpu_s(pid):
@@ -199,6 +200,25 @@ class Tally:
         """Numbers get no more digits from here on."""
         self.fill([b"set %d.%s 0 0 7\r\n1000000\r\n" % key for key in keys])
 
+    def members(self, ids, notices, inboxes, seen):
+        self.fill([b"set 1.notice:%d 0 0 1\r\n1\r\n" % member
+                   for member in notices])
+        self.fill([b"set %d.inbox:%d 0 0 1\r\n1\r\n" % (i, member)
+                   for i, inbox in zip(ids, inboxes) for member in inbox])
+        self.fill([b"set user %d at=%d i_seen=%d n_seen=%d\r\n" % (
+            i, MEMBER, *of_user) for i, of_user in zip(ids, seen)])
+
+    def unread(self, pages, kind):
+        """pages: of (id, what was seen of inbox, of notices)."""
+        name = {"inbox": b"uni", "notice": b"unn"}[kind]
+        return batched(self.talk, [
+            b"get " + b" ".join(b"%d.%s" % (i, name) for i, *_ in page) +
+            b"\r\n" for page in pages], DEPTH, ends)
+
+    def publish(self, members):
+        self.fill([b"set 1.notice:%d 0 0 1\r\n1\r\n" % member
+                   for member in members])
+
     def like(self, flat):
         """flat: post, user, post, ... Their answers are waited for in like of
         the next ones, or in liked."""
@@ -306,6 +326,34 @@ class Redis:
                     for i, kind in keys]
         return batched(self.talk, commands, DEPTH,
                        lambda got, n: count_resp(got) == 3 * n)
+
+    def members(self, ids, notices, inboxes, seen):
+        self.publish(notices)
+        self.fill([resp(b"ZADD", b"i:%d" % i, *(
+            b"%d" % member for member in inbox for _ in range(2)))
+            for i, inbox in zip(ids, inboxes)])
+        self.fill([resp(b"MSET", b"at:%d" % i, b"%d" % MEMBER,
+                        b"si:%d" % i, b"%d" % of_user[0],
+                        b"sn:%d" % i, b"%d" % of_user[1])
+                   for i, of_user in zip(ids, seen)])
+
+    def unread(self, pages, kind):
+        """The GETs of a page come as one MGET."""
+        def page_of(page):
+            yield resp(b"MGET", *(b"s%s:%d" % (
+                b"i" if kind == "inbox" else b"n", i) for i, *_ in page))
+            for i, inbox, notices in page:
+                if kind == "inbox":
+                    yield resp(b"ZCOUNT", b"i:%d" % i, b"(%d" % inbox, b"+inf")
+                else:
+                    yield resp(b"ZCOUNT", b"n", b"(%d" % notices, b"+inf")
+        commands = [b"".join(page_of(page)) for page in pages]
+        return batched(self.talk, commands, DEPTH, lambda got, n:
+                       count_resp(got) == n * (1 + len(pages[0])))
+
+    def publish(self, members):
+        self.fill([resp(b"ZADD", b"n", b"%d" % member, b"%d" % member)
+                   for member in members])
 
     def like(self, flat):
         self.fill([resp(b"SADD", b"l:%d" % post, b"%d" % user)

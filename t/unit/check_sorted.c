@@ -250,6 +250,42 @@ START_TEST(test_many)
 }
 END_TEST
 
+/* An array that has no room more, and one that comes below those it keeps. */
+START_TEST(test_full_array)
+{
+    enum { FULL = SORTED_MAX + SORTED_MAX / 4 };
+    static const uint64_t later[] = {3, 2 * SORTED_MAX / 4 + 1,
+        2 * SORTED_MAX / 4 - 1, SORTED_MAX, FULL + 1, 2 * FULL - 1};
+    for (size_t i = 0; i < COUNT_OF(later); i++) {
+        struct rig rig;
+        struct sorted_pin pin;
+        struct set set = set_of(2 * FULL + 10);
+        rig_form(&rig, 1, 33, 1);
+        struct engine_config config = {
+            .shards = 1, .seed = 3, .hot_bytes = ROOMY_BYTES};
+        rig.engine = engine_of(&config);
+        rig_define(&rig);
+        journal_init(&rig.journal);
+        struct walk walk = walk_of(&rig);
+        for (uint64_t m = 1; m <= FULL; m++) {
+            change_both(&rig, &set, 1, 2 * m, true);
+        }
+        ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
+        ck_assert_uint_eq(pin.n, FULL);
+        engine_unpin(rig.engine, &pin);
+        unsigned n_calls = walk.n_calls;
+        change_both(&rig, &set, 1, later[i] | 1, true);
+        ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
+        ck_assert_uint_eq(walk.n_calls, n_calls);
+        check_pin(&pin, &set, 0);
+        check_pin(&pin, &set, FULL);
+        engine_unpin(rig.engine, &pin);
+        free(set.is_in);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 /* ---- changes while an array is made ---- */
 
 static struct set being_made;
@@ -268,7 +304,7 @@ change_some(struct walk *walk)
 
 START_TEST(test_change_meanwhile)
 {
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 20; round++) {
         struct rig rig;
         struct sorted_pin pin;
         rig_init(&rig, 1, 33, 1);
@@ -276,12 +312,14 @@ START_TEST(test_change_meanwhile)
         being_made = set_of(2500);
         hook_random = round;
         hook_changes = 600;
-        change_both(&rig, &being_made, 1, 0, true);
+        for (uint64_t m = 0; m < being_made.space; m++) {
+            change_both(&rig, &being_made, 1, m, true);
+        }
         change_some(&walk);
-        hook_changes = 1 + 7 * round;
+        hook_changes = 1 + 20 * round;
         walk.hook_fn = change_some;
         ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
-        ck_assert_uint_gt(walk.n_calls, 0);
+        ck_assert_uint_gt(walk.n_calls, 3);
         check_pin(&pin, &being_made, 1000);
         check_pin(&pin, &being_made, 0);
         engine_unpin(rig.engine, &pin);
@@ -513,7 +551,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_random, test_none, test_many,
-        test_change_meanwhile, test_forget_meanwhile, test_walk_fails,
-        test_too_many_changes, test_one_fails, test_all_fail, test_limit};
+        test_full_array, test_change_meanwhile, test_forget_meanwhile,
+        test_walk_fails, test_too_many_changes, test_one_fails, test_all_fail,
+        test_limit};
     return run_tests("sorted", tests, COUNT_OF(tests));
 }
