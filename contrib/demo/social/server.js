@@ -18,6 +18,7 @@ const USERS = { 1: "ada", 2: "bob", 3: "cem", 4: "dee" };
 const SHOWN = 10; // posts
 const BODY_BYTES_MAX = 4096;
 const TEXT_MAX = 280;
+const FIRST_NOTICE = 1;
 
 const PAGE = fs.readFileSync(path.join(__dirname, "page.html"));
 
@@ -58,8 +59,10 @@ function connect(address) {
   return call;
 }
 
-// What is not a number: posts, newest last, and whom they mention.
+// What is not a number: posts, newest last, and whom they mention; and when the
+// newest notice was published: before this program began, or as noted here.
 const posts = []; // { id, author, text }
+let notice = Date.now();
 let tallyd;
 
 // An add of what is there already is no error here.
@@ -78,15 +81,16 @@ async function look(user) {
   const shown = posts.slice(-SHOWN).reverse();
   const own = { at: "at", unat: "unat", notices: "unn", dot: "undot",
     feed: "feed" };
-  const keys = ["1.notice", "1.dot"];
+  const keys = ["1.dot"];
   keys.push(...Object.values(own).map((suffix) => `${user}.${suffix}`));
   for (const post of shown) {
     keys.push(`${post.id}.cntan`, `${post.id}.liked:${user}`);
   }
+  const newest = notice; // what comes from here on stays unread
   const got = await tallyd.getMulti(keys);
   const number = (key) => Number(got[key] || 0);
   const state = { user: Number(user), name: USERS[user],
-    board: { notice: number("1.notice"), dot: number("1.dot") } };
+    board: { notice: newest, dot: number("1.dot") } };
   for (const [name, suffix] of Object.entries(own)) {
     state[name] = number(`${user}.${suffix}`);
   }
@@ -136,19 +140,25 @@ const ACTIONS = {
   noticesRead: (user, { at }) => tallyd.set(`${user}.nseen`, place(at), 0),
   dotRead: (user, { at }) => tallyd.set(`${user}.dotseen`, place(at), 0),
   feedRead: (user) => tallyd.set(`${user}.feed`, "", 0),
-  notice: () => tallyd.incr("1.notice", 1),
+  notice: () => publish(Math.max(Date.now(), notice + 1)),
   dot: () => tallyd.incr("1.dot", 1),
 };
 
-// Every user follows all others, and has seen no notice: a new user's notices
-// count from the first visit.
+// A notice is a member: published twice, it is one.
+// Nobody is told of it before it is there: what is marked as read was shown.
+async function publish(id) {
+  await tallyd.set(`1.notice:${id}`, "1", 0);
+  notice = Math.max(notice, id);
+}
+
+// Every user follows all others, and has seen all notices that there are: a
+// mark stops at the newest one, and there is one. So a new user's notices count
+// from the first visit.
 async function welcome(user) {
   const others = Object.keys(USERS).filter((other) => other !== user);
   await addOnce(`${user}.feed`, others.join(" "));
-  if (Number(await tallyd.get("1.notice")) === 0) {
-    await tallyd.incr("1.notice", 1);
-  }
-  await addOnce(`${user}.nseen`, String(await tallyd.get("1.notice")));
+  await addOnce(`1.notice:${FIRST_NOTICE}`, "1");
+  await addOnce(`${user}.nseen`, String(Number.MAX_SAFE_INTEGER));
 }
 
 function body(request) {
