@@ -598,8 +598,7 @@ start_walkers(struct real_store *real, const struct store_config *config,
     if (err != 0) {
         return err;
     }
-    err = sorter_start(
-        &real->sorter, real->engine, real->keeper.segment_map);
+    err = sorter_start(&real->sorter, real->engine, real->keeper.segment_map);
     if (err != 0) {
         dumper_stop(&real->dumper);
         dumper_fini(&real->dumper);
