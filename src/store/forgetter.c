@@ -84,11 +84,11 @@ find_counter(struct forgetter *it)
 }
 
 static bool
-end_pass(struct forgetter *it, uint64_t now_ms)
+pause_pass(struct forgetter *it, uint64_t now_ms)
 {
     it->is_in_pass = false;
-    it->has_ended = true;
-    it->ended_ms = now_ms;
+    it->pauses = true;
+    it->paused_ms = now_ms;
     return false;
 }
 
@@ -207,7 +207,10 @@ forgetter_step(struct forgetter *it, uint64_t now_ms)
         return false;
     }
     if (!it->is_in_pass) {
-        if (it->has_ended && now_ms - it->ended_ms < FORGETTER_PAUSE_MS) {
+        if (!it->pauses) {
+            return pause_pass(it, now_ms);
+        }
+        if (now_ms - it->paused_ms < FORGETTER_PAUSE_MS) {
             return false;
         }
         it->is_in_pass = true;
@@ -215,7 +218,7 @@ forgetter_step(struct forgetter *it, uint64_t now_ms)
         it->n = 0;
     }
     if (!find_table(it, &table)) {
-        return end_pass(it, now_ms);
+        return pause_pass(it, now_ms);
     }
     ASSERT(table.last_row >= it->row);
     look_through(it, &table);

@@ -42,8 +42,8 @@ struct forgetter {
     struct forgetter_config config;
     struct qsbr_reader reader;
     bool is_in_pass;
-    bool has_ended; /* a pass, at ended_ms */
-    uint64_t ended_ms;
+    bool pauses; /* since paused_ms; false: no step has been made yet */
+    uint64_t paused_ms;
     unsigned slot; /* of the counter, or the next one to be looked at, where */
     unsigned n;    /* ... it has no mark: n is 0 */
     struct forgetter_mark mark[SCHEMA_COLUMNS_MAX];
@@ -61,7 +61,8 @@ void forgetter_fini(struct forgetter *forgetter);
  * and deletes each of its marks that counts as none, by changes like those of
  * clients, which the log is told. What is in a segment stays as it is. False
  * where there is nothing to do now: a pass through all counters with such marks
- * is followed by a pause of FORGETTER_PAUSE_MS. Blocks for a table's time (some
+ * begins FORGETTER_PAUSE_MS after the first step, or after the end of another
+ * one. Blocks for a table's time (some
  * ms), and a microsecond for each mark; the gardener's thread. */
 bool forgetter_step(struct forgetter *forgetter, uint64_t now_ms);
 

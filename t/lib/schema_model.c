@@ -72,15 +72,17 @@ model_source(struct model *model, struct model_counter *counter, int name,
     if (counter == NULL || column == NOTHING || is_unread) {
         return follows ? ERR_NO_FOLLOWED : ERR_BAD_SOURCE;
     }
-    if (counter->column[column].kind != SCHEMA_NUMBER) {
+    const struct model_column *source = &counter->column[column];
+    bool is_members = !follows && source->kind == SCHEMA_MEMBERS;
+    if (source->kind != SCHEMA_NUMBER && !is_members) {
         return ERR_SOURCE_KIND;
     }
     if (follows && !counter->never) {
         return ERR_FOLLOW_COLD;
     }
-    want->source = counter->column[column].serial;
-    want->max = follows ? 1 : counter->column[column].max;
-    want->hint = follows ? 0 : counter->column[column].hint;
+    want->source = source->serial;
+    want->max = follows ? 1 : is_members ? source->member_bits : source->max;
+    want->hint = follows ? 0 : is_members ? source->member_bits : source->hint;
     return 0;
 }
 

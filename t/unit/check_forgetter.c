@@ -18,6 +18,9 @@ enum {
     MS = 7 /* at the first step */
 };
 
+/* When pass n may begin, from 1 on. */
+#define PASS_MS(n) (MS + (uint64_t)(n)*FORGETTER_PAUSE_MS)
+
 struct rig {
     struct engine_cover cover; /* first: the seam */
     struct engine_sink sink;
@@ -100,6 +103,7 @@ rig_init(void)
             .qsbr = &rig.qsbr,
             .schema = &rig.schema,
             .n_shards = SHARDS});
+    ck_assert(!forgetter_step(&rig.forgetter, MS));
 }
 
 static void
@@ -169,7 +173,7 @@ START_TEST(test_what_goes)
     enum { GONE = IDS - (FORGET + 1) };
     rig_init();
     fill();
-    ck_assert_uint_gt(pass(MS), IDS / TABLE_RECORDS);
+    ck_assert_uint_gt(pass(PASS_MS(1)), IDS / TABLE_RECORDS);
     for (uint64_t id = 0; id < IDS; id++) {
         ck_assert_uint_eq(value_of(id, "seen"), id > FORGET ? 0 : NOW);
         ck_assert_uint_eq(value_of(id, "dotseen"), id > FORGET ? 0 : NOW - id);
@@ -179,7 +183,7 @@ START_TEST(test_what_goes)
     ck_assert_uint_eq(rig.forgetter.n_forgotten, 2 * GONE);
     ck_assert_uint_eq(rig.n_told, 2 * GONE);
     ck_assert_uint_eq(rig.told_mark, 0);
-    ck_assert_uint_gt(pass(MS + FORGETTER_PAUSE_MS), 0);
+    ck_assert_uint_gt(pass(PASS_MS(2)), 0);
     ck_assert_uint_eq(rig.n_told, 2 * GONE);
     rig_fini();
 }
@@ -191,11 +195,11 @@ START_TEST(test_defaults)
     rig_init();
     set(1, "seen", 4);
     set(2, "dotseen", 4);
-    ck_assert_uint_eq(pass(MS), 2);
+    ck_assert_uint_eq(pass(PASS_MS(1)), 2);
     ck_assert_uint_eq(rig.forgetter.n_forgotten, 0);
     set(1, "dot", 4 + FORGET + 1);
     set(1, "at", 4 + FORGET + 1);
-    ck_assert_uint_eq(pass(MS + FORGETTER_PAUSE_MS), 2);
+    ck_assert_uint_eq(pass(PASS_MS(2)), 2);
     ck_assert_uint_eq(rig.forgetter.n_forgotten, 2);
     rig_fini();
 }
@@ -204,11 +208,10 @@ END_TEST
 START_TEST(test_pauses)
 {
     rig_init();
-    ck_assert_uint_eq(pass(MS), 0);
     fill();
-    ck_assert_uint_eq(pass(MS + FORGETTER_PAUSE_MS - 1), 0);
+    ck_assert_uint_eq(pass(PASS_MS(1) - 1), 0);
     ck_assert_uint_eq(rig.n_told, 0);
-    ck_assert_uint_gt(pass(MS + FORGETTER_PAUSE_MS), 0);
+    ck_assert_uint_gt(pass(PASS_MS(1)), 0);
     ck_assert_uint_gt(rig.n_told, 0);
     rig_fini();
 }
@@ -220,7 +223,7 @@ START_TEST(test_source_that_is_cold)
     rig_init();
     set(2, "dotseen", 1);
     rig.is_covered = true;
-    ck_assert_uint_eq(pass(MS), 1);
+    ck_assert_uint_eq(pass(PASS_MS(1)), 1);
     ck_assert_uint_eq(value_of(2, "dotseen"), 1);
     rig_fini();
 }
@@ -230,12 +233,12 @@ START_TEST(test_column_is_dropped)
 {
     rig_init();
     fill();
-    ck_assert(forgetter_step(&rig.forgetter, MS));
+    ck_assert(forgetter_step(&rig.forgetter, PASS_MS(1)));
     struct schema_counter user = *counter_of(rig.own, "user");
     unsigned n = rig.n_told;
     user.n_columns = 1; /* at alone */
     ck_assert_int_eq(engine_define(rig.engine, &user), 0);
-    ck_assert_uint_gt(pass(MS), 0);
+    ck_assert_uint_gt(pass(PASS_MS(1)), 0);
     ck_assert_uint_eq(rig.n_told, n);
     rig_fini();
 }
@@ -263,7 +266,7 @@ START_TEST(test_marks_that_move)
             set(id, "dotseen", 1);
         }
         ck_assert_int_eq(pthread_create(&thread, NULL, move_marks, NULL), 0);
-        (void)pass(MS + (uint64_t)round * FORGETTER_PAUSE_MS);
+        (void)pass(PASS_MS(round + 1));
         ck_assert_int_eq(pthread_join(thread, NULL), 0);
         for (uint64_t id = 0; id < IDS; id++) {
             CHECK(value_of(id, "dotseen") == NOW);

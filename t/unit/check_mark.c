@@ -299,12 +299,14 @@ START_TEST(test_cold)
     engine_change(rig.engine, &change, 1);
     ck_assert_int_eq(change.err, ERR_COLD);
     change.base = base_of(&rig, VERSION, true);
+    rig.base.id = change.id;
     engine_change(rig.engine, &change, 1);
     ck_assert_int_eq(change.err, 0);
     ck_assert_uint_eq(change.value[0], 20);
     expect_here(&rig, 10, 20, 20, 30);
     change = mark_of(&rig, CHANGE_MARK_SET, 11, 5); /* behind */
     change.base = base_of(&rig, VERSION, true);
+    rig.base.id = change.id;
     engine_change(rig.engine, &change, 1);
     ck_assert_int_eq(change.err, 0);
     ck_assert_uint_eq(change.value[0], 10);

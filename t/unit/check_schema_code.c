@@ -601,7 +601,6 @@ START_TEST(test_refused_members)
     REFUSED_MEMBERS(c.column[0].value_bits = 1);
     REFUSED_MEMBERS(c.column[1].pairs = c.slot);
     REFUSED_MEMBERS(c.column[1].source.serial = 7);
-    REFUSED_MEMBERS(c.cold_is_never = false);
 #undef REFUSED_MEMBERS
 }
 END_TEST
