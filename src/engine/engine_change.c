@@ -652,6 +652,7 @@ ask_pairs(struct engine *engine, const struct change *change, unsigned n,
     uint64_t number[CHANGE_BATCH], row[CHANGE_BATCH];
     uint8_t state[CHANGE_BATCH];
     const struct table *table[CHANGE_BATCH];
+    ASSERT(n > 0 && n <= CHANGE_BATCH);
     for (unsigned i = 0; i < n; i++) {
         key[i] = (struct cell_key){.id = change[i].id,
             .serial = change[i].serial[0],
