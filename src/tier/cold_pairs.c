@@ -84,7 +84,8 @@ open_file(struct cold_pairs *it)
     return err;
 }
 
-/* A block has not been read: all that it may have is passed over. */
+/* A block has not been read: all that it may have is passed over. 0 where
+ * nothing of it was wanted. */
 static int
 pass_block(struct cold_pairs *it, int err)
 {
@@ -100,42 +101,57 @@ pass_block(struct cold_pairs *it, int err)
         segment_first_id(segment, behind) - 1 < last) {
         last = segment_first_id(segment, behind) - 1;
     }
+    if (last < it->from_id) { /* it was read over on the way */
+        return 0;
+    }
     it->bad_last_id = last;
     pass(it, last);
     return err;
 }
 
-/* Sees to it that records[at] is the next one there may be; *is_end where there
- * is none. */
+/* Reads the next block of the entry, into records. */
+static int
+read_block(struct cold_pairs *it)
+{
+    int err = it->scan == NULL ? open_file(it) : 0;
+    if (err != 0) {
+        return err;
+    }
+    it->at = 0;
+    err = segment_scan_next(it->scan, &it->records);
+    if (err != 0) {
+        return pass_block(it, err);
+    }
+    it->next_block++;
+    if (it->records.n == 0) {
+        pass(it, entry_of(it)->last_id);
+    }
+    return 0;
+}
+
+/* Sees to it that records[at] is the next one there may be, in an entry that
+ * reaches to from_id or beyond; *is_end where there is none. The block may
+ * reach beyond the entry, which need not have all of its file. */
 static int
 find_block(struct cold_pairs *it, bool *is_end)
 {
-    while (it->at == it->records.n) {
-        int err = 0;
+    int err = 0;
+    while (err == 0) {
         *is_end =
             it->is_over || it->list == NULL || it->at_entry == it->list->n;
         if (*is_end) {
-            return 0;
+            break;
         }
         if (entry_of(it)->last_id < it->from_id) {
             leave_file(it);
             it->at_entry++;
-            continue;
-        }
-        if (it->scan == NULL && (err = open_file(it)) != 0) {
-            return err;
-        }
-        it->at = 0;
-        err = segment_scan_next(it->scan, &it->records);
-        if (err != 0) {
-            return pass_block(it, err);
-        }
-        it->next_block++;
-        if (it->records.n == 0) {
-            pass(it, entry_of(it)->last_id);
+        } else if (it->at == it->records.n) {
+            err = read_block(it);
+        } else {
+            break;
         }
     }
-    return 0;
+    return err;
 }
 
 int
