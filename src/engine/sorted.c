@@ -31,7 +31,8 @@
  * there is none rather than a wrong one. Those that are not used are dropped
  * where all together are more than limit_bytes: by the clock algorithm, in the
  * shard that needs the room, and in all by engine_tend. The array that is
- * needed now stays, however large. */
+ * needed now stays, however large, and so does one that is asked for again
+ * between two calls of engine_tend. */
 #include "engine/sorted_priv.h"
 
 #include "base/assert.h"
@@ -258,12 +259,14 @@ sweep_bucket(struct engine *engine, struct sorted_table *table,
 }
 
 /* Drops entries but keep, which may be NULL, until all are few enough or the
- * shard has no more. */
+ * clock has gone round so often: once, and what was asked for since the last
+ * round stays; twice, and nothing does. */
 static void
-make_room(struct engine *engine, unsigned shard, const struct sorted *keep)
+make_room(struct engine *engine, unsigned shard, const struct sorted *keep,
+    unsigned rounds)
 {
     struct sorted_table *table = table_of(engine, shard);
-    uint32_t n_steps = table == NULL ? 0 : 2 * engine->sorted.n_buckets;
+    uint32_t n_steps = table == NULL ? 0 : rounds * engine->sorted.n_buckets;
     while (n_steps-- > 0 && table->n > (keep != NULL) &&
         figure_of(&engine->sorted.bytes) > engine->sorted.limit_bytes) {
         sweep_bucket(engine, table, keep);
@@ -277,7 +280,7 @@ sorted__tend(struct engine *engine)
          figure_of(&engine->sorted.bytes) > engine->sorted.limit_bytes;
          i++) {
         shard__lock(&engine->shard[i]);
-        make_room(engine, i, NULL);
+        make_room(engine, i, NULL, 1);
         shard__unlock(&engine->shard[i]);
     }
 }
@@ -491,7 +494,7 @@ finish(struct engine *engine, unsigned shard, const struct sorted_key *key,
     exchange(engine, entry, *array);
     add_to(&engine->sorted.made, 1);
     add_to(&engine->sorted.arrays, 1);
-    make_room(engine, shard, entry);
+    make_room(engine, shard, entry, 2);
     return 0;
 }
 

@@ -547,12 +547,46 @@ START_TEST(test_limit)
 }
 END_TEST
 
+/* An array that alone is above the limit stays while it is asked for. */
+START_TEST(test_large)
+{
+    enum { MEMBERS = 70000, ROUNDS = 3 };
+    struct rig rig;
+    struct sorted_figures figures;
+    struct sorted_pin pin;
+    uint64_t now_ms = 0;
+    rig_form(&rig, 2, 33, 1);
+    struct engine_config config = {
+        .shards = 2, .seed = 3, .hot_bytes = ENGINE_HOT_BYTES_MIN};
+    rig.engine = engine_of(&config);
+    rig_define(&rig);
+    journal_init(&rig.journal);
+    struct walk walk = walk_of(&rig);
+    for (uint64_t m = 1; m <= MEMBERS; m++) {
+        CHECK(change_member(&rig, CHANGE_MEMBER_SET, 1, m, 1) == 0);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        unsigned n_calls = walk.n_calls;
+        ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
+        engine_unpin(rig.engine, &pin);
+        ck_assert(i == 0 || walk.n_calls == n_calls);
+        engine_sorted_figures(rig.engine, &figures);
+        ck_assert_uint_gt(figures.bytes, figures.limit_bytes);
+        (void)engine_tend(rig.engine, now_ms += 50);
+    }
+    (void)engine_tend(rig.engine, now_ms += 50);
+    engine_sorted_figures(rig.engine, &figures);
+    ck_assert_uint_eq(figures.arrays, 0);
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_random, test_none, test_many,
         test_full_array, test_change_meanwhile, test_forget_meanwhile,
         test_walk_fails, test_too_many_changes, test_one_fails, test_all_fail,
-        test_limit};
+        test_limit, test_large};
     return run_tests("sorted", tests, COUNT_OF(tests));
 }
