@@ -422,6 +422,7 @@ bool
 members__has_pairs(
     const struct engine *engine, const struct members_note *note)
 {
+    lock_assert_held(&engine->shard[note->shard].lock);
     return serial_of(view_of(engine, note->pairs), 0) == note->serial;
 }
 

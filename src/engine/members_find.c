@@ -257,16 +257,30 @@ members__find_end(struct engine *engine)
     it->state = MEMBERS_FIND_OVER;
 }
 
+/* True where the counter has columns of members from it->column on. What has
+ * been a view is kept for who holds a lock, of whichever shard (publish). */
+static bool
+has_columns(struct engine *engine, const struct members_find *it)
+{
+    const struct counter *counter = engine__counter(engine, it->slot);
+    struct shard *shard = &engine->shard[it->shard];
+    if (counter == NULL) {
+        return false;
+    }
+    shard__lock(shard);
+    const struct view *view = counter__view(counter);
+    bool any = view != NULL && view->members >> it->column != 0;
+    shard__unlock(shard);
+    return any;
+}
+
 /* The next counter that has columns of members from it->slot on; false where
  * there is none. */
 static bool
-has_counter(const struct engine *engine, struct members_find *it)
+has_counter(struct engine *engine, struct members_find *it)
 {
     for (; it->slot < SCHEMA_COUNTERS_MAX; it->slot++) {
-        const struct counter *counter = engine__counter(engine, it->slot);
-        const struct view *view =
-            counter == NULL ? NULL : counter__view(counter);
-        if (view != NULL && view->members >> it->column != 0) {
+        if (has_columns(engine, it)) {
             return true;
         }
         it->column = it->shard = 0;

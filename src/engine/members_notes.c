@@ -187,6 +187,16 @@ pop_covered(struct engine *engine)
     return members->has_left;
 }
 
+static bool
+has_pairs(struct engine *engine, const struct members_note *note)
+{
+    struct shard *shard = &engine->shard[note->shard];
+    shard__lock(shard);
+    bool is_there = members__has_pairs(engine, note);
+    shard__unlock(shard);
+    return is_there;
+}
+
 bool
 engine_left(struct engine *engine, struct engine_left *out)
 {
@@ -194,7 +204,7 @@ engine_left(struct engine *engine, struct engine_left *out)
     const struct members_note *left = &members->left;
     while (members->has_left || pop_covered(engine)) {
         ASSERT(left->stage == MEMBERS_COVERED);
-        if (members__has_pairs(engine, left)) {
+        if (has_pairs(engine, left)) {
             *out = (struct engine_left){.number = left->number,
                 .serial = left->serial,
                 .pairs = left->pairs,

@@ -59,7 +59,8 @@ void members__lose(struct engine *engine, unsigned n_notes);
 /* A note goes to its next stage, and waits, or is lost. */
 void members__pass_on(struct engine *engine, struct members_note *note);
 
-/* True where the pairs of a note are those that there were. */
+/* True where the pairs of a note are those that there were. Under the lock of
+ * its shard. */
 bool members__has_pairs(
     const struct engine *engine, const struct members_note *note);
 
