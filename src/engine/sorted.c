@@ -467,12 +467,13 @@ read_all(struct engine *engine, const struct sorted_key *key,
     return err;
 }
 
-/* What was read becomes the entry's, if it can: 0, ERR_NO_MEMORY; ERR_EXISTS
- * where it is to be read again, ERR_NOT_FOUND where all members went meanwhile.
- * Under the lock. */
+/* What was read becomes the entry's and the caller's pin, if it can: 0,
+ * ERR_NO_MEMORY; ERR_EXISTS where it is to be read again, ERR_NOT_FOUND where
+ * all members went meanwhile. Under the lock; behind it others put members into
+ * the array. */
 static int
 finish(struct engine *engine, unsigned shard, const struct sorted_key *key,
-    struct sorted *entry, struct sorted_array **array)
+    struct sorted *entry, struct sorted_array **array, struct sorted_pin *pin)
 {
     struct sorted_table *table = table_of(engine, shard);
     int err = entry->lacks_some ? ERR_EXISTS : 0;
@@ -491,6 +492,7 @@ finish(struct engine *engine, unsigned shard, const struct sorted_key *key,
     }
     /* relaxed: nobody else has it yet */
     atomic_fetch_add_explicit(&(*array)->n_users, 1, memory_order_relaxed);
+    *pin = (struct sorted_pin){*array, sorted__count(*array)};
     exchange(engine, entry, *array);
     add_to(&engine->sorted.made, 1);
     add_to(&engine->sorted.arrays, 1);
@@ -563,15 +565,13 @@ make(struct engine *engine, unsigned shard, const struct sorted_key *key,
     err = array == NULL ? ERR_NO_MEMORY : read_all(engine, key, walk, &array);
     shard__lock(at);
     if (err == 0) {
-        err = finish(engine, shard, key, entry, &array);
+        err = finish(engine, shard, key, entry, &array, pin);
     } else {
         struct sorted_table *table = table_of(engine, shard);
         take_out(engine, table, link_to(engine, table, key, entry));
     }
     shard__unlock(at);
-    if (err == 0) {
-        *pin = (struct sorted_pin){array, sorted__count(array)};
-    } else if (array != NULL) {
+    if (err != 0 && array != NULL) {
         sorted__leave(&engine->pool, array);
     }
     return err;

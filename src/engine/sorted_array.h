@@ -47,7 +47,7 @@ struct sorted_array *sorted__create(struct pool *pool, uint32_t room);
 /* One user less: the last one frees it. Any thread. */
 void sorted__leave(struct pool *pool, struct sorted_array *array);
 
-/* For who changes it. */
+/* For who changes it: under the lock, or nobody else has the array. */
 static inline uint32_t
 sorted__count(const struct sorted_array *array)
 {
