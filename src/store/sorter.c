@@ -2,7 +2,8 @@
 /* One thread makes all arrays of members, one after the other: each takes as
  * long as a walk through the tables that have the members, and a worker does
  * not wait for that. Where some call waits for the array that another one asks
- * for, it is there when its turn comes. */
+ * for, it is there when its turn comes. A stop ends the walk under way before
+ * its next piece, and begins none for the calls that wait. */
 #include "store/sorter.h"
 
 #include "base/assert.h"
@@ -13,6 +14,13 @@
 #include <stddef.h>
 
 enum { WALK_MAX = 512 };
+
+static bool
+is_stopping(const struct sorter *sorter)
+{
+    /* relaxed: a moment sooner or later makes no difference */
+    return atomic_load_explicit(&sorter->is_stopping, memory_order_relaxed);
+}
 
 /* Those of the engine and of segments. */
 static int
@@ -27,6 +35,9 @@ next_members(const struct sorted_walk *walk, const struct sorted_key *key,
         .bits = key->bits};
     uint64_t value[WALK_MAX], next;
     ASSERT(sorter->magic == SORTER_MAGIC && n <= WALK_MAX);
+    if (is_stopping(sorter)) {
+        return ERR_CLOSED;
+    }
     if (sorter->segment_map == NULL) {
         *n_found = engine_members(sorter->engine, key->pairs, key->id,
             key->number, key->bits, from, n, member, value);
@@ -43,7 +54,7 @@ static struct store_pin *
 wait_for_call(struct sorter *sorter)
 {
     mutex_lock(&sorter->lock);
-    while (sorter->queue.first == NULL && !sorter->is_stopping) {
+    while (sorter->queue.first == NULL && !is_stopping(sorter)) {
         mutex_wait(&sorter->lock, &sorter->changed);
     }
     /* call is the first member */
@@ -53,15 +64,17 @@ wait_for_call(struct sorter *sorter)
     return pin;
 }
 
-/* What the call still lacks. */
+/* What the call still lacks; at a stop, nothing. */
 static void
 make_rest(struct sorter *sorter, struct store_pin *pin)
 {
     for (uint32_t i = 0; i < pin->n; i++) {
         struct store_members *it = &pin->members[i];
         if (it->err == ERR_NOT_FOUND) {
-            it->err = engine_make_sorted(
-                sorter->engine, &it->key, &sorter->walk, &it->pin);
+            it->err = is_stopping(sorter)
+                ? ERR_CLOSED
+                : engine_make_sorted(
+                      sorter->engine, &it->key, &sorter->walk, &it->pin);
         }
     }
     pin->call.done_fn(&pin->call);
@@ -100,8 +113,9 @@ void
 sorter_stop(struct sorter *sorter)
 {
     mutex_lock(&sorter->lock);
-    bool was_stopping = sorter->is_stopping;
-    sorter->is_stopping = true;
+    bool was_stopping = is_stopping(sorter);
+    /* relaxed: who waits, and who adds a call, holds the lock */
+    atomic_store_explicit(&sorter->is_stopping, true, memory_order_relaxed);
     pthread_cond_signal(&sorter->changed);
     mutex_unlock(&sorter->lock);
     if (!was_stopping) {
@@ -140,7 +154,7 @@ sorter_pin(struct sorter *sorter, struct store_pin *pin)
         return STORE_DONE;
     }
     mutex_lock(&sorter->lock);
-    bool is_taken = !sorter->is_stopping;
+    bool is_taken = !is_stopping(sorter);
     if (is_taken) {
         call_queue_add(&sorter->queue, &pin->call);
         pthread_cond_signal(&sorter->changed);

@@ -7,6 +7,7 @@
 #include "engine/sorted.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* The thread that makes sorted arrays of members (engine/sorted.h) for calls
@@ -26,7 +27,7 @@ struct sorter {
     struct mutex lock;      /* what follows */
     pthread_cond_t changed; /* that */
     struct call_queue queue;
-    bool is_stopping;
+    _Atomic bool is_stopping; /* stored under it; a walk looks without */
 };
 
 /* Starts the thread; engine and segment_map, which may be NULL, must outlive
@@ -34,8 +35,9 @@ struct sorter {
 int sorter_start(struct sorter *sorter, struct engine *engine,
     struct segment_map *segment_map);
 
-/* Answers what has been asked for, and ends the thread. May be called again,
- * by the same thread. */
+/* Ends the walk under way, answers what has been asked for and is not there
+ * with ERR_CLOSED, and ends the thread. May be called again, by the same
+ * thread. */
 void sorter_stop(struct sorter *sorter);
 
 /* It was started and has been stopped, and no call comes any more. */
