@@ -27,8 +27,9 @@
  * piece; in the end the notes, of which the last of a member counts, are put
  * over what was read. So nothing is lost that comes while it is made.
  *
- * An array that cannot follow a change, since memory is short, is dropped:
- * there is none rather than a wrong one. Those that are not used are dropped
+ * An array that cannot follow a change, since memory is short or copies of a
+ * large one wait for readers, is dropped: there is none rather than a wrong
+ * one. Those that are not used are dropped
  * where all together are more than limit_bytes: by the clock algorithm, in the
  * shard that needs the room, and in all by engine_tend. The array that is
  * needed now stays, however large, and so does one that is asked for again
@@ -49,8 +50,9 @@ enum {
     BUCKETS_MAX = 16384,
     ENTRY_BYTES = 512, /* about, of an entry with its array */
     NOTES_MAX = 16384,
-    WALK = 512, /* members that are read at once */
-    TRIES = 3   /* to make one: its changes may be too many, its members
+    WALK = 512,   /* members that are read at once */
+    LARGE = 8192, /* members of an array whose copies are not small */
+    TRIES = 3     /* to make one: its changes may be too many, its members
                  * become too few */
 };
 
@@ -351,6 +353,10 @@ follow(
     ASSERT(is_there == !is_in);
     if (!is_in && array->is_cut && n == SORTED_MAX) {
         return false; /* the next one below is not known */
+    }
+    if (n >= LARGE &&
+        pool_garbage_bytes(&engine->pool) > engine->sorted.limit_bytes) {
+        return false; /* copies of it pile up */
     }
     struct sorted_array *made =
         sorted__remake(&engine->pool, array, at, member, is_in);

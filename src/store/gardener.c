@@ -12,7 +12,7 @@
 enum {
     ROUND_MS = 50,
     TENDS_A_ROUND = 4,
-    COLD_TAKES = 64, /* pieces of members in segments a round */
+    COLD_MS = 15, /* a round, for members in segments */
     LAST_MS = 5000,
     TENDED_MAX = 2000 /* items in one of them */
 };
@@ -49,10 +49,8 @@ tend_items(struct items *items)
 static void
 take_out_cold(struct cold *cold)
 {
-    for (unsigned i = 0; i < COLD_TAKES; i++) {
-        if (!cold_take_out(cold)) {
-            return;
-        }
+    uint64_t end_ns = clock_monotonic_ns() + COLD_MS * NS_PER_MS;
+    while (cold_take_out(cold) && clock_monotonic_ns() < end_ns) {
     }
 }
 

@@ -21,6 +21,10 @@ enum {
 /* When pass n may begin, from 1 on. */
 #define PASS_MS(n) (MS + (uint64_t)(n)*FORGETTER_PAUSE_MS)
 
+#define MARK_OF_DOT                                                           \
+    "add column user dotseen marks=1.dot unread=undot unmarked=none "         \
+    "forget=100"
+
 struct rig {
     struct engine_cover cover; /* first: the seam */
     struct engine_sink sink;
@@ -79,8 +83,7 @@ rig_init(void)
         "add column user at default=5",
         "add column user seen marks=at unread=unseen unmarked=none forget=100",
         "add column user kept marks=at unread=unkept unmarked=none",
-        "add column user dotseen marks=1.dot unread=undot unmarked=none "
-        "forget=100"};
+        MARK_OF_DOT};
     rig = (struct rig){
         .cover = {.version_fn = version_of, .any_fn = is_any_covered},
         .sink = {.write_fn = note_write},

@@ -581,12 +581,57 @@ START_TEST(test_large)
 }
 END_TEST
 
+/* Changes in the midst of a large array make copies of it. While no reader has
+ * let go of these, they do not pile up. */
+START_TEST(test_copies)
+{
+    enum { MEMBERS = 70000, CHANGES = 200, COPIES = 4 };
+    struct rig rig;
+    struct sorted_pin pin;
+    struct qsbr qsbr;
+    struct qsbr_reader reader;
+    uint64_t garbage;
+    rig_form(&rig, 2, 33, 1);
+    qsbr_init(&qsbr);
+    qsbr_register(&qsbr, &reader);
+    struct engine_config config = {.shards = 2,
+        .seed = 3,
+        .hot_bytes = ENGINE_HOT_BYTES_MIN,
+        .qsbr = &qsbr};
+    rig.engine = engine_of(&config);
+    rig_define(&rig);
+    journal_init(&rig.journal);
+    struct walk walk = walk_of(&rig);
+    for (uint64_t m = 1; m <= MEMBERS; m++) {
+        CHECK(change_member(&rig, CHANGE_MEMBER_SET, 1, m, 1) == 0);
+    }
+    ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
+    engine_unpin(rig.engine, &pin);
+    engine_drain(rig.engine);
+    qsbr_online(&qsbr, &reader);
+    for (uint64_t m = 1; m <= CHANGES; m++) {
+        CHECK(change_member(
+                  &rig, CHANGE_MEMBER_DELETE, 1, MEMBERS / 2 + m, 0) == 0);
+    }
+    (void)engine_hot_bytes(rig.engine, &garbage);
+    ck_assert_uint_lt(
+        garbage, ENGINE_HOT_BYTES_MIN / 32 + COPIES * MEMBERS * 8);
+    qsbr_offline(&reader);
+    ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
+    ck_assert_uint_eq(sorted_above(&pin, MEMBERS / 2), MEMBERS / 2 - CHANGES);
+    engine_unpin(rig.engine, &pin);
+    rig_fini(&rig);
+    qsbr_unregister(&qsbr, &reader);
+    qsbr_fini(&qsbr);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_random, test_none, test_many,
         test_full_array, test_change_meanwhile, test_forget_meanwhile,
         test_walk_fails, test_too_many_changes, test_one_fails, test_all_fail,
-        test_limit, test_large};
+        test_limit, test_large, test_copies};
     return run_tests("sorted", tests, COUNT_OF(tests));
 }
