@@ -426,6 +426,17 @@ members__has_pairs(
     return serial_of(view_of(engine, note->pairs), 0) == note->serial;
 }
 
+bool
+engine_has_pairs(struct engine *engine, unsigned pairs, uint32_t serial)
+{
+    struct shard *shard = &engine->shard[0]; /* any keeps a view */
+    ASSERT(pairs < SCHEMA_COUNTERS_MAX && serial != 0);
+    shard__lock(shard);
+    bool is_there = serial_of(view_of(engine, pairs), 0) == serial;
+    shard__unlock(shard);
+    return is_there;
+}
+
 /* What the record of a note says of its number. */
 enum verdict {
     VERDICT_GONE,   /* it does not have it */

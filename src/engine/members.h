@@ -34,6 +34,12 @@ size_t engine_members(struct engine *engine, unsigned pairs, uint64_t id,
 void engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     unsigned shard, struct engine_numbers *out);
 
+/* True where the counter in a slot is that of these pairs, by the serial of
+ * their column: where it is so behind a look, it was so all the time, for no
+ * serial comes again. Under a shard's lock for a moment. Any thread, online or
+ * not. */
+bool engine_has_pairs(struct engine *engine, unsigned pairs, uint32_t serial);
+
 /* True where the column in a slot of the counter in a slot has a value that is
  * not its default, in a record that is here. Looks through all tables, each
  * under a hold of its shard's lock; what is changed meanwhile may be missed.

@@ -473,10 +473,21 @@ read_all(struct engine *engine, const struct sorted_key *key,
     return err;
 }
 
+static bool
+has_pairs(const struct engine *engine, const struct sorted_key *key)
+{
+    const struct counter *counter = engine__counter(engine, key->pairs);
+    const struct view *view = counter == NULL ? NULL : counter__view(counter);
+    /* relaxed: a moment sooner or later makes no difference */
+    return view != NULL &&
+        atomic_load_explicit(&view->column[0].serial, memory_order_relaxed) ==
+        key->serial;
+}
+
 /* What was read becomes the entry's and the caller's pin, if it can: 0,
  * ERR_NO_MEMORY; ERR_EXISTS where it is to be read again, ERR_NOT_FOUND where
- * all members went meanwhile. Under the lock; behind it others put members into
- * the array. */
+ * all members went meanwhile, ERR_GONE where the pairs did. Under the lock;
+ * behind it others put members into the array. */
 static int
 finish(struct engine *engine, unsigned shard, const struct sorted_key *key,
     struct sorted *entry, struct sorted_array **array, struct sorted_pin *pin)
@@ -484,6 +495,7 @@ finish(struct engine *engine, unsigned shard, const struct sorted_key *key,
     struct sorted_table *table = table_of(engine, shard);
     int err = entry->lacks_some ? ERR_EXISTS : 0;
     err = entry->is_gone ? ERR_NOT_FOUND : err;
+    err = has_pairs(engine, key) ? err : ERR_GONE;
     ASSERT(array_of(entry) == NULL);
     if (err == 0 && entry->notes != NULL) {
         err = sorted__merge(&engine->pool, entry->notes, array);
@@ -504,17 +516,6 @@ finish(struct engine *engine, unsigned shard, const struct sorted_key *key,
     add_to(&engine->sorted.arrays, 1);
     make_room(engine, shard, entry, 2);
     return 0;
-}
-
-static bool
-has_pairs(const struct engine *engine, const struct sorted_key *key)
-{
-    const struct counter *counter = engine__counter(engine, key->pairs);
-    const struct view *view = counter == NULL ? NULL : counter__view(counter);
-    /* relaxed: a moment sooner or later makes no difference */
-    return view != NULL &&
-        atomic_load_explicit(&view->column[0].serial, memory_order_relaxed) ==
-        key->serial;
 }
 
 /* The caller's pin of the members now, where there is an array. */

@@ -36,7 +36,8 @@ struct sorted_pin {
  * the first n (> 0) members >= from, ascending, to member[]; *n_found is how
  * many there are, fewer than n where there are no more. What changes meanwhile
  * may be in it or not; what does not, is. 0, or why they cannot be read:
- * ERR_NO_MEMORY, ERR_COLD_READ, ERR_CLOSED (at a stop). */
+ * ERR_NO_MEMORY, ERR_COLD_READ, ERR_GONE (these are no pairs any more),
+ * ERR_CLOSED (at a stop). */
 struct sorted_walk {
     int (*next_fn)(const struct sorted_walk *walk,
         const struct sorted_key *key, uint64_t from, size_t n,

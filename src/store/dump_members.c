@@ -315,8 +315,8 @@ find_many(struct dump_members *it, bool *is_full)
     return err;
 }
 
-/* n_max members of one record, of one column; *next is as cold_members has it.
- */
+/* n_max members of one record, of one column; *next is as cold_members has it,
+ * and so is what it returns. */
 static int
 read_some(struct dump_members *it, size_t n_max, uint64_t *member,
     uint64_t *value, size_t *n, uint64_t *next)
@@ -324,6 +324,7 @@ read_some(struct dump_members *it, size_t n_max, uint64_t *member,
     const struct dump_members_column *column = &it->column[it->from_column];
     const struct cold_record record = {.id = it->id[it->at],
         .number = it->number[(size_t)it->at * it->n_columns + it->from_column],
+        .serial = column->pairs_serial,
         .pairs = column->pairs,
         .bits = column->bits};
     *n = 0;
@@ -338,7 +339,9 @@ read_some(struct dump_members *it, size_t n_max, uint64_t *member,
     *n = engine_members(it->engine, record.pairs, record.id, record.number,
         record.bits, it->from_member, n_max, member, value);
     *next = *n == n_max ? member[*n - 1] + 1 : *next;
-    return 0;
+    return engine_has_pairs(it->engine, record.pairs, record.serial)
+        ? 0
+        : ERR_GONE;
 }
 
 /* The next members of one record, of one column. */
@@ -352,7 +355,7 @@ find_some(struct dump_members *it)
     uint64_t next;
     int err = read_some(it, n_max, member, value, &n, &next);
     if (err != 0 && !dump_members_is_of_disk(err)) {
-        return err;
+        return err == ERR_GONE ? ERR_OTHER_COLUMNS : err;
     }
     ASSERT(n <= n_max && next > it->from_member);
     for (size_t i = 0; i < n; i++) {

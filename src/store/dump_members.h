@@ -108,8 +108,8 @@ struct cold_pairs;
 int dump_members__by_record(const void *a, const void *b);
 
 /* Lists what covers the pairs that are wanted, by column; under edit_lock. The
- * caller ends all that are not zeroed. Sorts the wants in its own way. 0 or
- * ERR_NO_MEMORY. */
+ * caller ends all that are not zeroed. Sorts the wants in its own way. 0,
+ * ERR_NO_MEMORY, or ERR_OTHER_COLUMNS. */
 int dump_members__list_cold(
     struct dump_members *it, uint32_t n_wants, struct cold_pairs *cold);
 

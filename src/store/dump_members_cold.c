@@ -6,6 +6,7 @@
 #include "store/dump_members.h"
 
 #include "base/assert.h"
+#include "base/err.h"
 #include "base/mutex.h"
 #include "engine/engine.h"
 #include "tier/cold_pairs.h"
@@ -60,11 +61,12 @@ dump_members__list_cold(
     for (uint32_t i = 0; i < n_wants && err == 0; i += n) {
         const struct dump_members_want *want = &it->want[i];
         n = count_column(want, n_wants - i);
+        const struct dump_members_column *column = &it->column[want->column];
         err = cold_pairs_init(&cold[want->column], it->segment_map,
-            it->column[want->column].pairs, first_id(it, want),
+            column->pairs, column->pairs_serial, first_id(it, want),
             last_id(it, &want[n - 1]));
     }
-    return err;
+    return err == ERR_GONE ? ERR_OTHER_COLUMNS : err;
 }
 
 /* The one of n wants, all of one number, that has pairs in that shard; NULL:

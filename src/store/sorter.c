@@ -31,6 +31,7 @@ next_members(const struct sorted_walk *walk, const struct sorted_key *key,
         offsetof(struct sorter, walk));
     const struct cold_record record = {.id = key->id,
         .number = key->number,
+        .serial = key->serial,
         .pairs = key->pairs,
         .bits = key->bits};
     uint64_t value[WALK_MAX], next;
@@ -46,7 +47,9 @@ next_members(const struct sorted_walk *walk, const struct sorted_key *key,
     int err = cold_members(
         sorter->segment_map, &record, from, n, member, value, n_found, &next);
     ASSERT(err != 0 || *n_found == n || next >> key->bits != 0);
-    return err == 0 || err == ERR_NO_MEMORY ? err : ERR_COLD_READ;
+    bool is_of_disk =
+        err == ERR_CORRUPT || err == ERR_NEWER_FORMAT || err == ERR_DISK;
+    return is_of_disk ? ERR_COLD_READ : err;
 }
 
 /* The next call; NULL at the end. */

@@ -86,8 +86,8 @@ begin(struct walk *it, uint64_t from)
         engine_id(segment_map->engine, it->shard, it->first_row + from);
     uint64_t last =
         engine_id(segment_map->engine, it->shard, it->first_row + it->end - 1);
-    int err = cold_pairs_init(
-        &it->cold, segment_map, record->pairs, first & ~of_row, last | of_row);
+    int err = cold_pairs_init(&it->cold, segment_map, record->pairs,
+        record->serial, first & ~of_row, last | of_row);
     if (segment_map->edit_lock != NULL) {
         mutex_unlock(segment_map->edit_lock);
     }

@@ -9,7 +9,8 @@
 
 struct cold_record {
     uint64_t id, number; /* of the record, and its number: not 0 */
-    unsigned pairs;      /* slot of the counter of pairs */
+    uint32_t serial;     /* of the one column of pairs */
+    unsigned pairs;      /* slot of their counter */
     unsigned bits;       /* members are below 2^bits */
 };
 
@@ -19,7 +20,8 @@ struct cold_record {
  * where there are no more. What the engine has counts, whatever a segment says.
  * What changes meanwhile may be in it or not.
  *
- * 0; ERR_NO_MEMORY; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what a segment has
+ * 0; ERR_NO_MEMORY; ERR_GONE where these are no pairs any more, and what was
+ * written is void, then as in calls before; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what a segment has
  * of the members before *next cannot be read, so that some may be missing
  * there; those that were found are written, and *next is further on than from.
  *

@@ -6,18 +6,26 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/members.h"
 
 enum { PASS_BLOCKS = 2 /* these are read on rather than begun anew behind */ };
 
 int
 cold_pairs_init(struct cold_pairs *it, struct segment_map *segment_map,
-    unsigned slot, uint64_t first_id, uint64_t last_id)
+    unsigned slot, uint32_t serial, uint64_t first_id, uint64_t last_id)
 {
+    int err = 0;
     ASSERT(first_id <= last_id);
     *it = (struct cold_pairs){.from_id = first_id};
-    return segment_map_any(segment_map)
-        ? segment_map_list(segment_map, slot, first_id, last_id, &it->list)
-        : 0;
+    if (segment_map_any(segment_map)) {
+        err =
+            segment_map_list(segment_map, slot, first_id, last_id, &it->list);
+    }
+    /* asked behind the list: so that is of this counter */
+    if (err == 0 && !engine_has_pairs(segment_map->engine, slot, serial)) {
+        err = ERR_GONE;
+    }
+    return err;
 }
 
 /* The file under way is done with, or begun anew later. */

@@ -27,10 +27,12 @@ struct cold_pairs {
 };
 
 /* Begins with ids first_id..last_id of the counter in a slot, in what covers
- * them now; that stays readable until the end. 0 or ERR_NO_MEMORY; in both
- * cases cold_pairs_fini is to be called. */
+ * them now; that stays readable until the end. serial is of its one column. 0;
+ * ERR_NO_MEMORY; ERR_GONE where the slot is not that counter's any more, and
+ * what was read of it before this call is void, too. In each case
+ * cold_pairs_fini is to be called. */
 int cold_pairs_init(struct cold_pairs *it, struct segment_map *segment_map,
-    unsigned slot, uint64_t first_id, uint64_t last_id);
+    unsigned slot, uint32_t serial, uint64_t first_id, uint64_t last_id);
 void cold_pairs_fini(struct cold_pairs *it);
 
 /* Goes on at that id, which is not below those that have come. Blocks in

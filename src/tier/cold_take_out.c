@@ -127,7 +127,7 @@ static int
 do_piece(struct piece *it, bool *is_end)
 {
     int err = cold_pairs_init(&it->pairs, &it->cold->segment_map,
-        it->left.pairs, it->taking->from_id, end_id(it) - 1);
+        it->left.pairs, it->left.serial, it->taking->from_id, end_id(it) - 1);
     while (err == 0 && !*is_end && it->n_taken < TAKE_MAX &&
         it->n_looks < LOOK_MAX) {
         err = do_next(it, is_end);

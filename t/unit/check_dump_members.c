@@ -499,6 +499,72 @@ START_TEST(test_dropped)
 }
 END_TEST
 
+/* In the slot of pairs that are gone: a counter of two columns, with records in
+ * the same rows. */
+static void
+take_slot(struct rig *rig, unsigned slot, const uint64_t *ids, unsigned n)
+{
+    const char *const lines[] = {"add counter w cold=never",
+        "add column w wid primarykey", "add column w wide",
+        "add column w wider"};
+    const char *const cold_lines[] = {
+        "add counter w", lines[1], lines[2], lines[3]};
+    edit_all(rig->store, rig->config.data == NULL ? lines : cold_lines,
+        COUNT_OF(lines));
+    ck_assert_uint_eq(
+        schema_counter(quiet_schema(rig->store), "w", 1)->slot, slot);
+    for (unsigned i = 0; i < n; i++) {
+        members_set_named(rig, ids[i], "wide", 1000);
+        members_set_named(rig, ids[i], "wider", 1000);
+    }
+}
+
+/* In the middle of a record's members, their column goes and its slot is
+ * another counter's: of one with a cold tier, sealed (_i is 1) or not. */
+START_TEST(test_slot_of_another)
+{
+    struct rig rig;
+    struct store_dump dump;
+    struct answer answer;
+    struct schema_target target;
+    uint64_t ids[MANY], last = 0;
+    if (_i == 2) {
+        begin(&rig, 64);
+    } else {
+        begin_cold(&rig, 64);
+    }
+    wanted.n = 0;
+    give(&rig, 7, "liked", &last, 3, MANY, 1);
+    for (unsigned m = 0; m < MANY; m++) {
+        ids[m] = store_pair(rig.store, 7, last, MEMBERS_BITS, 3 * m + 1);
+    }
+    if (_i < 2) {
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    ck_assert(schema_find(quiet_schema(rig.store), "liked", 5, &target));
+    unsigned slot = schema_pairs(quiet_schema(rig.store), target.column)->slot;
+    got.n = 0;
+    begin_dump(&rig, &dump, &answer);
+    ck_assert_int_eq(take_piece(&rig, &dump, &answer), 0);
+    ck_assert_uint_gt(got.n, 0);
+    ck_assert(!dump.is_end);
+    ck_assert_int_eq(edit(rig.store, "drop column m liked liked"), 0);
+    take_slot(&rig, slot, ids, MANY);
+    if (_i == 1) {
+        ck_assert_int_eq(rig_seal_all(&rig), 0);
+    }
+    ck_assert_int_eq(take_piece(&rig, &dump, &answer), ERR_OTHER_COLUMNS);
+    store_end_dump(rig.store, &dump);
+    answer_fini(&answer);
+    if (_i == 2) {
+        finish(&rig);
+    } else {
+        ck_assert_int_eq(rig_close(&rig), 0);
+        rig_fini(&rig);
+    }
+}
+END_TEST
+
 START_TEST(test_memory_runs_out)
 {
     struct fault_alloc fault;
@@ -601,6 +667,7 @@ main(void)
     tcase_add_loop_test(tcase, test_sealed_block, 0, 2);
     tcase_add_loop_test(tcase, test_sealed_numbers, 0, 3);
     tcase_add_test(tcase, test_dropped);
+    tcase_add_loop_test(tcase, test_slot_of_another, 0, 3);
     tcase_add_test(tcase, test_memory_runs_out);
     tcase_add_loop_test(tcase, test_threads, 0, 2);
     return run_case("dump_members", tcase);
