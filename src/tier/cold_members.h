@@ -21,9 +21,10 @@ struct cold_record {
  * What changes meanwhile may be in it or not.
  *
  * 0; ERR_NO_MEMORY; ERR_GONE where these are no pairs any more, and what was
- * written is void, then as in calls before; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what a segment has
- * of the members before *next cannot be read, so that some may be missing
- * there; those that were found are written, and *next is further on than from.
+ * written is void, by this call and those before it; ERR_CORRUPT,
+ * ERR_NEWER_FORMAT, ERR_DISK: what a segment has of the members before *next
+ * cannot be read, so that some may be missing there; those that were found are
+ * written, and *next is further on than from.
  *
  * Holds edit_lock while it looks into the engine (through whole tables, one
  * under each hold of the shard's lock: some 0.3 ms), and then reads some blocks
