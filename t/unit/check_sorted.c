@@ -503,6 +503,29 @@ START_TEST(test_all_fail)
 }
 END_TEST
 
+/* With the least hot memory there may be, so that arrays have little, too. */
+static void
+rig_little(struct rig *rig, struct qsbr *qsbr)
+{
+    const struct engine_config config = {.shards = 2,
+        .seed = 3,
+        .hot_bytes = ENGINE_HOT_BYTES_MIN,
+        .qsbr = qsbr};
+    rig_form(rig, 2, 33, 1);
+    rig->engine = engine_of(&config);
+    rig_define(rig);
+    journal_init(&rig->journal);
+}
+
+/* The record 1 has the members 1..n. */
+static void
+fill_one(struct rig *rig, uint64_t n)
+{
+    for (uint64_t m = 1; m <= n; m++) {
+        CHECK(change_member(rig, CHANGE_MEMBER_SET, 1, m, 1) == 0);
+    }
+}
+
 /* More arrays than there is room for: those that are used stay. */
 START_TEST(test_limit)
 {
@@ -511,12 +534,7 @@ START_TEST(test_limit)
     struct sorted_figures figures;
     struct sorted_pin pin;
     uint64_t now_ms = 0;
-    rig_form(&rig, 2, 33, 1);
-    struct engine_config config = {
-        .shards = 2, .seed = 3, .hot_bytes = ENGINE_HOT_BYTES_MIN};
-    rig.engine = engine_of(&config);
-    rig_define(&rig);
-    journal_init(&rig.journal);
+    rig_little(&rig, NULL);
     struct walk walk = walk_of(&rig);
     for (uint64_t id = 1; id <= MANY; id++) {
         for (uint64_t m = 1; m <= MEMBERS; m++) {
@@ -555,16 +573,9 @@ START_TEST(test_large)
     struct sorted_figures figures;
     struct sorted_pin pin;
     uint64_t now_ms = 0;
-    rig_form(&rig, 2, 33, 1);
-    struct engine_config config = {
-        .shards = 2, .seed = 3, .hot_bytes = ENGINE_HOT_BYTES_MIN};
-    rig.engine = engine_of(&config);
-    rig_define(&rig);
-    journal_init(&rig.journal);
+    rig_little(&rig, NULL);
     struct walk walk = walk_of(&rig);
-    for (uint64_t m = 1; m <= MEMBERS; m++) {
-        CHECK(change_member(&rig, CHANGE_MEMBER_SET, 1, m, 1) == 0);
-    }
+    fill_one(&rig, MEMBERS);
     for (unsigned i = 0; i < ROUNDS; i++) {
         unsigned n_calls = walk.n_calls;
         ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
@@ -591,20 +602,11 @@ START_TEST(test_copies)
     struct qsbr qsbr;
     struct qsbr_reader reader;
     uint64_t garbage;
-    rig_form(&rig, 2, 33, 1);
     qsbr_init(&qsbr);
     qsbr_register(&qsbr, &reader);
-    struct engine_config config = {.shards = 2,
-        .seed = 3,
-        .hot_bytes = ENGINE_HOT_BYTES_MIN,
-        .qsbr = &qsbr};
-    rig.engine = engine_of(&config);
-    rig_define(&rig);
-    journal_init(&rig.journal);
+    rig_little(&rig, &qsbr);
     struct walk walk = walk_of(&rig);
-    for (uint64_t m = 1; m <= MEMBERS; m++) {
-        CHECK(change_member(&rig, CHANGE_MEMBER_SET, 1, m, 1) == 0);
-    }
+    fill_one(&rig, MEMBERS);
     ck_assert_int_eq(pin_of(&rig, &walk, 1, &pin), 0);
     engine_unpin(rig.engine, &pin);
     engine_drain(rig.engine);
