@@ -5,9 +5,12 @@
  * A record that loses its number, because it is deleted or its members are, has
  * no members from then on: nobody knows the number any more. Its pairs are
  * taken out later, a piece at a time, by the thread that tends. What is to be
- * taken out is noted in memory only. While a log is replayed, the same deletes
- * note the same numbers; what was noted before that is lost with the process,
- * and is looked for behind a start (members_find.c).
+ * taken out is noted in memory only, and lost with the process. While a log is
+ * replayed, its deletes note the numbers of records that are in memory by then;
+ * of one that is in a segment alone no number is known while it loads (the old
+ * one counts as 0), and nothing is noted. What nobody has noted is looked for
+ * behind a start (members_find.c), but not where records are covered: there it
+ * stays.
  *
  * A replay may also see a number go that comes back in the same batch. So a
  * note counts only while its record does not have that number. */
