@@ -330,16 +330,13 @@ put_pair(const struct job *job, uint64_t row, uint64_t code)
     return err;
 }
 
-/* Sees to it that a pair which is to go is here: then it needs no memory to
- * go. Where it came as a base, it is stored as that says, which changes nothing
- * for anybody. */
+/* Stores a pair that came as a base as that says, which changes nothing for
+ * anybody: what is here needs no memory to go. */
 static int
 bring_pair(struct job *job)
 {
     struct part part = job->pair;
-    if (part.look.spot.where != TABLE_NOWHERE) {
-        return 0;
-    }
+    ASSERT(part.look.spot.where == TABLE_NOWHERE);
     ASSERT(part.origin == ORIGIN_BASE);
     part.origin = ORIGIN_STAY; /* else it is left alone, being no other one */
     codes_copy(part.code, part.look.spot.record.code, part.columns);
@@ -392,11 +389,28 @@ err_after_reservation:
     return err;
 }
 
+/* The record, then the pair, which is to hold nothing any more. */
+static int
+store_gone(struct job *job)
+{
+    bool is_here = job->pair.look.spot.where != TABLE_NOWHERE;
+    int err = is_here ? 0 : bring_pair(job);
+    if (err == 0) {
+        err = put_record(job);
+    }
+    if (err == 0 && is_here) { /* it has been looked at */
+        int gone = put(&job->pair, pair_id(job, pair_row(job)));
+        ASSERT(gone == 0);
+    } else if (err == 0) {
+        (void)put_pair(job, pair_row(job), 0);
+    }
+    return err;
+}
+
 static int
 store(struct job *job)
 {
     int step = job->change->member.step;
-    int err;
     if (step > 0) {
         return store_new(job);
     }
@@ -406,14 +420,7 @@ store(struct job *job)
     if (step == 0) {
         return put(&job->pair, pair_id(job, pair_row(job)));
     }
-    err = bring_pair(job);
-    if (err == 0) {
-        err = put_record(job);
-    }
-    if (err == 0) {
-        (void)put_pair(job, pair_row(job), 0);
-    }
-    return err;
+    return store_gone(job);
 }
 
 static void
