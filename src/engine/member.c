@@ -248,9 +248,8 @@ count(struct job *job, int step)
     return 0;
 }
 
-/* The number that the next record gets in these rows. */
-static uint64_t
-next_number(struct ranges *pairs, unsigned bits)
+uint64_t
+member__next_number(struct ranges *pairs, unsigned bits)
 {
     table_owner_assert_held(pairs->owner);
     if (pairs->next_number == 0) {
@@ -268,7 +267,7 @@ static int
 choose_number(struct job *job)
 {
     unsigned bits = job->change->member.bits;
-    uint64_t number = next_number(job->pair.ranges, bits);
+    uint64_t number = member__next_number(job->pair.ranges, bits);
     if (number % MEMBER_NUMBER_BLOCK == 1) {
         uint64_t reserved = number + MEMBER_NUMBER_BLOCK - 1;
         if (reserved >> job->row_bits != 0) {

@@ -27,7 +27,8 @@ enum { WINDOW = 1 << 20, WORD_BITS = 64, WORDS = WINDOW / WORD_BITS };
 /* Where it looks now; false in each case where that is not there any more. */
 struct place {
     const struct view *view;
-    const struct ranges *records, *pairs;
+    const struct ranges *records;
+    struct ranges *pairs;
     const struct column *column;
 };
 
@@ -49,7 +50,7 @@ find_place(
     if (out->view == NULL || (out->view->members >> it->column & 1) == 0) {
         return false;
     }
-    const struct counter *pairs =
+    struct counter *pairs =
         engine__counter(engine, out->view->pairs[it->column]);
     if (pairs == NULL || counter__view(pairs) == NULL) {
         return false;
@@ -89,10 +90,8 @@ static void
 begin(
     struct engine *engine, struct members_find *it, const struct place *place)
 {
-    unsigned bits = members__bits(place->column);
-    uint64_t next = place->pairs->next_number;
-    /* where it is not known yet, it will be above all that have pairs */
-    it->end = next != 0 ? next : members__top(place->pairs, bits) + 1;
+    /* 0: the column has come since the start, and no number was given yet */
+    it->end = place->pairs->next_number;
     if (it->first >= it->end || is_covered(engine, place)) {
         go_on(engine, it);
         return;
@@ -240,11 +239,34 @@ step(struct engine *engine, struct members_find *it)
     }
 }
 
+/* Works out the next number of what there is at the start. */
+static void
+find_next_numbers(struct engine *engine)
+{
+    struct members_find at = {.state = MEMBERS_FIND_BEGIN};
+    while (at.slot < SCHEMA_COUNTERS_MAX) {
+        if (engine__counter(engine, at.slot) == NULL) {
+            at.slot++;
+            continue;
+        }
+        struct shard *shard = &engine->shard[at.shard];
+        struct place place;
+        shard__lock(shard);
+        if (find_place(engine, &at, &place)) {
+            (void)member__next_number(
+                place.pairs, members__bits(place.column));
+        }
+        shard__unlock(shard);
+        go_on(engine, &at);
+    }
+}
+
 void
 members__find_begin(struct engine *engine)
 {
     struct members_find *it = &engine->members.find;
     members__find_end(engine);
+    find_next_numbers(engine);
     *it = (struct members_find){.state = MEMBERS_FIND_BEGIN};
 }
 

@@ -29,6 +29,9 @@ void member__apply_new(
  * of another shard. */
 uint64_t members__top(const struct ranges *pairs, unsigned bits);
 
+/* The number that the next record gets in the rows of pairs of a shard. */
+uint64_t member__next_number(struct ranges *pairs, unsigned bits);
+
 /* The bits of members, of a column of members. */
 static inline unsigned
 members__bits(const struct column *column)

@@ -43,8 +43,9 @@ START_TEST(test_counted_is_closed)
     declare_members(&rig);
     struct cell_key n = find(&rig, "n"), c = find(&rig, "c");
     ck_assert_int_eq(edit_now(&rig, ADD_MEMBERS), 0);
-    for (int op = CHANGE_SET; op <= CHANGE_DELETE; op++) {
-        change_all(&rig, c, (enum change_op)op, 1, ERR_COUNTED);
+    for (int i = CHANGE_SET; i <= CHANGE_DELETE; i++) {
+        enum change_op op = (enum change_op)i;
+        change_all(&rig, c, op, 1, ERR_COUNTED);
         ck_assert_int_eq(
             change_one(&rig, record_of(&rig, op, 1, false)), ERR_COUNTED);
     }
