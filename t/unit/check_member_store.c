@@ -271,25 +271,13 @@ note_number(struct world *world, unsigned i)
 static void
 do_now(struct world *world, struct change *change, uint32_t n)
 {
-    struct store *store = world->rig.store;
-    struct answer answer;
-    struct qsbr_reader reader;
-    struct store_change call = {.n = n, .change = change};
-    answer_init(&answer);
-    call.call = call_of(&answer);
-    reader_begin(store, &reader);
-    enum store_answer given = store_change(store, &call);
-    reader_end(store, &reader);
-    if (given == STORE_LATER) {
-        answer_wait(&answer);
-    }
-    answer_fini(&answer);
+    uint64_t seq = do_changes(world->rig.store, change, n);
     for (uint32_t k = 0; k < n; k++) {
         ck_assert_ptr_null(change[k].base);
         ck_assert(
             !change_is_of_member(&change[k]) || change[k].member.base == NULL);
     }
-    ck_assert_int_eq(rig_commit(&world->rig, call.seq), STORE_COMMITTED);
+    ck_assert_int_eq(rig_commit(&world->rig, seq), STORE_COMMITTED);
 }
 
 /* A batch of random ones. */

@@ -59,20 +59,8 @@ members_name(struct rig *rig, struct change *change)
 static inline void
 members_do(struct rig *rig, struct change *change)
 {
-    struct answer answer;
-    struct qsbr_reader reader;
-    struct store_change call = {.n = 1, .change = change};
-    answer_init(&answer);
-    call.call = call_of(&answer);
-    reader_begin(rig->store, &reader);
-    enum store_answer given = store_change(rig->store, &call);
-    reader_end(rig->store, &reader);
-    if (given == STORE_LATER) {
-        answer_wait(&answer);
-    }
-    answer_fini(&answer);
+    members_seq = do_changes(rig->store, change, 1);
     ck_assert_int_eq(change->err, 0);
-    members_seq = call.seq;
 }
 
 /* Sets one cell. */

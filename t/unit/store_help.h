@@ -126,8 +126,9 @@ change_of(const struct cell_key *cell, enum change_op op, uint64_t operand)
         .err = -1};
 }
 
-/* Does changes, waits, and leaves the answers in them. */
-static inline void
+/* Does changes, waits, and leaves the answers in them; returns with what they
+ * are committed. */
+static inline uint64_t
 do_changes(struct store *store, struct change *change, uint32_t n)
 {
     struct answer answer;
@@ -142,6 +143,7 @@ do_changes(struct store *store, struct change *change, uint32_t n)
         answer_wait(&answer);
     }
     answer_fini(&answer);
+    return call.seq;
 }
 
 static inline int
