@@ -183,4 +183,12 @@ bytes_unzigzag(uint64_t code)
     return (code >> 1) ^ (0 - (code & 1));
 }
 
+/* What a code of a column's value stands for: itself where the default is 0,
+ * else how far the value is from that. */
+static inline uint64_t
+bytes_of_code(uint64_t code, uint64_t default_value)
+{
+    return default_value == 0 ? code : default_value + bytes_unzigzag(code);
+}
+
 #endif

@@ -130,10 +130,7 @@ column_encode(const struct column *column, uint64_t value)
 static inline uint64_t
 column_decode(const struct column *column, uint64_t code)
 {
-    if (column->default_value == 0) {
-        return code;
-    }
-    return column->default_value + bytes_unzigzag(code);
+    return bytes_of_code(code, column->default_value);
 }
 
 static inline struct counter *

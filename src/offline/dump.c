@@ -189,14 +189,6 @@ add_producers(struct dump *dump)
 
 /* ---- records ---- */
 
-static uint64_t
-value_of(const struct schema_column *column, uint64_t code)
-{
-    return column->default_value == 0
-        ? code
-        : column->default_value + bytes_unzigzag(code);
-}
-
 /* The columns of a file: code[at[i]] is that of the counter's column i, if
  * at[i] >= 0. */
 static void
@@ -224,7 +216,8 @@ add_record(struct dump *dump, const struct schema_counter *counter,
         }
         has_any = true;
         buf_addf(&dump->text, " %" PRIu64,
-            value_of(&counter->column[i], at[i] < 0 ? 0 : code[at[i]][row]));
+            bytes_of_code(at[i] < 0 ? 0 : code[at[i]][row],
+                counter->column[i].default_value));
     }
     if (!has_any && counter->n_columns > 0) { /* it has nothing but members */
         dump->text.len = start;

@@ -272,9 +272,7 @@ take_value(const struct mending *mending, const struct segment_column *column,
     struct member_ids_column *known = counted_by(mending->it, column->serial);
     const struct latest_one *count =
         known == NULL ? NULL : latest_find(&known->mend, id);
-    *value = column->default_value == 0
-        ? code
-        : column->default_value + bytes_unzigzag(code);
+    *value = bytes_of_code(code, column->default_value);
     if (count != NULL) {
         *value = count->value;
     }

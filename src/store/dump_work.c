@@ -468,13 +468,6 @@ pass_block(const struct dump_source *source, struct dump_work *work, int err)
     return again != 0 ? again : is_told ? err : 0;
 }
 
-static uint64_t
-value_of(const struct segment_column *column, uint64_t code)
-{
-    uint64_t usual = column->default_value;
-    return usual == 0 ? code : usual + bytes_unzigzag(code);
-}
-
 static void
 add_to_batch(struct dump_work *work, uint64_t id, const uint64_t *code)
 {
@@ -491,7 +484,7 @@ add_to_batch(struct dump_work *work, uint64_t id, const uint64_t *code)
             continue;
         }
         batch->value[at * work->n_shown + n_shown++] =
-            value_of(&work->head.column[i], code[i]);
+            bytes_of_code(code[i], work->head.column[i].default_value);
         batch->is_shown[at] = batch->is_shown[at] ||
             (work->column[i] == DUMP_COLUMN_SHOWN && code[i] != 0);
     }
@@ -510,7 +503,7 @@ add_record(struct dump_work *work, uint64_t id, const uint64_t *code)
     ASSERT(work->n < DUMP_WORK_RECORDS && work->n_shown == head->n_columns);
     uint64_t *value = &work->value[(size_t)work->n * head->n_columns];
     for (unsigned i = 0; i < head->n_columns; i++) {
-        value[i] = value_of(&head->column[i], code[i]);
+        value[i] = bytes_of_code(code[i], head->column[i].default_value);
     }
     work->id[work->n++] = id;
 }

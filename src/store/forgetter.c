@@ -138,12 +138,6 @@ codes_of(const struct engine_rows *rows, uint32_t serial)
     return NULL;
 }
 
-static uint64_t
-value_of(uint64_t code, uint64_t default_value)
-{
-    return default_value == 0 ? code : default_value + bytes_unzigzag(code);
-}
-
 /* Deletes a mark that is still what it was. It may be another one by now, or in
  * a segment, or the column may be gone: then it stays. */
 static void
@@ -173,7 +167,7 @@ forget(struct forgetter *it, const struct forgetter_mark *mark, uint64_t fixed)
     for (uint32_t i = 0; stored != NULL && i < rows->n; i++) {
         uint64_t source = mark->is_fixed ? fixed
             : own == NULL                ? mark->source_default
-                          : value_of(own[i], mark->source_default);
+                          : bytes_of_code(own[i], mark->source_default);
         if (stored[i] != 0 &&
             mark_position(stored[i], source, mark->forget) == 0) {
             delete_mark(it, rows->row[i], mark, stored[i]);

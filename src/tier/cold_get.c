@@ -84,14 +84,6 @@ look(struct cold *cold, struct store_get *get, const struct part *part)
     return file;
 }
 
-static uint64_t
-value_of(const struct segment_column *column, uint64_t code)
-{
-    return column->default_value == 0
-        ? code
-        : column->default_value + bytes_unzigzag(code);
-}
-
 /* Cell i, which is at its default in the engine, as the segment has it. A
  * column that the segment does not have is younger. */
 static void
@@ -100,7 +92,8 @@ fill_cell(struct store_get *get, uint32_t i, const struct segment_head *head,
 {
     for (unsigned c = 0; c < head->n_columns; c++) {
         if (head->column[c].serial == get->key[i].serial && code[c] != 0) {
-            get->value[i] = value_of(&head->column[c], code[c]);
+            get->value[i] =
+                bytes_of_code(code[c], head->column[c].default_value);
             get->state[i] = CELL_SET;
         }
     }
