@@ -7,9 +7,9 @@
 
 #include "base/mutex.h"
 #include "call/ring.h"
+#include "lib/answered.h"
 #include "lib/fake_clock.h"
 #include "lib/fake_disk.h"
-#include "lib/history.h"
 #include "lib/id_family.h"
 #include "tier/seal_tidy.h"
 #include "unit/store_help.h"
@@ -49,7 +49,7 @@ struct rig {
     struct data_config data;
     struct store_config config;
     struct store *store;
-    struct history history;
+    struct answered history;
     uint64_t random;
     size_t first_event;   /* of the fake disk, since the store was opened */
     struct cell_key read; /* the last that was read back */

@@ -81,13 +81,13 @@ rig_init(
     pthread_cond_init(&rig->told, NULL);
     ck_assert_int_eq(sem_init(&rig->loaded, 0, 0), 0);
     id_family_make(family, seed, RIG_IDS, id);
-    history_init(&rig->history, id, RIG_IDS);
+    answered_init(&rig->history, id, RIG_IDS);
 }
 
 void
 rig_fini(struct rig *rig)
 {
-    history_fini(&rig->history);
+    answered_fini(&rig->history);
     fake_disk_destroy(&rig->fake);
     pthread_cond_destroy(&rig->told);
     mutex_fini(&rig->lock);
@@ -348,7 +348,7 @@ rig_change(struct rig *rig, struct change *change, uint32_t n, uint64_t *seq)
         answer_wait(&answer);
     }
     answer_fini(&answer);
-    history_change(&rig->history, change, n, call.seq);
+    answered_change(&rig->history, change, n, call.seq);
     *seq = call.seq;
     return true;
 }
@@ -420,12 +420,12 @@ do_random_changes(struct rig *rig, uint64_t *seq)
 int
 rig_edit(struct rig *rig, const char *line)
 {
-    char *before = history_schema_text(quiet_schema(rig->store));
+    char *before = answered_schema_text(quiet_schema(rig->store));
     int err = edit(rig->store, line);
     const struct schema *schema = quiet_schema(rig->store);
-    char *after = history_schema_text(schema);
+    char *after = answered_schema_text(schema);
     if (strcmp(before, after) != 0) {
-        history_edit(&rig->history, schema, err == 0 ? 0 : UINT64_MAX);
+        answered_edit(&rig->history, schema, err == 0 ? 0 : UINT64_MAX);
     }
     free(before);
     free(after);
@@ -614,12 +614,12 @@ read_cell(void *context, uint32_t serial, size_t i)
 void
 rig_judge(struct rig *rig, size_t n_steps, bool is_new)
 {
-    const struct history_found found = {.schema = quiet_schema(rig->store),
+    const struct answered_found found = {.schema = quiet_schema(rig->store),
         .value_fn = read_cell,
         .context = rig};
     store_verify(rig->store);
     size_t all = rig->history.n_steps;
-    const char *wrong = history_judge(&rig->history, n_steps, &found, is_new);
+    const char *wrong = answered_judge(&rig->history, n_steps, &found, is_new);
     ck_assert_msg(
         wrong == NULL, "%s, of %zu steps at least %zu", wrong, all, n_steps);
 }
@@ -640,7 +640,7 @@ n_safe(struct rig *rig, bool is_power_cut)
         sync == WAL_SYNC_NONE || (sync == WAL_SYNC_INTERVAL && is_power_cut);
     uint64_t synced = rig_stat(rig, "synced_seq");
     for (; n > 0; n--) {
-        uint64_t seq = history_seq(&rig->history, n - 1);
+        uint64_t seq = answered_seq(&rig->history, n - 1);
         if (counts_synced
                 ? seq <= synced
                 : store_outcome(rig->store, seq) == STORE_COMMITTED) {

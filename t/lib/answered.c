@@ -2,7 +2,7 @@
 /* A history, and the search for the step after which a found state was so. The
  * steps are done one after the other on a copy of the base, and it is counted
  * how many cells differ from what was found. */
-#include "lib/history.h"
+#include "lib/answered.h"
 
 #include "base/assert.h"
 #include "schema/restore.h"
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct history_step {
+struct answered_step {
     uint64_t seq;
     size_t first_cell; /* of those of this step */
     char *schema;      /* owned; NULL: as before */
 };
 
-struct history_cell {
+struct answered_cell {
     uint32_t serial;
     size_t i; /* of the id */
     uint64_t value;
@@ -56,7 +56,7 @@ print_counter(FILE *out, const struct schema_counter *counter)
 }
 
 char *
-history_schema_text(const struct schema *schema)
+answered_schema_text(const struct schema *schema)
 {
     char *text = NULL;
     size_t len;
@@ -74,19 +74,19 @@ history_schema_text(const struct schema *schema)
 }
 
 void
-history_init(struct history *history, const uint64_t *id, size_t n_ids)
+answered_init(struct answered *history, const uint64_t *id, size_t n_ids)
 {
     struct schema *none = schema_create();
-    *history = (struct history){.n_ids = n_ids};
+    *history = (struct answered){.n_ids = n_ids};
     history->id = malloc(n_ids * sizeof(*id));
     ASSERT(history->id != NULL && none != NULL);
     memcpy(history->id, id, n_ids * sizeof(*id));
-    history->base_schema = history_schema_text(none);
+    history->base_schema = answered_schema_text(none);
     schema_destroy(&none);
 }
 
 static void
-forget_steps(struct history *history)
+forget_steps(struct answered *history)
 {
     for (size_t i = 0; i < history->n_steps; i++) {
         free(history->step[i].schema);
@@ -96,10 +96,10 @@ forget_steps(struct history *history)
 }
 
 void
-history_fini(struct history *history)
+answered_fini(struct answered *history)
 {
     forget_steps(history);
-    for (unsigned i = 0; i < HISTORY_SERIALS; i++) {
+    for (unsigned i = 0; i < ANSWERED_SERIALS; i++) {
         free(history->base[i]);
     }
     free(history->base_schema);
@@ -109,7 +109,7 @@ history_fini(struct history *history)
 }
 
 static size_t
-place_of(const struct history *history, uint64_t id)
+place_of(const struct answered *history, uint64_t id)
 {
     size_t low = 0, high = history->n_ids;
     while (low < high) {
@@ -124,19 +124,19 @@ place_of(const struct history *history, uint64_t id)
     return low;
 }
 
-static struct history_step *
-add_step(struct history *history, uint64_t seq)
+static struct answered_step *
+add_step(struct answered *history, uint64_t seq)
 {
     history->step = grown(history->step, history->n_steps,
         &history->steps_capacity, sizeof(*history->step));
-    struct history_step *step = &history->step[history->n_steps++];
-    *step = (struct history_step){.seq = seq, .first_cell = history->n_cells};
+    struct answered_step *step = &history->step[history->n_steps++];
+    *step = (struct answered_step){.seq = seq, .first_cell = history->n_cells};
     return step;
 }
 
 void
-history_change(struct history *history, const struct change *change, size_t n,
-    uint64_t seq)
+answered_change(struct answered *history, const struct change *change,
+    size_t n, uint64_t seq)
 {
     if (seq == 0) {
         return; /* nothing was done */
@@ -148,7 +148,7 @@ history_change(struct history *history, const struct change *change, size_t n,
             history->cell = grown(history->cell, history->n_cells,
                 &history->cells_capacity, sizeof(*history->cell));
             history->cell[history->n_cells++] =
-                (struct history_cell){.serial = change[i].serial[k],
+                (struct answered_cell){.serial = change[i].serial[k],
                     .i = place_of(history, change[i].id),
                     .value = change[i].value[k]};
         }
@@ -157,9 +157,9 @@ history_change(struct history *history, const struct change *change, size_t n,
 
 /* A column that is new has been at its default ever since. */
 static void
-know_column(struct history *history, const struct schema_column *column)
+know_column(struct answered *history, const struct schema_column *column)
 {
-    ASSERT(column->serial < HISTORY_SERIALS);
+    ASSERT(column->serial < ANSWERED_SERIALS);
     uint64_t **base = &history->base[column->serial];
     if (*base == NULL) {
         *base = malloc(history->n_ids * sizeof(**base));
@@ -172,10 +172,10 @@ know_column(struct history *history, const struct schema_column *column)
 
 /* Marks the columns that there are. */
 static void
-list_columns(const struct schema *schema, bool live[HISTORY_SERIALS],
-    struct history *history)
+list_columns(const struct schema *schema, bool live[ANSWERED_SERIALS],
+    struct answered *history)
 {
-    memset(live, 0, HISTORY_SERIALS);
+    memset(live, 0, ANSWERED_SERIALS);
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
         const struct schema_counter *counter = schema_counter_at(schema, slot);
         for (unsigned i = 0; counter != NULL && i < counter->n_columns; i++) {
@@ -186,37 +186,37 @@ list_columns(const struct schema *schema, bool live[HISTORY_SERIALS],
 }
 
 void
-history_edit(
-    struct history *history, const struct schema *schema, uint64_t seq)
+answered_edit(
+    struct answered *history, const struct schema *schema, uint64_t seq)
 {
-    bool live[HISTORY_SERIALS];
-    add_step(history, seq)->schema = history_schema_text(schema);
+    bool live[ANSWERED_SERIALS];
+    add_step(history, seq)->schema = answered_schema_text(schema);
     list_columns(schema, live, history);
 }
 
 uint64_t
-history_seq(const struct history *history, size_t k)
+answered_seq(const struct answered *history, size_t k)
 {
     ASSERT(k < history->n_steps);
     return history->step[k].seq;
 }
 
 struct search {
-    struct history *history;
+    struct answered *history;
     const char *wanted; /* schema */
-    bool live[HISTORY_SERIALS];
-    uint64_t *at[HISTORY_SERIALS];    /* owned: state under way */
-    uint64_t *found[HISTORY_SERIALS]; /* owned */
-    size_t n_wrong;                   /* cells in which they differ */
+    bool live[ANSWERED_SERIALS];
+    uint64_t *at[ANSWERED_SERIALS];    /* owned: state under way */
+    uint64_t *found[ANSWERED_SERIALS]; /* owned */
+    size_t n_wrong;                    /* cells in which they differ */
 };
 
 static void
-begin_search(struct search *search, const struct history_found *found)
+begin_search(struct search *search, const struct answered_found *found)
 {
-    struct history *history = search->history;
+    struct answered *history = search->history;
     size_t bytes = history->n_ids * sizeof(uint64_t);
     list_columns(found->schema, search->live, history);
-    for (uint32_t serial = 0; serial < HISTORY_SERIALS; serial++) {
+    for (uint32_t serial = 0; serial < ANSWERED_SERIALS; serial++) {
         if (!search->live[serial]) {
             continue;
         }
@@ -234,7 +234,7 @@ begin_search(struct search *search, const struct history_found *found)
 }
 
 static void
-step_range(const struct history *history, size_t k, size_t *from, size_t *to)
+step_range(const struct answered *history, size_t k, size_t *from, size_t *to)
 {
     *from = history->step[k].first_cell;
     *to = k + 1 < history->n_steps ? history->step[k + 1].first_cell
@@ -247,7 +247,7 @@ do_step(struct search *search, size_t k)
     size_t at, end;
     step_range(search->history, k, &at, &end);
     for (; at < end; at++) {
-        const struct history_cell *cell = &search->history->cell[at];
+        const struct answered_cell *cell = &search->history->cell[at];
         if (search->live[cell->serial]) {
             uint64_t *now = &search->at[cell->serial][cell->i];
             uint64_t wanted = search->found[cell->serial][cell->i];
@@ -268,12 +268,12 @@ is_part(const struct search *search, size_t k)
     }
     step_range(search->history, k, &from, &to);
     for (size_t at = from; at < to; at++) {
-        const struct history_cell *cell = &search->history->cell[at];
+        const struct answered_cell *cell = &search->history->cell[at];
         bool is_new = search->live[cell->serial] &&
             search->found[cell->serial][cell->i] == cell->value &&
             search->at[cell->serial][cell->i] != cell->value;
         for (size_t b = from; is_new && b < at; b++) {
-            const struct history_cell *before = &search->history->cell[b];
+            const struct answered_cell *before = &search->history->cell[b];
             is_new = before->serial != cell->serial || before->i != cell->i ||
                 before->value != cell->value;
         }
@@ -285,7 +285,7 @@ is_part(const struct search *search, size_t k)
 static const char *
 run_search(struct search *search, size_t n_steps)
 {
-    struct history *history = search->history;
+    struct answered *history = search->history;
     const char *schema = history->base_schema;
     bool had_schema = false;
     for (size_t k = 0;; k++) {
@@ -309,18 +309,18 @@ run_search(struct search *search, size_t n_steps)
 }
 
 const char *
-history_judge(struct history *history, size_t n_steps,
-    const struct history_found *found, bool is_new)
+answered_judge(struct answered *history, size_t n_steps,
+    const struct answered_found *found, bool is_new)
 {
     struct search *search = calloc(1, sizeof(*search));
-    char *schema = history_schema_text(found->schema);
+    char *schema = answered_schema_text(found->schema);
     ASSERT(search != NULL);
     search->history = history;
     search->wanted = schema;
     begin_search(search, found);
     const char *wrong = run_search(search, n_steps);
     is_new = is_new && wrong == NULL;
-    for (unsigned i = 0; i < HISTORY_SERIALS; i++) {
+    for (unsigned i = 0; i < ANSWERED_SERIALS; i++) {
         free(search->at[i]);
         if (is_new) {
             free(history->base[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef LIB_HISTORY_H
-#define LIB_HISTORY_H
+#ifndef LIB_ANSWERED_H
+#define LIB_ANSWERED_H
 
 #include "engine/cell.h"
 #include "schema/schema.h"
@@ -14,44 +14,44 @@
  * before the last one that had to survive. Of a step of several changes some
  * may be there, since the log may hold them in several batches. One thread. */
 
-enum { HISTORY_SERIALS = 1024 };
+enum { ANSWERED_SERIALS = 1024 };
 
-struct history_step; /* a change, several of them, or an edit */
-struct history_cell; /* what a cell has become */
+struct answered_step; /* a change, several of them, or an edit */
+struct answered_cell; /* what a cell has become */
 
-struct history {
+struct answered {
     uint64_t *id; /* n_ids, ascending; owned */
     size_t n_ids;
-    uint64_t *base[HISTORY_SERIALS]; /* [serial][id], owned: before step 0 */
-    char *base_schema;               /* owned */
-    struct history_step *step;       /* owned */
+    uint64_t *base[ANSWERED_SERIALS]; /* [serial][id], owned: before step 0 */
+    char *base_schema;                /* owned */
+    struct answered_step *step;       /* owned */
     size_t n_steps, steps_capacity;
-    struct history_cell *cell; /* owned */
+    struct answered_cell *cell; /* owned */
     size_t n_cells, cells_capacity;
 };
 
 /* All of a schema as text, serials and slots too; the caller's, to free. */
-char *history_schema_text(const struct schema *schema);
+char *answered_schema_text(const struct schema *schema);
 
 /* No counter yet. id: ascending. */
-void history_init(struct history *history, const uint64_t *id, size_t n_ids);
-void history_fini(struct history *history);
+void answered_init(struct answered *history, const uint64_t *id, size_t n_ids);
+void answered_fini(struct answered *history);
 
 /* Changes that one call did, of these ids; those with an err did nothing. seq:
  * what the store said they are committed with. */
-void history_change(struct history *history, const struct change *change,
+void answered_change(struct answered *history, const struct change *change,
     size_t n, uint64_t seq);
 
 /* The schema has become this. seq: 0 where the edit was answered without an
  * error, so that it must survive; UINT64_MAX where it was not. */
-void history_edit(
-    struct history *history, const struct schema *schema, uint64_t seq);
+void answered_edit(
+    struct answered *history, const struct schema *schema, uint64_t seq);
 
 /* The seq of step number k. */
-uint64_t history_seq(const struct history *history, size_t k);
+uint64_t answered_seq(const struct answered *history, size_t k);
 
 /* What is found afterwards. */
-struct history_found {
+struct answered_found {
     const struct schema *schema;
     /* of the cell of id number i in the column of that serial */
     uint64_t (*value_fn)(void *context, uint32_t serial, size_t i);
@@ -60,7 +60,7 @@ struct history_found {
 
 /* NULL, or what is wrong. At least the first n_steps must be there. Where
  * nothing is wrong and is_new, the history begins anew with what was found. */
-const char *history_judge(struct history *history, size_t n_steps,
-    const struct history_found *found, bool is_new);
+const char *answered_judge(struct answered *history, size_t n_steps,
+    const struct answered_found *found, bool is_new);
 
 #endif
