@@ -154,6 +154,25 @@ history_find(const struct history *history, uint64_t seq)
     return NULL;
 }
 
+bool
+history_follows(const struct history *history, uint64_t seq, uint64_t next)
+{
+    const struct history_term *from = history_find(history, seq);
+    const struct history_term *to = history_find(history, next);
+
+    if (to == NULL || next <= seq || (seq > 0 && from == NULL)) {
+        return false;
+    }
+    if (from != to && next == first_of(to)) {
+        return to == history->at ? seq == 0
+                                 : from == to - 1 && seq == from->last;
+    }
+    if (to->term == 0) {
+        return next == seq + 1 || next - seq > SEQ_GAP;
+    }
+    return from == to && next == seq + 1;
+}
+
 void
 history_cut(struct history *history, uint64_t seq)
 {
@@ -200,10 +219,11 @@ history_fit(const struct history *history, uint64_t last,
     const struct history_term *here = NULL;
     const struct history_term *there = common(history, node, &here);
 
-    ASSERT(history_is_end(history, last) && history_is_end(node, node_last));
+    ASSERT(history_is_end(history, last));
+    ASSERT(history_is_end(node, node_last));
     *seq = 0;
     if (there == NULL) {
-        return HISTORY_APART;
+        return node_last == 0 ? HISTORY_FITS : HISTORY_APART;
     }
     *seq = lesser(lesser(here->last, last), lesser(there->last, node_last));
     return *seq == node_last ? HISTORY_FITS : HISTORY_CUT;

@@ -65,6 +65,13 @@ bool history_begin(
 const struct history_term *history_find(
     const struct history *history, uint64_t seq);
 
+/* True where batch next (not 0) may stand right behind batch seq (0: at the
+ * very beginning) in the log of that history: n is one more, or its term is the
+ * next one and seq the last before that. In term 0 numbers may leave out
+ * SEQ_GAP or more, as files of a log may. */
+bool history_follows(
+    const struct history *history, uint64_t seq, uint64_t next);
+
 /* The log is cut behind batch seq: later terms are forgotten, and that of seq
  * is open again. seq is a batch of it, or 0: the history is empty then. */
 void history_cut(struct history *history, uint64_t seq);
@@ -78,7 +85,8 @@ enum history_fit {
 /* Does a node, whose log ends with batch node_last, fit the log of history,
  * which ends with batch last? Both are sound and end so. *seq: the last batch
  * that both have; 0 for HISTORY_APART. What no longer is in the log does not
- * matter here. A node without history is HISTORY_APART. */
+ * matter here. A node without any batch fits, with 0; one that has batches and
+ * no history is HISTORY_APART. */
 enum history_fit history_fit(const struct history *history, uint64_t last,
     const struct history *node, uint64_t node_last, uint64_t *seq);
 

@@ -7,7 +7,7 @@
 
 #include "unit/check_help.h"
 
-enum { SEEDS = 60, STEPS = 1500, NODES = 4, BATCHES = 6000 };
+enum { SEEDS = 60, STEPS = 800, NODES = 4, BATCHES = 6000 };
 
 START_TEST(test_seq)
 {
@@ -110,6 +110,40 @@ START_TEST(test_find)
     ck_assert_uint_eq(history.at[0].last, 20);
     history_cut(&history, 0);
     ck_assert_uint_eq(history.n, 0);
+}
+END_TEST
+
+START_TEST(test_follows)
+{
+    struct history history = {0};
+    uint64_t restart = 7 + 1 + SEQ_GAP, last = restart + 4;
+
+    ck_assert(!history_follows(&history, 0, 1));
+    ck_assert(history_begin(&history, 2, 9, last));
+    ck_assert(history_begin(&history, 4, 8, seq_make(2, 10)));
+    ck_assert(history_follows(&history, 0, 1));
+    ck_assert(history_follows(&history, 1, 2));
+    ck_assert(!history_follows(&history, 1, 3));
+    ck_assert(!history_follows(&history, 2, 2));
+    ck_assert(!history_follows(&history, 2, 1));
+    ck_assert(history_follows(&history, 7, restart));
+    ck_assert(!history_follows(&history, 8, restart));
+    ck_assert(!history_follows(&history, last, last + 1));
+    ck_assert(history_follows(&history, last, seq_first(2)));
+    ck_assert(!history_follows(&history, last - 1, seq_first(2)));
+    ck_assert(!history_follows(&history, last, seq_make(2, 2)));
+    ck_assert(!history_follows(&history, 0, seq_first(2)));
+    ck_assert(history_follows(&history, seq_make(2, 4), seq_make(2, 5)));
+    ck_assert(!history_follows(&history, seq_make(2, 4), seq_make(2, 6)));
+    ck_assert(!history_follows(&history, seq_make(2, 10), seq_make(2, 11)));
+    ck_assert(history_follows(&history, seq_make(2, 10), seq_first(4)));
+    ck_assert(!history_follows(&history, seq_make(2, 9), seq_first(4)));
+    ck_assert(!history_follows(&history, last, seq_first(4)));
+    ck_assert(!history_follows(&history, seq_make(3, 1), seq_first(4)));
+    history = (struct history){0};
+    ck_assert(history_begin(&history, 1, 9, 0));
+    ck_assert(history_follows(&history, 0, seq_first(1)));
+    ck_assert(!history_follows(&history, 0, seq_make(1, 2)));
 }
 END_TEST
 
@@ -280,6 +314,13 @@ follow(struct node *node, const struct node *other, uint64_t *state)
         same++;
     }
     really = same == 0 ? 0 : node->at[same - 1].seq;
+    for (size_t i = 0; i < other->n; i++) {
+        ck_assert(history_find(&other->history, other->at[i].seq) == NULL ||
+            i == 0 ||
+            history_find(&other->history, other->at[i - 1].seq) == NULL ||
+            history_follows(
+                &other->history, other->at[i - 1].seq, other->at[i].seq));
+    }
     if (fit == HISTORY_APART) {
         /* nothing in common, or nothing that is remembered */
         ck_assert(same == 0 || history_find(&other->history, really) == NULL ||
@@ -342,7 +383,7 @@ int
 main(void)
 {
     const TTest *tests[] = {test_seq, test_next_term, test_begin, test_find,
-        test_many, test_bytes, test_unsound};
+        test_follows, test_many, test_bytes, test_unsound};
     TCase *tcase = tcase_create("history");
 
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
