@@ -176,13 +176,13 @@ enum message_code {
     MESSAGE_BAD_FRAME = 1, /* what came was wrong */
     MESSAGE_BAD_PROTOCOL,  /* no version that both speak */
     MESSAGE_BAD_PROOF,
-    MESSAGE_BAD_GROUP,
+    MESSAGE_BAD_GROUP,     /* another group, or a name that is this end's */
     MESSAGE_BAD_DIRECTORY, /* another epoch, other shards or seed */
     MESSAGE_BAD_FORMAT,    /* the log has what the node cannot read */
     MESSAGE_BAD_PURPOSE,
     MESSAGE_BAD_TERM, /* another term than that of the stream */
     MESSAGE_BUSY,     /* too many streams, or no primary here */
-    MESSAGE_CODES
+    MESSAGE_LATE      /* nothing came, or not what was to come */
 };
 
 struct message_error {

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How links end: a reason, of which the other end is told what it can use. */
+#include "repl/link.h"
+
+#include "base/assert.h"
+
+#include <string.h>
+
+static const struct {
+    uint32_t code;
+    const char *text;
+} reasons[] = {
+#define X(name, code, text) {(code), text},
+    LINK_REASONS(X)
+#undef X
+};
+
+const char *
+link_reason_text(enum link_reason reason)
+{
+    ASSERT((size_t)reason < sizeof reasons / sizeof reasons[0]);
+    return reasons[reason].text;
+}
+
+static uint8_t
+keep_text(char *out, const struct message_text *text)
+{
+    if (text->len > 0) {
+        memcpy(out, text->at, text->len);
+    }
+    return text->len;
+}
+
+void
+link__hear_end(const struct stream_frame *frame, struct link_end *end)
+{
+    struct message_refused refused;
+    struct message_error error;
+    struct stream_fault fault = {0};
+
+    *end = (struct link_end){.reason = LINK_BAD_FRAME};
+    if (frame->type == STREAM_REFUSED &&
+        message_get_refused(frame, &refused, &fault) == 0) {
+        end->reason = LINK_REFUSED;
+        end->term = refused.promised;
+        end->text_len = keep_text(end->text, &refused.primary);
+        end->address_len = keep_text(end->address, &refused.address);
+    } else if (frame->type == STREAM_ERROR &&
+        message_get_error(frame, &error, &fault) == 0) {
+        end->reason = LINK_TOLD;
+        end->code = error.code;
+        end->text_len = keep_text(end->text, &error.text);
+    } else {
+        end->fault = fault;
+    }
+}
+
+size_t
+link__put_end(
+    const struct link_end *end, uint64_t term, uint64_t session, uint8_t *out)
+{
+    const char *text = reasons[end->reason].text;
+    struct message_error error = {.code = reasons[end->reason].code,
+        .text = {(const uint8_t *)text, (uint8_t)strlen(text)}};
+
+    if (error.code == 0) {
+        return 0;
+    }
+    return stream_seal(out, STREAM_ERROR,
+        (uint32_t)message_put_error(out + STREAM_HEAD_BYTES, &error), term,
+        session);
+}
