@@ -21,10 +21,11 @@
 #include "repl/link_primary.h"
 
 #include "base/assert.h"
+#include "base/steps.h"
 
 #include <string.h>
 
-#define BIT(name) (1U << LINK_PRIMARY_##name)
+#define BIT(name) STEP_TO(LINK_PRIMARY_##name)
 
 /* Where each state may lead. */
 static const unsigned may_lead[LINK_PRIMARY_STATES_N] = {
@@ -40,7 +41,7 @@ static const unsigned may_lead[LINK_PRIMARY_STATES_N] = {
 static void
 move_to(struct link_primary *link, enum link_primary_state state)
 {
-    ASSERT((may_lead[link->state] >> state & 1) != 0);
+    ASSERT_STEP(may_lead, link->state, state);
     link->state = state;
 }
 

@@ -23,10 +23,11 @@
 #include "repl/link_replica.h"
 
 #include "base/assert.h"
+#include "base/steps.h"
 
 #include <string.h>
 
-#define BIT(name) (1U << LINK_REPLICA_##name)
+#define BIT(name) STEP_TO(LINK_REPLICA_##name)
 #define BITS_OF_END (BIT(ENDING) | BIT(ENDED))
 #define BITS_OF_WORK (BIT(FOLLOWING) | BIT(COPYING) | BIT(CUTTING))
 
@@ -45,7 +46,7 @@ static const unsigned may_lead[LINK_REPLICA_STATES_N] = {
 static void
 move_to(struct link_replica *link, enum link_replica_state state)
 {
-    ASSERT((may_lead[link->state] >> state & 1) != 0);
+    ASSERT_STEP(may_lead, link->state, state);
     link->state = state;
 }
 

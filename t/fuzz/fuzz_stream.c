@@ -6,7 +6,7 @@
  * bytes; body. How bytes are cut into pieces follows from their hash.
  *
  * Whatever comes, a replica takes only batches that follow, and says no more
- * than it has; a primary believes no acknowledgement of what it has not sent. */
+ * than it has; a primary believes no acknowledgement of what was not sent. */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/checksum.h"
