@@ -13,6 +13,7 @@ struct pair {
     struct link_replica down;
     struct stream_reader at_up, at_down;
     uint8_t bytes[LINK_SEND_MAX];
+    char *given; /* the last frame to the replica, which is looked at still */
     struct link_order order;
     enum link_step step; /* of the last frame */
     uint64_t now_us;
@@ -58,6 +59,7 @@ end(struct pair *pair)
 {
     stream_reader_fini(&pair->at_up);
     stream_reader_fini(&pair->at_down);
+    free(pair->given);
 }
 
 /* Hands on a frame. */
@@ -73,7 +75,8 @@ to_replica(struct pair *pair, const uint8_t *bytes, size_t len)
         stream_read(&pair->at_down, &at, &len, &frame), STREAM_FRAME);
     pair->step = link_replica_take(&pair->down, &node, &frame, pair->now_us);
     pair->at_down.session = pair->down.session;
-    free(copy);
+    free(pair->given);
+    pair->given = copy;
 }
 
 static void
