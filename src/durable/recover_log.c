@@ -245,6 +245,17 @@ take_number(struct replayer *it, const struct entry *entry, uint64_t seq)
     }
 }
 
+/* A term changes nothing of what is counted; it must be where it belongs. */
+static void
+take_term(struct replayer *it, const struct entry_term *term, uint64_t seq,
+    bool is_first)
+{
+    if (it->number == 0 && it->err == 0) {
+        it->err = recover_check_term(
+            term, seq, is_first, it->ring->durable->config.logger);
+    }
+}
+
 static void
 replay_payload(
     struct replayer *it, uint64_t seq, const uint8_t *payload, size_t len)
@@ -252,6 +263,7 @@ replay_payload(
     struct entry_reader reader = {.at = payload, .end = payload + len};
     struct entry entry;
     while (reader.at < reader.end) {
+        const uint8_t *at = reader.at;
         if (!entry_next(&reader, &entry)) {
             /* the checksum was right: this tallyd does not know it */
             it->err = it->err == 0 ? ERR_NEWER_FORMAT : it->err;
@@ -261,6 +273,8 @@ replay_payload(
             take_cells(it, &entry.cells, seq);
         } else if (entry.kind == ENTRY_NUMBER) {
             take_number(it, &entry, seq);
+        } else if (entry.kind == ENTRY_TERM) {
+            take_term(it, &entry.term, seq, at == payload);
         } else {
             take_common(it, &entry, seq);
         }
@@ -487,6 +501,21 @@ recover_check_shard(const struct manifest *manifest, const struct entry *entry,
         "has %" PRIu32 " shards: they are not of one directory; restore it "
         "from a backup, or see --salvage",
         seq, (unsigned)entry->shard, MANIFEST_NAME, manifest->shards);
+    return ERR_CORRUPT;
+}
+
+int
+recover_check_term(const struct entry_term *term, uint64_t seq, bool is_first,
+    struct logger *logger)
+{
+    if (entry_term_is_at(term, seq, is_first)) {
+        return 0;
+    }
+    log_line(logger, LOG_ERROR,
+        "log batch %" PRIu64 ": term %" PRIu32
+        " does not begin there; restore the directory from a backup, or "
+        "see --salvage",
+        seq, term->term);
     return ERR_CORRUPT;
 }
 

@@ -108,6 +108,33 @@ check_cells(struct check *check, const struct entry_cells *cells, uint64_t seq)
         : member_ids_take_cells(&check->members, &check->recover, cells, seq);
 }
 
+/* An edit of the schema, or something about a producer. */
+static int
+check_edit(struct check *check, const struct entry *entry, uint64_t seq)
+{
+    check->edits++;
+    int err = seq <= check->manifest.schema_seq ||
+            entry->kind == ENTRY_PRODUCER ||
+            entry->kind == ENTRY_PRODUCER_DROPPED
+        ? 0
+        : recover_schema_apply(&check->recover, entry, NULL);
+    if (err != 0) {
+        log_line(check->logger, LOG_ERROR,
+            "log batch %" PRIu64 ": an edit that does not fit the "
+            "schema: %s",
+            seq, err_text(err));
+        return err;
+    }
+    return look_for_members(check);
+}
+
+static int
+check_number(struct check *check, const struct entry *entry, uint64_t seq)
+{
+    check->numbers++;
+    return recover_check_shard(&check->manifest, entry, seq, check->logger);
+}
+
 static int
 check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
 {
@@ -115,6 +142,7 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     struct entry_reader reader = {.at = payload, .end = payload + len};
     struct entry entry;
     while (reader.at < reader.end) {
+        const uint8_t *at = reader.at;
         if (!entry_next(&reader, &entry)) {
             log_line(check->logger, LOG_ERROR,
                 "log batch %" PRIu64 ": an entry of an unknown kind, written "
@@ -122,36 +150,12 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
                 seq);
             return ERR_NEWER_FORMAT;
         }
-        if (entry.kind == ENTRY_CELLS) {
-            int err = check_cells(check, &entry.cells, seq);
-            if (err != 0) {
-                return err;
-            }
-            continue;
-        }
-        if (entry.kind == ENTRY_NUMBER) {
-            check->numbers++;
-            int err = recover_check_shard(
-                &check->manifest, &entry, seq, check->logger);
-            if (err != 0) {
-                return err;
-            }
-            continue;
-        }
-        check->edits++;
-        int err = seq <= check->manifest.schema_seq ||
-                entry.kind == ENTRY_PRODUCER ||
-                entry.kind == ENTRY_PRODUCER_DROPPED
-            ? 0
-            : recover_schema_apply(&check->recover, &entry, NULL);
-        if (err != 0) {
-            log_line(check->logger, LOG_ERROR,
-                "log batch %" PRIu64 ": an edit that does not fit the "
-                "schema: %s",
-                seq, err_text(err));
-            return err;
-        }
-        err = look_for_members(check);
+        int err = entry.kind == ENTRY_CELLS
+            ? check_cells(check, &entry.cells, seq)
+            : entry.kind == ENTRY_NUMBER ? check_number(check, &entry, seq)
+            : entry.kind == ENTRY_TERM   ? recover_check_term(&entry.term, seq,
+                                               at == payload, check->logger)
+                                         : check_edit(check, &entry, seq);
         if (err != 0) {
             return err;
         }

@@ -540,6 +540,10 @@ add_batch(void *context, const struct glean_batch *batch)
         if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
             add_cells(dump, &entry.cells, batch->seq);
         }
+        if (entry.kind == ENTRY_TERM && wants(dump, DUMP_LOG)) {
+            dump_text_term(&entry.term, &dump->text);
+            end_line(dump);
+        }
         if ((wants(dump, DUMP_LOG) || wants(dump, DUMP_PRODUCERS)) &&
             dump_text_entry(&entry, &dump->text)) {
             end_line(dump);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes producers and members as text. A window becomes the ranges of the
- * numbers that were seen, lowest first: mostly one, or a few where some came
- * early. */
+/* Writes producers, members and terms as text. A window becomes the ranges of
+ * the numbers that were seen, lowest first: mostly one, or a few where some
+ * came early. */
 #include "offline/dump_text.h"
 
 #include <inttypes.h>
@@ -55,6 +55,15 @@ dump_text_member(const char *word, const struct schema_counter *counter,
         column->suffix.len > 0 ? &column->suffix : &column->name;
     buf_addf(out, "%s %s %" PRIu64 ".%s:%" PRIu64 " %" PRIu64, word,
         counter->name.text, id, name->text, member, value);
+}
+
+void
+dump_text_term(const struct entry_term *term, struct buf *out)
+{
+    buf_addf(out,
+        "term %" PRIu32 " branch %016" PRIx64 " after %" PRIu64 " node %.*s",
+        term->term, term->branch, term->last_seq, (int)term->node.len,
+        term->node.text);
 }
 
 bool

@@ -7,8 +7,8 @@
 #include "wal/producers.h"
 
 /* Lines of a dump that say who numbers its changes, which numbers were seen,
- * and which members records have; doc/operations.md describes them. Part of the
- * store; nobody else calls it. Each appends one line without its newline;
+ * which members records have, and whose the log was; doc/operations.md
+ * describes them. Part of the store; nobody else calls it. Each appends one line without its newline;
  * out->failed where memory is out. Pure; any thread. */
 
 /* A producer of the manifest, or one that the log makes. */
@@ -24,6 +24,9 @@ void dump_text_window(
 void dump_text_member(const char *word, const struct schema_counter *counter,
     const struct schema_column *column, uint64_t id, uint64_t member,
     uint64_t value, struct buf *out);
+
+/* What the log says of a term; dump_text_entry leaves that to it. */
+void dump_text_term(const struct entry_term *term, struct buf *out);
 
 /* An entry of the log. False, and nothing, where it is none of a producer. */
 bool dump_text_entry(const struct entry *entry, struct buf *out);

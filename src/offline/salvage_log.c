@@ -65,6 +65,14 @@ is_edit(const struct work *work, const struct entry *entry, uint64_t seq)
         seq > work->salvage->manifest.schema_seq;
 }
 
+/* True of a term that stands where none begins. */
+static bool
+is_misplaced(const struct entry *entry, uint64_t seq, bool is_first)
+{
+    return entry->kind == ENTRY_TERM &&
+        !entry_term_is_at(&entry->term, seq, is_first);
+}
+
 /* True of a number whose shard nobody knows. */
 static bool
 is_unplaced(const struct work *work, const struct entry *entry)
@@ -83,8 +91,12 @@ look_at_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     struct entry_reader reader = {.at = payload, .end = payload + len};
     struct entry entry;
     while (reader.at < reader.end) {
+        bool is_first = reader.at == payload;
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
+        }
+        if (is_misplaced(&entry, seq, is_first)) {
+            return ERR_CORRUPT;
         }
         int err = is_edit(work, &entry, seq)
             ? recover_schema_apply(&work->recover, &entry, NULL)
@@ -360,6 +372,10 @@ take_payload(
             err = take_edit(work, &entry, at, reader.at, out);
         } else if (is_unplaced(work, &entry)) {
             work->unplaced++;
+        } else if (is_misplaced(&entry, batch->seq, at == batch->payload)) {
+            salvage__say(work->salvage,
+                "a term is left out: it does not begin in its batch");
+            work->salvage->is_lossy = true;
         } else if (entry.kind == ENTRY_CELLS) {
             err = take_cells(
                 work, batch, &entry.cells, at, reader.at, is_first, out);

@@ -20,7 +20,7 @@ enum {
     SMALL = 0x80 /* a varint below is one byte */
 };
 
-_Static_assert((int)ENTRY_NUMBER <= KIND_MASK, "a kind has three bits");
+_Static_assert((int)ENTRY_TERM <= KIND_MASK, "a kind has three bits");
 _Static_assert(SCHEMA_COLUMNS_MAX <= UINT8_MAX >> KIND_BITS,
     "the number of cells has the rest of the byte");
 _Static_assert(BYTES_VARINT_MAX == 10, "as in ENTRY_CELLS_BYTES_MAX");
@@ -131,6 +131,30 @@ entry_put_producer_dropped(uint8_t *out, uint32_t producer)
     ASSERT(producer > 0);
     out[0] = (uint8_t)ENTRY_PRODUCER_DROPPED;
     return 1 + bytes_put_varint(out + 1, producer);
+}
+
+static bool
+term_is_right(const struct entry_term *term)
+{
+    return term->term > 0 && term->term <= ENTRY_TERM_MAX &&
+        term->branch != 0 && term->last_seq >> ENTRY_TERM_SHIFT < term->term;
+}
+
+size_t
+entry_put_term(uint8_t *out, const struct entry_term *term)
+{
+    size_t len = 1;
+
+    ASSERT(term_is_right(term));
+    ASSERT(node_name_is_right(term->node.text, term->node.len));
+    out[0] = (uint8_t)ENTRY_TERM;
+    len += bytes_put_varint(out + len, term->term);
+    bytes_put_u64(out + len, term->branch);
+    len += 8;
+    len += bytes_put_varint(out + len, term->last_seq);
+    out[len++] = term->node.len;
+    memcpy(out + len, term->node.text, term->node.len);
+    return len + term->node.len;
 }
 
 /* Up to the value, which is the last byte. */
@@ -252,6 +276,28 @@ get_producer(const uint8_t **in, const uint8_t *end, struct entry *out)
     return true;
 }
 
+static bool
+get_term(const uint8_t **in, const uint8_t *end, struct entry_term *out)
+{
+    size_t len;
+
+    if (!get_serial(in, end, &out->term) || end - *in < 8) {
+        return false;
+    }
+    out->branch = bytes_get_u64(*in);
+    *in += 8;
+    if (!get_number(in, end, &out->last_seq) || *in == end) {
+        return false;
+    }
+    len = *(*in)++;
+    if (len > (size_t)(end - *in) ||
+        !node_name_set(&out->node, (const char *)*in, len)) {
+        return false;
+    }
+    *in += len;
+    return term_is_right(out);
+}
+
 /* What is not cells: by its first byte. */
 static bool
 get_other(const uint8_t **in, const uint8_t *end, struct entry *out)
@@ -267,6 +313,8 @@ get_other(const uint8_t **in, const uint8_t *end, struct entry *out)
         return get_producer(in, end, out);
     case ENTRY_PRODUCER_DROPPED:
         return get_serial(in, end, &out->producer);
+    case ENTRY_TERM:
+        return get_term(in, end, &out->term);
     default:
         return false;
     }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/node.h"
 #include "base/producer.h"
 #include "schema/schema.h"
 #include "wal/schema_code.h"
@@ -30,6 +31,9 @@
  *   producer made:    1 byte: kind 5, 1 in bits 3..7; varint: its serial; its
  *            name, one byte with the length before it
  *   producer dropped: 1 byte: kind 5, 2 in bits 3..7; varint: its serial
+ *   term:    1 byte: kind 6, 0 in bits 3..7; varint: the term; 8 bytes: its
+ *            branch; varint: number of the last batch before it; the node's
+ *            name, one byte with the length before it
  */
 
 enum entry_kind {
@@ -41,7 +45,8 @@ enum entry_kind {
     /* these have one kind in files, and are told apart by its upper bits */
     ENTRY_NUMBER = 5,
     ENTRY_PRODUCER = 5 | 1 << 3,
-    ENTRY_PRODUCER_DROPPED = 5 | 2 << 3
+    ENTRY_PRODUCER_DROPPED = 5 | 2 << 3,
+    ENTRY_TERM = 6
 };
 
 enum {
@@ -55,7 +60,22 @@ enum {
     ENTRY_DROPPED_BYTES_MAX = 1 + 2 * 5,
     ENTRY_NUMBER_BYTES_MAX = 1 + 5 + 3 + 10,
     ENTRY_PRODUCER_BYTES_MAX = 1 + 5 + 1 + PRODUCER_NAME_MAX,
-    ENTRY_PRODUCER_DROPPED_BYTES_MAX = 1 + 5
+    ENTRY_PRODUCER_DROPPED_BYTES_MAX = 1 + 5,
+    ENTRY_TERM_BYTES_MAX = 1 + 4 + 8 + 10 + 1 + NODE_NAME_MAX
+};
+
+enum {
+    ENTRY_TERM_MAX = (1 << 24) - 1,
+    ENTRY_TERM_SHIFT = 40 /* the term in the number of a batch */
+};
+
+/* A primary begins to change the directory: what the log says before anything
+ * else of its term. */
+struct entry_term {
+    uint32_t term;         /* 1..ENTRY_TERM_MAX */
+    uint64_t branch;       /* random, not 0: tells reigns of one term apart */
+    uint64_t last_seq;     /* of the batch before; of an earlier term */
+    struct node_name node; /* who */
 };
 
 /* Values that cells of one record have now. */
@@ -131,6 +151,16 @@ size_t entry_put_producer(
     uint8_t *out, uint32_t producer, const struct producer_name *name);
 size_t entry_put_producer_dropped(uint8_t *out, uint32_t producer);
 
+/* As entry_put_columns: a term, whose fields are right. */
+size_t entry_put_term(uint8_t *out, const struct entry_term *term);
+
+/* True where such an entry may stand: first in the first batch of its term. */
+static inline bool
+entry_term_is_at(const struct entry_term *term, uint64_t seq, bool is_first)
+{
+    return is_first && seq == ((uint64_t)term->term << ENTRY_TERM_SHIFT | 1);
+}
+
 /* What the log says of itself, in a batch of its own: an entry like any other,
  * of cells with a serial that no column ever has, so that who does not know
  * of marks passes over it. */
@@ -160,6 +190,7 @@ struct entry {
     uint16_t shard;            /* ENTRY_NUMBER */
     uint64_t number;           /* likewise */
     struct producer_name name; /* ENTRY_PRODUCER */
+    struct entry_term term;    /* ENTRY_TERM */
 };
 
 struct entry_reader {

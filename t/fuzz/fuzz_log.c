@@ -82,7 +82,7 @@ check_other(const struct entry *entry)
 }
 
 static size_t
-put_producer(uint8_t *out, const struct entry *entry)
+put_small(uint8_t *out, const struct entry *entry)
 {
     switch (entry->kind) {
     case ENTRY_NUMBER:
@@ -90,6 +90,8 @@ put_producer(uint8_t *out, const struct entry *entry)
             out, entry->producer, entry->shard, entry->number);
     case ENTRY_PRODUCER:
         return entry_put_producer(out, entry->producer, &entry->name);
+    case ENTRY_TERM:
+        return entry_put_term(out, &entry->term);
     default:
         ASSERT(entry->kind == ENTRY_PRODUCER_DROPPED);
         return entry_put_producer_dropped(out, entry->producer);
@@ -97,15 +99,15 @@ put_producer(uint8_t *out, const struct entry *entry)
 }
 
 static void
-check_producer(const struct entry *entry)
+check_small(const struct entry *entry)
 {
-    uint8_t bytes[ENTRY_PRODUCER_BYTES_MAX], twice[ENTRY_PRODUCER_BYTES_MAX];
+    uint8_t bytes[ENTRY_TERM_BYTES_MAX], twice[ENTRY_TERM_BYTES_MAX];
     struct entry again;
-    size_t len = put_producer(bytes, entry);
+    size_t len = put_small(bytes, entry);
     struct entry_reader reader = {bytes, bytes + len, 0};
 
     ASSERT(entry_next(&reader, &again) && reader.at == reader.end);
-    ASSERT(again.kind == entry->kind && put_producer(twice, &again) == len);
+    ASSERT(again.kind == entry->kind && put_small(twice, &again) == len);
     ASSERT(memcmp(bytes, twice, len) == 0);
 }
 
@@ -123,7 +125,7 @@ read_payload(const uint8_t *bytes, size_t len)
             entry.kind == ENTRY_DROPPED) {
             check_other(&entry);
         } else {
-            check_producer(&entry);
+            check_small(&entry);
         }
     }
 }

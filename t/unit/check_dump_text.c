@@ -93,6 +93,14 @@ START_TEST(test_entries)
     entry.kind = ENTRY_PRODUCER_DROPPED;
     ck_assert(dump_text_entry(&entry, &out));
     expect_text(&out, "producer-gone 9");
+    entry.kind = ENTRY_TERM;
+    entry.term = (struct entry_term){
+        .term = 7, .branch = 0xab, .last_seq = (UINT64_C(6) << 40) + 3};
+    ck_assert(node_name_set(&entry.term.node, "db-1", 4));
+    ck_assert(!dump_text_entry(&entry, &out));
+    dump_text_term(&entry.term, &out);
+    expect_text(
+        &out, "term 7 branch 00000000000000ab after 6597069766659 node db-1");
     entry.kind = ENTRY_CELLS;
     ck_assert(!dump_text_entry(&entry, &out));
     ck_assert_uint_eq(out.len, 0);

@@ -63,6 +63,20 @@ small_counter(void)
         .column = {{.name = {1, "v"}, .serial = 9, .max_bits = 8}}};
 }
 
+static struct entry_term
+random_term(uint64_t *state)
+{
+    struct entry_term term = {
+        .term = 1 + (uint32_t)random_below(state, ENTRY_TERM_MAX),
+        .branch = 1 + random_number(state)};
+
+    term.last_seq =
+        random_below(state, (uint64_t)term.term << ENTRY_TERM_SHIFT);
+    term.node.len = (uint8_t)(1 + random_below(state, NODE_NAME_MAX));
+    memset(term.node.text, 'a' + (int)random_below(state, 26), term.node.len);
+    return term;
+}
+
 static size_t
 put_random(uint8_t *out, uint64_t *state, struct entry *entry,
     const uint64_t *id_before)
@@ -98,6 +112,10 @@ put_random(uint8_t *out, uint64_t *state, struct entry *entry,
         entry->kind = ENTRY_PRODUCER_DROPPED;
         entry->producer = random_serial(state);
         return entry_put_producer_dropped(out, entry->producer);
+    case 5:
+        entry->kind = ENTRY_TERM;
+        entry->term = random_term(state);
+        return entry_put_term(out, &entry->term);
     default:
         entry->kind = ENTRY_CELLS;
         entry->cells = random_cells(state, id_before ? *id_before : 0);
@@ -125,6 +143,14 @@ assert_same(const struct entry *a, const struct entry *b)
         return;
     case ENTRY_PRODUCER_DROPPED:
         ck_assert_uint_eq(a->producer, b->producer);
+        return;
+    case ENTRY_TERM:
+        ck_assert_uint_eq(a->term.term, b->term.term);
+        ck_assert_uint_eq(a->term.branch, b->term.branch);
+        ck_assert_uint_eq(a->term.last_seq, b->term.last_seq);
+        ck_assert_uint_eq(a->term.node.len, b->term.node.len);
+        ck_assert_mem_eq(
+            a->term.node.text, b->term.node.text, a->term.node.len);
         return;
     default:
         break;
@@ -268,6 +294,28 @@ START_TEST(test_producer_lengths)
 }
 END_TEST
 
+START_TEST(test_term_lengths)
+{
+    struct entry_term term = {
+        .term = 3, .branch = UINT64_C(0x0807060504030201), .last_seq = 300};
+    uint8_t out[ENTRY_TERM_BYTES_MAX];
+    char name[NODE_NAME_MAX];
+
+    ck_assert(node_name_set(&term.node, "a-1", 3));
+    ck_assert_uint_eq(entry_put_term(out, &term), 16);
+    ck_assert_mem_eq(out, "\6\3\1\2\3\4\5\6\7\x08\xac\2\3a-1", 16);
+    ck_assert(entry_term_is_at(&term, (UINT64_C(3) << 40) + 1, true));
+    ck_assert(!entry_term_is_at(&term, (UINT64_C(3) << 40) + 1, false));
+    ck_assert(!entry_term_is_at(&term, (UINT64_C(3) << 40) + 2, true));
+    ck_assert(!entry_term_is_at(&term, (UINT64_C(2) << 40) + 1, true));
+    memset(name, 'n', sizeof name);
+    ck_assert(node_name_set(&term.node, name, sizeof name));
+    term.term = ENTRY_TERM_MAX;
+    term.last_seq = ((uint64_t)ENTRY_TERM_MAX << ENTRY_TERM_SHIFT) - 1;
+    ck_assert_uint_eq(entry_put_term(out, &term), ENTRY_TERM_BYTES_MAX);
+}
+END_TEST
+
 /* True where exactly these bytes are entries; a reader that refuses stays. */
 static bool
 reads(const uint8_t *bytes, size_t len, struct entry *out)
@@ -289,10 +337,13 @@ reads(const uint8_t *bytes, size_t len, struct entry *out)
     return ok;
 }
 
+enum { ENDS = 9 };
+
 /* One of each kind; ends[] are the lengths of all that is whole. */
 static size_t
-one_of_each(uint8_t *out, size_t ends[8])
+one_of_each(uint8_t *out, size_t ends[ENDS])
 {
+    struct entry_term term = {.term = 300, .branch = 1, .last_seq = 70000};
     struct entry_cells cells = {
         .id = 70000, .n = 2, .serial = {5, 600}, .value = {7, UINT64_MAX}};
     struct schema_counter counter = small_counter();
@@ -309,13 +360,15 @@ one_of_each(uint8_t *out, size_t ends[8])
     (void)producer_name_set(&name, "p.1", 3);
     ends[6] = len += entry_put_producer(out + len, 300, &name);
     ends[7] = len += entry_put_producer_dropped(out + len, 300);
+    (void)node_name_set(&term.node, "n.1", 3);
+    ends[8] = len += entry_put_term(out + len, &term);
     return len;
 }
 
 START_TEST(test_cut)
 {
     uint8_t bytes[2 * ENTRY_COUNTER_BYTES_MAX];
-    size_t ends[8], len = one_of_each(bytes, ends), whole = 0;
+    size_t ends[ENDS], len = one_of_each(bytes, ends), whole = 0;
     struct entry got;
 
     for (size_t have = 0; have <= len; have++) {
@@ -331,7 +384,7 @@ END_TEST
 START_TEST(test_changed)
 {
     uint8_t bytes[2 * ENTRY_COUNTER_BYTES_MAX];
-    size_t ends[8], len = one_of_each(bytes, ends);
+    size_t ends[ENDS], len = one_of_each(bytes, ends);
     struct entry got;
 
     for (size_t at = 0; at < len; at++) {
@@ -354,8 +407,17 @@ START_TEST(test_refused)
     } bad[] = {
         {"\x00", 1}, /* END is not in files */
         {"\x08", 1},
-        {"\x06", 1}, /* kinds to come */
-        {"\x07", 1},
+        {"\x07", 1},                         /* a kind to come */
+        {"\x0e\1\1\1\1\1\1\1\1\1\1\1n", 13}, /* uses of kind 6 to come */
+        {"\xfe\1\1\1\1\1\1\1\1\1\1\1n", 13},
+        {"\x06\0\1\1\1\1\1\1\1\1\1\1n", 13},               /* term 0 */
+        {"\x06\x80\x80\x80\x08\1\1\1\1\1\1\1\1\1\1n", 16}, /* 2^24 */
+        {"\x06\1\0\0\0\0\0\0\0\0\1\1n", 13},               /* no branch */
+        {"\x06\1\1\1\1\1\1\1\1\1\1\0", 12},                /* no name */
+        {"\x06\1\1\1\1\1\1\1\1\1\1\2n", 13},               /* a cut one */
+        {"\x06\1\1\1\1\1\1\1\1\1\1\1:", 13},               /* no safe one */
+        {"\x06\1\1\1\1\1\1\1\1\1\x80\x80\x80\x80\x80\x20\1n",
+            18},       /* what is before it is of it */
         {"\x1d\1", 2}, /* uses of kind 5 to come */
         {"\xfd\1", 2},
         {"\x05\0\1\1", 4},         /* serial 0 */
@@ -377,6 +439,7 @@ START_TEST(test_refused)
         {"\x0c\2\1", 3},
     };
     static const uint8_t good[] = "\x04\2\1";
+    static const uint8_t term[] = "\x06\1\1\1\1\1\1\1\1\1\1\1n";
     struct schema_counter counter = small_counter();
     uint8_t bytes[ENTRY_COUNTER_BYTES_MAX];
     struct entry got;
@@ -387,6 +450,7 @@ START_TEST(test_refused)
             !reads((const uint8_t *)bad[i].bytes, bad[i].len, &got), "%zu", i);
     }
     ck_assert(reads(good, 3, &got));
+    ck_assert(reads(term, sizeof term - 1, &got));
     ck_assert(reads(bytes, entry_put_counter(bytes, &counter, 9), &got));
     ck_assert(!reads(bytes, entry_put_counter(bytes, &counter, 8), &got));
     counter.n_columns = 0;
@@ -402,7 +466,8 @@ int
 main(void)
 {
     const TTest *const tests[] = {test_replace, test_round_trip, test_lengths,
-        test_producer_lengths, test_cut, test_changed, test_refused};
+        test_producer_lengths, test_term_lengths, test_cut, test_changed,
+        test_refused};
 
     return run_tests("entry", tests, COUNT_OF(tests));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log's format as a whole. t/data/log-v1 is a log file as version 1 wrote
- * it; what is in it must come out of every tallyd to come. It was made, once,
- * by
+ * it, t/data/log-v1-term one that begins with a term, which came later; what is
+ * in them must come out of every tallyd to come. They were made, once, by
  *
  *   t/unit/check_log_format --make DIRECTORY
  *
  * which also makes the files that t/fuzz/corpus/fuzz_log began with. A later
- * version gets a file of its own beside it; this one is never made again. */
+ * version gets a file of its own beside them; these are never made again. */
 #include "wal/replay.h"
 
 #include "base/err.h"
@@ -125,6 +125,33 @@ make_log(struct log_make *log)
     log_make_zeroes(log, 64);
 }
 
+enum { TERM = 5, TERM_BATCHES = 2, TERM_ZEROES = 64 };
+#define TERM_FIRST_SEQ ((UINT64_C(5) << ENTRY_TERM_SHIFT) + 1)
+
+/* The file that is t/data/log-v1-term: the first of a term, which a cell
+ * follows, in the same batch, and a batch with one more. */
+static void
+make_term_log(struct log_make *log)
+{
+    static const struct frame_file file = {.epoch = EPOCH,
+        .number = NUMBER,
+        .first_seq = TERM_FIRST_SEQ,
+        .before_end = 5000};
+    struct entry_term term = {.term = TERM,
+        .branch = UINT64_C(0xfedcba9876543210),
+        .last_seq = (UINT64_C(3) << ENTRY_TERM_SHIFT) + 77};
+    uint8_t payload[ENTRY_TERM_BYTES_MAX + 4];
+    size_t len;
+
+    (void)node_name_set(&term.node, "db-1.Example_2", 14);
+    len = entry_put_term(payload, &term);
+    memcpy(payload + len, "\x09\1\2\3", 4);
+    log_make_init(log, &file);
+    log_make_add(log, payload, len + 4, TERM_FIRST_SEQ - 1);
+    log_make_add(log, "\x09\1\2\4", 4, TERM_FIRST_SEQ);
+    log_make_zeroes(log, TERM_ZEROES);
+}
+
 /* How far the items have been seen. */
 struct seen {
     size_t n;
@@ -227,6 +254,55 @@ check_log(const uint8_t *bytes, size_t len)
     ck_assert_uint_eq(end.torn_bytes, 0);
 }
 
+static int
+see_term_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    unsigned *n = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+
+    ck_assert_uint_eq(seq, TERM_FIRST_SEQ + *n);
+    ck_assert(entry_next(&reader, &entry));
+    if (*n == 0) {
+        ck_assert_int_eq(entry.kind, ENTRY_TERM);
+        ck_assert_uint_eq(entry.term.term, TERM);
+        ck_assert_uint_eq(entry.term.branch, UINT64_C(0xfedcba9876543210));
+        ck_assert_uint_eq(
+            entry.term.last_seq, (UINT64_C(3) << ENTRY_TERM_SHIFT) + 77);
+        ck_assert_uint_eq(entry.term.node.len, 14);
+        ck_assert_mem_eq(entry.term.node.text, "db-1.Example_2", 14);
+        ck_assert(entry_term_is_at(&entry.term, seq, true));
+        ck_assert(entry_next(&reader, &entry));
+    }
+    ck_assert_int_eq(entry.kind, ENTRY_CELLS);
+    ck_assert_uint_eq(entry.cells.value[0], 3 + *n);
+    ck_assert(entry_next(&reader, &entry));
+    ck_assert_int_eq(entry.kind, ENTRY_END);
+    ++*n;
+    return 0;
+}
+
+static void
+check_term_log(const uint8_t *bytes, size_t len)
+{
+    struct still_disk still;
+    struct replay_end end;
+    unsigned n = 0;
+
+    still_disk_init(&still);
+    still_disk_add(&still, "log-00000000000000000003.wal", bytes, len);
+    ck_assert_int_eq(replay_run(&(struct replay){.disk = &still.disk,
+                                    .epoch = EPOCH,
+                                    .number = NUMBER,
+                                    .batch_fn = see_term_batch,
+                                    .context = &n},
+                         &end),
+        0);
+    ck_assert_uint_eq(n, TERM_BATCHES);
+    ck_assert_uint_eq(end.next_seq, TERM_FIRST_SEQ + TERM_BATCHES);
+    ck_assert_uint_eq(end.end, len - TERM_ZEROES);
+}
+
 START_TEST(test_today)
 {
     struct log_make log;
@@ -234,12 +310,16 @@ START_TEST(test_today)
     make_log(&log);
     check_log((const uint8_t *)log.bytes.data, log.bytes.len);
     log_make_fini(&log);
+    make_term_log(&log);
+    check_term_log((const uint8_t *)log.bytes.data, log.bytes.len);
+    log_make_fini(&log);
 }
 END_TEST
 
-START_TEST(test_version_1)
+/* Hands the bytes of a golden file to check_fn. */
+static void
+check_file(const char *path, void (*check_fn)(const uint8_t *, size_t))
 {
-    static const char path[] = DATA_DIR "/log-v1";
     uint8_t *bytes = malloc(FILE_BYTES_MAX);
     size_t len;
     FILE *file;
@@ -249,8 +329,19 @@ START_TEST(test_version_1)
     ck_assert_msg(file != NULL, "cannot open %s", path);
     len = fread(bytes, 1, FILE_BYTES_MAX, file);
     ck_assert_int_eq(fclose(file), 0);
-    check_log(bytes, len);
+    check_fn(bytes, len);
     free(bytes);
+}
+
+START_TEST(test_version_1)
+{
+    check_file(DATA_DIR "/log-v1", check_log);
+}
+END_TEST
+
+START_TEST(test_version_1_with_a_term)
+{
+    check_file(DATA_DIR "/log-v1-term", check_term_log);
 }
 END_TEST
 
@@ -280,7 +371,7 @@ write_file(const char *directory, const char *name, int flags,
 static int
 make_files(const char *directory)
 {
-    struct log_make log, next;
+    struct log_make log, next, term;
     struct buf payload = {0};
     bool ok;
 
@@ -303,6 +394,10 @@ make_files(const char *directory)
         write_file(directory, "payload", 2, &payload, NULL);
     log.bytes.data[log.at[0]] ^= 1; /* the third says it was synced */
     ok = ok && write_file(directory, "hole", 0, &log.bytes, NULL);
+    make_term_log(&term);
+    ok = ok && write_file(directory, "log-v1-term", -1, &term.bytes, NULL) &&
+        write_file(directory, "term", 1, &term.bytes, NULL);
+    log_make_fini(&term);
     buf_fini(&payload);
     log_make_fini(&next);
     log_make_fini(&log);
@@ -312,7 +407,8 @@ make_files(const char *directory)
 int
 main(int argc, char **argv)
 {
-    const TTest *const tests[] = {test_today, test_version_1};
+    const TTest *const tests[] = {
+        test_today, test_version_1, test_version_1_with_a_term};
 
     if (argc == 3 && strcmp(argv[1], "--make") == 0) {
         return make_files(argv[2]);
