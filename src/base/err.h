@@ -149,6 +149,7 @@
     X(COLD_READ,                                                              \
         "a counter cannot be read from the disk, see the server's log")       \
     X(LOG_GONE, "that part of the log has been removed, begin anew")          \
+    X(LOG_ORDER, "that is not the next batch of the log")                     \
     X(FILE_SIZE, "a file size limit is reached, counters are read-only")      \
     X(NO_DATA_DIR, "no data directory")                                       \
     X(DIR_IN_USE, "another process uses this data directory")                 \

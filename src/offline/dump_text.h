@@ -8,8 +8,9 @@
 
 /* Lines of a dump that say who numbers its changes, which numbers were seen,
  * which members records have, and whose the log was; doc/operations.md
- * describes them. Part of the store; nobody else calls it. Each appends one line without its newline;
- * out->failed where memory is out. Pure; any thread. */
+ * describes them. Part of the store; nobody else calls it. Each appends one
+ * line without its newline; out->failed where memory is out. Pure; any
+ * thread. */
 
 /* A producer of the manifest, or one that the log makes. */
 void dump_text_producer(

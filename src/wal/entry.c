@@ -136,8 +136,10 @@ entry_put_producer_dropped(uint8_t *out, uint32_t producer)
 static bool
 term_is_right(const struct entry_term *term)
 {
-    return term->term > 0 && term->term <= ENTRY_TERM_MAX &&
-        term->branch != 0 && term->last_seq >> ENTRY_TERM_SHIFT < term->term;
+    uint64_t least = seq_next_term(term->last_seq);
+
+    return term->term > 0 && term->term <= SEQ_TERM_MAX && term->branch != 0 &&
+        least != 0 && least <= term->term;
 }
 
 size_t

@@ -8,6 +8,7 @@
 #include "base/producer.h"
 #include "schema/schema.h"
 #include "wal/schema_code.h"
+#include "wal/seq.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,17 +65,12 @@ enum {
     ENTRY_TERM_BYTES_MAX = 1 + 4 + 8 + 10 + 1 + NODE_NAME_MAX
 };
 
-enum {
-    ENTRY_TERM_MAX = (1 << 24) - 1,
-    ENTRY_TERM_SHIFT = 40 /* the term in the number of a batch */
-};
-
 /* A primary begins to change the directory: what the log says before anything
  * else of its term. */
 struct entry_term {
-    uint32_t term;         /* 1..ENTRY_TERM_MAX */
+    uint32_t term;         /* 1..SEQ_TERM_MAX */
     uint64_t branch;       /* random, not 0: tells reigns of one term apart */
-    uint64_t last_seq;     /* of the batch before; of an earlier term */
+    uint64_t last_seq;     /* of the batch before; 0: none */
     struct node_name node; /* who */
 };
 
@@ -158,7 +154,7 @@ size_t entry_put_term(uint8_t *out, const struct entry_term *term);
 static inline bool
 entry_term_is_at(const struct entry_term *term, uint64_t seq, bool is_first)
 {
-    return is_first && seq == ((uint64_t)term->term << ENTRY_TERM_SHIFT | 1);
+    return is_first && seq == seq_first(term->term);
 }
 
 /* What the log says of itself, in a batch of its own: an entry like any other,

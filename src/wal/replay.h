@@ -5,6 +5,7 @@
 #include "base/disk.h"
 #include "base/log.h"
 #include "wal/histories.h"
+#include "wal/seq.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@
 /* Sequence numbers left out by a start: batches that a power cut took back may
  * have been given out to whoever follows the log. More than can be unsynced at
  * a time. */
-#define REPLAY_SEQ_GAP (UINT64_C(1) << 32)
+#define REPLAY_SEQ_GAP SEQ_GAP
 
 struct replay {
     struct disk *disk;

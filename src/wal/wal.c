@@ -27,6 +27,9 @@
  * one before it is synced up to where it ends. committed never goes back, but
  * under WAL_SYNC_NONE.
  *
+ * A copy of another server's directory appends nothing of its own: it is given
+ * batches with their numbers (wal_replica.c).
+ *
  * What can go wrong: memory (wal_stream.c), files (wal_file.c), and what
  * follows from that for those who wait (wal_thread.c). */
 #include "wal/wal.h"
@@ -141,6 +144,8 @@ wal_open(const struct wal_config *config, struct wal **out)
             &wal->stream, config->alloc, config->start.next_seq - 1) != 0) {
         goto err_after_locks;
     }
+    wal->stream.is_guarded = config->start.is_replica;
+    wal->is_in_term = config->start.is_in_term;
     err = begin(wal);
     if (err != 0) {
         goto err_after_locks;
@@ -251,6 +256,12 @@ note_append(struct wal *wal, bool was_short)
             wal->config.unsynced_bytes_max / 2) {
         note_due(wal);
     }
+}
+
+void
+wal__note_append(struct wal *wal, bool was_short)
+{
+    note_append(wal, was_short);
 }
 
 uint64_t

@@ -30,6 +30,8 @@ struct wal_start {
     uint64_t next_seq;     /* of the next batch; from 1 on */
     uint64_t first_number; /* files before it are nobody's; 0: none */
     uint64_t before_end;   /* where that ends, durable; 0: there is none */
+    bool is_replica;       /* see wal_replica.h */
+    bool is_in_term;       /* the batch before next_seq is of a term (seq.h) */
 };
 
 /* Told, on any thread, when wal_outcome of some number may have changed. No

@@ -74,6 +74,18 @@ wal__set_durable(struct wal *wal, const struct wal_mark *mark)
 }
 
 void
+wal__set_next(struct wal *wal, uint64_t seq)
+{
+    lock_assert_held(&wal->lock);
+    ASSERT(wal->stream.appended == wal->synced.stream);
+    ASSERT(wal->written.stream == wal->synced.stream);
+    wal__stream_jump(&wal->stream, seq);
+    wal->written.seq = seq - 1;
+    wal->synced.seq = seq - 1;
+    expect_positions(wal);
+}
+
+void
 wal__begin_again(struct wal *wal)
 {
     struct wal_stream *stream = &wal->stream;

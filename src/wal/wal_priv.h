@@ -45,6 +45,14 @@ enum wal_turn {
     WAL_TURN_COUNT
 };
 
+/* A batch whose number is not the one that is due: see wal_replica.c. */
+struct wal_jump {
+    uint64_t seq;
+    const void *payload; /* borrowed */
+    size_t len;
+    bool is_short; /* memory was out, and nothing has changed */
+};
+
 struct wal {
     uint32_t magic; /* WAL_MAGIC */
     struct wal_config config;
@@ -78,6 +86,8 @@ struct wal {
     bool is_staying;        /* the last one failed, and it has been said */
     int rotate_fault;       /* ERR_ of the last one */
     bool is_look_wanted;    /* whether the file is there still */
+    bool is_in_term;        /* the last batch is of a term */
+    struct wal_jump *jump;  /* of a caller that waits; NULL: none */
     uint64_t spoilt;        /* number of a file that somebody has found to be
                              * another one, or changed; 0: none */
     uint64_t retry_ns;      /* where the file is given up: next attempt */
@@ -222,6 +232,9 @@ wal__set_written(struct wal *wal, const struct wal_mark *mark)
 }
 
 void wal__set_durable(struct wal *wal, const struct wal_mark *mark);
+/* All is synced: the next batch has number seq, far above the one that is
+ * due. */
+void wal__set_next(struct wal *wal, uint64_t seq);
 /* All is synced and in one chunk: its memory is used from the front again. */
 void wal__begin_again(struct wal *wal);
 /* Asserts all invariants. */
@@ -232,6 +245,10 @@ void wal__verify(const struct wal *wal);
 /* Tells the operator that changes are refused from now on. */
 void wal__say_failed(
     struct wal *wal, const struct wal_failure *first, int fault);
+
+/* Sees to it that what was just appended does not lie for ever; was_short: of
+ * memory, before. */
+void wal__note_append(struct wal *wal, bool was_short);
 
 /* How long what is appended may lie until the thread takes it, in ns. */
 uint64_t wal__due_ns(const struct wal *wal);

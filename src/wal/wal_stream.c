@@ -38,6 +38,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "wal/entry.h"
+#include "wal/seq.h"
 
 #include <string.h>
 
@@ -148,8 +149,17 @@ wal__stream_close(struct wal_stream *stream)
     stream->n_replaced = 0;
 }
 
-/* Makes a new tail that takes a batch with len bytes of payload. */
-static void
+/* Whether the tail has room for a batch with len bytes of payload. */
+static bool
+has_room(const struct wal_stream *stream, size_t len)
+{
+    return stream->tail->fill + FRAME_BATCH_BYTES + len <=
+        stream->tail->capacity;
+}
+
+/* Makes a new tail that takes a batch with len bytes of payload. False: memory
+ * is out. */
+static bool
 extend(struct wal_stream *stream, size_t len)
 {
     struct wal_chunk *chunk = NULL;
@@ -160,8 +170,9 @@ extend(struct wal_stream *stream, size_t len)
         stream->spare = chunk->next;
         stream->n_spare--;
     }
-    /* wal_fault has said so for a while */
-    ASSERT(chunk != NULL);
+    if (chunk == NULL) {
+        return false;
+    }
     chunk->next = NULL;
     chunk->fill = 0;
     stream->tail->next = chunk;
@@ -169,18 +180,22 @@ extend(struct wal_stream *stream, size_t len)
     if (stream->n_spare < WAL_SPARE_CHUNKS) {
         wal__stream_stock(stream);
     }
+    return true;
 }
 
-void
-wal__stream_open(struct wal_stream *stream, size_t len)
+bool
+wal__stream_make_room(struct wal_stream *stream, size_t len)
 {
-    wal__stream_close(stream);
-    if (stream->tail->fill + FRAME_BATCH_BYTES + len >
-        stream->tail->capacity) {
-        extend(stream, len);
-    }
+    ASSERT(!stream->is_open);
+    return has_room(stream, len) || extend(stream, len);
+}
+
+/* Opens a batch in the tail, which has room. */
+static void
+open_batch(struct wal_stream *stream, size_t len)
+{
     struct wal_chunk *tail = stream->tail;
-    ASSERT(tail->fill + FRAME_BATCH_BYTES + len <= tail->capacity);
+    ASSERT(!stream->is_open && has_room(stream, len));
     stream->is_open = true;
     stream->open_at = tail->fill;
     stream->end = tail->bytes + tail->fill + FRAME_BATCH_BYTES;
@@ -188,6 +203,36 @@ wal__stream_open(struct wal_stream *stream, size_t len)
     size_t room = tail->capacity - tail->fill - FRAME_BATCH_BYTES;
     stream->room =
         room > FRAME_PAYLOAD_MAX ? FRAME_PAYLOAD_MAX : (uint32_t)room;
+}
+
+void
+wal__stream_open(struct wal_stream *stream, size_t len)
+{
+    ASSERT(!stream->is_guarded);
+    wal__stream_close(stream);
+    bool is_there = wal__stream_make_room(stream, len);
+    /* wal_fault has said so for a while */
+    ASSERT(is_there);
+    open_batch(stream, len);
+}
+
+void
+wal__stream_add(struct wal_stream *stream, const void *payload, size_t len)
+{
+    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX);
+    open_batch(stream, len);
+    wal__stream_put(stream, payload, len);
+    stream->n_appends++;
+    wal__stream_close(stream);
+}
+
+void
+wal__stream_jump(struct wal_stream *stream, uint64_t seq)
+{
+    ASSERT(!stream->is_open && seq > stream->seq);
+    ASSERT(seq - stream->seq >= SEQ_GAP);
+    stream->seq = seq;
+    stream->closed.seq = seq - 1;
 }
 
 uint64_t

@@ -61,6 +61,7 @@ struct wal_stream {
     bool is_open;           /* a batch takes entries */
     bool is_noting;         /* latest is kept of it */
     bool is_short;          /* of memory */
+    bool is_guarded;        /* nothing is appended, batches are added whole */
 
     unsigned n_spare;
     struct wal_chunk *head;  /* owned list, never empty */
@@ -111,6 +112,16 @@ wal__stream_append_rows(struct wal_stream *stream, const void *entries,
 
 /* What is appended from now on is in another batch. */
 void wal__stream_close(struct wal_stream *stream);
+/* Sees to it that wal__stream_add finds memory for len bytes; no batch is
+ * open. False: it is out. */
+bool wal__stream_make_room(struct wal_stream *stream, size_t len);
+/* Adds a batch with that payload (1..FRAME_PAYLOAD_MAX bytes), also where the
+ * stream is guarded; no batch is open, and there is room. */
+void wal__stream_add(
+    struct wal_stream *stream, const void *payload, size_t len);
+/* The next batch has number seq, SEQ_GAP or more above the one that was due; no
+ * batch is open. */
+void wal__stream_jump(struct wal_stream *stream, uint64_t seq);
 /* Frees what is before *mark. */
 void wal__stream_drop(struct wal_stream *stream, const struct wal_mark *mark);
 /* Sees to the spare chunks; is_short tells how that went. */

@@ -144,7 +144,8 @@ mark_is_due(struct wal *wal, uint64_t now)
         return false;
     }
     wal->idle_ns = 0; /* the next sync that leaves nothing sets it again */
-    return wal->stream.appended == wal->synced.stream &&
+    return !wal->stream.is_guarded &&
+        wal->stream.appended == wal->synced.stream &&
         wal->file.head.first_seq <= wal->synced.seq;
 }
 
@@ -322,7 +323,8 @@ do_mark(struct wal *wal)
     entry_put_mark(entry, ENTRY_MARK_IDLE);
     wal__take_turn(wal);
     bool is_idle = wal->stream.appended == wal->synced.stream &&
-        !wal__is_failing(wal) && !wal->stream.is_short;
+        !wal__is_failing(wal) && !wal->stream.is_short &&
+        !wal->stream.is_guarded;
     if (is_idle) {
         wal->mark_seq = wal__stream_append(&wal->stream, entry, sizeof entry);
         (void)wal__write(wal, wal__now_ns(wal));
@@ -371,6 +373,22 @@ do_look(struct wal *wal)
     lock_cond_call(&wal->moved, &wal->lock);
 }
 
+/* Writes and syncs all there is, for the last time in this file if it is still
+ * well then. The caller has the turn. */
+static void
+end_file(struct wal *wal)
+{
+    lock_assert_held(&wal->lock);
+    write_all(wal, true);
+    if (wal->config.sync == WAL_SYNC_INTERVAL) {
+        wal__settle(wal);
+    }
+    sync_written(wal);
+    if (!wal__is_failing(wal)) {
+        look_at_end(wal);
+    }
+}
+
 static void
 do_rotate(struct wal *wal)
 {
@@ -380,14 +398,7 @@ do_rotate(struct wal *wal)
         do_sync(wal);
     }
     wal__take_turn(wal);
-    write_all(wal, true);
-    if (wal->config.sync == WAL_SYNC_INTERVAL) {
-        wal__settle(wal);
-    }
-    sync_written(wal);
-    if (!wal__is_failing(wal)) {
-        look_at_end(wal);
-    }
+    end_file(wal);
     if (!wal__is_failing(wal)) {
         uint64_t end = wal__file_offset(&wal->file, &wal->synced);
         if (wal__begin_file(wal, end, &failure)) {
@@ -398,6 +409,38 @@ do_rotate(struct wal *wal)
     }
     wal__give_turn(wal);
     wal__settle(wal);
+}
+
+/* Once all before it is synced, takes the batch of wal->jump with its number:
+ * the first one of the next file, which gets its name with the batch in it.
+ * From there on it is a batch as any other, and where that file cannot be made
+ * it is in a later one (take_over). */
+static void
+do_jump(struct wal *wal)
+{
+    lock_assert_held(&wal->lock);
+    struct wal_failure failure;
+    wal__take_turn(wal);
+    end_file(wal);
+    struct wal_jump *jump = wal->jump; /* who waits may have given up */
+    if (jump != NULL && !wal__is_failing(wal) &&
+        wal->stream.appended == wal->synced.stream) {
+        uint64_t end = wal__file_offset(&wal->file, &wal->synced);
+        bool was_short = wal->stream.is_short;
+        wal->jump = NULL;
+        jump->is_short = !wal__stream_make_room(&wal->stream, jump->len);
+        if (!jump->is_short) {
+            wal__set_next(wal, jump->seq);
+            wal__stream_add(&wal->stream, jump->payload, jump->len);
+            wal__note_append(wal, was_short);
+            if (!wal__begin_file(wal, end, &failure)) {
+                wal__fail(wal, &failure);
+            }
+        }
+    }
+    wal__give_turn(wal);
+    wal__settle(wal);
+    lock_cond_call(&wal->moved, &wal->lock);
 }
 
 static const char *
@@ -527,6 +570,8 @@ step(struct wal *wal, uint64_t now)
         do_look(wal);
     } else if (rotate_is_due(wal, now)) {
         do_rotate(wal);
+    } else if (wal->jump != NULL) {
+        do_jump(wal);
     } else if (wal__allocate_is_due(wal)) {
         do_allocate(wal);
     } else if (sync_is_due(wal, now)) {

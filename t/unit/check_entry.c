@@ -67,11 +67,10 @@ static struct entry_term
 random_term(uint64_t *state)
 {
     struct entry_term term = {
-        .term = 1 + (uint32_t)random_below(state, ENTRY_TERM_MAX),
+        .term = 1 + (uint32_t)random_below(state, SEQ_TERM_MAX),
         .branch = 1 + random_number(state)};
 
-    term.last_seq =
-        random_below(state, (uint64_t)term.term << ENTRY_TERM_SHIFT);
+    term.last_seq = random_below(state, seq_make(term.term - 1, SEQ_N_MAX));
     term.node.len = (uint8_t)(1 + random_below(state, NODE_NAME_MAX));
     memset(term.node.text, 'a' + (int)random_below(state, 26), term.node.len);
     return term;
@@ -310,8 +309,8 @@ START_TEST(test_term_lengths)
     ck_assert(!entry_term_is_at(&term, (UINT64_C(2) << 40) + 1, true));
     memset(name, 'n', sizeof name);
     ck_assert(node_name_set(&term.node, name, sizeof name));
-    term.term = ENTRY_TERM_MAX;
-    term.last_seq = ((uint64_t)ENTRY_TERM_MAX << ENTRY_TERM_SHIFT) - 1;
+    term.term = SEQ_TERM_MAX;
+    term.last_seq = seq_make(SEQ_TERM_MAX - 1, SEQ_N_MAX);
     ck_assert_uint_eq(entry_put_term(out, &term), ENTRY_TERM_BYTES_MAX);
 }
 END_TEST

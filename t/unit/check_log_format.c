@@ -126,7 +126,7 @@ make_log(struct log_make *log)
 }
 
 enum { TERM = 5, TERM_BATCHES = 2, TERM_ZEROES = 64 };
-#define TERM_FIRST_SEQ ((UINT64_C(5) << ENTRY_TERM_SHIFT) + 1)
+#define TERM_FIRST_SEQ ((UINT64_C(5) << SEQ_N_BITS) + 1)
 
 /* The file that is t/data/log-v1-term: the first of a term, which a cell
  * follows, in the same batch, and a batch with one more. */
@@ -139,7 +139,7 @@ make_term_log(struct log_make *log)
         .before_end = 5000};
     struct entry_term term = {.term = TERM,
         .branch = UINT64_C(0xfedcba9876543210),
-        .last_seq = (UINT64_C(3) << ENTRY_TERM_SHIFT) + 77};
+        .last_seq = (UINT64_C(3) << SEQ_N_BITS) + 77};
     uint8_t payload[ENTRY_TERM_BYTES_MAX + 4];
     size_t len;
 
@@ -268,7 +268,7 @@ see_term_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         ck_assert_uint_eq(entry.term.term, TERM);
         ck_assert_uint_eq(entry.term.branch, UINT64_C(0xfedcba9876543210));
         ck_assert_uint_eq(
-            entry.term.last_seq, (UINT64_C(3) << ENTRY_TERM_SHIFT) + 77);
+            entry.term.last_seq, (UINT64_C(3) << SEQ_N_BITS) + 77);
         ck_assert_uint_eq(entry.term.node.len, 14);
         ck_assert_mem_eq(entry.term.node.text, "db-1.Example_2", 14);
         ck_assert(entry_term_is_at(&entry.term, seq, true));

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Batches that come with their numbers.
+ *
+ * The next number is added to the stream as it is, and goes its way with all
+ * others. A number that jumps must be the first of a file, and the stream has
+ * no jumps. So it waits until the log's thread has synced all before it, takes
+ * it, and begins the file at once (do_jump in wal_thread.c): a term is in the
+ * log as soon as its first file is, or it is not there.
+ *
+ * What can go wrong: the batch is not the one that is due, memory, and what
+ * wal_fault says. Then nothing has changed. */
+#include "wal/wal_replica.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "wal/wal_priv.h"
+
+/* Waits until the thread has taken the batch. 0 or why it has not. */
+static int
+jump(struct wal *wal, struct wal_jump *jump)
+{
+    lock_assert_held(&wal->lock);
+    ASSERT(wal->jump == NULL);
+    wal->jump = jump;
+    wal__wake(wal);
+    while (wal->jump != NULL && wal->disk_fault == 0) {
+        lock_cond_wait(&wal->moved, &wal->lock, wal->config.clock, LOCK_NEVER);
+    }
+    if (wal->jump != NULL) {
+        wal->jump = NULL;
+        return wal->disk_fault;
+    }
+    return jump->is_short ? ERR_NO_MEMORY : 0;
+}
+
+/* Whether a batch begins with a term; *term is that. */
+static bool
+begins_term(const void *payload, size_t len, struct entry_term *term)
+{
+    struct entry_reader reader = {
+        .at = payload, .end = (const uint8_t *)payload + len};
+    struct entry entry;
+    if (*reader.at != (uint8_t)ENTRY_TERM || !entry_next(&reader, &entry)) {
+        return false;
+    }
+    *term = entry.term;
+    return true;
+}
+
+/* The batch has another number than the one that is due. */
+static int
+put_far(struct wal *wal, struct wal_jump *far)
+{
+    lock_assert_held(&wal->lock);
+    uint64_t last = wal->stream.closed.seq;
+    struct entry_term term;
+    bool is_term = begins_term(far->payload, far->len, &term);
+    if (far->seq <= last || far->seq - last - 1 < SEQ_GAP ||
+        far->seq >= UINT64_MAX - 1) {
+        return ERR_LOG_ORDER;
+    }
+    if (is_term
+            ? !entry_term_is_at(&term, far->seq, true) || term.last_seq != last
+            : wal->is_in_term) {
+        return ERR_LOG_ORDER;
+    }
+    int err = jump(wal, far);
+    wal->is_in_term |= err == 0 && is_term;
+    return err;
+}
+
+/* The batch that is due. */
+static int
+put_next(struct wal *wal, const void *payload, size_t len)
+{
+    lock_assert_held(&wal->lock);
+    bool was_short = wal->stream.is_short;
+    struct entry_term term;
+    if (!wal__stream_make_room(&wal->stream, len)) {
+        return ERR_NO_MEMORY;
+    }
+    wal->is_in_term |= begins_term(payload, len, &term);
+    wal__stream_add(&wal->stream, payload, len);
+    wal__note_append(wal, was_short);
+    return 0;
+}
+
+int
+wal_put_batch(struct wal *wal, uint64_t seq, const void *payload, size_t len)
+{
+    struct wal_jump far = {seq, payload, len, false};
+    ASSERT(len > 0 && len <= FRAME_PAYLOAD_MAX);
+    int err = wal_fault(wal);
+    if (err != 0) {
+        return err;
+    }
+    wal__lock(wal);
+    ASSERT(wal->stream.is_guarded && !wal->stream.is_open);
+    err = seq == wal->stream.closed.seq + 1 ? put_next(wal, payload, len)
+                                            : put_far(wal, &far);
+    wal__unlock(wal);
+    return err;
+}
+
+int
+wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
+{
+    uint8_t entry[ENTRY_TERM_BYTES_MAX];
+    struct wal_jump far = {.seq = seq_first(term->term), .payload = entry};
+    int err = wal_fault(wal);
+    if (err != 0) {
+        return err;
+    }
+    wal__lock(wal);
+    ASSERT(wal->stream.is_guarded && !wal->stream.is_open);
+    uint64_t last = wal->stream.closed.seq;
+    uint64_t least = seq_next_term(last);
+    if (least == 0 || term->term < least || term->term > SEQ_TERM_MAX) {
+        err = ERR_LOG_ORDER;
+    } else {
+        term->last_seq = last;
+        far.len = entry_put_term(entry, term);
+        err = jump(wal, &far);
+    }
+    if (err == 0) {
+        wal->stream.is_guarded = false;
+        wal->is_in_term = true;
+        *seq = far.seq;
+    }
+    wal__unlock(wal);
+    return err;
+}
+
+void
+wal_become_replica(struct wal *wal)
+{
+    wal__lock(wal);
+    wal__stream_close(&wal->stream);
+    wal->stream.is_guarded = true;
+    wal__unlock(wal);
+}

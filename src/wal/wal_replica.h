@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WAL_WAL_REPLICA_H
+#define WAL_WAL_REPLICA_H
+
+#include "wal/entry.h"
+#include "wal/wal.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The log of a directory of which several servers have copies. Numbers are
+ * those of wal/seq.h. One of the servers, the primary, gives them out; the
+ * others store its batches under the same numbers and write nothing of their
+ * own: no marks, and no numbers are left out by a start. So
+ *
+ * - wal_start has is_replica, and next_seq is what replay_end says, without the
+ *   gap that a start leaves elsewhere: numbers come again only with the same
+ *   batches, and a primary begins a term, which is far enough above.
+ * - wal_append must not be called while the log is a replica's (asserted). */
+
+/* Stores the batch of that number as it is: len (1..FRAME_PAYLOAD_MAX) bytes of
+ * whole entries. From there on it is as one that was appended: wal_commit,
+ * wal_outcome and wal_stats are about it, too. A number that is not the next
+ * one begins a new file; what was before is synced first, for which the caller
+ * waits. Such a jump is taken where the batch begins with a term, which began
+ * behind the last batch here; or, as long as the log has no term, where the
+ * number is SEQ_GAP or more above the next one: that was a start.
+ *
+ * 0; ERR_LOG_ORDER: it is none of these; what wal_fault says; ERR_NO_MEMORY.
+ * Nothing has changed then. One thread at a time, and no event loop. */
+int wal_put_batch(
+    struct wal *wal, uint64_t seq, const void *payload, size_t len);
+
+/* Begins a term, behind all that the log has: a new file, whose first batch has
+ * the entry and the number *seq. Its last_seq is set here, the rest of it is
+ * right. The log is a primary's then: appends are of that term. What is
+ * acknowledged must wait until *seq is committed. 0; ERR_LOG_ORDER: the term is
+ * not far enough above the last batch (seq_next_term); what wal_fault says;
+ * ERR_NO_MEMORY. Nothing has changed then. Where the log is a replica's; not
+ * for event loops, nor beside wal_put_batch. */
+int wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq);
+
+/* The log is a replica's from here on: nobody appends any more. Any thread. */
+void wal_become_replica(struct wal *wal);
+
+#endif
