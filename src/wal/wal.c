@@ -173,6 +173,7 @@ wal_close(struct wal **wal)
     int rv = pthread_join(it->thread, NULL);
     ASSERT(rv == 0);
     ASSERT(it->listeners == NULL && it->pins == NULL);
+    ASSERT(it->follows == NULL);
     int err = 0;
     wal__lock(it); /* nobody else has it, which wal__unsynced does not know */
     /* ENOENT: the file is gone, or the directory, with what was synced */
@@ -385,9 +386,13 @@ wal_commit(struct wal *wal, uint64_t seq)
         }
     }
     enum wal_outcome found = outcome(wal, seq);
+    bool is_more = wal__take_more(wal);
     wal__unlock(wal);
     if (is_news) {
         wal__notify(wal);
+    }
+    if (is_more) {
+        wal__tell_follows(wal);
     }
     return found;
 }

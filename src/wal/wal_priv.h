@@ -66,6 +66,8 @@ struct wal {
     struct wal_stream stream;                  /* see its first fields */
     struct wal_mark written; /* handed to the file under way */
     struct wal_mark synced;
+    bool follows_wait; /* somebody waits for written to move */
+    bool is_more;      /* it has: wal__tell_follows is due */
     enum wal_turn turn;
     enum wal_state state;
     struct wal_failure failure; /* why the file was given up */
@@ -114,6 +116,7 @@ struct wal {
 
     struct mutex listen_lock; /* held during calls */
     struct wal_listener *listeners;
+    struct wal_follow *follows; /* borrowed */
 
     pthread_t thread;
 };
@@ -181,9 +184,17 @@ bool wal__is_held(const struct wal *wal, uint64_t now_ns);
 /* Commits what may be, now_ns as above. True: listeners must be told, without
  * the lock. */
 bool wal__publish(struct wal *wal, uint64_t now_ns);
-/* Publishes and tells; lets go of the lock for that. */
+/* Publishes and tells, those who follow too; lets go of the lock for that. */
 void wal__settle(struct wal *wal);
 void wal__notify(struct wal *wal); /* without the lock */
+/* Whether wal__tell_follows is due, which the caller sees to. */
+static inline bool
+wal__take_more(struct wal *wal)
+{
+    bool is_more = wal->is_more;
+    wal->is_more = false;
+    return is_more;
+}
 /* Writes all that is appended, from now_ns on; the time when it is done. Who
  * calls has the turn; lets go of the lock. */
 uint64_t wal__write(struct wal *wal, uint64_t now_ns);
@@ -229,6 +240,8 @@ wal__set_written(struct wal *wal, const struct wal_mark *mark)
     wal__expect_order(&wal->written, mark);
     wal__expect_order(mark, &wal->stream.closed);
     wal->written = *mark; /* behind synced, as the old one was */
+    wal->is_more |= wal->follows_wait;
+    wal->follows_wait = false;
 }
 
 void wal__set_durable(struct wal *wal, const struct wal_mark *mark);
@@ -239,6 +252,11 @@ void wal__set_next(struct wal *wal, uint64_t seq);
 void wal__begin_again(struct wal *wal);
 /* Asserts all invariants. */
 void wal__verify(const struct wal *wal);
+
+/* ---- wal_follow.c ---- */
+
+/* Without the lock. */
+void wal__tell_follows(struct wal *wal);
 
 /* ---- wal_thread.c ---- */
 

@@ -147,11 +147,19 @@ void
 wal__settle(struct wal *wal)
 {
     lock_assert_held(&wal->lock);
-    if (wal__publish(wal, 0)) {
-        wal__unlock(wal);
-        wal__notify(wal);
-        wal__lock(wal);
+    bool is_news = wal__publish(wal, 0);
+    bool is_more = wal__take_more(wal);
+    if (!is_news && !is_more) {
+        return;
     }
+    wal__unlock(wal);
+    if (is_news) {
+        wal__notify(wal);
+    }
+    if (is_more) {
+        wal__tell_follows(wal);
+    }
+    wal__lock(wal);
 }
 
 /* Remembers how long a write took. */

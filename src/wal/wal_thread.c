@@ -275,7 +275,7 @@ do_sync(struct wal *wal)
     wal__take_turn(wal);
     write_all(wal, true);
     wal__give_turn(wal);
-    if (wal->config.sync == WAL_SYNC_INTERVAL) {
+    if (wal->config.sync == WAL_SYNC_INTERVAL || wal->is_more) {
         wal__settle(wal);
     }
     sync_written(wal);
@@ -380,7 +380,7 @@ end_file(struct wal *wal)
 {
     lock_assert_held(&wal->lock);
     write_all(wal, true);
-    if (wal->config.sync == WAL_SYNC_INTERVAL) {
+    if (wal->config.sync == WAL_SYNC_INTERVAL || wal->is_more) {
         wal__settle(wal);
     }
     sync_written(wal);
