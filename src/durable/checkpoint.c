@@ -47,6 +47,7 @@
 #include "durable/recover.h"
 #include "engine/engine_copy.h"
 #include "schema/restore.h"
+#include "wal/wal_replica.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -364,6 +365,8 @@ expect_later(const struct manifest *now, const struct manifest *next)
     ASSERT(next->next_file >= now->next_file);
     ASSERT(next->checkpoint_seq >= now->checkpoint_seq);
     ASSERT(next->last_segment >= now->last_segment);
+    ASSERT(next->committed_seq >= now->committed_seq);
+    ASSERT(next->terms.n >= now->terms.n);
     ASSERT(next->producers.last_serial >= now->producers.last_serial);
 }
 
@@ -398,6 +401,31 @@ take_producers(struct pass *pass, struct manifest *next)
     return err;
 }
 
+static uint64_t
+max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Waits until all that the manifest says is durable, and committed where others
+ * have copies: what is in a manifest cannot be cut off the log any more. */
+static int
+settle(const struct pass *pass, struct manifest *next)
+{
+    const struct data_config *config = &pass->durable->config;
+    uint64_t seq =
+        max_u64(pass->seq, max_u64(next->schema_seq, next->checkpoint_seq));
+    seq = max_u64(seq, segments_last_seq(&next->segments));
+    int err = wal_sync_up_to(pass->durable->wal, seq);
+    if (err == 0 && config->commit_fn != NULL) {
+        err = config->commit_fn(config->commit_context, seq);
+    }
+    if (err == 0 && next->terms.n > 0) {
+        next->committed_seq = max_u64(next->committed_seq, seq);
+    }
+    return err;
+}
+
 /* The manifest as it will be: with the images so far, and what is covered now.
  * done: what else becomes so with it, of a pass that is through; NULL: it is
  * not. All that it says is durable then. *next is the caller's, whatever is
@@ -417,6 +445,8 @@ make_next(struct pass *pass, const struct manifest *done,
         next->checkpoint_seq = done->checkpoint_seq;
         next->checkpoint_time = done->checkpoint_time;
     }
+    /* before any number is asked for: what is of a later term is in none */
+    wal_terms(pass->durable->wal, &next->terms);
     int err =
         histories_copy(&pass->durable->manifest.histories, &next->histories);
     histories_forget(&next->histories, next->log_number);
@@ -433,7 +463,7 @@ make_next(struct pass *pass, const struct manifest *done,
         manifest_drop_gone(next);
         err = manifest_cut_images(next, n_cut);
     }
-    return err == 0 ? wal_sync_up_to(pass->durable->wal, pass->seq) : err;
+    return err == 0 ? settle(pass, next) : err;
 }
 
 /* A manifest with the images so far; done: see make_next. */

@@ -106,6 +106,13 @@ struct data_config {
     /* How cold ranges are joined and so on; NULL: the usual, but in tests. It
      * outlives the store. */
     const struct seal_tidy_bounds *tidy;
+    /* Of a directory that others have copies of: waits until all batches up to
+     * seq, which are synced, are committed by their rules: before that a
+     * manifest must not have what they say. Called by the thread that makes
+     * checkpoints, without a lock. 0, or the ERR_ why there can be no manifest
+     * now. NULL: what is synced is committed. */
+    int (*commit_fn)(void *context, uint64_t seq);
+    void *commit_context;
     unsigned threads;          /* that load; >= 1 */
     const struct clock *clock; /* NULL: the system's; store_create puts its
                                 * own here */

@@ -543,6 +543,7 @@ open_log(struct durable *durable, const struct replay_end *end)
             .first_number = manifest->log_number, /* prepare_log */
             .next_number = is_first ? manifest->log_number : end->number + 1,
             .next_seq = recover__next_seq(end),
+            .terms = &durable->terms,
             .before_end = is_first ? 0 : end->end}};
     int err = recover_check_end(manifest, end, config->logger);
     if (err != 0) {
@@ -586,6 +587,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     ASSERT(durable->wal == NULL && durable->engine == NULL);
     durable->engine = engine;
     durable->qsbr = qsbr;
+    durable->terms = durable->manifest.terms;
     engine_begin_loading(engine);
     int err = define_all(engine, *schema, false);
     if (err == 0) {

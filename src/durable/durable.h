@@ -73,6 +73,7 @@ struct durable {
     uint64_t writes;  /* manifests of the directory so far; the loader's, then
                       * that of who has manifest_lock */
     struct manifest manifest; /* the loader's, then the checkpointer's */
+    struct history terms;     /* the loader's: of the manifest and the log */
     /* Held while the manifest is written and changed, since the log may have it
      * written before its first file: prepare_log. */
     struct mutex manifest_lock;

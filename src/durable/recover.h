@@ -130,10 +130,11 @@ void recover_say_torn(const struct replay_end *end, struct buf *out);
 int recover_check_shard(const struct manifest *manifest,
     const struct entry *entry, uint64_t seq, struct logger *logger);
 
-/* The same where a term stands elsewhere than first in its first batch;
- * is_first: of batch seq. */
-int recover_check_term(const struct entry_term *term, uint64_t seq,
-    bool is_first, struct logger *logger);
+/* Adds a term to those so far. ERR_CORRUPT, and told, where it stands elsewhere
+ * than first in its first batch (is_first: of batch seq), or cannot follow
+ * them. */
+int recover_add_term(struct history *terms, const struct entry_term *term,
+    uint64_t seq, bool is_first, struct logger *logger);
 
 /* Replays the log behind the images; *schema grows with it. */
 int recover__log(

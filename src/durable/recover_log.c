@@ -251,8 +251,9 @@ take_term(struct replayer *it, const struct entry_term *term, uint64_t seq,
     bool is_first)
 {
     if (it->number == 0 && it->err == 0) {
-        it->err = recover_check_term(
-            term, seq, is_first, it->ring->durable->config.logger);
+        struct durable *durable = it->ring->durable;
+        it->err = recover_add_term(
+            &durable->terms, term, seq, is_first, durable->config.logger);
     }
 }
 
@@ -505,15 +506,16 @@ recover_check_shard(const struct manifest *manifest, const struct entry *entry,
 }
 
 int
-recover_check_term(const struct entry_term *term, uint64_t seq, bool is_first,
-    struct logger *logger)
+recover_add_term(struct history *terms, const struct entry_term *term,
+    uint64_t seq, bool is_first, struct logger *logger)
 {
-    if (entry_term_is_at(term, seq, is_first)) {
+    if (entry_term_is_at(term, seq, is_first) &&
+        history_begin(terms, term->term, term->branch, term->last_seq)) {
         return 0;
     }
     log_line(logger, LOG_ERROR,
         "log batch %" PRIu64 ": term %" PRIu32
-        " does not begin there; restore the directory from a backup, or "
+        " cannot begin there; restore the directory from a backup, or "
         "see --salvage",
         seq, term->term);
     return ERR_CORRUPT;

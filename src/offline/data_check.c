@@ -20,6 +20,7 @@ struct check {
     struct names_old_found names;
     struct logger *logger;
     struct manifest manifest;
+    struct history terms; /* of the manifest and the log so far */
     struct recover_schema recover;
     struct recover_reader reader;
     struct engine *engine;     /* knows where ids are; NULL: no counter has had
@@ -135,6 +136,24 @@ check_number(struct check *check, const struct entry *entry, uint64_t seq)
     return recover_check_shard(&check->manifest, entry, seq, check->logger);
 }
 
+/* is_first: the entry is the first of its batch. */
+static int
+check_entry(struct check *check, const struct entry *entry, uint64_t seq,
+    bool is_first)
+{
+    switch (entry->kind) {
+    case ENTRY_CELLS:
+        return check_cells(check, &entry->cells, seq);
+    case ENTRY_NUMBER:
+        return check_number(check, entry, seq);
+    case ENTRY_TERM:
+        return recover_add_term(
+            &check->terms, &entry->term, seq, is_first, check->logger);
+    default:
+        return check_edit(check, entry, seq);
+    }
+}
+
 static int
 check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
 {
@@ -150,12 +169,7 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
                 seq);
             return ERR_NEWER_FORMAT;
         }
-        int err = entry.kind == ENTRY_CELLS
-            ? check_cells(check, &entry.cells, seq)
-            : entry.kind == ENTRY_NUMBER ? check_number(check, &entry, seq)
-            : entry.kind == ENTRY_TERM   ? recover_check_term(&entry.term, seq,
-                                               at == payload, check->logger)
-                                         : check_edit(check, &entry, seq);
+        int err = check_entry(check, &entry, seq, at == payload);
         if (err != 0) {
             return err;
         }
@@ -278,6 +292,7 @@ check_all(struct check *check, struct buf *out)
     err = recover_each_segment(&segments); /* what images say is newer */
     check->err = check->err == 0 ? err : check->err;
     images_each(&check->manifest.images, check_image, check);
+    check->terms = check->manifest.terms;
     replay.epoch = check->manifest.epoch;
     replay.histories = &check->manifest.histories;
     replay.number = check->manifest.log_number;

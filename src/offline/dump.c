@@ -654,6 +654,22 @@ make_plan(struct dump *dump)
     }
 }
 
+/* Whose the log was, of a directory that others have copies of. */
+static void
+add_terms(struct dump *dump)
+{
+    const struct manifest *manifest = &dump->manifest;
+    for (unsigned i = 0; i < manifest->terms.n; i++) {
+        dump_text_history(&manifest->terms.at[i], &dump->text);
+        end_line(dump);
+    }
+    if (manifest->terms.n > 0) {
+        buf_addf(
+            &dump->text, "committed batch %" PRIu64, manifest->committed_seq);
+        end_line(dump);
+    }
+}
+
 static void
 add_all(struct dump *dump)
 {
@@ -666,6 +682,9 @@ add_all(struct dump *dump)
         manifest->shards, manifest->log_number, manifest->checkpoint_seq,
         manifest->images.n, manifest->segments.n);
     end_line(dump);
+    if (wants(dump, DUMP_LOG)) {
+        add_terms(dump);
+    }
     if (dump->config->part != DUMP_SCHEMA &&
         dump->config->part != DUMP_PRODUCERS) {
         add_schema(dump, NULL);

@@ -58,6 +58,18 @@ dump_text_member(const char *word, const struct schema_counter *counter,
 }
 
 void
+dump_text_history(const struct history_term *term, struct buf *out)
+{
+    buf_addf(out, "history term %" PRIu64 " branch %016" PRIx64 " last ",
+        term->term, term->branch);
+    if (term->last == HISTORY_OPEN) {
+        buf_add_text(out, "open");
+    } else {
+        buf_addf(out, "%" PRIu64, term->last);
+    }
+}
+
+void
 dump_text_term(const struct entry_term *term, struct buf *out)
 {
     buf_addf(out,

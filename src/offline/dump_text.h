@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "wal/entry.h"
+#include "wal/history.h"
 #include "wal/producers.h"
 
 /* Lines of a dump that say who numbers its changes, which numbers were seen,
@@ -25,6 +26,9 @@ void dump_text_window(
 void dump_text_member(const char *word, const struct schema_counter *counter,
     const struct schema_column *column, uint64_t id, uint64_t member,
     uint64_t value, struct buf *out);
+
+/* A term that a manifest has. */
+void dump_text_history(const struct history_term *term, struct buf *out);
 
 /* What the log says of a term; dump_text_entry leaves that to it. */
 void dump_text_term(const struct entry_term *term, struct buf *out);

@@ -30,6 +30,7 @@ enum { FILE_BYTES = 64 << 20 /* of a new log file */ };
 struct work {
     struct salvage *salvage;
     struct recover_schema recover;
+    struct history terms; /* so far */
     struct rewrite rewrite;
     struct salvage_members members;
     uint32_t max_serial;
@@ -50,6 +51,7 @@ begin(struct work *work, struct salvage *salvage)
         ? ERR_NO_MEMORY
         : recover_manifest_schema(&salvage->manifest, &schema);
     work->salvage = salvage;
+    work->terms = salvage->manifest.terms;
     if (err == 0) {
         err = recover_schema_init(&work->recover, &schema);
     }
@@ -65,12 +67,16 @@ is_edit(const struct work *work, const struct entry *entry, uint64_t seq)
         seq > work->salvage->manifest.schema_seq;
 }
 
-/* True of a term that stands where none begins. */
+/* True of a term that cannot begin there, or not behind those before. */
 static bool
-is_misplaced(const struct entry *entry, uint64_t seq, bool is_first)
+is_misplaced(
+    struct work *work, const struct entry *entry, uint64_t seq, bool is_first)
 {
+    const struct entry_term *term = &entry->term;
     return entry->kind == ENTRY_TERM &&
-        !entry_term_is_at(&entry->term, seq, is_first);
+        !(entry_term_is_at(term, seq, is_first) &&
+            history_begin(
+                &work->terms, term->term, term->branch, term->last_seq));
 }
 
 /* True of a number whose shard nobody knows. */
@@ -95,7 +101,7 @@ look_at_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }
-        if (is_misplaced(&entry, seq, is_first)) {
+        if (is_misplaced(work, &entry, seq, is_first)) {
             return ERR_CORRUPT;
         }
         int err = is_edit(work, &entry, seq)
@@ -372,9 +378,10 @@ take_payload(
             err = take_edit(work, &entry, at, reader.at, out);
         } else if (is_unplaced(work, &entry)) {
             work->unplaced++;
-        } else if (is_misplaced(&entry, batch->seq, at == batch->payload)) {
+        } else if (is_misplaced(
+                       work, &entry, batch->seq, at == batch->payload)) {
             salvage__say(work->salvage,
-                "a term is left out: it does not begin in its batch");
+                "a term is left out: it cannot begin in its batch");
             work->salvage->is_lossy = true;
         } else if (entry.kind == ENTRY_CELLS) {
             err = take_cells(

@@ -6,6 +6,7 @@
 #include "base/flip.h"
 #include "schema/schema.h"
 #include "wal/histories.h"
+#include "wal/history.h"
 #include "wal/images.h"
 #include "wal/producers.h"
 #include "wal/segments.h"
@@ -48,6 +49,12 @@ struct manifest {
     struct producers_list producers;
     struct histories histories; /* of log files; owned. The last one is that of
                                  * who wrote the manifest, where writes > 0 */
+    /* Whose the log was up to what the manifest has; empty: the directory never
+     * was replicated, and programs that do not know of terms can read it. */
+    struct history terms;
+    uint64_t committed_seq; /* batches up to this one are known to be committed
+                             * by the rules of those who have copies; 0: none,
+                             * as where there are no terms */
 };
 
 /* The first manifest is older than the first log file: its next_file is 1. From

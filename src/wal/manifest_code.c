@@ -7,7 +7,7 @@
  *               there has been a producer, or 4 where histories are named, or
  *               5, where log and checkpoint files have names with suffixes, or
  *               6, where there is a mark, a list, a column of members or a
- *               counter with cold=never
+ *               counter with cold=never, or 7, where there have been terms
  *       12    4 shards
  *       16    8 bytes of the file, all of them
  *       24    8 epoch
@@ -27,10 +27,12 @@
  *      120      from version 4 on: 4 bytes, the number of histories, and 4, the
  *               number of entries about log files
  *      128      from version 5 on: 8 bytes, how many manifests were written
+ *      136      from version 7 on: 8 bytes, up to which batch all is committed
  *               from version 4 on the histories, and the entries about log
  *               files
  *               the counters (wal/schema_code.h), the images, the segments
  *               (wal/segments_code.h), the producers (wal/producers.c)
+ *               from version 7 on the terms (history_put)
  *    len-8    8 checksum of 0..len-9
  *
  * Magic, version and checksum are those of wal/envelope.h. The lowest
@@ -61,11 +63,13 @@ enum {
     VERSION_HISTORIES = 4,
     VERSION_NAMES = 5,
     VERSION_KINDS = 6, /* it has the head of version 5 */
+    VERSION_TERMS = 7, /* with and without such kinds */
     HEAD_BYTES = 96,
     HEAD_MORE_BYTES = 16,     /* of version 2 and above */
     HEAD_LAST_BYTES = 8,      /* of version 3 and above, behind those */
     HEAD_HISTORIES_BYTES = 8, /* of version 4 and above, behind those */
     HEAD_WRITES_BYTES = 8,    /* of version 5 and above, behind those */
+    HEAD_TERMS_BYTES = 8,     /* of version 7 and above, behind those */
     HISTORY_BYTES = 8,
     CHECKSUM_BYTES = ENVELOPE_CHECKSUM_BYTES,
     SHARDS_MAX = 4096,
@@ -89,6 +93,7 @@ static const struct envelope envelope_of[] = {
     [VERSION_HISTORIES] = {8, MAGIC, VERSION_HISTORIES},
     [VERSION_NAMES] = {8, MAGIC, VERSION_NAMES},
     [VERSION_KINDS] = {8, MAGIC, VERSION_KINDS},
+    [VERSION_TERMS] = {8, MAGIC, VERSION_TERMS},
 };
 
 static bool
@@ -102,11 +107,13 @@ has_kinds(const struct manifest *manifest)
     return false;
 }
 
-/* That whose head has room. n_histories: those that are named. */
+/* That whose head has room, but for VERSION_KINDS. n_histories: those that are
+ * named. */
 static unsigned
 head_version_of(const struct manifest *manifest, size_t n_histories)
 {
-    return manifest->writes > 0               ? VERSION_NAMES
+    return manifest->terms.n > 0              ? VERSION_TERMS
+        : manifest->writes > 0                ? VERSION_NAMES
         : n_histories > 0                     ? VERSION_HISTORIES
         : manifest->producers.last_serial > 0 ? VERSION_PRODUCERS
         : manifest->last_segment > 0          ? VERSION_SEGMENTS
@@ -120,7 +127,8 @@ head_bytes(unsigned version)
         (version >= VERSION_SEGMENTS ? (size_t)HEAD_MORE_BYTES : 0) +
         (version >= VERSION_PRODUCERS ? (size_t)HEAD_LAST_BYTES : 0) +
         (version >= VERSION_HISTORIES ? (size_t)HEAD_HISTORIES_BYTES : 0) +
-        (version >= VERSION_NAMES ? (size_t)HEAD_WRITES_BYTES : 0);
+        (version >= VERSION_NAMES ? (size_t)HEAD_WRITES_BYTES : 0) +
+        (version >= VERSION_TERMS ? (size_t)HEAD_TERMS_BYTES : 0);
 }
 
 static bool
@@ -238,6 +246,10 @@ put_head(const struct manifest *manifest, unsigned version,
         out += HEAD_HISTORIES_BYTES;
         bytes_put_u64(out, manifest->writes);
     }
+    if (version >= VERSION_TERMS) {
+        out += HEAD_WRITES_BYTES;
+        bytes_put_u64(out, manifest->committed_seq);
+    }
 }
 
 static void
@@ -307,12 +319,32 @@ put_histories(const struct histories *histories,
     }
 }
 
+/* That which has room for all. */
+static unsigned
+version_of(const struct manifest *manifest, size_t n_histories)
+{
+    unsigned version = head_version_of(manifest, n_histories);
+
+    return version < VERSION_KINDS && has_kinds(manifest) ? VERSION_KINDS
+                                                          : version;
+}
+
+static void
+put_terms(const struct history *terms, struct buf *out)
+{
+    uint8_t *at = (uint8_t *)buf_reserve(out, HISTORY_BYTES_MAX);
+
+    ASSERT(history_is_sound(terms));
+    if (at != NULL) {
+        out->len += history_put(terms, at);
+    }
+}
+
 static int
 encode(const struct manifest *manifest, const struct histories_set *set,
     struct buf *out)
 {
-    unsigned version = has_kinds(manifest) ? VERSION_KINDS
-                                           : head_version_of(manifest, set->n);
+    unsigned version = version_of(manifest, set->n);
     const struct histories_set *named =
         version >= VERSION_HISTORIES ? set : NULL;
     struct image_writer writer = {
@@ -325,7 +357,8 @@ encode(const struct manifest *manifest, const struct histories_set *set,
     ASSERT(manifest->n_counters <= SCHEMA_COUNTERS_MAX);
     histories_verify(&manifest->histories);
     ASSERT(manifest->writes == 0 || manifest_writer(manifest) != 0);
-    ASSERT(version != VERSION_KINDS || manifest->writes > 0);
+    ASSERT(version < VERSION_KINDS || manifest->writes > 0);
+    ASSERT(manifest->terms.n > 0 || manifest->committed_seq == 0);
     ASSERT(segments_last_file(&manifest->segments) <= manifest->last_segment);
     ASSERT(manifest->segments.n == 0 ||
         manifest->segments.shards == manifest->shards);
@@ -340,6 +373,9 @@ encode(const struct manifest *manifest, const struct histories_set *set,
     images_each(&manifest->images, put_image, &writer);
     segments_code_put(&manifest->segments, named, out);
     producers__list_put(&manifest->producers, out);
+    if (version >= VERSION_TERMS) {
+        put_terms(&manifest->terms, out);
+    }
     (void)buf_reserve(out, CHECKSUM_BYTES);
     if (out->failed) {
         out->len = start;
@@ -526,8 +562,8 @@ struct counts {
 };
 
 /* What the heads of versions from 2 on have more. A version is the lowest that
- * has room: one that is not needed is damage. Whether version 6 is needed, the
- * counters say (get_all). */
+ * has room: one that is not needed is damage. Whether versions from 6 on are
+ * needed, what is behind the head says (get_all). */
 static bool
 get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
     struct manifest *out, struct counts *n)
@@ -554,8 +590,12 @@ get_head_more(const uint8_t **in, const uint8_t *end, unsigned version,
         out->writes = bytes_get_u64(*in);
         *in += HEAD_WRITES_BYTES;
     }
+    if (version >= VERSION_TERMS) {
+        out->committed_seq = bytes_get_u64(*in);
+        *in += HEAD_TERMS_BYTES;
+    }
     return head_version_of(out, n->histories) ==
-        (version == VERSION_KINDS ? VERSION_NAMES : version) &&
+        (version >= VERSION_KINDS ? VERSION_NAMES : version) &&
         (version < VERSION_NAMES || n->logs > 0);
 }
 
@@ -565,7 +605,7 @@ check(const uint8_t *bytes, size_t len, unsigned *version)
 {
     int err = ERR_NEWER_FORMAT;
 
-    for (unsigned v = VERSION; v <= VERSION_KINDS && err == ERR_NEWER_FORMAT;
+    for (unsigned v = VERSION; v <= VERSION_TERMS && err == ERR_NEWER_FORMAT;
          v++) {
         err = envelope_check(&envelope_of[v], bytes, len);
         *version = v;
@@ -637,7 +677,8 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
     if (err == 0) {
         err = get_counters(in, end, out);
     }
-    if (err == 0 && has_kinds(out) != (version == VERSION_KINDS)) {
+    if (err == 0 && version < VERSION_TERMS &&
+        has_kinds(out) != (version == VERSION_KINDS)) {
         err = ERR_CORRUPT;
     }
     if (err == 0) {
@@ -649,6 +690,10 @@ get_all(const uint8_t **in, const uint8_t *end, unsigned version,
     if (err == 0) {
         err = producers__list_get(
             in, end, n->producers, out->shards, &out->producers);
+    }
+    if (err == 0 && version >= VERSION_TERMS &&
+        (!history_get(in, end, &out->terms) || out->terms.n == 0)) {
+        err = ERR_CORRUPT;
     }
     return err;
 }

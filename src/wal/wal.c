@@ -145,7 +145,9 @@ wal_open(const struct wal_config *config, struct wal **out)
         goto err_after_locks;
     }
     wal->stream.is_guarded = config->start.is_replica;
-    wal->is_in_term = config->start.is_in_term;
+    if (config->start.terms != NULL) {
+        wal->terms = *config->start.terms;
+    }
     err = begin(wal);
     if (err != 0) {
         goto err_after_locks;

@@ -23,6 +23,8 @@ enum wal_sync {
     WAL_SYNC_ALWAYS    /* synced before the answer */
 };
 
+struct history; /* wal/history.h */
+
 struct wal_start {
     uint64_t epoch;        /* in the headers of files that are made; not 0 */
     uint64_t before_epoch; /* of file next_number - 1; 0: the same */
@@ -31,7 +33,8 @@ struct wal_start {
     uint64_t first_number; /* files before it are nobody's; 0: none */
     uint64_t before_end;   /* where that ends, durable; 0: there is none */
     bool is_replica;       /* see wal_replica.h */
-    bool is_in_term;       /* the batch before next_seq is of a term (seq.h) */
+    const struct history *terms; /* that the log had so far (wal/history.h);
+                                  * NULL: none. Copied */
 };
 
 /* Told, on any thread, when wal_outcome of some number may have changed. No

@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "base/steps.h"
 #include "wal/frame.h"
+#include "wal/history.h"
 #include "wal/wal.h"
 #include "wal/wal_file.h"
 #include "wal/wal_place.h"
@@ -88,7 +89,7 @@ struct wal {
     bool is_staying;        /* the last one failed, and it has been said */
     int rotate_fault;       /* ERR_ of the last one */
     bool is_look_wanted;    /* whether the file is there still */
-    bool is_in_term;        /* the last batch is of a term */
+    struct history terms;   /* whose the log was and is */
     struct wal_jump *jump;  /* of a caller that waits; NULL: none */
     uint64_t spoilt;        /* number of a file that somebody has found to be
                              * another one, or changed; 0: none */

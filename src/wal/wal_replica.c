@@ -53,33 +53,46 @@ put_far(struct wal *wal, struct wal_jump *far)
 {
     lock_assert_held(&wal->lock);
     uint64_t last = wal->stream.closed.seq;
+    struct history terms = wal->terms;
     struct entry_term term;
-    bool is_term = begins_term(far->payload, far->len, &term);
     if (far->seq <= last || far->seq - last - 1 < SEQ_GAP ||
         far->seq >= UINT64_MAX - 1) {
         return ERR_LOG_ORDER;
     }
-    if (is_term
-            ? !entry_term_is_at(&term, far->seq, true) || term.last_seq != last
-            : wal->is_in_term) {
-        return ERR_LOG_ORDER;
+    bool is_right = terms.n == 0; /* a start */
+    if (begins_term(far->payload, far->len, &term)) {
+        is_right = entry_term_is_at(&term, far->seq, true) &&
+            term.last_seq == last &&
+            history_begin(&terms, term.term, term.branch, last);
     }
-    int err = jump(wal, far);
-    wal->is_in_term |= err == 0 && is_term;
+    int err = is_right ? jump(wal, far) : ERR_LOG_ORDER;
+    if (err == 0) {
+        wal->terms = terms;
+    }
     return err;
 }
 
-/* The batch that is due. */
+/* The batch that is due. It begins a term only if it is the first one of this
+ * log, which a copy of the primary's files came with. */
 static int
-put_next(struct wal *wal, const void *payload, size_t len)
+put_next(struct wal *wal, uint64_t seq, const void *payload, size_t len)
 {
     lock_assert_held(&wal->lock);
     bool was_short = wal->stream.is_short;
+    struct history terms = wal->terms;
     struct entry_term term;
+    bool is_term = begins_term(payload, len, &term);
+    if (is_term &&
+        (!entry_term_is_at(&term, seq, true) ||
+            !history_begin(&terms, term.term, term.branch, term.last_seq))) {
+        return ERR_LOG_ORDER;
+    }
     if (!wal__stream_make_room(&wal->stream, len)) {
         return ERR_NO_MEMORY;
     }
-    wal->is_in_term |= begins_term(payload, len, &term);
+    if (is_term) {
+        wal->terms = terms;
+    }
     wal__stream_add(&wal->stream, payload, len);
     wal__note_append(wal, was_short);
     return 0;
@@ -96,7 +109,7 @@ wal_put_batch(struct wal *wal, uint64_t seq, const void *payload, size_t len)
     }
     wal__lock(wal);
     ASSERT(wal->stream.is_guarded && !wal->stream.is_open);
-    err = seq == wal->stream.closed.seq + 1 ? put_next(wal, payload, len)
+    err = seq == wal->stream.closed.seq + 1 ? put_next(wal, seq, payload, len)
                                             : put_far(wal, &far);
     wal__unlock(wal);
     return err;
@@ -114,8 +127,12 @@ wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
     wal__lock(wal);
     ASSERT(wal->stream.is_guarded && !wal->stream.is_open);
     uint64_t last = wal->stream.closed.seq;
-    uint64_t least = seq_next_term(last);
-    if (least == 0 || term->term < least || term->term > SEQ_TERM_MAX) {
+    uint64_t least = history_is_end(&wal->terms, last)
+        ? history_next_term(&wal->terms, last)
+        : 0;
+    struct history terms = wal->terms;
+    if (least == 0 || term->term < least ||
+        !history_begin(&terms, term->term, term->branch, last)) {
         err = ERR_LOG_ORDER;
     } else {
         term->last_seq = last;
@@ -124,7 +141,7 @@ wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq)
     }
     if (err == 0) {
         wal->stream.is_guarded = false;
-        wal->is_in_term = true;
+        wal->terms = terms;
         *seq = far.seq;
     }
     wal__unlock(wal);
@@ -137,5 +154,13 @@ wal_become_replica(struct wal *wal)
     wal__lock(wal);
     wal__stream_close(&wal->stream);
     wal->stream.is_guarded = true;
+    wal__unlock(wal);
+}
+
+void
+wal_terms(struct wal *wal, struct history *out)
+{
+    wal__lock(wal);
+    *out = wal->terms;
     wal__unlock(wal);
 }

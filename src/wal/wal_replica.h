@@ -3,6 +3,7 @@
 #define WAL_WAL_REPLICA_H
 
 #include "wal/entry.h"
+#include "wal/history.h"
 #include "wal/wal.h"
 
 #include <stddef.h>
@@ -35,10 +36,14 @@ int wal_put_batch(
  * the entry and the number *seq. Its last_seq is set here, the rest of it is
  * right. The log is a primary's then: appends are of that term. What is
  * acknowledged must wait until *seq is committed. 0; ERR_LOG_ORDER: the term is
- * not far enough above the last batch (seq_next_term); what wal_fault says;
+ * not far enough above the last batch (history_next_term); what wal_fault says;
  * ERR_NO_MEMORY. Nothing has changed then. Where the log is a replica's; not
  * for event loops, nor beside wal_put_batch. */
 int wal_begin_term(struct wal *wal, struct entry_term *term, uint64_t *seq);
+
+/* The terms of the log, with those that have begun since it was opened. Any
+ * thread. */
+void wal_terms(struct wal *wal, struct history *out);
 
 /* The log is a replica's from here on: nobody appends any more. Any thread. */
 void wal_become_replica(struct wal *wal);

@@ -145,6 +145,25 @@ replica_init(struct rig *rig, enum wal_sync sync, uint64_t seed)
     rig->config.start.is_replica = true;
 }
 
+/* The terms of the first n. */
+static inline struct history
+told_terms(const struct told *told, size_t n)
+{
+    struct history terms = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct told_batch *batch = &told->batch[i];
+        struct entry_reader reader = {
+            .at = batch->bytes, .end = batch->bytes + batch->len};
+        struct entry entry;
+        if (batch->bytes[0] == (uint8_t)ENTRY_TERM) {
+            ck_assert(entry_next(&reader, &entry));
+            ck_assert(history_begin(&terms, entry.term.term, entry.term.branch,
+                entry.term.last_seq));
+        }
+    }
+    return terms;
+}
+
 /* Opens the log of a replica anew, behind what is found; returns how many
  * batches that is. No number is left out. */
 static inline size_t
@@ -155,12 +174,13 @@ replica_reopen(struct rig *rig, const struct told *wanted)
     size_t n = is->n;
     expect_same(is, wanted, n);
     free(is);
-    rig->config.start.is_in_term =
-        n > 0 && seq_term(wanted->batch[n - 1].seq) > 0;
+    struct history terms = told_terms(wanted, n);
+    rig->config.start.terms = &terms;
     rig->config.start.next_number = end.number + 1;
     rig->config.start.next_seq = end.next_seq;
     rig->config.start.before_end = end.end;
     ck_assert_int_eq(rig_open(rig), 0);
+    rig->config.start.terms = NULL;
     return n;
 }
 

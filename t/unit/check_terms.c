@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Terms in a data directory: a start, --check, --dump and --salvage know them, a
+ * checkpoint puts them into the manifest, and it writes none before those who
+ * have copies say that all in it is committed. */
+#include "offline/data_check.h"
+#include "offline/dump.h"
+#include "unit/salvage_help.h"
+#include "wal/manifest.h"
+#include "wal/replay.h"
+#include "wal/wal_replica.h"
+
+/* Opens the log of a stopped directory, behind all that it has. */
+static struct wal *
+open_log(struct rig *rig, struct wal_start start)
+{
+    struct manifest manifest;
+    struct replay_end end;
+    struct wal *wal;
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig->data.disk, &manifest, NULL), 0);
+    ck_assert_int_eq(replay_run(&(struct replay){.disk = rig->data.disk,
+                                    .epoch = manifest.epoch,
+                                    .histories = &manifest.histories,
+                                    .number = manifest.log_number},
+                         &end),
+        0);
+    start.epoch = end.epoch;
+    start.next_number = end.number + 1;
+    start.before_end = end.end;
+    if (start.next_seq == 0) {
+        start.next_seq = end.next_seq;
+    }
+    const struct wal_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .sync = WAL_SYNC_ALWAYS,
+        .interval_ms = 1000,
+        .file_bytes = 1 << 16,
+        .unsynced_bytes_max = 1 << 20,
+        .start = start};
+    ck_assert_int_eq(wal_open(&config, &wal), 0);
+    manifest_fini(&manifest);
+    return wal;
+}
+
+static struct entry_term
+term_of(uint32_t number)
+{
+    struct entry_term term = {.term = number, .branch = 1000 + number};
+    ck_assert(node_name_set(&term.node, "db-1", 4));
+    return term;
+}
+
+/* A term begins behind all that a stopped directory has, and changes nothing
+ * else. */
+static void
+add_term(struct rig *rig, uint32_t number, const struct history *terms)
+{
+    struct wal *wal =
+        open_log(rig, (struct wal_start){.is_replica = true, .terms = terms});
+    struct entry_term term = term_of(number);
+    uint64_t seq;
+    ck_assert_int_eq(wal_begin_term(wal, &term, &seq), 0);
+    ck_assert_uint_eq(seq, seq_first(number));
+    ck_assert_int_eq(wal_sync_up_to(wal, seq), 0);
+    ck_assert_int_eq(wal_close(&wal), 0);
+}
+
+/* Numbers, and a term behind them. */
+static void
+make_directory(struct rig *rig)
+{
+    rig_init(rig, WAL_SYNC_ALWAYS, ID_CLUSTERS, 5);
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_add_counter(rig, 'a');
+    (void)rig_set_all(rig, 'a', 5);
+    ck_assert_int_eq(rig_close(rig), 0);
+    add_term(rig, 3, NULL);
+}
+
+static int
+take_text(void *context, const char *text, size_t len)
+{
+    buf_add(context, text, len);
+    return 0;
+}
+
+static void
+expect_dump(struct rig *rig, const char *text)
+{
+    struct buf out = {0};
+    const struct dump_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .part = DUMP_LOG,
+        .write_fn = take_text,
+        .context = &out};
+    ck_assert_int_eq(dump_run(&config), 0);
+    buf_add(&out, "", 1);
+    ck_assert_msg(
+        strstr(out.data, text) != NULL, "no %s in\n%s", text, out.data);
+    buf_fini(&out);
+}
+
+static void
+expect_well(struct rig *rig, int wanted)
+{
+    struct buf out = {0};
+    ck_assert_int_eq(
+        data_check_disk(rig->data.disk, &rig->logger, &out), wanted);
+    buf_fini(&out);
+}
+
+static enum salvage_outcome
+salvage_it(struct rig *rig)
+{
+    struct buf report = {0};
+    enum salvage_outcome outcome;
+    const struct salvage_config config = {.disk = rig->data.disk,
+        .logger = &rig->logger,
+        .free_bytes = UINT64_MAX,
+        .bits_budget = SALVAGE_BITS_BUDGET,
+        .shards = rig->config.shards,
+        .seed = 3};
+    ck_assert_int_eq(salvage_run(&config, &report, &outcome), 0);
+    buf_fini(&report);
+    return outcome;
+}
+
+static struct history
+terms_in_manifest(struct rig *rig, uint64_t *committed)
+{
+    struct manifest manifest;
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig->data.disk, &manifest, NULL), 0);
+    struct history terms = manifest.terms;
+    *committed = manifest.committed_seq;
+    manifest_fini(&manifest);
+    return terms;
+}
+
+START_TEST(test_all_know_it)
+{
+    struct rig rig;
+    uint64_t committed;
+    make_directory(&rig);
+    expect_well(&rig, 0);
+    expect_dump(&rig, "term 3 branch 00000000000003eb after ");
+    ck_assert_int_eq(salvage_it(&rig), SALVAGE_SOUND);
+    struct history terms = terms_in_manifest(&rig, &committed);
+    ck_assert_uint_eq(terms.n, 0); /* nobody has asked for one */
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    (void)rig_set_all(&rig, 'a', 6);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    terms = terms_in_manifest(&rig, &committed);
+    ck_assert_uint_eq(terms.n, 2);
+    ck_assert_uint_eq(terms.at[0].term, 0);
+    ck_assert_uint_eq(terms.at[1].term, 3);
+    ck_assert_uint_eq(terms.at[1].branch, 1003);
+    ck_assert_uint_ge(committed, seq_first(3));
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_well(&rig, 0);
+    expect_dump(&rig, "history term 3 branch 00000000000003eb last open\n");
+    expect_dump(&rig, "committed batch ");
+    /* of the manifest only, for the log has been forgotten: one more */
+    add_term(&rig, 5, &terms);
+    expect_well(&rig, 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    terms = terms_in_manifest(&rig, &committed);
+    ck_assert_uint_eq(terms.n, 3);
+    ck_assert_uint_eq(terms.at[2].term, 5);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* A term that begins elsewhere than behind what is there: a start refuses it,
+ * and a salvage leaves it out. */
+START_TEST(test_does_not_fit)
+{
+    struct rig rig;
+    uint8_t entry[ENTRY_TERM_BYTES_MAX];
+    make_directory(&rig);
+    struct entry_term term = term_of(7);
+    term.last_seq = seq_make(2, 1);
+    struct wal *wal =
+        open_log(&rig, (struct wal_start){.next_seq = seq_first(7)});
+    uint64_t seq = wal_append(wal, entry, entry_put_term(entry, &term));
+    ck_assert_int_eq(wal_sync_up_to(wal, seq), 0);
+    ck_assert_int_eq(wal_close(&wal), 0);
+    expect_well(&rig, ERR_CORRUPT);
+    ck_assert_int_eq(rig_open(&rig), ERR_CORRUPT);
+    ck_assert_int_eq(salvage_it(&rig), SALVAGE_LOSSY);
+    expect_well(&rig, 0);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* The batch that says so is lost, and with it who wrote what came behind it. */
+START_TEST(test_lost)
+{
+    struct rig rig;
+    struct files files;
+    make_directory(&rig);
+    read_files(rig.data.disk, &files);
+    ck_assert_uint_eq(lose_batches(&files, ENTRY_TERM), 1);
+    salvage(&rig, &files, SALVAGE_LOSSY, "lost");
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_well(&rig, 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Something else is lost, and the log is written anew: the term stays. */
+START_TEST(test_kept)
+{
+    struct rig rig;
+    struct files files;
+    make_directory(&rig);
+    read_files(rig.data.disk, &files);
+    ck_assert_uint_gt(lose_batches(&files, ENTRY_COUNTER), 0);
+    salvage(&rig, &files, SALVAGE_LOSSY, "lost");
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_dump(&rig, "term 3 branch 00000000000003eb after ");
+    expect_well(&rig, 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+/* Those who have copies. */
+struct others {
+    int err;
+    unsigned n;
+    uint64_t seq; /* the last that was asked for */
+};
+
+static int
+ask_others(void *context, uint64_t seq)
+{
+    struct others *others = context;
+    others->n++;
+    others->seq = seq;
+    return others->err;
+}
+
+/* What is not committed by their rules is in no manifest. */
+START_TEST(test_not_committed)
+{
+    struct rig rig;
+    struct others others = {0};
+    uint64_t committed;
+    make_directory(&rig);
+    rig.data.commit_fn = ask_others;
+    rig.data.commit_context = &others;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    (void)rig_set_all(&rig, 'a', 7);
+    others.err = ERR_UNSURE;
+    ck_assert_int_ne(rig_checkpoint(&rig), 0);
+    ck_assert_uint_gt(others.n, 0);
+    struct history terms = terms_in_manifest(&rig, &committed);
+    ck_assert_uint_eq(terms.n, 0);
+    ck_assert_uint_eq(committed, 0);
+    others.err = 0;
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    terms = terms_in_manifest(&rig, &committed);
+    ck_assert_uint_eq(terms.n, 2);
+    ck_assert_uint_gt(committed, seq_first(3));
+    ck_assert_uint_le(committed, others.seq);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig.data.commit_fn = NULL;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    rig_expect_all(&rig);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    rig_fini(&rig);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {test_all_know_it, test_does_not_fit,
+        test_lost, test_kept, test_not_committed};
+    return run_tests("terms", tests, COUNT_OF(tests));
+}
