@@ -424,7 +424,7 @@ remove_orphan(void *context, const char *name)
         is_orphan = is_new || !segments_has_file(&manifest->segments, number);
     }
     if (names_parse(name, &kind, &number)) {
-        is_orphan = kind == NAMES_LOG_NEW ||
+        is_orphan = kind == NAMES_LOG_NEW || kind == NAMES_CUT_NEW ||
             (kind == NAMES_LOG &&
                 (number < manifest->log_number ||
                     number > durable->log_end.number)) ||

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/numbers.h"
 #include "durable/recover.h"
 #include "engine/engine.h"
 #include "offline/dump_plan.h"
@@ -25,6 +26,8 @@
 #include "offline/segment_mend.h"
 #include "schema/print.h"
 #include "wal/frame.h"
+#include "wal/log_cut.h"
+#include "wal/names.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -486,7 +489,6 @@ add_cells(struct dump *dump, const struct entry_cells *cells, uint64_t seq)
         end_line(dump);
         return;
     }
-    dump->changes++;
     for (unsigned i = 0; i < cells->n; i++) {
         uint32_t serial = cells->serial[i];
         const struct recover_place *place = serial < dump->recover.n_places
@@ -538,6 +540,7 @@ add_batch(void *context, const struct glean_batch *batch)
             return ERR_NEWER_FORMAT;
         }
         if (entry.kind == ENTRY_CELLS && wants(dump, DUMP_LOG)) {
+            dump->changes += entry.cells.serial[0] != ENTRY_MARK_SERIAL;
             add_cells(dump, &entry.cells, batch->seq);
         }
         if (entry.kind == ENTRY_TERM && wants(dump, DUMP_LOG)) {
@@ -583,6 +586,73 @@ add_log(struct dump *dump)
         .context = dump};
     int error;
     int err = glean_run(&glean, &error);
+    dump->err = dump->err == 0 ? err : dump->err;
+}
+
+/* ---- what was cut off the log ---- */
+
+/* A batch of a cut file, by the schema as it is now. */
+static int
+add_cut_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct dump *dump = context;
+    struct entry_reader reader = {.at = payload, .end = payload + len};
+    struct entry entry;
+    buf_addf(&dump->text, "cut-batch %" PRIu64 " bytes %zu", seq, len);
+    end_line(dump);
+    while (reader.at < reader.end) {
+        if (!entry_next(&reader, &entry)) {
+            return ERR_NEWER_FORMAT;
+        }
+        if (entry.kind == ENTRY_CELLS) {
+            add_cells(dump, &entry.cells, UINT64_MAX); /* nowhere else */
+        } else if (entry.kind == ENTRY_TERM) {
+            dump_text_term(&entry.term, &dump->text);
+            end_line(dump);
+        } else if (dump_text_entry(&entry, &dump->text)) {
+            end_line(dump);
+        }
+    }
+    return dump->err;
+}
+
+struct cuts {
+    struct numbers numbers; /* owned */
+    int err;
+};
+
+static void
+note_cut(void *context, const char *name)
+{
+    struct cuts *cuts = context;
+    enum names_kind kind;
+    uint64_t number;
+    if (cuts->err == 0 && names_parse(name, &kind, &number) &&
+        kind == NAMES_CUT) {
+        cuts->err = numbers_add(&cuts->numbers, number);
+    }
+}
+
+static void
+add_cuts(struct dump *dump)
+{
+    struct disk *disk = dump->config->disk;
+    struct cuts cuts = {.err = 0};
+    int err =
+        disk->calls->list(disk, note_cut, &cuts) == 0 ? cuts.err : ERR_DISK;
+    numbers_sort(&cuts.numbers);
+    for (size_t i = 0; err == 0 && i < cuts.numbers.n; i++) {
+        char name[NAMES_BYTES];
+        names_make(name, NAMES_CUT, cuts.numbers.number[i]);
+        buf_addf(&dump->text, "cut %s", name);
+        end_line(dump);
+        err = log_cut_read(disk, cuts.numbers.number[i], add_cut_batch, dump);
+        if (err == ERR_CORRUPT) {
+            damaged(dump, "%s: the rest of it cannot be read", name);
+            err = 0;
+        }
+    }
+    numbers_fini(&cuts.numbers);
     dump->err = dump->err == 0 ? err : dump->err;
 }
 
@@ -699,6 +769,9 @@ add_all(struct dump *dump)
     }
     if (dump->err == 0 && dump->config->part != DUMP_RECORDS) {
         add_log(dump);
+    }
+    if (dump->err == 0 && wants(dump, DUMP_LOG)) {
+        add_cuts(dump);
     }
     if (dump->config->part == DUMP_SCHEMA) {
         add_schema(dump, NULL); /* as it is at the end of the log */

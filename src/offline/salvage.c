@@ -113,6 +113,9 @@ note_name(void *context, const char *name)
     if (segment_name_parse(name, &number, &is_new)) {
         last = &salvage->last_segment;
     } else if (names_parse(name, &kind, &number)) {
+        if (kind == NAMES_CUT || kind == NAMES_CUT_NEW) {
+            return; /* they do not count, and stay */
+        }
         last = kind == NAMES_CHECKPOINT ? &salvage->last_checkpoint
                                         : &salvage->last_log;
         if (kind == NAMES_LOG) {

@@ -16,6 +16,8 @@ static const struct {
     [NAMES_LOG] = {"log-", ".wal"},
     [NAMES_LOG_NEW] = {"log-", ".wal.new"},
     [NAMES_CHECKPOINT] = {"checkpoint-", ".ckpt"},
+    [NAMES_CUT] = {"cut-", ".wal"},
+    [NAMES_CUT_NEW] = {"cut-", ".wal.new"},
 };
 
 void

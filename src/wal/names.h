@@ -18,6 +18,8 @@ enum names_kind {
     NAMES_LOG,        /* log-00000000000000000001.wal */
     NAMES_LOG_NEW,    /* the same with .new: not yet in its place */
     NAMES_CHECKPOINT, /* checkpoint-00000000000000000001.ckpt */
+    NAMES_CUT,        /* cut-00000000000000000001.wal: see log_cut.h */
+    NAMES_CUT_NEW,    /* the same with .new */
     NAMES_KINDS
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Terms in the manifest: it has version 7 where there are some, with and without
- * counters that ask for version 6, and nowhere else; what is written is read
- * back, and damage is seen. */
+/* Terms in the manifest: it has version 7 where there are some, with and
+ * without counters that ask for version 6, and nowhere else; what is written is
+ * read back, and damage is seen. */
 #include "wal/manifest.h"
 
 #include "unit/manifest_help.h"

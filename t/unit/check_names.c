@@ -13,6 +13,8 @@ static const struct {
     {NAMES_LOG, UINT64_MAX, "log-18446744073709551615.wal"},
     {NAMES_LOG_NEW, 0, "log-00000000000000000000.wal.new"},
     {NAMES_CHECKPOINT, 4711, "checkpoint-00000000000000004711.ckpt"},
+    {NAMES_CUT, 12, "cut-00000000000000000012.wal"},
+    {NAMES_CUT_NEW, 13, "cut-00000000000000000013.wal.new"},
 };
 
 static const char *const not_named[] = {"", "log-", "log-1.wal",

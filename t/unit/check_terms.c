@@ -1,34 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Terms in a data directory: a start, --check, --dump and --salvage know them, a
- * checkpoint puts them into the manifest, and it writes none before those who
+/* Terms in a data directory: a start, --check, --dump and --salvage know them,
+ * a checkpoint puts them into the manifest, and it writes none before those who
  * have copies say that all in it is committed. */
 #include "offline/data_check.h"
 #include "offline/dump.h"
 #include "unit/salvage_help.h"
+#include "wal/log_cut.h"
 #include "wal/manifest.h"
 #include "wal/replay.h"
 #include "wal/wal_replica.h"
 
-/* Opens the log of a stopped directory, behind all that it has. */
+/* Opens the log of a stopped directory behind what was found. */
 static struct wal *
-open_log(struct rig *rig, struct wal_start start)
+open_behind(struct rig *rig, struct wal_start start,
+    const struct replay_end *end, const struct manifest *manifest)
 {
-    struct manifest manifest;
-    struct replay_end end;
     struct wal *wal;
-    manifest_init(&manifest);
-    ck_assert_int_eq(manifest_read(rig->data.disk, &manifest, NULL), 0);
-    ck_assert_int_eq(replay_run(&(struct replay){.disk = rig->data.disk,
-                                    .epoch = manifest.epoch,
-                                    .histories = &manifest.histories,
-                                    .number = manifest.log_number},
-                         &end),
-        0);
-    start.epoch = end.epoch;
-    start.next_number = end.number + 1;
-    start.before_end = end.end;
+    start.next_number = end->number + 1;
+    start.before_end = end->end;
+    start.before_epoch = end->epoch;
+    start.epoch = histories_epoch(
+        &manifest->histories, start.next_number, manifest->epoch);
     if (start.next_seq == 0) {
-        start.next_seq = end.next_seq;
+        start.next_seq = end->next_seq;
     }
     const struct wal_config config = {.disk = rig->data.disk,
         .logger = &rig->logger,
@@ -38,6 +32,24 @@ open_log(struct rig *rig, struct wal_start start)
         .unsynced_bytes_max = 1 << 20,
         .start = start};
     ck_assert_int_eq(wal_open(&config, &wal), 0);
+    return wal;
+}
+
+/* The same behind all that it has. */
+static struct wal *
+open_log(struct rig *rig, struct wal_start start)
+{
+    struct manifest manifest;
+    struct replay_end end;
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig->data.disk, &manifest, NULL), 0);
+    ck_assert_int_eq(replay_run(&(struct replay){.disk = rig->data.disk,
+                                    .epoch = manifest.epoch,
+                                    .histories = &manifest.histories,
+                                    .number = manifest.log_number},
+                         &end),
+        0);
+    struct wal *wal = open_behind(rig, start, &end, &manifest);
     manifest_fini(&manifest);
     return wal;
 }
@@ -280,10 +292,47 @@ START_TEST(test_not_committed)
 }
 END_TEST
 
+/* What came behind the term's first batch is cut off: a start refuses the log
+ * until the next file is there, and --dump shows what it was. */
+START_TEST(test_cut)
+{
+    struct rig rig;
+    struct manifest manifest;
+    struct replay_end end;
+    make_directory(&rig);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    (void)rig_set_all(&rig, 'a', 6);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    manifest_init(&manifest);
+    ck_assert_int_eq(manifest_read(rig.data.disk, &manifest, NULL), 0);
+    const struct log_cut cut = {.disk = rig.data.disk,
+        .logger = &rig.logger,
+        .epoch = manifest.epoch,
+        .histories = &manifest.histories,
+        .number = manifest.log_number,
+        .seq = seq_first(3),
+        .keep_bytes = 1 << 20};
+    ck_assert_int_eq(log_cut_run(&cut, &end), 0);
+    ck_assert_uint_eq(end.next_seq, seq_first(3) + 1);
+    expect_well(&rig, ERR_CORRUPT);
+    struct wal *wal = open_behind(
+        &rig, (struct wal_start){.is_replica = true}, &end, &manifest);
+    ck_assert_int_eq(wal_close(&wal), 0);
+    manifest_fini(&manifest);
+    expect_well(&rig, 0);
+    expect_dump(&rig, "\ncut cut-00000000000000000001.wal\ncut-batch ");
+    ck_assert_int_eq(salvage_it(&rig), SALVAGE_SOUND);
+    ck_assert_int_eq(rig_open(&rig), 0);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    expect_dump(&rig, "\ncut cut-00000000000000000001.wal\ncut-batch ");
+    rig_fini(&rig);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {test_all_know_it, test_does_not_fit,
-        test_lost, test_kept, test_not_committed};
+        test_lost, test_kept, test_not_committed, test_cut};
     return run_tests("terms", tests, COUNT_OF(tests));
 }

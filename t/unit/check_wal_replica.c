@@ -202,8 +202,8 @@ START_TEST(test_terms_refused)
 END_TEST
 
 /* A primary that nobody asks marks that all is synced; a replica does not, for
- * the number is not its own. Time passes by a clock that both have; when the one
- * has made its mark, the other one has had time to. */
+ * the number is not its own. Time passes by a clock that both have; when the
+ * one has made its mark, the other one has had time to. */
 START_TEST(test_no_marks)
 {
     struct rig rig, primary;
