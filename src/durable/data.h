@@ -103,6 +103,10 @@ struct data_config {
     uint64_t seal_records;          /* in a range that is sealed, about; 0:
                                      * by the hot memory, but in tests */
     bool seals_when_told;           /* and not by itself; but in tests */
+    bool has_whole_records; /* every entry of a record in the log has all its
+                             * columns: who applies the log to copies that seal
+                             * by themselves needs no read for it. Set of a
+                             * directory that is replicated */
     /* How cold ranges are joined and so on; NULL: the usual, but in tests. It
      * outlives the store. */
     const struct seal_tidy_bounds *tidy;

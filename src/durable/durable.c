@@ -626,6 +626,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     durable_note(&durable->stats.load_ms,
         (clock_monotonic_ns() - began_ns) / NS_PER_MS);
     engine_set_sink(engine, &durable->sink);
+    engine_set_whole(engine, durable->config.has_whole_records);
     return 0;
 }
 

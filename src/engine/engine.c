@@ -164,6 +164,12 @@ engine_set_sink(struct engine *engine, struct engine_sink *sink)
 }
 
 void
+engine_set_whole(struct engine *engine, bool is_whole)
+{
+    engine->whole = is_whole ? UINT32_MAX : 0;
+}
+
+void
 engine_set_marks(struct engine *engine, struct engine_marks *marks)
 {
     engine->marks = marks;

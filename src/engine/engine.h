@@ -38,7 +38,8 @@ struct engine_config {
 
 struct engine; /* opaque */
 
-/* What cells of one record have become, those that differ from before. A
+/* What cells of one record have become, those that differ from before (but see
+ * engine_set_whole). A
  * record that is removed has them at their defaults. Of a numbered change that
  * is also told which one it was; it may have changed no cell. */
 struct engine_write {
@@ -132,6 +133,11 @@ uint64_t engine_pair(const struct engine *engine, uint64_t id, uint64_t number,
 /* From now on the sink is told of all changes; NULL: nobody is. No other call
  * may be under way. */
 void engine_set_sink(struct engine *engine, struct engine_sink *sink);
+
+/* From now on the sink is told all columns of each record of which it is told
+ * any, or, as at first, those that have changed. Told whole, what a record is
+ * follows from the last that was told of it. No other call may be under way. */
+void engine_set_whole(struct engine *engine, bool is_whole);
 
 /* Where an id is: its shard and its row in it; and back. */
 void engine_row(

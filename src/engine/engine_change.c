@@ -293,6 +293,29 @@ look_again(const struct engine *engine, const struct ranges *ranges,
     }
 }
 
+/* The end of count_record where the sink is told whole records: the column that
+ * has been counted gets its code. */
+static __attribute__((noinline)) bool
+count_whole(const struct view *view, const struct ranges *ranges,
+    const struct change *first, const struct pending *pending,
+    const struct table_cell *cell, uint64_t code, struct redo *redo)
+{
+    unsigned column = first->column[0];
+    struct line_record record;
+    if (code == cell->code) {
+        return true;
+    }
+    table_cell_record(pending->table, pending->at.row, &pending->pair, cell,
+        view->columns, &record);
+    if (!table_rewrite_cell(ranges->owner, pending->table, &pending->pair,
+            cell, column, code)) {
+        return false;
+    }
+    record.code[column] = code;
+    redo_whole(redo, view, first, record.code);
+    return true;
+}
+
 /* The short way of what most changes are: one column of a record counts, once
  * or several times, and the record stays in its place. False where it is for
  * change_record: then nothing has been done but for answers, which that gives
@@ -337,6 +360,9 @@ count_record(struct engine *engine, struct change *change,
             next->serial[0] != first->serial[0]) {
             return false;
         }
+    }
+    if (redo != NULL && (view->columns & redo->whole) != 0) {
+        return count_whole(view, ranges, first, pending, &cell, code, redo);
     }
     if (!table_rewrite_cell(ranges->owner, table, pair, &cell, column, code)) {
         return false;
@@ -425,7 +451,8 @@ change_record(struct engine *engine, struct change *change,
         return;
     }
     struct ranges *ranges = &counter->ranges[at->shard];
-    uint32_t columns = columns_of(view, change, mask);
+    uint32_t columns =
+        columns_of(view, change, mask) | (view->columns & engine->whole);
     enum origin origin = ORIGIN_HERE;
     if ((columns & COLUMNS_APART) != 0) {
         change_apart(engine, change, at, mask, redo);
@@ -712,7 +739,8 @@ change_shard(struct engine *engine, struct change *change, unsigned first,
         mask = of_shard(batch, mask, number);
     }
     *todo &= ~mask;
-    redo = (struct redo){.write = batch->write, .todo = mask};
+    redo = (struct redo){
+        .write = batch->write, .todo = mask, .whole = engine->whole};
     shard__lock(shard);
     for (uint64_t left = mask; left != 0;) {
         unsigned i = (unsigned)__builtin_ctzll(left);
@@ -749,7 +777,7 @@ change_one(struct engine *engine, struct change *change)
     struct pending pending = {.at = engine__row(engine, change->id)};
     struct shard *shard = &engine->shard[pending.at.shard];
     struct engine_write write[MEMBER_WRITES_MAX]; /* where there is a sink */
-    struct redo redo = {.write = write, .todo = 1};
+    struct redo redo = {.write = write, .todo = 1, .whole = engine->whole};
     struct redo *redo_or_none = engine->sink == NULL ? NULL : &redo;
     uint64_t position = 0;
     shard__lock(shard);

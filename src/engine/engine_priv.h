@@ -74,7 +74,10 @@ struct engine {
                                * under way */
     const struct engine_cover *cover; /* not owned; NULL: none. As sink */
     struct engine_marks *marks;       /* likewise */
-    _Atomic uint32_t n_guarded;       /* counters with a maxjump */
+    uint32_t whole; /* as a mask of columns, all or none: those that the sink
+                     * is told of wherever one of the record has changed. As
+                     * sink */
+    _Atomic uint32_t n_guarded; /* counters with a maxjump */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
     struct members members;

@@ -137,6 +137,7 @@ look_at_record(struct job *job, uint64_t row)
     if (member->counts) {
         it->columns |= 1U << member->counts_column;
     }
+    it->columns |= it->view->columns & job->engine->whole;
     ASSERT(it->view->column[change->column[0]].default_value == 0);
     seek(it, row);
     if (it->look.spot.where == TABLE_NOWHERE &&

@@ -9,8 +9,9 @@ struct redo {
     struct engine_write *write; /* room for one a change, and at the least
                                  * MEMBER_WRITES_MAX (members_priv.h) */
     unsigned n;
-    uint64_t todo; /* a bit a change of the shard; those of members that have
+    uint64_t todo;  /* a bit a change of the shard; those of members that have
                     * been made take one out, other changes none */
+    uint32_t whole; /* see engine.whole */
 };
 
 /* Adds to redo records what a column has become. */
@@ -26,15 +27,57 @@ redo_column(struct redo *redo, const struct change *change, uint64_t value)
     write->value[0] = value;
 }
 
+/* Adds to redo records what the columns of a record have become, one of which
+ * is another one now. code: of all of view's columns. */
+static inline void
+redo_whole(struct redo *redo, const struct view *view,
+    const struct change *change, const uint64_t *code)
+{
+    struct engine_write *write = &redo->write[redo->n];
+    unsigned n = 0;
+    for (uint32_t left = view->columns; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        /* relaxed: 0 where it is being dropped, and then it does not matter */
+        uint32_t serial = atomic_load_explicit(
+            &view->column[i].serial, memory_order_relaxed);
+        if (serial != 0) {
+            write->serial[n] = serial;
+            write->value[n] = column_decode(&view->column[i], code[i]);
+            n++;
+        }
+    }
+    if (n > 0) { /* else all are being dropped */
+        write->id = change->id;
+        write->producer = 0;
+        write->counter = change->counter;
+        write->n = (uint8_t)n;
+        redo->n++;
+    }
+}
+
+/* True where any code differs, of those in the slots of columns. */
+static inline bool
+redo_differs(uint32_t columns, const uint64_t *before, const uint64_t *code)
+{
+    uint64_t any = 0;
+    for (; columns != 0; columns &= columns - 1) {
+        unsigned i = (unsigned)__builtin_ctz(columns);
+        any |= before[i] ^ code[i];
+    }
+    return any != 0;
+}
+
 /* Adds to redo records what the columns of a record have become that differ;
- * all of one that has come from elsewhere. */
+ * all of one that has come from elsewhere, and where records are told whole:
+ * then columns are all that view has. */
 static inline void
 redo_record(struct redo *redo, const struct view *view,
     const struct change *change, uint32_t columns, const uint64_t *before,
     const uint64_t *code, enum origin origin)
 {
     bool is_whole = origin_is_to_stay(origin) ||
-        (origin == ORIGIN_BASE && !codes_are_same(before, code));
+        (origin == ORIGIN_BASE && !codes_are_same(before, code)) ||
+        (redo->whole != 0 && redo_differs(columns, before, code));
     columns = is_whole ? view->columns : columns;
     struct engine_write *write = &redo->write[redo->n];
     unsigned n = 0;

@@ -111,6 +111,24 @@ table_fill(const struct table *table, struct table_spot *spot)
     }
 }
 
+void
+table_cell_record(const struct table *table, uint64_t row,
+    const struct line_pair *pair, const struct table_cell *cell,
+    uint32_t columns, struct line_record *out)
+{
+    const struct line_cell *in_line = &cell->in_line;
+    memset(out->code, 0, sizeof out->code);
+    if (cell->is_stashed) {
+        bool is_there =
+            stash_find(table_stash(table), row & table->mask, out->code);
+        ASSERT(is_there);
+        return;
+    }
+    out->shape = in_line->shape;
+    out->at = in_line->at;
+    line_codes(pair->line[in_line->is_far], &table->form, columns, out);
+}
+
 /* A code of a record in the table has become longer. */
 static inline void
 widen(struct table *table, unsigned column, uint64_t code)

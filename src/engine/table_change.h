@@ -68,6 +68,13 @@ table_seek_cell(const struct table *table, uint64_t row,
         table__seek_stash(table, row, column, cell);
 }
 
+/* Reads the codes in the slots of columns of a record that table_seek_cell has
+ * found, and no other change since; of others, and those that the table does
+ * not have, 0. */
+void table_cell_record(const struct table *table, uint64_t row,
+    const struct line_pair *pair, const struct table_cell *cell,
+    uint32_t columns, struct line_record *out);
+
 /* True where the highest bit set is the same: it is in the conjunction only. */
 static inline bool
 table__is_as_wide(uint64_t a, uint64_t b)

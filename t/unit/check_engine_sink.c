@@ -118,6 +118,46 @@ START_TEST(test_one)
 }
 END_TEST
 
+/* Told whole: all columns wherever one has changed, and nothing where none
+ * has; in a line, in another shape, in the stash, new and removed. */
+START_TEST(test_whole)
+{
+    struct rig rig;
+    const struct engine_write *write;
+    rig_init(&rig, 3, 1);
+    rig.def.column[1].default_value = 5;
+    rig_define(&rig);
+    engine_set_whole(rig.engine, true);
+    write = expect_told(&rig, CHANGE_SET, 9, 1, 7, 0, 3);
+    ck_assert_uint_eq(write->serial[0], 1);
+    ck_assert_uint_eq(write->value[0], 7);
+    ck_assert_uint_eq(write->serial[1], 2);
+    ck_assert_uint_eq(write->value[1], 5);
+    ck_assert_uint_eq(write->value[2], 0);
+    (void)expect_told(&rig, CHANGE_SET, 9, 3, 7, 0, 3);
+    for (unsigned bits = 1; bits < 64; bits++) { /* up to the stash */
+        write = expect_told(&rig, CHANGE_INCR, 9, 1,
+            bits == 1 ? 1 : UINT64_C(1) << (bits - 1), 0, 3);
+        ck_assert_uint_eq(write->value[0], (UINT64_C(1) << bits) + 6);
+        ck_assert_uint_eq(write->value[1], 7);
+        ck_assert_uint_eq(write->value[2], 7);
+    }
+    write = expect_told(&rig, CHANGE_INCR, 9, 1, 1, 0, 3);
+    ck_assert_uint_eq(write->value[1], 7);
+    (void)expect_told(&rig, CHANGE_INCR, 9, 1, 0, 0, 0);
+    (void)expect_told(&rig, CHANGE_SET, 9, 1, write->value[0], 0, 0);
+    write = expect_told(&rig, CHANGE_DELETE, 9, 1, 0, 0, 3);
+    ck_assert_uint_eq(write->value[0], 0);
+    ck_assert_uint_eq(write->value[2], 7);
+    write = expect_told(&rig, CHANGE_DELETE, 9, 3, 0, 0, 3);
+    ck_assert_uint_eq(write->value[1], 5);
+    ck_assert_uint_eq(write->value[2], 0);
+    engine_set_whole(rig.engine, false);
+    (void)expect_told(&rig, CHANGE_SET, 9, 1, 7, 0, 1);
+    rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(test_batch)
 {
     struct rig rig;
@@ -219,9 +259,20 @@ START_TEST(test_row_and_id)
 }
 END_TEST
 
+/* All that was told is of all columns. */
+static void
+expect_whole(const struct journal *journal, unsigned columns)
+{
+    ck_assert_uint_gt(journal->n, 0);
+    for (size_t i = 0; i < journal->n; i++) {
+        CHECK(journal->entry[i].write.n == columns);
+    }
+}
+
 /* Random batches; one allocation in `fail_each` fails. */
 static void
-run_random(enum id_family family, unsigned columns, unsigned fail_each)
+run_random(
+    enum id_family family, unsigned columns, unsigned fail_each, bool is_whole)
 {
     const struct cell_mood mood = {
         .value_bits = 20, .resets_of_16 = 4, .climbs_of_16 = 1};
@@ -248,6 +299,7 @@ run_random(enum id_family family, unsigned columns, unsigned fail_each)
     }
     ck_assert_int_eq(engine_define(engine, &model.def), 0);
     engine_set_sink(engine, &journal.sink);
+    engine_set_whole(engine, is_whole);
     for (unsigned step = 0; step < long_part(STEPS); step++) {
         unsigned n = step % 2 == 0 ? 1 : 1 + step % BATCH_MAX;
         for (unsigned i = 0; i < n; i++) {
@@ -271,6 +323,9 @@ run_random(enum id_family family, unsigned columns, unsigned fail_each)
         }
     }
     ck_assert(fail_each == 0 || refused > 0);
+    if (is_whole) {
+        expect_whole(&journal, columns);
+    }
     replica_init(&replica, engine, &model.def, model.id, IDS);
     replica_replay(&replica, &journal);
     replica_check(&replica, engine);
@@ -284,7 +339,8 @@ run_random(enum id_family family, unsigned columns, unsigned fail_each)
 START_TEST(test_random)
 {
     for (unsigned family = 0; family < ID_FAMILY_COUNT; family++) {
-        run_random(family, 1 + family * 2, 0);
+        run_random(family, 1 + family * 2, 0, false);
+        run_random(family, 1 + family * 2, 0, true);
     }
 }
 END_TEST
@@ -292,7 +348,7 @@ END_TEST
 START_TEST(test_random_faults)
 {
     for (unsigned family = 0; family < ID_FAMILY_COUNT; family++) {
-        run_random(family, 16 - family * 2, 1 + family % 3);
+        run_random(family, 16 - family * 2, 1 + family % 3, family % 2 == 0);
     }
 }
 END_TEST
@@ -536,9 +592,9 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_one, test_batch, test_large_batch,
-        test_shared_buckets, test_row_and_id, test_random, test_random_faults,
-        test_jump, test_numbered, test_numbered_jump, test_settle,
-        test_settle_shards};
+    const TTest *const tests[] = {test_one, test_whole, test_batch,
+        test_large_batch, test_shared_buckets, test_row_and_id, test_random,
+        test_random_faults, test_jump, test_numbered, test_numbered_jump,
+        test_settle, test_settle_shards};
     return run_tests("engine_sink", tests, COUNT_OF(tests));
 }
