@@ -131,6 +131,7 @@
     X(MANY_DUMPS, "too many dumps are under way, try again later")            \
     X(CLOSED, "the server is stopping")                                       \
     X(LOADING, "loading, try again in a moment")                              \
+    X(NOT_PRIMARY, "not primary")                                             \
     X(DISK_FULL,                                                              \
         "the disk is full, counters are read-only until it has room")         \
     X(DISK, "writing to the disk failed, counters are read-only")             \

@@ -538,12 +538,59 @@ joins_gets(enum request_op op)
     return op == REQUEST_GET || op == REQUEST_GETS || op == REQUEST_LOOK;
 }
 
+/* True for what only a primary takes: whatever changes counters or the schema,
+ * or makes, changes or deletes items. What gives an item another exptime is
+ * none of it: a touch of a cell does nothing, and is done anywhere. */
+static bool
+is_for_primary(const struct request *request)
+{
+    switch (request->op) {
+    case REQUEST_SET:
+    case REQUEST_ADD:
+    case REQUEST_REPLACE:
+    case REQUEST_APPEND:
+    case REQUEST_PREPEND:
+    case REQUEST_CAS:
+    case REQUEST_DELETE:
+    case REQUEST_INCR:
+    case REQUEST_DECR:
+    case REQUEST_TOO_LARGE:
+    case REQUEST_FLUSH_ALL:
+    case REQUEST_COUNTER_SET:
+    case REQUEST_COUNTER_ADD:
+    case REQUEST_COUNTER_REPLACE:
+    case REQUEST_COUNTER_DELETE:
+    case REQUEST_COUNTER_INCR:
+    case REQUEST_COUNTER_DECR:
+    case REQUEST_SCHEMA_EDIT:
+    case REQUEST_DROP_PRODUCER:
+        return true;
+    case REQUEST_LOOK:
+        return request->terms.vivifies || request->terms.recaches;
+    default:
+        return false;
+    }
+}
+
+/* Behind the answers to what is gathered. */
+static __attribute__((noinline)) enum exec_step
+refuse_for_primary(struct session *session, struct exec_turn *turn)
+{
+    enum exec_step step = exec__settle_all(session, turn);
+    return step == EXEC_DONE
+        ? exec__refuse(session, ERR_NOT_PRIMARY, turn->out)
+        : step;
+}
+
 enum exec_step
 exec_begin(struct session *session, const char *bytes, struct exec_turn *turn)
 {
     if (turn->fault == ERR_LOADING &&
         !works_while_loading(session->request.op)) {
         return exec__refuse(session, ERR_LOADING, turn->out);
+    }
+    if (turn->fault == ERR_NOT_PRIMARY && is_for_primary(&session->request)) {
+        return refuse_for_primary(session, turn);
     }
     enum exec_step step =
         joins_gets(session->request.op) || !exec__is_getting(session)

@@ -216,6 +216,8 @@ START_TEST(test_errors)
         text.data, "Non-numeric server-side value for incr or decr");
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_NO_MEMORY, &text), 0x82);
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_LOADING, &text), 0x86);
+    ck_assert_uint_eq(refuse(BINARY_SET, ERR_NOT_PRIMARY, &text), 0x86);
+    ck_assert_str_eq(text.data, "not primary");
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_DISK, &text), 0x84);
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_DISK_FULL, &text), 0x86);
     ck_assert_uint_eq(refuse(BINARY_SET, ERR_LOG_FULL, &text), 0x86);

@@ -154,6 +154,46 @@ static const struct exchange loading[] = {
     {"stats x", "STAT args x\r\nEND\r\n"},
 };
 
+#define NOT_PRIMARY "SERVER_ERROR not primary\r\n"
+
+/* A replica reads, and takes no change of counters, schema or items; who reads
+ * by the way of a change does. */
+static const struct exchange replica[] = {
+    {"incr 1.cntcm 1\r\nget 1.cntcm",
+        NOT_PRIMARY "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"},
+    {"get 1.cntcm\r\nincr 1.cntcm 1\r\nget weibo 1",
+        "VALUE 1.cntcm 0 2\r\n11\r\nEND\r\n" NOT_PRIMARY
+        "VALUE 1 0 8\r\n11 12 13\r\nEND\r\n"},
+    {"delete weibo 1\r\nset weibo 1 9 9 9\r\nincr weibo 1 1 1 1",
+        NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
+    {"add weibo 7 1 1 1\r\nreplace weibo 1 1 1 1\r\ndecr weibo 1 1 1 1",
+        NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
+    {"set 1.cntcm 0 0 1\r\nx", NOT_PRIMARY},
+    {"incr 1.cntcm 1 tx=p:1\r\ndelete 1.cntcm\r\ndecr 1.cntcm 1",
+        NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
+    {"add counter new\r\nadd counter weibo\r\ndrop counter weibo weibo",
+        NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
+    {"drop producer p", NOT_PRIMARY},
+    {"set a 0 0 1\r\n1", NOT_PRIMARY},
+    {"add a 0 0 1\r\n1", NOT_PRIMARY},
+    {"replace a 0 0 1\r\n1", NOT_PRIMARY},
+    {"append a 0 0 1\r\n1", NOT_PRIMARY},
+    {"prepend a 0 0 1\r\n1", NOT_PRIMARY},
+    {"cas a 0 0 1 1\r\n1", NOT_PRIMARY},
+    {"incr a 1\r\ndecr a 1\r\ndelete a\r\nflush_all",
+        NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY},
+    {"ms a 1\r\n1", NOT_PRIMARY},
+    {"ms 1.cntcm 1 q\r\n1", NOT_PRIMARY},
+    {"ma a\r\nma 1.cntcm\r\nmd a q\r\nmg a v N0\r\nmn",
+        NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY NOT_PRIMARY "MN\r\n"},
+    {"mg 1.cntcm v\r\nmg a v\r\ngat 0 1.cntcm\r\ntouch 1.cntcm 0",
+        "VA 2\r\n11\r\nVA 1\r\n2\r\nVALUE 1.cntcm 0 2\r\n11\r\nEND\r\n"
+        "TOUCHED\r\n"},
+    {"get a\r\ngat 0 a\r\nversion",
+        "VALUE a 0 1\r\n2\r\nEND\r\nVALUE a 0 1\r\n2\r\nEND\r\n"
+        "VERSION test\r\n"},
+};
+
 static const struct exchange well_again[] = {
     {"incr 1.cntcm 1\r\nincr a 1", "12\r\n3\r\n"},
     {"add counter new", "STORED\r\n"},
@@ -169,6 +209,8 @@ START_TEST(test_faults)
     PLAY(&held.dialog, faulty);
     outcomes_fail(outcomes, 0, ERR_LOADING);
     PLAY(&held.dialog, loading);
+    outcomes_fail(outcomes, 0, ERR_NOT_PRIMARY);
+    PLAY(&held.dialog, replica);
     outcomes_fail(outcomes, 0, 0);
     PLAY(&held.dialog, well_again);
     outcomes_fail(outcomes, 0, ERR_LOADING);
