@@ -140,6 +140,18 @@ struct store_dump_member {
     uint64_t member;
 };
 
+/* What is left of a dump that is only to be compared with another server's: a
+ * sum that does not depend on where records are kept. */
+struct store_digest {
+    uint64_t sum; /* modulo 2^64, over all lines of a dump (but of a record that
+                   * has nothing else than a count of members, too): XXH3 of
+                   * what is not default of it; see doc/protocol.md */
+    uint64_t records; /* lines */
+    uint64_t seq; /* where the log was when it began: all up to that batch is in
+                   * it */
+    bool has_changed; /* and something that has come later may be */
+};
+
 /* Reads out the records of a counter, by id, a piece a call: again and again
  * until is_end, or an err that ends it. Then, or whenever the caller has enough
  * and no call is under way, store_end_dump. What a call answers stays until
@@ -150,6 +162,10 @@ struct store_dump {
     uint32_t serial;            /* of the counter */
     uint64_t first_id, last_id; /* of what is wanted */
     struct dump_work *work;     /* the store's; NULL before the first call */
+    struct store_digest *digest; /* NULL, or the caller's, all zero at first:
+                                  * records are added to it and not answered.
+                                  * Only of a whole counter; ERR_NO_DATA_DIR
+                                  * where there is no log */
     /* out: */
     int err;            /* 0; ERR_CORRUPT, ERR_NEWER_FORMAT, ERR_DISK: what is
                          * on the disk of ids bad_first..bad_last cannot be

@@ -14,6 +14,7 @@
 #include "cold/segment_head.h"
 #include "durable/durable_names.h"
 #include "durable/durable_owner.h"
+#include "durable/durable_position.h"
 #include "durable/producers.h"
 #include "durable/recover.h"
 #include "engine/engine_copy.h"
@@ -90,7 +91,7 @@ log_others(struct durable *durable, const struct engine_write *write, size_t n)
 {
     uint32_t numbered = 0;
     if (n == 0) {
-        return wal_last(durable->wal);
+        return durable_touched(durable);
     }
     for (size_t i = 0; i < n; i++) {
         numbered |= write[i].producer;
@@ -110,6 +111,9 @@ log_writes(
     size_t len = 0;
     ASSERT(durable->magic == DURABLE_MAGIC);
     ASSERT(n <= ENGINE_WRITES_MAX);
+    if (__builtin_expect(durable_is_replica(durable), 0)) {
+        return durable_touched(durable); /* the log has had it before */
+    }
     for (size_t i = 0; i < n; i++) {
         const struct engine_write *it = &write[i];
         if (it->n != 1 || it->producer != 0) {
@@ -131,6 +135,7 @@ durable_log_counter(struct durable *durable,
 {
     uint8_t entry[ENTRY_COUNTER_BYTES_MAX];
     mutex_assert_held(&durable->edit_lock);
+    ASSERT(!durable_is_replica(durable));
     size_t len = entry_put_counter(entry, counter, last_serial);
     return wal_append(durable->wal, entry, len);
 }
@@ -141,6 +146,7 @@ durable_log_dropped(
 {
     uint8_t entry[ENTRY_DROPPED_BYTES_MAX];
     mutex_assert_held(&durable->edit_lock);
+    ASSERT(!durable_is_replica(durable));
     size_t len = entry_put_dropped(entry, counter_serial, last_serial);
     return wal_append(durable->wal, entry, len);
 }
@@ -150,6 +156,7 @@ durable__log_producer(
     struct durable *durable, uint32_t serial, const struct producer_name *name)
 {
     uint8_t entry[ENTRY_PRODUCER_BYTES_MAX];
+    ASSERT(!durable_is_replica(durable));
     size_t len = entry_put_producer(entry, serial, name);
     return wal_append(durable->wal, entry, len);
 }
@@ -158,6 +165,7 @@ uint64_t
 durable__log_producer_dropped(struct durable *durable, uint32_t serial)
 {
     uint8_t entry[ENTRY_PRODUCER_DROPPED_BYTES_MAX];
+    ASSERT(!durable_is_replica(durable));
     size_t len = entry_put_producer_dropped(entry, serial);
     return wal_append(durable->wal, entry, len);
 }
@@ -623,6 +631,7 @@ durable_load(struct durable *durable, struct engine *engine, struct qsbr *qsbr,
     durable_note(&durable->stats.last_checkpoint_time,
         durable->manifest.checkpoint_time);
     durable_note(&durable->stats.replayed_batches, end.batches);
+    durable->loaded_seq = end.number == 0 ? 0 : end.next_seq - 1;
     durable_note(&durable->stats.load_ms,
         (clock_monotonic_ns() - began_ns) / NS_PER_MS);
     engine_set_sink(engine, &durable->sink);

@@ -2,10 +2,10 @@
 /* The dialect's grammar.
  *
  * A line is dialect when its first word is one that memcached does not have
- * (drop, show, dump, checkpoint, seal, help), when it is `add counter` or `add
- * column` and does not have the shape of a memcached add, or when its first
- * argument is the name of a counter. The words behind are only delimited here:
- * ids, columns and options are resolved by whoever executes the request.
+ * (drop, show, dump, digest, checkpoint, seal, help), when it is `add counter`
+ * or `add column` and does not have the shape of a memcached add, or when its
+ * first argument is the name of a counter. The words behind are only delimited
+ * here: ids, columns and options are resolved by whoever executes the request.
  *
  * So is set, add or replace of a name and four numbers or more, whether there
  * is such a counter or not: who has typed it is told at once, and so is a dump
@@ -70,6 +70,7 @@ static const char *const block_commands[] = {"append", "prepend", "cas"};
     X("get ID.SUFFIX ...   and all other commands of memcached")              \
     X("checkpoint   (answers OK when all changes so far are in one)")         \
     X("dump counter NAME [FIRST LAST]   (its records, as lines to type)")     \
+    X("digest COUNTER   (a sum over its records, to compare servers)")        \
     X("seal COUNTER all   (moves all records to the cold tier)")              \
     X("stats [counters|members|producers|tables|wal|cold|settings|reset]")    \
     X("version, verbosity N, quit, help")
@@ -302,6 +303,16 @@ parse_dump(struct words words, struct request *out)
     }
 }
 
+static void
+parse_digest(struct words words, struct request *out)
+{
+    struct span more;
+    out->op = REQUEST_DIGEST;
+    if (!words_next(&words, &out->key) || words_next(&words, &more)) {
+        fail(out, "CLIENT_ERROR usage: digest COUNTER");
+    }
+}
+
 static bool
 are_numbers(struct words words, unsigned n_min)
 {
@@ -417,6 +428,10 @@ dialect_parse(struct span command, struct words words,
     }
     if (span_is(bytes, command, "dump")) {
         parse_dump(words, out);
+        return true;
+    }
+    if (span_is(bytes, command, "digest")) {
+        parse_digest(words, out);
         return true;
     }
     if (span_is(bytes, command, "help")) {

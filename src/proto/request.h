@@ -51,6 +51,7 @@
     X(SHOW_COUNTER, "dialect: the lines that make a counter")                 \
     X(CHECKPOINT, "dialect: make a checkpoint")                               \
     X(DUMP, "dialect: read out a counter's records")                          \
+    X(DIGEST, "dialect: the sum over a counter's records")                    \
     X(SEAL, "dialect: move a counter's records to the cold tier")             \
     X(HELP, "dialect: what can be typed")                                     \
     X(LOGIN, "who the client is, see proto/login.h")                          \

@@ -136,6 +136,7 @@ access_class_of(const struct request *request, const char *bytes)
     case REQUEST_DROP_PRODUCER:
     case REQUEST_CHECKPOINT:
     case REQUEST_SEAL:
+    case REQUEST_DIGEST:
         return ACCESS_CLASS_RULE;
     case REQUEST_UNREAD:
         return ACCESS_CLASS_UNREAD;

@@ -92,7 +92,7 @@ release_job(struct session *session)
     struct job *job = session->job;
     ASSERT(!job->waits && !job->has_pins);
     job->magic = 0; /* no call has it any more */
-    if (job->stage == JOB_RECORDS) {
+    if (job->stage == JOB_RECORDS || job->stage == JOB_DIGEST) {
         store_end_dump(executor->store, &job->records.call);
     }
     executor->n_long -= is_long(job->stage);
@@ -506,6 +506,8 @@ begin_alone(struct session *session, const char *bytes, struct exec_turn *turn)
         return exec__checkpoint_begin(session, turn->out);
     case REQUEST_DUMP:
         return exec__records_begin(session, bytes, turn);
+    case REQUEST_DIGEST:
+        return exec__digest_begin(session, bytes, turn);
     case REQUEST_SEAL:
         return exec__seal_begin(session, bytes, turn->out);
     case REQUEST_FLUSH_ALL:
@@ -669,6 +671,8 @@ exec_resume(struct session *session, struct exec_turn *turn)
         return exec_list__resume(session, turn->base, turn);
     case JOB_RECORDS:
         return exec__records_resume(session, turn);
+    case JOB_DIGEST:
+        return exec__digest_resume(session, turn);
     }
     return exec__get_resume(session, turn);
 }

@@ -74,6 +74,7 @@ enum job_stage {
     JOB_STATS,      /* show more figures */
     JOB_LIST,       /* change a list */
     JOB_RECORDS,    /* show more records of a counter */
+    JOB_DIGEST,     /* answer a digest of a counter, or read more */
     JOB_LOGIN       /* answer a login */
 };
 
@@ -154,8 +155,9 @@ struct job {
             bool has_ended, as_mg; /* meta gets, not metadata */
         } dump;
         struct admin_reply stats; /* a reply to stats */
-        struct {                  /* a dump of a counter: */
+        struct {                  /* a dump or a digest of a counter: */
             struct store_dump call;
+            struct store_digest digest;
             uint32_t at; /* of its n records, already shown */
         } records;
         struct list_change change_of_list;

@@ -30,6 +30,12 @@ enum exec_step exec__records_begin(
 enum exec_step exec__records_resume(
     struct session *session, struct exec_turn *turn);
 
+/* A digest of a counter: begins it, and goes on. As exec__records_begin. */
+enum exec_step exec__digest_begin(
+    struct session *session, const char *bytes, struct exec_turn *turn);
+enum exec_step exec__digest_resume(
+    struct session *session, struct exec_turn *turn);
+
 /* Counts an item's key by its prefix, where somebody wants that. Not of meta
  * commands, as in memcached. */
 void exec__count_prefix(struct session *session, struct schema_word key,

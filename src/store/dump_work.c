@@ -485,8 +485,9 @@ add_to_batch(struct dump_work *work, uint64_t id, const uint64_t *code)
         }
         batch->value[at * work->n_shown + n_shown++] =
             bytes_of_code(code[i], work->head.column[i].default_value);
-        batch->is_shown[at] = batch->is_shown[at] ||
-            (work->column[i] == DUMP_COLUMN_SHOWN && code[i] != 0);
+        bool counts =
+            work->column[i] == DUMP_COLUMN_SHOWN || work->shows_counts;
+        batch->is_shown[at] = batch->is_shown[at] || (counts && code[i] != 0);
     }
     ASSERT(n_numbers == batch->members.n_columns && n_shown == work->n_shown);
 }

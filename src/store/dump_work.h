@@ -76,6 +76,8 @@ struct dump_work {
     unsigned slot;
     uint32_t serial;
     uint64_t from_id, last_id; /* still to be looked at */
+    bool shows_counts; /* a record is shown that has nothing but members; set
+                        * before the first piece */
     uint64_t range_last_id;
     bool has_largest; /* whoever shows the records has been told */
     uint64_t largest_id;

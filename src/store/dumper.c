@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/give_way.h"
 #include "engine/engine_extents.h"
+#include "store/digest.h"
 
 #include <string.h>
 
@@ -57,9 +58,41 @@ take_largest(struct dumper *dumper, struct dump_work *work)
     return is_new && work->has_largest;
 }
 
+/* The next piece of a digest: nothing of it is shown. */
+static void
+do_digest(struct dumper *dumper, struct store_dump *call)
+{
+    const struct dump_source *source = &dumper->source;
+    ASSERT(call->first_id == 0 && call->last_id == UINT64_MAX);
+    call->n = 0;
+    if (source->durable == NULL) {
+        call->err = ERR_NO_DATA_DIR;
+        return;
+    }
+    if (call->work == NULL) {
+        call->err = make_work(dumper, call);
+        if (call->err != 0) {
+            return;
+        }
+        digest_begin(call->digest, source->durable);
+        call->work->shows_counts = true;
+    }
+    call->err = dump_work_next(source, call->work);
+    digest_add(call->digest, call->work);
+    call->is_end = call->err == 0 && dump_work_is_end(call->work);
+    if (call->is_end) {
+        digest_end(call->digest, source->durable);
+    }
+}
+
 static void
 do_call(struct dumper *dumper, struct store_dump *call)
 {
+    if (call->digest != NULL) {
+        do_digest(dumper, call);
+        call->call.done_fn(&call->call);
+        return;
+    }
     call->err = call->work == NULL ? make_work(dumper, call) : 0;
     call->n = 0;
     struct dump_work *work = call->work;

@@ -101,6 +101,7 @@ static const struct sample samples[] = {
     S(SHOW_COUNTER, READER, "show counter weibo"),
     S(CHECKPOINT, WRITER, "checkpoint"),
     S(SEAL, WRITER, "seal weibo all"),
+    S(DIGEST, WRITER, "digest weibo"),
     S(HELP, READER, "help"),
     S(ERROR, READER, "nonsense"),
     S(ERROR, READER, "get"),

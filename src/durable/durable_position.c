@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which batches the tables have.
+ *
+ * A batch is applied in this order: applying is stored, then shard after shard
+ * is changed, each under its lock, then applied is stored. Who looks at
+ * applying under a shard's lock may see an older one, but not while the shard
+ * has anything of a later batch: that came under the same lock. */
+#include "durable/durable_position.h"
+
+#include "base/assert.h"
+#include "base/err.h"
+
+uint64_t
+durable_applied(struct durable *durable)
+{
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    /* acquire: what was applied is seen */
+    return durable_is_replica(durable)
+        ? atomic_load_explicit(&durable->applied, memory_order_acquire)
+        : wal_last(durable->wal);
+}
+
+uint64_t
+durable_touched(struct durable *durable)
+{
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    /* acquire: as above; of a later batch see the head of this file */
+    return durable_is_replica(durable)
+        ? atomic_load_explicit(&durable->applying, memory_order_acquire)
+        : wal_last(durable->wal);
+}
+
+uint64_t
+durable_cut(struct durable *durable)
+{
+    return durable_is_replica(durable) ? durable_applied(durable)
+                                       : wal_cut(durable->wal);
+}
+
+void
+durable_set_replica(struct durable *durable, bool is_replica)
+{
+    ASSERT(durable->magic == DURABLE_MAGIC);
+    if (is_replica && !durable_is_replica(durable)) {
+        uint64_t last = wal_last(durable->wal);
+        /* relaxed: published by the store behind them */
+        atomic_store_explicit(&durable->applying, last, memory_order_relaxed);
+        atomic_store_explicit(&durable->applied, last, memory_order_relaxed);
+    }
+    /* release: see durable_is_replica */
+    atomic_store_explicit(
+        &durable->is_replica, is_replica, memory_order_release);
+}
+
+void
+durable_apply_begin(struct durable *durable, uint64_t seq)
+{
+    ASSERT(durable_is_replica(durable));
+    /* relaxed: this thread stores them */
+    uint64_t applied =
+        atomic_load_explicit(&durable->applied, memory_order_relaxed);
+    ASSERT(applied ==
+        atomic_load_explicit(&durable->applying, memory_order_relaxed));
+    ASSERT(seq > applied);
+    /* release: who sees it sees that the one before has been applied */
+    atomic_store_explicit(&durable->applying, seq, memory_order_release);
+}
+
+void
+durable_apply_end(struct durable *durable, uint64_t seq)
+{
+    /* relaxed: this thread has stored it */
+    ASSERT(
+        seq == atomic_load_explicit(&durable->applying, memory_order_relaxed));
+    /* release: pairs with durable_applied */
+    atomic_store_explicit(&durable->applied, seq, memory_order_release);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DURABLE_DURABLE_POSITION_H
+#define DURABLE_DURABLE_POSITION_H
+
+#include "durable/durable.h"
+
+/* Which batches the tables have, by number. On a primary that is what the log
+ * was told. On a replica batches come to the log first, and are applied to the
+ * tables afterwards, one after the other (store/applier.h):
+ *
+ *   ... applied | applying | in the log, not applied ... last of the log
+ *
+ * All of it any thread, once all is loaded. */
+
+/* All batches up to the one returned are in the tables, whole. */
+uint64_t durable_applied(struct durable *durable);
+
+/* No batch behind the one returned is in the tables, not even a part of it; it
+ * is durable_applied or, where a batch is being applied, the next one. */
+uint64_t durable_touched(struct durable *durable);
+
+/* durable_applied, and what is changed later is in batches behind it. */
+uint64_t durable_cut(struct durable *durable);
+
+/* True where changes come from another server's log: the sink appends nothing
+ * then, and says durable_touched. */
+static inline bool
+durable_is_replica(const struct durable *durable)
+{
+    /* acquire: who sees that it is none any more sees what was applied */
+    return atomic_load_explicit(&durable->is_replica, memory_order_acquire);
+}
+
+/* From now on it is a replica, or none. No change and no edit is under way. */
+void durable_set_replica(struct durable *durable, bool is_replica);
+
+/* Batch seq, behind all that were, is about to be applied, or it has been, in
+ * all shards. The one thread that applies; of a replica. */
+void durable_apply_begin(struct durable *durable, uint64_t seq);
+void durable_apply_end(struct durable *durable, uint64_t seq);
+
+#endif
