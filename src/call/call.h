@@ -143,11 +143,13 @@ struct store_dump_member {
 /* What is left of a dump that is only to be compared with another server's: a
  * sum that does not depend on where records are kept. */
 struct store_digest {
-    uint64_t sum; /* modulo 2^64, over all lines of a dump (but of a record that
+    uint64_t
+        sum; /* modulo 2^64, over all lines of a dump (but of a record that
                    * has nothing else than a count of members, too): XXH3 of
                    * what is not default of it; see doc/protocol.md */
     uint64_t records; /* lines */
-    uint64_t seq; /* where the log was when it began: all up to that batch is in
+    uint64_t
+        seq; /* where the log was when it began: all up to that batch is in
                    * it */
     bool has_changed; /* and something that has come later may be */
 };
@@ -158,10 +160,10 @@ struct store_digest {
  * the next. */
 struct store_dump {
     struct store_call call;
-    unsigned slot;              /* of the counter */
-    uint32_t serial;            /* of the counter */
-    uint64_t first_id, last_id; /* of what is wanted */
-    struct dump_work *work;     /* the store's; NULL before the first call */
+    unsigned slot;               /* of the counter */
+    uint32_t serial;             /* of the counter */
+    uint64_t first_id, last_id;  /* of what is wanted */
+    struct dump_work *work;      /* the store's; NULL before the first call */
     struct store_digest *digest; /* NULL, or the caller's, all zero at first:
                                   * records are added to it and not answered.
                                   * Only of a whole counter; ERR_NO_DATA_DIR

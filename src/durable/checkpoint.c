@@ -43,6 +43,7 @@
 #include "base/err.h"
 #include "base/give_way.h"
 #include "durable/durable_owner.h"
+#include "durable/durable_position.h"
 #include "durable/producers.h"
 #include "durable/recover.h"
 #include "engine/engine_copy.h"
@@ -57,9 +58,10 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 enum {
-    STEP_BYTES = 8 << 20,      /* of images between two manifests */
-    WRITE_BYTES = 256 << 10,   /* of them in one write */
-    FILE_BYTES_MAX = 256 << 20 /* of a checkpoint file; then the next one */
+    STEP_BYTES = 8 << 20,       /* of images between two manifests */
+    WRITE_BYTES = 256 << 10,    /* of them in one write */
+    FILE_BYTES_MAX = 256 << 20, /* of a checkpoint file; then the next one */
+    APPLY_LOOK_NS = 10 * 1000 * 1000 /* between looks at what is applied */
 };
 
 bool
@@ -313,7 +315,7 @@ take_schema(struct pass *pass, struct manifest *next)
     }
     mutex_lock(&pass->durable->edit_lock);
     const struct schema *schema = schema_of(pass);
-    next->schema_seq = wal_last(pass->durable->wal);
+    next->schema_seq = durable_applied(pass->durable);
     int err = take_segments(pass, next);
     if (err == 0) {
         err = wal_sync_up_to(pass->durable->wal, next->schema_seq);
@@ -725,6 +727,39 @@ note_done(const struct pass *pass, uint64_t began_ns)
         pass->n_images, pass->n_records, pass->n_bytes);
 }
 
+/* True where a stop begins, also one that wants a last checkpoint: then nothing
+ * is applied any more. */
+static bool
+is_ending(const struct pass *pass)
+{
+    struct checkpointer *owner = pass->owner;
+    mutex_lock(&owner->lock);
+    bool is_ending = owner->stopping;
+    mutex_unlock(&owner->lock);
+    return is_ending;
+}
+
+/* On a replica the log is ahead of the tables: waits until these have all up to
+ * that batch. Segments become durable meanwhile, for room may be wanted first.
+ */
+static int
+await_applied(struct pass *pass, uint64_t seq)
+{
+    const struct clock *clock = pass->durable->config.clock;
+    int err = 0;
+    while (err == 0 && durable_is_replica(pass->durable) &&
+        durable_applied(pass->durable) < seq) {
+        if (is_ending(pass)) {
+            return ERR_CLOSED;
+        }
+        clock_sleep_until(clock, clock_now_ns(clock) + APPLY_LOOK_NS);
+        err = checkpoint__is_publish_wanted(pass->owner)
+            ? checkpoint__step(pass)
+            : 0;
+    }
+    return err;
+}
+
 /* The walk, and the manifest that lets the log go. */
 static int
 do_pass(struct pass *pass, uint64_t began_ns)
@@ -732,6 +767,9 @@ do_pass(struct pass *pass, uint64_t began_ns)
     struct durable *durable = pass->durable;
     struct manifest done = {0};
     int err = wal_rotate(durable->wal, &done.log_number, &done.checkpoint_seq);
+    if (err == 0) {
+        err = await_applied(pass, done.checkpoint_seq);
+    }
     if (err == 0) {
         err = walk_all(pass);
     }

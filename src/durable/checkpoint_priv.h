@@ -43,6 +43,9 @@ int checkpoint__run(struct checkpointer *owner);
 /* A step without a pass: a manifest with what is covered now. 0 or ERR_. */
 int checkpoint__publish(struct checkpointer *owner);
 
+/* True where somebody waits for segments to be in the manifest. */
+bool checkpoint__is_publish_wanted(struct checkpointer *owner);
+
 /* True where the pass is to be given up. */
 bool checkpoint__is_stopping(const struct pass *pass);
 

@@ -29,8 +29,8 @@ enum {
     LOG_LOOK_MS = 10 /* between looks whether it is */
 };
 
-static bool
-is_publish_wanted(struct checkpointer *it)
+bool
+checkpoint__is_publish_wanted(struct checkpointer *it)
 {
     mutex_lock(&it->lock);
     bool is_wanted = it->is_publish_wanted;
@@ -44,7 +44,7 @@ static bool
 is_done_already(struct checkpointer *it)
 {
     struct durable *durable = it->durable;
-    if (is_publish_wanted(it)) {
+    if (checkpoint__is_publish_wanted(it)) {
         return false;
     }
     /* relaxed: figures, stored by this thread */
@@ -334,7 +334,8 @@ static void
 end_publishing(struct checkpointer *it)
 {
     struct pass rest = {.owner = it};
-    if (is_publish_wanted(it) && wal_fault(it->durable->wal) == 0) {
+    if (checkpoint__is_publish_wanted(it) &&
+        wal_fault(it->durable->wal) == 0) {
         (void)checkpoint__publish(it);
     }
     checkpoint__take_publish(&rest);

@@ -96,7 +96,7 @@ struct durable {
     _Atomic uint64_t last_segment; /* the last number that was given out */
     _Atomic uint64_t spared_segment; /* see durable_spare_segment */
     struct log_end log_end;          /* the log's, while it is open */
-    uint64_t loaded_seq; /* of the last batch that was loaded; 0: there was
+    uint64_t loaded_seq;     /* of the last batch that was loaded; 0: there was
                           * none. Constant once all is loaded */
     _Atomic bool is_replica; /* these three: durable_position.h */
     _Atomic uint64_t applying, applied; /* void where it is none */

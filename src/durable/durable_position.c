@@ -38,18 +38,22 @@ durable_cut(struct durable *durable)
 }
 
 void
-durable_set_replica(struct durable *durable, bool is_replica)
+durable_follow(struct durable *durable, uint64_t applied)
 {
-    ASSERT(durable->magic == DURABLE_MAGIC);
-    if (is_replica && !durable_is_replica(durable)) {
-        uint64_t last = wal_last(durable->wal);
-        /* relaxed: published by the store behind them */
-        atomic_store_explicit(&durable->applying, last, memory_order_relaxed);
-        atomic_store_explicit(&durable->applied, last, memory_order_relaxed);
-    }
+    ASSERT(durable->magic == DURABLE_MAGIC && !durable_is_replica(durable));
+    /* relaxed: published by the store behind them */
+    atomic_store_explicit(&durable->applying, applied, memory_order_relaxed);
+    atomic_store_explicit(&durable->applied, applied, memory_order_relaxed);
     /* release: see durable_is_replica */
-    atomic_store_explicit(
-        &durable->is_replica, is_replica, memory_order_release);
+    atomic_store_explicit(&durable->is_replica, true, memory_order_release);
+}
+
+void
+durable_lead(struct durable *durable)
+{
+    ASSERT(durable_applied(durable) == durable_touched(durable));
+    /* release: see durable_is_replica */
+    atomic_store_explicit(&durable->is_replica, false, memory_order_release);
 }
 
 void

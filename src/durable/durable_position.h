@@ -31,8 +31,11 @@ durable_is_replica(const struct durable *durable)
     return atomic_load_explicit(&durable->is_replica, memory_order_acquire);
 }
 
-/* From now on it is a replica, or none. No change and no edit is under way. */
-void durable_set_replica(struct durable *durable, bool is_replica);
+/* From now on it is a replica whose tables have all batches up to applied; or
+ * it is none any more, where none is being applied. No change and no edit is
+ * under way, nor the other one of these. */
+void durable_follow(struct durable *durable, uint64_t applied);
+void durable_lead(struct durable *durable);
 
 /* Batch seq, behind all that were, is about to be applied, or it has been, in
  * all shards. The one thread that applies; of a replica. */

@@ -333,6 +333,19 @@ bury(void *context, unsigned shard)
         (struct producers_mark){.serial = tombstone->serial};
 }
 
+/* Forgets the producer of a slot with all its numbers. */
+static void
+drop_slot(struct producers *producers, struct engine *engine,
+    struct producers_slot *slot)
+{
+    mutex_assert_held(&producers->lock);
+    struct tombstone tombstone = {slot, ++producers->last_serial};
+    for (unsigned shard = 0; shard < producers->n_shards; shard++) {
+        engine_hold(engine, shard, bury, &tombstone);
+    }
+    give_slot(producers, slot);
+}
+
 int
 producers_drop(struct producers *producers, struct engine *engine,
     const struct producer_name *name, uint64_t *seq)
@@ -342,15 +355,11 @@ producers_drop(struct producers *producers, struct engine *engine,
     mutex_lock(&producers->lock);
     struct producers_slot *slot = find_name(producers, name->text, name->len);
     if (slot != NULL) {
-        struct tombstone tombstone = {slot, ++producers->last_serial};
         if (producers->durable != NULL) {
             *seq = durable__log_producer_dropped(
                 producers->durable, slot->serial);
         }
-        for (unsigned shard = 0; shard < producers->n_shards; shard++) {
-            engine_hold(engine, shard, bury, &tombstone);
-        }
-        give_slot(producers, slot);
+        drop_slot(producers, engine, slot);
         err = 0;
     }
     mutex_unlock(&producers->lock);
@@ -709,5 +718,78 @@ producers__replay_number(struct producers *producers, uint32_t serial,
         note_serial(producers, serial);
         mutex_unlock(&producers->lock);
     }
+    return 0;
+}
+
+/* ---- applying ---- */
+
+int
+producers_apply_made(struct producers *producers, struct engine *engine,
+    uint32_t serial, const struct producer_name *name)
+{
+    int err = 0;
+    mutex_lock(&producers->lock);
+    if (serial > producers->last_serial) { /* else it has been */
+        struct producers_slot *older =
+            find_name(producers, name->text, name->len);
+        if (older != NULL) { /* a salvage has lost its end */
+            uint32_t last_serial = producers->last_serial;
+            drop_slot(producers, engine, older);
+            producers->last_serial = last_serial;
+        }
+        bool has_slot = producers->n < producers->n_slots;
+        struct producers_slot *slot = has_slot ? free_slot(producers) : NULL;
+        if (slot != NULL) {
+            take_slot(producers, slot, serial, name);
+        } else {
+            err = has_slot ? ERR_NO_MEMORY : ERR_MANY_PRODUCERS;
+        }
+    }
+    mutex_unlock(&producers->lock);
+    return err;
+}
+
+void
+producers_apply_dropped(
+    struct producers *producers, struct engine *engine, uint32_t serial)
+{
+    mutex_lock(&producers->lock);
+    note_serial(producers, serial);
+    struct producers_slot *slot = find_serial(producers, serial);
+    if (slot != NULL) {
+        drop_slot(producers, engine, slot);
+    }
+    mutex_unlock(&producers->lock);
+}
+
+struct applied_number {
+    struct producers_slot *slot;
+    uint32_t serial;
+    uint64_t number;
+};
+
+static void
+apply_number(void *context, unsigned shard)
+{
+    const struct applied_number *it = context;
+    add_number(&it->slot->mark[shard], it->serial, it->number);
+}
+
+int
+producers_apply_number(struct producers *producers, struct engine *engine,
+    uint32_t serial, uint16_t shard, uint64_t number)
+{
+    if (shard >= producers->n_shards) {
+        return ERR_CORRUPT;
+    }
+    mutex_lock(&producers->lock);
+    struct applied_number it = {
+        find_serial(producers, serial), serial, number};
+    if (it.slot != NULL) {
+        engine_hold(engine, shard, apply_number, &it);
+    } else {
+        note_serial(producers, serial);
+    }
+    mutex_unlock(&producers->lock);
     return 0;
 }

@@ -108,4 +108,18 @@ void producers__replay_dropped(struct producers *producers, uint32_t serial);
 int producers__replay_number(struct producers *producers, uint32_t serial,
     uint16_t shard, uint64_t number);
 
+/* The applier's, of a replica (store/applier.h), where nobody else makes or
+ * drops producers or numbers changes; all are idempotent. One thread at a time;
+ * others may list them meanwhile.
+ *
+ * Made: 0, ERR_NO_MEMORY, or ERR_MANY_PRODUCERS where there are n_max: the
+ * primary may have more. A number: 0, or ERR_CORRUPT where there is no such
+ * shard. */
+int producers_apply_made(struct producers *producers, struct engine *engine,
+    uint32_t serial, const struct producer_name *name);
+void producers_apply_dropped(
+    struct producers *producers, struct engine *engine, uint32_t serial);
+int producers_apply_number(struct producers *producers, struct engine *engine,
+    uint32_t serial, uint16_t shard, uint64_t number);
+
 #endif

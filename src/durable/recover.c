@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-map_places(struct recover_schema *recover)
+int
+recover_map_places(struct recover_schema *recover)
 {
     uint32_t n = schema_last_serial(recover->schema) + 1;
     struct recover_place *place = calloc(n, sizeof *place);
@@ -50,7 +50,7 @@ recover_schema_init(struct recover_schema *recover, struct schema **schema)
 {
     ASSERT(*schema != NULL);
     *recover = (struct recover_schema){.schema = *schema};
-    int err = map_places(recover);
+    int err = recover_map_places(recover);
     if (err == 0) {
         *schema = NULL;
     } else {
@@ -149,7 +149,7 @@ recover_schema_apply(struct recover_schema *recover, const struct entry *entry,
     pairs.n_gone = schema_pairs_beside(old, next, pairs.gone);
     pairs.n_made = schema_pairs_beside(next, old, pairs.made);
     recover->schema = next;
-    err = map_places(recover);
+    err = recover_map_places(recover);
     if (err != 0) { /* others still look at the old places */
         recover->schema = old;
         schema_destroy(&next);

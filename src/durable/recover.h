@@ -25,6 +25,10 @@ struct recover_schema {
     uint32_t n_places;
 };
 
+/* Makes place anew, of schema; where it fails it is as it was. 0 or
+ * ERR_NO_MEMORY. */
+int recover_map_places(struct recover_schema *recover);
+
 /* Takes *schema over. 0 or ERR_NO_MEMORY. */
 int recover_schema_init(
     struct recover_schema *recover, struct schema **schema);

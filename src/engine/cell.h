@@ -122,8 +122,15 @@ struct change {
     enum change_op op;
     enum change_absent absent;
     bool compares;  /* of any op: only where cas is that of the columns */
+    bool is_redo;   /* SET, of all columns that the record has, as it was told
+                   * elsewhere (engine_set_whole): it has been judged there,
+                   * so nothing but memory refuses it, neither maxjump nor that
+                   * a column counts members; and of a covered record no base
+                   * is wanted */
     bool of_record; /* of ADD and REPLACE: whether there is a record is what
                      * counts, whichever columns are named */
+    uint8_t pair_bits; /* of is_redo: where the record is the pair of a member,
+                        * members are below 2^pair_bits; else 0 */
     uint16_t producer_slot; /* these three: engine/marks.h */
     uint32_t producer;      /* serial; 0: the change is not numbered */
     uint64_t number;

@@ -66,7 +66,9 @@ check_one(const struct view *view, const struct change *change, unsigned i)
     bool stays = adds
         ? change->operand[i] == 0 && change->absent == CHANGE_FROM_DEFAULT
         : change->op != CHANGE_DELETE && (change->kept >> i & 1) != 0;
-    return stays || names_members(view, change, slot) ? 0 : ERR_COUNTED;
+    return stays || change->is_redo || names_members(view, change, slot)
+        ? 0
+        : ERR_COUNTED;
 }
 
 /* What is wrong with a change of columns some of which are closed or gone. */

@@ -94,7 +94,7 @@ passes_guard(
     const struct view *view = counter == NULL ? NULL : counter__view(counter);
     uint64_t code[SCHEMA_COLUMNS_MAX] = {0};
     lock_assert_held(&engine->shard[at->shard].lock);
-    if (view == NULL || view->max_jump == 0 ||
+    if (view == NULL || view->max_jump == 0 || change->is_redo ||
         !counter__is_above(counter, change->id)) {
         return true;
     }
@@ -213,7 +213,8 @@ change__find_absent(const struct ranges *ranges, const struct view *view,
     if (version == 0) {
         return ORIGIN_HERE;
     }
-    if (version == ENGINE_COVER_LOADING) {
+    if (version == ENGINE_COVER_LOADING ||
+        change[__builtin_ctzll(mask)].is_redo) { /* then all of mask are */
         return ORIGIN_LOADING;
     }
     for (; mask != 0; mask &= mask - 1) {
@@ -411,6 +412,28 @@ keep_room(const struct engine *engine, struct redo *redo)
 static void change_record(struct engine *engine, struct change *change,
     const struct engine_row *at, uint64_t mask, struct redo *redo);
 
+/* A pair has been stored as it was told elsewhere: what is known of the members
+ * of its number follows, as far as it can. */
+static __attribute__((noinline)) void
+follow_pair(struct engine *engine, struct ranges *pairs,
+    const struct change *change, const struct engine_row *at,
+    enum origin origin, bool was_in, bool is_in)
+{
+    unsigned bits = change->pair_bits;
+    ASSERT(bits < 64 && change->n_columns == 1);
+    const struct sorted_key key = {.number = at->row >> bits,
+        .serial = change->serial[0],
+        .pairs = change->counter,
+        .bits = (uint8_t)bits};
+    pairs->next_number = 0;         /* found anew when it is wanted */
+    if (origin == ORIGIN_LOADING) { /* it may have been one there, or not */
+        sorted__forget(engine, at->shard, &key);
+    } else if (was_in != is_in) {
+        sorted__change(engine, at->shard, &key,
+            at->row & ((UINT64_C(1) << bits) - 1), is_in);
+    }
+}
+
 /* Does the changes of one record, those of mask, one by one: some are of
  * members. As change_record. */
 static __attribute__((noinline)) void
@@ -482,6 +505,10 @@ change_record(struct engine *engine, struct change *change,
         }
     }
     if (err == 0) {
+        if (__builtin_expect(first->is_redo, 0) && first->pair_bits != 0) {
+            follow_pair(engine, ranges, first, at, origin,
+                look.spot.record.code[0] != 0, code[0] != 0);
+        }
         if (redo != NULL) {
             redo_record(redo, view, first, columns, look.spot.record.code,
                 code, origin);

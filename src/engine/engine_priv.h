@@ -78,6 +78,7 @@ struct engine {
                      * is told of wherever one of the record has changed. As
                      * sink */
     _Atomic uint32_t n_guarded; /* counters with a maxjump */
+    bool follows;               /* the tending thread's: see engine_follow */
     struct pool pool;
     _Atomic(struct counter *) counter[SCHEMA_COUNTERS_MAX];
     struct members members;

@@ -36,15 +36,23 @@ tend_ranges(
     return any;
 }
 
+void
+engine_follow(struct engine *engine, bool follows)
+{
+    engine->follows = follows;
+}
+
 bool
 engine_tend(struct engine *engine, uint64_t now_ms)
 {
     bool any = false;
     pool_reclaim(&engine->pool);
-    for (int n = 0; n < TAKE_OUTS && engine_take_out(engine); n++) {
+    for (int n = 0;
+         n < TAKE_OUTS && !engine->follows && engine_take_out(engine); n++) {
         any = true;
     }
-    for (int n = 0; n < FIND_TABLES && members__find(engine); n++) {
+    for (int n = 0;
+         n < FIND_TABLES && !engine->follows && members__find(engine); n++) {
         any = true;
     }
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {

@@ -71,7 +71,9 @@ members__note(struct engine *engine, const struct view *view,
             .serial = serial,
             .pairs = note.pairs,
             .bits = note.bits};
-        members__push(engine, &note);
+        if (!change->is_redo) { /* else who has told it sees to them */
+            members__push(engine, &note);
+        }
         sorted__forget(engine, at->shard, &key);
     }
 }

@@ -69,6 +69,12 @@ size_t engine_members_here(struct engine *engine, unsigned pairs, uint64_t id,
  * be more. One thread at a time, that of engine_tend. */
 bool engine_take_out(struct engine *engine);
 
+/* From now on the engine has what another one is told (change.is_redo), or, as
+ * at first, it has not. While it has, engine_tend takes no pairs out and looks
+ * for none: those changes come, too. The thread of engine_tend, or while it is
+ * not at work. */
+void engine_follow(struct engine *engine, bool follows);
+
 /* A number whose pairs here have been taken out, and of whose rows some are
  * covered. */
 struct engine_left {

@@ -110,6 +110,7 @@ add_columns(struct change *change, const struct key *key)
     change->n_columns = 0;
     change->absent = CHANGE_FROM_DEFAULT;
     change->compares = false;
+    change->is_redo = false;
     change->base = NULL; /* the store finds it where it is needed */
     change->producer = 0;
     change->kept = 0;

@@ -43,6 +43,7 @@ take_count(struct session *session, const struct plain *plain, uint32_t at)
     change->op = plain->is_decr ? CHANGE_DECR : CHANGE_INCR;
     change->absent = CHANGE_FROM_DEFAULT;
     change->compares = false;
+    change->is_redo = false;
     change->producer = 0;
     change->counter = target->counter->slot;
     change->n_columns = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The gardener's thread wakes every ROUND_MS and calls items_tend, engine_tend,
  * forgetter_step, cold_take_out and cold_expire. It is an online reader only
- * while it looks at the schema for marks, so it delays no grace period. */
+ * while it looks at the schema for marks, so it delays no grace period. On a
+ * replica it changes no records (gardener_follow). */
 #include "store/gardener.h"
 
 #include "base/assert.h"
@@ -72,6 +73,21 @@ take_out_rest(struct gardener *gardener)
     }
 }
 
+static void
+tend_records(struct gardener *gardener)
+{
+    uint64_t now_ms = clock_now_ns(gardener->clock) / NS_PER_MS;
+    mutex_assert_held(&gardener->turn);
+    (void)engine_tend(gardener->engine, now_ms);
+    if (gardener->follows) {
+        return;
+    }
+    (void)forgetter_step(&gardener->forgetter, now_ms);
+    if (gardener->cold != NULL) {
+        take_out_cold(gardener->cold);
+    }
+}
+
 static void *
 run(void *arg)
 {
@@ -84,33 +100,48 @@ run(void *arg)
         if (gardener->items != NULL) {
             tend_items(gardener->items);
         }
-        uint64_t now_ms = clock_now_ns(gardener->clock) / NS_PER_MS;
-        (void)engine_tend(gardener->engine, now_ms);
-        (void)forgetter_step(&gardener->forgetter, now_ms);
-        if (gardener->cold != NULL) {
-            take_out_cold(gardener->cold);
-        }
+        mutex_lock(&gardener->turn);
+        tend_records(gardener);
+        mutex_unlock(&gardener->turn);
     }
-    take_out_rest(gardener);
+    mutex_lock(&gardener->turn);
+    if (!gardener->follows) {
+        take_out_rest(gardener);
+    }
+    mutex_unlock(&gardener->turn);
     return NULL;
+}
+
+void
+gardener_follow(struct gardener *gardener, bool follows)
+{
+    ASSERT(gardener->magic == GARDENER_MAGIC);
+    mutex_lock(&gardener->turn);
+    gardener->follows = follows;
+    engine_follow(gardener->engine, follows);
+    mutex_unlock(&gardener->turn);
 }
 
 int
 gardener_start(struct gardener *gardener,
     const struct forgetter_config *forgetter, struct items *items,
-    struct cold *cold, const struct clock *clock)
+    struct cold *cold, const struct clock *clock, bool follows)
 {
     ASSERT(clock != NULL);
     *gardener = (struct gardener){.magic = GARDENER_MAGIC,
         .engine = forgetter->engine,
         .items = items,
         .cold = cold,
-        .clock = clock};
+        .clock = clock,
+        .follows = follows};
+    engine_follow(gardener->engine, follows);
     forgetter_init(&gardener->forgetter, forgetter);
     mutex_init(&gardener->lock);
+    mutex_init(&gardener->turn);
     clock_cond_init(&gardener->changed);
     if (pthread_create(&gardener->thread, NULL, run, gardener) != 0) {
         pthread_cond_destroy(&gardener->changed);
+        mutex_fini(&gardener->turn);
         mutex_fini(&gardener->lock);
         forgetter_fini(&gardener->forgetter);
         gardener->magic = 0;
@@ -130,6 +161,7 @@ gardener_stop(struct gardener *gardener)
     mutex_unlock(&gardener->lock);
     pthread_join(gardener->thread, NULL);
     pthread_cond_destroy(&gardener->changed);
+    mutex_fini(&gardener->turn);
     mutex_fini(&gardener->lock);
     forgetter_fini(&gardener->forgetter);
     gardener->magic = 0;

@@ -26,17 +26,25 @@ struct gardener {
     struct cold *cold;   /* NULL: there is no cold tier */
     const struct clock *clock;
     struct forgetter forgetter;
+    struct mutex turn; /* held while it changes records; guards: */
+    bool follows;      /* see gardener_follow */
     pthread_t thread;
     struct mutex lock; /* stopping */
     pthread_cond_t changed;
     bool stopping;
 };
 
-/* items, cold: or NULL. The engine is what forgetter has. All outlive it. 0 or
- * ERR_NO_THREAD. */
+/* items, cold: or NULL. The engine is what forgetter has. All outlive it.
+ * follows: as gardener_follow. 0 or ERR_NO_THREAD. */
 int gardener_start(struct gardener *gardener,
     const struct forgetter_config *forgetter, struct items *items,
-    struct cold *cold, const struct clock *clock);
+    struct cold *cold, const struct clock *clock, bool follows);
+
+/* From now on the store is a replica, or none, as at first: then the gardener
+ * changes no record, neither marks that are forgotten nor pairs of numbers that
+ * were given up, for that comes from the primary as well. Returns when nothing
+ * of the kind is under way. Any thread. */
+void gardener_follow(struct gardener *gardener, bool follows);
 
 /* Returns when the thread has ended. */
 void gardener_stop(struct gardener *gardener);

@@ -32,10 +32,12 @@
  *    +--------------------------------------------+  thread has ended
  */
 #include "store/keeper.h"
+#include "store/keeper_priv.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "durable/durable_position.h"
 #include "engine/members.h"
 #include "schema/restore.h"
 #include "tier/segment_map.h"
@@ -48,18 +50,18 @@ move(struct keeper *keeper, enum keeper_life to)
     keeper->life = keeper__step(keeper->life, to);
 }
 
-static const struct schema *
-current(struct keeper *keeper)
+const struct schema *
+keeper__current(struct keeper *keeper)
 {
-    /* relaxed: this thread is the only one that stores it */
+    /* relaxed: who edits is the only one that stores it */
     return atomic_load_explicit(keeper->store->schema, memory_order_relaxed);
 }
 
 /* Publishes next and frees the one before when nobody can see it any more. */
-static void
-publish(struct keeper *keeper, const struct schema *next)
+void
+keeper__publish(struct keeper *keeper, const struct schema *next)
 {
-    struct schema *old = (struct schema *)current(keeper);
+    struct schema *old = (struct schema *)keeper__current(keeper);
     ASSERT(schema_version(next) > schema_version(old));
     ASSERT(schema_last_serial(next) >= schema_last_serial(old));
     /* seq_cst: see store_schema */
@@ -124,8 +126,8 @@ forget(struct keeper *keeper, unsigned slot)
     }
 }
 
-static void
-forget_all(struct keeper *keeper, const uint8_t *slot, unsigned n)
+void
+keeper__forget_all(struct keeper *keeper, const uint8_t *slot, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         forget(keeper, slot[i]);
@@ -139,7 +141,7 @@ define(struct keeper *keeper, const struct schema *next,
     const struct schema_edit *edit)
 {
     uint8_t pairs[SCHEMA_COLUMNS_MAX];
-    unsigned n = schema_pairs_beside(next, current(keeper), pairs);
+    unsigned n = schema_pairs_beside(next, keeper__current(keeper), pairs);
     int err = 0;
     for (unsigned i = 0; err == 0 && i < n; i++) {
         err = engine_define(keeper->engine, schema_counter_at(next, pairs[i]));
@@ -148,7 +150,7 @@ define(struct keeper *keeper, const struct schema *next,
         err = engine_define(keeper->engine, counter_of(next, edit));
     }
     if (err != 0) {
-        forget_all(keeper, pairs, n);
+        keeper__forget_all(keeper, pairs, n);
     }
     return err;
 }
@@ -193,11 +195,12 @@ take_back(struct keeper *keeper, const struct schema *next,
     const struct schema_edit *edit)
 {
     uint8_t pairs[SCHEMA_COLUMNS_MAX];
-    unsigned n = schema_pairs_beside(next, current(keeper), pairs);
+    unsigned n = schema_pairs_beside(next, keeper__current(keeper), pairs);
     ASSERT(edit->op == SCHEMA_ADD_COLUMN);
-    int err = engine_define(keeper->engine, counter_of(current(keeper), edit));
+    int err = engine_define(
+        keeper->engine, counter_of(keeper__current(keeper), edit));
     ASSERT(err == 0); /* it has all these columns */
-    forget_all(keeper, pairs, n);
+    keeper__forget_all(keeper, pairs, n);
 }
 
 static int
@@ -221,7 +224,7 @@ do_add(struct keeper *keeper, const struct schema_edit *edit,
     }
     take_largest(keeper, next, edit);
     *seq = log_edit(keeper, next, edit, 0);
-    publish(keeper, next);
+    keeper__publish(keeper, next);
     if (edit->op == SCHEMA_ADD_COUNTER) {
         /* One that was set while the name was being taken: it could never be
          * reached again. */
@@ -236,20 +239,22 @@ static int
 do_drop(struct keeper *keeper, const struct schema_edit *edit,
     struct schema *next, uint64_t *seq)
 {
-    const struct schema_counter *old = counter_of(current(keeper), edit);
+    const struct schema_counter *old =
+        counter_of(keeper__current(keeper), edit);
     ASSERT(old != NULL); /* schema_apply has found it */
     unsigned slot = old->slot;
     uint8_t pairs[SCHEMA_COLUMNS_MAX];
-    unsigned n_pairs = schema_pairs_beside(current(keeper), next, pairs);
+    unsigned n_pairs =
+        schema_pairs_beside(keeper__current(keeper), next, pairs);
     *seq = log_edit(keeper, next, edit, old->serial);
-    publish(keeper, next);
+    keeper__publish(keeper, next);
     if (edit->op == SCHEMA_DROP_COLUMN) {
         /* Out of memory here only means that the space comes back later. */
         (void)engine_define(keeper->engine, counter_of(next, edit));
     } else {
         forget(keeper, slot);
     }
-    forget_all(keeper, pairs, n_pairs);
+    keeper__forget_all(keeper, pairs, n_pairs);
     /* a slot may be used again by the next edit: nobody may still read
      * under the old columns then */
     qsbr_wait(keeper->store->qsbr);
@@ -274,12 +279,15 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
     const struct schema_edit *edit = &call->edit;
     if (keeper->durable != NULL) {
         mutex_assert_held(&keeper->durable->edit_lock);
+        if (durable_is_replica(keeper->durable)) {
+            return ERR_NOT_PRIMARY; /* the applier edits */
+        }
     }
     if (call->dropped.len > 0) {
         return do_producer(keeper, call, seq);
     }
-    if (schema_has_same(current(keeper), edit)) {
-        take_largest(keeper, current(keeper), edit);
+    if (schema_has_same(keeper__current(keeper), edit)) {
+        take_largest(keeper, keeper__current(keeper), edit);
         return 0;
     }
     int fault = keeper->durable == NULL ? 0 : wal_fault(keeper->durable->wal);
@@ -289,7 +297,7 @@ do_edit(struct keeper *keeper, const struct store_edit *call, uint64_t *seq)
     if (item_has_name(keeper, edit)) {
         return ERR_NAME_IS_ITEM;
     }
-    int err = schema_apply(current(keeper), edit, &next);
+    int err = schema_apply(keeper__current(keeper), edit, &next);
     if (err != 0) {
         return err;
     }

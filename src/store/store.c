@@ -13,9 +13,11 @@
 #include "call/store_calls.h"
 #include "durable/checkpoint.h"
 #include "durable/durable.h"
+#include "durable/durable_position.h"
 #include "durable/producers.h"
 #include "engine/members.h"
 #include "schema/restore.h"
+#include "store/applier.h"
 #include "store/dumper.h"
 #include "store/gardener.h"
 #include "store/keeper.h"
@@ -52,7 +54,12 @@ struct real_store {
     struct tier tier;
     bool has_tier;
     struct checkpointer checkpointer; /* runs where has_loaded */
-    struct schema *loading;           /* the loader's, until it is published */
+    struct applier applier;           /* runs where has_applier */
+    bool is_replica;                  /* from the start on */
+    bool has_applier; /* the loader's, then that of who makes it a replica */
+    int (*put_batch_fn)(struct wal *wal, uint64_t seq, const uint8_t *payload,
+        size_t len);        /* see store_config */
+    struct schema *loading; /* the loader's, until it is published */
     pthread_t loader;
     bool has_loaded; /* the loader's, until it is joined */
     struct mutex listeners_lock;
@@ -133,8 +140,11 @@ real_fault(struct store *store)
     if (!real->is_durable) {
         return 0;
     }
-    return life_of(real) == STORE_LOADING ? ERR_LOADING
-                                          : wal_fault(real->durable.wal);
+    if (life_of(real) == STORE_LOADING) {
+        return ERR_LOADING;
+    }
+    return durable_is_replica(&real->durable) ? ERR_NOT_PRIMARY
+                                              : wal_fault(real->durable.wal);
 }
 
 static uint64_t
@@ -264,7 +274,7 @@ real_seen(struct store *store, const struct cell_key *key, uint32_t n)
         return 0;
     }
     engine_settle(real->engine, key, n);
-    uint64_t seq = wal_last(real->durable.wal);
+    uint64_t seq = durable_touched(&real->durable);
     return real_outcome(store, seq) == STORE_COMMITTED ? 0 : seq;
 }
 
@@ -503,9 +513,34 @@ start_gardener(struct real_store *real)
         .wal = real->durable.wal, /* NULL without a directory */
         .n_shards = real->store.shards};
     int err = gardener_start(&real->gardener, &forgetter, real->store.items,
-        real->has_tier ? &real->tier.cold : NULL, real->clock);
+        real->has_tier ? &real->tier.cold : NULL, real->clock,
+        real->is_replica);
     real->has_gardener = err == 0;
     return err;
+}
+
+/* Batches of another server's log are applied from now on. All is loaded. */
+static int
+begin_to_follow(struct real_store *real)
+{
+    real->applier = (struct applier){.engine = real->engine,
+        .qsbr = &real->qsbr,
+        .durable = &real->durable,
+        .producers = &real->producers,
+        .keeper = &real->keeper,
+        .cold = &real->tier.cold};
+    int err = applier_start(&real->applier);
+    real->has_applier = err == 0;
+    return err;
+}
+
+static void
+cease_to_follow(struct real_store *real)
+{
+    if (real->has_applier) {
+        applier_stop(&real->applier);
+        real->has_applier = false;
+    }
 }
 
 /* The loader's thread. */
@@ -523,6 +558,9 @@ load(void *arg)
     if (err == 0) {
         ASSERT(real->durable.wal != NULL);
         publish(real);
+        if (real->is_replica) { /* before anything works in the background */
+            durable_follow(&real->durable, real->durable.loaded_seq);
+        }
         err = checkpointer_start(
             &real->checkpointer, &real->durable, &real->schema);
         real->has_loaded = err == 0;
@@ -532,6 +570,9 @@ load(void *arg)
     }
     if (err == 0) {
         err = start_gardener(real);
+    }
+    if (err == 0 && real->is_replica) {
+        err = begin_to_follow(real);
     }
     if (config->loaded_fn != NULL) {
         config->loaded_fn(config->context, err);
@@ -690,6 +731,9 @@ store_create(const struct store_config *config, struct store **out)
     real->store.qsbr = &real->qsbr;
     real->store.schema = &real->schema;
     real->store.shards = shards;
+    real->is_replica = config->is_replica;
+    real->put_batch_fn = config->put_batch_fn;
+    ASSERT(!real->is_replica || real->is_durable);
     err = start_keeper(real, config);
     if (err != 0) {
         goto err_after_parts;
@@ -736,6 +780,56 @@ store_begin(struct store *store)
             &real->wants_checkpoint, false, memory_order_seq_cst)) {
         checkpointer_want(&real->checkpointer, NULL);
     }
+}
+
+int
+store_set_replica(struct store *store, bool is_replica)
+{
+    struct real_store *real = checked_real_of(store);
+    int err = 0;
+    ASSERT(real->is_durable && life_of(real) == STORE_OPEN);
+    if (is_replica && !real->has_applier) {
+        /* what it had as a primary: nobody changes them from now on */
+        items_flush(store->items, 0, clock_monotonic_s());
+        gardener_follow(&real->gardener, true);
+        durable_follow(&real->durable, wal_last(real->durable.wal));
+        return begin_to_follow(real);
+    }
+    if (!is_replica && real->has_applier) {
+        err = applier_drain(&real->applier);
+        if (err == 0) {
+            cease_to_follow(real);
+            durable_lead(&real->durable);
+            gardener_follow(&real->gardener, false);
+        }
+    }
+    return err;
+}
+
+int
+store_put_batch(
+    struct store *store, uint64_t seq, const uint8_t *payload, size_t len)
+{
+    struct real_store *real = checked_real_of(store);
+    ASSERT(real->has_applier);
+    int err = real->put_batch_fn == NULL
+        ? 0
+        : real->put_batch_fn(real->durable.wal, seq, payload, len);
+    return err == 0 ? applier_put(&real->applier, seq, payload, len) : err;
+}
+
+int
+store_drain_batches(struct store *store)
+{
+    struct real_store *real = checked_real_of(store);
+    ASSERT(real->has_applier);
+    return applier_drain(&real->applier);
+}
+
+uint64_t
+store_applied(struct store *store)
+{
+    return durable_applied(&checked_real_of(store)->durable);
 }
 
 void
@@ -789,6 +883,7 @@ store_destroy(struct store **store)
     if (life_of(real) != STORE_ENDING) {
         store_life_move(&real->life, STORE_ENDING);
     }
+    cease_to_follow(real);
     if (real->has_gardener) {
         gardener_stop(&real->gardener);
     }

@@ -28,7 +28,12 @@ struct store_config {
     uint32_t dump_members_found;
     const struct alloc *dump_alloc;
     const struct data_config *data; /* NULL: counters live in memory only */
-    const struct clock *clock;      /* of waits; NULL: the system's */
+    bool is_replica; /* from the start on, see store_set_replica; with data */
+    /* Has the log have a batch under its number, unless it has; called by
+     * store_put_batch. 0 or an ERR_. NULL: the caller sees to that. */
+    int (*put_batch_fn)(
+        struct wal *wal, uint64_t seq, const uint8_t *payload, size_t len);
+    const struct clock *clock; /* of waits; NULL: the system's */
 };
 
 /* The real store. *out is the caller's. With a data directory, shards and seed
@@ -41,6 +46,29 @@ int store_create(const struct store_config *config, struct store **out);
 /* All is loaded, and the caller's own edits are done: others may come. Only
  * for a store of store_create, like the next three. */
 void store_begin(struct store *store);
+
+/* From now on the store is a replica: it takes no change but batches of another
+ * server's log, store_fault is ERR_NOT_PRIMARY, and items are gone. Or it is
+ * none, as at first: what was put is applied before. With a data directory that
+ * has whole records (data_config). No change and no edit of a client is under
+ * way, and no other thread calls this or the next three. 0; ERR_NO_MEMORY,
+ * ERR_NO_THREAD, and it is a replica to which nothing can be put; or what
+ * store_put_batch says, and it stays one. */
+int store_set_replica(struct store *store, bool is_replica);
+
+/* Of a replica. Takes over a batch of the primary's log, in order; one that it
+ * has had is passed over. 0; ERR_LOG_FULL: no room now, to be put again later;
+ * or why nothing more is applied: ERR_CORRUPT, ERR_NEWER_FORMAT,
+ * ERR_MANY_PRODUCERS, or what the log says. One thread at a time. */
+int store_put_batch(
+    struct store *store, uint64_t seq, const uint8_t *payload, size_t len);
+
+/* Waits until all that was put is applied. 0, or as store_put_batch. */
+int store_drain_batches(struct store *store);
+
+/* The number of the last batch that is applied whole; of a primary, of the last
+ * one that the log has. With a data directory; all is loaded; any thread. */
+uint64_t store_applied(struct store *store);
 
 /* Asks for a checkpoint and does not wait; while it loads, for one as soon as
  * that is done. Any thread. */

@@ -16,7 +16,8 @@
  * is exchanged, and what the engine has as it was copied goes out of it; what
  * differs by now stays, and is logged whole, behind that batch. So whatever the
  * log has of these rows up to there is in the segment, and what it has behind
- * needs no look at the segment.
+ * needs no look at the segment. On a replica, which logs nothing of its own,
+ * the batch is the last one that was applied before the shard was copied.
  *
  * All shards are published under the edit lock, which a checkpoint that copies
  * tables takes too: so no manifest is ever made of tables that have lost their
@@ -28,6 +29,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "durable/durable_owner.h"
+#include "durable/durable_position.h"
 #include "engine/engine_copy.h"
 #include "tier/seal_merge.h"
 #include "tier/states.h"
@@ -47,7 +49,8 @@ struct seal_work {
     enum seal_state state;
     struct seal *seal;
     struct seal_range range;
-    bool is_slow; /* others are sealed before it ends */
+    bool is_slow;     /* others are sealed before it ends */
+    bool is_replicas; /* begun on a replica, where it is to end */
     struct segment_head head;
     struct engine_rows *rows;      /* owned; a shard each */
     struct segment_map_list *list; /* owned; what covers the range now */
@@ -112,7 +115,9 @@ take_counter(struct seal_work *work)
     struct durable *durable = work->seal->durable;
     mutex_lock(&durable->edit_lock);
     bool is_there = describe(work, &work->head);
-    work->head.seq = wal_last(durable->wal);
+    work->is_replicas = durable_is_replica(durable);
+    uint64_t seq = durable_applied(durable);
+    work->head.seq = work->is_replicas && seq > 0 ? seq - 1 : seq;
     mutex_unlock(&durable->edit_lock);
     return is_there ? 0 : ERR_GONE;
 }
@@ -305,6 +310,27 @@ check_seq(const struct seal_work *work, uint64_t seq)
     }
 }
 
+/* Up to which batch the segment has all of the shard that is being published.
+ * On a primary what has changed since it was copied is told to the log again,
+ * behind the batches up to now. On a replica the log has it already, whole
+ * (has_whole_records), from the batch on that was being applied when the shard
+ * was copied; but what older segments have stays in it. */
+static uint64_t
+seq_of_shard(const struct seal_work *work)
+{
+    const struct segment_map_list *list = work->list;
+    uint64_t seq = work->rows[work->shard].position;
+    if (!work->is_replicas) {
+        return wal_cut(work->seal->durable->wal);
+    }
+    seq -= seq > 0;
+    for (size_t i = 0; list != NULL && i < list->n; i++) {
+        uint64_t older = list->entry[i].file->seq[work->shard];
+        seq = older > seq ? older : seq;
+    }
+    return seq;
+}
+
 /* The engine's callback. */
 static void
 publish_shard(void *context)
@@ -312,7 +338,7 @@ publish_shard(void *context)
     struct seal_work *work = context;
     ASSERT(work->magic == WORK_MAGIC && work->state == SEAL_WRITTEN);
     engine_assert_held(work->seal->engine, work->shard);
-    uint64_t seq = wal_cut(work->seal->durable->wal);
+    uint64_t seq = seq_of_shard(work);
     check_seq(work, seq);
     if (work->file != NULL) {
         work->file->seq[work->shard] = seq;
@@ -363,7 +389,8 @@ publish(struct seal_work *work)
         range->first_id, range->last_id, work->file};
     mutex_assert_held(&seal->durable->edit_lock);
     ASSERT((work->file == NULL) == (work->merge.n_out == 0));
-    int err = has_changed(work) ? ERR_GONE : check_list(work);
+    bool is_as_begun = work->is_replicas == durable_is_replica(seal->durable);
+    int err = has_changed(work) || !is_as_begun ? ERR_GONE : check_list(work);
     if (err == 0) {
         err =
             segment_map__begin(seal->segment_map, range->slot, range->first_id,

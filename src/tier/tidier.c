@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "durable/durable_position.h"
 #include "tier/seal_pick.h"
 
 #include <stdlib.h>
@@ -192,11 +193,18 @@ end(struct tidier *tidier)
 
 /* ---- its slices ---- */
 
+/* On a replica nothing becomes hot again: the log would have to have it. */
+static bool
+may_heat(const struct tidier *tidier)
+{
+    return !durable_is_replica(tidier->seal->durable);
+}
+
 static bool
 is_too_hot(const struct tidier *tidier, uint64_t used_bytes)
 {
     return tidier->reheat != NULL &&
-        used_bytes > tidier->hot_bytes / 100 * HEAT_END;
+        (used_bytes > tidier->hot_bytes / 100 * HEAT_END || !may_heat(tidier));
 }
 
 static void
@@ -245,7 +253,8 @@ room_of(const struct tidier *tidier, unsigned n_columns, uint64_t used_bytes)
     uint64_t free_bytes = used_bytes < may_use ? may_use - used_bytes : 0;
     return (struct seal_tidy_room){
         .copy_records = seal_pick__chunk(tidier->seal, n_columns),
-        .heat_records = free_bytes / (HOT_BYTES + 8 * n_columns)};
+        .heat_records =
+            may_heat(tidier) ? free_bytes / (HOT_BYTES + 8 * n_columns) : 0};
 }
 
 /* The ids that are concerned. An overlay may be larger than what is copied at a

@@ -462,7 +462,7 @@ START_TEST(test_time_is_over)
     qsbr_init(&qsbr);
     ck_assert_int_eq(sem_init(&come, 0, 0), 0);
     ck_assert_int_eq(gardener_start(&gardener, &forgetter, NULL, &world.cold,
-                         world.cold.clock),
+                         world.cold.clock, false),
         0);
     ck_assert_int_eq(cold_change(&world.cold, &call), STORE_LATER);
     while (sem_trywait(&come) != 0) {

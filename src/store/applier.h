@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STORE_APPLIER_H
+#define STORE_APPLIER_H
+
+#include "base/qsbr.h"
+#include "durable/durable.h"
+#include "durable/producers.h"
+#include "durable/recover.h"
+#include "store/keeper.h"
+#include "tier/cold_call.h"
+
+#include <semaphore.h>
+
+/* Applies the batches of a primary's log to the tables of a replica, in their
+ * order, beside readers, seals and checkpoints: a thread of its own with a
+ * queue. Entries of records must name all their columns
+ * (data_config.has_whole_records). Part of the store; nobody else calls it. */
+
+enum {
+    APPLIER_QUEUE_BYTES = 32 << 20, /* of payloads that wait, at most */
+    APPLIER_MAGIC = 0x6170706c
+};
+
+struct applier_batch; /* applier.c */
+
+/* The caller has filled those above the line, which must outlive it, and left
+ * the rest 0. */
+struct applier {
+    struct engine *engine;
+    struct qsbr *qsbr;
+    struct durable *durable;
+    struct producers *producers;
+    struct keeper *keeper; /* edits are made as its own */
+    struct cold *cold;
+    /* ---- */
+    uint32_t magic; /* APPLIER_MAGIC, while it runs */
+    pthread_t thread;
+    struct mutex lock; /* up to err */
+    pthread_cond_t changed;
+    struct applier_batch *first, *last; /* owned; last: where first is */
+    uint64_t n_bytes;                   /* of payloads, one under way too */
+    uint64_t last_seq;                  /* that was put */
+    int err;
+    _Atomic bool is_stopping;
+    /* the thread's: */
+    struct qsbr_reader reader;
+    struct recover_schema places; /* schema is the published one, not owned */
+    uint8_t pair_bits[SCHEMA_COUNTERS_MAX]; /* by slot: of counters of pairs,
+                                             * else 0 */
+    sem_t come;                             /* the answer to a call */
+    struct store_change call;
+    struct change change[ENGINE_WRITES_MAX]; /* call.n of them are gathered */
+};
+
+/* Starts the thread, of a replica of which all is loaded; batches come from
+ * behind durable_applied on. 0, ERR_NO_MEMORY, ERR_NO_THREAD. */
+int applier_start(struct applier *applier);
+
+/* Ends the thread; what is still in the queue is not applied: the log has it.
+ */
+void applier_stop(struct applier *applier);
+
+/* Queues the payload of a batch that the log has; one that has been put before
+ * is passed over. 0; ERR_LOG_FULL where the queue has no room or memory is out:
+ * to be put again later; else why nothing is applied any more: ERR_CORRUPT,
+ * ERR_NEWER_FORMAT, ERR_MANY_PRODUCERS. One thread at a time. */
+int applier_put(
+    struct applier *applier, uint64_t seq, const uint8_t *payload, size_t len);
+
+/* Waits until all that was put has been applied. 0, or as applier_put. */
+int applier_drain(struct applier *applier);
+
+#endif

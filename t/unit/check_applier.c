@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store/applier: a replica that applies its primary's log has the same records,
+ * whatever is sealed where, beside readers, through restarts and as the next
+ * primary. */
+#include "store/applier.h"
+#include "unit/applier_help.h"
+#include "unit/producers_help.h"
+
+#include <stdio.h>
+
+enum { IDS = 200, STEPS = 1200, MEMBERS = 60, BATCH = 8, READS = 16 };
+
+/* Counter w has numbers and a mark, counter m members. Column twin is changed
+ * with wa only, and to the same. */
+static void
+declare_all(struct pair *pair)
+{
+    static const char *const lines[] = {"add counter w maxjump=1000000",
+        "add column w wid primarykey", "add column w wa default=7",
+        "add column w twin default=7", "add column w wb max=64",
+        "add column w wc", "add column w ws marks=wb unread=wu"};
+    edit_all(pair->primary.store, lines, sizeof lines / sizeof lines[0]);
+    members_add_cold_counter(&pair->primary);
+}
+
+static uint64_t
+below(struct pair *pair, uint64_t n)
+{
+    return random_below(&pair->primary.random, n);
+}
+
+static struct cell_key
+cell(struct pair *pair, const char *name)
+{
+    return cell_of(
+        quiet_schema(pair->primary.store), below(pair, IDS) * 5, name);
+}
+
+/* A change of a cell or two; refused ones are none. */
+static void
+change_some(struct pair *pair)
+{
+    static const char *const name[] = {"wb", "wc", "plain", "wb"};
+    static const enum change_op op[] = {
+        CHANGE_SET, CHANGE_INCR, CHANGE_DECR, CHANGE_DELETE, CHANGE_INCR};
+    struct change change[BATCH];
+    uint32_t n = 1 + (uint32_t)below(pair, BATCH);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cell_key key = cell(pair, name[below(pair, 4)]);
+        uint64_t bits = below(pair, 40);
+        change[i] = change_of(
+            &key, op[below(pair, 5)], below(pair, UINT64_C(1) << bits));
+    }
+    (void)do_changes(pair->primary.store, change, n);
+}
+
+static void
+change_twins(struct pair *pair)
+{
+    struct cell_key key = cell(pair, "wa");
+    struct cell_key twin =
+        cell_of(quiet_schema(pair->primary.store), key.id, "twin");
+    uint64_t value = below(pair, 1000);
+    bool deletes = below(pair, 4) == 0;
+    struct change change = change_of(
+        &key, deletes ? CHANGE_DELETE : CHANGE_SET, deletes ? 0 : value);
+    change.column[1] = twin.column;
+    change.serial[1] = twin.serial;
+    change.operand[1] = change.operand[0];
+    change.n_columns = 2;
+    (void)do_changes(pair->primary.store, &change, 1);
+}
+
+static void
+change_mark(struct pair *pair)
+{
+    struct cell_key key = cell(pair, "ws");
+    struct cell_key source =
+        cell_of(quiet_schema(pair->primary.store), key.id, "wb");
+    struct change change =
+        change_of(&key, CHANGE_MARK_SET, below(pair, 1 << 20));
+    change.source = (struct change_source){
+        .from = SOURCE_HERE, .serial = source.serial, .column = source.column};
+    (void)do_changes(pair->primary.store, &change, 1);
+}
+
+static void
+change_member(struct pair *pair)
+{
+    bool is_s = below(pair, 2) == 0;
+    members_change(&pair->primary, below(pair, IDS / 10), is_s ? "s" : "liked",
+        below(pair, MEMBERS), is_s ? below(pair, 4) : below(pair, 3) != 0);
+}
+
+/* Deletes a record with its members: the pairs stay for the gardener. */
+static void
+drop_record(struct pair *pair)
+{
+    struct cell_key key = cell_of(
+        quiet_schema(pair->primary.store), below(pair, IDS / 10), "likes");
+    struct cell_key liked =
+        cell_of(quiet_schema(pair->primary.store), key.id, "liked");
+    struct change change = change_of(&key, CHANGE_DELETE, 0);
+    change.column[1] = liked.column;
+    change.serial[1] = liked.serial;
+    change.n_columns = 2;
+    (void)do_changes(pair->primary.store, &change, 1);
+}
+
+static struct change
+number_change(struct rig *rig, uint64_t id, const char *name, uint64_t number)
+{
+    struct cell_key key = cell_of(quiet_schema(rig->store), id, "wc");
+    struct store_producer producer;
+    ck_assert_int_eq(
+        store_producer(rig->store, name, strlen(name), &producer), 0);
+    struct change change = change_of(&key, CHANGE_INCR, 1);
+    change.producer = producer.serial;
+    change.producer_slot = producer.slot;
+    change.number = number;
+    do_changes(rig->store, &change, 1);
+    return change;
+}
+
+static void
+change_numbered(struct pair *pair)
+{
+    char name[] = {'p', (char)('a' + below(pair, 5)), '\0'};
+    if (below(pair, 20) == 0) {
+        (void)drop(&pair->primary, name);
+        return;
+    }
+    (void)number_change(
+        &pair->primary, below(pair, IDS) * 5, name, below(pair, 3000));
+}
+
+static void
+edit_schema(struct pair *pair)
+{
+    static const char *const line[] = {"add column w extra default=3",
+        "drop column w extra extra", "add counter x", "drop counter x x",
+        "add column x xid primarykey", "add column x xa",
+        "drop column m seen seen",
+        "add column m seen members=exact max=8 "
+        "member=20 suffix=s",
+        "drop column w wc wc", "add column w wc"};
+    (void)edit(pair->primary.store, line[below(pair, 10)]);
+    /* those that others name are there */
+    (void)edit(pair->primary.store, "add column w wc");
+    (void)edit(pair->primary.store,
+        "add column m seen members=exact max=8 member=20 suffix=s");
+}
+
+static void
+step(struct pair *pair, unsigned i)
+{
+    uint64_t what = below(pair, 100);
+    if (what < 40) {
+        change_some(pair);
+    } else if (what < 55) {
+        change_twins(pair);
+    } else if (what < 65) {
+        change_mark(pair);
+    } else if (what < 82) {
+        change_member(pair);
+    } else if (what < 84) {
+        drop_record(pair);
+    } else if (what < 97) {
+        change_numbered(pair);
+    } else {
+        edit_schema(pair);
+    }
+    if (i % 50 == 0) {
+        (void)rig_seal_later(&pair->primary, (unsigned)below(pair, 4));
+    }
+}
+
+/* Reads records of the replica all the time: twins are seen together. */
+struct reading {
+    struct store *store;
+    struct cell_key wa, twin;
+    atomic_bool is_over;
+    uint64_t n;
+};
+
+static void *
+read_on(void *arg)
+{
+    struct reading *it = arg;
+    struct answer answer;
+    struct qsbr_reader reader;
+    answer_init(&answer);
+    qsbr_register(it->store->qsbr, &reader);
+    while (!atomic_load(&it->is_over)) {
+        struct store_get get = {.n = 2 * READS};
+        get.call = call_of(&answer);
+        for (unsigned i = 0; i < READS; i++) {
+            get.key[2 * i] = it->wa;
+            get.key[2 * i + 1] = it->twin;
+            get.key[2 * i].id = get.key[2 * i + 1].id =
+                (it->n * READS + i) % IDS * 5;
+        }
+        qsbr_online(it->store->qsbr, &reader);
+        enum store_answer given = store_get(it->store, &get);
+        qsbr_offline(&reader);
+        if (given == STORE_LATER) {
+            answer_wait(&answer);
+        }
+        for (unsigned i = 0; i < READS; i++) {
+            EXPECT(get.state[2 * i] < CELL_GONE, "gone: %u", i);
+            EXPECT(get.value[2 * i] == get.value[2 * i + 1], "torn: %u", i);
+        }
+        it->n++;
+    }
+    qsbr_unregister(it->store->qsbr, &reader);
+    answer_fini(&answer);
+    return NULL;
+}
+
+static void
+begin_reading(struct pair *pair, struct reading *it, pthread_t *thread)
+{
+    const struct schema *schema = quiet_schema(pair->replica.store);
+    *it = (struct reading){.store = pair->replica.store,
+        .wa = cell_of(schema, 0, "wa"),
+        .twin = cell_of(schema, 0, "twin")};
+    atomic_init(&it->is_over, false);
+    ck_assert_int_eq(pthread_create(thread, NULL, read_on, it), 0);
+}
+
+static void
+end_reading(struct reading *it, pthread_t thread)
+{
+    atomic_store(&it->is_over, true);
+    pthread_join(thread, NULL);
+    ck_assert_uint_gt(it->n, 0);
+}
+
+/* Numbers of members are the primary's, too. */
+static void
+expect_numbers(struct pair *pair)
+{
+    for (uint64_t id = 0; id < IDS / 10; id++) {
+        ck_assert_uint_eq(members_get(&pair->primary, id, "liked"),
+            members_get(&pair->replica, id, "liked"));
+        ck_assert_uint_eq(members_get(&pair->primary, id, "s"),
+            members_get(&pair->replica, id, "s"));
+    }
+}
+
+/* Has the replica seal the counter in a slot, while its schema changes. */
+static void
+seal_replica(struct pair *pair, unsigned slot)
+{
+    struct rig *rig = &pair->replica;
+    struct qsbr_reader reader;
+    (void)rig_seal_wait(rig);
+    reader_begin(rig->store, &reader);
+    const struct schema_counter *counter =
+        schema_counter_at(store_schema(rig->store), slot);
+    uint32_t serial = counter == NULL ? 0 : counter->serial;
+    reader_end(rig->store, &reader);
+    if (serial != 0) {
+        answer_init(&rig->sealed);
+        rig->is_sealing = true;
+        rig->seal = (struct store_seal){.call = call_of(&rig->sealed),
+            .slot = slot,
+            .serial = serial,
+            .err = -1};
+        ck_assert_int_eq(store_seal(rig->store, &rig->seal), STORE_LATER);
+    }
+}
+
+/* The replica works as it pleases meanwhile. */
+static void
+stir_replica(struct pair *pair, unsigned i)
+{
+    if (i % 9 == 0) {
+        seal_replica(pair, (unsigned)below(pair, 4));
+    }
+    if (i % 120 == 0) {
+        ck_assert_int_eq(rig_checkpoint(&pair->replica), 0);
+    }
+}
+
+START_TEST(test_random)
+{
+    struct pair pair;
+    struct reading reading;
+    pthread_t reader;
+    pair_init(&pair, (uint64_t)_i + 1, true);
+    pair.primary.data.tidy = pair.replica.data.tidy = &at_once;
+    declare_all(&pair);
+    catch_up(&pair);
+    begin_reading(&pair, &reading, &reader);
+    for (unsigned i = 0; i < long_part(STEPS); i++) {
+        step(&pair, i);
+        if (i % 7 == 0) {
+            ship(&pair);
+            stir_replica(&pair, i / 7);
+        }
+    }
+    catch_up(&pair);
+    end_reading(&reading, reader);
+    (void)rig_seal_wait(&pair.replica);
+    store_verify(pair.replica.store);
+    ck_assert(pair_is_equal(&pair));
+    expect_numbers(&pair);
+    ck_assert_uint_gt(rig_cold_stat(&pair.replica, "seals"), 0);
+    /* as its own log has it */
+    ck_assert_int_eq(rig_close(&pair.replica), 0);
+    ck_assert_int_eq(rig_open(&pair.replica), 0);
+    ck_assert_uint_eq(store_applied(pair.replica.store), pair.shipped);
+    ck_assert(pair_is_equal(&pair));
+    expect_numbers(&pair);
+    pair_fini(&pair);
+}
+END_TEST
+
+/* A record is in a segment of the replica, not of the primary, when one of its
+ * columns changes. */
+static bool
+change_sealed(bool is_whole)
+{
+    struct pair pair;
+    pair_init(&pair, 1, is_whole);
+    declare_all(&pair);
+    struct cell_key wa = cell_of(quiet_schema(pair.primary.store), 5, "wa");
+    struct cell_key wb = cell_of(quiet_schema(pair.primary.store), 5, "wb");
+    ck_assert_int_eq(change_cell(pair.primary.store, &wa, CHANGE_SET, 3), 0);
+    ck_assert_int_eq(change_cell(pair.primary.store, &wb, CHANGE_SET, 4), 0);
+    catch_up(&pair);
+    ck_assert(pair_is_equal(&pair));
+    ck_assert_int_eq(rig_seal_all(&pair.replica), 0);
+    ck_assert(pair_is_equal(&pair));
+    ck_assert_int_eq(change_cell(pair.primary.store, &wb, CHANGE_INCR, 1), 0);
+    catch_up(&pair);
+    bool is_equal = pair_is_equal(&pair);
+    pair_fini(&pair);
+    return is_equal;
+}
+
+START_TEST(test_whole)
+{
+    ck_assert(change_sealed(true));
+}
+END_TEST
+
+/* The test is one. */
+START_TEST(test_not_whole)
+{
+    ck_assert(!change_sealed(false));
+}
+END_TEST
+
+/* The replica has an eighth of the primary's memory, which has room for all: it
+ * seals by itself, and what is applied waits for that. */
+START_TEST(test_room)
+{
+    enum { RECORDS = 120000, AT_ONCE = 60, COLUMNS = 15, SHIPS = 4 };
+    static struct change change[AT_ONCE];
+    struct pair pair;
+    char line[RIG_LINE_BYTES];
+    pair_make(&pair, 5, true);
+    pair.primary.config.hot_bytes = 8 * pair.replica.config.hot_bytes;
+    pair.primary.config.table_records_max = 0;
+    pair.replica.config.table_records_max = 0;
+    pair_open(&pair);
+    ck_assert_int_eq(edit(pair.primary.store, "add counter r"), 0);
+    ck_assert_int_eq(
+        edit(pair.primary.store, "add column r id primarykey"), 0);
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        (void)snprintf(line, sizeof line, "add column r c%u max=64", i);
+        ck_assert_int_eq(edit(pair.primary.store, line), 0);
+    }
+    struct cell_key key = cell_of(quiet_schema(pair.primary.store), 0, "c0");
+    for (uint64_t id = 0; id < RECORDS; id++) {
+        struct change *it = &change[id % AT_ONCE];
+        key.id = id;
+        *it = change_of(&key, CHANGE_SET, 0);
+        it->n_columns = COLUMNS;
+        for (unsigned i = 0; i < COLUMNS; i++) {
+            it->column[i] = (uint8_t)(key.column + i);
+            it->serial[i] = key.serial + i;
+            it->operand[i] = below(&pair, UINT64_MAX);
+        }
+        if (id % AT_ONCE == AT_ONCE - 1) {
+            (void)do_changes(pair.primary.store, change, AT_ONCE);
+            for (unsigned i = 0; i < AT_ONCE; i++) {
+                EXPECT(change[i].err == 0, "refused");
+            }
+        }
+        if (id % (RECORDS / SHIPS) == RECORDS / SHIPS - 1) {
+            ship(&pair);
+        }
+    }
+    catch_up(&pair);
+    ck_assert_uint_gt(rig_cold_stat(&pair.replica, "seals"), 0);
+    ck_assert_uint_lt(rig_n_hot(&pair.replica), RECORDS);
+    ck_assert_uint_eq(rig_n_hot(&pair.primary), RECORDS);
+    ck_assert(pair_is_equal(&pair));
+    pair_fini(&pair);
+}
+END_TEST
+
+/* What a client would change is refused, in the store as well; a batch that was
+ * put is passed over. */
+START_TEST(test_refused)
+{
+    struct pair pair;
+    pair_init(&pair, 2, true);
+    declare_all(&pair);
+    catch_up(&pair);
+    struct store_producer producer;
+    ck_assert_int_eq(
+        edit(pair.replica.store, "add counter y"), ERR_NOT_PRIMARY);
+    ck_assert_int_eq(drop(&pair.replica, "pa"), ERR_NOT_PRIMARY);
+    ck_assert_int_eq(store_producer(pair.replica.store, "p", 1, &producer),
+        ERR_NOT_PRIMARY);
+    const uint8_t none[] = {0};
+    ck_assert_int_eq(
+        store_put_batch(pair.replica.store, pair.shipped, none, sizeof none),
+        0);
+    ck_assert_int_eq(store_drain_batches(pair.replica.store), 0);
+    ck_assert(pair_is_equal(&pair));
+    pair_fini(&pair);
+}
+END_TEST
+
+/* The replica becomes the primary: it takes changes, numbers of members go on,
+ * and what was numbered is known. */
+START_TEST(test_promoted)
+{
+    struct pair pair;
+    pair_init(&pair, 3, true);
+    declare_all(&pair);
+    for (unsigned i = 0; i < 300; i++) { /* past the first reservation */
+        members_change(&pair.primary, i, "liked", 5, 1);
+    }
+    struct change first = number_change(&pair.primary, 10, "pa", 77);
+    ck_assert(first.err == 0 && !first.is_repeat);
+    catch_up(&pair);
+    ck_assert_int_eq(rig_seal_all(&pair.replica), 0);
+    ck_assert_int_eq(store_set_replica(pair.replica.store, false), 0);
+    ck_assert_int_eq(store_fault(pair.replica.store), 0);
+    struct change again = number_change(&pair.replica, 10, "pa", 77);
+    ck_assert(again.err == 0 && again.is_repeat);
+    for (unsigned i = 300; i < 310; i++) {
+        members_change(&pair.replica, i, "liked", 5, 1);
+        members_change(&pair.primary, i, "liked", 5, 1);
+    }
+    for (unsigned i = 300; i < 310; i++) { /* none is given twice */
+        for (unsigned k = 0; k < i; k++) {
+            bool is_same_shard = (i ^ k) % 4 == 0;
+            EXPECT(!is_same_shard ||
+                    members_get(&pair.replica, i, "liked") !=
+                        members_get(&pair.replica, k, "liked"),
+                "%u and %u have one number", i, k);
+        }
+    }
+    ck_assert(pair_is_equal(&pair));
+    ck_assert_int_eq(edit(pair.replica.store, "add counter y"), 0);
+    ck_assert_int_eq(rig_close(&pair.replica), 0);
+    pair.replica.config.is_replica = false;
+    ck_assert_int_eq(rig_open(&pair.replica), 0);
+    ck_assert_int_eq(edit(pair.primary.store, "add counter y"), 0);
+    ck_assert(pair_is_equal(&pair));
+    pair_fini(&pair);
+}
+END_TEST
+
+int
+main(void)
+{
+    enum { WORLDS = 3 };
+    TCase *tcase = tcase_create("applier");
+    tcase_add_test(tcase, test_whole);
+    tcase_add_test(tcase, test_not_whole);
+    tcase_add_test(tcase, test_refused);
+    tcase_add_test(tcase, test_promoted);
+    tcase_add_test(tcase, test_room);
+    tcase_add_loop_test(tcase, test_random, 0, WORLDS);
+    return run_case("applier", tcase);
+}
