@@ -307,7 +307,7 @@ count_whole(const struct view *view, const struct ranges *ranges,
         return true;
     }
     table_cell_record(pending->table, pending->at.row, &pending->pair, cell,
-        view->columns, &record);
+        view->columns & ~(1U << column), &record);
     if (!table_rewrite_cell(ranges->owner, pending->table, &pending->pair,
             cell, column, code)) {
         return false;

@@ -117,12 +117,15 @@ table_cell_record(const struct table *table, uint64_t row,
     uint32_t columns, struct line_record *out)
 {
     const struct line_cell *in_line = &cell->in_line;
-    memset(out->code, 0, sizeof out->code);
     if (cell->is_stashed) {
         bool is_there =
             stash_find(table_stash(table), row & table->mask, out->code);
         ASSERT(is_there);
         return;
+    }
+    for (uint32_t left = columns & ~table->form.shapes->columns; left != 0;
+         left &= left - 1) {
+        out->code[__builtin_ctz(left)] = 0;
     }
     out->shape = in_line->shape;
     out->at = in_line->at;

@@ -69,8 +69,8 @@ table_seek_cell(const struct table *table, uint64_t row,
 }
 
 /* Reads the codes in the slots of columns of a record that table_seek_cell has
- * found, and no other change since; of others, and those that the table does
- * not have, 0. */
+ * found, with no change since; 0 of those that the table does not have. What
+ * out has of other columns is void. */
 void table_cell_record(const struct table *table, uint64_t row,
     const struct line_pair *pair, const struct table_cell *cell,
     uint32_t columns, struct line_record *out);
