@@ -100,6 +100,7 @@ struct durable {
                           * none. Constant once all is loaded */
     _Atomic bool is_replica; /* these three: durable_position.h */
     _Atomic uint64_t applying, applied; /* void where it is none */
+    _Atomic bool is_apply_over; /* likewise: nothing more will be applied */
     struct durable_stats stats;
     _Atomic bool is_cancelled; /* give up loading */
 };

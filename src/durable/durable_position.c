@@ -79,3 +79,17 @@ durable_apply_end(struct durable *durable, uint64_t seq)
     /* release: pairs with durable_applied */
     atomic_store_explicit(&durable->applied, seq, memory_order_release);
 }
+
+void
+durable_apply_fail(struct durable *durable)
+{
+    /* relaxed: it only has to be seen some time */
+    atomic_store_explicit(&durable->is_apply_over, true, memory_order_relaxed);
+}
+
+bool
+durable_apply_is_over(const struct durable *durable)
+{
+    /* relaxed: as above */
+    return atomic_load_explicit(&durable->is_apply_over, memory_order_relaxed);
+}

@@ -42,4 +42,9 @@ void durable_lead(struct durable *durable);
 void durable_apply_begin(struct durable *durable, uint64_t seq);
 void durable_apply_end(struct durable *durable, uint64_t seq);
 
+/* Nothing more will be applied, to the end of the process: who waits for that
+ * gives up. */
+void durable_apply_fail(struct durable *durable);
+bool durable_apply_is_over(const struct durable *durable);
+
 #endif

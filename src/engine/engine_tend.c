@@ -39,6 +39,9 @@ tend_ranges(
 void
 engine_follow(struct engine *engine, bool follows)
 {
+    if (engine->follows && !follows) { /* nobody has noted what was given up */
+        members__find_begin(engine);
+    }
     engine->follows = follows;
 }
 

@@ -71,8 +71,9 @@ bool engine_take_out(struct engine *engine);
 
 /* From now on the engine has what another one is told (change.is_redo), or, as
  * at first, it has not. While it has, engine_tend takes no pairs out and looks
- * for none: those changes come, too. The thread of engine_tend, or while it is
- * not at work. */
+ * for none: those changes come, too. When it ceases to, it looks as behind a
+ * start. The thread of engine_tend, or while it is not at work; without a
+ * lock. */
 void engine_follow(struct engine *engine, bool follows);
 
 /* A number whose pairs here have been taken out, and of whose rows some are

@@ -38,6 +38,12 @@ struct applier_batch {
     uint8_t payload[];
 };
 
+static size_t
+bytes_of(size_t len)
+{
+    return sizeof(struct applier_batch) + len;
+}
+
 static bool
 is_stopping(const struct applier *it)
 {
@@ -255,6 +261,7 @@ apply_batch(struct applier *it, const struct applier_batch *batch)
     if (err == 0) {
         durable_apply_end(it->durable, batch->seq);
     } else if (!is_stopping(it)) {
+        durable_apply_fail(it->durable);
         log_line(it->durable->config.logger, LOG_ERROR,
             "batch %" PRIu64 " of the primary's log cannot be applied: %s; "
             "this replica stays as it is until it is started anew",
@@ -283,8 +290,8 @@ static void
 note_done(struct applier *it, const struct applier_batch *batch, int err)
 {
     mutex_lock(&it->lock);
-    ASSERT(it->n_bytes >= batch->len && it->err == 0);
-    it->n_bytes -= batch->len;
+    ASSERT(it->n_bytes >= bytes_of(batch->len) && it->err == 0);
+    it->n_bytes -= bytes_of(batch->len);
     it->err = err;
     pthread_cond_broadcast(&it->changed);
     mutex_unlock(&it->lock);
@@ -365,7 +372,7 @@ applier_stop(struct applier *applier)
 static struct applier_batch *
 make_batch(uint64_t seq, const uint8_t *payload, size_t len)
 {
-    struct applier_batch *batch = malloc(sizeof *batch + len);
+    struct applier_batch *batch = malloc(bytes_of(len));
     if (batch != NULL) {
         batch->next = NULL;
         batch->seq = seq;
@@ -385,7 +392,8 @@ applier_put(
     mutex_lock(&applier->lock);
     int err = applier->err;
     if (err == 0 && seq > applier->last_seq) {
-        bool has_room = applier->n_bytes + len <= APPLIER_QUEUE_BYTES;
+        bool has_room =
+            applier->n_bytes + bytes_of(len) <= APPLIER_QUEUE_BYTES;
         batch = has_room ? make_batch(seq, payload, len) : NULL;
         err = batch == NULL ? ERR_LOG_FULL : 0;
     }
@@ -397,7 +405,7 @@ applier_put(
         }
         applier->last = batch;
         applier->last_seq = seq;
-        applier->n_bytes += len;
+        applier->n_bytes += bytes_of(len);
         pthread_cond_broadcast(&applier->changed);
     }
     mutex_unlock(&applier->lock);

@@ -17,7 +17,7 @@
  * (data_config.has_whole_records). Part of the store; nobody else calls it. */
 
 enum {
-    APPLIER_QUEUE_BYTES = 32 << 20, /* of payloads that wait, at most */
+    APPLIER_QUEUE_BYTES = 32 << 20, /* of batches that wait, at most */
     APPLIER_MAGIC = 0x6170706c
 };
 
@@ -38,7 +38,7 @@ struct applier {
     struct mutex lock; /* up to err */
     pthread_cond_t changed;
     struct applier_batch *first, *last; /* owned; last: where first is */
-    uint64_t n_bytes;                   /* of payloads, one under way too */
+    uint64_t n_bytes;                   /* of them, and of the one under way */
     uint64_t last_seq;                  /* that was put */
     int err;
     _Atomic bool is_stopping;

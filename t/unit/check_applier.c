@@ -134,21 +134,21 @@ change_numbered(struct pair *pair)
         &pair->primary, below(pair, IDS) * 5, name, below(pair, 3000));
 }
 
+#define ADD_SEEN "add column m seen members=exact max=8 member=20 suffix=s"
+
 static void
 edit_schema(struct pair *pair)
 {
     static const char *const line[] = {"add column w extra default=3",
         "drop column w extra extra", "add counter x", "drop counter x x",
         "add column x xid primarykey", "add column x xa",
-        "drop column m seen seen",
-        "add column m seen members=exact max=8 "
-        "member=20 suffix=s",
-        "drop column w wc wc", "add column w wc"};
-    (void)edit(pair->primary.store, line[below(pair, 10)]);
+        "drop column m seen seen", ADD_SEEN, "drop column w wc wc",
+        "add column w wc"};
+    (void)edit(
+        pair->primary.store, line[below(pair, sizeof line / sizeof line[0])]);
     /* those that others name are there */
     (void)edit(pair->primary.store, "add column w wc");
-    (void)edit(pair->primary.store,
-        "add column m seen members=exact max=8 member=20 suffix=s");
+    (void)edit(pair->primary.store, ADD_SEEN);
 }
 
 static void
@@ -427,6 +427,32 @@ START_TEST(test_refused)
 }
 END_TEST
 
+/* What this program does not know ends it: said to who puts more, and to who
+ * wants a checkpoint; reads go on. */
+START_TEST(test_unknown)
+{
+    const uint8_t unknown[] = {7, 0, 0};
+    struct pair pair;
+    pair_init(&pair, 6, true);
+    declare_all(&pair);
+    struct cell_key wb = cell_of(quiet_schema(pair.primary.store), 5, "wb");
+    ck_assert_int_eq(change_cell(pair.primary.store, &wb, CHANGE_SET, 4), 0);
+    catch_up(&pair);
+    struct store *store = pair.replica.store;
+    uint64_t seq = pair.shipped + 1;
+    ck_assert_int_eq(store_put_batch(store, seq, unknown, sizeof unknown), 0);
+    ck_assert_int_eq(store_drain_batches(store), ERR_NEWER_FORMAT);
+    ck_assert_int_eq(store_put_batch(store, seq + 1, unknown, sizeof unknown),
+        ERR_NEWER_FORMAT);
+    ck_assert_uint_eq(store_applied(store), pair.shipped);
+    ck_assert_int_eq(rig_checkpoint(&pair.replica), ERR_NO_CHECKPOINT);
+    expect_cell(store, &wb, CELL_SET, 4);
+    ck_assert_int_eq(store_set_replica(store, false), ERR_NEWER_FORMAT);
+    ck_assert_int_eq(store_fault(store), ERR_NOT_PRIMARY);
+    pair_fini(&pair);
+}
+END_TEST
+
 /* The replica becomes the primary: it takes changes, numbers of members go on,
  * and what was numbered is known. */
 START_TEST(test_promoted)
@@ -477,6 +503,7 @@ main(void)
     tcase_add_test(tcase, test_whole);
     tcase_add_test(tcase, test_not_whole);
     tcase_add_test(tcase, test_refused);
+    tcase_add_test(tcase, test_unknown);
     tcase_add_test(tcase, test_promoted);
     tcase_add_test(tcase, test_room);
     tcase_add_loop_test(tcase, test_random, 0, WORLDS);
