@@ -359,6 +359,13 @@ real_text(struct disk *disk, int error)
     return disk_text_at(real_of(disk)->dir_fd, error);
 }
 
+static void
+real_uncache(struct disk *disk, int fd, uint64_t at, uint64_t len)
+{
+    (void)disk;
+    (void)posix_fadvise(fd, (off_t)at, (off_t)len, POSIX_FADV_DONTNEED);
+}
+
 static const struct disk_calls real_calls = {
     .open = real_open,
     .close = real_close,
@@ -378,6 +385,7 @@ static const struct disk_calls real_calls = {
     .list = real_list,
     .ring = real_ring,
     .text = real_text,
+    .uncache = real_uncache,
 };
 
 const char *

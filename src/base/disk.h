@@ -86,6 +86,10 @@ struct disk_calls {
     int (*ring)(struct disk *disk, unsigned n_reads, struct disk_ring **out);
     /* As disk_text, with what the disk knows besides. NULL: as disk_text. */
     const char *(*text)(struct disk *disk, int error);
+    /* These bytes are not read or written again soon: the page cache need not
+     * keep them, for the sake of others. A hint; bytes that are not synced
+     * stay. NULL: nothing is done. */
+    void (*uncache)(struct disk *disk, int fd, uint64_t at, uint64_t len);
 };
 
 /* What every implementation begins with. */

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/checksum.h"
+#include "base/disk_whole.h"
 #include "base/err.h"
 #include "wal/envelope.h"
 
@@ -131,48 +132,15 @@ err_of(int error)
     }
 }
 
-/* All of an open file; *bytes is the caller's. */
-static int
-read_all(struct disk *disk, int fd, uint8_t **bytes, size_t *len, int *error)
-{
-    uint64_t size;
-
-    *error = disk->calls->size(disk, fd, &size);
-    if (*error != 0) {
-        return err_of(*error);
-    }
-    if (size > FILE_BYTES_MAX || size > SIZE_MAX - 1) {
-        return ERR_CORRUPT;
-    }
-    *bytes = malloc((size_t)size + 1);
-    if (*bytes == NULL) {
-        return ERR_NO_MEMORY;
-    }
-    *error = disk->calls->read(disk, fd, *bytes, (size_t)size, 0, len);
-    if (*error != 0) {
-        free(*bytes);
-    }
-    return err_of(*error);
-}
-
 /* All of a file; *bytes is the caller's, NULL after an error. */
 static int
 read_file(struct disk *disk, const char *name, uint8_t **bytes, size_t *len,
     int *error)
 {
-    int fd, err;
+    int found = disk_whole_read(disk, name, FILE_BYTES_MAX, bytes, len);
 
-    *bytes = NULL;
-    *error = disk->calls->open(disk, name, DISK_READ, &fd);
-    if (*error != 0) {
-        return err_of(*error);
-    }
-    err = read_all(disk, fd, bytes, len, error);
-    disk->calls->close(disk, fd);
-    if (err != 0) {
-        *bytes = NULL;
-    }
-    return err == ERR_NOT_FOUND ? ERR_DISK : err;
+    *error = found == EFBIG ? 0 : found;
+    return found == EFBIG ? ERR_CORRUPT : err_of(found);
 }
 
 static int
@@ -245,54 +213,17 @@ manifest_mend(struct disk *disk, struct flip_budget *budget,
     return err;
 }
 
-/* Makes a file of that name, synced; *file as in manifest_write. An errno
- * value. */
-static int
-write_new(struct disk *disk, const char *name, const struct buf *bytes,
-    struct disk_file *file)
-{
-    int fd;
-    int error = disk->calls->unlink(disk, name);
-
-    /* what is longer could not be read again */
-    ASSERT(bytes->len > ENVELOPE_CHECKSUM_BYTES);
-    ASSERT(bytes->len <= FILE_BYTES_MAX);
-    if (error != 0 && error != ENOENT) {
-        return error;
-    }
-    error = disk->calls->open(disk, name, DISK_CREATE, &fd);
-    if (error != 0) {
-        return error;
-    }
-    error = disk->calls->write(disk, fd, bytes->data, bytes->len, 0);
-    if (error == 0) {
-        error = disk->calls->sync(disk, fd);
-    }
-    if (error == 0 && file != NULL &&
-        disk->calls->look(disk, NULL, fd, file) != 0) {
-        file->inode = 0;
-    }
-    disk->calls->close(disk, fd);
-    return error;
-}
-
 /* Puts bytes in the place of the file of that name; *file as in
  * manifest_write. An errno value. */
 static int
 replace(struct disk *disk, const char *name, const char *name_new,
     const struct buf *bytes, struct disk_file *file)
 {
-    int error = write_new(disk, name_new, bytes, file);
-
-    if (error == 0) {
-        error = disk->calls->rename(disk, name_new, name);
-    }
-    if (error == 0) {
-        return disk->calls->sync_names(disk);
-    }
-    /* gives its room back; the next try does so too */
-    (void)disk->calls->unlink(disk, name_new);
-    return error;
+    /* what is longer could not be read again */
+    ASSERT(bytes->len > ENVELOPE_CHECKSUM_BYTES);
+    ASSERT(bytes->len <= FILE_BYTES_MAX);
+    return disk_whole_replace(
+        disk, name, name_new, bytes->data, bytes->len, file);
 }
 
 int

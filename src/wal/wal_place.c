@@ -19,6 +19,7 @@ wal_place(struct wal *wal, struct wal_place *out)
         .bytes = wal->file.head.bytes,
         .end =
             wal->file.fd < 0 ? 0 : wal__file_offset(&wal->file, &wal->synced),
+        .seq = wal->synced.seq,
         .is_calm = !wal__is_taken(wal)};
     memcpy(out->made, wal->made, sizeof out->made);
     out->is_given_up = wal__is_failing(wal);

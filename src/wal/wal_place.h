@@ -23,6 +23,7 @@ struct wal_place {
                           * not there yet */
     uint64_t bytes;      /* as long as it was made, and is at least */
     uint64_t end;        /* what is before it was synced and stays as it is */
+    uint64_t seq;        /* of the last batch before end */
     bool is_calm;        /* files before it are not written to any more */
     struct wal_made made[WAL_MADE];
 };
