@@ -485,6 +485,7 @@ step(struct pass *pass, const struct manifest *done)
     if (err != 0) {
         manifest_fini(&next);
         checkpoint__keep_publish(pass);
+        checkpoint__hand_over(pass->owner, err);
         return err;
     }
     ASSERT(pass->block.len == 0);
@@ -498,6 +499,7 @@ step(struct pass *pass, const struct manifest *done)
     if (pass->file_bytes >= pass->file_bytes_max) {
         end_file(pass);
     }
+    checkpoint__hand_over(pass->owner, 0);
     return 0;
 }
 

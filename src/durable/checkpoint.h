@@ -18,6 +18,8 @@ struct probe {
     uint8_t bytes[PROBE_BYTES];
 };
 
+struct snapshot; /* durable/snapshot.h */
+
 enum { CHECKPOINTER_MAGIC = 0x0c4ec001 };
 
 /* The thread that makes checkpoints. Part of the store; nobody else calls it.
@@ -58,8 +60,11 @@ struct checkpointer {
     struct store_call *publish; /* who waits for segments to be in the
                                  * manifest, the last one first */
     bool is_publish_wanted;
-    uint64_t publish_ns; /* not before, after a try that failed */
-    bool is_urgent;      /* do not hold back for others */
+    uint64_t publish_ns;       /* not before, after a try that failed */
+    struct snapshot *snapshot; /* somebody waits for it, or has it open;
+                                * NULL: nobody */
+    bool is_snapshot_due;      /* he waits */
+    bool is_urgent;            /* do not hold back for others */
     bool stopping;
     int last_err; /* of the last pass; the thread's until it is joined */
 };
@@ -99,5 +104,15 @@ void checkpointer_want(
  * stop that comes first. Any thread, without edit_lock. */
 void checkpointer_want_segments(
     struct checkpointer *checkpointer, struct store_checkpoint *checkpoint);
+
+/* Asks for a snapshot, with the next manifest that is written, which is soon:
+ * answered by its done_fn, on the thread or at once. Nobody else has one, or
+ * waits for one. Any thread, without edit_lock. */
+void checkpointer_want_snapshot(
+    struct checkpointer *checkpointer, struct snapshot *snapshot);
+
+/* It is closed; part of snapshot_close. */
+void checkpointer_end_snapshot(
+    struct checkpointer *checkpointer, const struct snapshot *snapshot);
 
 #endif

@@ -75,6 +75,12 @@ void checkpoint__keep_publish(struct pass *pass);
 /* Answers a list of struct store_checkpoint. */
 void checkpoint__answer(struct store_call *calls, int err);
 
+/* ---- checkpoint_snapshot.c ---- */
+
+/* Answers who waits for a snapshot: with one of what is on the disk now, behind
+ * a step; or, where err is not 0, that there is none. */
+void checkpoint__hand_over(struct checkpointer *owner, int err);
+
 /* ---- checkpoint_look.c ---- */
 
 /* True where files that a start would need have been removed and a pass makes

@@ -340,6 +340,7 @@ end_publishing(struct checkpointer *it)
     }
     checkpoint__take_publish(&rest);
     checkpoint__answer(rest.publish, ERR_CLOSED);
+    checkpoint__hand_over(it, ERR_CLOSED);
 }
 
 static void *
@@ -409,6 +410,7 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
     checkpointer_end(checkpointer, at_end);
     pthread_join(checkpointer->thread, NULL);
     ASSERT(checkpointer->publish == NULL); /* all were answered */
+    ASSERT(checkpointer->snapshot == NULL); /* and it was closed */
     checkpointer->magic = 0;
     pthread_cond_destroy(&checkpointer->changed);
     mutex_fini(&checkpointer->lock);

@@ -14,6 +14,7 @@
 #include "cold/segment_head.h"
 #include "durable/durable.h"
 #include "durable/holder.h"
+#include "durable/snapshot_folder.h"
 #include "wal/manifest.h"
 #include "wal/names_old.h"
 
@@ -260,6 +261,7 @@ data_dir__is_remains(const char *name)
     return names_parse(name, &kind, &number) || names_old_parse(name, other) ||
         segment_name_parse(name, &number, &is_new) ||
         strncmp(name, SALVAGE_PREFIX, strlen(SALVAGE_PREFIX)) == 0 ||
+        strcmp(name, SNAPSHOT_PREFIX SNAPSHOT_EXCHANGE) == 0 ||
         is_one_of(name, remains, sizeof remains / sizeof remains[0]);
 }
 
@@ -274,8 +276,8 @@ note_name(struct contents *contents, int dir_fd, const char *name, int log_fd)
         return;
     }
     bool is_remains = data_dir__is_remains(name);
-    bool is_ours =
-        is_remains || is_one_of(name, ours, sizeof ours / sizeof ours[0]);
+    bool is_ours = is_remains || snapshot_folder_has(name) ||
+        is_one_of(name, ours, sizeof ours / sizeof ours[0]);
     contents->has_remains |= is_remains;
     if (!is_ours && !contents->has_others &&
         !is_made_by_us(dir_fd, name, log_fd)) {

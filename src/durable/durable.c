@@ -17,6 +17,7 @@
 #include "durable/durable_position.h"
 #include "durable/producers.h"
 #include "durable/recover.h"
+#include "durable/snapshot_exchange.h"
 #include "engine/engine_copy.h"
 #include "wal/entry.h"
 #include "wal/frame.h"
@@ -293,6 +294,9 @@ durable_open(struct durable *durable, const struct data_config *config,
     }
     mutex_init(&durable->owner_lock);
     int err = histories_draw(&durable->history);
+    if (err == 0) {
+        err = snapshot_exchange_finish(durable->disk, config->logger);
+    }
     if (err == 0) {
         err = durable_look_at_names(durable);
     }

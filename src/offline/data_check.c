@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "cold/segment_scan.h"
 #include "durable/recover.h"
+#include "durable/snapshot_exchange.h"
 #include "offline/member_check.h"
 #include "wal/names_old.h"
 
@@ -325,6 +326,10 @@ int
 data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
 {
     struct check check = {.logger = logger};
+    int err = snapshot_exchange_refuse(disk, logger);
+    if (err != 0) {
+        return err;
+    }
     int error = names_old_find(disk, &check.names);
     if (error != 0) {
         log_line(logger, LOG_ERROR, "the data directory cannot be read: %s",
@@ -338,7 +343,7 @@ data_check_disk(struct disk *disk, struct logger *logger, struct buf *out)
     check.reader = (struct recover_reader){.disk = check.disk,
         .logger = logger,
         .images = &check.manifest.images};
-    int err = check_all(&check, out);
+    err = check_all(&check, out);
     say_result(out, err, &check.end);
     member_ids_fini(&check.members);
     engine_destroy(&check.engine);

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/numbers.h"
 #include "durable/recover.h"
+#include "durable/snapshot_exchange.h"
 #include "engine/engine.h"
 #include "offline/dump_plan.h"
 #include "offline/dump_text.h"
@@ -795,7 +796,10 @@ dump_run(const struct dump_config *config)
         .reader = {.disk = config->disk, .logger = config->logger}};
     manifest_init(&dump.manifest);
     dump.reader.images = &dump.manifest.images;
-    int err = open_directory(&dump);
+    int err = snapshot_exchange_refuse(config->disk, config->logger);
+    if (err == 0) {
+        err = open_directory(&dump);
+    }
     if (err == 0) {
         make_plan(&dump);
         err = dump.err;

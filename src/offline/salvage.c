@@ -27,6 +27,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cold/segment_head.h"
+#include "durable/snapshot_exchange.h"
 #include "wal/frame.h"
 
 #include <errno.h>
@@ -591,7 +592,10 @@ salvage_run(const struct salvage_config *config, struct buf *report,
         return ERR_NO_MEMORY;
     }
     manifest_init(&salvage.manifest);
-    int err = histories_draw(&salvage.history);
+    int err = snapshot_exchange_refuse(config->disk, config->logger);
+    if (err == 0) {
+        err = histories_draw(&salvage.history);
+    }
     if (err == 0) {
         err = run(&salvage, out);
     }

@@ -15,6 +15,7 @@
 #include "durable/durable.h"
 #include "durable/durable_position.h"
 #include "durable/producers.h"
+#include "durable/snapshot.h"
 #include "engine/members.h"
 #include "schema/restore.h"
 #include "store/applier.h"
@@ -848,6 +849,23 @@ store_want_checkpoint(struct store *store)
             &real->wants_checkpoint, false, memory_order_seq_cst)) {
         checkpointer_want(&real->checkpointer, NULL);
     }
+}
+
+void
+store_want_snapshot(struct store *store, struct snapshot *snapshot)
+{
+    struct real_store *real = checked_real_of(store);
+    enum store_life life = life_of(real);
+    if (real->is_durable && life == STORE_OPEN) {
+        checkpointer_want_snapshot(&real->checkpointer, snapshot);
+        return;
+    }
+    *snapshot = (struct snapshot){.call = snapshot->call,
+        .pin_bytes_max = snapshot->pin_bytes_max,
+        .err = !real->is_durable    ? ERR_NO_DATA_DIR
+            : life == STORE_LOADING ? ERR_LOADING
+                                    : ERR_CLOSED};
+    snapshot->call.done_fn(&snapshot->call);
 }
 
 void

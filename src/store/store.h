@@ -74,6 +74,14 @@ uint64_t store_applied(struct store *store);
  * that is done. Any thread. */
 void store_want_checkpoint(struct store *store);
 
+struct snapshot; /* durable/snapshot.h */
+
+/* Asks for a snapshot of the data directory; done_fn is called when it is open
+ * or cannot be, on the checkpointer's thread or this one. One at a time, and
+ * closed before the store is destroyed. Any thread; what it asks for is in call
+ * and pin_bytes_max. */
+void store_want_snapshot(struct store *store, struct snapshot *snapshot);
+
 /* A stop begins: the seal and the checkpoint under way are given up, and who
  * waits for one is answered; a last checkpoint that is wanted begins now. What
  * has been sealed stays so. Waits for the disk; who destroys the store. */
