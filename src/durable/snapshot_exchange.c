@@ -3,15 +3,19 @@
  *
  *   MANIFEST goes            nothing is a directory any more; an older tallyd
  *                            refuses it
+ *   ---- names are synced
  *   files get their names    sync-X becomes X, in the place of an old X
  *   old files go             those that the list does not have
- *   MANIFEST gets its name   all is there
- *   the rest of sync- goes   sync-exchange last
+ *   ---- names are synced    now all but MANIFEST is there, and nothing else
+ *   MANIFEST gets its name
+ *   the rest of sync- goes   but sync-exchange
+ *   ---- names are synced
+ *   sync-exchange goes
+ *   ---- names are synced
  *
- * Names are synced behind each of these steps. Done again from the start, each
- * finds what is left to do: a file of the list that is not in the folder has
- * its name already; while the folder has a MANIFEST the directory's is the old
- * one.
+ * Done again from the start, each step finds what is left to do: a file of the
+ * list that is not in the folder has its name already; while the folder has a
+ * MANIFEST the directory's is the old one, or there is none.
  *
  * What can go wrong: the disk; then it is under way still. */
 #include "durable/snapshot_exchange.h"
@@ -82,7 +86,7 @@ give_files(struct exchange *it)
             return error;
         }
     }
-    return sync_names(it);
+    return 0;
 }
 
 /* True of the name of a log, checkpoint or segment file, in whatever state. */
@@ -155,7 +159,7 @@ replace_all(struct exchange *it)
     if (error == 0) {
         error = snapshot_folder_give(it->folder, MANIFEST_NAME);
     }
-    return error == 0 ? sync_names(it) : error;
+    return error;
 }
 
 /* Nothing but the order is left, and then not even that. */

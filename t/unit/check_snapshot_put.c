@@ -58,6 +58,22 @@ n_whole(const struct snapshot_put *put)
     return n;
 }
 
+/* One that nobody changes meanwhile. */
+static void
+begin_still(struct rig *rig, struct captured *captured)
+{
+    rig_init(rig, WAL_SYNC_ALWAYS, ID_RANDOM, 1);
+    rig->seals = true;
+    ck_assert_int_eq(rig_open(rig), 0);
+    rig_add_counter(rig, 'a');
+    (void)rig_set_all(rig, 'a', 3);
+    ck_assert_int_eq(rig_seal_all(rig), 0);
+    (void)rig_set_all(rig, 'a', 4);
+    ck_assert_int_eq(rig_checkpoint(rig), 0);
+    (void)rig_set_all(rig, 'a', 5);
+    capture(rig, captured);
+}
+
 /* Dies at the n-th change of the disk while it copies what is not here. */
 static void
 copy_until_cut(
@@ -114,7 +130,7 @@ START_TEST(test_other_snapshot)
     struct rig rig, to;
     struct captured captured, later;
     struct snapshot_put put;
-    begin(&rig, &captured, 1);
+    begin_still(&rig, &captured);
     begin_target(&to, 9);
     open_put(&to, &put);
     ck_assert_int_eq(begin_copy(&put, &captured), 0);
@@ -217,6 +233,15 @@ START_TEST(test_wrong_bytes)
         ck_assert_int_eq(copy_file(&put, &captured, i, PIECE), 0);
     }
     ck_assert_uint_eq(n_whole(&put), captured.files.n);
+    /* one that comes again is not here until it is all here */
+    ck_assert_int_eq(snapshot_put_file(&put, 0), 0);
+    ck_assert_int_eq(
+        snapshot_put_write(&put, 0, captured.bytes[0], len - 1), 0);
+    snapshot_put_close(&put);
+    fake_disk_revive(to.fake);
+    open_put(&to, &put);
+    ck_assert(!put.plan.here[0].is_whole);
+    ck_assert_uint_eq(n_whole(&put), captured.files.n - 1);
     snapshot_put_close(&put);
     rig_fini(&to);
     end(&rig, &captured);
