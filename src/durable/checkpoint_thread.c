@@ -409,7 +409,7 @@ checkpointer_stop(struct checkpointer *checkpointer, bool at_end)
 {
     checkpointer_end(checkpointer, at_end);
     pthread_join(checkpointer->thread, NULL);
-    ASSERT(checkpointer->publish == NULL); /* all were answered */
+    ASSERT(checkpointer->publish == NULL);  /* all were answered */
     ASSERT(checkpointer->snapshot == NULL); /* and it was closed */
     checkpointer->magic = 0;
     pthread_cond_destroy(&checkpointer->changed);

@@ -2,10 +2,10 @@
 /* Takes a snapshot in, file by file.
  *
  * The plan never says of a file that it is here before that is so: a file is
- * written, synced, and only then the plan is replaced, which syncs names too;
- * and it says that the file is not here before that is written again. So after
- * a crash at any point the plan is true, and files that it does not say to be
- * whole are begun anew.
+ * written, synced with its name, and only then the plan is replaced; and it
+ * says that the file is not here before that is written again. So after a crash
+ * at any point the plan is true, and files that it does not say to be whole are
+ * begun anew.
  *
  * A log file is as long as it was made (wal/frame.h); behind the bytes that
  * came are zeroes.
@@ -329,6 +329,9 @@ settle(struct snapshot_put *put)
     }
     if (error == 0) {
         error = folder->calls->sync(folder, put->fd);
+    }
+    if (error == 0) {
+        error = folder->calls->sync_names(folder);
     }
     if (error == 0) {
         folder->calls->uncache(folder, put->fd, 0, put->at);

@@ -615,12 +615,10 @@ come_back(struct fake_disk *fake)
     }
 }
 
-void
-fake_disk_crash(struct fake_disk *fake)
+/* What was stored is what there is. */
+static void
+take_stored(struct fake_disk *fake)
 {
-    mutex_lock(&fake->lock);
-    fake_names_apply(&fake->stored, &fake->pending,
-        fake_random(&fake->random, fake->pending.n + 1));
     fake->pending.n = 0;
     fake_names_copy(&fake->now, &fake->stored);
     for (unsigned i = 0; i < fake->n_files; i++) {
@@ -630,6 +628,29 @@ fake_disk_crash(struct fake_disk *fake)
         fake->file[fake->now.name[i].file].names = 1;
     }
     come_back(fake);
+}
+
+void
+fake_disk_crash(struct fake_disk *fake)
+{
+    mutex_lock(&fake->lock);
+    fake_names_apply(&fake->stored, &fake->pending,
+        fake_random(&fake->random, fake->pending.n + 1));
+    take_stored(fake);
+    mutex_unlock(&fake->lock);
+}
+
+void
+fake_disk_crash_unordered(struct fake_disk *fake)
+{
+    mutex_lock(&fake->lock);
+    for (size_t i = 0; i < fake->pending.n; i++) {
+        const struct fake_name *change = &fake->pending.name[i];
+        if (fake_random(&fake->random, 2) == 0) {
+            fake_names_set(&fake->stored, change->name, change->file);
+        }
+    }
+    take_stored(fake);
     mutex_unlock(&fake->lock);
 }
 

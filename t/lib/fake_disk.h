@@ -86,6 +86,9 @@ bool fake_disk_is_dead(struct fake_disk *fake);
 
 /* Power was cut: loses what may be lost. No file is open any more. */
 void fake_disk_crash(struct fake_disk *fake);
+/* The same on a file system that keeps no order among changes of names: each
+ * that was not synced is lost or not by itself. */
+void fake_disk_crash_unordered(struct fake_disk *fake);
 /* Only the process was killed: loses nothing. No file is open any more. */
 void fake_disk_revive(struct fake_disk *fake);
 

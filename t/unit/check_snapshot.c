@@ -71,6 +71,50 @@ START_TEST(test_copy_under_load)
 }
 END_TEST
 
+static void
+remove_file(void *context, const char *name)
+{
+    struct disk *disk = context;
+    ck_assert_int_eq(disk->calls->unlink(disk, name), 0);
+}
+
+/* The same to a real directory. */
+START_TEST(test_copy_to_real_disk)
+{
+    char path[] = "check_snapshot.XXXXXX";
+    struct rig rig, to;
+    struct captured captured;
+    struct disk *disk;
+    begin(&rig, 5);
+    (void)rig_work(&rig, STEPS);
+    capture(&rig, &captured);
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    int dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(dir_fd, 0);
+    ck_assert_int_eq(disk_real_create(dir_fd, &disk), 0);
+    rig_init(&to, WAL_SYNC_ALWAYS, ID_RANDOM, 77);
+    to.seals = true;
+    to.data.disk = disk;
+    for (int round = 0; round < 2; round++) { /* new, then old */
+        ck_assert_int_eq(copy_all(&to, &captured, PIECE), 0);
+        ck_assert_int_eq(rig_open(&to), 0);
+        expect_copy(&to, &rig, &captured);
+        ck_assert_uint_eq(folder_files(&to), 0);
+        (void)rig_set_all(&to, 'a', 9);
+        ck_assert_int_eq(rig_checkpoint(&to), 0);
+        ck_assert_int_eq(rig_close(&to), 0);
+    }
+    ck_assert_int_eq(disk->calls->list(disk, remove_file, disk), 0);
+    disk_real_destroy(&disk);
+    ck_assert_int_eq(close(dir_fd), 0);
+    ck_assert_int_eq(rmdir(path), 0);
+    rig_fini(&to);
+    captured_fini(&captured);
+    ck_assert_int_eq(rig_seal_wait(&rig), 0);
+    rig_end(&rig);
+}
+END_TEST
+
 /* Files that the server removes meanwhile stay open and are as they were. */
 START_TEST(test_files_go_meanwhile)
 {
@@ -180,6 +224,7 @@ main(void)
 {
     TCase *tcase = tcase_create("snapshot");
     tcase_add_loop_test(tcase, test_copy_under_load, 0, 12);
+    tcase_add_test(tcase, test_copy_to_real_disk);
     tcase_add_test(tcase, test_files_go_meanwhile);
     tcase_add_test(tcase, test_log_is_pinned);
     tcase_add_test(tcase, test_calls_that_fail);

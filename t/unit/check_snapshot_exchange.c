@@ -141,6 +141,40 @@ START_TEST(test_cut_short)
 }
 END_TEST
 
+/* The exchange dies at its n-th call that changes something, and what is lost
+ * differs by the seed. False: there are not so many. */
+static bool
+cut_exchange(unsigned n, uint64_t seed)
+{
+    struct rig rig;
+    begin_old(&rig, seed);
+    uint64_t old_epoch = epoch_of(&rig);
+    ck_assert_int_eq(copy_all(&rig, &captured, PIECE), 0);
+    fake_disk_die(rig.fake, n);
+    bool is_over = snapshot_exchange_finish(rig.data.disk, &rig.logger) == 0;
+    bool is_dead = fake_disk_is_dead(rig.fake);
+    fake_disk_crash_unordered(rig.fake);
+    expect_no_mix(&rig, old_epoch);
+    ck_assert(judge(&rig, old_epoch));
+    rig_fini(&rig);
+    return is_dead && !is_over;
+}
+
+START_TEST(test_cut_exchange)
+{
+    enum { SEEDS = 12 };
+    bool goes_on = true;
+    begin_source();
+    for (unsigned n = 1; goes_on; n++) {
+        goes_on = false;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            goes_on |= cut_exchange(n, seed);
+        }
+    }
+    end_source();
+}
+END_TEST
+
 /* A start dies, and the one that goes on, too. */
 START_TEST(test_cut_twice)
 {
@@ -280,8 +314,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {test_cut_short, test_cut_twice,
-        test_copy_fails, test_exchange_fails, test_refused_meanwhile,
-        test_damaged_order};
+    const TTest *const tests[] = {test_cut_short, test_cut_exchange,
+        test_cut_twice, test_copy_fails, test_exchange_fails,
+        test_refused_meanwhile, test_damaged_order};
     return run_tests("snapshot exchange", tests, COUNT_OF(tests));
 }

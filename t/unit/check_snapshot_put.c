@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { CUTS = 10, PIECE = 700 };
+enum { CUTS = 10, PIECE = 4000 };
 
 /* A directory with log, checkpoints and segments, captured while open. */
 static void
@@ -89,7 +89,7 @@ copy_until_cut(
     }
     snapshot_put_close(&put);
     if (is_power_cut) {
-        fake_disk_crash(to->fake);
+        fake_disk_crash_unordered(to->fake);
     } else {
         fake_disk_revive(to->fake);
     }
@@ -107,7 +107,7 @@ START_TEST(test_cut_off_and_resumed)
     for (int cut = 0; cut < CUTS; cut++) {
         struct snapshot_put put;
         copy_until_cut(&to, &captured,
-            12 + (unsigned)random_below(&random, 24), cut % 2 == 0);
+            30 + (unsigned)random_below(&random, 40), cut % 2 == 0);
         open_put(&to, &put);
         ck_assert_uint_ge(n_whole(&put), last);
         last = n_whole(&put);
