@@ -112,7 +112,7 @@ void checkpointer_want_snapshot(
     struct checkpointer *checkpointer, struct snapshot *snapshot);
 
 /* It is closed; part of snapshot_close. */
-void checkpointer_end_snapshot(
+void checkpointer__end_snapshot(
     struct checkpointer *checkpointer, const struct snapshot *snapshot);
 
 #endif

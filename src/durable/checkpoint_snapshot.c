@@ -69,13 +69,13 @@ checkpoint__hand_over(struct checkpointer *owner, int err)
         err = snapshot__open(due, owner);
     }
     if (err != 0) {
-        checkpointer_end_snapshot(owner, due);
+        checkpointer__end_snapshot(owner, due);
     }
     answer(due, err);
 }
 
 void
-checkpointer_end_snapshot(
+checkpointer__end_snapshot(
     struct checkpointer *checkpointer, const struct snapshot *snapshot)
 {
     mutex_lock(&checkpointer->lock);

@@ -295,7 +295,7 @@ durable_open(struct durable *durable, const struct data_config *config,
     mutex_init(&durable->owner_lock);
     int err = histories_draw(&durable->history);
     if (err == 0) {
-        err = snapshot_exchange_finish(durable->disk, config->logger);
+        err = snapshot_exchange__finish(durable->disk, config->logger);
     }
     if (err == 0) {
         err = durable_look_at_names(durable);

@@ -106,7 +106,7 @@ take_manifest(struct snapshot *snapshot, uint64_t last_log)
         return err_of(error);
     }
     manifest_init(&manifest);
-    int err = manifest__decode(bytes, len, &manifest);
+    int err = manifest_decode(bytes, len, &manifest);
     if (err == 0) {
         err = snapshot_files_of(&manifest, last_log, &snapshot->files);
     }
@@ -207,5 +207,5 @@ snapshot_close(struct snapshot *snapshot)
     ASSERT(snapshot->fd != NULL);
     wal_unpin(snapshot->wal, &snapshot->pin);
     let_go(snapshot);
-    checkpointer_end_snapshot(owner, snapshot);
+    checkpointer__end_snapshot(owner, snapshot);
 }

@@ -214,7 +214,7 @@ run(struct exchange *it)
 }
 
 int
-snapshot_exchange_finish(struct disk *disk, struct logger *logger)
+snapshot_exchange__finish(struct disk *disk, struct logger *logger)
 {
     struct exchange it = {.disk = disk, .logger = logger};
     if (snapshot_folder_create(disk, &it.folder) != 0) {

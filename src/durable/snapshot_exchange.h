@@ -12,7 +12,7 @@
  * there is none; ERR_DISK, ERR_DISK_FULL, ERR_NO_MEMORY, ERR_NEWER_FORMAT,
  * ERR_CORRUPT, and the logger is told: nothing may be loaded then, the next
  * start goes on. */
-int snapshot_exchange_finish(struct disk *disk, struct logger *logger);
+int snapshot_exchange__finish(struct disk *disk, struct logger *logger);
 
 /* For those who only look at a directory or mend it: 0, or ERR_CORRUPT, and
  * told, where an exchange is under way; ERR_DISK. */

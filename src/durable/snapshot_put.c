@@ -175,7 +175,7 @@ check_list(const void *bytes, size_t len, const struct snapshot_files *files,
 {
     struct manifest manifest;
     manifest_init(&manifest);
-    int err = manifest__decode(bytes, len, &manifest);
+    int err = manifest_decode(bytes, len, &manifest);
     if (err == 0) {
         err = snapshot_files_agree(&manifest, files);
     }

@@ -17,7 +17,8 @@
  * It goes on where it was, after a crash too: files that are here whole stay,
  * while they are of the same source, kind, number and length; whoever copies
  * compares their XXH3. Until the exchange nothing of the old directory is
- * touched, whatever fails. One thread at a time; all calls may wait for the
+ * touched, whatever fails. In the server nobody takes one in yet, but tests
+ * do. One thread at a time; all calls may wait for the
  * disk. Memory: the plan, and a buffer of SNAPSHOT_PUT_BYTES. */
 
 enum { SNAPSHOT_PUT_BYTES = 256 << 10 };

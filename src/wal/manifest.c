@@ -154,7 +154,7 @@ read_named(
         read_file(disk, name, &bytes, &len, error == NULL ? &ignored : error);
 
     if (err == 0) {
-        err = manifest__decode(bytes, len, out);
+        err = manifest_decode(bytes, len, out);
     }
     free(bytes);
     return err;
@@ -205,7 +205,7 @@ manifest_mend(struct disk *disk, struct flip_budget *budget,
             .context = &mend};
 
         err = len > ENVELOPE_CHECKSUM_BYTES && flip_find(&flip, budget, &found)
-            ? manifest__decode(bytes, len, out)
+            ? manifest_decode(bytes, len, out)
             : ERR_CORRUPT;
     }
     free(bytes);

@@ -147,10 +147,12 @@ int manifest_mend(struct disk *disk, struct flip_budget *budget,
 uint64_t manifest_segment_epoch(
     const struct manifest *manifest, const struct manifest_segment *segment);
 
-/* Its bytes, for tests and fuzzing: encode appends to out (0 or ERR_NO_MEMORY),
- * decode is as manifest_read. */
+/* The same of bytes that are here. 0, ERR_CORRUPT, ERR_NEWER_FORMAT,
+ * ERR_NO_MEMORY. */
+int manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out);
+
+/* Its bytes, for tests and fuzzing: appends to out (0 or ERR_NO_MEMORY). */
 struct buf;
 int manifest__encode(const struct manifest *manifest, struct buf *out);
-int manifest__decode(const uint8_t *bytes, size_t len, struct manifest *out);
 
 #endif

@@ -720,7 +720,7 @@ slots_agree(const struct manifest *manifest)
 }
 
 int
-manifest__decode(const uint8_t *bytes, size_t len, struct manifest *out)
+manifest_decode(const uint8_t *bytes, size_t len, struct manifest *out)
 {
     const uint8_t *at = bytes + HEAD_BYTES;
     const uint8_t *end;

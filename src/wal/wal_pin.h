@@ -13,7 +13,8 @@
  * is kept for it alone has a limit that it sets itself; a reader that falls
  * behind farther loses its place, and has to begin anew with what a checkpoint
  * says. Pins last as long as the process: the next start keeps nothing for
- * anybody. wal_follow.h reads so; in the server nobody does yet.
+ * anybody. In the server a snapshot of the directory holds one; wal_follow.h
+ * reads so, which in the server nobody does yet.
  *
  * All these calls may look at the disk: not for event loops. Any thread; one
  * pin is used by one thread at a time. */

@@ -48,7 +48,7 @@ read_manifest(const uint8_t *bytes, size_t len)
     struct buf second = {0};
     manifest_init(&manifest);
     manifest_init(&again);
-    int err = manifest__decode(bytes, len, &manifest);
+    int err = manifest_decode(bytes, len, &manifest);
     ASSERT(err == 0 || err == ERR_CORRUPT || err == ERR_NEWER_FORMAT);
     if (err == 0) {
         images_verify(&manifest.images);
@@ -56,7 +56,7 @@ read_manifest(const uint8_t *bytes, size_t len)
         restore_all(&manifest);
         ASSERT(manifest__encode(&manifest, &first) == 0);
         ASSERT(
-            manifest__decode((uint8_t *)first.data, first.len, &again) == 0);
+            manifest_decode((uint8_t *)first.data, first.len, &again) == 0);
         ASSERT(manifest__encode(&again, &second) == 0);
         ASSERT(first.len == second.len);
         ASSERT(memcmp(first.data, second.data, first.len) == 0);

@@ -151,7 +151,7 @@ cut_exchange(unsigned n, uint64_t seed)
     uint64_t old_epoch = epoch_of(&rig);
     ck_assert_int_eq(copy_all(&rig, &captured, PIECE), 0);
     fake_disk_die(rig.fake, n);
-    bool is_over = snapshot_exchange_finish(rig.data.disk, &rig.logger) == 0;
+    bool is_over = snapshot_exchange__finish(rig.data.disk, &rig.logger) == 0;
     bool is_dead = fake_disk_is_dead(rig.fake);
     fake_disk_crash_unordered(rig.fake);
     expect_no_mix(&rig, old_epoch);
@@ -246,7 +246,7 @@ START_TEST(test_exchange_fails)
         uint64_t old_epoch = epoch_of(&rig);
         ck_assert_int_eq(copy_all(&rig, &captured, PIECE), 0);
         fake_disk_fail(rig.fake, FAKE_ALL, n, EIO, false);
-        int err = snapshot_exchange_finish(rig.data.disk, &rig.logger);
+        int err = snapshot_exchange__finish(rig.data.disk, &rig.logger);
         bool is_over = fake_disk_heal(rig.fake) == 0;
         ck_assert(err == 0 || !is_over);
         n_refused += err != 0;

@@ -72,7 +72,7 @@ note_named(struct order *order, const uint8_t *bytes, size_t len)
 {
     struct manifest manifest;
     manifest_init(&manifest);
-    EXPECT(manifest__decode(bytes, len, &manifest) == 0,
+    EXPECT(manifest_decode(bytes, len, &manifest) == 0,
         "a manifest that nobody can read");
     for (unsigned i = 0; i < order->n; i++) {
         if (order->segment[i] != 0 && !order->is_named[i]) {

@@ -54,7 +54,7 @@ decode(const void *bytes, size_t len, struct manifest *out)
 {
     char *copy = copy_of(bytes, len);
     manifest_init(out);
-    int err = manifest__decode((uint8_t *)copy, len, out);
+    int err = manifest_decode((uint8_t *)copy, len, out);
     free(copy);
     if (err != 0) {
         ck_assert_ptr_null(out->counter);
@@ -134,7 +134,7 @@ expect_want_of_memory_is_seen(void (*some_fn)(struct manifest *manifest),
     for (size_t n = 1;; n++) {
         size_t failures = fault.failures;
         fault.fail_from = fault.fail_to = fault.calls + n;
-        int err = manifest__decode((uint8_t *)buf.data, buf.len, &got);
+        int err = manifest_decode((uint8_t *)buf.data, buf.len, &got);
         if (fault.failures == failures) {
             ck_assert_int_eq(err, 0);
             ck_assert_uint_gt(n, n_min);
