@@ -55,8 +55,7 @@ read_manifest(const uint8_t *bytes, size_t len)
         segments_verify(&manifest.segments);
         restore_all(&manifest);
         ASSERT(manifest__encode(&manifest, &first) == 0);
-        ASSERT(
-            manifest_decode((uint8_t *)first.data, first.len, &again) == 0);
+        ASSERT(manifest_decode((uint8_t *)first.data, first.len, &again) == 0);
         ASSERT(manifest__encode(&again, &second) == 0);
         ASSERT(first.len == second.len);
         ASSERT(memcmp(first.data, second.data, first.len) == 0);
