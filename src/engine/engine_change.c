@@ -21,7 +21,9 @@
  * The change of a member is made alone, too (member.c), for it is one of
  * several records: those of a member that comes with others of its record are
  * all made one by one. It may tell the sink of three, so where room gets short
- * the sink is told before or after it, and once more at the end.
+ * the sink is told before or after it, and once more at the end. So it is with
+ * a change that gives up a record's members: it stores notes (members_stored.c)
+ * and tells of these and the record at once.
  *
  * A record that is not here, in a row that is covered (cover.h), comes with the
  * change, or counts as default while a log is replayed. It is stored whole
@@ -76,7 +78,7 @@ struct engine_batch {
 
 _Static_assert(CHANGE_BATCH <= 64, "one bit each in todo");
 _Static_assert((int)CHANGE_BATCH <= (int)ENGINE_WRITES_MAX,
-    "a change is at most one write, but that of a member");
+    "a change is at most one write, but those that members_priv.h names");
 
 /* A flag beside columns: one of the changes is of a member. */
 #define COLUMNS_APART (UINT32_C(1) << SCHEMA_COLUMNS_MAX)
@@ -381,26 +383,28 @@ may_wait(const struct engine *engine, const struct change *change)
     return change->err == ERR_HOT_FULL && engine->cover != NULL;
 }
 
-/* Before the change of a member: the sink is told what there is if that leaves
- * no room for it. */
+/* Before a change that may become n records: the sink is told what there is if
+ * that leaves no room for them. */
 static void
-make_room(const struct engine *engine, struct redo *redo)
+make_room(const struct engine *engine, struct redo *redo, unsigned n)
 {
-    if (redo != NULL && redo->n + MEMBER_WRITES_MAX > ENGINE_WRITES_MAX) {
+    if (redo != NULL && redo->n + n > ENGINE_WRITES_MAX) {
         (void)engine->sink->write_fn(engine->sink, redo->write, redo->n);
         redo->n = 0;
     }
 }
 
-/* And after it: all that are to come of this shard find room for one write
- * each. */
+/* And after it, is_member: of a member: all that are to come of this shard
+ * find room for one write each. */
 static void
-keep_room(const struct engine *engine, struct redo *redo)
+keep_room(const struct engine *engine, struct redo *redo, bool is_member)
 {
     if (redo == NULL) {
         return;
     }
-    redo->todo &= redo->todo - 1; /* one less, whichever it was */
+    if (is_member) { /* one less, whichever it was */
+        redo->todo &= redo->todo - 1;
+    }
     ASSERT(redo->n <= ENGINE_WRITES_MAX);
     if (redo->n + (unsigned)__builtin_popcountll(redo->todo) >
         ENGINE_WRITES_MAX) {
@@ -443,10 +447,10 @@ change_apart(struct engine *engine, struct change *change,
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         struct change *it = &change[__builtin_ctzll(rest)];
         if (change_is_of_member(it)) {
-            make_room(engine, redo);
+            make_room(engine, redo, MEMBER_WRITES_MAX);
             member__change(engine, it, at, redo);
             if (it->producer == 0) { /* else change_numbered has more to add */
-                keep_room(engine, redo);
+                keep_room(engine, redo, true);
             }
         } else {
             change_record(engine, change, at, rest & (0 - rest), redo);
@@ -456,6 +460,48 @@ change_apart(struct engine *engine, struct change *change,
             break;
         }
     }
+}
+
+/* Stores a record that gives up the numbers of some columns, and notes them; as
+ * change__store. */
+static __attribute__((noinline)) int
+store_without(struct engine *engine, struct change *first,
+    const struct engine_row *at, struct ranges_look *look, uint32_t columns,
+    uint32_t given_up, uint64_t *code, enum origin origin, struct redo *redo)
+{
+    struct counter *counter = engine__counter(engine, first->counter);
+    const struct view *view = counter__view(counter);
+    struct ranges *ranges = &counter->ranges[at->shard];
+    uint64_t before[SCHEMA_COLUMNS_MAX];
+    uint32_t stored = 0;
+    int err = 0;
+    memcpy(before, look->spot.record.code, sizeof before);
+    if (redo != NULL) {
+        make_room(engine, redo, GIVE_UP_WRITES_MAX);
+    }
+    if (redo != NULL && !first->is_redo) { /* else its notes are told, too */
+        err = members__store(
+            engine, view, ranges, at, given_up, before, &stored);
+    }
+    if (err != 0) {
+        return err;
+    }
+    err =
+        change__store(counter, ranges, look, columns, code, first->id, origin);
+    if (err != 0) {
+        members__unstore(engine, view, at, stored, before);
+        return err;
+    }
+    members__note(engine, view, first, at, given_up, before);
+    if (redo != NULL) {
+        members__tell_stored(engine, view, at, stored, before, redo);
+        redo_record(
+            redo, view, first, columns, look->spot.record.code, code, origin);
+        if (first->producer == 0) { /* else change_numbered has more to add */
+            keep_room(engine, redo, false);
+        }
+    }
+    return 0;
 }
 
 /* Does the changes of one record, those of mask, in order. redo: NULL where
@@ -496,20 +542,22 @@ change_record(struct engine *engine, struct change *change,
         return;
     }
     int err = 0;
-    if (!table_rewrite(ranges->owner, look.table, &look.spot, code, columns)) {
+    uint32_t given_up =
+        members__given_up(view, columns, look.spot.record.code, code);
+    if (given_up != 0) {
+        err = store_without(
+            engine, first, at, &look, columns, given_up, code, origin, redo);
+    } else if (!table_rewrite(
+                   ranges->owner, look.table, &look.spot, code, columns)) {
         err = change__store(
             counter, ranges, &look, columns, code, first->id, origin);
-        if (err == 0 && (view->members & columns) != 0) {
-            members__note(
-                engine, view, first, at, look.spot.record.code, code);
-        }
     }
     if (err == 0) {
         if (__builtin_expect(first->is_redo, 0) && first->pair_bits != 0) {
             follow_pair(engine, ranges, first, at, origin,
                 look.spot.record.code[0] != 0, code[0] != 0);
         }
-        if (redo != NULL) {
+        if (redo != NULL && given_up == 0) {
             redo_record(redo, view, first, columns, look.spot.record.code,
                 code, origin);
         }
@@ -577,9 +625,7 @@ change_numbered(struct engine *engine, struct change *change,
     case ENGINE_MARK_NEW:
         break;
     }
-    if (change_is_of_member(change)) {
-        make_room(engine, redo); /* so n_before holds */
-    }
+    make_room(engine, redo, GIVE_UP_WRITES_MAX); /* so n_before holds */
     unsigned n_before = redo == NULL ? 0 : redo->n;
     change_record(engine, change, at, 1, redo);
     if (change->err != 0) {
@@ -589,9 +635,7 @@ change_numbered(struct engine *engine, struct change *change,
     if (redo != NULL) {
         redo_number(redo, n_before, change, at);
     }
-    if (change_is_of_member(change)) {
-        keep_room(engine, redo);
-    }
+    keep_room(engine, redo, change_is_of_member(change));
 }
 
 /* Tells the sink, if any of the changes, those of mask, was done. Under the
@@ -803,7 +847,7 @@ change_one(struct engine *engine, struct change *change)
 {
     struct pending pending = {.at = engine__row(engine, change->id)};
     struct shard *shard = &engine->shard[pending.at.shard];
-    struct engine_write write[MEMBER_WRITES_MAX]; /* where there is a sink */
+    struct engine_write write[GIVE_UP_WRITES_MAX]; /* where there is a sink */
     struct redo redo = {.write = write, .todo = 1, .whole = engine->whole};
     struct redo *redo_or_none = engine->sink == NULL ? NULL : &redo;
     uint64_t position = 0;

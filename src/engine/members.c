@@ -5,15 +5,9 @@
  * A record that loses its number, because it is deleted or its members are, has
  * no members from then on: nobody knows the number any more. Its pairs are
  * taken out later, a piece at a time, by the thread that tends. What is to be
- * taken out is noted in memory only, and lost with the process. While a log is
- * replayed, its deletes note the numbers of records that are in memory by then;
- * of one that is in a segment alone no number is known while it loads (the old
- * one counts as 0), and nothing is noted. What nobody has noted is looked for
- * behind a start (members_find.c), but not where records are covered: there it
- * stays.
- *
- * A replay may also see a number go that comes back in the same batch. So a
- * note counts only while its record does not have that number. */
+ * taken out is noted in memory; and as a pair (members_stored.c), by which a
+ * start finds it. A replay notes nothing: what is to be taken out is known when
+ * all is loaded. */
 #include "engine/members.h"
 
 #include "base/assert.h"
@@ -47,25 +41,23 @@ view_of(const struct engine *engine, unsigned slot)
 void
 members__note(struct engine *engine, const struct view *view,
     const struct change *change, const struct engine_row *at,
-    const uint64_t *before, const uint64_t *code)
+    uint32_t given_up, const uint64_t *before)
 {
     lock_assert_held(&engine->shard[at->shard].lock);
-    for (uint32_t left = view->members; left != 0; left &= left - 1) {
+    if (pool_is_loading(&engine->pool)) {
+        return;
+    }
+    for (uint32_t left = given_up; left != 0; left &= left - 1) {
         unsigned slot = (unsigned)__builtin_ctz(left);
         uint32_t serial = serial_of(view_of(engine, view->pairs[slot]), 0);
-        if (before[slot] == 0 || code[slot] != 0 || serial == 0) {
+        if (serial == 0) {
             continue;
         }
-        const struct members_note note = {.id = change->id,
-            .number = before[slot],
+        const struct members_note note = {.number = before[slot],
             .serial = serial,
-            .column_serial = serial_of(view, slot),
             .shard = (uint16_t)at->shard,
-            .counter = change->counter,
-            .column = (uint8_t)slot,
             .pairs = view->pairs[slot],
-            .bits = (uint8_t)members__bits(&view->column[slot]),
-            .is_replayed = pool_is_loading(&engine->pool)};
+            .bits = (uint8_t)members__bits(&view->column[slot])};
         const struct sorted_key key = {.id = change->id,
             .number = note.number,
             .serial = serial,
@@ -199,7 +191,8 @@ engine_given_up(struct engine *engine, struct engine_given_up *out)
     *out = (struct engine_given_up){.waiting = members->n_waiting,
         .lost = members->n_lost,
         .unread = members->n_unread,
-        .pairs = members->n_pairs};
+        .pairs = members->n_pairs,
+        .is_looking = members->is_looking};
     mutex_unlock(&members->lock);
 }
 
@@ -215,6 +208,7 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
     out->lost = given_up.lost;
     out->unread = given_up.unread;
     out->taken_out = given_up.pairs;
+    out->looking = given_up.is_looking;
     if (counter == NULL) {
         return;
     }
@@ -442,36 +436,6 @@ engine_has_pairs(struct engine *engine, unsigned pairs, uint32_t serial)
     return is_there;
 }
 
-/* What the record of a note says of its number. */
-enum verdict {
-    VERDICT_GONE,   /* it does not have it */
-    VERDICT_VOID,   /* it has it, or the pairs are not those any more */
-    VERDICT_UNKNOWN /* it is not here, and may have got it back */
-};
-
-static enum verdict
-judge(const struct engine *engine, const struct members_note *note)
-{
-    struct counter *counter = engine__counter(engine, note->counter);
-    const struct view *view = view_of(engine, note->counter);
-    uint64_t row = engine__row(engine, note->id).row;
-    struct ranges_look look;
-    if (!members__has_pairs(engine, note)) {
-        return VERDICT_VOID;
-    }
-    if (serial_of(view, note->column) != note->column_serial) {
-        return VERDICT_GONE;
-    }
-    const struct ranges *ranges = &counter->ranges[note->shard];
-    ranges_find(ranges, row, &look);
-    if (look.spot.where == TABLE_NOWHERE && note->is_replayed &&
-        cover_version(&ranges->cover, row) != 0) {
-        return VERDICT_UNKNOWN;
-    }
-    return look.spot.record.code[note->column] == note->number ? VERDICT_VOID
-                                                               : VERDICT_GONE;
-}
-
 /* Takes out what is in the list of rows, as far as a call goes. */
 static void
 take_rows(struct engine *engine, struct redo *redo)
@@ -498,35 +462,18 @@ take_rows(struct engine *engine, struct redo *redo)
     }
 }
 
-/* Begins with other notes, if some wait: those that are void are done with, and
- * of what nobody knows the pairs stay. No record gets a number again but in a
- * replay, so what is gone stays so. */
+/* Begins with other notes, if some wait. */
 static bool
 begin(struct engine *engine)
 {
     struct members *members = &engine->members;
-    unsigned n_of[] = {0, 0, 0};
     if (!members__pop(engine)) {
         return false;
     }
-    struct shard *shard = &engine->shard[members->now[0].shard];
-    shard__lock(shard);
-    for (unsigned i = 0; i < members->n_now; i++) {
-        enum verdict verdict = judge(engine, &members->now[i]);
-        if (verdict == VERDICT_GONE) {
-            members->now[n_of[VERDICT_GONE]] = members->now[i];
-        }
-        n_of[verdict]++;
-    }
-    shard__unlock(shard);
-    members__leave(engine, 0, n_of[VERDICT_VOID]);
-    members__lose(engine, n_of[VERDICT_UNKNOWN]);
-    unsigned n = n_of[VERDICT_GONE];
-    members->n_now = n;
-    members->from =
-        n == 0 ? 0 : members->now[0].number << members->now[0].bits;
-    members->is_last = n == 0;
+    members->from = members->now[0].number << members->now[0].bits;
+    members->is_last = false;
     members->n = members->at = 0;
+    members->n_ended = 0;
     return true;
 }
 
@@ -555,26 +502,36 @@ find_rows(struct engine *engine)
     }
 }
 
-/* What is here of the notes has been taken out: those with covered rows go on;
- * returns how many are done with. */
+/* What is here of a note has been taken out: it goes on where there may be more
+ * of it. True where it is done with. */
+static bool
+end_note(struct engine *engine, struct members_note *note, struct redo *redo)
+{
+    const struct counter *counter = engine__counter(engine, note->pairs);
+    const struct ranges *ranges = &counter->ranges[note->shard];
+    if (note->stage == MEMBERS_HERE &&
+        cover_keeps_any(&ranges->cover, note->number << note->bits,
+            last_row(note->number, note->bits))) {
+        members__pass_on(engine, note, MEMBERS_COVERED);
+        return false;
+    }
+    if (!members__clear_stored(engine, note, redo)) {
+        members__pass_on(engine, note, MEMBERS_STORED);
+        return false;
+    }
+    return true;
+}
+
+/* The same for all that are under way, as far as a call goes; returns how many
+ * are done with. */
 static unsigned
-pass_on(struct engine *engine)
+end_notes(struct engine *engine, struct redo *redo)
 {
     struct members *members = &engine->members;
-    const struct counter *counter =
-        engine__counter(engine, members->now[0].pairs);
     unsigned n_done = 0;
     lock_assert_held(&engine->shard[members->now[0].shard].lock);
-    for (unsigned i = 0; i < members->n_now; i++) {
-        struct members_note *note = &members->now[i];
-        if (note->stage == MEMBERS_HERE &&
-            cover_keeps_any(&counter->ranges[note->shard].cover,
-                note->number << note->bits,
-                last_row(note->number, note->bits))) {
-            members__pass_on(engine, note);
-        } else {
-            n_done++;
-        }
+    while (members->n_ended < members->n_now && redo->n < TAKE_OUT) {
+        n_done += end_note(engine, &members->now[members->n_ended++], redo);
     }
     return n_done;
 }
@@ -589,26 +546,27 @@ engine_take_out(struct engine *engine)
         (members->n_now == 0 && !begin(engine))) {
         return false;
     }
-    if (members->n_now == 0) {
-        return true; /* they were void */
-    }
     const struct members_note *now = &members->now[0];
     struct shard *shard = &engine->shard[now->shard];
+    unsigned n_pairs = 0, n_done = 0;
     shard__lock(shard);
-    bool is_done = !members__has_pairs(engine, now);
-    unsigned n_done = members->n_now;
-    if (!is_done) {
+    if (!members__has_pairs(engine, now)) {
+        n_done = members->n_now - members->n_ended;
+        members->n_ended = members->n_now;
+    } else {
         find_rows(engine);
         take_rows(engine, &redo);
-        is_done = members->is_last && members->at == members->n;
-        n_done = is_done ? pass_on(engine) : 0;
+        n_pairs = redo.n;
+        if (members->is_last && members->at == members->n) {
+            n_done = end_notes(engine, &redo);
+        }
     }
     if (redo.n > 0 && engine->sink != NULL) {
         (void)engine->sink->write_fn(engine->sink, write, redo.n);
     }
     shard__unlock(shard);
-    members__leave(engine, redo.n, n_done);
-    members->n_now = is_done ? 0 : members->n_now;
+    members__leave(engine, n_pairs, n_done);
+    members->n_now = members->n_ended == members->n_now ? 0 : members->n_now;
     return true;
 }
 

@@ -76,33 +76,61 @@ bool engine_take_out(struct engine *engine);
  * lock. */
 void engine_follow(struct engine *engine, bool follows);
 
-/* A number whose pairs here have been taken out, and of whose rows some are
- * covered. */
+/* Rows of a counter of pairs that are to hold nothing any more: what was here
+ * has been taken out, and some are covered. */
 struct engine_left {
-    uint64_t number;
+    uint64_t first_row, last_row;
     uint32_t serial; /* of the one column of the pairs */
     uint8_t pairs;   /* slot of their counter */
-    uint8_t bits;    /* as engine_pair has them */
     uint16_t shard;
 };
 
-/* The one whose pairs are to be taken out of covered rows now, by whoever can
- * read what covers them: the same until engine_left_done, or until its counter
- * is gone. False where there is none. The thread of engine_take_out. */
+/* Those that are to be taken out of what covers them now, by whoever can read
+ * that: the same until engine_left_done, or until their counter is gone. False
+ * where there are none. The thread of engine_take_out. */
 bool engine_left(struct engine *engine, struct engine_left *out);
 
-/* All that could be read of that one has been deleted, so many pairs; is_whole:
+/* All that could be read of those has been deleted, so many pairs; is_whole:
  * there was nothing else. */
 void engine_left_done(struct engine *engine, uint64_t n_pairs, bool is_whole);
+
+/* Behind a start, the numbers that were given up before it are looked for. The
+ * engine does so in what it has, and whoever can read what covers rows of pairs
+ * does afterwards: the stored notes there (engine/members_stored.c) are pairs
+ * of numbers that are multiples of `block`, but for member 0. */
+struct engine_pairs {
+    uint32_t serial; /* of their one column */
+    uint8_t pairs;   /* slot of their counter */
+    uint8_t bits;    /* as engine_pair has them */
+    unsigned block;
+};
+
+/* True once the engine has, and until engine_stored_end. The thread of
+ * engine_take_out. */
+bool engine_stored_due(const struct engine *engine);
+
+/* The next counter of pairs from *at on, which is 0 at first and is moved;
+ * false where there is none. Any thread, online or not. */
+bool engine_each_pairs(
+    struct engine *engine, unsigned *at, struct engine_pairs *out);
+
+/* What covers the row has a stored note there, or any other pair: where the
+ * engine has nothing newer the number that it names is given up. */
+void engine_stored_found(struct engine *engine,
+    const struct engine_pairs *pairs, unsigned shard, uint64_t row);
+
+/* That were all. */
+void engine_stored_end(struct engine *engine);
 
 /* Figures of that since the start. */
 struct engine_given_up {
     uint64_t waiting; /* records whose members are still to be taken out */
     uint64_t lost;    /* those that could not be noted, for memory was short:
-                       * their pairs stay */
+                       * their pairs stay until another start */
     uint64_t unread;  /* of which some members could not be read
                        * (engine_left_done), and stay */
     uint64_t pairs;   /* taken out */
+    bool is_looking;  /* for those that were given up before the start */
 };
 
 /* Any thread. */

@@ -3,6 +3,10 @@
  * come before these were taken out, and nobody has noted them since. Once
  * behind a start, for each column of members and shard:
  *
+ *   STORED    all pairs of reserved numbers are looked at: one that is a stored
+ *             note (members_stored.c) names a number; the only way where
+ *             anything is covered, and where it is not, older programs have
+ *             left none, and memory may have been short
  *   RECORDS   all records of the shard are looked at: each number below that
  *             of the next one is marked in a bit map
  *   PAIRS     all pairs of these numbers are: one that is not marked is noted
@@ -85,14 +89,11 @@ go_on(const struct engine *engine, struct members_find *it)
     }
 }
 
-/* Begins with the window that has number `first`, if there are such. */
 static void
-begin(
+begin_records(
     struct engine *engine, struct members_find *it, const struct place *place)
 {
-    /* 0: the column has come since the start, and no number was given yet */
-    it->end = place->pairs->next_number;
-    if (it->first >= it->end || is_covered(engine, place)) {
+    if (is_covered(engine, place)) {
         go_on(engine, it);
         return;
     }
@@ -101,8 +102,28 @@ begin(
     }
     it->state = MEMBERS_FIND_RECORDS;
     it->row = 0;
-    it->serial = serial_in(place->view, it->column);
     it->n_evictions = engine->shard[it->shard].n_evictions;
+}
+
+/* Begins with the window that has number `first`, if there are such. */
+static void
+begin(
+    struct engine *engine, struct members_find *it, const struct place *place)
+{
+    /* 0: the column has come since the start, and no number was given yet */
+    it->end = place->pairs->next_number;
+    if (it->first >= it->end) {
+        go_on(engine, it);
+        return;
+    }
+    it->serial = serial_in(place->view, it->column);
+    if (it->first == 0) {
+        it->state = MEMBERS_FIND_STORED;
+        it->row = (uint64_t)MEMBER_NUMBER_BLOCK
+            << members__bits(place->column);
+    } else {
+        begin_records(engine, it, place);
+    }
 }
 
 /* Marks a number; true where it is of the window and was not marked. */
@@ -150,15 +171,9 @@ take_pair(void *context, uint64_t row, const uint64_t *code)
     }
     uint8_t slot = view->pairs[it->column];
     const struct counter *pairs = engine__counter(look->engine, slot);
-    const struct members_note note = {
-        /* of a record that does not have it, as all others */
-        .id = engine__id(look->engine, it->shard, 0),
-        .number = number,
+    const struct members_note note = {.number = number,
         .serial = serial_in(counter__view(pairs), 0),
-        .column_serial = it->serial,
         .shard = (uint16_t)it->shard,
-        .counter = (uint8_t)it->slot,
-        .column = (uint8_t)it->column,
         .pairs = slot,
         .bits = (uint8_t)bits};
     members__push(look->engine, &note);
@@ -180,6 +195,52 @@ look_through(struct members_find *it, const struct ranges *ranges,
     table_each(ranges->owner, table, record_fn, context);
     it->row = table->base + table->mask + 1;
     return it->row != 0; /* it was not the last there can be */
+}
+
+static void
+take_stored(void *context, uint64_t row, const uint64_t *code)
+{
+    const struct pairs_look *look = context;
+    const struct members_find *it = look->it;
+    uint8_t slot = look->place->view->pairs[it->column];
+    const struct counter *counter = engine__counter(look->engine, slot);
+    const struct engine_pairs pairs = {
+        .serial = serial_in(counter__view(counter), 0),
+        .pairs = slot,
+        .bits = (uint8_t)members__bits(look->place->column)};
+    if (code[0] != 0 && row >= it->row) {
+        members__take_stored(look->engine, &pairs, it->shard, row);
+    }
+}
+
+/* From a row of pairs on, the first one that can be a stored note. */
+static uint64_t
+stored_from(uint64_t row, unsigned bits)
+{
+    uint64_t number = row >> bits;
+    uint64_t within = row & ((UINT64_C(1) << bits) - 1);
+    if (number % MEMBER_NUMBER_BLOCK == 0 && within < MEMBER_NUMBER_BLOCK) {
+        return row;
+    }
+    number += MEMBER_NUMBER_BLOCK - number % MEMBER_NUMBER_BLOCK;
+    return number << bits;
+}
+
+static void
+look_at_stored(
+    struct engine *engine, struct members_find *it, const struct place *place)
+{
+    unsigned bits = members__bits(place->column);
+    struct pairs_look look = {engine, it, place};
+    uint64_t last = UINT64_MAX >> engine->shard_bits;
+    if (look_through(it, place->pairs, last, take_stored, &look)) {
+        uint64_t row = stored_from(it->row, bits);
+        if (row >= it->row) { /* else there is no such row */
+            it->row = row;
+            return;
+        }
+    }
+    begin_records(engine, it, place);
 }
 
 static void
@@ -227,6 +288,9 @@ step(struct engine *engine, struct members_find *it)
     case MEMBERS_FIND_BEGIN:
         begin(engine, it, &place);
         break;
+    case MEMBERS_FIND_STORED:
+        look_at_stored(engine, it, &place);
+        break;
     case MEMBERS_FIND_RECORDS:
         look_at_records(engine, it, &place);
         break;
@@ -268,6 +332,9 @@ members__find_begin(struct engine *engine)
     members__find_end(engine);
     find_next_numbers(engine);
     *it = (struct members_find){.state = MEMBERS_FIND_BEGIN};
+    mutex_lock(&engine->members.lock);
+    engine->members.is_looking = true;
+    mutex_unlock(&engine->members.lock);
 }
 
 void
@@ -324,6 +391,9 @@ members__find(struct engine *engine)
     }
     if (it->slot == SCHEMA_COUNTERS_MAX || it->map == NULL) {
         members__find_end(engine);
+        if (engine->cover == NULL) {
+            engine_stored_end(engine);
+        }
         return false;
     }
     struct shard *shard = &engine->shard[it->shard];

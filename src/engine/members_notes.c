@@ -10,8 +10,12 @@
  *              COVERED: whoever has the segments ---> AGAIN: what has come
  *              reads them and deletes what they have   from them meanwhile
  *
+ * Before a note is done with, its stored note (members_stored.c) is taken out;
+ * where that is in a covered row there is one more stage, STORED, which is as
+ * COVERED.
+ *
  * What can go wrong: memory. A note that has no room is lost, and counted; its
- * pairs stay. */
+ * pairs stay until another start. */
 #include "engine/members_notes.h"
 
 #include "base/assert.h"
@@ -32,7 +36,7 @@ struct members_notes {
 static struct members_notes **
 stack_of(struct members *members, const struct members_note *note)
 {
-    return note->stage == MEMBERS_COVERED
+    return note->stage == MEMBERS_COVERED || note->stage == MEMBERS_STORED
         ? &members->covered
         : &members->top[note->shard % MEMBERS_STACKS];
 }
@@ -90,11 +94,12 @@ members__push(struct engine *engine, const struct members_note *note)
 }
 
 void
-members__pass_on(struct engine *engine, struct members_note *note)
+members__pass_on(
+    struct engine *engine, struct members_note *note, enum members_stage stage)
 {
     struct members *members = &engine->members;
-    ASSERT(note->stage != MEMBERS_AGAIN);
-    note->stage++;
+    ASSERT(stage > note->stage);
+    note->stage = (uint8_t)stage;
     mutex_lock(&members->lock);
     bool is_put = put(engine, note);
     mutex_unlock(&members->lock);
@@ -197,25 +202,60 @@ has_pairs(struct engine *engine, const struct members_note *note)
     return is_there;
 }
 
+/* The rows of what is to be taken out of covered ones. */
+static uint64_t
+first_row(const struct members_note *left)
+{
+    ASSERT(left->stage == MEMBERS_COVERED || left->stage == MEMBERS_STORED);
+    return left->stage == MEMBERS_STORED
+        ? members__stored_row(left->number, left->bits)
+        : left->number << left->bits;
+}
+
+static uint64_t
+last_row(const struct members_note *left)
+{
+    uint64_t first = first_row(left);
+    return left->stage == MEMBERS_STORED
+        ? first
+        : first | ((UINT64_C(1) << left->bits) - 1);
+}
+
 bool
 engine_left(struct engine *engine, struct engine_left *out)
 {
     struct members *members = &engine->members;
     const struct members_note *left = &members->left;
     while (members->has_left || pop_covered(engine)) {
-        ASSERT(left->stage == MEMBERS_COVERED);
         if (has_pairs(engine, left)) {
-            *out = (struct engine_left){.number = left->number,
+            *out = (struct engine_left){.first_row = first_row(left),
+                .last_row = last_row(left),
                 .serial = left->serial,
                 .pairs = left->pairs,
-                .shard = left->shard,
-                .bits = left->bits};
+                .shard = left->shard};
             return true;
         }
         members->has_left = false;
         members__leave(engine, 0, 1);
     }
     return false;
+}
+
+/* The stored note is in no covered row any more; here it is where it has come
+ * from there meanwhile. */
+static void
+end_stored(struct engine *engine, const struct members_note *note)
+{
+    struct engine_write write;
+    struct redo redo = {.write = &write};
+    shard__lock(&engine->shard[note->shard]);
+    if (members__has_pairs(engine, note)) {
+        (void)members__clear_stored(engine, note, &redo);
+    }
+    if (redo.n > 0 && engine->sink != NULL) {
+        (void)engine->sink->write_fn(engine->sink, &write, redo.n);
+    }
+    shard__unlock(&engine->shard[note->shard]);
 }
 
 void
@@ -225,10 +265,15 @@ engine_left_done(struct engine *engine, uint64_t n_pairs, bool is_whole)
     ASSERT(members->has_left);
     members->has_left = false;
     mutex_lock(&members->lock);
-    members->n_pairs += n_pairs;
+    members->n_pairs += members->left.stage == MEMBERS_STORED ? 0 : n_pairs;
     members->n_unread += !is_whole;
     mutex_unlock(&members->lock);
-    members__pass_on(engine, &members->left);
+    if (members->left.stage == MEMBERS_COVERED) {
+        members__pass_on(engine, &members->left, MEMBERS_AGAIN);
+    } else {
+        end_stored(engine, &members->left);
+        members__leave(engine, 0, 1);
+    }
 }
 
 /* ---- all ---- */

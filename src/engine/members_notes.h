@@ -19,20 +19,18 @@ enum {
 enum members_stage {
     MEMBERS_HERE,    /* its pairs that are here are to be taken out, */
     MEMBERS_COVERED, /* then those of covered rows, */
-    MEMBERS_AGAIN    /* and then those that have come from there meanwhile */
+    MEMBERS_AGAIN,   /* then those that have come from there meanwhile, */
+    MEMBERS_STORED   /* and then the stored note, which is in a covered row */
 };
 
-/* A record whose members are to be taken out. */
+/* A number that was given up: its pairs are to be taken out. */
 struct members_note {
-    uint64_t id, number;
+    uint64_t number;
     uint32_t serial; /* of the one column of pairs */
-    uint32_t column_serial;
     uint16_t shard;
-    uint8_t counter, column; /* slots: where the record's number was, */
-    uint8_t pairs;           /* and of the counter of pairs */
+    uint8_t pairs; /* slot of the counter of pairs */
     uint8_t bits;
-    uint8_t stage;    /* enum members_stage */
-    bool is_replayed; /* from a log: the number may have come back */
+    uint8_t stage; /* enum members_stage */
 };
 
 struct members_notes; /* members_notes.c */
@@ -41,6 +39,7 @@ struct members_notes; /* members_notes.c */
 enum members_find_state {
     MEMBERS_FIND_OVER,
     MEMBERS_FIND_BEGIN,
+    MEMBERS_FIND_STORED,
     MEMBERS_FIND_RECORDS,
     MEMBERS_FIND_PAIRS
 };
@@ -62,6 +61,7 @@ struct members {
     struct members_notes *top[MEMBERS_STACKS]; /* owned; NULL: none */
     struct members_notes *covered;             /* owned; likewise */
     uint64_t n_waiting, n_lost, n_unread, n_pairs;
+    bool is_looking; /* for what was given up before the start */
     /* the tending thread's: */
     unsigned stack; /* the last one that notes were taken from */
     unsigned n_now; /* notes of one shard and counter of pairs, by number */
@@ -70,6 +70,8 @@ struct members {
     uint64_t from;  /* the next row to look at */
     unsigned n, at; /* of row[] */
     uint64_t row[MEMBERS_TAKE_MAX];
+    unsigned n_ended; /* notes whose pairs here are out, and that have been
+                       * ended or passed on */
     struct members_find find;
     bool has_left; /* one of covered rows is under way: */
     struct members_note left;

@@ -9,8 +9,10 @@
  * said. */
 
 enum {
-    MEMBER_WRITES_MAX = 3,    /* records that the change of one becomes: the
-                               * record, the pair, a reservation */
+    MEMBER_WRITES_MAX = 3, /* records that the change of one becomes: the
+                            * record, the pair, a reservation */
+    /* the same of a change that gives numbers up: the record, stored notes */
+    GIVE_UP_WRITES_MAX = 1 + SCHEMA_COLUMNS_MAX,
     MEMBER_NUMBER_BLOCK = 256 /* see member.c */
 };
 
@@ -40,10 +42,63 @@ members__bits(const struct column *column)
     return (unsigned)__builtin_clzll(column->max);
 }
 
-/* Notes the numbers that a record had and has no more. */
+/* Numbers that a record has and is to have no more: the columns of members, of
+ * a mask of those that were read, that have one before and none behind. */
+static inline uint32_t
+members__given_up(const struct view *view, uint32_t columns,
+    const uint64_t *before, const uint64_t *code)
+{
+    uint32_t given_up = 0;
+    for (uint32_t left = view->members & columns; left != 0;
+         left &= left - 1) {
+        unsigned slot = (unsigned)__builtin_ctz(left);
+        if (before[slot] != 0 && code[slot] == 0) {
+            given_up |= UINT32_C(1) << slot;
+        }
+    }
+    return given_up;
+}
+
+/* Stores notes of the numbers that a record has in some columns, so that a
+ * start finds them; *stored: of which columns. 0; ERR_NO_MEMORY, ERR_HOT_FULL:
+ * none is stored, and they must not be given up without. */
+int members__store(struct engine *engine, const struct view *view,
+    const struct ranges *records, const struct engine_row *at,
+    uint32_t given_up, const uint64_t *number, uint32_t *stored);
+
+/* Takes them back, for nothing was given up. */
+void members__unstore(struct engine *engine, const struct view *view,
+    const struct engine_row *at, uint32_t stored, const uint64_t *number);
+
+/* The sink is to be told of them; redo has room for so many. */
+void members__tell_stored(const struct engine *engine, const struct view *view,
+    const struct engine_row *at, uint32_t stored, const uint64_t *number,
+    struct redo *redo);
+
+/* The row of the stored note of a number. */
+static inline uint64_t
+members__stored_row(uint64_t number, unsigned bits)
+{
+    uint64_t within = number % MEMBER_NUMBER_BLOCK;
+    ASSERT(within != 0);
+    return (number - within + MEMBER_NUMBER_BLOCK) << bits | within;
+}
+
+/* Takes out the stored note of a number whose pairs are gone, where it is here;
+ * redo, which may be NULL, has room for one more. False where it is not, and
+ * its row is covered: it may be there. */
+bool members__clear_stored(
+    struct engine *engine, const struct members_note *note, struct redo *redo);
+
+/* The number is to be taken out that a stored note names; no lock but that of
+ * its shard. */
+void members__take_stored(struct engine *engine,
+    const struct engine_pairs *pairs, unsigned shard, uint64_t row);
+
+/* Notes the numbers that a record had in some columns and has no more. */
 void members__note(struct engine *engine, const struct view *view,
     const struct change *change, const struct engine_row *at,
-    const uint64_t *before, const uint64_t *code);
+    uint32_t given_up, const uint64_t *before);
 
 /* A note waits from now on, or is lost; its stage is MEMBERS_HERE. */
 void members__push(struct engine *engine, const struct members_note *note);
@@ -59,8 +114,9 @@ void members__leave(struct engine *engine, uint64_t n_pairs, unsigned n_notes);
 /* So many notes are lost. */
 void members__lose(struct engine *engine, unsigned n_notes);
 
-/* A note goes to its next stage, and waits, or is lost. */
-void members__pass_on(struct engine *engine, struct members_note *note);
+/* A note goes to a later stage, and waits, or is lost. */
+void members__pass_on(struct engine *engine, struct members_note *note,
+    enum members_stage stage);
 
 /* True where the pairs of a note are those that there were. Under the lock of
  * its shard. */

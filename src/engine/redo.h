@@ -7,7 +7,7 @@
 /* What the sink is going to get of the changes of a shard. Under its lock. */
 struct redo {
     struct engine_write *write; /* room for one a change, and at the least
-                                 * MEMBER_WRITES_MAX (members_priv.h) */
+                                 * GIVE_UP_WRITES_MAX (members_priv.h) */
     unsigned n;
     uint64_t todo;  /* a bit a change of the shard; those of members that have
                     * been made take one out, other changes none */

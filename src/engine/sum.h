@@ -39,7 +39,7 @@ struct engine_numbers {
     uint64_t marks; /* records that are no members: they reserve numbers; of
                      * covered ones about so many, or fewer */
     /* of the whole engine, see struct engine_given_up: */
-    uint64_t waiting, lost, unread, taken_out;
+    uint64_t waiting, lost, unread, taken_out, looking;
 };
 
 #endif

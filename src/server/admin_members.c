@@ -62,6 +62,7 @@ put_rest(struct server_admin *admin, const struct admin_reply *reply,
     struct sorted_figures figures;
     store_sorted_figures(admin->store, &figures);
     reply_stats_u64(out, "given_up_waiting", reply->numbers.waiting);
+    reply_stats_u64(out, "given_up_looking", reply->numbers.looking);
     reply_stats_u64(out, "given_up_lost", reply->numbers.lost);
     reply_stats_u64(out, "given_up_unread", reply->numbers.unread);
     reply_stats_u64(out, "given_up_pairs", reply->numbers.taken_out);

@@ -45,8 +45,8 @@ tend_items(struct items *items)
     }
 }
 
-/* Members that are in segments: reads of the disk, some 30 us each where it has
- * them in memory. */
+/* Members that are in segments: some ms a call where the blocks are in memory,
+ * and reads of the disk where they are not. */
 static void
 take_out_cold(struct cold *cold)
 {

@@ -39,6 +39,7 @@ tier_init(struct tier *tier, struct engine *engine, unsigned n_shards,
     durable->segment_map = segment_map__as_durable(&tier->cold.segment_map);
     engine_set_cover(engine, &tier->cold.segment_map.cover);
     mutex_init(&tier->cold.lock);
+    qsbr_register(qsbr, &tier->cold.taking.reader);
     tier->sealer = (struct sealer){.cold = &tier->cold,
         .hot_bytes = hot_bytes,
         .is_told = config->seals_when_told,
@@ -105,6 +106,8 @@ tier_fini(struct tier *tier)
     ASSERT(tier->cold.waiting.first == NULL); /* all are answered */
     tier->durable->segment_map = NULL;
     segment_map__fini(&tier->cold.segment_map);
+    qsbr_unregister(
+        tier->cold.segment_map.qsbr, &tier->cold.taking.reader);
     mutex_fini(&tier->cold.lock);
     tier->cold.magic = 0;
     fetch_stop(&tier->cold.fetch);

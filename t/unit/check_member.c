@@ -502,7 +502,7 @@ START_TEST(test_take_out)
     size_t n_told = rig.journal.n;
     engine_change(rig.engine, &change, 1);
     ck_assert_int_eq(change.err, 0);
-    ck_assert_uint_eq(rig.journal.n, n_told + 1);
+    ck_assert_uint_eq(rig.journal.n, n_told + 2); /* with the stored note */
     ck_assert_uint_eq(number_of(&rig, 4), 0);
     ck_assert_uint_eq(likes_of(&rig, 4), 0);
     engine_change(rig.engine, &change, 1);
@@ -544,23 +544,102 @@ START_TEST(test_take_out)
 }
 END_TEST
 
-/* A number that goes and comes back, as in a replay that begins in the middle
+/* A number that goes and comes back in a replay, as that begins in the middle
  * of a batch, is taken out of nothing. */
-START_TEST(test_void_note)
+START_TEST(test_replay)
 {
     struct rig rig;
     struct engine_given_up given;
+    uint64_t now_ms = 0;
     rig_init(&rig, 1, 33, 1);
     ck_assert_int_eq(change_member(&rig, CHANGE_MEMBER_SET, 4, 7, 1), 0);
+    engine_set_sink(rig.engine, NULL);
+    engine_begin_loading(rig.engine);
     for (uint64_t number = 0; number <= 1; number++) {
         ck_assert_int_eq(
             change_id(rig.engine, &rig.def, CHANGE_SET, 4, 1, number), 0);
     }
+    engine_end_loading(rig.engine);
     engine_given_up(rig.engine, &given);
-    ck_assert_uint_eq(given.waiting, 1);
-    ck_assert(engine_take_out(rig.engine));
-    ck_assert(!engine_take_out(rig.engine));
+    ck_assert_uint_eq(given.waiting, 0);
+    tend_all(rig.engine, &now_ms);
     ck_assert_uint_eq(value_of(&rig, 4, 7), 1);
+    rig_fini(&rig);
+}
+END_TEST
+
+static uint64_t
+pairs_of(struct rig *rig)
+{
+    return sum_of(rig->engine, PAIRS).records;
+}
+
+/* What is given up is known behind a start, by its stored note, at whatever
+ * point of it the crash was; and in the end nothing is left of it. */
+START_TEST(test_crash)
+{
+    enum { MANY = 600, STEPS_MAX = 40 };
+    unsigned n_calls = 0;
+    bool is_over = false;
+    for (; !is_over && n_calls < STEPS_MAX; n_calls++) {
+        struct rig rig;
+        struct engine_given_up given;
+        uint64_t now_ms = 0;
+        rig_init(&rig, 1, 33, 1);
+        for (unsigned i = 0; i < MANY; i++) {
+            uint64_t id = i < MANY / 2 ? 4 : 7 + i;
+            ck_assert_int_eq(
+                change_member(&rig, CHANGE_MEMBER_SET, id, i, 1), 0);
+        }
+        for (uint64_t id = 4; id < 7 + MANY; id += 503) {
+            struct change change =
+                change_of(&rig.def, CHANGE_DELETE, id, COLUMNS, 0);
+            engine_change(rig.engine, &change, 1);
+            ck_assert_int_eq(change.err, 0);
+        }
+        for (unsigned i = 0; i < n_calls && !is_over; i++) {
+            is_over = !engine_take_out(rig.engine);
+        }
+        rig_restart(&rig);
+        engine_given_up(rig.engine, &given);
+        ck_assert(given.is_looking);
+        tend_all(rig.engine, &now_ms);
+        engine_given_up(rig.engine, &given);
+        ck_assert(!given.is_looking);
+        ck_assert_uint_eq(given.waiting + given.lost, 0);
+        /* two blocks of numbers are reserved */
+        ck_assert_uint_eq(pairs_of(&rig), MANY / 2 - 1 + 2);
+        rig_restart(&rig);
+        ck_assert_uint_eq(pairs_of(&rig), MANY / 2 - 1 + 2);
+        rig_fini(&rig);
+    }
+    ck_assert(is_over);
+    ck_assert_uint_gt(n_calls, 4);
+}
+END_TEST
+
+/* Of a batch each one that goes is told with its note, whatever the room. */
+START_TEST(test_many_go)
+{
+    enum { MANY = 130 };
+    struct rig rig;
+    struct change change[MANY];
+    uint64_t now_ms = 0;
+    rig_init(&rig, 1, 33, 1);
+    for (uint64_t id = 0; id < MANY; id++) {
+        ck_assert_int_eq(change_member(&rig, CHANGE_MEMBER_SET, id, 3, 1), 0);
+        change[id] = change_of(&rig.def, CHANGE_DELETE, id, COLUMNS, 0);
+    }
+    size_t n_told = rig.journal.n;
+    engine_change(rig.engine, change, MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        CHECK(change[i].err == 0);
+    }
+    ck_assert_uint_eq(rig.journal.n, n_told + 2 * (size_t)MANY);
+    rig_restart(&rig);
+    ck_assert_uint_eq(pairs_of(&rig), 2 * MANY + 1);
+    tend_all(rig.engine, &now_ms);
+    ck_assert_uint_eq(pairs_of(&rig), 1);
     rig_fini(&rig);
 }
 END_TEST
@@ -723,7 +802,7 @@ main(void)
 {
     const TTest *const tests[] = {test_steps, test_rules, test_uncounted,
         test_numbers, test_batch, test_random_16, test_random_33,
-        test_random_48, test_take_out, test_void_note, test_numbered,
-        test_maxjump, test_cold};
+        test_random_48, test_take_out, test_replay, test_crash,
+        test_many_go, test_numbered, test_maxjump, test_cold};
     return run_tests("member", tests, COUNT_OF(tests));
 }
