@@ -67,31 +67,28 @@ note_image(struct look *look, const struct images_entry *entry,
     }
 }
 
+static int
+note_record(void *context, const struct segment_head *head,
+    const struct segment_records *some, size_t i)
+{
+    struct look *look = context;
+    (void)head;
+    if (some->code[0][i] != 0 && !is_changed(look, some->id[i])) {
+        note_pair(look, some->id[i]);
+    }
+    return 0;
+}
+
 /* A file of pairs. */
 static int
 note_segment(void *context, struct segment *segment,
     const struct manifest_segment *const *part, size_t n)
 {
     struct look *look = context;
-    const struct member_ids *members = look->check->members;
-    uint64_t number = segment_head(segment)->number;
-    struct segment_scan *scan = NULL;
-    struct segment_records some = {.n = 1};
     (void)part;
     (void)n;
-    int err = segment_scan_create(segment, 0, NULL, &scan);
-    while (err == 0 && some.n > 0) {
-        err = segment_scan_next(scan, &some);
-        for (size_t i = 0; err == 0 && i < some.n; i++) {
-            uint64_t id = some.id[i];
-            if (some.code[0][i] != 0 &&
-                member_ids_is_of_file(members, look->pairs, id, number) &&
-                !is_changed(look, id)) {
-                note_pair(look, id);
-            }
-        }
-    }
-    segment_scan_destroy(&scan);
+    int err = member_ids_each_record(
+        look->check->members, look->pairs, segment, note_record, look);
     segment_close(&segment);
     return err;
 }

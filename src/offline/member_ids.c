@@ -218,6 +218,30 @@ member_ids_take_segment(struct member_ids *members,
     return err;
 }
 
+int
+member_ids_each_record(const struct member_ids *members,
+    const struct schema_counter *counter, const struct segment *segment,
+    int (*record_fn)(void *context, const struct segment_head *head,
+        const struct segment_records *some, size_t i),
+    void *context)
+{
+    const struct segment_head *head = segment_head(segment);
+    struct segment_scan *scan = NULL;
+    struct segment_records some = {.n = 1};
+    int err = segment_scan_create(segment, 0, NULL, &scan);
+    while (err == 0 && some.n > 0) {
+        err = segment_scan_next(scan, &some);
+        for (size_t i = 0; err == 0 && i < some.n; i++) {
+            if (member_ids_is_of_file(
+                    members, counter, some.id[i], head->number)) {
+                err = record_fn(context, head, &some, i);
+            }
+        }
+    }
+    segment_scan_destroy(&scan);
+    return err;
+}
+
 /* Of a record over a segment: so what an image or the log says counts. */
 static int
 note_here(const struct member_ids *members, struct member_ids_column *column,

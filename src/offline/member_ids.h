@@ -62,6 +62,15 @@ bool member_ids_is_of_file(const struct member_ids *members,
 int member_ids_take_segment(struct member_ids *members,
     const struct schema *schema, const struct segment *segment);
 
+/* Calls record_fn with each record i of a segment of that counter that the
+ * segment answers for (member_ids_is_of_file). 0, ERR_NO_MEMORY, an error of
+ * segment_scan_next, or what record_fn returns that is not 0, which ends it. */
+int member_ids_each_record(const struct member_ids *members,
+    const struct schema_counter *counter, const struct segment *segment,
+    int (*record_fn)(void *context, const struct segment_head *head,
+        const struct segment_records *some, size_t i),
+    void *context);
+
 /* What an image says of numbers, and counts. counter: as the schema has it. 0
  * or ERR_NO_MEMORY. */
 int member_ids_take_image(struct member_ids *members,

@@ -281,9 +281,10 @@ take_value(const struct mending *mending, const struct segment_column *column,
 
 /* Tells all of record i, where it is one of those. */
 static int
-mend_record(const struct mending *mending, const struct segment_head *head,
+mend_record(void *context, const struct segment_head *head,
     const struct segment_records *some, size_t i)
 {
+    const struct mending *mending = context;
     uint8_t bytes[ENTRY_HEAD_BYTES_MAX +
         SCHEMA_COLUMNS_MAX * ENTRY_CELL_BYTES_MAX];
     uint32_t serial[SCHEMA_COLUMNS_MAX];
@@ -311,23 +312,11 @@ static int
 mend_segment(void *context, struct segment *segment,
     const struct manifest_segment *const *part, size_t n)
 {
-    const struct mending *mending = context;
-    const struct segment_head *head = segment_head(segment);
-    struct segment_scan *scan = NULL;
-    struct segment_records some = {.n = 1};
+    struct mending *mending = context;
     (void)part;
     (void)n;
-    int err = segment_scan_create(segment, 0, NULL, &scan);
-    while (err == 0 && some.n > 0) {
-        err = segment_scan_next(scan, &some);
-        for (size_t i = 0; err == 0 && i < some.n; i++) {
-            if (member_ids_is_of_file(&mending->it->ids, mending->counter,
-                    some.id[i], head->number)) {
-                err = mend_record(mending, head, &some, i);
-            }
-        }
-    }
-    segment_scan_destroy(&scan);
+    int err = member_ids_each_record(
+        &mending->it->ids, mending->counter, segment, mend_record, mending);
     segment_close(&segment);
     return err;
 }
