@@ -228,7 +228,7 @@ check_members(struct check *check, struct buf *out)
     }
     int err = member_ids_know(&check->members, check->recover.schema);
     err = err == 0 ? member_ids_sort(&check->members) : err;
-    return err == 0 ? member_check(&members, out, NULL, NULL) : err;
+    return err == 0 ? member_check(&members, out, NULL) : err;
 }
 
 static void

@@ -6,7 +6,8 @@
  * image over a segment, has them. Each is counted at the record that has its
  * number (member_ids.h). Then the counts are compared. A pair whose number
  * nobody has is no damage: a record gives up its members at once, and they are
- * taken out one by one; a crash in between leaves some. */
+ * taken out one by one; a crash in between leaves some. A stored note of a
+ * number that a record has is: it would have the members taken out. */
 #include "offline/member_check.h"
 
 #include "base/assert.h"
@@ -24,11 +25,27 @@ struct look {
     const struct schema_column *column;
     struct member_ids_column *known;
     struct member_check_figures figures;
-    int (*miscount_fn)(
-        void *context, uint32_t serial, uint64_t id, uint64_t n_members);
-    void *context;
+    const struct member_check_mender *mender; /* NULL: none */
     int err;
 };
+
+/* Such a note has a start take out the members of a record. */
+static void
+note_wrong(struct look *look, uint64_t id, uint64_t pair_id)
+{
+    if (look->err != 0) {
+        return;
+    }
+    if (look->figures.wrong++ < TOLD_MAX) {
+        log_line(look->check->logger, LOG_ERROR,
+            "%s %" PRIu64 ": its %s count as given up, and it has them",
+            look->counter->name.text, id, look->column->name.text);
+    }
+    if (look->mender != NULL) {
+        look->err = look->mender->wrong_fn(
+            look->mender->context, look->pairs->column[0].serial, pair_id);
+    }
+}
 
 static void
 note_pair(struct look *look, uint64_t pair_id)
@@ -43,6 +60,9 @@ note_pair(struct look *look, uint64_t pair_id)
         (*pair.found)++;
     } else {
         look->figures.unreachable += !pair.is_mark;
+    }
+    if (pair.is_wrong) {
+        note_wrong(look, pair.id, pair_id);
     }
 }
 
@@ -162,9 +182,9 @@ compare(struct look *look, uint64_t id, uint64_t count, uint64_t n_members)
             look->counter->name.text, id, look->column->name.text, count,
             n_members);
     }
-    if (look->miscount_fn != NULL) {
-        look->err = look->miscount_fn(
-            look->context, look->column->counts, id, n_members);
+    if (look->mender != NULL) {
+        look->err = look->mender->miscount_fn(
+            look->mender->context, look->column->counts, id, n_members);
     }
 }
 
@@ -206,7 +226,8 @@ look_at(struct look *look)
 {
     struct member_ids_column *known = look->known;
     memset(known->found, 0, (known->owner.n + 1) * sizeof *known->found);
-    look->err = read_segments(look);
+    int err = read_segments(look);
+    look->err = look->err == 0 ? err : look->err;
     images_each(&look->check->members->manifest->images, read_image, look);
     for (size_t i = 0; i < known->value.n; i++) {
         if (known->value.one[i].value != 0) {
@@ -220,11 +241,12 @@ look_at(struct look *look)
     compare_counts(look);
     say_rest(look, look->figures.twice, "have the number of another one");
     say_rest(look, look->figures.miscounted, "have a wrong count");
+    say_rest(look, look->figures.wrong, "count as without members");
     if (look->figures.unreachable > 0) {
         log_line(look->check->logger, LOG_WARNING,
             "%s.%s: %" PRIu64 " members that no record has any more: it was "
             "deleted, or they were, shortly before a crash; they take room "
-            "only",
+            "until a start has taken them out",
             look->counter->name.text, look->column->name.text,
             look->figures.unreachable);
     }
@@ -232,9 +254,7 @@ look_at(struct look *look)
 
 int
 member_check(const struct member_check *check, struct buf *out,
-    int (*miscount_fn)(
-        void *context, uint32_t serial, uint64_t id, uint64_t n_members),
-    void *context)
+    const struct member_check_mender *mender)
 {
     struct member_check_figures sum = {0};
     for (unsigned slot = 0; slot < SCHEMA_COUNTERS_MAX; slot++) {
@@ -248,8 +268,7 @@ member_check(const struct member_check *check, struct buf *out,
             .pairs = pairs,
             .column = schema_members(check->schema, pairs),
             .known = member_ids_find(check->members, pairs->members_of),
-            .miscount_fn = miscount_fn,
-            .context = context};
+            .mender = mender};
         ASSERT(look.known != NULL && look.known->found != NULL);
         look_at(&look);
         if (look.err != 0) {
@@ -259,8 +278,10 @@ member_check(const struct member_check *check, struct buf *out,
         sum.unreachable += look.figures.unreachable;
         sum.twice += look.figures.twice;
         sum.miscounted += look.figures.miscounted;
+        sum.wrong += look.figures.wrong;
     }
     buf_addf(out, "members %" PRIu64 "\n", sum.members);
     buf_addf(out, "members_unreachable %" PRIu64 "\n", sum.unreachable);
-    return sum.twice > 0 || sum.miscounted > 0 ? ERR_CORRUPT : 0;
+    return sum.twice > 0 || sum.miscounted > 0 || sum.wrong > 0 ? ERR_CORRUPT
+                                                                : 0;
 }

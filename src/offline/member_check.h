@@ -22,18 +22,28 @@ struct member_check_figures {
     uint64_t unreachable; /* pairs of numbers that no record has */
     uint64_t twice;       /* records that have the number of another one */
     uint64_t miscounted;  /* records whose count is another than theirs */
+    uint64_t wrong;       /* notes that the number of a record is given up */
+};
+
+/* Who is told what is to be made right; each returns 0, or an ERR_ that ends
+ * the check. */
+struct member_check_mender {
+    void *context;
+    /* A record has another number of members than the column of that serial
+     * says. */
+    int (*miscount_fn)(
+        void *context, uint32_t serial, uint64_t id, uint64_t n_members);
+    /* A pair of the counter whose one column that is, is such a note. */
+    int (*wrong_fn)(void *context, uint32_t serial, uint64_t pair_id);
 };
 
 /* Reads the segments and images of all counters of pairs, and compares. Logs
  * what is wrong, a column's first ones by their ids, and the pairs that nobody
  * can reach; appends how many members and such pairs there are to out.
- * miscount_fn (or NULL) is told each record whose count is another, and how
- * many members it has: 0, or an ERR_ that ends it. 0; ERR_CORRUPT: two records
- * have one number, or a count is wrong; or an error of recover_read or
- * recover_each_segment. */
+ * The mender may be NULL. 0; ERR_CORRUPT: two records have one number, a count
+ * is wrong, or a number is said to be given up that a record has; or an error
+ * of recover_read or recover_each_segment. */
 int member_check(const struct member_check *check, struct buf *out,
-    int (*miscount_fn)(
-        void *context, uint32_t serial, uint64_t id, uint64_t n_members),
-    void *context);
+    const struct member_check_mender *mender);
 
 #endif

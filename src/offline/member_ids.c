@@ -476,6 +476,15 @@ member_ids_id_of(const struct member_ids *members,
     return owner == NULL ? number->key : owner->value;
 }
 
+/* The number that a pair of a reserved number says to be given up, or 0. */
+static uint64_t
+noted_number(uint64_t reserved, uint64_t member)
+{
+    return reserved == 0 || member == 0 || member >= NUMBERS_OF_A_MARK
+        ? 0
+        : reserved - NUMBERS_OF_A_MARK + member;
+}
+
 struct member_ids_pair
 member_ids_pair(const struct member_ids *members,
     const struct member_ids_column *column, uint8_t bits, uint64_t pair_id)
@@ -489,11 +498,15 @@ member_ids_pair(const struct member_ids *members,
     pair.number = number;
     pair.member = row & ~(~UINT64_C(0) << bits);
     pair.is_mark = number % NUMBERS_OF_A_MARK == 0;
-    const struct latest_one *owner = pair.is_mark || column == NULL
+    if (pair.is_mark) {
+        number = noted_number(number, pair.member);
+    }
+    const struct latest_one *owner = number == 0 || column == NULL
         ? NULL
         : latest_find(&column->owner, owner_key(members, number, shard));
     if (owner != NULL) {
-        pair.is_ours = true;
+        pair.is_ours = !pair.is_mark;
+        pair.is_wrong = pair.is_mark;
         pair.id = owner->value;
         pair.found = &column->found[owner - column->owner.one];
     }

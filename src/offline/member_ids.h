@@ -105,11 +105,13 @@ void member_ids_raise(
 
 /* One pair of a counter of pairs. */
 struct member_ids_pair {
-    bool is_mark; /* no member: it reserves numbers */
-    bool is_ours; /* a record has that number */
+    bool is_mark;  /* no member: it reserves numbers, or is a stored note */
+    bool is_wrong; /* a note (engine/members_stored.c) that a number is given
+                    * up which the record `id` has */
+    bool is_ours;  /* a record has that number */
     unsigned shard;
     uint64_t number;
-    uint64_t id; /* of that record */
+    uint64_t id; /* of that record, or of the one of is_wrong */
     uint64_t member;
     uint64_t *found; /* the caller's count of that record, or NULL */
 };

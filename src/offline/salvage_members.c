@@ -255,6 +255,15 @@ mend_count(void *context, uint32_t serial, uint64_t id, uint64_t n_members)
         : put_cell(it, serial, id, n_members);
 }
 
+/* Where the record's change is lost that gave its members up, it has them. */
+static int
+mend_wrong(void *context, uint32_t serial, uint64_t pair_id)
+{
+    struct salvage_members *it = context;
+    it->n_notes++;
+    return put_cell(it, serial, pair_id, 0);
+}
+
 /* ---- whole records ---- */
 
 /* Records of a segment, with counts that are to be others. */
@@ -402,6 +411,13 @@ say(struct salvage_members *it, const struct buf *found)
             it->n_counts);
         salvage->is_lossy = true;
     }
+    if (it->n_notes > 0) {
+        salvage__say(salvage,
+            "%" PRIu64 " records have their members back: that they were "
+            "given up is lost",
+            it->n_notes);
+        salvage->is_lossy = true;
+    }
     for (size_t at = 0; at < found->len;) { /* lines as of --check */
         const char *line = found->data + at;
         size_t n =
@@ -427,6 +443,8 @@ salvage_members_end(struct salvage_members *it, const struct schema *schema,
         .reader = &it->reader,
         .disk = it->salvage->disk,
         .logger = it->salvage->logger};
+    const struct member_check_mender mender = {
+        .context = it, .miscount_fn = mend_count, .wrong_fn = mend_wrong};
     struct buf found = {0};
     int err = 0;
     it->rewrite = rewrite;
@@ -435,7 +453,7 @@ salvage_members_end(struct salvage_members *it, const struct schema *schema,
     if (member_ids_has(schema) && !it->salvage->is_made_anew) {
         err = member_ids_know(&it->ids, schema);
         err = err == 0 ? member_ids_sort(&it->ids) : err;
-        err = err == 0 ? member_check(&check, &found, mend_count, it) : err;
+        err = err == 0 ? member_check(&check, &found, &mender) : err;
         /* that is what is being mended */
         err = err == ERR_CORRUPT ? 0 : err;
         err = err == 0 ? mend_records(it) : err;

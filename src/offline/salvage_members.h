@@ -20,6 +20,7 @@ struct salvage_members {
     bool has_batch;              /* there is one */
     struct buf bytes;            /* owned; of the next one */
     uint64_t n_counts;           /* made right */
+    uint64_t n_notes;            /* that members were given up, taken back */
     const struct schema *schema; /* not owned; at the end of the log */
     uint64_t n_left_out;         /* changes */
 };

@@ -341,6 +341,13 @@ give_up(struct rig *rig)
     members_set_named(rig, 3, "likes", 0);
 }
 
+/* A start would take out what the record has. */
+static void
+note_wrongly(struct rig *rig)
+{
+    members_put(rig, 3, "liked", MEMBERS_MARK, 3, 1);
+}
+
 START_TEST(test_wrong)
 {
     static const char damaged[] = "members ";
@@ -348,6 +355,7 @@ START_TEST(test_wrong)
     expect_wrong(_i, count_nothing, ERR_CORRUPT, damaged);
     expect_wrong(_i, lose_member, ERR_CORRUPT, damaged);
     expect_wrong(_i, share_number, ERR_CORRUPT, damaged);
+    expect_wrong(_i, note_wrongly, ERR_CORRUPT, damaged);
     /* what is being taken out may be at the end of the log, torn */
     expect_wrong(_i, give_up, 0, "\nmembers_unreachable ");
 }

@@ -236,6 +236,42 @@ START_TEST(test_segments)
 }
 END_TEST
 
+/* That a record gave its members up is lost, but for the note: it has them.
+ * Something else is lost, too, or there is nothing to be salvaged. */
+START_TEST(test_note)
+{
+    enum { ID = 5 };
+    struct rig rig;
+    struct files files;
+    unsigned n_lost = 0;
+    rig_init(&rig, WAL_SYNC_ALWAYS, ID_RANDOM, 3);
+    rig.data.checkpoint_file_bytes = 4000;
+    ck_assert_int_eq(rig_open(&rig), 0);
+    fill(&rig);
+    ck_assert_int_eq(rig_checkpoint(&rig), 0);
+    uint64_t number = members_get(&rig, ID, "liked");
+    uint64_t within = number % MEMBERS_MARK;
+    members_put(&rig, ID, "liked", number - within + MEMBERS_MARK, within, 1);
+    ck_assert_int_eq(rig_close(&rig), 0);
+    read_files(rig.data.disk, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        if (!is_checkpoint(&files.file[i])) {
+            continue;
+        }
+        harm(&files.file[i]);
+        take_disk(&rig, &files);
+        harm(&files.file[i]);
+        ck_assert_int_eq(salvage(&rig), SALVAGE_LOSSY);
+        uint64_t n = expect_sound(&rig, files.file[i].name);
+        expect_goes_on(&rig, n);
+        n_lost++;
+    }
+    ck_assert_uint_ge(n_lost, LOST_MIN);
+    free_files(&files);
+    rig_fini(&rig);
+}
+END_TEST
+
 /* The log has all, but ids have other shards: nobody has members, and what
  * comes then is right. */
 START_TEST(test_manifest)
@@ -270,6 +306,7 @@ main(void)
     TCase *tcase = tcase_create("salvage_members");
     tcase_add_test(tcase, test_images);
     tcase_add_loop_test(tcase, test_segments, 0, 2);
+    tcase_add_test(tcase, test_note);
     tcase_add_test(tcase, test_manifest);
     return run_case("salvage_members", tcase);
 }
