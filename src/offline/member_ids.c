@@ -126,8 +126,9 @@ member_ids_is_covered(const struct member_ids *members,
     return segment_of(members, counter, id) != NULL;
 }
 
-bool
-member_ids_is_of_file(const struct member_ids *members,
+/* True where that is the file that answers for an id. */
+static bool
+is_of_file(const struct member_ids *members,
     const struct schema_counter *counter, uint64_t id, uint64_t number)
 {
     const struct manifest_segment *segment = segment_of(members, counter, id);
@@ -166,7 +167,7 @@ take_records_column(struct member_ids *members,
     }
     for (size_t i = 0; err == 0 && i < some->n; i++) {
         uint64_t id = some->id[i];
-        if (!member_ids_is_of_file(members, counter, id, head->number)) {
+        if (!is_of_file(members, counter, id, head->number)) {
             continue;
         }
         if (number != NULL && number[i] != 0) {
@@ -232,8 +233,7 @@ member_ids_each_record(const struct member_ids *members,
     while (err == 0 && some.n > 0) {
         err = segment_scan_next(scan, &some);
         for (size_t i = 0; err == 0 && i < some.n; i++) {
-            if (member_ids_is_of_file(
-                    members, counter, some.id[i], head->number)) {
+            if (is_of_file(members, counter, some.id[i], head->number)) {
                 err = record_fn(context, head, &some, i);
             }
         }

@@ -53,17 +53,13 @@ bool member_ids_has(const struct schema *schema);
 bool member_ids_is_covered(const struct member_ids *members,
     const struct schema_counter *counter, uint64_t id);
 
-/* True where that is the file. */
-bool member_ids_is_of_file(const struct member_ids *members,
-    const struct schema_counter *counter, uint64_t id, uint64_t number);
-
 /* What a segment says of numbers, and counts, where it is of a counter with
  * members. 0, ERR_NO_MEMORY, or an error of segment_scan_next. */
 int member_ids_take_segment(struct member_ids *members,
     const struct schema *schema, const struct segment *segment);
 
 /* Calls record_fn with each record i of a segment of that counter that the
- * segment answers for (member_ids_is_of_file). 0, ERR_NO_MEMORY, an error of
+ * segment answers for, as the manifest says. 0, ERR_NO_MEMORY, an error of
  * segment_scan_next, or what record_fn returns that is not 0, which ends it. */
 int member_ids_each_record(const struct member_ids *members,
     const struct schema_counter *counter, const struct segment *segment,
