@@ -82,6 +82,22 @@ void engine_raise(struct engine *engine, unsigned slot, uint64_t id);
 void engine_add_covered(
     struct engine *engine, unsigned slot, uint64_t n_records);
 
+/* Counters of pairs of which some were loaded and some are covered are counted
+ * anew behind a start, by whoever can read what covers them: shard by shard,
+ * rows from 0 on. row[0..n-1], ascending: those up to last_row, and above the
+ * last_row of the call before, that what covers the shard has now, and has
+ * until the call returns. Looks through whole tables, one under each hold of
+ * the shard's lock (some 0.3 ms). One thread at a time. */
+struct engine_pairs; /* engine/members.h */
+void engine_count_rows(struct engine *engine, const struct engine_pairs *pairs,
+    unsigned shard, uint64_t last_row, const uint64_t *row, size_t n);
+
+/* True where a counter is still to be counted so. Any thread. */
+bool engine_is_counting(struct engine *engine, unsigned slot);
+
+/* All rows of all shards have been: from now on engine_size is exact. */
+void engine_count_end(struct engine *engine, unsigned slot);
+
 /* Copies the records of rows first_row..last_row, tombstones too (all codes
  * 0), into rows, whose block grows as needed: some 8 bytes a record and column
  * more than it has, and a table's size. The lock is held for one table at a

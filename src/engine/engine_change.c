@@ -242,9 +242,14 @@ change__store(struct counter *counter, struct ranges *ranges,
     /* a record that is to be read later counts as one already */
     bool was_live =
         origin == ORIGIN_LOADING || !table_is_nothing(look->spot.record.code);
+    uint64_t row = look->spot.row;
     int err = ranges_store(ranges, look, code);
     if (err == 0) {
-        ranges->n_live += !table_is_nothing(code) - was_live;
+        int step = !table_is_nothing(code) - was_live;
+        ranges->n_live += step;
+        if (ranges->is_counting && row < ranges->counted_to) {
+            ranges->n_counted += step;
+        }
     }
     if (err == 0 && is_new) {
         counter__raise(counter, id);

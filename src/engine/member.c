@@ -360,6 +360,7 @@ store_new(struct job *job)
         if (err != 0) {
             return err;
         }
+        members__count_mark(job->pair.ranges, job->reserved_row, 1);
     }
     if (job->is_new_number) {
         err = put_pair(job, row, job->pair.code[PAIR_COLUMN]);
@@ -385,6 +386,7 @@ err_after_pair:
 err_after_reservation:
     if (job->reserved_row != 0) {
         (void)put_pair(job, job->reserved_row, 0);
+        members__count_mark(job->pair.ranges, job->reserved_row, -1);
     }
     return err;
 }

@@ -221,7 +221,10 @@ engine_numbers(struct engine *engine, unsigned pairs, unsigned bits,
             last = top - top % MEMBER_NUMBER_BLOCK;
         }
         /* of the last block, too: it has been begun */
-        out->marks += (last + MEMBER_NUMBER_BLOCK - 1) / MEMBER_NUMBER_BLOCK;
+        out->marks += ranges->knows_marks
+            ? (uint64_t)ranges->n_marks
+            : (last + MEMBER_NUMBER_BLOCK - 1) / MEMBER_NUMBER_BLOCK;
+        out->counting |= ranges->is_counting;
         out->given += last - last / MEMBER_NUMBER_BLOCK;
     }
     shard__unlock(&engine->shard[shard]);

@@ -331,6 +331,7 @@ members__find_begin(struct engine *engine)
     struct members_find *it = &engine->members.find;
     members__find_end(engine);
     find_next_numbers(engine);
+    members__count_begin(engine);
     *it = (struct members_find){.state = MEMBERS_FIND_BEGIN};
     mutex_lock(&engine->members.lock);
     engine->members.is_looking = true;

@@ -241,16 +241,20 @@ engine_left(struct engine *engine, struct engine_left *out)
     return false;
 }
 
-/* The stored note is in no covered row any more; here it is where it has come
- * from there meanwhile. */
+/* The stored note is in no covered row any more, n_pairs: it was; here it is
+ * where it has come from there meanwhile. */
 static void
-end_stored(struct engine *engine, const struct members_note *note)
+end_stored(
+    struct engine *engine, const struct members_note *note, uint64_t n_pairs)
 {
+    struct counter *pairs = engine__counter(engine, note->pairs);
     struct engine_write write;
     struct redo redo = {.write = &write};
     shard__lock(&engine->shard[note->shard]);
     if (members__has_pairs(engine, note)) {
         (void)members__clear_stored(engine, note, &redo);
+        members__count_mark(&pairs->ranges[note->shard],
+            members__stored_row(note->number, note->bits), -(int64_t)n_pairs);
     }
     if (redo.n > 0 && engine->sink != NULL) {
         (void)engine->sink->write_fn(engine->sink, &write, redo.n);
@@ -271,7 +275,7 @@ engine_left_done(struct engine *engine, uint64_t n_pairs, bool is_whole)
     if (members->left.stage == MEMBERS_COVERED) {
         members__pass_on(engine, &members->left, MEMBERS_AGAIN);
     } else {
-        end_stored(engine, &members->left);
+        end_stored(engine, &members->left, n_pairs);
         members__leave(engine, 0, 1);
     }
 }

@@ -127,6 +127,12 @@ bool members__has_pairs(
 void members__find_begin(struct engine *engine);
 void members__find_end(struct engine *engine);
 
+/* And pairs are to be counted anew, where they are not known to be exact. */
+void members__count_begin(struct engine *engine);
+
+/* So many more pairs are no members, in that row. */
+void members__count_mark(struct ranges *pairs, uint64_t row, int64_t step);
+
 /* Looks through one table for it, under the shard's lock (some 0.3 ms at most).
  * True where it is not over. The tending thread, without a lock. */
 bool members__find(struct engine *engine);

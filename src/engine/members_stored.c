@@ -78,6 +78,9 @@ put(const struct stored *at, uint64_t value)
     int err = change__store(
         at->pairs, at->ranges, &look, 1, code, at->id, ORIGIN_HERE);
     ASSERT(err == 0 || value != 0);
+    if (err == 0) {
+        members__count_mark(at->ranges, at->row, value != 0 ? 1 : -1);
+    }
     return err;
 }
 

@@ -781,5 +781,6 @@ ranges_clear(struct ranges *ranges)
     ranges->trained.n = 0;
     ranges->n_records = 0;
     ranges->n_live = 0;
+    ranges->is_counting = ranges->knows_marks = false;
     ranges->next_number = 0;
 }

@@ -22,6 +22,12 @@ struct ranges {
     uint64_t n_records;                    /* in all tables */
     int64_t n_live; /* the engine's: records that hold something, those that
                      * a cover has included (engine_size); 0 by clear */
+    bool
+        is_counting; /* so is what follows; false by clear (engine_count.c): */
+    uint64_t counted_to;  /* rows below it are in n_counted */
+    int64_t n_counted;    /* as n_live, exact */
+    int64_t n_marks;      /* of these, pairs that are no members, */
+    bool knows_marks;     /* ... now of all rows */
     uint64_t next_number; /* the engine's, of a counter of pairs: what the next
                            * record with members gets; 0: to be found out; so
                            * by clear */

@@ -38,6 +38,8 @@ struct engine_numbers {
     uint64_t given; /* numbers that no record gets any more */
     uint64_t marks; /* records that are no members: they reserve numbers; of
                      * covered ones about so many, or fewer */
+    uint64_t
+        counting; /* 1 while their number is not exact (engine_count_rows) */
     /* of the whole engine, see struct engine_given_up: */
     uint64_t waiting, lost, unread, taken_out, looking;
 };

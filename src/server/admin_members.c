@@ -41,6 +41,8 @@ put_column(struct server_admin *admin, const struct schema *schema,
     char value[32];
     snprintf(name, sizeof name, "%s.%s:members", counter, column);
     reply_stats_u64(out, name, members);
+    snprintf(name, sizeof name, "%s.%s:members_counting", counter, column);
+    reply_stats_u64(out, name, reply->numbers.counting);
     snprintf(name, sizeof name, "%s.%s:bytes", counter, column);
     reply_stats_u64(out, name, sum.bytes);
     snprintf(name, sizeof name, "%s.%s:cold_bytes", counter, column);
@@ -84,6 +86,7 @@ go_on(struct server_admin *admin, const struct schema *schema,
         reply->serial = pairs->serial;
         reply->shard = 0;
         reply->numbers.given = reply->numbers.marks = 0;
+        reply->numbers.counting = 0;
     }
     while (reply->shard < (unsigned)admin->options->shards) {
         if (*n_left == 0) {

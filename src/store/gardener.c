@@ -51,7 +51,8 @@ static void
 take_out_cold(struct cold *cold)
 {
     uint64_t end_ns = clock_monotonic_ns() + COLD_MS * NS_PER_MS;
-    while (cold_take_out(cold) && clock_monotonic_ns() < end_ns) {
+    while ((cold_take_out(cold) || cold_count(cold)) &&
+        clock_monotonic_ns() < end_ns) {
     }
 }
 

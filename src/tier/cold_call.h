@@ -8,6 +8,7 @@
 #include "call/call.h"
 #include "call/ring.h"
 #include "cold/fetch.h"
+#include "tier/cold_count.h"
 #include "tier/cold_take_out.h"
 #include "tier/segment_map.h"
 
@@ -32,7 +33,8 @@ struct cold {
     struct mutex lock;           /* all below */
     struct cold_changes waiting; /* for room in the hot memory */
     bool makes_room;             /* the sealer can make some */
-    struct cold_taking taking;   /* the tending thread's */
+    struct cold_taking taking;   /* the tending thread's, and: */
+    struct cold_counting counting;
 };
 
 /* What the store_ring of a call is: tier_open_ring makes no other. */

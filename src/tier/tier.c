@@ -106,8 +106,7 @@ tier_fini(struct tier *tier)
     ASSERT(tier->cold.waiting.first == NULL); /* all are answered */
     tier->durable->segment_map = NULL;
     segment_map__fini(&tier->cold.segment_map);
-    qsbr_unregister(
-        tier->cold.segment_map.qsbr, &tier->cold.taking.reader);
+    qsbr_unregister(tier->cold.segment_map.qsbr, &tier->cold.taking.reader);
     mutex_fini(&tier->cold.lock);
     tier->cold.magic = 0;
     fetch_stop(&tier->cold.fetch);

@@ -271,6 +271,59 @@ START_TEST(test_crash)
 }
 END_TEST
 
+/* Members by the figures, once they are exact. */
+static uint64_t
+count_members(struct rig *rig)
+{
+    const struct schema *schema = quiet_schema(rig->store);
+    struct schema_target target;
+    ck_assert(schema_find(schema, "liked", 5, &target));
+    unsigned slot = schema_pairs(schema, target.column)->slot;
+    struct engine_numbers out;
+    do {
+        sched_yield();
+        out = (struct engine_numbers){0};
+        for (unsigned shard = 0; shard < rig->config.shards; shard++) {
+            store_numbers(rig->store, slot, MEMBERS_BITS, shard, &out);
+        }
+    } while (out.counting > 0);
+    return store_sum(rig->store, slot).records - out.marks;
+}
+
+/* Behind a start what was loaded over segments counts once: new members, those
+ * that have changed, and those that are no more. And numbers that are passed
+ * over count as nothing. */
+START_TEST(test_count)
+{
+    struct rig rig;
+    uint64_t n = MANY + (uint64_t)(IDS - 1) * EACH;
+    begin(&rig);
+    for (unsigned life = 0; life < 3; life++) {
+        for (uint64_t id = 1; id <= IDS; id += 2) {
+            members_change(&rig, id, "liked", LATE + life, 1); /* new, or */
+            members_change(&rig, id, "liked", 3 * life, 0);    /* gone */
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            members_change(&rig, IDS + 10 * life + i + 1, "liked", 1, 1);
+            n++;
+        }
+        ck_assert_uint_eq(count_members(&rig), n);
+        if (life == 1) {
+            ck_assert_int_eq(rig_seal_all(&rig), 0);
+        }
+        ck_assert_int_eq(rig_close(&rig), 0);
+        ck_assert_int_eq(rig_open(&rig), 0);
+        ck_assert_uint_eq(count_members(&rig), n);
+    }
+    for (uint64_t id = 1; id <= IDS; id += 2) { /* exact from there on */
+        members_change(&rig, id, "liked", LATE + 9, 1);
+        n++;
+    }
+    ck_assert_uint_eq(count_members(&rig), n);
+    finish(&rig);
+}
+END_TEST
+
 /* Seals and merges move pairs meanwhile. */
 START_TEST(test_seals)
 {
@@ -363,6 +416,7 @@ main(void)
     tcase_add_loop_test(tcase, test_all, 0, 2);
     tcase_add_test(tcase, test_stop);
     tcase_add_loop_test(tcase, test_crash, 0, SEALS);
+    tcase_add_test(tcase, test_count);
     tcase_add_test(tcase, test_seals);
     tcase_add_test(tcase, test_damage);
     tcase_add_test(tcase, test_dropped);

@@ -802,7 +802,7 @@ main(void)
 {
     const TTest *const tests[] = {test_steps, test_rules, test_uncounted,
         test_numbers, test_batch, test_random_16, test_random_33,
-        test_random_48, test_take_out, test_replay, test_crash,
-        test_many_go, test_numbered, test_maxjump, test_cold};
+        test_random_48, test_take_out, test_replay, test_crash, test_many_go,
+        test_numbered, test_maxjump, test_cold};
     return run_tests("member", tests, COUNT_OF(tests));
 }
