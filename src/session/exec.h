@@ -108,9 +108,9 @@ struct job {
             bool is_alone;      /* no other request may join */
             bool touches;       /* is_alone, and gives a new exptime */
             bool has_keys;      /* some key has been checked */
-            bool has_unreadable; /* of a cell that could not be read; of the
-                                  * request that is being answered */
-            size_t key_bytes;    /* of the slots' keys */
+            int unreadable_err; /* of a cell that could not be read; 0: none;
+                                  * of the request that is being answered */
+            size_t key_bytes;   /* of the slots' keys */
             unsigned n_slots;
             unsigned formatted; /* slots already answered */
             uint64_t seen;      /* exec_seen.c's; void while formatted is 0 */
@@ -129,7 +129,9 @@ struct job {
             };
             struct slot_mark mark[EXEC_SLICE_KEYS_MAX];
             struct slot_member member[EXEC_SLICE_KEYS_MAX];
-            uint32_t n_cells; /* of get, while numbers of members are read */
+            unsigned n_worked; /* of mark: those of the slice that have been
+                                * worked out */
+            uint32_t n_cells;  /* of get, while numbers of members are read */
             struct store_get get;
             uint32_t list_ids; /* of these, since the budget was charged */
             struct list_read list[EXEC_SLICE_KEYS_MAX];

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "proto/reply.h"
 #include "proto/reply_plain.h"
+#include "session/exec_mark.h"
 #include "session/exec_member.h"
 #include "session/exec_seen.h"
 #include "session/exec_watch.h"
@@ -283,8 +284,11 @@ say_one(struct session *session, unsigned i, struct exec_turn *turn)
 enum exec_step
 exec__change_answer(struct session *session, struct exec_turn *turn)
 {
-    const struct job *job = session->job;
+    struct job *job = session->job;
     uint64_t seq = job->store_change.seq;
+    if (job->marks != 0 && job->of_members != 0) {
+        exec_mark__name_errors(job);
+    }
     if ((session->executor->watched & WATCH_ALL) != 0) {
         for (unsigned i = 0; i < job->store_change.n; i++) {
             exec__watch_change(session, &job->change[i]);

@@ -308,6 +308,7 @@ empty_slice(struct job *job)
     job->formatted = 0;
     job->key_bytes = 0;
     job->more = 0;
+    job->n_worked = 0;
     job->get.n = 0;
     job->get.n_sources = 0;
 }
@@ -413,7 +414,7 @@ take_job(struct session *session)
         job->is_alone = false;
         job->touches = false;
         job->has_keys = false;
-        job->has_unreadable = false;
+        job->unreadable_err = 0;
         empty_slice(job);
     }
     ASSERT(job->stage == JOB_GET_JOIN && !job->is_alone);

@@ -37,6 +37,10 @@ exec_get__needs_pins(const struct job *job)
 /* Works out the job's marks; the store has answered. */
 void exec_get__work_out_marks(struct session *session);
 
+/* Why a cell of a slot is CELL_UNREADABLE: ERR_COLD_READ; of a mark over
+ * members also ERR_CLOSED, ERR_NO_MEMORY. */
+int exec_get__unreadable_err(const struct job *job, const struct slot *slot);
+
 /* Gives the slot, whose key is of members, its cell; and has the number of its
  * id read before (exec_member.c). */
 void exec_get__add_member(

@@ -62,7 +62,8 @@ say_single(struct session *session, const char *base, const struct slot *slot,
     uint64_t cas;
     char text[RECORD_TEXT_MAX];
     if (is_unreadable(job, slot)) { /* no number is made up */
-        exec__say_refusal(session, ERR_COLD_READ, echo, out);
+        exec__say_refusal(
+            session, exec_get__unreadable_err(job, slot), echo, out);
         return false;
     }
     unsigned n = take_values(job, slot, value, &cas);
@@ -100,7 +101,8 @@ say_record(struct session *session, const char *base, const struct slot *slot,
     uint64_t cas;
     char text[RECORD_TEXT_MAX];
     if (is_unreadable(session->job, slot)) { /* told at the end */
-        session->job->has_unreadable = true;
+        session->job->unreadable_err =
+            exec_get__unreadable_err(session->job, slot);
         return false;
     }
     unsigned n = take_values(session->job, slot, value, &cas);
@@ -154,9 +156,10 @@ static void
 say_end(struct session *session, struct buf *out)
 {
     struct job *job = session->job;
-    if (job->has_unreadable) { /* in the place of END: no number is made up */
-        job->has_unreadable = false;
-        exec__say_refusal(session, ERR_COLD_READ, &text_echo, out);
+    int err = job->unreadable_err;
+    if (err != 0) { /* in the place of END: no number is made up */
+        job->unreadable_err = 0;
+        exec__say_refusal(session, err, &text_echo, out);
         return;
     }
     reply_line(out, "END");
@@ -281,7 +284,7 @@ say_kind(struct session *session, struct exec_turn *turn, enum slot_kind kind)
     const struct slot *end = &job->slot[job->n_slots];
     size_t room = (size_t)REPLY_CELL_ROOM * (size_t)(end - slot);
     char *start = buf_reserve(out, job->key_bytes + room);
-    if (start == NULL || job->has_unreadable) {
+    if (start == NULL || job->unreadable_err != 0) {
         return 0;
     }
     struct saying saying = {.at = start,

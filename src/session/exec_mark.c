@@ -174,6 +174,28 @@ work_out(struct store_get *get, const struct slot_mark *mark)
     }
 }
 
+/* Why a source of members cannot be had: ERR_COLD_READ, or what else it is. */
+static int
+err_of_pin(const struct job_pins *pins, unsigned k)
+{
+    int err = pins->state[k] > CELL_SET ? 0 : pins->members[k].err;
+    return err == ERR_CLOSED || err == ERR_NO_MEMORY ? err : ERR_COLD_READ;
+}
+
+int
+exec_get__unreadable_err(const struct job *job, const struct slot *slot)
+{
+    int err = ERR_COLD_READ;
+    for (unsigned i = 0; i < job->n_worked && err == ERR_COLD_READ; i++) {
+        const struct slot_mark *mark = &job->mark[i];
+        if (mark->of_members && mark->cell >= slot->first &&
+            mark->cell < slot->first + slot->n_cells) {
+            err = err_of_pin(&job->pins, mark->source);
+        }
+    }
+    return err;
+}
+
 /* What stands for a source of members: as of a cell. */
 static enum cell_state
 state_of_pin(const struct job_pins *pins, unsigned k)
@@ -237,6 +259,7 @@ exec_get__work_out_marks(struct session *session)
         }
     }
     exec__count(session, METRIC_unread_reads, n_unread);
+    job->n_worked = job->n_marks;
     job->n_marks = 0; /* once only, however many turns the answer takes */
 }
 
@@ -400,5 +423,17 @@ exec_mark__give_sources(struct job *job)
         ASSERT(at < sources->n);
         give_source((enum cell_state)sources->state[at], sources->value[at],
             &change->source);
+    }
+}
+
+void
+exec_mark__name_errors(struct job *job)
+{
+    for (unsigned i = 0; i < job->store_change.n; i++) {
+        struct change *change = &job->change[i];
+        if ((job->of_members >> i & 1) != 0 && change->err == ERR_COLD_READ &&
+            change->source.from == SOURCE_UNREADABLE) {
+            change->err = err_of_pin(&job->pins, job->source[i]);
+        }
     }
 }

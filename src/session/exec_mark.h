@@ -32,4 +32,8 @@ void exec_mark__unpin(struct job *job);
  * them. */
 void exec_mark__give_sources(struct job *job);
 
+/* Where changes were refused since their sources, members, could not be had,
+ * their err says why: not only the disk keeps them. */
+void exec_mark__name_errors(struct job *job);
+
 #endif

@@ -11,6 +11,9 @@
 #define UNREADABLE                                                            \
     "SERVER_ERROR a counter cannot be read from the disk, see the server's "  \
     "log\r\n"
+#define NO_MEMORY "SERVER_ERROR out of memory\r\n"
+#define NOT_STORED "SERVER_ERROR out of memory storing object\r\n"
+#define CLOSED "SERVER_ERROR the server is stopping\r\n"
 #define GONE "CLIENT_ERROR the counter or column has been dropped\r\n"
 
 static const struct exchange marks[] = {
@@ -144,23 +147,30 @@ fail_pin(struct store *store, struct store_pin *pin)
     return STORE_DONE;
 }
 
+/* What is said where members cannot be had. */
+static void
+play_refused(struct dialog *dialog, const char *text, const char *stored)
+{
+    char also[200];
+    snprintf(also, sizeof also, "VALUE 7.at 0 1\r\n9\r\n%s", text);
+    exchange(dialog, "get 7.una", text);
+    exchange(dialog, "get 7.at 7.uni", also);
+    exchange(dialog, "get 7.aseen", "VALUE 7.aseen 0 2\r\n10\r\nEND\r\n");
+    exchange(dialog, "mg 7.una v", text);
+    exchange(dialog, PUT("7.aseen", "11"), stored);
+    exchange(dialog, "incr 7.iseen 1", text);
+    exchange(dialog, "delete 7.uni", text);
+    exchange(dialog, PUT("7.inbox:70", "01"), "STORED\r\n");
+}
+
 START_TEST(test_not_to_be_had)
 {
-    static const struct exchange unreadable[] = {
-        {"get 7.una", UNREADABLE},
-        {"get 7.at 7.uni", "VALUE 7.at 0 1\r\n9\r\n" UNREADABLE},
-        {"get 7.aseen", "VALUE 7.aseen 0 2\r\n10\r\nEND\r\n"},
-        {"mg 7.una v", UNREADABLE},
-        {PUT("7.aseen", "11"), UNREADABLE},
-        {"incr 7.iseen 1", UNREADABLE},
-        {"delete 7.uni", UNREADABLE},
-        {PUT("7.inbox:70", "01"), "STORED\r\n"},
-    };
     static const struct exchange gone[] = {
         {"get 7.una 7.at", "VALUE 7.at 0 1\r\n9\r\nEND\r\n"},
         {"incr 7.iseen 1", GONE},
     };
     static const int errs[] = {ERR_NO_MEMORY, ERR_COLD_READ, ERR_CLOSED};
+    static const char *const texts[] = {NO_MEMORY, UNREADABLE, CLOSED};
     for (size_t i = 0; i < COUNT_OF(errs) + 1; i++) {
         struct dialog dialog;
         open_new(&dialog);
@@ -171,7 +181,7 @@ START_TEST(test_not_to_be_had)
         calls.pin = fail_pin;
         dialog.store->calls = &calls;
         if (i < COUNT_OF(errs)) {
-            PLAY(&dialog, unreadable);
+            play_refused(&dialog, texts[i], i == 0 ? NOT_STORED : texts[i]);
         } else {
             PLAY(&dialog, gone);
         }
