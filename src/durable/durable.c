@@ -32,6 +32,10 @@ enum { WRITE_BYTES_MAX = ENTRY_CELLS_BYTES_MAX + ENTRY_NUMBER_BYTES_MAX };
 _Static_assert(ENGINE_WRITES_MAX *WRITE_BYTES_MAX <= FRAME_PAYLOAD_MAX / 2,
     "what the engine tells at once is one append");
 
+_Static_assert(
+    (int)ENTRY_MEMBERS_HEAD_BYTES_MAX + (int)ENTRY_MEMBER_BYTES_MAX <=
+        2 * (int)ENTRY_CELLS_BYTES_MAX,
+    "an entry of members is no longer than two of cells for each change");
 /* Of one cell each, which is usual. */
 enum {
     ONE_CELLS_BYTES =
@@ -42,21 +46,101 @@ enum {
 
 enum { BALLAST_BYTES = DURABLE_BALLAST_BYTES, BALLAST_BYTES_MIN = 64 << 10 };
 
-/* Records of several cells. Its frame is large, and each page of it is
- * touched. */
+/* True where write and the one behind it, which is there, make one change of a
+ * member. */
+static inline bool
+is_of_member(const struct engine_write *write)
+{
+    return write[1].is_pair && write[1].n == 1 && write[1].producer == 0 &&
+        write->n > 0;
+}
+
+/* True where a change of a member has the form of another one. */
+static bool
+is_alike(const struct engine_write *a, const struct engine_write *b)
+{
+    return a->n == b->n && a[1].serial[0] == b[1].serial[0] &&
+        a[1].value[0] == b[1].value[0] &&
+        memcmp(a->serial, b->serial, a->n * sizeof a->serial[0]) == 0;
+}
+
+/* Changes of members, from the first of n writes on, as long as they have one
+ * form: writes an entry of them to out and returns its length. *n_taken: the
+ * writes that are in it. */
+static size_t
+put_members(
+    uint8_t *out, const struct engine_write *write, size_t n, size_t *n_taken)
+{
+    struct entry_members members;
+    uint64_t pair_ids = write[1].id;
+    unsigned n_changes = 1;
+    ASSERT(n >= 2 && is_of_member(write));
+    while (n_changes < ENTRY_MEMBERS_MAX && 2 * n_changes + 2 <= n) {
+        const struct engine_write *next = &write[2 * n_changes];
+        if (!is_of_member(next) || next->producer != 0 ||
+            !is_alike(write, next)) {
+            break;
+        }
+        pair_ids |= next[1].id;
+        n_changes++;
+    }
+    members.n_changes = n_changes;
+    members.n = write->n;
+    members.pair_bytes = entry_members_bytes(pair_ids);
+    members.pair_serial = write[1].serial[0];
+    members.pair_value = write[1].value[0];
+    memcpy(members.serial, write->serial, write->n * sizeof members.serial[0]);
+    size_t len = entry_put_members(out, &members);
+    for (unsigned i = 0; i < n_changes; i++) {
+        const struct engine_write *it = &write[2 * i];
+        len += entry_put_member(out + len, &members, it->id, it->value,
+            it[1].id, i == 0 ? NULL : &it[-2].id);
+    }
+    *n_taken = 2 * (size_t)n_changes;
+    return len;
+}
+
+/* Writes an entry of what the first of n writes, and maybe some behind it, have
+ * become to out, and returns its length. *n_taken: how many are in it.
+ * *id_before: the id before (entry_put_columns), and afterwards. */
+static size_t
+put_entry(uint8_t *out, const struct engine_write *write, size_t n,
+    const uint64_t **id_before, size_t *n_taken)
+{
+    if (n >= 2 && is_of_member(write)) {
+        size_t len = put_members(out, write, n, n_taken);
+        *id_before = &write[*n_taken - 2].id;
+        return len;
+    }
+    *n_taken = 1;
+    if (write->n == 0) { /* of a number that was done, and changed nothing */
+        return 0;
+    }
+    size_t len = entry_put_columns(
+        out, write->id, write->n, write->serial, write->value, *id_before);
+    *id_before = &write->id;
+    return len;
+}
+
+/* Records of several cells, and members. Its frame is large, and each page of
+ * it is touched. */
 static __attribute__((noinline)) uint64_t
 log_records(
     struct durable *durable, const struct engine_write *write, size_t n)
 {
     uint8_t entries[ENGINE_WRITES_MAX * ENTRY_CELLS_BYTES_MAX];
     struct wal_row row[ENGINE_WRITES_MAX];
+    const uint64_t *id_before = NULL;
     size_t len = 0;
     ASSERT(n <= ENGINE_WRITES_MAX);
-    for (size_t i = 0; i < n; i++) {
-        const struct engine_write *it = &write[i];
-        row[i] = (struct wal_row){it->id, (uint32_t)len, it->counter};
-        len += entry_put_columns(entries + len, it->id, it->n, it->serial,
-            it->value, i == 0 ? NULL : &it[-1].id);
+    for (size_t i = 0; i < n;) {
+        size_t n_taken, at = len;
+        len +=
+            put_entry(entries + len, &write[i], n - i, &id_before, &n_taken);
+        for (size_t end = i + n_taken; i < end; i++) {
+            row[i] =
+                (struct wal_row){write[i].id, (uint32_t)at, write[i].counter};
+        }
     }
     ASSERT(len <= sizeof entries);
     return wal_append_rows(durable->wal, entries, len, row, n);
@@ -71,22 +155,19 @@ log_numbered(
     uint8_t entries[ENGINE_WRITES_MAX * WRITE_BYTES_MAX];
     const uint64_t *id_before = NULL;
     size_t len = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0, n_taken; i < n; i += n_taken) {
         if (write[i].producer != 0) {
             len += entry_put_number(entries + len, write[i].producer,
                 write[i].shard, write[i].number);
         }
-        if (write[i].n > 0) {
-            len += entry_put_columns(entries + len, write[i].id, write[i].n,
-                write[i].serial, write[i].value, id_before);
-            id_before = &write[i].id;
-        }
+        len +=
+            put_entry(entries + len, &write[i], n - i, &id_before, &n_taken);
     }
     ASSERT(len <= sizeof entries);
     return wal_append(durable->wal, entries, len);
 }
 
-/* What is not one cell each. */
+/* What is not one cell each of records that changed alone. */
 static __attribute__((noinline)) uint64_t
 log_others(struct durable *durable, const struct engine_write *write, size_t n)
 {
@@ -117,7 +198,7 @@ log_writes(
     }
     for (size_t i = 0; i < n; i++) {
         const struct engine_write *it = &write[i];
-        if (it->n != 1 || it->producer != 0) {
+        if (it->n != 1 || it->is_pair || it->producer != 0) {
             len = 0;
             break;
         }

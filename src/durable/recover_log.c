@@ -263,7 +263,7 @@ replay_payload(
 {
     struct entry_reader reader = {.at = payload, .end = payload + len};
     struct entry entry;
-    while (reader.at < reader.end) {
+    while (entry_has_next(&reader)) {
         const uint8_t *at = reader.at;
         if (!entry_next(&reader, &entry)) {
             /* the checksum was right: this tallyd does not know it */

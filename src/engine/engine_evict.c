@@ -92,6 +92,7 @@ append_record(void *context, uint64_t row, const uint64_t *code)
     }
     write->id = engine__id(it->engine, it->shard, row);
     write->counter = (uint8_t)it->slot;
+    write->is_pair = false;
     write->producer = 0;
     if (++it->n == ENGINE_WRITES_MAX) {
         append_batch(it);

@@ -425,14 +425,16 @@ store(struct job *job)
     return store_gone(job);
 }
 
+/* has_record: that of the change is what was told before. */
 static void
-tell_pair(
-    const struct job *job, struct redo *redo, uint64_t row, uint64_t code)
+tell_pair(const struct job *job, struct redo *redo, uint64_t row,
+    uint64_t code, bool has_record)
 {
     struct engine_write *write = &redo->write[redo->n++];
     write->id = pair_id(job, row);
     write->counter = job->change->member.counter;
     write->n = 1;
+    write->is_pair = has_record;
     write->producer = 0;
     write->serial[0] = job->change->member.serial;
     write->value[0] =
@@ -443,16 +445,19 @@ static void
 tell(struct job *job, uint64_t before, struct redo *redo)
 {
     const struct part *record = &job->record;
+    unsigned n_before = redo->n;
     ASSERT(redo->n + MEMBER_WRITES_MAX <= ENGINE_WRITES_MAX);
     if (job->reserved_row != 0) {
-        tell_pair(job, redo, job->reserved_row, 1);
+        tell_pair(job, redo, job->reserved_row, 1, false);
+        n_before++;
     }
     if (job->change->member.step != 0) {
         redo_record(redo, record->view, job->change, record->columns,
             record->look.spot.record.code, record->code, record->origin);
     }
     if (job->pair.code[PAIR_COLUMN] != before) {
-        tell_pair(job, redo, pair_row(job), job->pair.code[PAIR_COLUMN]);
+        tell_pair(job, redo, pair_row(job), job->pair.code[PAIR_COLUMN],
+            redo->n > n_before);
     }
 }
 

@@ -22,6 +22,7 @@ redo_column(struct redo *redo, const struct change *change, uint64_t value)
     write->id = change->id;
     write->counter = change->counter;
     write->n = 1;
+    write->is_pair = false;
     write->producer = 0;
     write->serial[0] = change->serial[0];
     write->value[0] = value;
@@ -97,6 +98,7 @@ redo_record(struct redo *redo, const struct view *view,
         write->producer = 0;
         write->counter = change->counter;
         write->n = (uint8_t)n;
+        write->is_pair = false;
         redo->n++;
     }
 }
@@ -112,6 +114,7 @@ redo_number(struct redo *redo, unsigned n_before, const struct change *change,
         write->id = change->id;
         write->counter = change->counter;
         write->n = 0;
+        write->is_pair = false;
         redo->n++;
     }
     write->producer = change->producer;

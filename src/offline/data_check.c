@@ -161,7 +161,7 @@ check_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     struct check *check = context;
     struct entry_reader reader = {.at = payload, .end = payload + len};
     struct entry entry;
-    while (reader.at < reader.end) {
+    while (entry_has_next(&reader)) {
         const uint8_t *at = reader.at;
         if (!entry_next(&reader, &entry)) {
             log_line(check->logger, LOG_ERROR,

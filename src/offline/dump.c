@@ -535,7 +535,7 @@ add_batch(void *context, const struct glean_batch *batch)
             batch->seq, batch->synced_seq, name, batch->at, batch->len);
         end_line(dump);
     }
-    while (reader.at < reader.end) {
+    while (entry_has_next(&reader)) {
         int err = 0;
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
@@ -601,7 +601,7 @@ add_cut_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     struct entry entry;
     buf_addf(&dump->text, "cut-batch %" PRIu64 " bytes %zu", seq, len);
     end_line(dump);
-    while (reader.at < reader.end) {
+    while (entry_has_next(&reader)) {
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }

@@ -602,7 +602,7 @@ read_batch(void *context, const struct glean_batch *batch)
         .at = batch->payload, .end = batch->payload + batch->len};
     struct entry entry;
     int err = 0;
-    while (err == 0 && reader.at < reader.end) {
+    while (err == 0 && entry_has_next(&reader)) {
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
         }

@@ -96,7 +96,7 @@ look_at_batch(void *context, uint64_t seq, const uint8_t *payload, size_t len)
     struct work *work = context;
     struct entry_reader reader = {.at = payload, .end = payload + len};
     struct entry entry;
-    while (reader.at < reader.end) {
+    while (entry_has_next(&reader)) {
         bool is_first = reader.at == payload;
         if (!entry_next(&reader, &entry)) {
             return ERR_NEWER_FORMAT;
@@ -367,7 +367,7 @@ take_payload(
     struct entry_reader reader = {
         .at = batch->payload, .end = batch->payload + batch->len};
     struct entry entry;
-    while (reader.at < reader.end) {
+    while (entry_has_next(&reader)) {
         const uint8_t *at = reader.at;
         int err = 0;
         if (!entry_next(&reader, &entry)) {

@@ -253,7 +253,7 @@ apply_batch(struct applier *it, const struct applier_batch *batch)
     int err = 0;
     durable_apply_begin(it->durable, batch->seq);
     it->call.n = 0;
-    while (err == 0 && reader.at < reader.end) {
+    while (err == 0 && entry_has_next(&reader)) {
         err = entry_next(&reader, &entry) ? apply_entry(it, &entry)
                                           : ERR_NEWER_FORMAT;
     }

@@ -24,6 +24,7 @@ _Static_assert((int)ENTRY_TERM <= KIND_MASK, "a kind has three bits");
 _Static_assert(SCHEMA_COLUMNS_MAX <= UINT8_MAX >> KIND_BITS,
     "the number of cells has the rest of the byte");
 _Static_assert(BYTES_VARINT_MAX == 10, "as in ENTRY_CELLS_BYTES_MAX");
+_Static_assert((int)ENTRY_MEMBERS <= KIND_MASK, "likewise");
 
 /* The first byte. */
 static inline uint8_t
@@ -60,7 +61,8 @@ entry__replace(uint8_t *to, const uint8_t *from)
     const uint8_t *new = skip_number(from + 1);
     const uint8_t *old_end = old, *new_end = new;
 
-    if (*from >> KIND_BITS != n) {
+    if (*from >> KIND_BITS != n || (*to & KIND_MASK) == ENTRY_MEMBERS ||
+        (*from & KIND_MASK) == ENTRY_MEMBERS) {
         return false;
     }
     for (unsigned i = 0; i < n; i++) {
@@ -224,6 +226,95 @@ get_cells(const uint8_t **in, const uint8_t *end, uint64_t id_before,
     return true;
 }
 
+/* The head of an entry of members, behind its first byte. */
+static bool
+get_members(const uint8_t **in, const uint8_t *end, unsigned head,
+    struct entry_members *out)
+{
+    bool has_serial = (head & ENTRY_MEMBERS_HAS_SERIAL) != 0;
+    out->n_changes = head >> KIND_BITS & ENTRY_MEMBERS_MAX;
+    if (out->n_changes == 0 || *in == end) {
+        return false;
+    }
+    unsigned form = *(*in)++;
+    out->n = 1 + (form & ((1 << ENTRY_MEMBERS_CELL_BITS) - 1));
+    out->pair_bytes = 1 + (form >> ENTRY_MEMBERS_CELL_BITS & 7);
+    for (unsigned i = 0; i < out->n; i++) {
+        if (!get_serial(in, end, &out->serial[i])) {
+            return false;
+        }
+    }
+    out->pair_value = 1;
+    out->pair_serial = out->serial[0] + ENTRY_MEMBERS_STEP;
+    if (has_serial ? !get_serial(in, end, &out->pair_serial)
+                   : out->pair_serial < ENTRY_MEMBERS_STEP) {
+        return false;
+    }
+    return (form & ENTRY_MEMBERS_HAS_VALUE) == 0 ||
+        get_number(in, end, &out->pair_value);
+}
+
+/* The record of a change of a member. */
+static bool
+get_record(const uint8_t **in, const uint8_t *end, uint64_t id_before,
+    const struct entry_members *members, bool is_first,
+    struct entry_cells *out)
+{
+    uint64_t id;
+    if (!get_number(in, end, &id)) {
+        return false;
+    }
+    out->id = is_first ? id : id_before + bytes_unzigzag(id);
+    out->n = members->n;
+    for (unsigned i = 0; i < out->n; i++) {
+        out->serial[i] = members->serial[i];
+        if (!get_number(in, end, &out->value[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* And the pair behind it. */
+static bool
+get_pair(const uint8_t **in, const uint8_t *end,
+    const struct entry_members *members, struct entry_cells *out)
+{
+    if (members->pair_bytes > (size_t)(end - *in)) {
+        return false;
+    }
+    out->id = 0;
+    for (unsigned i = members->pair_bytes; i > 0; i--) {
+        out->id = out->id << 8 | (*in)[i - 1];
+    }
+    *in += members->pair_bytes;
+    out->n = 1;
+    out->serial[0] = members->pair_serial;
+    out->value[0] = members->pair_value;
+    return true;
+}
+
+/* The part at `at` of an entry of members, of which n_parts are left. */
+static bool
+next_part(struct entry_reader *reader, const uint8_t *at, unsigned n_parts,
+    struct entry *out)
+{
+    const struct entry_members *members = &reader->members;
+    bool is_pair = n_parts % 2 != 0;
+    ASSERT(n_parts > 0 && n_parts <= 2 * members->n_changes);
+    bool ok = is_pair ? get_pair(&at, reader->end, members, &out->cells)
+                      : get_record(&at, reader->end, reader->id, members,
+                            n_parts == 2 * members->n_changes, &out->cells);
+    if (!ok) {
+        return false;
+    }
+    out->kind = ENTRY_CELLS;
+    reader->id = is_pair ? reader->id : out->cells.id;
+    reader->n_parts = n_parts - 1;
+    reader->at = at;
+    return true;
+}
+
 static bool
 get_counter(const uint8_t **in, const uint8_t *end, struct entry *out)
 {
@@ -329,6 +420,9 @@ entry_next(struct entry_reader *reader, struct entry *out)
     unsigned head, kind;
 
     _Static_assert(KIND_BITS == 3, "as in ENTRY_PRODUCER");
+    if (reader->n_parts > 0) {
+        return next_part(reader, at, reader->n_parts, out);
+    }
     if (at == reader->end) {
         out->kind = ENTRY_END;
         return true;
@@ -343,6 +437,9 @@ entry_next(struct entry_reader *reader, struct entry *out)
             return false;
         }
         reader->id = out->cells.id;
+    } else if (kind == ENTRY_MEMBERS) {
+        return get_members(&at, reader->end, head, &reader->members) &&
+            next_part(reader, at, 2 * reader->members.n_changes, out);
     } else {
         out->kind = (enum entry_kind)head;
         if (!get_other(&at, reader->end, out)) {

@@ -7,6 +7,7 @@
 #include "base/node.h"
 #include "base/producer.h"
 #include "schema/schema.h"
+#include "wal/entry_members.h"
 #include "wal/schema_code.h"
 #include "wal/seq.h"
 
@@ -35,6 +36,7 @@
  *   term:    1 byte: kind 6, 0 in bits 3..7; varint: the term; 8 bytes: its
  *            branch; varint: number of the last batch before it; the node's
  *            name, one byte with the length before it
+ *   members: kind 7, see entry_members.h
  */
 
 enum entry_kind {
@@ -47,12 +49,17 @@ enum entry_kind {
     ENTRY_NUMBER = 5,
     ENTRY_PRODUCER = 5 | 1 << 3,
     ENTRY_PRODUCER_DROPPED = 5 | 2 << 3,
-    ENTRY_TERM = 6
+    ENTRY_TERM = 6,
+    /* in files only: it is read as cells, two for each change */
+    ENTRY_MEMBERS = 7
 };
 
 enum {
     ENTRY_KIND_BITS = 3, /* of the first byte; the number of cells has the
                           * others */
+    ENTRY_MEMBERS_HAS_SERIAL = 1 << 7, /* in the first byte of members */
+    ENTRY_MEMBERS_CELL_BITS = 4,       /* of the second one; the others: */
+    ENTRY_MEMBERS_HAS_VALUE = 1 << 7,
     ENTRY_HEAD_BYTES_MAX = 1 + 10, /* kind and id */
     ENTRY_CELL_BYTES_MAX = 5 + 10, /* serial and value */
     ENTRY_CELLS_BYTES_MAX =
@@ -129,7 +136,8 @@ entry_put_cell(uint8_t *out, uint64_t id, uint32_t serial, uint64_t value,
 
 /* Puts the values of entry from, of cells, in the place of those of entry to,
  * of the same record, where both have the same columns in the same order and
- * their values are as long in all. False: it has changed nothing. */
+ * their values are as long in all. False: it has changed nothing; so where one
+ * of them is of members. */
 bool entry__replace(uint8_t *to, const uint8_t *from);
 
 /* As entry_put_columns, for a counter (made, or a column added or dropped),
@@ -177,7 +185,8 @@ void entry_put_mark(uint8_t out[ENTRY_MARK_BYTES], enum entry_mark mark);
 enum entry_mark entry_mark_of(const uint8_t *payload, size_t len);
 
 struct entry {
-    enum entry_kind kind; /* ENTRY_CELLS for both kinds of cells */
+    enum entry_kind kind; /* ENTRY_CELLS for both kinds of cells, and for what
+                           * an entry of members tells */
     struct entry_cells cells;
     struct schema_counter counter;
     uint32_t last_serial;
@@ -191,12 +200,24 @@ struct entry {
 
 struct entry_reader {
     const uint8_t *at, *end;
-    uint64_t id; /* of the cells before; 0 at the start of a payload */
+    uint64_t id; /* of the cells before; 0 at the start of a payload. Pairs of
+                  * an entry of members do not count */
+    /* of the entry of members that `at` is in: */
+    unsigned n_parts; /* that are left of it: of each change the record, then
+                       * the pair; 0: `at` is in none */
+    struct entry_members members;
 };
 
-/* The next entry; of out only what its kind has is written. At the end true,
- * and ENTRY_END. False, and the reader stays where it is, where bytes do not
- * make an entry. */
+/* True where the reader is not at the end. */
+static inline bool
+entry_has_next(const struct entry_reader *reader)
+{
+    return reader->at < reader->end || reader->n_parts > 0;
+}
+
+/* The next entry, or the next part of one of members; of out only what its
+ * kind has is written. At the end true, and ENTRY_END. False, and the reader
+ * stays where it is, where bytes do not make an entry. */
 bool entry_next(struct entry_reader *reader, struct entry *out);
 
 #endif

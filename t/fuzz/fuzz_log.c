@@ -46,7 +46,8 @@ check_cells(const struct entry_cells *cells)
     uint8_t bytes[ENTRY_CELLS_BYTES_MAX];
     uint64_t before = cells->id * 3; /* any */
     size_t len = log_make_cells(bytes, cells, &before);
-    struct entry_reader reader = {bytes, bytes + len, before};
+    struct entry_reader reader = {
+        .at = bytes, .end = bytes + len, .id = before};
     struct entry again;
 
     ASSERT(len <= sizeof bytes && entry_next(&reader, &again));
@@ -67,7 +68,7 @@ check_other(const struct entry *entry)
     size_t len = is_counter
         ? entry_put_counter(bytes, &entry->counter, entry->last_serial)
         : entry_put_dropped(bytes, entry->counter_serial, entry->last_serial);
-    struct entry_reader reader = {bytes, bytes + len, 0};
+    struct entry_reader reader = {.at = bytes, .end = bytes + len};
 
     ASSERT(entry_next(&reader, &again) && reader.at == reader.end);
     ASSERT(again.kind == entry->kind);
@@ -104,7 +105,7 @@ check_small(const struct entry *entry)
     uint8_t bytes[ENTRY_TERM_BYTES_MAX], twice[ENTRY_TERM_BYTES_MAX];
     struct entry again;
     size_t len = put_small(bytes, entry);
-    struct entry_reader reader = {bytes, bytes + len, 0};
+    struct entry_reader reader = {.at = bytes, .end = bytes + len};
 
     ASSERT(entry_next(&reader, &again) && reader.at == reader.end);
     ASSERT(again.kind == entry->kind && put_small(twice, &again) == len);
@@ -114,7 +115,7 @@ check_small(const struct entry *entry)
 static void
 read_payload(const uint8_t *bytes, size_t len)
 {
-    struct entry_reader reader = {bytes, bytes + len, 0};
+    struct entry_reader reader = {.at = bytes, .end = bytes + len};
     struct entry entry;
 
     while (entry_next(&reader, &entry) && entry.kind != ENTRY_END) {

@@ -321,7 +321,7 @@ reads(const uint8_t *bytes, size_t len, struct entry *out)
 {
     char *copy = copy_of((const char *)bytes, len);
     struct entry_reader reader = {
-        (const uint8_t *)copy, (const uint8_t *)copy + len, 0};
+        .at = (const uint8_t *)copy, .end = (const uint8_t *)copy + len};
     const uint8_t *at;
     bool ok;
 

@@ -67,6 +67,34 @@ put_change(struct model *model, uint8_t *out, struct wal_row *row,
     return log_make_cells(out, &cells, id_before);
 }
 
+/* A record of the first counter gets a member, or loses one, that is a record
+ * of the second counter: one entry, of which both rows are. Returns 2 rows. */
+static size_t
+put_member(struct model *model, uint8_t *out, struct wal_row *row, size_t at)
+{
+    size_t i = random_below(&model->random, IDS);
+    size_t k = random_below(&model->random, IDS);
+    struct entry_cells record = {.id = model->id[i], .n = 1, .serial = {1}};
+    struct entry_cells pair = {
+        .id = model->id[k], .n = 1, .serial = {COLUMNS + 1}};
+    record.value[0] = random_below(&model->random, 128);
+    pair.value[0] = random_below(&model->random, 2);
+    struct entry_members members = {.n_changes = 1,
+        .n = 1,
+        .pair_bytes = entry_members_bytes(pair.id),
+        .pair_serial = pair.serial[0],
+        .pair_value = pair.value[0],
+        .serial = {record.serial[0]}};
+    set_cells(&model->now, i, &record);
+    set_cells(&model->now, k, &pair);
+    row[0] = (struct wal_row){record.id, (uint32_t)at, 0};
+    row[1] = (struct wal_row){pair.id, (uint32_t)at, 1};
+    size_t len = entry_put_members(out, &members);
+    return len +
+        entry_put_member(
+            out + len, &members, record.id, record.value, pair.id, NULL);
+}
+
 /* What was so before the first append of batch seq is so after the one
  * before. */
 static void
@@ -88,7 +116,12 @@ append_some(struct model *model)
         : 1 + random_below(&model->random, TOGETHER);
     size_t len = 0;
     uint64_t seq;
-    for (size_t i = 0; i < n; i++) {
+    bool is_member = random_below(&model->random, 4) == 0;
+    if (is_member) {
+        n = 2;
+        len = put_member(model, entries, row, 0);
+    }
+    for (size_t i = 0; i < n && !is_member; i++) {
         len += put_change(model, entries + len, &row[i],
             i == 0 ? NULL : &row[i - 1].id, len);
     }
